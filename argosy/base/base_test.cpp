@@ -1,0 +1,183 @@
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "argosy/base/bounded_queue.h"
+#include "argosy/base/check.h"
+#include "argosy/base/deadline.h"
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+#include "argosy/base/result.h"
+#include "argosy/base/strings.h"
+#include "argosy/base/thread_pool.h"
+
+namespace argosy {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Error, SaysWhereWhatAndPlace) {
+  const DataError error("data.idx", "truncated: expected 16 bytes, got 3", {"a.gz", 13, 7});
+  EXPECT_STREQ(error.what(),
+               "[data.idx] a.gz: truncated: expected 16 bytes, got 3 (sample 7) (at byte 13)");
+  EXPECT_EQ(error.place().offset, 13);
+}
+
+TEST(Error, TimeoutIsACommErrorThatNamesRanks) {
+  try {
+    throw TimeoutError("comm.barrier", "waited 1 s", {.op = "barrier", .peers = {2, 5}});
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.peers(), (std::vector<int>{2, 5}));
+  }
+}
+
+TEST(Error, ErrnoInWords) {
+  EXPECT_EQ(errno_message(ENOENT), "No such file or directory (ENOENT)");
+  EXPECT_EQ(errno_message(123456), "unknown error 123456");
+}
+
+TEST(Check, ThrowsUsageErrorWithMessage) {
+  const int n = -1;
+  try {
+    ARGOSY_CHECK(n > 0, "data.DataLoader", "batch_size must be positive, got {}", n);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "[data.DataLoader] batch_size must be positive, got -1");
+  }
+}
+
+TEST(Result, CarriesTheChainOfCauses) {
+  auto inner = []() -> Result<int> { return Failure::from_errno("open x", ENOENT); };
+  auto outer = [&]() -> Result<int> {
+    Result<int> r = inner();
+    if (!r.ok()) {
+      return std::move(r).failure().because("load");
+    }
+    return *r + 1;
+  };
+  EXPECT_EQ(outer().failure().error_number, ENOENT);
+  EXPECT_THROW(
+      {
+        try {
+          outer().or_throw<RendezvousError>("r.op");
+        } catch (const RendezvousError& e) {
+          EXPECT_STREQ(e.what(), "[r.op] load: open x: No such file or directory (ENOENT)");
+          throw;
+        }
+      },
+      RendezvousError);
+}
+
+TEST(Deadline, ForeverDoesNotOverflow) {
+  EXPECT_FALSE(Deadline::after(std::chrono::milliseconds::max()).expired());
+  EXPECT_TRUE(Deadline::after(0ms).expired());
+  EXPECT_EQ(Deadline::after(-5ms).remaining(), 0ms);
+  EXPECT_GT(Deadline::never().remaining(), 24h);
+}
+
+TEST(Env, ReadsNumbersAndNamesTheVariable) {
+  setenv("ARGOSY_TEST_INT", "12", 1);
+  EXPECT_EQ(env::get_int("ARGOSY_TEST_INT", 0, 100), 12);
+  setenv("ARGOSY_TEST_INT", "12x", 1);
+  EXPECT_THROW(
+      {
+        try {
+          (void)env::get_int("ARGOSY_TEST_INT", 0, 100);
+        } catch (const ConfigError& error) {
+          EXPECT_STREQ(error.what(),
+                       "[base.env] ARGOSY_TEST_INT: expected a whole number from 0 to 100, got "
+                       "\"12x\". Correct or unset it.");
+          throw;
+        }
+      },
+      ConfigError);
+  setenv("ARGOSY_TEST_INT", "", 1);
+  EXPECT_EQ(env::get_int("ARGOSY_TEST_INT"), std::nullopt);
+  setenv("ARGOSY_TEST_BOOL", "On", 1);
+  EXPECT_EQ(env::get_bool("ARGOSY_TEST_BOOL"), true);
+}
+
+TEST(Strings, RangesReadLikeAPersonWritesThem) {
+  EXPECT_EQ(strings::ranges({}), "");
+  EXPECT_EQ(strings::ranges({3}), "3");
+  EXPECT_EQ(strings::ranges({0, 1}), "0, 1");
+  EXPECT_EQ(strings::ranges({0, 2, 5, 6, 7}), "0, 2, 5-7");
+}
+
+TEST(Strings, ParseIntTakesTheWholeTextOnly) {
+  EXPECT_EQ(strings::parse_int("-42"), -42);
+  EXPECT_EQ(strings::parse_int("42 "), std::nullopt);
+  EXPECT_EQ(strings::parse_int(""), std::nullopt);
+  EXPECT_EQ(strings::parse_int("9223372036854775808"), std::nullopt);
+}
+
+TEST(Strings, ConstantTimeComparisonIsAnEquality) {
+  EXPECT_TRUE(strings::equal_constant_time("secret", "secret"));
+  EXPECT_TRUE(strings::equal_constant_time("", ""));
+  EXPECT_FALSE(strings::equal_constant_time("secret", "secreT"));
+  EXPECT_FALSE(strings::equal_constant_time("aa", "aaaa"));
+  EXPECT_FALSE(strings::equal_constant_time("", "a"));
+  EXPECT_FALSE(strings::equal_constant_time("a", ""));
+}
+
+TEST(Strings, SplitKeepsEmptyPieces) {
+  EXPECT_EQ(strings::split("a,,b,", ','), (std::vector<std::string>{"a", "", "b", ""}));
+  EXPECT_EQ(strings::trim("  x y\n"), "x y");
+}
+
+TEST(BoundedQueue, BlocksAtCapacityAndKeepsOrder) {
+  BoundedQueue<int> queue(2);
+  std::thread producer([&] {
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_TRUE(queue.push(i));
+    }
+    queue.close();
+  });
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_LE(queue.size(), 2U);
+    EXPECT_EQ(queue.pop(), i);
+  }
+  EXPECT_EQ(queue.pop(), std::nullopt);
+  producer.join();
+}
+
+TEST(BoundedQueue, CloseWakesABlockedProducer) {
+  BoundedQueue<int> queue(1);
+  EXPECT_TRUE(queue.push(1));
+  std::thread producer([&] { EXPECT_FALSE(queue.push(2)); });
+  queue.close();
+  producer.join();
+  EXPECT_EQ(queue.pop(), 1);
+}
+
+TEST(BoundedQueue, PopGivesUpAtItsDeadline) {
+  BoundedQueue<int> queue(1);
+  EXPECT_EQ(queue.pop(Deadline::after(1ms)), std::nullopt);
+}
+
+TEST(ThreadPool, RethrowsWhatATaskThrew) {
+  ThreadPool pool(2, "test");
+  auto bad = pool.submit([]() -> int { throw std::runtime_error("no"); });
+  auto good = pool.submit([] { return 7; });
+  EXPECT_THROW(bad.get(), std::runtime_error);
+  EXPECT_EQ(good.get(), 7);
+}
+
+TEST(ThreadPool, DestructorRunsWhatWaits) {
+  std::atomic<int> done{0};
+  {
+    ThreadPool pool(1, "test");
+    for (int i = 0; i < 50; ++i) {
+      pool.submit([&] { ++done; });
+    }
+  }
+  EXPECT_EQ(done, 50);
+}
+
+}  // namespace
+}  // namespace argosy

@@ -1,0 +1,46 @@
+#include "argosy/base/error.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace argosy {
+namespace {
+
+std::string describe(std::string_view what, const DataPlace& place) {
+  std::string text = fmt::format("{}: {}", place.path.empty() ? "(no path)" : place.path, what);
+  if (place.index >= 0) {
+    text += fmt::format(" (sample {})", place.index);
+  }
+  if (place.offset >= 0) {
+    text += fmt::format(" (at byte {})", place.offset);
+  }
+  return text;
+}
+
+std::string describe(std::string_view what, const CheckpointPlace& place) {
+  return place.key.empty() ? fmt::format("{}: {}", place.path, what)
+                           : fmt::format("{}: \"{}\": {}", place.path, place.key, what);
+}
+
+}  // namespace
+
+Error::Error(std::string_view where, std::string_view what)
+    : std::runtime_error(fmt::format("[{}] {}", where, what)) {}
+
+DataError::DataError(std::string_view where, std::string_view what, DataPlace place)
+    : Error(where, describe(what, place)), place_(std::move(place)) {}
+
+CheckpointError::CheckpointError(std::string_view where, std::string_view what, CheckpointPlace place)
+    : Error(where, describe(what, place)), place_(std::move(place)) {}
+
+std::string errno_message(int error_number) {
+  const char* words = strerrordesc_np(error_number);
+  const char* name = strerrorname_np(error_number);
+  if (words == nullptr || name == nullptr) {
+    return fmt::format("unknown error {}", error_number);
+  }
+  return fmt::format("{} ({})", words, name);
+}
+
+}  // namespace argosy

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace argosy {
+
+/// Root of every exception that Argosy throws.
+///
+/// A message reads `[room.op] what is wrong: expected X, got Y (context). What to do.`
+///
+///     throw DataError("data.idx", "wrong magic: expected 0x00000803, got 0x1f8b0808", {path, 0});
+///
+/// `where` is `room.op`; it is put in brackets in front of `what`.
+class Error : public std::runtime_error {
+ public:
+  Error(std::string_view where, std::string_view what);
+};
+
+/// The caller broke a documented rule: wrong argument, wrong order of calls.
+class UsageError final : public Error {
+ public:
+  using Error::Error;
+};
+
+/// An option, environment variable or configuration file is missing, malformed or contradictory.
+class ConfigError final : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The ranks could not find each other, or the store that they meet in is gone.
+class RendezvousError final : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A bug in Argosy, never the user's fault.
+class InternalError final : public Error {
+ public:
+  using Error::Error;
+};
+
+/// What a communication error is about. Fields that are not known keep their defaults.
+struct CommContext {
+  std::string op{};        ///< "all_reduce", "barrier", "store.wait" …
+  std::string group{};     ///< name of the group
+  int rank = -1;           ///< the rank that reports
+  std::vector<int> peers{};///< the ranks that died or did not arrive, ascending
+  int64_t seq = -1;        ///< sequence number of the operation in its group
+};
+
+/// An operation between ranks failed. peers() names the rank that caused it where that is known,
+/// never a rank that only failed in consequence.
+class CommError : public Error {
+ public:
+  CommError(std::string_view where, std::string_view what, CommContext context = {})
+      : Error(where, what), context_(std::move(context)) {}
+
+  [[nodiscard]] const CommContext& context() const noexcept { return context_; }
+  [[nodiscard]] const std::vector<int>& peers() const noexcept { return context_.peers; }
+
+ private:
+  CommContext context_;
+};
+
+/// A deadline passed. peers() names who did not arrive, where that is known.
+class TimeoutError final : public CommError {
+ public:
+  using CommError::CommError;
+};
+
+/// Where bad data lies.
+struct DataPlace {
+  std::string path{};   ///< file, or member of an archive
+  int64_t offset = -1;  ///< byte in the file; -1: does not apply
+  int64_t index = -1;   ///< sample in the data set; -1: does not apply
+};
+
+/// A sample, a file or an archive is not what its format promises.
+class DataError final : public Error {
+ public:
+  DataError(std::string_view where, std::string_view what, DataPlace place = {});
+  [[nodiscard]] const DataPlace& place() const noexcept { return place_; }
+
+ private:
+  DataPlace place_;
+};
+
+/// Which part of a checkpoint is meant.
+struct CheckpointPlace {
+  std::string path{};
+  std::string key{};  ///< structured name of the entry, e.g. "conv1.weight"; empty: whole file
+};
+
+/// A checkpoint cannot be written, read, or does not fit the program.
+class CheckpointError final : public Error {
+ public:
+  CheckpointError(std::string_view where, std::string_view what, CheckpointPlace place = {});
+  [[nodiscard]] const CheckpointPlace& place() const noexcept { return place_; }
+
+ private:
+  CheckpointPlace place_;
+};
+
+/// errno in words: "No such file or directory (ENOENT)". Thread-safe, unlike strerror.
+std::string errno_message(int error_number);
+
+}  // namespace argosy

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace argosy::strings {
+
+/// Pieces between separators; n separators give n + 1 pieces, empty ones included.
+[[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
+
+[[nodiscard]] std::string_view trim(std::string_view text);
+
+/// ASCII only.
+[[nodiscard]] std::string to_lower(std::string_view text);
+
+/// The whole text as a number; nullopt when a character is left over or it does not fit.
+[[nodiscard]] std::optional<int64_t> parse_int(std::string_view text);
+
+/// "0, 2, 5-7": how messages name ranks. Expects ascending numbers.
+[[nodiscard]] std::string ranges(const std::vector<int>& numbers);
+
+/// Compares secrets in a time that depends on the lengths only.
+[[nodiscard]] bool equal_constant_time(std::string_view a, std::string_view b);
+
+}  // namespace argosy::strings

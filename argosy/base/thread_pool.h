@@ -1,0 +1,61 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace argosy {
+
+/// A fixed number of named threads that run tasks in the order of their arrival.
+///
+///     ThreadPool pool(4, "decode");
+///     std::future<Image> image = pool.submit([&] { return decode(bytes); });
+///     image.get();  // rethrows what the task threw
+///
+/// Thread-safe: submit() from anywhere, also from a task. Lifetime: the destructor runs the tasks
+/// that already wait, then joins.
+class ThreadPool final {
+ public:
+  ThreadPool(size_t threads, const std::string& name);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  ThreadPool(ThreadPool&&) = delete;
+  ThreadPool& operator=(ThreadPool&&) = delete;
+
+  [[nodiscard]] size_t size() const { return threads_.size(); }
+
+  template <typename F>
+  std::future<std::invoke_result_t<F>> submit(F task) {
+    // shared_ptr because std::function must be copyable and packaged_task is not.
+    auto packaged =
+        std::make_shared<std::packaged_task<std::invoke_result_t<F>()>>(std::move(task));
+    std::future<std::invoke_result_t<F>> result = packaged->get_future();
+    enqueue([packaged] { (*packaged)(); });
+    return result;
+  }
+
+ private:
+  void enqueue(std::function<void()> task);
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  bool closing_ = false;
+  std::vector<std::thread> threads_;
+};
+
+/// Names the calling thread for debuggers, `top -H` and traces; cut to 15 characters.
+void set_thread_name(const std::string& name);
+
+}  // namespace argosy

@@ -1,0 +1,36 @@
+# Flags for the whole tree. They are global because every unit that reuses the precompiled
+# torch header must be compiled with identical flags.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+# -fPIC for programs too (not -fPIE): GCC refuses a precompiled header made with the other one.
+add_compile_options(-fPIC)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set_property(GLOBAL PROPERTY USE_FOLDERS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# -fpch-preprocess lets ccache keep objects built with a precompiled header.
+add_compile_options(-Wall -Wextra -fpch-preprocess -fno-math-errno)
+option(ARGOSY_WERROR "Treat warnings as errors" ON)
+if(ARGOSY_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(ARGOSY_SANITIZE)
+  add_compile_options(-fsanitize=${ARGOSY_SANITIZE} -fno-omit-frame-pointer -g1 -O1)
+  # GCC's sanitizers make -Wmaybe-uninitialized and friends report false positives in std headers.
+  add_compile_options(-Wno-maybe-uninitialized -Wno-tsan)
+  add_link_options(-fsanitize=${ARGOSY_SANITIZE})
+endif()
+
+find_program(ARGOSY_CCACHE ccache)
+if(ARGOSY_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+    CCACHE_NOHASHDIR=1
+    ${ARGOSY_CCACHE})
+endif()

@@ -1,0 +1,50 @@
+# Target argosy::torch: the libtorch that CMAKE_PREFIX_PATH selects, else the system's.
+#
+# libtorch's own TorchConfig.cmake is not used: its find_library finds the *system's* libtorch.so
+# even when it was reached through another prefix, so that headers and library disagree silently.
+# Here headers and libraries come from one prefix, or the configuration fails.
+include_guard(GLOBAL)
+find_path(ARGOSY_TORCH_INCLUDE_DIR torch/csrc/api/include/torch/torch.h
+  DOC "Folder that holds torch/csrc/api/include/torch/torch.h")
+if(NOT ARGOSY_TORCH_INCLUDE_DIR)
+  message(FATAL_ERROR "libtorch not found. Run: scripts/install_deps.sh build   (Debian's "
+    "libtorch-dev), or give another one: -DCMAKE_PREFIX_PATH=/path/to/libtorch")
+endif()
+get_filename_component(_argosy_torch_prefix ${ARGOSY_TORCH_INCLUDE_DIR} DIRECTORY)
+foreach(_lib IN ITEMS torch torch_cpu c10)
+  find_library(ARGOSY_TORCH_LIB_${_lib} ${_lib}
+    PATHS ${_argosy_torch_prefix}/lib ${_argosy_torch_prefix}/lib/${CMAKE_LIBRARY_ARCHITECTURE}
+    NO_DEFAULT_PATH)
+  if(NOT ARGOSY_TORCH_LIB_${_lib})
+    message(FATAL_ERROR "lib${_lib}.so not found beside ${ARGOSY_TORCH_INCLUDE_DIR} "
+      "(looked in ${_argosy_torch_prefix}/lib): headers and library must be of one libtorch")
+  endif()
+endforeach()
+file(STRINGS ${ARGOSY_TORCH_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h _argosy_torch_version
+  REGEX "TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+if(NOT _argosy_torch_version) # moved to torch/headeronly in newer versions
+  file(GLOB_RECURSE _argosy_version_headers ${ARGOSY_TORCH_INCLUDE_DIR}/torch/headeronly/version.h)
+  if(_argosy_version_headers)
+    file(STRINGS ${_argosy_version_headers} _argosy_torch_version
+      REGEX "TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+  endif()
+endif()
+string(REGEX REPLACE "[^0-9]+" "." ARGOSY_TORCH_VERSION "${_argosy_torch_version}")
+string(REGEX REPLACE "^\\.|\\.$" "" ARGOSY_TORCH_VERSION "${ARGOSY_TORCH_VERSION}")
+message(STATUS "libtorch ${ARGOSY_TORCH_VERSION}: ${ARGOSY_TORCH_LIB_torch}")
+
+if(NOT TARGET argosy_torch)
+  add_library(argosy_torch INTERFACE IMPORTED GLOBAL)
+  add_library(argosy::torch ALIAS argosy_torch)
+  set_target_properties(argosy_torch PROPERTIES
+    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES
+      "${ARGOSY_TORCH_INCLUDE_DIR};${ARGOSY_TORCH_INCLUDE_DIR}/torch/csrc/api/include"
+    INTERFACE_LINK_LIBRARIES
+      "${ARGOSY_TORCH_LIB_torch};${ARGOSY_TORCH_LIB_torch_cpu};${ARGOSY_TORCH_LIB_c10}")
+  get_filename_component(_argosy_torch_lib_dir ${ARGOSY_TORCH_LIB_torch} DIRECTORY)
+  if(EXISTS ${_argosy_torch_lib_dir}/libtorch_cuda.so)
+    # libtorch registers CUDA when this library is loaded; nothing refers to it by symbol.
+    set_property(TARGET argosy_torch APPEND PROPERTY INTERFACE_LINK_LIBRARIES
+      "-Wl,--no-as-needed,${_argosy_torch_lib_dir}/libtorch_cuda.so,--as-needed")
+  endif()
+endif()
