@@ -7,22 +7,22 @@
 /// Throws UsageError("where", formatted message) unless `condition` holds. For what a caller did.
 ///
 ///     ARGOSY_CHECK(n > 0, "data.DataLoader", "batch_size must be positive, got {}", n);
-#define ARGOSY_CHECK(condition, where, ...)                         \
-  do {                                                              \
-    if (!(condition)) [[unlikely]] {                                \
+#define ARGOSY_CHECK(condition, where, ...)                          \
+  do {                                                               \
+    if (!(condition)) [[unlikely]] {                                 \
       throw ::argosy::UsageError((where), fmt::format(__VA_ARGS__)); \
-    }                                                               \
+    }                                                                \
   } while (false)
 
 /// Throws InternalError unless `condition` holds. For our own bugs; never judges user input.
-#define ARGOSY_INVARIANT(condition, where)                                                       \
-  do {                                                                                           \
-    if (!(condition)) [[unlikely]] {                                                             \
-      throw ::argosy::InternalError(                                                             \
-          (where),                                                                               \
+#define ARGOSY_INVARIANT(condition, where)                                                        \
+  do {                                                                                            \
+    if (!(condition)) [[unlikely]] {                                                              \
+      throw ::argosy::InternalError(                                                              \
+          (where),                                                                                \
           fmt::format("broken invariant: {} ({}:{}). This is a bug in Argosy, please report it.", \
-                      #condition,                                                                \
-                      __FILE_NAME__,                                                             \
-                      __LINE__));                                                                \
-    }                                                                                            \
+                      #condition,                                                                 \
+                      __FILE_NAME__,                                                              \
+                      __LINE__));                                                                 \
+    }                                                                                             \
   } while (false)

@@ -1,8 +1,8 @@
 #include "argosy/base/env.h"
 
-#include <cstdlib>
-
 #include <fmt/format.h>
+
+#include <cstdlib>
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"

@@ -1,8 +1,8 @@
 #include "argosy/base/error.h"
 
-#include <cstring>
-
 #include <fmt/format.h>
+
+#include <cstring>
 
 namespace argosy {
 namespace {
@@ -31,7 +31,9 @@ Error::Error(std::string_view where, std::string_view what)
 DataError::DataError(std::string_view where, std::string_view what, DataPlace place)
     : Error(where, describe(what, place)), place_(std::move(place)) {}
 
-CheckpointError::CheckpointError(std::string_view where, std::string_view what, CheckpointPlace place)
+CheckpointError::CheckpointError(std::string_view where,
+                                 std::string_view what,
+                                 CheckpointPlace place)
     : Error(where, describe(what, place)), place_(std::move(place)) {}
 
 std::string errno_message(int error_number) {

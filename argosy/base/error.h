@@ -47,11 +47,11 @@ class InternalError final : public Error {
 
 /// What a communication error is about. Fields that are not known keep their defaults.
 struct CommContext {
-  std::string op{};        ///< "all_reduce", "barrier", "store.wait" …
-  std::string group{};     ///< name of the group
-  int rank = -1;           ///< the rank that reports
-  std::vector<int> peers{};///< the ranks that died or did not arrive, ascending
-  int64_t seq = -1;        ///< sequence number of the operation in its group
+  std::string op{};          ///< "all_reduce", "barrier", "store.wait" …
+  std::string group{};       ///< name of the group
+  int rank = -1;             ///< the rank that reports
+  std::vector<int> peers{};  ///< the ranks that died or did not arrive, ascending
+  int64_t seq = -1;          ///< sequence number of the operation in its group
 };
 
 /// An operation between ranks failed. peers() names the rank that caused it where that is known,

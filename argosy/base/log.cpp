@@ -1,14 +1,13 @@
 #include "argosy/base/log.h"
 
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
-
-#include <spdlog/sinks/ansicolor_sink.h>
-#include <spdlog/spdlog.h>
 
 #include "argosy/base/env.h"
 
@@ -75,9 +74,13 @@ void set_identity(std::string_view identity) {
   state().identity = identity;
 }
 
-void set_level(Level level) { state().logger.set_level(to_spdlog(level)); }
+void set_level(Level level) {
+  state().logger.set_level(to_spdlog(level));
+}
 
-bool enabled(Level level) { return state().logger.should_log(to_spdlog(level)); }
+bool enabled(Level level) {
+  return state().logger.should_log(to_spdlog(level));
+}
 
 void write(Level level, std::string_view message) {
   State& s = state();

@@ -1,9 +1,9 @@
 #include "argosy/base/strings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
-
-#include <fmt/format.h>
 
 namespace argosy::strings {
 

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/comm/group.h"
+#include "argosy/comm/work.h"
+#include "argosy/transport/types.h"
+
+namespace argosy::comm {
+
+using transport::ReduceOp;
+
+/// All operations below: Collective over `group`, same order on all ranks, equal shape and dtype.
+/// Shape: any; zero-size tensors are allowed; non-contiguous ones are copied through a contiguous
+/// buffer. CPU tensors only so far: others are a UsageError.
+/// Lifetime: an _async operation keeps its tensors alive; do not read or write them before wait().
+/// Errors: UsageError at once; CommError or TimeoutError from the call or from Work::wait().
+/// `timeout` zero means the group's.
+
+struct ReduceOptions {
+  ReduceOp op = ReduceOp::kSum;
+  std::chrono::milliseconds timeout{0};
+};
+struct RootOptions {
+  int root = 0;                  ///< rank in the group
+  ReduceOp op = ReduceOp::kSum;  ///< of reduce()
+  std::chrono::milliseconds timeout{0};
+};
+struct TimeoutOptions {
+  std::chrono::milliseconds timeout{0};
+};
+
+/// In place.
+void all_reduce(const at::Tensor& tensor, const Group& group, const ReduceOptions& options = {});
+[[nodiscard]] Work all_reduce_async(const at::Tensor& tensor,
+                                    const Group& group,
+                                    const ReduceOptions& options = {});
+/// In place on the root; other ranks keep theirs.
+void reduce(const at::Tensor& tensor, const Group& group, const RootOptions& options = {});
+[[nodiscard]] Work reduce_async(const at::Tensor& tensor,
+                                const Group& group,
+                                const RootOptions& options = {});
+void broadcast(const at::Tensor& tensor, const Group& group, const RootOptions& options = {});
+[[nodiscard]] Work broadcast_async(const at::Tensor& tensor,
+                                   const Group& group,
+                                   const RootOptions& options = {});
+
+/// size() tensors shaped like `tensor`, in rank order.
+[[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& tensor,
+                                                 const Group& group,
+                                                 const TimeoutOptions& options = {});
+/// Into `outputs`: size() tensors, each of `tensor`'s shape and dtype.
+[[nodiscard]] Work all_gather_async(const std::vector<at::Tensor>& outputs,
+                                    const at::Tensor& tensor,
+                                    const Group& group,
+                                    const TimeoutOptions& options = {});
+/// Concatenation along dim 0 of tensors whose first sizes may differ between ranks.
+[[nodiscard]] at::Tensor all_gather_uneven(const at::Tensor& tensor,
+                                           const Group& group,
+                                           const TimeoutOptions& options = {});
+/// On the root: size() tensors; elsewhere: empty.
+[[nodiscard]] std::vector<at::Tensor> gather(const at::Tensor& tensor,
+                                             const Group& group,
+                                             const RootOptions& options = {});
+/// `tensors` (size() of them, shaped like `output`) count on the root only.
+void scatter(const at::Tensor& output,
+             const std::vector<at::Tensor>& tensors,
+             const Group& group,
+             const RootOptions& options = {});
+/// `output` becomes the reduction over ranks of their `inputs[rank()]`.
+void reduce_scatter(const at::Tensor& output,
+                    const std::vector<at::Tensor>& inputs,
+                    const Group& group,
+                    const ReduceOptions& options = {});
+[[nodiscard]] Work reduce_scatter_async(const at::Tensor& output,
+                                        const std::vector<at::Tensor>& inputs,
+                                        const Group& group,
+                                        const ReduceOptions& options = {});
+/// outputs[j] of this rank becomes inputs[rank()] of rank j; shapes may differ pair by pair.
+void all_to_all(const std::vector<at::Tensor>& outputs,
+                const std::vector<at::Tensor>& inputs,
+                const Group& group,
+                const TimeoutOptions& options = {});
+
+/// Returns when all ranks have called it; the TimeoutError names those that have not.
+void barrier(const Group& group, const TimeoutOptions& options = {});
+
+struct PeerOptions {
+  uint32_t tag = 0;  ///< below 2^31; pairs a send with a receive
+  std::chrono::milliseconds timeout{0};
+};
+void send(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options = {});
+void recv(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options = {});
+[[nodiscard]] Work isend(const at::Tensor& tensor,
+                         int peer,
+                         const Group& group,
+                         const PeerOptions& options = {});
+[[nodiscard]] Work irecv(const at::Tensor& tensor,
+                         int peer,
+                         const Group& group,
+                         const PeerOptions& options = {});
+
+/// Bytes of any length, different on each rank.
+[[nodiscard]] std::vector<std::string> all_gather_object(const std::string& bytes,
+                                                         const Group& group,
+                                                         const TimeoutOptions& options = {});
+/// The root's bytes, on every rank.
+[[nodiscard]] std::string broadcast_object(const std::string& bytes,
+                                           const Group& group,
+                                           const RootOptions& options = {});
+[[nodiscard]] std::vector<std::string> gather_object(const std::string& bytes,
+                                                     const Group& group,
+                                                     const RootOptions& options = {});
+[[nodiscard]] std::string scatter_object(const std::vector<std::string>& bytes,
+                                         const Group& group,
+                                         const RootOptions& options = {});
+
+}  // namespace argosy::comm

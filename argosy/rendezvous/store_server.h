@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "argosy/rendezvous/store.h"
+
+namespace argosy::rendezvous {
+
+struct StoreServerOptions {
+  std::string host = "127.0.0.1";  ///< interface to listen on; "0.0.0.0" for all
+  uint16_t port = 0;               ///< 0: the system chooses; port() tells
+  /// Secret that every call must carry, compared in constant time. Empty: none is asked for.
+  std::string token{};
+};
+
+/// The store of a job as a gRPC service, in this process: in the launcher, or in rank 0 where there
+/// is no launcher.
+///
+///     auto server = StoreServer::start({.host = "0.0.0.0", .port = 29500, .token = token});
+///
+/// Lifetime: the destructor answers waiting calls with "store is closing" and stops.
+class StoreServer {
+ public:
+  virtual ~StoreServer() = default;
+  StoreServer() = default;
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+  StoreServer(StoreServer&&) = delete;
+  StoreServer& operator=(StoreServer&&) = delete;
+
+  /// Errors: RendezvousError naming host and port when it cannot listen there.
+  [[nodiscard]] static std::unique_ptr<StoreServer> start(const StoreServerOptions& options);
+
+  [[nodiscard]] virtual uint16_t port() const = 0;
+  /// The same store, without the network, for the process that hosts it.
+  [[nodiscard]] virtual std::shared_ptr<Store> local() = 0;
+};
+
+/// A client of the store at host:port. Waits for the server until the deadline.
+/// Errors: RendezvousError (unreachable: names host, port and what was tried; token refused).
+[[nodiscard]] std::shared_ptr<Store> connect_store(const std::string& host,
+                                                   uint16_t port,
+                                                   const std::string& token,
+                                                   const Deadline& deadline);
+
+/// A store in a folder that all processes see; for one host or a shared file system with locks.
+/// Delete the folder between runs, as with PyTorch's file://.
+[[nodiscard]] std::shared_ptr<Store> file_store(const std::string& path);
+
+}  // namespace argosy::rendezvous
