@@ -116,6 +116,15 @@ TEST(Strings, ParseIntTakesTheWholeTextOnly) {
   EXPECT_EQ(strings::parse_int("9223372036854775808"), std::nullopt);
 }
 
+TEST(Strings, ClosestForgivesOneSlipButNotAnotherWord) {
+  const std::vector<std::string> names{"nproc_per_node", "nnodes", "log_dir"};
+  EXPECT_EQ(strings::closest("nproc_per_nod", names), "nproc_per_node");
+  EXPECT_EQ(strings::closest("nndoes", names), "nnodes");
+  EXPECT_EQ(strings::closest("lgo_dir", names), "log_dir");
+  EXPECT_EQ(strings::closest("banana", names), std::nullopt);
+  EXPECT_EQ(strings::closest("", names), std::nullopt);
+}
+
 TEST(Strings, ConstantTimeComparisonIsAnEquality) {
   EXPECT_TRUE(strings::equal_constant_time("secret", "secret"));
   EXPECT_TRUE(strings::equal_constant_time("", ""));

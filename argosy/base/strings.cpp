@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
+#include <utility>
 
 namespace argosy::strings {
 
@@ -58,6 +60,43 @@ std::string ranges(const std::vector<int>& numbers) {
     i = last - i >= 2 ? last + 1 : i + 1;
   }
   return text;
+}
+
+namespace {
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before_last;
+  std::vector<size_t> last(b.size() + 1);
+  std::iota(last.begin(), last.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    std::vector<size_t> row(b.size() + 1, i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replace = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({replace, last[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+      }
+    }
+    before_last = std::exchange(last, std::move(row));
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+std::optional<std::string> closest(std::string_view word,
+                                   const std::vector<std::string>& candidates) {
+  std::optional<std::string> best;
+  size_t best_distance = std::max<size_t>(word.size() / 3, 1) + 1;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
 }
 
 bool equal_constant_time(std::string_view a, std::string_view b) {

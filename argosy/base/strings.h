@@ -22,6 +22,11 @@ namespace argosy::strings {
 /// "0, 2, 5-7": how messages name ranks. Expects ascending numbers.
 [[nodiscard]] std::string ranges(const std::vector<int>& numbers);
 
+/// The candidate that a typing error away from `word` most likely meant; nullopt when none is near.
+/// Distance: Damerau-Levenshtein (restricted), at most a third of the word.
+[[nodiscard]] std::optional<std::string> closest(std::string_view word,
+                                                 const std::vector<std::string>& candidates);
+
 /// Compares secrets in a time that depends on the lengths only.
 [[nodiscard]] bool equal_constant_time(std::string_view a, std::string_view b);
 

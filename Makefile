@@ -1,0 +1,55 @@
+# The two commands: make demo, make test. Everything else is below in `make help`.
+# PRESET=debug|asan|tsan selects another build for build, test and bench.
+PRESET ?= release
+BUILD := build/$(PRESET)
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+# Options for the CMake configuration, e.g. CMAKE_ARGS=-DCMAKE_PREFIX_PATH=/opt/libtorch
+CMAKE_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build bench format lint lint-all install clean deps-% configure
+
+help: ## This list
+	@echo "Argosy: distributed training on libtorch. Targets:"
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+demo: deps-build ## Install what is missing, build, train a CNN on Fashion-MNIST with two processes
+	@scripts/quiet.sh "configuring" build/demo-configure.log cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
+	@scripts/quiet.sh "building (about two minutes the first time)" build/demo-build.log cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli fashion_mnist
+	@scripts/demo.sh $(BUILD)/bin
+
+test: deps-test configure ## Install what is missing, build and run all tests
+	cmake --build --preset $(PRESET) -j $(JOBS)
+	ctest --preset $(PRESET) -j $(JOBS)
+
+build: deps-test configure ## Build everything (PRESET=release|debug|asan|tsan)
+	cmake --build --preset $(PRESET) -j $(JOBS)
+
+bench: deps-bench ## Benchmarks; PEERS=<python with torch> also measures PyTorch DDP in the same run
+	cmake --preset $(PRESET) -DARGOSY_BUILD_BENCHMARKS=ON $(CMAKE_ARGS)
+	cmake --build --preset $(PRESET) -j $(JOBS)
+	python3 benchmarks/compare.py --bin $(BUILD)/bin $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
+
+format: deps-test ## Format all sources in place
+	scripts/sources.sh | xargs clang-format-14 -i
+
+lint: deps-lint configure ## Formatting, and clang-tidy on what differs from main (BASE=<revision>)
+	scripts/lint.sh $(BUILD) changed $(BASE)
+
+lint-all: deps-lint configure ## clang-tidy on every source
+	scripts/lint.sh $(BUILD) all
+
+install: deps-build ## Build and install library, headers and launcher under PREFIX (/usr/local)
+	cmake --preset $(PRESET) -DARGOSY_BUILD_TESTS=OFF $(CMAKE_ARGS)
+	cmake --build --preset $(PRESET) -j $(JOBS)
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## Remove the build folder
+	rm -rf build
+
+configure:
+	cmake --preset $(PRESET) -DARGOSY_BUILD_TESTS=ON $(CMAKE_ARGS)
+
+deps-%:
+	@scripts/install_deps.sh $*

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Installs what a target needs from Debian's packages, and nothing that is there already.
+#   scripts/install_deps.sh build|test|lint|bench [--list]
+# --list prints the package names instead. Needs root, or sudo, only when something is missing.
+set -euo pipefail
+
+build=(g++ cmake ninja-build pkg-config
+  libtorch-dev libopenblas0-openmp # libtorch-dev alone brings the reference BLAS, 20 times slower
+  libgloo-dev
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
+  dataset-fashion-mnist)
+test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3)
+lint=("${test[@]}" clang-tidy-14)
+bench=("${build[@]}" libbenchmark-dev python3)
+
+die() { echo "argosy: $*" >&2; exit 1; }
+
+case ${1-} in
+  build | test | lint | bench) declare -n wanted=$1 ;;
+  *) die "usage: scripts/install_deps.sh build|test|lint|bench [--list]" ;;
+esac
+if [[ ${2-} == --list ]]; then
+  printf '%s\n' "${wanted[@]}"
+  exit 0
+fi
+
+command -v dpkg-query >/dev/null ||
+  die "this is not Debian: install the counterparts of these packages yourself, then run cmake: ${wanted[*]}"
+missing=()
+for package in "${wanted[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $status == installed ]] || missing+=("$package")
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+as_root=()
+if [[ $EUID -ne 0 ]]; then
+  command -v sudo >/dev/null || die "these packages are missing and installing them needs root, but there is no sudo: ${missing[*]}"
+  as_root=(sudo)
+  sudo -n true 2>/dev/null || [[ -t 0 ]] ||
+    die "these packages are missing and sudo asks for a password, which nobody can type here: ${missing[*]}"
+fi
+echo "argosy: installing ${#missing[@]} packages: ${missing[*]}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@" >"$log" 2>&1; }
+# The package lists may be absent or stale: refresh them once if the first try fails.
+if ! apt install -y --no-install-recommends "${missing[@]}"; then
+  if ! { apt update && apt install -y --no-install-recommends "${missing[@]}"; }; then
+    tail -n 15 "$log" >&2
+    die "apt-get could not install: ${missing[*]} (its last lines stand above)"
+  fi
+fi

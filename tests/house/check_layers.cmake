@@ -1,0 +1,45 @@
+# cmake -DROOT=<tree> -DROOMS=<name:TORCH flag:dep,dep;…> -P check_layers.cmake
+# A room includes only itself and what its target declares; a room without TORCH includes nothing of
+# libtorch and declares no room that sees it.
+cmake_minimum_required(VERSION 3.25)
+
+set(torch_rooms "")
+foreach(entry IN LISTS ROOMS)
+  if(entry MATCHES "^([a-z_]+):TRUE:")
+    list(APPEND torch_rooms ${CMAKE_MATCH_1})
+  endif()
+endforeach()
+
+foreach(entry IN LISTS ROOMS)
+  string(REGEX MATCH "^([a-z_]+):([A-Z]*):(.*)$" _ "${entry}")
+  set(room ${CMAKE_MATCH_1})
+  set(torch ${CMAKE_MATCH_2})
+  string(REGEX MATCHALL "argosy::[a-z_]+" deps "${CMAKE_MATCH_3}")
+  list(TRANSFORM deps REPLACE "argosy::" "")
+  if(NOT torch STREQUAL "TRUE")
+    foreach(dep IN LISTS deps)
+      if(dep IN_LIST torch_rooms OR dep STREQUAL "torch")
+        message(SEND_ERROR "room '${room}' must not see libtorch but links '${dep}'")
+      endif()
+    endforeach()
+  endif()
+  list(APPEND deps ${room})
+
+  file(GLOB_RECURSE files ${ROOT}/argosy/${room}/*.h ${ROOT}/argosy/${room}/*.cpp)
+  foreach(f IN LISTS files)
+    if(f MATCHES "_(test|bench)\\.cpp$") # these link more than their room
+      continue()
+    endif()
+    file(STRINGS ${f} includes REGEX "^#include [\"<](argosy/[a-z_]+/|torch/|ATen/|c10/)")
+    foreach(include IN LISTS includes)
+      if(include MATCHES "^#include \"argosy/([a-z_]+)/")
+        if(NOT CMAKE_MATCH_1 IN_LIST deps)
+          message(SEND_ERROR
+            "${f}: room '${room}' may not include '${CMAKE_MATCH_1}' (declared: ${deps})")
+        endif()
+      elseif(NOT torch STREQUAL "TRUE")
+        message(SEND_ERROR "${f}: room '${room}' must not see libtorch: ${include}")
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
