@@ -1,0 +1,172 @@
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/events/jsonl_writer.h"
+#include "argosy/events/progress_bar.h"
+#include "argosy/events/table.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::events {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A bar that draws into a file, with a clock that the test moves.
+class ProgressTest : public ::testing::Test {
+ protected:
+  void SetUp() override { file_ = std::tmpfile(); }
+  void TearDown() override { std::fclose(file_); }
+
+  ProgressOptions options(ProgressStyle style) {
+    return {.label = "epoch 1/3",
+            .total = 1000,
+            .unit = "images",
+            .style = style,
+            .out = file_,
+            .columns = 100,
+            .now = [this] { return now_; }};
+  }
+  std::string drawn() {
+    std::string text(static_cast<size_t>(std::ftell(file_)), '\0');
+    std::rewind(file_);
+    EXPECT_EQ(std::fread(text.data(), 1, text.size(), file_), text.size());
+    return text;
+  }
+
+  std::FILE* file_ = nullptr;
+  std::chrono::steady_clock::time_point now_{};
+};
+
+TEST_F(ProgressTest, BarRedrawsItsLine) {
+  ProgressBar bar(options(ProgressStyle::kBar));
+  now_ += 1s;
+  bar.show("loss", 0.42134);
+  bar.advance(500);
+  bar.advance(100);  // too soon: not drawn
+  now_ += 1s;
+  bar.advance(400);
+  bar.finish();
+  bar.finish();
+  EXPECT_EQ(drawn(),
+            "\repoch 1/3 [===============>              ]  50%  loss 0.4213  500 images/s  0:01 "
+            "left\x1b[K"
+            "\repoch 1/3 [==============================] 100%  loss 0.4213  500 images/s  0:00 "
+            "left\x1b[K"
+            "\repoch 1/3 [==============================] 100%  loss 0.4213  500 images/s  "
+            "0:02\x1b[K\n");
+}
+
+TEST_F(ProgressTest, LinesComeAtTheirInterval) {
+  ProgressBar bar(options(ProgressStyle::kLines));
+  now_ += 4s;
+  bar.advance(400);
+  now_ += 1s;
+  bar.advance(100);
+  bar.finish();
+  EXPECT_EQ(drawn(),
+            "epoch 1/3  50%  100 images/s  0:05 left\n"
+            "epoch 1/3  50%  100 images/s  0:05\n");
+}
+
+TEST_F(ProgressTest, NarrowTerminalIsNotOverrun) {
+  ProgressOptions narrow = options(ProgressStyle::kBar);
+  narrow.columns = 24;
+  ProgressBar bar(narrow);
+  now_ += 1s;
+  bar.advance(500);
+  const std::string text = drawn();
+  EXPECT_EQ(text.substr(0, text.find('\x1b')).size(), 1U + 23U);
+}
+
+TEST_F(ProgressTest, OffSaysNothing) {
+  {
+    ProgressBar bar(options(ProgressStyle::kOff));
+    now_ += 1min;
+    bar.advance(1000);
+    bar.finish();
+  }
+  EXPECT_EQ(std::ftell(file_), 0);
+}
+
+TEST_F(ProgressTest, AnErrorMessageStartsOnItsOwnLine) {
+  {
+    ProgressBar bar(options(ProgressStyle::kBar));
+    bar.advance(1);
+  }
+  EXPECT_EQ(drawn().back(), '\n');
+}
+
+TEST_F(ProgressTest, WithoutATotalThereIsNoTimeLeft) {
+  ProgressOptions open_ended = options(ProgressStyle::kLines);
+  open_ended.total = 0;
+  ProgressBar bar(open_ended);
+  now_ += 10s;
+  bar.advance(12345);
+  EXPECT_EQ(drawn(), "epoch 1/3 12,345 images  1,235 images/s\n");
+}
+
+TEST(Text, NumbersAndTimes) {
+  EXPECT_EQ(with_commas(0), "0");
+  EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(with_commas(1234567), "1,234,567");
+  EXPECT_EQ(with_commas(-1234), "-1,234");
+  EXPECT_EQ(with_commas(-123), "-123");
+  EXPECT_EQ(clock_time(7.4), "0:07");
+  EXPECT_EQ(clock_time(3725), "1:02:05");
+  EXPECT_EQ(clock_time(std::numeric_limits<double>::infinity()), "?");
+}
+
+TEST(Table, AlignsNumbersRightAndWordsLeft) {
+  EXPECT_EQ(format_table({"epoch", "name"}, {{"1", "a"}, {"10", "longer"}}),
+            "epoch  name\n"
+            "    1  a\n"
+            "   10  longer\n");
+}
+
+TEST(Jsonl, WritesWholeLinesAndNullForNan) {
+  std::string folder = "/tmp/argosy_events_XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/deep/metrics.jsonl";
+  {
+    JsonlWriter writer(path);
+    writer.write({{"epoch", 1}, {"loss", 0.5}});
+    writer.write({{"loss", std::numeric_limits<double>::quiet_NaN()}, {"note", "a\nb"}});
+  }
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line, R"({"epoch":1,"loss":0.5})");
+  std::getline(file, line);
+  EXPECT_EQ(line, R"({"loss":null,"note":"a\nb"})");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Jsonl, NamesThePathThatCannotBeWritten) {
+  EXPECT_THROW(
+      {
+        try {
+          JsonlWriter writer("/dev/null/metrics.jsonl");
+        } catch (const DataError& error) {
+          EXPECT_STREQ(error.what(),
+                       "[events.jsonl] /dev/null/metrics.jsonl: cannot open for writing: Not a "
+                       "directory (ENOTDIR)");
+          throw;
+        }
+      },
+      DataError);
+}
+
+}  // namespace
+}  // namespace argosy::events

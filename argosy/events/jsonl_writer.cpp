@@ -1,0 +1,43 @@
+#include "argosy/events/jsonl_writer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "argosy/base/error.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::events {
+
+JsonlWriter::JsonlWriter(const std::string& path) : path_(path) {
+  std::error_code ignored;  // open() tells what is wrong
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd_ < 0) {
+    throw DataError("events.jsonl", "cannot open for writing: " + errno_message(errno), {path});
+  }
+}
+
+JsonlWriter::~JsonlWriter() {
+  close(fd_);
+}
+
+void JsonlWriter::write(const nlohmann::ordered_json& record) {
+  const std::string line =
+      record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t n = ::write(fd_, line.data() + done, line.size() - done);
+    if (n < 0 && errno != EINTR) {
+      throw DataError("events.jsonl", "cannot write: " + errno_message(errno), {path_});
+    }
+    done += n > 0 ? static_cast<size_t>(n) : 0;
+  }
+}
+
+}  // namespace argosy::events

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace argosy::events {
+
+/// Appends JSON objects to a file, one a line (https://jsonlines.org), each written whole: a reader
+/// never sees half a record, and a killed program loses at most the record it was writing.
+///
+///     JsonlWriter metrics("runs/a/metrics.jsonl");
+///     metrics.write({{"epoch", 1}, {"loss", 0.43}});
+///
+/// Not a number: JSON has none; NaN and infinities are written as null.
+/// Errors: DataError naming the path and the reason.
+class JsonlWriter final {
+ public:
+  /// Creates the file's folder if needed.
+  explicit JsonlWriter(const std::string& path);
+  ~JsonlWriter();
+  JsonlWriter(const JsonlWriter&) = delete;
+  JsonlWriter& operator=(const JsonlWriter&) = delete;
+  JsonlWriter(JsonlWriter&&) = delete;
+  JsonlWriter& operator=(JsonlWriter&&) = delete;
+
+  void write(const nlohmann::ordered_json& record);
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace argosy::events

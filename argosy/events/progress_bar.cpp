@@ -1,0 +1,168 @@
+#include "argosy/events/progress_bar.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "argosy/base/env.h"
+
+namespace argosy::events {
+namespace {
+
+/// What kAuto means here: the launcher's word first, because a rank's stdout is its pipe.
+ProgressStyle resolve(const ProgressOptions& options) {
+  if (options.style != ProgressStyle::kAuto) {
+    return options.style;
+  }
+  const std::optional<std::string> wanted = env::get("ARGOSY_PROGRESS");
+  if (wanted == "bar" || wanted == "tty") {
+    return ProgressStyle::kBar;
+  }
+  if (wanted == "off") {
+    return ProgressStyle::kOff;
+  }
+  const bool dumb = env::get("TERM").value_or("dumb") == "dumb";
+  const bool terminal = !wanted && !dumb && isatty(fileno(options.out)) == 1;
+  return terminal ? ProgressStyle::kBar : ProgressStyle::kLines;
+}
+
+int width_of(const ProgressOptions& options) {
+  if (options.columns > 0) {
+    return options.columns;
+  }
+  winsize size{};
+  if (ioctl(fileno(options.out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return size.ws_col;
+  }
+  return static_cast<int>(env::get_int("COLUMNS", 20, 1000).value_or(80));
+}
+
+}  // namespace
+
+std::string with_commas(int64_t number) {
+  std::string digits = fmt::format("{}", number);
+  const ptrdiff_t first = number < 0 ? 1 : 0;
+  for (ptrdiff_t at = static_cast<ptrdiff_t>(digits.size()) - 3; at > first; at -= 3) {
+    digits.insert(static_cast<size_t>(at), ",");
+  }
+  return digits;
+}
+
+std::string clock_time(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) {
+    return "?";
+  }
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole >= 3600) {
+    return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  }
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+ProgressBar::ProgressBar(ProgressOptions options) : options_(std::move(options)) {
+  options_.style = resolve(options_);
+  start_ = options_.now();
+  // A bar shows itself at once; a plain line is worth writing only after a while.
+  next_draw_ = options_.style == ProgressStyle::kBar ? start_ : start_ + options_.line_interval;
+}
+
+ProgressBar::ProgressBar(ProgressBar&& other) noexcept
+    : options_(std::move(other.options_)),
+      start_(other.start_),
+      next_draw_(other.next_draw_),
+      done_(other.done_),
+      values_(std::move(other.values_)),
+      finished_(std::exchange(other.finished_, true)),
+      line_open_(std::exchange(other.line_open_, false)) {}
+
+ProgressBar::~ProgressBar() {
+  if (line_open_) {
+    std::fputc('\n', options_.out);
+    std::fflush(options_.out);
+  }
+}
+
+void ProgressBar::show(const std::string& name, double value) {
+  for (auto& [known, old] : values_) {
+    if (known == name) {
+      old = value;
+      return;
+    }
+  }
+  values_.emplace_back(name, value);
+}
+
+double ProgressBar::seconds() const {
+  return std::chrono::duration<double>(options_.now() - start_).count();
+}
+
+void ProgressBar::advance(int64_t items) {
+  done_ += items;
+  if (options_.style == ProgressStyle::kOff || options_.now() < next_draw_) {
+    return;
+  }
+  draw(false);
+}
+
+void ProgressBar::finish() {
+  if (finished_) {
+    return;
+  }
+  finished_ = true;
+  if (options_.style != ProgressStyle::kOff) {
+    draw(true);
+  }
+}
+
+void ProgressBar::draw(bool last) {
+  const bool bar = options_.style == ProgressStyle::kBar;
+  next_draw_ = options_.now() + (bar ? options_.bar_interval : options_.line_interval);
+  if (bar) {
+    // One column stays free: some terminals wrap when the last one is written.
+    std::string text = line(last, width_of(options_) - 1);
+    fmt::print(options_.out, "\r{}\x1b[K{}", text, last ? "\n" : "");
+    line_open_ = !last;
+  } else {
+    fmt::print(options_.out, "{}\n", line(last, 0));
+  }
+  std::fflush(options_.out);
+}
+
+std::string ProgressBar::line(bool last, int columns) const {
+  const double elapsed = std::max(seconds(), 1e-9);
+  const double rate = static_cast<double>(done_) / elapsed;
+  std::string tail;
+  for (const auto& [name, value] : values_) {
+    tail += fmt::format("  {} {:.4g}", name, value);
+  }
+  tail += fmt::format("  {} {}/s", with_commas(std::llround(rate)), options_.unit);
+  if (last) {
+    tail += fmt::format("  {}", clock_time(elapsed));
+  } else if (options_.total > 0) {
+    const auto left = static_cast<double>(options_.total - done_);
+    tail += fmt::format("  {} left", rate > 0 ? clock_time(left / rate) : "?");
+  }
+  const std::string label = options_.label.empty() ? "" : options_.label + " ";
+  if (options_.total <= 0) {
+    return fmt::format("{}{} {}{}", label, with_commas(done_), options_.unit, tail);
+  }
+  const double share =
+      std::clamp(static_cast<double>(done_) / static_cast<double>(options_.total), 0.0, 1.0);
+  const std::string percent = fmt::format("{:3}%", static_cast<int>(share * 100));
+  const int room = columns - static_cast<int>(label.size() + percent.size() + tail.size()) - 3;
+  if (room < 5) {
+    std::string text = label + percent + tail;
+    return columns > 0 ? text.substr(0, static_cast<size_t>(columns)) : text;
+  }
+  const int cells = std::min(room, 30);
+  const int filled = static_cast<int>(share * cells);
+  std::string bar(static_cast<size_t>(filled), '=');
+  bar += filled < cells ? ">" : "";
+  return fmt::format("{}[{:<{}}] {}{}", label, bar, cells, percent, tail);
+}
+
+}  // namespace argosy::events

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace argosy::events {
+
+/// How progress is drawn. kAuto: a bar that redraws itself on a terminal (also through
+/// `argosy launch`, which says so in ARGOSY_PROGRESS), plain lines elsewhere.
+enum class ProgressStyle { kAuto, kBar, kLines, kOff };
+
+struct ProgressOptions {
+  std::string label = "";      ///< in front: "epoch 2/3"
+  int64_t total = 0;           ///< items to do; 0: not known, no bar and no time left
+  std::string unit = "items";  ///< what an item is, for the rate: "images"
+  ProgressStyle style = ProgressStyle::kAuto;
+  std::FILE* out = stdout;
+  int columns = 0;  ///< width of a bar's line; 0: the terminal's, else 80
+  /// Shortest time between two drawings of a bar. A finer one only costs time.
+  std::chrono::milliseconds bar_interval{100};
+  /// The same between two plain lines.
+  std::chrono::milliseconds line_interval{5000};
+  /// The clock, for tests.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+};
+
+/// Shows how far a long piece of work is, how fast it goes and how long it will take.
+///
+///     ProgressBar bar({.label = "epoch 1/3", .total = 60000, .unit = "images"});
+///     for (auto& batch : loader) { …; bar.show("loss", loss); bar.advance(batch_size); }
+///     bar.finish();
+///     // epoch 1/3 [=========>          ]  47% loss 0.4213  8,412 images/s  0:02 left
+///
+/// Not thread-safe. Cost: a clock reading per advance(); a drawing at most every interval.
+class ProgressBar final {
+ public:
+  explicit ProgressBar(ProgressOptions options);
+  /// Ends a half-drawn line, so that an error message starts on its own.
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  ProgressBar(ProgressBar&& other) noexcept;
+  ProgressBar& operator=(ProgressBar&&) = delete;
+
+  /// A value to show beside the bar from the next drawing on, with four significant digits.
+  void show(const std::string& name, double value);
+  void advance(int64_t items);
+  /// Draws the final state with the total time instead of the time left. Idempotent.
+  void finish();
+
+  [[nodiscard]] int64_t done() const { return done_; }
+  [[nodiscard]] double seconds() const;
+
+ private:
+  void draw(bool last);
+  [[nodiscard]] std::string line(bool last, int columns) const;
+
+  ProgressOptions options_;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point next_draw_;
+  int64_t done_ = 0;
+  std::vector<std::pair<std::string, double>> values_;
+  bool finished_ = false;
+  bool line_open_ = false;
+};
+
+/// "1,234,567".
+[[nodiscard]] std::string with_commas(int64_t number);
+/// "0:07", "12:34", "3:04:05".
+[[nodiscard]] std::string clock_time(double seconds);
+
+}  // namespace argosy::events
