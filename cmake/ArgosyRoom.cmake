@@ -84,9 +84,10 @@ function(argosy_test name)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   set(properties TIMEOUT ${A_TIMEOUT} PROCESSORS ${A_PROCESSORS})
   if(A_PER_CASE)
-    # gtest_discover_tests takes its properties apart once more: a list needs escaped semicolons.
-    string(REPLACE ";" "\\\\;" labels "${A_LABELS}")
-    string(REPLACE ";" "\\\\;" environment "${A_ENVIRONMENT}")
+    # gtest_discover_tests takes its properties apart three times on their way into ctest's file.
+    string(REPEAT "\\" 8 escape)
+    string(REPLACE ";" "${escape};" labels "${A_LABELS}")
+    string(REPLACE ";" "${escape};" environment "${A_ENVIRONMENT}")
     if(A_ENVIRONMENT)
       list(APPEND properties ENVIRONMENT "${environment}")
     endif()
