@@ -1,0 +1,198 @@
+#include "argosy/formats/file_reader.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "argosy/base/error.h"
+
+namespace argosy::formats {
+namespace {
+
+constexpr const char* kWhere = "formats.gzip";
+constexpr uint8_t kMagic[2] = {0x1f, 0x8b};
+constexpr int kGzipOnly = 16 + MAX_WBITS;
+// Deflate's best: a match of 258 bytes in 2 bits, so 1032 bytes from each byte.
+constexpr int64_t kLargestRatio = 1032;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
+
+struct FileReader::Impl {
+  std::string path;
+  std::unique_ptr<std::FILE, CloseFile> file;
+  int64_t file_bytes = 0;
+  int64_t position = 0;
+  bool gzip = false;
+
+  std::array<uint8_t, 64 * 1024> buffer{};
+  size_t begin = 0;  // unread part of buffer
+  size_t end = 0;
+  int64_t loaded = 0;  // bytes of the file that went through buffer
+
+  z_stream stream{};
+  bool in_member = false;
+  bool stream_ready = false;
+
+  explicit Impl(std::string name) : path(std::move(name)) {
+    file.reset(std::fopen(path.c_str(), "rbe"));
+    if (file == nullptr) {
+      throw DataError("formats.open", "cannot open: " + errno_message(errno), {path});
+    }
+    struct stat status {};
+    if (::fstat(::fileno(file.get()), &status) != 0 || !S_ISREG(status.st_mode)) {
+      throw DataError("formats.open", "expected a regular file", {path});
+    }
+    file_bytes = status.st_size;
+    load();
+    gzip = starts_member();
+  }
+  ~Impl() {
+    if (stream_ready) {
+      inflateEnd(&stream);
+    }
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  [[nodiscard]] size_t available() const { return end - begin; }
+  /// Where the next unread byte lies in the file.
+  [[nodiscard]] int64_t file_offset() const { return loaded - static_cast<int64_t>(available()); }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw DataError(kWhere, what, {path, file_offset()});
+  }
+
+  /// Tops the buffer up, keeping its unread part; afterwards it is empty only at end of file.
+  void load() {
+    std::copy(buffer.begin() + begin, buffer.begin() + end, buffer.begin());
+    end -= begin;
+    begin = 0;
+    const size_t got = std::fread(buffer.data() + end, 1, buffer.size() - end, file.get());
+    if (std::ferror(file.get()) != 0) {
+      throw DataError("formats.read", "cannot read: " + errno_message(errno), {path, loaded});
+    }
+    end += got;
+    loaded += static_cast<int64_t>(got);
+  }
+
+  [[nodiscard]] bool starts_member() const {
+    return available() >= 2 && buffer[begin] == kMagic[0] && buffer[begin + 1] == kMagic[1];
+  }
+
+  size_t read_plain(std::span<uint8_t> out) {
+    size_t done = 0;
+    while (done < out.size()) {
+      if (available() == 0) {
+        load();
+        if (available() == 0) {
+          break;
+        }
+      }
+      const size_t n = std::min(available(), out.size() - done);
+      std::copy_n(buffer.begin() + begin, n, out.begin() + done);
+      begin += n;
+      done += n;
+    }
+    return done;
+  }
+
+  /// Starts the next member. False at the end of the file, zeros included.
+  bool open_member() {
+    if (available() < 2) {
+      load();
+    }
+    if (starts_member()) {
+      const int code =
+          stream_ready ? inflateReset2(&stream, kGzipOnly) : inflateInit2(&stream, kGzipOnly);
+      if (code != Z_OK) {
+        fail(fmt::format("zlib could not start ({})", zError(code)));
+      }
+      stream_ready = in_member = true;
+      return true;
+    }
+    while (available() > 0) {
+      while (begin < end && buffer[begin] == 0) {
+        ++begin;
+      }
+      if (begin < end) {
+        fail(
+            "trailing bytes after the gzip data. The file is damaged or two were joined; fetch it "
+            "again");
+      }
+      load();
+    }
+    return false;
+  }
+
+  size_t read_gzip(std::span<uint8_t> out) {
+    size_t done = 0;
+    while (done < out.size()) {
+      if (!in_member && !open_member()) {
+        break;
+      }
+      if (available() == 0) {
+        load();
+      }
+      stream.next_in = buffer.data() + begin;
+      stream.avail_in = static_cast<uInt>(available());
+      stream.next_out = out.data() + done;
+      const size_t room = std::min<size_t>(out.size() - done, 1U << 30);
+      stream.avail_out = static_cast<uInt>(room);
+      const int code = inflate(&stream, Z_NO_FLUSH);
+      begin = end - stream.avail_in;
+      done += room - stream.avail_out;
+      if (code == Z_STREAM_END) {
+        in_member = false;
+      } else if (code == Z_BUF_ERROR) {  // there is room, so it starved at the end of the file
+        fail(
+            fmt::format("truncated gzip data: the file ends in the middle of a member, after {} "
+                        "unpacked bytes. Fetch it again",
+                        position + static_cast<int64_t>(done)));
+      } else if (code != Z_OK) {
+        fail(fmt::format("corrupt gzip data: {} after {} unpacked bytes. Fetch the file again",
+                         stream.msg != nullptr ? stream.msg : zError(code),
+                         position + static_cast<int64_t>(done)));
+      }
+    }
+    return done;
+  }
+};
+
+FileReader::FileReader(std::string path) : impl_(std::make_unique<Impl>(std::move(path))) {}
+FileReader::~FileReader() = default;
+FileReader::FileReader(FileReader&&) noexcept = default;
+FileReader& FileReader::operator=(FileReader&&) noexcept = default;
+
+size_t FileReader::read(std::span<uint8_t> out) {
+  const size_t n = impl_->gzip ? impl_->read_gzip(out) : impl_->read_plain(out);
+  impl_->position += static_cast<int64_t>(n);
+  return n;
+}
+
+const std::string& FileReader::path() const {
+  return impl_->path;
+}
+
+bool FileReader::compressed() const {
+  return impl_->gzip;
+}
+
+int64_t FileReader::position() const {
+  return impl_->position;
+}
+
+int64_t FileReader::most_bytes() const {
+  return impl_->gzip ? impl_->file_bytes * kLargestRatio : impl_->file_bytes;
+}
+
+}  // namespace argosy::formats
