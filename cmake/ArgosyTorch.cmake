@@ -37,7 +37,7 @@ if(NOT TARGET argosy_torch)
   add_library(argosy_torch INTERFACE IMPORTED GLOBAL)
   add_library(argosy::torch ALIAS argosy_torch)
   set_target_properties(argosy_torch PROPERTIES
-    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES
+    INTERFACE_INCLUDE_DIRECTORIES
       "${ARGOSY_TORCH_INCLUDE_DIR};${ARGOSY_TORCH_INCLUDE_DIR}/torch/csrc/api/include"
     INTERFACE_LINK_LIBRARIES
       "${ARGOSY_TORCH_LIB_torch};${ARGOSY_TORCH_LIB_torch_cpu};${ARGOSY_TORCH_LIB_c10}")
