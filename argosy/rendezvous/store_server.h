@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/store.h"
 
 namespace argosy::rendezvous {
@@ -45,9 +46,5 @@ class StoreServer {
                                                    uint16_t port,
                                                    const std::string& token,
                                                    const Deadline& deadline);
-
-/// A store in a folder that all processes see; for one host or a shared file system with locks.
-/// Delete the folder between runs, as with PyTorch's file://.
-[[nodiscard]] std::shared_ptr<Store> file_store(const std::string& path);
 
 }  // namespace argosy::rendezvous

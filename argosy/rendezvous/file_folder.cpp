@@ -1,0 +1,351 @@
+#include "argosy/rendezvous/file_folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "argosy/base/strings.h"
+#include "argosy/rendezvous/file_names.h"
+#include "argosy/rendezvous/limits.h"
+
+namespace argosy::rendezvous {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFormat = "argosy file store, format 1\n";
+constexpr size_t kNoteSizeDigits = 6;
+
+[[noreturn]] void fail(std::string_view step, const std::string& path, int error_number) {
+  throw RendezvousError(
+      "rendezvous.file",
+      fmt::format("{} {}: {}. Every rank must be able to read and write the folder.",
+                  step,
+                  path,
+                  errno_message(error_number)));
+}
+
+// True: the lock was taken. False: another open file holds it.
+bool try_lock(int fd, const std::string& path) {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  if (fcntl(fd, F_OFD_SETLK, &range) == 0) {
+    return true;
+  }
+  if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
+    fail("cannot lock (does the file system support locks?)", path, errno);
+  }
+  return false;
+}
+
+bool is_locked(int fd, const std::string& path) {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  if (fcntl(fd, F_OFD_GETLK, &range) != 0) {
+    fail("cannot see the lock of", path, errno);
+  }
+  return range.l_type != F_UNLCK;
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error && !fs::is_directory(path)) {
+    fail("cannot make folder", path, error.value());
+  }
+}
+
+// The whole file; nullopt when there is none.
+std::optional<std::string> read_whole(const std::string& path) {
+  Result<std::string> text = os::read_file(path, kLargestValueBytes + kLargestKeyBytes + 1);
+  if (text.ok()) {
+    return *std::move(text);
+  }
+  if (text.failure().error_number == ENOENT) {
+    return std::nullopt;
+  }
+  fail("cannot read", path, text.failure().error_number);
+}
+
+std::vector<std::string> file_names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (error) {
+    fail("cannot list", folder, error.value());
+  }
+  return names;
+}
+
+// "<member>\n<six digits><note>"
+std::string note_of(std::string_view content) {
+  const size_t line = content.find('\n');
+  if (line == std::string_view::npos) {
+    return "";
+  }
+  content.remove_prefix(line + 1);
+  const auto size = strings::parse_int(content.substr(0, kNoteSizeDigits));
+  return size ? std::string(content.substr(kNoteSizeDigits, static_cast<size_t>(*size))) : "";
+}
+
+}  // namespace
+
+void write_note(int member_fd, const std::string& member, const std::string& note) {
+  // One write, its size in front: whoever reads never sees the tail of a longer note before it.
+  const std::string content = fmt::format("{}\n{:06}{}", member, note.size(), note);
+  if (pwrite(member_fd, content.data(), content.size(), 0) !=
+      static_cast<ssize_t>(content.size())) {
+    fail("cannot write the note of", member, errno);
+  }
+}
+
+FileFolder::FileFolder(std::string path) : path_(std::move(path)) {
+  make_folder(path_);
+  open_marker();
+  check_format();
+  make_folder(path_ + "/values");
+  make_folder(path_ + "/members");
+}
+
+// The marker is made before everything else, so a folder with other things but no marker is not
+// ours: somebody's home, or the file of another library's store.
+void FileFolder::open_marker() {
+  const std::string marker = path_ + "/argosy-store";
+  const bool empty = file_names_in(path_).empty();
+  Result<os::UniqueFd> fd = os::open_file(marker, empty ? O_RDWR | O_CREAT : O_RDWR);
+  if (!fd.ok() && fd.failure().error_number == ENOENT) {
+    throw ConfigError(
+        "rendezvous.file",
+        fmt::format("{} is no store: expected an empty or new folder, got one with other files in "
+                    "it. Give file:// a path of its own.",
+                    path_));
+  }
+  if (!fd.ok()) {
+    fail("cannot open", marker, fd.failure().error_number);
+  }
+  marker_ = *std::move(fd);
+}
+
+void FileFolder::check_format() const {
+  const os::UniqueFd held = lock("file", Deadline::after(std::chrono::seconds(10)));
+  const std::string format = read_whole(path_ + "/argosy-store").value_or("");
+  if (format.empty()) {
+    if (Status status = os::write_all(marker_.get(), kFormat); !status.ok()) {
+      fail("cannot write", path_ + "/argosy-store", status.failure().error_number);
+    }
+  } else if (format != kFormat) {
+    throw ConfigError("rendezvous.file",
+                      fmt::format("{} was made by another version of Argosy: expected \"{}\", got "
+                                  "\"{}\". Use one version on all ranks and delete the folder.",
+                                  path_,
+                                  strings::trim(kFormat),
+                                  strings::trim(format.substr(0, 60))));
+  }
+}
+
+void FileFolder::check_still_there(std::string_view op) const {
+  struct stat ours {};
+  struct stat there {};
+  if (fstat(marker_.get(), &ours) != 0 || stat((path_ + "/argosy-store").c_str(), &there) != 0 ||
+      ours.st_ino != there.st_ino || ours.st_dev != there.st_dev) {
+    throw RendezvousError(fmt::format("rendezvous.{}", op),
+                          fmt::format("the folder {} was deleted or replaced while this job used "
+                                      "it. Another job may have the same file:// path.",
+                                      path_));
+  }
+}
+
+os::UniqueFd FileFolder::lock(std::string_view op, const Deadline& deadline) const {
+  const auto start = Deadline::Clock::now();
+  const std::string marker = path_ + "/argosy-store";
+  // A descriptor of its own for each operation: OFD locks then hold between threads too.
+  Result<os::UniqueFd> fd = os::open_file(marker, O_RDWR);
+  if (!fd.ok()) {
+    check_still_there(op);
+    fail("cannot open", marker, fd.failure().error_number);
+  }
+  auto pause = std::chrono::microseconds(20);
+  while (!try_lock(fd->get(), marker)) {
+    if (deadline.expired()) {
+      throw TimeoutError(fmt::format("rendezvous.{}", op),
+                         fmt::format("could not lock {} within {}: another process holds it. See "
+                                     "whether a rank is stopped.",
+                                     marker,
+                                     seconds_since(start)),
+                         {.op = fmt::format("store.{}", op)});
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(2000));
+  }
+  check_still_there(op);
+  return *std::move(fd);
+}
+
+std::string FileFolder::value_path(const std::string& key) const {
+  return path_ + "/values/" + file_name(key);
+}
+
+std::string FileFolder::member_path(const std::string& member) const {
+  return path_ + "/members/" + file_name(member);
+}
+
+std::optional<std::string> FileFolder::read(const std::string& key) const {
+  std::optional<std::string> content = read_whole(value_path(key));
+  if (content) {
+    content->erase(0, key.size() + 1);
+  }
+  return content;
+}
+
+bool FileFolder::exists(const std::string& key) const {
+  return access(value_path(key).c_str(), F_OK) == 0;
+}
+
+std::vector<std::string> FileFolder::keys(const std::string& prefix) const {
+  std::vector<std::string> found;
+  for (const std::string& name : file_names_in(path_ + "/values")) {
+    std::optional<std::string> key = unescape(name);
+    if (is_hashed(name)) {
+      key = read_whole(path_ + "/values/" + name);
+      if (key) {
+        key->resize(std::min(key->find('\n'), key->size()));
+      }
+    }
+    if (key && key->starts_with(prefix)) {
+      found.push_back(*std::move(key));
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void FileFolder::write(const std::string& key, const std::string& value) const {
+  const std::string fresh = path_ + "/value.tmp";  // one name will do: the lock is held
+  Result<os::UniqueFd> fd = os::open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
+  if (!fd.ok()) {
+    fail("cannot make", fresh, fd.failure().error_number);
+  }
+  Status status = os::write_all(fd->get(), key + "\n");
+  if (status.ok()) {
+    status = os::write_all(fd->get(), value);
+  }
+  if (!status.ok()) {
+    fail("cannot write", fresh, status.failure().error_number);
+  }
+  if (rename(fresh.c_str(), value_path(key).c_str()) != 0) {
+    fail("cannot rename into", value_path(key), errno);
+  }
+}
+
+bool FileFolder::remove(const std::string& key) const {
+  const std::string path = value_path(key);
+  if (unlink(path.c_str()) == 0) {
+    return true;
+  }
+  if (errno != ENOENT) {
+    fail("cannot remove", path, errno);
+  }
+  return false;
+}
+
+os::UniqueFd FileFolder::arrive(const std::string& member) const {
+  const std::string path = member_path(member);
+  const std::string former = read_whole(path).value_or("");
+  Result<os::UniqueFd> fd = os::open_file(path, O_RDWR | O_CREAT);
+  if (!fd.ok()) {
+    fail("cannot make", path, fd.failure().error_number);
+  }
+  if (!try_lock(fd->get(), path)) {
+    throw RendezvousError(
+        "rendezvous.announce",
+        fmt::format("member \"{}\" is present already: expected it once. Two processes have the "
+                    "same rank, or two jobs the same folder {}.",
+                    member,
+                    path_));
+  }
+  if (!former.empty()) {  // a process of this name died and nobody had noticed
+    depart(member, /*lost=*/true, note_of(former));
+    return arrive(member);
+  }
+  write_note(fd->get(), member, "");
+  return *std::move(fd);
+}
+
+void FileFolder::depart(const std::string& member, bool lost, std::string_view note) const {
+  const std::string path = path_ + "/departures";
+  // The newline in front ends a line that a kill may have torn.
+  const std::string line =
+      fmt::format("\n{} {} {}\n", lost ? "lost" : "left", escape(member), escape(note));
+  Result<os::UniqueFd> fd = os::open_file(path, O_WRONLY | O_CREAT | O_APPEND);
+  if (!fd.ok()) {
+    fail("cannot open", path, fd.failure().error_number);
+  }
+  if (Status status = os::write_all(fd->get(), line); !status.ok()) {
+    fail("cannot write", path, status.failure().error_number);
+  }
+  if (unlink(member_path(member).c_str()) != 0 && errno != ENOENT) {
+    fail("cannot remove", member_path(member), errno);
+  }
+}
+
+std::vector<Member> FileFolder::sweep() const {
+  std::vector<Member> present;
+  for (const std::string& name : file_names_in(path_ + "/members")) {
+    const std::string path = path_ + "/members/" + name;
+    const std::string content = read_whole(path).value_or("");
+    const std::string member = content.substr(0, content.find('\n'));
+    const Result<os::UniqueFd> fd = os::open_file(path, O_RDWR);
+    if (!fd.ok() || member.empty()) {
+      continue;  // killed between making its file and writing its name: it never arrived
+    }
+    if (is_locked(fd->get(), path)) {
+      present.push_back({.name = member, .note = note_of(content)});
+    } else {
+      depart(member, /*lost=*/true, note_of(content));
+    }
+  }
+  std::sort(present.begin(), present.end(), [](const Member& a, const Member& b) {
+    return a.name < b.name;
+  });
+  return present;
+}
+
+std::vector<Departure> FileFolder::departures() const {
+  std::vector<Departure> found;
+  for (const std::string& line :
+       strings::split(read_whole(path_ + "/departures").value_or(""), '\n')) {
+    const std::vector<std::string> parts = strings::split(line, ' ');
+    if (parts.size() != 3 || (parts[0] != "lost" && parts[0] != "left")) {
+      continue;  // an empty piece between newlines, or a line torn by a kill
+    }
+    found.push_back({.member = unescape(parts[1]).value_or(parts[1]),
+                     .lost = parts[0] == "lost",
+                     .note = unescape(parts[2]).value_or(parts[2])});
+  }
+  return found;
+}
+
+void FileFolder::destroy() const {
+  // Renamed first: a job that starts at this moment makes a new folder instead of joining ours.
+  const std::string dead = fmt::format("{}.gone.{}", path_, getpid());
+  if (rename(path_.c_str(), dead.c_str()) != 0) {
+    fail("cannot rename", path_, errno);
+  }
+  std::error_code error;
+  fs::remove_all(dead, error);  // what cannot be removed is litter, not an error
+}
+
+}  // namespace argosy::rendezvous

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "argosy/base/deadline.h"
+#include "argosy/base/error.h"
+
+/// Limits and messages that all stores share, so that a program meets the same ones on each.
+namespace argosy::rendezvous {
+
+inline constexpr size_t kLargestKeyBytes = 4096;
+inline constexpr size_t kLargestValueBytes = size_t{16} << 20;
+inline constexpr size_t kLargestNoteBytes = size_t{16} << 10;
+
+/// Throws UsageError("rendezvous.<op>") unless `key` is non-empty, short enough and free of NUL and
+/// newline. Member names and prefixes obey the same rule.
+void check_key(std::string_view op, std::string_view key);
+void check_keys(std::string_view op, const std::vector<std::string>& keys);
+/// Throws UsageError when the value is larger than a store takes.
+void check_value(std::string_view op, std::string_view key, std::string_view value);
+/// Notes are for people: too long ones are cut, not refused.
+[[nodiscard]] std::string cut_note(std::string_view note);
+
+/// "a", "b" and 3 more; at most eight are spelled out.
+[[nodiscard]] std::string quote_keys(const std::vector<std::string>& keys);
+
+/// "0.2 s", "30 s": a waited time for messages.
+[[nodiscard]] std::string seconds_since(Deadline::Clock::time_point start);
+
+/// What a wait throws at its deadline. `missing` may be empty when nobody could be asked.
+[[nodiscard]] TimeoutError wait_timed_out(std::string_view op,
+                                          Deadline::Clock::time_point start,
+                                          const std::vector<std::string>& missing,
+                                          std::string_view store);
+
+/// The sum of the decimal `value` ("" counts as 0) and `amount`.
+/// Errors: UsageError when `value` is no number or the sum does not fit.
+[[nodiscard]] int64_t add_decimal(std::string_view key, std::string_view value, int64_t amount);
+
+}  // namespace argosy::rendezvous
