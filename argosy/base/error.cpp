@@ -19,8 +19,14 @@ std::string describe(std::string_view what, const DataPlace& place) {
 }
 
 std::string describe(std::string_view what, const CheckpointPlace& place) {
-  return place.key.empty() ? fmt::format("{}: {}", place.path, what)
-                           : fmt::format("{}: \"{}\": {}", place.path, place.key, what);
+  std::string text;  // a dict in memory has no path
+  if (!place.path.empty()) {
+    text += fmt::format("{}: ", place.path);
+  }
+  if (!place.key.empty()) {
+    text += fmt::format("\"{}\": ", place.key);
+  }
+  return text.append(what);
 }
 
 }  // namespace
