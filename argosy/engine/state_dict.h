@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/engine/named.h"
+
+namespace argosy::engine {
+
+/// An ordered map from structured names to tensors: what a model's weights are, apart from the
+/// model.
+///
+///     StateDict before = state_dict(model).clone();
+///     …
+///     load_state_dict(model, before);
+///
+/// Names keep the order of insertion. A StateDict shares memory with what it was taken from.
+class StateDict final {
+ public:
+  using Entry = std::pair<std::string, at::Tensor>;
+
+  StateDict() = default;
+  StateDict(std::initializer_list<Entry> entries);
+
+  /// Adds an entry, or replaces the tensor of one that is there (which keeps its place).
+  void set(std::string name, at::Tensor tensor);
+
+  /// Errors: UsageError naming the entry and those that come nearest.
+  [[nodiscard]] const at::Tensor& at(std::string_view name) const;
+  /// nullptr when there is none.
+  [[nodiscard]] const at::Tensor* find(std::string_view name) const;
+  [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
+
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+  [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return entries_.end(); }
+
+  /// The same names over memory of its own; strides (channels_last) are kept.
+  [[nodiscard]] StateDict clone() const;
+
+ private:
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string, std::size_t> index_;
+};
+
+/// How load_state_dict judges what does not fit.
+struct LoadOptions {
+  /// Names must agree exactly. Without it, entries that only one side has are left alone.
+  bool strict = true;
+  /// Lets a floating-point entry fill a parameter of another floating-point type (bf16 into f32).
+  bool convert_dtype = false;
+  /// Where the entries come from, for messages: a path.
+  std::string source{};
+};
+
+/// What load_state_dict left alone.
+struct LoadResult {
+  std::vector<std::string> missing{};     ///< in the module, not in the dict
+  std::vector<std::string> unexpected{};  ///< in the dict, not in the module
+};
+
+/// Parameters and buffers by structured name, in PyTorch's order: of each module first its
+/// parameters, then its buffers, then its children. Tensors are detached and share the module's
+/// memory. Tied weights appear under each of their names; undefined entries (`bias = false`) do not
+/// appear.
+[[nodiscard]] StateDict state_dict(const torch::nn::Module& module);
+
+/// Copies `dict` into the module's own tensors, whose addresses, strides and devices stay.
+///
+/// All or nothing: everything is checked before the first byte is copied.
+/// Errors: CheckpointError that lists every missing, unexpected and mismatched entry by name, shape
+///   and dtype. A wrong shape is an error with or without `strict`.
+LoadResult load_state_dict(const torch::nn::Module& module,
+                           const StateDict& dict,
+                           const LoadOptions& options = {});
+
+/// The same for what holds or wraps a module (see module_of).
+template <typename T>
+requires(!detail::IsModule<T>) [[nodiscard]] StateDict state_dict(const T& holder) {
+  return state_dict(module_of(holder));
+}
+
+template <typename T>
+requires(!detail::IsModule<T>) LoadResult
+    load_state_dict(const T& holder, const StateDict& dict, const LoadOptions& options = {}) {
+  return load_state_dict(module_of(holder), dict, options);
+}
+
+}  // namespace argosy::engine
