@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "argosy/base/check.h"
+
+namespace argosy::data {
+
+/// What every sampler asks of its options; `where` names the class that was misused.
+inline void check_samples(const char* where, int64_t n) {
+  ARGOSY_CHECK(n >= 0, where, "number of samples must not be negative, got {}", n);
+}
+
+inline void check_rank(const char* where, int rank, int num_replicas) {
+  ARGOSY_CHECK(num_replicas > 0, where, "num_replicas must be positive, got {}", num_replicas);
+  ARGOSY_CHECK(rank >= 0 && rank < num_replicas,
+               where,
+               "rank must be from 0 to {} (num_replicas is {}), got {}",
+               num_replicas - 1,
+               num_replicas,
+               rank);
+}
+
+inline void check_batch_size(const char* where, int64_t batch_size) {
+  ARGOSY_CHECK(batch_size > 0, where, "batch_size must be positive, got {}", batch_size);
+}
+
+/// a / b, rounded up; for a >= 0, b > 0.
+inline int64_t ceil_div(int64_t a, int64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
+
+}  // namespace argosy::data

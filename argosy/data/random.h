@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+
+namespace argosy::data {
+
+/// Spreads a and b over 64 bits: neighbours give unrelated numbers. Source: SplitMix64's finaliser.
+[[nodiscard]] constexpr uint64_t mix(uint64_t a, uint64_t b = 0) {
+  uint64_t z = a * 0x9e3779b97f4a7c15ULL + b + 0x632be59bd9b4e019ULL;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+/// The random numbers of one sample in one epoch: what an augmentation draws from.
+///
+///     data::Random random(seed, epoch, index);
+///     if (random.bernoulli(0.5)) flip(image);
+///     int64_t top = random.integer(0, height - crop);   // both ends included
+///
+/// The stream depends on the three keys only, never on the thread, the worker or the order of work:
+/// that is why a loader gives the same batches with any number of workers. The same on every
+/// platform: no std distribution is used (their output is not standardised); normal() goes through
+/// the C library's log and cos, so its last bit is the library's.
+/// Cheap to make (four multiplications a word) and to copy; not thread-safe.
+/// Source: xoshiro256**, Blackman & Vigna 2018, seeded by SplitMix64.
+class Random final {
+ public:
+  Random(uint64_t seed, int64_t epoch, int64_t index);
+
+  /// 64 random bits. With min() and max() a std::uniform_random_bit_generator.
+  uint64_t operator()();
+  using result_type = uint64_t;
+  static constexpr uint64_t min() { return 0; }
+  static constexpr uint64_t max() { return UINT64_MAX; }
+
+  /// In [0, 1), a multiple of 2^-53.
+  double uniform();
+  /// In [low, high).
+  double uniform(double low, double high);
+  /// From low to high, both included, each equally likely. Errors: UsageError when low > high.
+  int64_t integer(int64_t low, int64_t high);
+  /// True with this probability.
+  bool bernoulli(double probability) { return uniform() < probability; }
+  double normal(double mean = 0, double stddev = 1);
+
+ private:
+  uint64_t state_[4];
+};
+
+}  // namespace argosy::data
