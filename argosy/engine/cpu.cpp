@@ -1,0 +1,137 @@
+#include "argosy/engine/cpu.h"
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include <ATen/Parallel.h>
+
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+#include "argosy/base/log.h"
+#include "argosy/base/strings.h"
+
+namespace argosy::engine {
+namespace {
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) {  // fails on machines above 1,024 cores
+    return std::max(1, CPU_COUNT(&set));
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// The file that the process-wide sgemm_ comes from: the one that libtorch is bound to as well.
+std::string loaded_blas() {
+  Dl_info info{};
+  void* const sgemm = ::dlsym(RTLD_DEFAULT, "sgemm_");
+  if (sgemm == nullptr || ::dladdr(sgemm, &info) == 0 || info.dli_fname == nullptr) {
+    return "";
+  }
+  char* const real = ::realpath(info.dli_fname, nullptr);
+  std::string path = real != nullptr ? real : info.dli_fname;
+  std::free(real);
+  return path;
+}
+
+bool keep_memory() {
+  const std::string mode = strings::to_lower(env::get("ARGOSY_MALLOC").value_or("keep"));
+  if (mode != "keep" && mode != "default") {
+    throw ConfigError(
+        "engine.setup_cpu",
+        fmt::format("ARGOSY_MALLOC: expected \"keep\" or \"default\", got \"{}\"", mode));
+  }
+  if (mode == "default") {
+    return false;
+  }
+  // 32 MiB is the most that glibc takes. M_MMAP_MAX = 0 would keep larger blocks as well, but
+  // aligned allocation leaves holes beside each (glibc before 2.38): 192 MB of live tensors grew
+  // to 1.1 GB.
+  return ::mallopt(M_MMAP_THRESHOLD, 32 << 20) == 1 && ::mallopt(M_TRIM_THRESHOLD, INT_MAX) == 1;
+}
+
+CpuSetup set_up(const CpuOptions& options) {
+  CpuSetup setup;
+  const auto given = env::get_int("OMP_NUM_THREADS", 1, 4096);
+  setup.threads_given = given.has_value();
+  setup.intra_op_threads =
+      given ? static_cast<int>(*given)
+            : std::max(1, usable_cores() / std::max(1, options.local_world_size));
+  at::set_num_threads(setup.intra_op_threads);
+  setup.memory_kept = keep_memory();
+  setup.blas_library = loaded_blas();
+  setup.blas = classify_blas(setup.blas_library);
+  if (const std::string advice = blas_advice(setup); !advice.empty()) {
+    log::warn("{}", advice);
+  }
+  return setup;
+}
+
+}  // namespace
+
+std::string_view to_string(Blas blas) {
+  switch (blas) {
+    case Blas::kReference:
+      return "reference";
+    case Blas::kOpenBlas:
+      return "OpenBLAS";
+    case Blas::kMkl:
+      return "MKL";
+    case Blas::kBlis:
+      return "BLIS";
+    case Blas::kAtlas:
+      return "ATLAS";
+    case Blas::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+Blas classify_blas(std::string_view path) {
+  const std::string text = strings::to_lower(path);
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+  if (has("openblas")) {
+    return Blas::kOpenBlas;
+  }
+  if (has("mkl")) {
+    return Blas::kMkl;
+  }
+  if (has("blis")) {
+    return Blas::kBlis;
+  }
+  if (has("atlas")) {
+    return Blas::kAtlas;
+  }
+  // Debian: /usr/lib/<triplet>/blas/libblas.so.3.11.0. libtorch_cpu with a BLAS inside is unknown.
+  return has("/libblas.so") ? Blas::kReference : Blas::kUnknown;
+}
+
+std::string blas_advice(const CpuSetup& setup) {
+  if (setup.blas != Blas::kReference) {
+    return "";
+  }
+  return fmt::format(
+      "matrix products run on the reference BLAS ({}), 10 to 40 times slower than OpenBLAS. "
+      "Run: apt-get install libopenblas0-openmp",
+      setup.blas_library);
+}
+
+const CpuSetup& setup_cpu(const CpuOptions& options) {
+  static std::mutex mutex;
+  static std::unique_ptr<const CpuSetup> done;
+  const std::lock_guard lock(mutex);
+  if (done == nullptr) {
+    done = std::make_unique<const CpuSetup>(set_up(options));
+  }
+  return *done;
+}
+
+}  // namespace argosy::engine

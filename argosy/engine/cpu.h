@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace argosy::engine {
+
+/// Which matrix library stands behind libtorch's CPU operators.
+enum class Blas { kReference, kOpenBlas, kMkl, kBlis, kAtlas, kUnknown };
+
+/// "reference", "OpenBLAS", …
+[[nodiscard]] std::string_view to_string(Blas blas);
+
+/// What setup_cpu() found and did; printed by `argosy doctor`.
+struct CpuSetup {
+  int intra_op_threads = 0;    ///< threads of one operator in this process
+  bool threads_given = false;  ///< OMP_NUM_THREADS said so
+  bool memory_kept = false;    ///< freed memory stays with the process (ARGOSY_MALLOC)
+  Blas blas = Blas::kUnknown;
+  std::string blas_library{};  ///< the file that sgemm comes from, links resolved
+};
+
+/// How setup_cpu() divides the machine.
+struct CpuOptions {
+  int local_world_size = 1;  ///< processes of the job on this machine: they share its cores
+};
+
+/// Makes this process ready for training on the CPU. The first call does it, later ones return what
+/// the first one found. comm::init() calls it; thread-safe.
+///
+/// - Threads of an operator: OMP_NUM_THREADS when set, else the cores that this process may run on
+///   divided by the processes of the job on this machine.
+/// - Memory: glibc returns large blocks to the kernel on every free and gets them back page by page
+///   (10 % of a ResNet-18 step on two cores); it is told to keep those up to 32 MiB, the most that
+///   it takes. ARGOSY_MALLOC=default leaves glibc as it is. Another allocator (LD_PRELOAD of
+///   tcmalloc, jemalloc) is not touched.
+/// - Matrix library: warns once when it is the reference BLAS, which is 10 to 40 times slower than
+///   OpenBLAS and which libtorch-dev alone brings along.
+///
+/// Errors: ConfigError when ARGOSY_MALLOC is neither "keep" nor "default".
+const CpuSetup& setup_cpu(const CpuOptions& options = {});
+
+/// The matrix library that a file belongs to, by its path with links resolved.
+[[nodiscard]] Blas classify_blas(std::string_view path);
+
+/// What to do about a slow matrix library; empty when there is nothing to do.
+[[nodiscard]] std::string blas_advice(const CpuSetup& setup);
+
+}  // namespace argosy::engine

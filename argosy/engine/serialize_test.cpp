@@ -1,0 +1,167 @@
+#include "argosy/engine/serialize.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/error.h"
+#include "argosy/engine/engine_test_modules.h"
+#include "argosy/engine/layout.h"
+
+namespace argosy::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::SmallNet;
+
+class Weights : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "argosy_weights_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  [[nodiscard]] std::string path(const std::string& name = "w.pt") const {
+    return (folder_ / name).string();
+  }
+  [[nodiscard]] std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
+  }
+  fs::path folder_;
+};
+
+void expect_equal(const StateDict& a, const StateDict& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [name, tensor] : a) {
+    ASSERT_TRUE(b.contains(name)) << name;
+    EXPECT_TRUE(torch::equal(tensor, b.at(name))) << name;
+    EXPECT_EQ(tensor.scalar_type(), b.at(name).scalar_type()) << name;
+  }
+}
+
+template <typename F>
+std::string checkpoint_error(F&& operation) {
+  try {
+    operation();
+  } catch (const CheckpointError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(Weights, RoundTripIsExact) {
+  SmallNet from, to;
+  to_channels_last(from);
+  from->forward(torch::rand({2, 3, 5, 5}));  // moves the running statistics
+  save_weights(from, path());
+  expect_equal(state_dict(from), read_weights(path()));
+  load_weights(to, path());
+  expect_equal(state_dict(from), state_dict(to));
+  EXPECT_EQ(files(), 1U) << "a temporary file was left behind";
+}
+
+TEST_F(Weights, LibtorchReadsThemAndWeReadLibtorchs) {
+  SmallNet ours, theirs;
+  save_weights(ours, path("ours.pt"));
+  torch::load(theirs, path("ours.pt"));
+  expect_equal(state_dict(ours), state_dict(theirs));
+  torch::save(theirs, path("theirs.pt"));
+  expect_equal(read_weights(path("theirs.pt")), state_dict(ours));
+}
+
+TEST_F(Weights, AViewBringsOnlyItsOwnElements) {
+  torch::nn::Linear small(4, 2);
+  const torch::Tensor bucket = torch::rand({1 << 20});
+  small->weight.set_data(bucket.slice(0, 8, 16).view({2, 4}));
+  save_weights(small, path());
+  EXPECT_LT(fs::file_size(path()), 64U << 10);
+  EXPECT_TRUE(torch::equal(read_weights(path()).at("weight"), bucket.slice(0, 8, 16).view({2, 4})));
+}
+
+TEST_F(Weights, ReplacesTheFormerFile) {
+  SmallNet first, second;
+  save_weights(first, path());
+  save_weights(second, path());
+  expect_equal(read_weights(path()), state_dict(second));
+}
+
+TEST_F(Weights, AFullDiskIsAnErrorAndTheFormerFileStays) {
+  torch::nn::Linear first(8, 8), second(512, 512);
+  save_weights(first, path());
+  // A limit on the size of files stands for the full disk: write() fails half-way (EFBIG).
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{200 << 10, before.rlim_max};
+  auto* const old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string error = checkpoint_error([&] { save_weights(second, path()); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_THAT(error, HasSubstr("[engine.save_weights] " + path() + ": cannot write"));
+  EXPECT_THAT(error, HasSubstr("(EFBIG)"));
+  expect_equal(read_weights(path()), state_dict(first));
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(Weights, ErrorsNameThePath) {
+  SmallNet net;
+  EXPECT_THAT(checkpoint_error([&] { save_weights(net, path("no/such/folder.pt")); }),
+              HasSubstr("No such file or directory (ENOENT)"));
+  EXPECT_THAT(checkpoint_error([&] { load_weights(net, path("absent.pt")); }),
+              HasSubstr("absent.pt: No such file or directory (ENOENT)"));
+  EXPECT_THAT(checkpoint_error([&] { load_weights(net, folder_.string()); }),
+              HasSubstr("expected a file"));
+  std::ofstream(path("text.pt")) << "this is no archive";
+  EXPECT_THAT(checkpoint_error([&] { load_weights(net, path("text.pt")); }),
+              HasSubstr("text.pt: expected a whole archive"));
+  save_weights(torch::nn::Linear(4, 2), path("linear.pt"));
+  EXPECT_THAT(checkpoint_error([&] { load_weights(net, path("linear.pt")); }),
+              HasSubstr("linear.pt: the entries do not fit the module"));
+}
+
+TEST_F(Weights, ATornFileIsAnError) {
+  save_weights(SmallNet(), path());
+  for (const double part : {0.2, 0.6, 0.98}) {
+    const std::string torn = path("torn.pt");
+    fs::copy_file(path(), torn, fs::copy_options::overwrite_existing);
+    fs::resize_file(torn, static_cast<std::uintmax_t>(part * fs::file_size(path())));
+    EXPECT_THAT(checkpoint_error([&] { (void)read_weights(torn); }), HasSubstr("torn.pt")) << part;
+  }
+}
+
+// Runs where a Python with torch is given (PEERS, as for the benchmarks); the format itself is held
+// by LibtorchReadsThemAndWeReadLibtorchs everywhere.
+TEST_F(Weights, PythonReadsTheNames) {
+  const char* python = std::getenv("PEERS");
+  if (python == nullptr) {
+    GTEST_SKIP() << "set PEERS=<a Python with torch> to run this";
+  }
+  SmallNet net;
+  save_weights(net, path());
+  std::ofstream(path("check.py")) << R"(
+import sys, torch
+d = torch.jit.load(sys.argv[1]).state_dict()
+print(' '.join(d), float(d['fc.weight'].double().sum()))
+assert list(d) == ['features.0.weight', 'features.0.bias', 'features.1.weight', 'features.1.bias',
+  'features.1.running_mean', 'features.1.running_var', 'features.1.num_batches_tracked',
+  'fc.weight', 'fc.bias'], list(d)
+assert abs(float(d['fc.weight'].double().sum()) - float(sys.argv[2])) < 1e-9
+)";
+  const double sum = net->fc->weight.to(torch::kDouble).sum().item<double>();
+  const std::string command =
+      fmt::format("{} {} {} {:.17g}", python, path("check.py"), path(), sum);
+  EXPECT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
+}
+
+}  // namespace
+}  // namespace argosy::engine
