@@ -1,0 +1,148 @@
+#include "argosy/metrics/accuracy.h"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/metrics/reduce_counts.h"
+
+namespace argosy::metrics {
+namespace {
+
+constexpr const char* kWhere = "metrics.Accuracy";
+
+/// How many classes rank above `label`: greater ones, and equal ones of lower index.
+template <typename T>
+int64_t classes_above(const T* logits, int64_t classes, int64_t label) {
+  const T own = logits[label];
+  int64_t above = 0;
+  if (std::isnan(own)) {
+    for (int64_t c = 0; c < label; ++c) {
+      above += std::isnan(logits[c]) ? 1 : 0;
+    }
+    return above;
+  }
+  for (int64_t c = 0; c < label; ++c) {
+    above += !(logits[c] < own) ? 1 : 0;  // equal or greater; NaN too
+  }
+  for (int64_t c = label + 1; c < classes; ++c) {
+    above += !(logits[c] <= own) ? 1 : 0;
+  }
+  return above;
+}
+
+template <typename T>
+void count_right(const at::Tensor& logits,
+                 const at::Tensor& labels,
+                 const std::vector<int64_t>& topk,
+                 std::vector<int64_t>& right) {
+  const T* row = logits.data_ptr<T>();
+  const auto* label = labels.data_ptr<int64_t>();
+  const int64_t classes = logits.size(1);
+  for (int64_t i = 0; i < logits.size(0); ++i, row += classes) {
+    const int64_t above = classes_above(row, classes, label[i]);
+    for (size_t k = 0; k < topk.size(); ++k) {
+      right[k] += above < topk[k] ? 1 : 0;
+    }
+  }
+}
+
+void check_shapes(const at::Tensor& logits,
+                  const at::Tensor& labels,
+                  const std::vector<int64_t>& topk) {
+  ARGOSY_CHECK(logits.defined() && labels.defined() && logits.dim() == 2 &&
+                   (labels.dim() == 1 || (labels.dim() == 2 && labels.size(1) == 1)) &&
+                   labels.size(0) == logits.size(0),
+               kWhere,
+               "expected logits [N, C] and labels [N] or [N, 1], got [{}] and [{}]",
+               fmt::join(logits.defined() ? logits.sizes() : at::IntArrayRef(), ", "),
+               fmt::join(labels.defined() ? labels.sizes() : at::IntArrayRef(), ", "));
+  ARGOSY_CHECK(logits.is_floating_point(),
+               kWhere,
+               "logits must be floating point, got {}",
+               c10::toString(logits.scalar_type()));
+  ARGOSY_CHECK(at::isIntegralType(labels.scalar_type(), /*includeBool=*/false),
+               kWhere,
+               "labels must be integers (class numbers), got {}",
+               c10::toString(labels.scalar_type()));
+  for (const int64_t k : topk) {
+    ARGOSY_CHECK(k <= logits.size(1),
+                 kWhere,
+                 "top-{} needs at least {} classes, the logits have {}",
+                 k,
+                 k,
+                 logits.size(1));
+  }
+}
+
+}  // namespace
+
+Accuracy::Accuracy(AccuracyOptions options)
+    : options_(std::move(options)), right_(options_.topk.size(), 0) {
+  ARGOSY_CHECK(!options_.topk.empty(), kWhere, "topk must name at least one k, e.g. {{1, 5}}");
+  for (const int64_t k : options_.topk) {
+    ARGOSY_CHECK(k >= 1, kWhere, "every k in topk must be at least 1, got {}", k);
+  }
+}
+
+void Accuracy::update(const at::Tensor& logits, const at::Tensor& labels) {
+  check_shapes(logits, labels, options_.topk);
+  const auto type = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const at::Tensor values = logits.detach().to(at::kCPU, type).contiguous();
+  const at::Tensor targets = labels.detach().to(at::kCPU, at::kLong).reshape({-1}).contiguous();
+  const auto* label = targets.data_ptr<int64_t>();
+  for (int64_t i = 0; i < targets.numel(); ++i) {
+    ARGOSY_CHECK(label[i] >= 0 && label[i] < values.size(1),
+                 kWhere,
+                 "label {} in row {} is outside the {} classes of the logits (0 to {})",
+                 label[i],
+                 i,
+                 values.size(1),
+                 values.size(1) - 1);
+  }
+  if (type == at::kDouble) {
+    count_right<double>(values, targets, options_.topk, right_);
+  } else {
+    count_right<float>(values, targets, options_.topk, right_);
+  }
+  count_ += values.size(0);
+}
+
+double Accuracy::compute(const comm::Group& group) const {
+  return values(group).front();
+}
+
+std::vector<double> Accuracy::values(const comm::Group& group) const {
+  std::vector<int64_t> counts = right_;
+  counts.push_back(count_);
+  counts = all_reduced(std::move(counts), group);
+  std::vector<double> shares(right_.size(), std::numeric_limits<double>::quiet_NaN());
+  for (size_t k = 0; k < shares.size() && counts.back() > 0; ++k) {
+    shares[k] = static_cast<double>(counts[k]) / static_cast<double>(counts.back());
+  }
+  return shares;
+}
+
+int64_t Accuracy::count(const comm::Group& group) const {
+  return all_reduced({count_}, group)[0];
+}
+
+std::vector<std::string> Accuracy::names() const {
+  if (options_.topk == std::vector<int64_t>{1}) {
+    return {"acc"};
+  }
+  std::vector<std::string> names;
+  for (const int64_t k : options_.topk) {
+    names.push_back(fmt::format("acc_top{}", k));
+  }
+  return names;
+}
+
+void Accuracy::reset() {
+  *this = Accuracy(options_);
+}
+
+}  // namespace argosy::metrics

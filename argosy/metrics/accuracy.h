@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/comm/group.h"
+
+namespace argosy::metrics {
+
+struct AccuracyOptions {
+  /// A sample counts as right for k when its label is among the k highest logits. Each at least 1.
+  std::vector<int64_t> topk = {1};
+};
+
+/// Share of samples whose label is among the k highest logits, over all ranks.
+///
+///     Accuracy accuracy({.topk = {1, 5}});
+///     accuracy.update(logits, labels);
+///     double top1 = accuracy.compute(group);               // the first k; 0.0 to 1.0
+///     std::vector<double> all = accuracy.values(group);    // in the order of .topk
+///
+/// Ranks exchange counts (int64), never ratios: N ranks give exactly what one gives.
+/// Ties: the lower class index ranks higher, as in torch::argmax (torch::topk leaves it open). NaN
+/// ranks above every number, as in both. No samples at all: NaN.
+/// Not thread-safe.
+class Accuracy final {
+ public:
+  explicit Accuracy(AccuracyOptions options = {});
+
+  /// Shape: logits [N, C] (any floating type), labels [N] or [N, 1] (any integer type); N may be 0.
+  /// Errors: UsageError (shape, type, k > C, a label outside [0, C) with its row); nothing is
+  /// counted then.
+  void update(const at::Tensor& logits, const at::Tensor& labels);
+
+  /// The accuracy for the first k. Collective over `group`; an empty group: this process alone.
+  [[nodiscard]] double compute(const comm::Group& group = {}) const;
+  /// All of them, in the order of .topk. Collective like compute().
+  [[nodiscard]] std::vector<double> values(const comm::Group& group = {}) const;
+  /// Samples seen by all ranks. Collective like compute().
+  [[nodiscard]] int64_t count(const comm::Group& group = {}) const;
+  /// Paddle's names: "acc" for topk = {1}, else "acc_top1", "acc_top5".
+  [[nodiscard]] std::vector<std::string> names() const;
+  void reset();
+
+ private:
+  AccuracyOptions options_;
+  std::vector<int64_t> right_;  // per entry of topk
+  int64_t count_ = 0;
+};
+
+}  // namespace argosy::metrics

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/comm/group.h"
+#include "argosy/engine/named.h"
+#include "argosy/metrics/evaluation_guard.h"
+
+namespace argosy::metrics {
+
+/// What evaluate() and the trainer ask of a metric.
+template <typename T>
+concept Metric = requires(T metric, const at::Tensor& tensor, const comm::Group& group) {
+  metric.update(tensor, tensor);  // the model's output, the labels
+  metric.compute(group);          // collective; the same on every rank
+  metric.reset();
+};
+
+namespace detail {
+
+/// The forward pass of the model itself. A wrapper's own operator() is not used: it may communicate
+/// (DistributedDataParallel broadcasts buffers), and ranks may hold different numbers of batches.
+template <typename Model>
+at::Tensor predict(Model& model, const at::Tensor& input) {
+  if constexpr (requires { model.module(); }) {
+    return predict(model.module(), input);
+  } else if constexpr (requires { at::Tensor(model.forward(input)); }) {
+    return model.forward(input);
+  } else if constexpr (requires { at::Tensor(model->forward(input)); }) {
+    return model->forward(input);
+  } else {
+    return model(input);
+  }
+}
+
+template <typename Model>
+comm::Group group_of(const Model& model, const comm::Group& given) {
+  if constexpr (requires { comm::Group(model.group()); }) {
+    return given.valid() ? given : model.group();
+  } else {
+    return given;
+  }
+}
+
+}  // namespace detail
+
+/// Runs `model` over every batch of `loader` and returns the metric's value over all ranks.
+///
+///     double accuracy = metrics::evaluate(model, test_loader, metrics::Accuracy());
+///
+///     metrics::Accuracy both({.topk = {1, 5}});    // more than compute() gives: keep the metric
+///     metrics::evaluate(model, test_loader, both);
+///     std::vector<double> values = both.values(group);
+///
+/// `model`: a module, a holder, a pointer, or a wrapper with module() (DistributedDataParallel).
+/// `loader`: anything to iterate over whose items are two tensors, input and labels. Ranks may hold
+/// different numbers of batches, or none. The metric is not reset first.
+/// Runs without gradients in evaluation mode; afterwards, and when something throws, each
+/// submodule is back in its own mode.
+///
+/// Collective once at the end, over `group`; an empty one means the model's own (group()), and this
+/// process alone when the model has none.
+template <typename Model, typename Loader, typename M>
+requires Metric<std::remove_cvref_t<M>>
+auto evaluate(Model&& model, Loader&& loader, M&& metric, const comm::Group& group = {}) {
+  {
+    const EvaluationGuard guard(engine::module_of(model));
+    for (auto&& [input, labels] : loader) {
+      metric.update(detail::predict(model, input), labels);
+    }
+  }
+  return metric.compute(detail::group_of(model, group));
+}
+
+}  // namespace argosy::metrics

@@ -1,0 +1,41 @@
+#include "argosy/metrics/mean_loss.h"
+
+#include <limits>
+
+#include "argosy/base/check.h"
+#include "argosy/metrics/reduce_counts.h"
+
+namespace argosy::metrics {
+
+void MeanLoss::update(const at::Tensor& loss, int64_t n) {
+  ARGOSY_CHECK(loss.defined() && loss.numel() == 1,
+               "metrics.MeanLoss",
+               "the loss must be one number, got {} elements. Reduce it first: loss.mean()",
+               loss.defined() ? loss.numel() : 0);
+  update(loss.item<double>(), n);
+}
+
+void MeanLoss::update(double loss, int64_t n) {
+  ARGOSY_CHECK(n >= 0, "metrics.MeanLoss", "n must not be negative, got {}", n);
+  if (n > 0) {
+    sum_.add(loss * static_cast<double>(n));
+    count_ += n;
+  }
+}
+
+double MeanLoss::compute(const comm::Group& group) const {
+  const double sum = sum_.all_reduced(group).value();
+  const int64_t samples = count(group);
+  return samples == 0 ? std::numeric_limits<double>::quiet_NaN()
+                      : sum / static_cast<double>(samples);
+}
+
+int64_t MeanLoss::count(const comm::Group& group) const {
+  return all_reduced({count_}, group)[0];
+}
+
+void MeanLoss::reset() {
+  *this = MeanLoss();
+}
+
+}  // namespace argosy::metrics

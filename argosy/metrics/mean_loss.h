@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/comm/group.h"
+#include "argosy/metrics/exact_sum.h"
+
+namespace argosy::metrics {
+
+/// Mean of a loss over all samples of all ranks: Σ loss·n ÷ Σ n.
+///
+///     MeanLoss loss_mean;
+///     loss_mean.update(loss, images.size(0));      // a batch's mean loss and its size
+///     double mean = loss_mean.compute(group);      // the same on every rank
+///
+/// A short last batch therefore weighs what it should. The sum is exact (ExactSum): however the
+/// batches are spread over ranks, and in whatever order, the result has the same bits.
+/// NaN stays visible: one NaN loss makes the mean NaN. No samples at all: NaN.
+/// Not thread-safe.
+class MeanLoss final {
+ public:
+  /// `loss`: the mean over `n` samples, one element of any floating type, on any device. An empty
+  /// batch (n = 0) is ignored, NaN included, because the mean of nothing is NaN.
+  /// Blocks: until the value is on the CPU. Errors: UsageError (several elements, negative n).
+  void update(const at::Tensor& loss, int64_t n = 1);
+  void update(double loss, int64_t n = 1);
+
+  /// Collective over `group`. An empty group: of this process alone.
+  [[nodiscard]] double compute(const comm::Group& group = {}) const;
+  /// Samples seen by all ranks. Collective like compute().
+  [[nodiscard]] int64_t count(const comm::Group& group = {}) const;
+  void reset();
+
+ private:
+  ExactSum sum_;
+  int64_t count_ = 0;
+};
+
+}  // namespace argosy::metrics

@@ -1,0 +1,171 @@
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/error.h"
+#include "argosy/metrics/accuracy.h"
+#include "argosy/metrics/mean_loss.h"
+
+namespace argosy::metrics {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+template <typename F>
+std::string message_of(F call) {
+  try {
+    call();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+at::Tensor long_tensor(std::vector<int64_t> values) {
+  return torch::tensor(values, torch::kLong);
+}
+
+TEST(MeanLoss, WeighsByBatchSize) {
+  MeanLoss loss;
+  loss.update(2.0, 3);
+  loss.update(torch::tensor(5.0F), 1);
+  EXPECT_EQ(loss.compute(), 11.0 / 4);
+  EXPECT_EQ(loss.count(), 4);
+  loss.reset();
+  loss.update(7.0, 2);
+  EXPECT_EQ(loss.compute(), 7.0);
+}
+
+TEST(MeanLoss, OfNothingIsNan) {
+  MeanLoss loss;
+  EXPECT_TRUE(std::isnan(loss.compute()));
+  loss.update(kNan, 0);  // what cross_entropy gives for an empty batch
+  EXPECT_TRUE(std::isnan(loss.compute()));
+  loss.update(1.5, 2);
+  EXPECT_EQ(loss.compute(), 1.5);
+}
+
+TEST(MeanLoss, NanStaysVisible) {
+  MeanLoss loss;
+  loss.update(1.0, 10);
+  loss.update(torch::tensor(kNan), 10);
+  EXPECT_TRUE(std::isnan(loss.compute()));
+}
+
+TEST(MeanLoss, TakesAnyFloatingType) {
+  for (const auto type : {torch::kDouble, torch::kHalf, torch::kBFloat16}) {
+    MeanLoss loss;
+    loss.update(torch::full({1}, 0.5, type), 4);
+    EXPECT_EQ(loss.compute(), 0.5) << type;
+  }
+}
+
+TEST(MeanLoss, RefusesWhatIsNotALoss) {
+  MeanLoss loss;
+  EXPECT_THAT(message_of([&] { loss.update(torch::zeros({3})); }),
+              HasSubstr("[metrics.MeanLoss] the loss must be one number, got 3 elements"));
+  EXPECT_THAT(message_of([&] { loss.update(at::Tensor()); }), HasSubstr("got 0 elements"));
+  EXPECT_THAT(message_of([&] { loss.update(1.0, -2); }), HasSubstr("got -2"));
+  EXPECT_EQ(loss.count(), 0);
+}
+
+TEST(Accuracy, CountsTopK) {
+  Accuracy accuracy({.topk = {1, 2, 3}});
+  accuracy.update(torch::tensor({{0.1, 0.9, 0.5}, {0.9, 0.1, 0.5}, {0.2, 0.5, 0.3}}),
+                  long_tensor({1, 2, 0}));
+  EXPECT_THAT(accuracy.values(), ElementsAre(1.0 / 3, 2.0 / 3, 1.0));
+  EXPECT_EQ(accuracy.compute(), 1.0 / 3);
+  EXPECT_EQ(accuracy.count(), 3);
+  EXPECT_THAT(accuracy.names(), ElementsAre("acc_top1", "acc_top2", "acc_top3"));
+  EXPECT_THAT(Accuracy().names(), ElementsAre("acc"));
+  accuracy.reset();
+  EXPECT_TRUE(std::isnan(accuracy.compute()));
+}
+
+TEST(Accuracy, AgreesWithTopkWithoutTies) {
+  torch::manual_seed(3);
+  // A permutation in each row: no two logits are equal, so torch::topk has no freedom.
+  const at::Tensor logits =
+      torch::rand({400, 20}).argsort(1, /*descending=*/false).to(torch::kFloat);
+  const at::Tensor labels = torch::randint(0, 20, {400}, torch::kLong);
+  for (const int64_t k : {1, 2, 5, 20}) {
+    Accuracy accuracy({.topk = {k}});
+    accuracy.update(logits, labels);
+    const at::Tensor found = std::get<1>(logits.topk(k, 1)).eq(labels.unsqueeze(1)).any(1);
+    EXPECT_EQ(accuracy.compute(), found.sum().item<int64_t>() / 400.0) << k;
+  }
+}
+
+TEST(Accuracy, TiesGoToTheLowerClassAsInArgmax) {
+  torch::manual_seed(4);
+  const at::Tensor logits = torch::randint(0, 3, {300, 6}, torch::kFloat);  // full of ties
+  const at::Tensor labels = torch::randint(0, 6, {300}, torch::kLong);
+  Accuracy accuracy;
+  accuracy.update(logits, labels);
+  EXPECT_EQ(accuracy.compute(), logits.argmax(1).eq(labels).sum().item<int64_t>() / 300.0);
+
+  Accuracy ranks({.topk = {1, 2, 3}});
+  ranks.update(torch::zeros({3, 3}), long_tensor({0, 1, 2}));  // all equal: class c has rank c
+  EXPECT_THAT(ranks.values(), ElementsAre(1.0 / 3, 2.0 / 3, 1.0));
+}
+
+TEST(Accuracy, NanRanksHighestAsInTorch) {
+  const at::Tensor logits =
+      torch::tensor({{1.0, kNan, 5.0}, {kNan, 2.0, kNan}, {kNan, kNan, kNan}});
+  const at::Tensor labels = long_tensor({2, 2, 0});
+  Accuracy accuracy({.topk = {1, 2, 3}});
+  accuracy.update(logits, labels);
+  // Row 0: label 2 is below the NaN. Row 1: second of two NaN. Row 2: first of three.
+  EXPECT_THAT(accuracy.values(), ElementsAre(1.0 / 3, 1.0, 1.0));
+  Accuracy first;
+  first.update(logits, logits.argmax(1));
+  EXPECT_EQ(first.compute(), 1.0);
+}
+
+TEST(Accuracy, TakesPaddlesLabelColumnAnyTypeAndLayout) {
+  const at::Tensor logits = torch::tensor({{0.0, 1.0}, {1.0, 0.0}});
+  for (const auto type : {torch::kDouble, torch::kHalf, torch::kBFloat16}) {
+    Accuracy accuracy;
+    accuracy.update(logits.to(type), long_tensor({1, 0}).unsqueeze(1));
+    accuracy.update(logits.to(type).t(), torch::tensor({1, 0}, torch::kInt));
+    EXPECT_EQ(accuracy.compute(), 1.0) << type;
+  }
+}
+
+TEST(Accuracy, AnEmptyBatchCountsNothing) {
+  Accuracy accuracy;
+  accuracy.update(torch::zeros({0, 10}), torch::zeros({0}, torch::kLong));
+  EXPECT_TRUE(std::isnan(accuracy.compute()));
+  EXPECT_EQ(accuracy.count(), 0);
+}
+
+TEST(Accuracy, RefusesWhatDoesNotFitAndCountsNothingThen) {
+  Accuracy accuracy({.topk = {1, 3}});
+  const at::Tensor good = torch::zeros({2, 4});
+  auto message = [&](const at::Tensor& logits, const at::Tensor& labels) {
+    return message_of([&] { accuracy.update(logits, labels); });
+  };
+  EXPECT_THAT(message(good, long_tensor({0, 4})),
+              HasSubstr("[metrics.Accuracy] label 4 in row 1 is outside the 4 classes"));
+  EXPECT_THAT(message(good, long_tensor({-1, 0})), HasSubstr("label -1 in row 0"));
+  EXPECT_THAT(message(good, long_tensor({0, 1, 2})), HasSubstr("got [2, 4] and [3]"));
+  EXPECT_THAT(message(torch::zeros({2}), long_tensor({0, 1})), HasSubstr("got [2] and [2]"));
+  EXPECT_THAT(message(torch::zeros({2, 2}), long_tensor({0, 1})),
+              HasSubstr("top-3 needs at least 3 classes, the logits have 2"));
+  EXPECT_THAT(message(good.to(torch::kLong), long_tensor({0, 1})), HasSubstr("floating point"));
+  EXPECT_THAT(message(good, torch::zeros({2})), HasSubstr("labels must be integers"));
+  EXPECT_EQ(accuracy.count(), 0);
+  EXPECT_THAT(message_of([] { Accuracy({.topk = {}}); }), HasSubstr("topk must name"));
+  EXPECT_THAT(message_of([] { Accuracy({.topk = {0}}); }), HasSubstr("got 0"));
+}
+
+}  // namespace
+}  // namespace argosy::metrics
