@@ -1,0 +1,249 @@
+#include "argosy/data/ordered_prefetch.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+
+namespace argosy::data {
+namespace {
+
+using namespace std::chrono_literals;
+using Stop = const std::atomic<bool>&;
+
+/// Lets a test hold workers inside make() until it says so.
+class Gate {
+ public:
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    ASSERT_TRUE(wait_until(changed_, lock, Deadline::after(20s), [&] { return open_; }));
+  }
+  void wait_for_arrivals(int n) {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(wait_until(changed_, lock, Deadline::after(20s), [&] { return waiting_ >= n; }));
+  }
+  int arrivals() {
+    const std::lock_guard lock(mutex_);
+    return waiting_;
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  bool open_ = false;
+};
+
+template <typename T>
+std::vector<T> drain(OrderedPrefetch<T>& prefetch) {
+  std::vector<T> all;
+  while (std::optional<T> value = prefetch.next()) {
+    all.push_back(std::move(*value));
+  }
+  return all;
+}
+
+class Workers : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(OrderedPrefetch, Workers, testing::Values(0, 1, 2, 8));
+
+TEST_P(Workers, GiveResultsInOrderFromAnyStart) {
+  OrderedPrefetch<int64_t> prefetch({.workers = GetParam(), .depth = 3});
+  for (const int64_t first : {0, 7, 99, 100}) {
+    prefetch.start(first, 100, [](int64_t i, Stop) { return i * i; });
+    const std::vector<int64_t> all = drain(prefetch);
+    ASSERT_EQ(all.size(), static_cast<size_t>(100 - first));
+    for (int64_t i = first; i < 100; ++i) {
+      EXPECT_EQ(all[i - first], i * i);
+    }
+    EXPECT_EQ(prefetch.next(), std::nullopt);
+  }
+}
+
+TEST_P(Workers, AnExceptionComesInItsPlaceAndTheRestAfterIt) {
+  OrderedPrefetch<int64_t> prefetch({.workers = GetParam(), .depth = 4});
+  prefetch.start(0, 20, [](int64_t i, Stop) -> int64_t {
+    if (i % 5 == 3) {
+      throw std::runtime_error(std::to_string(i));
+    }
+    return i;
+  });
+  for (int64_t i = 0; i < 20; ++i) {
+    try {
+      EXPECT_EQ(prefetch.next(), i);
+      EXPECT_NE(i % 5, 3);
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(), std::to_string(i));
+    }
+  }
+  EXPECT_EQ(prefetch.next(), std::nullopt);
+}
+
+TEST_P(Workers, AbandonedInTheMiddleAHundredTimes) {
+  std::atomic<int> alive{0};
+  struct Counted {
+    explicit Counted(std::atomic<int>& n) : n(&n) { ++n; }
+    ~Counted() { --*n; }
+    std::atomic<int>* n;
+  };
+  {
+    OrderedPrefetch<std::unique_ptr<Counted>> prefetch({.workers = GetParam(), .depth = 4});
+    for (int round = 0; round < 100; ++round) {
+      prefetch.start(0, 50, [&](int64_t, Stop) { return std::make_unique<Counted>(alive); });
+      for (int i = 0; i < round % 7; ++i) {
+        EXPECT_NE(prefetch.next(), std::nullopt);
+      }
+      if (round % 2 == 0) {
+        prefetch.cancel();
+        EXPECT_EQ(alive, 0);  // nothing left behind, nothing in the making
+        EXPECT_EQ(prefetch.next(), std::nullopt);
+      }
+    }
+  }
+  EXPECT_EQ(alive, 0);
+}
+
+TEST_P(Workers, DestroyedBeforeDuringAndAfterWork) {
+  for (int taken = 0; taken <= 10; ++taken) {
+    OrderedPrefetch<int64_t> prefetch({.workers = GetParam(), .depth = 2});
+    if (taken > 0) {
+      prefetch.start(0, 9, [](int64_t i, Stop) { return i; });
+    }
+    for (int i = 1; i < taken; ++i) {
+      EXPECT_EQ(prefetch.next(), i - 1);
+    }
+  }
+}
+
+TEST(OrderedPrefetch, NeverRunsFurtherAheadThanItsDepth) {
+  std::atomic<int64_t> made{0};
+  OrderedPrefetch<int64_t> prefetch({.workers = 8, .depth = 3});
+  int64_t taken = 0;
+  std::atomic<int64_t> limit{3};
+  prefetch.start(0, 200, [&](int64_t i, Stop) {
+    EXPECT_LT(i, limit.load());  // raised before next() makes room
+    ++made;
+    return i;
+  });
+  while (true) {
+    ++limit;
+    if (!prefetch.next()) {
+      break;
+    }
+    ++taken;
+  }
+  EXPECT_EQ(taken, 200);
+  EXPECT_EQ(made, 200);
+}
+
+TEST(OrderedPrefetch, AllWorkersWorkAtOnce) {
+  Gate gate;
+  OrderedPrefetch<int64_t> prefetch({.workers = 4, .depth = 4});
+  prefetch.start(0, 4, [&](int64_t i, Stop) {
+    gate.pass();
+    return i;
+  });
+  gate.wait_for_arrivals(4);
+  gate.open();
+  EXPECT_EQ(drain(prefetch).size(), 4U);
+}
+
+TEST(OrderedPrefetch, TheFirstIsGivenOutLastWhenItIsSlow) {
+  Gate gate;
+  OrderedPrefetch<int64_t> prefetch({.workers = 2, .depth = 3});
+  std::atomic<int> quick{0};
+  prefetch.start(0, 3, [&](int64_t i, Stop) {
+    if (i == 0) {
+      gate.pass();
+    } else if (++quick == 2) {
+      gate.open();  // only when both others are done
+    }
+    return i;
+  });
+  EXPECT_EQ(drain(prefetch), (std::vector<int64_t>{0, 1, 2}));
+}
+
+TEST(OrderedPrefetch, CancelTellsRunningWorkAndWaitsForIt) {
+  Gate gate;
+  std::atomic<int> inside{0};
+  OrderedPrefetch<int64_t> prefetch({.workers = 2, .depth = 2});
+  prefetch.start(0, 100, [&](int64_t i, Stop stop) {
+    ++inside;
+    gate.pass();
+    while (!stop) {
+      std::this_thread::yield();
+    }
+    --inside;
+    return i;
+  });
+  gate.wait_for_arrivals(2);
+  gate.open();
+  prefetch.cancel();
+  EXPECT_EQ(inside, 0);
+  EXPECT_EQ(gate.arrivals(), 2);  // nothing new was begun
+}
+
+TEST(OrderedPrefetch, ThreadsAreNamedAndStayForTheNextStart) {
+  std::mutex mutex;
+  std::set<std::thread::id> ids;
+  OrderedPrefetch<std::string> prefetch({.workers = 2, .depth = 2, .name = "loader"});
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    Gate gate;
+    prefetch.start(0, 2, [&](int64_t, Stop) {
+      gate.pass();
+      char name[16] = {};
+      pthread_getname_np(pthread_self(), name, sizeof(name));
+      const std::lock_guard lock(mutex);
+      ids.insert(std::this_thread::get_id());
+      return std::string(name);
+    });
+    gate.wait_for_arrivals(2);
+    gate.open();
+    const std::vector<std::string> names = drain(prefetch);
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()),
+              (std::set<std::string>{"loader/0", "loader/1"}));
+  }
+  EXPECT_EQ(ids.size(), 2U);
+}
+
+TEST(OrderedPrefetch, AStallIsSaidInTheLog) {
+  testing::internal::CaptureStderr();
+  Gate gate;
+  OrderedPrefetch<int64_t> prefetch(
+      {.workers = 1, .depth = 1, .name = "DataLoader", .report_stall_after = 1ms});
+  prefetch.start(7, 8, [&](int64_t i, Stop stop) {
+    // Long enough for one report, however slow the machine: the consumer is known to wait.
+    const Deadline end = Deadline::after(200ms);
+    while (!end.expired() && !stop) {
+      std::this_thread::yield();
+    }
+    return i;
+  });
+  EXPECT_EQ(prefetch.next(), 7);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("still waiting for batch 7"),
+            std::string::npos);
+}
+
+TEST(OrderedPrefetch, OptionsAreChecked) {
+  EXPECT_THROW(OrderedPrefetch<int>({.workers = -1}), UsageError);
+  EXPECT_THROW(OrderedPrefetch<int>({.workers = 1, .depth = 0}), UsageError);
+}
+
+}  // namespace
+}  // namespace argosy::data
