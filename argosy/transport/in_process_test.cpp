@@ -1,0 +1,95 @@
+#include "argosy/transport/in_process.h"
+
+#include <numeric>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+
+#include "tests/support/run_ranks.h"
+
+// What is particular to the in-process transport; tests/conformance has what all share.
+namespace argosy::transport {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(InProcess, AllReducesOverThreads) {
+  auto ranks = in_process_transports(3);
+  test::run_ranks(3, [&](int rank) {
+    std::vector<float> values(1000);
+    std::iota(values.begin(), values.end(), static_cast<float>(rank));
+    ranks[static_cast<size_t>(rank)]->all_reduce(
+        values.data(), 1000, DType::kF32, ReduceOp::kSum, 10s);
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(values[i], 3.0F * static_cast<float>(i) + 3.0F);
+    }
+  });
+}
+
+TEST(InProcess, RefusesDifferentSizesNamingTheRanks) {
+  auto ranks = in_process_transports(2);
+  const auto outcomes = test::try_run_ranks(2, [&](int rank) {
+    std::vector<float> values(4);
+    ranks[static_cast<size_t>(rank)]->all_reduce(
+        values.data(), 3 + rank, DType::kF32, ReduceOp::kSum, 10s);
+  });
+  for (const auto& outcome : outcomes) {
+    EXPECT_EQ(outcome.error_type, "argosy::CommError");
+    EXPECT_THAT(
+        outcome.error,
+        HasSubstr("rank 0 called all_reduce of 12 B where rank 1 called all_reduce of 16 B"));
+  }
+}
+
+TEST(InProcess, RefusesMessagesOfDifferentSizes) {
+  auto ranks = in_process_transports(2);
+  const auto outcomes = test::try_run_ranks(2, [&](int rank) {
+    char bytes[8] = {};
+    auto& transport = *ranks[static_cast<size_t>(rank)];
+    (rank == 0 ? transport.send(bytes, 8, 1, 0) : transport.recv(bytes, 4, 0, 0))->wait(10s);
+  });
+  for (const auto& outcome : outcomes) {
+    EXPECT_EQ(outcome.error_type, "argosy::CommError");
+    EXPECT_THAT(outcome.error, HasSubstr("size differ"));
+  }
+}
+
+TEST(InProcess, NamesALostRank) {
+  auto ranks = in_process_transports(5);
+  const auto outcomes = test::try_run_ranks(5, [&](int rank) {
+    auto transport = std::move(ranks[static_cast<size_t>(rank)]);
+    transport->barrier(10s);
+    if (rank == 3) {
+      lose(std::move(transport));
+      return;
+    }
+    transport->barrier(10s);
+  });
+  for (const int rank : {0, 1, 2, 4}) {
+    const auto& outcome = outcomes[static_cast<size_t>(rank)];
+    EXPECT_EQ(outcome.error_type, "argosy::CommError");
+    EXPECT_THAT(outcome.peers, ElementsAre(3));
+    EXPECT_THAT(outcome.error, HasSubstr("rank 3 died")) << describe(outcome);
+  }
+}
+
+TEST(InProcess, CloseWakesWhoWaits) {
+  auto ranks = in_process_transports(2);
+  const auto outcomes = test::try_run_ranks(2, [&](int rank) {
+    if (rank == 0) {
+      ranks[0]->barrier(10s);
+    } else {
+      ranks[0]->close();
+    }
+  });
+  EXPECT_EQ(outcomes[0].error_type, "argosy::CommError");
+  EXPECT_THAT(outcomes[0].error, HasSubstr("closed"));
+}
+
+}  // namespace
+}  // namespace argosy::transport

@@ -1,0 +1,492 @@
+#include "argosy/transport/peer_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/base/strings.h"
+
+namespace argosy::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds kTick{100};           ///< a state that lasts this long is published
+constexpr milliseconds kPublishEvery{1000};  ///< and a state that changes all the time, this often
+constexpr milliseconds kSuspicion{1000};     ///< an operation this old asks the store who is gone
+constexpr milliseconds kPoll{10};
+constexpr std::string_view kMember = "rank/";
+constexpr std::string_view kVictim = "victim ";
+
+std::string member_name(int rank) {
+  return fmt::format("{}{}", kMember, rank);
+}
+
+int rank_of(const std::string& member) {
+  const auto number = strings::parse_int(std::string_view(member).substr(kMember.size()));
+  return number ? static_cast<int>(*number) : -1;
+}
+
+/// "victim 3,5 | rank 3 died": the ranks that a victim blames, and why.
+std::string victim_note(const std::vector<int>& peers, const std::string& reason) {
+  return fmt::format("{}{} | {}", kVictim, fmt::join(peers, ","), reason);
+}
+
+bool is_victim(const std::string& note) {
+  return note.starts_with(kVictim);
+}
+
+std::pair<std::vector<int>, std::string> parse_victim(const std::string& note) {
+  const size_t bar = note.find(" | ");
+  std::vector<int> peers;
+  if (bar == std::string::npos) {
+    return {peers, note};
+  }
+  for (const auto& piece :
+       strings::split(std::string_view(note).substr(kVictim.size(), bar - kVictim.size()), ',')) {
+    if (const auto number = strings::parse_int(piece)) {
+      peers.push_back(static_cast<int>(*number));
+    }
+  }
+  return {peers, note.substr(bar + 3)};
+}
+
+std::string in_words(const std::string& note) {
+  const auto progress = Progress::decode(note);
+  if (!progress || progress->seq == 0) {
+    return "it had not started any operation";
+  }
+  return progress->inside
+             ? fmt::format("it was last seen in {} (seq {})", progress->op, progress->seq)
+             : fmt::format("it last completed {} (seq {})", progress->op, progress->seq);
+}
+
+std::string plural(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", strings::ranges(ranks));
+}
+
+std::string number(int64_t seq) {
+  return seq < 0 ? "" : fmt::format(" (seq {})", seq);
+}
+
+}  // namespace
+
+/// Who is to blame, and how it ended.
+struct PeerWatch::Blame {
+  std::vector<int> peers{};
+  std::string story{};
+};
+
+std::string Progress::encode() const {
+  return fmt::format("{} {} {}", inside ? "in" : "done", seq, op);
+}
+
+std::optional<Progress> Progress::decode(const std::string& note) {
+  const auto words = strings::split(note, ' ');
+  if (words.size() != 3 || (words[0] != "in" && words[0] != "done")) {
+    return std::nullopt;
+  }
+  const auto seq = strings::parse_int(words[1]);
+  if (!seq) {
+    return std::nullopt;
+  }
+  return Progress{words[0] == "in", *seq, words[2]};
+}
+
+PeerWatch::PeerWatch(std::shared_ptr<rendezvous::Store> store,
+                     int rank,
+                     int size,
+                     PeerWatchOptions options,
+                     const Deadline& deadline)
+    : store_(std::move(store)),
+      rank_(rank),
+      size_(size),
+      options_(std::move(options)),
+      presence_(store_->announce(member_name(rank), deadline)),
+      since_(Deadline::Clock::now()) {
+  thread_ = std::thread([this] { run(); });
+}
+
+PeerWatch::~PeerWatch() {
+  leave();
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+int64_t PeerWatch::begin(const char* op) {
+  bool wake = false;
+  int64_t seq = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    seq = next_seq_++;
+    progress_.inside = true;
+    progress_.seq = seq;
+    progress_.op = op;
+    since_ = Deadline::Clock::now();
+    wake = std::exchange(asleep_, false);
+  }
+  if (wake) {
+    changed_.notify_all();
+  }
+  return seq;
+}
+
+void PeerWatch::end() {
+  const std::lock_guard lock(mutex_);
+  progress_.inside = false;
+  since_ = Deadline::Clock::now();
+}
+
+void PeerWatch::check(const char* op) {
+  if (failed_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(explain_mutex_);
+    std::rethrow_exception(cause_);
+  }
+  if (left_.load(std::memory_order_acquire)) {
+    throw CommError(where(op),
+                    fmt::format("{}: the transport was closed. No operation may follow.", myself()),
+                    {.op = op, .group = options_.group, .rank = rank_});
+  }
+}
+
+/// Publishes what this rank does when that lasts, and looks for the dead when it lasts long.
+void PeerWatch::run() {
+  std::string published;
+  auto published_at = Deadline::Clock::now();
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const auto age = Deadline::Clock::now() - since_;
+    const std::string text = progress_.encode();
+    const auto now = Deadline::Clock::now();
+    if (text != published && (age >= kTick || now - published_at >= kPublishEvery)) {
+      const Progress progress = progress_;
+      published = text;
+      published_at = now;
+      lock.unlock();
+      publish(progress);
+      lock.lock();
+      continue;
+    }
+    if (text == published && !progress_.inside) {
+      asleep_ = true;
+      changed_.wait(lock, [&] { return stop_ || !asleep_; });
+      continue;
+    }
+    if (progress_.inside && age >= kSuspicion) {
+      const int64_t seq = progress_.seq;
+      lock.unlock();
+      const bool gone = someone_is_gone();
+      lock.lock();
+      if (gone && progress_.inside && progress_.seq == seq && options_.interrupt && !stop_) {
+        lock.unlock();
+        options_.interrupt();
+        lock.lock();
+      }
+      changed_.wait_for(lock, kSuspicion / 2, [&] { return stop_; });
+      continue;
+    }
+    changed_.wait_for(lock, kTick, [&] { return stop_; });
+  }
+}
+
+void PeerWatch::publish(const Progress& progress) {
+  const std::lock_guard lock(presence_mutex_);
+  if (presence_ != nullptr && !left_) {
+    try {
+      presence_->note(progress.encode());
+    } catch (const Error&) {
+      // A store that is gone matters only when an operation fails, which then says so.
+    }
+  }
+}
+
+bool PeerWatch::someone_is_gone() {
+  try {
+    return find_blame(-1, false).has_value();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The first lost rank that is not a victim; else whom a victim blames; else, if asked for, who
+/// left in peace while others still needed it.
+std::optional<PeerWatch::Blame> PeerWatch::find_blame(int peer, bool accept_left) {
+  const Deadline deadline = Deadline::after(options_.patience);
+  const auto departures = store_->departures(std::string(kMember), deadline);
+  if (departures.empty()) {
+    return std::nullopt;
+  }
+  std::set<std::string> present;
+  for (const auto& member : store_->members(std::string(kMember), deadline)) {
+    present.insert(member.name);
+  }
+  const rendezvous::Departure* victim = nullptr;
+  const rendezvous::Departure* left = nullptr;
+  for (const auto& departure : departures) {
+    if (present.contains(departure.member) || departure.member == member_name(rank_)) {
+      continue;
+    }
+    const int rank = rank_of(departure.member);
+    if (is_victim(departure.note)) {
+      victim = victim == nullptr ? &departure : victim;
+    } else if (departure.lost) {
+      return Blame{{rank},
+                   fmt::format("rank {} died (its process ended without leaving the group; {})",
+                               rank,
+                               in_words(departure.note))};
+    } else if (accept_left && left == nullptr && (peer < 0 || rank == peer)) {
+      left = &departure;
+    }
+  }
+  if (victim != nullptr) {
+    auto [peers, story] = parse_victim(victim->note);
+    if (!peers.empty()) {
+      return Blame{std::move(peers), std::move(story)};
+    }
+  }
+  if (left != nullptr) {
+    const int rank = rank_of(left->member);
+    return Blame{{rank},
+                 fmt::format("rank {} left the group while others still needed it ({})",
+                             rank,
+                             in_words(left->note))};
+  }
+  return std::nullopt;
+}
+
+/// Ranks that are not known to have reached operation `seq`, with what each of them did last.
+std::vector<int> PeerWatch::absentees(int64_t seq, std::vector<std::string>& last_words) {
+  std::vector<std::string> notes(static_cast<size_t>(size_), "?");
+  for (const auto& member :
+       store_->members(std::string(kMember), Deadline::after(options_.patience))) {
+    const int rank = rank_of(member.name);
+    if (rank >= 0 && rank < size_) {
+      notes[static_cast<size_t>(rank)] = member.note;
+    }
+  }
+  std::vector<int> absent;
+  last_words.clear();
+  for (int rank = 0; rank < size_; ++rank) {
+    const std::string& note = notes[static_cast<size_t>(rank)];
+    const auto progress = Progress::decode(note);
+    const bool arrived = note != "?" && (seq == 0 || (progress && progress->seq >= seq));
+    if (rank != rank_ && !arrived) {
+      absent.push_back(rank);
+      last_words.push_back(fmt::format(
+          "rank {}: {}", rank, note == "?" ? "it never joined the group" : in_words(note)));
+    }
+  }
+  return absent;
+}
+
+std::exception_ptr PeerWatch::link_broken(const std::string& op,
+                                          int64_t seq,
+                                          int peer,
+                                          const std::string& reason) {
+  const std::lock_guard lock(explain_mutex_);
+  if (cause_ != nullptr) {
+    return cause_;
+  }
+  const CommContext context{.op = op, .group = options_.group, .rank = rank_, .seq = seq};
+  if (left_) {
+    return std::make_exception_ptr(CommError(
+        where(op),
+        fmt::format("{}: the transport was closed while {}{} waited.", myself(), op, number(seq)),
+        context));
+  }
+  const Deadline deadline = Deadline::after(options_.patience);
+  std::optional<Blame> blame;
+  try {
+    while (!blame) {
+      // Who left in peace is blamed at once only when the broken link led to it.
+      blame = find_blame(peer, peer >= 0);
+      if (blame || deadline.expired()) {
+        break;
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
+    if (!blame) {
+      blame = find_blame(-1, true);
+    }
+  } catch (const Error& e) {
+    return store_is_gone(op, seq, e.what());
+  }
+  if (!blame) {
+    const std::string to = peer < 0 ? "a rank" : fmt::format("rank {}", peer);
+    blame = Blame{peer < 0 ? std::vector<int>{} : std::vector<int>{peer},
+                  fmt::format("the connection to {} broke although {} is alive", to, to)};
+  }
+  CommContext known = context;
+  known.peers = blame->peers;
+  return fail(std::make_exception_ptr(CommError(where(op),
+                                                fmt::format("{}: {}; {}{} cannot complete ({}). "
+                                                            "See docs/guides/errors.md#transport.",
+                                                            myself(),
+                                                            blame->story,
+                                                            op,
+                                                            number(seq),
+                                                            reason),
+                                                known)),
+              *blame);
+}
+
+std::exception_ptr PeerWatch::timed_out(const std::string& op,
+                                        int64_t seq,
+                                        milliseconds timeout,
+                                        const std::vector<int>& awaited) {
+  const std::lock_guard lock(explain_mutex_);
+  if (cause_ != nullptr) {
+    return cause_;
+  }
+  std::vector<int> absent = awaited;
+  std::vector<std::string> last_words;
+  std::optional<Blame> blame;
+  try {
+    publish(Progress{true, seq, op});
+    const Deadline grace = Deadline::after(options_.patience);
+    for (;;) {
+      blame = find_blame(-1, false);
+      if (seq >= 0) {
+        absent = absentees(seq, last_words);
+      }
+      if (blame || seq < 0 || absent.empty() || grace.expired()) {
+        break;
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
+  } catch (const Error& e) {
+    return store_is_gone(op, seq, e.what());
+  }
+  CommContext context{.op = op, .group = options_.group, .rank = rank_, .seq = seq};
+  if (blame) {
+    context.peers = blame->peers;
+    return fail(
+        std::make_exception_ptr(CommError(
+            where(op),
+            fmt::format("{}: {}; {}{} cannot complete. See docs/guides/errors.md#transport.",
+                        myself(),
+                        blame->story,
+                        op,
+                        number(seq)),
+            context)),
+        *blame);
+  }
+  context.peers = absent;
+  const std::string after = fmt::format("{} timed out after {} ms", op, timeout.count());
+  const std::string story =
+      absent.empty()
+          ? fmt::format(
+                "{}{}: every rank has reached it, but the data of {} did not arrive; the "
+                "ranks may have called it with different sizes, or the network is stuck",
+                after,
+                number(seq),
+                awaited.empty() ? "others" : plural(awaited))
+          : fmt::format("{} waiting for {}{}{}",
+                        after,
+                        plural(absent),
+                        number(seq),
+                        last_words.empty() ? "" : fmt::format("; {}", fmt::join(last_words, "; ")));
+  return fail(std::make_exception_ptr(TimeoutError(
+                  where(op),
+                  fmt::format("{}: {}. See docs/guides/errors.md#hang.", myself(), story),
+                  context)),
+              Blame{absent, fmt::format("rank {}'s {}", rank_, story)});
+}
+
+std::exception_ptr PeerWatch::mismatched(const std::string& op,
+                                         int64_t seq,
+                                         const std::string& reason) {
+  const std::lock_guard lock(explain_mutex_);
+  if (cause_ != nullptr) {
+    return cause_;
+  }
+  return fail(
+      std::make_exception_ptr(CommError(
+          where(op),
+          fmt::format("{}: {}{}: {}. All ranks must call the same operations in the same order.",
+                      myself(),
+                      op,
+                      number(seq),
+                      reason),
+          {.op = op, .group = options_.group, .rank = rank_, .seq = seq})),
+      Blame{});
+}
+
+/// Declares this rank a victim, so that the others look further than at it.
+std::exception_ptr PeerWatch::fail(std::exception_ptr cause, const Blame& blame) {
+  cause_ = std::move(cause);
+  failed_.store(true, std::memory_order_release);
+  const std::lock_guard lock(presence_mutex_);
+  if (presence_ != nullptr) {
+    try {
+      presence_->leave(victim_note(blame.peers, blame.story));
+    } catch (const Error&) {
+      // The others then find the culprit themselves.
+    }
+  }
+  return cause_;
+}
+
+std::exception_ptr PeerWatch::store_is_gone(const std::string& op,
+                                            int64_t seq,
+                                            const std::string& why) {
+  return fail(
+      std::make_exception_ptr(CommError(
+          where(op),
+          fmt::format("{}: {}{} failed, and the store at {} is gone, so who died first is not "
+                      "known: the launcher or the rank that hosts it ended ({}).",
+                      myself(),
+                      op,
+                      number(seq),
+                      store_->describe(),
+                      why),
+          {.op = op, .group = options_.group, .rank = rank_, .seq = seq})),
+      Blame{});
+}
+
+void PeerWatch::leave() {
+  if (left_.exchange(true)) {
+    return;
+  }
+  Progress progress;
+  {
+    const std::lock_guard lock(mutex_);
+    progress = progress_;
+  }
+  const std::lock_guard lock(presence_mutex_);
+  if (presence_ != nullptr && !failed_) {
+    try {
+      presence_->leave(progress.encode());
+    } catch (const Error&) {
+      // Leaving is a courtesy; a store that is gone needs none.
+    }
+  }
+}
+
+std::unique_ptr<rendezvous::Presence> PeerWatch::take_presence() {
+  const std::lock_guard lock(presence_mutex_);
+  return std::move(presence_);
+}
+
+std::string PeerWatch::where(const std::string& op) const {
+  return "transport." + op;
+}
+
+std::string PeerWatch::myself() const {
+  std::string text = fmt::format("rank {}/{}", rank_, size_);
+  if (!options_.group.empty()) {
+    text += fmt::format(" group \"{}\"", options_.group);
+  }
+  return text + fmt::format(" ({})", options_.transport);
+}
+
+}  // namespace argosy::transport

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "argosy/base/deadline.h"
+#include "argosy/rendezvous/store.h"
+
+namespace argosy::transport {
+
+struct PeerWatchOptions {
+  std::string transport{};  ///< "gloo": for messages
+  std::string group{};      ///< name of the group: for messages
+  /// How long to ask the store who died after a connection broke, and how long to let the others
+  /// say that they wait too after a timeout.
+  std::chrono::milliseconds patience = std::chrono::seconds(1);
+  /// Called on the watch's thread when a rank is known to be gone while an operation waits: must
+  /// make that operation fail. Sockets do not always tell (a host that lost its power).
+  std::function<void()> interrupt{};
+};
+
+/// What a rank is doing, as the others read it in the store: beside its presence while it lives.
+struct Progress {
+  bool inside = false;  ///< in the operation, or done with it
+  int64_t seq = 0;
+  std::string op{"nothing"};
+
+  [[nodiscard]] std::string encode() const;
+  [[nodiscard]] static std::optional<Progress> decode(const std::string& note);
+};
+
+/// Knows the ranks of one group through the group's store, and says who is to blame when an
+/// operation fails: announces `rank/<r>`, keeps a note of what this rank does, and turns a broken
+/// connection or a deadline into the CommError or TimeoutError that names the first cause.
+///
+/// A rank that fails declares itself a victim, naming the culprit, before its connections close;
+/// so nobody takes the consequence for the cause. See docs/design/transport.md.
+///
+/// Thread-safe. Owns one thread, which sleeps while no operation runs.
+class PeerWatch final {
+ public:
+  /// Errors: RendezvousError when the store is gone or this rank is present already.
+  PeerWatch(std::shared_ptr<rendezvous::Store> store,
+            int rank,
+            int size,
+            PeerWatchOptions options,
+            const Deadline& deadline);
+  ~PeerWatch();
+  PeerWatch(const PeerWatch&) = delete;
+  PeerWatch& operator=(const PeerWatch&) = delete;
+  PeerWatch(PeerWatch&&) = delete;
+  PeerWatch& operator=(PeerWatch&&) = delete;
+
+  /// A collective starts (the number of it in this group is returned) and ends. Cost: a mutex.
+  int64_t begin(const char* op);
+  void end();
+
+  /// Throws the cause when the group failed before, or a CommError when leave() was called.
+  void check(const char* op);
+  /// Whether the store knows of a rank that is gone for a reason that breaks the group.
+  [[nodiscard]] bool someone_is_gone();
+
+  /// The link to `peer` broke (-1: not known which). Finds the culprit, declares this rank a victim
+  /// and returns the exception to throw; the first one that was found when called again.
+  std::exception_ptr link_broken(const std::string& op,
+                                 int64_t seq,
+                                 int peer,
+                                 const std::string& reason);
+  /// The deadline passed. `awaited`: ranks whose data was waited for. point-to-point: `seq` is -1,
+  /// and `awaited` are to blame; otherwise who did not reach the operation is.
+  std::exception_ptr timed_out(const std::string& op,
+                               int64_t seq,
+                               std::chrono::milliseconds timeout,
+                               const std::vector<int>& awaited);
+
+  /// The ranks called one operation with different arguments: nobody died, and all are told.
+  std::exception_ptr mismatched(const std::string& op, int64_t seq, const std::string& reason);
+
+  /// Says goodbye to the group. Idempotent.
+  void leave();
+  /// Gives the presence away as a death would, for tests with threads.
+  [[nodiscard]] std::unique_ptr<rendezvous::Presence> take_presence();
+
+ private:
+  struct Blame;
+
+  void run();
+  void publish(const Progress& progress);
+  [[nodiscard]] std::optional<Blame> find_blame(int peer, bool accept_left);
+  [[nodiscard]] std::vector<int> absentees(int64_t seq, std::vector<std::string>& last_words);
+  std::exception_ptr fail(std::exception_ptr cause, const Blame& blame);
+  [[nodiscard]] std::string where(const std::string& op) const;
+  [[nodiscard]] std::string myself() const;
+  [[nodiscard]] std::exception_ptr store_is_gone(const std::string& op,
+                                                 int64_t seq,
+                                                 const std::string& why);
+
+  const std::shared_ptr<rendezvous::Store> store_;
+  const int rank_;
+  const int size_;
+  const PeerWatchOptions options_;
+
+  std::mutex explain_mutex_;  ///< held while a cause is looked for; the first one wins
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> left_{false};
+  std::exception_ptr cause_;  ///< guarded by explain_mutex_
+
+  std::mutex presence_mutex_;
+  std::unique_ptr<rendezvous::Presence> presence_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Progress progress_;
+  int64_t next_seq_ = 0;
+  Deadline::Clock::time_point since_;
+  bool asleep_ = false;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace argosy::transport

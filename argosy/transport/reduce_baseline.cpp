@@ -1,0 +1,2 @@
+#define ARGOSY_KERNELS baseline
+#include "argosy/transport/reduce_kernels.h"

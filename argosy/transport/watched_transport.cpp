@@ -1,0 +1,340 @@
+#include "argosy/transport/watched_transport.h"
+
+#include <cstring>
+#include <utility>
+
+#include "argosy/base/check.h"
+
+namespace argosy::transport {
+namespace {
+
+int64_t bytes_of(int64_t count, DType dtype) {
+  return count * static_cast<int64_t>(size_of(dtype));
+}
+
+/// memmove, because a part may already lie where it belongs; and never with a null pointer.
+void move_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0 && to != from) {
+    std::memmove(to, from, static_cast<size_t>(bytes));
+  }
+}
+
+void check_count(const char* op, int64_t count) {
+  ARGOSY_CHECK(
+      count >= 0, std::string("transport.") + op, "count must not be negative, got {}", count);
+}
+
+void check_counts(const char* op, const char* what, Counts counts, int size) {
+  ARGOSY_CHECK(counts.size() == static_cast<size_t>(size),
+               std::string("transport.") + op,
+               "{} must have one entry per rank: expected {}, got {}",
+               what,
+               size,
+               counts.size());
+  for (const int64_t count : counts) {
+    check_count(op, count);
+  }
+}
+
+void check_reduction(const char* op, ReduceOp reduce_op, DType dtype) {
+  ARGOSY_CHECK(is_defined(reduce_op, dtype),
+               std::string("transport.") + op,
+               "{} is not defined for {}",
+               to_string(reduce_op),
+               to_string(dtype));
+}
+
+}  // namespace
+
+Parts Parts::equal(int n, int64_t bytes) {
+  Parts parts;
+  for (int i = 0; i < n; ++i) {
+    parts.offset.push_back(i * bytes);
+    parts.bytes.push_back(bytes);
+  }
+  return parts;
+}
+
+Parts Parts::of(Counts counts, int64_t element_bytes) {
+  Parts parts;
+  int64_t offset = 0;
+  for (const int64_t count : counts) {
+    parts.offset.push_back(offset);
+    parts.bytes.push_back(count * element_bytes);
+    offset += count * element_bytes;
+  }
+  return parts;
+}
+
+WatchedTransport::WatchedTransport(std::shared_ptr<rendezvous::Store> store,
+                                   int rank,
+                                   int size,
+                                   PeerWatchOptions options,
+                                   const Deadline& deadline)
+    : store_(std::move(store)), rank_(rank), size_(size) {
+  ARGOSY_CHECK(size > 0 && rank >= 0 && rank < size,
+               "transport." + options.transport,
+               "rank {} does not fit a group of {}",
+               rank,
+               size);
+  options.interrupt = [this] { interrupt(); };
+  watch_ = std::make_unique<PeerWatch>(store_, rank, size, std::move(options), deadline);
+}
+
+/// The order matters: this rank has declared itself a victim (in the watch) before its links
+/// close, so that whoever then loses a link to it looks further.
+void WatchedTransport::give_up(std::exception_ptr cause) {
+  interrupt();
+  std::rethrow_exception(std::move(cause));
+}
+
+void WatchedTransport::close() {
+  watch_->leave();
+  interrupt();
+}
+
+void WatchedTransport::shut_down() {
+  if (watch_ != nullptr) {
+    watch_->leave();
+    interrupt();
+    watch_.reset();  // joins the thread that may call interrupt()
+  }
+}
+
+std::string WatchedTransport::await_key(const std::string& key,
+                                        int setter,
+                                        const Deadline& deadline) {
+  for (;;) {
+    const auto slice = deadline.sooner(Deadline::after(std::chrono::milliseconds(200)));
+    try {
+      return store_->get(key, slice);
+    } catch (const TimeoutError&) {
+      if (watch_->someone_is_gone()) {
+        throw LinkBroken{-1, fmt::format("rank {} did not come", setter)};
+      }
+      if (deadline.expired()) {
+        throw LinkTimeout{{setter}};
+      }
+    } catch (const RendezvousError& e) {
+      throw LinkBroken{-1, e.what()};
+    }
+  }
+}
+
+void WatchedTransport::check_rank(const char* op, const char* what, int value) const {
+  ARGOSY_CHECK(value >= 0 && value < size_,
+               std::string("transport.") + op,
+               "{} must be a rank of this group, 0 to {}, got {}",
+               what,
+               size_ - 1,
+               value);
+}
+
+void WatchedTransport::all_reduce(
+    void* data, int64_t count, DType dtype, ReduceOp op, Timeout timeout) {
+  check_count("all_reduce", count);
+  check_reduction("all_reduce", op, dtype);
+  run("all_reduce", timeout, [&](const Deadline& deadline) {
+    if (size_ > 1 && count > 0) {
+      do_all_reduce(data, count, dtype, op, deadline);
+    }
+  });
+}
+
+void WatchedTransport::reduce(
+    void* data, int64_t count, DType dtype, ReduceOp op, int root, Timeout timeout) {
+  check_count("reduce", count);
+  check_reduction("reduce", op, dtype);
+  check_rank("reduce", "root", root);
+  run("reduce", timeout, [&](const Deadline& deadline) {
+    if (size_ > 1 && count > 0) {
+      do_reduce(data, count, dtype, op, root, deadline);
+    }
+  });
+}
+
+void WatchedTransport::broadcast(
+    void* data, int64_t count, DType dtype, int root, Timeout timeout) {
+  check_count("broadcast", count);
+  check_rank("broadcast", "root", root);
+  run("broadcast", timeout, [&](const Deadline& deadline) {
+    if (size_ > 1 && count > 0) {
+      do_broadcast(data, bytes_of(count, dtype), root, deadline);
+    }
+  });
+}
+
+void WatchedTransport::all_gather(
+    const void* input, void* output, int64_t count, DType dtype, Timeout timeout) {
+  check_count("all_gather", count);
+  run("all_gather", timeout, [&](const Deadline& deadline) {
+    const int64_t bytes = bytes_of(count, dtype);
+    move_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
+    if (size_ > 1 && count > 0) {
+      do_all_gather(input, output, Parts::equal(size_, bytes), deadline);
+    }
+  });
+}
+
+void WatchedTransport::all_gather_v(
+    const void* input, void* output, Counts counts, DType dtype, Timeout timeout) {
+  check_counts("all_gather_v", "counts", counts, size_);
+  run("all_gather_v", timeout, [&](const Deadline& deadline) {
+    const Parts parts = Parts::of(counts, static_cast<int64_t>(size_of(dtype)));
+    const auto mine = static_cast<size_t>(rank_);
+    move_bytes(static_cast<std::byte*>(output) + parts.offset[mine], input, parts.bytes[mine]);
+    if (size_ > 1) {
+      do_all_gather(input, output, parts, deadline);
+    }
+  });
+}
+
+void WatchedTransport::gather(
+    const void* input, void* output, int64_t count, DType dtype, int root, Timeout timeout) {
+  check_count("gather", count);
+  check_rank("gather", "root", root);
+  run("gather", timeout, [&](const Deadline& deadline) {
+    const int64_t bytes = bytes_of(count, dtype);
+    if (rank_ == root) {
+      move_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
+    }
+    if (size_ > 1 && count > 0) {
+      do_gather(input, output, bytes, root, deadline);
+    }
+  });
+}
+
+void WatchedTransport::scatter(
+    const void* input, void* output, int64_t count, DType dtype, int root, Timeout timeout) {
+  check_count("scatter", count);
+  check_rank("scatter", "root", root);
+  run("scatter", timeout, [&](const Deadline& deadline) {
+    const int64_t bytes = bytes_of(count, dtype);
+    if (size_ > 1 && count > 0) {
+      do_scatter(input, output, bytes, root, deadline);
+    }
+    if (rank_ == root) {
+      move_bytes(output, static_cast<const std::byte*>(input) + rank_ * bytes, bytes);
+    }
+  });
+}
+
+void WatchedTransport::reduce_scatter(
+    const void* input, void* output, int64_t count, DType dtype, ReduceOp op, Timeout timeout) {
+  check_count("reduce_scatter", count);
+  check_reduction("reduce_scatter", op, dtype);
+  run("reduce_scatter", timeout, [&](const Deadline& deadline) {
+    if (size_ == 1) {
+      move_bytes(output, input, bytes_of(count, dtype));
+    } else if (count > 0) {
+      do_reduce_scatter(input, output, count, dtype, op, deadline);
+    }
+  });
+}
+
+void WatchedTransport::all_to_all(
+    const void* input, void* output, int64_t count, DType dtype, Timeout timeout) {
+  check_count("all_to_all", count);
+  run("all_to_all", timeout, [&](const Deadline& deadline) {
+    const int64_t bytes = bytes_of(count, dtype);
+    const Parts parts = Parts::equal(size_, bytes);
+    move_bytes(static_cast<std::byte*>(output) + rank_ * bytes,
+               static_cast<const std::byte*>(input) + rank_ * bytes,
+               bytes);
+    if (size_ > 1 && count > 0) {
+      do_all_to_all(input, parts, output, parts, deadline);
+    }
+  });
+}
+
+void WatchedTransport::all_to_all_v(const void* input,
+                                    Counts send_counts,
+                                    void* output,
+                                    Counts recv_counts,
+                                    DType dtype,
+                                    Timeout timeout) {
+  check_counts("all_to_all_v", "send_counts", send_counts, size_);
+  check_counts("all_to_all_v", "recv_counts", recv_counts, size_);
+  const auto mine = static_cast<size_t>(rank_);
+  ARGOSY_CHECK(send_counts[mine] == recv_counts[mine],
+               "transport.all_to_all_v",
+               "what rank {} sends to itself must be what it receives: got {} and {}",
+               rank_,
+               send_counts[mine],
+               recv_counts[mine]);
+  run("all_to_all_v", timeout, [&](const Deadline& deadline) {
+    const auto element_bytes = static_cast<int64_t>(size_of(dtype));
+    const Parts sends = Parts::of(send_counts, element_bytes);
+    const Parts receives = Parts::of(recv_counts, element_bytes);
+    move_bytes(static_cast<std::byte*>(output) + receives.offset[mine],
+               static_cast<const std::byte*>(input) + sends.offset[mine],
+               sends.bytes[mine]);
+    if (size_ > 1) {
+      do_all_to_all(input, sends, output, receives, deadline);
+    }
+  });
+}
+
+void WatchedTransport::barrier(Timeout timeout) {
+  run("barrier", timeout, [&](const Deadline& deadline) {
+    if (size_ > 1) {
+      do_barrier(deadline);
+    }
+  });
+}
+
+/// A point-to-point operation: not numbered, and its partner is the one to blame.
+class WatchedTransport::WatchedTransfer final : public Transfer {
+ public:
+  WatchedTransfer(WatchedTransport& transport, const char* op, int peer, std::unique_ptr<Link> link)
+      : transport_(transport), op_(op), peer_(peer), link_(std::move(link)) {}
+
+  void wait(Timeout timeout) override {
+    if (link_ == nullptr) {
+      return;
+    }
+    try {
+      link_->wait(Deadline::after(timeout));
+    } catch (const LinkBroken& broken) {
+      transport_.give_up(transport_.watch_->link_broken(op_, -1, peer_, broken.reason));
+    } catch (const Mismatch& mismatch) {
+      transport_.give_up(transport_.watch_->mismatched(op_, -1, mismatch.reason));
+    } catch (const LinkTimeout&) {
+      transport_.give_up(transport_.watch_->timed_out(op_, -1, timeout, {peer_}));
+    }
+    link_.reset();
+  }
+
+ private:
+  WatchedTransport& transport_;
+  const char* op_;
+  const int peer_;
+  std::unique_ptr<Link> link_;
+};
+
+std::unique_ptr<Transfer> WatchedTransport::send(const void* data,
+                                                 size_t bytes,
+                                                 int peer,
+                                                 uint32_t tag) {
+  check_rank("send", "peer", peer);
+  ARGOSY_CHECK(peer != rank_, "transport.send", "rank {} cannot send to itself", rank_);
+  watch_->check("send");
+  try {
+    return std::make_unique<WatchedTransfer>(*this, "send", peer, do_send(data, bytes, peer, tag));
+  } catch (const LinkBroken& broken) {
+    give_up(watch_->link_broken("send", -1, peer, broken.reason));
+  }
+}
+
+std::unique_ptr<Transfer> WatchedTransport::recv(void* data, size_t bytes, int peer, uint32_t tag) {
+  check_rank("recv", "peer", peer);
+  ARGOSY_CHECK(peer != rank_, "transport.recv", "rank {} cannot receive from itself", rank_);
+  watch_->check("recv");
+  try {
+    return std::make_unique<WatchedTransfer>(*this, "recv", peer, do_recv(data, bytes, peer, tag));
+  } catch (const LinkBroken& broken) {
+    give_up(watch_->link_broken("recv", -1, peer, broken.reason));
+  }
+}
+
+}  // namespace argosy::transport

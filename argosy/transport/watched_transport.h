@@ -1,0 +1,181 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "argosy/base/deadline.h"
+#include "argosy/transport/peer_watch.h"
+#include "argosy/transport/transport.h"
+
+namespace argosy::transport {
+
+/// Thrown by an implementation's own functions; WatchedTransport turns them into what the caller
+/// sees.
+struct LinkBroken {
+  int peer = -1;         ///< the other end, where that is known
+  std::string reason{};  ///< "Connection reset by peer"
+};
+struct LinkTimeout {
+  std::vector<int> awaited{};  ///< ranks whose data did not come in time
+};
+
+/// The ranks called the same operation differently.
+struct Mismatch {
+  std::string reason{};
+};
+
+/// Which part of a buffer belongs to which rank, in bytes.
+struct Parts {
+  std::vector<int64_t> offset{};
+  std::vector<int64_t> bytes{};
+
+  [[nodiscard]] static Parts equal(int n, int64_t bytes);
+  [[nodiscard]] static Parts of(Counts counts, int64_t element_bytes);
+};
+
+/// What every transport does alike: checks arguments, settles the operations that need no partner
+/// (one rank, nothing to move), numbers the collectives, and turns a broken link or a deadline into
+/// the exception that names the culprit, after which it is broken for good.
+///
+/// An implementation provides the protected functions, on bytes and with a Deadline; they are
+/// called for groups of two ranks and more, and throw LinkBroken and LinkTimeout.
+class WatchedTransport : public Transport {
+ public:
+  [[nodiscard]] int rank() const final { return rank_; }
+  [[nodiscard]] int size() const final { return size_; }
+
+  void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op, Timeout timeout) final;
+  void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root, Timeout timeout) final;
+  void broadcast(void* data, int64_t count, DType dtype, int root, Timeout timeout) final;
+  void all_gather(
+      const void* input, void* output, int64_t count, DType dtype, Timeout timeout) final;
+  void all_gather_v(
+      const void* input, void* output, Counts counts, DType dtype, Timeout timeout) final;
+  void gather(
+      const void* input, void* output, int64_t count, DType dtype, int root, Timeout timeout) final;
+  void scatter(
+      const void* input, void* output, int64_t count, DType dtype, int root, Timeout timeout) final;
+  void reduce_scatter(const void* input,
+                      void* output,
+                      int64_t count,
+                      DType dtype,
+                      ReduceOp op,
+                      Timeout timeout) final;
+  void all_to_all(
+      const void* input, void* output, int64_t count, DType dtype, Timeout timeout) final;
+  void all_to_all_v(const void* input,
+                    Counts send_counts,
+                    void* output,
+                    Counts recv_counts,
+                    DType dtype,
+                    Timeout timeout) final;
+  void barrier(Timeout timeout) final;
+  [[nodiscard]] std::unique_ptr<Transfer> send(const void* data,
+                                               size_t bytes,
+                                               int peer,
+                                               uint32_t tag) final;
+  [[nodiscard]] std::unique_ptr<Transfer> recv(void* data,
+                                               size_t bytes,
+                                               int peer,
+                                               uint32_t tag) final;
+  void close() final;
+
+ protected:
+  /// An implementation's own send or receive on its way. wait() throws LinkBroken, LinkTimeout.
+  class Link {
+   public:
+    virtual ~Link() = default;
+    Link() = default;
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+    Link(Link&&) = delete;
+    Link& operator=(Link&&) = delete;
+    virtual void wait(const Deadline& deadline) = 0;
+  };
+
+  /// Announces this rank. `interrupt` of the options is set here, to interrupt().
+  WatchedTransport(std::shared_ptr<rendezvous::Store> store,
+                   int rank,
+                   int size,
+                   PeerWatchOptions options,
+                   const Deadline& deadline);
+
+  virtual void do_all_reduce(
+      void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) = 0;
+  virtual void do_reduce(
+      void* data, int64_t count, DType dtype, ReduceOp op, int root, const Deadline& deadline) = 0;
+  virtual void do_broadcast(void* data, int64_t bytes, int root, const Deadline& deadline) = 0;
+  virtual void do_all_gather(const void* input,
+                             void* output,
+                             const Parts& parts,
+                             const Deadline& deadline) = 0;
+  virtual void do_gather(
+      const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) = 0;
+  virtual void do_scatter(
+      const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) = 0;
+  virtual void do_reduce_scatter(const void* input,
+                                 void* output,
+                                 int64_t count,
+                                 DType dtype,
+                                 ReduceOp op,
+                                 const Deadline& deadline) = 0;
+  virtual void do_all_to_all(const void* input,
+                             const Parts& sends,
+                             void* output,
+                             const Parts& receives,
+                             const Deadline& deadline) = 0;
+  virtual void do_barrier(const Deadline& deadline) = 0;
+  virtual std::unique_ptr<Link> do_send(const void* data, size_t bytes, int peer, uint32_t tag) = 0;
+  virtual std::unique_ptr<Link> do_recv(void* data, size_t bytes, int peer, uint32_t tag) = 0;
+  /// Wakes all operations that wait, which throw LinkBroken; later ones do so at once.
+  /// From any thread, idempotent.
+  virtual void interrupt() = 0;
+
+  /// Connects the ranks as operation 0, so that a death or a missing rank is named there too.
+  template <typename Body>
+  void connect(std::chrono::milliseconds timeout, Body body) {
+    run("connect", timeout, body);
+  }
+  /// The value of a key that another rank sets while all connect. Looks out for the dead meanwhile.
+  [[nodiscard]] std::string await_key(const std::string& key, int setter, const Deadline& deadline);
+  /// The last act of an implementation's destructor, while interrupt() still works.
+  void shut_down();
+  [[nodiscard]] PeerWatch& watch() { return *watch_; }
+  [[nodiscard]] rendezvous::Store& store() { return *store_; }
+
+ private:
+  class WatchedTransfer;
+
+  template <typename Body>
+  void run(const char* op, Timeout timeout, Body body);
+  [[noreturn]] void give_up(std::exception_ptr cause);
+  void check_rank(const char* op, const char* what, int value) const;
+
+  const std::shared_ptr<rendezvous::Store> store_;
+  const int rank_;
+  const int size_;
+  std::unique_ptr<PeerWatch> watch_;
+};
+
+template <typename Body>
+void WatchedTransport::run(const char* op, Timeout timeout, Body body) {
+  watch_->check(op);
+  const int64_t seq = watch_->begin(op);
+  try {
+    body(Deadline::after(timeout));
+  } catch (const LinkBroken& broken) {
+    give_up(watch_->link_broken(op, seq, broken.peer, broken.reason));
+  } catch (const LinkTimeout& late) {
+    give_up(watch_->timed_out(op, seq, timeout, late.awaited));
+  } catch (const Mismatch& mismatch) {
+    give_up(watch_->mismatched(op, seq, mismatch.reason));
+  } catch (...) {
+    watch_->end();
+    throw;
+  }
+  watch_->end();
+}
+
+}  // namespace argosy::transport
