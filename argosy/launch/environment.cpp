@@ -1,0 +1,135 @@
+#include "argosy/launch/environment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace argosy::launch {
+namespace {
+
+class Variables {
+ public:
+  explicit Variables(const std::vector<std::string>& inherited) {
+    for (const std::string& entry : inherited) {
+      const size_t equals = entry.find('=');
+      if (equals != std::string::npos) {
+        // The first of duplicates counts, as for getenv.
+        values_.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+      }
+    }
+  }
+  template <typename T>
+  void set(const std::string& name, const T& value) {
+    values_[name] = fmt::format("{}", value);
+  }
+  template <typename T>
+  void set_default(const std::string& name, const T& value) {
+    const auto there = values_.find(name);
+    if (there == values_.end() || there->second.empty()) {
+      set(name, value);
+    }
+  }
+  void remove(const std::string& name) { values_.erase(name); }
+  [[nodiscard]] std::vector<std::string> list() const {
+    std::vector<std::string> entries;
+    entries.reserve(values_.size());
+    for (const auto& [name, value] : values_) {
+      entries.push_back(name + "=" + value);
+    }
+    return entries;
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+void set_torchruns(Variables& env, const JobDescription& job, int rank) {
+  env.set("RANK", rank);
+  env.set("LOCAL_RANK", rank);
+  env.set("WORLD_SIZE", job.ranks);
+  env.set("LOCAL_WORLD_SIZE", job.ranks);
+  env.set("GROUP_RANK", 0);
+  env.set("GROUP_WORLD_SIZE", 1);
+  env.set("ROLE_RANK", rank);
+  env.set("ROLE_WORLD_SIZE", job.ranks);
+  env.set("ROLE_NAME", "default");
+  env.set("MASTER_ADDR", job.host);
+  env.set("MASTER_PORT", job.master_port);
+  env.set("TORCHELASTIC_RESTART_COUNT", 0);
+  env.set("TORCHELASTIC_MAX_RESTARTS", 0);
+  env.set("TORCHELASTIC_RUN_ID", job.run_id);
+  // Nobody listens at MASTER_PORT: rank 0 makes its store there, as without torchrun.
+  env.set("TORCHELASTIC_USE_AGENT_STORE", "False");
+}
+
+void set_paddles(Variables& env, const JobDescription& job, int rank) {
+  std::vector<std::string> endpoints;
+  for (const uint16_t port : job.endpoint_ports) {
+    endpoints.push_back(fmt::format("{}:{}", job.host, port));
+  }
+  env.set("PADDLE_MASTER", fmt::format("{}:{}", job.host, job.master_port));
+  env.set("PADDLE_TRAINER_ID", rank);
+  env.set("PADDLE_GLOBAL_RANK", rank);
+  env.set("PADDLE_LOCAL_RANK", rank);
+  env.set("PADDLE_RANK_IN_NODE", rank);
+  env.set("PADDLE_TRAINERS_NUM", job.ranks);
+  env.set("PADDLE_GLOBAL_SIZE", job.ranks);
+  env.set("PADDLE_LOCAL_SIZE", job.ranks);
+  env.set("PADDLE_NNODES", 1);
+  env.set("PADDLE_TRAINER_ENDPOINTS", fmt::format("{}", fmt::join(endpoints, ",")));
+  env.set("PADDLE_CURRENT_ENDPOINT", endpoints.at(static_cast<size_t>(rank)));
+  if (job.log_dir.empty()) {
+    env.remove("PADDLE_LOG_DIR");
+  } else {
+    env.set("PADDLE_LOG_DIR", job.log_dir);
+  }
+  if (job.node.gpus >= job.ranks) {
+    env.set("FLAGS_selected_gpus", rank);  // an index into the visible ones
+    env.remove("PADDLE_DISTRI_BACKEND");
+  } else {
+    env.remove("FLAGS_selected_gpus");
+    env.set("PADDLE_DISTRI_BACKEND", "gloo");
+  }
+}
+
+void set_ours(Variables& env, const JobDescription& job, int rank) {
+  if (job.store_port != 0) {
+    env.set("ARGOSY_STORE", fmt::format("{}:{}", job.host, job.store_port));
+  } else {
+    env.remove("ARGOSY_STORE");
+  }
+  env.set("ARGOSY_TOKEN", job.token);
+  env.set("ARGOSY_RUN_ID", job.run_id);
+  if (job.log_dir.empty()) {
+    env.remove("ARGOSY_LOG_DIR");
+  } else {
+    env.set("ARGOSY_LOG_DIR", job.log_dir);
+  }
+  // One rank only may redraw a line: two would overwrite each other's.
+  const bool bar = job.bar && rank == 0;
+  env.set_default("ARGOSY_PROGRESS", bar ? "tty" : "plain");
+  if (bar && job.columns > 0) {
+    env.set_default("COLUMNS", job.columns);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> rank_environment(const JobDescription& job,
+                                          int rank,
+                                          const std::vector<std::string>& inherited) {
+  Variables env(inherited);
+  set_torchruns(env, job, rank);
+  set_paddles(env, job, rank);
+  set_ours(env, job, rank);
+  env.set_default("OMP_NUM_THREADS", std::max(1, job.node.cores / job.ranks));
+  if (job.node.avx512) {
+    env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");
+  }
+  return env.list();
+}
+
+}  // namespace argosy::launch

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "argosy/launch/node.h"
+
+namespace argosy::launch {
+
+/// What all ranks of a job are told.
+struct JobDescription {
+  int ranks = 1;  ///< on this node, which is the only one
+  std::string run_id{};
+  std::string host = "127.0.0.1";          ///< where the ranks reach each other
+  uint16_t master_port = 0;                ///< held for rank 0's own store, if it makes one
+  std::vector<uint16_t> endpoint_ports{};  ///< one held for each rank (Paddle's endpoints)
+  uint16_t store_port = 0;                 ///< our store; 0: there is none
+  std::string token{};                     ///< secret; never printed
+  std::string log_dir{};                   ///< absolute; empty: no log files
+  Node node{};
+  bool bar = false;  ///< rank 0 may draw a progress bar that redraws itself
+  int columns = 0;   ///< width that such a line has, without the prefix; 0: not known
+};
+
+/// The environment of `rank`: `inherited` ("NAME=value" each) with our variables put in.
+///
+/// Variables that place a rank in the job replace inherited ones; those that tune it
+/// (OMP_NUM_THREADS, OPENBLAS_CORETYPE, ARGOSY_PROGRESS, COLUMNS) give way to them. OMP_NUM_THREADS
+/// becomes cores / ranks. OPENBLAS_CORETYPE=SKYLAKEX where there is AVX-512: OpenBLAS 0.3.21 takes
+/// newer CPUs that have it for older ones without, at 131 instead of 228 GFLOP/s of sgemm.
+/// Source: reference lists of torchrun 2.14 and paddle.distributed.launch 3.3.
+[[nodiscard]] std::vector<std::string> rank_environment(const JobDescription& job,
+                                                        int rank,
+                                                        const std::vector<std::string>& inherited);
+
+}  // namespace argosy::launch

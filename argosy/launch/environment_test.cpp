@@ -1,0 +1,126 @@
+#include "argosy/launch/environment.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace argosy::launch {
+namespace {
+
+using Map = std::map<std::string, std::string>;
+
+JobDescription job_of_two() {
+  return {.ranks = 2,
+          .run_id = "run-1",
+          .master_port = 4000,
+          .endpoint_ports = {4001, 4002},
+          .store_port = 4003,
+          .token = "secret",
+          .node = {.cores = 5, .gpus = 0, .avx512 = true}};
+}
+
+Map environment(const JobDescription& job, int rank, const std::vector<std::string>& base = {}) {
+  Map map;
+  for (const std::string& entry : rank_environment(job, rank, base)) {
+    const size_t equals = entry.find('=');
+    EXPECT_TRUE(map.emplace(entry.substr(0, equals), entry.substr(equals + 1)).second) << entry;
+  }
+  return map;
+}
+
+TEST(RankEnvironment, HasTorchrunsPaddlesAndOurs) {
+  const Map expected{{"ARGOSY_PROGRESS", "plain"},
+                     {"ARGOSY_RUN_ID", "run-1"},
+                     {"ARGOSY_STORE", "127.0.0.1:4003"},
+                     {"ARGOSY_TOKEN", "secret"},
+                     {"GROUP_RANK", "0"},
+                     {"GROUP_WORLD_SIZE", "1"},
+                     {"HOME", "/home/a=b"},
+                     {"LOCAL_RANK", "1"},
+                     {"LOCAL_WORLD_SIZE", "2"},
+                     {"MASTER_ADDR", "127.0.0.1"},
+                     {"MASTER_PORT", "4000"},
+                     {"OMP_NUM_THREADS", "2"},
+                     {"OPENBLAS_CORETYPE", "SKYLAKEX"},
+                     {"PADDLE_CURRENT_ENDPOINT", "127.0.0.1:4002"},
+                     {"PADDLE_DISTRI_BACKEND", "gloo"},
+                     {"PADDLE_GLOBAL_RANK", "1"},
+                     {"PADDLE_GLOBAL_SIZE", "2"},
+                     {"PADDLE_LOCAL_RANK", "1"},
+                     {"PADDLE_LOCAL_SIZE", "2"},
+                     {"PADDLE_MASTER", "127.0.0.1:4000"},
+                     {"PADDLE_NNODES", "1"},
+                     {"PADDLE_RANK_IN_NODE", "1"},
+                     {"PADDLE_TRAINERS_NUM", "2"},
+                     {"PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:4001,127.0.0.1:4002"},
+                     {"PADDLE_TRAINER_ID", "1"},
+                     {"RANK", "1"},
+                     {"ROLE_NAME", "default"},
+                     {"ROLE_RANK", "1"},
+                     {"ROLE_WORLD_SIZE", "2"},
+                     {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                     {"TORCHELASTIC_RESTART_COUNT", "0"},
+                     {"TORCHELASTIC_RUN_ID", "run-1"},
+                     {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                     {"WORLD_SIZE", "2"}};
+  EXPECT_EQ(environment(job_of_two(), 1, {"HOME=/home/a=b"}), expected);
+}
+
+TEST(RankEnvironment, PlaceReplacesTuningGivesWay) {
+  const Map map = environment(job_of_two(),
+                              0,
+                              {"RANK=7",
+                               "PADDLE_TRAINER_ID=7",
+                               "ARGOSY_LOG_DIR=/old",
+                               "PADDLE_LOG_DIR=/old",
+                               "FLAGS_selected_gpus=3",
+                               "OMP_NUM_THREADS=9",
+                               "OPENBLAS_CORETYPE=ZEN",
+                               "ARGOSY_PROGRESS=off"});
+  EXPECT_EQ(map.at("RANK"), "0");
+  EXPECT_EQ(map.at("PADDLE_TRAINER_ID"), "0");
+  EXPECT_EQ(map.count("ARGOSY_LOG_DIR"), 0U);  // an outer launcher's folder
+  EXPECT_EQ(map.count("PADDLE_LOG_DIR"), 0U);
+  EXPECT_EQ(map.count("FLAGS_selected_gpus"), 0U);
+  EXPECT_EQ(map.at("OMP_NUM_THREADS"), "9");
+  EXPECT_EQ(map.at("OPENBLAS_CORETYPE"), "ZEN");
+  EXPECT_EQ(map.at("ARGOSY_PROGRESS"), "off");
+}
+
+TEST(RankEnvironment, MoreRanksThanCoresStillHaveAThread) {
+  JobDescription job = job_of_two();
+  job.node.cores = 1;
+  EXPECT_EQ(environment(job, 0).at("OMP_NUM_THREADS"), "1");
+}
+
+TEST(RankEnvironment, GpusGoRoundOrNotAtAll) {
+  JobDescription job = job_of_two();
+  job.node.gpus = 2;
+  EXPECT_EQ(environment(job, 1).at("FLAGS_selected_gpus"), "1");
+  EXPECT_EQ(environment(job, 1).count("PADDLE_DISTRI_BACKEND"), 0U);
+  job.node.gpus = 1;  // too few for two ranks: a CPU job to Paddle
+  EXPECT_EQ(environment(job, 0).at("PADDLE_DISTRI_BACKEND"), "gloo");
+  EXPECT_EQ(environment(job, 0).count("FLAGS_selected_gpus"), 0U);
+}
+
+TEST(RankEnvironment, OnlyRankZeroMayDraw) {
+  JobDescription job = job_of_two();
+  job.bar = true;
+  job.columns = 71;
+  EXPECT_EQ(environment(job, 0).at("ARGOSY_PROGRESS"), "tty");
+  EXPECT_EQ(environment(job, 0).at("COLUMNS"), "71");
+  EXPECT_EQ(environment(job, 1).at("ARGOSY_PROGRESS"), "plain");
+  EXPECT_EQ(environment(job, 1).count("COLUMNS"), 0U);
+}
+
+TEST(RankEnvironment, LogFolderForBothWorlds) {
+  JobDescription job = job_of_two();
+  job.log_dir = "/logs/run-1";
+  EXPECT_EQ(environment(job, 0).at("ARGOSY_LOG_DIR"), "/logs/run-1");
+  EXPECT_EQ(environment(job, 0).at("PADDLE_LOG_DIR"), "/logs/run-1");
+}
+
+}  // namespace
+}  // namespace argosy::launch

@@ -1,0 +1,83 @@
+#include "argosy/launch/node.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+
+namespace argosy::launch {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Processes, NumberOrWord) {
+  const Node cpu_only{6, 0, false};
+  const Node with_gpus{6, 4, false};
+  EXPECT_EQ(processes_per_node("3", cpu_only), 3);
+  EXPECT_EQ(processes_per_node("cpu", with_gpus), 6);
+  EXPECT_EQ(processes_per_node("auto", cpu_only), 6);
+  EXPECT_EQ(processes_per_node("auto", with_gpus), 4);
+  EXPECT_EQ(processes_per_node("gpu", with_gpus), 4);
+}
+
+TEST(Processes, RefusesNonsenseAndSaysWhatIsExpected) {
+  const Node node{6, 0, false};
+  for (const char* bad : {"0", "-1", "abc", "", "2x", "4097", "99999999999999999999"}) {
+    try {
+      (void)processes_per_node(bad, node);
+      ADD_FAILURE() << bad;
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("--nproc_per_node: expected a number from 1 to 4096"));
+      EXPECT_THAT(error.what(), HasSubstr("got \"" + std::string(bad) + "\""));
+    }
+  }
+  EXPECT_THROW((void)processes_per_node("gpu", node), UsageError);
+}
+
+class Gpus : public testing::Test {
+ protected:
+  Gpus()
+      : root_(std::filesystem::temp_directory_path() /
+              ("argosy-gpus-" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(root_ / "dev");
+    std::filesystem::create_directories(root_ / "proc");
+  }
+  ~Gpus() override { std::filesystem::remove_all(root_); }
+
+  int count(const std::optional<std::string>& visible = std::nullopt) const {
+    return count_gpus(root_ / "dev", root_ / "proc", visible);
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(Gpus, AreCountedByDeviceFiles) {
+  EXPECT_EQ(count(), 0);
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "nvidia"}) {
+    std::ofstream(root_ / "dev" / name) << "";
+  }
+  EXPECT_EQ(count(), 3);
+  EXPECT_EQ(count("0,2"), 2);
+  EXPECT_EQ(count(""), 0);
+  EXPECT_EQ(count("-1"), 0);
+  EXPECT_EQ(count("1,-1,0"), 1);  // CUDA stops at the first invalid one
+  EXPECT_EQ(count("GPU-5ab3, GPU-77"), 2);
+}
+
+TEST_F(Gpus, OrByTheDriversEntries) {
+  std::filesystem::create_directories(root_ / "proc" / "0000:01:00.0");
+  EXPECT_EQ(count(), 1);
+  EXPECT_EQ(count_gpus("/nowhere", "/nowhere", std::nullopt), 0);
+}
+
+TEST(ThisNode, HasACore) {
+  EXPECT_GE(this_node().cores, 1);
+}
+
+}  // namespace
+}  // namespace argosy::launch

@@ -1,0 +1,183 @@
+#include "argosy/launch/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "argosy/base/error.h"
+
+#include <CLI/CLI.hpp>
+
+namespace argosy::launch {
+namespace {
+
+constexpr const char* kWhere = "launch.options";
+
+constexpr const char* kFooter = R"(
+Example, one that works here and now:
+  argosy launch --nproc_per_node 2 sh -c 'echo "rank $RANK of $WORLD_SIZE"'
+
+Each rank finds torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, …) and Paddle's
+(PADDLE_TRAINER_ID, …) in its environment. When a rank fails, the others are stopped.
+
+Exit code: 0 all ranks ended well; 2 wrong usage; 126 and 127 the program cannot be executed or
+found; 128 + n the launcher was stopped by signal n; else that of the rank that failed first
+(128 + n when signal n killed it).)";
+
+/// Levenshtein's distance.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+class Help final : public CLI::Formatter {
+ public:
+  Help() { column_width(34); }
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return "Usage: argosy launch [options] [--] program [arguments]\n";
+  }
+};
+
+/// The parser, its values bound to `options`. Only for the tokens before the program.
+struct Parser {
+  explicit Parser(LaunchOptions& options) : app("Start a program as several ranks on this node.") {
+    app.name("argosy launch");
+    app.formatter(std::make_shared<Help>());
+    app.footer(kFooter);
+    app.set_help_flag("-h,--help", "Print this and exit");
+    app.add_option("--nproc_per_node",
+                   options.nproc_per_node,
+                   "Ranks to start: a number; cpu: one per core; gpu: one per GPU; auto: gpu where "
+                   "there are GPUs, else cpu. Default: 1")
+        ->type_name("N|auto|cpu|gpu");
+    app.add_option("--log_dir",
+                   options.log_dir,
+                   "Also write each rank's output to DIR/<run>/rank<k>.log. Default: no files")
+        ->type_name("DIR");
+    app.add_option(
+           "--shutdown_timeout",
+           shutdown_seconds,
+           fmt::format("Seconds that ranks have to stop before they are killed. Default: {}",
+                       kShutdownTimeout.count()))
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.0, 86400.0));
+  }
+
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        all.push_back("--" + name);
+      }
+    }
+    return all;
+  }
+
+  CLI::App app;
+  double shutdown_seconds = std::chrono::duration<double>(kShutdownTimeout).count();
+};
+
+[[noreturn]] void unknown(const std::string& option, const Parser& parser) {
+  const std::optional<std::string> meant = nearest(option, parser.names());
+  throw UsageError(
+      kWhere,
+      fmt::format("unknown option {}.{} The program's own options come after its name. See: argosy "
+                  "launch --help",
+                  option,
+                  meant ? fmt::format(" Did you mean {}?", *meant) : ""));
+}
+
+/// "--nproc-per-node=2" → "--nproc_per_node=2".
+std::string normalised(std::string token) {
+  const size_t end = std::min(token.find('='), token.size());
+  if (token.starts_with("--")) {
+    std::replace(token.begin() + 2, token.begin() + static_cast<ptrdiff_t>(end), '-', '_');
+  }
+  return token;
+}
+
+/// Splits at the program's name: CLI11 sees only what stands before it. (Its own prefix_command()
+/// takes a mistyped option for the program.)
+size_t read_options(const std::vector<std::string>& args,
+                    const Parser& parser,
+                    std::vector<std::string>& ours) {
+  size_t at = 0;
+  while (at < args.size() && args[at].size() > 1 && args[at].front() == '-') {
+    if (args[at] == "--") {
+      return at + 1;
+    }
+    const std::string token = normalised(args[at]);
+    const size_t equals = token.find('=');
+    const std::string name = token.substr(0, equals);
+    const CLI::Option* option = parser.app.get_option_no_throw(name);
+    if (option == nullptr) {
+      unknown(args[at].substr(0, args[at].find('=')), parser);
+    }
+    ours.push_back(token);
+    ++at;
+    if (option->get_items_expected_min() > 0 && equals == std::string::npos) {
+      if (at == args.size()) {
+        throw UsageError(kWhere,
+                         fmt::format("{} needs a value: {}", name, option->get_type_name()));
+      }
+      ours.back() += "=" + args[at++];  // joined, so that a value may start with a dash
+    }
+  }
+  return at;
+}
+
+}  // namespace
+
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
+  const std::string normal = normalised(std::string(word));
+  std::optional<std::string> best;
+  // A third of the letters wrong: still the same word to a reader.
+  size_t least = std::max<size_t>(2, normal.size() / 3) + 1;
+  for (const std::string& candidate : known) {
+    const size_t d = distance(normal, candidate);
+    if (d < least) {
+      least = d;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+ParsedLaunch parse_launch(const std::vector<std::string>& args) {
+  ParsedLaunch parsed;
+  Parser parser(parsed.options);
+  std::vector<std::string> ours;
+  const size_t program = read_options(args, parser, ours);
+  try {
+    std::reverse(ours.begin(), ours.end());  // CLI11 takes its tokens from the back
+    parser.app.parse(ours);
+  } catch (const CLI::CallForHelp&) {
+    parsed.help = parser.app.help();
+    return parsed;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(kWhere, fmt::format("{}. See: argosy launch --help", error.what()));
+  }
+  parsed.options.shutdown_timeout =
+      std::chrono::milliseconds(static_cast<int64_t>(parser.shutdown_seconds * 1000.0));
+  parsed.options.command.assign(args.begin() + static_cast<ptrdiff_t>(program), args.end());
+  if (parsed.options.command.empty() || parsed.options.command.front().empty()) {
+    throw UsageError(kWhere,
+                     "no program given: expected argosy launch [options] program [arguments]. "
+                     "See: argosy launch --help");
+  }
+  return parsed;
+}
+
+}  // namespace argosy::launch

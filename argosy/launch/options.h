@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace argosy::launch {
+
+/// How long ranks may take to stop after SIGTERM or SIGINT before SIGKILL: enough to write a
+/// checkpoint of a few GB, well below the 30 s after which Slurm and Kubernetes kill everything
+/// (torchrun waits those 30 s itself and is then killed before it can report).
+inline constexpr std::chrono::seconds kShutdownTimeout{5};
+
+/// What `argosy launch` was asked to do.
+struct LaunchOptions {
+  std::string nproc_per_node = "1";  ///< number, "auto", "cpu" or "gpu"; see processes_per_node()
+  std::string log_dir{};             ///< rank logs go to <log_dir>/<run>/; empty: no files
+  std::chrono::milliseconds shutdown_timeout = kShutdownTimeout;
+  std::vector<std::string> command{};  ///< program and its arguments, untouched
+};
+
+/// Options, or the text that --help asks for.
+struct ParsedLaunch {
+  LaunchOptions options{};
+  std::optional<std::string> help{};
+};
+
+/// Reads what follows `argosy launch`. Dashes and underscores in option names mean the same;
+/// everything from the program's name on belongs to the program.
+/// Errors: UsageError: unknown option (with the nearest known one), bad value, no program.
+[[nodiscard]] ParsedLaunch parse_launch(const std::vector<std::string>& args);
+
+/// The one of `known` that is most like `word`; nullopt when none is close enough to be meant.
+[[nodiscard]] std::optional<std::string> nearest(std::string_view word,
+                                                 const std::vector<std::string>& known);
+
+}  // namespace argosy::launch
