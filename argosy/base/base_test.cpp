@@ -28,6 +28,13 @@ TEST(Error, SaysWhereWhatAndPlace) {
   EXPECT_EQ(error.place().offset, 13);
 }
 
+TEST(Error, AnIndexIsAddedWhereItIsKnown) {
+  const DataError error = DataError("data.get", "blank", {.path = "", .offset = 5}).with_index(7);
+  EXPECT_STREQ(error.what(), "[data.get] blank (sample 7) (at byte 5)");
+  EXPECT_EQ(error.place().index, 7);
+  EXPECT_EQ(error.place().offset, 5);
+}
+
 TEST(Error, TimeoutIsACommErrorThatNamesRanks) {
   try {
     throw TimeoutError("comm.barrier", "waited 1 s", {.op = "barrier", .peers = {2, 5}});

@@ -8,7 +8,9 @@ namespace argosy {
 namespace {
 
 std::string describe(std::string_view what, const DataPlace& place) {
-  std::string text = fmt::format("{}: {}", place.path.empty() ? "(no path)" : place.path, what);
+  // Samples that come from memory have no path.
+  std::string text =
+      place.path.empty() ? std::string(what) : fmt::format("{}: {}", place.path, what);
   if (place.index >= 0) {
     text += fmt::format(" (sample {})", place.index);
   }
@@ -35,7 +37,16 @@ Error::Error(std::string_view where, std::string_view what)
     : std::runtime_error(fmt::format("[{}] {}", where, what)) {}
 
 DataError::DataError(std::string_view where, std::string_view what, DataPlace place)
-    : Error(where, describe(what, place)), place_(std::move(place)) {}
+    : Error(where, describe(what, place)),
+      where_(where),
+      message_(what),
+      place_(std::move(place)) {}
+
+DataError DataError::with_index(int64_t index) const {
+  DataPlace place = place_;
+  place.index = index;
+  return {where_, message_, std::move(place)};
+}
 
 CheckpointError::CheckpointError(std::string_view where,
                                  std::string_view what,

@@ -86,8 +86,12 @@ class DataError final : public Error {
  public:
   DataError(std::string_view where, std::string_view what, DataPlace place = {});
   [[nodiscard]] const DataPlace& place() const noexcept { return place_; }
+  /// The same error, with the sample's index added: known only to who iterates.
+  [[nodiscard]] DataError with_index(int64_t index) const;
 
  private:
+  std::string where_;
+  std::string message_;  // without the place
   DataPlace place_;
 };
 
