@@ -1,0 +1,60 @@
+#include "argosy/launch/line_buffer.h"
+
+#include <algorithm>
+
+namespace argosy::launch {
+
+void LineBuffer::add(std::string_view bytes, const Sink& sink) {
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    const bool ended = end != std::string_view::npos;
+    // A line longer than the limit is cut wherever its end lies, so that what is given out does not
+    // depend on how the bytes happened to arrive.
+    const size_t room = kLongest - unfinished_.size();
+    const size_t take = std::min(ended ? end : bytes.size(), room);
+    const std::string_view piece = bytes.substr(0, take);
+    bytes.remove_prefix(take);
+    if (ended && take == end) {
+      bytes.remove_prefix(1);
+    } else if (take < room) {
+      unfinished_.append(piece);
+      continue;
+    }
+    if (unfinished_.empty()) {
+      sink(piece);
+    } else {
+      unfinished_.append(piece);
+      sink(unfinished_);
+      unfinished_.clear();
+    }
+  }
+}
+
+void LineBuffer::finish(const Sink& sink) {
+  if (!unfinished_.empty()) {
+    sink(unfinished_);
+    unfinished_.clear();
+  }
+}
+
+void Tail::add(std::string_view line) {
+  ring_[count_++ % kLines].assign(line.substr(0, kLongest));
+}
+
+std::vector<std::string> Tail::lines() const {
+  std::vector<std::string> result;
+  for (size_t i = count_ - std::min(count_, kLines); i < count_; ++i) {
+    result.push_back(ring_[i % kLines]);
+  }
+  return result;
+}
+
+std::string_view after_last_redraw(std::string_view line) {
+  while (line.ends_with('\r')) {
+    line.remove_suffix(1);
+  }
+  const size_t redraw = line.rfind('\r');
+  return redraw == std::string_view::npos ? line : line.substr(redraw + 1);
+}
+
+}  // namespace argosy::launch

@@ -1,0 +1,87 @@
+#include "argosy/launch/line_buffer.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace argosy::launch {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// Lines that come out when `text` comes in, in chunks of `chunk` bytes.
+std::vector<std::string> cut(std::string_view text, size_t chunk) {
+  std::vector<std::string> lines;
+  const auto sink = [&](std::string_view line) { lines.emplace_back(line); };
+  LineBuffer buffer;
+  for (size_t at = 0; at < text.size(); at += chunk) {
+    buffer.add(text.substr(at, chunk), sink);
+  }
+  buffer.finish(sink);
+  return lines;
+}
+
+TEST(LineBuffer, GivesTheSameLinesHoweverTheBytesArrive) {
+  const std::string text("one\n\ntwo \0 \xff\r\nlast", 18);
+  for (size_t chunk = 1; chunk <= text.size(); ++chunk) {
+    EXPECT_THAT(cut(text, chunk), ElementsAre("one", "", std::string("two \0 \xff\r", 8), "last"))
+        << chunk;
+  }
+}
+
+TEST(LineBuffer, HoldsAnUnfinishedLine) {
+  LineBuffer buffer;
+  std::vector<std::string> lines;
+  const auto sink = [&](std::string_view line) { lines.emplace_back(line); };
+  buffer.add("half", sink);
+  EXPECT_THAT(lines, IsEmpty());
+  EXPECT_EQ(buffer.unfinished(), "half");
+  buffer.add(" done\n", sink);
+  EXPECT_THAT(lines, ElementsAre("half done"));
+  buffer.finish(sink);
+  EXPECT_EQ(lines.size(), 1U);
+}
+
+TEST(LineBuffer, CutsALineThatNeverEnds) {
+  const std::string endless(LineBuffer::kLongest * 2 + 5, 'x');
+  for (const size_t chunk : {size_t{1000}, LineBuffer::kLongest, endless.size()}) {
+    const std::vector<std::string> lines = cut(endless + "\n", chunk);
+    ASSERT_EQ(lines.size(), 3U) << chunk;
+    EXPECT_EQ(lines[0].size(), LineBuffer::kLongest);
+    EXPECT_EQ(lines[2], "xxxxx");
+  }
+  // One that fits exactly stays whole.
+  const std::string exact(LineBuffer::kLongest - 1, 'y');
+  EXPECT_THAT(cut(exact + "\nz\n", 4096), ElementsAre(exact, "z"));
+}
+
+TEST(Tail, KeepsTheLastLinesInOrder) {
+  Tail tail;
+  EXPECT_THAT(tail.lines(), IsEmpty());
+  tail.add("only");
+  EXPECT_THAT(tail.lines(), ElementsAre("only"));
+  for (int i = 0; i < 50; ++i) {
+    tail.add(std::to_string(i));
+  }
+  const std::vector<std::string> lines = tail.lines();
+  ASSERT_EQ(lines.size(), Tail::kLines);
+  EXPECT_EQ(lines.front(), "30");
+  EXPECT_EQ(lines.back(), "49");
+  tail.add(std::string(1 << 20, 'x'));
+  EXPECT_EQ(tail.lines().back().size(), Tail::kLongest);
+}
+
+TEST(Redraw, ShowsWhatATerminalWould) {
+  EXPECT_EQ(after_last_redraw("10%\r20%\r30%"), "30%");
+  EXPECT_EQ(after_last_redraw("10%\r20%\r"), "20%");
+  EXPECT_EQ(after_last_redraw("plain\r"), "plain");
+  EXPECT_EQ(after_last_redraw("plain"), "plain");
+  EXPECT_EQ(after_last_redraw("\r"), "");
+}
+
+}  // namespace
+}  // namespace argosy::launch

@@ -1,0 +1,103 @@
+#include "argosy/launch/report.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <tuple>
+
+#include "argosy/base/strings.h"
+#include "argosy/launch/line_buffer.h"
+#include "argosy/os/signals.h"
+
+namespace argosy::launch {
+namespace {
+
+std::string describe_others(const FailureReport& report) {
+  std::string after;
+  std::vector<int> well;
+  std::vector<int> stopped;
+  for (const RankEnd& end : report.others) {
+    if (end.exit.ok()) {
+      well.push_back(end.rank);
+    } else if (end.asked_to_stop) {
+      stopped.push_back(end.rank);
+    } else {
+      after +=
+          fmt::format("{}rank {} {} ({:+.1f} ms)",
+                      after.empty() ? "" : ", ",
+                      end.rank,
+                      end.exit.signal != 0 ? os::signal_name(end.exit.signal)
+                                           : fmt::format("code {}", end.exit.code),
+                      std::chrono::duration<double, std::milli>(end.at - report.first.at).count());
+    }
+  }
+  std::string text;
+  const auto name = [&](const char* what, std::vector<int>& ranks) {
+    if (!ranks.empty()) {
+      std::ranges::sort(ranks);
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", what, strings::ranges(ranks));
+    }
+  };
+  if (!after.empty()) {
+    text = "failed after it: " + after;
+  }
+  name("stopped by the launcher", stopped);
+  name("ended well", well);
+  return text;
+}
+
+}  // namespace
+
+size_t root_cause(const std::vector<RankEnd>& failed, const std::vector<int>& lost_ranks) {
+  const auto key = [&](const RankEnd& end) {
+    const bool reaction = end.exit.signal == 0 || end.exit.signal == SIGABRT;
+    const auto lost = std::ranges::find(lost_ranks, end.rank);
+    return std::tuple(reaction, lost - lost_ranks.begin(), end.rank);
+  };
+  const auto first = std::ranges::min_element(
+      failed, [&](const RankEnd& a, const RankEnd& b) { return key(a) < key(b); });
+  return static_cast<size_t>(first - failed.begin());
+}
+
+std::string duration_text(std::chrono::steady_clock::duration duration) {
+  const double seconds = std::chrono::duration<double>(duration).count();
+  const auto whole = static_cast<int64_t>(seconds);
+  if (seconds < 60) {
+    return fmt::format("{:.2f} s", seconds);
+  }
+  if (whole < 3600) {
+    return fmt::format("{} m {:02} s", whole / 60, whole % 60);
+  }
+  return fmt::format("{} h {:02} m", whole / 3600, whole / 60 % 60);
+}
+
+std::string describe(const RankEnd& end) {
+  const std::string how = end.exit.signal != 0
+                              ? "was killed by " + os::describe_signal(end.exit.signal)
+                              : fmt::format("exited with code {}", end.exit.code);
+  return fmt::format(
+      "rank {} (pid {}) {} after {}", end.rank, end.pid, how, duration_text(end.ran));
+}
+
+std::string render(const FailureReport& report) {
+  std::string text = fmt::format("[launch] {}", describe(report.first));
+  text += report.last_lines.empty() ? "; it wrote nothing.\n" : "; its last lines:\n";
+  for (const std::string& line : report.last_lines) {
+    text += fmt::format("  | {}\n", after_last_redraw(line));
+  }
+  if (!report.log_path.empty()) {
+    text += fmt::format("[launch] all it wrote: {}\n", report.log_path);
+  }
+  const std::string others = describe_others(report);
+  if (!others.empty()) {
+    text += fmt::format("[launch] {}\n", others);
+  }
+  text += fmt::format("[launch] exit code {}. See docs/guides/errors.md#rank-failed\n",
+                      report.first.exit.shell_code());
+  return text;
+}
+
+}  // namespace argosy::launch

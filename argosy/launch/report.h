@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "argosy/os/subprocess.h"
+
+namespace argosy::launch {
+
+/// The end of one rank, in the order in which the launcher saw them.
+struct RankEnd {
+  int rank = -1;
+  pid_t pid = 0;
+  os::Exit exit{};
+  std::chrono::steady_clock::time_point at{};
+  std::chrono::steady_clock::duration ran{};
+  /// Seen after the launcher had sent a signal to it: a consequence, never the cause.
+  bool asked_to_stop = false;
+};
+
+/// Which of several ranks that failed at the same time, as far as the launcher can tell, is the
+/// cause? An index into `failed`, which is not empty.
+///
+/// First a rank that a signal ended, SIGABRT aside: exit codes and aborts are how programs react to
+/// the loss of a peer. Then the one whose connection to the store was lost first (`lost_ranks`, in
+/// that order). Then the lowest rank.
+[[nodiscard]] size_t root_cause(const std::vector<RankEnd>& failed,
+                                const std::vector<int>& lost_ranks);
+
+/// "rank 3 (pid 4127) was killed by SIGKILL (often the out-of-memory killer) after 14 m 02 s",
+/// "rank 3 (pid 4127) exited with code 1 after 0.31 s".
+[[nodiscard]] std::string describe(const RankEnd& end);
+
+/// What the user reads at the end about a failed job.
+struct FailureReport {
+  RankEnd first{};
+  std::vector<std::string> last_lines{};
+  std::string log_path{};         ///< empty: no file
+  std::vector<RankEnd> others{};  ///< all other ends, in order
+};
+
+/// Several lines, each starting with "[launch]" or, the rank's own, with "  | ".
+[[nodiscard]] std::string render(const FailureReport& report);
+
+/// "0.31 s", "14 m 02 s", "3 h 04 m".
+[[nodiscard]] std::string duration_text(std::chrono::steady_clock::duration duration);
+
+}  // namespace argosy::launch

@@ -1,0 +1,75 @@
+#include "argosy/launch/report.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace argosy::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::chrono::steady_clock::time_point kNow{1h};
+
+RankEnd code(int rank, int exit_code) {
+  return {.rank = rank, .pid = 100 + rank, .exit = {exit_code, 0}, .at = kNow, .ran = 310ms};
+}
+RankEnd signalled(int rank, int signal) {
+  return {.rank = rank, .pid = 100 + rank, .exit = {0, signal}, .at = kNow, .ran = 842s};
+}
+
+TEST(RootCause, ASignalGoesBeforeExitCodesAndAborts) {
+  EXPECT_EQ(root_cause({code(0, 1), signalled(1, SIGABRT), signalled(3, SIGKILL), code(4, 1)}, {}),
+            2U);
+  // The store saw a victim's connection end first; the signal still decides.
+  EXPECT_EQ(root_cause({code(0, 1), signalled(3, SIGSEGV)}, {0, 3}), 1U);
+}
+
+TEST(RootCause, ThenTheFirstLostConnection) {
+  EXPECT_EQ(root_cause({code(0, 1), code(1, 1), code(3, 7)}, {3, 1, 0}), 2U);
+  EXPECT_EQ(root_cause({signalled(0, SIGABRT), code(3, 7)}, {3, 0}), 1U);
+  EXPECT_EQ(root_cause({code(2, 1), code(3, 7)}, {3}), 1U);
+}
+
+TEST(RootCause, ThenTheLowestRank) {
+  EXPECT_EQ(root_cause({code(4, 1), code(2, 1)}, {}), 1U);
+}
+
+TEST(Report, Durations) {
+  EXPECT_EQ(duration_text(310ms), "0.31 s");
+  EXPECT_EQ(duration_text(842s), "14 m 02 s");
+  EXPECT_EQ(duration_text(3h + 4min + 5s), "3 h 04 m");
+}
+
+TEST(Report, NamesTheFirstFailureItsLinesAndTheOthers) {
+  RankEnd late = code(1, 1);
+  late.at += 3ms;
+  RankEnd stopped2 = signalled(2, SIGTERM);
+  stopped2.asked_to_stop = true;
+  RankEnd stopped0 = code(0, 143);
+  stopped0.asked_to_stop = true;
+  EXPECT_EQ(render({.first = signalled(3, SIGKILL),
+                    .last_lines = {"epoch 1", "10%\r20%\r"},
+                    .log_path = "logs/run/rank3.log",
+                    .others = {code(4, 0), late, stopped2, stopped0}}),
+            "[launch] rank 3 (pid 103) was killed by SIGKILL (often the out-of-memory killer) "
+            "after 14 m 02 s; its last lines:\n"
+            "  | epoch 1\n"
+            "  | 20%\n"
+            "[launch] all it wrote: logs/run/rank3.log\n"
+            "[launch] failed after it: rank 1 code 1 (+3.0 ms); stopped by the launcher: 0, 2; "
+            "ended well: 4\n"
+            "[launch] exit code 137. See docs/guides/errors.md#rank-failed\n");
+}
+
+TEST(Report, OfASilentRankAlone) {
+  EXPECT_EQ(render({.first = code(0, 3)}),
+            "[launch] rank 0 (pid 100) exited with code 3 after 0.31 s; it wrote nothing.\n"
+            "[launch] exit code 3. See docs/guides/errors.md#rank-failed\n");
+}
+
+}  // namespace
+}  // namespace argosy::launch

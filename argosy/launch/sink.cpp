@@ -1,0 +1,143 @@
+#include "argosy/launch/sink.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace argosy::launch {
+namespace {
+
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+/// The part of `text` that fits, whole UTF-8 characters; a wrapped line could not be erased.
+std::string_view fit(std::string_view text, int columns) {
+  if (columns <= 1) {
+    return text;
+  }
+  int width = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
+    if (starts_character && ++width >= columns) {
+      return text.substr(0, i);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+bool same_terminal(int a, int b) {
+  struct stat first {};
+  struct stat second {};
+  return ::isatty(a) == 1 && ::isatty(b) == 1 && ::fstat(a, &first) == 0 &&
+         ::fstat(b, &second) == 0 && first.st_rdev == second.st_rdev;
+}
+
+Sink::Sink(int fd) : fd_(fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) {
+    broken_ = true;  // closed by whoever started us
+    return;
+  }
+  terminal_ = ::isatty(fd) == 1;
+  always_ready_ = S_ISREG(info.st_mode) || S_ISBLK(info.st_mode);
+  if (always_ready_) {
+    return;
+  }
+  // O_NONBLOCK on `fd` itself would change it for everybody who shares it (the shell, the other
+  // commands of a pipeline). A second opening of the same pipe or terminal is ours alone.
+  if (S_ISFIFO(info.st_mode) || terminal_) {
+    Result<os::UniqueFd> own =
+        os::open_file(fmt::format("/proc/self/fd/{}", fd), O_WRONLY | O_NONBLOCK | O_NOCTTY);
+    if (own.ok()) {
+      own_ = *std::move(own);
+      fd_ = own_.get();
+      return;
+    }
+  }
+  most_ = PIPE_BUF;  // what a blocking pipe takes without blocking once poll() says it is ready
+}
+
+int Sink::columns() const {
+  winsize size{};
+  return terminal_ && ::ioctl(fd_, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+void Sink::write(std::string_view lines) {
+  if (broken_ || lines.empty()) {
+    return;
+  }
+  if (live_drawn_) {
+    pending_ += kEraseLine;
+    live_drawn_ = false;
+    live_changed_ = !live_.empty();
+  }
+  pending_ += lines;
+}
+
+void Sink::set_live(std::string line) {
+  if (terminal_ && line != live_) {
+    live_ = std::move(line);
+    live_changed_ = true;
+  }
+}
+
+void Sink::draw_live() {
+  if (!live_changed_ || broken_ || full()) {
+    return;
+  }
+  live_changed_ = false;
+  if (live_drawn_) {
+    pending_ += kEraseLine;
+  }
+  pending_ += fit(live_, columns());
+  live_drawn_ = !live_.empty();
+}
+
+void Sink::flush() {
+  draw_live();
+  while (pending() && !broken_) {
+    if (most_ == PIPE_BUF) {
+      const Result<bool> ready = os::wait_ready(fd_, POLLOUT, Deadline::after({}));
+      if (!ready.ok() || !*ready) {
+        break;
+      }
+    }
+    const size_t size = std::min(most_, pending_.size() - sent_);
+    const ssize_t put = ::write(fd_, pending_.data() + sent_, size);
+    if (put >= 0) {
+      sent_ += static_cast<size_t>(put);
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR) {
+      broken_ = true;  // EPIPE, EIO of a closed terminal, ENOSPC
+    }
+  }
+  if (broken_ || !pending()) {
+    pending_.clear();
+    sent_ = 0;
+  } else if (sent_ >= kFull) {
+    pending_.erase(0, sent_);
+    sent_ = 0;
+  }
+}
+
+void Sink::drain(const Deadline& deadline) {
+  flush();
+  while (pending() && !broken_) {
+    const Result<bool> ready = os::wait_ready(fd_, POLLOUT, deadline);
+    if (!ready.ok() || !*ready) {
+      return;
+    }
+    flush();
+  }
+}
+
+}  // namespace argosy::launch

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "argosy/os/fd.h"
+
+namespace argosy::launch {
+
+/// Where the launcher's output goes: standard output, standard error, or the terminal that is both.
+///
+///     sink.write("[rank 1] step 3\n");
+///     sink.set_live("[rank 0]  47% [====>     ]");   // terminals only
+///     sink.flush();
+///
+/// Never blocks: what the reader does not take yet waits in memory; when full() says that this is
+/// enough, stop reading from the ranks. A reader that went away costs its output and nothing else.
+class Sink final {
+ public:
+  /// `fd` stays the caller's.
+  explicit Sink(int fd);
+
+  /// Appends whole lines. On a terminal they appear above the live line.
+  void write(std::string_view lines);
+  /// The unfinished line at the bottom of a terminal; "": none. No effect elsewhere.
+  void set_live(std::string line);
+
+  /// Hands over as much as the reader takes now.
+  void flush();
+  /// Waits until everything is handed over; a reader that takes nothing holds it up.
+  void drain(const Deadline& deadline);
+
+  [[nodiscard]] bool terminal() const { return terminal_; }
+  [[nodiscard]] int columns() const;  ///< of the terminal; 0: not known
+  [[nodiscard]] bool broken() const { return broken_; }
+  [[nodiscard]] bool pending() const { return sent_ < pending_.size(); }
+  [[nodiscard]] bool full() const { return pending_.size() - sent_ >= kFull; }
+  /// What to poll for POLLOUT while pending(); -1 for a file, which always takes everything.
+  [[nodiscard]] int poll_fd() const { return always_ready_ ? -1 : fd_; }
+
+ private:
+  static constexpr size_t kFull = size_t{1} << 20;
+
+  void draw_live();
+
+  os::UniqueFd own_{};
+  int fd_;
+  size_t most_ = size_t{1} << 20;  ///< bytes per write(2)
+  bool terminal_ = false;
+  bool always_ready_ = false;
+  bool broken_ = false;
+  std::string pending_{};
+  size_t sent_ = 0;
+  std::string live_{};
+  bool live_changed_ = false;
+  bool live_drawn_ = false;
+};
+
+/// Do both descriptors show on one terminal?
+[[nodiscard]] bool same_terminal(int a, int b);
+
+}  // namespace argosy::launch

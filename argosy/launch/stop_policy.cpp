@@ -1,0 +1,48 @@
+#include "argosy/launch/stop_policy.h"
+
+#include <signal.h>
+
+#include <utility>
+
+namespace argosy::launch {
+
+void StopPolicy::ask(int signal, Time now) {
+  stage_ = Stage::kAsked;
+  to_send_ = signal;
+  deadline_ = now + grace_;
+}
+
+void StopPolicy::stop(Time now) {
+  if (stage_ == Stage::kRunning) {
+    ask(SIGTERM, now);
+  }
+}
+
+void StopPolicy::interrupt(int signal, Time now) {
+  const bool first = !interrupted_by_;
+  if (first) {
+    interrupted_by_ = signal;
+  }
+  if (stage_ == Stage::kRunning) {
+    ask(signal, now);
+  } else if (stage_ == Stage::kAsked && first) {
+    to_send_ = signal;  // the deadline stays: a failure had set it
+  } else if (stage_ == Stage::kAsked) {
+    deadline_ = now;
+  }
+}
+
+std::optional<int> StopPolicy::due(Time now) {
+  if (stage_ == Stage::kAsked && now >= deadline_) {
+    stage_ = Stage::kKilled;
+    deadline_ = now + kPatience;
+    to_send_ = SIGKILL;
+  }
+  return std::exchange(to_send_, std::nullopt);
+}
+
+std::optional<StopPolicy::Time> StopPolicy::wake() const {
+  return stage_ == Stage::kRunning ? std::nullopt : std::optional(deadline_);
+}
+
+}  // namespace argosy::launch

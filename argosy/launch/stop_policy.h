@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+namespace argosy::launch {
+
+/// Decides when the ranks get which signal. Knows no processes and no clock: tested without either.
+///
+/// The first reason to stop sends SIGTERM (or the user's signal); `grace` later, or at the user's
+/// second signal, comes SIGKILL; `kPatience` after that, giving up on what even that does not end.
+class StopPolicy final {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  /// A process in an uninterruptible wait (a dead file server) outlives SIGKILL.
+  static constexpr std::chrono::seconds kPatience{10};
+
+  explicit StopPolicy(std::chrono::milliseconds grace) : grace_(grace) {}
+
+  /// A rank failed, or all ended and left processes behind. Only the first call counts.
+  void stop(Time now);
+  /// The user or the system sent `signal` to the launcher.
+  void interrupt(int signal, Time now);
+
+  /// The signal to send to everything that is left, now; each one is returned once.
+  [[nodiscard]] std::optional<int> due(Time now);
+  /// When to ask again at the latest.
+  [[nodiscard]] std::optional<Time> wake() const;
+
+  [[nodiscard]] bool stopping() const { return stage_ != Stage::kRunning; }
+  [[nodiscard]] bool killed() const { return stage_ == Stage::kKilled; }
+  [[nodiscard]] bool given_up(Time now) const { return killed() && now >= deadline_; }
+  /// The first signal that the user or the system sent.
+  [[nodiscard]] std::optional<int> interrupted_by() const { return interrupted_by_; }
+
+ private:
+  enum class Stage { kRunning, kAsked, kKilled };
+  void ask(int signal, Time now);
+
+  std::chrono::milliseconds grace_;
+  Stage stage_ = Stage::kRunning;
+  std::optional<int> interrupted_by_{};
+  std::optional<int> to_send_{};
+  Time deadline_{};
+};
+
+}  // namespace argosy::launch

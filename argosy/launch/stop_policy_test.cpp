@@ -1,0 +1,83 @@
+#include "argosy/launch/stop_policy.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+namespace argosy::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Stop : public testing::Test {
+ protected:
+  StopPolicy policy_{5s};
+  StopPolicy::Time start_{1h};  // a made-up clock
+};
+
+TEST_F(Stop, NothingIsDueWhileAllIsWell) {
+  EXPECT_FALSE(policy_.stopping());
+  EXPECT_EQ(policy_.due(start_ + 100h), std::nullopt);
+  EXPECT_EQ(policy_.wake(), std::nullopt);
+}
+
+TEST_F(Stop, FailureAsksThenKillsThenGivesUp) {
+  policy_.stop(start_);
+  EXPECT_TRUE(policy_.stopping());
+  EXPECT_EQ(policy_.due(start_), SIGTERM);
+  EXPECT_EQ(policy_.due(start_), std::nullopt);  // once
+  EXPECT_EQ(policy_.wake(), start_ + 5s);
+  EXPECT_EQ(policy_.due(start_ + 5s - 1ms), std::nullopt);
+  EXPECT_FALSE(policy_.killed());
+  EXPECT_EQ(policy_.due(start_ + 5s), SIGKILL);
+  EXPECT_TRUE(policy_.killed());
+  EXPECT_EQ(policy_.due(start_ + 6s), std::nullopt);
+  EXPECT_FALSE(policy_.given_up(start_ + 14s));
+  EXPECT_TRUE(policy_.given_up(start_ + 5s + StopPolicy::kPatience));
+  EXPECT_EQ(policy_.interrupted_by(), std::nullopt);
+}
+
+TEST_F(Stop, LaterFailuresDoNotProlong) {
+  policy_.stop(start_);
+  (void)policy_.due(start_);
+  policy_.stop(start_ + 4s);
+  EXPECT_EQ(policy_.due(start_ + 4s), std::nullopt);
+  EXPECT_EQ(policy_.due(start_ + 5s), SIGKILL);
+}
+
+TEST_F(Stop, TheUsersSignalIsPassedOn) {
+  policy_.interrupt(SIGINT, start_);
+  EXPECT_EQ(policy_.due(start_), SIGINT);
+  EXPECT_EQ(policy_.interrupted_by(), SIGINT);
+  EXPECT_EQ(policy_.due(start_ + 5s), SIGKILL);
+}
+
+TEST_F(Stop, TheSecondOneKillsAtOnce) {
+  policy_.interrupt(SIGINT, start_);
+  (void)policy_.due(start_);
+  policy_.interrupt(SIGTERM, start_ + 1s);
+  EXPECT_EQ(policy_.due(start_ + 1s), SIGKILL);
+  EXPECT_EQ(policy_.interrupted_by(), SIGINT);
+  policy_.interrupt(SIGINT, start_ + 2s);
+  EXPECT_EQ(policy_.due(start_ + 2s), std::nullopt);
+}
+
+TEST_F(Stop, ASignalDuringAFailuresGraceKeepsItsDeadline) {
+  policy_.stop(start_);
+  (void)policy_.due(start_);
+  policy_.interrupt(SIGINT, start_ + 4s);
+  EXPECT_EQ(policy_.due(start_ + 4s), SIGINT);
+  EXPECT_EQ(policy_.due(start_ + 5s), SIGKILL);
+}
+
+TEST_F(Stop, NoGraceAtAll) {
+  StopPolicy policy(0s);
+  policy.stop(start_);
+  EXPECT_EQ(policy.due(start_), SIGKILL);
+}
+
+}  // namespace
+}  // namespace argosy::launch
