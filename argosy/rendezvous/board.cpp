@@ -143,7 +143,7 @@ bool Board::forget(uint64_t waiter) {
   const std::lock_guard lock(mutex_);
   const auto found = waiters_.find(waiter);
   if (found == waiters_.end()) {
-    return false;
+    return closers_.erase(waiter) > 0;
   }
   const auto waiting = waiting_for_.find(found->second.keys[found->second.next]);
   if (waiting != waiting_for_.end()) {
@@ -217,16 +217,28 @@ std::vector<Member> Board::members(const std::string& prefix) const {
   return found;
 }
 
+uint64_t Board::when_closed(std::function<void()> closing) {
+  const std::lock_guard lock(mutex_);
+  check_open();
+  closers_[++last_id_] = std::move(closing);
+  return last_id_;
+}
+
 void Board::close() {
   std::unordered_map<uint64_t, Waiter> waiters;
+  std::unordered_map<uint64_t, std::function<void()>> closers;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     waiters.swap(waiters_);
+    closers.swap(closers_);
     waiting_for_.clear();
   }
   for (auto& [id, waiter] : waiters) {
     waiter.wake({.closed = true});
+  }
+  for (auto& [id, closing] : closers) {
+    closing();
   }
 }
 

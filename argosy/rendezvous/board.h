@@ -42,7 +42,7 @@ class Board final {
   /// Calls `wake` exactly once: when all keys exist at the same moment (perhaps before this
   /// returns) or when the board closes, unless forget() comes first. `keys` must not be empty.
   uint64_t when_all(std::vector<std::string> keys, Wake wake);
-  /// True: `wake` was not called and never will be.
+  /// True: the function was not called and never will be.
   bool forget(uint64_t waiter);
   [[nodiscard]] size_t waiting() const;
 
@@ -54,6 +54,8 @@ class Board final {
   [[nodiscard]] std::vector<Departure> departures(const std::string& prefix) const;
   [[nodiscard]] std::vector<Member> members(const std::string& prefix) const;
 
+  /// Calls `closing` once when the board closes, unless forget() comes first.
+  uint64_t when_closed(std::function<void()> closing);
   /// Wakes all waiters with `closed`. Idempotent.
   void close();
 
@@ -78,6 +80,7 @@ class Board final {
   uint64_t last_id_ = 0;
   std::unordered_map<uint64_t, Waiter> waiters_;
   std::unordered_map<std::string, std::vector<uint64_t>> waiting_for_;  ///< waiters by missing key
+  std::unordered_map<uint64_t, std::function<void()>> closers_;
   std::map<std::string, uint64_t> present_;
   std::unordered_map<uint64_t, Member> members_;
   std::vector<Departure> departures_;

@@ -7,6 +7,7 @@
 
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/in_process_store.h"
+#include "argosy/rendezvous/store_server.h"
 
 namespace argosy::rendezvous {
 namespace {
@@ -43,10 +44,28 @@ std::function<std::shared_ptr<Store>()> prefix_world() {
   return [whole] { return prefix_store(prefix_store(whole, "run 1"), "group/a"); };
 }
 
+std::function<std::shared_ptr<Store>()> grpc_world() {
+  std::shared_ptr<StoreServer> server = StoreServer::start({.token = "sesame"});
+  return [server] { return connect_store("127.0.0.1", server->port(), "sesame", soon()); };
+}
+
+// The hosting process and a client in turn: both faces of one board.
+std::function<std::shared_ptr<Store>()> hosted_world() {
+  std::shared_ptr<StoreServer> server = StoreServer::start({});
+  return [server, parties = 0]() mutable {
+    return ++parties % 2 == 1 ? server->local()
+                              : connect_store("localhost", server->port(), "", soon());
+  };
+}
+
 }  // namespace
 
 std::vector<StoreKind> store_kinds() {
-  return {{"in_process", in_process_world}, {"file", file_world}, {"prefix", prefix_world}};
+  return {{"in_process", in_process_world},
+          {"file", file_world},
+          {"prefix", prefix_world},
+          {"grpc", grpc_world},
+          {"hosted", hosted_world}};
 }
 
 std::string kind_name(const testing::TestParamInfo<StoreKind>& info) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,6 +22,8 @@ struct StoreServerOptions {
 ///
 ///     auto server = StoreServer::start({.host = "0.0.0.0", .port = 29500, .token = token});
 ///
+/// 512 ranks that wait cost no thread. A member is lost when its process ends (seen within
+/// milliseconds), or when its machine or process stands still: after 10 to 15 s of silence.
 /// Lifetime: the destructor answers waiting calls with "store is closing" and stops.
 class StoreServer {
  public:
@@ -38,6 +40,11 @@ class StoreServer {
   [[nodiscard]] virtual uint16_t port() const = 0;
   /// The same store, without the network, for the process that hosts it.
   [[nodiscard]] virtual std::shared_ptr<Store> local() = 0;
+  /// Waits until no member that announced itself through the network is present, so that nobody
+  /// loses the store who still needs it. False: the deadline passed.
+  virtual bool wait_until_members_left(const Deadline& deadline) = 0;
+  /// Calls that wait for keys at this moment; for tests and diagnosis.
+  [[nodiscard]] virtual size_t waiting_calls() const = 0;
 };
 
 /// A client of the store at host:port. Waits for the server until the deadline.

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/client_context.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "argosy/base/deadline.h"
+
+#include "store.grpc.pb.h"
+
+namespace argosy::rendezvous {
+
+/// The client's end of one member's presence: a stream whose life is the member's.
+///
+/// Thread-safe. Lifetime: it owns itself until gRPC says that the stream is done, for callbacks may
+/// come after its user let go.
+class PresenceStream final
+    : public grpc::ClientBidiReactor<wire::PresenceUpdate, wire::PresenceReply>,
+      public std::enable_shared_from_this<PresenceStream> {
+ public:
+  /// `context` must carry protocol and token, and no deadline.
+  PresenceStream(std::shared_ptr<wire::StoreService::Stub> stub,
+                 std::unique_ptr<grpc::ClientContext> context);
+
+  /// Starts the stream and waits until the server took the member. Not ok: why it did not.
+  [[nodiscard]] grpc::Status open(const std::string& member, const Deadline& deadline);
+  /// Sends the newest note soon: at once, or at the end of kNoteInterval after the last one.
+  void note(std::string text);
+  /// Sends the goodbye and waits until the server has it, the connection broke, or the deadline.
+  void leave(std::string note, const Deadline& deadline);
+
+ private:
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+  // Under the lock:
+  void write_next();
+  void write_later();
+  void end_writing();
+
+  const std::shared_ptr<wire::StoreService::Stub> stub_;
+  const std::unique_ptr<grpc::ClientContext> context_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<PresenceStream> self_;  ///< until OnDone
+  bool taken_ = false;
+  bool writing_ = false;
+  bool over_ = false;  ///< no further write may start
+  std::optional<grpc::Status> done_;
+  std::optional<std::string> next_note_;
+  std::optional<std::string> goodbye_;
+  Deadline::Clock::time_point last_write_{};
+  std::unique_ptr<grpc::Alarm> timer_;
+  bool timer_set_ = false;
+  wire::PresenceUpdate update_;
+  wire::PresenceReply reply_;
+};
+
+}  // namespace argosy::rendezvous

@@ -1,0 +1,358 @@
+#include <fmt/format.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/base/log.h"
+#include "argosy/rendezvous/limits.h"
+#include "argosy/rendezvous/presence_stream.h"
+#include "argosy/rendezvous/store_server.h"
+#include "argosy/rendezvous/wire.h"
+
+namespace argosy::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using Stub = wire::StoreService::Stub;
+
+gpr_timespec to_grpc(const Deadline& deadline) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_millis(deadline.remaining().count(), GPR_TIMESPAN));
+}
+
+grpc::ChannelArguments channel_arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(wire::kLargestMessageBytes);
+  arguments.SetMaxSendMessageSize(wire::kLargestMessageBytes);
+  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, wire::kLargestMetadataBytes);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // ranks talk to each other, never by a proxy
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);     // an add must not happen twice
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // one store, one connection
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // limit of one connection attempt
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(wire::kKeepaliveTime.count()));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                   static_cast<int>(wire::kKeepaliveTimeout.count()));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  return arguments;
+}
+
+/// Who is called and as whom.
+struct Connection {
+  std::shared_ptr<grpc::Channel> channel;
+  std::shared_ptr<Stub> stub;
+  std::string token;
+  std::string name;  ///< "grpc://10.0.0.1:29500"
+
+  void sign(grpc::ClientContext& context) const {
+    context.AddMetadata(wire::kProtocolKey, std::to_string(wire::kProtocolVersion));
+    if (!token.empty()) {
+      context.AddMetadata(wire::kTokenKey, token);
+    }
+  }
+
+  template <typename Request, typename Reply>
+  grpc::Status try_call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                        const Request& request,
+                        Reply& reply,
+                        const Deadline& deadline) const {
+    grpc::ClientContext context;
+    sign(context);
+    context.set_deadline(to_grpc(deadline));
+    return ((*stub).*method)(&context, request, &reply);
+  }
+
+  template <typename Request, typename Reply>
+  Reply call(std::string_view op,
+             grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+             const Request& request,
+             const Deadline& deadline) const {
+    Reply reply;
+    const grpc::Status status = try_call(method, request, reply, deadline);
+    if (!status.ok()) {
+      wire::throw_status(status, op, name);
+    }
+    return reply;
+  }
+};
+
+class GrpcPresence final : public Presence {
+ public:
+  explicit GrpcPresence(std::shared_ptr<PresenceStream> stream) : stream_(std::move(stream)) {}
+  ~GrpcPresence() override { leave(""); }
+  GrpcPresence(const GrpcPresence&) = delete;
+  GrpcPresence& operator=(const GrpcPresence&) = delete;
+  GrpcPresence(GrpcPresence&&) = delete;
+  GrpcPresence& operator=(GrpcPresence&&) = delete;
+
+  void note(const std::string& text) override { stream_->note(cut_note(text)); }
+  void leave(const std::string& note) override {
+    stream_->leave(cut_note(note), Deadline::after(std::chrono::seconds(5)));
+  }
+
+ private:
+  const std::shared_ptr<PresenceStream> stream_;
+};
+
+class GrpcStore final : public Store {
+ public:
+  explicit GrpcStore(Connection connection) : connection_(std::move(connection)) {}
+
+  void set(const std::string& key, const std::string& value, const Deadline& deadline) override {
+    check_key("set", key);
+    check_value("set", key, value);
+    wire::SetRequest request;
+    request.set_key(key);
+    request.set_value(value);
+    connection_.call("set", &Stub::Set, request, deadline);
+  }
+
+  std::string get(const std::string& key, const Deadline& deadline) override {
+    check_key("get", key);
+    wire::GetRequest request;
+    request.set_key(key);
+    wire::GetReply reply;
+    wait_call("get", &Stub::Get, request, reply, {key}, deadline);
+    return std::move(*reply.mutable_value());
+  }
+
+  void wait(const std::vector<std::string>& keys, const Deadline& deadline) override {
+    check_keys("wait", keys);
+    wire::WaitRequest request;
+    request.mutable_keys()->Assign(keys.begin(), keys.end());
+    wire::WaitReply reply;
+    wait_call("wait", &Stub::Wait, request, reply, keys, deadline);
+  }
+
+  int64_t add(const std::string& key, int64_t amount, const Deadline& deadline) override {
+    check_key("add", key);
+    wire::AddRequest request;
+    request.set_key(key);
+    request.set_amount(amount);
+    return connection_.call("add", &Stub::Add, request, deadline).sum();
+  }
+
+  std::string compare_set(const std::string& key,
+                          const std::string& expected,
+                          const std::string& desired,
+                          const Deadline& deadline) override {
+    check_key("compare_set", key);
+    check_value("compare_set", key, desired);
+    check_value("compare_set", key, expected);
+    wire::CompareSetRequest request;
+    request.set_key(key);
+    request.set_expected(expected);
+    request.set_desired(desired);
+    return connection_.call("compare_set", &Stub::CompareSet, request, deadline).value();
+  }
+
+  bool check(const std::vector<std::string>& keys, const Deadline& deadline) override {
+    check_keys("check", keys);
+    wire::MissingRequest request;
+    request.mutable_keys()->Assign(keys.begin(), keys.end());
+    return connection_.call("check", &Stub::Missing, request, deadline).keys().empty();
+  }
+
+  bool remove(const std::string& key, const Deadline& deadline) override {
+    check_key("remove", key);
+    wire::RemoveRequest request;
+    request.set_key(key);
+    return connection_.call("remove", &Stub::Remove, request, deadline).existed();
+  }
+
+  std::vector<std::string> keys(const std::string& prefix, const Deadline& deadline) override {
+    wire::KeysRequest request;
+    request.set_prefix(prefix);
+    const wire::KeysReply reply = connection_.call("keys", &Stub::Keys, request, deadline);
+    return {reply.keys().begin(), reply.keys().end()};
+  }
+
+  std::unique_ptr<Presence> announce(const std::string& member, const Deadline& deadline) override {
+    check_key("announce", member);
+    auto context = std::make_unique<grpc::ClientContext>();
+    connection_.sign(*context);
+    auto stream = std::make_shared<PresenceStream>(connection_.stub, std::move(context));
+    const grpc::Status status = stream->open(member, deadline);
+    if (!status.ok()) {
+      wire::throw_status(status, "announce", connection_.name);
+    }
+    return std::make_unique<GrpcPresence>(std::move(stream));
+  }
+
+  std::vector<Departure> departures(const std::string& prefix, const Deadline& deadline) override {
+    wire::DeparturesRequest request;
+    request.set_prefix(prefix);
+    const wire::DeparturesReply reply =
+        connection_.call("departures", &Stub::Departures, request, deadline);
+    std::vector<Departure> found;
+    for (const auto& one : reply.departures()) {
+      found.push_back({.member = one.member(), .lost = one.lost(), .note = one.note()});
+    }
+    return found;
+  }
+
+  std::vector<Member> members(const std::string& prefix, const Deadline& deadline) override {
+    wire::MembersRequest request;
+    request.set_prefix(prefix);
+    const wire::MembersReply reply = connection_.call("members", &Stub::Members, request, deadline);
+    std::vector<Member> found;
+    for (const auto& one : reply.members()) {
+      found.push_back({.name = one.name(), .note = one.note()});
+    }
+    return found;
+  }
+
+  std::string describe() const override { return connection_.name; }
+
+ private:
+  // At the deadline a second short call asks which keys are missing; a server that does not answer
+  // that one either is itself the trouble, and the error says so.
+  template <typename Request, typename Reply>
+  void wait_call(std::string_view op,
+                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                 const Request& request,
+                 Reply& reply,
+                 const std::vector<std::string>& keys,
+                 const Deadline& deadline) {
+    const auto start = Deadline::Clock::now();
+    const grpc::Status status = connection_.try_call(method, request, reply, deadline);
+    if (status.ok()) {
+      return;
+    }
+    if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+      wire::throw_status(status, op, connection_.name);
+    }
+    wire::MissingRequest question;
+    question.mutable_keys()->Assign(keys.begin(), keys.end());
+    wire::MissingReply answer;
+    std::vector<std::string> missing;
+    if (connection_.try_call(&Stub::Missing, question, answer, Deadline::after(milliseconds(500)))
+            .ok()) {
+      missing.assign(answer.keys().begin(), answer.keys().end());
+      if (missing.empty()) {
+        missing = keys;  // they came in this very moment, too late
+      }
+    }
+    throw wait_timed_out(op, start, missing, connection_.name);
+  }
+
+  const Connection connection_;
+};
+
+/// Says hello until the server answers or the deadline passes; then says what stood in the way.
+class Dialing {
+ public:
+  Dialing(std::string host, uint16_t port, const std::string& token)
+      : host_(std::move(host)), port_(port) {
+    connection_.token = token;
+    connection_.name = fmt::format("grpc://{}:{}", host_, port_);
+  }
+
+  Connection connect(const Deadline& deadline) {
+    const auto start = Deadline::Clock::now();
+    int attempts = 0;
+    do {
+      ++attempts;
+      if (try_once(deadline)) {
+        return std::move(connection_);
+      }
+    } while (!deadline.expired());
+    throw RendezvousError("rendezvous.connect",
+                          fmt::format("cannot reach the store at {}:{}: {} ({} attempts in {}). "
+                                      "See whether the launcher or rank 0 runs there and no "
+                                      "firewall is between.",
+                                      host_,
+                                      port_,
+                                      last_error_,
+                                      attempts,
+                                      seconds_since(start)));
+  }
+
+ private:
+  bool try_once(const Deadline& deadline) {
+    if (connection_.channel == nullptr && !make_channel()) {
+      pause(deadline);
+      return false;
+    }
+    wire::HelloReply reply;
+    const grpc::Status status =
+        connection_.try_call(&Stub::Hello, wire::HelloRequest(), reply, deadline);
+    if (status.ok()) {
+      return true;
+    }
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
+        status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+      wire::throw_status(status, "connect", connection_.name);
+    }
+    if (last_error_.empty() || status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+      last_error_ = status.error_message();
+    }
+    if (!deadline.expired()) {
+      // Until gRPC has tried again: it wakes this when the state of the channel changes.
+      connection_.channel->WaitForStateChange(
+          GRPC_CHANNEL_TRANSIENT_FAILURE,
+          to_grpc(deadline.sooner(Deadline::after(milliseconds(500)))));
+    }
+    return false;
+  }
+
+  // A name may not be known yet: containers get theirs late.
+  bool make_channel() {
+    const Result<std::vector<std::string>> addresses = wire::grpc_addresses(host_, port_);
+    if (!addresses.ok() || addresses->empty()) {
+      last_error_ = addresses.ok() ? "no address" : addresses.failure().what;
+      return false;
+    }
+    connection_.channel = grpc::CreateCustomChannel(
+        one_target(*addresses), grpc::InsecureChannelCredentials(), channel_arguments());
+    connection_.stub = wire::StoreService::NewStub(connection_.channel);
+    return true;
+  }
+
+  // gRPC takes several addresses of one family, "ipv4:a:1,b:1", and tries them in turn.
+  static std::string one_target(const std::vector<std::string>& addresses) {
+    std::string target = addresses.front();
+    const std::string family = target.substr(0, 5);
+    for (size_t i = 1; i < addresses.size(); ++i) {
+      if (addresses[i].starts_with(family)) {
+        target += "," + addresses[i].substr(family.size());
+      }
+    }
+    return target;
+  }
+
+  static void pause(const Deadline& deadline) {
+    std::this_thread::sleep_until(
+        std::min(deadline.at(), Deadline::Clock::now() + milliseconds(200)));
+  }
+
+  const std::string host_;
+  const uint16_t port_;
+  Connection connection_;
+  std::string last_error_;
+};
+
+}  // namespace
+
+std::shared_ptr<Store> connect_store(const std::string& host,
+                                     uint16_t port,
+                                     const std::string& token,
+                                     const Deadline& deadline) {
+  ARGOSY_CHECK(!host.empty() && port != 0,
+               "rendezvous.connect",
+               "expected host and port, got \"{}\":{}",
+               host,
+               port);
+  wire::quiet_grpc();
+  return std::make_shared<GrpcStore>(Dialing(host, port, token).connect(deadline));
+}
+
+}  // namespace argosy::rendezvous

@@ -1,0 +1,126 @@
+#include "argosy/rendezvous/store_server.h"
+
+#include <fmt/format.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/os/fd.h"
+#include "argosy/rendezvous/board_store.h"
+#include "argosy/rendezvous/store_service.h"
+#include "argosy/rendezvous/wire.h"
+
+namespace argosy::rendezvous {
+namespace {
+
+// gRPC does not say why it cannot listen: try it ourselves to learn errno. 0: it would work now.
+int listen_error(const std::string& host, uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* list = nullptr;
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list) != 0) {
+    return EADDRNOTAVAIL;
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(list, freeaddrinfo);
+  const os::UniqueFd fd(socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd.get(), list->ai_addr, list->ai_addrlen) != 0 || listen(fd.get(), 1) != 0) {
+    return errno;
+  }
+  return 0;
+}
+
+RendezvousError cannot_listen(const StoreServerOptions& options, const std::string& why) {
+  return RendezvousError(
+      "rendezvous.listen",
+      fmt::format("cannot listen on {}:{}: {}. Choose another port (0: any free one), or end the "
+                  "process that has it.",
+                  options.host,
+                  options.port,
+                  why));
+}
+
+void configure(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(wire::kLargestMessageBytes);
+  builder.SetMaxSendMessageSize(wire::kLargestMessageBytes);
+  // gRPC's default would let a second server share the port, and half of the calls reach it.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, wire::kLargestMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                             static_cast<int>(wire::kKeepaliveTime.count()));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                             static_cast<int>(wire::kKeepaliveTimeout.count()));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+}
+
+class GrpcStoreServer final : public StoreServer {
+ public:
+  explicit GrpcStoreServer(const StoreServerOptions& options)
+      : service_(board_, options.token), host_(options.host) {
+    wire::quiet_grpc();
+    const Result<std::vector<std::string>> addresses =
+        wire::grpc_addresses(options.host, options.port);
+    if (!addresses.ok() || addresses->empty()) {
+      throw cannot_listen(options, addresses.ok() ? "no address" : addresses.failure().what);
+    }
+    grpc::ServerBuilder builder;
+    configure(builder);
+    // A server takes "10.0.0.1:29500" where a client takes "ipv4:10.0.0.1:29500".
+    builder.AddListeningPort(addresses->front().substr(std::string_view("ipv4:").size()),
+                             grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port_ == 0) {
+      const int error = listen_error(options.host, options.port);
+      throw cannot_listen(options, error == 0 ? "gRPC gave no reason" : errno_message(error));
+    }
+  }
+
+  ~GrpcStoreServer() override {
+    // Closing the board answers every waiting call and stream, so Shutdown has nothing to cancel
+    // unless a client does not read its answer; that one is not waited for longer than a moment.
+    board_->close();
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+    server_->Wait();
+  }
+  GrpcStoreServer(const GrpcStoreServer&) = delete;
+  GrpcStoreServer& operator=(const GrpcStoreServer&) = delete;
+  GrpcStoreServer(GrpcStoreServer&&) = delete;
+  GrpcStoreServer& operator=(GrpcStoreServer&&) = delete;
+
+  uint16_t port() const override { return static_cast<uint16_t>(port_); }
+  std::shared_ptr<Store> local() override {
+    return board_store(board_, fmt::format("grpc://{}:{} (hosted here)", host_, port_));
+  }
+  bool wait_until_members_left(const Deadline& deadline) override {
+    return service_.wait_until_members_left(deadline);
+  }
+  size_t waiting_calls() const override { return board_->waiting(); }
+
+ private:
+  const std::shared_ptr<Board> board_ = std::make_shared<Board>();
+  StoreService service_;
+  const std::string host_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+std::unique_ptr<StoreServer> StoreServer::start(const StoreServerOptions& options) {
+  return std::make_unique<GrpcStoreServer>(options);
+}
+
+}  // namespace argosy::rendezvous
