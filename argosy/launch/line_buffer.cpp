@@ -37,6 +37,11 @@ void LineBuffer::finish(const Sink& sink) {
   }
 }
 
+void LineBuffer::drop_redrawn() {
+  const std::string_view kept = after_last_redraw(unfinished_);
+  unfinished_.erase(0, static_cast<size_t>(kept.data() - unfinished_.data()));
+}
+
 void Tail::add(std::string_view line) {
   ring_[count_++ % kLines].assign(line.substr(0, kLongest));
 }

@@ -22,6 +22,9 @@ class LineBuffer final {
   void add(std::string_view bytes, const Sink& sink);
   /// The stream has ended: gives out what is left, if anything.
   void finish(const Sink& sink);
+  /// Drops of the unfinished line what a '\r' has overwritten: for terminals, where a progress bar
+  /// may go on for hours without ending its line.
+  void drop_redrawn();
   /// What came after the last '\n'.
   [[nodiscard]] std::string_view unfinished() const { return unfinished_; }
 

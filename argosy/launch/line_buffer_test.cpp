@@ -59,6 +59,22 @@ TEST(LineBuffer, CutsALineThatNeverEnds) {
   EXPECT_THAT(cut(exact + "\nz\n", 4096), ElementsAre(exact, "z"));
 }
 
+TEST(LineBuffer, AProgressBarDoesNotGrow) {
+  LineBuffer buffer;
+  std::vector<std::string> lines;
+  const auto sink = [&](std::string_view line) { lines.emplace_back(line); };
+  for (int i = 0; i < 100'000; ++i) {
+    buffer.add("\rstep " + std::to_string(i), sink);
+    buffer.drop_redrawn();
+  }
+  EXPECT_EQ(buffer.unfinished(), "step 99999");
+  buffer.add("\r", sink);
+  buffer.drop_redrawn();
+  EXPECT_EQ(buffer.unfinished(), "step 99999\r");
+  buffer.add("\n", sink);
+  EXPECT_THAT(lines, ElementsAre("step 99999\r"));
+}
+
 TEST(Tail, KeepsTheLastLinesInOrder) {
   Tail tail;
   EXPECT_THAT(tail.lines(), IsEmpty());

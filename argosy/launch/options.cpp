@@ -52,27 +52,29 @@ class Help final : public CLI::Formatter {
 
 /// The parser, its values bound to `options`. Only for the tokens before the program.
 struct Parser {
-  explicit Parser(LaunchOptions& options) : app("Start a program as several ranks on this node.") {
+  explicit Parser(LaunchOptions& options)
+      : app("Start a program as several ranks on this node and watch over them.\n") {
     app.name("argosy launch");
     app.formatter(std::make_shared<Help>());
     app.footer(kFooter);
     app.set_help_flag("-h,--help", "Print this and exit");
     app.add_option("--nproc_per_node",
                    options.nproc_per_node,
-                   "Ranks to start: a number; cpu: one per core; gpu: one per GPU; auto: gpu where "
-                   "there are GPUs, else cpu. Default: 1")
+                   "Ranks to start: a number; cpu: one per core;\ngpu: one per GPU; auto: gpu "
+                   "where there are "
+                   "GPUs,\nelse cpu. Default: 1")
         ->type_name("N|auto|cpu|gpu");
     app.add_option("--log_dir",
                    options.log_dir,
-                   "Also write each rank's output to DIR/<run>/rank<k>.log. Default: no files")
+                   "Also write what each rank prints to\nDIR/<run>/rank<k>.log. Default: no files")
         ->type_name("DIR");
     app.add_option(
            "--shutdown_timeout",
            shutdown_seconds,
-           fmt::format("Seconds that ranks have to stop before they are killed. Default: {}",
+           fmt::format("Seconds that ranks have to stop before they\nare killed. Default: {}",
                        kShutdownTimeout.count()))
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.0, 86400.0));
+        ->check(CLI::Range(0.0, 86400.0).description(""));
   }
 
   [[nodiscard]] std::vector<std::string> names() const {

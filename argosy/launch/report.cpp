@@ -38,7 +38,11 @@ std::string describe_others(const FailureReport& report) {
   const auto name = [&](const char* what, std::vector<int>& ranks) {
     if (!ranks.empty()) {
       std::ranges::sort(ranks);
-      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", what, strings::ranges(ranks));
+      text += fmt::format("{}{}: rank{} {}",
+                          text.empty() ? "" : "; ",
+                          what,
+                          ranks.size() > 1 ? "s" : "",
+                          strings::ranges(ranks));
     }
   };
   if (!after.empty()) {

@@ -51,18 +51,19 @@ TEST(Report, NamesTheFirstFailureItsLinesAndTheOthers) {
   stopped2.asked_to_stop = true;
   RankEnd stopped0 = code(0, 143);
   stopped0.asked_to_stop = true;
-  EXPECT_EQ(render({.first = signalled(3, SIGKILL),
-                    .last_lines = {"epoch 1", "10%\r20%\r"},
-                    .log_path = "logs/run/rank3.log",
-                    .others = {code(4, 0), late, stopped2, stopped0}}),
-            "[launch] rank 3 (pid 103) was killed by SIGKILL (often the out-of-memory killer) "
-            "after 14 m 02 s; its last lines:\n"
-            "  | epoch 1\n"
-            "  | 20%\n"
-            "[launch] all it wrote: logs/run/rank3.log\n"
-            "[launch] failed after it: rank 1 code 1 (+3.0 ms); stopped by the launcher: 0, 2; "
-            "ended well: 4\n"
-            "[launch] exit code 137. See docs/guides/errors.md#rank-failed\n");
+  EXPECT_EQ(
+      render({.first = signalled(3, SIGKILL),
+              .last_lines = {"epoch 1", "10%\r20%\r"},
+              .log_path = "logs/run/rank3.log",
+              .others = {code(4, 0), late, stopped2, stopped0}}),
+      "[launch] rank 3 (pid 103) was killed by SIGKILL (often the out-of-memory killer) "
+      "after 14 m 02 s; its last lines:\n"
+      "  | epoch 1\n"
+      "  | 20%\n"
+      "[launch] all it wrote: logs/run/rank3.log\n"
+      "[launch] failed after it: rank 1 code 1 (+3.0 ms); stopped by the launcher: ranks 0, 2; "
+      "ended well: rank 4\n"
+      "[launch] exit code 137. See docs/guides/errors.md#rank-failed\n");
 }
 
 TEST(Report, OfASilentRankAlone) {

@@ -33,11 +33,15 @@ std::string_view fit(std::string_view text, int columns) {
 
 }  // namespace
 
-bool same_terminal(int a, int b) {
+bool same_target(int a, int b) {
   struct stat first {};
   struct stat second {};
-  return ::isatty(a) == 1 && ::isatty(b) == 1 && ::fstat(a, &first) == 0 &&
-         ::fstat(b, &second) == 0 && first.st_rdev == second.st_rdev;
+  if (::fstat(a, &first) != 0 || ::fstat(b, &second) != 0) {
+    return false;
+  }
+  // A terminal has many device files (/dev/tty, /dev/pts/3, a container's copy) but one number.
+  return S_ISCHR(first.st_mode) ? S_ISCHR(second.st_mode) && first.st_rdev == second.st_rdev
+                                : first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 Sink::Sink(int fd) : fd_(fd) {

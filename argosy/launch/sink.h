@@ -57,7 +57,8 @@ class Sink final {
   bool live_drawn_ = false;
 };
 
-/// Do both descriptors show on one terminal?
-[[nodiscard]] bool same_terminal(int a, int b);
+/// Do both descriptors lead to one terminal, pipe or file? Then one Sink must serve both, lest half
+/// a line of one end up inside a line of the other.
+[[nodiscard]] bool same_target(int a, int b);
 
 }  // namespace argosy::launch

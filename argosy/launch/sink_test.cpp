@@ -121,13 +121,17 @@ TEST(Sink, AClosedReaderIsNoError) {
   EXPECT_TRUE(Sink(987).broken());
 }
 
-TEST(Sink, OneTerminalForBothStreams) {
+TEST(Sink, OneTargetForBothStreams) {
   const Terminal terminal(80);
   const Terminal other(80);
   const os::Pipe pipe = *os::make_pipe();
-  EXPECT_TRUE(same_terminal(terminal.slave.get(), os::duplicate(terminal.slave.get())->get()));
-  EXPECT_FALSE(same_terminal(terminal.slave.get(), other.slave.get()));
-  EXPECT_FALSE(same_terminal(terminal.slave.get(), pipe.write.get()));
+  const os::Pipe another = *os::make_pipe();
+  EXPECT_TRUE(same_target(terminal.slave.get(), os::duplicate(terminal.slave.get())->get()));
+  EXPECT_FALSE(same_target(terminal.slave.get(), other.slave.get()));
+  EXPECT_TRUE(same_target(pipe.write.get(), os::duplicate(pipe.write.get())->get()));
+  EXPECT_FALSE(same_target(pipe.write.get(), another.write.get()));
+  EXPECT_FALSE(same_target(terminal.slave.get(), pipe.write.get()));
+  EXPECT_FALSE(same_target(987, 987));
 }
 
 }  // namespace

@@ -71,6 +71,9 @@ class Subprocess final {
   [[nodiscard]] Result<std::optional<Exit>> try_wait();
   /// The same, waiting. nullopt: the deadline passed.
   [[nodiscard]] Result<std::optional<Exit>> wait(const Deadline& deadline);
+  /// Lets go of a child that even SIGKILL does not end, so that the destructor does not wait for
+  /// it.
+  void abandon() { pidfd_.close(); }
   /// Signals this process alone. A process that has ended is no error.
   Status signal(int number);
 

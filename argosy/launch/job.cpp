@@ -1,0 +1,85 @@
+#include "argosy/launch/job.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <vector>
+
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+
+namespace argosy::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "20261120-053000-1f3c": sorts by time, and two launches in one second differ.
+std::string make_run_id() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  return fmt::format("{:%Y%m%d-%H%M%S}-{}", local, random_hex(2));
+}
+
+uint16_t hold_port(Job& job) {
+  job.held_ports.push_back(os::HeldPort::hold().or_throw<ConfigError>("launch.ports"));
+  return job.held_ports.back().number();
+}
+
+}  // namespace
+
+std::string random_hex(size_t bytes) {
+  std::vector<unsigned char> raw(bytes);
+  size_t filled = 0;
+  while (filled < raw.size()) {
+    const ssize_t got = ::getrandom(raw.data() + filled, raw.size() - filled, 0);
+    if (got < 0 && errno != EINTR) {
+      throw ConfigError("launch.token", "no random numbers: " + errno_message(errno));
+    }
+    filled += got > 0 ? static_cast<size_t>(got) : 0;
+  }
+  std::string text;
+  for (const unsigned char byte : raw) {
+    text += fmt::format("{:02x}", byte);
+  }
+  return text;
+}
+
+std::string Job::log_path(int rank) const {
+  return log_dir.empty() ? "" : fmt::format("{}/rank{}.log", log_dir, rank);
+}
+
+Job prepare_job(const LaunchOptions& options, const Node& node) {
+  Job job;
+  JobDescription& what = job.description;
+  what.node = node;
+  what.ranks = processes_per_node(options.nproc_per_node, node);
+  what.run_id = make_run_id();
+  what.token = env::get("ARGOSY_TOKEN").value_or("");
+  if (what.token.empty()) {
+    what.token = random_hex(16);
+  }
+  what.master_port = hold_port(job);
+  for (int rank = 0; rank < what.ranks; ++rank) {
+    what.endpoint_ports.push_back(hold_port(job));
+  }
+  if (!options.log_dir.empty()) {
+    job.log_dir = (fs::path(options.log_dir) / what.run_id).string();
+    std::error_code error;
+    fs::create_directories(job.log_dir, error);
+    if (error) {
+      throw ConfigError("launch.log_dir",
+                        fmt::format("cannot make the folder {}: {}. Choose another --log_dir.",
+                                    job.log_dir,
+                                    error.message()));
+    }
+    what.log_dir = fs::absolute(job.log_dir).lexically_normal().string();
+  }
+  return job;
+}
+
+}  // namespace argosy::launch

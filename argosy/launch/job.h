@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "argosy/launch/environment.h"
+#include "argosy/launch/options.h"
+#include "argosy/os/socket.h"
+
+namespace argosy::launch {
+
+/// A job before its first process: names, secrets, folders and ports, all of them ours from here
+/// on.
+struct Job {
+  JobDescription description{};
+  std::vector<os::HeldPort> held_ports{};
+  std::string log_dir{};  ///< as the user wrote it, for messages; empty: no files
+
+  [[nodiscard]] std::string log_path(int rank) const;
+};
+
+/// Errors: UsageError (nproc_per_node), ConfigError (log folder, ports).
+[[nodiscard]] Job prepare_job(const LaunchOptions& options, const Node& node);
+
+/// `bytes` random bytes from the kernel, in hexadecimal.
+[[nodiscard]] std::string random_hex(size_t bytes);
+
+}  // namespace argosy::launch

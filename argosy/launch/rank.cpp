@@ -1,0 +1,171 @@
+#include "argosy/launch/rank.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace argosy::launch {
+namespace {
+
+constexpr size_t kChunk = size_t{64} << 10;  // what a pipe holds
+constexpr int kChunksPerTurn = 4;
+
+}  // namespace
+
+Rank::Rank(int number, os::Subprocess process)
+    : number_(number), prefix_(fmt::format("[rank {}] ", number)), process_(std::move(process)) {}
+
+Result<Rank> Rank::start(const Start& start) {
+  os::UniqueFd log;
+  if (!start.log_path.empty()) {
+    Result<os::UniqueFd> opened =
+        os::open_file(start.log_path, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC);
+    if (!opened.ok()) {
+      return std::move(opened).failure();
+    }
+    log = *std::move(opened);
+  }
+  Result<os::Pipe> out = os::make_pipe();
+  Result<os::Pipe> err = os::make_pipe();
+  for (Result<os::Pipe>* pipe : {&out, &err}) {
+    if (!pipe->ok()) {
+      return std::move(*pipe).failure();
+    }
+    // Our end only: an end is an open file of its own, so the rank's writes still block.
+    Status nonblocking = os::set_nonblocking((*pipe)->read.get());
+    if (!nonblocking.ok()) {
+      return std::move(nonblocking).failure();
+    }
+  }
+  Result<os::Subprocess> process = os::Subprocess::spawn({.args = start.command,
+                                                          .env = start.env,
+                                                          .stdin_fd = start.stdin_fd,
+                                                          .stdout_fd = out->write.get(),
+                                                          .stderr_fd = err->write.get(),
+                                                          .pid_fd = start.guard_fd});
+  if (!process.ok()) {
+    return std::move(process).failure();
+  }
+  Rank rank(start.number, *std::move(process));
+  rank.streams_.push_back({.fd = std::move(out->read), .sink = start.out});
+  rank.streams_.push_back({.fd = std::move(err->read), .sink = start.err});
+  rank.log_path_ = start.log_path;
+  rank.log_ = std::move(log);
+  return rank;
+}
+
+std::vector<int> Rank::stream_fds() const {
+  std::vector<int> fds;
+  for (const Stream& stream : streams_) {
+    if (stream.fd && !stream.sink->full()) {
+      fds.push_back(stream.fd.get());
+    }
+  }
+  return fds;
+}
+
+void Rank::log(std::string_view bytes) {
+  if (log_ && !os::write_all(log_.get(), bytes).ok()) {
+    tail_.add(
+        fmt::format("(the log ends here: it could not be written: {})", errno_message(errno)));
+    log_.close();
+  }
+}
+
+void Rank::give_out(Stream& stream, std::string_view bytes) {
+  const bool terminal = stream.sink->terminal();
+  std::string text;
+  stream.lines.add(bytes, [&](std::string_view line) {
+    tail_.add(line);
+    text += prefix_;
+    text += terminal ? after_last_redraw(line) : line;
+    text += '\n';
+  });
+  stream.sink->write(text);
+  if (terminal) {
+    stream.lines.drop_redrawn();
+    if (number_ == 0) {  // the one rank that may leave a line unfinished for all to see
+      const std::string_view live = after_last_redraw(stream.lines.unfinished());
+      stream.sink->set_live(live.empty() ? std::string() : prefix_ + std::string(live));
+    }
+  }
+}
+
+void Rank::finish_lines(Stream& stream) {
+  stream.lines.finish([&](std::string_view line) {
+    tail_.add(line);
+    stream.sink->set_live("");
+    stream.sink->write(
+        fmt::format("{}{}\n", prefix_, stream.sink->terminal() ? after_last_redraw(line) : line));
+  });
+}
+
+bool Rank::read_once(Stream& stream) {
+  if (!stream.fd) {
+    return false;
+  }
+  static thread_local std::string chunk(kChunk, '\0');
+  const ssize_t got = ::read(stream.fd.get(), chunk.data(), chunk.size());
+  if (got > 0) {
+    const std::string_view bytes(chunk.data(), static_cast<size_t>(got));
+    log(bytes);
+    give_out(stream, bytes);
+    return true;
+  }
+  if (got < 0 && errno == EINTR) {
+    return true;
+  }
+  if (got == 0 || errno != EAGAIN) {
+    finish_lines(stream);
+    stream.fd.close();
+  }
+  return false;
+}
+
+void Rank::forward(int fd) {
+  for (Stream& stream : streams_) {
+    for (int i = 0; stream.fd.get() == fd && i < kChunksPerTurn && read_once(stream); ++i) {
+    }
+  }
+}
+
+void Rank::forward_rest() {
+  for (Stream& stream : streams_) {
+    // Bounded: a process that the rank left behind may write for ever.
+    for (int i = 0; i < 2 * kChunksPerTurn && read_once(stream); ++i) {
+    }
+    finish_lines(stream);
+  }
+}
+
+std::optional<RankEnd> Rank::reap() {
+  const Result<std::optional<os::Exit>> exit = process_.try_wait();
+  if (reaped_ || !exit.ok() || !*exit) {
+    return std::nullopt;
+  }
+  reaped_ = true;
+  const auto now = std::chrono::steady_clock::now();
+  return RankEnd{.rank = number_,
+                 .pid = process_.pid(),
+                 .exit = **exit,
+                 .at = now,
+                 .ran = now - started_,
+                 .asked_to_stop = false};
+}
+
+bool Rank::group_alive() {
+  // Asked no more once it was empty: its number may belong to strangers by then.
+  group_gone_ = group_gone_ || (reaped_ && ::kill(-pid(), 0) != 0 && errno == ESRCH);
+  return !group_gone_;
+}
+
+void Rank::signal_group(int signal) {
+  if (group_alive()) {
+    ::kill(-pid(), signal);
+  }
+}
+
+}  // namespace argosy::launch
