@@ -36,15 +36,20 @@ struct MeetingPlace {
   std::string run_id{};
 };
 
+/// What `options` say wins over the method's query, and that over the environment.
 /// Errors: ConfigError naming method, option or variable (unknown scheme, missing port, rank not
-/// below world_size, options that contradict the environment or the query).
+/// below world_size, option and query that disagree).
 [[nodiscard]] MeetingPlace resolve(const JoinOptions& options, const JobEnvironment& environment);
 
 /// Opens the store at `place`; rank 0 hosts it where nobody else does. With a run id, all keys and
-/// members live below "run/<id>/", so a restarted job meets nothing of its former life.
+/// members live below "run/<id>/", so a restarted job meets nothing of its former life. At a
+/// launcher's store each call goes one level deeper ("run/<id>/0", "…/1"), so that a program may
+/// leave its job and join again.
 ///
-/// Lifetime: in a hosting rank the server lives as long as the returned store. Letting go of it
-/// waits, five seconds at most, until the members that announced themselves from elsewhere left.
+/// Lifetime: let presences go before the store. In a hosting rank the server lives as long as the
+/// returned store; letting go of that waits, five seconds at most, until the members that announced
+/// themselves from elsewhere have left. The last rank that leaves a file:// store removes its
+/// folder, unless a rank was lost.
 /// Errors: RendezvousError (cannot listen, unreachable, token refused), ConfigError.
 [[nodiscard]] std::shared_ptr<Store> open_store(const MeetingPlace& place,
                                                 const Deadline& deadline);

@@ -62,9 +62,13 @@ std::string quote_keys(const std::vector<std::string>& keys) {
   return text;
 }
 
-std::string seconds_since(Deadline::Clock::time_point start) {
-  const double seconds = std::chrono::duration<double>(Deadline::Clock::now() - start).count();
+std::string seconds_text(Deadline::Clock::duration time) {
+  const double seconds = std::chrono::duration<double>(time).count();
   return seconds < 9.95 ? fmt::format("{:.1f} s", seconds) : fmt::format("{:.0f} s", seconds);
+}
+
+std::string seconds_since(Deadline::Clock::time_point start) {
+  return seconds_text(Deadline::Clock::now() - start);
 }
 
 TimeoutError wait_timed_out(std::string_view op,

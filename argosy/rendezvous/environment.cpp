@@ -1,0 +1,322 @@
+#include "argosy/rendezvous/environment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+#include "argosy/base/log.h"
+#include "argosy/base/strings.h"
+#include "argosy/rendezvous/endpoint.h"
+
+namespace argosy::rendezvous {
+namespace {
+
+constexpr std::string_view kWhere = "rendezvous.environment";
+constexpr int64_t kMostRanks = 1 << 20;
+
+struct Variable {
+  const char* name;
+  std::string value;
+};
+
+std::string assignments(const std::vector<Variable>& variables) {
+  std::string text;
+  for (const Variable& one : variables) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", one.name, one.value);
+  }
+  return text;
+}
+
+/// Reads the variables of one job; every method throws ConfigError naming what it read.
+class Reader {
+ public:
+  explicit Reader(const Lookup& lookup) : lookup_(lookup) {}
+
+  std::vector<Variable> set_of(std::initializer_list<const char*> names) const {
+    std::vector<Variable> found;
+    for (const char* name : names) {
+      if (auto value = lookup_(name)) {
+        found.push_back({name, *std::move(value)});
+      }
+    }
+    return found;
+  }
+
+  /// One number that several variables may state; all that are set must agree.
+  std::optional<int> number(std::initializer_list<const char*> names, int64_t low) const {
+    const std::vector<Variable> found = set_of(names);
+    std::optional<int> number;
+    for (const Variable& one : found) {
+      const std::optional<int64_t> value = strings::parse_int(one.value);
+      if (!value || *value < low || *value > kMostRanks) {
+        throw ConfigError(kWhere,
+                          fmt::format("{}={}: expected a whole number from {} to {}. Set it as the "
+                                      "launcher does, or unset it.",
+                                      one.name,
+                                      one.value,
+                                      low,
+                                      kMostRanks));
+      }
+      if (number && *number != *value) {
+        throw ConfigError(kWhere,
+                          fmt::format("contradictory variables: {}. Expected equal values; unset "
+                                      "those of the launcher that did not start this process.",
+                                      assignments(found)));
+      }
+      number = static_cast<int>(*value);
+    }
+    return number;
+  }
+
+  std::optional<Endpoint> endpoint(const char* name) const {
+    const std::optional<std::string> text = lookup_(name);
+    return text ? std::optional(parse_endpoint(kWhere, name, *text)) : std::nullopt;
+  }
+
+ private:
+  const Lookup& lookup_;
+};
+
+void read_ranks(const Reader& reader, JobEnvironment& job) {
+  const auto rank_variables = reader.set_of({"RANK", "PADDLE_TRAINER_ID", "PADDLE_GLOBAL_RANK"});
+  const auto size_variables =
+      reader.set_of({"WORLD_SIZE", "PADDLE_TRAINERS_NUM", "PADDLE_GLOBAL_SIZE"});
+  const auto rank = reader.number({"RANK", "PADDLE_TRAINER_ID", "PADDLE_GLOBAL_RANK"}, 0);
+  const auto size = reader.number({"WORLD_SIZE", "PADDLE_TRAINERS_NUM", "PADDLE_GLOBAL_SIZE"}, 1);
+  if (rank.has_value() != size.has_value()) {
+    throw ConfigError(
+        kWhere,
+        fmt::format("{} set without {}: expected both or neither. Set both, or unset it to run "
+                    "one process.",
+                    assignments(rank ? rank_variables : size_variables),
+                    rank ? "WORLD_SIZE (or PADDLE_TRAINERS_NUM)" : "RANK (or PADDLE_TRAINER_ID)"));
+  }
+  if (!rank) {
+    return;
+  }
+  if (*rank >= *size) {
+    throw ConfigError(kWhere,
+                      fmt::format("{}, {}: expected a rank below the number of ranks. Ranks count "
+                                  "from 0.",
+                                  assignments(rank_variables),
+                                  assignments(size_variables)));
+  }
+  job.rank = *rank;
+  job.world_size = *size;
+  const bool torchrun = !reader.set_of({"RANK", "WORLD_SIZE"}).empty();
+  const bool paddle = !reader
+                           .set_of({"PADDLE_TRAINER_ID",
+                                    "PADDLE_GLOBAL_RANK",
+                                    "PADDLE_TRAINERS_NUM",
+                                    "PADDLE_GLOBAL_SIZE"})
+                           .empty();
+  job.source = torchrun && paddle ? "torchrun's and Paddle's"
+               : torchrun         ? "torchrun's"
+                                  : "Paddle's";
+}
+
+// Variables that place a process in a job are worth nothing without its rank: a program that took
+// itself for a single process would train N times, each alone.
+void refuse_leftovers(const Reader& reader) {
+  const auto leftovers = reader.set_of({"LOCAL_RANK",
+                                        "LOCAL_WORLD_SIZE",
+                                        "MASTER_ADDR",
+                                        "MASTER_PORT",
+                                        "PADDLE_LOCAL_RANK",
+                                        "PADDLE_RANK_IN_NODE",
+                                        "PADDLE_LOCAL_SIZE",
+                                        "PADDLE_MASTER",
+                                        "PADDLE_TRAINER_ENDPOINTS",
+                                        "PADDLE_CURRENT_ENDPOINT",
+                                        "ARGOSY_STORE"});
+  if (!leftovers.empty()) {
+    throw ConfigError(
+        kWhere,
+        fmt::format("{} set, but neither RANK and WORLD_SIZE nor PADDLE_TRAINER_ID and "
+                    "PADDLE_TRAINERS_NUM. Set these too, or unset the former to run one process.",
+                    assignments(leftovers)));
+  }
+}
+
+void read_local(const Reader& reader, JobEnvironment& job) {
+  const auto rank = reader.number({"LOCAL_RANK", "PADDLE_LOCAL_RANK", "PADDLE_RANK_IN_NODE"}, 0);
+  const auto size = reader.number({"LOCAL_WORLD_SIZE", "PADDLE_LOCAL_SIZE"}, 1);
+  const int unknown = job.world_size == 1 ? 0 : -1;
+  job.local_rank = rank.value_or(unknown);
+  job.local_world_size = size.value_or(job.world_size == 1 ? 1 : -1);
+  job.node_rank = reader.number({"GROUP_RANK", "NODE_RANK", "PADDLE_NODE_RANK"}, 0).value_or(-1);
+  const bool impossible = (rank && size && *rank >= *size) || job.local_rank > job.rank ||
+                          job.local_world_size > job.world_size;
+  if (impossible) {
+    throw ConfigError(
+        kWhere,
+        fmt::format("{}: expected LOCAL_RANK below LOCAL_WORLD_SIZE, and neither above those of "
+                    "the job (rank {} of {}). Set them as the launcher does, or unset them.",
+                    assignments(reader.set_of({"LOCAL_RANK",
+                                               "PADDLE_LOCAL_RANK",
+                                               "PADDLE_RANK_IN_NODE",
+                                               "LOCAL_WORLD_SIZE",
+                                               "PADDLE_LOCAL_SIZE"})),
+                    job.rank,
+                    job.world_size));
+  }
+}
+
+// Returns the endpoints of all ranks, checked against rank, size and the process's own endpoint.
+std::vector<Endpoint> read_endpoints(const Lookup& lookup, const JobEnvironment& job) {
+  const std::optional<std::string> list = lookup("PADDLE_TRAINER_ENDPOINTS");
+  const std::optional<std::string> own = lookup("PADDLE_CURRENT_ENDPOINT");
+  if (own) {
+    (void)parse_endpoint(kWhere, "PADDLE_CURRENT_ENDPOINT", *own);
+  }
+  if (!list) {
+    return {};
+  }
+  const std::vector<std::string> texts = strings::split(*list, ',');
+  std::vector<Endpoint> endpoints;
+  std::set<std::string> seen;
+  for (const std::string& text : texts) {
+    endpoints.push_back(parse_endpoint(kWhere, "PADDLE_TRAINER_ENDPOINTS", text));
+    if (!seen.insert(text).second) {
+      throw ConfigError(kWhere,
+                        fmt::format("PADDLE_TRAINER_ENDPOINTS={}: expected each endpoint once, got "
+                                    "{} twice. Give each rank a port of its own.",
+                                    *list,
+                                    text));
+    }
+  }
+  if (static_cast<int>(texts.size()) != job.world_size) {
+    throw ConfigError(kWhere,
+                      fmt::format("PADDLE_TRAINER_ENDPOINTS={} lists {} endpoints for {} ranks "
+                                  "(PADDLE_TRAINERS_NUM or WORLD_SIZE). List one for each rank.",
+                                  *list,
+                                  texts.size(),
+                                  job.world_size));
+  }
+  const std::string& place = texts[static_cast<size_t>(job.rank)];
+  if (own && *own != place) {
+    throw ConfigError(kWhere,
+                      fmt::format("PADDLE_CURRENT_ENDPOINT={} is not where "
+                                  "PADDLE_TRAINER_ENDPOINTS={} has rank {}: expected {}. Set the "
+                                  "endpoint of this rank, or the rank of this endpoint.",
+                                  *own,
+                                  *list,
+                                  job.rank,
+                                  place));
+  }
+  return endpoints;
+}
+
+// In Paddle's own order: MASTER_ADDR:MASTER_PORT, PADDLE_MASTER, the first trainer's endpoint.
+void read_master(const Reader& reader, const Lookup& lookup, JobEnvironment& job) {
+  const std::vector<Endpoint> endpoints = read_endpoints(lookup, job);
+  const auto master = reader.set_of({"MASTER_ADDR", "MASTER_PORT"});
+  std::optional<Endpoint> paddle_master = reader.endpoint("PADDLE_MASTER");
+  if (master.size() == 1) {
+    const bool has_address = std::string_view(master[0].name) == "MASTER_ADDR";
+    throw ConfigError(kWhere,
+                      fmt::format("{} set without {}: expected both or neither. Set the address of "
+                                  "rank 0's host and a free port there.",
+                                  assignments(master),
+                                  has_address ? "MASTER_PORT" : "MASTER_ADDR"));
+  }
+  std::optional<Endpoint> chosen;
+  if (master.size() == 2) {
+    chosen = Endpoint{.host = master[0].value,
+                      .port = parse_port(kWhere, "MASTER_PORT", master[1].value)};
+  } else if (paddle_master) {
+    chosen = std::move(paddle_master);
+  } else if (!endpoints.empty()) {
+    chosen = endpoints.front();
+  }
+  if (chosen) {
+    job.master_addr = chosen->host;
+    job.master_port = chosen->port;
+  }
+}
+
+void read_store(const Reader& reader, const Lookup& lookup, JobEnvironment& job) {
+  if (const std::optional<Endpoint> store = reader.endpoint("ARGOSY_STORE")) {
+    job.store_host = store->host;
+    job.store_port = store->port;
+  }
+  job.token = lookup("ARGOSY_TOKEN").value_or("");
+  job.run_id = lookup("ARGOSY_RUN_ID").value_or("");
+  const std::string agent_store =
+      strings::to_lower(lookup("TORCHELASTIC_USE_AGENT_STORE").value_or("false"));
+  job.master_port_is_torchruns = agent_store == "true" || agent_store == "1";
+}
+
+// A queue or mpirun started several processes, and nobody told them their ranks. It may be meant
+// (a batch script's own step looks like that), so this warns, once: from the first of them.
+void warn_of_other_launchers(const Reader& reader) {
+  struct Launcher {
+    const char* size;
+    const char* rank;
+    const char* tool;
+  };
+  for (const Launcher& one : {Launcher{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OpenMPI"},
+                              Launcher{"PMI_SIZE", "PMI_RANK", "MPI"},
+                              Launcher{"SLURM_NTASKS", "SLURM_PROCID", "Slurm"}}) {
+    const auto size = reader.set_of({one.size});
+    const std::optional<int64_t> ranks =
+        size.empty() ? std::nullopt : strings::parse_int(size[0].value);
+    if (!ranks || *ranks < 2) {
+      continue;
+    }
+    const auto rank = reader.set_of({one.rank});
+    if (rank.empty() || rank[0].value == "0") {
+      log::warn(
+          "[{}] {}={} ({}), but no variable of a launcher: this process works alone, as do the "
+          "others. To train together, start one `argosy launch` per node, or export RANK, "
+          "WORLD_SIZE, MASTER_ADDR and MASTER_PORT.",
+          kWhere,
+          one.size,
+          size[0].value,
+          one.tool);
+    }
+    return;
+  }
+}
+
+}  // namespace
+
+JobEnvironment read_environment() {
+  return read_environment([](const char* name) { return env::get(name); });
+}
+
+JobEnvironment read_environment(const Lookup& lookup) {
+  const Reader reader(lookup);
+  JobEnvironment job;
+  read_ranks(reader, job);
+  if (job.source.empty()) {
+    refuse_leftovers(reader);
+    warn_of_other_launchers(reader);
+    job.token = lookup("ARGOSY_TOKEN").value_or("");  // tcp:// and file:// take it too
+    job.run_id = lookup("ARGOSY_RUN_ID").value_or("");
+    return job;
+  }
+  read_local(reader, job);
+  read_master(reader, lookup, job);
+  read_store(reader, lookup, job);
+  if (job.world_size > 1 && job.master_port == 0 && job.store_port == 0) {
+    throw ConfigError(
+        kWhere,
+        fmt::format("{} of {} ranks ({} variables), but no place to meet: expected MASTER_ADDR and "
+                    "MASTER_PORT, PADDLE_MASTER, PADDLE_TRAINER_ENDPOINTS or ARGOSY_STORE. Set the "
+                    "address of rank 0's host and a free port there.",
+                    fmt::format("rank {}", job.rank),
+                    job.world_size,
+                    job.source));
+  }
+  return job;
+}
+
+}  // namespace argosy::rendezvous

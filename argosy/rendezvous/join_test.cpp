@@ -1,0 +1,286 @@
+// resolve(), open_store() and wait_for_ranks(), with ranks as threads.
+#include "argosy/rendezvous/join.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/os/fd.h"
+#include "argosy/rendezvous/file_store.h"
+#include "argosy/rendezvous/in_process_store.h"
+#include "argosy/rendezvous/store_kinds.h"
+
+namespace argosy::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Kind = MeetingPlace::Kind;
+
+template <typename E = RendezvousError, typename F>
+std::string message_of(F call) {
+  try {
+    call();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "no exception";
+}
+
+class WaitForRanks : public testing::TestWithParam<StoreKind> {
+ protected:
+  std::function<std::shared_ptr<Store>()> party_ = GetParam().world();
+};
+
+INSTANTIATE_TEST_SUITE_P(Stores, WaitForRanks, testing::ValuesIn(store_kinds()), kind_name);
+
+TEST_P(WaitForRanks, AllMeetThoughOneIsLate) {
+  constexpr int kRanks = 5;
+  std::vector<std::future<std::unique_ptr<Presence>>> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ranks.push_back(std::async(std::launch::async, [rank, store = party_()] {
+      if (rank == 3) {
+        std::this_thread::sleep_for(milliseconds(300));
+      }
+      return wait_for_ranks(*store, rank, kRanks, soon());
+    }));
+  }
+  std::vector<std::unique_ptr<Presence>> present;
+  for (auto& rank : ranks) {
+    present.push_back(rank.get());
+  }
+  EXPECT_EQ(party_()->members("rank/", soon()).size(), size_t{kRanks});
+}
+
+TEST_P(WaitForRanks, TimeoutListsTheMissing) {
+  std::vector<std::future<void>> ranks;
+  for (const int rank : {0, 1, 3}) {
+    ranks.push_back(std::async(std::launch::async, [rank, store = party_()] {
+      (void)wait_for_ranks(*store, rank, 6, Deadline::after(milliseconds(600)));
+    }));
+  }
+  for (auto& rank : ranks) {
+    try {
+      rank.get();
+      ADD_FAILURE() << "met without all";
+    } catch (const TimeoutError& error) {
+      EXPECT_THAT(error.what(),
+                  AllOf(HasSubstr("[rendezvous.join] waiting for 3 of 6 ranks: 2, 4, 5 (0."),
+                        HasSubstr(" s of 0.6 s)")));
+      EXPECT_THAT(error.peers(), ElementsAre(2, 4, 5));
+    }
+  }
+}
+
+TEST_P(WaitForRanks, ADoubledRankIsNamedToAll) {
+  auto waiting = std::async(std::launch::async, [store = party_()] {
+    return message_of([&] { (void)wait_for_ranks(*store, 1, 3, soon()); });
+  });
+  auto look = party_();
+  ASSERT_TRUE(eventually([&] { return look->check({"join/1"}, soon()); }));
+  const std::string refusal = message_of([&] { (void)wait_for_ranks(*party_(), 1, 3, soon()); });
+  const std::string pid = "pid " + std::to_string(getpid());
+  EXPECT_THAT(refusal,
+              AllOf(HasSubstr("[rendezvous.join] rank 1 is taken by host "),
+                    HasSubstr(pid + ", and host "),
+                    HasSubstr("two jobs meet")));
+  EXPECT_EQ(waiting.get(), refusal) << "the one who came first must not wait for the deadline";
+}
+
+TEST_P(WaitForRanks, DifferentWorldSizesAreRefused) {
+  std::vector<std::future<std::string>> ranks;
+  for (const int rank : {0, 1}) {
+    ranks.push_back(std::async(std::launch::async, [rank, store = party_()] {
+      return message_of([&] { (void)wait_for_ranks(*store, rank, rank == 0 ? 3 : 2, soon()); });
+    }));
+  }
+  const std::string zero = ranks[0].get();
+  const std::string one = ranks[1].get();
+  EXPECT_THAT(one, AllOf(HasSubstr("rank 0 ("), HasSubstr("expects 3 ranks, rank 1 (")));
+  EXPECT_THAT(zero, AllOf(HasSubstr("rank 1 ("), HasSubstr("expects ")));
+}
+
+TEST_P(WaitForRanks, ADepartureBeforeAllMetEndsTheWait) {
+  auto store = party_();
+  auto early = store->announce("rank/0", soon());
+  auto waiting = std::async(std::launch::async, [store = party_()] {
+    return message_of([&] { (void)wait_for_ranks(*store, 1, 3, soon()); });
+  });
+  early->leave("no licence");
+  EXPECT_THAT(waiting.get(),
+              AllOf(HasSubstr("[rendezvous.join] rank 0 ("),
+                    HasSubstr("left before all 3 ranks had met (it said: no licence)")));
+  EXPECT_THAT(message_of([&] { (void)wait_for_ranks(*store, 2, 3, soon()); }),
+              HasSubstr("left over from a former run"));
+}
+
+TEST(WaitForRanksOfTwoJobs, RunIdsMustAgree) {
+  auto store = in_process_store();
+  auto other = std::async(std::launch::async, [&] {
+    return message_of([&] { (void)wait_for_ranks(*store, 1, 2, soon(), "b"); });
+  });
+  auto presence = wait_for_ranks(*store, 0, 2, soon(), "a");
+  EXPECT_THAT(other.get(), HasSubstr("is of run \"a\", rank 1"));
+}
+
+TEST(Resolve, PutsOptionQueryAndEnvironmentInOrder) {
+  JobEnvironment job;
+  EXPECT_EQ(resolve({}, job).kind, Kind::kAlone);
+  job = {.rank = 1, .world_size = 2, .master_addr = "m", .master_port = 9, .source = "torchrun's"};
+  EXPECT_EQ(resolve({}, job).kind, Kind::kRankZero);
+  EXPECT_EQ(resolve({}, job).host, "m");
+  EXPECT_EQ(resolve({.method = "tcp://[::1]:7?rank=0&world_size=3"}, job).world_size, 3);
+  EXPECT_EQ(resolve({.method = "tcp://h:7"}, job).rank, 1);
+  EXPECT_EQ(resolve({.method = "file:///x/y", .rank = 4, .world_size = 5}, job).rank, 4);
+  EXPECT_EQ(resolve({.method = "file:///x/y"}, job).path, "/x/y");
+  job.store_host = "s";
+  job.store_port = 8;
+  EXPECT_EQ(resolve({}, job).kind, Kind::kLauncher);
+  EXPECT_EQ(resolve({.method = "tcp://h:7"}, job).kind, Kind::kRankZero);
+}
+
+TEST(Resolve, RefusesWhatItCannotUse) {
+  const auto refusal = [](const JoinOptions& options, const JobEnvironment& job = {}) {
+    return message_of<ConfigError>([&] { (void)resolve(options, job); });
+  };
+  EXPECT_THAT(refusal({.method = "localhost:1"}), HasSubstr("no scheme"));
+  EXPECT_THAT(refusal({.method = "mpi://", .rank = 0, .world_size = 1}),
+              HasSubstr("unknown scheme \"mpi\""));
+  EXPECT_THAT(refusal({.method = "tcp://h", .rank = 0, .world_size = 1}),
+              HasSubstr("tcp://=h: expected host:port"));
+  EXPECT_THAT(refusal({.method = "tcp://h:1"}), HasSubstr("needs rank and world_size"));
+  EXPECT_THAT(refusal({.method = "tcp://h:1?rank=2&world_size=2"}), HasSubstr("rank 2 of 2"));
+  EXPECT_THAT(refusal({.method = "tcp://h:1?rank=1&size=2"}), HasSubstr("cannot use \"size=2\""));
+  EXPECT_THAT(refusal({.method = "tcp://h:1?rank=1&world_size=2", .rank = 0}),
+              HasSubstr("the option says 0, the method's query 1"));
+  EXPECT_THAT(refusal({.method = "file://x", .rank = 0, .world_size = 1}), HasSubstr("absolute"));
+  EXPECT_THAT(refusal({.method = "env://x"}), HasSubstr("takes nothing behind it"));
+  EXPECT_THAT(refusal({},
+                      {.rank = 0,
+                       .world_size = 2,
+                       .master_addr = "m",
+                       .master_port = 1,
+                       .source = "torchrun's",
+                       .master_port_is_torchruns = true}),
+              HasSubstr("torchrun's own store listens at MASTER_ADDR=m, MASTER_PORT=1"));
+}
+
+// A port of our own from the moment it is chosen: bound, never listened on, so that a server with
+// SO_REUSEADDR may still listen there and nobody else is given it.
+struct OwnedPort {
+  os::UniqueFd fd{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  uint16_t port = 0;
+  OwnedPort() {
+    const int on = 1;
+    setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof address;
+    if (bind(fd.get(), generic, size) == 0 && getsockname(fd.get(), generic, &size) == 0) {
+      port = ntohs(address.sin_port);
+    }
+  }
+};
+
+TEST(OpenStore, RankZeroHostsUntilTheOthersLeft) {
+  const OwnedPort owned;
+  const auto place = [&](int rank) {
+    return resolve(
+        {.method = "tcp://127.0.0.1:" + std::to_string(owned.port), .rank = rank, .world_size = 3},
+        {});
+  };
+  std::vector<std::future<std::string>> others;
+  for (const int rank : {1, 2}) {
+    others.push_back(std::async(std::launch::async, [&, rank] {
+      auto store = open_store(place(rank), soon());
+      auto presence = wait_for_ranks(*store, rank, 3, soon());
+      (void)store->get("zero is closing", soon());
+      std::this_thread::sleep_for(milliseconds(100));  // rank 0 is by now in its farewell
+      store->set("still here", "yes", soon());
+      return store->get("still here", soon());
+    }));
+  }
+  std::this_thread::sleep_for(milliseconds(100));  // the others come before there is a server
+  auto store = open_store(place(0), soon());
+  auto presence = wait_for_ranks(*store, 0, 3, soon());
+  store->set("zero is closing", "", soon());
+  presence.reset();
+  const auto start = Deadline::Clock::now();
+  store.reset();
+  EXPECT_GE(Deadline::Clock::now() - start, milliseconds(50));
+  for (auto& other : others) {
+    EXPECT_EQ(other.get(), "yes");
+  }
+}
+
+class FileMeeting : public testing::Test {
+ protected:
+  FileMeeting() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "argosy-join-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~FileMeeting() override { std::filesystem::remove_all(folder_); }
+  FileMeeting(const FileMeeting&) = delete;
+  FileMeeting& operator=(const FileMeeting&) = delete;
+  FileMeeting(FileMeeting&&) = delete;
+  FileMeeting& operator=(FileMeeting&&) = delete;
+
+  [[nodiscard]] MeetingPlace place(int rank, int size) const {
+    return resolve({.method = "file://" + folder_ + "/store", .rank = rank, .world_size = size},
+                   {});
+  }
+
+  std::string folder_;
+};
+
+TEST_F(FileMeeting, TheLastOneToLeaveRemovesTheFolder) {
+  for (int run = 0; run < 2; ++run) {  // so that the same path serves again
+    std::vector<std::thread> ranks;
+    for (const int rank : {0, 1, 2}) {
+      ranks.emplace_back([&, rank] {
+        auto store = open_store(place(rank, 3), soon());
+        auto presence = wait_for_ranks(*store, rank, 3, soon());
+        presence.reset();
+      });
+    }
+    for (std::thread& rank : ranks) {
+      rank.join();
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  }
+}
+
+TEST_F(FileMeeting, AFolderDeletedInUseIsAnError) {
+  auto store = open_store(place(0, 2), soon());
+  auto waiting = std::async(std::launch::async,
+                            [&] { return message_of([&] { (void)store->get("k", soon()); }); });
+  std::filesystem::remove_all(folder_ + "/store");
+  EXPECT_THAT(waiting.get(), HasSubstr("was deleted or replaced while this job used it"));
+  EXPECT_THROW(store->set("k", "", soon()), RendezvousError);
+}
+
+TEST_F(FileMeeting, WhatIsNoStoreIsLeftAlone) {
+  std::filesystem::create_directory(folder_ + "/store");
+  std::filesystem::create_directory(folder_ + "/store/precious");
+  EXPECT_THAT(message_of<ConfigError>([&] { (void)open_store(place(0, 2), soon()); }),
+              HasSubstr("is no store: expected an empty or new folder"));
+  EXPECT_THAT(message_of<RendezvousError>([&] { (void)file_store("/dev/null/store"); }),
+              HasSubstr("cannot make folder /dev/null/store: Not a directory (ENOTDIR)"));
+}
+
+}  // namespace
+}  // namespace argosy::rendezvous
