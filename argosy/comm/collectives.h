@@ -15,11 +15,18 @@ namespace argosy::comm {
 
 using transport::ReduceOp;
 
-/// All operations below: Collective over `group`, same order on all ranks, equal shape and dtype.
-/// Shape: any; zero-size tensors are allowed; non-contiguous ones are copied through a contiguous
-/// buffer. CPU tensors only so far: others are a UsageError.
+/// All operations below: Collective over `group`, same order on all ranks, equal shape and dtype
+/// (ARGOSY_CHECKED=1 compares them and names who differs).
+///
+/// Shape: any, 0-dim and zero-size ones too; strided, on the CPU. What is not contiguous travels
+/// through a contiguous copy in row-major order, so ranks may differ in memory format; results land
+/// in the caller's tensor. A tensor that is written must not overlap itself (expand()).
+/// Types: reductions take f32 f64 f16 bf16 i8 u8 i32 i64 bool, 16-bit floats are summed in f32; all
+/// other operations move tensors of any dtype.
 /// Lifetime: an _async operation keeps its tensors alive; do not read or write them before wait().
-/// Errors: UsageError at once; CommError or TimeoutError from the call or from Work::wait().
+/// Autograd: not recorded; results are written below it, also into leaves that require grad.
+/// Errors: UsageError at once; CommError or TimeoutError from the call or from Work::wait(). After
+/// either the group is broken: later operations fail at once and tell the first cause.
 /// `timeout` zero means the group's.
 
 struct ReduceOptions {
@@ -50,7 +57,7 @@ void broadcast(const at::Tensor& tensor, const Group& group, const RootOptions& 
                                    const Group& group,
                                    const RootOptions& options = {});
 
-/// size() tensors shaped like `tensor`, in rank order.
+/// size() tensors shaped like `tensor`, in rank order: parts of one block of memory.
 [[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& tensor,
                                                  const Group& group,
                                                  const TimeoutOptions& options = {});
@@ -59,7 +66,8 @@ void broadcast(const at::Tensor& tensor, const Group& group, const RootOptions& 
                                     const at::Tensor& tensor,
                                     const Group& group,
                                     const TimeoutOptions& options = {});
-/// Concatenation along dim 0 of tensors whose first sizes may differ between ranks.
+/// Concatenation along dim 0 of tensors whose first sizes may differ between ranks; other sizes and
+/// dtypes must agree, which is always checked.
 [[nodiscard]] at::Tensor all_gather_uneven(const at::Tensor& tensor,
                                            const Group& group,
                                            const TimeoutOptions& options = {});
@@ -91,7 +99,7 @@ void all_to_all(const std::vector<at::Tensor>& outputs,
 void barrier(const Group& group, const TimeoutOptions& options = {});
 
 struct PeerOptions {
-  uint32_t tag = 0;  ///< below 2^31; pairs a send with a receive
+  uint32_t tag = 0;  ///< below 2^31; pairs a send with a receive; equal ones arrive in order
   std::chrono::milliseconds timeout{0};
 };
 void send(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options = {});

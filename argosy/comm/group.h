@@ -16,7 +16,7 @@ namespace argosy::comm {
 class GroupState;
 
 struct SplitOptions {
-  int color = 0;  ///< ranks with equal color form a group; negative: in none (throws on use)
+  int color = 0;  ///< ranks with equal color form a group; negative: in none (rank() is -1)
   int key = 0;    ///< orders the ranks of the new group; ties by old rank
 };
 
@@ -27,14 +27,15 @@ struct SplitOptions {
 ///
 /// Thread-safe: operations may be started from any thread, but all ranks must start the same ones
 /// in the same order. They run in that order on the group's own thread.
-/// Lifetime: destroy() is optional; a program that ends without it ends cleanly.
+/// Lifetime: destroy() is optional. When the last copy goes, or the program ends, operations that
+/// nobody waited for get five seconds (none while an exception unwinds the stack), then they fail.
 class Group final {
  public:
   Group() = default;  ///< empty; every use throws UsageError
   explicit Group(std::shared_ptr<GroupState> state) : state_(std::move(state)) {}
 
   [[nodiscard]] int rank() const;  ///< of this process in this group; -1 if it is not a member
-  [[nodiscard]] int size() const;
+  [[nodiscard]] int size() const;  ///< number of members, also for a process that is none of them
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] std::chrono::milliseconds timeout() const;
   [[nodiscard]] bool valid() const { return state_ != nullptr; }
@@ -45,8 +46,8 @@ class Group final {
   /// Collective over this group. Source: MPI_Comm_split.
   [[nodiscard]] Group split(const SplitOptions& options) const;
 
-  /// Waits for running operations up to the timeout, says goodbye, closes. Idempotent. Later use
-  /// throws UsageError.
+  /// Waits for running operations up to the timeout, closes the connections, joins the threads.
+  /// Idempotent; not collective. Later operations throw UsageError.
   void destroy();
 
   [[nodiscard]] GroupState& state()

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,7 +14,7 @@ struct InitOptions {
   /// "env://" (variables of torchrun, Paddle or the launcher; none of them: one process),
   /// "tcp://host:port", "file:///path".
   std::string init_method = "env://";
-  /// "auto" (gloo today), "gloo".
+  /// "auto" (gloo today), "gloo"; "nccl" is refused until there is one.
   std::string backend = "auto";
   /// Limit for the meeting itself and default limit of every operation; PyTorch's is 30 min.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
@@ -31,11 +32,49 @@ struct InitOptions {
 /// the ranks that did not come; RendezvousError (store unreachable, wrong token).
 [[nodiscard]] Group init(const InitOptions& options = {});
 
+/// How ranks that share a store become a group, without an environment: what init() does after the
+/// meeting. For tests and programs that arrange the meeting themselves.
+struct ConnectOptions {
+  std::string backend = "auto";                ///< "auto", "gloo"; "in_process": ranks are threads
+  std::shared_ptr<rendezvous::Store> store{};  ///< one that no other group of this name uses
+  int rank = 0;
+  int size = 1;
+  std::string name = "world";
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  bool checked = false;
+};
+
+/// Collective over the `size` ranks.
+///
+///     auto store = rendezvous::in_process_store();
+///     test::run_ranks(4, [&](int rank) {
+///       comm::Group world = comm::connect({.backend = "in_process", .store = store, .rank = rank,
+///                                          .size = 4});
+///     });
+///
+/// Errors: UsageError (unknown backend: lists what exists); TimeoutError and CommError naming
+/// ranks.
+[[nodiscard]] Group connect(const ConnectOptions& options);
+
+/// One member of a sub-group that is being made.
+struct TransportRequest {
+  int rank = 0;  ///< in the sub-group
+  int size = 1;
+  std::string group{};                         ///< its name, for messages
+  std::shared_ptr<rendezvous::Store> store{};  ///< of its own: no other group's keys are in it
+  std::chrono::milliseconds timeout{0};
+};
+/// Connects the members of a sub-group. Collective over them; not called for groups of one.
+using TransportFactory =
+    std::function<std::unique_ptr<transport::Transport>(const TransportRequest&)>;
+
 /// A group over a transport and store of one's own: the seam for tests and new backends.
+/// Without `make_transport`, new_group() and split() throw a UsageError.
 [[nodiscard]] Group make_group(std::unique_ptr<transport::Transport> transport,
                                std::shared_ptr<rendezvous::Store> store,
                                std::string name,
                                std::chrono::milliseconds timeout,
-                               bool checked = false);
+                               bool checked = false,
+                               TransportFactory make_transport = {});
 
 }  // namespace argosy::comm

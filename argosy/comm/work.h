@@ -11,8 +11,10 @@ class WorkState;
 
 /// An operation on its way. A value handle; copies refer to the same operation.
 ///
-/// Thread-safe. Lifetime: keeps the operation's tensors alive until it ends; dropping a Work does
-/// not cancel it.
+/// Limit: the operation's timeout counts from the moment it starts, when those issued before it
+/// have ended; a transfer's (isend, irecv) from the call. As each has its own, wait() always
+/// returns. Thread-safe. Lifetime: keeps the operation's tensors alive until it ends; dropping a
+/// Work does not cancel it.
 class Work final {
  public:
   Work() = default;  ///< already completed, without error

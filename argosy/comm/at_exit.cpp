@@ -1,0 +1,51 @@
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "argosy/comm/group_state.h"
+
+namespace argosy::comm {
+namespace {
+
+/// Groups that live, newest last.
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<GroupState>> groups;
+};
+
+/// Never destroyed: a static may drop its last Group after every destructor of ours has run.
+Registry& registry() {
+  static auto* const instance = new Registry;
+  return *instance;
+}
+
+/// A group in a static variable, or leaked, still has its threads here; the libraries that they
+/// call are about to be taken down. Groups of local variables are long gone.
+void close_all() {
+  std::vector<std::weak_ptr<GroupState>> groups;
+  {
+    const std::lock_guard lock(registry().mutex);
+    groups.swap(registry().groups);
+  }
+  const Deadline deadline = Deadline::after(GroupState::kGrace);
+  std::ranges::reverse(groups);  // sub-groups before the world they came from
+  for (const std::weak_ptr<GroupState>& group : groups) {
+    if (const std::shared_ptr<GroupState> state = group.lock()) {
+      state->close(deadline.sooner(Deadline::after(state->options().timeout)));
+    }
+  }
+}
+
+}  // namespace
+
+void close_at_exit(const std::shared_ptr<GroupState>& state) {
+  static const int registered = std::atexit(close_all);
+  (void)registered;
+  const std::lock_guard lock(registry().mutex);
+  std::erase_if(registry().groups, [](const auto& group) { return group.expired(); });
+  registry().groups.push_back(state);
+}
+
+}  // namespace argosy::comm

@@ -1,0 +1,27 @@
+#include "argosy/comm/backend.h"
+
+#include "argosy/base/error.h"
+#include "argosy/transport/in_process.h"
+
+namespace argosy::comm {
+namespace {
+
+std::unique_ptr<transport::Transport> in_process(const TransportRequest& request) {
+  return transport::make_in_process(request.store,
+                                    request.rank,
+                                    request.size,
+                                    {.group = request.group, .timeout = request.timeout});
+}
+
+}  // namespace
+
+TransportFactory find_backend(const std::string& name) {
+  if (name == "in_process") {
+    return in_process;
+  }
+  throw UsageError("comm.init",
+                   "backend \"" + name + "\" does not exist: expected auto, gloo or in_process" +
+                       (name == "nccl" ? " (nccl is not built yet)." : "."));
+}
+
+}  // namespace argosy::comm

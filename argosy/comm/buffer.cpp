@@ -1,0 +1,226 @@
+#include "argosy/comm/buffer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include "argosy/base/check.h"
+
+namespace argosy::comm {
+namespace {
+
+using transport::DType;
+
+std::optional<DType> transport_dtype(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return DType::kF32;
+    case at::kDouble:
+      return DType::kF64;
+    case at::kHalf:
+      return DType::kF16;
+    case at::kBFloat16:
+      return DType::kBf16;
+    case at::kChar:
+      return DType::kI8;
+    case at::kByte:
+      return DType::kU8;
+    case at::kInt:
+      return DType::kI32;
+    case at::kLong:
+      return DType::kI64;
+    case at::kBool:
+      return DType::kBool;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string place(std::string_view op) {
+  return fmt::format("comm.{}", op);
+}
+
+/// Elements that share memory: expand() makes them.
+bool overlaps_itself(const at::Tensor& tensor) {
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    if (tensor.stride(dim) == 0 && tensor.size(dim) > 1) {
+      return tensor.numel() > 0;
+    }
+  }
+  return false;
+}
+
+void check_tensor(std::string_view op, const at::Tensor& tensor, bool written) {
+  ARGOSY_CHECK(tensor.defined(), place(op), "the tensor is undefined. Give it a value first.");
+  ARGOSY_CHECK(tensor.device().is_cpu(),
+               place(op),
+               "expected a CPU tensor, got one on {}. Copy it with .cpu() first.",
+               tensor.device().str());
+  ARGOSY_CHECK(tensor.layout() == at::kStrided && !tensor.is_quantized(),
+               place(op),
+               "expected a plain strided tensor, got a sparse, mkldnn or quantized one. Convert it "
+               "with to_dense() or dequantize().");
+  ARGOSY_CHECK(!written || !overlaps_itself(tensor),
+               place(op),
+               "the tensor of shape {} is expanded: several of its elements share one place in "
+               "memory, so no result can be stored. Pass a clone().",
+               shape_text(tensor));
+}
+
+/// Whether its memory is the row-major list of its values. A lazy conjugate or negation is not.
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
+bool are_consecutive(const std::vector<at::Tensor>& tensors) {
+  const char* next = nullptr;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.numel() == 0) {
+      continue;
+    }
+    const auto* data = static_cast<const char*>(tensor.data_ptr());
+    if (!is_plain(tensor) || (next != nullptr && data != next)) {
+      return false;
+    }
+    next = data + tensor.nbytes();
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string shape_text(const at::Tensor& tensor) {
+  const at::IntArrayRef sizes = tensor.sizes();
+  return fmt::format("[{}]", fmt::join(sizes.begin(), sizes.end(), ", "));
+}
+
+std::string_view dtype_name(const at::Tensor& tensor) {
+  const auto dtype = transport_dtype(tensor.scalar_type());
+  return dtype ? transport::to_string(*dtype)
+               : std::string_view(c10::toString(tensor.scalar_type()));
+}
+
+void check_reducible(std::string_view op, const at::Tensor& tensor, transport::ReduceOp reduce) {
+  const auto dtype = transport_dtype(tensor.scalar_type());
+  ARGOSY_CHECK(dtype.has_value(),
+               place(op),
+               "cannot reduce tensors of type {}: expected one of f32 f64 f16 bf16 i8 u8 i32 i64 "
+               "bool. Convert it, or view complex numbers as real with view_as_real().",
+               c10::toString(tensor.scalar_type()));
+  ARGOSY_CHECK(transport::is_defined(reduce, *dtype),
+               place(op),
+               "{} is not defined for {}. Bit operations take integers and bool, avg does not take "
+               "bool.",
+               transport::to_string(reduce),
+               transport::to_string(*dtype));
+}
+
+void Buffer::describe(const at::Tensor& flat) {
+  flat_ = flat;
+  data_ = flat.data_ptr();
+  bytes_ = static_cast<int64_t>(flat.nbytes());
+  const auto dtype = transport_dtype(flat.scalar_type());
+  dtype_ = dtype.value_or(DType::kU8);
+  count_ = dtype ? flat.numel() : bytes_;
+}
+
+Buffer Buffer::make(std::string_view op, const at::Tensor& tensor, Access access) {
+  check_tensor(op, tensor, access != Access::kRead);
+  Buffer buffer;
+  if (is_plain(tensor)) {
+    buffer.describe(tensor);
+    return buffer;
+  }
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  at::Tensor flat = at::empty(tensor.sizes(), tensor.options());
+  if (access != Access::kWrite) {
+    flat.copy_(tensor);
+  }
+  if (access != Access::kRead) {
+    buffer.targets_ = {tensor};
+  }
+  buffer.describe(flat);
+  return buffer;
+}
+
+Buffer Buffer::make(std::string_view op, const std::vector<at::Tensor>& tensors, Access access) {
+  int64_t numel = 0;
+  for (const at::Tensor& tensor : tensors) {
+    check_tensor(op, tensor, access != Access::kRead);
+    ARGOSY_CHECK(tensor.scalar_type() == tensors.front().scalar_type(),
+                 place(op),
+                 "the tensors differ in dtype: {} and {}",
+                 dtype_name(tensors.front()),
+                 dtype_name(tensor));
+    numel += tensor.numel();
+  }
+  Buffer buffer;
+  if (tensors.empty()) {
+    return buffer;
+  }
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  if (are_consecutive(tensors)) {
+    const auto first = std::ranges::find_if(tensors, [](const auto& t) { return t.numel() > 0; });
+    buffer.describe(first == tensors.end() ? tensors.front() : *first);
+    buffer.kept_ = tensors;
+    buffer.bytes_ = numel * static_cast<int64_t>(tensors.front().element_size());
+    buffer.count_ =
+        transport_dtype(tensors.front().scalar_type()).has_value() ? numel : buffer.bytes_;
+    return buffer;
+  }
+  const at::Tensor flat = at::empty({numel}, tensors.front().options());
+  if (access == Access::kRead) {
+    int64_t start = 0;
+    for (const at::Tensor& tensor : tensors) {
+      flat.narrow(0, start, tensor.numel()).view(tensor.sizes()).copy_(tensor);
+      start += tensor.numel();
+    }
+  } else {
+    buffer.targets_ = tensors;
+  }
+  buffer.describe(flat);
+  return buffer;
+}
+
+Buffer Buffer::to_read(std::string_view op, const at::Tensor& tensor) {
+  return make(op, tensor, Access::kRead);
+}
+Buffer Buffer::to_write(std::string_view op, const at::Tensor& tensor) {
+  return make(op, tensor, Access::kWrite);
+}
+Buffer Buffer::to_update(std::string_view op, const at::Tensor& tensor) {
+  return make(op, tensor, Access::kUpdate);
+}
+Buffer Buffer::to_read(std::string_view op, const std::vector<at::Tensor>& tensors) {
+  return make(op, tensors, Access::kRead);
+}
+Buffer Buffer::to_write(std::string_view op, const std::vector<at::Tensor>& tensors) {
+  return make(op, tensors, Access::kWrite);
+}
+
+Buffer Buffer::block(int64_t size, const at::Tensor& tensor) {
+  std::vector<int64_t> sizes = {size};
+  sizes.insert(sizes.end(), tensor.sizes().begin(), tensor.sizes().end());
+  Buffer buffer;
+  buffer.describe(at::empty(sizes, tensor.options()));
+  return buffer;
+}
+
+void Buffer::finish() const {
+  if (targets_.empty()) {
+    return;
+  }
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  const at::Tensor flat = flat_.view({-1});
+  int64_t start = 0;
+  for (at::Tensor target : targets_) {
+    target.copy_(flat.narrow(0, start, target.numel()).view(target.sizes()));
+    start += target.numel();
+  }
+}
+
+}  // namespace argosy::comm

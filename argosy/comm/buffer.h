@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/transport/types.h"
+
+namespace argosy::comm {
+
+/// A tensor as a transport sees it: contiguous memory in row-major order.
+///
+/// Shares the caller's memory where that is contiguous; elsewhere it is a copy, which finish()
+/// writes back. Copies of a Buffer refer to the same memory.
+class Buffer final {
+ public:
+  Buffer() = default;  ///< no elements
+  /// For an operation that only reads `tensor`.
+  static Buffer to_read(std::string_view op, const at::Tensor& tensor);
+  /// For an operation that only writes it: a copy starts uninitialised.
+  static Buffer to_write(std::string_view op, const at::Tensor& tensor);
+  static Buffer to_update(std::string_view op, const at::Tensor& tensor);
+  /// A new block for `size` tensors like `tensor`, behind each other; see part().
+  static Buffer block(int64_t size, const at::Tensor& tensor);
+
+  /// Several tensors of one dtype behind each other.
+  static Buffer to_read(std::string_view op, const std::vector<at::Tensor>& tensors);
+  static Buffer to_write(std::string_view op, const std::vector<at::Tensor>& tensors);
+
+  [[nodiscard]] void* data() const { return data_; }
+  [[nodiscard]] transport::DType dtype() const { return dtype_; }
+  /// Elements of dtype(), which are bytes where the transport has no such type.
+  [[nodiscard]] int64_t count() const { return count_; }
+  [[nodiscard]] int64_t bytes() const { return bytes_; }
+  /// The i-th tensor of a block().
+  [[nodiscard]] at::Tensor part(int64_t i) const { return flat_.select(0, i); }
+
+  /// Writes a copy back to where it belongs. Safe on any thread; invisible to autograd.
+  void finish() const;
+
+ private:
+  enum class Access { kRead, kWrite, kUpdate };
+  static Buffer make(std::string_view op, const at::Tensor& tensor, Access access);
+  static Buffer make(std::string_view op, const std::vector<at::Tensor>& tensors, Access access);
+  void describe(const at::Tensor& flat);
+
+  at::Tensor flat_;
+  std::vector<at::Tensor> targets_;  // in whose order flat_ must be copied back; empty: not at all
+  std::vector<at::Tensor> kept_;     // several tensors used in place: all must stay alive
+  void* data_ = nullptr;
+  int64_t count_ = 0;
+  int64_t bytes_ = 0;
+  transport::DType dtype_ = transport::DType::kU8;
+};
+
+/// "f32", and libtorch's own name for what the transport cannot reduce. A literal.
+[[nodiscard]] std::string_view dtype_name(const at::Tensor& tensor);
+
+/// Throws UsageError, listing what works, unless `op` can reduce tensors of this dtype.
+void check_reducible(std::string_view op, const at::Tensor& tensor, transport::ReduceOp reduce);
+
+/// "[3, 4]"
+[[nodiscard]] std::string shape_text(const at::Tensor& tensor);
+
+}  // namespace argosy::comm

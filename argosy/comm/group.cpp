@@ -1,0 +1,164 @@
+#include "argosy/comm/group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/comm/group_state.h"
+#include "argosy/comm/init.h"
+#include "argosy/comm/solo_transport.h"
+
+namespace argosy::comm {
+namespace {
+
+std::vector<int> iota(int size) {
+  std::vector<int> ranks(static_cast<size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+Group adopt(std::unique_ptr<transport::Transport> transport,
+            std::shared_ptr<rendezvous::Store> store,
+            std::shared_ptr<Family> family,
+            GroupStateOptions options) {
+  auto state = std::make_shared<GroupState>(
+      std::move(transport), std::move(store), std::move(family), std::move(options));
+  close_at_exit(state);
+  return Group(std::move(state));
+}
+
+/// The group of `members` (ranks of `parent`), which all of them make at the same time under a name
+/// that only they use.
+Group make_child(const GroupState& parent, const std::vector<int>& members, std::string name) {
+  GroupStateOptions options = parent.options();
+  options.name = std::move(name);
+  options.world_ranks.clear();
+  for (const int member : members) {
+    options.world_ranks.push_back(parent.options().world_ranks[static_cast<size_t>(member)]);
+  }
+  const auto self = std::ranges::find(members, parent.rank());
+  if (self == members.end()) {
+    return adopt(nullptr, nullptr, parent.shared_family(), std::move(options));
+  }
+  if (members.size() == 1) {
+    return adopt(
+        std::make_unique<SoloTransport>(), nullptr, parent.shared_family(), std::move(options));
+  }
+  ARGOSY_CHECK(parent.family().make_transport,
+               "comm.new_group",
+               "group \"{}\" was made over a transport of one's own and cannot make others. Give "
+               "make_group() a make_transport.",
+               parent.options().name);
+  auto store = rendezvous::prefix_store(parent.store(), options.name);
+  auto transport = parent.family().make_transport({.rank = static_cast<int>(self - members.begin()),
+                                                   .size = static_cast<int>(members.size()),
+                                                   .group = options.name,
+                                                   .store = store,
+                                                   .timeout = options.timeout});
+  return adopt(std::move(transport), std::move(store), parent.shared_family(), std::move(options));
+}
+
+void check_members(const std::vector<int>& ranks, int size) {
+  std::vector<bool> seen(static_cast<size_t>(size));
+  ARGOSY_CHECK(!ranks.empty(), "comm.new_group", "no ranks given: expected at least one");
+  for (const int rank : ranks) {
+    ARGOSY_CHECK(rank >= 0 && rank < size,
+                 "comm.new_group",
+                 "rank {} is not in the group: expected 0 to {}",
+                 rank,
+                 size - 1);
+    ARGOSY_CHECK(!seen[static_cast<size_t>(rank)], "comm.new_group", "rank {} given twice", rank);
+    seen[static_cast<size_t>(rank)] = true;
+  }
+}
+
+}  // namespace
+
+GroupState& Group::state() const {
+  ARGOSY_CHECK(
+      state_ != nullptr,
+      "comm.Group",
+      "this group is empty (default-constructed or moved from). Make one with comm::init().");
+  return *state_;
+}
+
+int Group::rank() const {
+  return state().rank();
+}
+int Group::size() const {
+  return state().size();
+}
+const std::string& Group::name() const {
+  return state().options().name;
+}
+std::chrono::milliseconds Group::timeout() const {
+  return state().options().timeout;
+}
+
+void Group::destroy() {
+  GroupState& self = state();
+  self.close(Deadline::after(self.options().timeout));
+}
+
+Group Group::new_group(const std::vector<int>& ranks) const {
+  GroupState& parent = state();
+  parent.check_usable("new_group");
+  check_members(ranks, parent.size());
+  return make_child(parent, ranks, fmt::format("{}.{}", name(), parent.next_child()));
+}
+
+Group Group::split(const SplitOptions& options) const {
+  struct Choice {
+    int32_t color;
+    int32_t key;
+  };
+  static_assert(sizeof(Choice) == 8);
+  GroupState& parent = state();
+  const Choice mine{options.color, options.key};
+  std::vector<Choice> choices(static_cast<size_t>(size()));
+  parent.run({.op = "split", .bytes = sizeof(Choice)},
+             {},
+             [&](transport::Transport& transport, const Deadline& deadline) {
+               transport.all_gather(
+                   &mine, choices.data(), 2, transport::DType::kI32, deadline.remaining());
+             });
+  const int64_t child = parent.next_child();
+  std::vector<int> members;
+  for (const int rank : iota(options.color < 0 ? 0 : size())) {
+    if (choices[static_cast<size_t>(rank)].color == options.color) {
+      members.push_back(rank);
+    }
+  }
+  std::ranges::stable_sort(
+      members, {}, [&](int rank) { return choices[static_cast<size_t>(rank)].key; });
+  return make_child(parent,
+                    members,
+                    options.color < 0 ? fmt::format("{}.{}.none", name(), child)
+                                      : fmt::format("{}.{}.{}", name(), child, options.color));
+}
+
+Group make_group(std::unique_ptr<transport::Transport> transport,
+                 std::shared_ptr<rendezvous::Store> store,
+                 std::string name,
+                 std::chrono::milliseconds timeout,
+                 bool checked,
+                 TransportFactory make_transport) {
+  ARGOSY_CHECK(transport != nullptr, "comm.make_group", "the transport is a null pointer");
+  ARGOSY_CHECK(timeout > std::chrono::milliseconds(0),
+               "comm.make_group",
+               "timeout must be positive, got {} ms",
+               timeout.count());
+  const int rank = transport->rank();
+  const int size = transport->size();
+  return adopt(
+      std::move(transport),
+      std::move(store),
+      std::make_shared<Family>(rank, std::move(make_transport)),
+      {.name = std::move(name), .timeout = timeout, .checked = checked, .world_ranks = iota(size)});
+}
+
+}  // namespace argosy::comm

@@ -1,0 +1,254 @@
+#include "argosy/comm/group_state.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/base/log.h"
+#include "argosy/base/strings.h"
+#include "argosy/comm/checked.h"
+#include "argosy/comm/failure.h"
+
+namespace argosy::comm {
+namespace {
+
+OperationEvent event_of(const Operation& operation) {
+  return {.id = operation.id,
+          .group = operation.group,
+          .seq = operation.seq,
+          .op = operation.info.op,
+          .dtype = operation.info.dtype,
+          .elements = operation.info.elements,
+          .bytes = operation.info.bytes,
+          .peer = operation.info.peer,
+          .enqueued = operation.enqueued,
+          .started = operation.started,
+          .ended = {},
+          .error = {}};
+}
+
+void call_hooks(const Family& family,
+                void (Hook::*when)(const OperationEvent&),
+                const OperationEvent& event) {
+  const std::shared_ptr<const Family::Hooks> hooks = family.hooks();
+  for (const std::shared_ptr<Hook>& hook : *hooks) {
+    try {
+      (hook.get()->*when)(event);
+    } catch (...) {
+      log::error("[comm.hook] a hook threw and was ignored: {}",
+                 message_of(std::current_exception()));
+    }
+  }
+}
+
+}  // namespace
+
+GroupState::GroupState(std::unique_ptr<transport::Transport> transport,
+                       std::shared_ptr<rendezvous::Store> store,
+                       std::shared_ptr<Family> family,
+                       GroupStateOptions options)
+    : transport_(std::move(transport)),
+      store_(std::move(store)),
+      family_(std::move(family)),
+      options_(std::move(options)),
+      queue_([this](Operation& operation) { execute(operation); }) {
+  queue_.set_on_enqueued([this](Operation& operation) {
+    operation.enqueued = Operation::Clock::now();
+    call_hooks(*family_, &Hook::on_enqueued, event_of(operation));
+  });
+}
+
+GroupState::~GroupState() {
+  const bool unwinding = std::uncaught_exceptions() > 0;
+  close(Deadline::after(unwinding ? std::chrono::milliseconds(0)
+                                  : std::min(kGrace, options_.timeout)));
+}
+
+void GroupState::throw_destroyed(std::string_view op) const {
+  throw UsageError(fmt::format("comm.{}", op),
+                   fmt::format("group \"{}\" was destroyed. Use it before destroy(), or make a new "
+                               "one.",
+                               options_.name));
+}
+
+void GroupState::check_usable(std::string_view op) const {
+  ARGOSY_CHECK(transport_ != nullptr,
+               fmt::format("comm.{}", op),
+               "this process is not a member of group \"{}\" (ranks {} of its world are). Ask "
+               "group.rank() >= 0 first.",
+               options_.name,
+               options_.world_ranks.empty()
+                   ? "none"
+                   : fmt::format("{}", fmt::join(options_.world_ranks, ", ")));
+  if (closed_.load(std::memory_order_acquire)) {
+    throw_destroyed(op);
+  }
+}
+
+std::shared_ptr<Operation> GroupState::make(OperationInfo info,
+                                            std::chrono::milliseconds timeout,
+                                            Body body) {
+  auto operation = std::make_shared<Operation>();
+  operation->info = std::move(info);
+  operation->body = std::move(body);
+  operation->timeout = timeout > std::chrono::milliseconds(0) ? timeout : options_.timeout;
+  operation->group = options_.name;
+  operation->id = family_->next_id();
+  return operation;
+}
+
+Work GroupState::submit(OperationInfo info, std::chrono::milliseconds timeout, Body body) {
+  check_usable(info.op);
+  const std::shared_ptr<Operation> operation = make(std::move(info), timeout, std::move(body));
+  // A group of one has nobody to wait for: no thread.
+  const bool accepted = size() == 1 ? queue_.run(operation) : queue_.push(operation);
+  if (!accepted) {
+    throw_destroyed(operation->info.op);
+  }
+  return Work(operation);
+}
+
+void GroupState::run(OperationInfo info, std::chrono::milliseconds timeout, Body body) {
+  check_usable(info.op);
+  const std::shared_ptr<Operation> operation = make(std::move(info), timeout, std::move(body));
+  if (!queue_.run(operation)) {
+    throw_destroyed(operation->info.op);
+  }
+  Work(operation).wait();
+}
+
+std::shared_ptr<Operation> GroupState::start(OperationInfo info,
+                                             std::chrono::milliseconds timeout,
+                                             const StartTransfer& start,
+                                             std::function<void()> finish) {
+  check_usable(info.op);
+  std::shared_ptr<Operation> operation = make(std::move(info), timeout, nullptr);
+  operation->enqueued = Operation::Clock::now();
+  const Deadline deadline = Deadline::after(operation->timeout);
+  // std::function wants a copyable closure, a Transfer is not copyable.
+  auto transfer = std::make_shared<std::unique_ptr<transport::Transfer>>();
+  {
+    const std::lock_guard lock(start_mutex_);
+    operation->seq = next_transfer_.fetch_add(1);
+    call_hooks(*family_, &Hook::on_enqueued, event_of(*operation));
+    if (!broken_.load(std::memory_order_acquire)) {
+      try {
+        *transfer = start(*transport_);
+      } catch (...) {
+        operation->body = [error = std::current_exception()](transport::Transport&,
+                                                             const Deadline&) {
+          std::rethrow_exception(error);
+        };
+        return operation;
+      }
+    }
+  }
+  operation->body = [transfer, deadline, finish = std::move(finish)](transport::Transport&,
+                                                                     const Deadline&) {
+    (*transfer)->wait(deadline.remaining());
+    finish();
+  };
+  return operation;
+}
+
+Work GroupState::submit_transfer(OperationInfo info,
+                                 std::chrono::milliseconds timeout,
+                                 const StartTransfer& start_transfer,
+                                 std::function<void()> finish) {
+  std::shared_ptr<Operation> operation =
+      start(std::move(info), timeout, start_transfer, std::move(finish));
+  if (!waiters_.run([this, operation] { execute(*operation); })) {
+    throw_destroyed(operation->info.op);
+  }
+  return Work(operation);
+}
+
+void GroupState::run_transfer(OperationInfo info,
+                              std::chrono::milliseconds timeout,
+                              const StartTransfer& start_transfer,
+                              const std::function<void()>& finish) {
+  const std::shared_ptr<Operation> operation =
+      start(std::move(info), timeout, start_transfer, finish);
+  execute(*operation);
+  Work(operation).wait();
+}
+
+std::exception_ptr GroupState::perform(Operation& operation) {
+  if (broken_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(cause_mutex_);
+    return broken_group_error(
+        operation, {options_.name, rank(), size(), last_completed_}, cause_, cause_peers_);
+  }
+  try {
+    const Deadline deadline = Deadline::after(operation.timeout);
+    if (!operation.info.signature.empty()) {
+      compare_signatures(operation, *transport_, deadline);
+    }
+    operation.body(*transport_, deadline);
+    return nullptr;
+  } catch (...) {
+    const std::exception_ptr error = explain(operation, std::current_exception());
+    remember_failure(operation, error);
+    return error;
+  }
+}
+
+void GroupState::execute(Operation& operation) {
+  operation.started = Operation::Clock::now();
+  OperationEvent event = event_of(operation);
+  call_hooks(*family_, &Hook::on_started, event);
+  const std::exception_ptr error = perform(operation);
+  operation.body = nullptr;  // lets go of its tensors before anybody learns that it ended
+  event.ended = Operation::Clock::now();
+  std::string message;
+  if (error) {
+    message = message_of(error);
+    event.error = message;
+  } else if (operation.info.peer < 0) {
+    last_completed_.store(operation.seq, std::memory_order_relaxed);
+  }
+  call_hooks(*family_, &Hook::on_ended, event);
+  operation.complete(error);
+}
+
+std::exception_ptr GroupState::explain(const Operation& operation, std::exception_ptr error) {
+  return explain_failure(operation, {options_.name, rank(), size(), last_completed_}, error);
+}
+
+void GroupState::remember_failure(const Operation& /*operation*/, const std::exception_ptr& error) {
+  const std::lock_guard lock(cause_mutex_);
+  if (broken_.load(std::memory_order_relaxed)) {
+    return;  // the first cause is the one to tell
+  }
+  cause_ = message_of(error);
+  cause_peers_ = peers_of(error);
+  broken_.store(true, std::memory_order_release);
+}
+
+void GroupState::close(const Deadline& deadline) {
+  const std::lock_guard lock(close_mutex_);
+  if (closed_.exchange(true) || !transport_) {
+    return;
+  }
+  if (getpid() != owner_) {  // a forked child owns neither the threads nor the connections
+    queue_.abandon();
+    waiters_.abandon();
+    return;
+  }
+  if (!queue_.drain(deadline) || !waiters_.drain(deadline)) {
+    log::warn(
+        "[comm.Group] group \"{}\" ends with operations on their way, which fail now. Wait for "
+        "each Work before the program ends.",
+        options_.name);
+  }
+  try {
+    transport_->close();
+  } catch (const std::exception& e) {
+    log::warn("[comm.Group] group \"{}\" did not close cleanly: {}", options_.name, e.what());
+  }
+  queue_.stop();
+  waiters_.stop();
+}
+
+}  // namespace argosy::comm

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "argosy/comm/family.h"
+#include "argosy/comm/operation.h"
+#include "argosy/comm/operation_queue.h"
+#include "argosy/comm/waiter_pool.h"
+#include "argosy/comm/work.h"
+#include "argosy/rendezvous/store.h"
+#include "argosy/transport/transport.h"
+
+namespace argosy::comm {
+
+struct GroupStateOptions {
+  std::string name{};
+  std::chrono::milliseconds timeout{0};
+  bool checked = false;
+  std::vector<int> world_ranks{};  ///< of the members, in the order of their ranks here
+};
+
+/// What a Group refers to: transport, store, and the queue that keeps the operations in order. The
+/// room's own parts and backends work with it; users with Group.
+///
+/// Thread-safe. Lifetime: lives until the last Group that refers to it is gone, which closes it:
+/// operations on their way get up to kGrace, or none when an exception is unwinding the stack.
+class GroupState final {
+ public:
+  using Body = Operation::Body;
+  using StartTransfer = std::function<std::unique_ptr<transport::Transfer>(transport::Transport&)>;
+
+  /// How long a group that was not destroyed waits for operations nobody waited for.
+  static constexpr std::chrono::milliseconds kGrace = std::chrono::seconds(5);
+
+  /// `transport` nullptr: this process is not a member.
+  GroupState(std::unique_ptr<transport::Transport> transport,
+             std::shared_ptr<rendezvous::Store> store,
+             std::shared_ptr<Family> family,
+             GroupStateOptions options);
+  ~GroupState();
+  GroupState(const GroupState&) = delete;
+  GroupState& operator=(const GroupState&) = delete;
+  GroupState(GroupState&&) = delete;
+  GroupState& operator=(GroupState&&) = delete;
+
+  [[nodiscard]] int rank() const { return transport_ ? transport_->rank() : -1; }
+  [[nodiscard]] int size() const { return static_cast<int>(options_.world_ranks.size()); }
+  [[nodiscard]] const GroupStateOptions& options() const { return options_; }
+  [[nodiscard]] Family& family() const { return *family_; }
+  [[nodiscard]] const std::shared_ptr<Family>& shared_family() const { return family_; }
+  [[nodiscard]] const std::shared_ptr<rendezvous::Store>& store() const { return store_; }
+  [[nodiscard]] const transport::Transport& transport() const { return *transport_; }
+  /// Number of the next group made from this one; all members count alike.
+  [[nodiscard]] int64_t next_child() { return next_child_.fetch_add(1); }
+
+  /// Throws UsageError unless `op` may be called now: destroyed, or not a member.
+  void check_usable(std::string_view op) const;
+
+  /// Queues a collective and returns at once. The limit (zero: the group's) counts from the moment
+  /// the operation starts: those before it have limits of their own.
+  [[nodiscard]] Work submit(OperationInfo info, std::chrono::milliseconds timeout, Body body);
+  /// The same, waiting; in this thread where nothing is ahead of it.
+  void run(OperationInfo info, std::chrono::milliseconds timeout, Body body);
+
+  /// Starts a transfer now and returns; `finish` runs when it is over, before the Work completes.
+  /// The limit counts from now.
+  [[nodiscard]] Work submit_transfer(OperationInfo info,
+                                     std::chrono::milliseconds timeout,
+                                     const StartTransfer& start,
+                                     std::function<void()> finish);
+  void run_transfer(OperationInfo info,
+                    std::chrono::milliseconds timeout,
+                    const StartTransfer& start,
+                    const std::function<void()>& finish);
+
+  /// Refuses new operations, waits for those on their way until the deadline, closes the transport,
+  /// joins the threads. Idempotent.
+  void close(const Deadline& deadline);
+
+ private:
+  std::shared_ptr<Operation> make(OperationInfo info, std::chrono::milliseconds timeout, Body body);
+  std::shared_ptr<Operation> start(OperationInfo info,
+                                   std::chrono::milliseconds timeout,
+                                   const StartTransfer& start,
+                                   std::function<void()> finish);
+  void execute(Operation& operation);
+  [[nodiscard]] std::exception_ptr perform(Operation& operation);
+  [[nodiscard]] std::exception_ptr explain(const Operation& operation, std::exception_ptr error);
+  void remember_failure(const Operation& operation, const std::exception_ptr& error);
+  [[noreturn]] void throw_destroyed(std::string_view op) const;
+
+  const std::unique_ptr<transport::Transport> transport_;
+  const std::shared_ptr<rendezvous::Store> store_;
+  const std::shared_ptr<Family> family_;
+  const GroupStateOptions options_;
+  const pid_t owner_ = getpid();
+
+  std::atomic<int64_t> last_completed_{-1};
+  std::atomic<int64_t> next_child_{0};
+  std::atomic<int64_t> next_transfer_{0};
+  std::mutex start_mutex_;  // transfers are started one after another
+
+  std::atomic<bool> broken_{false};
+  std::mutex cause_mutex_;
+  std::string cause_;  // what stopped the first operation that failed
+  std::vector<int> cause_peers_;
+
+  std::mutex close_mutex_;
+  std::atomic<bool> closed_{false};
+  OperationQueue queue_;
+  WaiterPool waiters_;
+};
+
+/// Closes `state` when the process ends, if it lives until then.
+void close_at_exit(const std::shared_ptr<GroupState>& state);
+
+}  // namespace argosy::comm

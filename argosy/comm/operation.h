@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "argosy/base/deadline.h"
+
+namespace argosy::transport {
+class Transport;
+}
+
+namespace argosy::comm {
+
+/// Where an asynchronous operation stands: what a Work refers to.
+///
+/// Thread-safe. It completes exactly once.
+class WorkState {
+ public:
+  WorkState() = default;
+  virtual ~WorkState() = default;
+  WorkState(const WorkState&) = delete;
+  WorkState& operator=(const WorkState&) = delete;
+  WorkState(WorkState&&) = delete;
+  WorkState& operator=(WorkState&&) = delete;
+
+  /// Ends the operation, with what stopped it or nullptr, and wakes who waits.
+  void complete(std::exception_ptr error);
+
+  [[nodiscard]] bool is_completed() const { return completed_.load(std::memory_order_acquire); }
+  /// nullptr while it runs or when all went well.
+  [[nodiscard]] std::exception_ptr error() const;
+
+  void wait() const;
+  /// Whether it ended before the deadline.
+  [[nodiscard]] bool wait_until(const Deadline& deadline) const;
+  /// "all_reduce in group \"world\", seq 17": for messages.
+  [[nodiscard]] virtual std::string describe() const { return "operation"; }
+
+ private:
+  std::atomic<bool> completed_{false};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable ended_;
+  std::exception_ptr error_;  // written once, before completed_
+};
+
+/// What an operation is: for messages, hooks and the checked mode.
+struct OperationInfo {
+  std::string_view op{};     ///< "all_reduce"; a literal
+  std::string_view dtype{};  ///< "f32"; a literal; empty where there is none
+  int64_t elements = 0;
+  int64_t bytes = 0;
+  int peer = -1;            ///< the other rank, of a transfer
+  int64_t tag = -1;         ///< likewise
+  std::string signature{};  ///< what the checked mode compares; filled only when it is on
+};
+
+/// One operation on its way through a group's queue.
+class Operation final : public WorkState {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Does the work, within the deadline. Runs once; destroyed (with the tensors it holds) before
+  /// the operation completes.
+  using Body = std::function<void(transport::Transport&, const Deadline&)>;
+
+  [[nodiscard]] std::string describe() const override;
+
+  OperationInfo info{};
+  Body body{};
+  std::chrono::milliseconds timeout{0};
+  std::string_view group{};  ///< the name, which lives in the group's state; not after it ended
+  int64_t seq = -1;          ///< place in the group's order, from 0; transfers have their own count
+  uint64_t id = 0;           ///< counts all operations of this process's groups
+  Clock::time_point enqueued{};
+  Clock::time_point started{};
+};
+
+}  // namespace argosy::comm

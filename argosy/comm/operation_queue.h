@@ -1,0 +1,70 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "argosy/base/deadline.h"
+#include "argosy/comm/operation.h"
+
+namespace argosy::comm {
+
+/// Runs a group's operations one at a time, in the order in which they were issued.
+///
+/// Thread-safe. Its thread starts with the first push() and is joined by stop(); a program that
+/// only calls blocking operations never has one, for run() works in the caller's thread when
+/// nothing is ahead of it (which also saves two context switches, about 10 us).
+class OperationQueue final {
+ public:
+  using Item = std::shared_ptr<Operation>;
+  /// Runs an operation and completes it. Must not throw.
+  using Execute = std::function<void(Operation&)>;
+
+  explicit OperationQueue(Execute execute) : execute_(std::move(execute)) {}
+  ~OperationQueue() { stop(); }
+  OperationQueue(const OperationQueue&) = delete;
+  OperationQueue& operator=(const OperationQueue&) = delete;
+  OperationQueue(OperationQueue&&) = delete;
+  OperationQueue& operator=(OperationQueue&&) = delete;
+
+  /// Called under the queue's lock once an operation's seq is known, so that all observers see
+  /// operations in their order. Set before the first push.
+  void set_on_enqueued(Execute on_enqueued) { on_enqueued_ = std::move(on_enqueued); }
+
+  /// Numbers the operation and leaves it to the queue's thread. False after stop(): not accepted.
+  [[nodiscard]] bool push(const Item& item);
+  /// Numbers the operation and returns when it completed. False after stop(): not accepted.
+  [[nodiscard]] bool run(const Item& item);
+
+  /// Waits until no operation is queued or running; false when the deadline passed first.
+  [[nodiscard]] bool drain(const Deadline& deadline);
+  /// Refuses new operations, runs what is queued, joins the thread. Idempotent. Not from the
+  /// queue's own thread.
+  void stop();
+  /// For a process that was forked: there is no thread here to join.
+  void abandon();
+
+  /// Operations queued or running.
+  [[nodiscard]] int64_t pending() const;
+
+ private:
+  void number(const Item& item);
+  void loop();
+
+  const Execute execute_;
+  Execute on_enqueued_{};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // for the queue's thread
+  std::condition_variable idle_;     // for run() and drain()
+  std::deque<Item> items_;
+  int64_t next_seq_ = 0;
+  bool busy_ = false;  // an operation runs, in whichever thread
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace argosy::comm

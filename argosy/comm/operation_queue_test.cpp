@@ -1,0 +1,169 @@
+#include "argosy/comm/operation_queue.h"
+
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/comm/waiter_pool.h"
+
+namespace argosy::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+
+/// Operations that note their own end, and a gate that holds some back.
+class OperationQueueTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Operation> op(std::function<void()> body = [] {}) {
+    auto operation = std::make_shared<Operation>();
+    operation->body = [body = std::move(body)](transport::Transport&, const Deadline&) { body(); };
+    return operation;
+  }
+  std::shared_ptr<Operation> gated() {
+    return op([gate = gate_.get_future().share()] { gate.wait(); });
+  }
+  void open() { gate_.set_value(); }
+
+  std::promise<void> gate_;
+  std::mutex mutex_;
+  std::vector<int64_t> ran_;
+  std::vector<std::thread::id> threads_;
+  OperationQueue queue_{[this](Operation& operation) {
+    operation.body(*static_cast<transport::Transport*>(nullptr), Deadline::never());
+    {
+      const std::lock_guard lock(mutex_);
+      ran_.push_back(operation.seq);
+      threads_.push_back(std::this_thread::get_id());
+    }
+    operation.body = nullptr;
+    operation.complete(nullptr);
+  }};
+};
+
+TEST_F(OperationQueueTest, RunsInTheOrderOfPushes) {
+  std::vector<OperationQueue::Item> items = {gated()};
+  for (int i = 0; i < 9; ++i) {
+    items.push_back(op());
+  }
+  for (const auto& item : items) {
+    ASSERT_TRUE(queue_.push(item));
+  }
+  EXPECT_EQ(queue_.pending(), 10);
+  open();
+  items.back()->wait();
+  ASSERT_TRUE(queue_.drain(Deadline::after(30s)));
+  EXPECT_THAT(ran_, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+}
+
+TEST_F(OperationQueueTest, AnIdleQueueRunsInTheCallersThread) {
+  ASSERT_TRUE(queue_.run(op()));
+  EXPECT_THAT(threads_, ElementsAre(std::this_thread::get_id()));
+}
+
+TEST_F(OperationQueueTest, RunWaitsForWhatIsAhead) {
+  const auto first = gated();
+  ASSERT_TRUE(queue_.push(first));
+  std::thread caller([&] { EXPECT_TRUE(queue_.run(op())); });
+  while (queue_.pending() < 2) {
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(first->is_completed());
+  open();
+  caller.join();
+  EXPECT_THAT(ran_, ElementsAre(0, 1));
+}
+
+TEST_F(OperationQueueTest, ManyThreadsRunOneAtATimeInSeqOrder) {
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        EXPECT_TRUE((t + i) % 2 == 0 ? queue_.run(op()) : queue_.push(op()));
+      }
+    });
+  }
+  for (std::thread& caller : callers) {
+    caller.join();
+  }
+  ASSERT_TRUE(queue_.drain(Deadline::after(30s)));
+  ASSERT_EQ(ran_.size(), 400U);
+  for (size_t i = 0; i < ran_.size(); ++i) {
+    ASSERT_EQ(ran_[i], static_cast<int64_t>(i));
+  }
+}
+
+TEST_F(OperationQueueTest, DrainGivesUpAtItsDeadline) {
+  const auto item = gated();
+  ASSERT_TRUE(queue_.push(item));
+  EXPECT_FALSE(queue_.drain(Deadline::after(1ms)));
+  open();
+  EXPECT_TRUE(queue_.drain(Deadline::after(30s)));
+}
+
+TEST_F(OperationQueueTest, StopRunsWhatIsQueuedAndRefusesTheRest) {
+  const auto first = gated();
+  const auto second = op();
+  ASSERT_TRUE(queue_.push(first));
+  ASSERT_TRUE(queue_.push(second));
+  std::thread stopper([&] { queue_.stop(); });
+  open();
+  stopper.join();
+  EXPECT_TRUE(second->is_completed());
+  EXPECT_FALSE(queue_.push(op()));
+  EXPECT_FALSE(queue_.run(op()));
+  queue_.stop();
+}
+
+TEST_F(OperationQueueTest, StopWaitsForARunInAnotherThread) {
+  std::promise<void> entered;
+  std::thread caller([&] {
+    EXPECT_TRUE(queue_.run(op([&, gate = gate_.get_future().share()] {
+      entered.set_value();
+      gate.wait();
+    })));
+  });
+  entered.get_future().wait();
+  std::thread opener([&] { open(); });
+  queue_.stop();
+  EXPECT_EQ(ran_.size(), 1U);
+  caller.join();
+  opener.join();
+}
+
+TEST(WaiterPool, TasksDoNotWaitForEachOther) {
+  WaiterPool pool;
+  std::promise<void> first;
+  std::promise<void> second;
+  std::promise<void> done;
+  // The first task can only end after the second, the second after the third.
+  ASSERT_TRUE(pool.run([&] {
+    first.get_future().wait();
+    done.set_value();
+  }));
+  ASSERT_TRUE(pool.run([&] {
+    second.get_future().wait();
+    first.set_value();
+  }));
+  ASSERT_TRUE(pool.run([&] { second.set_value(); }));
+  EXPECT_EQ(done.get_future().wait_for(30s), std::future_status::ready);
+  EXPECT_TRUE(pool.drain(Deadline::after(30s)));
+}
+
+TEST(WaiterPool, StopFinishesTheTasksAndRefusesOthers) {
+  WaiterPool pool;
+  std::atomic<int> ran{0};
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(pool.run([&] { ++ran; }));
+  }
+  pool.stop();
+  EXPECT_EQ(ran, 20);
+  EXPECT_FALSE(pool.run([] {}));
+}
+
+}  // namespace
+}  // namespace argosy::comm

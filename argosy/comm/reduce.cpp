@@ -1,0 +1,93 @@
+/// Collectives that leave the tensor where it is: all_reduce, reduce, broadcast, barrier.
+#include "argosy/comm/call.h"
+#include "argosy/comm/collectives.h"
+
+namespace argosy::comm {
+namespace {
+
+using transport::Transport;
+
+Call all_reduce_call(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {
+  static constexpr std::string_view kOp = "all_reduce";
+  GroupState& state = usable(group, kOp);
+  const Buffer buffer = Buffer::to_update(kOp, tensor);
+  check_reducible(kOp, tensor, options.op);
+  return {state,
+          options.timeout,
+          describe(state, kOp, tensor, buffer, "{}", transport::to_string(options.op)),
+          [buffer, op = options.op](Transport& transport, const Deadline& deadline) {
+            transport.all_reduce(
+                buffer.data(), buffer.count(), buffer.dtype(), op, deadline.remaining());
+            buffer.finish();
+          }};
+}
+
+Call reduce_call(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
+  static constexpr std::string_view kOp = "reduce";
+  GroupState& state = usable(group, kOp);
+  check_root(kOp, state, options.root);
+  const bool is_root = state.rank() == options.root;
+  const Buffer buffer = is_root ? Buffer::to_update(kOp, tensor) : Buffer::to_read(kOp, tensor);
+  check_reducible(kOp, tensor, options.op);
+  return {
+      state,
+      options.timeout,
+      describe(
+          state, kOp, tensor, buffer, "{} root {}", transport::to_string(options.op), options.root),
+      [buffer, op = options.op, root = options.root](Transport& transport,
+                                                     const Deadline& deadline) {
+        transport.reduce(
+            buffer.data(), buffer.count(), buffer.dtype(), op, root, deadline.remaining());
+        buffer.finish();
+      }};
+}
+
+Call broadcast_call(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
+  static constexpr std::string_view kOp = "broadcast";
+  GroupState& state = usable(group, kOp);
+  check_root(kOp, state, options.root);
+  const bool is_root = state.rank() == options.root;
+  const Buffer buffer = is_root ? Buffer::to_read(kOp, tensor) : Buffer::to_write(kOp, tensor);
+  return {state,
+          options.timeout,
+          describe(state, kOp, tensor, buffer, "root {}", options.root),
+          [buffer, root = options.root](Transport& transport, const Deadline& deadline) {
+            transport.broadcast(
+                buffer.data(), buffer.count(), buffer.dtype(), root, deadline.remaining());
+            buffer.finish();
+          }};
+}
+
+}  // namespace
+
+void all_reduce(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {
+  all_reduce_call(tensor, group, options).run();
+}
+Work all_reduce_async(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {
+  return all_reduce_call(tensor, group, options).submit();
+}
+
+void reduce(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
+  reduce_call(tensor, group, options).run();
+}
+Work reduce_async(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
+  return reduce_call(tensor, group, options).submit();
+}
+
+void broadcast(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
+  broadcast_call(tensor, group, options).run();
+}
+Work broadcast_async(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
+  return broadcast_call(tensor, group, options).submit();
+}
+
+void barrier(const Group& group, const TimeoutOptions& options) {
+  GroupState& state = usable(group, "barrier");
+  state.run(describe(state, "barrier"),
+            options.timeout,
+            [](Transport& transport, const Deadline& deadline) {
+              transport.barrier(deadline.remaining());
+            });
+}
+
+}  // namespace argosy::comm

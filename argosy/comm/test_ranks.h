@@ -1,0 +1,51 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "argosy/comm/init.h"
+#include "argosy/rendezvous/file_store.h"
+#include "argosy/rendezvous/store.h"
+
+#include "tests/support/run_ranks.h"
+#include "tests/support/temp_dir.h"
+
+namespace argosy::comm::testing {
+
+struct GroupOptions {
+  bool checked = false;
+  std::chrono::milliseconds timeout = std::chrono::seconds(20);
+};
+
+/// Calls fn(world) on n threads, each with its rank's world over the in-process transport.
+inline void with_threads(int n,
+                         const std::function<void(Group&)>& fn,
+                         const GroupOptions& options = {}) {
+  const auto store = rendezvous::in_process_store();
+  test::run_ranks(n, [&](int rank) {
+    Group world = connect({.backend = "in_process",
+                           .store = store,
+                           .rank = rank,
+                           .size = n,
+                           .timeout = options.timeout,
+                           .checked = options.checked});
+    fn(world);
+  });
+}
+
+/// The message of what `f` throws, which must be an E.
+template <typename E, typename F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  } catch (const std::exception& e) {
+    return std::string("another exception: ") + e.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace argosy::comm::testing
