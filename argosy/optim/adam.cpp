@@ -1,0 +1,101 @@
+#include "argosy/optim/adam.h"
+
+#include <cmath>
+#include <string>
+
+#include "argosy/base/check.h"
+#include "argosy/optim/flat_optimizer.h"
+#include "argosy/optim/kernels/adam.h"
+#include "argosy/optim/rule.h"
+
+namespace argosy::optim {
+namespace {
+
+class AdamRule final : public Rule {
+ public:
+  AdamRule(std::string name, std::array<double, 2> betas, double eps, bool amsgrad, bool decoupled)
+      : name_(std::move(name)),
+        states_{"exp_avg", "exp_avg_sq"},
+        betas_(betas),
+        eps_(eps),
+        amsgrad_(amsgrad),
+        decoupled_(decoupled) {
+    const std::string where = fmt::format("optim.{}", name_);
+    for (int i = 0; i < 2; ++i) {
+      ARGOSY_CHECK(
+          betas[i] >= 0 && betas[i] < 1, where, "betas[{}] must be in [0, 1), got {}", i, betas[i]);
+    }
+    ARGOSY_CHECK(std::isfinite(eps) && eps >= 0, where, "eps must be >= 0, got {}", eps);
+    if (amsgrad_) {
+      states_.emplace_back("max_exp_avg_sq");
+    }
+  }
+
+  [[nodiscard]] std::string_view name() const noexcept override { return name_; }
+  [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
+    return states_;
+  }
+
+  void check_decay(const WeightDecay& decay) const override {
+    Rule::check_decay(decay);
+    ARGOSY_CHECK(
+        !decoupled_ || decay.kind == WeightDecay::Kind::kNumber,
+        "optim.AdamW",
+        "weight_decay must be a number, for AdamW decouples it from the gradient. Use Adam "
+        "for L1Decay and L2Decay.");
+  }
+
+  void update(const Range& range, const Update& update) const noexcept override {
+    const auto step = static_cast<double>(update.step);
+    kernels::AdamTerms terms;
+    terms.gradient = gradient_terms(update, !decoupled_);
+    terms.beta1 = betas_[0];
+    terms.beta2 = betas_[1];
+    terms.eps = eps_;
+    terms.step_size = update.lr / (1 - std::pow(betas_[0], step));
+    terms.correction2 = std::sqrt(1 - std::pow(betas_[1], step));
+    terms.keep = decoupled_ ? 1 - update.lr * update.decay.coeff : 1;
+    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+  }
+
+ private:
+  template <typename T>
+  void run(const kernels::AdamTerms& terms, const Range& range) const noexcept {
+    kernels::adam(terms,
+                  static_cast<T*>(range.param),
+                  static_cast<const T*>(range.grad),
+                  static_cast<T*>(range.states[0]),
+                  static_cast<T*>(range.states[1]),
+                  amsgrad_ ? static_cast<T*>(range.states[2]) : nullptr,
+                  range.count);
+  }
+
+  std::string name_;
+  std::vector<std::string> states_;
+  std::array<double, 2> betas_;
+  double eps_;
+  bool amsgrad_;
+  bool decoupled_;
+};
+
+}  // namespace
+
+Adam::Adam(const engine::NamedTensors& parameters,
+           const AdamOptions& options,
+           const std::vector<ParamGroup>& groups)
+    : Optimizer(make_flat_optimizer(
+          std::make_unique<AdamRule>("Adam", options.betas, options.eps, options.amsgrad, false),
+          parameters,
+          {.lr = options.lr, .weight_decay = options.weight_decay, .grad_clip = options.grad_clip},
+          groups)) {}
+
+AdamW::AdamW(const engine::NamedTensors& parameters,
+             const AdamWOptions& options,
+             const std::vector<ParamGroup>& groups)
+    : Optimizer(make_flat_optimizer(
+          std::make_unique<AdamRule>("AdamW", options.betas, options.eps, options.amsgrad, true),
+          parameters,
+          {.lr = options.lr, .weight_decay = options.weight_decay, .grad_clip = options.grad_clip},
+          groups)) {}
+
+}  // namespace argosy::optim

@@ -1,0 +1,120 @@
+#include "argosy/optim/clip.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+
+#include "argosy/base/check.h"
+#include "argosy/engine/layout.h"
+#include "argosy/optim/flat_view.h"
+#include "argosy/optim/kernels/norm.h"
+
+namespace argosy::optim {
+namespace {
+
+// Each gradient once, though tied weights list it twice.
+std::vector<at::Tensor> unique_gradients(const std::string& where,
+                                         const engine::NamedTensors& parameters) {
+  std::vector<at::Tensor> grads;
+  for (const auto& [name, parameter] : parameters) {
+    const at::Tensor& grad = parameter.grad();
+    if (!grad.defined() || std::any_of(grads.begin(), grads.end(), [&](const at::Tensor& other) {
+          return other.is_same(grad);
+        })) {
+      continue;
+    }
+    (void)checked_precision(where, name + ".grad", grad);
+    grads.push_back(grad);
+  }
+  return grads;
+}
+
+template <typename Body>
+void over_elements(const std::vector<at::Tensor>& grads, const Body& body) {
+  const c10::NoGradGuard no_grad;
+  std::vector<at::Tensor> flat;
+  flat.reserve(grads.size());
+  for (const at::Tensor& grad : grads) {
+    flat.push_back(engine::is_dense(grad) && !grad.is_neg() ? grad : grad.contiguous().clone());
+  }
+  const std::vector<kernels::Piece> pieces = cut(flat);
+  kernels::for_each_piece(pieces, at::get_num_threads(), [&](std::size_t i) {
+    const auto [array, begin, count] = pieces[i];
+    if (flat[array].scalar_type() == at::kFloat) {
+      body(static_cast<float*>(flat[array].data_ptr()) + begin, count);
+    } else {
+      body(static_cast<double*>(flat[array].data_ptr()) + begin, count);
+    }
+  });
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    if (!flat[i].is_same(grads[i])) {
+      at::Tensor grad = grads[i];
+      grad.copy_(flat[i]);
+    } else {
+      grads[i].unsafeGetTensorImpl()->bump_version();
+    }
+  }
+}
+
+double norm_of(const std::vector<at::Tensor>& grads, bool largest) {
+  std::vector<at::Tensor> flat;
+  for (const at::Tensor& grad : grads) {
+    flat.push_back(engine::is_dense(grad) ? grad : grad.detach().contiguous());
+  }
+  if (!largest) {
+    double total = 0;
+    for (const double sum : sums_of_squares(flat)) {
+      total += sum;
+    }
+    return std::sqrt(total);
+  }
+  double top = 0;
+  for (const at::Tensor& grad : flat) {
+    const auto count = static_cast<std::size_t>(grad.numel());
+    const double value = grad.scalar_type() == at::kFloat
+                             ? kernels::max_abs(static_cast<const float*>(grad.data_ptr()), count)
+                             : kernels::max_abs(static_cast<const double*>(grad.data_ptr()), count);
+    top = value > top || std::isnan(value) ? value : top;
+    if (std::isnan(top)) {
+      break;
+    }
+  }
+  return top;
+}
+
+}  // namespace
+
+double clip_grad_norm_(const engine::NamedTensors& parameters,
+                       double max_norm,
+                       const ClipNormOptions& options) {
+  constexpr const char* kWhere = "optim.clip_grad_norm_";
+  ARGOSY_CHECK(max_norm >= 0, kWhere, "max_norm must be >= 0, got {}", max_norm);
+  ARGOSY_CHECK(options.norm_type == 2.0 || std::isinf(options.norm_type),
+               kWhere,
+               "norm_type must be 2 or infinity, got {}",
+               options.norm_type);
+  const std::vector<at::Tensor> grads = unique_gradients(kWhere, parameters);
+  const double norm = norm_of(grads, std::isinf(options.norm_type));
+  ARGOSY_CHECK(
+      !options.error_if_nonfinite || std::isfinite(norm),
+      kWhere,
+      "the norm of the gradients is {}. Look for the layer whose gradient is not finite, or "
+      "lower the learning rate.",
+      norm);
+  const double factor = max_norm / (norm + 1e-6);
+  if (!(factor >= 1)) {  // NaN goes on into the gradients, as in PyTorch
+    over_elements(grads,
+                  [factor](auto* data, std::size_t count) { kernels::scale(data, count, factor); });
+  }
+  return norm;
+}
+
+void clip_grad_value_(const engine::NamedTensors& parameters, double max) {
+  ARGOSY_CHECK(max >= 0, "optim.clip_grad_value_", "max must be >= 0, got {}", max);
+  over_elements(unique_gradients("optim.clip_grad_value_", parameters),
+                [max](auto* data, std::size_t count) { kernels::clamp(data, count, -max, max); });
+}
+
+}  // namespace argosy::optim

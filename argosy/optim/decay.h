@@ -1,0 +1,34 @@
+#pragma once
+
+namespace argosy::optim {
+
+/// Penalty coeff * sum |w|: adds coeff * sign(w) to the gradient.
+/// Source: Paddle 3.3, paddle/regularizer.py, L1Decay.
+struct L1Decay {
+  explicit L1Decay(double coeff) : coeff(coeff) {}
+  double coeff;
+};
+
+/// Penalty coeff / 2 * sum w^2: adds coeff * w to the gradient.
+/// Source: Paddle 3.3, paddle/regularizer.py, L2Decay; the weight_decay of torch.optim.SGD and
+/// Adam.
+struct L2Decay {
+  explicit L2Decay(double coeff) : coeff(coeff) {}
+  double coeff;
+};
+
+/// A regularizer, or a bare number with the meaning that the optimizer gives it: L2Decay for SGD,
+/// Momentum and Adam; decoupled decay, w *= 1 - lr * coeff, for AdamW.
+struct WeightDecay {
+  enum class Kind { kNumber, kL1, kL2 };
+
+  WeightDecay() = default;
+  WeightDecay(double coeff) : coeff(coeff) {}  // NOLINT: {.weight_decay = 1e-4}
+  WeightDecay(L1Decay decay) : kind(Kind::kL1), coeff(decay.coeff) {}  // NOLINT
+  WeightDecay(L2Decay decay) : kind(Kind::kL2), coeff(decay.coeff) {}  // NOLINT
+
+  Kind kind = Kind::kNumber;
+  double coeff = 0.0;
+};
+
+}  // namespace argosy::optim

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "argosy/optim/optimizer.h"
+#include "argosy/optim/rule.h"
+
+namespace argosy::optim {
+
+/// Options that every rule shares.
+struct CommonOptions {
+  double lr = 0;
+  WeightDecay weight_decay{};
+  GradClip grad_clip{};
+};
+
+/// The optimizer that runs `rule` over the parameters' own memory. Behind SGD, Momentum, Adam,
+/// AdamW.
+[[nodiscard]] std::shared_ptr<OptimizerImpl> make_flat_optimizer(
+    std::unique_ptr<const Rule> rule,
+    const engine::NamedTensors& parameters,
+    const CommonOptions& options,
+    const std::vector<ParamGroup>& groups);
+
+}  // namespace argosy::optim

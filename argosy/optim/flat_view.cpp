@@ -1,0 +1,68 @@
+#include "argosy/optim/flat_view.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+
+#include "argosy/base/check.h"
+#include "argosy/engine/layout.h"
+#include "argosy/optim/kernels/norm.h"
+
+namespace argosy::optim {
+
+Precision checked_precision(const std::string& where,
+                            const std::string& name,
+                            const at::Tensor& tensor) {
+  ARGOSY_CHECK(tensor.layout() == at::kStrided,
+               where,
+               "{}: expected a dense tensor, got a sparse one. Build the embedding with sparse = "
+               "false.",
+               name);
+  ARGOSY_CHECK(tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble,
+               where,
+               "{}: expected f32 or f64, got {}. Keep the parameters in f32.",
+               name,
+               c10::toString(tensor.scalar_type()));
+  ARGOSY_CHECK(tensor.device().is_cpu(),
+               where,
+               "{}: expected a tensor on the CPU, got one on {}. Move the model with "
+               "to(torch::kCPU).",
+               name,
+               tensor.device().str());
+  return tensor.scalar_type() == at::kFloat ? Precision::kF32 : Precision::kF64;
+}
+
+at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor) {
+  if (engine::same_storage_order(like, tensor) && !tensor.is_neg()) {
+    return tensor;
+  }
+  return at::empty_like(like.detach()).copy_(tensor.detach());
+}
+
+std::vector<kernels::Piece> cut(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::size_t> lengths;
+  lengths.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    lengths.push_back(static_cast<std::size_t>(tensor.numel()));
+  }
+  return kernels::cut(lengths);
+}
+
+std::vector<double> sums_of_squares(const std::vector<at::Tensor>& tensors) {
+  const std::vector<kernels::Piece> pieces = cut(tensors);
+  std::vector<double> parts(pieces.size());
+  kernels::for_each_piece(pieces, at::get_num_threads(), [&](std::size_t i) {
+    const auto [array, begin, count] = pieces[i];
+    const at::Tensor& tensor = tensors[array];
+    parts[i] =
+        tensor.scalar_type() == at::kFloat
+            ? kernels::sum_of_squares(static_cast<float*>(tensor.data_ptr()) + begin, count)
+            : kernels::sum_of_squares(static_cast<double*>(tensor.data_ptr()) + begin, count);
+  });
+  std::vector<double> sums(tensors.size(), 0.0);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    sums[pieces[i].array] += parts[i];
+  }
+  return sums;
+}
+
+}  // namespace argosy::optim

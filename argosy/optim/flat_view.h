@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/optim/kernels/parallel.h"
+#include "argosy/optim/rule.h"
+
+namespace argosy::optim {
+
+/// Precision of a tensor that the kernels can work on.
+/// Errors: UsageError `[where] name: expected …` for another dtype, layout or device.
+[[nodiscard]] Precision checked_precision(const std::string& where,
+                                          const std::string& name,
+                                          const at::Tensor& tensor);
+
+/// `tensor` as one flat range in the order of `like`, which is dense: itself where the strides
+/// agree, else a copy.
+[[nodiscard]] at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor);
+
+/// `data` moved by `offset` elements.
+[[nodiscard]] inline void* at_element(void* data, Precision precision, std::size_t offset) {
+  return static_cast<char*>(data) + offset * (precision == Precision::kF32 ? 4 : 8);
+}
+
+/// Pieces of these tensors' elements, for kernels::for_each_piece().
+[[nodiscard]] std::vector<kernels::Piece> cut(const std::vector<at::Tensor>& tensors);
+
+/// Sum of squares of each dense tensor, parallel, in an order that no number of threads changes.
+[[nodiscard]] std::vector<double> sums_of_squares(const std::vector<at::Tensor>& tensors);
+
+}  // namespace argosy::optim

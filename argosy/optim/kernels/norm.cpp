@@ -1,0 +1,114 @@
+#include "argosy/optim/kernels/norm.h"
+
+#include <cmath>
+#include <limits>
+
+#include "argosy/optim/kernels/simd.h"
+
+namespace argosy::optim::kernels {
+namespace {
+
+// Sums in lanes vectorise without -ffast-math, and their order is the same on every machine.
+constexpr std::size_t kLanes = 16;
+
+template <typename T>
+ARGOSY_KERNEL_INLINE double sum_loop(const T* data, std::size_t count) {
+  double lanes[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const double value = data[i + lane];
+      lanes[lane] += value * value;
+    }
+  }
+  for (std::size_t lane = 0; i < count; ++i, ++lane) {
+    const double value = data[i];
+    lanes[lane] += value * value;
+  }
+  double total = 0;
+  for (const double lane : lanes) {
+    total += lane;
+  }
+  return total;
+}
+
+template <typename T>
+ARGOSY_KERNEL_INLINE double max_loop(const T* data, std::size_t count) {
+  T top = 0;
+  bool nan = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const T value = data[i] < T(0) ? -data[i] : data[i];
+    nan |= value != value;
+    top = value > top ? value : top;
+  }
+  return nan ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(top);
+}
+
+template <typename T>
+ARGOSY_KERNEL_INLINE void scale_loop(T* data, std::size_t count, T factor) {
+  for (std::size_t i = 0; i < count; ++i) {
+    data[i] *= factor;
+  }
+}
+
+template <typename T>
+ARGOSY_KERNEL_INLINE void clamp_loop(T* data, std::size_t count, T low, T high) {
+  for (std::size_t i = 0; i < count; ++i) {
+    T value = data[i] < low ? low : data[i];
+    data[i] = value > high ? high : value;
+  }
+}
+
+ARGOSY_KERNEL double sum_f32(const float* d, std::size_t n) {
+  return sum_loop(d, n);
+}
+ARGOSY_KERNEL double sum_f64(const double* d, std::size_t n) {
+  return sum_loop(d, n);
+}
+ARGOSY_KERNEL double max_f32(const float* d, std::size_t n) {
+  return max_loop(d, n);
+}
+ARGOSY_KERNEL double max_f64(const double* d, std::size_t n) {
+  return max_loop(d, n);
+}
+ARGOSY_KERNEL void scale_f32(float* d, std::size_t n, float f) {
+  scale_loop(d, n, f);
+}
+ARGOSY_KERNEL void scale_f64(double* d, std::size_t n, double f) {
+  scale_loop(d, n, f);
+}
+ARGOSY_KERNEL void clamp_f32(float* d, std::size_t n, float a, float b) {
+  clamp_loop(d, n, a, b);
+}
+ARGOSY_KERNEL void clamp_f64(double* d, std::size_t n, double a, double b) {
+  clamp_loop(d, n, a, b);
+}
+
+}  // namespace
+
+double sum_of_squares(const float* data, std::size_t count) {
+  return sum_f32(data, count);
+}
+double sum_of_squares(const double* data, std::size_t count) {
+  return sum_f64(data, count);
+}
+double max_abs(const float* data, std::size_t count) {
+  return max_f32(data, count);
+}
+double max_abs(const double* data, std::size_t count) {
+  return max_f64(data, count);
+}
+void scale(float* data, std::size_t count, double factor) {
+  scale_f32(data, count, static_cast<float>(factor));
+}
+void scale(double* data, std::size_t count, double factor) {
+  scale_f64(data, count, factor);
+}
+void clamp(float* data, std::size_t count, double low, double high) {
+  clamp_f32(data, count, static_cast<float>(low), static_cast<float>(high));
+}
+void clamp(double* data, std::size_t count, double low, double high) {
+  clamp_f64(data, count, low, high);
+}
+
+}  // namespace argosy::optim::kernels

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+
+namespace argosy::optim::kernels {
+
+/// Sum of squares, accumulated in double in a fixed order.
+[[nodiscard]] double sum_of_squares(const float* data, std::size_t count);
+[[nodiscard]] double sum_of_squares(const double* data, std::size_t count);
+
+/// Largest absolute value; NaN when there is one; 0 of nothing.
+[[nodiscard]] double max_abs(const float* data, std::size_t count);
+[[nodiscard]] double max_abs(const double* data, std::size_t count);
+
+/// data *= factor.
+void scale(float* data, std::size_t count, double factor);
+void scale(double* data, std::size_t count, double factor);
+
+/// Limits to [low, high]; NaN stays.
+void clamp(float* data, std::size_t count, double low, double high);
+void clamp(double* data, std::size_t count, double low, double high);
+
+}  // namespace argosy::optim::kernels

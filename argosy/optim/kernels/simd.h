@@ -1,0 +1,14 @@
+#pragma once
+
+/// ARGOSY_KERNEL: compiles a function once per instruction set and picks one when the program is
+/// loaded. The bodies hold plain loops; fused multiply-add is off (-ffp-contract=off, see
+/// CMakeLists.txt), so that every variant, and every split of a range, gives the same bits.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__) && !defined(ARGOSY_NO_TARGET_CLONES)
+#define ARGOSY_KERNEL __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define ARGOSY_KERNEL
+#endif
+
+/// For the templates inside: they must become part of each variant.
+#define ARGOSY_KERNEL_INLINE __attribute__((always_inline)) inline

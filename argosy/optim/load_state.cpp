@@ -1,0 +1,120 @@
+#include "argosy/optim/load_state.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "argosy/base/check.h"
+
+namespace argosy::optim {
+namespace {
+
+std::string describe(const at::Tensor& tensor) {
+  return !tensor.defined()
+             ? "nothing"
+             : fmt::format(
+                   "[{}] {}", fmt::join(tensor.sizes(), ", "), c10::toString(tensor.scalar_type()));
+}
+
+// Faults of one kind, the first dozen by name.
+void report(std::string& text, std::string_view title, const std::vector<std::string>& faults) {
+  if (faults.empty()) {
+    return;
+  }
+  constexpr std::size_t kShown = 12;
+  const std::size_t shown = std::min(kShown, faults.size());
+  text += fmt::format("\n  {} ({}): {}",
+                      title,
+                      faults.size(),
+                      fmt::join(faults.data(), faults.data() + shown, ", "));
+  if (shown < faults.size()) {
+    text += fmt::format(", and {} more", faults.size() - shown);
+  }
+}
+
+void compare_entry(const std::string& name,
+                   const at::Tensor& parameter,
+                   const engine::StateDict& entry,
+                   const Rule& rule,
+                   std::vector<std::string>& mismatched) {
+  const at::Tensor* step = entry.find("step");
+  if (step == nullptr || !step->defined() || step->numel() != 1) {
+    mismatched.push_back(fmt::format("{}: expected a scalar \"step\"", name));
+  }
+  for (const std::string& state : rule.state_names()) {
+    const at::Tensor* tensor = entry.find(state);
+    if (tensor == nullptr || !tensor->defined() || tensor->sizes() != parameter.sizes() ||
+        tensor->scalar_type() != parameter.scalar_type()) {
+      mismatched.push_back(fmt::format("{}.{}: expected {}, got {}",
+                                       name,
+                                       state,
+                                       describe(parameter),
+                                       tensor == nullptr ? "nothing" : describe(*tensor)));
+    }
+  }
+}
+
+std::set<std::string> name_set(const std::vector<std::string>& names) {
+  return {names.begin(), names.end()};
+}
+
+}  // namespace
+
+void check_loadable(const OptimizerState& state,
+                    const Rule& rule,
+                    const engine::NamedTensors& parameters,
+                    const std::vector<GroupInfo>& groups) {
+  std::string text;
+  if (state.optimizer != rule.name()) {
+    text += fmt::format("\n  optimizer: expected {}, got \"{}\"", rule.name(), state.optimizer);
+  }
+  std::unordered_map<std::string, const at::Tensor*> own;
+  for (const auto& [name, parameter] : parameters) {
+    own.emplace(name, &parameter);
+  }
+  std::set<std::string> saved;
+  for (const GroupInfo& group : state.groups) {
+    saved.insert(group.names.begin(), group.names.end());
+  }
+  std::vector<std::string> missing, unexpected, mismatched, regrouped;
+  for (const auto& [name, entry] : state.parameters) {
+    if (const auto place = own.find(name); place != own.end()) {
+      compare_entry(name, *place->second, entry, rule, mismatched);
+    } else {
+      saved.insert(name);
+    }
+  }
+  for (const auto& [name, parameter] : parameters) {
+    if (!state.groups.empty() && !saved.contains(name)) {
+      missing.push_back(name);
+    }
+  }
+  for (const std::string& name : saved) {
+    if (!own.contains(name)) {
+      unexpected.push_back(name);
+    }
+  }
+  if (!state.groups.empty() && missing.empty() && unexpected.empty()) {
+    if (state.groups.size() != groups.size()) {
+      regrouped.push_back(
+          fmt::format("expected {} groups, got {}", groups.size(), state.groups.size()));
+    }
+    for (std::size_t i = 0; i < std::min(groups.size(), state.groups.size()); ++i) {
+      if (name_set(groups[i].names) != name_set(state.groups[i].names)) {
+        regrouped.push_back(fmt::format("group {} has other parameters", i));
+      }
+    }
+  }
+  report(text, "missing", missing);
+  report(text, "unexpected", unexpected);
+  report(text, "mismatched", mismatched);
+  report(text, "groups", regrouped);
+  if (!text.empty()) {
+    throw CheckpointError(
+        "optim.load_state_dict",
+        "the state does not fit the optimizer:" + text +
+            "\n  Build model and optimizer with the options they were saved with.");
+  }
+}
+
+}  // namespace argosy::optim

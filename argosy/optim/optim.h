@@ -1,0 +1,8 @@
+#pragma once
+
+/// Optimizers, learning-rate schedules, clipping and regularizers.
+#include "argosy/optim/adam.h"          // IWYU pragma: export
+#include "argosy/optim/clip.h"          // IWYU pragma: export
+#include "argosy/optim/decay.h"         // IWYU pragma: export
+#include "argosy/optim/lr_scheduler.h"  // IWYU pragma: export
+#include "argosy/optim/sgd.h"           // IWYU pragma: export

@@ -1,0 +1,67 @@
+#include "argosy/optim/optimizer.h"
+
+#include "argosy/base/check.h"
+
+namespace argosy::optim {
+
+const engine::StateDict* OptimizerState::find(std::string_view name) const {
+  for (const auto& [own, entry] : parameters) {
+    if (own == name) {
+      return &entry;
+    }
+  }
+  return nullptr;
+}
+
+OptimizerState OptimizerState::clone() const {
+  OptimizerState copy{.optimizer = optimizer, .groups = groups};
+  for (const auto& [name, entry] : parameters) {
+    copy.parameters.emplace_back(name, entry.clone());
+  }
+  return copy;
+}
+
+Optimizer::Optimizer(std::shared_ptr<OptimizerImpl> impl) : impl_(std::move(impl)) {
+  ARGOSY_CHECK(impl_ != nullptr, "optim.Optimizer", "the implementation is null");
+}
+
+void Optimizer::step() {
+  impl_->step();
+}
+
+void Optimizer::zero_grad(const ZeroGradOptions& options) {
+  impl_->zero_grad(options);
+}
+
+const engine::NamedTensors& Optimizer::parameters() const {
+  return impl_->parameters();
+}
+
+const std::vector<GroupInfo>& Optimizer::param_groups() const {
+  return impl_->groups();
+}
+
+double Optimizer::lr() const {
+  return impl_->groups().front().lr;
+}
+
+void Optimizer::set_lr(double lr) {
+  const std::size_t count = impl_->groups().size();
+  for (std::size_t group = 0; group < count; ++group) {
+    impl_->set_group_lr(group, lr * impl_->groups()[group].lr_scale);
+  }
+}
+
+void Optimizer::set_group_lr(std::size_t group, double lr) {
+  impl_->set_group_lr(group, lr);
+}
+
+OptimizerState Optimizer::state_dict() const {
+  return impl_->state_dict();
+}
+
+void Optimizer::load_state_dict(const OptimizerState& state) {
+  impl_->load_state_dict(state);
+}
+
+}  // namespace argosy::optim

@@ -1,0 +1,33 @@
+#include "argosy/optim/rule.h"
+
+#include <cmath>
+
+#include "argosy/base/check.h"
+
+namespace argosy::optim {
+
+void Rule::check_decay(const WeightDecay& decay) const {
+  ARGOSY_CHECK(std::isfinite(decay.coeff) && decay.coeff >= 0,
+               fmt::format("optim.{}", name()),
+               "weight_decay must be a number >= 0, got {}",
+               decay.coeff);
+}
+
+kernels::GradientTerms gradient_terms(const Update& update, bool number_is_l2) {
+  kernels::GradientTerms terms;
+  terms.scale = update.grad_scale;
+  if (update.grad_limit > 0) {
+    terms.limit = update.grad_limit;
+  }
+  terms.coeff = update.decay.coeff;
+  if (update.decay.coeff == 0) {
+    terms.penalty = kernels::Penalty::kNone;
+  } else if (update.decay.kind == WeightDecay::Kind::kL1) {
+    terms.penalty = kernels::Penalty::kL1;
+  } else if (update.decay.kind == WeightDecay::Kind::kL2 || number_is_l2) {
+    terms.penalty = kernels::Penalty::kL2;
+  }
+  return terms;
+}
+
+}  // namespace argosy::optim

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "argosy/optim/decay.h"
+#include "argosy/optim/kernels/gradient.h"
+
+namespace argosy::optim {
+
+/// Precision of a parameter, its gradient and its state.
+enum class Precision { kF32, kF64 };
+
+/// Consecutive elements of a parameter, wherever they lie: in a tensor or in a reduction bucket.
+struct Range {
+  static constexpr std::size_t kMaxStates = 3;
+  Precision precision = Precision::kF32;
+  void* param = nullptr;
+  const void* grad = nullptr;
+  std::array<void*, kMaxStates> states{};  ///< in the order of Rule::state_names()
+  std::size_t count = 0;
+};
+
+/// What one update depends on besides memory.
+struct Update {
+  double lr = 0;
+  int64_t step = 1;  ///< of this parameter, counted from 1
+  WeightDecay decay{};
+  double grad_scale = 1;
+  double grad_limit = 0;  ///< 0: none
+};
+
+/// The formula of an optimizer, apart from tensors, groups and threads. Immutable and thread-safe.
+///
+/// update() over any split of a parameter gives the same bits as over the whole: that is what lets
+/// a rank update only its shard of a bucket.
+class Rule {
+ public:
+  virtual ~Rule() = default;
+  /// "Adam": for messages and state dicts.
+  [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  /// Names as in PyTorch; each state has the parameter's shape and starts as zeros.
+  [[nodiscard]] virtual const std::vector<std::string>& state_names() const noexcept = 0;
+  /// Errors: UsageError for a weight decay that this rule has no meaning for.
+  virtual void check_decay(const WeightDecay& decay) const;
+  virtual void update(const Range& range, const Update& update) const noexcept = 0;
+};
+
+/// The part of an update that all rules share. `number_is_l2`: what a bare weight decay means.
+[[nodiscard]] kernels::GradientTerms gradient_terms(const Update& update, bool number_is_l2);
+
+}  // namespace argosy::optim

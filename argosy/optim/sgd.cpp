@@ -1,0 +1,88 @@
+#include "argosy/optim/sgd.h"
+
+#include <cmath>
+#include <string>
+
+#include "argosy/base/check.h"
+#include "argosy/optim/flat_optimizer.h"
+#include "argosy/optim/kernels/sgd.h"
+#include "argosy/optim/rule.h"
+
+namespace argosy::optim {
+namespace {
+
+class SgdRule final : public Rule {
+ public:
+  SgdRule(std::string name, double momentum, double dampening, bool nesterov)
+      : name_(std::move(name)), momentum_(momentum), dampening_(dampening), nesterov_(nesterov) {
+    const std::string where = fmt::format("optim.{}", name_);
+    ARGOSY_CHECK(std::isfinite(momentum) && momentum >= 0,
+                 where,
+                 "momentum must be a number >= 0, got {}",
+                 momentum);
+    ARGOSY_CHECK(std::isfinite(dampening), where, "dampening must be finite, got {}", dampening);
+    ARGOSY_CHECK(!nesterov || (momentum > 0 && dampening == 0),
+                 where,
+                 "nesterov wants momentum > 0 and dampening = 0, got momentum {} and dampening {}",
+                 momentum,
+                 dampening);
+    if (momentum_ > 0) {
+      states_.emplace_back("momentum_buffer");
+    }
+  }
+
+  [[nodiscard]] std::string_view name() const noexcept override { return name_; }
+  [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
+    return states_;
+  }
+
+  void update(const Range& range, const Update& update) const noexcept override {
+    kernels::SgdTerms terms;
+    terms.gradient = gradient_terms(update, /*number_is_l2=*/true);
+    terms.lr = update.lr;
+    const bool first = update.step == 1;  // the buffer starts as the gradient, undampened
+    terms.momentum = first ? 0 : momentum_;
+    terms.weight = first ? 1 : 1 - dampening_;
+    terms.look_ahead = momentum_;
+    terms.nesterov = nesterov_;
+    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+  }
+
+ private:
+  template <typename T>
+  void run(const kernels::SgdTerms& terms, const Range& range) const noexcept {
+    kernels::sgd(terms,
+                 static_cast<T*>(range.param),
+                 static_cast<const T*>(range.grad),
+                 states_.empty() ? nullptr : static_cast<T*>(range.states[0]),
+                 range.count);
+  }
+
+  std::string name_;
+  std::vector<std::string> states_;
+  double momentum_;
+  double dampening_;
+  bool nesterov_;
+};
+
+}  // namespace
+
+SGD::SGD(const engine::NamedTensors& parameters,
+         const SGDOptions& options,
+         const std::vector<ParamGroup>& groups)
+    : Optimizer(make_flat_optimizer(
+          std::make_unique<SgdRule>("SGD", options.momentum, options.dampening, options.nesterov),
+          parameters,
+          {.lr = options.lr, .weight_decay = options.weight_decay, .grad_clip = options.grad_clip},
+          groups)) {}
+
+Momentum::Momentum(const engine::NamedTensors& parameters,
+                   const MomentumOptions& options,
+                   const std::vector<ParamGroup>& groups)
+    : Optimizer(make_flat_optimizer(
+          std::make_unique<SgdRule>("Momentum", options.momentum, 0.0, options.nesterov),
+          parameters,
+          {.lr = options.lr, .weight_decay = options.weight_decay, .grad_clip = options.grad_clip},
+          groups)) {}
+
+}  // namespace argosy::optim
