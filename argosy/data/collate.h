@@ -1,0 +1,183 @@
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/data/dataset.h"
+
+namespace argosy::data {
+
+/// One tensor [samples, …] from equally shaped ones.
+///
+/// Errors: DataError naming the sample whose shape or dtype differs from the first one's.
+[[nodiscard]] at::Tensor stack(const std::vector<at::Tensor>& samples, const BatchContext& context);
+
+namespace detail {
+
+template <typename T>
+concept Tensor = std::is_same_v<std::remove_cvref_t<T>, at::Tensor>;
+
+template <typename T>
+concept TupleLike = requires {
+  std::tuple_size<std::remove_cvref_t<T>>::value;
+};
+
+/// Converts to anything: how the number of a struct's fields is found.
+struct Anything {
+  template <typename T>
+  operator T() const;  // NOLINT(google-explicit-constructor): never defined, only asked about
+};
+
+template <typename T, size_t... I>
+constexpr bool made_of(std::index_sequence<I...>) {
+  return requires {
+    T{(static_cast<void>(I), Anything())...};
+  };
+}
+
+constexpr size_t kMostFields = 6;
+
+template <typename T, size_t N = kMostFields>
+constexpr size_t fields() {
+  if constexpr (N == 0 || made_of<T>(std::make_index_sequence<N>())) {
+    return N;
+  } else {
+    return fields<T, N - 1>();
+  }
+}
+
+/// The fields of a struct as a tuple of references.
+template <typename T>
+auto fields_of(const T& s) {
+  constexpr size_t kFields = fields<T>();
+  static_assert(kFields > 0, "a sample struct needs 1 to 6 fields, or pass a collate function");
+  if constexpr (kFields == 1) {
+    const auto& [a] = s;
+    return std::tie(a);
+  } else if constexpr (kFields == 2) {
+    const auto& [a, b] = s;
+    return std::tie(a, b);
+  } else if constexpr (kFields == 3) {
+    const auto& [a, b, c] = s;
+    return std::tie(a, b, c);
+  } else if constexpr (kFields == 4) {
+    const auto& [a, b, c, d] = s;
+    return std::tie(a, b, c, d);
+  } else if constexpr (kFields == 5) {
+    const auto& [a, b, c, d, e] = s;
+    return std::tie(a, b, c, d, e);
+  } else {
+    const auto& [a, b, c, d, e, f] = s;
+    return std::tie(a, b, c, d, e, f);
+  }
+}
+
+template <typename T>
+constexpr at::ScalarType scalar_type() {
+  if constexpr (std::is_same_v<T, bool>) {
+    return at::kBool;
+  } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
+    return at::kLong;
+  } else if constexpr (std::is_same_v<T, float>) {
+    return at::kFloat;
+  } else {
+    return at::kDouble;
+  }
+}
+
+template <typename T>
+at::Tensor collate_numbers(size_t n, auto field, const BatchContext& context) {
+  using Stored =
+      std::conditional_t<std::is_same_v<T, bool> || std::is_floating_point_v<T>, T, int64_t>;
+  at::Tensor out = context.empty({static_cast<int64_t>(n)}, scalar_type<T>());
+  auto* to = static_cast<Stored*>(out.data_ptr());
+  for (size_t i = 0; i < n; ++i) {
+    to[i] = static_cast<Stored>(field(i));
+  }
+  return out;
+}
+
+/// A tuple of part(0), part(1), …, made in this order: the first field is the first to complain.
+template <typename Part, size_t... I>
+auto tuple_of(const Part& part, std::index_sequence<I...>) {
+  return std::tuple<decltype(part(std::integral_constant<size_t, I>()))...>{
+      part(std::integral_constant<size_t, I>())...};
+}
+
+/// field(i): this field of sample i, a reference. Returns a tensor, or a tuple of what its parts
+/// become.
+template <typename Field>
+auto collate_field(size_t n, const Field& field, const BatchContext& context) {
+  using T = std::remove_cvref_t<decltype(field(size_t{0}))>;
+  if constexpr (Tensor<T>) {
+    std::vector<at::Tensor> tensors;
+    tensors.reserve(n);
+    for (size_t i = 0; i < n; ++i) {
+      tensors.push_back(field(i));
+    }
+    return stack(tensors, context);
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+    return collate_numbers<T>(n, field, context);
+  } else if constexpr (TupleLike<T>) {
+    return tuple_of(
+        [&]<size_t I>(std::integral_constant<size_t, I>) {
+          return collate_field(
+              n, [&](size_t i) -> decltype(auto) { return std::get<I>(field(i)); }, context);
+        },
+        std::make_index_sequence<std::tuple_size_v<T>>());
+  } else {
+    static_assert(std::is_aggregate_v<T>,
+                  "a sample is a tensor, a number, or a tuple, array or struct of such; for "
+                  "anything else pass a collate function to the DataLoader");
+    using Parts = decltype(fields_of(field(size_t{0})));
+    return tuple_of(
+        [&]<size_t I>(std::integral_constant<size_t, I>) {
+          return collate_field(
+              n,
+              [&](size_t i) -> decltype(auto) { return std::get<I>(fields_of(field(i))); },
+              context);
+        },
+        std::make_index_sequence<std::tuple_size_v<Parts>>());
+  }
+}
+
+}  // namespace detail
+
+/// How samples become a batch unless the loader is given a function: each field is stacked along a
+/// new first dimension.
+///
+/// at::Tensor → tensor [n, …]; integers and enums → i64 [n], bool → bool [n], float → f32 [n],
+/// double → f64 [n]; tuple, pair, array or plain struct (up to 6 fields) → std::tuple of those,
+/// nested ones too.
+struct DefaultCollate {
+  template <typename Sample>
+  auto operator()(const std::vector<Sample>& samples, const BatchContext& context) const {
+    // decltype(auto): a reference, but for the values that a vector<bool> gives out.
+    return detail::collate_field(
+        samples.size(), [&](size_t i) -> decltype(auto) { return samples[i]; }, context);
+  }
+};
+
+/// Calls a collate function of either form: f(samples) or f(samples, context).
+template <typename Collate, typename Sample>
+auto call_collate(const Collate& collate,
+                  const std::vector<Sample>& samples,
+                  const BatchContext& context) {
+  if constexpr (std::is_invocable_v<const Collate&,
+                                    const std::vector<Sample>&,
+                                    const BatchContext&>) {
+    return collate(samples, context);
+  } else {
+    return collate(samples);
+  }
+}
+
+}  // namespace argosy::data

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/data/random.h"
+#include "argosy/data/tensor_pool.h"
+
+namespace argosy::data {
+
+/// What making a batch needs to know: which samples, whose random streams, and memory to write
+/// into.
+struct BatchContext {
+  std::span<const int64_t> indices{};  ///< samples of the batch
+  uint64_t seed = 0;
+  int64_t epoch = 0;
+  TensorPool* pool = nullptr;
+  const std::atomic<bool>* stop = nullptr;
+
+  /// The random stream of sample `index` in this epoch.
+  [[nodiscard]] Random random(int64_t index) const { return {seed, epoch, index}; }
+  /// An uninitialised tensor in recycled memory.
+  [[nodiscard]] at::Tensor empty(at::IntArrayRef sizes, at::ScalarType dtype) const {
+    return pool->empty(sizes, dtype);
+  }
+  /// Nobody wants the batch any more; long work may return early with anything.
+  [[nodiscard]] bool stopped() const { return stop != nullptr && stop->load(); }
+};
+
+// A data set is any type with size() and one of the three below, all const and safe to call from
+// several threads at once (workers are threads). No base class.
+//
+//     struct Squares {
+//       int64_t size() const { return 100; }
+//       std::pair<at::Tensor, int64_t> get(int64_t i) const { return {at::full({}, i * i), i}; }
+//     };
+
+template <typename D>
+concept Sized = requires(const D& dataset) {
+  { dataset.size() } -> std::convertible_to<int64_t>;
+};
+
+/// get(index): the same sample in every epoch.
+template <typename D>
+concept GetsSample = requires(const D& dataset, int64_t index) {
+  dataset.get(index);
+};
+
+/// get(index, random): augmented; draws from the stream of (seed, epoch, index).
+template <typename D>
+concept GetsRandomSample = requires(const D& dataset, int64_t index, Random& random) {
+  dataset.get(index, random);
+};
+
+/// get_batch(indices, context): the fast path. Returns a whole batch at once, best in memory from
+/// context.empty(): data in memory needs one gather instead of a tensor per sample, and a decoder
+/// can write each image straight into its row.
+template <typename D>
+concept GetsBatch = requires(const D& dataset, const BatchContext& context) {
+  dataset.get_batch(context.indices, context);
+};
+
+template <typename D>
+concept Dataset = Sized<D> &&(GetsSample<D> || GetsRandomSample<D> || GetsBatch<D>);
+
+/// Whose random stream sample `index` draws from: its own, unless the set is a view of another and
+/// says so by sample_key(index).
+template <typename D>
+int64_t key_of(const D& dataset, int64_t index) {
+  if constexpr (requires { dataset.sample_key(index); }) {
+    return dataset.sample_key(index);
+  } else {
+    return index;
+  }
+}
+
+/// dataset.get() of either form.
+template <typename D>
+requires GetsSample<D> || GetsRandomSample<D>
+decltype(auto) get_sample(const D& dataset, int64_t index, const BatchContext& context) {
+  if constexpr (GetsRandomSample<D>) {
+    Random random = context.random(key_of(dataset, index));
+    return dataset.get(index, random);
+  } else {
+    return dataset.get(index);
+  }
+}
+
+/// Holds a data set for a loader or a Subset: a temporary is moved in; a named one is referred to,
+/// not copied (it may be gigabytes), and must outlive the holder. A shared_ptr is shared.
+template <typename D>
+class DatasetRef final {
+ public:
+  DatasetRef(const D& dataset) : pointer_(std::shared_ptr<void>(), &dataset) {}         // NOLINT
+  DatasetRef(D&& dataset) : pointer_(std::make_shared<const D>(std::move(dataset))) {}  // NOLINT
+  DatasetRef(std::shared_ptr<const D> dataset) : pointer_(std::move(dataset)) {}        // NOLINT
+
+  const D& operator*() const { return *pointer_; }
+  const D* operator->() const { return pointer_.get(); }
+
+ private:
+  std::shared_ptr<const D> pointer_;
+};
+
+}  // namespace argosy::data

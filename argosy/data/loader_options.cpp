@@ -1,0 +1,142 @@
+#include "argosy/data/loader_options.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <c10/util/Exception.h>
+
+#include "argosy/base/check.h"
+#include "argosy/data/checks.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::data {
+
+constexpr const char* kWhere = "data.DataLoader";
+
+std::string LoaderState::to_json() const {
+  return nlohmann::json{{"epoch", epoch},
+                        {"position", position},
+                        {"seed", seed},
+                        {"batches", batches},
+                        {"samples", samples}}
+      .dump();
+}
+
+LoaderState LoaderState::from_json(std::string_view text) {
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto number = [&](const char* name) -> const nlohmann::json& {
+    ARGOSY_CHECK(json.is_object() && json.contains(name) && json[name].is_number_integer(),
+                 "data.LoaderState",
+                 "expected a JSON object with the whole number \"{}\", got: {:.80}",
+                 name,
+                 text);
+    return json[name];
+  };
+  return {.epoch = number("epoch").get<int64_t>(),
+          .position = number("position").get<int64_t>(),
+          .seed = number("seed").get<uint64_t>(),
+          .batches = number("batches").get<int64_t>(),
+          .samples = number("samples").get<int64_t>()};
+}
+
+namespace detail {
+
+BatchSampler make_batch_sampler(Sampler sampler, const DataLoaderOptions& options) {
+  ARGOSY_CHECK(
+      !options.shuffle,
+      kWhere,
+      "shuffle together with a sampler: the sampler decides the order. Remove .shuffle, or "
+      "the sampler");
+  const int64_t batch_size = options.batch_size.value_or(1);
+  check_batch_size(kWhere, batch_size);
+  return {std::move(sampler), {.batch_size = batch_size, .drop_last = options.drop_last}};
+}
+
+BatchSampler make_batch_sampler(int64_t samples, const DataLoaderOptions& options) {
+  DataLoaderOptions rest = options;
+  rest.shuffle = false;
+  return options.shuffle ? make_batch_sampler(RandomSampler(samples, {.seed = options.seed}), rest)
+                         : make_batch_sampler(SequenceSampler(samples), rest);
+}
+
+BatchSampler check_batch_sampler(BatchSampler sampler, const DataLoaderOptions& options) {
+  const auto refuse = [](const std::string& field) {
+    throw UsageError(
+        kWhere,
+        fmt::format("{0} together with a batch sampler: the batch sampler decides it. Give "
+                    "{0} to the sampler and remove it from the loader's options",
+                    field));
+  };
+  if (options.batch_size.has_value()) {
+    refuse(fmt::format("batch_size = {}", *options.batch_size));
+  }
+  if (options.shuffle) {
+    refuse("shuffle");
+  }
+  if (options.drop_last) {
+    refuse("drop_last");
+  }
+  return sampler;
+}
+
+PrefetchOptions prefetch_options(const DataLoaderOptions& options) {
+  ARGOSY_CHECK(options.num_workers >= 0,
+               kWhere,
+               "num_workers must not be negative, got {}",
+               options.num_workers);
+  ARGOSY_CHECK(options.prefetch_factor > 0,
+               kWhere,
+               "prefetch_factor must be positive, got {}",
+               options.prefetch_factor);
+  return {.workers = options.num_workers,
+          .depth = options.prefetch_factor * std::max(1, options.num_workers),
+          .name = "DataLoader"};
+}
+
+void check_state(const LoaderState& saved, const LoaderState& own) {
+  const auto check = [](const char* field, auto expected, auto got) {
+    ARGOSY_CHECK(
+        expected == got,
+        "data.load_state",
+        "the saved state belongs to another loader: this one has {} {}, the state says {}. "
+        "Resume with the same data, seed, batch size and number of ranks",
+        field,
+        expected,
+        got);
+  };
+  check("samples =", own.samples, saved.samples);
+  check("batches =", own.batches, saved.batches);
+  check("seed =", own.seed, saved.seed);
+}
+
+void throw_already_iterating() {
+  throw UsageError(
+      kWhere,
+      "begin() while another loop over this loader is running. End that loop first, or "
+      "make a second loader for the second loop");
+}
+
+void rethrow_as_data_error(const char* doing, int64_t index, int64_t epoch, int64_t batch) {
+  std::string what;
+  try {
+    throw;
+  } catch (const DataError& error) {
+    if (error.place().index >= 0 || index < 0) {
+      throw;
+    }
+    throw error.with_index(index);
+  } catch (const c10::Error& error) {
+    what = error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+    what = "something that is no std::exception";
+  }
+  throw DataError(kWhere,
+                  fmt::format("{} threw: {} (batch {} of epoch {})", doing, what, batch, epoch),
+                  {.path = "", .index = index});
+}
+
+}  // namespace detail
+}  // namespace argosy::data

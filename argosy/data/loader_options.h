@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "argosy/data/batch_sampler.h"
+#include "argosy/data/ordered_prefetch.h"
+
+namespace argosy::data {
+
+struct DataLoaderOptions {
+  /// Samples per batch; unset: 1. Belongs to the loader or to the batch sampler, never to both.
+  std::optional<int64_t> batch_size{};
+  bool shuffle = false;    ///< a new order in each epoch; not with a sampler
+  bool drop_last = false;  ///< leave out a short last batch; not with a batch sampler
+  /// Threads that make batches ahead of time. 0: the loop makes each one itself.
+  int num_workers = 0;
+  /// Batches in the making or waiting: prefetch_factor × num_workers.
+  int prefetch_factor = 2;
+  /// Of the order (shuffle) and of the samples' random streams.
+  uint64_t seed = 0;
+};
+
+/// What a checkpoint keeps of a loader: where it stood, and enough to notice that it does not fit.
+struct LoaderState {
+  int64_t epoch = 0;
+  int64_t position = 0;  ///< batches of the epoch that the loop has received
+  uint64_t seed = 0;
+  int64_t batches = 0;  ///< per epoch
+  int64_t samples = 0;  ///< of the data set
+
+  /// {"epoch":3,"position":120,…}; from_json: UsageError when a field is missing or no number.
+  [[nodiscard]] std::string to_json() const;
+  [[nodiscard]] static LoaderState from_json(std::string_view text);
+  friend bool operator==(const LoaderState&, const LoaderState&) = default;
+};
+
+namespace detail {
+
+/// The sampler that the options alone describe.
+BatchSampler make_batch_sampler(int64_t samples, const DataLoaderOptions& options);
+BatchSampler make_batch_sampler(Sampler sampler, const DataLoaderOptions& options);
+/// UsageError when the options repeat what the batch sampler decides.
+BatchSampler check_batch_sampler(BatchSampler sampler, const DataLoaderOptions& options);
+
+PrefetchOptions prefetch_options(const DataLoaderOptions& options);
+/// UsageError naming the field in which a saved state does not fit this loader.
+void check_state(const LoaderState& saved, const LoaderState& own);
+[[noreturn]] void throw_already_iterating();
+
+/// Rethrows the current exception as a DataError: of this sample, or of this batch (index < 0).
+/// A DataError stays as it is, but for an index that it lacks.
+[[noreturn]] void rethrow_as_data_error(const char* doing,
+                                        int64_t index,
+                                        int64_t epoch,
+                                        int64_t batch);
+
+}  // namespace detail
+
+}  // namespace argosy::data

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "argosy/data/dataset.h"
+
+namespace argosy::data {
+
+/// Throws UsageError unless every index lies in 0 … size - 1.
+void check_indices(const char* where, std::span<const int64_t> indices, int64_t size);
+
+/// Some samples of a data set, in an order of one's own. Random streams stay those of the samples
+/// in the whole set, so a split changes no augmentation.
+template <Dataset D>
+class Subset final {
+ public:
+  Subset(DatasetRef<D> dataset, std::vector<int64_t> indices)
+      : dataset_(std::move(dataset)), indices_(std::move(indices)) {
+    check_indices("data.Subset", indices_, dataset_->size());
+  }
+
+  [[nodiscard]] int64_t size() const { return static_cast<int64_t>(indices_.size()); }
+  [[nodiscard]] const std::vector<int64_t>& indices() const { return indices_; }
+
+  [[nodiscard]] decltype(auto) get(int64_t index) const requires GetsSample<D> {
+    return dataset_->get(indices_.at(index));
+  }
+
+  /// Whose random stream sample `index` draws from.
+  [[nodiscard]] int64_t sample_key(int64_t index) const {
+    return key_of(*dataset_, indices_.at(index));
+  }
+
+  [[nodiscard]] decltype(auto) get(int64_t index,
+                                   Random& random) const requires GetsRandomSample<D> {
+    return dataset_->get(indices_.at(index), random);
+  }
+
+  [[nodiscard]] auto get_batch(std::span<const int64_t> indices,
+                               const BatchContext& context) const requires GetsBatch<D> {
+    std::vector<int64_t> inner;
+    inner.reserve(indices.size());
+    for (const int64_t index : indices) {
+      inner.push_back(indices_.at(index));
+    }
+    BatchContext translated = context;
+    translated.indices = inner;
+    return dataset_->get_batch(translated.indices, translated);
+  }
+
+ private:
+  DatasetRef<D> dataset_;
+  std::vector<int64_t> indices_;
+};
+
+template <typename D>
+Subset(D&&, std::vector<int64_t>) -> Subset<std::remove_cvref_t<D>>;
+
+struct SplitOptions {
+  uint64_t seed = 0;
+};
+
+/// The sizes of the parts that `fractions` (sum 1) cut n samples into: floors, and what is left
+/// goes one each to the first parts. Source: torch.utils.data.random_split, paddle.io.random_split.
+std::vector<int64_t> split_sizes(int64_t n, std::span<const double> fractions);
+
+/// Cuts a permutation of 0 … n - 1 (torch_randperm of the seed) into parts of these sizes.
+/// Errors: UsageError unless the sizes are not negative and sum to n.
+std::vector<std::vector<int64_t>> split_indices(int64_t n,
+                                                std::span<const int64_t> sizes,
+                                                const SplitOptions& options);
+
+/// Random disjoint parts that together are the whole set; sizes as fractions or as counts.
+///
+///     auto [train, valid] = data::random_split(faces, {0.8, 0.2}, {.seed = 43});
+///
+/// Lifetime: as for DatasetRef: a named set is referred to, a temporary is shared by the parts.
+template <typename D, typename T, size_t N>
+auto random_split(D&& dataset, const T (&parts)[N], const SplitOptions& options = {}) {
+  using Set = std::remove_cvref_t<D>;
+  const DatasetRef<Set> shared(std::forward<D>(dataset));
+  std::vector<int64_t> sizes;
+  if constexpr (std::is_floating_point_v<T>) {
+    const std::vector<double> fractions(parts, parts + N);
+    sizes = split_sizes(shared->size(), fractions);
+  } else {
+    sizes.assign(parts, parts + N);
+  }
+  std::vector<std::vector<int64_t>> indices = split_indices(shared->size(), sizes, options);
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    return std::array<Subset<Set>, N>{Subset<Set>(shared, std::move(indices[I]))...};
+  }
+  (std::make_index_sequence<N>());
+}
+
+}  // namespace argosy::data
