@@ -1,0 +1,113 @@
+#include "argosy/parallel/ddp/buckets.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <torch/torch.h>
+
+#include "argosy/base/check.h"
+
+namespace argosy::parallel::ddp {
+namespace {
+
+constexpr int64_t kAlignBytes = 64;  // a cache line, and the widest vector register
+
+struct OpenBucket {
+  std::vector<size_t> members;
+  int64_t bytes = 0;
+  size_t last_position = 0;  // in `order`
+  bool closed_one = false;   // the first bucket of this kind is done
+};
+
+int64_t aligned_elements(int64_t elements, int64_t item_bytes) {
+  const int64_t step = std::max<int64_t>(1, kAlignBytes / item_bytes);
+  return (elements + step - 1) / step * step;
+}
+
+std::vector<int64_t> view_strides(const at::Tensor& parameter) {
+  if (parameter.is_non_overlapping_and_dense()) {
+    return parameter.strides().vec();
+  }
+  std::vector<int64_t> strides(static_cast<size_t>(parameter.dim()));
+  int64_t stride = 1;
+  for (int64_t i = parameter.dim() - 1; i >= 0; --i) {
+    strides[static_cast<size_t>(i)] = stride;
+    stride *= std::max<int64_t>(1, parameter.size(i));
+  }
+  return strides;
+}
+
+Bucket make_bucket(const std::vector<size_t>& members, std::span<const at::Tensor> parameters) {
+  Bucket bucket;
+  bucket.parameters = members;
+  const auto options = parameters[members.front()].options().requires_grad(false);
+  std::vector<int64_t> offsets;
+  int64_t total = 0;
+  for (size_t index : members) {
+    const at::Tensor& parameter = parameters[index];
+    offsets.push_back(total);
+    total += aligned_elements(parameter.numel(), static_cast<int64_t>(parameter.element_size()));
+  }
+  bucket.flat = at::zeros({total}, options);
+  for (size_t k = 0; k < members.size(); ++k) {
+    const at::Tensor& parameter = parameters[members[k]];
+    bucket.views.push_back(
+        at::empty({0}, options)
+            .set_(bucket.flat.storage(), offsets[k], parameter.sizes(), view_strides(parameter)));
+  }
+  return bucket;
+}
+
+}  // namespace
+
+BucketPlan plan_buckets(std::span<const at::Tensor> parameters,
+                        std::span<const size_t> order,
+                        const BucketLimits& limits) {
+  ARGOSY_INVARIANT(order.size() == parameters.size(), "parallel.plan_buckets");
+  std::vector<std::pair<size_t, std::vector<size_t>>> done;  // position of the last member first
+  std::map<std::pair<c10::ScalarType, std::string>, OpenBucket> open;
+  for (size_t position = 0; position < order.size(); ++position) {
+    const at::Tensor& parameter = parameters[order[position]];
+    OpenBucket& bucket = open[{parameter.scalar_type(), parameter.device().str()}];
+    bucket.members.push_back(order[position]);
+    bucket.bytes += static_cast<int64_t>(parameter.nbytes());
+    bucket.last_position = position;
+    if (bucket.bytes >= (bucket.closed_one ? limits.bytes : limits.first_bytes)) {
+      done.emplace_back(position, std::move(bucket.members));
+      bucket = OpenBucket{.members = {}, .closed_one = true};
+    }
+  }
+  for (auto& [kind, bucket] : open) {
+    if (!bucket.members.empty()) {
+      done.emplace_back(bucket.last_position, std::move(bucket.members));
+    }
+  }
+  std::sort(done.begin(), done.end());
+  BucketPlan plan;
+  for (auto& [position, members] : done) {
+    plan.push_back(std::move(members));
+  }
+  return plan;
+}
+
+std::vector<Bucket> make_buckets(const BucketPlan& plan, std::span<const at::Tensor> parameters) {
+  std::vector<Bucket> buckets;
+  buckets.reserve(plan.size());
+  for (const auto& members : plan) {
+    buckets.push_back(make_bucket(members, parameters));
+  }
+  return buckets;
+}
+
+bool same_memory(const at::Tensor& a, const at::Tensor& b) {
+  if (a.unsafeGetTensorImpl() == b.unsafeGetTensorImpl()) {
+    return true;
+  }
+  return a.defined() && b.defined() && a.layout() == at::kStrided && b.layout() == at::kStrided &&
+         a.scalar_type() == b.scalar_type() && a.data_ptr() == b.data_ptr() &&
+         a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
+}  // namespace argosy::parallel::ddp

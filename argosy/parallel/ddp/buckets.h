@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace argosy::parallel::ddp {
+
+/// Which parameters share a bucket: indices, in the order in which their gradients are expected.
+/// The buckets stand in the order in which they are expected to be complete, which is the order in
+/// which every rank reduces them.
+using BucketPlan = std::vector<std::vector<size_t>>;
+
+struct BucketLimits {
+  int64_t first_bytes = 0;  ///< of the first bucket of each dtype
+  int64_t bytes = 0;        ///< of the others
+};
+
+/// Groups parameters, taken in `order` (a permutation of their indices), by dtype and device; a
+/// bucket closes when it has reached its limit.
+[[nodiscard]] BucketPlan plan_buckets(std::span<const at::Tensor> parameters,
+                                      std::span<const size_t> order,
+                                      const BucketLimits& limits);
+
+/// Flat memory for the gradients of some parameters, and the gradients as views into it.
+///
+/// Each view has its parameter's sizes and, where that is dense, its strides (channels_last stays
+/// channels_last), and starts at a multiple of 64 bytes; the gaps are and stay zero. The views are
+/// plain tensors on shared storage and no autograd views, so that libtorch's own
+/// `Optimizer::zero_grad()`, which detaches in place, accepts them.
+struct Bucket {
+  std::vector<size_t> parameters{};
+  at::Tensor flat{};
+  std::vector<at::Tensor> views{};  ///< parallel to `parameters`
+  at::Tensor scratch{};             ///< kept for the communication hook between steps
+};
+
+/// Buckets filled with zeros.
+[[nodiscard]] std::vector<Bucket> make_buckets(const BucketPlan& plan,
+                                               std::span<const at::Tensor> parameters);
+
+/// Whether both refer to the same elements in the same layout.
+[[nodiscard]] bool same_memory(const at::Tensor& a, const at::Tensor& b);
+
+}  // namespace argosy::parallel::ddp

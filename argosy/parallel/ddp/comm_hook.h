@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/comm/group.h"
+#include "argosy/comm/work.h"
+
+namespace argosy::parallel {
+
+namespace ddp {
+struct Bucket;
+}
+
+/// A bucket of gradients on its way, as a communication hook sees it.
+///
+/// Lifetime: refers to the wrapper's own bucket; valid until the hook's BucketWork has finished.
+class GradBucket final {
+ public:
+  GradBucket(ddp::Bucket& bucket,
+             size_t index,
+             size_t count,
+             std::span<const at::Tensor> parameters,
+             const comm::Group& group,
+             std::chrono::milliseconds timeout)
+      : bucket_(&bucket),
+        index_(index),
+        count_(count),
+        parameters_(parameters),
+        group_(&group),
+        timeout_(timeout) {}
+
+  /// 0, 1, … in the order of reduction, equal on all ranks; changes when the buckets are rebuilt.
+  [[nodiscard]] size_t index() const { return index_; }
+  [[nodiscard]] bool is_last() const { return index_ + 1 == count_; }
+  /// All gradients of the bucket: flat, 1-D, contiguous. The gaps between gradients are zero.
+  [[nodiscard]] const at::Tensor& buffer() const;
+  /// The gradients, views into buffer(), and their parameters.
+  [[nodiscard]] const std::vector<at::Tensor>& gradients() const;
+  [[nodiscard]] std::vector<at::Tensor> parameters() const;
+  /// A slot that lives as long as the bucket, for a hook's own copy: allocate once, reuse each
+  /// step.
+  [[nodiscard]] at::Tensor& scratch() const;
+  [[nodiscard]] const comm::Group& group() const { return *group_; }
+  /// DdpOptions::timeout; zero means the group's.
+  [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }
+
+ private:
+  ddp::Bucket* bucket_;
+  size_t index_;
+  size_t count_;
+  std::span<const at::Tensor> parameters_;
+  const comm::Group* group_;
+  std::chrono::milliseconds timeout_;
+};
+
+/// What a hook has started, and what is left to do once that has ended.
+struct BucketWork {
+  BucketWork() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a hook may return the Work itself.
+  BucketWork(comm::Work started, std::function<void()> then = {})
+      : work(std::move(started)), finish(std::move(then)) {}
+
+  comm::Work work{};
+  /// Runs after work has ended well, before backward() returns, in the thread that called it.
+  std::function<void()> finish{};
+};
+
+/// How a bucket travels between the ranks.
+///
+///     ddp.register_comm_hook([](parallel::GradBucket& bucket) {        // the default, spelled out
+///       return comm::all_reduce_async(bucket.buffer(), bucket.group(), {.op =
+///       comm::ReduceOp::kAvg});
+///     });
+///
+/// Contract: once `finish` has run, bucket.buffer() holds the *average* over all ranks of the group
+/// (the hook divides, as in PyTorch; nothing is divided before or after it). The buffer may not be
+/// replaced. The hook runs inside backward(), once per bucket in the same order on all ranks; start
+/// communication there, and wait for it in `finish`. It must start the same operations on all
+/// ranks. With uneven inputs (join) it also runs on ranks that have finished, with zeros. Errors:
+/// what it throws comes out of backward() with its own type.
+using CommHook = std::function<BucketWork(GradBucket& bucket)>;
+
+/// The default: an all-reduce with ReduceOp::kAvg, in place.
+[[nodiscard]] CommHook average();
+/// Sends f32 and f64 gradients as f16: half or a quarter of the bytes; relative error up to 2^-10,
+/// and beyond 65504 they become infinite. The sum is taken in f32. Other dtypes travel as they are.
+[[nodiscard]] CommHook fp16_compress();
+/// The same with bf16: the range of f32, relative error up to 2^-7.
+[[nodiscard]] CommHook bf16_compress();
+
+}  // namespace argosy::parallel

@@ -1,0 +1,166 @@
+#include "argosy/parallel/ddp/core.h"
+
+#include <vector>
+
+#include <torch/torch.h>
+
+#include "argosy/base/check.h"
+#include "argosy/parallel/ddp/verify.h"
+
+namespace argosy::parallel::ddp {
+namespace {
+
+constexpr const char* kWhere = "parallel.ddp";
+
+std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> module,
+                                           const comm::Group& group,
+                                           const DdpOptions& options) {
+  options.validate();
+  ARGOSY_CHECK(module != nullptr, kWhere, "the module is empty");
+  ARGOSY_CHECK(group.valid(), kWhere, "the group is empty. Make one: comm::init().");
+  ARGOSY_CHECK(group.rank() >= 0,
+               kWhere,
+               "this process is not a member of group \"{}\". Wrap the model on its members only.",
+               group.name());
+  return module;
+}
+
+}  // namespace
+
+Core::Core(std::shared_ptr<torch::nn::Module> module,
+           const comm::Group& group,
+           const DdpOptions& options)
+    : module_(checked(std::move(module), group, options)),
+      group_(group),
+      options_(options),
+      table_(*module_),
+      buffers_({}) {
+  if (group_.size() == 1) {
+    return;
+  }
+  verify_equal(describe(*module_, options_), group_);
+  broadcast_model(0);
+  buffers_ = CoalescedBroadcast(module_->buffers());
+  reducer_ = Reducer::create(table_, group_, options_);
+}
+
+void Core::broadcast_model(int root) const {
+  std::vector<at::Tensor> tensors = module_->parameters();
+  const std::vector<at::Tensor> buffers = module_->buffers();
+  tensors.insert(tensors.end(), buffers.begin(), buffers.end());
+  CoalescedBroadcast(tensors).run(group_, root, options_.timeout);
+}
+
+void Core::before_forward() {
+  forward_began_ = std::chrono::steady_clock::now();
+  if (alone() || !at::GradMode::is_enabled()) {
+    return;
+  }
+  reducer_->check_ready_for_forward();
+  table_.check_unchanged(*module_);
+  if (no_sync_depth_ > 0) {
+    return;
+  }
+  const bool rebuild = reducer_->rebuild_due();
+  const bool buffers = options_.broadcast_buffers && !buffers_.empty() && module_->is_training();
+  if (!rebuild && !buffers) {
+    return;
+  }
+  const int root = join_ != nullptr ? join_->announce_forward(rebuild, buffers) : 0;
+  if (rebuild) {
+    reducer_->rebuild(root);
+  }
+  if (buffers) {
+    buffers_.run(group_, root, options_.timeout);
+  }
+}
+
+void Core::after_forward(std::span<const at::Tensor> outputs) {
+  forward_time_ = std::chrono::steady_clock::now() - forward_began_;
+  if (!alone() && at::GradMode::is_enabled()) {
+    reducer_->after_forward(outputs, no_sync_depth_ == 0);
+  }
+}
+
+void Core::begin_join(const JoinOptions& options) {
+  ARGOSY_CHECK(join_ == nullptr, "parallel.join", "a join of this model is under way already");
+  if (!alone()) {
+    join_ = std::make_unique<JoinSession>(group_, options);
+    reducer_->set_uneven_inputs(join_.get());
+  }
+}
+
+void Core::finish_join() {
+  if (alone()) {
+    return;
+  }
+  const std::unique_ptr<JoinSession> session = std::move(join_);
+  struct Detach {
+    Reducer& reducer;
+    ~Detach() { reducer.set_uneven_inputs(nullptr); }
+  } detach{*reducer_};
+  reducer_->check_ready_for_forward();
+  for (;;) {
+    const uint8_t flags = session->next();
+    if (flags == 0) {
+      break;
+    }
+    if ((flags & kRebuild) != 0) {
+      reducer_->rebuild(session->lowest_active());
+    }
+    if ((flags & kBuffers) != 0) {
+      buffers_.run(group_, session->lowest_active(), options_.timeout);
+    }
+    if ((flags & kBackward) != 0) {
+      reducer_->shadow_backward();
+    }
+  }
+  if (session->last_joiner() >= 0) {
+    broadcast_model(session->last_joiner());
+  }
+}
+
+void Core::abandon_join() noexcept {
+  if (!alone()) {
+    reducer_->set_uneven_inputs(nullptr);
+    join_.reset();
+  }
+}
+
+void Core::register_comm_hook(CommHook hook, std::string name) {
+  ARGOSY_CHECK(hook != nullptr, kWhere, "register_comm_hook: the hook is empty");
+  if (!alone()) {
+    reducer_->set_comm_hook(std::move(hook), std::move(name));
+    return;
+  }
+  ARGOSY_CHECK(!hook_of_one_.has_value(),
+               kWhere,
+               "register_comm_hook can be called once only; \"{}\" is registered",
+               hook_of_one_->second);
+  hook_of_one_.emplace(std::move(hook), std::move(name));
+}
+
+void Core::sync_buffers() {
+  if (!alone() && !buffers_.empty()) {
+    buffers_.run(group_, 0, options_.timeout);
+  }
+}
+
+DdpStats Core::stats() const {
+  DdpStats out;
+  if (!alone()) {
+    reducer_->fill(out);
+  } else if (hook_of_one_.has_value()) {
+    out.comm_hook = hook_of_one_->second;
+  }
+  out.rank = group_.rank();
+  out.world_size = group_.size();
+  out.parameters = table_.size();
+  for (const at::Tensor& tensor : table_.tensors()) {
+    out.parameter_bytes += static_cast<int64_t>(tensor.nbytes());
+  }
+  out.forward = forward_time_;
+  return out;
+}
+
+}  // namespace argosy::parallel::ddp

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/comm/group.h"
+#include "argosy/parallel/ddp/coalesced_broadcast.h"
+#include "argosy/parallel/ddp/comm_hook.h"
+#include "argosy/parallel/ddp/join.h"
+#include "argosy/parallel/ddp/options.h"
+#include "argosy/parallel/ddp/parameter_table.h"
+#include "argosy/parallel/ddp/reducer.h"
+#include "argosy/parallel/ddp/stats.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace argosy::parallel::ddp {
+
+/// What DistributedDataParallel<M> does, without M.
+///
+/// In a group of one it does nothing: no buckets, no hooks, no copies.
+class Core final {
+ public:
+  /// Collective: verifies the model across ranks, then copies rank 0's parameters and buffers.
+  Core(std::shared_ptr<torch::nn::Module> module,
+       const comm::Group& group,
+       const DdpOptions& options);
+
+  /// Collective where gradients will be synchronised and there are buffers, or buckets to rebuild.
+  void before_forward();
+  void after_forward(std::span<const at::Tensor> outputs);
+
+  void enter_no_sync() { ++no_sync_depth_; }
+  void leave_no_sync() { --no_sync_depth_; }
+
+  void begin_join(const JoinOptions& options);
+  void finish_join();
+  void abandon_join() noexcept;
+
+  void register_comm_hook(CommHook hook, std::string name);
+  void sync_buffers();
+
+  [[nodiscard]] DdpStats stats() const;
+  [[nodiscard]] const comm::Group& group() const { return group_; }
+  [[nodiscard]] const DdpOptions& options() const { return options_; }
+
+ private:
+  [[nodiscard]] bool alone() const { return reducer_ == nullptr; }
+  void broadcast_model(int root) const;
+
+  std::shared_ptr<torch::nn::Module> module_;
+  comm::Group group_;
+  DdpOptions options_;
+  ParameterTable table_;
+  CoalescedBroadcast buffers_;
+  std::shared_ptr<Reducer> reducer_;  // shared only with the backward pass that runs
+  std::unique_ptr<JoinSession> join_;
+  std::optional<std::pair<CommHook, std::string>> hook_of_one_;
+  int no_sync_depth_ = 0;
+  std::chrono::steady_clock::time_point forward_began_{};
+  std::chrono::nanoseconds forward_time_{0};
+};
+
+}  // namespace argosy::parallel::ddp

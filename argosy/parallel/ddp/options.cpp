@@ -1,0 +1,21 @@
+#include "argosy/parallel/ddp/options.h"
+
+#include "argosy/base/check.h"
+
+namespace argosy::parallel {
+
+void DdpOptions::validate() const {
+  constexpr const char* kWhere = "parallel.DdpOptions";
+  ARGOSY_CHECK(first_bucket_bytes > 0,
+               kWhere,
+               "first_bucket_bytes must be positive, got {}",
+               first_bucket_bytes);
+  ARGOSY_CHECK(
+      bucket_cap_bytes > 0, kWhere, "bucket_cap_bytes must be positive, got {}", bucket_cap_bytes);
+  ARGOSY_CHECK(timeout.count() >= 0,
+               kWhere,
+               "timeout must not be negative, got {} ms. Zero means the group's.",
+               timeout.count());
+}
+
+}  // namespace argosy::parallel

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace argosy::parallel {
+
+/// How DistributedDataParallel reduces gradients. Equal on all ranks; construction checks that.
+///
+/// Gradients are always views into the buckets (PyTorch's gradient_as_bucket_view).
+struct DdpOptions {
+  /// Bytes at which the first bucket of each dtype closes. Small, so that the first reduction
+  /// starts early in backward. A bucket closes when it has reached its size, so it may exceed it by
+  /// one tensor. Source: c10d::kDefaultFirstBucketBytes.
+  int64_t first_bucket_bytes = int64_t{1} << 20;
+  /// Bytes at which every later bucket closes. Source: c10d::kDefaultBucketBytesCap.
+  int64_t bucket_cap_bytes = int64_t{25} << 20;
+  /// Accept that a backward pass reaches only some of the parameters: those without a gradient
+  /// count as zero, and keep what they had where no rank used them. Costs a walk over the graph per
+  /// forward and one more small reduction per backward; the buckets then keep their first order.
+  bool find_unused_parameters = false;
+  /// Copy rank 0's buffers (running statistics …) to all ranks before each forward in training mode
+  /// that will synchronise gradients.
+  bool broadcast_buffers = true;
+  /// Limit for each reduction and broadcast. Zero means the group's.
+  std::chrono::milliseconds timeout{0};
+
+  /// Errors: UsageError that names the field.
+  void validate() const;
+};
+
+}  // namespace argosy::parallel

@@ -1,0 +1,186 @@
+#include "argosy/parallel/ddp/parameter_table.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <torch/torch.h>
+
+#include "argosy/base/check.h"
+
+namespace argosy::parallel::ddp {
+namespace {
+
+constexpr const char* kWhere = "parallel.ddp";
+constexpr const char* kWrapAgain =
+    "Change a model before it is wrapped, or wrap it again (on all ranks).";
+
+void check_supported(const std::string& name, const at::Tensor& parameter) {
+  ARGOSY_CHECK(parameter.layout() == at::kStrided && parameter.device().is_cpu(),
+               kWhere,
+               "parameter {} must be a dense CPU tensor, got {} on {}",
+               name,
+               c10::str(parameter.layout()),
+               parameter.device().str());
+  switch (parameter.scalar_type()) {
+    case at::kFloat:
+    case at::kDouble:
+    case at::kHalf:
+    case at::kBFloat16:
+      return;
+    default:
+      throw UsageError(kWhere,
+                       fmt::format("parameter {} cannot be averaged: expected f32, f64, f16 or "
+                                   "bf16, got {}. Freeze it: requires_grad_(false).",
+                                   name,
+                                   dtype_name(parameter.scalar_type())));
+  }
+}
+
+}  // namespace
+
+ParameterTable::ParameterTable(const torch::nn::Module& module) {
+  std::unordered_set<const c10::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    const at::Tensor& tensor = item.value();
+    if (!tensor.defined()) {
+      continue;
+    }
+    entries_.push_back(
+        {item.key(),
+         tensor,
+         tensor.scalar_type(),
+         tensor.sizes().vec(),
+         tensor.layout() == at::kStrided ? tensor.strides().vec() : std::vector<int64_t>(),
+         tensor.requires_grad()});
+    if (tensor.requires_grad() && seen.insert(tensor.unsafeGetTensorImpl()).second) {
+      check_supported(item.key(), tensor);
+      trainable_.push_back(tensor);
+      names_.push_back(item.key());
+    }
+  }
+  ARGOSY_CHECK(!trainable_.empty(),
+               kWhere,
+               "none of the module's {} parameters requires a gradient, so there is nothing to "
+               "average. Use the module without DistributedDataParallel.",
+               entries_.size());
+}
+
+std::string ParameterTable::names(std::span<const size_t> indices) const {
+  constexpr size_t kShown = 20;
+  std::string text;
+  for (size_t k = 0; k < std::min(kShown, indices.size()); ++k) {
+    text += (k == 0 ? "" : ", ") + names_[indices[k]];
+  }
+  return indices.size() <= kShown ? text
+                                  : text + fmt::format(" and {} more", indices.size() - kShown);
+}
+
+void ParameterTable::check_unchanged(const torch::nn::Module& module) const {
+  const std::vector<at::Tensor> now = module.parameters();
+  size_t k = 0;
+  for (const at::Tensor& tensor : now) {
+    if (!tensor.defined()) {
+      continue;
+    }
+    if (k == entries_.size() || !tensor.is_same(entries_[k].tensor)) {
+      name_the_difference(module);
+    }
+    check_entry(entries_[k], tensor);
+    ++k;
+  }
+  if (k != entries_.size()) {
+    name_the_difference(module);
+  }
+}
+
+void ParameterTable::check_entry(const Entry& entry, const at::Tensor& now) const {
+  ARGOSY_CHECK(
+      now.requires_grad() == entry.requires_grad,
+      kWhere,
+      "parameter {} was {} after the model was wrapped. {}",
+      entry.name,
+      entry.requires_grad ? "frozen (requires_grad_(false))" : "unfrozen (requires_grad_(true))",
+      kWrapAgain);
+  ARGOSY_CHECK(now.scalar_type() == entry.dtype && now.sizes() == entry.sizes,
+               kWhere,
+               "parameter {} changed after the model was wrapped: from {} {} to {} {}. {}",
+               entry.name,
+               dtype_name(entry.dtype),
+               sizes_text(entry.sizes),
+               dtype_name(now.scalar_type()),
+               sizes_text(now.sizes()),
+               kWrapAgain);
+  ARGOSY_CHECK(now.layout() != at::kStrided || now.strides() == entry.strides,
+               kWhere,
+               "parameter {} changed its memory layout after the model was wrapped: from strides "
+               "{} to {}. {}",
+               entry.name,
+               sizes_text(entry.strides),
+               sizes_text(now.strides()),
+               kWrapAgain);
+}
+
+void ParameterTable::name_the_difference(const torch::nn::Module& module) const {
+  const auto now = module.named_parameters();
+  for (const auto& item : now) {
+    const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.name == item.key();
+    });
+    if (!item.value().defined()) {
+      continue;
+    }
+    ARGOSY_CHECK(known != entries_.end(),
+                 kWhere,
+                 "parameter {} was added after the model was wrapped. {}",
+                 item.key(),
+                 kWrapAgain);
+    ARGOSY_CHECK(item.value().is_same(known->tensor),
+                 kWhere,
+                 "parameter {} was replaced by another tensor after the model was wrapped. {}",
+                 item.key(),
+                 kWrapAgain);
+  }
+  for (const Entry& entry : entries_) {
+    const at::Tensor* tensor = now.find(entry.name);
+    ARGOSY_CHECK(tensor != nullptr && tensor->defined(),
+                 kWhere,
+                 "parameter {} was removed after the model was wrapped. {}",
+                 entry.name,
+                 kWrapAgain);
+  }
+  throw UsageError(
+      kWhere, fmt::format("the order of the parameters changed after wrapping. {}", kWrapAgain));
+}
+
+std::string dtype_name(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat:
+      return "f32";
+    case at::kDouble:
+      return "f64";
+    case at::kHalf:
+      return "f16";
+    case at::kBFloat16:
+      return "bf16";
+    case at::kChar:
+      return "i8";
+    case at::kByte:
+      return "u8";
+    case at::kShort:
+      return "i16";
+    case at::kInt:
+      return "i32";
+    case at::kLong:
+      return "i64";
+    case at::kBool:
+      return "bool";
+    default:
+      return c10::toString(dtype);
+  }
+}
+
+std::string sizes_text(std::span<const int64_t> sizes) {
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
+
+}  // namespace argosy::parallel::ddp

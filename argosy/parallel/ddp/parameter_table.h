@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace torch::nn {
+class Module;
+}
+
+namespace argosy::parallel::ddp {
+
+/// What a wrapped module's parameters were at construction, and whether they still are that.
+///
+/// Trainable ones are those with requires_grad, each once: a tensor registered under two names
+/// (tied weights) counts under the first. Everything else in the room speaks of a parameter by its
+/// index among them.
+class ParameterTable final {
+ public:
+  /// Errors: UsageError when nothing is trainable, or a trainable parameter is not a dense CPU
+  /// tensor of a type that can be averaged; it names the parameter.
+  explicit ParameterTable(const torch::nn::Module& module);
+
+  [[nodiscard]] size_t size() const { return trainable_.size(); }
+  [[nodiscard]] std::span<const at::Tensor> tensors() const { return trainable_; }
+  [[nodiscard]] const std::string& name(size_t index) const { return names_[index]; }
+  /// "fc.weight, fc.bias and 3 more"
+  [[nodiscard]] std::string names(std::span<const size_t> indices) const;
+
+  /// Errors: UsageError naming the parameter that was added, removed, replaced, frozen, unfrozen,
+  /// or changed in dtype, shape or memory layout since construction. Cost: one walk over the
+  /// module, no tensor is read.
+  void check_unchanged(const torch::nn::Module& module) const;
+
+ private:
+  struct Entry {  // one per registered name
+    std::string name{};
+    at::Tensor tensor{};
+    at::ScalarType dtype{};
+    std::vector<int64_t> sizes{};
+    std::vector<int64_t> strides{};
+    bool requires_grad = false;
+  };
+
+  void check_entry(const Entry& entry, const at::Tensor& now) const;
+  [[noreturn]] void name_the_difference(const torch::nn::Module& module) const;
+
+  std::vector<Entry> entries_;
+  std::vector<at::Tensor> trainable_;
+  std::vector<std::string> names_;
+};
+
+/// "f32", "bf16", "i64" …: the words of our messages.
+[[nodiscard]] std::string dtype_name(at::ScalarType dtype);
+/// "[10, 512]"
+[[nodiscard]] std::string sizes_text(std::span<const int64_t> sizes);
+
+}  // namespace argosy::parallel::ddp

@@ -1,0 +1,338 @@
+// One backward pass, from its first sign to the averaged gradients. The states and who moves them
+// are drawn in docs/design/ddp.md.
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <torch/torch.h>
+
+#include "argosy/base/check.h"
+#include "argosy/comm/collectives.h"
+#include "argosy/parallel/ddp/pass_token.h"
+#include "argosy/parallel/ddp/reducer.h"
+
+namespace argosy::parallel::ddp {
+namespace {
+
+constexpr const char* kWhere = "parallel.ddp";
+
+}  // namespace
+
+void Reducer::open_pass() {
+  if (open_ || !sync_ || failure_.has_value()) {
+    return;
+  }
+  auto token = std::make_shared<PassToken>(weak_from_this());
+  engine::at_end_of_backward([token] { token->end(); });
+  open_ = true;
+  pass_began_ = Clock::now();
+}
+
+void Reducer::start_pass() {
+  started_ = true;
+  if (uneven_ != nullptr) {
+    uneven_->announce_backward();
+  }
+  if (reachable_.empty()) {
+    return;
+  }
+  for (size_t i = 0; i < table_.size(); ++i) {
+    if (reachable_[i] == 0) {  // known now, so that no bucket has to wait for it
+      contribute_unused(i);
+      mark_ready(i);
+    }
+  }
+}
+
+void Reducer::on_gradient(size_t index) {
+  if (!sync_ && !open_) {
+    if (options_.find_unused_parameters) {
+      used_[index] = 1;
+    }
+    return;
+  }
+  try {
+    on_gradient_of_pass(index);
+  } catch (const std::exception& error) {
+    fail(error.what());
+    throw;
+  }
+}
+
+void Reducer::on_gradient_of_pass(size_t index) {
+  ARGOSY_CHECK(!at::GradMode::is_enabled(),
+               kWhere,
+               "backward(create_graph = true) reached parameter {}: averaging is not "
+               "differentiable. Take higher derivatives with torch::autograd::grad, which leaves "
+               "parameters alone, or inside no_sync().",
+               table_.name(index));
+  ARGOSY_CHECK(!failure_.has_value(),
+               kWhere,
+               "backward was called again after one that failed: {}. Wrap the module again, on all "
+               "ranks.",
+               *failure_);
+  open_pass();
+  if (!started_) {
+    start_pass();
+  }
+  if (ready_[index] != 0) {
+    accept_late(index);
+    return;
+  }
+  if (bring_into_bucket(index)) {
+    if (options_.find_unused_parameters) {
+      used_[index] = 1;
+    }
+  } else {
+    contribute_unused(index);
+  }
+  mark_ready(index);
+}
+
+void Reducer::accept_late(size_t index) {
+  const bool was_unused = std::any_of(
+      unused_.begin(), unused_.end(), [&](const Unused& each) { return each.index == index; });
+  ARGOSY_CHECK(places_[index].bucket >= next_,
+               kWhere,
+               "parameter {} got {} after its bucket was sent. {}",
+               table_.name(index),
+               was_unused ? "a gradient" : "a second gradient in the same backward pass",
+               was_unused ? "It was held to be unused, for the outputs of the last forward do not "
+                            "reach it. Run the backward of each forward before the next forward."
+                          : "Nested backward passes (activation checkpointing) must not share "
+                            "parameters.");
+  std::erase_if(unused_, [&](const Unused& each) { return each.index == index; });
+  if (bring_into_bucket(index) && options_.find_unused_parameters) {
+    used_[index] = 1;
+  }
+}
+
+/// False when autograd left no gradient.
+bool Reducer::bring_into_bucket(size_t index) {
+  at::Tensor& grad = table_.tensors()[index].mutable_grad();
+  const at::Tensor& view = view_of(index);
+  if (!grad.defined()) {
+    return false;
+  }
+  if (same_memory(grad, view)) {
+    return true;
+  }
+  ARGOSY_CHECK(grad.layout() == at::kStrided,
+               kWhere,
+               "parameter {} has a sparse gradient, which cannot be averaged. Build the embedding "
+               "with .sparse(false).",
+               table_.name(index));
+  ARGOSY_CHECK(grad.sizes() == view.sizes(),
+               kWhere,
+               "the gradient of parameter {} was replaced by one of another shape: expected {}, "
+               "got {}",
+               table_.name(index),
+               sizes_text(view.sizes()),
+               sizes_text(grad.sizes()));
+  view.copy_(grad);
+  grad = view;
+  ++stats_.copied_gradients;
+  return true;
+}
+
+/// A parameter that this pass did not reach takes part with what its gradient held before; where no
+/// rank reached it, settle_unused() puts that back.
+void Reducer::contribute_unused(size_t index) {
+  if (options_.find_unused_parameters && used_[index] != 0 && bring_into_bucket(index)) {
+    return;  // gathered under no_sync
+  }
+  const at::Tensor& grad = table_.tensors()[index].grad();
+  const at::Tensor& view = view_of(index);
+  if (!grad.defined()) {
+    view.zero_();
+    unused_.push_back({.index = index});
+  } else if (same_memory(grad, view)) {
+    unused_.push_back({.index = index, .kept = view.clone()});
+  } else {
+    view.copy_(grad);
+    unused_.push_back({.index = index});
+  }
+}
+
+void Reducer::mark_ready(size_t index) {
+  ready_[index] = 1;
+  ++ready_count_;
+  if (stats_.reduced_passes == 0 && !options_.find_unused_parameters) {
+    arrival_.push_back(static_cast<int64_t>(index));
+  }
+  --missing_[places_[index].bucket];
+  while (next_ < buckets_.size() && missing_[next_] == 0) {
+    const size_t bucket = next_++;
+    send(bucket);
+  }
+}
+
+void Reducer::send(size_t index) {
+  stats_.buckets[index].ready_at_start = ready_count_;
+  if (index == 0) {
+    first_sent_ = Clock::now();
+  }
+  GradBucket bucket(
+      buckets_[index], index, buckets_.size(), table_.tensors(), group_, options_.timeout);
+  if (hook_ != nullptr) {
+    sent_[index] = hook_(bucket);
+    return;
+  }
+  const bool sum = uneven_ != nullptr && !uneven_->divides_by_group_size();
+  sent_[index] = comm::all_reduce_async(
+      buckets_[index].flat,
+      group_,
+      {.op = sum ? comm::ReduceOp::kSum : comm::ReduceOp::kAvg, .timeout = options_.timeout});
+}
+
+void Reducer::send_used_map() {
+  std::copy(used_.begin(), used_.end(), used_map_.data_ptr<uint8_t>());
+  used_map_work_ = comm::all_reduce_async(
+      used_map_, group_, {.op = comm::ReduceOp::kMax, .timeout = options_.timeout});
+}
+
+// --- The end -----------------------------------------------------------------------------------
+
+void Reducer::end_pass() {
+  open_ = false;
+  if (!started_) {
+    return;  // autograd::grad(), or a loss that depends on no parameter
+  }
+  at::NoGradGuard no_grad;
+  try {
+    finish_pass();
+  } catch (const std::exception& error) {
+    fail(error.what());
+    reset_pass();
+    throw;
+  }
+}
+
+void Reducer::abort_pass() noexcept {
+  open_ = false;
+  if (started_) {
+    fail("backward() ended by an exception before all gradients were averaged");
+    reset_pass();
+  }
+}
+
+void Reducer::finish_pass() {
+  const std::vector<size_t> missing = not_ready();
+  ARGOSY_CHECK(
+      missing.empty() || options_.find_unused_parameters,
+      kWhere,
+      "{} of {} parameters got no gradient in this backward pass: {}. Gradients cannot be "
+      "averaged without them. Let every parameter contribute to the loss, freeze it "
+      "(requires_grad_(false)) before wrapping, or pass {{.find_unused_parameters = true}}.",
+      missing.size(),
+      table_.size(),
+      table_.names(missing));
+  for (size_t index : missing) {
+    contribute_unused(index);
+    mark_ready(index);
+  }
+  if (options_.find_unused_parameters) {
+    send_used_map();
+  }
+  stats_.backward = Clock::now() - pass_began_;
+  wait_for_buckets();
+  settle_unused();
+  ++stats_.reduced_passes;
+  std::fill(used_.begin(), used_.end(), uint8_t{0});
+  open_forwards_ = std::max<int64_t>(0, open_forwards_ - 1);
+  if (open_forwards_ == 0) {
+    reachable_.clear();
+  }
+  reset_pass();
+}
+
+std::vector<size_t> Reducer::not_ready() const {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < ready_.size() && ready_count_ < ready_.size(); ++i) {
+    if (ready_[i] == 0) {
+      out.push_back(i);
+    }
+  }
+  return out;
+}
+
+void Reducer::wait_for_buckets() {
+  const auto began = Clock::now();
+  const int divisor = uneven_ != nullptr ? uneven_->divisor() : group_.size();
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    sent_[b].work.wait();
+    if (sent_[b].finish) {
+      sent_[b].finish();
+    }
+    if (uneven_ != nullptr && !uneven_->divides_by_group_size()) {
+      if (hook_ == nullptr) {
+        buckets_[b].flat.div_(divisor);  // send() asked for the sum
+      } else if (divisor != group_.size()) {
+        buckets_[b].flat.mul_(static_cast<double>(group_.size()) / divisor);
+      }
+    }
+  }
+  if (options_.find_unused_parameters) {
+    used_map_work_.wait();
+  }
+  const auto now = Clock::now();
+  stats_.communication = now - first_sent_;
+  stats_.exposed = now - began;
+}
+
+void Reducer::settle_unused() {
+  stats_.unused.clear();
+  for (Unused& each : unused_) {
+    const bool used_somewhere =
+        !options_.find_unused_parameters ||
+        used_map_.data_ptr<uint8_t>()[static_cast<ptrdiff_t>(each.index)] != 0;
+    stats_.unused.push_back(table_.name(each.index));
+    if (used_somewhere) {
+      table_.tensors()[each.index].mutable_grad() = view_of(each.index);
+    } else if (each.kept.defined()) {
+      view_of(each.index).copy_(each.kept);
+    }
+  }
+}
+
+void Reducer::shadow_backward() {
+  at::NoGradGuard no_grad;
+  try {
+    started_ = true;
+    for (size_t b = 0; b < buckets_.size(); ++b) {
+      buckets_[b].flat.zero_();
+      send(b);
+    }
+    if (options_.find_unused_parameters) {
+      std::fill(used_.begin(), used_.end(), uint8_t{0});
+      send_used_map();
+    }
+    wait_for_buckets();
+    ++stats_.reduced_passes;
+    reset_pass();
+  } catch (const std::exception& error) {
+    fail(error.what());
+    reset_pass();
+    throw;
+  }
+}
+
+void Reducer::reset_pass() noexcept {
+  started_ = false;
+  std::fill(ready_.begin(), ready_.end(), uint8_t{0});
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    missing_[b] = buckets_[b].parameters.size();
+    sent_[b] = {};
+  }
+  ready_count_ = 0;
+  next_ = 0;
+  unused_.clear();
+}
+
+void Reducer::fail(const std::string& why) noexcept {
+  if (!failure_.has_value()) {
+    failure_ = why;
+  }
+}
+
+}  // namespace argosy::parallel::ddp

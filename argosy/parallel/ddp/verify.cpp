@@ -1,0 +1,144 @@
+#include "argosy/parallel/ddp/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <torch/torch.h>
+
+#include "argosy/base/check.h"
+#include "argosy/comm/collectives.h"
+#include "argosy/parallel/ddp/parameter_table.h"
+
+namespace argosy::parallel::ddp {
+namespace {
+
+constexpr size_t kShown = 5;  // differences in one message
+
+std::string describe(const at::Tensor& tensor) {
+  std::string text = dtype_name(tensor.scalar_type()) + " " + sizes_text(tensor.sizes());
+  if (tensor.layout() == at::kStrided && !tensor.is_contiguous()) {
+    text += " strides " + sizes_text(tensor.strides());  // the layout of the bucket depends on it
+  }
+  return text;
+}
+
+std::string serialise(const Signature& signature) {
+  std::string text;
+  for (const auto& [name, value] : signature.lines) {
+    text += name + '\t' + value + '\n';
+  }
+  return text;
+}
+
+Signature parse(const std::string& text) {
+  Signature signature;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    const size_t tab = text.find('\t', begin);
+    ARGOSY_INVARIANT(tab < end && end != std::string::npos, "parallel.verify");
+    signature.lines.push_back(
+        {text.substr(begin, tab - begin), text.substr(tab + 1, end - tab - 1)});
+    begin = end + 1;
+  }
+  return signature;
+}
+
+std::string digest(const std::string& text) {  // FNV-1a: equal on every machine
+  uint64_t hash = 14695981039346656037ULL;
+  for (unsigned char c : text) {
+    hash = (hash ^ c) * 1099511628211ULL;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace
+
+Signature describe(const torch::nn::Module& module, const DdpOptions& options) {
+  Signature out;
+  out.lines.push_back({"option first_bucket_bytes", std::to_string(options.first_bucket_bytes)});
+  out.lines.push_back({"option bucket_cap_bytes", std::to_string(options.bucket_cap_bytes)});
+  out.lines.push_back(
+      {"option find_unused_parameters", options.find_unused_parameters ? "true" : "false"});
+  out.lines.push_back({"option broadcast_buffers", options.broadcast_buffers ? "true" : "false"});
+  std::unordered_map<const c10::TensorImpl*, std::string> first_name;
+  auto add = [&](const std::string& prefix, const auto& items) {
+    for (const auto& item : items) {
+      if (!item.value().defined()) {
+        continue;
+      }
+      const auto [known, is_new] =
+          first_name.try_emplace(item.value().unsafeGetTensorImpl(), item.key());
+      const bool frozen = prefix.empty() && !item.value().requires_grad();
+      out.lines.push_back(
+          {prefix + item.key(),
+           is_new ? describe(item.value()) + (frozen ? " frozen" : "") : "= " + known->second});
+    }
+  };
+  add("", module.named_parameters());
+  add("buffer ", module.named_buffers());
+  return out;
+}
+
+std::vector<std::string> differences(const Signature& first, const Signature& other, int rank) {
+  std::map<std::string, std::string> reference;
+  std::map<std::string, std::string> theirs;
+  for (const auto& [name, value] : first.lines) {
+    reference[name] = value;
+  }
+  std::vector<std::string> out;
+  for (const auto& [name, value] : other.lines) {
+    theirs[name] = value;
+    const auto known = reference.find(name);
+    if (known == reference.end()) {
+      out.push_back(fmt::format("rank {}: {} {}, rank 0 has no such", rank, name, value));
+    } else if (known->second != value) {
+      out.push_back(fmt::format("rank {}: {} {}, rank 0: {}", rank, name, value, known->second));
+    }
+  }
+  for (const auto& [name, value] : first.lines) {
+    if (!theirs.contains(name)) {
+      out.push_back(fmt::format("rank {} has no {}, rank 0: {}", rank, name, value));
+    }
+  }
+  if (out.empty()) {  // the same names, in another order
+    for (size_t k = 0; k < first.lines.size(); ++k) {
+      if (first.lines[k].name != other.lines[k].name) {
+        out.push_back(fmt::format("rank {}: {} stands where rank 0 has {} (order of registration)",
+                                  rank,
+                                  other.lines[k].name,
+                                  first.lines[k].name));
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+void verify_equal(const Signature& mine, const comm::Group& group) {
+  const std::string text = serialise(mine);
+  const auto digests = comm::all_gather_object(digest(text), group);
+  if (std::all_of(
+          digests.begin(), digests.end(), [&](const auto& d) { return d == digests.front(); })) {
+    return;
+  }
+  const auto texts = comm::all_gather_object(text, group);
+  const Signature reference = parse(texts.front());
+  std::vector<std::string> found;
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    const auto more = differences(reference, parse(texts[rank]), static_cast<int>(rank));
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  const size_t shown = std::min(kShown, found.size());
+  std::string list = fmt::format("{}", fmt::join(found.begin(), found.begin() + shown, "; "));
+  if (found.size() > shown) {
+    list += fmt::format("; and {} more", found.size() - shown);
+  }
+  throw UsageError("parallel.ddp",
+                   fmt::format("the model differs between ranks of group \"{}\": {}. Build the "
+                               "same model, with the same options, on every rank.",
+                               group.name(),
+                               list));
+}
+
+}  // namespace argosy::parallel::ddp

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "argosy/comm/group.h"
+#include "argosy/parallel/ddp/options.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace argosy::parallel::ddp {
+
+/// What must be equal on all ranks, one line for each thing: options, parameters, buffers.
+///
+///     fc.weight f32 [10, 512]
+///     decoder.weight = encoder.weight
+struct Signature {
+  struct Line {
+    std::string name{};   ///< "fc.weight"
+    std::string value{};  ///< "f32 [10, 512]"
+  };
+  std::vector<Line> lines{};
+};
+
+[[nodiscard]] Signature describe(const torch::nn::Module& module, const DdpOptions& options);
+
+/// Collective. Compares all ranks' signatures with rank 0's.
+/// Errors: UsageError, on all ranks alike, naming ranks and parameters:
+///   "rank 2: fc.weight f32 [10, 512], rank 0: f32 [10, 256]".
+/// Cost: 16 bytes per rank when all are equal.
+void verify_equal(const Signature& mine, const comm::Group& group);
+
+/// The comparison itself. Empty when equal.
+[[nodiscard]] std::vector<std::string> differences(const Signature& first,
+                                                   const Signature& other,
+                                                   int other_rank);
+
+}  // namespace argosy::parallel::ddp

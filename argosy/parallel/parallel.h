@@ -1,0 +1,8 @@
+#pragma once
+
+/// Everything of the room: data-parallel training.
+#include "argosy/parallel/ddp/comm_hook.h"
+#include "argosy/parallel/ddp/distributed_data_parallel.h"
+#include "argosy/parallel/ddp/join.h"
+#include "argosy/parallel/ddp/options.h"
+#include "argosy/parallel/ddp/stats.h"
