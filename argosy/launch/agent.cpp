@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +22,7 @@
 #include "argosy/launch/rank.h"
 #include "argosy/launch/report.h"
 #include "argosy/launch/sink.h"
+#include "argosy/launch/spawn_error.h"
 #include "argosy/launch/stop_policy.h"
 #include "argosy/os/signals.h"
 
@@ -58,56 +58,6 @@ Result<os::SignalFd> take_over_signals() {
   const bool nohup = hangup.sa_handler == SIG_IGN;
   return os::SignalFd::create(
       {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, nohup ? SIGCHLD : SIGHUP});
-}
-
-/// Why a program could not be started, with the hint that fits, and the exit code a shell gives.
-struct SpawnError {
-  std::string text;
-  int exit_code;
-};
-
-SpawnError explain_spawn(const std::string& program, const Failure& failure) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const bool by_path = program.find('/') != std::string::npos;
-  std::string hint;
-  int code = 1;
-  switch (failure.error_number) {
-    case ENOENT:
-      code = 127;
-      if (by_path && fs::exists(program, ignored)) {
-        hint = "The file is there, but its interpreter (the #! line) or dynamic loader is not.";
-      } else if (!by_path && fs::exists(program, ignored)) {
-        hint = fmt::format("There is one in this folder: write ./{}", program);
-      } else {
-        hint = "Check the spelling.";
-      }
-      break;
-    case EACCES:
-      code = 126;
-      hint = fs::is_directory(program, ignored)
-                 ? "It is a folder."
-                 : fmt::format("Is it executable? chmod +x {}", program);
-      if (program.ends_with(".py")) {
-        hint = fmt::format("For a Python script: argosy launch … python3 {}", program);
-      }
-      break;
-    case ENOEXEC:
-      code = 126;
-      hint = "Neither a program for this machine nor a script with a #! line.";
-      break;
-    case ENOTDIR:
-      code = 127;
-      break;
-    default:
-      break;
-  }
-  return {fmt::format("[launch] cannot start \"{}\": {}{}{}\n",
-                      program,
-                      failure.what,
-                      hint.empty() ? "" : ". ",
-                      hint),
-          code};
 }
 
 /// The supervision of one job; run() is the loop, everything else one step of it.

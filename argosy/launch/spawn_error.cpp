@@ -1,0 +1,62 @@
+#include "argosy/launch/spawn_error.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+
+namespace argosy::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+int exit_code(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+      return 127;
+    case EACCES:
+    case ENOEXEC:
+      return 126;
+    default:
+      return 1;
+  }
+}
+
+std::string hint(const std::string& program, int error_number) {
+  std::error_code ignored;
+  switch (error_number) {
+    case ENOENT:
+      if (!fs::exists(program, ignored)) {
+        return "Check the spelling.";
+      }
+      return program.find('/') != std::string::npos
+                 ? "The file is there, but its interpreter (the #! line) or dynamic loader is not."
+                 : fmt::format("There is one in this folder: write ./{}", program);
+    case EACCES:
+      if (fs::is_directory(program, ignored)) {
+        return "It is a folder.";
+      }
+      return program.ends_with(".py")
+                 ? fmt::format("A Python script is started as: argosy launch … python3 {}", program)
+                 : fmt::format("Is it executable? chmod +x {}", program);
+    case ENOEXEC:
+      return "It is neither a program for this machine nor a script with a #! line.";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+SpawnError explain_spawn(const std::string& program, const Failure& failure) {
+  const std::string advice = hint(program, failure.error_number);
+  return {fmt::format("[launch] cannot start \"{}\": {}{}{}\n",
+                      program,
+                      failure.what,
+                      advice.empty() ? "" : ". ",
+                      advice),
+          exit_code(failure.error_number)};
+}
+
+}  // namespace argosy::launch
