@@ -11,6 +11,7 @@
 #include <torch/torch.h>
 
 #include "argosy/engine/cpu.h"
+#include "argosy/optim/kernels/parallel.h"
 #include "argosy/optim/optim.h"
 
 namespace {
@@ -22,7 +23,7 @@ NamedTensors resnet18_parameters() {
   argosy::engine::setup_cpu();
   NamedTensors list;
   const auto add = [&](torch::IntArrayRef shape) {
-    list.emplace_back("p" + std::to_string(list.size()), torch::randn(shape).requires_grad_(true));
+    list.emplace_back(fmt::format("p{}", list.size()), torch::randn(shape).requires_grad_(true));
   };
   const auto conv = [&](int64_t out, int64_t in, int64_t kernel) {
     add({out, in, kernel, kernel});
@@ -109,14 +110,17 @@ void BM_Copy(benchmark::State& state) {
   const int64_t bytes = 7 * elements(resnet18_parameters()) * 4 / 2;
   const torch::Tensor from = torch::ones({bytes}, torch::kByte),
                       to = torch::ones({bytes}, torch::kByte);
-  at::set_num_threads(threads);
-  const int64_t part = bytes / threads;
+  const std::size_t part = static_cast<std::size_t>(bytes / threads);
+  std::vector<argosy::optim::kernels::Piece> pieces;  // one large memcpy per thread
+  for (int thread = 0; thread < threads; ++thread) {
+    pieces.push_back({0, static_cast<std::size_t>(thread) * part, part});
+  }
   for (auto _ : state) {
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int thread = 0; thread < threads; ++thread) {
-      std::memcpy(
-          to.data_ptr<uint8_t>() + thread * part, from.data_ptr<uint8_t>() + thread * part, part);
-    }
+    argosy::optim::kernels::for_each_piece(pieces, threads, [&](std::size_t i) {
+      std::memcpy(to.data_ptr<uint8_t>() + pieces[i].begin,
+                  from.data_ptr<uint8_t>() + pieces[i].begin,
+                  pieces[i].count);
+    });
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * bytes * 2);
