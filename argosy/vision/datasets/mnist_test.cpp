@@ -1,0 +1,314 @@
+#include "argosy/vision/datasets/mnist.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/error.h"
+#include "argosy/data/data_loader.h"
+#include "argosy/formats/test_files.h"
+
+#include "tests/support/temp_dir.h"
+
+namespace argosy::vision {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string big_endian(uint32_t value) {
+  return {static_cast<char>(value >> 24),
+          static_cast<char>(value >> 16),
+          static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+std::string idx(uint8_t type, const std::vector<uint32_t>& dims, const std::string& payload) {
+  std::string bytes{0, 0, static_cast<char>(type), static_cast<char>(dims.size())};
+  for (const uint32_t dim : dims) {
+    bytes += big_endian(dim);
+  }
+  return bytes + payload;
+}
+
+/// n images; pixel p of image i is (i * 31 + p) mod 256.
+std::string image_file(uint32_t n) {
+  std::string pixels;
+  for (uint32_t i = 0; i < n; ++i) {
+    for (uint32_t p = 0; p < 784; ++p) {
+      pixels += static_cast<char>((i * 31 + p) & 0xff);
+    }
+  }
+  return idx(8, {n, 28, 28}, pixels);
+}
+
+std::string label_file(const std::string& labels) {
+  return idx(8, {static_cast<uint32_t>(labels.size())}, labels);
+}
+
+/// A folder with a whole, small data set: 5 training images and 3 test images.
+class MnistFiles : public testing::Test {
+ protected:
+  MnistFiles() {
+    write("train-images-idx3-ubyte", image_file(5));
+    write("train-labels-idx1-ubyte", label_file({3, 1, 4, 1, 9}));
+    write("t10k-images-idx3-ubyte", image_file(3));
+    write("t10k-labels-idx1-ubyte", label_file({0, 2, 8}));
+  }
+  void write(const std::string& name, const std::string& content) {
+    fs::create_directories((dir_.path() / name).parent_path());
+    std::ofstream(dir_.path() / name, std::ios::binary) << content;
+  }
+  void remove(const std::string& name) { fs::remove(dir_.path() / name); }
+  [[nodiscard]] std::string folder() const { return dir_.path().string(); }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (dir_.path() / name).string();
+  }
+  [[nodiscard]] FashionMnist train(MnistOptions options = {}) const {
+    return {folder(), Split::kTrain, std::move(options)};
+  }
+  /// What opening the training split says, and where it points.
+  [[nodiscard]] std::string complaint(int64_t expected_offset, int64_t expected_index = -1) const {
+    try {
+      static_cast<void>(train());
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.place().offset, expected_offset) << error.what();
+      EXPECT_EQ(error.place().index, expected_index) << error.what();
+      return error.what();
+    }
+    return "no error";
+  }
+
+ private:
+  test::TempDir dir_;
+};
+
+TEST_F(MnistFiles, GivesImagesInZeroToOneAndLabels) {
+  const FashionMnist data = train();
+  ASSERT_EQ(data.size(), 5);
+  const auto [image, label] = data.get(4);
+  EXPECT_EQ(image.sizes(), (std::vector<int64_t>{1, 28, 28}));
+  EXPECT_EQ(image.scalar_type(), torch::kFloat);
+  EXPECT_EQ(label.dim(), 0);
+  EXPECT_EQ(label.scalar_type(), torch::kLong);
+  EXPECT_EQ(label.item<int64_t>(), 9);
+  for (const int64_t p : {0, 1, 131, 132, 783}) {
+    EXPECT_EQ(image.flatten()[p].item<float>(), static_cast<float>((4 * 31 + p) % 256) / 255.0F);
+  }
+  EXPECT_EQ(FashionMnist(folder(), Split::kTest).size(), 3);
+  EXPECT_EQ(Mnist(folder(), Split::kTest).labels()[2].item<int64_t>(), 8);
+}
+
+TEST_F(MnistFiles, NormalisesAsTorchvisionBitForBit) {
+  const FashionMnist data = train({.mean = 0.2860, .std = 0.3530});
+  const at::Tensor all = data.images().to(torch::kFloat).div(255).sub(0.2860).div(0.3530);
+  for (int64_t i = 0; i < data.size(); ++i) {
+    EXPECT_TRUE(torch::equal(data.get(i).image, all[i].unsqueeze(0))) << i;
+  }
+}
+
+TEST_F(MnistFiles, TheTransformGetsTheImageAndItsRandomStream) {
+  const FashionMnist data = train({.transform = [](const at::Tensor& image, data::Random& random) {
+    return image.sum() + random.integer(1000, 2000);
+  }});
+  data::Random random(1, 2, 3);
+  data::Random same(1, 2, 3);
+  const double expected = train().get(0).image.sum().item<double>() + same.integer(1000, 2000);
+  EXPECT_NEAR(data.get(0, random).image.item<double>(), expected, 1e-3);
+  EXPECT_THROW(static_cast<void>(data.get(0)), UsageError);
+}
+
+TEST_F(MnistFiles, BatchesHoldTheSamplesOfGet) {
+  static_assert(data::Dataset<FashionMnist> && data::GetsBatch<Mnist>);
+  const FashionMnist data = train({.mean = 0.5, .std = 0.25});
+  data::DataLoader loader(data, {.batch_size = 2});
+  int64_t next = 0;
+  for (const auto& [images, labels] : loader) {
+    ASSERT_EQ(images.sizes(), (std::vector<int64_t>{next == 4 ? 1 : 2, 1, 28, 28}));
+    for (int64_t i = 0; i < images.size(0); ++i, ++next) {
+      EXPECT_TRUE(torch::equal(images[i], data.get(next).image)) << next;
+      EXPECT_TRUE(torch::equal(labels[i], data.get(next).label)) << next;
+    }
+  }
+  EXPECT_EQ(next, 5);
+}
+
+TEST_F(MnistFiles, BatchesDrawFromTheStreamsOfTheirSamples) {
+  const FashionMnist data = train({.transform = [](const at::Tensor& image, data::Random& random) {
+    return image.slice(1, 0, 2) * random.uniform();
+  }});
+  data::DataLoader loader(data, {.batch_size = 5, .seed = 9});
+  for (const auto& [images, labels] : loader) {
+    ASSERT_EQ(images.sizes(), (std::vector<int64_t>{5, 1, 2, 28}));
+    for (int64_t i = 0; i < 5; ++i) {
+      data::Random random(9, /*epoch=*/0, i);
+      EXPECT_TRUE(torch::equal(images[i], data.get(i, random).image)) << i;
+    }
+  }
+}
+
+TEST_F(MnistFiles, ATransformThatThrowsIsNamedWithItsSample) {
+  const FashionMnist data = train({.transform = [](const at::Tensor& image, data::Random&) {
+    if (image.flatten()[0].item<float>() > 0.4F) {  // 4 * 31 / 255, of the last one
+      throw std::runtime_error("too bright");
+    }
+    return image;
+  }});
+  data::DataLoader loader(data, {.batch_size = 5});
+  try {
+    static_cast<void>(loader.begin());
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.place().index, 4);
+    EXPECT_THAT(error.what(), HasSubstr("too bright"));
+  }
+}
+
+TEST_F(MnistFiles, SamplesDoNotShareMemory) {
+  const FashionMnist data = train();
+  auto first = data.get(0);
+  first.image.fill_(7);
+  first.label.fill_(7);
+  EXPECT_EQ(data.get(0).image.flatten()[0].item<float>(), 0.0F);
+  EXPECT_EQ(data.get(0).label.item<int64_t>(), 3);
+}
+
+TEST_F(MnistFiles, CopiesShareTheImages) {
+  const FashionMnist data = train();
+  const FashionMnist copy = data;  // NOLINT: the copy is what is tested
+  EXPECT_EQ(copy.images().data_ptr(), data.images().data_ptr());
+}
+
+TEST_F(MnistFiles, KnowsItsClasses) {
+  EXPECT_EQ(train().classes()[9], "Ankle boot");
+  EXPECT_EQ(Mnist(folder(), Split::kTrain).classes().size(), 10U);
+}
+
+TEST_F(MnistFiles, ReadsGzipOtherNamesAndTorchvisionsFolder) {
+  remove("train-images-idx3-ubyte");
+  write("train-images-idx3-ubyte.gz", formats::gzip(image_file(5)));
+  EXPECT_EQ(train().size(), 5);
+  remove("train-images-idx3-ubyte.gz");
+  write("train-images.idx3-ubyte", image_file(5));
+  EXPECT_EQ(train().size(), 5);
+  remove("train-images.idx3-ubyte");
+  write("FashionMNIST/raw/train-images-idx3-ubyte", image_file(5));
+  EXPECT_EQ(train().size(), 5);
+  EXPECT_THROW(Mnist(folder(), Split::kTrain), DataError);
+}
+
+TEST_F(MnistFiles, AnEmptySetIsASet) {
+  write("train-images-idx3-ubyte", image_file(0));
+  write("train-labels-idx1-ubyte", label_file(""));
+  EXPECT_EQ(train().size(), 0);
+}
+
+TEST_F(MnistFiles, MissingFilesAreNamedWithTheirPackage) {
+  remove("train-labels-idx1-ubyte");
+  EXPECT_THAT(complaint(-1),
+              AllOf(HasSubstr("[vision.FashionMnist]"),
+                    HasSubstr("looked for train-labels-idx1-ubyte, train-labels-idx1-ubyte.gz"),
+                    HasSubstr("FashionMNIST/raw"),
+                    HasSubstr("apt-get install dataset-fashion-mnist"),
+                    HasSubstr(folder())));
+  try {
+    Mnist(folder() + "/nowhere", Split::kTest);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.place().path, folder() + "/nowhere");
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("[vision.Mnist]"), HasSubstr("no such folder")));
+  }
+}
+
+TEST_F(MnistFiles, TruncatedFilesAreNamed) {
+  const std::string whole = image_file(5);
+  write("train-images-idx3-ubyte", whole.substr(0, whole.size() - 1));
+  EXPECT_THAT(complaint(4), AllOf(HasSubstr("truncated"), HasSubstr("train-images-idx3-ubyte")));
+}
+
+TEST_F(MnistFiles, WrongMagicIsNamed) {
+  write("train-labels-idx1-ubyte", "<html>404 not found</html>");
+  EXPECT_THAT(complaint(0),
+              AllOf(HasSubstr("wrong magic number"), HasSubstr(path("train-labels-idx1-ubyte"))));
+}
+
+TEST_F(MnistFiles, CountsThatDifferAreNamed) {
+  write("train-labels-idx1-ubyte", label_file({3, 1, 4, 1}));
+  EXPECT_THAT(complaint(4),
+              AllOf(HasSubstr("expected 5 labels"),
+                    HasSubstr("got 4"),
+                    HasSubstr(path("train-images-idx3-ubyte")),
+                    HasSubstr(path("train-labels-idx1-ubyte"))));
+}
+
+TEST_F(MnistFiles, ALabelAboveNineIsNamedWithItsPlace) {
+  write("train-labels-idx1-ubyte", label_file({3, 1, 10, 1, 9}));
+  EXPECT_THAT(complaint(/*offset=*/10, /*index=*/2), HasSubstr("label 10 is too large"));
+}
+
+TEST_F(MnistFiles, WrongDimensionsAreNamed) {
+  write("train-images-idx3-ubyte", idx(8, {5, 28, 27}, std::string(5 * 28 * 27, 'x')));
+  EXPECT_THAT(
+      complaint(4),
+      AllOf(HasSubstr("not a file of images"), HasSubstr("got type 0x08 with 5 x 28 x 27")));
+  write("train-images-idx3-ubyte", label_file({3, 1, 4, 1, 9}));  // the two files mixed up
+  EXPECT_THAT(complaint(4), HasSubstr("got type 0x08 with 5 (at"));
+  write("train-images-idx3-ubyte", idx(9, {5, 28, 28}, std::string(5 * 784, 'x')));
+  EXPECT_THAT(complaint(0), HasSubstr("got type 0x09"));
+}
+
+TEST_F(MnistFiles, UsageErrorsSayWhatToDo) {
+  EXPECT_THROW(static_cast<void>(train().get(5)), UsageError);
+  EXPECT_THROW(static_cast<void>(train().get(-1)), UsageError);
+  EXPECT_THROW(FashionMnist(folder(), Split::kValid), UsageError);
+  EXPECT_THROW(static_cast<void>(train({.std = 0})), UsageError);
+  EXPECT_THROW(static_cast<void>(train({.mean = NAN})), UsageError);
+}
+
+/// Where whole data sets of the public record lie: $ARGOSY_TEST_DATA, or beside the checkout.
+fs::path test_data() {
+  const char* set = std::getenv("ARGOSY_TEST_DATA");  // NOLINT(concurrency-mt-unsafe)
+  return set != nullptr ? fs::path(set) : fs::path(ARGOSY_DEFAULT_TEST_DATA);
+}
+
+TEST(RealData, Mnist) {
+  const fs::path folder = test_data() / "mnist";
+  if (!fs::exists(folder)) {
+    GTEST_SKIP() << "no MNIST in " << folder << " (set ARGOSY_TEST_DATA)";
+  }
+  const Mnist train(folder.string(), Split::kTrain);
+  const Mnist test(folder.string(), Split::kTest);
+  ASSERT_EQ(train.size(), 60000);
+  ASSERT_EQ(test.size(), 10000);
+  // The published mean and deviation of the training pixels, and the first labels.
+  const at::Tensor pixels = train.images().to(torch::kFloat).div(255);
+  EXPECT_NEAR(pixels.mean().item<double>(), 0.1307, 5e-5);
+  EXPECT_NEAR(pixels.std().item<double>(), 0.3081, 5e-5);
+  EXPECT_TRUE(torch::equal(train.labels().slice(0, 0, 5), torch::tensor({5, 0, 4, 1, 9})));
+  EXPECT_TRUE(torch::equal(test.labels().slice(0, 0, 5), torch::tensor({7, 2, 1, 0, 4})));
+}
+
+TEST(RealData, FashionMnist) {
+  const std::string folder = "/usr/share/datasets/fashion-mnist";
+  if (!fs::exists(folder)) {
+    GTEST_SKIP() << "no Fashion-MNIST in " << folder << " (package dataset-fashion-mnist)";
+  }
+  const FashionMnist train(folder, Split::kTrain);
+  ASSERT_EQ(train.size(), 60000);
+  const at::Tensor pixels = train.images().to(torch::kFloat).div(255);
+  EXPECT_NEAR(pixels.mean().item<double>(), 0.2860, 5e-5);
+  EXPECT_NEAR(pixels.std().item<double>(), 0.3530, 5e-5);
+  EXPECT_EQ(train.classes()[train.labels()[0].item<int64_t>()], "Ankle boot");
+  EXPECT_TRUE(torch::equal(train.labels().bincount(), torch::full({10}, 6000)));
+  EXPECT_EQ(FashionMnist(folder, Split::kTest).size(), 10000);
+}
+
+}  // namespace
+}  // namespace argosy::vision

@@ -1,0 +1,7 @@
+#pragma once
+
+/// Everything of the room: data sets of images, models.
+#include "argosy/vision/datasets/mnist.h"
+#include "argosy/vision/models/lenet.h"
+#include "argosy/vision/models/mnist_cnn.h"
+#include "argosy/vision/split.h"
