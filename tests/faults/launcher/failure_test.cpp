@@ -1,0 +1,93 @@
+// A rank fails: who is named, what the others get, what is left.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launched.h"
+
+namespace argosy::test {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+/// Five ranks that wait for ever, but rank 3, which waits for the word.
+std::string until_rank_3(const std::string& does) {
+  return "echo ready; if [ $RANK = 3 ]; then for i in $(seq 30); do echo line $i; done; "
+         "echo last words >&2; sleep 0.05; " +
+         does + "; fi; sleep 1000";
+}
+
+TEST(LauncherFailure, TheFirstRankToFailIsNamedWithItsLastLines) {
+  Launched job(5, until_rank_3("exit 9"));
+  EXPECT_EQ(job.wait(), 9);
+  EXPECT_THAT(job.err(),
+              ContainsRegex("\\[launch\\] rank 3 \\(pid [0-9]+\\) exited with code 9 "
+                            "after [0-9.]+ s; its last lines:\n"));
+  EXPECT_THAT(job.err(), HasSubstr("  | line 30\n"));
+  EXPECT_THAT(job.err(), HasSubstr("  | last words\n"));
+  EXPECT_THAT(job.err(), Not(HasSubstr("  | line 10\n")));  // twenty are enough
+  EXPECT_THAT(job.err(), HasSubstr("stopped by the launcher: ranks 0-2, 4\n"));
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherFailure, ASignalIsSaidInWords) {
+  Launched job(5, until_rank_3("kill -KILL $$"));
+  EXPECT_EQ(job.wait(), 137);
+  EXPECT_THAT(job.err(),
+              ContainsRegex("rank 3 \\(pid [0-9]+\\) was killed by SIGKILL \\(often the "
+                            "out-of-memory killer\\) after"));
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherFailure, VictimsAreNotTheCause) {
+  // The others fail in consequence, as ranks do whose peer is gone: at once, with code 1.
+  Launched job(5,
+               "echo $$ >/dev/null; if [ $RANK = 3 ]; then sleep 0.05; kill -SEGV $$; fi; "
+               "trap 'exit 1' TERM; while :; do sleep 0.01; done");
+  EXPECT_EQ(job.wait(), 139);
+  EXPECT_THAT(job.err(), ContainsRegex("rank 3 .*SIGSEGV \\(invalid memory access\\)"));
+  EXPECT_THAT(job.err(), HasSubstr("exit code 139"));
+}
+
+TEST(LauncherFailure, EndingWellEarlyIsNoFailure) {
+  Launched job(3, "[ $RANK = 1 ] && exit 0; sleep 0.05; echo finished");
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(lines_of(job.out(), "[rank 2] ").size(), 1U);
+  EXPECT_EQ(job.err(), "");
+}
+
+TEST(LauncherFailure, RanksThatIgnoreSigtermAreKilledAfterTheGrace) {
+  Launched job(3,
+               "trap '' TERM; echo ready; [ $RANK = 1 ] && { sleep 0.05; exit 5; }; "
+               "while :; do sleep 1; done",
+               {"--shutdown_timeout", "0.4"});
+  EXPECT_EQ(job.wait(), 5);
+  EXPECT_THAT(job.err(), HasSubstr("; stopping the others\n"));  // said before the wait
+  EXPECT_THAT(job.err(), HasSubstr("[launch] killing what did not stop within 0.40 s\n"));
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherFailure, RanksMayUseTheirGrace) {
+  Launched job(2,
+               "trap 'echo saved; exit 0' TERM; echo ready; [ $RANK = 1 ] && exit 5; "
+               "while :; do sleep 0.01; done");
+  EXPECT_EQ(job.wait(), 5);
+  // Rank 0 may be asked before its trap is set; if it got that far, its last word is not lost.
+  if (job.out().find("[rank 0] ready") != std::string::npos &&
+      job.err().find("ended well: rank 0") != std::string::npos) {
+    EXPECT_THAT(job.out(), HasSubstr("[rank 0] saved"));
+  }
+}
+
+TEST(LauncherFailure, WhatARankLeavesBehindEndsWithTheJob) {
+  Launched job(2, "sleep 1000 & (sleep 1000 &) ; echo started");
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace argosy::test

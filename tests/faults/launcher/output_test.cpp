@@ -1,0 +1,138 @@
+// What becomes of what the ranks print.
+#include <pty.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/os/fd.h"
+
+#include "launched.h"
+
+namespace argosy::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(LauncherOutput, LinesOfEightRanksStayWholeAndInOrder) {
+  constexpr int kLines = 10'000;
+  const std::string tail(60, 'x');
+  Launched job(8,
+               "seq -f \"%g of $RANK " + tail +
+                   "\" 10000 >&2 & "
+                   "seq -f \"%g of $RANK " +
+                   tail + "\" 10000; wait");
+  ASSERT_EQ(job.wait(), 0);
+  for (const std::string* text : {&job.out(), &job.err()}) {
+    size_t lines = 0;
+    for (int rank = 0; rank < 8; ++rank) {
+      const std::string number = std::to_string(rank);
+      const std::vector<std::string> got = lines_of(*text, "[rank " + number + "] ");
+      ASSERT_EQ(got.size(), static_cast<size_t>(kLines));
+      for (int i = 0; i < kLines; ++i) {
+        ASSERT_EQ(got[static_cast<size_t>(i)],
+                  std::to_string(i + 1) + " of " + number + " " + tail);
+      }
+      lines += got.size();
+    }
+    EXPECT_EQ(static_cast<size_t>(std::ranges::count(*text, '\n')), lines);  // and nothing else
+  }
+}
+
+TEST(LauncherOutput, OddBytesAndUnfinishedLines) {
+  Launched job(1, "printf 'a\\000\\377\\r\\nlast'");
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(job.out(), std::string("[rank 0] a\0\xff\r\n[rank 0] last\n", 28));
+}
+
+TEST(LauncherOutput, ALineWithoutEndIsCutAndNothingIsLost) {
+  Launched job(1, "head -c 300000 /dev/zero | tr '\\0' z");
+  EXPECT_EQ(job.wait(), 0);
+  size_t letters = 0;
+  for (const std::string& line : lines_of(job.out(), "[rank 0] ")) {
+    EXPECT_LE(line.size(), 65536U);
+    letters += line.size();
+  }
+  EXPECT_EQ(letters, 300'000U);
+}
+
+TEST(LauncherOutput, LogFilesHoldEverythingARankWrote) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() /
+                                       ("argosy-launcher-logs-" + std::to_string(::getpid()));
+  Launched job(2,
+               "echo out; echo err >&2; echo in $ARGOSY_LOG_DIR; [ $RANK = 0 ] || exit 4",
+               {"--log_dir", folder});
+  EXPECT_EQ(job.wait(), 4);
+  std::vector<std::filesystem::path> runs;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    runs.push_back(entry.path());
+  }
+  ASSERT_EQ(runs.size(), 1U);
+  const std::string log = *os::read_file(runs[0] / "rank1.log");
+  EXPECT_THAT(log, HasSubstr("out\n"));
+  EXPECT_THAT(log, HasSubstr("err\n"));
+  EXPECT_THAT(log, HasSubstr("in " + runs[0].string() + "\n"));
+  EXPECT_THAT(job.err(), HasSubstr("[launch] all it wrote: " + (runs[0] / "rank1.log").string()));
+  EXPECT_TRUE(std::filesystem::exists(runs[0] / "rank0.log"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LauncherOutput, AReaderThatLeavesCostsNeitherRanksNorExitCode) {
+  Launched job({.args = {"--nproc_per_node=2",
+                         "sh",
+                         "-c",
+                         "echo first; cat >/dev/null; seq 100000; echo done >&2; exit $RANK"},
+                .with_input = true});
+  ASSERT_TRUE(job.wait_for_output("first", 2));
+  job.stop_reading();
+  job.input().close();
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_THAT(job.err(), HasSubstr("[rank 0] done"));
+  EXPECT_THAT(job.err(), HasSubstr("rank 1 "));
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherOutput, OnATerminalRankZeroMayDrawABar) {
+  std::array<int, 2> ends{};
+  winsize size{};
+  size.ws_col = 100;
+  size.ws_row = 24;
+  ASSERT_EQ(::openpty(&ends[0], &ends[1], nullptr, nullptr, &size), 0);
+  const os::UniqueFd master(ends[0]);
+  os::UniqueFd slave(ends[1]);
+  Launched job({.args = {"--nproc_per_node=2",
+                         "sh",
+                         "-c",
+                         "echo $RANK $ARGOSY_PROGRESS $COLUMNS; [ $RANK = 1 ] || "
+                         "{ printf '\\r10%%'; cat; printf '\\r20%%\\n'; }"},
+                .env = {"TERM=xterm", "COLUMNS="},
+                .with_input = true,
+                .terminal = slave.get()});
+  slave.close();
+  std::string shown;
+  std::array<char, 4096> chunk{};
+  while (shown.find("[rank 0] 10%") == std::string::npos ||
+         shown.find("[rank 1] 1 plain") == std::string::npos) {
+    const ssize_t got = ::read(master.get(), chunk.data(), chunk.size());
+    ASSERT_GT(got, 0) << shown;
+    shown.append(chunk.data(), static_cast<size_t>(got));
+  }
+  job.input().close();
+  EXPECT_EQ(job.wait(), 0);
+  for (ssize_t got = 0; (got = ::read(master.get(), chunk.data(), chunk.size())) > 0;) {
+    shown.append(chunk.data(), static_cast<size_t>(got));
+  }
+  EXPECT_THAT(shown, HasSubstr("[rank 0] 0 tty 91\r\n"));
+  EXPECT_THAT(shown, HasSubstr("\r\x1b[K[rank 0] 20%\r\n"));
+}
+
+}  // namespace
+}  // namespace argosy::test

@@ -1,0 +1,91 @@
+// Signals to the launcher, and its own sudden death.
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launched.h"
+
+namespace argosy::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const char* const kPolite =
+    "trap 'echo got INT; exit 0' INT; trap 'echo got TERM; exit 0' TERM; "
+    "trap 'echo got USR1' USR1; echo ready; while :; do sleep 0.01; done";
+const char* const kStubborn =
+    "trap '' INT TERM HUP QUIT; (sleep 1000; :) & echo ready; while :; do sleep 1; done";
+
+TEST(LauncherSignals, InterruptIsPassedOnAndIsNoFailure) {
+  Launched job(2, kPolite);
+  ASSERT_TRUE(job.wait_for_output("ready", 2));
+  job.signal(SIGINT);
+  EXPECT_EQ(job.wait(), 130);
+  EXPECT_THAT(job.out(), HasSubstr("[rank 0] got INT"));
+  EXPECT_THAT(job.out(), HasSubstr("[rank 1] got INT"));
+  EXPECT_THAT(job.err(), HasSubstr("[launch] SIGINT: passed on to the ranks"));
+  EXPECT_THAT(job.err(), Not(HasSubstr("its last lines")));
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherSignals, TerminateToo) {
+  Launched job(2, kPolite);
+  ASSERT_TRUE(job.wait_for_output("ready", 2));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+  EXPECT_THAT(job.out(), HasSubstr("[rank 1] got TERM"));
+}
+
+TEST(LauncherSignals, TheSecondKillsAtOnce) {
+  Launched job(2, kStubborn, {"--shutdown_timeout", "1000"});
+  ASSERT_TRUE(job.wait_for_output("ready", 2));
+  job.signal(SIGINT);
+  ASSERT_TRUE(job.wait_for_error("once more kills them"));
+  job.signal(SIGINT);
+  EXPECT_EQ(job.wait(), 130);
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherSignals, StubbornRanksDieAfterTheGrace) {
+  Launched job(2, kStubborn, {"--shutdown_timeout", "0.2"});
+  ASSERT_TRUE(job.wait_for_output("ready", 2));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherSignals, UserSignalsArePassedOn) {
+  Launched job(2, kPolite);
+  ASSERT_TRUE(job.wait_for_output("ready", 2));
+  job.signal(SIGUSR1);
+  ASSERT_TRUE(job.wait_for_output("got USR1", 2));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+}
+
+TEST(LauncherSignals, KillingTheLauncherLeavesNothing) {
+  Launched job(3, kStubborn);
+  ASSERT_TRUE(job.wait_for_output("ready", 3));
+  job.signal(SIGKILL);
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherSignals, AtWhateverMomentItDies) {
+  // Moments from before the first rank to well after the last: none is special to the test.
+  for (const int milliseconds : {0, 3, 6, 10, 15, 20, 30, 50}) {
+    Launched job(3, kStubborn);
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    job.signal(SIGKILL);
+    EXPECT_THAT(job.survivors(), IsEmpty()) << milliseconds << " ms";
+  }
+}
+
+}  // namespace
+}  // namespace argosy::test

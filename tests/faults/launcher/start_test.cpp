@@ -1,0 +1,161 @@
+// What ranks find when they start, and what is said when they cannot.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/strings.h"
+#include "argosy/os/fd.h"
+
+#include "launched.h"
+
+namespace argosy::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::map<std::string, std::string> environment_of(const Launched& job, int rank) {
+  std::map<std::string, std::string> map;
+  for (const std::string& line : lines_of(job.out(), "[rank " + std::to_string(rank) + "] ")) {
+    const size_t equals = line.find('=');
+    if (equals != std::string::npos) {
+      map[line.substr(0, equals)] = line.substr(equals + 1);
+    }
+  }
+  return map;
+}
+
+TEST(LauncherStart, EveryRankKnowsItsPlace) {
+  Launched job(3, "env");
+  ASSERT_EQ(job.wait(), 0) << job.err();
+  EXPECT_EQ(job.err(), "");
+  std::set<std::string> endpoints;
+  const auto first = environment_of(job, 0);
+  for (int rank = 0; rank < 3; ++rank) {
+    auto env = environment_of(job, rank);
+    for (const char* name : {"RANK", "LOCAL_RANK", "ROLE_RANK", "PADDLE_TRAINER_ID"}) {
+      EXPECT_EQ(env[name], std::to_string(rank)) << name;
+    }
+    for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "PADDLE_TRAINERS_NUM"}) {
+      EXPECT_EQ(env[name], "3") << name;
+    }
+    for (const char* name : {"MASTER_ADDR",
+                             "MASTER_PORT",
+                             "ARGOSY_STORE",
+                             "ARGOSY_TOKEN",
+                             "ARGOSY_RUN_ID",
+                             "PADDLE_TRAINER_ENDPOINTS"}) {
+      EXPECT_EQ(env[name], first.at(name)) << name;
+      EXPECT_NE(env[name], "") << name;
+    }
+    EXPECT_EQ(env["ARGOSY_PROGRESS"], "plain");
+    EXPECT_EQ(env["ARGOSY_TOKEN"].size(), 32U);
+    EXPECT_GE(strings::parse_int(env["OMP_NUM_THREADS"]).value_or(0), 1);
+    endpoints.insert(env["PADDLE_CURRENT_ENDPOINT"]);
+  }
+  EXPECT_EQ(endpoints.size(), 3U);
+}
+
+TEST(LauncherStart, AGivenTokenIsPassedOnAndNeverShown) {
+  Launched job({.args = {"--nproc_per_node=2", "sh", "-c", "echo ${#ARGOSY_TOKEN}; exit 3"},
+                .env = {"ARGOSY_TOKEN=my-own-secret"}});
+  EXPECT_EQ(job.wait(), 3);
+  EXPECT_THAT(job.out(), HasSubstr("[rank 0] 13\n"));
+  EXPECT_THAT(job.out() + job.err(), Not(HasSubstr("my-own-secret")));
+}
+
+TEST(LauncherStart, RankZeroReadsStandardInputTheOthersNothing) {
+  Launched job(
+      {.args = {"--nproc_per_node=2", "sh", "-c", "echo \"<$(cat)>\""}, .with_input = true});
+  ASSERT_TRUE(os::write_all(job.input().get(), "words").ok());
+  job.input().close();
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_THAT(lines_of(job.out(), "[rank 0] "), ElementsAre("<words>"));
+  EXPECT_THAT(lines_of(job.out(), "[rank 1] "), ElementsAre("<>"));
+}
+
+/// errno of binding the port as a program does that does not know it is taken.
+int plain_bind(int port) {
+  const os::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+}
+
+TEST(LauncherStart, PortsAreOwnedAndTwoLaunchersDoNotMeet) {
+  const std::string script = "echo ports $MASTER_PORT ${PADDLE_TRAINER_ENDPOINTS##*:} end; cat";
+  std::set<std::string> ports;
+  std::vector<std::unique_ptr<Launched>> jobs;
+  for (int i = 0; i < 2; ++i) {
+    jobs.push_back(std::make_unique<Launched>(
+        Launched::Options{.args = {"sh", "-c", script}, .with_input = true}));
+  }
+  for (const auto& job : jobs) {
+    ASSERT_TRUE(job->wait_for_output(" end\n"));
+    for (const std::string& word : strings::split(lines_of(job->out(), "[rank 0] ").at(0), ' ')) {
+      if (const auto port = strings::parse_int(word)) {
+        EXPECT_EQ(plain_bind(static_cast<int>(*port)), EADDRINUSE) << *port;
+        ports.insert(word);
+      }
+    }
+  }
+  EXPECT_EQ(ports.size(), 4U);
+  for (const auto& job : jobs) {
+    job->input().close();
+    EXPECT_EQ(job->wait(), 0);
+  }
+  for (const std::string& port : ports) {
+    EXPECT_EQ(plain_bind(static_cast<int>(*strings::parse_int(port))), 0) << "not given back";
+  }
+}
+
+TEST(LauncherStart, CountsItsRanksByWord) {
+  Launched cpu({.args = {"--nproc_per_node", "cpu", "true"}});
+  EXPECT_EQ(cpu.wait(), 0) << cpu.err();
+  Launched automatic({.args = {"--nproc-per-node=auto", "sh", "-c", "echo $WORLD_SIZE"}});
+  EXPECT_EQ(automatic.wait(), 0);
+  EXPECT_GE(strings::parse_int(lines_of(automatic.out(), "[rank 0] ").at(0)).value_or(0), 1);
+}
+
+struct Refusal {
+  std::vector<std::string> args;
+  int code;
+  std::string text;
+};
+
+TEST(LauncherStart, WrongUsageIsExitCode2AndSaysWhy) {
+  for (const Refusal& refusal : {
+           Refusal{{"--nproc_per_node", "0", "true"}, 2, "expected a number from 1"},
+           Refusal{{"--nproc_per_node", "abc", "true"}, 2, "got \"abc\""},
+           Refusal{{"--nproc-per-nod", "2", "true"}, 2, "Did you mean --nproc_per_node?"},
+           Refusal{{}, 2, "no program given"},
+           Refusal{{"--log_dir", "/proc/nowhere", "true"}, 1, "Choose another --log_dir"},
+           Refusal{{"--nproc_per_node", "4", "no-such-program"}, 127, "Check the spelling"},
+           Refusal{{"--nproc_per_node", "4", "/etc/passwd"}, 126, "chmod +x"},
+       }) {
+    Launched job({.args = refusal.args});
+    EXPECT_EQ(job.wait(), refusal.code) << job.err();
+    EXPECT_THAT(job.err(), HasSubstr(refusal.text));
+    EXPECT_EQ(std::ranges::count(job.err(), '\n'), 1) << job.err();
+    EXPECT_EQ(job.out(), "");
+    EXPECT_THAT(job.survivors(), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace argosy::test
