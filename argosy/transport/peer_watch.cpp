@@ -22,6 +22,7 @@ constexpr milliseconds kSuspicion{1000};     ///< an operation this old asks the
 constexpr milliseconds kPoll{10};
 constexpr std::string_view kMember = "rank/";
 constexpr std::string_view kVictim = "victim ";
+constexpr std::string_view kTimeout = "timeout ";
 
 std::string member_name(int rank) {
   return fmt::format("{}{}", kMember, rank);
@@ -32,28 +33,8 @@ int rank_of(const std::string& member) {
   return number ? static_cast<int>(*number) : -1;
 }
 
-/// "victim 3,5 | rank 3 died": the ranks that a victim blames, and why.
-std::string victim_note(const std::vector<int>& peers, const std::string& reason) {
-  return fmt::format("{}{} | {}", kVictim, fmt::join(peers, ","), reason);
-}
-
 bool is_victim(const std::string& note) {
   return note.starts_with(kVictim);
-}
-
-std::pair<std::vector<int>, std::string> parse_victim(const std::string& note) {
-  const size_t bar = note.find(" | ");
-  std::vector<int> peers;
-  if (bar == std::string::npos) {
-    return {peers, note};
-  }
-  for (const auto& piece :
-       strings::split(std::string_view(note).substr(kVictim.size(), bar - kVictim.size()), ',')) {
-    if (const auto number = strings::parse_int(piece)) {
-      peers.push_back(static_cast<int>(*number));
-    }
-  }
-  return {peers, note.substr(bar + 3)};
 }
 
 std::string in_words(const std::string& note) {
@@ -76,10 +57,44 @@ std::string number(int64_t seq) {
 
 }  // namespace
 
-/// Who is to blame, and how it ended.
+/// Who is to blame, and how it ended. A victim leaves it behind as its last note:
+/// "victim 3,5 | rank 3 died" or "victim timeout 5 | rank 0's barrier timed out …".
 struct PeerWatch::Blame {
   std::vector<int> peers{};
   std::string story{};
+  bool timeout = false;  ///< they did not come in time; nobody is known to be dead
+
+  [[nodiscard]] std::string note() const {
+    return fmt::format(
+        "{}{}{} | {}", kVictim, timeout ? kTimeout : "", fmt::join(peers, ","), story);
+  }
+
+  [[nodiscard]] static std::optional<Blame> parse(std::string_view note) {
+    const size_t bar = note.find(" | ");
+    if (!note.starts_with(kVictim) || bar == std::string_view::npos) {
+      return std::nullopt;
+    }
+    Blame blame;
+    blame.story = note.substr(bar + 3);
+    note = note.substr(kVictim.size(), bar - kVictim.size());
+    if (note.starts_with(kTimeout)) {
+      blame.timeout = true;
+      note.remove_prefix(kTimeout.size());
+    }
+    for (const auto& piece : strings::split(note, ',')) {
+      if (const auto rank = strings::parse_int(piece)) {
+        blame.peers.push_back(static_cast<int>(*rank));
+      }
+    }
+    return blame;
+  }
+
+  [[nodiscard]] std::exception_ptr error(const std::string& where,
+                                         const std::string& what,
+                                         const CommContext& context) const {
+    return timeout ? std::make_exception_ptr(TimeoutError(where, what, context))
+                   : std::make_exception_ptr(CommError(where, what, context));
+  }
 };
 
 std::string Progress::encode() const {
@@ -248,9 +263,8 @@ std::optional<PeerWatch::Blame> PeerWatch::find_blame(int peer, bool accept_left
     }
   }
   if (victim != nullptr) {
-    auto [peers, story] = parse_victim(victim->note);
-    if (!peers.empty()) {
-      return Blame{std::move(peers), std::move(story)};
+    if (auto blame = Blame::parse(victim->note); blame && !blame->peers.empty()) {
+      return blame;
     }
   }
   if (left != nullptr) {
@@ -303,9 +317,12 @@ std::exception_ptr PeerWatch::link_broken(const std::string& op,
         fmt::format("{}: the transport was closed while {}{} waited.", myself(), op, number(seq)),
         context));
   }
-  const Deadline deadline = Deadline::after(options_.patience);
+  // Longer than timed_out() takes: where a deadline broke the connection at the other end, that
+  // rank is still finding out whom it waited for.
+  const Deadline deadline = Deadline::after(2 * options_.patience);
   std::optional<Blame> blame;
   try {
+    publish(Progress{true, std::max<int64_t>(seq, 0), op});
     while (!blame) {
       // Who left in peace is blamed at once only when the broken link led to it.
       blame = find_blame(peer, peer >= 0);
@@ -370,14 +387,14 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
   if (blame) {
     context.peers = blame->peers;
     return fail(
-        std::make_exception_ptr(CommError(
+        blame->error(
             where(op),
             fmt::format("{}: {}; {}{} cannot complete. See docs/guides/errors.md#transport.",
                         myself(),
                         blame->story,
                         op,
                         number(seq)),
-            context)),
+            context),
         *blame);
   }
   context.peers = absent;
@@ -395,11 +412,11 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
                         plural(absent),
                         number(seq),
                         last_words.empty() ? "" : fmt::format("; {}", fmt::join(last_words, "; ")));
-  return fail(std::make_exception_ptr(TimeoutError(
-                  where(op),
-                  fmt::format("{}: {}. See docs/guides/errors.md#hang.", myself(), story),
-                  context)),
-              Blame{absent, fmt::format("rank {}'s {}", rank_, story)});
+  const Blame late{absent, fmt::format("rank {}'s {}", rank_, story), true};
+  return fail(late.error(where(op),
+                         fmt::format("{}: {}. See docs/guides/errors.md#hang.", myself(), story),
+                         context),
+              late);
 }
 
 std::exception_ptr PeerWatch::mismatched(const std::string& op,
@@ -428,7 +445,7 @@ std::exception_ptr PeerWatch::fail(std::exception_ptr cause, const Blame& blame)
   const std::lock_guard lock(presence_mutex_);
   if (presence_ != nullptr) {
     try {
-      presence_->leave(victim_note(blame.peers, blame.story));
+      presence_->leave(blame.note());
     } catch (const Error&) {
       // The others then find the culprit themselves.
     }

@@ -90,13 +90,13 @@ void WatchedTransport::give_up(std::exception_ptr cause) {
 
 void WatchedTransport::close() {
   watch_->leave();
-  interrupt();
+  disconnect();
 }
 
 void WatchedTransport::shut_down() {
   if (watch_ != nullptr) {
     watch_->leave();
-    interrupt();
+    disconnect();
     watch_.reset();  // joins the thread that may call interrupt()
   }
 }

@@ -132,6 +132,8 @@ class WatchedTransport : public Transport {
   /// Wakes all operations that wait, which throw LinkBroken; later ones do so at once.
   /// From any thread, idempotent.
   virtual void interrupt() = 0;
+  /// The same at the end of a group in which nothing failed: what was sent still arrives.
+  virtual void disconnect() { interrupt(); }
 
   /// Connects the ranks as operation 0, so that a death or a missing rank is named there too.
   template <typename Body>

@@ -1,0 +1,242 @@
+#include "argosy/transport/gloo/mesh.h"
+
+#include <fmt/format.h>
+#include <gloo/context.h>
+#include <gloo/transport/address.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/pair.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/transport/watched_transport.h"
+
+namespace argosy::transport {
+namespace {
+
+// Gloo's own algorithms use the slot prefixes 0x01 to 0x08.
+constexpr uint64_t kCollectivePrefix = 0x41ULL << 56;
+constexpr uint64_t kMessagePrefix = 0x42ULL << 56;
+
+uint64_t folded(uint64_t bytes, int bits) {
+  uint64_t fold = 0;
+  for (; bytes != 0; bytes >>= bits) {
+    fold ^= bytes & ((1ULL << bits) - 1);
+  }
+  return fold;
+}
+
+}  // namespace
+
+uint64_t collective_slot(uint32_t op, uint32_t phase, int64_t bytes) {
+  return kCollectivePrefix | static_cast<uint64_t>(op) << 24 |
+         static_cast<uint64_t>(phase & 0xfU) << 20 | folded(static_cast<uint64_t>(bytes), 20);
+}
+
+uint64_t message_slot(uint32_t tag, size_t bytes) {
+  return kMessagePrefix | static_cast<uint64_t>(tag) << 24 | folded(bytes, 24);
+}
+
+/// Gloo's context with pairs that we connected ourselves: its own connectFullMesh knows neither our
+/// deadline nor who died.
+class Mesh::MeshContext final : public ::gloo::Context {
+ public:
+  MeshContext(int rank, int size, const ListenOn& where, std::chrono::milliseconds timeout)
+      : ::gloo::Context(rank, size) {
+    ::gloo::transport::tcp::attr attr;
+    attr.iface = where.interface;
+    attr.hostname = where.host;
+    device_ = ::gloo::transport::tcp::CreateDevice(attr);
+    transportContext_ = device_->createContext(rank, size);
+    transportContext_->setTimeout(timeout);
+    setTimeout(timeout);
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) {
+        transportContext_->createPair(peer);
+      }
+    }
+  }
+};
+
+Mesh::Pending::Pending(int peer,
+                       bool is_send,
+                       std::unique_ptr<::gloo::transport::UnboundBuffer> buffer)
+    : peer_(peer), is_send_(is_send), buffer_(std::move(buffer)) {}
+Mesh::Pending::~Pending() = default;
+Mesh::Pending::Pending(Pending&&) noexcept = default;
+Mesh::Pending& Mesh::Pending::operator=(Pending&&) noexcept = default;
+
+Mesh::Mesh(int rank, int size, const ListenOn& where, const Deadline& deadline)
+    : rank_(rank), size_(size) {
+  try {
+    // Gloo waits five times its timeout for a connection.
+    const auto fifth = deadline.remaining() / 5 + std::chrono::milliseconds(1);
+    context_ = std::make_shared<MeshContext>(rank, size, where, fifth);
+  } catch (const std::exception& e) {
+    throw ConfigError(
+        "transport.gloo",
+        fmt::format("rank {} cannot listen on {} \"{}\": {}. Set ARGOSY_IFNAME to the interface "
+                    "that the other hosts reach.",
+                    rank,
+                    where.interface.empty() ? "host" : "interface",
+                    where.interface.empty() ? where.host : where.interface,
+                    e.what()));
+  }
+}
+
+Mesh::~Mesh() = default;
+
+std::string Mesh::addresses() const {
+  std::string all;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) {
+      const auto bytes = context_->getPair(peer)->address().bytes();
+      all.append(bytes.data(), bytes.size());
+    }
+  }
+  return all;
+}
+
+void Mesh::connect(int peer, const std::string& addresses, const Deadline& deadline) {
+  // The peer left itself out of its list, and all entries have one length.
+  const size_t length = addresses.size() / static_cast<size_t>(size_ - 1);
+  const auto place = static_cast<size_t>(rank_ > peer ? rank_ - 1 : rank_);
+  if (length == 0 || addresses.size() % static_cast<size_t>(size_ - 1) != 0) {
+    throw LinkBroken{peer, "its address is malformed"};
+  }
+  const auto* begin = addresses.data() + place * length;
+  try {
+    check_open(peer);
+    context_->getPair(peer)->connect(std::vector<char>(begin, begin + length));
+    check_open(peer);  // a pair that interrupt() closed returns as if it had connected
+  } catch (const std::exception& e) {
+    if (deadline.expired()) {
+      throw LinkTimeout{{peer}};
+    }
+    throw LinkBroken{peer, e.what()};
+  }
+}
+
+void Mesh::check_open(int peer) const {
+  const std::lock_guard lock(mutex_);
+  if (interrupted_) {
+    throw LinkBroken{peer, "the connections of this rank were closed"};
+  }
+}
+
+Mesh::Pending Mesh::send(int peer, uint64_t slot, const void* data, int64_t bytes) {
+  const std::shared_lock pairs(pairs_);
+  check_open(peer);
+  try {
+    auto buffer = context_->createUnboundBuffer(const_cast<void*>(data),  // Gloo only reads it
+                                                static_cast<size_t>(bytes));
+    buffer->send(peer, slot);
+    return {peer, true, std::move(buffer)};
+  } catch (const std::exception& e) {
+    throw LinkBroken{peer, e.what()};
+  }
+}
+
+Mesh::Pending Mesh::recv(int peer, uint64_t slot, void* data, int64_t bytes) {
+  const std::shared_lock pairs(pairs_);
+  check_open(peer);
+  try {
+    auto buffer = context_->createUnboundBuffer(data, static_cast<size_t>(bytes));
+    buffer->recv(peer, slot);
+    return {peer, false, std::move(buffer)};
+  } catch (const std::exception& e) {
+    throw LinkBroken{peer, e.what()};
+  }
+}
+
+void Mesh::wait(Pending& pending, const Deadline& deadline) {
+  auto* buffer = pending.buffer_.get();
+  if (buffer == nullptr) {
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (interrupted_) {
+      throw LinkBroken{pending.peer_, "the connections of this rank were closed"};
+    }
+    waiting_.insert(buffer);
+  }
+  const auto forget = [&] {
+    const std::lock_guard lock(mutex_);
+    waiting_.erase(buffer);
+    idle_.notify_all();
+  };
+  const auto left = std::max(deadline.remaining(), std::chrono::milliseconds(1));
+  bool done = false;
+  try {
+    done = pending.is_send_ ? buffer->waitSend(left) : buffer->waitRecv(left);
+  } catch (const std::exception& e) {
+    forget();
+    if (deadline.expired()) {
+      throw LinkTimeout{{pending.peer_}};
+    }
+    throw LinkBroken{pending.peer_, e.what()};
+  }
+  forget();
+  if (!done) {
+    throw LinkBroken{pending.peer_, "the connections of this rank were closed"};
+  }
+  pending.buffer_.reset();
+}
+
+void Mesh::wait(std::vector<Pending>& all, const Deadline& deadline) {
+  for (Pending& pending : all) {
+    wait(pending, deadline);
+  }
+  all.clear();
+}
+
+/// False when it was done before.
+bool Mesh::abort_waits() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(interrupted_, true)) {
+    return false;
+  }
+  for (auto* buffer : waiting_) {
+    buffer->abortWaitRecv();
+    buffer->abortWaitSend();
+  }
+  return true;
+}
+
+void Mesh::interrupt() {
+  if (!abort_waits()) {
+    return;
+  }
+  const std::shared_lock pairs(pairs_);
+  for (int peer = 0; peer < size_; ++peer) {
+    try {
+      if (auto& pair = context_->getPair(peer)) {
+        pair->close();  // resets the connection, so that the other end notices at once
+      }
+    } catch (const std::exception&) {
+      // What cannot be closed here goes with the context.
+    }
+  }
+}
+
+void Mesh::close() {
+  if (!abort_waits()) {
+    return;
+  }
+  {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [&] { return waiting_.empty(); });
+  }
+  const std::unique_lock pairs(pairs_);
+  for (int peer = 0; peer < size_; ++peer) {
+    context_->getPair(peer).reset();  // unlike its close(), lets the kernel send what is left
+  }
+}
+
+}  // namespace argosy::transport

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "argosy/base/deadline.h"
+
+namespace gloo {
+class Context;
+namespace transport {
+class UnboundBuffer;
+}
+}  // namespace gloo
+
+// Internal to the room: Gloo's connections and buffers behind functions that speak our errors.
+namespace argosy::transport {
+
+/// Where to listen: exactly one of the two is set.
+struct ListenOn {
+  std::string interface {};
+  std::string host{};
+};
+
+/// Names a stream of messages between two ranks; messages of a slot arrive in order. The length is
+/// part of it, because Gloo ends the program when a message is longer than the buffer that waits
+/// for it; with this, sizes that differ only never meet.
+[[nodiscard]] uint64_t collective_slot(uint32_t op, uint32_t phase, int64_t bytes);
+[[nodiscard]] uint64_t message_slot(uint32_t tag, size_t bytes);
+
+/// One TCP connection to each other rank.
+///
+/// Thread-safe. Throws LinkBroken and LinkTimeout; after either all connections are unusable.
+class Mesh final {
+ public:
+  /// A send or receive on its way. Must not outlive its memory; lets go of it when destroyed.
+  class Pending {
+   public:
+    Pending() = default;
+    Pending(int peer, bool is_send, std::unique_ptr<::gloo::transport::UnboundBuffer> buffer);
+    ~Pending();
+    Pending(Pending&&) noexcept;
+    Pending& operator=(Pending&&) noexcept;
+    Pending(const Pending&) = delete;
+    Pending& operator=(const Pending&) = delete;
+
+   private:
+    friend class Mesh;
+    int peer_ = -1;
+    bool is_send_ = false;
+    std::unique_ptr<::gloo::transport::UnboundBuffer> buffer_;
+  };
+
+  /// Listens. Errors: ConfigError when the interface or host is not there.
+  Mesh(int rank, int size, const ListenOn& where, const Deadline& deadline);
+  ~Mesh();
+  Mesh(const Mesh&) = delete;
+  Mesh& operator=(const Mesh&) = delete;
+  Mesh(Mesh&&) = delete;
+  Mesh& operator=(Mesh&&) = delete;
+
+  /// The addresses at which each other rank finds this one, for the store.
+  [[nodiscard]] std::string addresses() const;
+  /// Connects to `peer`, which called addresses(). In ascending order of ranks.
+  void connect(int peer, const std::string& addresses, const Deadline& deadline);
+
+  [[nodiscard]] Pending send(int peer, uint64_t slot, const void* data, int64_t bytes);
+  [[nodiscard]] Pending recv(int peer, uint64_t slot, void* data, int64_t bytes);
+  void wait(Pending& pending, const Deadline& deadline);
+  void wait(std::vector<Pending>& all, const Deadline& deadline);
+
+  /// Gloo's context, for its own algorithms.
+  [[nodiscard]] const std::shared_ptr<::gloo::Context>& context() const { return context_; }
+
+  /// Makes all that waits and all that follows throw, and resets the connections.
+  void interrupt();
+  /// The same, but what was sent still arrives.
+  void close();
+
+ private:
+  class MeshContext;
+
+  void check_open(int peer) const;
+  bool abort_waits();
+
+  const int rank_;
+  const int size_;
+  std::shared_ptr<::gloo::Context> context_;
+  std::shared_mutex pairs_;  ///< shared to use Gloo's pairs, exclusive to drop them
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  bool interrupted_ = false;
+  std::unordered_set<::gloo::transport::UnboundBuffer*> waiting_;
+};
+
+}  // namespace argosy::transport

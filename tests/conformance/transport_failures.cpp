@@ -1,0 +1,299 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+
+#include "tests/conformance/transport_conformance.h"
+
+namespace argosy::conformance {
+namespace {
+
+using namespace std::chrono_literals;
+using test::RankOutcome;
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using transport::DType;
+using transport::ReduceOp;
+using transport::Transport;
+
+constexpr int kCulprit = 3;
+
+void expect_all_blame(const std::vector<RankOutcome>& outcomes,
+                      int culprit,
+                      const std::string& type) {
+  for (const RankOutcome& outcome : outcomes) {
+    if (outcome.rank != culprit) {
+      EXPECT_EQ(outcome.error_type, type) << describe(outcome);
+      EXPECT_THAT(outcome.peers, ElementsAre(culprit)) << describe(outcome);
+      EXPECT_EQ(outcome.signal, 0) << describe(outcome);
+    }
+  }
+}
+
+TEST_P(TransportFailures, ATimeoutNamesWhoDidNotCome) {
+  SharedCounter given_up;
+  const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
+    float value = 1;
+    t->all_reduce(&value, 1, DType::kF32, ReduceOp::kSum, kTimeout);
+    if (t->rank() == kCulprit) {  // alive, but never calls it
+      const Deadline deadline = Deadline::after(kTimeout);
+      while (given_up.add(0) < 4 && !deadline.expired()) {
+        std::this_thread::sleep_for(5ms);
+      }
+      return;
+    }
+    try {
+      t->barrier(300ms);
+    } catch (const TimeoutError& e) {
+      EXPECT_THAT(e.what(), HasSubstr("waiting for rank 3"));
+      EXPECT_THAT(e.what(),
+                  AnyOf(HasSubstr("last completed all_reduce (seq 1)"),
+                        HasSubstr("had not started any operation")));
+      // Broken for good, with the same cause, at once.
+      EXPECT_THROW(t->barrier(kTimeout), TimeoutError);
+      EXPECT_THROW((void)t->send(&value, 4, (t->rank() + 1) % 5, 0), TimeoutError);
+      given_up.add(1);
+      throw;
+    } catch (...) {
+      given_up.add(1);
+      throw;
+    }
+    given_up.add(1);
+  });
+  expect_all_blame(outcomes, kCulprit, "argosy::TimeoutError");
+  EXPECT_TRUE(outcomes[kCulprit].ok()) << describe(outcomes[kCulprit]);
+}
+
+TEST_P(TransportFailures, ALateMessageNamesItsSender) {
+  SharedCounter given_up;
+  const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
+    if (t->rank() == 0) {
+      char byte = 0;
+      try {
+        t->recv(&byte, 1, kCulprit, 9)->wait(200ms);
+      } catch (...) {
+        given_up.add(1);
+        throw;
+      }
+    }
+    const Deadline deadline = Deadline::after(kTimeout);
+    while (given_up.add(0) < 1 && !deadline.expired()) {
+      std::this_thread::sleep_for(5ms);
+    }
+  });
+  EXPECT_EQ(outcomes[0].error_type, "argosy::TimeoutError");
+  EXPECT_THAT(outcomes[0].peers, ElementsAre(kCulprit)) << describe(outcomes[0]);
+}
+
+TEST_P(TransportFailures, WhoLeavesWhileOthersWaitIsNamed) {
+  const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
+    t->barrier(kTimeout);
+    if (t->rank() == kCulprit) {
+      return;  // its program ends
+    }
+    t->barrier(kTimeout);
+  });
+  expect_all_blame(outcomes, kCulprit, "argosy::CommError");
+  EXPECT_THAT(outcomes[0].error, HasSubstr("rank 3 left the group"));
+}
+
+TEST_P(TransportFailures, LeavingAfterTheLastOperationHarmsNobody) {
+  const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
+    std::vector<float> values(300'000, 1.0F);
+    t->all_reduce(values.data(), 300'000, DType::kF32, ReduceOp::kSum, kTimeout);
+    for (const float value : values) {
+      ASSERT_EQ(value, 5.0F);
+    }
+  });
+  for (const auto& outcome : outcomes) {
+    EXPECT_TRUE(outcome.ok()) << describe(outcome);
+  }
+}
+
+TEST_P(TransportFailures, CloseWakesWhoWaits) {
+  const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
+    if (t->rank() != 0) {
+      try {
+        t->barrier(kTimeout);
+      } catch (const CommError&) {
+        return;  // rank 0 left
+      }
+    }
+    std::thread closer([&] { t->close(); });
+    try {
+      t->barrier(kTimeout);
+      ADD_FAILURE() << "a barrier without rank 0 cannot end";
+    } catch (const CommError& e) {
+      EXPECT_THAT(e.what(), HasSubstr("closed"));
+    }
+    closer.join();
+  });
+  for (const auto& outcome : outcomes) {
+    EXPECT_TRUE(outcome.ok()) << describe(outcome);
+  }
+}
+
+void expect_death(const std::vector<RankOutcome>& outcomes) {
+  EXPECT_EQ(outcomes[kCulprit].signal, SIGKILL);
+  expect_all_blame(outcomes, kCulprit, "argosy::CommError");
+  EXPECT_THAT(outcomes[0].error, HasSubstr("rank 3 died"));
+}
+
+TEST_P(TransportDeaths, BetweenOperations) {
+  expect_death(try_run([&](std::unique_ptr<Transport> t) {
+    t->barrier(kTimeout);
+    if (t->rank() == kCulprit) {
+      ::raise(SIGKILL);
+    }
+    t->barrier(kTimeout);
+  }));
+}
+
+/// Each rank is somewhere else in a large all_reduce when it happens.
+TEST_P(TransportDeaths, InMidCollective) {
+  expect_death(try_run([&](std::unique_ptr<Transport> t) {
+    std::thread killer;
+    if (t->rank() == kCulprit) {
+      killer = std::thread([] {
+        std::this_thread::sleep_for(50ms);
+        ::raise(SIGKILL);
+      });
+    }
+    std::vector<float> values(3'000'000);
+    for (;;) {
+      t->all_reduce(values.data(), 3'000'000, DType::kF32, ReduceOp::kSum, kTimeout);
+    }
+  }));
+}
+
+/// The root of a broadcast sends to the dead and hears nothing from anybody.
+TEST_P(TransportDeaths, WhileOthersOnlySendToIt) {
+  expect_death(try_run([&](std::unique_ptr<Transport> t) {
+    std::vector<char> values(20'000'000);
+    t->barrier(kTimeout);
+    if (t->rank() == kCulprit) {
+      ::raise(SIGKILL);
+    }
+    for (;;) {
+      t->broadcast(values.data(), 20'000'000, DType::kU8, 0, kTimeout);
+      t->barrier(kTimeout);
+    }
+  }));
+}
+
+TEST_P(TransportDeaths, AtTheEndWhileOthersStillTalk) {
+  const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
+    t->barrier(kTimeout);
+    if (t->rank() == kCulprit) {
+      t->close();
+      ::raise(SIGKILL);
+    }
+    t->barrier(kTimeout);
+  });
+  EXPECT_EQ(outcomes[kCulprit].signal, SIGKILL);
+  expect_all_blame(outcomes, kCulprit, "argosy::CommError");
+}
+
+TEST_P(TransportDeaths, AStoppedRankIsNamedByTheTimeout) {
+  SharedCounter pid;
+  SharedCounter given_up;
+  const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
+    if (t->rank() == kCulprit) {
+      pid.add(::getpid());
+    }
+    t->barrier(kTimeout);
+    if (t->rank() == 0) {
+      ::kill(static_cast<pid_t>(pid.add(0)), SIGSTOP);
+    }
+    if (t->rank() == kCulprit) {
+      ::pause();
+    }
+    try {
+      t->barrier(500ms);
+    } catch (...) {
+      if (given_up.add(1) == 4) {
+        ::kill(static_cast<pid_t>(pid.add(0)), SIGKILL);
+      }
+      throw;
+    }
+  });
+  expect_all_blame(outcomes, kCulprit, "argosy::TimeoutError");
+}
+
+/// Dies at its n-th touch of the store, so in every phase of the meeting.
+class DyingStore final : public rendezvous::Store {
+ public:
+  DyingStore(std::shared_ptr<rendezvous::Store> store, int calls)
+      : store_(std::move(store)), calls_(calls) {}
+  void set(const std::string& k, const std::string& v, const Deadline& d) override {
+    touch();
+    store_->set(k, v, d);
+  }
+  std::string get(const std::string& k, const Deadline& d) override {
+    touch();
+    return store_->get(k, d);
+  }
+  void wait(const std::vector<std::string>& k, const Deadline& d) override { store_->wait(k, d); }
+  int64_t add(const std::string& k, int64_t n, const Deadline& d) override {
+    return store_->add(k, n, d);
+  }
+  std::string compare_set(const std::string& k,
+                          const std::string& e,
+                          const std::string& v,
+                          const Deadline& d) override {
+    return store_->compare_set(k, e, v, d);
+  }
+  bool check(const std::vector<std::string>& k, const Deadline& d) override {
+    return store_->check(k, d);
+  }
+  bool remove(const std::string& k, const Deadline& d) override { return store_->remove(k, d); }
+  std::vector<std::string> keys(const std::string& p, const Deadline& d) override {
+    return store_->keys(p, d);
+  }
+  std::unique_ptr<rendezvous::Presence> announce(const std::string& m, const Deadline& d) override {
+    return store_->announce(m, d);
+  }
+  std::vector<rendezvous::Departure> departures(const std::string& p, const Deadline& d) override {
+    return store_->departures(p, d);
+  }
+  std::vector<rendezvous::Member> members(const std::string& p, const Deadline& d) override {
+    return store_->members(p, d);
+  }
+  std::string describe() const override { return store_->describe(); }
+
+ private:
+  void touch() {
+    if (--calls_ == 0) {
+      ::raise(SIGKILL);
+    }
+  }
+  std::shared_ptr<rendezvous::Store> store_;
+  int calls_;
+};
+
+TEST_P(TransportDeaths, AtSetUp) {
+  const Case& c = GetParam();
+  // Before it says anything; before its address is known; between two connections.
+  for (const int calls : {1, 7, 9}) {
+    const Meeting meeting(c.mode);
+    expect_death(test::try_run_ranks(c.size,
+                                     [&](int rank) {
+                                       auto store = meeting.store();
+                                       if (rank == kCulprit) {
+                                         store = std::make_shared<DyingStore>(store, calls);
+                                       }
+                                       const auto t = c.make(rank, c.size, store);
+                                       t->barrier(kTimeout);
+                                     },
+                                     {.mode = c.mode}));
+  }
+}
+
+}  // namespace
+}  // namespace argosy::conformance

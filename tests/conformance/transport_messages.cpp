@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+
+#include "tests/conformance/transport_conformance.h"
+
+namespace argosy::conformance {
+namespace {
+
+using transport::DType;
+using transport::ReduceOp;
+using transport::Transfer;
+using transport::Transport;
+
+using Transfers = std::vector<std::unique_ptr<Transfer>>;
+
+void wait_all(Transfers& transfers) {
+  for (auto& transfer : transfers) {
+    transfer->wait(kTimeout);
+  }
+}
+
+std::string text(int from, int to, uint32_t tag) {
+  return std::to_string(from) + " to " + std::to_string(to) + " about " + std::to_string(tag) +
+         std::string(tag % 5 * 1000, '.');
+}
+
+TEST_P(TransportConformance, MessagesMeetByTagWhateverTheOrder) {
+  run([](Transport& t) {
+    constexpr uint32_t kTags[] = {0, 7, 3, 0xffffffffU, 12};
+    Transfers transfers;
+    std::vector<std::string> sent, received;
+    sent.reserve(100);
+    received.reserve(100);
+    for (int peer = 0; peer < t.size(); ++peer) {
+      for (const uint32_t tag : kTags) {
+        if (peer != t.rank()) {
+          sent.push_back(text(t.rank(), peer, tag));
+          transfers.push_back(t.send(sent.back().data(), sent.back().size(), peer, tag));
+        }
+      }
+    }
+    for (int peer = t.size() - 1; peer >= 0; --peer) {
+      for (size_t i = std::size(kTags); i-- > 0;) {
+        if (peer != t.rank()) {
+          received.emplace_back(text(peer, t.rank(), kTags[i]).size(), '?');
+          transfers.push_back(
+              t.recv(received.back().data(), received.back().size(), peer, kTags[i]));
+        }
+      }
+    }
+    wait_all(transfers);
+    size_t next = 0;
+    for (int peer = t.size() - 1; peer >= 0; --peer) {
+      for (size_t i = std::size(kTags); i-- > 0;) {
+        if (peer != t.rank()) {
+          ASSERT_EQ(received[next++], text(peer, t.rank(), kTags[i]));
+        }
+      }
+    }
+  });
+}
+
+TEST_P(TransportConformance, ManySendsBeforeTheReceivesKeepTheirOrder) {
+  run([](Transport& t) {
+    if (t.size() == 1) {
+      return;
+    }
+    constexpr int kMessages = 200;
+    const int next = (t.rank() + 1) % t.size();
+    const int previous = (t.rank() + t.size() - 1) % t.size();
+    std::vector<int> out(kMessages), in(kMessages, -1);
+    Transfers transfers;
+    for (int i = 0; i < kMessages; ++i) {
+      out[static_cast<size_t>(i)] = t.rank() * 1000 + i;
+      transfers.push_back(t.send(&out[static_cast<size_t>(i)], sizeof(int), next, 5));
+    }
+    for (int i = 0; i < kMessages; ++i) {
+      transfers.push_back(t.recv(&in[static_cast<size_t>(i)], sizeof(int), previous, 5));
+    }
+    wait_all(transfers);
+    for (int i = 0; i < kMessages; ++i) {
+      ASSERT_EQ(in[static_cast<size_t>(i)], previous * 1000 + i);
+    }
+  });
+}
+
+/// Messages wait across collectives, and neither takes the other's data.
+TEST_P(TransportConformance, MessagesAndCollectivesDoNotMix) {
+  run([](Transport& t) {
+    if (t.size() == 1) {
+      return;
+    }
+    const int next = (t.rank() + 1) % t.size();
+    const int previous = (t.rank() + t.size() - 1) % t.size();
+    for (uint32_t round = 0; round < 10; ++round) {
+      int64_t out = t.rank() * 100 + round, in = -1, sum = 1;
+      auto send = t.send(&out, sizeof(out), next, round);
+      t.all_reduce(&sum, 1, DType::kI64, ReduceOp::kSum, kTimeout);
+      auto recv = t.recv(&in, sizeof(in), previous, round);
+      t.barrier(kTimeout);
+      recv->wait(kTimeout);
+      send->wait(kTimeout);
+      ASSERT_EQ(sum, t.size());
+      ASSERT_EQ(in, previous * 100 + round);
+    }
+  });
+}
+
+TEST_P(TransportConformance, EmptyAndLargeMessages) {
+  run([](Transport& t) {
+    if (t.rank() > 1 || t.size() == 1) {
+      return;
+    }
+    const int peer = 1 - t.rank();
+    std::vector<char> large(5'000'001, static_cast<char>('a' + t.rank())), got(large.size());
+    Transfers transfers;
+    transfers.push_back(t.send(nullptr, 0, peer, 1));
+    transfers.push_back(t.recv(nullptr, 0, peer, 1));
+    transfers.push_back(t.send(large.data(), large.size(), peer, 2));
+    transfers.push_back(t.recv(got.data(), got.size(), peer, 2));
+    wait_all(transfers);
+    ASSERT_EQ(got, std::vector<char>(large.size(), static_cast<char>('a' + peer)));
+  });
+}
+
+}  // namespace
+}  // namespace argosy::conformance
