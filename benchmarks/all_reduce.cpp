@@ -1,0 +1,101 @@
+// Time of a blocking all-reduce (f32, sum) as a user calls it: comm::all_reduce on a tensor.
+//
+//     argosy launch --nproc_per_node 2 bench_all_reduce [--bytes 4096 1048576 33554432] [--samples 30]
+//
+// Per sample: the tensor is filled (not timed), reduced in place `operations` times in a row
+// (timed), and checked element by element against the closed form (not timed). Each repetition
+// multiplies by the number of ranks, which a binary float does without rounding for 2 or 4 ranks;
+// other numbers of ranks run one operation per sample. The peer is peers/all_reduce.py.
+#include <argosy/argosy.h>
+
+#include <torch/torch.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+#include "benchmarks/workload.h"
+
+namespace {
+
+using namespace argosy;
+
+struct Options {
+  std::vector<int64_t> bytes{4096, 1048576, 33554432};
+  int samples = 30;
+  int warmup = 5;
+};
+
+/// Small ones many times, so that a clock reading does not matter.
+int operations(int64_t bytes, int ranks) {
+  const bool exact = ranks == 2 || ranks == 4;
+  return !exact ? 1 : bytes <= 65536 ? 40 : bytes <= 4194304 ? 8 : 1;
+}
+
+struct Result {
+  std::vector<double> us;  // of one operation
+  int64_t wrong = 0;
+};
+
+Result measure(int64_t bytes, const Options& options) {
+  const comm::Group& group = fleet::group();
+  const int ranks = group.size();
+  const int repeats = operations(bytes, ranks);
+  const at::Tensor base = torch::arange(bytes / 4, torch::kFloat).remainder(13);
+  at::Tensor tensor = torch::empty_like(base);
+  // Rank r starts with base + r.
+  const at::Tensor expected =
+      (base * ranks + ranks * (ranks - 1) / 2.0) * std::pow(ranks, repeats - 1);
+  Result result;
+  for (int sample = 0; sample < options.warmup + options.samples; ++sample) {
+    tensor.copy_(base).add_(group.rank());
+    comm::barrier(group);
+    const bench::Stopwatch watch;
+    for (int i = 0; i < repeats; ++i) {
+      comm::all_reduce(tensor, group);
+    }
+    const double us = watch.ms() * 1e3 / repeats;
+    if (sample >= options.warmup) {
+      result.us.push_back(us);
+    }
+    result.wrong += tensor.ne(expected).sum().item<int64_t>();
+  }
+  return result;
+}
+
+void run(const Options& options) {
+  fleet::init();
+  for (const int64_t bytes : options.bytes) {
+    const Result result = measure(bytes, options);
+    at::Tensor wrong = torch::tensor({result.wrong}, torch::kLong);
+    comm::all_reduce(wrong, fleet::group());
+    if (fleet::is_first_worker()) {
+      bench::Report report("all_reduce");
+      report.number("ranks", fleet::worker_num());
+      report.number("bytes", static_cast<double>(bytes));
+      report.text("type", "float");
+      report.text("op", "sum");
+      report.numbers("samples_us", result.us);
+      report.number("wrong", wrong.item<double>());
+      bench::add_versions(report);
+      report.print();
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Time of comm::all_reduce.");
+  app.add_option("--bytes", options.bytes, "Sizes, multiples of 4")->check(CLI::Range(4, 1 << 30));
+  app.add_option("--samples", options.samples, "Measured samples of each")
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--warmup", options.warmup, "Samples before them")->check(CLI::Range(0, 100000));
+  CLI11_PARSE(app, argc, argv);
+  try {
+    run(options);
+  } catch (const std::exception& error) {
+    log::error("{}", error.what());
+    return 1;
+  }
+}

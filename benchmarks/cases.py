@@ -1,0 +1,233 @@
+"""What compare.py measures: commands of each variant, which numbers they give, when they are void."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable
+
+PEERS = Path(__file__).resolve().parent / "peers"
+SUITES = ["train", "fashion_mnist", "all_reduce", "launcher"]
+
+
+@dataclass
+class Measure:
+    """One number of a run."""
+
+    name: str
+    unit: str
+    samples: Callable  # of a run: the list of its samples, warm-up dropped
+    # (ours, peer, target of ours / peer)
+    pairs: list = field(default_factory=list)
+    bytes: int = 0  # of a collective: for its bandwidth
+
+
+@dataclass
+class Case:
+    """Variants of the same work, run in turns."""
+
+    suite: str
+    name: str
+    variants: dict  # name: command
+    measures: list
+    check: Callable  # (run, runs of the others) -> what is wrong with it, or None
+    warmup_runs: int = 0
+
+
+def _ours(args, program, *options):
+    return [args.bin / "argosy", "launch", "--nproc_per_node", args.nproc, args.bin / program, *options]
+
+
+def _peer(args, script, *options):
+    torchrun = [args.peers, "-m", "torch.distributed.run", "--standalone"]
+    return [*torchrun, "--nproc_per_node", args.nproc, PEERS / script, *options]
+
+
+def _pairs(args, pairs):
+    return pairs if args.peers else []
+
+
+def _with_peers(args, ours, peers):
+    return {**ours, **(peers if args.peers else {})}
+
+
+def _samples_ms(run):
+    return run["objects"][0]["samples_ms"]
+
+
+def _check_step(exact_end):
+    """Loss must fall, ranks agree, and all variants start (and end) at the same loss."""
+
+    def check(run, others):
+        mine = run["objects"][0]
+        if mine["ranks_agree"] != "yes":
+            return "the ranks' parameters differ"
+        if not mine["loss_last"] < mine["loss_first"]:
+            return f"the loss does not fall: {mine['loss_first']} to {mine['loss_last']}"
+        for other in (o["objects"][0] for o in others):
+            for key in ["loss_first"] + (["loss_last"] if exact_end else []):
+                if abs(mine[key] - other[key]) > 1e-3 * abs(other[key]):
+                    return f"{key} is {mine[key]}, another variant's is {other[key]}"
+        return None
+
+    return check
+
+
+def _train(args):
+    yield Case(
+        "train",
+        "resnet18_sized",
+        _with_peers(
+            args,
+            {"argosy": _ours(args, "bench_train_step", "resnet18_sized")},
+            {
+                "pytorch_ddp": _peer(args, "train_step.py", "resnet18_sized"),
+                "pytorch_ddp_tuned": _peer(args, "train_step.py", "resnet18_sized", "--tuned"),
+            },
+        ),
+        [
+            Measure(
+                "resnet18_sized_step",
+                "ms",
+                _samples_ms,
+                _pairs(args, [("argosy", "pytorch_ddp", 1.0), ("argosy", "pytorch_ddp_tuned", 1.0)]),
+            )
+        ],
+        _check_step(exact_end=True),
+    )
+    yield Case(
+        "train",
+        "mnist_cnn",
+        _with_peers(
+            args,
+            {
+                "argosy": _ours(args, "bench_train_step", "mnist_cnn"),
+                "argosy_channels_last": _ours(
+                    args, "bench_train_step", "mnist_cnn", "--channels_last"
+                ),
+            },
+            {
+                "pytorch_ddp": _peer(args, "train_step.py", "mnist_cnn"),
+                "pytorch_ddp_tuned": _peer(args, "train_step.py", "mnist_cnn", "--tuned"),
+            },
+        ),
+        [
+            Measure(
+                "mnist_cnn_step",
+                "ms",
+                _samples_ms,
+                _pairs(
+                    args,
+                    [
+                        ("argosy", "pytorch_ddp", 1.0),
+                        ("argosy_channels_last", "pytorch_ddp_tuned", 1.0),
+                    ],
+                ),
+            )
+        ],
+        # Convolutions round differently, and Adam magnifies it: only the first loss is comparable.
+        _check_step(exact_end=False),
+    )
+
+
+def _check_epoch(run, _):
+    mine = run["objects"][0]
+    if mine["evaluated"] != 10000:
+        return f"{mine['evaluated']} test images counted instead of 10000"
+    if mine["accuracy"] < 0.8:
+        return f"accuracy {mine['accuracy']} after an epoch: below 0.8"
+    return None
+
+
+def _fashion_mnist(args, root):
+    ours = ("--data", args.data)
+    peer = ("--root", root)
+    pairs = _pairs(
+        args,
+        [("argosy", "pytorch_ddp", 1.0), ("argosy_channels_last", "pytorch_ddp_tuned", 1.0)],
+    )
+    yield Case(
+        "fashion_mnist",
+        "epoch",
+        _with_peers(
+            args,
+            {
+                "argosy": _ours(args, "bench_fashion_mnist_epoch", *ours),
+                "argosy_channels_last": _ours(
+                    args, "bench_fashion_mnist_epoch", *ours, "--channels_last"
+                ),
+            },
+            {
+                "pytorch_ddp": _peer(args, "fashion_mnist_epoch.py", *peer),
+                "pytorch_ddp_tuned": _peer(args, "fashion_mnist_epoch.py", *peer, "--tuned"),
+            },
+        ),
+        [
+            Measure("epoch", "ms", _samples_ms, pairs),
+            Measure("end_to_end", "ms", lambda run: [run["wall_ms"]], pairs),
+        ],
+        _check_epoch,
+    )
+
+
+def _check_sums(run, _):
+    wrong = sum(o["wrong"] for o in run["objects"])
+    return f"{wrong} wrong elements" if wrong else None
+
+
+def _all_reduce(args):
+    def samples_of(size):
+        return lambda run: next(o["samples_us"] for o in run["objects"] if o["bytes"] == size)
+
+    yield Case(
+        "all_reduce",
+        "float_sum",
+        _with_peers(
+            args,
+            {"argosy": _ours(args, "bench_all_reduce")},
+            {"pytorch_gloo": _peer(args, "all_reduce.py")},
+        ),
+        [
+            Measure(
+                name,
+                "us",
+                samples_of(size),
+                _pairs(args, [("argosy", "pytorch_gloo", 1.0)]),
+                bytes=size,
+            )
+            for name, size in [("4KB", 4096), ("1MB", 1 << 20), ("32MB", 32 << 20)]
+        ],
+        _check_sums,
+    )
+
+
+def _launcher(args):
+    torchrun = [args.peers, "-m", "torch.distributed.run", "--standalone"]
+    yield Case(
+        "launcher",
+        "start",
+        _with_peers(
+            args,
+            {"argosy": [args.bin / "argosy", "launch", "--nproc_per_node", args.nproc, "/bin/true"]},
+            {"torchrun": [*torchrun, "--nproc_per_node", args.nproc, "--no-python", "/bin/true"]},
+        ),
+        [
+            Measure(
+                "start",
+                "ms",
+                lambda run: [run["wall_ms"]],
+                _pairs(args, [("argosy", "torchrun", 1.0)]),
+            )
+        ],
+        lambda run, others: None,  # a wrong exit code is a failed run
+        warmup_runs=1,
+    )
+
+
+def cases(suite, args, root):
+    """The cases of a suite; `root` is torchvision's folder of Fashion-MNIST (None without peers)."""
+    if suite == "train":
+        return _train(args)
+    if suite == "fashion_mnist":
+        return _fashion_mnist(args, root)
+    if suite == "all_reduce":
+        return _all_reduce(args)
+    return _launcher(args)

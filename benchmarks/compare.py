@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Measures Argosy and, when a Python with torch is given, the same work in PyTorch DDP.
+
+    python3 benchmarks/compare.py --bin build/release/bin [--peers /path/to/python]
+
+Programs run interleaved: one run of each variant per repetition, in turns. Warm-up is dropped, a
+run counts as the median of its samples, and a ratio is taken within a repetition. A wrong result
+(a loss that does not fall, ranks that differ, a wrong sum) voids the number. See README.md.
+
+A tool for people and CI; the library does not need it. Standard library only.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import cases as all_cases
+import report
+
+HERE = Path(__file__).resolve().parent
+
+
+class RunFailed(Exception):
+    pass
+
+
+def run(command, env, timeout):
+    """Runs one job; gives its {"bench": …} lines and its wall time in milliseconds."""
+    start = time.perf_counter()
+    job = subprocess.Popen(
+        [str(part) for part in command],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        out, err = job.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.communicate()
+        raise RunFailed(f"still running after {timeout} s") from None
+    except KeyboardInterrupt:
+        os.killpg(job.pid, signal.SIGTERM)
+        raise
+    wall_ms = (time.perf_counter() - start) * 1e3
+    if job.returncode != 0:
+        tail = "\n".join((out + err).strip().splitlines()[-15:])
+        raise RunFailed(f"exit code {job.returncode}:\n{tail}")
+    # The launcher puts "[rank 0] " in front of a line.
+    lines = [line[line.index('{"bench"') :] for line in out.splitlines() if '{"bench"' in line]
+    return {"objects": [json.loads(line) for line in lines], "wall_ms": wall_ms}
+
+
+def measure(case, args, env):
+    """All runs of a case: {variant: [run, …]} and {variant: why it has none}."""
+    runs = {variant: [] for variant in case.variants}
+    failures = {}
+    for repetition in range(-case.warmup_runs, args.reps):
+        order = list(case.variants)
+        shift = repetition % len(order)
+        for variant in order[shift:] + order[:shift]:
+            if variant in failures:
+                continue
+            try:
+                result = run(case.variants[variant], env, args.timeout)
+            except (RunFailed, OSError, json.JSONDecodeError) as error:
+                failures[variant] = str(error)
+                print(f"  {variant} failed: {error}", file=sys.stderr)
+                continue
+            if repetition >= 0:
+                runs[variant].append(result)
+        print(".", end="", flush=True)
+    print(f" {case.suite}.{case.name}")
+    return runs, failures
+
+
+def unpack_data(folder, scratch):
+    """torchvision's folder, with the files unpacked as its download leaves them."""
+    raw = Path(scratch) / "FashionMNIST" / "raw"
+    raw.mkdir(parents=True)
+    for packed in sorted(Path(folder).glob("*-ubyte.gz")):
+        with gzip.open(packed) as source, open(raw / packed.stem, "wb") as target:
+            shutil.copyfileobj(source, target)
+    return Path(scratch)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", type=Path, default=Path("build/release/bin"), help="our programs")
+    parser.add_argument("--peers", help="a Python with torch (and torchvision for the epoch)")
+    parser.add_argument("--suites", nargs="+", choices=all_cases.SUITES, default=all_cases.SUITES)
+    parser.add_argument("--reps", type=int, default=5, help="repetitions, at least 1 (default 5)")
+    parser.add_argument("--nproc", type=int, default=2, help="ranks (default 2)")
+    parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for one run")
+    parser.add_argument("--out", type=Path, default=HERE / "results", help="where files go")
+    args = parser.parse_args()
+    if args.reps < 1 or args.nproc < 1:
+        parser.error("--reps and --nproc must be at least 1")
+    if not (args.bin / "argosy").exists():
+        parser.error(f"no programs in {args.bin}: run `make bench`, or give --bin")
+    return args
+
+
+def main():
+    args = parse_arguments()
+    # One thread per rank on both sides, whatever the machine has.
+    env = dict(os.environ, OMP_NUM_THREADS="1", TORCHELASTIC_ERROR_FILE="")
+    if args.reps < 5:
+        print(f"note: {args.reps} repetitions are too few to report; take 5 or more")
+    if args.peers is None:
+        print("note: no peer given (PEERS=<python with torch>): only Argosy's own figures follow")
+    report.warn_if_busy()
+    status = 0
+    with tempfile.TemporaryDirectory(prefix="argosy-bench-") as scratch:
+        root = unpack_data(args.data, scratch) if args.peers and "fashion_mnist" in args.suites else None
+        for suite in args.suites:
+            results = []
+            for case in all_cases.cases(suite, args, root):
+                runs, failures = measure(case, args, env)
+                results.append(report.evaluate(case, runs, failures))
+            void = report.publish(suite, results, args, HERE.parent)
+            status = 1 if void else status
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

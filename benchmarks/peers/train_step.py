@@ -1,0 +1,81 @@
+"""The peer of ../train_step.cpp: PyTorch's DistributedDataParallel and Adam.
+
+    torchrun --standalone --nproc_per_node 2 train_step.py resnet18_sized|mnist_cnn [--tuned]
+
+Plain: what PyTorch's tutorial writes. --tuned: what its performance guide adds (gradients as bucket
+views, the fused Adam, channels_last for the convolutions).
+"""
+
+import argparse
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import workload
+
+BATCH, BATCHES = 100, 8
+
+
+def checksum(module):
+    with torch.no_grad():
+        total = torch.zeros(1, dtype=torch.float64)
+        for p in module.parameters():
+            total += p.to(torch.float64).sum()
+    low, high = total.clone(), total.clone()
+    dist.all_reduce(low, op=dist.ReduceOp.MIN)
+    dist.all_reduce(high, op=dist.ReduceOp.MAX)
+    return total.item(), torch.equal(low, high)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", choices=["resnet18_sized", "mnist_cnn"])
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--warmup", type=int, default=15)
+    parser.add_argument("--tuned", action="store_true")
+    args = parser.parse_args()
+
+    rank = workload.init()
+    if args.model == "resnet18_sized":
+        net = workload.ResNet18Sized(rank)
+    else:
+        net = workload.MnistCnn()
+        workload.fill_weights(net)
+        batches = [workload.image_batch(BATCH, 100 * rank + i) for i in range(BATCHES)]
+        if args.tuned:
+            net = net.to(memory_format=torch.channels_last)
+            batches = [(x.to(memory_format=torch.channels_last), y) for x, y in batches]
+    model = DistributedDataParallel(net, gradient_as_bucket_view=args.tuned)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True if args.tuned else None)
+
+    samples, losses = [], []
+    dist.barrier()
+    for step in range(args.warmup + args.steps):
+        watch = workload.Stopwatch()
+        if args.model == "resnet18_sized":
+            loss = model()
+        else:
+            images, labels = batches[step % BATCHES]
+            loss = torch.nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step >= args.warmup:
+            samples.append(watch.ms())
+        losses.append(loss.detach())
+    total, agree = checksum(net)
+    if rank == 0:
+        workload.report(
+            args.model,
+            samples_ms=samples,
+            loss_first=losses[0].item(),
+            loss_last=losses[-1].item(),
+            checksum=total,
+            ranks_agree="yes" if agree else "no",
+        )
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

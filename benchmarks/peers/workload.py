@@ -1,0 +1,110 @@
+"""What the programs here share with ../workload.cpp: numbers, models, the line for compare.py."""
+
+import json
+import math
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+def pattern(sizes, seed):
+    """Numbers in [-1, 1], bit for bit those of argosy::bench::pattern."""
+    i = torch.arange(math.prod(sizes), dtype=torch.int64).remainder(2003)
+    mixed = (i * i * 7919 + i * 104729 + seed * 1299709).remainder(2003)
+    return (mixed.to(torch.float32) / 1001.0 - 1.0).reshape(sizes)
+
+
+@torch.no_grad()
+def fill_weights(module):
+    for seed, p in enumerate(module.parameters(), start=1):
+        if p.dim() > 1:
+            p.copy_(pattern(p.shape, seed) / math.sqrt(p.numel() / p.shape[0]))
+
+
+def image_batch(n, seed):
+    labels = (torch.arange(n, dtype=torch.int64) * 7 + seed).remainder(10)
+    classes = pattern((10, 1, 28, 28), 5000)
+    images = pattern((n, 1, 28, 28), seed) * 0.5 + classes.index_select(0, labels) * 0.5
+    return images, labels
+
+
+class MnistCnn(nn.Module):
+    """conv 5x5 16, bn, relu, pool, conv 5x5 32, bn, relu, pool, linear, as tutorials write it."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 16, 5, padding=2)
+        self.bn1 = nn.BatchNorm2d(16)
+        self.conv2 = nn.Conv2d(16, 32, 5, padding=2)
+        self.bn2 = nn.BatchNorm2d(32)
+        self.fc = nn.Linear(7 * 7 * 32, 10)
+
+    def forward(self, x):
+        x = nn.functional.max_pool2d(nn.functional.relu(self.bn1(self.conv1(x))), 2)
+        x = nn.functional.max_pool2d(nn.functional.relu(self.bn2(self.conv2(x))), 2)
+        return self.fc(x.flatten(1))
+
+
+def resnet18_shapes():
+    shapes = []
+
+    def conv_bn(out, inp, side):
+        shapes.extend([(out, inp, side, side), (out,), (out,)])
+
+    conv_bn(64, 3, 7)
+    inp = 64
+    for out in (64, 128, 256, 512):
+        for _ in range(2):
+            conv_bn(out, inp, 3)
+            conv_bn(out, out, 3)
+            if inp != out:
+                conv_bn(out, inp, 1)
+            inp = out
+    return shapes + [(1000, 512), (1000,)]
+
+
+class ResNet18Sized(nn.Module):
+    """Parameters with the sizes of ResNet-18's and a dot product each; see ../workload.h."""
+
+    TARGET = 3000.0
+
+    def __init__(self, rank):
+        super().__init__()
+        self.coefficients = []
+        for index, shape in enumerate(resnet18_shapes()):
+            n = math.prod(shape)
+            setattr(self, f"weight{index}", nn.Parameter(pattern(shape, index) * 0.01))
+            self.coefficients.append(pattern((n,), 1000 + 100 * rank + index) / math.sqrt(n))
+
+    def forward(self):
+        total = torch.zeros(())
+        for index, coefficients in enumerate(self.coefficients):
+            weight = getattr(self, f"weight{index}")
+            total = total + torch.dot(weight.view(-1), coefficients)
+        return (total / self.TARGET - 1).square()
+
+
+def init():
+    """The job of torchrun's variables; one thread per rank as compare.py sets it."""
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    dist.init_process_group("gloo")
+    return dist.get_rank()
+
+
+def report(bench, **fields):
+    fields = {"bench": bench, "ranks": dist.get_world_size(), **fields}
+    fields["torch"] = torch.__version__
+    fields["blas"] = "MKL" if torch.backends.mkl.is_available() else "other"
+    fields["threads"] = torch.get_num_threads()
+    print(json.dumps(fields), flush=True)
+
+
+class Stopwatch:
+    def __init__(self):
+        self.start = time.perf_counter()
+
+    def ms(self):
+        return (time.perf_counter() - self.start) * 1e3

@@ -1,0 +1,244 @@
+"""Medians, ratios, tables and result files of compare.py."""
+
+import json
+import os
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+VERSION_KEYS = ("libtorch", "torch", "blas", "threads", "memory_kept", "ranks")
+
+
+@dataclass
+class Spread:
+    median: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(values):
+        return Spread(statistics.median(values), min(values), max(values))
+
+
+@dataclass
+class Ratio:
+    label: str  # <suite>.<name>.<peer>
+    ours: str
+    spread: Spread
+    target: float
+
+    def line(self):
+        s = self.spread
+        return f"RATIO {self.label} {s.median:.3f} [{s.low:.3f} {s.high:.3f}] target <={self.target:g}"
+
+
+@dataclass
+class Result:
+    """Of one measure."""
+
+    label: str
+    unit: str
+    bytes: int
+    runs: dict = field(default_factory=dict)  # variant: samples of each run
+    spreads: dict = field(default_factory=dict)  # variant: of the runs' medians
+    ratios: list = field(default_factory=list)
+    void: dict = field(default_factory=dict)  # variant: why
+    versions: dict = field(default_factory=dict)
+    commands: dict = field(default_factory=dict)
+
+
+def _versions(run):
+    return {k: v for o in run["objects"][:1] for k, v in o.items() if k in VERSION_KEYS}
+
+
+def _void(case, runs, failures):
+    void = dict(failures)
+    for variant, mine in runs.items():
+        others = [r[0] for v, r in runs.items() if v != variant and r]
+        for run in mine:
+            try:
+                complaint = case.check(run, others)
+            except (KeyError, IndexError) as error:
+                complaint = f"it printed no result ({error!r})"
+            if complaint and variant not in void:
+                void[variant] = complaint
+    return void
+
+
+def evaluate(case, runs, failures):
+    """The results of a case, one per measure."""
+    void = _void(case, runs, failures)
+    results = []
+    for measure in case.measures:
+        result = Result(f"{case.suite}.{measure.name}", measure.unit, measure.bytes, void=void)
+        medians = {}
+        for variant, mine in runs.items():
+            result.commands[variant] = case.variants[variant]
+            if variant in void or not mine:
+                continue
+            result.runs[variant] = [measure.samples(run) for run in mine]
+            medians[variant] = [statistics.median(samples) for samples in result.runs[variant]]
+            result.spreads[variant] = Spread.of(medians[variant])
+            result.versions[variant] = _versions(mine[0])
+        for ours, peer, target in measure.pairs:
+            if ours in medians and peer in medians:
+                # Both numbers of a ratio come from the same repetition: they shared its weather.
+                spread = Spread.of([a / b for a, b in zip(medians[ours], medians[peer])])
+                result.ratios.append(Ratio(f"{result.label}.{peer}", ours, spread, target))
+        results.append(result)
+    return results
+
+
+def _size(number):
+    for unit, step in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
+        if number >= step and number % step == 0:
+            return f"{number // step}{unit}"
+    return str(number)
+
+
+def _rows(results, ranks):
+    """Table of medians; collectives have the columns of nccl-tests."""
+    collective = any(r.bytes for r in results)
+    if collective:
+        rows = [["size", "type", "op", "variant", "time us", "[min max]", "algbw GB/s", "busbw GB/s", "#wrong"]]
+    else:
+        rows = [["measure", "variant", "median", "[min max]", "unit"]]
+    for result in results:
+        for variant, s in result.spreads.items():
+            spread = f"[{s.low:.1f} {s.high:.1f}]"
+            if collective:
+                algbw = result.bytes / s.median / 1e3
+                busbw = algbw * 2 * (ranks - 1) / ranks
+                rows.append([_size(result.bytes), "float", "sum", variant, f"{s.median:.1f}", spread])
+                rows[-1] += [f"{algbw:.3f}", f"{busbw:.3f}", "0"]
+            else:
+                rows.append([result.label, variant, f"{s.median:.2f}", spread, result.unit])
+    return rows
+
+
+def _text_table(rows):
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths)).rstrip() for row in rows)
+
+
+def _markdown_table(rows):
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]])
+
+
+def _first_line(command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[0]
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def machine():
+    cpu, memory = platform.machine(), "unknown"
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            cpu = line.split(":", 1)[1].strip()
+            break
+    for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("MemTotal"):
+            memory = f"{int(line.split()[1]) // 1024} MiB"
+    system = platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
+    return {
+        "cpu": cpu,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory": memory,
+        "kernel": platform.release(),
+        "system": system,
+        "compiler": _first_line(["c++", "--version"]),
+        "load_at_start": round(os.getloadavg()[0], 2),
+    }
+
+
+def warn_if_busy():
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"note: something else runs here (load {load:.1f}): figures will be worse and noisier")
+
+
+def _portable(command, args, root):
+    """The command as text, without folders of this machine."""
+    text = shlex.join(str(part) for part in command)
+    if args.peers:
+        text = text.replace(shlex.quote(args.peers), "$PEERS")
+    for place in (str(root), str(root.resolve())):
+        text = text.replace(place + "/", "")
+    return text.replace(str(args.bin) + "/", "build/release/bin/" if args.bin.is_absolute() else f"{args.bin}/")
+
+
+def _json(results, args, root):
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "revision": _first_line(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]),
+        "command": _portable(["python3", "benchmarks/compare.py", *sys.argv[1:]], args, root),
+        "machine": machine(),
+        "repetitions": args.reps,
+        "ranks": args.nproc,
+        "measures": [
+            {
+                "name": r.label,
+                "unit": r.unit,
+                "variants": {
+                    v: {
+                        "median": s.median,
+                        "min": s.low,
+                        "max": s.high,
+                        "versions": r.versions[v],
+                        "command": _portable(r.commands[v], args, root),
+                        "samples": r.runs[v],
+                    }
+                    for v, s in r.spreads.items()
+                },
+                "ratios": [
+                    {
+                        "name": x.label,
+                        "ours": x.ours,
+                        "median": x.spread.median,
+                        "min": x.spread.low,
+                        "max": x.spread.high,
+                        "target": x.target,
+                    }
+                    for x in r.ratios
+                ],
+                "void": r.void,
+            }
+            for r in results
+        ],
+    }
+
+
+def publish(suite, results, args, root):
+    """Prints a suite and writes its two files. True when something is void."""
+    results = [result for case in results for result in case]
+    rows = _rows(results, args.nproc)
+    ratios = [ratio for r in results for ratio in r.ratios]
+    void = {f"{suite}.{v}": why for r in results for v, why in r.void.items()}
+    void_lines = [f"VOID {label}: {why.splitlines()[0]}" for label, why in void.items()]
+    print(f"\n{_text_table(rows)}")
+    for line in [ratio.line() for ratio in ratios] + void_lines:
+        print(line)
+    print()
+
+    data = _json(results, args, root)
+    args.out.mkdir(parents=True, exist_ok=True)
+    stem = args.out / f"{time.strftime('%Y-%m-%d')}-{suite}"
+    stem.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    versions = {v: r.versions[v] for r in results for v in r.spreads}
+    lines = [f"# {suite}, {data['date']}", "", f"`{data['command']}` at {data['revision']}", ""]
+    lines += [_markdown_table(rows), ""]
+    lines += ["```", *[ratio.line() for ratio in ratios], *void_lines, "```", ""]
+    lines += ["Machine: " + ", ".join(f"{k} {v}" for k, v in data["machine"].items()) + ".", ""]
+    for variant, of_variant in versions.items():
+        if of_variant:
+            lines.append(f"- {variant}: " + ", ".join(f"{k} {v}" for k, v in of_variant.items()))
+    stem.with_suffix(".md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    return bool(void)
