@@ -277,7 +277,9 @@ std::optional<PeerWatch::Blame> PeerWatch::find_blame(int peer, bool accept_left
   return std::nullopt;
 }
 
-/// Ranks that are not known to have reached operation `seq`, with what each of them did last.
+/// Ranks that are not known to have reached operation `seq`, with what each of them did last. A
+/// rank that waits inside an earlier operation is itself stuck, so it is named only where nobody is
+/// absent who does not wait.
 std::vector<int> PeerWatch::absentees(int64_t seq, std::vector<std::string>& last_words) {
   std::vector<std::string> notes(static_cast<size_t>(size_), "?");
   for (const auto& member :
@@ -287,17 +289,23 @@ std::vector<int> PeerWatch::absentees(int64_t seq, std::vector<std::string>& las
       notes[static_cast<size_t>(rank)] = member.note;
     }
   }
-  std::vector<int> absent;
-  last_words.clear();
+  std::vector<int> absent, stuck;
   for (int rank = 0; rank < size_; ++rank) {
     const std::string& note = notes[static_cast<size_t>(rank)];
     const auto progress = Progress::decode(note);
     const bool arrived = note != "?" && (seq == 0 || (progress && progress->seq >= seq));
     if (rank != rank_ && !arrived) {
-      absent.push_back(rank);
-      last_words.push_back(fmt::format(
-          "rank {}: {}", rank, note == "?" ? "it never joined the group" : in_words(note)));
+      (progress && progress->inside && progress->seq > 0 ? stuck : absent).push_back(rank);
     }
+  }
+  if (absent.empty()) {
+    absent = std::move(stuck);
+  }
+  last_words.clear();
+  for (const int rank : absent) {
+    const std::string& note = notes[static_cast<size_t>(rank)];
+    last_words.push_back(fmt::format(
+        "rank {}: {}", rank, note == "?" ? "it never joined the group" : in_words(note)));
   }
   return absent;
 }

@@ -50,6 +50,9 @@ TEST_P(TransportConformance, AllReduceGivesTheClosedForm) {
   run([](Transport& t) {
     for_each_reduction([&](DType dtype, ReduceOp op, const std::string& what) {
       for (const int64_t count : {0, 1, 13, 1021}) {
+        if (count > 1000 && t.size() > 3) {
+          continue;  // more ranks than cores: AllReduceOfLargeUnalignedBuffers has them
+        }
         Buffer data = input_of(t.rank(), dtype, op, count);
         t.all_reduce(data.data(), count, dtype, op, kTimeout);
         check(data, count, what, [&](int64_t i) { return expected(dtype, op, t.size(), i); });
