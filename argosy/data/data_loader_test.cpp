@@ -20,6 +20,19 @@ namespace {
 
 using testing::HasSubstr;
 
+/// Gives the process several intra-op threads, so that a loader which let them in would show. The
+/// default may be one.
+class FourThreads final {
+ public:
+  FourThreads() { at::set_num_threads(4); }
+  ~FourThreads() { at::set_num_threads(before_); }
+  FourThreads(const FourThreads&) = delete;
+  FourThreads& operator=(const FourThreads&) = delete;
+
+ private:
+  int before_ = at::get_num_threads();
+};
+
 /// Crops at random, adds noise, and reduces by an operator that could run on several threads.
 struct Augmented {
   int64_t n = 53;
@@ -53,6 +66,7 @@ void expect_same(const Epoch& a, const Epoch& b) {
 }
 
 TEST(DataLoader, SameBitsWithAnyNumberOfWorkers) {
+  const FourThreads threads;
   const Augmented set;
   DataLoader alone(set, {.batch_size = 5, .shuffle = true, .seed = 11});
   const Epoch first = run_epoch(alone);
@@ -318,7 +332,9 @@ TEST(DataLoader, WorkersRecordNoGradientsAndLeaveThisThreadAsItWas) {
       return {at::get_num_threads(), at::GradMode::is_enabled() ? 1 : 0};
     }
   };
+  const FourThreads four;
   const int before = at::get_num_threads();
+  ASSERT_EQ(before, 4);
   for (const int workers : {0, 2}) {
     DataLoader loader(Watched(), {.batch_size = 4, .num_workers = workers});
     for (auto& [threads, gradients] : loader) {
