@@ -122,7 +122,10 @@ def main():
         print(f"note: {args.reps} repetitions are too few to report; take 5 or more")
     if args.peers is None:
         print("note: no peer given (PEERS=<python with torch>): only Argosy's own figures follow")
-    report.warn_if_busy()
+    args.load = report.load_at_start()
+    args.peer_versions = report.peer_versions(args.peers) if args.peers else {}
+    if "fashion_mnist" in args.suites and args.peers and "torchvision" not in args.peer_versions:
+        sys.exit("compare.py: the suite fashion_mnist needs torchvision in the peers' Python too")
     status = 0
     with tempfile.TemporaryDirectory(prefix="argosy-bench-") as scratch:
         root = unpack_data(args.data, scratch) if args.peers and "fashion_mnist" in args.suites else None

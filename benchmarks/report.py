@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import shlex
 import statistics
 import subprocess
@@ -155,14 +156,32 @@ def machine():
         "kernel": platform.release(),
         "system": system,
         "compiler": _first_line(["c++", "--version"]),
-        "load_at_start": round(os.getloadavg()[0], 2),
     }
 
 
-def warn_if_busy():
+def load_at_start():
+    """What ran here before the benchmarks did; warns when it was more than nothing."""
     load = os.getloadavg()[0]
     if load > 0.5:
         print(f"note: something else runs here (load {load:.1f}): figures will be worse and noisier")
+    return round(load, 2)
+
+
+def peer_versions(python):
+    """Of torch and torchvision; exits when there is no torch."""
+    script = (
+        "import importlib.metadata as m, json\n"
+        "names = [n for n in ('torch', 'torchvision', 'numpy') if list(m.distributions(name=n))]\n"
+        "print(json.dumps({n: m.version(n) for n in names}))"
+    )
+    try:
+        done = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True)
+        versions = json.loads(done.stdout)
+    except (OSError, subprocess.CalledProcessError, json.JSONDecodeError) as error:
+        sys.exit(f"compare.py: {python} does not run: {error}")
+    if "torch" not in versions:
+        sys.exit(f"compare.py: {python} has no torch. Install it there: {python} -m pip install torch")
+    return versions
 
 
 def _portable(command, args, root):
@@ -180,7 +199,8 @@ def _json(results, args, root):
         "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "revision": _first_line(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]),
         "command": _portable(["python3", "benchmarks/compare.py", *sys.argv[1:]], args, root),
-        "machine": machine(),
+        "machine": machine() | {"load_at_start": args.load},
+        "peers": args.peer_versions,
         "repetitions": args.reps,
         "ranks": args.nproc,
         "measures": [
@@ -194,7 +214,7 @@ def _json(results, args, root):
                         "max": s.high,
                         "versions": r.versions[v],
                         "command": _portable(r.commands[v], args, root),
-                        "samples": r.runs[v],
+                        "samples": [[round(x, 4) for x in run] for run in r.runs[v]],
                     }
                     for v, s in r.spreads.items()
                 },
@@ -231,12 +251,17 @@ def publish(suite, results, args, root):
     data = _json(results, args, root)
     args.out.mkdir(parents=True, exist_ok=True)
     stem = args.out / f"{time.strftime('%Y-%m-%d')}-{suite}"
-    stem.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    text = re.sub(  # a run's samples on one line
+        r"\[[-0-9.,e\s]+\]", lambda m: re.sub(r"\s+", " ", m.group()), json.dumps(data, indent=1)
+    )
+    stem.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
     versions = {v: r.versions[v] for r in results for v in r.spreads}
     lines = [f"# {suite}, {data['date']}", "", f"`{data['command']}` at {data['revision']}", ""]
     lines += [_markdown_table(rows), ""]
     lines += ["```", *[ratio.line() for ratio in ratios], *void_lines, "```", ""]
     lines += ["Machine: " + ", ".join(f"{k} {v}" for k, v in data["machine"].items()) + ".", ""]
+    if data["peers"]:
+        lines += ["Peers: " + ", ".join(f"{k} {v}" for k, v in data["peers"].items()) + ".", ""]
     for variant, of_variant in versions.items():
         if of_variant:
             lines.append(f"- {variant}: " + ", ".join(f"{k} {v}" for k, v in of_variant.items()))
