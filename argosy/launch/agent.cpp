@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@
 #include "argosy/launch/sink.h"
 #include "argosy/launch/spawn_error.h"
 #include "argosy/launch/stop_policy.h"
+#include "argosy/os/exit_watch.h"
 #include "argosy/os/signals.h"
 
 namespace argosy::launch {
@@ -63,9 +65,11 @@ Result<os::SignalFd> take_over_signals() {
 /// The supervision of one job; run() is the loop, everything else one step of it.
 class Agent {
  public:
-  Agent(const LaunchOptions& options, os::SignalFd signals, Job job, Guard guard)
+  Agent(
+      const LaunchOptions& options, os::SignalFd signals, os::ExitWatch exits, Job job, Guard guard)
       : options_(options),
         signals_(std::move(signals)),
+        exits_(std::move(exits)),
         job_(std::move(job)),
         guard_(std::move(guard)),
         policy_(options.shutdown_timeout),
@@ -124,7 +128,10 @@ class Agent {
         drain(Deadline::never());
         return error.exit_code;
       }
+      exits_.add(rank->pidfd(), static_cast<uint64_t>(number))
+          .or_throw<ConfigError>("launch.watch");
       ranks_.push_back(*std::move(rank));
+      with_group_.push_back(&ranks_.back());  // stays put: the room was reserved
     }
     return std::nullopt;
   }
@@ -139,12 +146,15 @@ class Agent {
     return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.running(); });
   }
 
+  /// Also lets the guard forget the groups that have emptied.
   [[nodiscard]] bool any_left() {
-    bool left = false;
-    for (Rank& rank : ranks_) {
-      left = rank.group_alive() || left;
+    for (Rank* rank : std::vector(with_group_)) {
+      if (!rank->group_alive()) {
+        guard_.forget(rank->pid());
+        std::erase(with_group_, rank);
+      }
     }
-    return left;
+    return !with_group_.empty();
   }
 
   [[nodiscard]] bool done() {
@@ -202,15 +212,13 @@ class Agent {
     polls_.clear();
     const auto add = [&](int fd, short events) { polls_.push_back({fd, events, 0}); };
     add(signals_.fd(), POLLIN);
+    add(exits_.fd(), POLLIN);
     for (Sink* sink : {&out_, &err()}) {
       if (sink->pending()) {
         add(sink->poll_fd(), POLLOUT);
       }
     }
     for (const Rank& rank : ranks_) {
-      if (rank.running()) {
-        add(rank.pidfd(), POLLIN);
-      }
       for (const int fd : rank.stream_fds()) {
         add(fd, POLLIN);
       }
@@ -265,25 +273,24 @@ class Agent {
     }
   }
 
-  /// Reaps every rank that has ended. Those of one round count as simultaneous.
+  /// Reaps the ranks that have ended, in the order of their deaths.
   void take_ends() {
     std::vector<RankEnd> batch;
-    for (Rank& rank : ranks_) {
-      if (std::optional<RankEnd> end = rank.reap()) {
-        rank.forward_rest();
-        end->asked_to_stop = asked_;
-        batch.push_back(*end);
-        if (!rank.group_alive()) {
-          guard_.forget(rank.pid());
-        }
+    for (const uint64_t number : exits_.ended()) {
+      Rank& rank = ranks_[number];
+      std::optional<RankEnd> end = rank.reap();
+      if (!end) {
+        continue;
       }
+      rank.forward_rest();
+      end->asked_to_stop = asked_;
+      batch.push_back(*end);
     }
     std::vector<RankEnd> failed;
     std::ranges::copy_if(
         batch, std::back_inserter(failed), [](const RankEnd& end) { return !end.exit.ok(); });
     if (!failed.empty() && !first_ && !policy_.interrupted_by()) {
-      const bool doubtful = failed.size() > 1 && store_ != nullptr;
-      first_ = failed[root_cause(failed, doubtful ? store_->lost_ranks() : std::vector<int>())];
+      first_ = failed[root_cause(failed)];
       policy_.stop(Clock::now());
     }
     for (const RankEnd& end : batch) {
@@ -348,6 +355,7 @@ class Agent {
 
   const LaunchOptions& options_;
   os::SignalFd signals_;
+  os::ExitWatch exits_;
   Job job_;
   Guard guard_;
   StopPolicy policy_;
@@ -355,6 +363,7 @@ class Agent {
   std::optional<Sink> own_err_{};
   std::unique_ptr<StoreHost> store_{};
   std::vector<Rank> ranks_{};
+  std::vector<Rank*> with_group_{};  ///< those of whose process group something still lives
   std::vector<pollfd> polls_{};
   std::optional<RankEnd> first_{};
   std::vector<RankEnd> others_{};
@@ -373,7 +382,8 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   Job job = prepare_job(options, this_node());
   Guard guard = Guard::start().or_throw<ConfigError>("launch.guard");
-  Agent agent(options, std::move(signals), std::move(job), std::move(guard));
+  os::ExitWatch exits = os::ExitWatch::create().or_throw<ConfigError>("launch.watch");
+  Agent agent(options, std::move(signals), std::move(exits), std::move(job), std::move(guard));
   agent.serve(make_store ? make_store(agent.token()) : nullptr);
   return agent.run();
 }

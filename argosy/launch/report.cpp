@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <tuple>
 
 #include "argosy/base/strings.h"
 #include "argosy/launch/line_buffer.h"
@@ -55,15 +53,11 @@ std::string describe_others(const FailureReport& report) {
 
 }  // namespace
 
-size_t root_cause(const std::vector<RankEnd>& failed, const std::vector<int>& lost_ranks) {
-  const auto key = [&](const RankEnd& end) {
-    const bool reaction = end.exit.signal == 0 || end.exit.signal == SIGABRT;
-    const auto lost = std::ranges::find(lost_ranks, end.rank);
-    return std::tuple(reaction, lost - lost_ranks.begin(), end.rank);
-  };
-  const auto first = std::ranges::min_element(
-      failed, [&](const RankEnd& a, const RankEnd& b) { return key(a) < key(b); });
-  return static_cast<size_t>(first - failed.begin());
+size_t root_cause(const std::vector<RankEnd>& failed) {
+  const auto first = std::ranges::find_if(failed, [](const RankEnd& end) {
+    return end.exit.signal != 0 && end.exit.signal != SIGABRT;
+  });
+  return first == failed.end() ? 0 : static_cast<size_t>(first - failed.begin());
 }
 
 std::string duration_text(std::chrono::steady_clock::duration duration) {

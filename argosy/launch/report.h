@@ -22,14 +22,13 @@ struct RankEnd {
   bool asked_to_stop = false;
 };
 
-/// Which of several ranks that failed at the same time, as far as the launcher can tell, is the
-/// cause? An index into `failed`, which is not empty.
+/// Which of the ranks that failed within one turn of the launcher's loop is the cause? An index
+/// into `failed`, which is not empty and in the order of their deaths.
 ///
-/// First a rank that a signal ended, SIGABRT aside: exit codes and aborts are how programs react to
-/// the loss of a peer. Then the one whose connection to the store was lost first (`lost_ranks`, in
-/// that order). Then the lowest rank.
-[[nodiscard]] size_t root_cause(const std::vector<RankEnd>& failed,
-                                const std::vector<int>& lost_ranks);
+/// The first that a signal ended, SIGABRT aside, for exit codes and aborts are how programs react
+/// to the loss of a peer, and a peer's connections end a moment before itself; else the first of
+/// all.
+[[nodiscard]] size_t root_cause(const std::vector<RankEnd>& failed);
 
 /// "rank 3 (pid 4127) was killed by SIGKILL (often the out-of-memory killer) after 14 m 02 s",
 /// "rank 3 (pid 4127) exited with code 1 after 0.31 s".

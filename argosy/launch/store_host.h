@@ -4,11 +4,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace argosy::launch {
 
-/// The store that the launcher hosts for its ranks, as far as the launcher looks at it.
+/// The store that the launcher hosts for its ranks, as far as the launcher looks at it. It lives as
+/// long as this object.
 class StoreHost {
  public:
   virtual ~StoreHost() = default;
@@ -19,8 +19,6 @@ class StoreHost {
   StoreHost& operator=(StoreHost&&) = delete;
 
   [[nodiscard]] virtual uint16_t port() const = 0;
-  /// Ranks whose connection ended without a goodbye, in that order.
-  [[nodiscard]] virtual std::vector<int> lost_ranks() = 0;
 };
 
 /// Starts the store; every caller must show `token`.

@@ -40,6 +40,7 @@ class Launched final {
   bool wait_for_error(const std::string& text);
 
   void signal(int number) { (void)process_->signal(number); }
+  [[nodiscard]] int pid() const { return process_->pid(); }
   /// Closes our end of standard output, as `| head -1` does.
   void stop_reading() { out_.fd.close(); }
   os::UniqueFd& input() { return input_; }

@@ -1,0 +1,38 @@
+// A rank that joins its job through the launcher's store and then waits to be told to fail, by
+// SIGUSR1: with code 7 as rank 3, with code 1 as any other, without a goodbye to the store.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+
+#include "argosy/rendezvous/join.h"
+
+namespace {
+
+int exit_code = 1;
+
+void fail(int /*signal*/) {
+  ::_exit(exit_code);
+}
+
+}  // namespace
+
+int main() {
+  using namespace std::chrono_literals;
+  try {
+    const auto joined = argosy::rendezvous::join({}, argosy::Deadline::after(60s));
+    exit_code = joined.rank == 3 ? 7 : 1;
+    ::signal(SIGUSR1, fail);
+    fmt::print("pid {} joined {} ranks\n", ::getpid(), joined.world_size);
+    std::fflush(stdout);
+    while (true) {
+      ::pause();
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,73 @@
+// Ranks that meet in the launcher's store, and which of them is named when all of them fail.
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/deadline.h"
+#include "argosy/base/strings.h"
+#include "argosy/os/fd.h"
+
+#include "launched.h"
+
+namespace argosy::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// The state letter of /proc/<pid>/stat: R (running), S (sleeping), T (stopped) …
+char state_of(int pid) {
+  const Result<std::string> stat = os::read_file("/proc/" + std::to_string(pid) + "/stat");
+  return stat.ok() ? stat->at(stat->rfind(')') + 2) : '?';
+}
+
+bool wait_for_state(int pid, char state) {
+  const Deadline deadline = Deadline::after(30s);
+  while (state_of(pid) != state && !deadline.expired()) {
+    std::this_thread::sleep_for(1ms);  // a stranger's state has no event to wait for
+  }
+  return state_of(pid) == state;
+}
+
+TEST(LauncherStore, TheFirstToDieIsNamedHoweverLateTheLauncherLooks) {
+  Launched job({.args = {"--nproc_per_node=5", RANK_PROGRAM}});
+  ASSERT_TRUE(job.wait_for_output("joined 5 ranks", 5));
+  std::vector<int> pids;
+  for (int rank = 0; rank < 5; ++rank) {
+    const std::string line = lines_of(job.out(), "[rank " + std::to_string(rank) + "] ").at(0);
+    pids.push_back(static_cast<int>(*strings::parse_int(strings::split(line, ' ').at(1))));
+  }
+  // While the launcher sleeps, rank 3 fails and then the others: it wakes up to five dead ranks.
+  job.signal(SIGSTOP);
+  ASSERT_TRUE(wait_for_state(job.pid(), 'T'));
+  for (const int rank : {3, 0, 1, 2, 4}) {
+    const int pid = pids.at(static_cast<size_t>(rank));
+    // Not the state Z of /proc: the main thread has it while others of the process still end.
+    const os::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    ASSERT_EQ(::kill(pid, SIGUSR1), 0);
+    ASSERT_TRUE(*os::wait_ready(process.get(), POLLIN, Deadline::after(30s))) << rank;
+  }
+  job.signal(SIGCONT);
+  EXPECT_EQ(job.wait(), 7) << job.err();
+  EXPECT_THAT(job.err(), HasSubstr("[launch] rank 3 "));
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherStore, AStrangerWithoutTheTokenIsRefused) {
+  Launched job({.args = {"sh", "-c", std::string("ARGOSY_TOKEN=guessed ") + RANK_PROGRAM}});
+  EXPECT_EQ(job.wait(), 2);
+  EXPECT_THAT(job.err(), HasSubstr("token"));
+}
+
+}  // namespace
+}  // namespace argosy::test
