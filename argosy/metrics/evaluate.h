@@ -26,13 +26,24 @@ namespace detail {
 template <typename Model>
 at::Tensor predict(Model& model, const at::Tensor& input) {
   if constexpr (requires { model.module(); }) {
-    return predict(model.module(), input);
+    // Wrappers hand out their model as const; running it forward does not change its value.
+    auto&& inner = model.module();
+    return predict(const_cast<std::remove_cvref_t<decltype(inner)>&>(inner), input);
   } else if constexpr (requires { at::Tensor(model.forward(input)); }) {
     return model.forward(input);
   } else if constexpr (requires { at::Tensor(model->forward(input)); }) {
     return model->forward(input);
   } else {
     return model(input);
+  }
+}
+
+/// Ranks that share an evaluation must run the same model, and running statistics part while
+/// training: wrappers can copy rank 0's. Nothing for others. Collective over the wrapper's group.
+template <typename Model>
+void sync_buffers(Model& model) {
+  if constexpr (requires { model.sync_buffers(); }) {
+    model.sync_buffers();
   }
 }
 
@@ -61,11 +72,13 @@ comm::Group group_of(const Model& model, const comm::Group& given) {
 /// Runs without gradients in evaluation mode; afterwards, and when something throws, each
 /// submodule is back in its own mode.
 ///
-/// Collective once at the end, over `group`; an empty one means the model's own (group()), and this
-/// process alone when the model has none.
+/// Collective over `group` at the end, once; an empty one means the model's own (group()), and this
+/// process alone when the model has none. A wrapper with sync_buffers() first copies rank 0's
+/// buffers to all ranks, so that N ranks give exactly what rank 0 alone would.
 template <typename Model, typename Loader, typename M>
 requires Metric<std::remove_cvref_t<M>>
 auto evaluate(Model&& model, Loader&& loader, M&& metric, const comm::Group& group = {}) {
+  detail::sync_buffers(model);
   {
     const EvaluationGuard guard(engine::module_of(model));
     for (auto&& [input, labels] : loader) {

@@ -86,16 +86,18 @@ TEST(Evaluate, TakesModulesPointersAndSequentials) {
 /// What DistributedDataParallel looks like from here; its own forward must not be used.
 struct Wrapper {
   Spy inner;
-  Spy& module() { return inner; }
   const Spy& module() const { return inner; }
   at::Tensor operator()(const at::Tensor&) { throw std::runtime_error("communicates"); }
+  void sync_buffers() { ++syncs; }
   [[nodiscard]] comm::Group group() const { return {}; }
+  int syncs = 0;
 };
 
 TEST(Evaluate, UsesTheModelInsideAWrapper) {
   Wrapper model;
   EXPECT_EQ(evaluate(model, batches(), Accuracy()), 2.0 / 3);
   EXPECT_TRUE(model.inner->is_training());
+  EXPECT_EQ(model.syncs, 1);
 }
 
 TEST(Evaluate, NoBatchesGiveNan) {
