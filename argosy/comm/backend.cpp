@@ -1,6 +1,7 @@
 #include "argosy/comm/backend.h"
 
 #include "argosy/base/error.h"
+#include "argosy/transport/gloo/gloo.h"
 #include "argosy/transport/in_process.h"
 
 namespace argosy::comm {
@@ -13,9 +14,19 @@ std::unique_ptr<transport::Transport> in_process(const TransportRequest& request
                                     {.group = request.group, .timeout = request.timeout});
 }
 
+std::unique_ptr<transport::Transport> gloo(const TransportRequest& request) {
+  return transport::make_gloo(request.store,
+                              request.rank,
+                              request.size,
+                              {.group = request.group, .timeout = request.timeout});
+}
+
 }  // namespace
 
 TransportFactory find_backend(const std::string& name) {
+  if (name == "auto" || name == "gloo") {
+    return gloo;
+  }
   if (name == "in_process") {
     return in_process;
   }

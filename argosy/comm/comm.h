@@ -1,7 +1,10 @@
 #pragma once
 
-/// Everything of the room: groups, collectives on tensors, initialisation.
+/// Everything of the room but the JSON overloads (json.h): groups, collectives on tensors,
+/// initialisation, hooks.
 #include "argosy/comm/collectives.h"
+#include "argosy/comm/flight_recorder.h"
 #include "argosy/comm/group.h"
+#include "argosy/comm/hooks.h"
 #include "argosy/comm/init.h"
 #include "argosy/comm/work.h"

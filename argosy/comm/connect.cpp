@@ -18,7 +18,8 @@ Group connect(const ConnectOptions& options) {
                       options.name,
                       options.timeout,
                       options.checked,
-                      std::move(factory));
+                      std::move(factory),
+                      options.keep);
   }
   ARGOSY_CHECK(options.store != nullptr,
                "comm.connect",
@@ -36,7 +37,8 @@ Group connect(const ConnectOptions& options) {
                     options.name,
                     options.timeout,
                     options.checked,
-                    std::move(factory));
+                    std::move(factory),
+                    options.keep);
 }
 
 }  // namespace argosy::comm

@@ -76,17 +76,24 @@ void FlightRecorder::on_ended(const OperationEvent& event) {
   report_failure(event);
 }
 
+/// The error itself reaches the caller as an exception; this is what stands beside it.
 void FlightRecorder::report_failure(const OperationEvent& event) {
   if (folder_.empty()) {
-    log::error("{}\nlast operations of this rank (set ARGOSY_LOG_DIR for all {}):\n{}",
-               event.error,
-               kCapacity,
-               to_text(5));
+    log::warn(
+        "[comm.flight_recorder] rank {}: {} failed; its last operations (ARGOSY_LOG_DIR keeps "
+        "{}):\n{}",
+        rank_,
+        event.op,
+        kCapacity,
+        to_text(5));
     return;
   }
   const std::string path = fmt::format("{}/flight_rank{}.json", folder_, rank_);
   dump(path);
-  log::error("{} The last operations of this rank are in {}.", event.error, path);
+  log::warn("[comm.flight_recorder] rank {}: {} failed; its last operations are in {}",
+            rank_,
+            event.op,
+            path);
 }
 
 std::vector<FlightRecorder::Entry> FlightRecorder::in_order() const {

@@ -37,6 +37,7 @@ Group make_child(const GroupState& parent, const std::vector<int>& members, std:
   GroupStateOptions options = parent.options();
   options.name = std::move(name);
   options.world_ranks.clear();
+  options.keep = nullptr;
   for (const int member : members) {
     options.world_ranks.push_back(parent.options().world_ranks[static_cast<size_t>(member)]);
   }
@@ -146,7 +147,8 @@ Group make_group(std::unique_ptr<transport::Transport> transport,
                  std::string name,
                  std::chrono::milliseconds timeout,
                  bool checked,
-                 TransportFactory make_transport) {
+                 TransportFactory make_transport,
+                 std::shared_ptr<void> keep) {
   ARGOSY_CHECK(transport != nullptr, "comm.make_group", "the transport is a null pointer");
   ARGOSY_CHECK(timeout > std::chrono::milliseconds(0),
                "comm.make_group",
@@ -154,11 +156,14 @@ Group make_group(std::unique_ptr<transport::Transport> transport,
                timeout.count());
   const int rank = transport->rank();
   const int size = transport->size();
-  return adopt(
-      std::move(transport),
-      std::move(store),
-      std::make_shared<Family>(rank, std::move(make_transport)),
-      {.name = std::move(name), .timeout = timeout, .checked = checked, .world_ranks = iota(size)});
+  return adopt(std::move(transport),
+               std::move(store),
+               std::make_shared<Family>(rank, std::move(make_transport)),
+               {.name = std::move(name),
+                .timeout = timeout,
+                .checked = checked,
+                .world_ranks = iota(size),
+                .keep = std::move(keep)});
 }
 
 }  // namespace argosy::comm

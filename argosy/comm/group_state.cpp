@@ -48,7 +48,8 @@ GroupState::GroupState(std::unique_ptr<transport::Transport> transport,
                        std::shared_ptr<rendezvous::Store> store,
                        std::shared_ptr<Family> family,
                        GroupStateOptions options)
-    : transport_(std::move(transport)),
+    : rank_(transport ? transport->rank() : -1),
+      transport_(std::move(transport)),
       store_(std::move(store)),
       family_(std::move(family)),
       options_(std::move(options)),
@@ -73,7 +74,7 @@ void GroupState::throw_destroyed(std::string_view op) const {
 }
 
 void GroupState::check_usable(std::string_view op) const {
-  ARGOSY_CHECK(transport_ != nullptr,
+  ARGOSY_CHECK(rank_ >= 0,
                fmt::format("comm.{}", op),
                "this process is not a member of group \"{}\" (ranks {} of its world are). Ask "
                "group.rank() >= 0 first.",
@@ -156,10 +157,20 @@ Work GroupState::submit_transfer(OperationInfo info,
                                  std::chrono::milliseconds timeout,
                                  const StartTransfer& start_transfer,
                                  std::function<void()> finish) {
-  std::shared_ptr<Operation> operation =
-      start(std::move(info), timeout, start_transfer, std::move(finish));
-  if (!waiters_.run([this, operation] { execute(*operation); })) {
-    throw_destroyed(operation->info.op);
+  const std::string_view op = info.op;
+  std::shared_ptr<Operation> operation;
+  bool accepted = false;
+  // Inside run_here(), so that the transport lives until the transfer is the pool's, or gone.
+  const bool open = waiters_.run_here([&] {
+    operation = start(std::move(info), timeout, start_transfer, std::move(finish));
+    accepted = waiters_.run([this, operation] { execute(*operation); });
+    if (!accepted) {
+      operation->body = nullptr;
+    }
+  });
+  if (!open || !accepted) {
+    check_usable(op);
+    throw_destroyed(op);
   }
   return Work(operation);
 }
@@ -168,9 +179,14 @@ void GroupState::run_transfer(OperationInfo info,
                               std::chrono::milliseconds timeout,
                               const StartTransfer& start_transfer,
                               const std::function<void()>& finish) {
-  const std::shared_ptr<Operation> operation =
-      start(std::move(info), timeout, start_transfer, finish);
-  execute(*operation);
+  const std::string_view op = info.op;
+  std::shared_ptr<Operation> operation;
+  if (!waiters_.run_here([&] {
+        operation = start(std::move(info), timeout, start_transfer, finish);
+        execute(*operation);
+      })) {
+    throw_destroyed(op);
+  }
   Work(operation).wait();
 }
 
@@ -189,7 +205,7 @@ std::exception_ptr GroupState::perform(Operation& operation) {
     return nullptr;
   } catch (...) {
     const std::exception_ptr error = explain(operation, std::current_exception());
-    remember_failure(operation, error);
+    remember_failure(error);
     return error;
   }
 }
@@ -216,7 +232,7 @@ std::exception_ptr GroupState::explain(const Operation& operation, std::exceptio
   return explain_failure(operation, {options_.name, rank(), size(), last_completed_}, error);
 }
 
-void GroupState::remember_failure(const Operation& /*operation*/, const std::exception_ptr& error) {
+void GroupState::remember_failure(const std::exception_ptr& error) {
   const std::lock_guard lock(cause_mutex_);
   if (broken_.load(std::memory_order_relaxed)) {
     return;  // the first cause is the one to tell
@@ -226,20 +242,35 @@ void GroupState::remember_failure(const Operation& /*operation*/, const std::exc
   broken_.store(true, std::memory_order_release);
 }
 
+std::shared_ptr<rendezvous::Store> GroupState::store() const {
+  const std::lock_guard lock(store_mutex_);
+  return store_;
+}
+
+/// In a forked child, which owns neither the threads nor the connections: leaks them all.
+void GroupState::forsake() {
+  queue_.abandon();
+  waiters_.abandon();
+  (void)transport_.release();
+  (void)new std::shared_ptr<void>(std::move(options_.keep));
+  (void)new std::shared_ptr<rendezvous::Store>(std::move(store_));
+}
+
 void GroupState::close(const Deadline& deadline) {
   const std::lock_guard lock(close_mutex_);
   if (closed_.exchange(true) || !transport_) {
     return;
   }
-  if (getpid() != owner_) {  // a forked child owns neither the threads nor the connections
-    queue_.abandon();
-    waiters_.abandon();
+  if (getpid() != owner_) {
+    forsake();
     return;
   }
-  if (!queue_.drain(deadline) || !waiters_.drain(deadline)) {
+  const bool drained = queue_.drain(deadline);
+  if (!waiters_.drain(deadline) || !drained) {
     log::warn(
         "[comm.Group] group \"{}\" ends with operations on their way, which fail now. Wait for "
-        "each Work before the program ends.",
+        "each "
+        "Work before the program ends.",
         options_.name);
   }
   try {
@@ -249,6 +280,15 @@ void GroupState::close(const Deadline& deadline) {
   }
   queue_.stop();
   waiters_.stop();
+  // Here and not in the destructor: a group in a static variable must not take a store, and its
+  // server, down when the libraries below it have ended.
+  transport_.reset();
+  options_.keep.reset();
+  std::shared_ptr<rendezvous::Store> store;
+  {
+    const std::lock_guard store_lock(store_mutex_);
+    store = std::move(store_);
+  }
 }
 
 }  // namespace argosy::comm

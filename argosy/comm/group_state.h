@@ -27,6 +27,8 @@ struct GroupStateOptions {
   std::chrono::milliseconds timeout{0};
   bool checked = false;
   std::vector<int> world_ranks{};  ///< of the members, in the order of their ranks here
+  /// Let go when the group closes, after the transport and before the store: the job's presence.
+  std::shared_ptr<void> keep{};
 };
 
 /// What a Group refers to: transport, store, and the queue that keeps the operations in order. The
@@ -53,13 +55,13 @@ class GroupState final {
   GroupState(GroupState&&) = delete;
   GroupState& operator=(GroupState&&) = delete;
 
-  [[nodiscard]] int rank() const { return transport_ ? transport_->rank() : -1; }
+  [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return static_cast<int>(options_.world_ranks.size()); }
   [[nodiscard]] const GroupStateOptions& options() const { return options_; }
   [[nodiscard]] Family& family() const { return *family_; }
   [[nodiscard]] const std::shared_ptr<Family>& shared_family() const { return family_; }
-  [[nodiscard]] const std::shared_ptr<rendezvous::Store>& store() const { return store_; }
-  [[nodiscard]] const transport::Transport& transport() const { return *transport_; }
+  /// nullptr after close().
+  [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const;
   /// Number of the next group made from this one; all members count alike.
   [[nodiscard]] int64_t next_child() { return next_child_.fetch_add(1); }
 
@@ -84,7 +86,7 @@ class GroupState final {
                     const std::function<void()>& finish);
 
   /// Refuses new operations, waits for those on their way until the deadline, closes the transport,
-  /// joins the threads. Idempotent.
+  /// joins the threads, lets go of transport and store. Idempotent.
   void close(const Deadline& deadline);
 
  private:
@@ -96,13 +98,16 @@ class GroupState final {
   void execute(Operation& operation);
   [[nodiscard]] std::exception_ptr perform(Operation& operation);
   [[nodiscard]] std::exception_ptr explain(const Operation& operation, std::exception_ptr error);
-  void remember_failure(const Operation& operation, const std::exception_ptr& error);
+  void remember_failure(const std::exception_ptr& error);
+  void forsake();
   [[noreturn]] void throw_destroyed(std::string_view op) const;
 
-  const std::unique_ptr<transport::Transport> transport_;
-  const std::shared_ptr<rendezvous::Store> store_;
+  const int rank_;
+  std::unique_ptr<transport::Transport> transport_;  // until close() has joined who uses it
+  mutable std::mutex store_mutex_;
+  std::shared_ptr<rendezvous::Store> store_;
   const std::shared_ptr<Family> family_;
-  const GroupStateOptions options_;
+  GroupStateOptions options_;
   const pid_t owner_ = getpid();
 
   std::atomic<int64_t> last_completed_{-1};

@@ -22,6 +22,26 @@ bool WaiterPool::run(std::function<void()> task) {
   return true;
 }
 
+bool WaiterPool::run_here(const std::function<void()>& task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) {
+      return false;
+    }
+    ++here_;
+  }
+  struct Leave {
+    WaiterPool& pool;
+    ~Leave() {
+      const std::lock_guard lock(pool.mutex_);
+      --pool.here_;
+      pool.idle_changed_.notify_all();
+    }
+  } leave{*this};
+  task();
+  return true;
+}
+
 void WaiterPool::loop() {
   set_thread_name("argosy-transfer");
   std::unique_lock lock(mutex_);
@@ -50,10 +70,11 @@ bool WaiterPool::drain(const Deadline& deadline) {
 
 void WaiterPool::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     stopped_ = true;
+    changed_.notify_all();
+    idle_changed_.wait(lock, [this] { return here_ == 0; });
   }
-  changed_.notify_all();
   for (std::thread& thread : threads_) {
     thread.join();
   }

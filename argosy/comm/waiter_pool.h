@@ -28,6 +28,9 @@ class WaiterPool final {
 
   /// Runs `task`, which must not throw, in a thread of its own. False after stop(): not accepted.
   [[nodiscard]] bool run(std::function<void()> task);
+  /// Runs `task` in the caller's thread, while drain() and stop() wait for it. It may throw. False
+  /// after stop(): not run.
+  [[nodiscard]] bool run_here(const std::function<void()>& task);
   /// Waits until no task is left; false when the deadline passed first.
   [[nodiscard]] bool drain(const Deadline& deadline);
   /// Refuses new tasks, finishes those on their way, joins. Idempotent.
@@ -43,6 +46,7 @@ class WaiterPool final {
   std::condition_variable idle_changed_;
   std::deque<std::function<void()>> tasks_;
   size_t idle_ = 0;
+  size_t here_ = 0;  // callers inside run_here()
   bool stopped_ = false;
   std::vector<std::thread> threads_;
 };

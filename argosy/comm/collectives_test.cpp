@@ -1,0 +1,204 @@
+/// Closed-form results of every collective, on 1, 2, 3 and 5 ranks as threads.
+#include "argosy/comm/collectives.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/error.h"
+#include "argosy/comm/test_ranks.h"
+
+namespace argosy::comm {
+namespace {
+
+using testing::with_threads;
+using transport::ReduceOp;
+
+class CollectivesTest : public ::testing::TestWithParam<int> {};
+
+/// Element j of rank r: 10 r + j.
+at::Tensor values(int rank, std::vector<int64_t> shape, at::ScalarType type = at::kFloat) {
+  const int64_t n = c10::multiply_integers(shape);
+  return (at::arange(n, at::kLong) + 10 * rank).reshape(shape).to(type);
+}
+
+TEST_P(CollectivesTest, AllReduceSumAndAverage) {
+  with_threads(GetParam(), [](Group& world) {
+    const int n = world.size();
+    at::Tensor sum = values(world.rank(), {3, 4});
+    all_reduce(sum, world);
+    EXPECT_TRUE(sum.equal(n * values(0, {3, 4}) + 10 * (n * (n - 1) / 2)));
+    at::Tensor average = at::full({5}, world.rank(), at::kDouble);
+    all_reduce(average, world, {.op = ReduceOp::kAvg});
+    EXPECT_TRUE(average.equal(at::full({5}, (n - 1) / 2.0, at::kDouble)));
+  });
+}
+
+TEST_P(CollectivesTest, AllReduceEveryOpAndType) {
+  with_threads(GetParam(), [](Group& world) {
+    const int n = world.size();
+    for (const auto type : {at::kFloat,
+                            at::kDouble,
+                            at::kHalf,
+                            at::kBFloat16,
+                            at::kChar,
+                            at::kByte,
+                            at::kInt,
+                            at::kLong}) {
+      const auto check = [&](ReduceOp op, double expected) {
+        at::Tensor t = at::full({3}, world.rank() + 1).to(type);
+        all_reduce(t, world, {.op = op});
+        EXPECT_TRUE(t.equal(at::full({3}, expected).to(type)))
+            << to_string(op) << " " << type << " " << t;
+      };
+      check(ReduceOp::kSum, n * (n + 1) / 2.0);
+      check(ReduceOp::kMin, 1);
+      check(ReduceOp::kMax, n);
+      check(ReduceOp::kProduct, std::tgamma(n + 1.0));
+    }
+    at::Tensor bits = at::full({2}, 1 << world.rank(), at::kInt);
+    all_reduce(bits, world, {.op = ReduceOp::kBor});
+    EXPECT_TRUE(bits.equal(at::full({2}, (1 << n) - 1, at::kInt)));
+    at::Tensor any = at::full({1}, world.rank() == n - 1, at::kBool);
+    all_reduce(any, world);
+    EXPECT_TRUE(any.item<bool>());
+  });
+}
+
+TEST_P(CollectivesTest, ReduceChangesTheRootOnly) {
+  with_threads(GetParam(), [](Group& world) {
+    const int n = world.size();
+    for (int root = 0; root < n; ++root) {
+      at::Tensor t = values(world.rank(), {4});
+      reduce(t, world, {.root = root});
+      const at::Tensor expected = world.rank() == root ? n * values(0, {4}) + 10 * (n * (n - 1) / 2)
+                                                       : values(world.rank(), {4});
+      EXPECT_TRUE(t.equal(expected));
+    }
+  });
+}
+
+TEST_P(CollectivesTest, BroadcastFromEachRoot) {
+  with_threads(GetParam(), [](Group& world) {
+    for (int root = 0; root < world.size(); ++root) {
+      at::Tensor t = values(world.rank(), {2, 3}, at::kLong);
+      broadcast(t, world, {.root = root});
+      EXPECT_TRUE(t.equal(values(root, {2, 3}, at::kLong)));
+    }
+  });
+}
+
+TEST_P(CollectivesTest, AllGatherInRankOrder) {
+  with_threads(GetParam(), [](Group& world) {
+    const auto parts = all_gather(values(world.rank(), {2, 2}), world);
+    ASSERT_EQ(static_cast<int>(parts.size()), world.size());
+    std::vector<at::Tensor> into(parts.size());
+    for (size_t i = 0; i < into.size(); ++i) {
+      into[i] = at::empty({2, 2});
+    }
+    all_gather_async(into, values(world.rank(), {2, 2}), world).wait();
+    for (int rank = 0; rank < world.size(); ++rank) {
+      EXPECT_TRUE(parts[static_cast<size_t>(rank)].equal(values(rank, {2, 2})));
+      EXPECT_TRUE(into[static_cast<size_t>(rank)].equal(values(rank, {2, 2})));
+    }
+  });
+}
+
+TEST_P(CollectivesTest, AllGatherUnevenJoinsRows) {
+  with_threads(GetParam(), [](Group& world) {
+    // Rank r brings r rows (rank 0 none), of a type that travels as bytes too.
+    for (const auto type : {at::kFloat, at::kShort}) {
+      const at::Tensor mine = at::full({world.rank(), 3}, world.rank()).to(type);
+      const at::Tensor all = all_gather_uneven(mine, world);
+      const int n = world.size();
+      ASSERT_EQ(all.sizes().vec(), (std::vector<int64_t>{n * (n - 1) / 2, 3}));
+      int64_t row = 0;
+      for (int rank = 0; rank < n; ++rank) {
+        for (int i = 0; i < rank; ++i, ++row) {
+          EXPECT_TRUE(all[row].equal(at::full({3}, rank).to(type)));
+        }
+      }
+    }
+  });
+}
+
+TEST_P(CollectivesTest, GatherAndScatter) {
+  with_threads(GetParam(), [](Group& world) {
+    const int n = world.size();
+    for (int root = 0; root < n; ++root) {
+      const auto parts = gather(values(world.rank(), {3}), world, {.root = root});
+      ASSERT_EQ(static_cast<int>(parts.size()), world.rank() == root ? n : 0);
+      for (size_t rank = 0; rank < parts.size(); ++rank) {
+        EXPECT_TRUE(parts[rank].equal(values(static_cast<int>(rank), {3})));
+      }
+      at::Tensor mine = at::empty({3});
+      scatter(mine, parts, world, {.root = root});
+      EXPECT_TRUE(mine.equal(values(world.rank(), {3})));
+    }
+  });
+}
+
+TEST_P(CollectivesTest, ReduceScatterGivesEachItsPart) {
+  with_threads(GetParam(), [](Group& world) {
+    const int n = world.size();
+    std::vector<at::Tensor> inputs;
+    for (int part = 0; part < n; ++part) {
+      inputs.push_back(at::full({2, 2}, 100 * part + world.rank(), at::kLong));
+    }
+    at::Tensor output = at::empty({2, 2}, at::kLong);
+    reduce_scatter(output, inputs, world);
+    const int64_t expected = n * 100 * world.rank() + n * (n - 1) / 2;
+    EXPECT_TRUE(output.equal(at::full({2, 2}, expected, at::kLong)));
+    at::Tensor highest = at::empty({2, 2}, at::kLong);
+    reduce_scatter_async(highest, inputs, world, {.op = ReduceOp::kMax}).wait();
+    EXPECT_TRUE(highest.equal(at::full({2, 2}, 100 * world.rank() + n - 1, at::kLong)));
+  });
+}
+
+TEST_P(CollectivesTest, AllToAllWithUnevenShapes) {
+  with_threads(GetParam(), [](Group& world) {
+    // Rank i sends i + j elements of value 10 i + j to rank j.
+    const int me = world.rank();
+    for (const auto type : {at::kFloat, at::kComplexFloat}) {
+      std::vector<at::Tensor> inputs;
+      std::vector<at::Tensor> outputs;
+      for (int peer = 0; peer < world.size(); ++peer) {
+        inputs.push_back(at::full({me + peer}, 10 * me + peer).to(type));
+        outputs.push_back(at::zeros({me + peer}, type));
+      }
+      all_to_all(outputs, inputs, world);
+      for (int peer = 0; peer < world.size(); ++peer) {
+        EXPECT_TRUE(outputs[static_cast<size_t>(peer)].equal(
+            at::full({me + peer}, 10 * peer + me).to(type)));
+      }
+    }
+  });
+}
+
+TEST_P(CollectivesTest, AsyncOperationsKeepTheirOrder) {
+  with_threads(GetParam(), [](Group& world) {
+    // x <- sum over ranks, then doubled by adding the broadcast of it: only right in this order.
+    const int n = world.size();
+    std::vector<at::Tensor> tensors;
+    std::vector<Work> works;
+    for (int i = 0; i < 50; ++i) {
+      tensors.push_back(at::full({7}, i + world.rank(), at::kLong));
+      works.push_back(all_reduce_async(tensors.back(), world));
+      works.push_back(broadcast_async(tensors.back(), world, {.root = i % n}));
+      works.push_back(all_reduce_async(tensors.back(), world, {.op = ReduceOp::kMax}));
+    }
+    barrier(world);  // behind all of them
+    for (const Work& work : works) {
+      EXPECT_TRUE(work.is_success());
+    }
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_TRUE(
+          tensors[static_cast<size_t>(i)].equal(at::full({7}, n * i + n * (n - 1) / 2, at::kLong)));
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesTest, ::testing::Values(1, 2, 3, 5));
+
+}  // namespace
+}  // namespace argosy::comm
