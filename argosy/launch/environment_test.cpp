@@ -37,7 +37,7 @@ TEST(RankEnvironment, HasTorchrunsPaddlesAndOurs) {
                      {"ARGOSY_TOKEN", "secret"},
                      {"GROUP_RANK", "0"},
                      {"GROUP_WORLD_SIZE", "1"},
-                     {"HOME", "/home/a=b"},
+                     {"HOME", "/h/a=b"},
                      {"LOCAL_RANK", "1"},
                      {"LOCAL_WORLD_SIZE", "2"},
                      {"MASTER_ADDR", "127.0.0.1"},
@@ -65,7 +65,7 @@ TEST(RankEnvironment, HasTorchrunsPaddlesAndOurs) {
                      {"TORCHELASTIC_RUN_ID", "run-1"},
                      {"TORCHELASTIC_USE_AGENT_STORE", "False"},
                      {"WORLD_SIZE", "2"}};
-  EXPECT_EQ(environment(job_of_two(), 1, {"HOME=/home/a=b"}), expected);
+  EXPECT_EQ(environment(job_of_two(), 1, {"HOME=/h/a=b"}), expected);
 }
 
 TEST(RankEnvironment, PlaceReplacesTuningGivesWay) {

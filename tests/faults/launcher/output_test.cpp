@@ -89,14 +89,14 @@ TEST(LauncherOutput, AReaderThatLeavesCostsNeitherRanksNorExitCode) {
   Launched job({.args = {"--nproc_per_node=2",
                          "sh",
                          "-c",
-                         "echo first; cat >/dev/null; seq 100000; echo done >&2; exit $RANK"},
+                         "echo first; cat >/dev/null; seq 100000; echo done >&2; [ $RANK = 1 ]"},
                 .with_input = true});
   ASSERT_TRUE(job.wait_for_output("first", 2));
   job.stop_reading();
   job.input().close();
   EXPECT_EQ(job.wait(), 1);
   EXPECT_THAT(job.err(), HasSubstr("[rank 0] done"));
-  EXPECT_THAT(job.err(), HasSubstr("rank 1 "));
+  EXPECT_THAT(job.err(), HasSubstr("[launch] rank 0 "));
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 
