@@ -68,9 +68,13 @@ std::vector<int> Rank::stream_fds() const {
 }
 
 void Rank::log(std::string_view bytes) {
-  if (log_ && !os::write_all(log_.get(), bytes).ok()) {
-    tail_.add(
-        fmt::format("(the log ends here: it could not be written: {})", errno_message(errno)));
+  if (!log_) {
+    return;
+  }
+  const Status written = os::write_all(log_.get(), bytes);
+  if (!written.ok()) {  // a full disk costs the log, not the job
+    streams_.back().sink->write(
+        fmt::format("[launch] {} ends here: {}\n", log_path_, written.failure().what));
     log_.close();
   }
 }
