@@ -129,7 +129,8 @@ class DistributedDataParallel final {
   // shared_ptr to what M holds: Impl of a holder, Module of an AnyModule.
   auto pointer() const {
     if constexpr (requires { module_.ptr(); }) {
-      return module_.ptr();
+      using Pointer = std::remove_cvref_t<decltype(module_.ptr())>;
+      return module_.is_empty() ? Pointer() : Pointer(module_.ptr());
     } else {
       static_assert(
           requires { module_->named_parameters(); },

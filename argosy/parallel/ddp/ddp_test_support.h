@@ -1,0 +1,117 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/error.h"
+#include "argosy/comm/comm.h"
+#include "argosy/parallel/parallel.h"
+#include "argosy/rendezvous/store.h"
+#include "argosy/transport/in_process.h"
+
+#include "tests/support/run_ranks.h"
+
+// Helpers of this room's tests: ranks as threads, small networks with values that need no seed.
+namespace argosy::parallel::testing {
+
+inline comm::Group thread_group(const std::shared_ptr<rendezvous::Store>& store,
+                                int rank,
+                                int size,
+                                std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+  return comm::make_group(
+      transport::make_in_process(rendezvous::prefix_store(store, "transport"), rank, size),
+      rendezvous::prefix_store(store, "group"),
+      "world",
+      timeout);
+}
+
+/// fn(group) on `size` threads at once.
+inline void on_ranks(int size,
+                     const std::function<void(comm::Group&)>& fn,
+                     std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+  auto store = rendezvous::in_process_store();
+  test::run_ranks(size, [&](int rank) {
+    comm::Group group = thread_group(store, rank, size, timeout);
+    fn(group);
+  });
+}
+
+/// Values that depend on `seed` and the element's place only: threads share libtorch's generator.
+inline at::Tensor values(at::IntArrayRef sizes, double seed, at::ScalarType type = at::kDouble) {
+  int64_t n = 1;
+  for (int64_t size : sizes) {
+    n *= size;
+  }
+  return (at::arange(n, at::kDouble) * 0.7 + seed).sin().reshape(sizes).to(type);
+}
+
+inline void fill(const torch::nn::Module& module, double seed) {
+  torch::NoGradGuard no_grad;
+  for (auto& parameter : module.parameters()) {
+    parameter.copy_(values(parameter.sizes(), seed += 1.3) * 0.3);
+  }
+}
+
+/// Two layers in f64; layers are registered in the order of use.
+struct TwoLayersImpl : torch::nn::Module {
+  explicit TwoLayersImpl(double seed = 0, int64_t hidden = 5) {
+    first = register_module("first", torch::nn::Linear(3, hidden));
+    second = register_module("second", torch::nn::Linear(hidden, 2));
+    to(torch::kDouble);
+    fill(*this, seed);
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return second(first(x).tanh()); }
+  torch::nn::Linear first{nullptr}, second{nullptr};
+};
+TORCH_MODULE(TwoLayers);
+
+/// Two heads over one trunk; a head is used only when asked for.
+struct TwoHeadsImpl : torch::nn::Module {
+  TwoHeadsImpl() {
+    trunk = register_module("trunk", torch::nn::Linear(3, 4));
+    left = register_module("left", torch::nn::Linear(4, 1));
+    right = register_module("right", torch::nn::Linear(4, 1));
+    to(torch::kDouble);
+    fill(*this, 1);
+  }
+  std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& x, bool l, bool r) {
+    auto h = trunk(x).tanh();
+    return {l ? left(h) : h.sum(), r ? right(h) : h.mean()};
+  }
+  torch::nn::Linear trunk{nullptr}, left{nullptr}, right{nullptr};
+};
+TORCH_MODULE(TwoHeads);
+
+/// What `action` throws, as text; a failure when it does not throw E.
+template <typename E = UsageError, typename Action>
+std::string error_of(Action&& action) {
+  try {
+    action();
+  } catch (const E& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "expected another type of error, got: " << error.what();
+    return {};
+  }
+  ADD_FAILURE() << "expected an error";
+  return {};
+}
+
+/// The gradients of a plain copy of `module` for this input, times nothing.
+template <typename Module, typename... Args>
+std::vector<at::Tensor> plain_gradients(Module module, const Args&... input) {
+  module->zero_grad();
+  module->forward(input...).sum().backward();
+  std::vector<at::Tensor> out;
+  for (const auto& parameter : module->parameters()) {
+    out.push_back(parameter.grad().clone());
+  }
+  return out;
+}
+
+}  // namespace argosy::parallel::testing
