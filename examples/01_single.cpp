@@ -3,9 +3,9 @@
 //     ./01_single [folder of Fashion-MNIST]
 //
 // Prints the mean loss and the test accuracy of each epoch; expect about 89 % after two.
-#include <torch/torch.h>
-
 #include <argosy/argosy.h>
+
+#include <torch/torch.h>
 
 using namespace argosy;
 
@@ -25,8 +25,8 @@ int main(int argc, char** argv) {
       optimizer.zero_grad();
       mean_loss.update(loss, images.size(0));
     }
-    auto accuracy = metrics::evaluate(
-        model, data::DataLoader(test, {.batch_size = 500}), metrics::Accuracy());
+    auto accuracy =
+        metrics::evaluate(model, data::DataLoader(test, {.batch_size = 500}), metrics::Accuracy());
     fmt::print("epoch {}: loss {:.4f}, accuracy {:.2f} %\n",
                epoch + 1,
                mean_loss.compute(),

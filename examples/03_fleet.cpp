@@ -1,22 +1,23 @@
 // The five steps: fleet keeps the group, fills in rank and size, prints once.
 //
 //     argosy launch --nproc_per_node 2 ./03_fleet [folder of Fashion-MNIST]
-#include <torch/torch.h>
-
 #include <argosy/argosy.h>
+
+#include <torch/torch.h>
 
 using namespace argosy;
 
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
-  fleet::init();                                                                        // 1
+  fleet::init();  // 1
   torch::manual_seed(1);
   vision::FashionMnist train(folder, vision::Split::kTrain), test(folder, vision::Split::kTest);
   data::DataLoader loader(
-      train, fleet::distributed_batch_sampler(train.size(), {.batch_size = 64, .shuffle = true}),  // 2
+      train,
+      fleet::distributed_batch_sampler(train.size(), {.batch_size = 64, .shuffle = true}),  // 2
       {.num_workers = 1});
-  auto model = fleet::distributed_model(vision::MnistCnn());                            // 3
-  auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));      // 4
+  auto model = fleet::distributed_model(vision::MnistCnn());                        // 3
+  auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));  // 4
   for (int epoch = 0; epoch < 2; ++epoch) {
     metrics::MeanLoss mean_loss;
     for (auto& [images, labels] : loader) {
@@ -36,4 +37,4 @@ int main(int argc, char** argv) {
                  100 * accuracy);
   }
   fleet::save(model, "weights.pt");
-}                                                                                       // 5: launch
+}  // 5: launch

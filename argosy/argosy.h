@@ -1,0 +1,14 @@
+#pragma once
+
+/// Everything that a training program uses. Link argosy::argosy.
+#include "argosy/comm/comm.h"
+#include "argosy/data/data.h"
+#include "argosy/events/jsonl_writer.h"
+#include "argosy/events/progress_bar.h"
+#include "argosy/events/table.h"
+#include "argosy/fleet/fleet.h"
+#include "argosy/fleet/progress.h"
+#include "argosy/metrics/metrics.h"
+#include "argosy/optim/optim.h"
+#include "argosy/parallel/parallel.h"
+#include "argosy/vision/vision.h"

@@ -1,0 +1,229 @@
+#include "argosy/fleet/fleet.h"
+
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <unordered_set>
+
+#include "argosy/base/check.h"
+#include "argosy/base/env.h"
+#include "argosy/base/log.h"
+#include "argosy/engine/cpu.h"
+#include "argosy/rendezvous/environment.h"
+
+namespace argosy::fleet {
+namespace {
+
+/// What the process knows of its job. Destroyed at exit, which leaves the job in good order.
+struct Job {
+  comm::Group group;
+  DistributedStrategy strategy;
+  int local_rank = 0;
+  /// Identities of the parameters that went through distributed_model(); they live as long as the
+  /// models, and a stale entry can only make the check in distributed_optimizer() more lenient.
+  std::unordered_set<const void*> distributed;
+  std::string run_dir;
+};
+
+std::optional<Job>& slot() {
+  static std::optional<Job> job;
+  return job;
+}
+
+Job& job(const char* function) {
+  ARGOSY_CHECK(slot().has_value(),
+               fmt::format("fleet.{}", function),
+               "the job is not joined: call fleet::init() first");
+  return *slot();
+}
+
+void check_degrees(const DistributedStrategy& strategy, int world_size) {
+  const auto dp = strategy.hybrid_configs.find("dp_degree");
+  if (dp != strategy.hybrid_configs.end() && dp->second != -1 && dp->second != world_size) {
+    throw ConfigError("fleet.init",
+                      fmt::format("hybrid_configs.dp_degree: expected -1 or the number of ranks "
+                                  "({}), got {}",
+                                  world_size,
+                                  dp->second));
+  }
+}
+
+/// "20261120-143059": sorts by time, valid in every file system.
+std::string time_stamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  return fmt::format("{:04}{:02}{:02}-{:02}{:02}{:02}",
+                     parts.tm_year + 1900,
+                     parts.tm_mon + 1,
+                     parts.tm_mday,
+                     parts.tm_hour,
+                     parts.tm_min,
+                     parts.tm_sec);
+}
+
+}  // namespace
+
+void init(const DistributedStrategy& strategy, const comm::InitOptions& options) {
+  ARGOSY_CHECK(!slot().has_value(),
+               "fleet.init",
+               "called twice in one process. Call stop_worker() before a second init().");
+  strategy.validate();
+  const rendezvous::JobEnvironment environment = rendezvous::read_environment();
+  engine::setup_cpu();
+  comm::Group group = comm::init(options);
+  check_degrees(strategy, group.size());
+  slot().emplace(Job{std::move(group), strategy, environment.local_rank, {}, {}});
+  log::info("joined the job as rank {} of {}", worker_index(), worker_num());
+}
+
+bool is_initialized() {
+  return slot().has_value();
+}
+const comm::Group& group() {
+  return job("group").group;
+}
+const DistributedStrategy& strategy() {
+  return job("strategy").strategy;
+}
+int worker_index() {
+  return job("worker_index").group.rank();
+}
+int worker_num() {
+  return job("worker_num").group.size();
+}
+int local_rank() {
+  return job("local_rank").local_rank;
+}
+bool is_first_worker() {
+  return worker_index() == 0;
+}
+void barrier_worker() {
+  comm::barrier(job("barrier_worker").group);
+}
+
+void stop_worker() {
+  job("stop_worker").group.destroy();
+  slot().reset();
+}
+
+void all_reduce(const at::Tensor& tensor, const comm::ReduceOptions& options) {
+  comm::all_reduce(tensor, job("all_reduce").group, options);
+}
+
+void broadcast(const at::Tensor& tensor, const comm::RootOptions& options) {
+  comm::broadcast(tensor, job("broadcast").group, options);
+}
+
+std::vector<at::Tensor> all_gather(const at::Tensor& tensor) {
+  return comm::all_gather(tensor, job("all_gather").group);
+}
+
+std::vector<std::string> get_file_shard(const std::vector<std::string>& files) {
+  const auto ranks = static_cast<size_t>(worker_num());
+  const auto rank = static_cast<size_t>(worker_index());
+  const size_t share = files.size() / ranks;
+  const size_t longer = files.size() % ranks;
+  const size_t begin = rank * share + std::min(rank, longer);
+  const size_t end = begin + share + (rank < longer ? 1 : 0);
+  return {files.begin() + static_cast<ptrdiff_t>(begin),
+          files.begin() + static_cast<ptrdiff_t>(end)};
+}
+
+data::DistributedBatchSampler distributed_batch_sampler(int64_t dataset_size,
+                                                        const SamplerOptions& options) {
+  return data::DistributedBatchSampler(dataset_size,
+                                       {.batch_size = options.batch_size,
+                                        .num_replicas = worker_num(),
+                                        .rank = worker_index(),
+                                        .shuffle = options.shuffle,
+                                        .drop_last = options.drop_last,
+                                        .seed = options.seed});
+}
+
+data::EvaluationSampler evaluation_sampler(int64_t dataset_size, const SamplerOptions& options) {
+  ARGOSY_CHECK(!options.shuffle && !options.drop_last,
+               "fleet.evaluation_sampler",
+               "shuffle and drop_last do not apply: every sample is evaluated exactly once");
+  return data::EvaluationSampler(
+      dataset_size,
+      {.batch_size = options.batch_size, .num_replicas = worker_num(), .rank = worker_index()});
+}
+
+const std::string& run_dir() {
+  Job& state = job("run_dir");
+  if (state.run_dir.empty()) {
+    const std::string chosen = env::get("ARGOSY_RUN_DIR").value_or("runs/" + time_stamp());
+    std::string folder = comm::broadcast_object(chosen, state.group);
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) {
+      throw DataError("fleet.run_dir", "cannot create the folder: " + error.message(), {folder});
+    }
+    state.run_dir = std::move(folder);
+  }
+  return state.run_dir;
+}
+
+namespace detail {
+
+parallel::DdpOptions ddp_options() {
+  constexpr double kMiB = 1 << 20;
+  const DistributedStrategy& wanted = strategy();
+  return {.first_bucket_bytes = static_cast<int64_t>(wanted.last_comm_group_size_MB * kMiB),
+          .bucket_cap_bytes = static_cast<int64_t>(wanted.fuse_grad_size_in_MB * kMiB),
+          .find_unused_parameters = wanted.find_unused_parameters};
+}
+
+void register_parameters(const engine::NamedTensors& parameters) {
+  for (const auto& [name, tensor] : parameters) {
+    job("distributed_model").distributed.insert(tensor.unsafeGetTensorImpl());
+  }
+}
+
+void require_registered(const engine::NamedTensors& parameters) {
+  const Job& state = job("distributed_optimizer");
+  if (state.group.size() == 1) {
+    return;
+  }
+  for (const auto& [name, tensor] : parameters) {
+    ARGOSY_CHECK(state.distributed.contains(tensor.unsafeGetTensorImpl()),
+                 "fleet.distributed_optimizer",
+                 "parameter \"{}\" is not of a distributed model: its gradient would not be "
+                 "averaged over the ranks. Call distributed_model() first and build the optimizer "
+                 "from what it returns.",
+                 name);
+  }
+}
+
+void save_on_first(const torch::nn::Module& module, const std::string& path) {
+  const comm::Group& all = job("save").group;
+  std::exception_ptr failure;
+  if (all.rank() == 0) {
+    try {
+      engine::save_weights(module, path);
+    } catch (const CheckpointError&) {
+      failure = std::current_exception();
+    }
+  }
+  // Doubles as the barrier: nobody goes on before the file is there.
+  const std::string outcome = comm::broadcast_object(failure ? "failed" : "written", all);
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  if (outcome != "written") {
+    throw CheckpointError(
+        "fleet.save", "rank 0 could not write the weights; its log says why", {path});
+  }
+}
+
+void print_line(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace detail
+}  // namespace argosy::fleet

@@ -1,0 +1,166 @@
+#include "argosy/fleet/strategy.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "argosy/base/error.h"
+#include "argosy/base/strings.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::fleet {
+namespace {
+
+constexpr const char* kWhere = "fleet.DistributedStrategy";
+
+struct Toggle {
+  const char* name;
+  bool DistributedStrategy::*field;
+  bool supported;
+};
+
+struct Size {
+  const char* name;
+  double DistributedStrategy::*field;
+};
+
+using S = DistributedStrategy;
+constexpr Toggle kToggles[] = {
+    {"find_unused_parameters", &S::find_unused_parameters, true},
+    {"fp16_allreduce", &S::fp16_allreduce, true},
+    {"bf16_allreduce", &S::bf16_allreduce, true},
+    {"amp", &S::amp, false},
+    {"recompute", &S::recompute, false},
+    {"gradient_merge", &S::gradient_merge, false},
+    {"localsgd", &S::localsgd, false},
+    {"adaptive_localsgd", &S::adaptive_localsgd, false},
+    {"dgc", &S::dgc, false},
+    {"lars", &S::lars, false},
+    {"lamb", &S::lamb, false},
+    {"sharding", &S::sharding, false},
+    {"pipeline", &S::pipeline, false},
+    {"tensor_parallel", &S::tensor_parallel, false},
+    {"sync_batch_norm", &S::sync_batch_norm, false},
+    {"use_hierarchical_allreduce", &S::use_hierarchical_allreduce, false},
+    {"elastic", &S::elastic, false},
+    {"auto_search", &S::auto_search, false},
+    {"asp", &S::asp, false},
+    {"qat", &S::qat, false},
+    {"heter_ccl_mode", &S::heter_ccl_mode, false},
+};
+constexpr Size kSizes[] = {
+    {"fuse_grad_size_in_MB", &S::fuse_grad_size_in_MB},
+    {"last_comm_group_size_MB", &S::last_comm_group_size_MB},
+};
+constexpr const char* kHybrid = "hybrid_configs";
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw ConfigError(kWhere, text);
+}
+
+std::string unknown_key(const std::string& key) {
+  std::vector<std::string> known{kHybrid};
+  for (const Toggle& toggle : kToggles) {
+    known.emplace_back(toggle.name);
+  }
+  for (const Size& size : kSizes) {
+    known.emplace_back(size.name);
+  }
+  const std::optional<std::string> near = strings::closest(key, known);
+  return fmt::format("there is no toggle \"{}\"{}",
+                     key,
+                     near ? fmt::format(". Did you mean \"{}\"?", *near)
+                          : fmt::format("; known are: {}", fmt::join(known, ", ")));
+}
+
+/// Sets the field that `key` names; false when there is none.
+bool assign(S& strategy, const std::string& key, const nlohmann::json& value) {
+  for (const Toggle& toggle : kToggles) {
+    if (key == toggle.name) {
+      if (!value.is_boolean()) {
+        refuse(fmt::format("{}: expected true or false, got {}", key, value.dump()));
+      }
+      strategy.*toggle.field = value.get<bool>();
+      return true;
+    }
+  }
+  for (const Size& size : kSizes) {
+    if (key == size.name) {
+      if (!value.is_number()) {
+        refuse(fmt::format("{}: expected a number of megabytes, got {}", key, value.dump()));
+      }
+      strategy.*size.field = value.get<double>();
+      return true;
+    }
+  }
+  if (key == kHybrid) {
+    for (const auto& [axis, degree] : value.items()) {
+      if (!degree.is_number_integer()) {
+        refuse(fmt::format("{}.{}: expected a whole number, got {}", key, axis, degree.dump()));
+      }
+      strategy.hybrid_configs[axis] = degree.get<int64_t>();
+    }
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void DistributedStrategy::validate() const {
+  for (const Toggle& toggle : kToggles) {
+    if (!toggle.supported && this->*toggle.field) {
+      refuse(fmt::format("{} is not supported yet. Leave it false.", toggle.name));
+    }
+  }
+  for (const Size& size : kSizes) {
+    const double megabytes = this->*size.field;
+    if (!std::isfinite(megabytes) || megabytes <= 0 || megabytes > 1e6) {
+      refuse(fmt::format("{}: expected megabytes above 0, got {}", size.name, megabytes));
+    }
+  }
+  if (fp16_allreduce && bf16_allreduce) {
+    refuse("fp16_allreduce and bf16_allreduce exclude each other. Choose one.");
+  }
+  for (const auto& [axis, degree] : hybrid_configs) {
+    const bool neutral = axis == "dp_degree" ? degree == -1 || degree >= 1 : degree == 1;
+    if (!neutral) {
+      refuse(
+          fmt::format("hybrid_configs.{} = {}: only data parallelism (dp_degree) is supported yet",
+                      axis,
+                      degree));
+    }
+  }
+}
+
+DistributedStrategy DistributedStrategy::from_json(const std::string& text) {
+  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  if (!parsed.is_object()) {
+    refuse("expected a JSON object such as {\"find_unused_parameters\": true}, got: " + text);
+  }
+  DistributedStrategy strategy;
+  for (const auto& [key, value] : parsed.items()) {
+    if (!assign(strategy, key, value)) {
+      refuse(unknown_key(key));
+    }
+  }
+  strategy.validate();
+  return strategy;
+}
+
+std::string DistributedStrategy::to_json() const {
+  nlohmann::ordered_json json;
+  for (const Toggle& toggle : kToggles) {
+    json[toggle.name] = this->*toggle.field;
+  }
+  for (const Size& size : kSizes) {
+    json[size.name] = this->*size.field;
+  }
+  json[kHybrid] = hybrid_configs;
+  return json.dump();
+}
+
+}  // namespace argosy::fleet

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace argosy::fleet {
+
+/// How fleet distributes a training job. Names and defaults are Paddle's
+/// (paddle.distributed.fleet.DistributedStrategy, 2.4 to 3.x).
+///
+///     fleet::init({.find_unused_parameters = true});
+///
+/// A toggle that Argosy does not support yet is a ConfigError when it is switched on, never a
+/// silent no-op; from_json() also refuses names that do not exist.
+struct DistributedStrategy {
+  /// Look through the graph after each forward for parameters that take no part in it.
+  /// Costs a walk over the graph and a small all-reduce per step.
+  bool find_unused_parameters = false;
+  /// Megabytes (2^20 bytes) of gradients that are reduced together. Paddle's default; plain
+  /// DistributedDataParallel's is 25.
+  double fuse_grad_size_in_MB = 32;  // NOLINT(readability-identifier-naming): Paddle's name
+  /// Megabytes of the bucket that is ready first in backward; small, so that reducing starts early.
+  double last_comm_group_size_MB = 1;  // NOLINT(readability-identifier-naming): Paddle's name
+  /// Gradients travel as 16-bit floats (IEEE half); sums are taken in f32.
+  bool fp16_allreduce = false;
+  /// The same as bfloat16; ours, Paddle has no such toggle.
+  bool bf16_allreduce = false;
+
+  /// Not supported yet: true is a ConfigError that says so.
+  bool amp = false;
+  bool recompute = false;
+  bool gradient_merge = false;
+  bool localsgd = false;
+  bool adaptive_localsgd = false;
+  bool dgc = false;
+  bool lars = false;
+  bool lamb = false;
+  bool sharding = false;
+  bool pipeline = false;
+  bool tensor_parallel = false;
+  bool sync_batch_norm = false;
+  bool use_hierarchical_allreduce = false;
+  bool elastic = false;
+  bool auto_search = false;
+  bool asp = false;
+  bool qat = false;
+  bool heter_ccl_mode = false;
+  /// Degrees of parallelism by axis; only {"dp_degree": -1 or the number of ranks} so far.
+  std::map<std::string, int64_t> hybrid_configs{};
+
+  /// Errors: ConfigError naming the field, its value and what is allowed.
+  void validate() const;
+
+  /// From a JSON object with these field names.
+  /// Errors: ConfigError naming an unknown key (with the nearest known one) or a wrong type.
+  [[nodiscard]] static DistributedStrategy from_json(const std::string& text);
+  [[nodiscard]] std::string to_json() const;
+};
+
+}  // namespace argosy::fleet

@@ -1,0 +1,78 @@
+#include "argosy/fleet/strategy.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+
+namespace argosy::fleet {
+namespace {
+
+std::string refusal(const std::string& json) {
+  try {
+    (void)DistributedStrategy::from_json(json);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Strategy, DefaultsArePaddlesAndValid) {
+  const DistributedStrategy strategy;
+  strategy.validate();
+  EXPECT_EQ(strategy.fuse_grad_size_in_MB, 32);
+  EXPECT_EQ(strategy.last_comm_group_size_MB, 1);
+  EXPECT_FALSE(strategy.find_unused_parameters);
+}
+
+TEST(Strategy, JsonRoundTrip) {
+  DistributedStrategy strategy;
+  strategy.find_unused_parameters = true;
+  strategy.fuse_grad_size_in_MB = 8.5;
+  strategy.hybrid_configs = {{"dp_degree", 4}};
+  const DistributedStrategy back = DistributedStrategy::from_json(strategy.to_json());
+  EXPECT_TRUE(back.find_unused_parameters);
+  EXPECT_EQ(back.fuse_grad_size_in_MB, 8.5);
+  EXPECT_EQ(back.hybrid_configs.at("dp_degree"), 4);
+}
+
+TEST(Strategy, AToggleThatIsNotSupportedYetIsAnError) {
+  EXPECT_EQ(refusal(R"({"amp": true})"),
+            "[fleet.DistributedStrategy] amp is not supported yet. Leave it false.");
+  EXPECT_EQ(refusal(R"({"amp": false})"), "accepted");
+}
+
+TEST(Strategy, AnUnknownToggleNamesTheNearest) {
+  EXPECT_EQ(
+      refusal(R"({"find_unused_paramters": true})"),
+      "[fleet.DistributedStrategy] there is no toggle \"find_unused_paramters\". Did you mean "
+      "\"find_unused_parameters\"?");
+  EXPECT_NE(refusal(R"({"zzz": true})").find("known are: hybrid_configs, find_unused_parameters"),
+            std::string::npos);
+}
+
+TEST(Strategy, WrongTypesAndSizesAreNamed) {
+  EXPECT_NE(refusal(R"({"amp": 1})").find("amp: expected true or false, got 1"), std::string::npos);
+  EXPECT_NE(refusal(R"({"fuse_grad_size_in_MB": 0})").find("expected megabytes above 0, got 0"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"fuse_grad_size_in_MB": "x"})").find("expected a number of megabytes"),
+            std::string::npos);
+  EXPECT_NE(refusal("[1]").find("expected a JSON object"), std::string::npos);
+  EXPECT_NE(refusal("{").find("expected a JSON object"), std::string::npos);
+}
+
+TEST(Strategy, OnlyDataParallelDegrees) {
+  EXPECT_NE(refusal(R"({"hybrid_configs": {"mp_degree": 2}})")
+                .find("hybrid_configs.mp_degree = 2: only data parallelism"),
+            std::string::npos);
+  EXPECT_EQ(refusal(R"({"hybrid_configs": {"dp_degree": -1, "mp_degree": 1}})"), "accepted");
+}
+
+TEST(Strategy, HalfPrecisionsExcludeEachOther) {
+  EXPECT_NE(refusal(R"({"fp16_allreduce": true, "bf16_allreduce": true})").find("exclude"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace argosy::fleet

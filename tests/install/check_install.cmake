@@ -1,0 +1,22 @@
+# Installs the build into a scratch prefix, then configures, builds and runs the consumer against it,
+# as a user's project would: nothing of the source tree is in its reach.
+cmake_minimum_required(VERSION 3.25)
+set(scratch ${BUILD}/install-test)
+file(REMOVE_RECURSE ${scratch})
+get_filename_component(torch_prefix ${TORCH} DIRECTORY)
+
+function(step)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE rc)
+  if(NOT rc EQUAL 0)
+    list(JOIN ARGN " " words)
+    message(FATAL_ERROR "exit code ${rc}: ${words}")
+  endif()
+endfunction()
+
+step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${scratch}/prefix)
+file(COPY ${CONSUMER}/ DESTINATION ${scratch}/consumer)
+step(${CMAKE_COMMAND} -S ${scratch}/consumer -B ${scratch}/build -G ${GENERATOR}
+  -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=${scratch}/prefix;${torch_prefix}")
+step(${CMAKE_COMMAND} --build ${scratch}/build)
+step(${scratch}/build/consumer)
+step(${scratch}/prefix/bin/argosy launch --nproc_per_node 2 ${scratch}/build/consumer)
