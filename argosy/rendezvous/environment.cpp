@@ -247,8 +247,6 @@ void read_store(const Reader& reader, const Lookup& lookup, JobEnvironment& job)
     job.store_host = store->host;
     job.store_port = store->port;
   }
-  job.token = lookup("ARGOSY_TOKEN").value_or("");
-  job.run_id = lookup("ARGOSY_RUN_ID").value_or("");
   const std::string agent_store =
       strings::to_lower(lookup("TORCHELASTIC_USE_AGENT_STORE").value_or("false"));
   job.master_port_is_torchruns = agent_store == "true" || agent_store == "1";
@@ -292,15 +290,20 @@ JobEnvironment read_environment() {
   return read_environment([](const char* name) { return env::get(name); });
 }
 
+JobEnvironment read_identity(const Lookup& lookup) {
+  JobEnvironment job;
+  job.token = lookup("ARGOSY_TOKEN").value_or("");
+  job.run_id = lookup("ARGOSY_RUN_ID").value_or("");
+  return job;
+}
+
 JobEnvironment read_environment(const Lookup& lookup) {
   const Reader reader(lookup);
-  JobEnvironment job;
+  JobEnvironment job = read_identity(lookup);
   read_ranks(reader, job);
   if (job.source.empty()) {
     refuse_leftovers(reader);
     warn_of_other_launchers(reader);
-    job.token = lookup("ARGOSY_TOKEN").value_or("");  // tcp:// and file:// take it too
-    job.run_id = lookup("ARGOSY_RUN_ID").value_or("");
     return job;
   }
   read_local(reader, job);

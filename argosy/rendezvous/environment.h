@@ -40,4 +40,7 @@ using Lookup = std::function<std::optional<std::string>(const char*)>;
 /// The same from any source of variables, for tests.
 [[nodiscard]] JobEnvironment read_environment(const Lookup& lookup);
 
+/// ARGOSY_TOKEN and ARGOSY_RUN_ID alone, for a process that is told its place otherwise.
+[[nodiscard]] JobEnvironment read_identity(const Lookup& lookup);
+
 }  // namespace argosy::rendezvous

@@ -76,7 +76,11 @@ struct Joined {
   JobEnvironment environment{};
 };
 
-/// read_environment(), resolve(), open_store() and wait_for_ranks() in one call.
+/// The environment as far as `options` need it: a method other than env:// that comes with rank and
+/// world_size is not disturbed by what else is set.
+[[nodiscard]] JobEnvironment environment_for(const JoinOptions& options, const Lookup& lookup);
+
+/// environment_for(), resolve(), open_store() and wait_for_ranks() in one call.
 [[nodiscard]] Joined join(const JoinOptions& options, const Deadline& deadline);
 
 }  // namespace argosy::rendezvous

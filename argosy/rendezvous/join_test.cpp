@@ -151,6 +151,20 @@ TEST(Resolve, PutsOptionQueryAndEnvironmentInOrder) {
   EXPECT_EQ(resolve({.method = "tcp://h:7"}, job).kind, Kind::kRankZero);
 }
 
+TEST(Resolve, AMethodThatSaysAllIgnoresLeftoverVariables) {
+  const Lookup leftover = [](const char* name) -> std::optional<std::string> {
+    const std::string_view variable(name);
+    if (variable == "MASTER_ADDR") {
+      return "old";
+    }
+    return variable == "ARGOSY_TOKEN" ? std::optional<std::string>("secret") : std::nullopt;
+  };
+  EXPECT_EQ(environment_for({.method = "tcp://h:1?rank=0&world_size=2"}, leftover).token, "secret");
+  EXPECT_EQ(environment_for({.method = "file:///x", .rank = 0, .world_size = 2}, leftover).rank, 0);
+  EXPECT_THROW((void)environment_for({.method = "tcp://h:1?rank=0"}, leftover), ConfigError);
+  EXPECT_THROW((void)environment_for({.rank = 0, .world_size = 2}, leftover), ConfigError);
+}
+
 TEST(Resolve, RefusesWhatItCannotUse) {
   const auto refusal = [](const JoinOptions& options, const JobEnvironment& job = {}) {
     return message_of<ConfigError>([&] { (void)resolve(options, job); });

@@ -101,6 +101,13 @@ void place_by_environment(const JobEnvironment& environment, MeetingPlace& place
 
 }  // namespace
 
+JobEnvironment environment_for(const JoinOptions& options, const Lookup& lookup) {
+  const Method method = parse_method(options.method);
+  const bool told =
+      (options.rank >= 0 || method.rank) && (options.world_size >= 1 || method.world_size);
+  return told && method.scheme != "env" ? read_identity(lookup) : read_environment(lookup);
+}
+
 MeetingPlace resolve(const JoinOptions& options, const JobEnvironment& environment) {
   const Method method = parse_method(options.method);
   MeetingPlace place;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <utility>
 
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/rendezvous/file_store.h"
@@ -98,7 +99,7 @@ std::shared_ptr<Store> open_store(const MeetingPlace& place, const Deadline& dea
 
 Joined join(const JoinOptions& options, const Deadline& deadline) {
   Joined joined;
-  joined.environment = read_environment();
+  joined.environment = environment_for(options, [](const char* name) { return env::get(name); });
   const MeetingPlace place = resolve(options, joined.environment);
   joined.rank = place.rank;
   joined.world_size = place.world_size;

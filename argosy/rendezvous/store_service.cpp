@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -59,15 +61,30 @@ class StoreService::Waiting final : public grpc::ServerUnaryReactor {
   uint64_t waiter_ = 0;
 };
 
+/// Members that are present through the network. Shared with their streams, which may end after the
+/// service did.
+struct StoreService::Census {
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t members = 0;
+
+  void count(int change) {
+    const std::lock_guard lock(mutex);
+    members += static_cast<size_t>(change);
+    changed.notify_all();
+  }
+};
+
 /// The server's end of one member's presence. It deletes itself when gRPC is done with it.
 class StoreService::PresenceEnd final
     : public grpc::ServerBidiReactor<wire::PresenceUpdate, wire::PresenceReply> {
  public:
-  explicit PresenceEnd(StoreService& service) : service_(service), board_(*service.board_) {
+  explicit PresenceEnd(const StoreService& service)
+      : board_(service.board_), census_(service.census_) {
     StartRead(&update_);
   }
-  explicit PresenceEnd(StoreService& service, const grpc::Status& refusal)
-      : service_(service), board_(*service.board_) {
+  PresenceEnd(const StoreService& service, const grpc::Status& refusal)
+      : board_(service.board_), census_(service.census_) {
     finish(refusal);
   }
 
@@ -80,7 +97,7 @@ class StoreService::PresenceEnd final
     } else if (update_.leave()) {
       end(/*lost=*/false, cut_note(update_.note()), grpc::Status::OK);
     } else {
-      board_.note(presence_, cut_note(update_.note()));
+      board_->note(presence_, cut_note(update_.note()));
       StartRead(&update_);
     }
   }
@@ -88,17 +105,18 @@ class StoreService::PresenceEnd final
   void take() {
     try {
       check_key("announce", update_.member());
-      presence_ = board_.arrive(update_.member());
-      closer_ = board_.when_closed([this] { finish(closing()); });
+      presence_ = board_->arrive(update_.member());
+      census_->count(1);
+      closer_ = board_->when_closed([handle = handle_] {
+        const std::lock_guard lock(handle->mutex);
+        if (handle->end != nullptr) {
+          handle->end->finish(closing());
+        }
+      });
     } catch (const std::exception& error) {
       finish(wire::to_status(error));
       return;
     }
-    {
-      const std::lock_guard lock(service_.mutex_);
-      ++service_.members_;
-    }
-    counted_ = true;
     StartWrite(&reply_);
     StartRead(&update_);
   }
@@ -107,7 +125,7 @@ class StoreService::PresenceEnd final
 
   // The departure stands before the client hears of it: after leave() everybody sees it.
   void end(bool lost, const std::optional<std::string>& note, const grpc::Status& status) {
-    board_.depart(presence_, lost, note);
+    board_->depart(presence_, lost, note);
     finish(status);
   }
 
@@ -118,32 +136,40 @@ class StoreService::PresenceEnd final
   }
 
   void OnDone() override {
-    board_.forget(closer_);
-    board_.depart(presence_, /*lost=*/true, std::nullopt);  // no effect after a goodbye
-    if (counted_) {
-      const std::lock_guard lock(service_.mutex_);
-      --service_.members_;
-      service_.changed_.notify_all();
+    {
+      const std::lock_guard lock(handle_->mutex);
+      handle_->end = nullptr;
+    }
+    board_->forget(closer_);
+    board_->depart(presence_, /*lost=*/true, std::nullopt);  // no effect after a goodbye
+    if (presence_ != 0) {
+      census_->count(-1);
     }
     delete this;
   }
 
-  StoreService& service_;
-  Board& board_;
+  // The board may be closing, with our function in its hands, while this stream ends.
+  struct Handle {
+    std::mutex mutex;
+    PresenceEnd* end;
+  };
+
+  const std::shared_ptr<Board> board_;
+  const std::shared_ptr<Census> census_;
+  const std::shared_ptr<Handle> handle_{new Handle{{}, this}};
   uint64_t presence_ = 0;
   uint64_t closer_ = 0;
-  bool counted_ = false;
   std::atomic<bool> finished_ = false;
   wire::PresenceUpdate update_;
   wire::PresenceReply reply_;
 };
 
 StoreService::StoreService(std::shared_ptr<Board> board, std::string token)
-    : board_(std::move(board)), token_(std::move(token)) {}
+    : board_(std::move(board)), token_(std::move(token)), census_(std::make_shared<Census>()) {}
 
 bool StoreService::wait_until_members_left(const Deadline& deadline) {
-  std::unique_lock lock(mutex_);
-  return wait_until(changed_, lock, deadline, [&] { return members_ == 0; });
+  std::unique_lock lock(census_->mutex);
+  return wait_until(census_->changed, lock, deadline, [&] { return census_->members == 0; });
 }
 
 grpc::Status StoreService::admit(const Context& context) const {

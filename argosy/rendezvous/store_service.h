@@ -1,9 +1,7 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,6 +26,7 @@ class StoreService final : public wire::StoreService::CallbackService {
   using Unary = grpc::ServerUnaryReactor;
   class Waiting;
   class PresenceEnd;
+  struct Census;
 
   Unary* Hello(Context*, const wire::HelloRequest*, wire::HelloReply*) override;
   Unary* Set(Context*, const wire::SetRequest*, wire::SetReply*) override;
@@ -54,9 +53,7 @@ class StoreService final : public wire::StoreService::CallbackService {
 
   const std::shared_ptr<Board> board_;
   const std::string token_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  size_t members_ = 0;  ///< taken streams that are not over
+  const std::shared_ptr<Census> census_;
 };
 
 }  // namespace argosy::rendezvous
