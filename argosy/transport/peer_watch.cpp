@@ -161,6 +161,26 @@ void PeerWatch::end() {
   since_ = Deadline::Clock::now();
 }
 
+void PeerWatch::begin_message() {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (messages_++ == 0) {
+      messages_since_ = Deadline::Clock::now();
+    }
+    wake = std::exchange(asleep_, false);
+  }
+  if (wake) {
+    changed_.notify_all();
+  }
+}
+
+void PeerWatch::end_message() {
+  const std::lock_guard lock(mutex_);
+  --messages_;
+  messages_since_ = Deadline::Clock::now();
+}
+
 void PeerWatch::check(const char* op) {
   if (failed_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(explain_mutex_);
@@ -191,17 +211,20 @@ void PeerWatch::run() {
       lock.lock();
       continue;
     }
-    if (text == published && !progress_.inside) {
+    if (text == published && !progress_.inside && messages_ == 0) {
       asleep_ = true;
       changed_.wait(lock, [&] { return stop_ || !asleep_; });
       continue;
     }
-    if (progress_.inside && age >= kSuspicion) {
-      const int64_t seq = progress_.seq;
+    const bool old_message = messages_ > 0 && now - messages_since_ >= kSuspicion;
+    if ((progress_.inside && age >= kSuspicion) || old_message) {
+      const auto since = since_, messages_since = messages_since_;
       lock.unlock();
       const bool gone = someone_is_gone();
       lock.lock();
-      if (gone && progress_.inside && progress_.seq == seq && options_.interrupt && !stop_) {
+      const bool still_waits = old_message ? messages_ > 0 && messages_since_ == messages_since
+                                           : progress_.inside && since_ == since;
+      if (gone && still_waits && options_.interrupt && !stop_) {
         lock.unlock();
         options_.interrupt();
         lock.lock();

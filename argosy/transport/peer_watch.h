@@ -63,6 +63,9 @@ class PeerWatch final {
   /// A collective starts (the number of it in this group is returned) and ends. Cost: a mutex.
   int64_t begin(const char* op);
   void end();
+  /// A wait for a message starts and ends: not numbered, but watched like a collective.
+  void begin_message();
+  void end_message();
 
   /// Throws the cause when the group failed before, or a CommError when leave() was called.
   void check(const char* op);
@@ -122,6 +125,8 @@ class PeerWatch final {
   Progress progress_;
   int64_t next_seq_ = 0;
   Deadline::Clock::time_point since_;
+  int messages_ = 0;  ///< waits for messages now
+  Deadline::Clock::time_point messages_since_;
   bool asleep_ = false;
   bool stop_ = false;
   std::thread thread_;

@@ -293,6 +293,7 @@ class WatchedTransport::WatchedTransfer final : public Transfer {
     if (link_ == nullptr) {
       return;
     }
+    const Watched watched(*transport_.watch_);
     try {
       link_->wait(Deadline::after(timeout));
     } catch (const LinkBroken& broken) {
@@ -306,6 +307,14 @@ class WatchedTransport::WatchedTransfer final : public Transfer {
   }
 
  private:
+  struct Watched {
+    explicit Watched(PeerWatch& w) : watch(w) { watch.begin_message(); }
+    ~Watched() { watch.end_message(); }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+    PeerWatch& watch;
+  };
+
   WatchedTransport& transport_;
   const char* op_;
   const int peer_;

@@ -187,6 +187,23 @@ TEST_P(TransportDeaths, WhileOthersOnlySendToIt) {
   }));
 }
 
+/// Cut in the middle of a message, of which nothing comes back.
+TEST_P(TransportDeaths, WhileAMessageGoesToIt) {
+  const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
+    std::vector<char> values(50'000'000);
+    t->barrier(kTimeout);
+    if (t->rank() == kCulprit) {
+      const auto transfer = t->recv(values.data(), values.size(), 0, 1);
+      ::raise(SIGKILL);
+    }
+    if (t->rank() == 0) {
+      t->send(values.data(), values.size(), kCulprit, 1)->wait(kTimeout);
+    }
+    t->barrier(kTimeout);
+  });
+  expect_death(outcomes);
+}
+
 TEST_P(TransportDeaths, AtTheEndWhileOthersStillTalk) {
   const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
     t->barrier(kTimeout);
