@@ -13,21 +13,34 @@
 namespace argosy::comm {
 namespace {
 
-/// What all ranks must have chosen alike, or their first operation would hang.
-void agree(rendezvous::Store& store, int rank, const std::string& mine, const Deadline& deadline) {
-  static constexpr const char* kKey = "comm/settings";
+/// Compares what all ranks must have chosen alike, or their first operation would hang. Rank 0
+/// reads all and tells the verdict, so that every rank fails when one differs.
+void agree(rendezvous::Store& store,
+           int rank,
+           int size,
+           const std::string& mine,
+           const Deadline& deadline) {
+  static constexpr const char* kVerdict = "comm/verdict";
+  std::string verdict;
   if (rank == 0) {
-    store.set(kKey, mine, deadline);
-    return;
+    for (int other = 1; other < size && verdict.empty(); ++other) {
+      const std::string theirs = store.get(fmt::format("comm/settings/{}", other), deadline);
+      if (theirs != mine) {
+        verdict = fmt::format(
+            "rank {} has {}, rank 0 has {}. Give all ranks the same options and "
+            "the same ARGOSY_CHECKED.",
+            other,
+            theirs,
+            mine);
+      }
+    }
+    store.set(kVerdict, verdict, deadline);
+  } else {
+    store.set(fmt::format("comm/settings/{}", rank), mine, deadline);
+    verdict = store.get(kVerdict, deadline);
   }
-  const std::string theirs = store.get(kKey, deadline);
-  if (theirs != mine) {
-    throw ConfigError("comm.init",
-                      fmt::format("rank {} has {}, rank 0 has {}. Give all ranks the same options "
-                                  "and the same ARGOSY_CHECKED.",
-                                  rank,
-                                  mine,
-                                  theirs));
+  if (!verdict.empty()) {
+    throw ConfigError("comm.init", verdict);
   }
 }
 
@@ -51,6 +64,7 @@ Group init(const InitOptions& options) {
     log::set_identity(fmt::format("rank {}", joined.rank));
     agree(*joined.store,
           joined.rank,
+          joined.world_size,
           fmt::format("backend {} and checked mode {}", options.backend, checked ? "on" : "off"),
           deadline);
   }

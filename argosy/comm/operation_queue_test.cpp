@@ -128,8 +128,14 @@ TEST_F(OperationQueueTest, StopWaitsForARunInAnotherThread) {
     })));
   });
   entered.get_future().wait();
-  std::thread opener([&] { open(); });
+  // Opens the gate when stop() has returned, which it must not do; else when it waited for a while.
+  std::promise<void> stopped;
+  std::thread opener([&, early = stopped.get_future()] {
+    EXPECT_EQ(early.wait_for(50ms), std::future_status::timeout);
+    open();
+  });
   queue_.stop();
+  stopped.set_value();
   EXPECT_EQ(ran_.size(), 1U);
   caller.join();
   opener.join();

@@ -45,6 +45,11 @@ int end(std::string_view way, const comm::Group& world) {
     global = world;
   } else if (way == "leaked") {
     (void)new comm::Group(world);
+  } else if (way == "leaked_and_missed") {
+    (void)new comm::Group(world);
+    if (world.rank() == 1) {
+      comm::barrier(world);  // rank 0 has gone home
+    }
   } else if (way == "child") {
     global = world.split({.color = 0});
   } else if (way == "queued") {

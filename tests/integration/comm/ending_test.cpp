@@ -85,6 +85,13 @@ TEST_P(QueuedEndingTest, AnOperationNobodyWaitsForDoesNotHoldTheEndUp) {
 }
 INSTANTIATE_TEST_SUITE_P(Ways, QueuedEndingTest, ::testing::Values("queued", "global_queued"));
 
+TEST(Ending, EvenALeakedGroupSaysGoodbye) {
+  const std::vector<Ended> ranks = run("leaked_and_missed", 2);
+  EXPECT_TRUE(ranks[0].exit.ok()) << ranks[0].output;
+  EXPECT_EQ(ranks[1].exit.code, 1);
+  EXPECT_THAT(ranks[1].output, HasSubstr("rank 0 left the group while others still needed it"));
+}
+
 TEST(Ending, ExitKeepsItsCode) {
   for (const Ended& rank : run("exit", 2)) {
     EXPECT_EQ(rank.exit.code, 3) << rank.output;
