@@ -77,7 +77,7 @@ TEST_P(WaitForRanks, TimeoutListsTheMissing) {
       ADD_FAILURE() << "met without all";
     } catch (const TimeoutError& error) {
       EXPECT_THAT(error.what(),
-                  AllOf(HasSubstr("[rendezvous.join] waiting for 3 of 6 ranks: 2, 4, 5 (0."),
+                  AllOf(HasSubstr("[rendezvous.join] waiting for 3 of 6 ranks: 2, 4, 5 ("),
                         HasSubstr(" s of 0.6 s)")));
       EXPECT_THAT(error.peers(), ElementsAre(2, 4, 5));
     }

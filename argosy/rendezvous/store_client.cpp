@@ -351,7 +351,7 @@ std::shared_ptr<Store> connect_store(const std::string& host,
                "expected host and port, got \"{}\":{}",
                host,
                port);
-  wire::quiet_grpc();
+  wire::prepare_grpc();
   return std::make_shared<GrpcStore>(Dialing(host, port, token).connect(deadline));
 }
 

@@ -68,7 +68,7 @@ class GrpcStoreServer final : public StoreServer {
  public:
   explicit GrpcStoreServer(const StoreServerOptions& options)
       : service_(board_, options.token), host_(options.host) {
-    wire::quiet_grpc();
+    wire::prepare_grpc();
     const Result<std::vector<std::string>> addresses =
         wire::grpc_addresses(options.host, options.port);
     if (!addresses.ok() || addresses->empty()) {

@@ -172,7 +172,7 @@ TEST(Connecting, SaysWhatWasTriedWhenNobodyIsThere) {
               AllOf(HasSubstr("[rendezvous.connect] cannot reach the store at 127.0.0.1:" +
                               std::to_string(port)),
                     HasSubstr("Connection refused"),
-                    HasSubstr("attempts in 0."),
+                    HasSubstr(" attempts in "),
                     HasSubstr("firewall")));
   EXPECT_GE(Deadline::Clock::now() - start, milliseconds(290)) << "it must wait for a late server";
   EXPECT_THAT(message_of([&] {

@@ -16,6 +16,7 @@ namespace argosy::rendezvous {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -140,8 +141,9 @@ TEST_P(StoreValues, TimeoutNamesTheMissingKeysAndTheStore) {
     store_->wait({"rank/0", "rank/1", "rank/2"}, Deadline::after(milliseconds(120)));
     FAIL() << "the keys were never set";
   } catch (const TimeoutError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("[rendezvous.wait] timed out after 0.1 s waiting for keys"));
+    EXPECT_THAT(
+        error.what(),
+        AllOf(HasSubstr("[rendezvous.wait] timed out after "), HasSubstr(" s waiting for keys ")));
     EXPECT_THAT(error.what(), HasSubstr("rank/1\""));
     EXPECT_THAT(error.what(), HasSubstr("rank/2\""));
     EXPECT_THAT(error.what(), testing::Not(HasSubstr("rank/0\"")));

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <netdb.h>
 
@@ -41,12 +42,13 @@ std::string without_brackets(const std::string& text) {
 
 }  // namespace
 
-void quiet_grpc() {
+void prepare_grpc() {
   static std::once_flag once;
   std::call_once(once, [] {
     if (!env::get("GRPC_VERBOSITY")) {
       gpr_set_log_function(to_our_log);
     }
+    grpc_init();
   });
 }
 

@@ -31,9 +31,12 @@ inline constexpr int kLargestMetadataBytes = 64 << 10;
 inline constexpr std::chrono::milliseconds kKeepaliveTime{5000};
 inline constexpr std::chrono::milliseconds kKeepaliveTimeout{10000};
 
+/// Call before any use of gRPC; cheap when called again.
+///
 /// Keeps gRPC's own lines off the terminal unless GRPC_VERBOSITY is set: they become debug lines of
-/// our log. Call before any use of gRPC; cheap when called again.
-void quiet_grpc();
+/// our log. And keeps gRPC initialised until the process ends: its clean-up, done when the last
+/// channel goes, may wait 10 s for a poller that large messages leave behind (seen in 1.51).
+void prepare_grpc();
 
 /// gRPC's name of every address of `host`, IPv4 first: {"ipv4:10.0.0.1:29500"}.
 /// The system's resolver is asked, not gRPC's, which knows neither nsswitch nor clear errors.
