@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include <c10/core/GradMode.h>
 #include <torch/csrc/jit/serialization/import.h>
