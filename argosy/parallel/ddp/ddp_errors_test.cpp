@@ -133,18 +133,22 @@ struct Bomb : torch::autograd::Function<Bomb> {
 
 TEST(DdpErrors, AnExceptionInBackwardIsFoundAtTheNextForward) {
   on_ranks(2, [](comm::Group& group) {
-    DistributedDataParallel model(TwoLayers(0.0), group);
-    auto bombed = [&] {
-      auto h = Bomb::apply(model->first(input()));
-      return model->second(h).sum();
-    };
-    auto loss = bombed();
+    std::optional<DistributedDataParallel<TwoLayers>> model;
+    model.emplace(TwoLayers(0.0), group, DdpOptions{});
+    TwoLayers net = model->module();
+    auto loss = net->second(Bomb::apply(net->first(input()))).sum();
     EXPECT_THAT(error_of<std::range_error>([&] { loss.backward(); }), HasSubstr("bomb"));
-    EXPECT_THAT(error_of([&] { model(input()); }),
+    EXPECT_THAT(error_of([&] { (*model)(input()); }),
                 HasSubstr("backward() ended by an exception before all gradients were averaged"));
-    // Wrapped again, all is well.
-    TwoLayers net = model.module();
-    DistributedDataParallel again(net, group);
+    // Backward alone is refused too: its gradients would stay local without a word.
+    EXPECT_THAT(error_of([&] { net->forward(input()).sum().backward(); }),
+                HasSubstr("backward was called again after one that failed"));
+    model.reset();
+    model.emplace(net, group, DdpOptions{});
+    net->zero_grad();
+    (*model)(input()).sum().backward();
+    EXPECT_TRUE(
+        at::allclose(net->first->weight.grad(), plain_gradients(TwoLayers(0.0), input())[0]));
   });
 }
 

@@ -225,7 +225,7 @@ TEST(Ddp, BucketsAreRebuiltInTheOrderOfRankZero) {
     EXPECT_EQ(buckets(), "p3p2p1p0");
     auto output = model(values({8}, 1), order).sum();
     EXPECT_EQ(buckets(), "p1p3p0p2");  // the reverse of rank 0's use
-    EXPECT_TRUE(model.parameters()[2].grad().equal(before)) << "gradients move over";
+    EXPECT_TRUE(model.parameters()[2].grad().equal(before)) << "gradients keep their values";
     output.backward();
     EXPECT_TRUE(at::allclose(model.parameters()[2].grad(), before * 2));
     EXPECT_THAT(model.stats().arrival_order.front(), group.rank() == 0 ? "p1" : "p3");

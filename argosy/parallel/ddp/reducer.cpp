@@ -74,11 +74,12 @@ at::Tensor& Reducer::view_of(size_t index) {
 }
 
 void Reducer::check_ready_for_forward() const {
-  ARGOSY_CHECK(!failure_.has_value(),
-               kWhere,
-               "cannot go on after a backward pass that failed, for gradients may differ between "
-               "ranks. The cause was: {}. Wrap the module again, on all ranks, to start over.",
-               *failure_);
+  ARGOSY_CHECK(
+      !failure_.has_value(),
+      kWhere,
+      "cannot go on after a backward pass that failed, for gradients may differ between "
+      "ranks. The cause was: {}. Let this wrapper go and wrap the module again, on all ranks.",
+      *failure_);
   ARGOSY_CHECK(!started_,
                kWhere,
                "forward was called while a backward pass of the same wrapper is under way. Call "
@@ -146,22 +147,13 @@ void Reducer::rebuild(int root) {
   const int64_t* indices = order.data_ptr<int64_t>();
   const std::vector<size_t> sequence(indices, indices + order.numel());
   rebuilt_ = true;
-  BucketPlan plan = plan_buckets(
+  const BucketPlan plan = plan_buckets(
       table_.tensors(),
       sequence,
       {.first_bytes = options_.first_bucket_bytes, .bytes = options_.bucket_cap_bytes});
-  if (plan == plan_) {
-    return;
-  }
-  const std::vector<Bucket> old = std::move(buckets_);
-  const std::vector<Place> old_places = places_;
-  use_buckets(plan);
-  for (size_t i = 0; i < table_.size(); ++i) {  // gradients that live in a bucket move over
-    at::Tensor& grad = table_.tensors()[i].mutable_grad();
-    if (same_memory(grad, old[old_places[i].bucket].views[old_places[i].slot])) {
-      view_of(i).copy_(grad);
-      grad = view_of(i);
-    }
+  // Gradients that lie in an old bucket keep its memory until their next arrival copies them over.
+  if (plan != plan_) {
+    use_buckets(plan);
   }
 }
 

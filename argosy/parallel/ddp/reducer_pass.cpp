@@ -66,11 +66,12 @@ void Reducer::on_gradient_of_pass(size_t index) {
                "differentiable. Take higher derivatives with torch::autograd::grad, which leaves "
                "parameters alone, or inside no_sync().",
                table_.name(index));
-  ARGOSY_CHECK(!failure_.has_value(),
-               kWhere,
-               "backward was called again after one that failed: {}. Wrap the module again, on all "
-               "ranks.",
-               *failure_);
+  ARGOSY_CHECK(
+      !failure_.has_value(),
+      kWhere,
+      "backward was called again after one that failed: {}. Let this wrapper go and wrap the "
+      "module again, on all ranks.",
+      *failure_);
   open_pass();
   if (!started_) {
     start_pass();
