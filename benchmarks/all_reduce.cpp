@@ -1,6 +1,7 @@
 // Time of a blocking all-reduce (f32, sum) as a user calls it: comm::all_reduce on a tensor.
 //
-//     argosy launch --nproc_per_node 2 bench_all_reduce [--bytes 4096 1048576 33554432] [--samples 30]
+//     argosy launch --nproc_per_node 2 bench_all_reduce [--bytes 4096 1048576 33554432] [--samples
+//     30]
 //
 // Per sample: the tensor is filled (not timed), reduced in place `operations` times in a row
 // (timed), and checked element by element against the closed form (not timed). Each repetition
@@ -8,12 +9,12 @@
 // other numbers of ranks run one operation per sample. The peer is peers/all_reduce.py.
 #include <argosy/argosy.h>
 
-#include <torch/torch.h>
-
-#include <CLI/CLI.hpp>
 #include <cmath>
 
+#include <torch/torch.h>
+
 #include "benchmarks/workload.h"
+#include <CLI/CLI.hpp>
 
 namespace {
 

@@ -64,7 +64,7 @@ def _check_step(exact_end):
             return f"the loss does not fall: {mine['loss_first']} to {mine['loss_last']}"
         for other in (o["objects"][0] for o in others):
             for key in ["loss_first"] + (["loss_last"] if exact_end else []):
-                if abs(mine[key] - other[key]) > 1e-3 * abs(other[key]):
+                if abs(mine[key] - other[key]) > 1e-4 * abs(other[key]):
                     return f"{key} is {mine[key]}, another variant's is {other[key]}"
         return None
 

@@ -8,10 +8,10 @@
 
 #include <torch/torch.h>
 
-#include <CLI/CLI.hpp>
-
 #include "argosy/engine/layout.h"
+
 #include "benchmarks/workload.h"
+#include <CLI/CLI.hpp>
 
 namespace {
 

@@ -8,10 +8,10 @@
 
 #include <torch/torch.h>
 
-#include <CLI/CLI.hpp>
-
 #include "argosy/engine/layout.h"
+
 #include "benchmarks/workload.h"
+#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -76,9 +76,9 @@ void run(const Options& options) {
   fleet::init();
   const int rank = fleet::worker_index();
   if (options.model == "resnet18_sized") {
-    measure(options,
-            fleet::distributed_model(bench::ResNet18Sized(rank)),
-            [](auto& model, int) { return model(); });
+    measure(options, fleet::distributed_model(bench::ResNet18Sized(rank)), [](auto& model, int) {
+      return model();
+    });
     return;
   }
   vision::MnistCnn net;

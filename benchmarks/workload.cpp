@@ -4,10 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/version.h"
+
+#include <nlohmann/json.hpp>
 
 namespace argosy::bench {
 
@@ -20,9 +21,12 @@ at::Tensor pattern(at::IntArrayRef sizes, int64_t seed) {
 void fill_weights(torch::nn::Module& module) {
   torch::NoGradGuard no_grad;
   int64_t seed = 1;
-  for (at::Tensor& p : module.parameters()) {
+  for (auto& item : module.named_parameters()) {
+    at::Tensor& p = item.value();
     if (p.dim() > 1) {
       p.copy_(pattern(p.sizes(), seed) / std::sqrt(static_cast<double>(p.numel() / p.size(0))));
+    } else if (item.key().ends_with("bias")) {
+      p.zero_();
     }
     ++seed;
   }
@@ -85,7 +89,9 @@ at::Tensor ResNet18SizedImpl::forward() {
   return (sum / kTarget - 1).square();
 }
 
-Report::Report(const std::string& bench) { text("bench", bench); }
+Report::Report(const std::string& bench) {
+  text("bench", bench);
+}
 
 void Report::field(const std::string& key, const std::string& json) {
   json_ += fmt::format("{}\"{}\": {}", json_.empty() ? "" : ", ", key, json);

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <torch/torch.h>
-
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <torch/torch.h>
 
 namespace argosy::bench {
 
@@ -14,7 +14,7 @@ namespace argosy::bench {
 /// model from the same weights on the same data, and compare.py holds their losses together.
 at::Tensor pattern(at::IntArrayRef sizes, int64_t seed);
 
-/// Weights from pattern(), scaled by 1/√fan-in; one-dimensional parameters stay as they are.
+/// Weights from pattern(), scaled by 1/√fan-in; biases zero; batch norm's weights stay 1.
 void fill_weights(torch::nn::Module& module);
 
 /// A batch of 28×28 images that can be learnt: a pattern of its own plus one per class.

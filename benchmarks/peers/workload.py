@@ -19,9 +19,11 @@ def pattern(sizes, seed):
 
 @torch.no_grad()
 def fill_weights(module):
-    for seed, p in enumerate(module.parameters(), start=1):
+    for seed, (name, p) in enumerate(module.named_parameters(), start=1):
         if p.dim() > 1:
             p.copy_(pattern(p.shape, seed) / math.sqrt(p.numel() / p.shape[0]))
+        elif name.endswith("bias"):
+            p.zero_()
 
 
 def image_batch(n, seed):
