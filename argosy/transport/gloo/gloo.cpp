@@ -13,6 +13,7 @@
 #include "argosy/base/env.h"
 #include "argosy/transport/gloo/host.h"
 #include "argosy/transport/gloo/mesh.h"
+#include "argosy/transport/gloo/no_sigpipe.h"
 #include "argosy/transport/reduce.h"
 #include "argosy/transport/watched_transport.h"
 
@@ -73,6 +74,7 @@ class Gloo final : public WatchedTransport {
               peer, await_key(fmt::format("gloo/address/{}", peer), peer, deadline), deadline);
         }
       }
+      do_barrier(deadline);  // or a rank with nothing to do would leave while others still connect
     });
   }
 
@@ -483,6 +485,7 @@ class Gloo final : public WatchedTransport {
     }
     options.setTag(next_op_++);
     options.setTimeout(std::max(deadline.remaining(), std::chrono::milliseconds(1)));
+    const NoSigpipe quiet;
     try {
       ::gloo::allreduce(options);
     } catch (const std::exception& e) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/transport/gloo/no_sigpipe.h"
 #include "argosy/transport/watched_transport.h"
 
 namespace argosy::transport {
@@ -73,6 +74,7 @@ Mesh::Pending& Mesh::Pending::operator=(Pending&&) noexcept = default;
 
 Mesh::Mesh(int rank, int size, const ListenOn& where, const Deadline& deadline)
     : rank_(rank), size_(size) {
+  const NoSigpipe quiet;  // Gloo's loop inherits it
   try {
     // Gloo waits five times its timeout for a connection.
     const auto fifth = deadline.remaining() / 5 + std::chrono::milliseconds(1);
@@ -131,6 +133,7 @@ void Mesh::check_open(int peer) const {
 
 Mesh::Pending Mesh::send(int peer, uint64_t slot, const void* data, int64_t bytes) {
   const std::shared_lock pairs(pairs_);
+  const NoSigpipe quiet;
   check_open(peer);
   try {
     auto buffer = context_->createUnboundBuffer(const_cast<void*>(data),  // Gloo only reads it
@@ -144,6 +147,7 @@ Mesh::Pending Mesh::send(int peer, uint64_t slot, const void* data, int64_t byte
 
 Mesh::Pending Mesh::recv(int peer, uint64_t slot, void* data, int64_t bytes) {
   const std::shared_lock pairs(pairs_);
+  const NoSigpipe quiet;
   check_open(peer);
   try {
     auto buffer = context_->createUnboundBuffer(data, static_cast<size_t>(bytes));
