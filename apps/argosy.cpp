@@ -8,6 +8,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/base/strings.h"
 #include "argosy/launch/agent.h"
 #include "argosy/launch/options.h"
 
@@ -58,7 +59,7 @@ int dispatch(std::vector<std::string> args) {
     fmt::print(stderr, "{}", kHelp);
     return kUsage;
   }
-  const auto meant = argosy::launch::nearest(command, {"launch", "--help", "--version"});
+  const auto meant = argosy::strings::closest(command, {"launch", "--help", "--version"});
   throw argosy::UsageError(
       "argosy",
       fmt::format("unknown command \"{}\".{} See: argosy --help",

@@ -156,7 +156,7 @@ data::EvaluationSampler evaluation_sampler(int64_t dataset_size, const SamplerOp
 const std::string& run_dir() {
   Job& state = job("run_dir");
   if (state.run_dir.empty()) {
-    const std::string chosen = env::get("ARGOSY_RUN_DIR").value_or("runs/" + time_stamp());
+    const std::string chosen = env::get("ARGOSY_LOG_DIR").value_or("runs/" + time_stamp());
     std::string folder = comm::broadcast_object(chosen, state.group);
     std::error_code error;
     std::filesystem::create_directories(folder, error);

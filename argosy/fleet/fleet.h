@@ -92,9 +92,9 @@ template <typename Module>
 [[nodiscard]] auto distributed_model(Module module) {
   parallel::DistributedDataParallel model(std::move(module), group(), detail::ddp_options());
   if (strategy().fp16_allreduce) {
-    model.register_comm_hook(parallel::fp16_compress());
+    model.register_comm_hook(parallel::fp16_compress(), "fp16");
   } else if (strategy().bf16_allreduce) {
-    model.register_comm_hook(parallel::bf16_compress());
+    model.register_comm_hook(parallel::bf16_compress(), "bf16");
   }
   detail::register_parameters(engine::named_parameters(model));
   return model;
@@ -125,7 +125,7 @@ void save(const Model& model, const std::string& path) {
   detail::save_on_first(engine::module_of(model), path);
 }
 
-/// Folder for this run's results, equal on all ranks and existing on return: ARGOSY_RUN_DIR (set by
+/// Folder for this run's results, equal on all ranks and existing on return: ARGOSY_LOG_DIR (set by
 /// the launcher), else runs/<date>-<time>, chosen by rank 0. Collective on the first call.
 [[nodiscard]] const std::string& run_dir();
 

@@ -70,7 +70,9 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
   if (!options.log_dir.empty()) {
     job.log_dir = (fs::path(options.log_dir) / what.run_id).string();
     std::error_code error;
-    fs::create_directories(job.log_dir, error);
+    if (options.log_dir_given) {
+      fs::create_directories(job.log_dir, error);
+    }
     if (error) {
       throw ConfigError("launch.log_dir",
                         fmt::format("cannot make the folder {}: {}. Choose another --log_dir.",

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
 #include "argosy/base/error.h"
+#include "argosy/base/strings.h"
 
 #include <CLI/CLI.hpp>
 
@@ -25,22 +25,6 @@ Each rank finds torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
 Exit code: 0 all ranks ended well; 2 wrong usage; 126 and 127 the program cannot be executed or
 found; 128 + n the launcher was stopped by signal n; else that of the rank that failed first
 (128 + n when signal n killed it).)";
-
-/// Levenshtein's distance.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 class Help final : public CLI::Formatter {
  public:
@@ -66,7 +50,8 @@ struct Parser {
         ->type_name("N|auto|cpu|gpu");
     app.add_option("--log_dir",
                    options.log_dir,
-                   "Also write what each rank prints to\nDIR/<run>/rank<k>.log. Default: no files")
+                   "Also write what each rank prints to\nDIR/<run>/rank<k>.log; \"\": no "
+                   "files.\nDefault: runs")
         ->type_name("DIR");
     app.add_option(
            "--shutdown_timeout",
@@ -91,16 +76,6 @@ struct Parser {
   double shutdown_seconds = std::chrono::duration<double>(kShutdownTimeout).count();
 };
 
-[[noreturn]] void unknown(const std::string& option, const Parser& parser) {
-  const std::optional<std::string> meant = nearest(option, parser.names());
-  throw UsageError(
-      kWhere,
-      fmt::format("unknown option {}.{} The program's own options come after its name. See: argosy "
-                  "launch --help",
-                  option,
-                  meant ? fmt::format(" Did you mean {}?", *meant) : ""));
-}
-
 /// "--nproc-per-node=2" → "--nproc_per_node=2".
 std::string normalised(std::string token) {
   const size_t end = std::min(token.find('='), token.size());
@@ -108,6 +83,16 @@ std::string normalised(std::string token) {
     std::replace(token.begin() + 2, token.begin() + static_cast<ptrdiff_t>(end), '-', '_');
   }
   return token;
+}
+
+[[noreturn]] void unknown(const std::string& option, const Parser& parser) {
+  const std::optional<std::string> meant = strings::closest(normalised(option), parser.names());
+  throw UsageError(
+      kWhere,
+      fmt::format("unknown option {}.{} The program's own options come after its name. See: argosy "
+                  "launch --help",
+                  option,
+                  meant ? fmt::format(" Did you mean {}?", *meant) : ""));
 }
 
 /// Splits at the program's name: CLI11 sees only what stands before it. (Its own prefix_command()
@@ -142,21 +127,6 @@ size_t read_options(const std::vector<std::string>& args,
 
 }  // namespace
 
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
-  const std::string normal = normalised(std::string(word));
-  std::optional<std::string> best;
-  // A third of the letters wrong: still the same word to a reader.
-  size_t least = std::max<size_t>(2, normal.size() / 3) + 1;
-  for (const std::string& candidate : known) {
-    const size_t d = distance(normal, candidate);
-    if (d < least) {
-      least = d;
-      best = candidate;
-    }
-  }
-  return best;
-}
-
 ParsedLaunch parse_launch(const std::vector<std::string>& args) {
   ParsedLaunch parsed;
   Parser parser(parsed.options);
@@ -171,6 +141,7 @@ ParsedLaunch parse_launch(const std::vector<std::string>& args) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(kWhere, fmt::format("{}. See: argosy launch --help", error.what()));
   }
+  parsed.options.log_dir_given = parser.app.count("--log_dir") > 0;
   parsed.options.shutdown_timeout =
       std::chrono::milliseconds(static_cast<int64_t>(parser.shutdown_seconds * 1000.0));
   parsed.options.command.assign(args.begin() + static_cast<ptrdiff_t>(program), args.end());

@@ -16,7 +16,10 @@ inline constexpr std::chrono::seconds kShutdownTimeout{5};
 /// What `argosy launch` was asked to do.
 struct LaunchOptions {
   std::string nproc_per_node = "1";  ///< number, "auto", "cpu" or "gpu"; see processes_per_node()
-  std::string log_dir{};             ///< rank logs go to <log_dir>/<run>/; empty: no files
+  /// Rank logs go to <log_dir>/<run>/, which is made when the first rank writes something; empty:
+  /// no files.
+  std::string log_dir = "runs";
+  bool log_dir_given = false;  ///< then a folder that cannot be made is an error, not a warning
   std::chrono::milliseconds shutdown_timeout = kShutdownTimeout;
   std::vector<std::string> command{};  ///< program and its arguments, untouched
 };
@@ -31,9 +34,5 @@ struct ParsedLaunch {
 /// everything from the program's name on belongs to the program.
 /// Errors: UsageError: unknown option (with the nearest known one), bad value, no program.
 [[nodiscard]] ParsedLaunch parse_launch(const std::vector<std::string>& args);
-
-/// The one of `known` that is most like `word`; nullopt when none is close enough to be meant.
-[[nodiscard]] std::optional<std::string> nearest(std::string_view word,
-                                                 const std::vector<std::string>& known);
 
 }  // namespace argosy::launch

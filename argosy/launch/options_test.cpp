@@ -29,10 +29,11 @@ std::string refusal(const std::vector<std::string>& args) {
   return "accepted";
 }
 
-TEST(LaunchOptions, DefaultsAreOneRankAndNoFiles) {
+TEST(LaunchOptions, DefaultsAreOneRankAndLogsUnderRuns) {
   const LaunchOptions options = parse({"./train"});
   EXPECT_EQ(options.nproc_per_node, "1");
-  EXPECT_EQ(options.log_dir, "");
+  EXPECT_EQ(options.log_dir, "runs");
+  EXPECT_FALSE(options.log_dir_given);
   EXPECT_EQ(options.shutdown_timeout, 5s);
   EXPECT_THAT(options.command, ElementsAre("./train"));
 }
@@ -79,13 +80,6 @@ TEST(LaunchOptions, HelpShowsOptionsAndAnExample) {
   for (const char* part : {"--nproc_per_node", "--log_dir", "--shutdown_timeout", "Example"}) {
     EXPECT_THAT(*parsed.help, HasSubstr(part));
   }
-}
-
-TEST(Nearest, IsCloseOrNothing) {
-  const std::vector<std::string> known{"launch", "doctor"};
-  EXPECT_EQ(nearest("lunch", known), "launch");
-  EXPECT_EQ(nearest("docter", known), "doctor");
-  EXPECT_EQ(nearest("xyzzy", known), std::nullopt);
 }
 
 }  // namespace

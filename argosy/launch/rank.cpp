@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 namespace argosy::launch {
 namespace {
@@ -19,15 +21,6 @@ Rank::Rank(int number, os::Subprocess process)
     : number_(number), prefix_(fmt::format("[rank {}] ", number)), process_(std::move(process)) {}
 
 Result<Rank> Rank::start(const Start& start) {
-  os::UniqueFd log;
-  if (!start.log_path.empty()) {
-    Result<os::UniqueFd> opened =
-        os::open_file(start.log_path, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC);
-    if (!opened.ok()) {
-      return std::move(opened).failure();
-    }
-    log = *std::move(opened);
-  }
   Result<os::Pipe> out = os::make_pipe();
   Result<os::Pipe> err = os::make_pipe();
   for (Result<os::Pipe>* pipe : {&out, &err}) {
@@ -53,7 +46,6 @@ Result<Rank> Rank::start(const Start& start) {
   rank.streams_.push_back({.fd = std::move(out->read), .sink = start.out});
   rank.streams_.push_back({.fd = std::move(err->read), .sink = start.err});
   rank.log_path_ = start.log_path;
-  rank.log_ = std::move(log);
   return rank;
 }
 
@@ -67,15 +59,31 @@ std::vector<int> Rank::stream_fds() const {
   return fds;
 }
 
+Status Rank::open_log() {
+  const std::filesystem::path folder = std::filesystem::path(log_path_).parent_path();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  Result<os::UniqueFd> opened = os::open_file(log_path_, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC);
+  if (!opened.ok()) {
+    return std::move(opened).failure();
+  }
+  log_ = *std::move(opened);
+  return {};
+}
+
 void Rank::log(std::string_view bytes) {
-  if (!log_) {
+  if (log_path_.empty()) {
     return;
   }
-  const Status written = os::write_all(log_.get(), bytes);
-  if (!written.ok()) {  // a full disk costs the log, not the job
+  Status status = log_ ? Status() : open_log();
+  if (status.ok()) {
+    status = os::write_all(log_.get(), bytes);
+  }
+  if (!status.ok()) {  // a full disk or a read-only folder costs the log, not the job
     streams_.back().sink->write(
-        fmt::format("[launch] {} ends here: {}\n", log_path_, written.failure().what));
+        fmt::format("[launch] {} ends here: {}\n", log_path_, status.failure().what));
     log_.close();
+    log_path_.clear();
   }
 }
 

@@ -23,9 +23,10 @@ class Rank final {
     std::vector<std::string> command{};
     std::vector<std::string> env{};
     int stdin_fd = -1;
-    int guard_fd = -1;       ///< see Guard::pid_fd()
-    std::string log_path{};  ///< empty: no file
-    Sink* out = nullptr;     ///< may be the same as err
+    int guard_fd = -1;  ///< see Guard::pid_fd()
+    std::string
+        log_path{};       ///< made, with its folder, when the rank writes something; empty: no file
+    Sink* out = nullptr;  ///< may be the same as err
     Sink* err = nullptr;
   };
   /// Errors: those of Subprocess::spawn, or the log file cannot be made.
@@ -54,7 +55,8 @@ class Rank final {
   void abandon() { process_.abandon(); }
 
   [[nodiscard]] std::vector<std::string> last_lines() const { return tail_.lines(); }
-  [[nodiscard]] const std::string& log_path() const { return log_path_; }
+  /// Empty when there is no file.
+  [[nodiscard]] std::string log_path() const { return log_ ? log_path_ : ""; }
 
  private:
   struct Stream {
@@ -69,6 +71,7 @@ class Rank final {
   void give_out(Stream& stream, std::string_view bytes);
   void finish_lines(Stream& stream);
   void log(std::string_view bytes);
+  [[nodiscard]] Status open_log();
 
   int number_;
   std::string prefix_;

@@ -1,0 +1,162 @@
+#include "argosy/fleet/fleet.h"
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/error.h"
+#include "argosy/fleet/progress.h"
+#include "argosy/optim/sgd.h"
+
+#include "tests/support/run_ranks.h"
+#include "tests/support/temp_dir.h"
+
+namespace argosy::fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+/// `fn` in `ranks` processes that have joined one job.
+void run_job(int ranks, const std::function<void(const std::string& folder)>& fn) {
+  const test::TempDir folder;
+  test::run_ranks(ranks,
+                  [&](int rank) {
+                    init({},
+                         {.init_method = "file://" + folder.path().string() + "/store",
+                          .timeout = 20s,
+                          .rank = rank,
+                          .world_size = ranks});
+                    fn(folder.path().string());
+                    stop_worker();
+                  },
+                  {.mode = test::RankMode::kProcesses, .deadline = 60s});
+}
+
+TEST(Fleet, BeforeInitEveryFunctionSaysSo) {
+  EXPECT_FALSE(is_initialized());
+  EXPECT_EQ(refusal([] { (void)worker_num(); }),
+            "[fleet.worker_num] the job is not joined: call fleet::init() first");
+  EXPECT_THAT(refusal([] { barrier_worker(); }), HasSubstr("call fleet::init() first"));
+}
+
+TEST(Fleet, RanksKnowTheirPlace) {
+  run_job(3, [](const std::string&) {
+    EXPECT_EQ(worker_num(), 3);
+    EXPECT_EQ(get_world_size(), 3);
+    EXPECT_EQ(is_first_worker(), worker_index() == 0);
+    auto sum = torch::full({2}, worker_index(), torch::kInt64);
+    all_reduce(sum);
+    EXPECT_EQ(sum[0].item<int64_t>(), 3);
+    auto all = all_gather(torch::full({1}, worker_index(), torch::kInt64));
+    EXPECT_EQ(torch::cat(all).sum().item<int64_t>(), 3);
+    auto from_last = torch::full({1}, worker_index(), torch::kInt64);
+    broadcast(from_last, {.root = 2});
+    EXPECT_EQ(from_last.item<int64_t>(), 2);
+    barrier_worker();
+    EXPECT_THAT(refusal([] { init(); }), HasSubstr("called twice"));
+  });
+}
+
+TEST(Fleet, FileShardsAreContiguousAndTheFirstAreLonger) {
+  run_job(2, [](const std::string&) {
+    const std::vector<std::string> all{"a", "b", "c", "d", "e"};
+    if (is_first_worker()) {
+      EXPECT_THAT(get_file_shard(all), ElementsAre("a", "b", "c"));
+      EXPECT_THAT(get_file_shard({"a"}), ElementsAre("a"));
+    } else {
+      EXPECT_THAT(get_file_shard(all), ElementsAre("d", "e"));
+      EXPECT_THAT(get_file_shard({"a"}), IsEmpty());
+    }
+  });
+}
+
+TEST(Fleet, SamplersGetRankAndSize) {
+  run_job(2, [](const std::string&) {
+    auto sampler = distributed_batch_sampler(10, {.batch_size = 2});
+    const data::BatchPlan plan = sampler.plan(0);
+    const std::vector<int64_t> first(plan[0].begin(), plan[0].end());
+    if (is_first_worker()) {
+      EXPECT_THAT(first, ElementsAre(0, 1));
+    } else {
+      EXPECT_THAT(first, ElementsAre(2, 3));
+    }
+    const auto evaluation = evaluation_sampler(3, {.batch_size = 2});
+    EXPECT_EQ(evaluation.plan(0).indices().size(), is_first_worker() ? 2U : 1U);
+    EXPECT_THAT(refusal([] { (void)evaluation_sampler(3, {.shuffle = true}); }),
+                HasSubstr("shuffle and drop_last do not apply"));
+  });
+}
+
+TEST(Fleet, AnOptimizerOfAnUndistributedModelIsRefusedByName) {
+  run_job(2, [](const std::string&) {
+    torch::nn::Linear bare(2, 1);
+    EXPECT_THAT(refusal([&] { (void)distributed_optimizer(optim::SGD(bare, {.lr = 0.1})); }),
+                HasSubstr("parameter \"weight\" is not of a distributed model"));
+    auto model = distributed_model(torch::nn::Linear(2, 1));
+    auto optimizer = distributed_optimizer(optim::SGD(model, {.lr = 0.1}));
+    // Each rank feeds its own number: the averaged gradient of the bias is 1, of the weight 0.5.
+    model(torch::full({1, 2}, worker_index(), torch::kFloat32)).sum().backward();
+    const auto before = model.module()->weight.detach().clone();
+    optimizer.step();
+    EXPECT_TRUE(torch::allclose(
+        before - model.module()->weight.detach(), torch::full({1, 2}, 0.05), 1e-6, 1e-7));
+  });
+}
+
+TEST(Fleet, SaveReturnsWhenTheFileIsThereAndFailsOnEveryRank) {
+  run_job(2, [](const std::string& folder) {
+    auto model = distributed_model(torch::nn::Linear(2, 1));
+    save(model, folder + "/weights.pt");
+    EXPECT_TRUE(std::filesystem::exists(folder + "/weights.pt"));
+    torch::nn::Linear back(2, 1);
+    engine::load_weights(back, folder + "/weights.pt");
+    EXPECT_TRUE(torch::equal(back->weight, model.module()->weight));
+    EXPECT_THAT(refusal([&] { save(model, folder + "/no/such/folder/weights.pt"); }),
+                HasSubstr("no/such/folder/weights.pt"));
+  });
+}
+
+TEST(Fleet, ProgressPassesEveryBatchThrough) {
+  run_job(1, [](const std::string&) {
+    std::vector<std::tuple<at::Tensor, at::Tensor>> batches(3,
+                                                            {torch::ones({4}), torch::ones({4})});
+    auto shown = progress(batches, {.total = 12, .style = events::ProgressStyle::kOff});
+    int64_t seen = 0;
+    for (auto& [inputs, labels] : shown) {
+      seen += inputs.size(0);
+    }
+    shown.finish();
+    EXPECT_EQ(seen, 12);
+  });
+}
+
+TEST(Fleet, ADegreeThatIsNotTheNumberOfRanksIsRefused) {
+  EXPECT_THAT(refusal([] {
+                DistributedStrategy strategy;
+                strategy.hybrid_configs = {{"dp_degree", 3}};
+                init(strategy);
+              }),
+              HasSubstr("dp_degree: expected -1 or the number of ranks (1), got 3"));
+  EXPECT_FALSE(is_initialized());
+}
+
+}  // namespace
+}  // namespace argosy::fleet
