@@ -186,9 +186,7 @@ class Registration {
   // Waits in slices, so that a death or a double is noticed before the deadline; growing ones, so
   // that 512 waiting ranks do not keep the store busy.
   void wait_for_all() const {
-    const auto start = Deadline::Clock::now();
-    const milliseconds patience = deadline_.remaining();
-    auto next_warning = start + kBetweenWarnings;
+    auto next_warning = start_ + kBetweenWarnings;
     milliseconds slice{100};
     for (std::vector<int> missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
       const std::vector<Departure> gone = store_.departures("rank/", Deadline::after(seconds(10)));
@@ -204,8 +202,8 @@ class Registration {
                                             missing.size(),
                                             world_size_,
                                             strings::ranges(missing),
-                                            seconds_since(start),
-                                            seconds_text(patience));
+                                            seconds_since(start_),
+                                            seconds_text(deadline_.at() - start_));
       if (deadline_.expired() || gave_up) {
         throw TimeoutError(kWhere,
                            fmt::format("{}, at {}. See whether they were started, and their logs.",
@@ -261,6 +259,7 @@ class Registration {
     }
   }
 
+  const Deadline::Clock::time_point start_ = Deadline::Clock::now();
   Store& store_;
   const int rank_;
   const int world_size_;
