@@ -98,12 +98,7 @@ def _train(args):
         "mnist_cnn",
         _with_peers(
             args,
-            {
-                "argosy": _ours(args, "bench_train_step", "mnist_cnn"),
-                "argosy_channels_last": _ours(
-                    args, "bench_train_step", "mnist_cnn", "--channels_last"
-                ),
-            },
+            {"argosy": _ours(args, "bench_train_step", "mnist_cnn")},
             {
                 "pytorch_ddp": _peer(args, "train_step.py", "mnist_cnn"),
                 "pytorch_ddp_tuned": _peer(args, "train_step.py", "mnist_cnn", "--tuned"),
@@ -118,7 +113,7 @@ def _train(args):
                     args,
                     [
                         ("argosy", "pytorch_ddp", 1.0),
-                        ("argosy_channels_last", "pytorch_ddp_tuned", 1.0),
+                        ("argosy", "pytorch_ddp_tuned", 1.0),
                     ],
                 ),
             )
@@ -142,19 +137,14 @@ def _fashion_mnist(args, root):
     peer = ("--root", root)
     pairs = _pairs(
         args,
-        [("argosy", "pytorch_ddp", 1.0), ("argosy_channels_last", "pytorch_ddp_tuned", 1.0)],
+        [("argosy", "pytorch_ddp", 1.0), ("argosy", "pytorch_ddp_tuned", 1.0)],
     )
     yield Case(
         "fashion_mnist",
         "epoch",
         _with_peers(
             args,
-            {
-                "argosy": _ours(args, "bench_fashion_mnist_epoch", *ours),
-                "argosy_channels_last": _ours(
-                    args, "bench_fashion_mnist_epoch", *ours, "--channels_last"
-                ),
-            },
+            {"argosy": _ours(args, "bench_fashion_mnist_epoch", *ours)},
             {
                 "pytorch_ddp": _peer(args, "fashion_mnist_epoch.py", *peer),
                 "pytorch_ddp_tuned": _peer(args, "fashion_mnist_epoch.py", *peer, "--tuned"),

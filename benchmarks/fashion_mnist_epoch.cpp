@@ -1,14 +1,12 @@
 // One epoch on the real Fashion-MNIST as a user writes it: load, train, evaluate.
 //
 //     argosy launch --nproc_per_node 2 bench_fashion_mnist_epoch [--data FOLDER] [--batch_size 64]
-//         [--workers 1] [--channels_last]
+//         [--workers 1]
 //
 // The peer is peers/fashion_mnist_epoch.py.
 #include <argosy/argosy.h>
 
 #include <torch/torch.h>
-
-#include "argosy/engine/layout.h"
 
 #include "benchmarks/workload.h"
 #include <CLI/CLI.hpp>
@@ -21,7 +19,6 @@ struct Options {
   std::string data = "/usr/share/datasets/fashion-mnist";
   int64_t batch_size = 64;
   int workers = 1;
-  bool channels_last = false;
 };
 
 void run(const Options& options) {
@@ -38,9 +35,6 @@ void run(const Options& options) {
                           {.num_workers = options.workers});
   data::DataLoader test_loader(test, fleet::evaluation_sampler(test.size(), {.batch_size = 500}));
   vision::MnistCnn net;
-  if (options.channels_last) {
-    engine::to_channels_last(net);
-  }
   auto model = fleet::distributed_model(net);
   auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));
 
@@ -85,7 +79,6 @@ int main(int argc, char** argv) {
   app.add_option("--data", options.data, "Folder with the four IDX files");
   app.add_option("--batch_size", options.batch_size, "Per rank")->check(CLI::Range(1, 60000));
   app.add_option("--workers", options.workers, "Loader threads")->check(CLI::Range(0, 64));
-  app.add_flag("--channels_last", options.channels_last, "Weights in channels_last");
   CLI11_PARSE(app, argc, argv);
   try {
     run(options);

@@ -1,14 +1,12 @@
 // Time of a training step: forward, backward with reduction, Adam, zero_grad.
 //
 //     argosy launch --nproc_per_node 2 bench_train_step resnet18_sized|mnist_cnn [--steps 60]
-//         [--warmup 15] [--channels_last]
+//         [--warmup 15]
 //
 // The peer is peers/train_step.py: same weights, same data, same order.
 #include <argosy/argosy.h>
 
 #include <torch/torch.h>
-
-#include "argosy/engine/layout.h"
 
 #include "benchmarks/workload.h"
 #include <CLI/CLI.hpp>
@@ -21,7 +19,6 @@ struct Options {
   std::string model;
   int steps = 60;
   int warmup = 15;
-  bool channels_last = false;
 };
 
 constexpr int64_t kBatch = 100;  // per rank
@@ -83,9 +80,6 @@ void run(const Options& options) {
   }
   vision::MnistCnn net;
   bench::fill_weights(*net);
-  if (options.channels_last) {
-    engine::to_channels_last(net);
-  }
   std::vector<bench::Batch> batches;
   for (int64_t i = 0; i < kBatches; ++i) {
     batches.push_back(bench::image_batch(kBatch, 100 * rank + i));
@@ -106,7 +100,6 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"resnet18_sized", "mnist_cnn"}));
   app.add_option("--steps", options.steps, "Measured steps")->check(CLI::Range(1, 100000));
   app.add_option("--warmup", options.warmup, "Steps before them")->check(CLI::Range(0, 100000));
-  app.add_flag("--channels_last", options.channels_last, "mnist_cnn: weights in channels_last");
   CLI11_PARSE(app, argc, argv);
   try {
     run(options);
