@@ -145,7 +145,7 @@ void Hub::post(std::map<Key, Queue>& others,
   Message& received = message->from != nullptr ? *other : *message;
   if (sent.bytes != received.bytes) {
     sent.refused = received.refused = true;
-  } else {
+  } else if (sent.bytes > 0) {  // an empty message may have a null address
     std::memcpy(received.to, sent.from, sent.bytes);
   }
   sent.done = received.done = true;
