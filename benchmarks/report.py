@@ -64,8 +64,8 @@ def _void(case, runs, failures):
         for run in mine:
             try:
                 complaint = case.check(run, others)
-            except (KeyError, IndexError) as error:
-                complaint = f"it printed no result ({error!r})"
+            except (KeyError, IndexError, TypeError) as error:  # TypeError: null, a NaN
+                complaint = f"it printed no usable result ({error!r})"
             if complaint and variant not in void:
                 void[variant] = complaint
     return void

@@ -97,7 +97,7 @@ void Report::field(const std::string& key, const std::string& json) {
   json_ += fmt::format("{}\"{}\": {}", json_.empty() ? "" : ", ", key, json);
 }
 void Report::number(const std::string& key, double value) {
-  field(key, nlohmann::json(value).dump());
+  field(key, std::isfinite(value) ? fmt::format("{}", value) : "null");  // JSON knows no NaN
 }
 void Report::text(const std::string& key, const std::string& value) {
   field(key, nlohmann::json(value).dump());
