@@ -126,6 +126,22 @@ TEST_P(WaitForRanks, ADepartureBeforeAllMetEndsTheWait) {
               HasSubstr("left over from a former run"));
 }
 
+TEST_P(WaitForRanks, AFormerRunIsNeverJoined) {
+  const auto meet = [&] {
+    auto other = std::async(std::launch::async,
+                            [store = party_()] { return wait_for_ranks(*store, 1, 2, soon()); });
+    auto presence = wait_for_ranks(*party_(), 0, 2, soon());
+    other.get()->leave("done");
+  };
+  meet();  // all registrations stay behind: the next one finds everybody "there" at once
+  for (const int rank : {1, 0}) {
+    EXPECT_THAT(message_of([&] { (void)wait_for_ranks(*party_(), rank, 2, soon()); }),
+                AllOf(HasSubstr("[rendezvous.join] rank 1 (host "),
+                      HasSubstr("left before all 2 ranks had met (it said: done)"),
+                      HasSubstr("left over from a former run: then delete it")));
+  }
+}
+
 TEST(WaitForRanksOfTwoJobs, RunIdsMustAgree) {
   auto store = in_process_store();
   auto other = std::async(std::launch::async, [&] {

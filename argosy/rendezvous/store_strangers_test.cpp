@@ -89,6 +89,7 @@ TEST_F(Strangers, EveryCallNeedsTheToken) {
   EXPECT_EQ(code(&Stub::Members, wire::MembersRequest(), wire::MembersReply()), kRefused);
   grpc::ClientContext context;
   context.AddMetadata("argosy-protocol", "1");
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
   const auto stream = stub->Announce(&context);
   wire::PresenceUpdate update;
   update.set_member("rank/0");
