@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "argosy/base/error.h"
@@ -174,6 +176,8 @@ std::string FlightRecorder::to_text(size_t count) const {
 
 void FlightRecorder::dump(const std::string& path) const {
   const std::string text = to_json();
+  std::error_code ignored;  // fopen() tells what is wrong
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   const std::string temporary = path + ".tmp";
   std::FILE* file = std::fopen(temporary.c_str(), "we");
   bool good = file != nullptr;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/base/error.h"
 #include "argosy/comm/collectives.h"
 
 #include <nlohmann/json.hpp>
