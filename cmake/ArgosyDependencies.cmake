@@ -1,5 +1,6 @@
 # Everything comes from Debian's packages; scripts/install_deps.sh names them.
 find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(ZLIB REQUIRED)
