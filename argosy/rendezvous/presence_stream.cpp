@@ -17,12 +17,12 @@ PresenceStream::PresenceStream(std::shared_ptr<wire::StoreService::Stub> stub,
 
 grpc::Status PresenceStream::open(const std::string& member, const Deadline& deadline) {
   std::unique_lock lock(mutex_);
-  self_ = shared_from_this();
+  opened_ = true;
   stub_->async()->Announce(context_.get(), this);
   update_.set_member(member);
   writing_ = true;
   last_write_ = Deadline::Clock::now();
-  AddHold();  // writes are started outside of reactions; let go of in end_writing()
+  AddHold();  // writes are started outside of reactions; let go of in OnReadDone()
   StartWrite(&update_);
   StartRead(&reply_);
   StartCall();
@@ -30,8 +30,6 @@ grpc::Status PresenceStream::open(const std::string& member, const Deadline& dea
   if (wait_until(changed_, lock, deadline, decided)) {
     return taken_ ? grpc::Status::OK : *done_;
   }
-  lock.unlock();
-  context_->TryCancel();
   return {grpc::StatusCode::DEADLINE_EXCEEDED, "no answer to the announcement"};
 }
 
@@ -56,9 +54,27 @@ void PresenceStream::leave(std::string note, const Deadline& deadline) {
       write_next();
     }
   }
-  if (!wait_until(changed_, lock, deadline, [&] { return done_.has_value(); })) {
-    lock.unlock();
-    context_->TryCancel();  // the server is stuck or gone; it will count us as lost
+  wait_until(changed_, lock, deadline, [&] { return done_.has_value(); });
+}
+
+bool PresenceStream::end(const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  if (!opened_) {
+    return true;
+  }
+  over_ = true;
+  if (timer_set_) {
+    timer_->Cancel();
+  }
+  if (!done_) {
+    context_->TryCancel();  // the server will count us as lost unless it had our goodbye
+  }
+  return wait_until(changed_, lock, deadline, [&] { return done_.has_value() && !timer_set_; });
+}
+
+void PresenceStream::Ending::operator()(PresenceStream* stream) const {
+  if (stream->end(Deadline::after(std::chrono::seconds(10)))) {
+    delete stream;
   }
 }
 
@@ -82,26 +98,23 @@ void PresenceStream::write_later() {
   const auto delay = std::chrono::ceil<std::chrono::milliseconds>(last_write_ + kNoteInterval -
                                                                   Deadline::Clock::now());
   timer_ = std::make_unique<grpc::Alarm>();
-  timer_->Set(std::chrono::system_clock::now() + delay, [stream = weak_from_this()](bool) {
-    if (const auto self = stream.lock()) {
-      const std::lock_guard lock(self->mutex_);
-      self->timer_set_ = false;
-      if (!self->over_ && !self->writing_ && self->next_note_) {
-        self->write_next();
-      }
-    }
-  });
+  timer_->Set(std::chrono::system_clock::now() + delay, [this](bool) { on_timer(); });
 }
 
-void PresenceStream::end_writing() {
-  over_ = true;
-  RemoveHold();
+void PresenceStream::on_timer() {
+  const std::lock_guard lock(mutex_);
+  timer_set_ = false;
+  if (!over_ && !writing_ && next_note_) {
+    write_next();
+  }
+  changed_.notify_all();
 }
 
 void PresenceStream::OnReadDone(bool ok) {
   const std::lock_guard lock(mutex_);
   if (!ok) {  // the server ended the stream, or it broke: OnDone tells which
-    end_writing();
+    over_ = true;
+    RemoveHold();
     return;
   }
   taken_ = true;
@@ -122,12 +135,11 @@ void PresenceStream::OnWriteDone(bool ok) {
   }
 }
 
+// The last touch by gRPC, but for the timer: who waits may delete this once the lock is free.
 void PresenceStream::OnDone(const grpc::Status& status) {
-  std::shared_ptr<PresenceStream> self;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
   done_ = status;
   over_ = true;
-  self.swap(self_);
   changed_.notify_all();
 }
 

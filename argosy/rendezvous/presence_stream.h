@@ -17,12 +17,18 @@ namespace argosy::rendezvous {
 
 /// The client's end of one member's presence: a stream whose life is the member's.
 ///
-/// Thread-safe. Lifetime: it owns itself until gRPC says that the stream is done, for callbacks may
-/// come after its user let go.
+/// Thread-safe. Lifetime: gRPC's threads use it until end() has returned true, so it is made and
+/// destroyed through a PresenceStream::Ptr only. It must never be destroyed *on* one of those
+/// threads: it holds the channel, and the last channel to go joins them (gRPC 1.51).
 class PresenceStream final
-    : public grpc::ClientBidiReactor<wire::PresenceUpdate, wire::PresenceReply>,
-      public std::enable_shared_from_this<PresenceStream> {
+    : public grpc::ClientBidiReactor<wire::PresenceUpdate, wire::PresenceReply> {
  public:
+  /// Ends the stream before it is deleted; leaks one that does not end, for gRPC still has it.
+  struct Ending {
+    void operator()(PresenceStream* stream) const;
+  };
+  using Ptr = std::unique_ptr<PresenceStream, Ending>;
+
   /// `context` must carry protocol and token, and no deadline.
   PresenceStream(std::shared_ptr<wire::StoreService::Stub> stub,
                  std::unique_ptr<grpc::ClientContext> context);
@@ -35,20 +41,23 @@ class PresenceStream final
   void leave(std::string note, const Deadline& deadline);
 
  private:
+  /// Breaks the stream off unless it is over; true: gRPC is done with it.
+  bool end(const Deadline& deadline);
+
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
+  void on_timer();
 
   // Under the lock:
   void write_next();
   void write_later();
-  void end_writing();
 
   const std::shared_ptr<wire::StoreService::Stub> stub_;
   const std::unique_ptr<grpc::ClientContext> context_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::shared_ptr<PresenceStream> self_;  ///< until OnDone
+  bool opened_ = false;
   bool taken_ = false;
   bool writing_ = false;
   bool over_ = false;  ///< no further write may start

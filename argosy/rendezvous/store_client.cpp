@@ -86,7 +86,7 @@ struct Connection {
 
 class GrpcPresence final : public Presence {
  public:
-  explicit GrpcPresence(std::shared_ptr<PresenceStream> stream) : stream_(std::move(stream)) {}
+  explicit GrpcPresence(PresenceStream::Ptr stream) : stream_(std::move(stream)) {}
   ~GrpcPresence() override { leave(""); }
   GrpcPresence(const GrpcPresence&) = delete;
   GrpcPresence& operator=(const GrpcPresence&) = delete;
@@ -99,7 +99,7 @@ class GrpcPresence final : public Presence {
   }
 
  private:
-  const std::shared_ptr<PresenceStream> stream_;
+  const PresenceStream::Ptr stream_;
 };
 
 class GrpcStore final : public Store {
@@ -179,7 +179,7 @@ class GrpcStore final : public Store {
     check_key("announce", member);
     auto context = std::make_unique<grpc::ClientContext>();
     connection_.sign(*context);
-    auto stream = std::make_shared<PresenceStream>(connection_.stub, std::move(context));
+    PresenceStream::Ptr stream(new PresenceStream(connection_.stub, std::move(context)));
     const grpc::Status status = stream->open(member, deadline);
     if (!status.ok()) {
       wire::throw_status(status, "announce", connection_.name);
