@@ -63,6 +63,19 @@ def run(command, env, timeout):
     return {"objects": [json.loads(line) for line in lines], "wall_ms": wall_ms}
 
 
+def run_variant(case, variant, args, env):
+    """One run. A peer's crash is repeated twice and counted; one of ours is a finding, and stands."""
+    for attempts_left in (0,) if variant.startswith("argosy") else (2, 1, 0):
+        try:
+            return run(case.variants[variant], env, args.timeout)
+        except RunFailed as error:
+            if attempts_left == 0:
+                raise
+            label = f"{case.suite}.{case.name}.{variant}"
+            args.repeated[label] = args.repeated.get(label, 0) + 1
+            print(f"  {label} crashed and runs again: {str(error).splitlines()[0]}", file=sys.stderr)
+
+
 def measure(case, args, env):
     """All runs of a case: {variant: [run, …]} and {variant: why it has none}."""
     runs = {variant: [] for variant in case.variants}
@@ -74,7 +87,7 @@ def measure(case, args, env):
             if variant in failures:
                 continue
             try:
-                result = run(case.variants[variant], env, args.timeout)
+                result = run_variant(case, variant, args, env)
             except (RunFailed, OSError, json.JSONDecodeError) as error:
                 failures[variant] = str(error)
                 print(f"  {variant} failed: {error}", file=sys.stderr)
@@ -122,6 +135,7 @@ def main():
         print(f"note: {args.reps} repetitions are too few to report; take 5 or more")
     if args.peers is None:
         print("note: no peer given (PEERS=<python with torch>): only Argosy's own figures follow")
+    args.repeated = {}
     args.load = report.load_at_start()
     args.peer_versions = report.peer_versions(args.peers) if args.peers else {}
     if "fashion_mnist" in args.suites and args.peers and "torchvision" not in args.peer_versions:

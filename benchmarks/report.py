@@ -201,6 +201,7 @@ def _json(results, args, root):
         "command": _portable(["python3", "benchmarks/compare.py", *sys.argv[1:]], args, root),
         "machine": machine() | {"load_at_start": args.load},
         "peers": args.peer_versions,
+        "repeated_after_a_crash": args.repeated,
         "repetitions": args.reps,
         "ranks": args.nproc,
         "measures": [
@@ -262,6 +263,8 @@ def publish(suite, results, args, root):
     lines += ["Machine: " + ", ".join(f"{k} {v}" for k, v in data["machine"].items()) + ".", ""]
     if data["peers"]:
         lines += ["Peers: " + ", ".join(f"{k} {v}" for k, v in data["peers"].items()) + ".", ""]
+    if data["repeated_after_a_crash"]:
+        lines += [f"Runs repeated after a crash: {data['repeated_after_a_crash']}", ""]
     for variant, of_variant in versions.items():
         if of_variant:
             lines.append(f"- {variant}: " + ", ".join(f"{k} {v}" for k, v in of_variant.items()))

@@ -83,7 +83,14 @@ class Void(unittest.TestCase):
     def test_is_reported_by_publish(self):
         with tempfile.TemporaryDirectory() as out:
             args = Namespace(
-                nproc=2, peers=None, bin=Path("bin"), out=Path(out), load=0, peer_versions={}, reps=1
+                nproc=2,
+                peers=None,
+                bin=Path("bin"),
+                out=Path(out),
+                load=0,
+                peer_versions={},
+                repeated={},
+                reps=1,
             )
             good = evaluate([step_run([1])], [step_run([2])])
             bad = evaluate([step_run([1], agree="no")], [step_run([2])])
