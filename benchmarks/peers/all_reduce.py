@@ -58,7 +58,7 @@ def main():
                 samples_us=times,
                 wrong=total.item(),
             )
-    dist.destroy_process_group()
+    workload.finish()
 
 
 if __name__ == "__main__":

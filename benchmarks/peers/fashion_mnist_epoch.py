@@ -118,7 +118,7 @@ def main():
             accuracy=accuracy,
             evaluated=evaluated,
         )
-    dist.destroy_process_group()
+    workload.finish()
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def main():
             checksum=total,
             ranks_agree="yes" if agree else "no",
         )
-    dist.destroy_process_group()
+    workload.finish()
 
 
 if __name__ == "__main__":
