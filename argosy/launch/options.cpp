@@ -112,14 +112,20 @@ size_t read_options(const std::vector<std::string>& args,
     if (option == nullptr) {
       unknown(args[at].substr(0, args[at].find('=')), parser);
     }
-    ours.push_back(token);
     ++at;
-    if (option->get_items_expected_min() > 0 && equals == std::string::npos) {
-      if (at == args.size()) {
-        throw UsageError(kWhere,
-                         fmt::format("{} needs a value: {}", name, option->get_type_name()));
-      }
-      ours.back() += "=" + args[at++];  // joined, so that a value may start with a dash
+    if (option->get_items_expected_min() == 0) {
+      ours.push_back(token);
+      continue;
+    }
+    if (equals == std::string::npos && at == args.size()) {
+      throw UsageError(kWhere, fmt::format("{} needs a value: {}", name, option->get_type_name()));
+    }
+    const std::string value = equals == std::string::npos ? args[at++] : token.substr(equals + 1);
+    if (value.empty()) {  // CLI11 would take "--name=" for a name without a value
+      ours.push_back(name);
+      ours.emplace_back();
+    } else {  // joined, so that a value may start with a dash
+      ours.push_back(fmt::format("{}={}", name, value));
     }
   }
   return at;

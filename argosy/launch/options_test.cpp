@@ -46,6 +46,9 @@ TEST(LaunchOptions, DashesUnderscoresAndEqualsAreTheSame) {
     EXPECT_EQ(parse(args).nproc_per_node, "4");
   }
   EXPECT_EQ(parse({"--log-dir", "my-dir_x", "x"}).log_dir, "my-dir_x");
+  EXPECT_EQ(parse({"--log_dir", "", "--nproc_per_node", "2", "x"}).log_dir, "");
+  EXPECT_EQ(parse({"--log_dir", "", "--nproc_per_node", "2", "x"}).nproc_per_node, "2");
+  EXPECT_EQ(parse({"--log_dir=", "--nproc_per_node", "2", "x"}).nproc_per_node, "2");
   EXPECT_EQ(parse({"--shutdown-timeout=0.25", "x"}).shutdown_timeout, 250ms);
 }
 
