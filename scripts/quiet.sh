@@ -1,13 +1,30 @@
 #!/usr/bin/env bash
-# quiet.sh WORDS LOG COMMAND…: runs a long command with its output in LOG; says what runs and how
-# long it took; on failure shows the end of LOG and returns the command's exit code.
+# quiet.sh WORDS LOG COMMAND…: runs a long command with its output in LOG; says what runs and how far it
+# is; on failure shows what went wrong and returns the command's exit code.
 set -uo pipefail
 words=$1 log=$2
 shift 2
 mkdir -p "$(dirname "$log")"
 echo "argosy: $words"
 SECONDS=0
-"$@" >"$log" 2>&1 && exit 0
+"$@" >"$log" 2>&1 &
+command=$!
+trap 'kill "$command" 2>/dev/null' INT TERM
+
+step() { grep -oE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 1; }
+if [[ -t 1 ]]; then
+  while kill -0 "$command" 2>/dev/null; do
+    printf '\r  %s %d s \033[K' "$(step)" "$SECONDS"
+    sleep 0.5
+  done
+  printf '\r\033[K'
+else
+  while kill -0 "$command" 2>/dev/null; do
+    sleep 1
+    if ((SECONDS % 30 == 0)); then echo "  $(step) $SECONDS s"; fi
+  done
+fi
+wait "$command" && exit 0
 rc=$?
 grep -E -A5 'error|Error|FAILED' "$log" | head -n 20 >&2
 tail -n 5 "$log" >&2
