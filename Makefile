@@ -8,6 +8,8 @@ PREFIX ?= /usr/local
 CMAKE_ARGS ?=
 
 .DEFAULT_GOAL := help
+# Installing comes before configuring, configuring before building; ninja does the rest in parallel.
+.NOTPARALLEL:
 .PHONY: help demo test build bench format lint lint-all install clean deps-% configure
 
 help: ## This list

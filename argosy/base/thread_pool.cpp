@@ -13,15 +13,24 @@ void set_thread_name(const std::string& name) {
 ThreadPool::ThreadPool(size_t threads, const std::string& name) {
   ARGOSY_CHECK(threads > 0, "base.ThreadPool", "expected at least 1 thread, got 0");
   threads_.reserve(threads);
-  for (size_t i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, label = fmt::format("{}/{}", name, i)] {
-      set_thread_name(label);
-      run();
-    });
+  try {
+    for (size_t i = 0; i < threads; ++i) {
+      threads_.emplace_back([this, label = fmt::format("{}/{}", name, i)] {
+        set_thread_name(label);
+        run();
+      });
+    }
+  } catch (...) {  // the system has no more threads: end those that run, then say so
+    close();
+    throw;
   }
 }
 
 ThreadPool::~ThreadPool() {
+  close();
+}
+
+void ThreadPool::close() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;

@@ -47,6 +47,7 @@ class ThreadPool final {
  private:
   void enqueue(std::function<void()> task);
   void run();
+  void close();
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -64,8 +64,9 @@ void WaiterPool::loop() {
 
 bool WaiterPool::drain(const Deadline& deadline) {
   std::unique_lock lock(mutex_);
-  return wait_until(
-      idle_changed_, lock, deadline, [this] { return tasks_.empty() && idle_ == threads_.size(); });
+  return wait_until(idle_changed_, lock, deadline, [this] {
+    return tasks_.empty() && idle_ == threads_.size() && here_ == 0;
+  });
 }
 
 void WaiterPool::stop() {

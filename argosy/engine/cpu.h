@@ -26,7 +26,8 @@ struct CpuOptions {
 };
 
 /// Makes this process ready for training on the CPU. The first call does it, later ones return what
-/// the first one found. comm::init() calls it; thread-safe.
+/// the first one found. fleet::init() and
+/// DistributedDataParallel call it; thread-safe.
 ///
 /// - Threads of an operator: OMP_NUM_THREADS when set, else the cores that this process may run on
 ///   divided by the processes of the job on this machine.

@@ -1,5 +1,6 @@
 #include "argosy/fleet/fleet.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <exception>
@@ -65,6 +66,22 @@ std::string time_stamp() {
                      parts.tm_sec);
 }
 
+/// The launcher's folder for this run, else a new one: two programs that start in the same second
+/// must not share theirs.
+std::string choose_run_dir() {
+  if (const std::optional<std::string> given = env::get("ARGOSY_LOG_DIR")) {
+    return *given;
+  }
+  std::error_code ignored;  // run_dir() reports what cannot be made
+  std::filesystem::create_directories("runs", ignored);
+  const std::string base = "runs/" + time_stamp();
+  std::string folder = base;
+  for (int n = 2; n < 100 && !std::filesystem::create_directory(folder, ignored); ++n) {
+    folder = fmt::format("{}-{}", base, n);
+  }
+  return folder;
+}
+
 }  // namespace
 
 void init(const DistributedStrategy& strategy, const comm::InitOptions& options) {
@@ -73,7 +90,7 @@ void init(const DistributedStrategy& strategy, const comm::InitOptions& options)
                "called twice in one process. Call stop_worker() before a second init().");
   strategy.validate();
   const rendezvous::JobEnvironment environment = rendezvous::read_environment();
-  engine::setup_cpu();
+  engine::setup_cpu({.local_world_size = std::max(1, environment.local_world_size)});
   comm::Group group = comm::init(options);
   check_degrees(strategy, group.size());
   slot().emplace(Job{std::move(group), strategy, environment.local_rank, {}, {}});
@@ -156,8 +173,8 @@ data::EvaluationSampler evaluation_sampler(int64_t dataset_size, const SamplerOp
 const std::string& run_dir() {
   Job& state = job("run_dir");
   if (state.run_dir.empty()) {
-    const std::string chosen = env::get("ARGOSY_LOG_DIR").value_or("runs/" + time_stamp());
-    std::string folder = comm::broadcast_object(chosen, state.group);
+    std::string folder =
+        comm::broadcast_object(state.group.rank() == 0 ? choose_run_dir() : "", state.group);
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) {
@@ -205,7 +222,7 @@ void save_on_first(const torch::nn::Module& module, const std::string& path) {
   if (all.rank() == 0) {
     try {
       engine::save_weights(module, path);
-    } catch (const CheckpointError&) {
+    } catch (...) {  // whatever it is, the others must not wait for it
       failure = std::current_exception();
     }
   }

@@ -97,6 +97,10 @@ bool assign(S& strategy, const std::string& key, const nlohmann::json& value) {
     }
   }
   if (key == kHybrid) {
+    if (!value.is_object()) {
+      refuse(fmt::format(
+          "{}: expected an object such as {{\"dp_degree\": 2}}, got {}", key, value.dump()));
+    }
     for (const auto& [axis, degree] : value.items()) {
       if (!degree.is_number_integer()) {
         refuse(fmt::format("{}.{}: expected a whole number, got {}", key, axis, degree.dump()));

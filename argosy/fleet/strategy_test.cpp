@@ -67,6 +67,7 @@ TEST(Strategy, OnlyDataParallelDegrees) {
                 .find("hybrid_configs.mp_degree = 2: only data parallelism"),
             std::string::npos);
   EXPECT_EQ(refusal(R"({"hybrid_configs": {"dp_degree": -1, "mp_degree": 1}})"), "accepted");
+  EXPECT_NE(refusal(R"({"hybrid_configs": 1})").find("expected an object"), std::string::npos);
 }
 
 TEST(Strategy, HalfPrecisionsExcludeEachOther) {

@@ -70,8 +70,14 @@ class FlatOptimizer final : public OptimizerImpl {
                  "add_param_group takes its parameters from its first argument. Leave names and "
                  "params empty.");
     const GroupInfo info = group_info(group);
+    std::unordered_set<std::string> names;
     for (const auto& [name, parameter] : parameters) {
       check_new(name, parameter);
+      ARGOSY_CHECK(names.insert(name).second, where_, "{}: two parameters have this name", name);
+      ARGOSY_CHECK(!known_.contains(parameter.unsafeGetTensorImpl()),
+                   where_,
+                   "{}: the optimizer has this parameter already, under another name",
+                   name);
     }
     groups_.push_back(info);
     for (const auto& [name, parameter] : parameters) {

@@ -45,8 +45,8 @@ struct GroupInfo {
 
 /// What zero_grad does with a gradient.
 struct ZeroGradOptions {
-  /// Drops gradients instead of writing zeros. Not with DistributedDataParallel, whose gradients
-  /// are views of its buckets.
+  /// Drops gradients instead of writing zeros. With DistributedDataParallel the next backward then
+  /// copies each gradient into its bucket.
   bool set_to_none = false;
 };
 

@@ -177,6 +177,9 @@ Result<Subprocess> Subprocess::spawn(const SubprocessOptions& options) {
     return std::move(report).failure();
   }
   UniqueFd report_end(::fcntl(report->write.get(), F_DUPFD_CLOEXEC, 3));
+  if (!report_end) {
+    return Failure::from_errno("dup the pipe that reports a failed exec", errno);
+  }
   report->write.close();
   const std::vector<char*> args = pointers(options.args);
   const std::vector<char*> env = pointers(options.env);

@@ -258,14 +258,19 @@ bool PeerWatch::someone_is_gone() {
 /// The first lost rank that is not a victim; else whom a victim blames; else, if asked for, who
 /// left in peace while others still needed it.
 std::optional<PeerWatch::Blame> PeerWatch::find_blame(int peer, bool accept_left) {
-  const Deadline deadline = Deadline::after(options_.patience);
-  const auto departures = store_->departures(std::string(kMember), deadline);
-  if (departures.empty()) {
-    return std::nullopt;
-  }
+  std::vector<rendezvous::Departure> departures;
   std::set<std::string> present;
-  for (const auto& member : store_->members(std::string(kMember), deadline)) {
-    present.insert(member.name);
+  try {
+    const Deadline deadline = Deadline::after(options_.patience);
+    departures = store_->departures(std::string(kMember), deadline);
+    if (departures.empty()) {
+      return std::nullopt;
+    }
+    for (const auto& member : store_->members(std::string(kMember), deadline)) {
+      present.insert(member.name);
+    }
+  } catch (const TimeoutError&) {
+    return std::nullopt;  // a slow store is not a dead one: the caller looks again
   }
   const rendezvous::Departure* victim = nullptr;
   const rendezvous::Departure* left = nullptr;
@@ -403,8 +408,9 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
     const Deadline grace = Deadline::after(options_.patience);
     for (;;) {
       blame = find_blame(-1, false);
-      if (seq >= 0) {
-        absent = absentees(seq, last_words);
+      try {
+        absent = seq >= 0 ? absentees(seq, last_words) : absent;
+      } catch (const TimeoutError&) {  // a slow store is not a dead one: look again
       }
       if (blame || seq < 0 || absent.empty() || grace.expired()) {
         break;

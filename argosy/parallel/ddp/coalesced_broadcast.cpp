@@ -53,16 +53,15 @@ CoalescedBroadcast::CoalescedBroadcast(const std::vector<at::Tensor>& tensors,
         !seen.insert(tensor.unsafeGetTensorImpl()).second) {
       continue;
     }
-    const at::Tensor value = tensor.variable_data();  // no version counter: see the class
-    const int64_t bytes = static_cast<int64_t>(value.nbytes());
-    if (bytes >= chunk_bytes && value.is_non_overlapping_and_dense()) {
-      chunks_.push_back({.bytes = as_bytes(value)});
+    const int64_t bytes = static_cast<int64_t>(tensor.nbytes());
+    if (bytes >= chunk_bytes && tensor.is_non_overlapping_and_dense()) {
+      chunks_.push_back({.tensors = {tensor}});
       continue;
     }
     if (waiting_bytes + aligned(bytes) > chunk_bytes) {
       flush();
     }
-    waiting.push_back(value);
+    waiting.push_back(tensor);
     waiting_bytes += aligned(bytes);
   }
   flush();
@@ -88,15 +87,21 @@ void CoalescedBroadcast::run(const comm::Group& group,
                              std::chrono::milliseconds timeout) const {
   at::NoGradGuard no_grad;
   for (const Chunk& chunk : chunks_) {
+    if (chunk.packed.empty()) {
+      const at::Tensor bytes = as_bytes(chunk.tensors.front().variable_data());
+      comm::broadcast(bytes, group, {.root = root, .timeout = timeout});
+      continue;
+    }
     if (group.rank() == root) {
       for (size_t k = 0; k < chunk.packed.size(); ++k) {
-        chunk.packed[k].copy_(chunk.tensors[k]);
+        chunk.packed[k].copy_(chunk.tensors[k].variable_data());
       }
     }
     comm::broadcast(chunk.bytes, group, {.root = root, .timeout = timeout});
     if (group.rank() != root) {
       for (size_t k = 0; k < chunk.packed.size(); ++k) {
-        chunk.tensors[k].copy_(chunk.packed[k]);
+        // variable_data() has no version counter: see the class.
+        chunk.tensors[k].variable_data().copy_(chunk.packed[k]);
       }
     }
   }

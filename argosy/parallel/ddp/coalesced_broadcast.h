@@ -28,9 +28,11 @@ class CoalescedBroadcast final {
 
  private:
   struct Chunk {
-    at::Tensor bytes{};                // what travels
-    std::vector<at::Tensor> packed{};  // places in `bytes`; empty: bytes is the tensor's own memory
-    std::vector<at::Tensor> tensors{};  // parallel to `packed`
+    at::Tensor bytes{};  // what travels
+    std::vector<at::Tensor>
+        packed{};  // places in `bytes`; empty: the one tensor's own memory travels
+    // The module's own tensors, not aliases: loading weights may give them other memory.
+    std::vector<at::Tensor> tensors{};
   };
   void pack(const std::vector<at::Tensor>& tensors, int64_t bytes);
 

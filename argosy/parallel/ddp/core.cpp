@@ -5,6 +5,8 @@
 #include <torch/torch.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/env.h"
+#include "argosy/engine/cpu.h"
 #include "argosy/parallel/ddp/verify.h"
 
 namespace argosy::parallel::ddp {
@@ -35,6 +37,8 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       options_(options),
       table_(*module_),
       buffers_({}) {
+  engine::setup_cpu({.local_world_size = static_cast<int>(
+                         env::get_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1))});
   if (group_.size() == 1) {
     return;
   }

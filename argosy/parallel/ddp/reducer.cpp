@@ -140,8 +140,15 @@ void Reducer::rebuild(int root) {
   at::NoGradGuard no_grad;
   const at::Tensor order = at::empty({static_cast<int64_t>(table_.size())}, at::kLong);
   if (group_.rank() == root) {
-    ARGOSY_INVARIANT(arrival_.size() == table_.size(), "parallel.ddp.rebuild");
-    std::copy(arrival_.begin(), arrival_.end(), order.data_ptr<int64_t>());
+    std::vector<int64_t> mine(arrival_.begin(), arrival_.end());
+    if (mine.size() != table_.size()) {  // it only shadowed the others' passes so far, in a join
+      mine.clear();
+      for (const std::vector<size_t>& bucket : plan_) {
+        mine.insert(mine.end(), bucket.begin(), bucket.end());
+      }
+    }
+    ARGOSY_INVARIANT(mine.size() == table_.size(), "parallel.ddp.rebuild");
+    std::copy(mine.begin(), mine.end(), order.data_ptr<int64_t>());
   }
   comm::broadcast(order, group_, {.root = root, .timeout = options_.timeout});
   const int64_t* indices = order.data_ptr<int64_t>();
