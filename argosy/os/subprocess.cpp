@@ -57,7 +57,8 @@ void reset_signals() {
   }
   sigset_t none;
   ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::sigprocmask(
+      SIG_SETMASK, &none, nullptr);  // NOLINT(concurrency-mt-unsafe): the child has one thread
 }
 
 /// Runs in the child: async-signal-safe calls only.
