@@ -5,7 +5,8 @@
 #include <string>
 #include <utility>
 
-#include <torch/torch.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include "argosy/base/check.h"
 

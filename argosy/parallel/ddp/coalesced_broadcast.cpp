@@ -3,7 +3,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include <torch/torch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include "argosy/comm/collectives.h"
 

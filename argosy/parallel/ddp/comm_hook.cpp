@@ -1,6 +1,7 @@
 #include "argosy/parallel/ddp/comm_hook.h"
 
-#include <torch/torch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
 #include "argosy/comm/collectives.h"
 #include "argosy/parallel/ddp/buckets.h"

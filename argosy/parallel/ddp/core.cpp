@@ -2,7 +2,8 @@
 
 #include <vector>
 
-#include <torch/torch.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"

@@ -4,7 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include <torch/torch.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 
 namespace argosy::parallel::ddp {
 

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include <torch/torch.h>
+#include <ATen/ops/zeros.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"

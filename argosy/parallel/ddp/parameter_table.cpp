@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
 

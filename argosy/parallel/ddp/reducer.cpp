@@ -4,7 +4,9 @@
 #include <numeric>
 #include <utility>
 
-#include <torch/torch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"

@@ -4,7 +4,8 @@
 #include <exception>
 #include <utility>
 
-#include <torch/torch.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"

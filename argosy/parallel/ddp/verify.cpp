@@ -4,7 +4,7 @@
 #include <map>
 #include <unordered_map>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
