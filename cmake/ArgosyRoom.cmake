@@ -1,6 +1,6 @@
 # argosy_room(NAME [TORCH] HEADERS ... SOURCES ... DEPS ... [PRIVATE_DEPS ...])
-#   A room: folder argosy/NAME, target argosy::NAME, namespace argosy::NAME. TORCH: it sees libtorch
-#   and reuses the precompiled header; every other room must never link it (tests/house checks).
+#   A room: folder argosy/NAME, target argosy::NAME, namespace argosy::NAME. TORCH: it sees libtorch;
+#   every other room must never link it (tests/house checks).
 # argosy_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [PROCESSORS n] [PER_CASE])
 #   One ctest per binary; PER_CASE: one ctest per test case (cheap torch-free binaries).
 # argosy_bench(NAME SOURCES ... DEPS ...): a Google Benchmark binary beside its room.
@@ -8,13 +8,17 @@ include(GNUInstallDirs)
 include(GoogleTest)
 set_property(GLOBAL PROPERTY ARGOSY_ROOMS "")
 
-# One precompiled <torch/torch.h> for all units that see libtorch: 24 s once, 2.8 s a unit after,
-# where a unit without it costs 9 s.
+# One precompiled <torch/torch.h> for all programs that see libtorch: 25 s once, 3 s to load, where
+# the header costs 9 s. The rooms do without: their units include what they need, which takes 1 to
+# 5 s. Not worth it for the one program of a build without tests.
 function(_argosy_use_pch target)
+  if(NOT ARGOSY_BUILD_TESTS AND NOT ARGOSY_BUILD_BENCHMARKS)
+    return()
+  endif()
   if(NOT TARGET argosy_pch)
     file(WRITE ${PROJECT_BINARY_DIR}/argosy_pch.cpp "// holds the precompiled header\n")
     add_library(argosy_pch OBJECT ${PROJECT_BINARY_DIR}/argosy_pch.cpp)
-    target_link_libraries(argosy_pch PRIVATE argosy::torch fmt::fmt-header-only)
+    target_link_libraries(argosy_pch PRIVATE argosy::torch fmt::fmt)
     target_precompile_headers(argosy_pch PRIVATE <torch/torch.h> <fmt/format.h> <fmt/ranges.h>)
   endif()
   target_precompile_headers(${target} REUSE_FROM argosy_pch)
@@ -32,7 +36,6 @@ function(argosy_room name)
   target_link_libraries(argosy_${name} PUBLIC ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS})
   if(A_TORCH)
     target_link_libraries(argosy_${name} PUBLIC argosy::torch)
-    _argosy_use_pch(argosy_${name})
   endif()
   install(TARGETS argosy_${name} EXPORT argosyTargets FILE_SET HEADERS)
   list(JOIN A_DEPS "," deps) # a semicolon would split the entry

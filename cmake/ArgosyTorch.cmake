@@ -47,4 +47,12 @@ if(NOT TARGET argosy_torch)
     set_property(TARGET argosy_torch APPEND PROPERTY INTERFACE_LINK_LIBRARIES
       "-Wl,--no-as-needed,${_argosy_torch_lib_dir}/libtorch_cuda.so,--as-needed")
   endif()
+  get_target_property(_argosy_fmt_dirs fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+  if(EXISTS ${ARGOSY_TORCH_INCLUDE_DIR}/fmt/format.h
+      AND NOT ARGOSY_TORCH_INCLUDE_DIR IN_LIST _argosy_fmt_dirs)
+    # The official libtorch brings its own, newer fmt headers without the library. They hide the
+    # system's, so units that see libtorch take theirs whole; fmt's versioned namespace keeps the two
+    # apart. (Elsewhere fmt is linked: header-only it costs 2 s in every unit.)
+    set_property(TARGET argosy_torch APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
+  endif()
 endif()
