@@ -1,10 +1,5 @@
 #include "tests/conformance/transport_conformance.h"
 
-#include <sys/mman.h>
-
-#include <atomic>
-#include <new>
-
 #include "argosy/rendezvous/file_store.h"
 
 namespace argosy::conformance {
@@ -41,23 +36,6 @@ std::vector<test::RankOutcome> TransportTest::try_run(
   return test::try_run_ranks(c.size,
                              [&](int rank) { body(c.make(rank, c.size, meeting.store())); },
                              {.mode = c.mode, .deadline = std::chrono::seconds(60)});
-}
-
-SharedCounter::SharedCounter() {
-  void* page =
-      ::mmap(nullptr, sizeof(int64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) {
-    throw std::bad_alloc();
-  }
-  value_ = static_cast<int64_t*>(page);
-}
-
-SharedCounter::~SharedCounter() {
-  ::munmap(value_, sizeof(int64_t));
-}
-
-int64_t SharedCounter::add(int64_t amount) {
-  return std::atomic_ref<int64_t>(*value_).fetch_add(amount) + amount;
 }
 
 }  // namespace argosy::conformance

@@ -13,6 +13,7 @@
 #include "argosy/transport/transport.h"
 
 #include "tests/support/run_ranks.h"
+#include "tests/support/shared_counter.h"
 #include "tests/support/temp_dir.h"
 
 // One suite for every transport. A backend joins with its factory, and CMake's
@@ -88,18 +89,7 @@ class TransportFailures : public TransportTest {};
 /// The same with ranks that are killed: processes only.
 class TransportDeaths : public TransportTest {};
 
-/// A number that all ranks share in either mode.
-class SharedCounter final {
- public:
-  SharedCounter();
-  ~SharedCounter();
-  SharedCounter(const SharedCounter&) = delete;
-  SharedCounter& operator=(const SharedCounter&) = delete;
-  int64_t add(int64_t amount);
-
- private:
-  int64_t* value_;
-};
+using test::SharedCounter;
 
 }  // namespace argosy::conformance
 
