@@ -11,14 +11,20 @@ std::unique_ptr<transport::Transport> in_process(const TransportRequest& request
   return transport::make_in_process(request.store,
                                     request.rank,
                                     request.size,
-                                    {.group = request.group, .timeout = request.timeout});
+                                    {.group = request.group,
+                                     .world_ranks = request.world_ranks,
+                                     .job = request.job,
+                                     .timeout = request.timeout});
 }
 
 std::unique_ptr<transport::Transport> gloo(const TransportRequest& request) {
   return transport::make_gloo(request.store,
                               request.rank,
                               request.size,
-                              {.group = request.group, .timeout = request.timeout});
+                              {.group = request.group,
+                               .world_ranks = request.world_ranks,
+                               .job = request.job,
+                               .timeout = request.timeout});
 }
 
 }  // namespace

@@ -11,7 +11,12 @@ Group connect(const ConnectOptions& options) {
                "rank {} does not fit a group of {}",
                options.rank,
                options.size);
-  TransportFactory factory = find_backend(options.backend);
+  // Weak: the groups made from this one keep the factory, and must not keep the store.
+  TransportFactory factory = [make = find_backend(options.backend),
+                              job = std::weak_ptr(options.store)](TransportRequest request) {
+    request.job = job.lock();
+    return make(request);
+  };
   if (options.size == 1) {
     return make_group(std::make_unique<SoloTransport>(),
                       options.store,

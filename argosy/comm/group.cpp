@@ -58,6 +58,7 @@ Group make_child(const GroupState& parent, const std::vector<int>& members, std:
   auto transport = parent.family().make_transport({.rank = static_cast<int>(self - members.begin()),
                                                    .size = static_cast<int>(members.size()),
                                                    .group = options.name,
+                                                   .world_ranks = options.world_ranks,
                                                    .store = store,
                                                    .timeout = options.timeout});
   return adopt(std::move(transport), std::move(store), parent.shared_family(), std::move(options));

@@ -2,29 +2,70 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
 #include "argosy/base/log.h"
+#include "argosy/base/strings.h"
 #include "argosy/comm/backend.h"
 #include "argosy/rendezvous/join.h"
 
 namespace argosy::comm {
 namespace {
 
+constexpr std::chrono::milliseconds kBetweenLooks{200};
+
+/// The value of `key`, which rank `setter` sets. Nobody leaves a job before all have read what was
+/// to be read, so a departure is a failure, unless the value came just before it.
+/// Errors: CommError naming a rank that died or left; TimeoutError naming the setter.
+std::string await(const rendezvous::Joined& joined,
+                  int setter,
+                  const std::string& key,
+                  const Deadline& deadline) {
+  rendezvous::Store& store = *joined.store;
+  CommContext context{.op = "init", .group = "world", .rank = joined.rank, .peers = {setter}};
+  for (;;) {
+    try {
+      return store.get(key, deadline.sooner(Deadline::after(kBetweenLooks)));
+    } catch (const TimeoutError&) {
+      if (deadline.expired()) {
+        throw TimeoutError("comm.init",
+                           fmt::format("rank {} did not say what it was given before the deadline. "
+                                       "See its log.",
+                                       setter),
+                           context);
+      }
+    }
+    const auto gone = store.departures("rank/", deadline);
+    if (!gone.empty() && !store.check({key}, deadline)) {
+      const auto lost = std::ranges::find_if(gone, [](const auto& one) { return one.lost; });
+      const rendezvous::Departure& first = lost == gone.end() ? gone.front() : *lost;
+      const std::string rank = first.member.substr(std::string_view("rank/").size());
+      context.peers = {static_cast<int>(strings::parse_int(rank).value_or(-1))};
+      throw CommError(
+          "comm.init",
+          fmt::format("rank {} {} before all ranks were connected{}. See its log.",
+                      rank,
+                      first.lost ? "died" : "left",
+                      first.note.empty() ? "" : fmt::format(" (it said: {})", first.note)),
+          context);
+    }
+  }
+}
+
 /// Compares what all ranks must have chosen alike, or their first operation would hang. Rank 0
 /// reads all and tells the verdict, so that every rank fails when one differs.
-void agree(rendezvous::Store& store,
-           int rank,
-           int size,
-           const std::string& mine,
-           const Deadline& deadline) {
+void agree(const rendezvous::Joined& joined, const std::string& mine, const Deadline& deadline) {
   static constexpr const char* kVerdict = "comm/verdict";
+  rendezvous::Store& store = *joined.store;
   std::string verdict;
-  if (rank == 0) {
-    for (int other = 1; other < size && verdict.empty(); ++other) {
-      const std::string theirs = store.get(fmt::format("comm/settings/{}", other), deadline);
+  if (joined.rank == 0) {
+    for (int other = 1; other < joined.world_size && verdict.empty(); ++other) {
+      const std::string theirs =
+          await(joined, other, fmt::format("comm/settings/{}", other), deadline);
       if (theirs != mine) {
         verdict = fmt::format(
             "rank {} has {}, rank 0 has {}. Give all ranks the same options and "
@@ -36,11 +77,20 @@ void agree(rendezvous::Store& store,
     }
     store.set(kVerdict, verdict, deadline);
   } else {
-    store.set(fmt::format("comm/settings/{}", rank), mine, deadline);
-    verdict = store.get(kVerdict, deadline);
+    store.set(fmt::format("comm/settings/{}", joined.rank), mine, deadline);
+    verdict = await(joined, 0, kVerdict, deadline);
   }
   if (!verdict.empty()) {
     throw ConfigError("comm.init", verdict);
+  }
+}
+
+/// Tells the others, who wait for this rank, why they do so in vain.
+void say_goodbye(rendezvous::Presence& presence, const std::string& why) {
+  try {
+    presence.leave(why);
+  } catch (const Error& error) {
+    log::debug("{}", error.what());  // the store is gone: what stopped us is what matters
   }
 }
 
@@ -62,20 +112,26 @@ Group init(const InitOptions& options) {
       deadline);
   if (joined.world_size > 1) {
     log::set_identity(fmt::format("rank {}", joined.rank));
-    agree(*joined.store,
-          joined.rank,
-          joined.world_size,
-          fmt::format("backend {} and checked mode {}", options.backend, checked ? "on" : "off"),
-          deadline);
   }
-  return connect({.backend = options.backend,
-                  .store = std::move(joined.store),
-                  .rank = joined.rank,
-                  .size = joined.world_size,
-                  .name = "world",
-                  .timeout = options.timeout,
-                  .checked = checked,
-                  .keep = std::shared_ptr<void>(std::move(joined.presence))});
+  const std::shared_ptr<rendezvous::Presence> presence = std::move(joined.presence);
+  try {
+    if (joined.world_size > 1) {
+      agree(joined,
+            fmt::format("backend {} and checked mode {}", options.backend, checked ? "on" : "off"),
+            deadline);
+    }
+    return connect({.backend = options.backend,
+                    .store = joined.store,
+                    .rank = joined.rank,
+                    .size = joined.world_size,
+                    .name = "world",
+                    .timeout = options.timeout,
+                    .checked = checked,
+                    .keep = presence});
+  } catch (const Error& error) {
+    say_goodbye(*presence, error.what());
+    throw;
+  }
 }
 
 }  // namespace argosy::comm

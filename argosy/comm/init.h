@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "argosy/comm/group.h"
 
@@ -62,7 +63,11 @@ struct TransportRequest {
   int rank = 0;  ///< in the sub-group
   int size = 1;
   std::string group{};                         ///< its name, for messages
+  std::vector<int> world_ranks{};              ///< of the members; empty: the same numbers
   std::shared_ptr<rendezvous::Store> store{};  ///< of its own: no other group's keys are in it
+  /// Where the ranks of the job are members "rank/<n>", if they are: to learn who died before it
+  /// came to the group. May be empty.
+  std::shared_ptr<rendezvous::Store> job{};
   std::chrono::milliseconds timeout{0};
 };
 /// Connects the members of a sub-group. Collective over them; not called for groups of one.

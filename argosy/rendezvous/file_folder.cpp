@@ -115,6 +115,8 @@ void write_note(int member_fd, const std::string& member, const std::string& not
 FileFolder::FileFolder(std::string path) : path_(std::move(path)) {
   make_folder(path_);
   open_marker();
+  // Under the lock: whoever removes a folder holds it, so these are never made beside a new one.
+  const os::UniqueFd held = lock("file", Deadline::after(std::chrono::seconds(10)));
   check_format();
   make_folder(path_ + "/values");
   make_folder(path_ + "/members");
@@ -140,7 +142,6 @@ void FileFolder::open_marker() {
 }
 
 void FileFolder::check_format() const {
-  const os::UniqueFd held = lock("file", Deadline::after(std::chrono::seconds(10)));
   const std::string format = read_whole(path_ + "/argosy-store").value_or("");
   if (format.empty()) {
     if (Status status = os::write_all(marker_.get(), kFormat); !status.ok()) {

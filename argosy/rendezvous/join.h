@@ -44,13 +44,15 @@ struct MeetingPlace {
 /// Opens the store at `place`; rank 0 hosts it where nobody else does. With a run id, all keys and
 /// members live below "run/<id>/", so a restarted job meets nothing of its former life. At a
 /// launcher's store each call goes one level deeper ("run/<id>/0", "…/1"), so that a program may
-/// leave its job and join again.
+/// leave its job and join again; elsewhere a process that join()ed here before waits until all
+/// ranks have left the former job.
 ///
 /// Lifetime: let presences go before the store. In a hosting rank the server lives as long as the
 /// returned store; letting go of that waits, five seconds at most, until the members that announced
 /// themselves from elsewhere have left. The last rank that leaves a file:// store removes its
 /// folder, unless a rank was lost.
-/// Errors: RendezvousError (cannot listen, unreachable, token refused), ConfigError.
+/// Errors: RendezvousError (cannot listen, unreachable, token refused), ConfigError; TimeoutError
+/// naming who is still in the former job; UsageError when that is this process.
 [[nodiscard]] std::shared_ptr<Store> open_store(const MeetingPlace& place,
                                                 const Deadline& deadline);
 

@@ -1,21 +1,28 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <optional>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/rendezvous/file_store.h"
+#include "argosy/rendezvous/former_jobs.h"
 #include "argosy/rendezvous/join.h"
 #include "argosy/rendezvous/store_server.h"
 
 namespace argosy::rendezvous {
 namespace {
 
+constexpr std::string_view kWhere = "rendezvous.join";
 constexpr std::chrono::seconds kFarewell{5};
+constexpr std::chrono::milliseconds kLongestPause{100};
 
 bool is_address(const std::string& host) {
   std::array<std::byte, sizeof(in6_addr)> address{};
@@ -68,33 +75,144 @@ std::shared_ptr<Store> host_store(const MeetingPlace& place) {
   return {hosted, hosted->store.get()};
 }
 
-std::shared_ptr<Store> open_bare(const MeetingPlace& place, const Deadline& deadline) {
+/// A store, and the job that it serves where a place may serve several.
+struct Opened {
+  std::shared_ptr<Store> store{};
+  std::string job{};
+};
+
+constexpr const char* kJobKey = "job";
+
+Opened open_bare(const MeetingPlace& place, const Deadline& deadline) {
   switch (place.kind) {
     case MeetingPlace::Kind::kAlone:
-      return in_process_store();
+      return {in_process_store()};
     case MeetingPlace::Kind::kLauncher:
-      return connect_store(place.host, place.port, place.token, deadline);
-    case MeetingPlace::Kind::kRankZero:
-      return place.rank == 0 ? host_store(place)
-                             : connect_store(place.host, place.port, place.token, deadline);
+      return {connect_store(place.host, place.port, place.token, deadline)};
+    case MeetingPlace::Kind::kRankZero: {
+      if (place.rank != 0) {
+        auto store = connect_store(place.host, place.port, place.token, deadline);
+        std::string job = store->get(kJobKey, deadline);
+        return {std::move(store), std::move(job)};
+      }
+      Opened opened{host_store(place), new_job_id()};
+      opened.store->set(kJobKey, opened.job, deadline);
+      return opened;
+    }
     case MeetingPlace::Kind::kFile: {
       auto shared = std::make_shared<Shared>(file_store(place.path), place.world_size);
-      return {shared, shared->store.get()};
+      std::string job = shared->store->compare_set(kJobKey, "", new_job_id(), deadline);
+      return {{shared, shared->store.get()}, std::move(job)};
     }
   }
   throw InternalError("rendezvous.open_store", "unknown kind of meeting place");
 }
 
-}  // namespace
+/// Where the next job can only begin when the former is over; empty elsewhere.
+std::string name_of(const MeetingPlace& place) {
+  switch (place.kind) {
+    case MeetingPlace::Kind::kRankZero:
+      return fmt::format("tcp://{}:{}", place.host, place.port);
+    case MeetingPlace::Kind::kFile:
+      return "file://" + place.path;
+    default:
+      return {};
+  }
+}
 
-std::shared_ptr<Store> open_store(const MeetingPlace& place, const Deadline& deadline) {
+/// What is seen of a job that this process left.
+struct Former {
+  std::string still_in{};  ///< members that have not left, for messages
+  std::string died{};      ///< a member that was lost: a folder is then kept, so it is never over
+};
+
+Former look_at_former(Store& store, const Deadline& deadline) {
+  Former former;
+  for (const Departure& gone : store.departures("", deadline)) {
+    if (gone.lost && former.died.empty()) {
+      former.died = gone.member;
+    }
+  }
+  for (const Member& member : store.members("", deadline)) {
+    former.still_in += (former.still_in.empty() ? "" : ", ") + member.name;
+  }
+  return former;
+}
+
+void refuse_if_never_over(const MeetingPlace& place, const Former& former) {
+  if (place.kind == MeetingPlace::Kind::kFile && !former.died.empty()) {
+    throw RendezvousError(
+        kWhere,
+        fmt::format("this process joins again at {}, but {} of the former job there died, and its "
+                    "folder is kept. Delete it, or give the next job a new one.",
+                    name_of(place),
+                    former.died));
+  }
+}
+
+/// The next job at `place`; nullopt as long as the one that this process left is not over.
+/// Whatever disappears under our hands meanwhile is no error before the deadline.
+std::optional<Opened> try_next(const MeetingPlace& place,
+                               const Deadline& deadline,
+                               Former& former) {
+  try {
+    Opened opened = open_bare(place, deadline);
+    if (!was_in(opened.job, place.rank)) {
+      return opened;
+    }
+    former = look_at_former(*opened.store, deadline.sooner(Deadline::after(kFarewell)));
+  } catch (const Error&) {
+    if (deadline.expired()) {
+      throw;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Waits until all have left the former job: its folder then goes, or rank 0 starts a new server.
+Opened open_next(const MeetingPlace& place, const Deadline& deadline) {
+  const bool hosts = place.kind == MeetingPlace::Kind::kRankZero && place.rank == 0;
+  // Who hosts waits for nobody, but its port may be free a moment later only.
+  const Deadline limit = hosts ? deadline.sooner(Deadline::after(kFarewell)) : deadline;
+  Former former;
+  for (std::chrono::milliseconds pause{5};; pause = std::min(pause * 2, kLongestPause)) {
+    if (std::optional<Opened> opened = try_next(place, limit, former)) {
+      return *std::move(opened);
+    }
+    refuse_if_never_over(place, former);
+    if (limit.expired()) {
+      throw TimeoutError(
+          kWhere,
+          fmt::format("this process joins again at {}, where the former job is not over{}{}. All "
+                      "ranks must leave it: see why these do not.",
+                      name_of(place),
+                      former.still_in.empty() ? "" : "; still in it: ",
+                      former.still_in),
+          {.op = "join", .group = "world", .rank = place.rank});
+    }
+    std::this_thread::sleep_until(std::min(limit.at(), Deadline::Clock::now() + pause));
+  }
+}
+
+Opened open(const MeetingPlace& place, const Deadline& deadline) {
   static std::atomic<int> joins_at_launcher = 0;
-  std::shared_ptr<Store> store = open_bare(place, deadline);
+  refuse_unless_left(name_of(place), place.rank);
+  Opened opened =
+      was_at(name_of(place), place.rank) ? open_next(place, deadline) : open_bare(place, deadline);
   std::string prefix = place.run_id.empty() ? "" : "run/" + place.run_id;
   if (place.kind == MeetingPlace::Kind::kLauncher) {
     prefix = fmt::format("{}/{}", prefix.empty() ? "run" : prefix, joins_at_launcher++);
   }
-  return prefix.empty() ? store : prefix_store(std::move(store), prefix);
+  if (!prefix.empty()) {
+    opened.store = prefix_store(std::move(opened.store), prefix);
+  }
+  return opened;
+}
+
+}  // namespace
+
+std::shared_ptr<Store> open_store(const MeetingPlace& place, const Deadline& deadline) {
+  return open(place, deadline).store;
 }
 
 Joined join(const JoinOptions& options, const Deadline& deadline) {
@@ -103,9 +221,13 @@ Joined join(const JoinOptions& options, const Deadline& deadline) {
   const MeetingPlace place = resolve(options, joined.environment);
   joined.rank = place.rank;
   joined.world_size = place.world_size;
-  joined.store = open_store(place, deadline);
+  Opened opened = open(place, deadline);
+  joined.store = std::move(opened.store);
   joined.presence =
       wait_for_ranks(*joined.store, place.rank, place.world_size, deadline, place.run_id);
+  if (!opened.job.empty()) {
+    remember_job(name_of(place), place.rank, opened.job, joined.store);
+  }
   return joined;
 }
 

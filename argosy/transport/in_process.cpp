@@ -41,12 +41,15 @@ class InProcess final : public WatchedTransport {
             int rank,
             int size,
             const InProcessOptions& options)
-      : WatchedTransport(
-            std::move(store),
-            rank,
-            size,
-            {.transport = "in_process", .group = options.group, .patience = options.patience},
-            Deadline::after(options.timeout)) {}
+      : WatchedTransport(std::move(store),
+                         rank,
+                         size,
+                         {.transport = "in_process",
+                          .group = options.group,
+                          .world_ranks = options.world_ranks,
+                          .job = options.job,
+                          .patience = options.patience},
+                         Deadline::after(options.timeout)) {}
   ~InProcess() override { shut_down(); }
 
   [[nodiscard]] std::string name() const override { return "in_process"; }

@@ -11,7 +11,9 @@
 namespace argosy::transport {
 
 struct InProcessOptions {
-  std::string group{};  ///< name of the group, for messages
+  std::string group{};                       ///< name of the group, for messages
+  std::vector<int> world_ranks{};            ///< of the members, see PeerWatchOptions
+  std::shared_ptr<rendezvous::Store> job{};  ///< where the ranks of the job are members; or none
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  ///< for the ranks to meet
   /// How long to look for who is to blame when an operation fails.
   std::chrono::milliseconds patience = std::chrono::seconds(1);

@@ -47,10 +47,6 @@ std::string in_words(const std::string& note) {
              : fmt::format("it last completed {} (seq {})", progress->op, progress->seq);
 }
 
-std::string plural(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", strings::ranges(ranks));
-}
-
 std::string number(int64_t seq) {
   return seq < 0 ? "" : fmt::format(" (seq {})", seq);
 }
@@ -122,6 +118,7 @@ PeerWatch::PeerWatch(std::shared_ptr<rendezvous::Store> store,
       rank_(rank),
       size_(size),
       options_(std::move(options)),
+      names_(options_.world_ranks),
       presence_(store_->announce(member_name(rank), deadline)),
       since_(Deadline::Clock::now()) {
   thread_ = std::thread([this] { run(); });
@@ -260,15 +257,24 @@ bool PeerWatch::someone_is_gone() {
 std::optional<PeerWatch::Blame> PeerWatch::find_blame(int peer, bool accept_left) {
   std::vector<rendezvous::Departure> departures;
   std::set<std::string> present;
+  std::optional<Blame> stranger;
   try {
     const Deadline deadline = Deadline::after(options_.patience);
     departures = store_->departures(std::string(kMember), deadline);
-    if (departures.empty()) {
+    if (departures.empty() && options_.job == nullptr) {
       return std::nullopt;
     }
     for (const auto& member : store_->members(std::string(kMember), deadline)) {
       present.insert(member.name);
     }
+    std::set<int> known{rank_};
+    for (const auto& name : present) {
+      known.insert(rank_of(name));
+    }
+    for (const auto& departure : departures) {
+      known.insert(rank_of(departure.member));
+    }
+    stranger = find_blame_in_job(known, deadline);
   } catch (const TimeoutError&) {
     return std::nullopt;  // a slow store is not a dead one: the caller looks again
   }
@@ -283,8 +289,8 @@ std::optional<PeerWatch::Blame> PeerWatch::find_blame(int peer, bool accept_left
       victim = victim == nullptr ? &departure : victim;
     } else if (departure.lost) {
       return Blame{{rank},
-                   fmt::format("rank {} died (its process ended without leaving the group; {})",
-                               rank,
+                   fmt::format("{} died (its process ended without leaving the group; {})",
+                               names_.one(rank),
                                in_words(departure.note))};
     } else if (accept_left && left == nullptr && (peer < 0 || rank == peer)) {
       left = &departure;
@@ -295,12 +301,42 @@ std::optional<PeerWatch::Blame> PeerWatch::find_blame(int peer, bool accept_left
       return blame;
     }
   }
+  if (stranger) {
+    return stranger;
+  }
   if (left != nullptr) {
     const int rank = rank_of(left->member);
     return Blame{{rank},
-                 fmt::format("rank {} left the group while others still needed it ({})",
-                             rank,
+                 fmt::format("{} left the group while others still needed it ({})",
+                             names_.one(rank),
                              in_words(left->note))};
+  }
+  return std::nullopt;
+}
+
+/// A rank of the job that is gone and was never seen in this group, or left the job with a reason.
+/// `known`: who was seen here.
+std::optional<PeerWatch::Blame> PeerWatch::find_blame_in_job(const std::set<int>& known,
+                                                             const Deadline& deadline) const {
+  if (options_.job == nullptr) {
+    return std::nullopt;
+  }
+  for (const auto& departure : options_.job->departures(std::string(kMember), deadline)) {
+    const int rank = names_.from_world(rank_of(departure.member), size_);
+    const bool stranger = rank >= 0 && !known.contains(rank);
+    if (stranger && departure.lost) {
+      return Blame{
+          {rank},
+          fmt::format("{} died (its process ended before it came to the group)", names_.one(rank))};
+    }
+    if (rank != rank_ && rank >= 0 && !departure.lost && (stranger || !departure.note.empty())) {
+      return Blame{
+          {rank},
+          fmt::format("{} left the job{}",
+                      names_.one(rank),
+                      departure.note.empty() ? " before it came to the group"
+                                             : fmt::format(" (it said: {})", departure.note))};
+    }
   }
   return std::nullopt;
 }
@@ -333,7 +369,7 @@ std::vector<int> PeerWatch::absentees(int64_t seq, std::vector<std::string>& las
   for (const int rank : absent) {
     const std::string& note = notes[static_cast<size_t>(rank)];
     last_words.push_back(fmt::format(
-        "rank {}: {}", rank, note == "?" ? "it never joined the group" : in_words(note)));
+        "{}: {}", names_.one(rank), note == "?" ? "it never joined the group" : in_words(note)));
   }
   return absent;
 }
@@ -374,7 +410,7 @@ std::exception_ptr PeerWatch::link_broken(const std::string& op,
     return store_is_gone(op, seq, e.what());
   }
   if (!blame) {
-    const std::string to = peer < 0 ? "a rank" : fmt::format("rank {}", peer);
+    const std::string to = peer < 0 ? "a rank" : names_.one(peer);
     blame = Blame{peer < 0 ? std::vector<int>{} : std::vector<int>{peer},
                   fmt::format("the connection to {} broke although {} is alive", to, to)};
   }
@@ -443,13 +479,13 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
                 "ranks may have called it with different sizes, or the network is stuck",
                 after,
                 number(seq),
-                awaited.empty() ? "others" : plural(awaited))
+                awaited.empty() ? "others" : names_.several(awaited))
           : fmt::format("{} waiting for {}{}{}",
                         after,
-                        plural(absent),
+                        names_.several(absent),
                         number(seq),
                         last_words.empty() ? "" : fmt::format("; {}", fmt::join(last_words, "; ")));
-  const Blame late{absent, fmt::format("rank {}'s {}", rank_, story), true};
+  const Blame late{absent, fmt::format("{}'s {}", names_.one(rank_), story), true};
   return fail(late.error(where(op),
                          fmt::format("{}: {}. See docs/guides/errors.md#hang.", myself(), story),
                          context),
@@ -536,7 +572,7 @@ std::string PeerWatch::where(const std::string& op) const {
 }
 
 std::string PeerWatch::myself() const {
-  std::string text = fmt::format("rank {}/{}", rank_, size_);
+  std::string text = fmt::format("rank {}/{}{}", rank_, size_, names_.suffix(rank_));
   if (!options_.group.empty()) {
     text += fmt::format(" group \"{}\"", options_.group);
   }

@@ -8,18 +8,25 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "argosy/base/deadline.h"
 #include "argosy/rendezvous/store.h"
+#include "argosy/transport/rank_names.h"
 
 namespace argosy::transport {
 
 struct PeerWatchOptions {
   std::string transport{};  ///< "gloo": for messages
   std::string group{};      ///< name of the group: for messages
+  /// Of the members, in the order of their ranks in the group; empty: the same numbers.
+  std::vector<int> world_ranks{};
+  /// Where the ranks of the job are members "rank/<world rank>": tells of who died before it came
+  /// to this group. May be empty.
+  std::shared_ptr<rendezvous::Store> job{};
   /// How long to ask the store who died after a connection broke, and how long to let the others
   /// say that they wait too after a timeout.
   std::chrono::milliseconds patience = std::chrono::seconds(1);
@@ -99,6 +106,8 @@ class PeerWatch final {
   void run();
   void publish(const Progress& progress);
   [[nodiscard]] std::optional<Blame> find_blame(int peer, bool accept_left);
+  [[nodiscard]] std::optional<Blame> find_blame_in_job(const std::set<int>& known,
+                                                       const Deadline& deadline) const;
   [[nodiscard]] std::vector<int> absentees(int64_t seq, std::vector<std::string>& last_words);
   std::exception_ptr fail(std::exception_ptr cause, const Blame& blame);
   [[nodiscard]] std::string where(const std::string& op) const;
@@ -111,6 +120,7 @@ class PeerWatch final {
   const int rank_;
   const int size_;
   const PeerWatchOptions options_;
+  const RankNames names_;
 
   std::mutex explain_mutex_;  ///< held while a cause is looked for; the first one wins
   std::atomic<bool> failed_{false};

@@ -49,12 +49,15 @@ struct Segment {
 class Gloo final : public WatchedTransport {
  public:
   Gloo(std::shared_ptr<rendezvous::Store> store, int rank, int size, const GlooOptions& options)
-      : WatchedTransport(
-            std::move(store),
-            rank,
-            size,
-            {.transport = "gloo", .group = options.group, .patience = options.patience},
-            Deadline::after(options.timeout)),
+      : WatchedTransport(std::move(store),
+                         rank,
+                         size,
+                         {.transport = "gloo",
+                          .group = options.group,
+                          .world_ranks = options.world_ranks,
+                          .job = options.job,
+                          .patience = options.patience},
+                         Deadline::after(options.timeout)),
         algorithm_(options.algorithm) {}
   ~Gloo() override { shut_down(); }
 

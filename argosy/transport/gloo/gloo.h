@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "argosy/rendezvous/store.h"
 #include "argosy/transport/transport.h"
@@ -19,7 +20,9 @@ enum class GlooAlgorithm {
 };
 
 struct GlooOptions {
-  std::string group{};  ///< name of the group, for messages
+  std::string group{};                       ///< name of the group, for messages
+  std::vector<int> world_ranks{};            ///< of the members, see PeerWatchOptions
+  std::shared_ptr<rendezvous::Store> job{};  ///< where the ranks of the job are members; or none
   /// Network interface to listen on ("eth0"); empty: ARGOSY_IFNAME, then GLOO_SOCKET_IFNAME.
   std::string interface {};
   /// Address or name of this host to listen on, when no interface is given. Empty: loopback when

@@ -1,0 +1,170 @@
+/// A program that leaves its job and joins again, as `fleet.stop_worker(); fleet.init()` does, over
+/// every kind of meeting place; as processes, some slower than others. Torch-free.
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/comm/group_state.h"
+#include "argosy/comm/init.h"
+#include "argosy/comm/test_ranks.h"
+#include "argosy/comm/test_store_host.h"
+
+namespace argosy::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using testing::launched_ranks;
+using testing::message_of;
+using transport::DType;
+using transport::ReduceOp;
+using transport::Transport;
+
+constexpr int kRanks = 3;
+
+int64_t sum(const Group& group, int64_t value) {
+  group.state().run({.op = "all_reduce"}, {}, [&](Transport& transport, const Deadline& deadline) {
+    transport.all_reduce(&value, 1, DType::kI64, ReduceOp::kSum, deadline.remaining());
+  });
+  return value;
+}
+
+/// Joins, works and leaves three times; in each round another rank is slow to leave.
+void join_thrice(int rank, const InitOptions& options, test::SharedCounter& left) {
+  for (int round = 0; round < 3; ++round) {
+    Group world = init(options);
+    Group pair = world.split({.color = rank / 2});
+    ASSERT_EQ(sum(world, rank + round), 3 + 3 * round);
+    ASSERT_EQ(sum(pair, 1), pair.size());
+    if (rank == round) {
+      // The others are on their way into the next round before this one is over.
+      ASSERT_TRUE(left.wait_for((kRanks - 1) * (round + 1)));
+      std::this_thread::sleep_for(150ms);  // so that they get far there
+    }
+    pair.destroy();
+    world.destroy();
+    if (rank != round) {
+      left.add(1);
+    }
+  }
+}
+
+void expect_all_ok(const std::vector<test::RankOutcome>& outcomes) {
+  for (const auto& outcome : outcomes) {
+    EXPECT_TRUE(outcome.ok()) << describe(outcome);
+  }
+}
+
+TEST(Rejoin, OverAFile) {
+  const test::TempDir folder;
+  test::SharedCounter left;
+  expect_all_ok(test::try_run_ranks(
+      kRanks,
+      [&](int rank) {
+        join_thrice(rank,
+                    {.init_method = "file://" + (folder.path() / "store").string(),
+                     .timeout = 30s,
+                     .rank = rank,
+                     .world_size = kRanks},
+                    left);
+      },
+      {.mode = test::RankMode::kProcesses, .deadline = 50s}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Rejoin, AtTheStoreOfRankZero) {
+  const test::OwnedPort owned;
+  test::SharedCounter left;
+  expect_all_ok(test::try_run_ranks(
+      kRanks,
+      [&](int rank) {
+        join_thrice(rank,
+                    {.init_method = "tcp://127.0.0.1:" + std::to_string(owned.port()),
+                     .timeout = 30s,
+                     .rank = rank,
+                     .world_size = kRanks},
+                    left);
+      },
+      {.mode = test::RankMode::kProcesses, .deadline = 50s}));
+}
+
+TEST(Rejoin, AtTheStoreOfTheLauncher) {
+  test::SharedCounter left;
+  expect_all_ok(launched_ranks(
+      kRanks, kRanks, [&](int rank) { join_thrice(rank, {.timeout = 30s}, left); }, 50s));
+}
+
+TEST(Rejoin, NamesWhoHasNotLeft) {
+  const test::TempDir folder;
+  test::SharedCounter gave_up;
+  const auto outcomes = test::try_run_ranks(
+      2,
+      [&](int rank) {
+        InitOptions options{.init_method = "file://" + (folder.path() / "store").string(),
+                            .timeout = 30s,
+                            .rank = rank,
+                            .world_size = 2};
+        Group world = init(options);
+        if (rank == 1) {
+          ASSERT_TRUE(gave_up.wait_for(1));
+          return;
+        }
+        world.destroy();
+        options.timeout = 300ms;
+        EXPECT_THAT(message_of<TimeoutError>([&] { (void)init(options); }),
+                    ::testing::AllOf(HasSubstr("the former job is not over; still in it: rank/1"),
+                                     HasSubstr("joins again at file:///")));
+        gave_up.add(1);
+      },
+      {.mode = test::RankMode::kProcesses, .deadline = 50s});
+  expect_all_ok(outcomes);
+}
+
+TEST(Rejoin, IsRefusedWhileThisProcessIsStillInTheJob) {
+  const test::TempDir folder;
+  test::run_ranks(2,
+                  [&](int rank) {
+                    const InitOptions options{
+                        .init_method = "file://" + (folder.path() / "store").string(),
+                        .timeout = 30s,
+                        .rank = rank,
+                        .world_size = 2};
+                    Group world = init(options);
+                    const Group child = world.new_group({0, 1});
+                    world.destroy();
+                    EXPECT_THAT(message_of<UsageError>([&] { (void)init(options); }),
+                                HasSubstr("Destroy its group, and the groups made from it"));
+                    EXPECT_EQ(sum(child, 1), 2);
+                  },
+                  {.mode = test::RankMode::kProcesses, .deadline = 50s});
+}
+
+TEST(Rejoin, IsRefusedWhereARankDied) {
+  const test::TempDir folder;
+  test::SharedCounter joined;
+  const auto outcomes = test::try_run_ranks(
+      2,
+      [&](int rank) {
+        const InitOptions options{.init_method = "file://" + (folder.path() / "store").string(),
+                                  .timeout = 30s,
+                                  .rank = rank,
+                                  .world_size = 2};
+        Group world = init(options);
+        if (rank == 1) {
+          raise(SIGKILL);
+        }
+        EXPECT_THAT(message_of<CommError>([&] { sum(world, 1); }), HasSubstr("rank 1 died"));
+        world.destroy();
+        EXPECT_THAT(message_of<RendezvousError>([&] { (void)init(options); }),
+                    HasSubstr("rank/1 of the former job there died, and its folder is kept"));
+      },
+      {.mode = test::RankMode::kProcesses, .deadline = 50s});
+  EXPECT_TRUE(outcomes[0].ok()) << describe(outcomes[0]);
+}
+
+}  // namespace
+}  // namespace argosy::comm
