@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # lint.sh BUILD_DIR all|changed [BASE]: formatting of everything, clang-tidy on all sources or on those
-# that differ from BASE (default: origin/main where there is one, else the previous commit).
+# that differ from BASE (default: origin/main where there is one, else the previous commit). A header
+# that differs is checked through one unit that includes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1 scope=$2 base=${3-}
@@ -15,7 +16,11 @@ if [[ $scope == changed ]]; then
     base=$(git rev-parse -q --verify HEAD~1 || true)
   fi
   [[ -n $base ]] || { echo "lint: nothing to compare with, clang-tidy skipped"; exit 0; }
-  mapfile -t sources < <(git diff --name-only --diff-filter=AMR "$base" -- '*.cpp')
+  mapfile -t headers < <(git diff --name-only --diff-filter=AMR "$base" -- '*.h')
+  mapfile -t sources < <({
+    git diff --name-only --diff-filter=AMR "$base" -- '*.cpp'
+    [[ ${#headers[@]} -eq 0 ]] || scripts/units_of.py "$build" "${headers[@]}"
+  } | sort -u)
 else
   mapfile -t sources < <(printf '%s\n' "${sources[@]}" | grep '\.cpp$')
 fi
