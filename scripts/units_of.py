@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """units_of.py BUILD_DIR HEADER...: for each header one .cpp that includes it, by the last build's record.
 
-The unit of the same name first, then the shortest one, so that a tool that reads headers through
-units (clang-tidy) sees every header at the least cost. A header that no unit includes is named on
+The unit of the same name first, then one of its folder, so that a tool that reads headers through
+units (clang-tidy) sees every header at little cost. A header that no unit includes is named on
 standard error.
 """
 
@@ -23,9 +23,9 @@ def includes(build):
 
 
 def cost(unit, stem, files):
-    """Sorts units: the header's own first, then those whose record is not shortened by a precompiled header."""
-    own = unit != stem + ".cpp", unit != stem + "_test.cpp"
-    return *own, any(f.endswith(".gch") for f in files), len(files)
+    """Sorts units: the header's own, then its folder's, then those with the fewest includes."""
+    folder = os.path.dirname(stem)
+    return unit != stem + ".cpp", unit != stem + "_test.cpp", os.path.dirname(unit) != folder, len(files)
 
 
 def main():
