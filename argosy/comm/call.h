@@ -7,9 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "argosy/base/check.h"
 #include "argosy/comm/buffer.h"
-#include "argosy/comm/group.h"
+#include "argosy/comm/checks.h"
 #include "argosy/comm/group_state.h"
 #include "argosy/comm/operation.h"
 #include "argosy/comm/work.h"
@@ -27,22 +26,6 @@ struct Call {
   void run() && { state.run(std::move(info), timeout, std::move(body)); }
 };
 
-/// The group's state, when `op` may be called on it now. Errors: UsageError.
-inline GroupState& usable(const Group& group, std::string_view op) {
-  GroupState& state = group.state();
-  state.check_usable(op);
-  return state;
-}
-
-inline void check_root(std::string_view op, const GroupState& state, int root) {
-  ARGOSY_CHECK(root >= 0 && root < state.size(),
-               fmt::format("comm.{}", op),
-               "root {} is not in group \"{}\": expected 0 to {}",
-               root,
-               state.options().name,
-               state.size() - 1);
-}
-
 /// `detail`: what the ranks must agree on beside operation, dtype and shape ("sum", "root 0").
 /// Formatted in the checked mode only.
 template <typename... Args>
@@ -58,15 +41,6 @@ OperationInfo describe(const GroupState& state,
     const std::string more = fmt::format(detail, std::forward<Args>(args)...);
     info.signature = fmt::format(
         "{} {} {}{}{}", op, info.dtype, shape_text(tensor), more.empty() ? "" : " ", more);
-  }
-  return info;
-}
-
-/// The same for an operation without a tensor of its own.
-inline OperationInfo describe(const GroupState& state, std::string_view op, int64_t bytes = 0) {
-  OperationInfo info{.op = op, .bytes = bytes};
-  if (state.options().checked) {
-    info.signature = op;
   }
   return info;
 }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "argosy/base/error.h"
-#include "argosy/base/strings.h"
 
 namespace argosy::comm {
 namespace {
@@ -38,14 +37,10 @@ std::string describe(const Block& block, bool with_seq) {
   return fmt::format("{} as seq {}", text, std::stoull(std::string(block.data(), 16), nullptr, 16));
 }
 
-std::string ranks_called(const std::vector<int>& ranks, const std::string& what) {
-  return fmt::format(
-      "rank{} {} called {}", ranks.size() == 1 ? "" : "s", strings::ranges(ranks), what);
-}
-
 }  // namespace
 
 void compare_signatures(const Operation& operation,
+                        const transport::RankNames& names,
                         transport::Transport& transport,
                         const Deadline& deadline) {
   const int size = transport.size();
@@ -72,13 +67,13 @@ void compare_signatures(const Operation& operation,
   std::string text;
   for (const auto& [block, ranks] : callers) {
     if (block != meant->first) {
-      text += ranks_called(ranks, describe(block, with_seq)) + ", ";
+      text += fmt::format("{} called {}, ", names.several(ranks), describe(block, with_seq));
       peers.insert(peers.end(), ranks.begin(), ranks.end());
     }
   }
   std::ranges::sort(peers);
   const std::string others =
-      meant->second.size() == 1 ? fmt::format("rank {}", meant->second.front()) : "the others";
+      meant->second.size() == 1 ? names.one(meant->second.front()) : "the others";
   throw CommError(
       "comm.checked",
       fmt::format(

@@ -91,6 +91,48 @@ TEST(Checked, ALongShapeDiffersEvenBehindTheCut) {
   });
 }
 
+TEST(Checked, NamesWhoMakesAnotherGroup) {
+  expect_mismatch(
+      4, 1, "rank 1 called new_group [0, 1], the others new_group [0, 1, 2]", [](Group& world) {
+        (void)world.new_group(world.rank() == 1 ? std::vector<int>{0, 1}
+                                                : std::vector<int>{0, 1, 2});
+      });
+}
+
+TEST(Checked, NamesWhoDoesNotSplit) {
+  expect_mismatch(3, 2, "rank 2 called barrier, the others split", [](Group& world) {
+    if (world.rank() == 2) {
+      barrier(world);
+    } else {
+      (void)world.split({.color = world.rank()});
+    }
+  });
+}
+
+TEST(Checked, GivesTheWorldRanksOfASubGroup) {
+  with_threads(4,
+               [](Group& world) {
+                 const Group group = world.new_group({3, 1, 2});
+                 if (group.rank() < 0) {
+                   return;
+                 }
+                 try {
+                   all_reduce(at::ones({world.rank() == 1 ? 3 : 4}), group);
+                   ADD_FAILURE() << "not noticed";
+                 } catch (const CommError& e) {
+                   EXPECT_THAT(e.what(),
+                               AllOf(HasSubstr("rank 1 (world rank 1) called all_reduce f32 [3]"),
+                                     HasSubstr("group \"world.0\"")));
+                   EXPECT_THAT(e.what(),
+                               HasSubstr(world.rank() == 3   ? "rank 0/3 (world rank 3)"
+                                         : world.rank() == 2 ? "rank 2/3 (world rank 2)"
+                                                             : "rank 1/3 (world rank 1)"));
+                   EXPECT_THAT(e.peers(), ElementsAre(1));
+                 }
+               },
+               {.checked = true});
+}
+
 TEST(Checked, LetsEqualCallsThrough) {
   with_threads(3,
                [](Group& world) {
@@ -106,6 +148,7 @@ TEST(Checked, LetsEqualCallsThrough) {
                  }
                  all_to_all(list, list, world);
                  const Group child = world.split({.color = 0});
+                 EXPECT_EQ(world.new_group({0, 2}).size(), 2);
                  all_reduce(t, child);
                  EXPECT_EQ(t[0].item<float>(), 9);
                  barrier(world);

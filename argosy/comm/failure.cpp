@@ -20,14 +20,19 @@ std::string place(const Operation& operation) {
 }
 
 std::string who(const Reporter& reporter) {
-  return fmt::format("rank {}/{} group \"{}\"", reporter.rank, reporter.size, reporter.group);
+  return fmt::format("rank {}/{}{} group \"{}\"",
+                     reporter.rank,
+                     reporter.size,
+                     reporter.names.suffix(reporter.rank),
+                     reporter.group);
 }
 
 /// Where this operation stands in the flight record, whose numbers these are.
 std::string record(const Operation& operation, const Reporter& reporter) {
   const OperationInfo& info = operation.info;
   if (info.peer >= 0) {
-    return fmt::format("{} with rank {}, tag {}, {} B", info.op, info.peer, info.tag, info.bytes);
+    return fmt::format(
+        "{} with {}, tag {}, {} B", info.op, reporter.names.one(info.peer), info.tag, info.bytes);
   }
   const std::string size =
       info.dtype.empty() ? "" : fmt::format(", {} B {}", info.bytes, info.dtype);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "argosy/comm/operation.h"
+#include "argosy/transport/rank_names.h"
 
 namespace argosy::comm {
 
@@ -15,6 +16,7 @@ struct Reporter {
   int rank = -1;
   int size = 0;
   int64_t last_completed = -1;  ///< seq; -1: none yet
+  transport::RankNames names{};
 };
 
 /// `error`, which stopped `operation`, with what the transport does not know: the operation as the

@@ -110,6 +110,12 @@ Group Group::new_group(const std::vector<int>& ranks) const {
   GroupState& parent = state();
   parent.check_usable("new_group");
   check_members(ranks, parent.size());
+  if (parent.options().checked) {
+    parent.run(
+        {.op = "new_group", .signature = fmt::format("new_group [{}]", fmt::join(ranks, ", "))},
+        {},
+        [](transport::Transport&, const Deadline&) {});
+  }
   return make_child(parent, ranks, fmt::format("{}.{}", name(), parent.next_child()));
 }
 
@@ -122,7 +128,9 @@ Group Group::split(const SplitOptions& options) const {
   GroupState& parent = state();
   const Choice mine{options.color, options.key};
   std::vector<Choice> choices(static_cast<size_t>(size()));
-  parent.run({.op = "split", .bytes = sizeof(Choice)},
+  parent.run({.op = "split",
+              .bytes = sizeof(Choice),
+              .signature = parent.options().checked ? "split" : ""},
              {},
              [&](transport::Transport& transport, const Deadline& deadline) {
                transport.all_gather(

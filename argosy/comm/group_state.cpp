@@ -8,7 +8,6 @@
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
 #include "argosy/comm/checked.h"
-#include "argosy/comm/failure.h"
 
 namespace argosy::comm {
 namespace {
@@ -53,6 +52,7 @@ GroupState::GroupState(std::unique_ptr<transport::Transport> transport,
       store_(std::move(store)),
       family_(std::move(family)),
       options_(std::move(options)),
+      names_(options_.world_ranks),
       queue_([this](Operation& operation) { execute(operation); }) {
   queue_.set_on_enqueued([this](Operation& operation) {
     operation.enqueued = Operation::Clock::now();
@@ -129,21 +129,24 @@ std::shared_ptr<Operation> GroupState::start(OperationInfo info,
   const Deadline deadline = Deadline::after(operation->timeout);
   // std::function wants a copyable closure, a Transfer is not copyable.
   auto transfer = std::make_shared<std::unique_ptr<transport::Transfer>>();
+  std::exception_ptr failure;
   {
     const std::lock_guard lock(start_mutex_);
     operation->seq = next_transfer_.fetch_add(1);
-    call_hooks(*family_, &Hook::on_enqueued, event_of(*operation));
     if (!broken_.load(std::memory_order_acquire)) {
       try {
         *transfer = start(*transport_);
       } catch (...) {
-        operation->body = [error = std::current_exception()](transport::Transport&,
-                                                             const Deadline&) {
-          std::rethrow_exception(error);
-        };
-        return operation;
+        failure = std::current_exception();
       }
     }
+  }
+  call_hooks(*family_, &Hook::on_enqueued, event_of(*operation));
+  if (failure) {
+    operation->body = [failure](transport::Transport&, const Deadline&) {
+      std::rethrow_exception(failure);
+    };
+    return operation;
   }
   operation->body = [transfer, deadline, finish = std::move(finish)](transport::Transport&,
                                                                      const Deadline&) {
@@ -190,16 +193,19 @@ void GroupState::run_transfer(OperationInfo info,
   Work(operation).wait();
 }
 
+Reporter GroupState::reporter() const {
+  return {options_.name, rank(), size(), last_completed_, names_};
+}
+
 std::exception_ptr GroupState::perform(Operation& operation) {
   if (broken_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(cause_mutex_);
-    return broken_group_error(
-        operation, {options_.name, rank(), size(), last_completed_}, cause_, cause_peers_);
+    return broken_group_error(operation, reporter(), cause_, cause_peers_);
   }
   try {
     const Deadline deadline = Deadline::after(operation.timeout);
     if (!operation.info.signature.empty()) {
-      compare_signatures(operation, *transport_, deadline);
+      compare_signatures(operation, names_, *transport_, deadline);
     }
     operation.body(*transport_, deadline);
     return nullptr;
@@ -229,7 +235,7 @@ void GroupState::execute(Operation& operation) {
 }
 
 std::exception_ptr GroupState::explain(const Operation& operation, std::exception_ptr error) {
-  return explain_failure(operation, {options_.name, rank(), size(), last_completed_}, error);
+  return explain_failure(operation, reporter(), error);
 }
 
 void GroupState::remember_failure(const std::exception_ptr& error) {

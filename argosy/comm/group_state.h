@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/comm/failure.h"
 #include "argosy/comm/family.h"
 #include "argosy/comm/operation.h"
 #include "argosy/comm/operation_queue.h"
@@ -96,6 +97,7 @@ class GroupState final {
                                    const StartTransfer& start,
                                    std::function<void()> finish);
   void execute(Operation& operation);
+  [[nodiscard]] Reporter reporter() const;
   [[nodiscard]] std::exception_ptr perform(Operation& operation);
   [[nodiscard]] std::exception_ptr explain(const Operation& operation, std::exception_ptr error);
   void remember_failure(const std::exception_ptr& error);
@@ -108,6 +110,7 @@ class GroupState final {
   std::shared_ptr<rendezvous::Store> store_;
   const std::shared_ptr<Family> family_;
   GroupStateOptions options_;
+  const transport::RankNames names_;
   const pid_t owner_ = getpid();
 
   std::atomic<int64_t> last_completed_{-1};

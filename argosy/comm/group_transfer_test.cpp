@@ -1,6 +1,8 @@
 /// Transfers through the group's core, torch-free so that ThreadSanitizer sees all of it.
 #include <array>
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -59,6 +61,49 @@ TEST(GroupTransfer, ManyAtOnceInOppositeOrder) {
     EXPECT_EQ(finished, 2 * kTags);
     for (int tag = 0; tag < kTags; ++tag) {
       EXPECT_EQ(in.at(tag), 100 * previous + tag);
+    }
+  });
+}
+
+/// Two transfers of two threads that must both be announced before either goes on.
+class MeetingHook final : public Hook {
+ public:
+  void on_enqueued(const OperationEvent& event) override {
+    if (event.op == "isend") {
+      std::unique_lock lock(mutex_);
+      ++here_;
+      changed_.notify_all();
+      EXPECT_TRUE(changed_.wait_for(lock, 10s, [this] { return here_ == 2; }));
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int here_ = 0;
+};
+
+TEST(GroupTransfer, HooksRunWithoutALock) {
+  with_threads(2, [](Group& world) {
+    std::array<int, 2> values{5, 6};
+    if (world.rank() == 0) {
+      add_hook(world, std::make_shared<MeetingHook>());
+      const auto send = [&](uint32_t tag) {
+        world.state()
+            .submit_transfer(
+                {.op = "isend", .peer = 1, .tag = tag}, {}, sending(values.at(tag), 1, tag), [] {})
+            .wait();
+      };
+      std::thread other([&] { send(1); });
+      send(0);
+      other.join();
+    } else {
+      std::array<int, 2> in{};
+      for (const uint32_t tag : {0U, 1U}) {
+        world.state().run_transfer(
+            {.op = "recv", .peer = 0, .tag = tag}, {}, receiving(in.at(tag), 0, tag), [] {});
+      }
+      EXPECT_EQ(in, values);
     }
   });
 }

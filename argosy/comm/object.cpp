@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "argosy/base/check.h"
+#include "argosy/comm/checks.h"
 #include "argosy/comm/collectives.h"
-#include "argosy/comm/group_state.h"
 
 namespace argosy::comm {
 namespace {
@@ -16,27 +15,8 @@ using Counts = std::vector<int64_t>;
 /// A length from another rank that is larger is taken for a broken message, not for a size.
 constexpr int64_t kLongest = int64_t{1} << 40;
 
-GroupState& usable(const Group& group, std::string_view op) {
-  GroupState& state = group.state();
-  state.check_usable(op);
-  return state;
-}
-
-void check_root(std::string_view op, const GroupState& state, int root) {
-  ARGOSY_CHECK(root >= 0 && root < state.size(),
-               fmt::format("comm.{}", op),
-               "root {} is not in group \"{}\": expected 0 to {}",
-               root,
-               state.options().name,
-               state.size() - 1);
-}
-
-OperationInfo describe(const GroupState& state, std::string_view op, size_t bytes, int root = -1) {
-  OperationInfo info{.op = op, .bytes = static_cast<int64_t>(bytes)};
-  if (state.options().checked) {
-    info.signature = root < 0 ? std::string(op) : fmt::format("{} root {}", op, root);
-  }
-  return info;
+int64_t length_of(const std::string& bytes) {
+  return static_cast<int64_t>(bytes.size());
 }
 
 int64_t checked_length(int64_t length) {
@@ -51,7 +31,7 @@ int64_t checked_length(int64_t length) {
 
 /// Every rank's length, known to all.
 Counts exchange_lengths(Transport& transport, const std::string& bytes, const Deadline& deadline) {
-  const auto mine = static_cast<int64_t>(bytes.size());
+  const int64_t mine = length_of(bytes);
   Counts lengths(static_cast<size_t>(transport.size()));
   transport.all_gather(&mine, lengths.data(), 1, DType::kI64, deadline.remaining());
   std::ranges::for_each(lengths, checked_length);
@@ -80,7 +60,7 @@ std::vector<std::string> all_gather_object(const std::string& bytes,
                                            const TimeoutOptions& options) {
   GroupState& state = usable(group, "all_gather_object");
   std::vector<std::string> result;
-  state.run(describe(state, "all_gather_object", bytes.size()),
+  state.run(describe(state, "all_gather_object", length_of(bytes)),
             options.timeout,
             [&](Transport& transport, const Deadline& deadline) {
               const Counts lengths = exchange_lengths(transport, bytes, deadline);
@@ -99,10 +79,10 @@ std::string broadcast_object(const std::string& bytes,
   check_root("broadcast_object", state, options.root);
   const bool is_root = state.rank() == options.root;
   std::string result = is_root ? bytes : std::string();
-  state.run(describe(state, "broadcast_object", result.size(), options.root),
+  state.run(describe(state, "broadcast_object", length_of(result), options.root),
             options.timeout,
             [&](Transport& transport, const Deadline& deadline) {
-              auto length = static_cast<int64_t>(result.size());
+              int64_t length = length_of(result);
               transport.broadcast(&length, 1, DType::kI64, options.root, deadline.remaining());
               result.resize(static_cast<size_t>(checked_length(length)));
               transport.broadcast(
@@ -119,12 +99,12 @@ std::vector<std::string> gather_object(const std::string& bytes,
   const auto root = static_cast<size_t>(options.root);
   const bool is_root = state.rank() == options.root;
   std::vector<std::string> result;
-  state.run(describe(state, "gather_object", bytes.size(), options.root),
+  state.run(describe(state, "gather_object", length_of(bytes), options.root),
             options.timeout,
             [&](Transport& transport, const Deadline& deadline) {
               const Counts lengths = exchange_lengths(transport, bytes, deadline);
               Counts send(lengths.size(), 0);
-              send[root] = static_cast<int64_t>(bytes.size());
+              send[root] = length_of(bytes);
               const Counts receive = is_root ? lengths : Counts(lengths.size(), 0);
               std::string all = room_for(receive);
               transport.all_to_all_v(
@@ -152,10 +132,10 @@ std::string scatter_object(const std::vector<std::string>& bytes,
   Counts send(static_cast<size_t>(state.size()), 0);
   for (size_t rank = 0; is_root && rank < bytes.size(); ++rank) {
     all += bytes[rank];
-    send[rank] = static_cast<int64_t>(bytes[rank].size());
+    send[rank] = length_of(bytes[rank]);
   }
   std::string result;
-  state.run(describe(state, "scatter_object", all.size(), options.root),
+  state.run(describe(state, "scatter_object", length_of(all), options.root),
             options.timeout,
             [&](Transport& transport, const Deadline& deadline) {
               int64_t length = 0;

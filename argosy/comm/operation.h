@@ -76,6 +76,7 @@ class Operation final : public WorkState {
   std::chrono::milliseconds timeout{0};
   std::string_view group{};  ///< the name, which lives in the group's state; not after it ended
   int64_t seq = -1;          ///< place in the group's order, from 0; transfers have their own count
+  bool announced = false;    ///< on_enqueued was called; the queue's
   uint64_t id = 0;           ///< counts all operations of this process's groups
   Clock::time_point enqueued{};
   Clock::time_point started{};

@@ -6,8 +6,7 @@
 
 namespace argosy::comm {
 
-void OperationQueue::number(const Item& item) {
-  item->seq = next_seq_++;
+void OperationQueue::announce(const Item& item) const {
   if (on_enqueued_) {
     on_enqueued_(*item);
   }
@@ -22,8 +21,13 @@ bool OperationQueue::push(const Item& item) {
     if (!thread_.joinable()) {
       thread_ = std::thread([this] { loop(); });
     }
-    number(item);
+    item->seq = next_seq_++;
     items_.push_back(item);
+  }
+  announce(item);
+  {
+    const std::lock_guard lock(mutex_);
+    item->announced = true;
   }
   changed_.notify_one();
   return true;
@@ -43,9 +47,10 @@ bool OperationQueue::run(const Item& item) {
       item->wait();
       return true;
     }
-    number(item);
+    item->seq = next_seq_++;
     busy_ = true;
   }
+  announce(item);
   execute_(*item);
   {
     const std::lock_guard lock(mutex_);
@@ -60,7 +65,8 @@ void OperationQueue::loop() {
   pthread_setname_np(pthread_self(), "argosy-comm");
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return !busy_ && (stopped_ || !items_.empty()); });
+    changed_.wait(
+        lock, [this] { return !busy_ && (items_.empty() ? stopped_ : items_.front()->announced); });
     if (items_.empty()) {
       return;
     }

@@ -31,8 +31,8 @@ class OperationQueue final {
   OperationQueue(OperationQueue&&) = delete;
   OperationQueue& operator=(OperationQueue&&) = delete;
 
-  /// Called under the queue's lock once an operation's seq is known, so that all observers see
-  /// operations in their order. Set before the first push.
+  /// Called without a lock, once an operation's seq is known and before it runs. Set before the
+  /// first push.
   void set_on_enqueued(Execute on_enqueued) { on_enqueued_ = std::move(on_enqueued); }
 
   /// Numbers the operation and leaves it to the queue's thread. False after stop(): not accepted.
@@ -52,7 +52,7 @@ class OperationQueue final {
   [[nodiscard]] int64_t pending() const;
 
  private:
-  void number(const Item& item);
+  void announce(const Item& item) const;
   void loop();
 
   const Execute execute_;

@@ -97,6 +97,22 @@ TEST_F(OperationQueueTest, ManyThreadsRunOneAtATimeInSeqOrder) {
   }
 }
 
+TEST_F(OperationQueueTest, ObserversRunWithoutALockAndBeforeTheOperation) {
+  std::vector<int64_t> announced;
+  queue_.set_on_enqueued([&](Operation& operation) {
+    EXPECT_GE(queue_.pending(), 1);  // would wait for ever under the queue's lock
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(ran_.size(), announced.size());  // the one that is announced has not run
+    announced.push_back(operation.seq);
+  });
+  ASSERT_TRUE(queue_.run(op()));
+  const auto second = op();
+  ASSERT_TRUE(queue_.push(second));
+  second->wait();
+  ASSERT_TRUE(queue_.run(op()));
+  EXPECT_THAT(announced, ElementsAre(0, 1, 2));
+}
+
 TEST_F(OperationQueueTest, DrainGivesUpAtItsDeadline) {
   const auto item = gated();
   ASSERT_TRUE(queue_.push(item));

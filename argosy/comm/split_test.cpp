@@ -93,6 +93,29 @@ TEST(NewGroup, OutlivesTheWorldItCameFrom) {
   });
 }
 
+TEST(Groups, ErrorsOfASubGroupGiveTheWorldRanks) {
+  std::promise<void> other_gave_up;
+  with_threads(4, [&](Group& world) {
+    const Group pair = world.new_group({3, 1});
+    if (world.rank() == 1) {
+      other_gave_up.get_future().wait();
+    } else if (world.rank() == 3) {
+      EXPECT_THAT(message_of<TimeoutError>([&] {
+                    pair.state().run({.op = "barrier"},
+                                     300ms,
+                                     [](Transport& transport, const Deadline& deadline) {
+                                       transport.barrier(deadline.remaining());
+                                     });
+                  }),
+                  ::testing::AllOf(HasSubstr("rank 0/2 (world rank 3) group \"world.0\""),
+                                   HasSubstr("waiting for rank 1 (world rank 1)")));
+      EXPECT_THAT(message_of<CommError>([&] { sum(pair, 1); }),
+                  HasSubstr("rank 0/2 (world rank 3) group \"world.0\": the group is broken"));
+      other_gave_up.set_value();
+    }
+  });
+}
+
 TEST(Groups, ALateRankIsNamedByTheBarrier) {
   std::promise<void> others_gave_up;
   std::atomic<int> gave_up{0};

@@ -42,61 +42,51 @@ GroupState& checked_peer(std::string_view op,
   return state;
 }
 
-OperationInfo info_of(
-    std::string_view op, const at::Tensor& tensor, const Buffer& buffer, int peer, uint32_t tag) {
-  return {.op = op,
-          .dtype = dtype_name(tensor),
-          .elements = tensor.numel(),
-          .bytes = buffer.bytes(),
-          .peer = peer,
-          .tag = tag};
-}
+enum class Direction { kSend, kReceive };
 
-Ready ready_send(std::string_view op,
-                 const at::Tensor& tensor,
-                 int peer,
-                 const Group& group,
-                 const PeerOptions& options) {
+Ready ready(Direction direction,
+            std::string_view op,
+            const at::Tensor& tensor,
+            int peer,
+            const Group& group,
+            const PeerOptions& options) {
   GroupState& state = checked_peer(op, peer, group, options);
-  const Buffer buffer = Buffer::to_read(op, tensor);
+  const bool sends = direction == Direction::kSend;
+  // Both closures hold it, so the memory lives until the transfer is over.
+  const Buffer buffer = sends ? Buffer::to_read(op, tensor) : Buffer::to_write(op, tensor);
   return {state,
           options.timeout,
-          info_of(op, tensor, buffer, peer, options.tag),
-          [buffer, peer, tag = options.tag](Transport& transport) -> std::unique_ptr<Transfer> {
-            return transport.send(buffer.data(), static_cast<size_t>(buffer.bytes()), peer, tag);
+          {.op = op,
+           .dtype = dtype_name(tensor),
+           .elements = tensor.numel(),
+           .bytes = buffer.bytes(),
+           .peer = peer,
+           .tag = options.tag},
+          [=, tag = options.tag](Transport& transport) -> std::unique_ptr<Transfer> {
+            const auto bytes = static_cast<size_t>(buffer.bytes());
+            return sends ? transport.send(buffer.data(), bytes, peer, tag)
+                         : transport.recv(buffer.data(), bytes, peer, tag);
           },
-          [buffer] { (void)buffer; }};  // keeps the memory until the transfer is over
-}
-
-Ready ready_recv(std::string_view op,
-                 const at::Tensor& tensor,
-                 int peer,
-                 const Group& group,
-                 const PeerOptions& options) {
-  GroupState& state = checked_peer(op, peer, group, options);
-  const Buffer buffer = Buffer::to_write(op, tensor);
-  return {state,
-          options.timeout,
-          info_of(op, tensor, buffer, peer, options.tag),
-          [buffer, peer, tag = options.tag](Transport& transport) -> std::unique_ptr<Transfer> {
-            return transport.recv(buffer.data(), static_cast<size_t>(buffer.bytes()), peer, tag);
-          },
-          [buffer] { buffer.finish(); }};
+          [=] {
+            if (!sends) {
+              buffer.finish();
+            }
+          }};
 }
 
 }  // namespace
 
 void send(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options) {
-  ready_send("send", tensor, peer, group, options).run();
+  ready(Direction::kSend, "send", tensor, peer, group, options).run();
 }
 void recv(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options) {
-  ready_recv("recv", tensor, peer, group, options).run();
+  ready(Direction::kReceive, "recv", tensor, peer, group, options).run();
 }
 Work isend(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options) {
-  return ready_send("isend", tensor, peer, group, options).submit();
+  return ready(Direction::kSend, "isend", tensor, peer, group, options).submit();
 }
 Work irecv(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options) {
-  return ready_recv("irecv", tensor, peer, group, options).submit();
+  return ready(Direction::kReceive, "irecv", tensor, peer, group, options).submit();
 }
 
 }  // namespace argosy::comm

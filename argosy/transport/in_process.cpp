@@ -58,7 +58,7 @@ class InProcess final : public WatchedTransport {
     connect(options.timeout, [&](const Deadline& deadline) {
       // The process id tells apart ranks that share the store but not the memory.
       if (rank() == 0) {
-        set_hub(Hub::make(size()));
+        set_hub(Hub::make(size(), names()));
         store().set(kHubKey, fmt::format("{} {}", ::getpid(), hub_->id()), deadline);
       } else {
         const auto words = strings::split(await_key(kHubKey, 0, deadline), ' ');
@@ -181,12 +181,11 @@ class InProcess final : public WatchedTransport {
                          const auto i = static_cast<size_t>(r);
                          const Contribution& from = of(ranks, r);
                          if (from.sends->bytes[me] != receives.bytes[i]) {
-                           differ =
-                               fmt::format("rank {} sends {} B, but rank {} expects {} B of it",
-                                           r,
-                                           from.sends->bytes[me],
-                                           rank(),
-                                           receives.bytes[i]);
+                           differ = fmt::format("{} sends {} B, but {} expects {} B of it",
+                                                names().one(r),
+                                                from.sends->bytes[me],
+                                                names().one(rank()),
+                                                receives.bytes[i]);
                          } else if (r != rank()) {
                            copy_bytes(at(output, receives.offset[i]),
                                       at(from.input, from.sends->offset[me]),

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "argosy/transport/watched_transport.h"
 
@@ -26,15 +27,16 @@ uint64_t next_id() {
 
 }  // namespace
 
-Hub::Hub(int size)
+Hub::Hub(int size, RankNames names)
     : id_(next_id()),
       size_(size),
+      names_(std::move(names)),
       contributions_(static_cast<size_t>(size)),
       here_(static_cast<size_t>(size)),
       gone_(static_cast<size_t>(size)) {}
 
-std::shared_ptr<Hub> Hub::make(int size) {
-  auto hub = std::make_shared<Hub>(size);
+std::shared_ptr<Hub> Hub::make(int size, const RankNames& names) {
+  auto hub = std::make_shared<Hub>(size, names);
   const std::lock_guard lock(registry_mutex);
   std::erase_if(registry(), [](const auto& entry) { return entry.second.expired(); });
   registry()[hub->id()] = hub;
@@ -122,8 +124,11 @@ std::string Hub::disagreement() const {
         return c.root < 0 ? fmt::format("{} of {} B", c.op, c.bytes)
                           : fmt::format("{} of {} B with root {}", c.op, c.bytes, c.root);
       };
-      return fmt::format(
-          "rank 0 called {} where rank {} called {}", words(first), rank, words(other));
+      return fmt::format("{} called {} where {} called {}",
+                         names_.one(0),
+                         words(first),
+                         names_.one(rank),
+                         words(other));
     }
   }
   return {};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "argosy/base/deadline.h"
+#include "argosy/transport/rank_names.h"
 
 // Internal to the room: where the threads of an in-process transport meet.
 namespace argosy::transport {
@@ -44,12 +45,12 @@ class Hub final {
   using Key = std::tuple<int, int, uint32_t>;  ///< source, destination, tag
   using Work = std::function<void(const std::vector<Contribution>&)>;
 
-  explicit Hub(int size);
+  Hub(int size, RankNames names);
 
   [[nodiscard]] uint64_t id() const { return id_; }
   /// The hub that another thread made; nullptr when it is gone.
   [[nodiscard]] static std::shared_ptr<Hub> find(uint64_t id);
-  [[nodiscard]] static std::shared_ptr<Hub> make(int size);
+  [[nodiscard]] static std::shared_ptr<Hub> make(int size, const RankNames& names);
 
   /// Waits until all ranks contributed, lets each do its share of the work, and returns when all
   /// have done so: memory is read only while its owner is inside.
@@ -81,6 +82,7 @@ class Hub final {
 
   const uint64_t id_;
   const int size_;
+  const RankNames names_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Contribution> contributions_;

@@ -71,7 +71,7 @@ WatchedTransport::WatchedTransport(std::shared_ptr<rendezvous::Store> store,
                                    int size,
                                    PeerWatchOptions options,
                                    const Deadline& deadline)
-    : store_(std::move(store)), rank_(rank), size_(size) {
+    : store_(std::move(store)), rank_(rank), size_(size), names_(options.world_ranks) {
   ARGOSY_CHECK(size > 0 && rank >= 0 && rank < size,
                "transport." + options.transport,
                "rank {} does not fit a group of {}",
@@ -110,7 +110,7 @@ std::string WatchedTransport::await_key(const std::string& key,
       return store_->get(key, slice);
     } catch (const TimeoutError&) {
       if (watch_->someone_is_gone()) {
-        throw LinkBroken{-1, fmt::format("rank {} did not come", setter)};
+        throw LinkBroken{-1, names_.one(setter) + " did not come"};
       }
       if (deadline.expired()) {
         throw LinkTimeout{{setter}};

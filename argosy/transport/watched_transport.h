@@ -144,6 +144,7 @@ class WatchedTransport : public Transport {
   [[nodiscard]] std::string await_key(const std::string& key, int setter, const Deadline& deadline);
   /// The last act of an implementation's destructor, while interrupt() still works.
   void shut_down();
+  [[nodiscard]] const RankNames& names() const { return names_; }
   [[nodiscard]] PeerWatch& watch() { return *watch_; }
   [[nodiscard]] rendezvous::Store& store() { return *store_; }
 
@@ -158,6 +159,7 @@ class WatchedTransport : public Transport {
   const std::shared_ptr<rendezvous::Store> store_;
   const int rank_;
   const int size_;
+  const RankNames names_;
   std::unique_ptr<PeerWatch> watch_;
 };
 
