@@ -79,11 +79,12 @@ void reset_signals() {
       give_up(plan);
     }
   }
-  reset_signals();
   if (plan.options->pid_fd >= 0) {
     const auto self = static_cast<int32_t>(::getpid());
     [[maybe_unused]] const ssize_t ignored = ::write(plan.options->pid_fd, &self, sizeof self);
+    ::signal(SIGPIPE, SIG_IGN);  // forgets one that is pending: the reader may have died
   }
+  reset_signals();
   ::execve(plan.path, plan.args, plan.env);
   give_up(plan);
 }

@@ -117,6 +117,13 @@ TEST(Subprocess, LeadsItsOwnGroupAndSaysItsPid) {
   EXPECT_FALSE((*child->try_wait()).has_value());
 }
 
+TEST(Subprocess, RunsThoughNobodyReadsItsPid) {
+  ignore_sigpipe();
+  Pipe pids = *make_pipe();
+  pids.read.close();
+  EXPECT_EQ(run("exit 7", {.pid_fd = pids.write.get()}).second.shell_code(), 7);
+}
+
 TEST(Subprocess, IsSignalledAndReaped) {
   Result<Subprocess> child = Subprocess::spawn({.args = {"sleep", "100"}});
   ASSERT_TRUE(child.ok());

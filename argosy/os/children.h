@@ -1,0 +1,17 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "argosy/base/result.h"
+
+namespace argosy::os {
+
+/// The children of this process, those of its other threads and adopted ones included (see
+/// PR_SET_CHILD_SUBREAPER), zombies too. A child that comes or goes meanwhile may be missed.
+///
+/// Errors: ENOENT where /proc is not mounted or the kernel was built without CONFIG_PROC_CHILDREN.
+[[nodiscard]] Result<std::vector<pid_t>> children();
+
+}  // namespace argosy::os
