@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,11 +17,12 @@
 #include <vector>
 
 #include "argosy/base/error.h"
+#include "argosy/launch/adopted.h"
 #include "argosy/launch/guard.h"
 #include "argosy/launch/job.h"
+#include "argosy/launch/output.h"
 #include "argosy/launch/rank.h"
 #include "argosy/launch/report.h"
-#include "argosy/launch/sink.h"
 #include "argosy/launch/spawn_error.h"
 #include "argosy/launch/stop_policy.h"
 #include "argosy/os/exit_watch.h"
@@ -38,8 +38,11 @@ using Clock = std::chrono::steady_clock;
 /// word needed while they are waited for.
 constexpr auto kNoticeDelay = 300ms;
 
-/// How often to look whether groups without a leader have emptied; SIGCHLD tells of most.
+/// How often to look whether what the ranks left behind has ended; SIGCHLD tells of most.
 constexpr auto kLeftoverTick = 20ms;
+
+/// After a signal the user or the system waits for the end, not for a reader that pauses.
+constexpr auto kPatienceOnceStopped = 500ms;
 
 /// Descriptors 0, 1 and 2 exist from here on, so that no pipe of ours takes one of these numbers.
 void open_missing_streams() {
@@ -73,14 +76,20 @@ class Agent {
         job_(std::move(job)),
         guard_(std::move(guard)),
         policy_(options.shutdown_timeout),
-        out_(STDOUT_FILENO) {
-    if (!same_target(STDOUT_FILENO, STDERR_FILENO)) {
-      own_err_.emplace(STDERR_FILENO);
-    }
-    job_.description.bar = out_.terminal() && std::string(terminal_type()) != "dumb";
+        output_(STDOUT_FILENO, STDERR_FILENO) {
+    job_.description.bar = output_.out().terminal() && std::string(terminal_type()) != "dumb";
     constexpr int kPrefixColumns = 9;  // "[rank 0] "
-    job_.description.columns = std::max(0, out_.columns() - kPrefixColumns);
+    job_.description.columns = std::max(0, output_.out().columns() - kPrefixColumns);
   }
+  ~Agent() {
+    for (Rank& rank : ranks_) {  // an exception ended the loop
+      rank.signal_group(SIGKILL);
+    }
+  }
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+  Agent(Agent&&) = delete;
+  Agent& operator=(Agent&&) = delete;
 
   void serve(std::unique_ptr<StoreHost> store) {
     store_ = std::move(store);
@@ -89,13 +98,18 @@ class Agent {
   [[nodiscard]] const std::string& token() const { return job_.description.token; }
 
   int run() {
-    if (const std::optional<int> code = start_ranks()) {
-      return *code;
+    const std::optional<SpawnError> error = start_ranks();
+    if (error) {
+      say(error->text);
+      policy_.stop(Clock::now());
+      send_signals();
     }
-    while (!done()) {
+    look_for_what_is_left();
+    while (left_ && !policy_.given_up(Clock::now())) {
       turn();
     }
-    return finish();
+    const int code = report();
+    return hand_over_output(error ? error->exit_code : code);
   }
 
  private:
@@ -103,11 +117,10 @@ class Agent {
     const char* type = ::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): read-only
     return type == nullptr ? "dumb" : type;
   }
-  Sink& err() { return own_err_ ? *own_err_ : out_; }
-  void say(const std::string& text) { err().write(text); }
+  void say(const std::string& text) { output_.say(text); }
 
-  /// nullopt: all run. Otherwise the launcher's exit code; those that had started are gone.
-  std::optional<int> start_ranks() {
+  /// nullopt: all run. Otherwise why one does not; those before it do.
+  std::optional<SpawnError> start_ranks() {
     const std::vector<std::string> inherited = os::environ_list();
     // A terminal would stop a rank that reads from it, for it is not in the foreground group.
     const int stdin_fd = ::isatty(STDIN_FILENO) == 1 ? -1 : STDIN_FILENO;
@@ -119,14 +132,10 @@ class Agent {
                                        .stdin_fd = number == 0 ? stdin_fd : -1,
                                        .guard_fd = guard_.pid_fd(),
                                        .log_path = job_.log_path(number),
-                                       .out = &out_,
-                                       .err = &err()});
+                                       .out = &output_.out(),
+                                       .err = &output_.err()});
       if (!rank.ok()) {
-        const SpawnError error = explain_spawn(options_.command.front(), rank.failure());
-        kill_all();
-        say(error.text);
-        drain(Deadline::never());
-        return error.exit_code;
+        return explain_spawn(options_.command.front(), rank.failure());
       }
       exits_.add(rank->pidfd(), static_cast<uint64_t>(number))
           .or_throw<ConfigError>("launch.watch");
@@ -136,36 +145,36 @@ class Agent {
     return std::nullopt;
   }
 
-  void kill_all() {
-    for (Rank& rank : ranks_) {
-      rank.signal_group(SIGKILL);  // the destructor reaps
-    }
-  }
-
   [[nodiscard]] bool any_running() const {
     return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.running(); });
   }
 
-  /// Also lets the guard forget the groups that have emptied.
-  [[nodiscard]] bool any_left() {
-    for (Rank* rank : std::vector(with_group_)) {
-      if (!rank->group_alive()) {
-        guard_.forget(rank->pid());
-        std::erase(with_group_, rank);
-      }
-    }
-    return !with_group_.empty();
+  /// A child with an owner of its own: not to be reaped as an orphan.
+  [[nodiscard]] bool owned(pid_t pid) const {
+    return (pid == guard_.pid() && !guard_lost_) ||
+           std::ranges::any_of(
+               ranks_, [&](const Rank& rank) { return rank.running() && rank.pid() == pid; });
+  }
+  /// Not in any rank's group, which is signalled as a whole.
+  [[nodiscard]] bool in_group(pid_t pid) const {
+    const pid_t group = ::getpgid(pid);
+    return std::ranges::any_of(with_group_, [&](const Rank* rank) { return rank->pid() == group; });
+  }
+  [[nodiscard]] Adopted::Others owned_or_in_group() const {
+    return [this](pid_t pid) { return owned(pid) || in_group(pid); };
   }
 
-  [[nodiscard]] bool done() {
-    if (policy_.given_up(Clock::now())) {
-      return true;
-    }
-    if (any_left()) {
-      return false;
-    }
-    // The reader may be slow (a pager); only the user's signal stops waiting for it.
-    return abandon_output_ || !(out_.pending() || err().pending());
+  /// Looks whether anything of the job still lives; lets the guard forget the groups that have
+  /// emptied.
+  void look_for_what_is_left() {
+    std::erase_if(with_group_, [&](Rank* rank) {
+      const bool gone = !rank->group_alive();
+      if (gone) {
+        guard_.forget(rank->pid());
+      }
+      return gone;
+    });
+    left_ = !with_group_.empty() || any_running() || adopted_.alive(owned_or_in_group());
   }
 
   /// One round: wait for something, then do everything that is to be done.
@@ -178,10 +187,18 @@ class Agent {
         rank.forward(fd);
       }
     }
-    reap_adopted();
-    if (!any_running() && any_left()) {
-      policy_.stop(Clock::now());  // what the ranks left behind in their groups
+    reap_orphans();
+    look_for_what_is_left();
+    if (!any_running() && left_) {
+      policy_.stop(Clock::now());
     }
+    send_signals();
+    give_notice();
+    output_.flush();
+  }
+
+  /// Those that are due by the policy.
+  void send_signals() {
     if (const std::optional<int> signal = policy_.due(Clock::now())) {
       if (*signal == SIGKILL && any_running()) {
         say(fmt::format("[launch] killing what did not stop within {}\n",
@@ -190,11 +207,11 @@ class Agent {
       for (Rank& rank : ranks_) {
         rank.signal_group(*signal);
       }
-      asked_ = true;
+      sent_ = signal;
     }
-    give_notice();
-    out_.flush();
-    err().flush();
+    if (sent_ && !any_running()) {  // a rank may need its helpers until it has ended
+      adopted_.signal(*sent_, owned_or_in_group());
+    }
   }
 
   void give_notice() {
@@ -202,7 +219,7 @@ class Agent {
       told_of_failure_ = true;
       say(fmt::format("[launch] {}; stopping the others\n", describe(*first_)));
     }
-    if (out_.broken() && own_err_ && !told_of_closed_output_ && any_running()) {
+    if (output_.out().broken() && !output_.shared() && !told_of_closed_output_ && any_running()) {
       told_of_closed_output_ = true;
       say("[launch] standard output was closed by its reader; the ranks run on\n");
     }
@@ -213,7 +230,7 @@ class Agent {
     const auto add = [&](int fd, short events) { polls_.push_back({fd, events, 0}); };
     add(signals_.fd(), POLLIN);
     add(exits_.fd(), POLLIN);
-    for (Sink* sink : {&out_, &err()}) {
+    for (Sink* sink : {&output_.out(), &output_.err()}) {
       if (sink->pending()) {
         add(sink->poll_fd(), POLLOUT);
       }
@@ -236,7 +253,7 @@ class Agent {
     if (first_ && !told_of_failure_) {
       no_later_than(first_->at + kNoticeDelay);
     }
-    if (!any_running() && any_left()) {
+    if (!any_running() && left_) {
       no_later_than(Clock::now() + kLeftoverTick);
     }
     if (!wake) {
@@ -258,11 +275,7 @@ class Agent {
         continue;
       }
       policy_.interrupt(*signal, Clock::now());
-      if (!any_running()) {
-        abandon_output_ = true;
-        continue;
-      }
-      if (!told_of_signal_) {
+      if (!told_of_signal_ && any_running()) {
         told_of_signal_ = true;
         say(fmt::format(
             "[launch] {}: passed on to the ranks, which have {} to stop; once more kills "
@@ -283,13 +296,13 @@ class Agent {
         continue;
       }
       rank.forward_rest();
-      end->asked_to_stop = asked_;
+      end->asked_to_stop = sent_.has_value();
       batch.push_back(*end);
     }
     std::vector<RankEnd> failed;
     std::ranges::copy_if(
         batch, std::back_inserter(failed), [](const RankEnd& end) { return !end.exit.ok(); });
-    if (!failed.empty() && !first_ && !policy_.interrupted_by()) {
+    if (!failed.empty() && !policy_.stopping()) {
       first_ = failed[root_cause(failed)];
       policy_.stop(Clock::now());
     }
@@ -300,30 +313,18 @@ class Agent {
     }
   }
 
-  /// Orphans of the ranks are ours to reap, for we are their subreaper.
-  void reap_adopted() {
-    while (true) {
-      siginfo_t info{};
-      if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
-        return;
-      }
-      const pid_t pid = info.si_pid;
-      const bool ours = pid == guard_.pid() || std::ranges::any_of(ranks_, [&](const Rank& rank) {
-                          return rank.running() && rank.pid() == pid;
-                        });
-      if (ours) {
-        return;  // reaped by its owner, in the next round at the latest
-      }
-      ::waitpid(pid, nullptr, WNOHANG);
+  void reap_orphans() {
+    if (!guard_lost_ && guard_.lost()) {
+      guard_lost_ = true;
+      say("[launch] the guard process was killed; should the launcher be killed by SIGKILL as "
+          "well, "
+          "what the ranks have started may stay\n");
     }
+    adopted_.reap([this](pid_t pid) { return owned(pid); });
   }
 
-  void drain(const Deadline& deadline) {
-    out_.drain(deadline);
-    err().drain(deadline);
-  }
-
-  int finish() {
+  /// The last words, and the exit code.
+  int report() {
     for (Rank& rank : ranks_) {
       rank.forward_rest();
     }
@@ -349,8 +350,24 @@ class Agent {
         code = std::max(code, 1);
       }
     }
-    drain(abandon_output_ ? Deadline::after(100ms) : Deadline::never());
     return code;
+  }
+
+  /// A reader may be slow (a pager). Nobody waits for it for ever, and after a signal hardly at
+  /// all.
+  int hand_over_output(int code) {
+    const bool stopped = policy_.interrupted_by().has_value();
+    std::optional<int> interrupted;
+    output_.hand_over(
+        stopped ? kPatienceOnceStopped : options_.reader_patience, signals_.fd(), [&] {
+          while (const std::optional<int> signal = signals_.next()) {
+            if (*signal != SIGCHLD && *signal != SIGUSR1 && *signal != SIGUSR2) {
+              interrupted = signal;
+            }
+          }
+          return interrupted.has_value();
+        });
+    return code == 0 && interrupted ? 128 + *interrupted : code;
   }
 
   const LaunchOptions& options_;
@@ -359,19 +376,20 @@ class Agent {
   Job job_;
   Guard guard_;
   StopPolicy policy_;
-  Sink out_;
-  std::optional<Sink> own_err_{};
+  Output output_;
+  Adopted adopted_{};
   std::unique_ptr<StoreHost> store_{};
   std::vector<Rank> ranks_{};
   std::vector<Rank*> with_group_{};  ///< those of whose process group something still lives
   std::vector<pollfd> polls_{};
   std::optional<RankEnd> first_{};
   std::vector<RankEnd> others_{};
-  bool asked_ = false;  ///< the ranks have got a signal from us
+  std::optional<int> sent_{};  ///< the last signal that the ranks got from us
+  bool left_ = false;          ///< something of the job still lives
+  bool guard_lost_ = false;
   bool told_of_failure_ = false;
   bool told_of_signal_ = false;
   bool told_of_closed_output_ = false;
-  bool abandon_output_ = false;
 };
 
 }  // namespace

@@ -15,9 +15,6 @@
 namespace argosy::launch {
 namespace {
 
-/// Message to the guard: forget all groups and end, the launcher ends as it should.
-constexpr int32_t kFarewell = 0;
-
 /// Holds nothing of the launcher's: an open copy of its output would keep a pipeline waiting.
 void close_all_but(int fd) {
   ::dup2(fd, 3);
@@ -40,14 +37,11 @@ void close_all_but(int fd) {
   ::prctl(PR_SET_NAME, "argosy-guard");
   close_all_but(from_launcher);
   std::vector<int32_t> groups;
-  int32_t message = kFarewell;
+  int32_t message = 0;
   while (true) {
     const Result<size_t> got = os::read_all(3, std::as_writable_bytes(std::span(&message, 1)));
     if (!got.ok() || *got != sizeof message) {
       break;  // the launcher is gone without a word
-    }
-    if (message == kFarewell) {
-      ::_exit(0);
     }
     if (message > 0) {
       groups.push_back(message);
@@ -88,12 +82,20 @@ void Guard::forget(pid_t group) {
   tell(to_guard_, -group);
 }
 
+bool Guard::lost() {
+  // EINTR cannot come: WNOHANG never waits.
+  lost_ = lost_ || ::waitpid(pid_, nullptr, WNOHANG) == pid_;
+  return lost_;
+}
+
 Guard::~Guard() {
-  if (to_guard_) {
-    tell(to_guard_, kFarewell);
-    to_guard_.close();
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  if (!to_guard_ || lost_) {
+    return;
+  }
+  // A signal, not a message: it ends a guard that somebody stopped as well. The pipe is closed
+  // after that, for its end is the guard's sign to kill.
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 

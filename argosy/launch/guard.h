@@ -16,7 +16,7 @@ namespace argosy::launch {
 ///     guard.forget(pid);                     // when its group is empty
 ///
 /// A process that left its rank's group on purpose (setsid) is not followed.
-/// Lifetime: start it before any thread exists. The destructor ends it and forgets all groups.
+/// Lifetime: start it before any thread exists. The destructor ends it, and no group is killed.
 class Guard final {
  public:
   [[nodiscard]] static Result<Guard> start();
@@ -30,10 +30,13 @@ class Guard final {
   [[nodiscard]] int pid_fd() const { return to_guard_.get(); }
   void forget(pid_t group);
   [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Has somebody killed it? Then reaps it; its number means nothing from here on.
+  [[nodiscard]] bool lost();
 
  private:
   Guard(pid_t pid, os::UniqueFd to_guard) : pid_(pid), to_guard_(std::move(to_guard)) {}
   pid_t pid_;
+  bool lost_ = false;
   os::UniqueFd to_guard_;
 };
 

@@ -57,5 +57,28 @@ TEST(Guard, LeavesForgottenGroupsAloneAndEndsWithItsOwner) {
   EXPECT_FALSE(*rank->wait(Deadline::after(20ms)));
 }
 
+TEST(Guard, TellsThatItWasKilled) {
+  Guard guard = *Guard::start();
+  EXPECT_FALSE(guard.lost());
+  ::kill(guard.pid(), SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(guard.pid()), &info, WEXITED | WNOWAIT),
+            0);  // a zombie
+  EXPECT_TRUE(guard.lost());
+  EXPECT_TRUE(guard.lost());
+  EXPECT_EQ(::kill(guard.pid(), 0), -1);
+}
+
+TEST(Guard, AStoppedOneHoldsNobodyUp) {
+  pid_t pid = 0;
+  {
+    const Guard guard = *Guard::start();
+    pid = guard.pid();
+    ::kill(pid, SIGSTOP);
+    ASSERT_EQ(::waitpid(pid, nullptr, WUNTRACED), pid);  // it has stopped
+  }
+  EXPECT_EQ(::kill(pid, 0), -1);
+}
+
 }  // namespace
 }  // namespace argosy::launch

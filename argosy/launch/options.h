@@ -21,6 +21,9 @@ struct LaunchOptions {
   std::string log_dir = "runs";
   bool log_dir_given = false;  ///< then a folder that cannot be made is an error, not a warning
   std::chrono::milliseconds shutdown_timeout = kShutdownTimeout;
+  /// How long, once all ranks have ended, a reader of the launcher's output (a pager) may take
+  /// nothing before the rest is dropped; the rank logs have it.
+  std::chrono::milliseconds reader_patience = std::chrono::minutes(10);
   std::vector<std::string> command{};  ///< program and its arguments, untouched
 };
 

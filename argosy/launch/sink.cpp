@@ -133,15 +133,4 @@ void Sink::flush() {
   }
 }
 
-void Sink::drain(const Deadline& deadline) {
-  flush();
-  while (pending() && !broken_) {
-    const Result<bool> ready = os::wait_ready(fd_, POLLOUT, deadline);
-    if (!ready.ok() || !*ready) {
-      return;
-    }
-    flush();
-  }
-}
-
 }  // namespace argosy::launch

@@ -28,14 +28,13 @@ class Sink final {
 
   /// Hands over as much as the reader takes now.
   void flush();
-  /// Waits until everything is handed over; a reader that takes nothing holds it up.
-  void drain(const Deadline& deadline);
 
   [[nodiscard]] bool terminal() const { return terminal_; }
   [[nodiscard]] int columns() const;  ///< of the terminal; 0: not known
   [[nodiscard]] bool broken() const { return broken_; }
-  [[nodiscard]] bool pending() const { return sent_ < pending_.size(); }
-  [[nodiscard]] bool full() const { return pending_.size() - sent_ >= kFull; }
+  [[nodiscard]] bool pending() const { return unsent() > 0; }
+  [[nodiscard]] size_t unsent() const { return pending_.size() - sent_; }  ///< bytes
+  [[nodiscard]] bool full() const { return unsent() >= kFull; }
   /// What to poll for POLLOUT while pending(); -1 for a file, which always takes everything.
   [[nodiscard]] int poll_fd() const { return always_ready_ ? -1 : fd_; }
 

@@ -85,11 +85,5 @@ TEST(LauncherFailure, RanksMayUseTheirGrace) {
   EXPECT_THAT(job.err(), HasSubstr("ended well: rank 1\n"));
 }
 
-TEST(LauncherFailure, WhatARankLeavesBehindEndsWithTheJob) {
-  Launched job(2, "sleep 1000 & (sleep 1000 &) ; echo started");
-  EXPECT_EQ(job.wait(), 0) << job.err();
-  EXPECT_THAT(job.survivors(), IsEmpty());
-}
-
 }  // namespace
 }  // namespace argosy::test

@@ -157,6 +157,17 @@ std::vector<pid_t> Launched::marked() const {
   return pids;
 }
 
+pid_t Launched::child_named(const std::string& name) const {
+  const Result<std::string> list = os::read_file(fmt::format("/proc/{0}/task/{0}/children", pid()));
+  for (const std::string& word : strings::split(list.ok() ? *list : "", ' ')) {
+    const Result<std::string> command = os::read_file(fmt::format("/proc/{}/comm", word));
+    if (command.ok() && strings::trim(*command) == name) {
+      return static_cast<pid_t>(strings::parse_int(word).value_or(0));
+    }
+  }
+  return 0;
+}
+
 std::vector<std::string> Launched::survivors() {
   const Deadline deadline = Deadline::after(20s);
   while (!marked().empty() && !deadline.expired()) {

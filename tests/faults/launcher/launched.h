@@ -43,12 +43,16 @@ class Launched final {
   [[nodiscard]] int pid() const { return process_->pid(); }
   /// Closes our end of standard output, as `| head -1` does.
   void stop_reading() { out_.fd.close(); }
+  /// Leaves our end open and unread from now on, as a pager does that waits for its user.
+  void pause_reading() { paused_ = std::move(out_.fd); }
   os::UniqueFd& input() { return input_; }
   const std::string& out() const { return out_.text; }
   const std::string& err() const { return err_.text; }
 
   /// Processes with our mark, in words, after waiting for them to go.
   std::vector<std::string> survivors();
+  /// Its child of that name; 0: none.
+  [[nodiscard]] pid_t child_named(const std::string& name) const;
 
  private:
   struct Stream {
@@ -63,6 +67,7 @@ class Launched final {
   std::string mark_;
   os::UniqueFd input_{};
   Stream out_{};
+  os::UniqueFd paused_{};
   Stream err_{};
   std::optional<os::Subprocess> process_{};
 };

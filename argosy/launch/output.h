@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "argosy/launch/sink.h"
+
+namespace argosy::launch {
+
+/// The launcher's standard output and standard error: two sinks, or one where both lead to the same
+/// terminal, pipe or file.
+class Output final {
+ public:
+  /// The descriptors stay the caller's.
+  Output(int out_fd, int err_fd);
+
+  Sink& out() { return out_; }
+  Sink& err() { return own_err_ ? *own_err_ : out_; }
+  [[nodiscard]] bool shared() const { return !own_err_; }
+  /// The launcher's own words, whole lines.
+  void say(const std::string& text) { err().write(text); }
+
+  [[nodiscard]] bool pending() const;
+  void flush();
+
+  /// Waits until the readers have taken everything. Gives up when they have taken nothing for
+  /// `patience`, and when `stop`, asked first and then each time that `wake_fd` is readable, says
+  /// so.
+  void hand_over(std::chrono::milliseconds patience,
+                 int wake_fd,
+                 const std::function<bool()>& stop);
+
+ private:
+  [[nodiscard]] size_t unsent() const;
+
+  Sink out_;
+  std::optional<Sink> own_err_{};
+};
+
+}  // namespace argosy::launch

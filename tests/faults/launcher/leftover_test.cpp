@@ -1,0 +1,63 @@
+// What ranks leave behind ends with the job, wherever it has gone. Each grace is far longer than
+// the test may take: nothing but the signal that comes first may be needed.
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launched.h"
+
+namespace argosy::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::vector<std::string> kLongGrace{"--shutdown_timeout", "1000"};
+
+TEST(LauncherLeftovers, InTheRanksGroup) {
+  Launched job(2, "sleep 1000 & (sleep 1000 &) ; echo started", kLongGrace);
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherLeftovers, InSessionsOfTheirOwn) {
+  Launched job(2,
+               "setsid sleep 1000 & setsid sh -c 'setsid sleep 1000 & sleep 1000' & sleep 0.05",
+               kLongGrace);
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherLeftovers, ThatIgnoreSigterm) {
+  Launched job(2,
+               "setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' & sleep 0.1",
+               {"--shutdown_timeout", "0.2"});
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherLeftovers, OfAJobThatFailed) {
+  Launched job(3, "setsid sleep 1000 & [ $RANK = 1 ] && exit 5; sleep 1000", kLongGrace);
+  EXPECT_EQ(job.wait(), 5);
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherLeftovers, ALostGuardDelaysNothing) {
+  Launched job({.args = {"--shutdown_timeout", "1000", "sh", "-c", "sleep 1000 & echo ready; cat"},
+                .with_input = true});
+  ASSERT_TRUE(job.wait_for_output("ready"));
+  const pid_t guard = job.child_named("argosy-guard");
+  ASSERT_GT(guard, 0);
+  ::kill(guard, SIGKILL);
+  ASSERT_TRUE(job.wait_for_error("[launch] the guard process was killed"));
+  job.input().close();
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace argosy::test
