@@ -87,10 +87,14 @@ TEST(Deadline, ForeverDoesNotOverflow) {
   EXPECT_GT(Deadline::never().remaining(), 24h);
 }
 
+void set_env(const char* name, const char* value) {
+  ASSERT_EQ(setenv(name, value, 1), 0);  // NOLINT(concurrency-mt-unsafe): one thread
+}
+
 TEST(Env, ReadsNumbersAndNamesTheVariable) {
-  setenv("ARGOSY_TEST_INT", "12", 1);
+  set_env("ARGOSY_TEST_INT", "12");
   EXPECT_EQ(env::get_int("ARGOSY_TEST_INT", 0, 100), 12);
-  setenv("ARGOSY_TEST_INT", "12x", 1);
+  set_env("ARGOSY_TEST_INT", "12x");
   EXPECT_THROW(
       {
         try {
@@ -103,9 +107,9 @@ TEST(Env, ReadsNumbersAndNamesTheVariable) {
         }
       },
       ConfigError);
-  setenv("ARGOSY_TEST_INT", "", 1);
+  set_env("ARGOSY_TEST_INT", "");
   EXPECT_EQ(env::get_int("ARGOSY_TEST_INT"), std::nullopt);
-  setenv("ARGOSY_TEST_BOOL", "On", 1);
+  set_env("ARGOSY_TEST_BOOL", "On");
   EXPECT_EQ(env::get_bool("ARGOSY_TEST_BOOL"), true);
 }
 

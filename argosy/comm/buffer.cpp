@@ -217,7 +217,7 @@ void Buffer::finish() const {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   const at::Tensor flat = flat_.view({-1});
   int64_t start = 0;
-  for (at::Tensor target : targets_) {
+  for (const at::Tensor& target : targets_) {
     target.copy_(flat.narrow(0, start, target.numel()).view(target.sizes()));
     start += target.numel();
   }

@@ -30,7 +30,7 @@ Block pack(const Operation& operation) {
 }
 
 std::string describe(const Block& block, bool with_seq) {
-  const std::string text(block.data() + 32);
+  std::string text(block.data() + 32);
   if (!with_seq) {
     return text;
   }

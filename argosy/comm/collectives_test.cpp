@@ -17,7 +17,7 @@ using transport::ReduceOp;
 class CollectivesTest : public ::testing::TestWithParam<int> {};
 
 /// Element j of rank r: 10 r + j.
-at::Tensor values(int rank, std::vector<int64_t> shape, at::ScalarType type = at::kFloat) {
+at::Tensor values(int rank, const std::vector<int64_t>& shape, at::ScalarType type = at::kFloat) {
   const int64_t n = c10::multiply_integers(shape);
   return (at::arange(n, at::kLong) + 10 * rank).reshape(shape).to(type);
 }

@@ -21,7 +21,7 @@ class Family final {
  public:
   using Hooks = std::vector<std::shared_ptr<Hook>>;
 
-  Family(int rank, TransportFactory make_transport);
+  Family(int rank, TransportFactory factory);
 
   void add(std::shared_ptr<Hook> hook);
   void remove(const std::shared_ptr<Hook>& hook);
