@@ -1,8 +1,6 @@
 // resolve(), open_store() and wait_for_ranks(), with ranks as threads.
 #include "argosy/rendezvous/join.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -15,10 +13,11 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
-#include "argosy/os/fd.h"
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/in_process_store.h"
 #include "argosy/rendezvous/store_kinds.h"
+
+#include "tests/support/owned_port.h"
 
 namespace argosy::rendezvous {
 namespace {
@@ -52,7 +51,7 @@ TEST_P(WaitForRanks, AllMeetThoughOneIsLate) {
   for (int rank = 0; rank < kRanks; ++rank) {
     ranks.push_back(std::async(std::launch::async, [rank, store = party_()] {
       if (rank == 3) {
-        std::this_thread::sleep_for(milliseconds(300));
+        EXPECT_TRUE(eventually([&] { return store->keys("join/", soon()).size() == kRanks - 1; }));
       }
       return wait_for_ranks(*store, rank, kRanks, soon());
     }));
@@ -207,54 +206,37 @@ TEST(Resolve, RefusesWhatItCannotUse) {
               HasSubstr("torchrun's own store listens at MASTER_ADDR=m, MASTER_PORT=1"));
 }
 
-// A port of our own from the moment it is chosen: bound, never listened on, so that a server with
-// SO_REUSEADDR may still listen there and nobody else is given it.
-struct OwnedPort {
-  os::UniqueFd fd{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  uint16_t port = 0;
-  OwnedPort() {
-    const int on = 1;
-    setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    socklen_t size = sizeof address;
-    if (bind(fd.get(), generic, size) == 0 && getsockname(fd.get(), generic, &size) == 0) {
-      port = ntohs(address.sin_port);
-    }
-  }
-};
-
 TEST(OpenStore, RankZeroHostsUntilTheOthersLeft) {
-  const OwnedPort owned;
+  const test::OwnedPort owned;
   const auto place = [&](int rank) {
-    return resolve(
-        {.method = "tcp://127.0.0.1:" + std::to_string(owned.port), .rank = rank, .world_size = 3},
-        {});
+    return resolve({.method = "tcp://127.0.0.1:" + std::to_string(owned.port()),
+                    .rank = rank,
+                    .world_size = 3},
+                   {});
   };
+  std::promise<void> zero_is_closing;
+  const std::shared_future<void> closing = zero_is_closing.get_future().share();
   std::vector<std::future<std::string>> others;
   for (const int rank : {1, 2}) {
     others.push_back(std::async(std::launch::async, [&, rank] {
-      auto store = open_store(place(rank), soon());
+      auto store = open_store(place(rank), soon());  // may come before there is a server
       auto presence = wait_for_ranks(*store, rank, 3, soon());
-      (void)store->get("zero is closing", soon());
-      std::this_thread::sleep_for(milliseconds(100));  // rank 0 is by now in its farewell
+      closing.wait();
       store->set("still here", "yes", soon());
       return store->get("still here", soon());
     }));
   }
-  std::this_thread::sleep_for(milliseconds(100));  // the others come before there is a server
   auto store = open_store(place(0), soon());
   auto presence = wait_for_ranks(*store, 0, 3, soon());
-  store->set("zero is closing", "", soon());
   presence.reset();
-  const auto start = Deadline::Clock::now();
-  store.reset();
-  EXPECT_GE(Deadline::Clock::now() - start, milliseconds(50));
+  auto closed = std::async(std::launch::async, [&] { store.reset(); });
+  EXPECT_EQ(closed.wait_for(milliseconds(50)), std::future_status::timeout)
+      << "it must not close while others are present";
+  zero_is_closing.set_value();
   for (auto& other : others) {
     EXPECT_EQ(other.get(), "yes");
   }
+  closed.get();
 }
 
 class FileMeeting : public testing::Test {

@@ -201,6 +201,7 @@ RankOutcome collect(int rank, const Child& child, bool timed_out) {
   outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   outcome.output = read_all(child.output_fd);
   const auto fields = strings::split(read_all(child.report_fd), kFieldEnd);
+  outcome.cut_short = fields.size() < 4 && outcome.signal == 0 && outcome.exit_code == 0;
   if (fields.size() >= 4) {
     outcome.expectation_failed = fields[0] == "1";
     outcome.error_type = fields[1];
@@ -256,6 +257,8 @@ std::string describe(const RankOutcome& outcome) {
     text += fmt::format("{}: {}", outcome.error_type, outcome.error);
   } else if (outcome.exit_code != 0) {
     text += fmt::format("exit code {}", outcome.exit_code);
+  } else if (outcome.cut_short) {
+    text += "its process ended with exit code 0 before its function returned";
   } else {
     text += outcome.expectation_failed ? "an expectation failed" : "ended well";
   }

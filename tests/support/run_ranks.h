@@ -28,11 +28,13 @@ struct RankOutcome {
   int signal = 0;            ///< the signal that ended the process, e.g. SIGKILL
   int exit_code = 0;         ///< of a rank that called exit itself
   bool timed_out = false;    ///< it was still running at the deadline
+  bool cut_short = false;    ///< its process ended with exit code 0 before the function returned
   bool expectation_failed = false;  ///< an EXPECT_ or ASSERT_ failed in it (processes; see output)
   std::string output{};             ///< stdout and stderr (processes)
 
   [[nodiscard]] bool ok() const {
-    return error_type.empty() && signal == 0 && exit_code == 0 && !timed_out && !expectation_failed;
+    return error_type.empty() && signal == 0 && exit_code == 0 && !timed_out && !cut_short &&
+           !expectation_failed;
   }
 };
 

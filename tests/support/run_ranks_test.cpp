@@ -92,6 +92,19 @@ TEST(RunRanksProcesses, TellsSignalsExitCodesAndOutput) {
   EXPECT_EQ(outcomes[2].output, "I am 2\n");
 }
 
+TEST(RunRanksProcesses, AnEndBeforeTheFunctionReturnsIsAFailure) {
+  const auto outcomes = try_run_ranks(2,
+                                      [](int rank) {
+                                        if (rank == 1) {
+                                          ::_exit(0);
+                                        }
+                                      },
+                                      {.mode = RankMode::kProcesses});
+  EXPECT_TRUE(outcomes[0].ok());
+  EXPECT_FALSE(outcomes[1].ok());
+  EXPECT_THAT(describe(outcomes[1]), HasSubstr("before its function returned"));
+}
+
 TEST(RunRanksProcesses, AFailedExpectationOfARankCounts) {
   const auto outcomes =
       try_run_ranks(2, [](int rank) { EXPECT_EQ(rank, 0); }, {.mode = RankMode::kProcesses});

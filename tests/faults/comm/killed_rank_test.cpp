@@ -10,6 +10,7 @@
 #include "argosy/base/error.h"
 #include "argosy/comm/group_state.h"
 #include "argosy/comm/test_ranks.h"
+#include "argosy/comm/test_store_host.h"
 #include "argosy/transport/in_process.h"
 
 #include <nlohmann/json.hpp>
@@ -41,6 +42,16 @@ void all_reduce(const Group& group, std::vector<float>& values, int at = -1) {
   });
 }
 
+void expect_victim_named(const std::vector<test::RankOutcome>& outcomes) {
+  EXPECT_EQ(outcomes[kVictim].signal, SIGKILL) << describe(outcomes[kVictim]);
+  for (const test::RankOutcome& outcome : outcomes) {
+    if (outcome.rank != kVictim) {
+      EXPECT_EQ(outcome.error_type, "argosy::CommError") << describe(outcome);
+      EXPECT_THAT(outcome.peers, ElementsAre(kVictim)) << describe(outcome);
+    }
+  }
+}
+
 /// Runs fn on 5 processes over gloo; every rank but the victim must end with a CommError naming it.
 void expect_all_name_the_victim(const std::function<void(int rank, const ConnectOptions&)>& fn) {
   const test::TempDir folder;
@@ -56,13 +67,7 @@ void expect_all_name_the_victim(const std::function<void(int rank, const Connect
                                 .timeout = 30s});
                           },
                           {.mode = test::RankMode::kProcesses, .deadline = 50s});
-  EXPECT_EQ(outcomes[kVictim].signal, SIGKILL) << describe(outcomes[kVictim]);
-  for (const test::RankOutcome& outcome : outcomes) {
-    if (outcome.rank != kVictim) {
-      EXPECT_EQ(outcome.error_type, "argosy::CommError") << describe(outcome);
-      EXPECT_THAT(outcome.peers, ElementsAre(kVictim)) << describe(outcome);
-    }
-  }
+  expect_victim_named(outcomes);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 25s);  // found, not waited for
 }
 
@@ -85,6 +90,23 @@ TEST(KilledRank, InMidCollective) {
       all_reduce(world, values, step == 20 ? step : -1);
     }
   });
+}
+
+TEST(KilledRank, InMidCollectiveAtTheLaunchersStore) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto outcomes = testing::launched_ranks(
+      kRanks,
+      kRanks - 1,
+      [](int /*rank*/) {
+        const Group world = init({.timeout = 40s});
+        std::vector<float> values(1 << 16, 1);
+        for (int step = 0; step < 100; ++step) {
+          all_reduce(world, values, step == 20 ? step : -1);
+        }
+      },
+      50s);
+  expect_victim_named(outcomes);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 30s);
 }
 
 TEST(KilledRank, AtExit) {
