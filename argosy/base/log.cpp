@@ -43,6 +43,8 @@ spdlog::level::level_enum to_spdlog(Level level) {
 struct State {
   std::mutex mutex;
   std::string identity;
+  /// What the launcher puts before each line that we write: not said twice.
+  const std::string prefix = env::get("ARGOSY_LINE_PREFIX").value_or("");
   spdlog::logger logger{"argosy", std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>()};
 
   State() {
@@ -89,7 +91,7 @@ void write(Level level, std::string_view message) {
     const std::lock_guard lock(s.mutex);
     identity = s.identity;
   }
-  if (identity.empty()) {
+  if (identity.empty() || identity == s.prefix) {
     s.logger.log(to_spdlog(level), "{}", message);
   } else {
     s.logger.log(to_spdlog(level), "[{}] {}", identity, message);

@@ -19,7 +19,9 @@ void set_identity(std::string_view identity);
 void set_level(Level level);
 [[nodiscard]] bool enabled(Level level);
 
-/// Writes one whole line to standard error: time, level, identity, message. Thread-safe.
+/// Writes one whole line to standard error: time, level, identity, message. Thread-safe. Under
+/// `argosy launch`, which puts the rank before each line (ARGOSY_LINE_PREFIX), the identity is left
+/// out where it says the same.
 void write(Level level, std::string_view message);
 
 /// log::info("joined group {} of {} ranks", name, size);

@@ -25,6 +25,7 @@
 #include "argosy/launch/report.h"
 #include "argosy/launch/spawn_error.h"
 #include "argosy/launch/stop_policy.h"
+#include "argosy/launch/verdict.h"
 #include "argosy/os/exit_watch.h"
 #include "argosy/os/signals.h"
 
@@ -215,9 +216,10 @@ class Agent {
   }
 
   void give_notice() {
-    if (first_ && !told_of_failure_ && any_running() && Clock::now() >= first_->at + kNoticeDelay) {
+    const std::optional<RankEnd>& first = verdict_.first();
+    if (first && !told_of_failure_ && any_running() && Clock::now() >= first->at + kNoticeDelay) {
       told_of_failure_ = true;
-      say(fmt::format("[launch] {}; stopping the others\n", describe(*first_)));
+      say(fmt::format("[launch] {}; stopping the others\n", describe(*first)));
     }
     if (output_.out().broken() && !output_.shared() && !told_of_closed_output_ && any_running()) {
       told_of_closed_output_ = true;
@@ -250,8 +252,8 @@ class Agent {
     const auto no_later_than = [&](Clock::time_point at) {
       wake = std::min(wake.value_or(at), at);
     };
-    if (first_ && !told_of_failure_) {
-      no_later_than(first_->at + kNoticeDelay);
+    if (verdict_.first() && !told_of_failure_) {
+      no_later_than(verdict_.first()->at + kNoticeDelay);
     }
     if (!any_running() && left_) {
       no_later_than(Clock::now() + kLeftoverTick);
@@ -299,17 +301,8 @@ class Agent {
       end->asked_to_stop = sent_.has_value();
       batch.push_back(*end);
     }
-    std::vector<RankEnd> failed;
-    std::ranges::copy_if(
-        batch, std::back_inserter(failed), [](const RankEnd& end) { return !end.exit.ok(); });
-    if (!failed.empty() && !policy_.stopping()) {
-      first_ = failed[root_cause(failed)];
+    if (verdict_.add(batch, policy_.stopping())) {
       policy_.stop(Clock::now());
-    }
-    for (const RankEnd& end : batch) {
-      if (!first_ || end.rank != first_->rank) {
-        others_.push_back(end);
-      }
     }
   }
 
@@ -323,19 +316,28 @@ class Agent {
     adopted_.reap([this](pid_t pid) { return owned(pid); });
   }
 
+  /// Then they stand above, once for each rank, where the report is about to be read.
+  bool all_end_with_the_same_words() {
+    const auto words = [&](const Rank& rank) { return rank.last_words(output_.err()); };
+    return ranks_.size() > 1 && !words(ranks_.front()).empty() &&
+           std::ranges::all_of(ranks_,
+                               [&](const Rank& rank) { return words(rank) == words(ranks_[0]); });
+  }
+
   /// The last words, and the exit code.
   int report() {
     for (Rank& rank : ranks_) {
       rank.forward_rest();
     }
     int code = 0;
-    if (first_) {
-      const Rank& rank = ranks_[static_cast<size_t>(first_->rank)];
-      say(render({.first = *first_,
+    if (const std::optional<RankEnd>& first = verdict_.first()) {
+      const Rank& rank = ranks_[static_cast<size_t>(first->rank)];
+      say(render({.first = *first,
                   .last_lines = rank.last_lines(),
                   .log_path = rank.log_path(),
-                  .others = others_}));
-      code = first_->exit.shell_code();
+                  .others = verdict_.others(),
+                  .same_words = all_end_with_the_same_words()}));
+      code = first->exit.shell_code();
     } else if (policy_.interrupted_by()) {
       code = 128 + *policy_.interrupted_by();
     }
@@ -382,8 +384,7 @@ class Agent {
   std::vector<Rank> ranks_{};
   std::vector<Rank*> with_group_{};  ///< those of whose process group something still lives
   std::vector<pollfd> polls_{};
-  std::optional<RankEnd> first_{};
-  std::vector<RankEnd> others_{};
+  Verdict verdict_{};
   std::optional<int> sent_{};  ///< the last signal that the ranks got from us
   bool left_ = false;          ///< something of the job still lives
   bool guard_lost_ = false;

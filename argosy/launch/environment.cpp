@@ -108,6 +108,7 @@ void set_ours(Variables& env, const JobDescription& job, int rank) {
   } else {
     env.set("ARGOSY_LOG_DIR", job.log_dir);
   }
+  env.set("ARGOSY_LINE_PREFIX", fmt::format("rank {}", rank));  // see Rank; the log omits it
   // One rank only may redraw a line: two would overwrite each other's.
   const bool bar = job.bar && rank == 0;
   env.set_default("ARGOSY_PROGRESS", bar ? "tty" : "plain");

@@ -31,7 +31,8 @@ Map environment(const JobDescription& job, int rank, const std::vector<std::stri
 }
 
 TEST(RankEnvironment, HasTorchrunsPaddlesAndOurs) {
-  const Map expected{{"ARGOSY_PROGRESS", "plain"},
+  const Map expected{{"ARGOSY_LINE_PREFIX", "rank 1"},
+                     {"ARGOSY_PROGRESS", "plain"},
                      {"ARGOSY_RUN_ID", "run-1"},
                      {"ARGOSY_STORE", "127.0.0.1:4003"},
                      {"ARGOSY_TOKEN", "secret"},

@@ -92,6 +92,7 @@ void Rank::give_out(Stream& stream, std::string_view bytes) {
   std::string text;
   stream.lines.add(bytes, [&](std::string_view line) {
     tail_.add(line);
+    last_sink_ = stream.sink;
     text += prefix_;
     text += terminal ? after_last_redraw(line) : line;
     text += '\n';
@@ -109,10 +110,16 @@ void Rank::give_out(Stream& stream, std::string_view bytes) {
 void Rank::finish_lines(Stream& stream) {
   stream.lines.finish([&](std::string_view line) {
     tail_.add(line);
+    last_sink_ = stream.sink;
     stream.sink->set_live("");
     stream.sink->write(
         fmt::format("{}{}\n", prefix_, stream.sink->terminal() ? after_last_redraw(line) : line));
   });
+}
+
+std::string Rank::last_words(const Sink& where) const {
+  const std::vector<std::string> lines = tail_.lines();
+  return lines.empty() || last_sink_ != &where ? "" : std::string(without_time(lines.back()));
 }
 
 bool Rank::read_once(Stream& stream) {

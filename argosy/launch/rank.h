@@ -55,6 +55,8 @@ class Rank final {
   void abandon() { process_.abandon(); }
 
   [[nodiscard]] std::vector<std::string> last_lines() const { return tail_.lines(); }
+  /// Its last line without the time; "" when it wrote none, or not to `where`.
+  [[nodiscard]] std::string last_words(const Sink& where) const;
   /// Empty when there is no file.
   [[nodiscard]] std::string log_path() const { return log_ ? log_path_ : ""; }
 
@@ -81,6 +83,7 @@ class Rank final {
   bool reaped_ = false;
   std::vector<Stream> streams_{};
   Tail tail_{};
+  const Sink* last_sink_ = nullptr;  ///< where the last line went
   std::string log_path_{};
   os::UniqueFd log_{};
 };

@@ -80,16 +80,32 @@ std::string describe(const RankEnd& end) {
       "rank {} (pid {}) {} after {}", end.rank, end.pid, how, duration_text(end.ran));
 }
 
+std::string_view without_time(std::string_view line) {
+  constexpr std::string_view kForm = "00:00:00.000 ";  // 0: any digit
+  const bool timed = line.size() >= kForm.size() &&
+                     std::ranges::equal(line.substr(0, kForm.size()), kForm, [](char a, char form) {
+                       return form == '0' ? a >= '0' && a <= '9' : a == form;
+                     });
+  return timed ? line.substr(kForm.size()) : line;
+}
+
 std::string render(const FailureReport& report) {
   std::string text = fmt::format("[launch] {}", describe(report.first));
-  text += report.last_lines.empty() ? "; it wrote nothing.\n" : "; its last lines:\n";
-  for (const std::string& line : report.last_lines) {
-    text += fmt::format("  | {}\n", after_last_redraw(line));
+  if (report.same_words) {
+    text += fmt::format("; all {} ranks ended with the same words, which stand above.\n",
+                        report.others.size() + 1);
+  } else if (report.last_lines.empty()) {
+    text += "; it wrote nothing.\n";
+  } else {
+    text += "; its last lines:\n";
+    for (const std::string& line : report.last_lines) {
+      text += fmt::format("  | {}\n", after_last_redraw(line));
+    }
   }
   if (!report.log_path.empty()) {
     text += fmt::format("[launch] all it wrote: {}\n", report.log_path);
   }
-  const std::string others = describe_others(report);
+  const std::string others = report.same_words ? "" : describe_others(report);
   if (!others.empty()) {
     text += fmt::format("[launch] {}\n", others);
   }

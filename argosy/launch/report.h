@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "argosy/os/subprocess.h"
@@ -40,7 +41,12 @@ struct FailureReport {
   std::vector<std::string> last_lines{};
   std::string log_path{};         ///< empty: no file
   std::vector<RankEnd> others{};  ///< all other ends, in order
+  /// All ranks ended with the same line, which the user has just read once for each.
+  bool same_words = false;
 };
+
+/// A line without the time that our log puts before it: equal for ranks that say the same.
+[[nodiscard]] std::string_view without_time(std::string_view line);
 
 /// Several lines, each starting with "[launch]" or, the rank's own, with "  | ".
 [[nodiscard]] std::string render(const FailureReport& report);

@@ -64,5 +64,24 @@ TEST(Report, OfASilentRankAlone) {
             "[launch] exit code 3. See docs/guides/errors.md#rank-failed\n");
 }
 
+TEST(Report, DoesNotRepeatWhatAllRanksHaveSaid) {
+  EXPECT_EQ(render({.first = code(1, 3),
+                    .last_lines = {"no such folder"},
+                    .log_path = "logs/run/rank1.log",
+                    .others = {code(0, 3)},
+                    .same_words = true}),
+            "[launch] rank 1 (pid 101) exited with code 3 after 0.31 s; all 2 ranks ended with the "
+            "same words, which stand above.\n"
+            "[launch] all it wrote: logs/run/rank1.log\n"
+            "[launch] exit code 3. See docs/guides/errors.md#rank-failed\n");
+}
+
+TEST(Report, ComparesLinesWithoutTheirTime) {
+  EXPECT_EQ(without_time("08:22:34.891 error no"), "error no");
+  EXPECT_EQ(without_time("08:22:34.89x error no"), "08:22:34.89x error no");
+  EXPECT_EQ(without_time("08:22:34"), "08:22:34");
+  EXPECT_EQ(without_time(""), "");
+}
+
 }  // namespace
 }  // namespace argosy::launch
