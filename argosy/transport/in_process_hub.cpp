@@ -20,6 +20,10 @@ std::map<uint64_t, std::weak_ptr<Hub>>& registry() {
   return hubs;
 }
 
+bool same_parts(const Parts* a, const Parts* b) {
+  return a == nullptr || b == nullptr ? a == b : a->bytes == b->bytes;
+}
+
 uint64_t next_id() {
   static std::atomic<uint64_t> last{0};
   return ++last;
@@ -119,8 +123,11 @@ std::string Hub::disagreement() const {
   for (int rank = 1; rank < size_; ++rank) {
     const Contribution& other = contributions_[static_cast<size_t>(rank)];
     if (std::string_view(first.op) != other.op || first.bytes != other.bytes ||
-        first.root != other.root) {
-      const auto words = [](const Contribution& c) {
+        first.root != other.root || !same_parts(first.agreed, other.agreed)) {
+      const auto words = [&](const Contribution& c) {
+        if (!same_parts(first.agreed, other.agreed) && c.agreed != nullptr) {
+          return fmt::format("{} of {} B", c.op, fmt::join(c.agreed->bytes, " + "));
+        }
         return c.root < 0 ? fmt::format("{} of {} B", c.op, c.bytes)
                           : fmt::format("{} of {} B with root {}", c.op, c.bytes, c.root);
       };
@@ -139,6 +146,12 @@ void Hub::post(std::map<Key, Queue>& others,
                const Key& key,
                const std::shared_ptr<Message>& message) {
   const std::lock_guard lock(mutex_);
+  // Who is gone may have given its memory back, though its side still waits in the queue.
+  for (const int end : {std::get<0>(key), std::get<1>(key)}) {
+    if (gone_[static_cast<size_t>(end)]) {
+      throw LinkBroken{end, "it takes no part any more"};
+    }
+  }
   Queue& waiting = others[key];
   if (waiting.empty()) {
     own[key].push_back(message);

@@ -27,7 +27,7 @@ struct Contribution {
   const void* input = nullptr;
   void* output = nullptr;
   const Parts* sends = nullptr;
-  const Parts* receives = nullptr;
+  const Parts* agreed = nullptr;  ///< must agree between the ranks, if there is one
 };
 
 /// One side of a message; `done` or `refused` ends it.

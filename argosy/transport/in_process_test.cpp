@@ -59,6 +59,45 @@ TEST(InProcess, RefusesMessagesOfDifferentSizes) {
   }
 }
 
+TEST(InProcess, RefusesDifferentCountsOfEqualTotal) {
+  auto ranks = in_process_transports(3);
+  const auto outcomes = test::try_run_ranks(3, [&](int rank) {
+    std::vector<float> mine(4), all(8);
+    const std::vector<int64_t> counts =
+        rank == 2 ? std::vector<int64_t>{1, 3, 4} : std::vector<int64_t>{3, 1, 4};
+    ranks[static_cast<size_t>(rank)]->all_gather_v(
+        mine.data(), all.data(), counts, DType::kF32, 10s);
+  });
+  for (const auto& outcome : outcomes) {
+    EXPECT_EQ(outcome.error_type, "argosy::CommError") << describe(outcome);
+    EXPECT_THAT(outcome.error,
+                HasSubstr("rank 0 called all_gather of 12 + 4 + 16 B where rank 2 called "
+                          "all_gather of 4 + 12 + 16 B"));
+  }
+}
+
+/// The memory of a message is the receiver's own again as soon as wait() threw.
+TEST(InProcess, NothingIsWrittenAfterAFailedWait) {
+  auto ranks = in_process_transports(2);
+  char byte = 0;
+  const auto late = ranks[0]->recv(&byte, 1, 1, 5);
+  EXPECT_THROW(late->wait(1ms), TimeoutError);
+  EXPECT_THROW(late->wait(10s), TimeoutError) << "the same again, at once";
+  const char sent = 7;
+  EXPECT_THROW(ranks[1]->send(&sent, 1, 0, 5)->wait(10s), CommError);
+  EXPECT_EQ(byte, 0);
+}
+
+TEST(InProcess, NothingIsWrittenToWhoHasLeft) {
+  auto ranks = in_process_transports(2);
+  char byte = 0;
+  const auto pending = ranks[0]->recv(&byte, 1, 1, 5);
+  ranks[0]->close();
+  const char sent = 7;
+  EXPECT_THROW(ranks[1]->send(&sent, 1, 0, 5)->wait(10s), CommError);
+  EXPECT_EQ(byte, 0);
+}
+
 TEST(InProcess, NamesALostRank) {
   auto ranks = in_process_transports(5);
   const auto outcomes = test::try_run_ranks(5, [&](int rank) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -22,7 +23,7 @@ constexpr milliseconds kSuspicion{1000};     ///< an operation this old asks the
 constexpr milliseconds kPoll{10};
 constexpr std::string_view kMember = "rank/";
 constexpr std::string_view kVictim = "victim ";
-constexpr std::string_view kTimeout = "timeout ";
+constexpr std::array<std::string_view, 3> kKinds{"", "timeout ", "mismatch "};  ///< of Blame
 
 std::string member_name(int rank) {
   return fmt::format("{}{}", kMember, rank);
@@ -54,15 +55,21 @@ std::string number(int64_t seq) {
 }  // namespace
 
 /// Who is to blame, and how it ended. A victim leaves it behind as its last note:
-/// "victim 3,5 | rank 3 died" or "victim timeout 5 | rank 0's barrier timed out …".
+/// "victim 3,5 | rank 3 died", "victim timeout 5 | rank 0's barrier timed out …" or
+/// "victim mismatch  | rank 0's all_to_all: rank 1 sends 4 B, …".
 struct PeerWatch::Blame {
   std::vector<int> peers{};
   std::string story{};
-  bool timeout = false;  ///< they did not come in time; nobody is known to be dead
+  enum class Kind {
+    kGone,      ///< they died or left
+    kTimeout,   ///< they did not come in time; nobody is known to be dead
+    kMismatch,  ///< the ranks called an operation differently; nobody in particular is to blame
+  };
+  Kind kind = Kind::kGone;
 
   [[nodiscard]] std::string note() const {
     return fmt::format(
-        "{}{}{} | {}", kVictim, timeout ? kTimeout : "", fmt::join(peers, ","), story);
+        "{}{}{} | {}", kVictim, kKinds.at(static_cast<size_t>(kind)), fmt::join(peers, ","), story);
   }
 
   [[nodiscard]] static std::optional<Blame> parse(std::string_view note) {
@@ -73,9 +80,12 @@ struct PeerWatch::Blame {
     Blame blame;
     blame.story = note.substr(bar + 3);
     note = note.substr(kVictim.size(), bar - kVictim.size());
-    if (note.starts_with(kTimeout)) {
-      blame.timeout = true;
-      note.remove_prefix(kTimeout.size());
+    for (const Kind kind : {Kind::kTimeout, Kind::kMismatch}) {
+      const std::string_view word = kKinds.at(static_cast<size_t>(kind));
+      if (note.starts_with(word)) {
+        blame.kind = kind;
+        note.remove_prefix(word.size());
+      }
     }
     for (const auto& piece : strings::split(note, ',')) {
       if (const auto rank = strings::parse_int(piece)) {
@@ -88,8 +98,8 @@ struct PeerWatch::Blame {
   [[nodiscard]] std::exception_ptr error(const std::string& where,
                                          const std::string& what,
                                          const CommContext& context) const {
-    return timeout ? std::make_exception_ptr(TimeoutError(where, what, context))
-                   : std::make_exception_ptr(CommError(where, what, context));
+    return kind == Kind::kTimeout ? std::make_exception_ptr(TimeoutError(where, what, context))
+                                  : std::make_exception_ptr(CommError(where, what, context));
   }
 };
 
@@ -158,24 +168,23 @@ void PeerWatch::end() {
   since_ = Deadline::Clock::now();
 }
 
-void PeerWatch::begin_message() {
+PeerWatch::Message PeerWatch::begin_message() {
   bool wake = false;
+  Message message;
   {
     const std::lock_guard lock(mutex_);
-    if (messages_++ == 0) {
-      messages_since_ = Deadline::Clock::now();
-    }
+    message = messages_.insert(Deadline::Clock::now());
     wake = std::exchange(asleep_, false);
   }
   if (wake) {
     changed_.notify_all();
   }
+  return message;
 }
 
-void PeerWatch::end_message() {
+void PeerWatch::end_message(Message message) {
   const std::lock_guard lock(mutex_);
-  --messages_;
-  messages_since_ = Deadline::Clock::now();
+  messages_.erase(message);
 }
 
 void PeerWatch::check(const char* op) {
@@ -208,19 +217,20 @@ void PeerWatch::run() {
       lock.lock();
       continue;
     }
-    if (text == published && !progress_.inside && messages_ == 0) {
+    if (text == published && !progress_.inside && messages_.empty()) {
       asleep_ = true;
       changed_.wait(lock, [&] { return stop_ || !asleep_; });
       continue;
     }
-    const bool old_message = messages_ > 0 && now - messages_since_ >= kSuspicion;
+    const bool old_message = !messages_.empty() && now - *messages_.begin() >= kSuspicion;
     if ((progress_.inside && age >= kSuspicion) || old_message) {
-      const auto since = since_, messages_since = messages_since_;
+      const auto since = since_;
+      const auto oldest = old_message ? *messages_.begin() : since;
       lock.unlock();
       const bool gone = someone_is_gone();
       lock.lock();
-      const bool still_waits = old_message ? messages_ > 0 && messages_since_ == messages_since
-                                           : progress_.inside && since_ == since;
+      const bool still_waits =
+          old_message ? messages_.contains(oldest) : progress_.inside && since_ == since;
       if (gone && still_waits && options_.interrupt && !stop_) {
         lock.unlock();
         options_.interrupt();
@@ -242,6 +252,17 @@ void PeerWatch::publish(const Progress& progress) {
       // A store that is gone matters only when an operation fails, which then says so.
     }
   }
+}
+
+/// Where this rank stands when `op` fails. A message has no number: the others judge this rank by
+/// its place among the collectives, which stays what it was.
+void PeerWatch::publish_failure(const std::string& op, int64_t seq) {
+  Progress progress{true, seq, op};
+  if (seq < 0) {
+    const std::lock_guard lock(mutex_);
+    progress = progress_;
+  }
+  publish(progress);
 }
 
 bool PeerWatch::someone_is_gone() {
@@ -288,6 +309,9 @@ std::optional<PeerWatch::Blame> PeerWatch::find_blame(int peer, bool accept_left
     if (is_victim(departure.note)) {
       victim = victim == nullptr ? &departure : victim;
     } else if (departure.lost) {
+      if (left != nullptr && peer >= 0) {
+        break;  // the broken link led to one that had left before
+      }
       return Blame{{rank},
                    fmt::format("{} died (its process ended without leaving the group; {})",
                                names_.one(rank),
@@ -297,7 +321,8 @@ std::optional<PeerWatch::Blame> PeerWatch::find_blame(int peer, bool accept_left
     }
   }
   if (victim != nullptr) {
-    if (auto blame = Blame::parse(victim->note); blame && !blame->peers.empty()) {
+    auto blame = Blame::parse(victim->note);
+    if (blame && (blame->kind == Blame::Kind::kMismatch || !blame->peers.empty())) {
       return blame;
     }
   }
@@ -394,7 +419,7 @@ std::exception_ptr PeerWatch::link_broken(const std::string& op,
   const Deadline deadline = Deadline::after(2 * options_.patience);
   std::optional<Blame> blame;
   try {
-    publish(Progress{true, std::max<int64_t>(seq, 0), op});
+    publish_failure(op, seq);
     while (!blame) {
       // Who left in peace is blamed at once only when the broken link led to it.
       blame = find_blame(peer, peer >= 0);
@@ -440,7 +465,7 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
   std::vector<std::string> last_words;
   std::optional<Blame> blame;
   try {
-    publish(Progress{true, seq, op});
+    publish_failure(op, seq);
     const Deadline grace = Deadline::after(options_.patience);
     for (;;) {
       blame = find_blame(-1, false);
@@ -485,7 +510,7 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
                         names_.several(absent),
                         number(seq),
                         last_words.empty() ? "" : fmt::format("; {}", fmt::join(last_words, "; ")));
-  const Blame late{absent, fmt::format("{}'s {}", names_.one(rank_), story), true};
+  const Blame late{absent, fmt::format("{}'s {}", names_.one(rank_), story), Blame::Kind::kTimeout};
   return fail(late.error(where(op),
                          fmt::format("{}: {}. See docs/guides/errors.md#hang.", myself(), story),
                          context),
@@ -508,7 +533,9 @@ std::exception_ptr PeerWatch::mismatched(const std::string& op,
                       number(seq),
                       reason),
           {.op = op, .group = options_.group, .rank = rank_, .seq = seq})),
-      Blame{});
+      Blame{{},
+            fmt::format("{}'s {}{}: {}", names_.one(rank_), op, number(seq), reason),
+            Blame::Kind::kMismatch});
 }
 
 /// Declares this rank a victim, so that the others look further than at it.

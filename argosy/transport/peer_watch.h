@@ -71,8 +71,9 @@ class PeerWatch final {
   int64_t begin(const char* op);
   void end();
   /// A wait for a message starts and ends: not numbered, but watched like a collective.
-  void begin_message();
-  void end_message();
+  using Message = std::multiset<Deadline::Clock::time_point>::iterator;
+  [[nodiscard]] Message begin_message();
+  void end_message(Message message);
 
   /// Throws the cause when the group failed before, or a CommError when leave() was called.
   void check(const char* op);
@@ -105,6 +106,7 @@ class PeerWatch final {
 
   void run();
   void publish(const Progress& progress);
+  void publish_failure(const std::string& op, int64_t seq);
   [[nodiscard]] std::optional<Blame> find_blame(int peer, bool accept_left);
   [[nodiscard]] std::optional<Blame> find_blame_in_job(const std::set<int>& known,
                                                        const Deadline& deadline) const;
@@ -135,8 +137,7 @@ class PeerWatch final {
   Progress progress_;
   int64_t next_seq_ = 0;
   Deadline::Clock::time_point since_;
-  int messages_ = 0;  ///< waits for messages now
-  Deadline::Clock::time_point messages_since_;
+  std::multiset<Deadline::Clock::time_point> messages_;  ///< since when messages are waited for
   bool asleep_ = false;
   bool stop_ = false;
   std::thread thread_;

@@ -290,12 +290,26 @@ class WatchedTransport::WatchedTransfer final : public Transfer {
       : transport_(transport), op_(op), peer_(peer), link_(std::move(link)) {}
 
   void wait(Timeout timeout) override {
+    if (error_ != nullptr) {
+      std::rethrow_exception(error_);
+    }
     if (link_ == nullptr) {
       return;
     }
+    try {
+      finish(std::exchange(link_, nullptr), timeout);
+    } catch (...) {
+      error_ = std::current_exception();
+      throw;
+    }
+  }
+
+ private:
+  /// The link goes at the end, however that comes: the memory is then the caller's again.
+  void finish(std::unique_ptr<Link> link, Timeout timeout) {
     const Watched watched(*transport_.watch_);
     try {
-      link_->wait(Deadline::after(timeout));
+      link->wait(Deadline::after(timeout));
     } catch (const LinkBroken& broken) {
       transport_.give_up(transport_.watch_->link_broken(op_, -1, peer_, broken.reason));
     } catch (const Mismatch& mismatch) {
@@ -303,22 +317,22 @@ class WatchedTransport::WatchedTransfer final : public Transfer {
     } catch (const LinkTimeout&) {
       transport_.give_up(transport_.watch_->timed_out(op_, -1, timeout, {peer_}));
     }
-    link_.reset();
   }
 
- private:
   struct Watched {
-    explicit Watched(PeerWatch& w) : watch(w) { watch.begin_message(); }
-    ~Watched() { watch.end_message(); }
+    explicit Watched(PeerWatch& w) : watch(w), message(watch.begin_message()) {}
+    ~Watched() { watch.end_message(message); }
     Watched(const Watched&) = delete;
     Watched& operator=(const Watched&) = delete;
     PeerWatch& watch;
+    const PeerWatch::Message message;
   };
 
   WatchedTransport& transport_;
   const char* op_;
   const int peer_;
   std::unique_ptr<Link> link_;
+  std::exception_ptr error_;  // of the wait that failed
 };
 
 std::unique_ptr<Transfer> WatchedTransport::send(const void* data,

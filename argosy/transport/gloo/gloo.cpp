@@ -11,6 +11,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
+#include "argosy/base/strings.h"
 #include "argosy/transport/gloo/host.h"
 #include "argosy/transport/gloo/mesh.h"
 #include "argosy/transport/gloo/no_sigpipe.h"
@@ -68,7 +69,7 @@ class Gloo final : public WatchedTransport {
       if (size() == 1) {
         return;
       }
-      const ListenOn where = choose_address(options, deadline);
+      const ListenOn where = choose_place(options, deadline);
       set_mesh(std::make_shared<Mesh>(rank(), size(), where, deadline));
       store().set(fmt::format("gloo/address/{}", rank()), mesh_->addresses(), deadline);
       for (int peer = 0; peer < size(); ++peer) {
@@ -282,7 +283,7 @@ class Gloo final : public WatchedTransport {
     void* data = nullptr;  ///< the whole buffer, in which the others' segments arrive
   };
 
-  ListenOn choose_address(const GlooOptions& options, const Deadline& deadline) {
+  ListenOn choose_place(const GlooOptions& options, const Deadline& deadline) {
     for (const auto& name : {options.interface,
                              env::get("ARGOSY_IFNAME").value_or(""),
                              env::get("GLOO_SOCKET_IFNAME").value_or("")}) {
@@ -293,13 +294,17 @@ class Gloo final : public WatchedTransport {
     if (!options.host.empty()) {
       return {.host = options.host};
     }
-    const std::string mine = loopback_id();
-    store().set(fmt::format("gloo/host/{}", rank()), mine, deadline);
-    bool one_host = true;
+    const HostCard mine{loopback_id(), source_address(host_of(store().describe()))};
+    store().set(fmt::format("gloo/host/{}", rank()), mine.loopback + "\n" + mine.address, deadline);
+    std::vector<HostCard> others;
     for (int peer = 0; peer < size(); ++peer) {
-      one_host = await_key(fmt::format("gloo/host/{}", peer), peer, deadline) == mine && one_host;
+      if (peer != rank()) {
+        const auto lines =
+            strings::split(await_key(fmt::format("gloo/host/{}", peer), peer, deadline), '\n');
+        others.push_back({lines.front(), lines.back()});
+      }
     }
-    const std::string address = one_host ? "127.0.0.1" : address_towards(store().describe());
+    const std::string address = transport::choose_address(mine, others);
     if (address.empty()) {
       throw ConfigError("transport.gloo",
                         "this host has no address but loopback, and ranks run on other hosts. "

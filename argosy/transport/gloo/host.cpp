@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -24,16 +25,6 @@ std::string first_line(const char* path) {
   return line;
 }
 
-std::string host_of(std::string_view endpoint) {
-  if (const size_t scheme = endpoint.find("://"); scheme != std::string_view::npos) {
-    if (endpoint.substr(0, scheme) == "file") {
-      return {};
-    }
-    endpoint.remove_prefix(scheme + 3);
-  }
-  return std::string(endpoint.substr(0, endpoint.find_last_of(':')));
-}
-
 bool is_loopback(const sockaddr_in& address) {
   return (ntohl(address.sin_addr.s_addr) >> 24) == 127;
 }
@@ -44,7 +35,25 @@ std::string in_digits(const sockaddr_in& address) {
   return text.data();
 }
 
-/// The source address that the kernel would choose; connecting a UDP socket sends nothing.
+}  // namespace
+
+std::string loopback_id() {
+  std::error_code ignored;
+  return first_line("/proc/sys/kernel/random/boot_id") + " " +
+         std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
+}
+
+std::string host_of(std::string_view endpoint) {
+  const size_t scheme = endpoint.find("://");
+  if (scheme == std::string_view::npos || endpoint.substr(0, scheme) == "file") {
+    return {};
+  }
+  endpoint.remove_prefix(scheme + 3);
+  endpoint = endpoint.substr(0, endpoint.find_first_of("#/ "));
+  return std::string(endpoint.substr(0, endpoint.find_last_of(':')));
+}
+
+// Connecting a UDP socket sends nothing.
 std::string source_address(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
@@ -65,6 +74,8 @@ std::string source_address(const std::string& host) {
   return ok && !is_loopback(mine) ? in_digits(mine) : std::string();
 }
 
+namespace {
+
 std::string first_address() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) {
@@ -82,15 +93,24 @@ std::string first_address() {
 
 }  // namespace
 
-std::string loopback_id() {
-  std::error_code ignored;
-  return first_line("/proc/sys/kernel/random/boot_id") + " " +
-         std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
-}
-
-std::string address_towards(const std::string& endpoint) {
-  const std::string address = source_address(host_of(endpoint));
-  return address.empty() ? first_address() : address;
+std::string choose_address(const HostCard& mine,
+                           const std::vector<HostCard>& others,
+                           const std::function<std::string(const std::string&)>& route) {
+  const auto is_elsewhere = [&](const HostCard& card) { return card.loopback != mine.loopback; };
+  if (std::none_of(others.begin(), others.end(), is_elsewhere)) {
+    return "127.0.0.1";
+  }
+  if (!mine.address.empty()) {
+    return mine.address;
+  }
+  for (const HostCard& other : others) {
+    if (is_elsewhere(other) && !other.address.empty()) {
+      if (std::string address = route(other.address); !address.empty()) {
+        return address;
+      }
+    }
+  }
+  return first_address();
 }
 
 }  // namespace argosy::transport

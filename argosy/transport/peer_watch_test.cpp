@@ -1,0 +1,125 @@
+/// Who is blamed, with what was written in the store beforehand.
+#include "argosy/transport/peer_watch.h"
+
+#include <future>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/rendezvous/in_process_store.h"
+
+namespace argosy::transport {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class PeerWatchTest : public ::testing::Test {
+ protected:
+  static Deadline soon() { return Deadline::after(20s); }
+
+  std::unique_ptr<PeerWatch> watch(int rank, PeerWatchOptions options = {}) {
+    options.transport = "test";
+    return std::make_unique<PeerWatch>(store_, rank, 4, std::move(options), soon());
+  }
+  std::unique_ptr<rendezvous::Presence> announce(int rank) {
+    return store_->announce("rank/" + std::to_string(rank), soon());
+  }
+
+  static std::string message_of(const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+  }
+  static std::vector<int> peers_of(const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const CommError& e) {
+      return e.peers();
+    }
+  }
+
+  std::shared_ptr<rendezvous::Store> store_ = rendezvous::in_process_store();
+};
+
+TEST_F(PeerWatchTest, WhoLeftBeforeADeathIsBlamedByTheLinkThatLedToIt) {
+  announce(1)->leave("done 3 barrier");
+  rendezvous::lose(announce(2));
+  const auto left = watch(0)->link_broken("barrier", 4, 1, "reset");
+  EXPECT_THAT(peers_of(left), ElementsAre(1));
+  EXPECT_THAT(message_of(left), HasSubstr("rank 1 left the group while others still needed it"));
+}
+
+TEST_F(PeerWatchTest, ADeathIsBlamedByAnyOtherLink) {
+  announce(1)->leave("done 3 barrier");
+  rendezvous::lose(announce(2));
+  EXPECT_THAT(peers_of(watch(0)->link_broken("barrier", 4, 2, "reset")), ElementsAre(2));
+  EXPECT_THAT(peers_of(watch(3)->link_broken("barrier", 4, -1, "reset")), ElementsAre(2));
+}
+
+TEST_F(PeerWatchTest, AMismatchIsToldToThoseWhoHadNoPartInIt) {
+  const auto third = watch(2);
+  const auto first = watch(0)->mismatched("all_to_all", 7, "rank 1 sends 4 B, but rank 0 wants 8");
+  const auto heard = third->link_broken("all_to_all", 7, 0, "reset");
+  EXPECT_THAT(message_of(heard),
+              HasSubstr("rank 0's all_to_all (seq 7): rank 1 sends 4 B, but rank 0 wants 8; "
+                        "all_to_all (seq 7) cannot complete"));
+  EXPECT_THAT(peers_of(heard), IsEmpty());
+}
+
+TEST_F(PeerWatchTest, AFailedMessageDoesNotMoveItsRankInTheOrderOfCollectives) {
+  const auto mine = watch(0, {.patience = 20s});
+  for (int i = 0; i < 3; ++i) {
+    (void)mine->begin("all_reduce");
+    mine->end();
+  }
+  auto peer = announce(1);
+  auto failed =
+      std::async(std::launch::async, [&] { return mine->link_broken("send", -1, 1, "reset"); });
+  std::string note;
+  for (const Deadline deadline = soon(); note.empty() && !deadline.expired();) {
+    note = store_->members("rank/0", soon()).at(0).note;
+  }
+  EXPECT_EQ(note, "done 2 all_reduce");
+  rendezvous::lose(std::move(peer));
+  EXPECT_THAT(peers_of(failed.get()), ElementsAre(1));
+}
+
+TEST_F(PeerWatchTest, AnOldMessageIsSuspectThoughOthersComeAndGo) {
+  std::promise<void> interrupted;
+  const auto mine = watch(0, {.interrupt = [&, once = std::make_shared<std::once_flag>()] {
+                            std::call_once(*once, [&] { interrupted.set_value(); });
+                          }});
+  rendezvous::lose(announce(1));
+  const auto old = mine->begin_message();
+  auto future = interrupted.get_future();
+  const Deadline deadline = Deadline::after(8s);
+  while (future.wait_for(20ms) == std::future_status::timeout && !deadline.expired()) {
+    mine->end_message(mine->begin_message());
+  }
+  EXPECT_FALSE(deadline.expired());
+  mine->end_message(old);
+}
+
+TEST_F(PeerWatchTest, ARankOfTheJobThatNeverCameIsBlamedByItsPlaceInTheGroup) {
+  const auto job = rendezvous::in_process_store();
+  rendezvous::lose(job->announce("rank/7", soon()));
+  rendezvous::lose(job->announce("rank/9", soon()));  // in another group
+  const auto mine = watch(0, {.group = "pair", .world_ranks = {3, 7, 2, 8}, .job = job});
+  EXPECT_TRUE(mine->someone_is_gone());
+  const auto error = mine->link_broken("connect", 0, -1, "nobody came");
+  EXPECT_THAT(peers_of(error), ElementsAre(1));
+  EXPECT_THAT(message_of(error),
+              HasSubstr("rank 0/4 (world rank 3) group \"pair\" (test): rank 1 (world rank 7) died "
+                        "(its process ended before it came to the group)"));
+}
+
+}  // namespace
+}  // namespace argosy::transport
