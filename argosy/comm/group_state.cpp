@@ -8,6 +8,7 @@
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
 #include "argosy/comm/checked.h"
+#include "argosy/comm/failure.h"
 
 namespace argosy::comm {
 namespace {

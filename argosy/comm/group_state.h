@@ -12,16 +12,18 @@
 #include <string>
 #include <vector>
 
-#include "argosy/comm/failure.h"
 #include "argosy/comm/family.h"
 #include "argosy/comm/operation.h"
 #include "argosy/comm/operation_queue.h"
 #include "argosy/comm/waiter_pool.h"
 #include "argosy/comm/work.h"
 #include "argosy/rendezvous/store.h"
+#include "argosy/transport/rank_names.h"
 #include "argosy/transport/transport.h"
 
 namespace argosy::comm {
+
+struct Reporter;
 
 struct GroupStateOptions {
   std::string name{};
