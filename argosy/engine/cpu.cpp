@@ -63,9 +63,9 @@ CpuSetup set_up(const CpuOptions& options) {
   CpuSetup setup;
   const auto given = env::get_int("OMP_NUM_THREADS", 1, 4096);
   setup.threads_given = given.has_value();
+  const int share = std::max(1, usable_cores() / std::max(1, options.local_world_size));
   setup.intra_op_threads =
-      given ? static_cast<int>(*given)
-            : std::max(1, usable_cores() / std::max(1, options.local_world_size));
+      given ? static_cast<int>(*given) : std::min(at::get_num_threads(), share);
   at::set_num_threads(setup.intra_op_threads);
   setup.memory_kept = keep_memory();
   setup.blas_library = loaded_blas();

@@ -29,8 +29,11 @@ struct CpuOptions {
 /// the first one found. fleet::init() and
 /// DistributedDataParallel call it; thread-safe.
 ///
-/// - Threads of an operator: OMP_NUM_THREADS when set, else the cores that this process may run on
-///   divided by the processes of the job on this machine.
+/// - Threads of an operator: OMP_NUM_THREADS when set, else what libtorch has chosen (the physical
+///   cores) or the program has set before, and at most its share of the cores that it may run on.
+///   Hyperthreads are left out because two OpenMP threads that share a core wait for each other by
+///   spinning: examples/03_fleet took 26 s instead of 2.7 s on a busy machine. See
+///   docs/guides/threads.md.
 /// - Memory: glibc returns large blocks to the kernel on every free and gets them back page by page
 ///   (10 % of a ResNet-18 step on two cores); it is told to keep those up to 32 MiB, the most that
 ///   it takes. ARGOSY_MALLOC=default leaves glibc as it is. Another allocator (LD_PRELOAD of

@@ -50,12 +50,15 @@ long faults_of_large_tensors(int rounds) {
 }
 
 TEST(Cpu, SetsThreadsOnceAndKeepsMemory) {
+  at::set_num_threads(1);  // the program's own choice: never raised
   const CpuSetup& setup = setup_cpu({.local_world_size = 1});
   EXPECT_EQ(&setup, &setup_cpu({.local_world_size = 64}));  // the first call counts
   EXPECT_EQ(at::get_num_threads(), setup.intra_op_threads);
   if (const auto given = env::get_int("OMP_NUM_THREADS")) {
     EXPECT_TRUE(setup.threads_given);
     EXPECT_EQ(setup.intra_op_threads, *given);
+  } else {
+    EXPECT_EQ(setup.intra_op_threads, 1);
   }
   ASSERT_TRUE(setup.memory_kept);
   (void)faults_of_large_tensors(20);  // the heap grows here

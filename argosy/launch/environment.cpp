@@ -27,10 +27,13 @@ class Variables {
   }
   template <typename T>
   void set_default(const std::string& name, const T& value) {
-    const auto there = values_.find(name);
-    if (there == values_.end() || there->second.empty()) {
+    if (!given(name)) {
       set(name, value);
     }
+  }
+  [[nodiscard]] bool given(const std::string& name) const {
+    const auto there = values_.find(name);
+    return there != values_.end() && !there->second.empty();
   }
   void remove(const std::string& name) { values_.erase(name); }
   [[nodiscard]] std::vector<std::string> list() const {
@@ -117,6 +120,18 @@ void set_ours(Variables& env, const JobDescription& job, int rank) {
   }
 }
 
+/// A team that fills the machine is never alone on it: loader and communication threads, other
+/// ranks. Spinning at the end of each operator then holds up the very thread that is waited for.
+void set_threads(Variables& env, int threads) {
+  if (env.given("OMP_NUM_THREADS")) {
+    return;
+  }
+  env.set("OMP_NUM_THREADS", threads);
+  if (threads > 1 && !env.given("GOMP_SPINCOUNT")) {
+    env.set_default("OMP_WAIT_POLICY", "passive");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> rank_environment(const JobDescription& job,
@@ -126,7 +141,7 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   set_torchruns(env, job, rank);
   set_paddles(env, job, rank);
   set_ours(env, job, rank);
-  env.set_default("OMP_NUM_THREADS", std::max(1, job.node.cores / job.ranks));
+  set_threads(env, std::max(1, job.node.cores / job.ranks));
   if (job.node.avx512) {
     env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");
   }

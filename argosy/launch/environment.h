@@ -26,10 +26,11 @@ struct JobDescription {
 /// The environment of `rank`: `inherited` ("NAME=value" each) with our variables put in.
 ///
 /// Variables that place a rank in the job replace inherited ones; those that tune it
-/// (OMP_NUM_THREADS, OPENBLAS_CORETYPE, ARGOSY_PROGRESS, COLUMNS) give way to them. OMP_NUM_THREADS
-/// becomes cores / ranks. OPENBLAS_CORETYPE=SKYLAKEX where there is AVX-512: OpenBLAS 0.3.21 takes
-/// newer CPUs that have it for older ones without, at 131 instead of 228 GFLOP/s of sgemm.
-/// Source: reference lists of torchrun 2.14 and paddle.distributed.launch 3.3.
+/// (OMP_NUM_THREADS, OMP_WAIT_POLICY, OPENBLAS_CORETYPE, ARGOSY_PROGRESS, COLUMNS) give way to
+/// them. OMP_NUM_THREADS becomes cores / ranks; where that is more than one, OMP_WAIT_POLICY
+/// becomes passive, see docs/guides/threads.md. OPENBLAS_CORETYPE=SKYLAKEX where there is AVX-512:
+/// OpenBLAS 0.3.21 takes newer CPUs that have it for older ones without, at 131 instead of 228
+/// GFLOP/s of sgemm. Source: reference lists of torchrun 2.14 and paddle.distributed.launch 3.3.
 [[nodiscard]] std::vector<std::string> rank_environment(const JobDescription& job,
                                                         int rank,
                                                         const std::vector<std::string>& inherited);

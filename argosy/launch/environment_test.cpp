@@ -44,6 +44,7 @@ TEST(RankEnvironment, HasTorchrunsPaddlesAndOurs) {
                      {"MASTER_ADDR", "127.0.0.1"},
                      {"MASTER_PORT", "4000"},
                      {"OMP_NUM_THREADS", "2"},
+                     {"OMP_WAIT_POLICY", "passive"},
                      {"OPENBLAS_CORETYPE", "SKYLAKEX"},
                      {"PADDLE_CURRENT_ENDPOINT", "127.0.0.1:4002"},
                      {"PADDLE_DISTRI_BACKEND", "gloo"},
@@ -86,6 +87,7 @@ TEST(RankEnvironment, PlaceReplacesTuningGivesWay) {
   EXPECT_EQ(map.count("PADDLE_LOG_DIR"), 0U);
   EXPECT_EQ(map.count("FLAGS_selected_gpus"), 0U);
   EXPECT_EQ(map.at("OMP_NUM_THREADS"), "9");
+  EXPECT_EQ(map.count("OMP_WAIT_POLICY"), 0U);  // who chooses the number chooses this too
   EXPECT_EQ(map.at("OPENBLAS_CORETYPE"), "ZEN");
   EXPECT_EQ(map.at("ARGOSY_PROGRESS"), "off");
 }
@@ -94,6 +96,13 @@ TEST(RankEnvironment, MoreRanksThanCoresStillHaveAThread) {
   JobDescription job = job_of_two();
   job.node.cores = 1;
   EXPECT_EQ(environment(job, 0).at("OMP_NUM_THREADS"), "1");
+  EXPECT_EQ(environment(job, 0).count("OMP_WAIT_POLICY"), 0U);  // nobody to wait for
+}
+
+TEST(RankEnvironment, HowThreadsWaitIsTheUsersChoice) {
+  EXPECT_EQ(environment(job_of_two(), 0, {"OMP_WAIT_POLICY=active"}).at("OMP_WAIT_POLICY"),
+            "active");
+  EXPECT_EQ(environment(job_of_two(), 0, {"GOMP_SPINCOUNT=1000"}).count("OMP_WAIT_POLICY"), 0U);
 }
 
 TEST(RankEnvironment, GpusGoRoundOrNotAtAll) {
