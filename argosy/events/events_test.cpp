@@ -1,7 +1,9 @@
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +18,7 @@
 #include "argosy/events/progress_bar.h"
 #include "argosy/events/table.h"
 
+#include "tests/support/temp_dir.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::events {
@@ -90,6 +93,19 @@ TEST_F(ProgressTest, NarrowTerminalIsNotOverrun) {
   EXPECT_EQ(text.substr(0, text.find('\x1b')).size(), 1U + 23U);
 }
 
+// The launcher sets COLUMNS to what its prefix leaves of the terminal.
+TEST_F(ProgressTest, NoValueOfColumnsStopsTheProgram) {
+  for (const char* columns : {"12", "3", "-1", "100000", "wide", ""}) {
+    ASSERT_EQ(setenv("COLUMNS", columns, 1), 0);  // NOLINT(concurrency-mt-unsafe): one thread
+    ProgressOptions by_environment = options(ProgressStyle::kBar);
+    by_environment.columns = 0;
+    ProgressBar bar(by_environment);
+    now_ += 1s;
+    EXPECT_NO_THROW(bar.advance(500)) << columns;
+  }
+  ASSERT_EQ(unsetenv("COLUMNS"), 0);  // NOLINT(concurrency-mt-unsafe): one thread
+}
+
 TEST_F(ProgressTest, OffSaysNothing) {
   {
     ProgressBar bar(options(ProgressStyle::kOff));
@@ -151,6 +167,26 @@ TEST(Jsonl, WritesWholeLinesAndNullForNan) {
   std::getline(file, line);
   EXPECT_EQ(line, R"({"loss":null,"note":"a\nb"})");
   std::filesystem::remove_all(folder);
+}
+
+// A limit on the file's size stands for a full disk: the first write is short, the second fails.
+TEST(Jsonl, ARecordThatDoesNotFitIsTakenBack) {
+  const test::TempDir folder;
+  const std::string path = (folder.path() / "metrics.jsonl").string();
+  JsonlWriter writer(path);
+  writer.write({{"epoch", 1}});
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_action = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{.rlim_cur = 20, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_THROW(writer.write({{"epoch", 2}, {"loss", 0.5}}), DataError);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, old_action);
+  writer.write({{"epoch", 3}});
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(text, "{\"epoch\":1}\n{\"epoch\":3}\n");
 }
 
 TEST(Jsonl, NamesThePathThatCannotBeWritten) {

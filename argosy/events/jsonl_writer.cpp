@@ -27,6 +27,15 @@ JsonlWriter::~JsonlWriter() {
   close(fd_);
 }
 
+/// The first bytes of a record that did not fit on the disk would make one broken line with the
+/// next.
+void JsonlWriter::take_back(size_t bytes) const {
+  const off_t end = lseek(fd_, 0, SEEK_END);
+  if (bytes > 0 && end >= static_cast<off_t>(bytes)) {
+    (void)!ftruncate(fd_, end - static_cast<off_t>(bytes));
+  }
+}
+
 void JsonlWriter::write(const nlohmann::ordered_json& record) {
   const std::string line =
       record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -34,6 +43,9 @@ void JsonlWriter::write(const nlohmann::ordered_json& record) {
   while (done < line.size()) {
     const ssize_t n = ::write(fd_, line.data() + done, line.size() - done);
     if (n < 0 && errno != EINTR) {
+      const int error = errno;
+      take_back(done);
+      errno = error;
       throw DataError("events.jsonl", "cannot write: " + errno_message(errno), {path_});
     }
     done += n > 0 ? static_cast<size_t>(n) : 0;

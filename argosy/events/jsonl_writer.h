@@ -8,8 +8,9 @@
 
 namespace argosy::events {
 
-/// Appends JSON objects to a file, one a line (https://jsonlines.org), each written whole: a reader
-/// never sees half a record, and a killed program loses at most the record it was writing.
+/// Appends JSON objects to a file, one a line (https://jsonlines.org), each with one write: a
+/// killed program loses at most the record it was writing, and one that does not fit on the disk is
+/// taken back. One writer to a file.
 ///
 ///     JsonlWriter metrics("runs/a/metrics.jsonl");
 ///     metrics.write({{"epoch", 1}, {"loss", 0.43}});
@@ -29,6 +30,8 @@ class JsonlWriter final {
   void write(const nlohmann::ordered_json& record);
 
  private:
+  void take_back(size_t bytes) const;
+
   std::string path_;
   int fd_ = -1;
 };

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "argosy/base/env.h"
+#include "argosy/base/strings.h"
 
 namespace argosy::events {
 namespace {
@@ -38,7 +39,9 @@ int width_of(const ProgressOptions& options) {
   if (ioctl(fileno(options.out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     return size.ws_col;
   }
-  return static_cast<int>(env::get_int("COLUMNS", 20, 1000).value_or(80));
+  // A display never stops a program: what COLUMNS says is taken as far as it makes sense.
+  const std::string columns = env::get("COLUMNS").value_or("80");
+  return static_cast<int>(std::clamp<int64_t>(strings::parse_int(columns).value_or(80), 10, 1000));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
 #include "argosy/base/log.h"
+#include "argosy/comm/collectives.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/rendezvous/environment.h"
 
@@ -49,6 +50,22 @@ void check_degrees(const DistributedStrategy& strategy, int world_size) {
                                   "({}), got {}",
                                   world_size,
                                   dp->second));
+  }
+}
+
+/// Ranks that compress differently would read each other's bits as another type.
+void check_same_strategy(const DistributedStrategy& strategy, const comm::Group& group) {
+  const std::vector<std::string> all = comm::all_gather_object(strategy.to_json(), group);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] != all[0]) {
+      throw ConfigError(
+          "fleet.init",
+          fmt::format("rank {} has the strategy {}, rank 0 has {}. Give all ranks the "
+                      "same one.",
+                      rank,
+                      all[rank],
+                      all[0]));
+    }
   }
 }
 
@@ -93,6 +110,7 @@ void init(const DistributedStrategy& strategy, const comm::InitOptions& options)
   engine::setup_cpu({.local_world_size = std::max(1, environment.local_world_size)});
   comm::Group group = comm::init(options);
   check_degrees(strategy, group.size());
+  check_same_strategy(strategy, group);
   slot().emplace(Job{std::move(group), strategy, environment.local_rank, {}, {}});
   log::info("joined the job as rank {} of {}", worker_index(), worker_num());
 }

@@ -57,6 +57,25 @@ TEST(Fleet, BeforeInitEveryFunctionSaysSo) {
   EXPECT_THAT(refusal([] { barrier_worker(); }), HasSubstr("call fleet::init() first"));
 }
 
+TEST(Fleet, DifferentStrategiesAreFoundByEveryRank) {
+  const test::TempDir folder;
+  test::run_ranks(3,
+                  [&](int rank) {
+                    DistributedStrategy strategy;
+                    strategy.fp16_allreduce = rank == 2;
+                    const std::string text = refusal([&] {
+                      init(strategy,
+                           {.init_method = "file://" + folder.path().string() + "/store",
+                            .timeout = 20s,
+                            .rank = rank,
+                            .world_size = 3});
+                    });
+                    EXPECT_THAT(text, HasSubstr("[fleet.init] rank 2 has the strategy"));
+                    EXPECT_FALSE(is_initialized());
+                  },
+                  {.mode = test::RankMode::kProcesses, .deadline = 60s});
+}
+
 TEST(Fleet, RanksKnowTheirPlace) {
   run_job(3, [](const std::string&) {
     EXPECT_EQ(worker_num(), 3);

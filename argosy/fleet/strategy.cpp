@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -56,9 +58,23 @@ constexpr Size kSizes[] = {
     {"last_comm_group_size_MB", &S::last_comm_group_size_MB},
 };
 constexpr const char* kHybrid = "hybrid_configs";
+/// Paddle's axes.
+constexpr std::array kAxes = {
+    "dp_degree", "mp_degree", "pp_degree", "sharding_degree", "sep_degree"};
 
 [[noreturn]] void refuse(const std::string& text) {
   throw ConfigError(kWhere, text);
+}
+
+std::string unknown(const char* kind,
+                    const std::string& key,
+                    const std::vector<std::string>& known) {
+  const std::optional<std::string> near = strings::closest(key, known);
+  return fmt::format("there is no {} \"{}\"{}",
+                     kind,
+                     key,
+                     near ? fmt::format(". Did you mean \"{}\"?", *near)
+                          : fmt::format("; known are: {}", fmt::join(known, ", ")));
 }
 
 std::string unknown_key(const std::string& key) {
@@ -69,11 +85,7 @@ std::string unknown_key(const std::string& key) {
   for (const Size& size : kSizes) {
     known.emplace_back(size.name);
   }
-  const std::optional<std::string> near = strings::closest(key, known);
-  return fmt::format("there is no toggle \"{}\"{}",
-                     key,
-                     near ? fmt::format(". Did you mean \"{}\"?", *near)
-                          : fmt::format("; known are: {}", fmt::join(known, ", ")));
+  return unknown("toggle", key, known);
 }
 
 /// Sets the field that `key` names; false when there is none.
@@ -130,6 +142,9 @@ void DistributedStrategy::validate() const {
     refuse("fp16_allreduce and bf16_allreduce exclude each other. Choose one.");
   }
   for (const auto& [axis, degree] : hybrid_configs) {
+    if (std::find(kAxes.begin(), kAxes.end(), axis) == kAxes.end()) {
+      refuse(unknown("axis of hybrid_configs", axis, {kAxes.begin(), kAxes.end()}));
+    }
     const bool neutral = axis == "dp_degree" ? degree == -1 || degree >= 1 : degree == 1;
     if (!neutral) {
       refuse(

@@ -52,6 +52,14 @@ TEST(Strategy, AnUnknownToggleNamesTheNearest) {
             std::string::npos);
 }
 
+TEST(Strategy, AnUnknownAxisNamesTheNearest) {
+  EXPECT_EQ(
+      refusal(R"({"hybrid_configs": {"dp_degre": 1}})"),
+      "[fleet.DistributedStrategy] there is no axis of hybrid_configs \"dp_degre\". Did you mean "
+      "\"dp_degree\"?");
+  EXPECT_EQ(refusal(R"({"hybrid_configs": {"mp_degree": 1}})"), "accepted");
+}
+
 TEST(Strategy, WrongTypesAndSizesAreNamed) {
   EXPECT_NE(refusal(R"({"amp": 1})").find("amp: expected true or false, got 1"), std::string::npos);
   EXPECT_NE(refusal(R"({"fuse_grad_size_in_MB": 0})").find("expected megabytes above 0, got 0"),
