@@ -42,6 +42,7 @@ class Ratio:
 class Result:
     """Of one measure."""
 
+    case: str  # suite and name of the case it was measured in
     label: str
     unit: str
     bytes: int
@@ -58,17 +59,24 @@ def _versions(run):
 
 
 def _void(case, runs, failures):
+    """Why a variant does not count: each by itself first, then beside those that are right by themselves."""
     void = dict(failures)
-    for variant, mine in runs.items():
-        others = [r[0] for v, r in runs.items() if v != variant and r]
-        for run in mine:
-            try:
-                complaint = case.check(run, others)
-            except (KeyError, IndexError, TypeError) as error:  # TypeError: null, a NaN
-                complaint = f"it printed no usable result ({error!r})"
-            if complaint and variant not in void:
-                void[variant] = complaint
+    for against in ([], [v for v, r in runs.items() if r]):
+        sound = [v for v in against if v not in void]
+        for variant in [v for v in runs if v not in void]:
+            others = [runs[v][0] for v in sound if v != variant]
+            complaints = (_complaint(case, run, others) for run in runs[variant])
+            first = next((c for c in complaints if c), None)
+            if first:
+                void[variant] = first
     return void
+
+
+def _complaint(case, run, others):
+    try:
+        return case.check(run, others)
+    except (KeyError, IndexError, TypeError) as error:  # TypeError: null, a NaN
+        return f"it printed no usable result ({error!r})"
 
 
 def evaluate(case, runs, failures):
@@ -76,7 +84,9 @@ def evaluate(case, runs, failures):
     void = _void(case, runs, failures)
     results = []
     for measure in case.measures:
-        result = Result(f"{case.suite}.{measure.name}", measure.unit, measure.bytes, void=void)
+        result = Result(
+            f"{case.suite}.{case.name}", f"{case.suite}.{measure.name}", measure.unit, measure.bytes, void=void
+        )
         medians = {}
         for variant, mine in runs.items():
             result.commands[variant] = case.variants[variant]
@@ -242,7 +252,7 @@ def publish(suite, results, args, root):
     results = [result for case in results for result in case]
     rows = _rows(results, args.nproc)
     ratios = [ratio for r in results for ratio in r.ratios]
-    void = {f"{suite}.{v}": why for r in results for v, why in r.void.items()}
+    void = {f"{r.case}.{v}": why for r in results for v, why in r.void.items()}
     void_lines = [f"VOID {label}: {why.splitlines()[0]}" for label, why in void.items()]
     print(f"\n{_text_table(rows)}")
     for line in [ratio.line() for ratio in ratios] + void_lines:
@@ -251,7 +261,7 @@ def publish(suite, results, args, root):
 
     data = _json(results, args, root)
     args.out.mkdir(parents=True, exist_ok=True)
-    stem = args.out / f"{time.strftime('%Y-%m-%d')}-{suite}"
+    stem = args.out / f"{time.strftime('%Y-%m-%d-%H%M')}-{suite}"
     text = re.sub(  # a run's samples on one line
         r"\[[-0-9.,e\s]+\]", lambda m: re.sub(r"\s+", " ", m.group()), json.dumps(data, indent=1)
     )

@@ -80,6 +80,10 @@ class Void(unittest.TestCase):
         self.assertEqual(result.void, {"argosy": "exit code 1"})
         self.assertEqual(result.ratios, [])
 
+    def test_a_variant_that_is_wrong_by_itself_does_not_void_those_it_is_compared_with(self):
+        result = evaluate([step_run([1], last=1.01, agree="no")], [step_run([2])])
+        self.assertEqual(list(result.void), ["argosy"])
+
     def test_is_reported_by_publish(self):
         with tempfile.TemporaryDirectory() as out:
             args = Namespace(
@@ -98,12 +102,12 @@ class Void(unittest.TestCase):
             self.assertFalse(report.publish("train", [[good]], args, root))
             self.assertTrue(report.publish("train", [[bad]], args, root))
             written = next(Path(out).glob("*-train.md")).read_text(encoding="utf-8")
-            self.assertIn("VOID train.argosy: the ranks' parameters differ", written)
+            self.assertIn("VOID train.x.argosy: the ranks' parameters differ", written)
 
 
 class Collectives(unittest.TestCase):
     def test_bandwidths_are_those_of_nccl_tests(self):
-        result = report.Result("all_reduce.1MB", "us", 1 << 20)
+        result = report.Result("all_reduce.float_sum", "all_reduce.1MB", "us", 1 << 20)
         result.spreads = {"argosy": report.Spread(1000.0, 900.0, 1100.0)}
         row = report._rows([result], ranks=4)[1]
         self.assertEqual(row[0], "1M")

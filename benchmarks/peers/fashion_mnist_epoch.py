@@ -4,7 +4,7 @@
 
 Plain: torchvision's FashionMNIST with ToTensor, DataLoader and DistributedSampler as in PyTorch's
 tutorials. --tuned: images as one tensor in memory and sliced in whole batches, channels_last,
-gradients as bucket views, the fused Adam. FOLDER is torchvision's root (FashionMNIST/raw/…,
+pooling before relu, gradients as bucket views, the fused Adam. FOLDER is torchvision's root (FashionMNIST/raw/…,
 unpacked; compare.py makes one). Evaluation: each rank takes every n-th test image, so that each
 counts once (DistributedSampler would pad).
 """
@@ -84,7 +84,7 @@ def main():
     make_loaders = tuned_loaders if args.tuned else plain_loaders
     loader, test_loader = make_loaders(args, rank, dist.get_world_size())
     load_ms = watch.ms()
-    net = workload.MnistCnn()
+    net = workload.MnistCnn(pool_first=args.tuned)
     if args.tuned:
         net = net.to(memory_format=torch.channels_last)
     model = DistributedDataParallel(net, gradient_as_bucket_view=args.tuned)

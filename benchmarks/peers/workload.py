@@ -35,10 +35,14 @@ def image_batch(n, seed):
 
 
 class MnistCnn(nn.Module):
-    """conv 5x5 16, bn, relu, pool, conv 5x5 32, bn, relu, pool, linear, as tutorials write it."""
+    """conv 5x5 16, bn, relu, pool, conv 5x5 32, bn, relu, pool, linear, as tutorials write it.
 
-    def __init__(self):
+    pool_first: pools before relu, in place; the same values and gradients, as ours computes them.
+    """
+
+    def __init__(self, pool_first=False):
         super().__init__()
+        self.pool_first = pool_first
         self.conv1 = nn.Conv2d(1, 16, 5, padding=2)
         self.bn1 = nn.BatchNorm2d(16)
         self.conv2 = nn.Conv2d(16, 32, 5, padding=2)
@@ -46,9 +50,14 @@ class MnistCnn(nn.Module):
         self.fc = nn.Linear(7 * 7 * 32, 10)
 
     def forward(self, x):
-        x = nn.functional.max_pool2d(nn.functional.relu(self.bn1(self.conv1(x))), 2)
-        x = nn.functional.max_pool2d(nn.functional.relu(self.bn2(self.conv2(x))), 2)
+        x = self._relu_pool(self.bn1(self.conv1(x)))
+        x = self._relu_pool(self.bn2(self.conv2(x)))
         return self.fc(x.flatten(1))
+
+    def _relu_pool(self, x):
+        if self.pool_first:
+            return nn.functional.max_pool2d(x, 2).relu_()
+        return nn.functional.max_pool2d(nn.functional.relu(x), 2)
 
 
 def resnet18_shapes():
