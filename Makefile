@@ -10,7 +10,7 @@ CMAKE_ARGS ?=
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test build bench format lint lint-all install clean deps-% configure
+.PHONY: help demo test build bench format lint lint-all install clean deps-% configure configure-all
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -29,17 +29,17 @@ build: deps-test configure ## Build everything (PRESET=release|debug|asan|tsan)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 
 bench: deps-bench ## Benchmarks; PEERS=<python with torch> also measures PyTorch DDP in the same run
-	cmake --preset $(PRESET) -DARGOSY_BUILD_BENCHMARKS=ON $(CMAKE_ARGS)
+	cmake --preset $(PRESET) -DARGOSY_BUILD_BENCHMARKS=ON $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 	python3 benchmarks/compare.py --bin $(BUILD)/bin $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
 
 format: deps-test ## Format all sources in place
 	scripts/sources.sh | xargs clang-format-14 -i
 
-lint: deps-lint configure ## Formatting, and clang-tidy on what differs from main (BASE=<revision>)
+lint: deps-lint configure-all ## Formatting, and clang-tidy on what differs from main (BASE=<revision>)
 	scripts/lint.sh $(BUILD) changed $(BASE)
 
-lint-all: deps-lint configure ## clang-tidy on every source
+lint-all: deps-lint configure-all ## clang-tidy on every source
 	scripts/lint.sh $(BUILD) all
 
 install: deps-build ## Build and install library, headers and launcher under PREFIX (/usr/local)
@@ -49,6 +49,9 @@ install: deps-build ## Build and install library, headers and launcher under PRE
 
 clean: ## Remove the build folder
 	rm -rf build
+
+configure-all:
+	cmake --preset $(PRESET) -DARGOSY_BUILD_TESTS=ON -DARGOSY_BUILD_BENCHMARKS=ON $(CMAKE_ARGS)
 
 configure:
 	cmake --preset $(PRESET) -DARGOSY_BUILD_TESTS=ON $(CMAKE_ARGS)

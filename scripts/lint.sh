@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # lint.sh BUILD_DIR all|changed [BASE]: formatting of everything, clang-tidy on all sources or on those
-# that differ from BASE (default: origin/main where there is one, else the previous commit). A header
+# that differ from BASE (default: where this branch left origin/main, else the previous commit). A header
 # that differs is checked through one unit that includes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,21 +11,27 @@ clang-format-14 --dry-run -Werror "${sources[@]}"
 echo "lint: ${#sources[@]} files are formatted"
 
 if [[ $scope == changed ]]; then
-  [[ -n $base ]] || base=$(git rev-parse -q --verify origin/main || git rev-parse -q --verify HEAD~1 || true)
+  [[ -n $base ]] || base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse -q --verify HEAD~1 || true)
   if [[ -n $base && $(git rev-parse "$base") == $(git rev-parse HEAD) ]]; then
     base=$(git rev-parse -q --verify HEAD~1 || true)
   fi
   [[ -n $base ]] || { echo "lint: nothing to compare with, clang-tidy skipped"; exit 0; }
+  wanted=$(git diff --name-only --diff-filter=AMR "$base" -- '*.cpp')
   mapfile -t headers < <(git diff --name-only --diff-filter=AMR "$base" -- '*.h')
-  mapfile -t sources < <({
-    git diff --name-only --diff-filter=AMR "$base" -- '*.cpp'
-    [[ ${#headers[@]} -eq 0 ]] || scripts/units_of.py "$build" "${headers[@]}"
-  } | sort -u)
+  if [[ ${#headers[@]} -gt 0 ]]; then
+    through=$(scripts/units_of.py "$build" "${headers[@]}")
+    wanted+=$'\n'$through
+  fi
+  mapfile -t sources < <(sort -u <<<"$wanted" | grep . || true)
 else
   mapfile -t sources < <(printf '%s\n' "${sources[@]}" | grep '\.cpp$')
 fi
 # Only what the build compiles; generated code is not ours to judge.
-mapfile -t units < <(for f in "${sources[@]}"; do grep -qF "\"file\": \"$PWD/$f\"" "$build/compile_commands.json" && echo "$f"; done || true)
+units=() skipped=()
+for f in "${sources[@]}"; do
+  if grep -qF "\"file\": \"$PWD/$f\"" "$build/compile_commands.json"; then units+=("$f"); else skipped+=("$f"); fi
+done
+[[ ${#skipped[@]} -eq 0 ]] || echo "lint: not compiled here, hence not checked by clang-tidy: ${skipped[*]}"
 [[ ${#units[@]} -gt 0 ]] || { echo "lint: no source to check with clang-tidy"; exit 0; }
 
 # clang cannot read GCC's precompiled header nor all of its flags, and libtorch 1.13's headers need

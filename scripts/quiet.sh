@@ -12,7 +12,7 @@ command=$!
 trap 'kill "$command" 2>/dev/null' INT TERM
 
 step() { grep -oE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 1; }
-if [[ -t 1 ]]; then
+if [[ -t 1 && ${TERM:-dumb} != dumb ]]; then
   while kill -0 "$command" 2>/dev/null; do
     printf '\r  %s %d s \033[K' "$(step)" "$SECONDS"
     sleep 0.5

@@ -5,7 +5,10 @@ extra=()
 if grep -A3 -F "$2\"" "$1/compile_commands.json" | grep -q torch; then
   extra=(--extra-arg-before=-includeATen/core/ivalue.h)
 fi
-if ! out=$(clang-tidy-14 -p "$1" --quiet "${extra[@]}" --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument "$2" 2>/dev/null); then
+noise=$(mktemp)
+trap 'rm -f "$noise"' EXIT
+if ! out=$(clang-tidy-14 -p "$1" --quiet "${extra[@]}" --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument "$2" 2>"$noise"); then
   printf '%s\n' "$out"
+  [[ $out == *error:* ]] || { echo "$2: clang-tidy failed:"; tail -n 20 "$noise"; }
   exit 1
 fi

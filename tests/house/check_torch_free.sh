@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # check_torch_free.sh PROGRAM: the program loads no library of libtorch, directly or not.
 set -euo pipefail
-if ldd "$1" | grep -E 'libtorch|libc10'; then
+libraries=$(ldd "$1")
+if grep -E 'libtorch|libc10' <<<"$libraries"; then
   echo "$1 loads libtorch" >&2
   exit 1
 fi
