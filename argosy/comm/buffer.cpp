@@ -1,6 +1,7 @@
 #include "argosy/comm/buffer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,7 @@
 #include "argosy/comm/group_state.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 

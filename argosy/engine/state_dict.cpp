@@ -1,5 +1,7 @@
 #include "argosy/engine/state_dict.h"
 
+#include <fmt/ranges.h>
+
 #include <c10/core/GradMode.h>
 #include <torch/nn/module.h>
 

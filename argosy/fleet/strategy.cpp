@@ -1,6 +1,7 @@
 #include "argosy/fleet/strategy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,6 @@
 #include "argosy/optim/flat_optimizer.h"
 
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <cmath>

@@ -1,5 +1,7 @@
 #include "argosy/optim/load_state.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>

@@ -1,6 +1,7 @@
 #include "argosy/transport/rank_names.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,7 @@
 #include "argosy/parallel/ddp/parameter_table.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <unordered_set>
 

@@ -1,5 +1,7 @@
 #include "argosy/parallel/ddp/verify.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <unordered_map>
