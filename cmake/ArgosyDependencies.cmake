@@ -1,4 +1,6 @@
 # Everything comes from Debian's packages; scripts/install_deps.sh names them.
+include(ArgosyPrefix)
+argosy_ignore_libtorch_prefixes()
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
@@ -15,4 +17,5 @@ endif()
 if(ARGOSY_BUILD_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
+argosy_heed_libtorch_prefixes()
 include(ArgosyTorch)
