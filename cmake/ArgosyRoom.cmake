@@ -103,6 +103,19 @@ function(argosy_test name)
   endif()
 endfunction()
 
+# argosy_optional_test(NAME TEST CASE LABELS ...): one case of TEST that skips itself where hardware or
+# data is absent, as a ctest of its own: ctest counts it as skipped. TEST itself leaves it out with
+# ENVIRONMENT GTEST_FILTER=-CASE.
+function(argosy_optional_test name test case)
+  if(NOT ARGOSY_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(A "" "" "LABELS" ${ARGN})
+  add_test(NAME ${name} COMMAND ${test} --gtest_filter=${case})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS "${A_LABELS}"
+    SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]" FAIL_REGULAR_EXPRESSION "\\[==========\\] 0 tests")
+endfunction()
+
 function(argosy_bench name)
   if(NOT ARGOSY_BUILD_BENCHMARKS)
     return()
