@@ -15,6 +15,14 @@ endfunction()
 
 step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${scratch}/prefix)
 file(COPY ${CONSUMER}/ DESTINATION ${scratch}/consumer)
+# The README's program must compile as it stands there.
+file(READ ${README} readme)
+string(REGEX MATCH "```cpp\n(#include <torch/torch.h>.*)\n```\n\n    argosy launch" block "${readme}")
+set(program "${CMAKE_MATCH_1}")
+if(NOT block)
+  message(FATAL_ERROR "no program found in ${README}")
+endif()
+file(WRITE ${scratch}/consumer/readme.cpp "${program}\n")
 step(${CMAKE_COMMAND} -S ${scratch}/consumer -B ${scratch}/build -G ${GENERATOR}
   -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=${scratch}/prefix;${torch_prefix}")
 step(${CMAKE_COMMAND} --build ${scratch}/build)
