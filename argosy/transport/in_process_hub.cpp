@@ -1,6 +1,7 @@
 #include "argosy/transport/in_process_hub.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>

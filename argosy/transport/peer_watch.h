@@ -35,6 +35,8 @@ struct PeerWatchOptions {
   std::function<void()> interrupt{};
 };
 
+struct Blame;
+
 /// What a rank is doing, as the others read it in the store: beside its presence while it lives.
 struct Progress {
   bool inside = false;  ///< in the operation, or done with it
@@ -102,8 +104,6 @@ class PeerWatch final {
   [[nodiscard]] std::unique_ptr<rendezvous::Presence> take_presence();
 
  private:
-  struct Blame;
-
   void run();
   void publish(const Progress& progress);
   void publish_failure(const std::string& op, int64_t seq);

@@ -68,6 +68,7 @@ Mesh::Pending::Pending(int peer,
                        bool is_send,
                        std::unique_ptr<::gloo::transport::UnboundBuffer> buffer)
     : peer_(peer), is_send_(is_send), buffer_(std::move(buffer)) {}
+Mesh::Pending::Pending() = default;
 Mesh::Pending::~Pending() = default;
 Mesh::Pending::Pending(Pending&&) noexcept = default;
 Mesh::Pending& Mesh::Pending::operator=(Pending&&) noexcept = default;

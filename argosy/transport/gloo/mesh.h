@@ -42,7 +42,7 @@ class Mesh final {
   /// A send or receive on its way. Must not outlive its memory; lets go of it when destroyed.
   class Pending {
    public:
-    Pending() = default;
+    Pending();
     Pending(int peer, bool is_send, std::unique_ptr<::gloo::transport::UnboundBuffer> buffer);
     ~Pending();
     Pending(Pending&&) noexcept;

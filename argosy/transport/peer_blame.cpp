@@ -1,0 +1,327 @@
+/// PeerWatch's search for who is to blame; the rest of it is in peer_watch.cpp.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/transport/peer_notes.h"
+#include "argosy/transport/peer_watch.h"
+
+namespace argosy::transport {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPoll{10};  ///< between two looks at the store
+
+}  // namespace
+
+bool PeerWatch::someone_is_gone() {
+  try {
+    return find_blame(-1, false).has_value();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The first lost rank that is not a victim; else whom a victim blames; else, if asked for, who
+/// left in peace while others still needed it.
+std::optional<Blame> PeerWatch::find_blame(int peer, bool accept_left) {
+  std::vector<rendezvous::Departure> departures;
+  std::set<std::string> present;
+  std::optional<Blame> stranger;
+  try {
+    const Deadline deadline = Deadline::after(options_.patience);
+    departures = store_->departures(std::string(kMember), deadline);
+    if (departures.empty() && options_.job == nullptr) {
+      return std::nullopt;
+    }
+    for (const auto& member : store_->members(std::string(kMember), deadline)) {
+      present.insert(member.name);
+    }
+    std::set<int> known{rank_};
+    for (const auto& name : present) {
+      known.insert(rank_of(name));
+    }
+    for (const auto& departure : departures) {
+      known.insert(rank_of(departure.member));
+    }
+    stranger = find_blame_in_job(known, deadline);
+  } catch (const TimeoutError&) {
+    return std::nullopt;  // a slow store is not a dead one: the caller looks again
+  }
+  const rendezvous::Departure* victim = nullptr;
+  const rendezvous::Departure* left = nullptr;
+  for (const auto& departure : departures) {
+    if (present.contains(departure.member) || departure.member == member_name(rank_)) {
+      continue;
+    }
+    const int rank = rank_of(departure.member);
+    if (is_victim(departure.note)) {
+      victim = victim == nullptr ? &departure : victim;
+    } else if (departure.lost) {
+      if (left != nullptr && peer >= 0) {
+        break;  // the broken link led to one that had left before
+      }
+      return Blame{{rank},
+                   fmt::format("{} died (its process ended without leaving the group; {})",
+                               names_.one(rank),
+                               in_words(departure.note))};
+    } else if (accept_left && left == nullptr && (peer < 0 || rank == peer)) {
+      left = &departure;
+    }
+  }
+  if (victim != nullptr) {
+    auto blame = Blame::parse(victim->note);
+    if (blame && (blame->kind == Blame::Kind::kMismatch || !blame->peers.empty())) {
+      return blame;
+    }
+  }
+  if (stranger) {
+    return stranger;
+  }
+  if (left != nullptr) {
+    const int rank = rank_of(left->member);
+    return Blame{{rank},
+                 fmt::format("{} left the group while others still needed it ({})",
+                             names_.one(rank),
+                             in_words(left->note))};
+  }
+  return std::nullopt;
+}
+
+/// A rank of the job that is gone and was never seen in this group, or left the job with a reason.
+/// `known`: who was seen here.
+std::optional<Blame> PeerWatch::find_blame_in_job(const std::set<int>& known,
+                                                  const Deadline& deadline) const {
+  if (options_.job == nullptr) {
+    return std::nullopt;
+  }
+  for (const auto& departure : options_.job->departures(std::string(kMember), deadline)) {
+    const int rank = names_.from_world(rank_of(departure.member), size_);
+    const bool stranger = rank >= 0 && !known.contains(rank);
+    if (stranger && departure.lost) {
+      return Blame{
+          {rank},
+          fmt::format("{} died (its process ended before it came to the group)", names_.one(rank))};
+    }
+    if (rank != rank_ && rank >= 0 && !departure.lost && (stranger || !departure.note.empty())) {
+      return Blame{
+          {rank},
+          fmt::format("{} left the job{}",
+                      names_.one(rank),
+                      departure.note.empty() ? " before it came to the group"
+                                             : fmt::format(" (it said: {})", departure.note))};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Ranks that are not known to have reached operation `seq`, with what each of them did last. A
+/// rank that waits inside an earlier operation is itself stuck, so it is named only where nobody is
+/// absent who does not wait.
+std::vector<int> PeerWatch::absentees(int64_t seq, std::vector<std::string>& last_words) {
+  std::vector<std::string> notes(static_cast<size_t>(size_), "?");
+  for (const auto& member :
+       store_->members(std::string(kMember), Deadline::after(options_.patience))) {
+    const int rank = rank_of(member.name);
+    if (rank >= 0 && rank < size_) {
+      notes[static_cast<size_t>(rank)] = member.note;
+    }
+  }
+  std::vector<int> absent, stuck;
+  for (int rank = 0; rank < size_; ++rank) {
+    const std::string& note = notes[static_cast<size_t>(rank)];
+    const auto progress = Progress::decode(note);
+    const bool arrived = note != "?" && (seq == 0 || (progress && progress->seq >= seq));
+    if (rank != rank_ && !arrived) {
+      (progress && progress->inside && progress->seq > 0 ? stuck : absent).push_back(rank);
+    }
+  }
+  if (absent.empty()) {
+    absent = std::move(stuck);
+  }
+  last_words.clear();
+  for (const int rank : absent) {
+    const std::string& note = notes[static_cast<size_t>(rank)];
+    last_words.push_back(fmt::format(
+        "{}: {}", names_.one(rank), note == "?" ? "it never joined the group" : in_words(note)));
+  }
+  return absent;
+}
+
+std::exception_ptr PeerWatch::link_broken(const std::string& op,
+                                          int64_t seq,
+                                          int peer,
+                                          const std::string& reason) {
+  const std::lock_guard lock(explain_mutex_);
+  if (cause_ != nullptr) {
+    return cause_;
+  }
+  const CommContext context{.op = op, .group = options_.group, .rank = rank_, .seq = seq};
+  if (left_) {
+    return std::make_exception_ptr(CommError(
+        where(op),
+        fmt::format("{}: the transport was closed while {}{} waited.", myself(), op, number(seq)),
+        context));
+  }
+  // Longer than timed_out() takes: where a deadline broke the connection at the other end, that
+  // rank is still finding out whom it waited for.
+  const Deadline deadline = Deadline::after(2 * options_.patience);
+  std::optional<Blame> blame;
+  try {
+    publish_failure(op, seq);
+    while (!blame) {
+      // Who left in peace is blamed at once only when the broken link led to it.
+      blame = find_blame(peer, peer >= 0);
+      if (blame || deadline.expired()) {
+        break;
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
+    if (!blame) {
+      blame = find_blame(-1, true);
+    }
+  } catch (const Error& e) {
+    return store_is_gone(op, seq, e.what());
+  }
+  if (!blame) {
+    const std::string to = peer < 0 ? "a rank" : names_.one(peer);
+    blame = Blame{peer < 0 ? std::vector<int>{} : std::vector<int>{peer},
+                  fmt::format("the connection to {} broke although {} is alive", to, to)};
+  }
+  CommContext known = context;
+  known.peers = blame->peers;
+  return fail(std::make_exception_ptr(CommError(where(op),
+                                                fmt::format("{}: {}; {}{} cannot complete ({}). "
+                                                            "See docs/guides/errors.md#transport.",
+                                                            myself(),
+                                                            blame->story,
+                                                            op,
+                                                            number(seq),
+                                                            reason),
+                                                known)),
+              *blame);
+}
+
+std::exception_ptr PeerWatch::timed_out(const std::string& op,
+                                        int64_t seq,
+                                        milliseconds timeout,
+                                        const std::vector<int>& awaited) {
+  const std::lock_guard lock(explain_mutex_);
+  if (cause_ != nullptr) {
+    return cause_;
+  }
+  std::vector<int> absent = awaited;
+  std::vector<std::string> last_words;
+  std::optional<Blame> blame;
+  try {
+    publish_failure(op, seq);
+    const Deadline grace = Deadline::after(options_.patience);
+    for (;;) {
+      blame = find_blame(-1, false);
+      try {
+        absent = seq >= 0 ? absentees(seq, last_words) : absent;
+      } catch (const TimeoutError&) {  // a slow store is not a dead one: look again
+      }
+      if (blame || seq < 0 || absent.empty() || grace.expired()) {
+        break;
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
+  } catch (const Error& e) {
+    return store_is_gone(op, seq, e.what());
+  }
+  CommContext context{.op = op, .group = options_.group, .rank = rank_, .seq = seq};
+  if (blame) {
+    context.peers = blame->peers;
+    return fail(
+        blame->error(
+            where(op),
+            fmt::format("{}: {}; {}{} cannot complete. See docs/guides/errors.md#transport.",
+                        myself(),
+                        blame->story,
+                        op,
+                        number(seq)),
+            context),
+        *blame);
+  }
+  context.peers = absent;
+  const std::string after = fmt::format("{} timed out after {} ms", op, timeout.count());
+  const std::string story =
+      absent.empty()
+          ? fmt::format(
+                "{}{}: every rank has reached it, but the data of {} did not arrive; the "
+                "ranks may have called it with different sizes, or the network is stuck",
+                after,
+                number(seq),
+                awaited.empty() ? "others" : names_.several(awaited))
+          : fmt::format("{} waiting for {}{}{}",
+                        after,
+                        names_.several(absent),
+                        number(seq),
+                        last_words.empty() ? "" : fmt::format("; {}", fmt::join(last_words, "; ")));
+  const Blame late{absent, fmt::format("{}'s {}", names_.one(rank_), story), Blame::Kind::kTimeout};
+  return fail(late.error(where(op),
+                         fmt::format("{}: {}. See docs/guides/errors.md#hang.", myself(), story),
+                         context),
+              late);
+}
+
+std::exception_ptr PeerWatch::mismatched(const std::string& op,
+                                         int64_t seq,
+                                         const std::string& reason) {
+  const std::lock_guard lock(explain_mutex_);
+  if (cause_ != nullptr) {
+    return cause_;
+  }
+  return fail(
+      std::make_exception_ptr(CommError(
+          where(op),
+          fmt::format("{}: {}{}: {}. All ranks must call the same operations in the same order.",
+                      myself(),
+                      op,
+                      number(seq),
+                      reason),
+          {.op = op, .group = options_.group, .rank = rank_, .seq = seq})),
+      Blame{{},
+            fmt::format("{}'s {}{}: {}", names_.one(rank_), op, number(seq), reason),
+            Blame::Kind::kMismatch});
+}
+
+/// Declares this rank a victim, so that the others look further than at it.
+std::exception_ptr PeerWatch::fail(std::exception_ptr cause, const Blame& blame) {
+  cause_ = std::move(cause);
+  failed_.store(true, std::memory_order_release);
+  const std::lock_guard lock(presence_mutex_);
+  if (presence_ != nullptr) {
+    try {
+      presence_->leave(blame.note());
+    } catch (const Error&) {
+      // The others then find the culprit themselves.
+    }
+  }
+  return cause_;
+}
+
+std::exception_ptr PeerWatch::store_is_gone(const std::string& op,
+                                            int64_t seq,
+                                            const std::string& why) {
+  return fail(
+      std::make_exception_ptr(CommError(
+          where(op),
+          fmt::format("{}: {}{} failed, and the store at {} is gone, so who died first is not "
+                      "known: the launcher or the rank that hosts it ended ({}).",
+                      myself(),
+                      op,
+                      number(seq),
+                      store_->describe(),
+                      why),
+          {.op = op, .group = options_.group, .rank = rank_, .seq = seq})),
+      Blame{});
+}
+
+}  // namespace argosy::transport

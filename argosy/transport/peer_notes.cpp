@@ -1,0 +1,96 @@
+#include "argosy/transport/peer_notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "argosy/base/strings.h"
+
+namespace argosy::transport {
+namespace {
+
+constexpr std::string_view kVictim = "victim ";
+constexpr std::array<std::string_view, 3> kKinds{"", "timeout ", "mismatch "};  ///< of Blame
+
+}  // namespace
+
+std::string member_name(int rank) {
+  return fmt::format("{}{}", kMember, rank);
+}
+
+int rank_of(const std::string& member) {
+  const auto number = strings::parse_int(std::string_view(member).substr(kMember.size()));
+  return number ? static_cast<int>(*number) : -1;
+}
+
+bool is_victim(const std::string& note) {
+  return note.starts_with(kVictim);
+}
+
+std::string in_words(const std::string& note) {
+  const auto progress = Progress::decode(note);
+  if (!progress || progress->seq == 0) {
+    return "it had not started any operation";
+  }
+  return progress->inside
+             ? fmt::format("it was last seen in {} (seq {})", progress->op, progress->seq)
+             : fmt::format("it last completed {} (seq {})", progress->op, progress->seq);
+}
+
+std::string number(int64_t seq) {
+  return seq < 0 ? "" : fmt::format(" (seq {})", seq);
+}
+
+std::string Blame::note() const {
+  return fmt::format(
+      "{}{}{} | {}", kVictim, kKinds.at(static_cast<size_t>(kind)), fmt::join(peers, ","), story);
+}
+
+std::optional<Blame> Blame::parse(std::string_view note) {
+  const size_t bar = note.find(" | ");
+  if (!note.starts_with(kVictim) || bar == std::string_view::npos) {
+    return std::nullopt;
+  }
+  Blame blame;
+  blame.story = note.substr(bar + 3);
+  note = note.substr(kVictim.size(), bar - kVictim.size());
+  for (const Kind kind : {Kind::kTimeout, Kind::kMismatch}) {
+    const std::string_view word = kKinds.at(static_cast<size_t>(kind));
+    if (note.starts_with(word)) {
+      blame.kind = kind;
+      note.remove_prefix(word.size());
+    }
+  }
+  for (const auto& piece : strings::split(note, ',')) {
+    if (const auto rank = strings::parse_int(piece)) {
+      blame.peers.push_back(static_cast<int>(*rank));
+    }
+  }
+  return blame;
+}
+
+std::exception_ptr Blame::error(const std::string& where,
+                                const std::string& what,
+                                const CommContext& context) const {
+  return kind == Kind::kTimeout ? std::make_exception_ptr(TimeoutError(where, what, context))
+                                : std::make_exception_ptr(CommError(where, what, context));
+}
+
+std::string Progress::encode() const {
+  return fmt::format("{} {} {}", inside ? "in" : "done", seq, op);
+}
+
+std::optional<Progress> Progress::decode(const std::string& note) {
+  const auto words = strings::split(note, ' ');
+  if (words.size() != 3 || (words[0] != "in" && words[0] != "done")) {
+    return std::nullopt;
+  }
+  const auto seq = strings::parse_int(words[1]);
+  if (!seq) {
+    return std::nullopt;
+  }
+  return Progress{words[0] == "in", *seq, words[2]};
+}
+
+}  // namespace argosy::transport
