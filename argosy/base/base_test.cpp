@@ -35,6 +35,12 @@ TEST(Error, AnIndexIsAddedWhereItIsKnown) {
   EXPECT_EQ(error.place().offset, 5);
 }
 
+TEST(Error, ANoteIsAddedWhereTheIndexIsNotKnown) {
+  const DataError error =
+      DataError("data.get", "blank", {.path = "a.jpg", .offset = 5}).with_note("samples 1, 2");
+  EXPECT_STREQ(error.what(), "[data.get] a.jpg: blank (samples 1, 2) (at byte 5)");
+}
+
 TEST(Error, TimeoutIsACommErrorThatNamesRanks) {
   try {
     throw TimeoutError("comm.barrier", "waited 1 s", {.op = "barrier", .peers = {2, 5}});

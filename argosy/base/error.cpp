@@ -48,6 +48,10 @@ DataError DataError::with_index(int64_t index) const {
   return {where_, message_, std::move(place)};
 }
 
+DataError DataError::with_note(std::string_view note) const {
+  return {where_, fmt::format("{} ({})", message_, note), place_};
+}
+
 CheckpointError::CheckpointError(std::string_view where,
                                  std::string_view what,
                                  CheckpointPlace place)

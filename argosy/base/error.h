@@ -88,6 +88,8 @@ class DataError final : public Error {
   [[nodiscard]] const DataPlace& place() const noexcept { return place_; }
   /// The same error, with the sample's index added: known only to who iterates.
   [[nodiscard]] DataError with_index(int64_t index) const;
+  /// The same error, with "(note)" after its message: for who knows the batch but not the sample.
+  [[nodiscard]] DataError with_note(std::string_view note) const;
 
  private:
   std::string where_;
