@@ -203,16 +203,30 @@ struct DataLoader<D, Collate>::Core {
       try {
         return dataset->get_batch(context.indices, context);
       } catch (...) {
-        detail::rethrow_as_data_error("get_batch()", -1, epoch, number);
+        const auto keys = keys_of(context.indices);
+        detail::rethrow_as_data_error({"get_batch()", keys, epoch, number});
       }
     } else {
       auto samples = get_samples(context, epoch, number);
+      const auto keys = keys_of(context.indices);
+      BatchContext named = context;  // what collate says about a sample, it says by its key
+      named.indices = keys;
       try {
-        return call_collate(collate, samples, context);
+        return call_collate(collate, samples, named);
       } catch (...) {
-        detail::rethrow_as_data_error("collate", -1, epoch, number);
+        detail::rethrow_as_data_error({"collate", keys, epoch, number});
       }
     }
+  }
+
+  /// Samples as messages name them: a Subset's by their place in the whole set.
+  std::vector<int64_t> keys_of(std::span<const int64_t> indices) const {
+    std::vector<int64_t> keys;
+    keys.reserve(indices.size());
+    for (const int64_t index : indices) {
+      keys.push_back(key_of(*dataset, index));
+    }
+    return keys;
   }
 
   auto get_samples(const BatchContext& context, int64_t epoch, int64_t number) {
@@ -226,7 +240,8 @@ struct DataLoader<D, Collate>::Core {
       try {
         samples.push_back(get_sample(*dataset, index, context));
       } catch (...) {
-        detail::rethrow_as_data_error("get()", index, epoch, number);
+        const int64_t key = key_of(*dataset, index);
+        detail::rethrow_as_data_error({"get()", {&key, 1}, epoch, number});
       }
     }
     return samples;

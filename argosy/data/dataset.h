@@ -69,8 +69,9 @@ concept GetsBatch = requires(const D& dataset, const BatchContext& context) {
 template <typename D>
 concept Dataset = Sized<D> &&(GetsSample<D> || GetsRandomSample<D> || GetsBatch<D>);
 
-/// Whose random stream sample `index` draws from: its own, unless the set is a view of another and
-/// says so by sample_key(index).
+/// Which sample `index` is: whose random stream it draws from, and what errors call it. Itself,
+/// unless the set is a view of another and says so by sample_key(index): then that of the set which
+/// holds the data, by get() and by get_batch() alike.
 template <typename D>
 int64_t key_of(const D& dataset, int64_t index) {
   if constexpr (requires { dataset.sample_key(index); }) {

@@ -1,5 +1,7 @@
 #include "argosy/data/loader_options.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -117,15 +119,33 @@ void throw_already_iterating() {
       "make a second loader for the second loop");
 }
 
-void rethrow_as_data_error(const char* doing, int64_t index, int64_t epoch, int64_t batch) {
+namespace {
+
+/// "samples 4, 9", "64 samples: 17, …, 3".
+std::string samples_text(std::span<const int64_t> samples) {
+  constexpr size_t kAll = 8;
+  if (samples.size() <= kAll) {
+    return fmt::format("samples {}", fmt::join(samples, ", "));
+  }
+  return fmt::format("{} samples: {}, …, {}", samples.size(), samples.front(), samples.back());
+}
+
+}  // namespace
+
+void rethrow_as_data_error(const MakingBatch& making) {
+  const bool one = making.samples.size() == 1;
+  const std::string of_batch = fmt::format("batch {} of epoch {}{}",
+                                           making.batch,
+                                           making.epoch,
+                                           one ? "" : ", " + samples_text(making.samples));
   std::string what;
   try {
     throw;
   } catch (const DataError& error) {
-    if (error.place().index >= 0 || index < 0) {
+    if (error.place().index >= 0) {
       throw;
     }
-    throw error.with_index(index);
+    throw one ? error.with_index(making.samples.front()) : error.with_note(of_batch);
   } catch (const c10::Error& error) {
     what = error.what_without_backtrace();
   } catch (const std::exception& error) {
@@ -134,8 +154,8 @@ void rethrow_as_data_error(const char* doing, int64_t index, int64_t epoch, int6
     what = "something that is no std::exception";
   }
   throw DataError(kWhere,
-                  fmt::format("{} threw: {} (batch {} of epoch {})", doing, what, batch, epoch),
-                  {.path = "", .index = index});
+                  fmt::format("{} threw: {} ({})", making.doing, what, of_batch),
+                  {.path = "", .index = one ? making.samples.front() : -1});
 }
 
 }  // namespace detail

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -51,12 +52,17 @@ PrefetchOptions prefetch_options(const DataLoaderOptions& options);
 void check_state(const LoaderState& saved, const LoaderState& own);
 [[noreturn]] void throw_already_iterating();
 
-/// Rethrows the current exception as a DataError: of this sample, or of this batch (index < 0).
-/// A DataError stays as it is, but for an index that it lacks.
-[[noreturn]] void rethrow_as_data_error(const char* doing,
-                                        int64_t index,
-                                        int64_t epoch,
-                                        int64_t batch);
+/// Where an exception came from, for its message.
+struct MakingBatch {
+  const char* doing = "";              ///< "get()", "collate", …
+  std::span<const int64_t> samples{};  ///< those that may be the cause, by key_of()
+  int64_t epoch = 0;
+  int64_t batch = 0;
+};
+
+/// Rethrows the current exception as a DataError that names the sample, or those of the batch. A
+/// DataError that knows its sample stays as it is.
+[[noreturn]] void rethrow_as_data_error(const MakingBatch& making);
 
 }  // namespace detail
 

@@ -17,7 +17,8 @@ namespace argosy::data {
 void check_indices(const char* where, std::span<const int64_t> indices, int64_t size);
 
 /// Some samples of a data set, in an order of one's own. Random streams stay those of the samples
-/// in the whole set, so a split changes no augmentation.
+/// in the whole set, so a split changes no augmentation, and errors name a sample by its place
+/// there.
 template <Dataset D>
 class Subset final {
  public:
@@ -33,7 +34,7 @@ class Subset final {
     return dataset_->get(indices_.at(index));
   }
 
-  /// Whose random stream sample `index` draws from.
+  /// Sample `index` in the whole set, see key_of().
   [[nodiscard]] int64_t sample_key(int64_t index) const {
     return key_of(*dataset_, indices_.at(index));
   }
