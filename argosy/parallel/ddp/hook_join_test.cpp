@@ -89,6 +89,28 @@ TwoLayers trained_alone(const JoinCase& c) {
   return net;
 }
 
+/// Life goes on, without announcements: gradients are averages over all ranks again.
+void check_a_step_after_join(DistributedDataParallel<TwoLayers>& model) {
+  const int ranks = model.group().size();
+  std::vector<std::vector<at::Tensor>> of_ranks;
+  TwoLayers copy(0.0);
+  for (size_t k = 0; k < copy->parameters().size(); ++k) {
+    copy->parameters()[k].data().copy_(model.parameters()[k].data());
+    model.parameters()[k].mutable_grad() = at::Tensor();
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    of_ranks.push_back(plain_gradients(copy, input_of(rank)));
+  }
+  model(input_of(model.group().rank())).sum().backward();
+  for (size_t k = 0; k < copy->parameters().size(); ++k) {
+    at::Tensor mean = at::zeros_like(of_ranks[0][k]);
+    for (const auto& gradients : of_ranks) {
+      mean += gradients[k] / ranks;
+    }
+    EXPECT_TRUE(at::allclose(model.parameters()[k].grad(), mean, 1e-12, 1e-14)) << k;
+  }
+}
+
 void check_join(const JoinCase& c) {
   on_ranks(static_cast<int>(c.batches.size()), [&](comm::Group& group) {
     DistributedDataParallel model(
@@ -114,7 +136,7 @@ void check_join(const JoinCase& c) {
       EXPECT_TRUE(at::allclose(model.parameters()[k], expected->parameters()[k], 1e-12, 1e-14))
           << "rank " << group.rank() << " parameter " << k;
     }
-    model(input_of(0)).sum().backward();  // life goes on, without announcements
+    check_a_step_after_join(model);
   });
 }
 
@@ -126,7 +148,28 @@ TEST(DdpJoin, RanksWithFewerBatchesShadowTheOthers) {
     check_join({.divide_by_initial = initial, .find_unused = true, .batches = {0, 2, 4}});
   }
   check_join({.batches = {0, 0}});
+  check_join({.batches = {0, 3}});  // rank 0, whose order the buckets follow, never ran backward
   check_join({.batches = {2, 2, 2}});
+}
+
+/// 16-bit gradients whose sum would overflow, while their average is exact.
+TEST(DdpJoin, DividingByTheRanksThatAreLeftKeepsTheRangeOfHalf) {
+  struct ScaleImpl : torch::nn::Module {
+    ScaleImpl() { weight = register_parameter("weight", at::ones({3}, at::kHalf)); }
+    at::Tensor forward(const at::Tensor& x) { return (weight.to(at::kFloat) * x).sum(); }
+    at::Tensor weight;
+  };
+  on_ranks(2, [](comm::Group& group) {
+    DistributedDataParallel model(std::make_shared<ScaleImpl>(), group);
+    auto join = model.join({.divide_by_initial_world_size = false});
+    for (int step = 0; step < (group.rank() == 0 ? 2 : 1); ++step) {
+      model->weight.mutable_grad() = at::Tensor();
+      model(at::full({3}, 60000.0, at::kFloat)).backward();
+      EXPECT_TRUE(model->weight.grad().equal(at::full({3}, 60000.0, at::kHalf)))
+          << "step " << step << ": " << model->weight.grad();
+    }
+    join.finish();
+  });
 }
 
 TEST(DdpJoin, BuffersComeFromARankThatHasInput) {

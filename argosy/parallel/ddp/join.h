@@ -76,9 +76,6 @@ class JoinSession final : public UnevenInputs {
   int announce_forward(bool rebuild, bool buffers);
   void announce_backward() override;
   [[nodiscard]] int divisor() override;
-  [[nodiscard]] bool divides_by_group_size() const override {
-    return options_.divide_by_initial_world_size;
-  }
   /// As a rank without input: what the others do next; 0 when all have finished.
   uint8_t next();
   [[nodiscard]] int lowest_active() const { return active_.front(); }

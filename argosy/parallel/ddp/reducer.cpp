@@ -93,7 +93,7 @@ void Reducer::after_forward(std::span<const at::Tensor> outputs, bool sync) {
   if (options_.find_unused_parameters) {
     reachable_.resize(table_.size());
     mark_reachable(outputs, table_.tensors(), reachable_);
-    ++open_forwards_;
+    open_forwards_ += sync ? 1 : 0;  // what was gathered under no_sync goes with the next pass
   }
   if (!sync) {
     return;

@@ -33,7 +33,6 @@ class UnevenInputs {
   virtual void announce_backward() = 0;
   /// After the announcement: by how many ranks the sums of this pass are divided.
   [[nodiscard]] virtual int divisor() = 0;
-  [[nodiscard]] virtual bool divides_by_group_size() const = 0;
 };
 
 /// Averages the gradients of a ParameterTable over a group while backward runs.
@@ -140,7 +139,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   // find_unused_parameters only
   std::vector<uint8_t> used_;       // since the last reduction, passes under no_sync included
   std::vector<uint8_t> reachable_;  // from the outputs of forwards whose backward has not run
-  int64_t open_forwards_ = 0;
+  int64_t open_forwards_ = 0;       // those that will synchronise
   std::vector<Unused> unused_;
   at::Tensor used_map_;
   comm::Work used_map_work_;

@@ -180,11 +180,8 @@ void Reducer::send(size_t index) {
     sent_[index] = hook_(bucket);
     return;
   }
-  const bool sum = uneven_ != nullptr && !uneven_->divides_by_group_size();
   sent_[index] = comm::all_reduce_async(
-      buckets_[index].flat,
-      group_,
-      {.op = sum ? comm::ReduceOp::kSum : comm::ReduceOp::kAvg, .timeout = options_.timeout});
+      buckets_[index].flat, group_, {.op = comm::ReduceOp::kAvg, .timeout = options_.timeout});
 }
 
 void Reducer::send_used_map() {
@@ -266,12 +263,9 @@ void Reducer::wait_for_buckets() {
     if (sent_[b].finish) {
       sent_[b].finish();
     }
-    if (uneven_ != nullptr && !uneven_->divides_by_group_size()) {
-      if (hook_ == nullptr) {
-        buckets_[b].flat.div_(divisor);  // send() asked for the sum
-      } else if (divisor != group_.size()) {
-        buckets_[b].flat.mul_(static_cast<double>(group_.size()) / divisor);
-      }
+    if (divisor != group_.size()) {
+      // From an average, not from the sum: that may exceed the range of a 16-bit float.
+      buckets_[b].flat.mul_(static_cast<double>(group_.size()) / divisor);
     }
   }
   if (options_.find_unused_parameters) {

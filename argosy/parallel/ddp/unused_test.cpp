@@ -101,6 +101,23 @@ TEST(DdpUnused, UsesGatheredUnderNoSyncCount) {
   });
 }
 
+TEST(DdpUnused, IsKnownAtTheStartOfAPassAgainAfterNoSync) {
+  on_ranks(2, [](comm::Group& group) {
+    DistributedDataParallel model(TwoHeads(), group, options(1));
+    {
+      auto local = model.no_sync();
+      loss_of(model(input(), true, true)).backward();
+    }
+    for (int step = 0; step < 2; ++step) {
+      loss_of(model(input(), true, false)).backward();
+    }
+    // The first bucket holds what no output of the last forward reaches: it waits for nothing.
+    const DdpStats stats = model.stats();
+    EXPECT_THAT(stats.buckets[0].parameters, ElementsAre("right.bias"));
+    EXPECT_LT(stats.buckets[0].ready_at_start, stats.parameters);
+  });
+}
+
 TEST(DdpUnused, TwoForwardsThatUseDifferentParts) {
   on_ranks(2, [](comm::Group& group) {
     DistributedDataParallel model(TwoHeads(), group, options(1));
