@@ -54,6 +54,14 @@ void compare_entry(const std::string& name,
                                        tensor == nullptr ? "nothing" : describe(*tensor)));
     }
   }
+  for (const auto& [state, tensor] : entry) {
+    const auto& known = rule.state_names();
+    if (tensor.defined() && state != "step" &&
+        std::find(known.begin(), known.end(), state) == known.end()) {
+      mismatched.push_back(
+          fmt::format("{}.{}: expected no such state, got {}", name, state, describe(tensor)));
+    }
+  }
 }
 
 std::set<std::string> name_set(const std::vector<std::string>& names) {

@@ -121,7 +121,10 @@ class Optimizer {
   [[nodiscard]] OptimizerState state_dict() const;
   /// Takes over state and learning rates; the other options stay as constructed. All or nothing.
   /// The order of parameters may differ, their names and groups may not.
-  /// Errors: CheckpointError that lists every missing, unexpected and mismatched entry.
+  /// Errors: CheckpointError that lists every missing, unexpected and mismatched entry. State that
+  ///   this optimizer has no use for (amsgrad's, momentum's) is one: PyTorch takes over the saved
+  ///   options too and goes on with the saved algorithm; to drop the state instead would change it
+  ///   without a word.
   void load_state_dict(const OptimizerState& state);
 
   [[nodiscard]] const std::shared_ptr<OptimizerImpl>& impl() const noexcept { return impl_; }

@@ -146,5 +146,23 @@ TEST(OptimizerState, RefusesAnotherOptimizerAnotherDtypeAnotherGrouping) {
   EXPECT_THAT(load_error(adam, broken), HasSubstr("fc.weight: expected a scalar \"step\""));
 }
 
+TEST(OptimizerState, RefusesStateThatItWouldDrop) {
+  const NamedTensors list = make_parameters(torch::kFloat);
+  Adam amsgrad(list, {.amsgrad = true});
+  SGD momentum(list, {.momentum = 0.9});
+  train(amsgrad, list, 0, 1);
+  train(momentum, list, 0, 1);
+  EXPECT_THAT(load_error(Adam(list), amsgrad.state_dict()),
+              HasSubstr("big.max_exp_avg_sq: expected no such state, got [300, 301] Float"));
+  EXPECT_THAT(load_error(SGD(list), momentum.state_dict()),
+              HasSubstr("big.momentum_buffer: expected no such state, got [300, 301] Float"));
+  // PyTorch writes None for a momentum that is not there.
+  OptimizerState none = momentum.state_dict().clone();
+  for (auto& [name, entry] : none.parameters) {
+    entry.set("momentum_buffer", at::Tensor());
+  }
+  EXPECT_EQ(load_error(SGD(list), none), "");
+}
+
 }  // namespace
 }  // namespace argosy::optim
