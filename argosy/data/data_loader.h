@@ -115,12 +115,14 @@ class DataLoader final {
 
   /// Where a resumed run goes on. Counts what the loop has received (the batch in hand included),
   /// not what was made ahead of time; after a break it is the place of the break.
+  /// Cost: the first call in an epoch makes the epoch's order once more.
   [[nodiscard]] LoaderState state() const { return core_->state(); }
 
   /// The next loop yields the rest of the saved epoch, with the same bits.
-  /// Errors: UsageError when the state is of another data set, seed, batch size or rank count.
+  /// Errors: UsageError when the state is of a data set of another size, or of other batches:
+  /// another seed, shuffle, batch size, rank or number of ranks.
   void load_state(const LoaderState& state) {
-    detail::check_state(state, core_->state());
+    detail::check_state(state, core_->state_of({state.epoch, state.position}));
     core_->sampler.load_state({state.epoch, state.position});
   }
 
@@ -186,13 +188,18 @@ struct DataLoader<D, Collate>::Core {
         pool({.keep = 4 * (2 + static_cast<size_t>(detail::prefetch_options(opts).depth))}),
         prefetch(detail::prefetch_options(opts)) {}
 
-  [[nodiscard]] LoaderState state() const {
-    const SamplerState at = sampler.state();
+  [[nodiscard]] LoaderState state() { return state_of(sampler.state()); }
+
+  LoaderState state_of(const SamplerState& at) {
+    if (order.epoch != at.epoch && at.epoch >= 0) {
+      order = {at.epoch, detail::digest(sampler.plan(at.epoch))};
+    }
     return {.epoch = at.epoch,
             .position = at.position,
             .seed = options.seed,
             .batches = sampler.size(),
-            .samples = dataset->size()};
+            .samples = dataset->size(),
+            .order = order.digest};
   }
 
   /// On a worker, or on the loop's thread when there is none.
@@ -253,6 +260,10 @@ struct DataLoader<D, Collate>::Core {
   const DataLoaderOptions options;
   const Collate collate;
   TensorPool pool;
+  struct {
+    int64_t epoch = -1;
+    uint64_t digest = 0;
+  } order;  // of the epoch that state() was last asked about
   std::weak_ptr<Session> running;
   int64_t sessions = 0;             // begun so far
   OrderedPrefetch<Batch> prefetch;  // last: its threads use what stands above

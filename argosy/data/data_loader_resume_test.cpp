@@ -94,14 +94,54 @@ TEST(DataLoaderResume, InsideTheLoopTheBatchInHandCounts) {
 
 TEST(DataLoaderResume, TheUsualLoopWithSetEpochResumesInTheMiddle) {
   const Noisy set;
+  DataLoader before(set, {.batch_size = 5, .shuffle = true});
+  before.set_epoch(3);
+  ASSERT_EQ(take(before, 4).size(), 4U);
   DataLoader loader(set, {.batch_size = 5, .shuffle = true});
-  loader.load_state({.epoch = 3, .position = 4, .batches = 5, .samples = 23});
+  loader.load_state(before.state());
   std::vector<size_t> counts;
   for (int64_t epoch = 3; epoch < 5; ++epoch) {
     loader.set_epoch(epoch);
     counts.push_back(take(loader, kAll).size());
   }
   EXPECT_THAT(counts, testing::ElementsAre(1, 5));
+}
+
+// What the loader's own options do not show: the batch sampler's seed, order, sizes and ranks.
+TEST(DataLoaderResume, AStateOfAnotherOrderIsRefused) {
+  const Noisy set;
+  using Options = DistributedBatchSamplerOptions;
+  const auto loader_of = [&](const Options& options) {
+    return DataLoader(set, DistributedBatchSampler(set.size(), options));
+  };
+  const Options saved{.batch_size = 4, .num_replicas = 2, .rank = 1, .shuffle = true, .seed = 7};
+  LoaderState state;
+  {
+    auto loader = loader_of(saved);
+    (void)loader.begin();
+    state = loader.state();
+  }
+  EXPECT_NO_THROW(loader_of(saved).load_state(LoaderState::from_json(state.to_json())));
+  const auto refused = [&](auto change) {
+    Options options = saved;
+    change(options);
+    auto loader = loader_of(options);
+    EXPECT_EQ(loader.size(), state.batches) << "the number of batches alone would tell";
+    try {
+      loader.load_state(state);
+    } catch (const UsageError& error) {
+      return std::string(error.what()).find("the batches of epoch 0 are not those") !=
+             std::string::npos;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused([](Options& o) { o.seed = 8; }));
+  EXPECT_TRUE(refused([](Options& o) { o.shuffle = false; }));
+  EXPECT_TRUE(refused([](Options& o) { o.rank = 0; }));
+  EXPECT_TRUE(refused([](Options& o) {
+    o.batch_size = 2;
+    o.num_replicas = 4;
+  }));
 }
 
 TEST(DataLoaderResume, AStateThatDoesNotFitIsRefusedByName) {

@@ -21,7 +21,8 @@ std::string LoaderState::to_json() const {
                         {"position", position},
                         {"seed", seed},
                         {"batches", batches},
-                        {"samples", samples}}
+                        {"samples", samples},
+                        {"order", order}}
       .dump();
 }
 
@@ -39,7 +40,8 @@ LoaderState LoaderState::from_json(std::string_view text) {
           .position = number("position").get<int64_t>(),
           .seed = number("seed").get<uint64_t>(),
           .batches = number("batches").get<int64_t>(),
-          .samples = number("samples").get<int64_t>()};
+          .samples = number("samples").get<int64_t>(),
+          .order = number("order").get<uint64_t>()};
 }
 
 namespace detail {
@@ -110,6 +112,28 @@ void check_state(const LoaderState& saved, const LoaderState& own) {
   check("samples =", own.samples, saved.samples);
   check("batches =", own.batches, saved.batches);
   check("seed =", own.seed, saved.seed);
+  ARGOSY_CHECK(
+      own.order == saved.order,
+      "data.load_state",
+      "the saved state belongs to another loader: the batches of epoch {} are not those that "
+      "it counted. Resume with the sampler's seed, shuffle, batch size and number of ranks as "
+      "they were",
+      saved.epoch);
+}
+
+uint64_t digest(const BatchPlan& plan) {
+  uint64_t hash = 14695981039346656037U;  // FNV-1a, of whole numbers
+  const auto add = [&hash](int64_t number) {
+    hash = (hash ^ static_cast<uint64_t>(number)) * 1099511628211U;
+    hash ^= hash >> 32;  // the high bits reach the low ones
+  };
+  for (int64_t batch = 0; batch < plan.size(); ++batch) {
+    add(static_cast<int64_t>(plan[batch].size()));
+    for (const int64_t index : plan[batch]) {
+      add(index);
+    }
+  }
+  return hash & ((uint64_t{1} << 53) - 1);
 }
 
 void throw_already_iterating() {

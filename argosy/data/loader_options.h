@@ -32,6 +32,9 @@ struct LoaderState {
   uint64_t seed = 0;
   int64_t batches = 0;  ///< per epoch
   int64_t samples = 0;  ///< of the data set
+  /// Digest of the epoch's batches, sample by sample: tells another seed, shuffle, batch size, rank
+  /// or number of ranks of the sampler.
+  uint64_t order = 0;
 
   /// {"epoch":3,"position":120,…}; from_json: UsageError when a field is missing or no number.
   [[nodiscard]] std::string to_json() const;
@@ -46,6 +49,9 @@ BatchSampler make_batch_sampler(int64_t samples, const DataLoaderOptions& option
 BatchSampler make_batch_sampler(Sampler sampler, const DataLoaderOptions& options);
 /// UsageError when the options repeat what the batch sampler decides.
 BatchSampler check_batch_sampler(BatchSampler sampler, const DataLoaderOptions& options);
+
+/// What LoaderState::order holds; below 2^53, so that every JSON reader keeps it exactly.
+uint64_t digest(const BatchPlan& plan);
 
 PrefetchOptions prefetch_options(const DataLoaderOptions& options);
 /// UsageError naming the field in which a saved state does not fit this loader.
