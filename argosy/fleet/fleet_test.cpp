@@ -76,6 +76,25 @@ TEST(Fleet, DifferentStrategiesAreFoundByEveryRank) {
                   {.mode = test::RankMode::kProcesses, .deadline = 60s});
 }
 
+TEST(Fleet, AfterStopWorkerASecondJobCanBegin) {
+  const test::TempDir folder;
+  test::run_ranks(2,
+                  [&](int rank) {
+                    for (int job = 0; job < 2; ++job) {
+                      init({},
+                           {.init_method = "file://" + folder.path().string() + "/store",
+                            .timeout = 20s,
+                            .rank = rank,
+                            .world_size = 2});
+                      EXPECT_EQ(worker_num(), 2);
+                      barrier_worker();
+                      stop_worker();
+                      EXPECT_FALSE(is_initialized());
+                    }
+                  },
+                  {.mode = test::RankMode::kProcesses, .deadline = 60s});
+}
+
 TEST(Fleet, RanksKnowTheirPlace) {
   run_job(3, [](const std::string&) {
     EXPECT_EQ(worker_num(), 3);
