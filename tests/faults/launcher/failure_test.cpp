@@ -1,4 +1,7 @@
 // A rank fails: who is named, what the others get, what is left.
+#include <unistd.h>
+
+#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -51,6 +54,21 @@ TEST(LauncherFailure, VictimsAreNotTheCause) {
   EXPECT_EQ(job.wait(), 139);
   EXPECT_THAT(job.err(), ContainsRegex("rank 3 .*SIGSEGV \\(invalid memory access\\)"));
   EXPECT_THAT(job.err(), HasSubstr("exit code 139"));
+}
+
+TEST(LauncherFailure, WhatAllRanksSayIsNotRepeated) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() /
+                                       ("argosy-launcher-same-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  Launched job(2,
+               "cd " + folder.string() +
+                   "; echo no such data >&2; touch $RANK; "
+                   "until [ -e 0 ] && [ -e 1 ]; do sleep 0.01; done; exit 3");
+  EXPECT_EQ(job.wait(), 3);
+  EXPECT_THAT(job.err(),
+              HasSubstr("; all 2 ranks ended with the same words, which stand above.\n"));
+  EXPECT_THAT(job.err(), Not(HasSubstr("  | ")));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(LauncherFailure, EndingWellEarlyIsNoFailure) {
