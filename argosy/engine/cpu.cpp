@@ -1,6 +1,7 @@
 #include "argosy/engine/cpu.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <malloc.h>
 #include <sched.h>
 
@@ -61,11 +62,10 @@ bool keep_memory() {
 
 CpuSetup set_up(const CpuOptions& options) {
   CpuSetup setup;
-  const auto given = env::get_int("OMP_NUM_THREADS", 1, 4096);
+  const std::optional<int> given = omp_num_threads(env::get("OMP_NUM_THREADS").value_or(""));
   setup.threads_given = given.has_value();
   const int share = std::max(1, usable_cores() / std::max(1, options.local_world_size));
-  setup.intra_op_threads =
-      given ? static_cast<int>(*given) : std::min(at::get_num_threads(), share);
+  setup.intra_op_threads = given ? *given : std::min(at::get_num_threads(), share);
   at::set_num_threads(setup.intra_op_threads);
   setup.memory_kept = keep_memory();
   setup.blas_library = loaded_blas();
@@ -77,6 +77,23 @@ CpuSetup set_up(const CpuOptions& options) {
 }
 
 }  // namespace
+
+std::optional<int> omp_num_threads(std::string_view value) {
+  if (value.empty()) {
+    return std::nullopt;
+  }
+  // OpenMP allows a list, a number for each level of nesting; the first is the outermost.
+  const std::string_view first = value.substr(0, value.find(','));
+  const std::optional<int64_t> threads = strings::parse_int(std::string(strings::trim(first)));
+  if (!threads || *threads < 1 || *threads > 4096) {
+    throw ConfigError(
+        "engine.setup_cpu",
+        fmt::format("OMP_NUM_THREADS: expected a number of threads from 1 to 4096, got "
+                    "\"{}\". Correct or unset it.",
+                    value));
+  }
+  return static_cast<int>(*threads);
+}
 
 std::string_view to_string(Blas blas) {
   switch (blas) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,7 @@ enum class Blas { kReference, kOpenBlas, kMkl, kBlis, kAtlas, kUnknown };
 /// "reference", "OpenBLAS", …
 [[nodiscard]] std::string_view to_string(Blas blas);
 
-/// What setup_cpu() found and did; printed by `argosy doctor`.
+/// What setup_cpu() found and did.
 struct CpuSetup {
   int intra_op_threads = 0;    ///< threads of one operator in this process
   bool threads_given = false;  ///< OMP_NUM_THREADS said so
@@ -41,8 +42,13 @@ struct CpuOptions {
 /// - Matrix library: warns once when it is the reference BLAS, which is 10 to 40 times slower than
 ///   OpenBLAS and which libtorch-dev alone brings along.
 ///
-/// Errors: ConfigError when ARGOSY_MALLOC is neither "keep" nor "default".
+/// Errors: ConfigError when ARGOSY_MALLOC is neither "keep" nor "default", or OMP_NUM_THREADS no
+/// number of threads.
 const CpuSetup& setup_cpu(const CpuOptions& options = {});
+
+/// The threads that a value of OMP_NUM_THREADS asks for, the first number of a list; nullopt for an
+/// empty one. Errors: ConfigError naming the value.
+[[nodiscard]] std::optional<int> omp_num_threads(std::string_view value);
 
 /// The matrix library that a file belongs to, by its path with links resolved.
 [[nodiscard]] Blas classify_blas(std::string_view path);

@@ -10,6 +10,7 @@
 #include <torch/torch.h>
 
 #include "argosy/base/env.h"
+#include "argosy/base/error.h"
 
 namespace argosy::engine {
 namespace {
@@ -26,6 +27,15 @@ TEST(Cpu, TellsMatrixLibrariesApart) {
   EXPECT_EQ(classify_blas(lib + "atlas/libblas.so.3.10.3"), Blas::kAtlas);
   EXPECT_EQ(classify_blas("/opt/torch/lib/libtorch_cpu.so"), Blas::kUnknown);
   EXPECT_EQ(classify_blas(""), Blas::kUnknown);
+}
+
+TEST(Cpu, ReadsTheNumberOfThreadsAsOpenMpDoes) {
+  EXPECT_EQ(omp_num_threads(""), std::nullopt);
+  EXPECT_EQ(omp_num_threads("4"), 4);
+  EXPECT_EQ(omp_num_threads(" 4 , 2"), 4);
+  for (const char* wrong : {"0", "-1", "four", ",2", "99999"}) {
+    EXPECT_THROW((void)omp_num_threads(wrong), ConfigError) << wrong;
+  }
 }
 
 TEST(Cpu, AdvisesOnlyAgainstTheReferenceBlas) {
@@ -54,7 +64,7 @@ TEST(Cpu, SetsThreadsOnceAndKeepsMemory) {
   const CpuSetup& setup = setup_cpu({.local_world_size = 1});
   EXPECT_EQ(&setup, &setup_cpu({.local_world_size = 64}));  // the first call counts
   EXPECT_EQ(at::get_num_threads(), setup.intra_op_threads);
-  if (const auto given = env::get_int("OMP_NUM_THREADS")) {
+  if (const auto given = omp_num_threads(env::get("OMP_NUM_THREADS").value_or(""))) {
     EXPECT_TRUE(setup.threads_given);
     EXPECT_EQ(setup.intra_op_threads, *given);
   } else {
