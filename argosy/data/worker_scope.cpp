@@ -36,8 +36,10 @@ int use_threads(int threads) {
 WorkerScope::WorkerScope() : gradients_before_(at::GradMode::is_enabled()) {
   at::GradMode::set_enabled(false);
   // libtorch applies the process's number at a thread's first parallel operator; do that now, or it
-  // would undo ours.
+  // would undo ours. Newer versions remember "first" twice, in the library and in the programs that
+  // include its headers.
   at::internal::lazy_init_num_threads();
+  (void)at::get_num_threads();
   threads_before_ = use_threads(1);
 }
 
