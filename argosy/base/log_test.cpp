@@ -19,7 +19,8 @@ std::string line_as(const char* identity) {
 }
 
 TEST(Log, DoesNotRepeatTheRankThatTheLauncherPutsBeforeEachLine) {
-  ::setenv("ARGOSY_LINE_PREFIX", "rank 3", 1);  // read at the first line
+  // Read at the first line. NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
+  ::setenv("ARGOSY_LINE_PREFIX", "rank 3", 1);
   EXPECT_THAT(line_as("rank 3"), MatchesRegex("..:..:..\\.... error no folder\n"));
   EXPECT_THAT(line_as("rank 4"), MatchesRegex("..:..:..\\.... error \\[rank 4\\] no folder\n"));
   EXPECT_THAT(line_as(""), MatchesRegex("..:..:..\\.... error no folder\n"));
