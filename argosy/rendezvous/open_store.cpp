@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <exception>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -122,12 +123,15 @@ std::string name_of(const MeetingPlace& place) {
 
 /// What is seen of a job that this process left.
 struct Former {
+  bool seen = false;
   std::string still_in{};  ///< members that have not left, for messages
   std::string died{};      ///< a member that was lost: a folder is then kept, so it is never over
+  std::exception_ptr failure{};  ///< of the last look, when it failed
+  std::string why{};             ///< what that says
 };
 
 Former look_at_former(Store& store, const Deadline& deadline) {
-  Former former;
+  Former former{.seen = true};
   for (const Departure& gone : store.departures("", deadline)) {
     if (gone.lost && former.died.empty()) {
       former.died = gone.member;
@@ -151,22 +155,43 @@ void refuse_if_never_over(const MeetingPlace& place, const Former& former) {
 }
 
 /// The next job at `place`; nullopt as long as the one that this process left is not over.
-/// Whatever disappears under our hands meanwhile is no error before the deadline.
+/// Whatever disappears under our hands meanwhile is no error before the deadline: it is kept in
+/// `former`, unless the deadline came so soon that it says nothing about the place.
 std::optional<Opened> try_next(const MeetingPlace& place,
                                const Deadline& deadline,
                                Former& former) {
+  const bool hurried = deadline.remaining() < kLongestPause;
   try {
     Opened opened = open_bare(place, deadline);
     if (!was_in(opened.job, place.rank)) {
       return opened;
     }
+    former.seen = true;
     former = look_at_former(*opened.store, deadline.sooner(Deadline::after(kFarewell)));
-  } catch (const Error&) {
-    if (deadline.expired()) {
-      throw;
+  } catch (const Error& e) {
+    if (!hurried || (!former.seen && former.failure == nullptr)) {
+      former.failure = std::current_exception();
+      former.why = e.what();
     }
   }
   return std::nullopt;
+}
+
+/// No next job began at `place` in time: because the former one was not over, as far as one saw it.
+[[noreturn]] void give_up(const MeetingPlace& place, const Former& former) {
+  if (!former.seen && former.failure != nullptr) {
+    std::rethrow_exception(former.failure);
+  }
+  throw TimeoutError(
+      kWhere,
+      fmt::format("this process joins again at {}, where the former job is not over{}{}. All "
+                  "ranks must leave it: see why these do not.{}{}",
+                  name_of(place),
+                  former.still_in.empty() ? "" : "; still in it: ",
+                  former.still_in,
+                  former.why.empty() ? "" : " Afterwards it was seen no more: ",
+                  former.why),
+      {.op = "join", .group = "world", .rank = place.rank});
 }
 
 /// Waits until all have left the former job: its folder then goes, or rank 0 starts a new server.
@@ -175,23 +200,16 @@ Opened open_next(const MeetingPlace& place, const Deadline& deadline) {
   // Who hosts waits for nobody, but its port may be free a moment later only.
   const Deadline limit = hosts ? deadline.sooner(Deadline::after(kFarewell)) : deadline;
   Former former;
-  for (std::chrono::milliseconds pause{5};; pause = std::min(pause * 2, kLongestPause)) {
+  std::chrono::milliseconds pause{5};
+  do {
     if (std::optional<Opened> opened = try_next(place, limit, former)) {
       return *std::move(opened);
     }
     refuse_if_never_over(place, former);
-    if (limit.expired()) {
-      throw TimeoutError(
-          kWhere,
-          fmt::format("this process joins again at {}, where the former job is not over{}{}. All "
-                      "ranks must leave it: see why these do not.",
-                      name_of(place),
-                      former.still_in.empty() ? "" : "; still in it: ",
-                      former.still_in),
-          {.op = "join", .group = "world", .rank = place.rank});
-    }
     std::this_thread::sleep_until(std::min(limit.at(), Deadline::Clock::now() + pause));
-  }
+    pause = std::min(pause * 2, kLongestPause);
+  } while (!limit.expired());
+  give_up(place, former);
 }
 
 Opened open(const MeetingPlace& place, const Deadline& deadline) {
