@@ -30,29 +30,31 @@ bool PeerWatch::someone_is_gone() {
 /// The first lost rank that is not a victim; else whom a victim blames; else, if asked for, who
 /// left in peace while others still needed it.
 std::optional<Blame> PeerWatch::find_blame(int peer, bool accept_left) {
+  std::vector<rendezvous::Departure> job_departures;
   std::vector<rendezvous::Departure> departures;
   std::set<std::string> present;
-  std::optional<Blame> stranger;
   try {
+    // In the opposite order to that in which a rank leaves the group and then the job: whoever left
+    // in between is then in a later list, and not taken for one that never came.
     const Deadline deadline = Deadline::after(options_.patience);
-    departures = store_->departures(std::string(kMember), deadline);
-    if (departures.empty() && options_.job == nullptr) {
-      return std::nullopt;
+    if (options_.job != nullptr) {
+      job_departures = options_.job->departures(std::string(kMember), deadline);
     }
     for (const auto& member : store_->members(std::string(kMember), deadline)) {
       present.insert(member.name);
     }
-    std::set<int> known{rank_};
-    for (const auto& name : present) {
-      known.insert(rank_of(name));
-    }
-    for (const auto& departure : departures) {
-      known.insert(rank_of(departure.member));
-    }
-    stranger = find_blame_in_job(known, deadline);
+    departures = store_->departures(std::string(kMember), deadline);
   } catch (const TimeoutError&) {
     return std::nullopt;  // a slow store is not a dead one: the caller looks again
   }
+  std::set<int> known{rank_};
+  for (const auto& name : present) {
+    known.insert(rank_of(name));
+  }
+  for (const auto& departure : departures) {
+    known.insert(rank_of(departure.member));
+  }
+  const std::optional<Blame> stranger = find_blame_in_job(job_departures, known);
   const rendezvous::Departure* victim = nullptr;
   const rendezvous::Departure* left = nullptr;
   for (const auto& departure : departures) {
@@ -95,12 +97,9 @@ std::optional<Blame> PeerWatch::find_blame(int peer, bool accept_left) {
 
 /// A rank of the job that is gone and was never seen in this group, or left the job with a reason.
 /// `known`: who was seen here.
-std::optional<Blame> PeerWatch::find_blame_in_job(const std::set<int>& known,
-                                                  const Deadline& deadline) const {
-  if (options_.job == nullptr) {
-    return std::nullopt;
-  }
-  for (const auto& departure : options_.job->departures(std::string(kMember), deadline)) {
+std::optional<Blame> PeerWatch::find_blame_in_job(
+    const std::vector<rendezvous::Departure>& departures, const std::set<int>& known) const {
+  for (const auto& departure : departures) {
     const int rank = names_.from_world(rank_of(departure.member), size_);
     const bool stranger = rank >= 0 && !known.contains(rank);
     if (stranger && departure.lost) {

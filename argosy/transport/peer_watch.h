@@ -108,8 +108,8 @@ class PeerWatch final {
   void publish(const Progress& progress);
   void publish_failure(const std::string& op, int64_t seq);
   [[nodiscard]] std::optional<Blame> find_blame(int peer, bool accept_left);
-  [[nodiscard]] std::optional<Blame> find_blame_in_job(const std::set<int>& known,
-                                                       const Deadline& deadline) const;
+  [[nodiscard]] std::optional<Blame> find_blame_in_job(
+      const std::vector<rendezvous::Departure>& departures, const std::set<int>& known) const;
   [[nodiscard]] std::vector<int> absentees(int64_t seq, std::vector<std::string>& last_words);
   std::exception_ptr fail(std::exception_ptr cause, const Blame& blame);
   [[nodiscard]] std::string where(const std::string& op) const;

@@ -1,9 +1,12 @@
 /// Who is blamed, with what was written in the store beforehand.
 #include "argosy/transport/peer_watch.h"
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +21,59 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+
+/// Another store, which calls `before_look` each time it is asked who is present or gone.
+class LookedAtStore final : public rendezvous::Store {
+ public:
+  LookedAtStore(std::shared_ptr<Store> inner, std::function<void()> before_look)
+      : inner_(std::move(inner)), before_look_(std::move(before_look)) {}
+
+  void set(const std::string& key, const std::string& value, const Deadline& by) override {
+    inner_->set(key, value, by);
+  }
+  std::string get(const std::string& key, const Deadline& by) override {
+    return inner_->get(key, by);
+  }
+  void wait(const std::vector<std::string>& keys, const Deadline& by) override {
+    inner_->wait(keys, by);
+  }
+  int64_t add(const std::string& key, int64_t amount, const Deadline& by) override {
+    return inner_->add(key, amount, by);
+  }
+  std::string compare_set(const std::string& key,
+                          const std::string& expected,
+                          const std::string& desired,
+                          const Deadline& by) override {
+    return inner_->compare_set(key, expected, desired, by);
+  }
+  bool check(const std::vector<std::string>& keys, const Deadline& by) override {
+    return inner_->check(keys, by);
+  }
+  bool remove(const std::string& key, const Deadline& by) override {
+    return inner_->remove(key, by);
+  }
+  std::vector<std::string> keys(const std::string& prefix, const Deadline& by) override {
+    return inner_->keys(prefix, by);
+  }
+  std::unique_ptr<rendezvous::Presence> announce(const std::string& member,
+                                                 const Deadline& by) override {
+    return inner_->announce(member, by);
+  }
+  std::vector<rendezvous::Departure> departures(const std::string& prefix,
+                                                const Deadline& by) override {
+    before_look_();
+    return inner_->departures(prefix, by);
+  }
+  std::vector<rendezvous::Member> members(const std::string& prefix, const Deadline& by) override {
+    before_look_();
+    return inner_->members(prefix, by);
+  }
+  std::string describe() const override { return inner_->describe(); }
+
+ private:
+  const std::shared_ptr<Store> inner_;
+  const std::function<void()> before_look_;
+};
 
 class PeerWatchTest : public ::testing::Test {
  protected:
@@ -119,6 +175,36 @@ TEST_F(PeerWatchTest, ARankOfTheJobThatNeverCameIsBlamedByItsPlaceInTheGroup) {
   EXPECT_THAT(message_of(error),
               HasSubstr("rank 0/4 (world rank 3) group \"pair\" (test): rank 1 (world rank 7) died "
                         "(its process ended before it came to the group)"));
+}
+
+// Rank 1 leaves the group and then the job, as Group::destroy() does, at every moment between the
+// looks of one search; it did its part in the operation that rank 0 is in.
+TEST_F(PeerWatchTest, WhoLeavesInOrderIsNoStrangerAtAnyMoment) {
+  constexpr int kLooks = 3;  // members and departures of the group, departures of the job
+  for (int from_group = 0; from_group <= kLooks; ++from_group) {
+    for (int from_job = from_group; from_job <= kLooks; ++from_job) {
+      SCOPED_TRACE(testing::Message() << "leaves the group after " << from_group
+                                      << " looks, the job after " << from_job);
+      const auto group = rendezvous::in_process_store();
+      const auto job = rendezvous::in_process_store();
+      auto in_group = group->announce("rank/1", soon());
+      auto in_job = job->announce("rank/1", soon());
+      int looks = 0;
+      const auto leave = [&] {
+        if (looks >= from_group) {
+          in_group.reset();
+        }
+        if (looks >= from_job) {
+          in_job.reset();
+        }
+        ++looks;
+      };
+      store_ = std::make_shared<LookedAtStore>(group, leave);
+      const auto mine = watch(0, {.job = std::make_shared<LookedAtStore>(job, leave)});
+      EXPECT_FALSE(mine->someone_is_gone());
+      EXPECT_EQ(looks, kLooks);
+    }
+  }
 }
 
 }  // namespace
