@@ -212,7 +212,7 @@ std::exception_ptr GroupState::perform(Operation& operation) {
     operation.body(*transport_, deadline);
     return nullptr;
   } catch (...) {
-    const std::exception_ptr error = explain(operation, std::current_exception());
+    std::exception_ptr error = explain(operation, std::current_exception());
     remember_failure(error);
     return error;
   }
@@ -236,7 +236,8 @@ void GroupState::execute(Operation& operation) {
   operation.complete(error);
 }
 
-std::exception_ptr GroupState::explain(const Operation& operation, std::exception_ptr error) {
+std::exception_ptr GroupState::explain(const Operation& operation,
+                                       const std::exception_ptr& error) {
   return explain_failure(operation, reporter(), error);
 }
 

@@ -101,7 +101,8 @@ class GroupState final {
   void execute(Operation& operation);
   [[nodiscard]] Reporter reporter() const;
   [[nodiscard]] std::exception_ptr perform(Operation& operation);
-  [[nodiscard]] std::exception_ptr explain(const Operation& operation, std::exception_ptr error);
+  [[nodiscard]] std::exception_ptr explain(const Operation& operation,
+                                           const std::exception_ptr& error);
   void remember_failure(const std::exception_ptr& error);
   void forsake();
   [[noreturn]] void throw_destroyed(std::string_view op) const;

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using testing::message_of;
 using testing::with_threads;
 
-at::Tensor counting(std::vector<int64_t> shape) {
+at::Tensor counting(const std::vector<int64_t>& shape) {
   return at::arange(c10::multiply_integers(shape), at::kFloat).reshape(shape);
 }
 
@@ -104,7 +104,7 @@ TEST(Layout, LeavesThatRequireGradAreWrittenBelowAutograd) {
 TEST(Layout, GatheredListsMayBeViewsOfOneBlock) {
   with_threads(2, [](Group& world) {
     const at::Tensor block = at::empty({2, 3});
-    const at::Tensor mine = at::full({3}, world.rank() + 1.0F);
+    const at::Tensor mine = at::full({3}, world.rank() + 1.0);
     all_gather_async({block[0], block[1]}, mine, world).wait();
     EXPECT_TRUE(block[1].equal(at::full({3}, 2.0F)));
     const at::Tensor columns = at::empty({3, 2});  // the same list, but strided

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/comm/solo_transport.h"
 #include "argosy/comm/waiter_pool.h"
 
 namespace argosy::comm {
@@ -33,8 +34,9 @@ class OperationQueueTest : public ::testing::Test {
   std::mutex mutex_;
   std::vector<int64_t> ran_;
   std::vector<std::thread::id> threads_;
+  SoloTransport nothing_;
   OperationQueue queue_{[this](Operation& operation) {
-    operation.body(*static_cast<transport::Transport*>(nullptr), Deadline::never());
+    operation.body(nothing_, Deadline::never());
     {
       const std::lock_guard lock(mutex_);
       ran_.push_back(operation.seq);

@@ -40,9 +40,12 @@ inline std::vector<test::RankOutcome> launched_ranks(int n,
     set_variable("ARGOSY_TOKEN", "secret");
     set_variable("ARGOSY_RUN_ID", "1a2b:0");
     struct Count {
-      test::SharedCounter& ended;
+      explicit Count(test::SharedCounter& counter) : ended(counter) {}
       ~Count() { ended.add(1); }
-    } const count{ended};
+      Count(const Count&) = delete;
+      Count& operator=(const Count&) = delete;
+      test::SharedCounter& ended;
+    } const count(ended);
     fn(rank);
   };
   auto outcomes = test::try_run_ranks(
