@@ -11,7 +11,8 @@ namespace argosy::os {
 /// The children of this process, those of its other threads and adopted ones included (see
 /// PR_SET_CHILD_SUBREAPER), zombies too. A child that comes or goes meanwhile may be missed.
 ///
-/// Errors: ENOENT where /proc is not mounted or the kernel was built without CONFIG_PROC_CHILDREN.
+/// Errors: ENOENT where /proc is not mounted or is that of another pid namespace (`unshare --pid`
+/// without `--mount-proc`), or the kernel was built without CONFIG_PROC_CHILDREN.
 [[nodiscard]] Result<std::vector<pid_t>> children();
 
 }  // namespace argosy::os

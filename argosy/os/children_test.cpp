@@ -1,6 +1,11 @@
 #include "argosy/os/children.h"
 
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <thread>
 
@@ -26,6 +31,41 @@ TEST(Children, AreListedUntilTheyAreReaped) {
 TEST(Children, OfOtherThreadsToo) {
   const Subprocess child = *Subprocess::spawn({.args = {"sleep", "100"}});
   std::thread([&] { EXPECT_THAT(*children(), Contains(child.pid())); }).join();
+}
+
+/// In a new pid namespace, with the /proc of the old one. The exit code says how it went.
+enum Outcome { kNotTold, kTold, kNoNamespace };
+[[noreturn]] void look_from_another_namespace() {
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) {
+    ::_exit(kNoNamespace);
+  }
+  const pid_t first = ::fork();  // 1 there; it has a child, so there is something to tell
+  if (first == 0) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::pause();
+    }
+    const Result<std::vector<pid_t>> found = children();
+    ::_exit(!found.ok() && found.failure().error_number == ENOENT ? kNotTold
+                                                                  : kTold);  // takes the child
+  }
+  int status = 0;
+  ::waitpid(first, &status, 0);
+  ::_exit(first > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : kNoNamespace);
+}
+
+TEST(Children, AreNotToldWhereProcBelongsToAnotherPidNamespace) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    look_from_another_namespace();
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoNamespace) {
+    GTEST_SKIP() << "no pid namespace may be made here";
+  }
+  EXPECT_EQ(WEXITSTATUS(status), kNotTold);
 }
 
 }  // namespace
