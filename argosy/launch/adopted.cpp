@@ -11,16 +11,31 @@
 namespace argosy::launch {
 namespace {
 
-std::vector<pid_t> adopted(const Adopted::Others& others) {
+/// A zombie is one too. Numbers may be of another counting than ours (see os::children()) or come
+/// again; only the kernel knows.
+bool is_child(pid_t pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+}  // namespace
+
+Adopted::Adopted() {
+  const Result<std::vector<pid_t>> all = os::children();
+  if (all.ok()) {
+    strangers_.insert(all->begin(), all->end());
+  }
+}
+
+std::vector<pid_t> Adopted::list(const Others& others) const {
   Result<std::vector<pid_t>> all = os::children();
   if (!all.ok()) {
     return {};
   }
-  std::erase_if(*all, others);
+  std::erase_if(
+      *all, [&](pid_t pid) { return strangers_.contains(pid) || others(pid) || !is_child(pid); });
   return *std::move(all);
 }
-
-}  // namespace
 
 void Adopted::reap(const Others& others) {
   while (true) {
@@ -31,11 +46,12 @@ void Adopted::reap(const Others& others) {
     }
     ::waitpid(info.si_pid, nullptr, WNOHANG);
     told_.erase(info.si_pid);
+    strangers_.erase(info.si_pid);  // the number may come again
   }
 }
 
 void Adopted::signal(int signal, const Others& others) {
-  for (const pid_t pid : adopted(others)) {
+  for (const pid_t pid : list(others)) {
     int& last = told_[pid];
     if (last != signal) {
       last = signal;
@@ -45,7 +61,7 @@ void Adopted::signal(int signal, const Others& others) {
 }
 
 bool Adopted::alive(const Others& others) const {
-  return !adopted(others).empty();
+  return !list(others).empty();
 }
 
 }  // namespace argosy::launch

@@ -4,19 +4,27 @@
 
 #include <functional>
 #include <map>
+#include <set>
+#include <vector>
 
 namespace argosy::launch {
 
 /// Processes that lost their parent, a rank or something that it started: they become children of
 /// the launcher, which is their subreaper (PR_SET_CHILD_SUBREAPER). Most have ended already; what
 /// left its rank's group (setsid, a daemon) may live on.
+///
+/// Strangers are children too, but the job's business never: a shell that starts a process and then
+/// execs the launcher (`exec argosy launch … > >(tee log)`) leaves it to the launcher.
 class Adopted final {
  public:
   /// Which children are somebody else's business: the guard, running ranks, what is in the group
   /// of a rank.
   using Others = std::function<bool(pid_t)>;
 
-  /// Reaps those that have ended.
+  /// Call it before the first process of the job, the guard included, is started.
+  Adopted();
+
+  /// Reaps those that have ended, strangers too.
   void reap(const Others& others);
   /// Sends `signal` to each that has not had it yet. Call it again as long as alive(): when one
   /// ends, its own children come.
@@ -25,6 +33,9 @@ class Adopted final {
   [[nodiscard]] bool alive(const Others& others) const;
 
  private:
+  [[nodiscard]] std::vector<pid_t> list(const Others& others) const;
+
+  std::set<pid_t> strangers_{};
   std::map<pid_t, int> told_{};
 };
 

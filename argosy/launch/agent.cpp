@@ -69,11 +69,16 @@ Result<os::SignalFd> take_over_signals() {
 /// The supervision of one job; run() is the loop, everything else one step of it.
 class Agent {
  public:
-  Agent(
-      const LaunchOptions& options, os::SignalFd signals, os::ExitWatch exits, Job job, Guard guard)
+  Agent(const LaunchOptions& options,
+        os::SignalFd signals,
+        os::ExitWatch exits,
+        Adopted adopted,
+        Job job,
+        Guard guard)
       : options_(options),
         signals_(std::move(signals)),
         exits_(std::move(exits)),
+        adopted_(std::move(adopted)),
         job_(std::move(job)),
         guard_(std::move(guard)),
         policy_(options.shutdown_timeout),
@@ -105,6 +110,7 @@ class Agent {
       policy_.stop(Clock::now());
       send_signals();
     }
+    reap_orphans();  // of those that ended before we had our signals, none will tell
     look_for_what_is_left();
     while (left_ && !policy_.given_up(Clock::now())) {
       turn();
@@ -375,11 +381,11 @@ class Agent {
   const LaunchOptions& options_;
   os::SignalFd signals_;
   os::ExitWatch exits_;
+  Adopted adopted_;
   Job job_;
   Guard guard_;
   StopPolicy policy_;
   Output output_;
-  Adopted adopted_{};
   std::unique_ptr<StoreHost> store_{};
   std::vector<Rank> ranks_{};
   std::vector<Rank*> with_group_{};  ///< those of whose process group something still lives
@@ -398,11 +404,17 @@ class Agent {
 int run(const LaunchOptions& options, const StoreFactory& make_store) {
   open_missing_streams();
   os::SignalFd signals = take_over_signals().or_throw<ConfigError>("launch.signals");
+  Adopted adopted;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   Job job = prepare_job(options, this_node());
   Guard guard = Guard::start().or_throw<ConfigError>("launch.guard");
   os::ExitWatch exits = os::ExitWatch::create().or_throw<ConfigError>("launch.watch");
-  Agent agent(options, std::move(signals), std::move(exits), std::move(job), std::move(guard));
+  Agent agent(options,
+              std::move(signals),
+              std::move(exits),
+              std::move(adopted),
+              std::move(job),
+              std::move(guard));
   agent.serve(make_store ? make_store(agent.token()) : nullptr);
   return agent.run();
 }

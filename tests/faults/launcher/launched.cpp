@@ -56,6 +56,9 @@ Launched::Launched(int ranks, const std::string& script, std::vector<std::string
 
 Launched::Launched(Options options) : mark_(next_mark()) {
   options.args.insert(options.args.begin(), {ARGOSY_COMMAND, "launch"});
+  if (!options.shell.empty()) {
+    options.args = {"bash", "-c", options.shell, ARGOSY_COMMAND};
+  }
   std::vector<std::string> env = os::environ_list();
   env.insert(env.begin(), options.env.begin(), options.env.end());  // the first one counts
   env.push_back(mark_);
@@ -157,15 +160,42 @@ std::vector<pid_t> Launched::marked() const {
   return pids;
 }
 
-pid_t Launched::child_named(const std::string& name) const {
+std::vector<pid_t> Launched::children() const {
   const Result<std::string> list = os::read_file(fmt::format("/proc/{0}/task/{0}/children", pid()));
-  for (const std::string& word : strings::split(list.ok() ? *list : "", ' ')) {
-    const Result<std::string> command = os::read_file(fmt::format("/proc/{}/comm", word));
+  std::vector<pid_t> pids;
+  for (const std::string& word : strings::split(list.ok() ? strings::trim(*list) : "", ' ')) {
+    if (const auto number = strings::parse_int(word)) {
+      pids.push_back(static_cast<pid_t>(*number));
+    }
+  }
+  return pids;
+}
+
+pid_t Launched::child_named(const std::string& name) const {
+  for (const pid_t child : children()) {
+    const Result<std::string> command = os::read_file(fmt::format("/proc/{}/comm", child));
     if (command.ok() && strings::trim(*command) == name) {
-      return static_cast<pid_t>(strings::parse_int(word).value_or(0));
+      return child;
     }
   }
   return 0;
+}
+
+bool Launched::wait_for_zombies(int children) {
+  const Deadline deadline = Deadline::after(30s);
+  const auto zombies = [&] {
+    return std::ranges::count_if(this->children(), [](pid_t pid) { return state_of(pid) == 'Z'; });
+  };
+  while (zombies() < children && !deadline.expired()) {
+    std::this_thread::sleep_for(1ms);  // a stranger's state has no event to wait for
+  }
+  EXPECT_GE(zombies(), children);
+  return zombies() >= children;
+}
+
+char state_of(pid_t pid) {
+  const Result<std::string> stat = os::read_file("/proc/" + std::to_string(pid) + "/stat");
+  return stat.ok() ? stat->at(stat->rfind(')') + 2) : '?';
 }
 
 std::vector<std::string> Launched::survivors() {

@@ -19,9 +19,11 @@ class Launched final {
  public:
   struct Options {
     std::vector<std::string> args{};  ///< after `argosy launch`
-    std::vector<std::string> env{};   ///< on top of this process's own
-    bool with_input = false;          ///< standard input is a pipe, see input(); else it is empty
-    int terminal = -1;                ///< becomes standard output instead of a pipe
+    /// Instead: a script for bash that runs the launcher by `exec "$0" launch`.
+    std::string shell{};
+    std::vector<std::string> env{};  ///< on top of this process's own
+    bool with_input = false;         ///< standard input is a pipe, see input(); else it is empty
+    int terminal = -1;               ///< becomes standard output instead of a pipe
   };
   explicit Launched(Options options);
   /// `ranks` ranks of a shell script.
@@ -51,6 +53,8 @@ class Launched final {
 
   /// Processes with our mark, in words, after waiting for them to go.
   std::vector<std::string> survivors();
+  /// False: it does not come to have that many children that have ended.
+  bool wait_for_zombies(int children);
   /// Its child of that name; 0: none.
   [[nodiscard]] pid_t child_named(const std::string& name) const;
 
@@ -63,6 +67,7 @@ class Launched final {
   /// Reads what there is, waiting for some; false when both streams have ended.
   bool read_more();
   std::vector<pid_t> marked() const;
+  std::vector<pid_t> children() const;
 
   std::string mark_;
   os::UniqueFd input_{};
@@ -71,6 +76,9 @@ class Launched final {
   Stream err_{};
   std::optional<os::Subprocess> process_{};
 };
+
+/// The state letter of /proc/<pid>/stat: R (running), S (sleeping), T (stopped) … '?': no process.
+char state_of(pid_t pid);
 
 /// Lines of `text` that start with `prefix`, without it.
 std::vector<std::string> lines_of(const std::string& text, const std::string& prefix);

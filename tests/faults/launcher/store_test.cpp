@@ -25,12 +25,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// The state letter of /proc/<pid>/stat: R (running), S (sleeping), T (stopped) …
-char state_of(int pid) {
-  const Result<std::string> stat = os::read_file("/proc/" + std::to_string(pid) + "/stat");
-  return stat.ok() ? stat->at(stat->rfind(')') + 2) : '?';
-}
-
 bool wait_for_state(int pid, char state) {
   const Deadline deadline = Deadline::after(30s);
   while (state_of(pid) != state && !deadline.expired()) {
