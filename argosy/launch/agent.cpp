@@ -299,12 +299,11 @@ class Agent {
     std::vector<RankEnd> batch;
     for (const uint64_t number : exits_.ended()) {
       Rank& rank = ranks_[number];
-      std::optional<RankEnd> end = rank.reap();
+      const std::optional<RankEnd> end = rank.reap();
       if (!end) {
         continue;
       }
       rank.forward_rest();
-      end->asked_to_stop = sent_.has_value();
       batch.push_back(*end);
     }
     if (verdict_.add(batch, policy_.stopping())) {
@@ -322,10 +321,11 @@ class Agent {
     adopted_.reap([this](pid_t pid) { return owned(pid); });
   }
 
-  /// Then they stand above, once for each rank, where the report is about to be read.
+  /// The last words of all ranks, which have all ended, are the same and stand above, once for
+  /// each, where the report is about to be read.
   bool all_end_with_the_same_words() {
     const auto words = [&](const Rank& rank) { return rank.last_words(output_.err()); };
-    return ranks_.size() > 1 && !words(ranks_.front()).empty() &&
+    return ranks_.size() > 1 && !any_running() && !words(ranks_.front()).empty() &&
            std::ranges::all_of(ranks_,
                                [&](const Rank& rank) { return words(rank) == words(ranks_[0]); });
   }

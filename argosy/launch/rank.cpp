@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -172,7 +173,7 @@ std::optional<RankEnd> Rank::reap() {
                  .exit = **exit,
                  .at = now,
                  .ran = now - started_,
-                 .asked_to_stop = false};
+                 .asked_to_stop = asked_to_stop_};
 }
 
 bool Rank::group_alive() {
@@ -182,6 +183,9 @@ bool Rank::group_alive() {
 }
 
 void Rank::signal_group(int signal) {
+  // One that has ended without our noticing is not moved by it.
+  const Result<bool> ended = reaped_ ? true : os::wait_ready(pidfd(), POLLIN, Deadline::after({}));
+  asked_to_stop_ = asked_to_stop_ || !ended.ok() || !*ended;
   if (group_alive()) {
     ::kill(-pid(), signal);
   }

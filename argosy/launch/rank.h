@@ -50,6 +50,7 @@ class Rank final {
   [[nodiscard]] std::optional<RankEnd> reap();
   /// Does anything of its process group still live?
   [[nodiscard]] bool group_alive();
+  /// Asks it to stop: the end of a rank that still ran is not its own from here on.
   void signal_group(int signal);
   void signal_process(int signal) { (void)process_.signal(signal); }
   void abandon() { process_.abandon(); }
@@ -81,6 +82,7 @@ class Rank final {
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   bool group_gone_ = false;
   bool reaped_ = false;
+  bool asked_to_stop_ = false;
   std::vector<Stream> streams_{};
   Tail tail_{};
   const Sink* last_sink_ = nullptr;  ///< where the last line went

@@ -89,9 +89,17 @@ std::string_view without_time(std::string_view line) {
   return timed ? line.substr(kForm.size()) : line;
 }
 
+bool all_failed_by_themselves(const FailureReport& report) {
+  const auto by_itself = [](const RankEnd& end) {
+    return end.exit.signal == 0 && end.exit.code != 0 && !end.asked_to_stop;
+  };
+  return by_itself(report.first) && std::ranges::all_of(report.others, by_itself);
+}
+
 std::string render(const FailureReport& report) {
+  const bool said_above = report.same_words && all_failed_by_themselves(report);
   std::string text = fmt::format("[launch] {}", describe(report.first));
-  if (report.same_words) {
+  if (said_above) {
     text += fmt::format("; all {} ranks ended with the same words, which stand above.\n",
                         report.others.size() + 1);
   } else if (report.last_lines.empty()) {
@@ -105,7 +113,7 @@ std::string render(const FailureReport& report) {
   if (!report.log_path.empty()) {
     text += fmt::format("[launch] all it wrote: {}\n", report.log_path);
   }
-  const std::string others = report.same_words ? "" : describe_others(report);
+  const std::string others = said_above ? "" : describe_others(report);
   if (!others.empty()) {
     text += fmt::format("[launch] {}\n", others);
   }

@@ -19,7 +19,7 @@ struct RankEnd {
   os::Exit exit{};
   std::chrono::steady_clock::time_point at{};
   std::chrono::steady_clock::duration ran{};
-  /// Seen after the launcher had sent a signal to it: a consequence, never the cause.
+  /// It still ran when the launcher sent it a signal: a consequence, never the cause.
   bool asked_to_stop = false;
 };
 
@@ -41,9 +41,14 @@ struct FailureReport {
   std::vector<std::string> last_lines{};
   std::string log_path{};         ///< empty: no file
   std::vector<RankEnd> others{};  ///< all other ends, in order
-  /// All ranks ended with the same line, which the user has just read once for each.
+  /// The last line of all ranks is the same; the user has just read it once for each. It stands
+  /// for the report's own lines only where all_failed_by_themselves().
   bool same_words = false;
 };
+
+/// Has every rank ended by an exit code of its own other than 0? Not where a signal ended it, nor
+/// where the launcher stopped it: then the same line says nothing about why.
+[[nodiscard]] bool all_failed_by_themselves(const FailureReport& report);
 
 /// A line without the time that our log puts before it: equal for ranks that say the same.
 [[nodiscard]] std::string_view without_time(std::string_view line);

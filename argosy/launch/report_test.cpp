@@ -5,6 +5,7 @@
 #include <chrono>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace argosy::launch {
@@ -74,6 +75,20 @@ TEST(Report, DoesNotRepeatWhatAllRanksHaveSaid) {
             "same words, which stand above.\n"
             "[launch] all it wrote: logs/run/rank1.log\n"
             "[launch] exit code 3. See docs/guides/errors.md#rank-failed\n");
+}
+
+TEST(Report, RepeatsWhatAllRanksHaveSaidWhenItIsNotHowTheyEnded) {
+  RankEnd stopped = code(1, 3);
+  stopped.asked_to_stop = true;
+  for (const RankEnd& other : {code(1, 0), signalled(1, SIGKILL), stopped}) {
+    FailureReport report{.first = code(0, 3), .last_lines = {"no GPU"}, .others = {other}};
+    const std::string whole = render(report);
+    report.same_words = true;
+    EXPECT_EQ(render(report), whole);
+    EXPECT_THAT(whole, testing::HasSubstr("  | no GPU\n"));
+  }
+  EXPECT_THAT(render({.first = signalled(0, SIGSEGV), .others = {code(1, 3)}, .same_words = true}),
+              testing::HasSubstr("failed after it: rank 1 code 3"));
 }
 
 TEST(Report, ComparesLinesWithoutTheirTime) {

@@ -1,11 +1,16 @@
 // A rank fails: who is named, what the others get, what is left.
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "argosy/os/fd.h"
 
 #include "launched.h"
 
@@ -56,19 +61,66 @@ TEST(LauncherFailure, VictimsAreNotTheCause) {
   EXPECT_THAT(job.err(), HasSubstr("exit code 139"));
 }
 
-TEST(LauncherFailure, WhatAllRanksSayIsNotRepeated) {
+/// Two ranks that write one line and wait until both have; then rank 0 does one thing and rank 1
+/// another, while the launcher does not look.
+struct Unseen {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() /
-                                       ("argosy-launcher-same-" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
-  Launched job(2,
-               "cd " + folder.string() +
-                   "; echo no such data >&2; touch $RANK; "
-                   "until [ -e 0 ] && [ -e 1 ]; do sleep 0.01; done; exit 3");
-  EXPECT_EQ(job.wait(), 3);
-  EXPECT_THAT(job.err(),
+                                       ("argosy-launcher-unseen-" + std::to_string(::getpid()));
+  explicit Unseen(const std::string& first, const std::string& second) {
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    job.emplace(2,
+                "cd " + folder.string() +
+                    "; echo warning: no GPU >&2; until [ -e go ]; do sleep 0.01; done; "
+                    "if [ $RANK = 0 ]; then " +
+                    first + "; else " + second + "; fi");
+    for (const char* rank : {"[rank 0] ", "[rank 1] "}) {
+      job->wait_for_error(std::string(rank) + "warning: no GPU\n");
+    }
+    job->signal(SIGSTOP);
+    EXPECT_TRUE(os::open_file((folder / "go").string(), O_WRONLY | O_CREAT).ok());
+    job->wait_for_zombies(2);
+    job->signal(SIGCONT);
+  }
+  ~Unseen() { std::filesystem::remove_all(folder); }
+  Unseen(const Unseen&) = delete;
+  Unseen& operator=(const Unseen&) = delete;
+  Unseen(Unseen&&) = delete;
+  Unseen& operator=(Unseen&&) = delete;
+
+  std::optional<Launched> job{};
+};
+
+TEST(LauncherFailure, WhatAllRanksSayIsNotRepeated) {
+  Unseen run("exit 3", "exit 3");
+  EXPECT_EQ(run.job->wait(), 3);
+  EXPECT_THAT(run.job->err(),
               HasSubstr("; all 2 ranks ended with the same words, which stand above.\n"));
-  EXPECT_THAT(job.err(), Not(HasSubstr("  | ")));
-  std::filesystem::remove_all(folder);
+  EXPECT_THAT(run.job->err(), Not(HasSubstr("  | ")));
+}
+
+TEST(LauncherFailure, WhatAllRanksSayIsNoStoryWhenOneOfThemEndsWell) {
+  Unseen run("exit 7", "exit 0");
+  EXPECT_EQ(run.job->wait(), 7);
+  EXPECT_THAT(run.job->err(), HasSubstr("; its last lines:\n  | warning: no GPU\n"));
+  EXPECT_THAT(run.job->err(), HasSubstr("ended well: rank 1\n"));
+}
+
+TEST(LauncherFailure, WhatAllRanksSayIsNoStoryWhenTheOthersAreStopped) {
+  Launched job({.args = {"--nproc_per_node=3",
+                         "sh",
+                         "-c",
+                         "echo warning: no GPU >&2; [ $RANK = 0 ] && { cat; kill -KILL $$; }; "
+                         "sleep 1000"},
+                .with_input = true});
+  for (const char* rank : {"[rank 0] ", "[rank 1] ", "[rank 2] "}) {
+    ASSERT_TRUE(job.wait_for_error(std::string(rank) + "warning: no GPU\n"));
+  }
+  job.input().close();
+  EXPECT_EQ(job.wait(), 137);
+  EXPECT_THAT(job.err(), HasSubstr("; its last lines:\n  | warning: no GPU\n"));
+  EXPECT_THAT(job.err(), HasSubstr("stopped by the launcher: ranks 1, 2\n"));
+  EXPECT_THAT(job.survivors(), IsEmpty());
 }
 
 TEST(LauncherFailure, EndingWellEarlyIsNoFailure) {
