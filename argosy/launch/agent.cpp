@@ -258,7 +258,7 @@ class Agent {
     const auto no_later_than = [&](Clock::time_point at) {
       wake = std::min(wake.value_or(at), at);
     };
-    if (verdict_.first() && !told_of_failure_) {
+    if (verdict_.first() && !told_of_failure_ && any_running()) {
       no_later_than(verdict_.first()->at + kNoticeDelay);
     }
     if (!any_running() && left_) {

@@ -1,7 +1,9 @@
 // What ranks leave behind ends with the job, wherever it has gone. Each grace is far longer than
 // the test may take: nothing but the signal that comes first may be needed.
 #include <signal.h>
+#include <sys/resource.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,16 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+
+using namespace std::chrono_literals;
+
+/// What the children of this process that it has waited for, and theirs, have used.
+std::chrono::microseconds cpu_of_children() {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
 
 const std::vector<std::string> kLongGrace{"--shutdown_timeout", "1000"};
 
@@ -43,6 +55,17 @@ TEST(LauncherLeftovers, ThatIgnoreSigterm) {
 TEST(LauncherLeftovers, OfAJobThatFailed) {
   Launched job(3, "setsid sleep 1000 & [ $RANK = 1 ] && exit 5; sleep 1000", kLongGrace);
   EXPECT_EQ(job.wait(), 5);
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherLeftovers, OfAFailedJobAreWaitedForWithoutSpinning) {
+  const auto before = cpu_of_children();
+  Launched job(1,
+               "setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' & "
+               "sleep 0.1; exit 5",
+               {"--shutdown_timeout", "3"});
+  EXPECT_EQ(job.wait(), 5) << job.err();
+  EXPECT_LT(cpu_of_children() - before, 1s);  // of the three that it waits
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 
