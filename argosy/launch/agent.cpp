@@ -1,6 +1,5 @@
 #include "argosy/launch/agent.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -21,6 +19,7 @@
 #include "argosy/launch/guard.h"
 #include "argosy/launch/job.h"
 #include "argosy/launch/output.h"
+#include "argosy/launch/process_setup.h"
 #include "argosy/launch/rank.h"
 #include "argosy/launch/report.h"
 #include "argosy/launch/spawn_error.h"
@@ -45,27 +44,6 @@ constexpr auto kLeftoverTick = 20ms;
 /// After a signal the user or the system waits for the end, not for a reader that pauses.
 constexpr auto kPatienceOnceStopped = 500ms;
 
-/// Descriptors 0, 1 and 2 exist from here on, so that no pipe of ours takes one of these numbers.
-void open_missing_streams() {
-  while (true) {
-    const int fd = ::open("/dev/null", O_RDWR);
-    if (fd < 0 || fd > 2) {
-      ::close(fd);
-      return;
-    }
-  }
-}
-
-Result<os::SignalFd> take_over_signals() {
-  os::ignore_sigpipe();
-  ::signal(SIGCHLD, SIG_DFL);  // ignored, the kernel would reap the ranks without telling how
-  struct sigaction hangup {};
-  ::sigaction(SIGHUP, nullptr, &hangup);
-  const bool nohup = hangup.sa_handler == SIG_IGN;
-  return os::SignalFd::create(
-      {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, nohup ? SIGCHLD : SIGHUP});
-}
-
 /// The supervision of one job; run() is the loop, everything else one step of it.
 class Agent {
  public:
@@ -83,7 +61,7 @@ class Agent {
         guard_(std::move(guard)),
         policy_(options.shutdown_timeout),
         output_(STDOUT_FILENO, STDERR_FILENO) {
-    job_.description.bar = output_.out().terminal() && std::string(terminal_type()) != "dumb";
+    job_.description.bar = output_.out().terminal() && terminal_redraws();
     constexpr int kPrefixColumns = 9;  // "[rank 0] "
     job_.description.columns = std::max(0, output_.out().columns() - kPrefixColumns);
   }
@@ -120,10 +98,6 @@ class Agent {
   }
 
  private:
-  static const char* terminal_type() {
-    const char* type = ::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): read-only
-    return type == nullptr ? "dumb" : type;
-  }
   void say(const std::string& text) { output_.say(text); }
 
   /// nullopt: all run. Otherwise why one does not; those before it do.
@@ -315,8 +289,7 @@ class Agent {
     if (!guard_lost_ && guard_.lost()) {
       guard_lost_ = true;
       say("[launch] the guard process was killed; should the launcher be killed by SIGKILL as "
-          "well, "
-          "what the ranks have started may stay\n");
+          "well, what the ranks have started may stay\n");
     }
     adopted_.reap([this](pid_t pid) { return owned(pid); });
   }
@@ -346,6 +319,7 @@ class Agent {
       code = first->exit.shell_code();
     } else if (policy_.interrupted_by()) {
       code = 128 + *policy_.interrupted_by();
+      say(render_unexpected(*policy_.interrupted_by(), verdict_.others()));
     }
     for (Rank& rank : ranks_) {
       if (rank.running()) {

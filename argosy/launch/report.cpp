@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "argosy/base/strings.h"
 #include "argosy/launch/line_buffer.h"
@@ -12,6 +13,11 @@
 
 namespace argosy::launch {
 namespace {
+
+/// "code 3", "SIGSEGV"
+std::string shortly(const os::Exit& exit) {
+  return exit.signal != 0 ? os::signal_name(exit.signal) : fmt::format("code {}", exit.code);
+}
 
 std::string describe_others(const FailureReport& report) {
   std::string after;
@@ -27,8 +33,7 @@ std::string describe_others(const FailureReport& report) {
           fmt::format("{}rank {} {} ({:+.1f} ms)",
                       after.empty() ? "" : ", ",
                       end.rank,
-                      end.exit.signal != 0 ? os::signal_name(end.exit.signal)
-                                           : fmt::format("code {}", end.exit.code),
+                      shortly(end.exit),
                       std::chrono::duration<double, std::milli>(end.at - report.first.at).count());
     }
   }
@@ -120,6 +125,23 @@ std::string render(const FailureReport& report) {
   text += fmt::format("[launch] exit code {}. See docs/guides/errors.md#rank-failed\n",
                       report.first.exit.shell_code());
   return text;
+}
+
+std::string render_unexpected(int signal, const std::vector<RankEnd>& ends) {
+  std::vector<RankEnd> unexpected;
+  std::ranges::copy_if(ends, std::back_inserter(unexpected), [&](const RankEnd& end) {
+    const int code = end.exit.shell_code();
+    return code != 0 && code != 128 + signal && code != 128 + SIGKILL;
+  });
+  std::ranges::sort(unexpected, {}, &RankEnd::rank);
+  std::string names;
+  for (const RankEnd& end : unexpected) {
+    names += fmt::format("{}rank {} {}", names.empty() ? "" : ", ", end.rank, shortly(end.exit));
+  }
+  return names.empty()
+             ? ""
+             : fmt::format(
+                   "[launch] ended otherwise than by {}: {}\n", os::signal_name(signal), names);
 }
 
 }  // namespace argosy::launch

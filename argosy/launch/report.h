@@ -56,6 +56,11 @@ struct FailureReport {
 /// Several lines, each starting with "[launch]" or, the rank's own, with "  | ".
 [[nodiscard]] std::string render(const FailureReport& report);
 
+/// What the user reads at the end of a job that the launcher was told to stop by `signal`: who
+/// ended neither well nor by that signal nor by the SIGKILL that follows it, be it as a shell's
+/// code (128 + the signal). "": nobody.
+[[nodiscard]] std::string render_unexpected(int signal, const std::vector<RankEnd>& ends);
+
 /// "0.31 s", "14 m 02 s", "3 h 04 m".
 [[nodiscard]] std::string duration_text(std::chrono::steady_clock::duration duration);
 

@@ -91,6 +91,16 @@ TEST(Report, RepeatsWhatAllRanksHaveSaidWhenItIsNotHowTheyEnded) {
               testing::HasSubstr("failed after it: rank 1 code 3"));
 }
 
+TEST(Report, NamesWhoEndsOtherwiseThanByTheSignal) {
+  const std::vector<RankEnd> expected{
+      code(0, 0), signalled(1, SIGTERM), code(2, 128 + SIGTERM), signalled(3, SIGKILL)};
+  EXPECT_EQ(render_unexpected(SIGTERM, expected), "");
+  EXPECT_EQ(render_unexpected(SIGTERM, {signalled(5, SIGSEGV), expected[1], code(4, 3)}),
+            "[launch] ended otherwise than by SIGTERM: rank 4 code 3, rank 5 SIGSEGV\n");
+  EXPECT_EQ(render_unexpected(SIGINT, {code(0, 143)}),
+            "[launch] ended otherwise than by SIGINT: rank 0 code 143\n");
+}
+
 TEST(Report, ComparesLinesWithoutTheirTime) {
   EXPECT_EQ(without_time("08:22:34.891 error no"), "error no");
   EXPECT_EQ(without_time("08:22:34.89x error no"), "08:22:34.89x error no");

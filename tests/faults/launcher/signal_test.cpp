@@ -43,6 +43,19 @@ TEST(LauncherSignals, TerminateToo) {
   EXPECT_THAT(job.out(), HasSubstr("[rank 1] got TERM"));
 }
 
+TEST(LauncherSignals, WhatEndsOtherwiseThanByItIsNamed) {
+  Launched job(4,
+               "case $RANK in 0) trap 'exit 0' TERM;; 1) trap 'exit 3' TERM;; "
+               "2) trap 'exit 143' TERM;; 3) trap 'kill -SEGV $$' TERM;; esac; "
+               "echo ready; while :; do sleep 0.01; done");
+  ASSERT_TRUE(job.wait_for_output("ready", 4));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+  EXPECT_THAT(
+      job.err(),
+      HasSubstr("[launch] ended otherwise than by SIGTERM: rank 1 code 3, rank 3 SIGSEGV\n"));
+}
+
 TEST(LauncherSignals, TheSecondKillsAtOnce) {
   Launched job(2, kStubborn, {"--shutdown_timeout", "1000"});
   ASSERT_TRUE(job.wait_for_output("ready", 2));

@@ -1,0 +1,37 @@
+#include "argosy/launch/process_setup.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
+namespace argosy::launch {
+
+void open_missing_streams() {
+  while (true) {
+    const int fd = ::open("/dev/null", O_RDWR);
+    if (fd < 0 || fd > 2) {
+      ::close(fd);
+      return;
+    }
+  }
+}
+
+Result<os::SignalFd> take_over_signals() {
+  os::ignore_sigpipe();
+  ::signal(SIGCHLD, SIG_DFL);  // ignored, the kernel would reap the ranks without telling how
+  struct sigaction hangup {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  const bool nohup = hangup.sa_handler == SIG_IGN;
+  return os::SignalFd::create(
+      {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, nohup ? SIGCHLD : SIGHUP});
+}
+
+bool terminal_redraws() {
+  const char* type = ::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): read-only
+  return type != nullptr && std::string_view(type) != "dumb";
+}
+
+}  // namespace argosy::launch

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "argosy/base/result.h"
+#include "argosy/os/signals.h"
+
+namespace argosy::launch {
+
+/// Descriptors 0, 1 and 2 exist from here on, so that no pipe of ours takes one of these numbers.
+void open_missing_streams();
+
+/// The signals that the launcher's loop waits for. SIGHUP is not among them where the launcher
+/// inherited it ignored (nohup).
+[[nodiscard]] Result<os::SignalFd> take_over_signals();
+
+/// By $TERM: a terminal that is not "dumb", should one be there.
+[[nodiscard]] bool terminal_redraws();
+
+}  // namespace argosy::launch
