@@ -18,7 +18,7 @@ help: ## This list
 
 demo: deps-build ## Install what is missing, build, train a CNN on Fashion-MNIST with two processes
 	@scripts/quiet.sh "configuring" build/demo-configure.log cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
-	@scripts/quiet.sh "building (several minutes the first time)" build/demo-build.log cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli fashion_mnist
+	@scripts/quiet.sh "building$(if $(wildcard $(BUILD)/bin/fashion_mnist),, (a few minutes the first time))" build/demo-build.log cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli fashion_mnist
 	@scripts/demo.sh $(BUILD)/bin
 
 test: deps-test configure ## Install what is missing, build and run all tests
