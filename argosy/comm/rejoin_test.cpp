@@ -42,7 +42,7 @@ void join_thrice(int rank, const InitOptions& options, test::SharedCounter& left
     ASSERT_EQ(sum(pair, 1), pair.size());
     if (rank == round) {
       // The others are on their way into the next round before this one is over.
-      ASSERT_TRUE(left.wait_for((kRanks - 1) * (round + 1)));
+      ASSERT_TRUE(left.wait_for(int64_t{kRanks - 1} * (round + 1)));
       std::this_thread::sleep_for(150ms);  // so that they get far there
     }
     pair.destroy();

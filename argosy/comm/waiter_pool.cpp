@@ -31,13 +31,16 @@ bool WaiterPool::run_here(const std::function<void()>& task) {
     ++here_;
   }
   struct Leave {
-    WaiterPool& pool;
+    explicit Leave(WaiterPool& waiters) : pool(waiters) {}
+    Leave(const Leave&) = delete;
+    Leave& operator=(const Leave&) = delete;
     ~Leave() {
       const std::lock_guard lock(pool.mutex_);
       --pool.here_;
       pool.idle_changed_.notify_all();
     }
-  } leave{*this};
+    WaiterPool& pool;
+  } leave(*this);
   task();
   return true;
 }
