@@ -100,8 +100,11 @@ class DataLoader final {
                    options,
                    std::move(collate)) {}
 
+  ~DataLoader() = default;
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&&) noexcept = default;
+  DataLoader(const DataLoader&) = delete;
+  DataLoader& operator=(const DataLoader&) = delete;
 
   /// Batches per epoch.
   [[nodiscard]] int64_t size() const { return core_->sampler.size(); }
@@ -227,7 +230,7 @@ struct DataLoader<D, Collate>::Core {
   }
 
   /// Samples as messages name them: a Subset's by their place in the whole set.
-  std::vector<int64_t> keys_of(std::span<const int64_t> indices) const {
+  [[nodiscard]] std::vector<int64_t> keys_of(std::span<const int64_t> indices) const {
     std::vector<int64_t> keys;
     keys.reserve(indices.size());
     for (const int64_t index : indices) {
