@@ -6,6 +6,7 @@
 //
 // Expect 90 % test accuracy after three epochs.
 #include <argosy/argosy.h>
+#include <argosy/base/env.h>
 
 #include <torch/torch.h>
 
@@ -108,11 +109,11 @@ void run(const Options& options) {
                   {"ranks", fleet::worker_num()}});
     }
   }
-  const std::string weights = fleet::run_dir() + "/weights.pt";
-  fleet::save(model, weights);
-  fleet::print("\n{}\nResults in {}/: metrics.jsonl, weights.pt, the ranks' logs\n",
-               table(results),
-               fleet::run_dir());
+  fleet::print("\n{}\n", table(results));  // before a full disk can stop the program
+  fleet::save(model, fleet::run_dir() + "/weights.pt");
+  fleet::print("Results in {}/: metrics.jsonl, weights.pt{}\n",
+               fleet::run_dir(),
+               env::get("ARGOSY_LOG_DIR") ? ", the ranks' logs" : "");
 }
 
 }  // namespace

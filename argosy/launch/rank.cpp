@@ -64,6 +64,9 @@ Status Rank::open_log() {
   const std::filesystem::path folder = std::filesystem::path(log_path_).parent_path();
   std::error_code error;
   std::filesystem::create_directories(folder, error);
+  if (error) {
+    return Failure::from_errno(fmt::format("make the folder {}", folder.string()), error.value());
+  }
   Result<os::UniqueFd> opened = os::open_file(log_path_, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC);
   if (!opened.ok()) {
     return std::move(opened).failure();
@@ -81,8 +84,10 @@ void Rank::log(std::string_view bytes) {
     status = os::write_all(log_.get(), bytes);
   }
   if (!status.ok()) {  // a full disk or a read-only folder costs the log, not the job
-    streams_.back().sink->write(
-        fmt::format("[launch] {} ends here: {}\n", log_path_, status.failure().what));
+    streams_.back().sink->write(fmt::format("[launch] {} {}: {}\n",
+                                            log_path_,
+                                            log_ ? "ends here" : "is not written",
+                                            status.failure().what));
     log_.close();
     log_path_.clear();
   }
