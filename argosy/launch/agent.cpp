@@ -203,7 +203,10 @@ class Agent {
     }
     if (output_.out().broken() && !output_.shared() && !told_of_closed_output_ && any_running()) {
       told_of_closed_output_ = true;
-      say("[launch] standard output was closed by its reader; the ranks run on\n");
+      const int error = output_.out().error();
+      say(fmt::format("[launch] standard output {}; the ranks run on\n",
+                      error == 0 || error == EPIPE ? "was closed by its reader"
+                                                   : "ends here: " + errno_message(error)));
     }
   }
 

@@ -122,6 +122,7 @@ void Sink::flush() {
       break;
     } else if (errno != EINTR) {
       broken_ = true;  // EPIPE, EIO of a closed terminal, ENOSPC
+      error_ = errno;
     }
   }
   if (broken_ || !pending()) {

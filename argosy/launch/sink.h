@@ -32,6 +32,7 @@ class Sink final {
   [[nodiscard]] bool terminal() const { return terminal_; }
   [[nodiscard]] int columns() const;  ///< of the terminal; 0: not known
   [[nodiscard]] bool broken() const { return broken_; }
+  [[nodiscard]] int error() const { return error_; }  ///< errno of the write that broke it, or 0
   [[nodiscard]] bool pending() const { return unsent() > 0; }
   [[nodiscard]] size_t unsent() const { return pending_.size() - sent_; }  ///< bytes
   [[nodiscard]] bool full() const { return unsent() >= kFull; }
@@ -49,6 +50,7 @@ class Sink final {
   bool terminal_ = false;
   bool always_ready_ = false;
   bool broken_ = false;
+  int error_ = 0;
   std::string pending_{};
   size_t sent_ = 0;
   std::string live_{};

@@ -124,6 +124,15 @@ TEST(Sink, AClosedReaderIsNoError) {
   EXPECT_TRUE(Sink(987).broken());
 }
 
+TEST(Sink, TellsWhatBrokeIt) {
+  os::UniqueFd full = *os::open_file("/dev/full", O_WRONLY);
+  Sink sink(full.get());
+  sink.write("x\n");
+  sink.flush();
+  EXPECT_TRUE(sink.broken());
+  EXPECT_EQ(sink.error(), ENOSPC);
+}
+
 TEST(Sink, OneTargetForBothStreams) {
   const Terminal terminal(80);
   const Terminal other(80);
