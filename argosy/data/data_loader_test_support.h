@@ -11,6 +11,8 @@
 #include "argosy/base/error.h"
 #include "argosy/data/random.h"
 
+#include "tests/support/error_text.h"
+
 // Helpers of the loader's tests.
 namespace argosy::data::testing {
 
@@ -61,12 +63,7 @@ inline void expect_same(const Epoch& a, const Epoch& b) {
 
 template <typename F>
 std::string usage_error_of(F f) {
-  try {
-    f();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
+  return test::error_text<UsageError>(f);
 }
 
 }  // namespace argosy::data::testing

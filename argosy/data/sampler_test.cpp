@@ -13,6 +13,8 @@
 #include "argosy/base/error.h"
 #include "argosy/data/batch_sampler.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::data {
 namespace {
 
@@ -37,12 +39,7 @@ Batches iterate(BatchSampler& sampler) {
 
 template <typename F>
 std::string usage_error_of(F f) {
-  try {
-    f();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
+  return test::error_text<UsageError>(f);
 }
 
 TEST(BatchSampler, CutsKeepsOrDropsTheShortLastBatch) {
