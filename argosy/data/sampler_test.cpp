@@ -187,8 +187,8 @@ TEST(EvaluationSampler, EverySampleOnceAndInOrderForAnyRankCount) {
         const BatchPlan plan = sampler.plan(0);
         EXPECT_EQ(plan.size(), sampler.size());
         gathered.insert(gathered.end(), plan.indices().begin(), plan.indices().end());
-        fewest = std::min<int64_t>(fewest, plan.indices().size());
-        most = std::max<int64_t>(most, plan.indices().size());
+        fewest = std::min<int64_t>(fewest, std::ssize(plan.indices()));
+        most = std::max<int64_t>(most, std::ssize(plan.indices()));
       }
       std::vector<int64_t> expected(n);
       std::iota(expected.begin(), expected.end(), 0);
