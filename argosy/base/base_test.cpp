@@ -133,6 +133,15 @@ TEST(Strings, ParseIntTakesTheWholeTextOnly) {
   EXPECT_EQ(strings::parse_int("9223372036854775808"), std::nullopt);
 }
 
+TEST(Strings, ParseDoubleTakesTheWholeTextOnly) {
+  EXPECT_EQ(strings::parse_double("-0.25"), -0.25);
+  EXPECT_EQ(strings::parse_double("1e-3"), 1e-3);
+  EXPECT_EQ(strings::parse_double("3s"), std::nullopt);
+  EXPECT_EQ(strings::parse_double(" 3"), std::nullopt);
+  EXPECT_EQ(strings::parse_double(""), std::nullopt);
+  EXPECT_EQ(strings::parse_double("1e999"), std::nullopt);
+}
+
 TEST(Strings, ClosestForgivesOneSlipButNotAnotherWord) {
   const std::vector<std::string> names{"nproc_per_node", "nnodes", "log_dir"};
   EXPECT_EQ(strings::closest("nproc_per_nod", names), "nproc_per_node");

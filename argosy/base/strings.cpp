@@ -38,13 +38,26 @@ std::string to_lower(std::string_view text) {
   return lower;
 }
 
-std::optional<int64_t> parse_int(std::string_view text) {
-  int64_t value = 0;
+namespace {
+
+template <typename Number>
+std::optional<Number> parse(std::string_view text) {
+  Number value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty()) {
     return std::nullopt;
   }
   return value;
+}
+
+}  // namespace
+
+std::optional<int64_t> parse_int(std::string_view text) {
+  return parse<int64_t>(text);
+}
+
+std::optional<double> parse_double(std::string_view text) {
+  return parse<double>(text);
 }
 
 std::string ranges(const std::vector<int>& numbers) {

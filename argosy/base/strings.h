@@ -19,6 +19,9 @@ namespace argosy::strings {
 /// The whole text as a number; nullopt when a character is left over or it does not fit.
 [[nodiscard]] std::optional<int64_t> parse_int(std::string_view text);
 
+/// The same for a number like "0.25" or "1e-3"; "nan" and "inf" are numbers here.
+[[nodiscard]] std::optional<double> parse_double(std::string_view text);
+
 /// "0, 2, 5-7": how messages name ranks. Expects ascending numbers.
 [[nodiscard]] std::string ranges(const std::vector<int>& numbers);
 

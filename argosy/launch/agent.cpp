@@ -182,8 +182,9 @@ class Agent {
   void send_signals() {
     if (const std::optional<int> signal = policy_.due(Clock::now())) {
       if (*signal == SIGKILL && any_running()) {
-        say(fmt::format("[launch] killing what did not stop within {}\n",
-                        duration_text(options_.shutdown_timeout)));
+        say(policy_.hurried() ? "[launch] killing the ranks at once\n"
+                              : fmt::format("[launch] killing what did not stop within {}\n",
+                                            duration_text(options_.shutdown_timeout)));
       }
       for (Rank& rank : ranks_) {
         rank.signal_group(*signal);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
@@ -25,6 +27,44 @@ Each rank finds torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
 Exit code: 0 all ranks ended well; 2 wrong usage; 126 and 127 the program cannot be executed or
 found; 128 + n the launcher was stopped by signal n; else that of the rank that failed first
 (128 + n when signal n killed it).)";
+
+/// What torchrun and Paddle's launcher know beyond ours: not typing errors, hence not answered with
+/// the nearest name.
+constexpr auto kNotYet = std::to_array<std::string_view>({"--nnodes",
+                                                          "--node_rank",
+                                                          "--rank",
+                                                          "--master_addr",
+                                                          "--master_port",
+                                                          "--master",
+                                                          "--ips",
+                                                          "--host",
+                                                          "--rdzv_endpoint",
+                                                          "--rdzv_id",
+                                                          "--rdzv_backend",
+                                                          "--rdzv_conf",
+                                                          "--standalone",
+                                                          "--local_addr",
+                                                          "--max_restarts",
+                                                          "--max_restart",
+                                                          "--elastic_level",
+                                                          "--role",
+                                                          "--redirects",
+                                                          "-r",
+                                                          "--tee",
+                                                          "-t",
+                                                          "--log_level",
+                                                          "--monitor_interval",
+                                                          "--start_method",
+                                                          "--run_path",
+                                                          "--module",
+                                                          "-m",
+                                                          "--no_python",
+                                                          "--gpus",
+                                                          "--devices",
+                                                          "--job_id",
+                                                          "--start_port",
+                                                          "--run_mode",
+                                                          "--local_ranks_filter"});
 
 class Help final : public CLI::Formatter {
  public:
@@ -55,11 +95,10 @@ struct Parser {
         ->type_name("DIR");
     app.add_option(
            "--shutdown_timeout",
-           shutdown_seconds,
+           shutdown_timeout,
            fmt::format("Seconds that ranks have to stop before they\nare killed. Default: {}",
                        kShutdownTimeout.count()))
-        ->type_name("SECONDS")
-        ->check(CLI::Range(0.0, 86400.0).description(""));
+        ->type_name("SECONDS");
   }
 
   [[nodiscard]] std::vector<std::string> names() const {
@@ -73,8 +112,19 @@ struct Parser {
   }
 
   CLI::App app;
-  double shutdown_seconds = std::chrono::duration<double>(kShutdownTimeout).count();
+  std::optional<std::string> shutdown_timeout{};
 };
+
+std::chrono::milliseconds read_shutdown_timeout(const std::string& text) {
+  constexpr double kMost = 86400;
+  const std::optional<double> seconds = strings::parse_double(text);
+  if (!seconds || !(*seconds >= 0 && *seconds <= kMost)) {
+    throw UsageError(
+        kWhere,
+        fmt::format("--shutdown_timeout: expected seconds from 0 to {}, got \"{}\"", kMost, text));
+  }
+  return std::chrono::milliseconds(static_cast<int64_t>(*seconds * 1000.0));
+}
 
 /// "--nproc-per-node=2" → "--nproc_per_node=2".
 std::string normalised(std::string token) {
@@ -86,6 +136,13 @@ std::string normalised(std::string token) {
 }
 
 [[noreturn]] void unknown(const std::string& option, const Parser& parser) {
+  if (std::ranges::find(kNotYet, normalised(option)) != kNotYet.end()) {
+    throw UsageError(
+        kWhere,
+        fmt::format("{} does not work yet: argosy launch starts the ranks of one node, "
+                    "any program, and restarts nothing. See: argosy launch --help",
+                    option));
+  }
   const std::optional<std::string> meant = strings::closest(normalised(option), parser.names());
   throw UsageError(
       kWhere,
@@ -148,8 +205,9 @@ ParsedLaunch parse_launch(const std::vector<std::string>& args) {
     throw UsageError(kWhere, fmt::format("{}. See: argosy launch --help", error.what()));
   }
   parsed.options.log_dir_given = parser.app.count("--log_dir") > 0;
-  parsed.options.shutdown_timeout =
-      std::chrono::milliseconds(static_cast<int64_t>(parser.shutdown_seconds * 1000.0));
+  if (parser.shutdown_timeout) {
+    parsed.options.shutdown_timeout = read_shutdown_timeout(*parser.shutdown_timeout);
+  }
   parsed.options.command.assign(args.begin() + static_cast<ptrdiff_t>(program), args.end());
   if (parsed.options.command.empty() || parsed.options.command.front().empty()) {
     throw UsageError(kWhere,

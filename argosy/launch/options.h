@@ -35,7 +35,8 @@ struct ParsedLaunch {
 
 /// Reads what follows `argosy launch`. Dashes and underscores in option names mean the same;
 /// everything from the program's name on belongs to the program.
-/// Errors: UsageError: unknown option (with the nearest known one), bad value, no program.
+/// Errors: UsageError: unknown option (with the nearest known one), one of other launchers' that
+/// does not work yet, bad value, no program.
 [[nodiscard]] ParsedLaunch parse_launch(const std::vector<std::string>& args);
 
 }  // namespace argosy::launch

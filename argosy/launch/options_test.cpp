@@ -69,12 +69,23 @@ TEST(LaunchOptions, UnknownOptionNamesTheNearest) {
   EXPECT_THAT(far, HasSubstr("unknown option --quux. The program's"));
 }
 
+TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
+  EXPECT_EQ(refusal({"--nnodes=2", "./train"}),
+            "[launch.options] --nnodes does not work yet: argosy launch starts the ranks of one "
+            "node, any program, and restarts nothing. See: argosy launch --help");
+  EXPECT_THAT(refusal({"--max-restarts", "3", "x"}), HasSubstr("--max-restarts does not work yet"));
+}
+
 TEST(LaunchOptions, BadValuesAndMissingParts) {
   EXPECT_THAT(refusal({}), HasSubstr("no program given"));
   EXPECT_THAT(refusal({"--nproc_per_node", "2"}), HasSubstr("no program given"));
   EXPECT_THAT(refusal({"--nproc_per_node"}), HasSubstr("--nproc_per_node needs a value: N|auto"));
-  EXPECT_THAT(refusal({"--shutdown_timeout", "-1", "x"}), HasSubstr("shutdown_timeout"));
-  EXPECT_THAT(refusal({"--shutdown_timeout", "soon", "x"}), HasSubstr("soon"));
+  for (const char* bad : {"soon", "-1", "nan", "1e9", "3s", ""}) {
+    EXPECT_EQ(refusal({"--shutdown_timeout", bad, "x"}),
+              std::string("[launch.options] --shutdown_timeout: expected seconds from 0 to 86400, "
+                          "got \"") +
+                  bad + "\"");
+  }
 }
 
 TEST(LaunchOptions, HelpShowsOptionsAndAnExample) {

@@ -47,7 +47,8 @@ struct FailureReport {
 };
 
 /// Has every rank ended by an exit code of its own other than 0? Not where a signal ended it, nor
-/// where the launcher stopped it: then the same line says nothing about why.
+/// where the launcher stopped it: then the same line says nothing about why. One that the launcher
+/// asked to stop while it was ending with the very code of the first counts as one that failed.
 [[nodiscard]] bool all_failed_by_themselves(const FailureReport& report);
 
 /// A line without the time that our log puts before it: equal for ranks that say the same.

@@ -29,6 +29,7 @@ void StopPolicy::interrupt(int signal, Time now) {
     to_send_ = signal;  // the deadline stays: a failure had set it
   } else if (stage_ == Stage::kAsked) {
     deadline_ = now;
+    hurried_ = true;
   }
 }
 

@@ -29,6 +29,8 @@ class StopPolicy final {
 
   [[nodiscard]] bool stopping() const { return stage_ != Stage::kRunning; }
   [[nodiscard]] bool killed() const { return stage_ == Stage::kKilled; }
+  /// The user did not want to wait for the grace's end.
+  [[nodiscard]] bool hurried() const { return hurried_; }
   [[nodiscard]] bool given_up(Time now) const { return killed() && now >= deadline_; }
   /// The first signal that the user or the system sent.
   [[nodiscard]] std::optional<int> interrupted_by() const { return interrupted_by_; }
@@ -41,6 +43,7 @@ class StopPolicy final {
   Stage stage_ = Stage::kRunning;
   std::optional<int> interrupted_by_{};
   std::optional<int> to_send_{};
+  bool hurried_ = false;
   Time deadline_{};
 };
 

@@ -60,6 +60,7 @@ TEST_F(Stop, TheSecondOneKillsAtOnce) {
   (void)policy_.due(start_);
   policy_.interrupt(SIGTERM, start_ + 1s);
   EXPECT_EQ(policy_.due(start_ + 1s), SIGKILL);
+  EXPECT_TRUE(policy_.hurried());
   EXPECT_EQ(policy_.interrupted_by(), SIGINT);
   policy_.interrupt(SIGINT, start_ + 2s);
   EXPECT_EQ(policy_.due(start_ + 2s), std::nullopt);
