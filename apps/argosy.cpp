@@ -59,6 +59,13 @@ int dispatch(std::vector<std::string> args) {
     fmt::print(stderr, "{}", kHelp);
     return kUsage;
   }
+  if (command.starts_with('-')) {
+    throw argosy::UsageError("argosy",
+                             fmt::format("unknown option {}. A command comes first, its options "
+                                         "after it: argosy launch {} … See: argosy --help",
+                                         command,
+                                         command));
+  }
   const auto meant = argosy::strings::closest(command, {"launch", "--help", "--version"});
   throw argosy::UsageError(
       "argosy",
@@ -71,7 +78,12 @@ int dispatch(std::vector<std::string> args) {
 
 int main(int argc, char** argv) {
   try {
-    return dispatch({argv + 1, argv + argc});
+    const int code = dispatch({argv + 1, argv + argc});
+    if (std::fflush(stdout) != 0) {
+      std::perror("argosy: cannot write to standard output");
+      return code == 0 ? kFailed : code;
+    }
+    return code;
   } catch (const argosy::UsageError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return kUsage;
