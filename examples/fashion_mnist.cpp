@@ -1,8 +1,7 @@
 // The demo: a small CNN on the real Fashion-MNIST, on any number of processes, with a progress bar,
 // a table, and a folder of results.
 //
-//     argosy launch --nproc_per_node 2 ./fashion_mnist [--epochs 3] [--batch_size 64] [--data
-//     FOLDER]
+//     argosy launch --nproc_per_node 2 ./fashion_mnist [--epochs 3] [--data FOLDER] [--help]
 //
 // Expect 90 % test accuracy after three epochs.
 #include <argosy/argosy.h>
@@ -43,10 +42,12 @@ double train_epoch(Model& model, optim::Optimizer& optimizer, Batches& batches) 
     optimizer.zero_grad();
     mean_loss.update(loss, images.size(0));
     batches.show("loss",
-                 mean_loss.compute());  // this rank's mean so far; the table has the global one
+                 mean_loss.compute());  // this rank's so far; at the end that of all ranks
   }
+  const double loss = mean_loss.compute(fleet::group());
+  batches.show("loss", loss);
   batches.finish();
-  return mean_loss.compute(fleet::group());
+  return loss;
 }
 
 std::string table(const std::vector<EpochResult>& results) {
@@ -131,7 +132,11 @@ int main(int argc, char** argv) {
   app.add_option("--lr", options.lr, "Adam's learning rate")->capture_default_str();
   app.add_option("--seed", options.seed, "Seed of the weights")->capture_default_str();
   app.add_option("--workers", options.workers, "Loader threads")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;  // 0: --help; 2: wrong usage, as everywhere
+  }
   try {
     run(options);
   } catch (const std::exception& error) {

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <mutex>
 
 #include "argosy/base/env.h"
+#include "argosy/base/log.h"
 #include "argosy/base/strings.h"
 
 namespace argosy::events {
@@ -26,9 +28,29 @@ ProgressStyle resolve(const ProgressOptions& options) {
   if (wanted == "off") {
     return ProgressStyle::kOff;
   }
+  if (wanted && wanted != "plain" && wanted != "lines") {
+    static std::once_flag once;
+    std::call_once(once, [&] {
+      log::warn("ARGOSY_PROGRESS=\"{}\" is none of bar, plain and off; plain lines it is", *wanted);
+    });
+  }
   const bool dumb = env::get("TERM").value_or("dumb") == "dumb";
   const bool terminal = !wanted && !dumb && isatty(fileno(options.out)) == 1;
   return terminal ? ProgressStyle::kBar : ProgressStyle::kLines;
+}
+
+/// `head` and what has room after it in `columns` (0: all): the time stays longest, a part is never
+/// cut.
+std::string fitted(const std::string& head, std::vector<std::string> parts, int columns) {
+  const auto whole = [&] { return fmt::format("{}{}", head, fmt::join(parts, "")); };
+  if (columns <= 0) {
+    return whole();
+  }
+  const auto room = static_cast<size_t>(columns);
+  while (whole().size() > room && !parts.empty()) {
+    parts.erase(parts.end() - std::min<ptrdiff_t>(2, std::ssize(parts)));
+  }
+  return whole().substr(0, room);
 }
 
 int width_of(const ProgressOptions& options) {
@@ -138,28 +160,28 @@ void ProgressBar::draw(bool last) {
 std::string ProgressBar::line(bool last, int columns) const {
   const double elapsed = std::max(seconds(), 1e-9);
   const double rate = static_cast<double>(done_) / elapsed;
-  std::string tail;
+  std::vector<std::string> parts;
   for (const auto& [name, value] : values_) {
-    tail += fmt::format("  {} {:.4g}", name, value);
+    parts.push_back(fmt::format("  {} {:.4g}", name, value));
   }
-  tail += fmt::format("  {} {}/s", with_commas(std::llround(rate)), options_.unit);
+  parts.push_back(fmt::format("  {} {}/s", with_commas(std::llround(rate)), options_.unit));
   if (last) {
-    tail += fmt::format("  {}", clock_time(elapsed));
+    parts.push_back(fmt::format("  {}", clock_time(elapsed)));
   } else if (options_.total > 0) {
     const auto left = static_cast<double>(options_.total - done_);
-    tail += fmt::format("  {} left", rate > 0 ? clock_time(left / rate) : "?");
+    parts.push_back(fmt::format("  {} left", rate > 0 ? clock_time(left / rate) : "?"));
   }
   const std::string label = options_.label.empty() ? "" : options_.label + " ";
   if (options_.total <= 0) {
-    return fmt::format("{}{} {}{}", label, with_commas(done_), options_.unit, tail);
+    return fitted(fmt::format("{}{} {}", label, with_commas(done_), options_.unit), parts, columns);
   }
   const double share =
       std::clamp(static_cast<double>(done_) / static_cast<double>(options_.total), 0.0, 1.0);
   const std::string percent = fmt::format("{:3}%", static_cast<int>(share * 100));
+  const std::string tail = fmt::format("{}", fmt::join(parts, ""));
   const int room = columns - static_cast<int>(label.size() + percent.size() + tail.size()) - 3;
   if (room < 5) {
-    std::string text = label + percent + tail;
-    return columns > 0 ? text.substr(0, static_cast<size_t>(columns)) : text;
+    return fitted(label + percent, parts, columns);
   }
   const int cells = std::min(room, 30);
   const int filled = static_cast<int>(share * cells);
