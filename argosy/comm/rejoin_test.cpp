@@ -117,7 +117,7 @@ void expect_named(const std::string& place, int stays) {
           EXPECT_THAT(message_of<TimeoutError>([&] { (void)init(options); }),
                       ::testing::AllOf(HasSubstr("joins again at " + place),
                                        HasSubstr("the former job is not over; still in it: rank/" +
-                                                 std::to_string(stays))));
+                                                 std::to_string(stays) + ". All ranks")));
         }
         gave_up.add(1);
       },

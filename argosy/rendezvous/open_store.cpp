@@ -137,7 +137,7 @@ Former look_at_former(Store& store, const Deadline& deadline) {
       former.died = gone.member;
     }
   }
-  for (const Member& member : store.members("", deadline)) {
+  for (const Member& member : store.members("rank/", deadline)) {  // not those of its groups
     former.still_in += (former.still_in.empty() ? "" : ", ") + member.name;
   }
   return former;
