@@ -43,9 +43,10 @@ lint-all: deps-lint configure-all ## clang-tidy on every source
 	scripts/lint.sh $(BUILD) all
 
 install: deps-build ## Build and install library, headers and launcher under PREFIX (/usr/local)
-	cmake --preset $(PRESET) -DARGOSY_BUILD_TESTS=OFF $(CMAKE_ARGS)
-	cmake --build --preset $(PRESET) -j $(JOBS)
-	cmake --install $(BUILD) --prefix $(PREFIX)
+	@scripts/quiet.sh "configuring" build/install-configure.log cmake --preset $(PRESET) -DARGOSY_BUILD_TESTS=OFF $(CMAKE_ARGS)
+	@scripts/quiet.sh "building (a few minutes the first time)" build/install-build.log cmake --build --preset $(PRESET) -j $(JOBS)
+	@scripts/quiet.sh "installing under $(PREFIX)" build/install.log cmake --install $(BUILD) --prefix $(PREFIX)
+	@echo "argosy: installed: $(PREFIX)/bin/argosy; in a project: -DCMAKE_PREFIX_PATH=$(PREFIX); guides: $(PREFIX)/share/doc/argosy"
 
 clean: ## Remove the build folder
 	rm -rf build

@@ -1,5 +1,7 @@
 # find_package(argosy): targets argosy::<room> and argosy::argosy (all of them).
 include(CMakePackageConfigHelpers)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/guides ${PROJECT_SOURCE_DIR}/docs/reference
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
 set(_dir ${CMAKE_INSTALL_LIBDIR}/cmake/argosy)
 install(EXPORT argosyTargets NAMESPACE argosy:: DESTINATION ${_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/argosyConfig.cmake.in
