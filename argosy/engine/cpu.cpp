@@ -57,6 +57,7 @@ bool keep_memory() {
   // 32 MiB is the most that glibc takes. M_MMAP_MAX = 0 would keep larger blocks as well, but
   // aligned allocation leaves holes beside each (glibc before 2.38): 192 MB of live tensors grew
   // to 1.1 GB.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's takes its own lock
   return ::mallopt(M_MMAP_THRESHOLD, 32 << 20) == 1 && ::mallopt(M_TRIM_THRESHOLD, INT_MAX) == 1;
 }
 
