@@ -1,5 +1,6 @@
 #include "argosy/engine/serialize.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -134,7 +135,8 @@ TEST_F(Weights, ATornFileIsAnError) {
   for (const double part : {0.2, 0.6, 0.98}) {
     const std::string torn = path("torn.pt");
     fs::copy_file(path(), torn, fs::copy_options::overwrite_existing);
-    fs::resize_file(torn, static_cast<std::uintmax_t>(part * fs::file_size(path())));
+    fs::resize_file(torn,
+                    static_cast<std::uintmax_t>(part * static_cast<double>(fs::file_size(path()))));
     EXPECT_THAT(checkpoint_error([&] { (void)read_weights(torn); }), HasSubstr("torn.pt")) << part;
   }
 }

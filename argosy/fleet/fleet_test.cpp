@@ -14,6 +14,7 @@
 #include "argosy/fleet/progress.h"
 #include "argosy/optim/sgd.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/run_ranks.h"
 #include "tests/support/temp_dir.h"
 
@@ -24,15 +25,6 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
 
 /// `fn` in `ranks` processes that have joined one job.
 void run_job(int ranks, const std::function<void(const std::string& folder)>& fn) {
@@ -52,9 +44,10 @@ void run_job(int ranks, const std::function<void(const std::string& folder)>& fn
 
 TEST(Fleet, BeforeInitEveryFunctionSaysSo) {
   EXPECT_FALSE(is_initialized());
-  EXPECT_EQ(refusal([] { (void)worker_num(); }),
+  EXPECT_EQ(test::error_text<Error>([] { (void)worker_num(); }),
             "[fleet.worker_num] the job is not joined: call fleet::init() first");
-  EXPECT_THAT(refusal([] { barrier_worker(); }), HasSubstr("call fleet::init() first"));
+  EXPECT_THAT(test::error_text<Error>([] { barrier_worker(); }),
+              HasSubstr("call fleet::init() first"));
 }
 
 TEST(Fleet, DifferentStrategiesAreFoundByEveryRank) {
@@ -63,7 +56,7 @@ TEST(Fleet, DifferentStrategiesAreFoundByEveryRank) {
                   [&](int rank) {
                     DistributedStrategy strategy;
                     strategy.fp16_allreduce = rank == 2;
-                    const std::string text = refusal([&] {
+                    const std::string text = test::error_text<Error>([&] {
                       init(strategy,
                            {.init_method = "file://" + folder.path().string() + "/store",
                             .timeout = 20s,
@@ -109,7 +102,7 @@ TEST(Fleet, RanksKnowTheirPlace) {
     broadcast(from_last, {.root = 2});
     EXPECT_EQ(from_last.item<int64_t>(), 2);
     barrier_worker();
-    EXPECT_THAT(refusal([] { init(); }), HasSubstr("called twice"));
+    EXPECT_THAT(test::error_text<Error>([] { init(); }), HasSubstr("called twice"));
   });
 }
 
@@ -138,7 +131,7 @@ TEST(Fleet, SamplersGetRankAndSize) {
     }
     const auto evaluation = evaluation_sampler(3, {.batch_size = 2});
     EXPECT_EQ(evaluation.plan(0).indices().size(), is_first_worker() ? 2U : 1U);
-    EXPECT_THAT(refusal([] { (void)evaluation_sampler(3, {.shuffle = true}); }),
+    EXPECT_THAT(test::error_text<Error>([] { (void)evaluation_sampler(3, {.shuffle = true}); }),
                 HasSubstr("shuffle and drop_last do not apply"));
   });
 }
@@ -146,7 +139,8 @@ TEST(Fleet, SamplersGetRankAndSize) {
 TEST(Fleet, AnOptimizerOfAnUndistributedModelIsRefusedByName) {
   run_job(2, [](const std::string&) {
     torch::nn::Linear bare(2, 1);
-    EXPECT_THAT(refusal([&] { (void)distributed_optimizer(optim::SGD(bare, {.lr = 0.1})); }),
+    EXPECT_THAT(test::error_text<Error>(
+                    [&] { (void)distributed_optimizer(optim::SGD(bare, {.lr = 0.1})); }),
                 HasSubstr("parameter \"weight\" is not of a distributed model"));
     auto model = distributed_model(torch::nn::Linear(2, 1));
     auto optimizer = distributed_optimizer(optim::SGD(model, {.lr = 0.1}));
@@ -167,8 +161,9 @@ TEST(Fleet, SaveReturnsWhenTheFileIsThereAndFailsOnEveryRank) {
     torch::nn::Linear back(2, 1);
     engine::load_weights(back, folder + "/weights.pt");
     EXPECT_TRUE(torch::equal(back->weight, model.module()->weight));
-    EXPECT_THAT(refusal([&] { save(model, folder + "/no/such/folder/weights.pt"); }),
-                HasSubstr("no/such/folder/weights.pt"));
+    EXPECT_THAT(
+        test::error_text<Error>([&] { save(model, folder + "/no/such/folder/weights.pt"); }),
+        HasSubstr("no/such/folder/weights.pt"));
   });
 }
 
@@ -187,7 +182,7 @@ TEST(Fleet, ProgressPassesEveryBatchThrough) {
 }
 
 TEST(Fleet, ADegreeThatIsNotTheNumberOfRanksIsRefused) {
-  EXPECT_THAT(refusal([] {
+  EXPECT_THAT(test::error_text<Error>([] {
                 DistributedStrategy strategy;
                 strategy.hybrid_configs = {{"dp_degree", 3}};
                 init(strategy);
