@@ -142,6 +142,13 @@ TEST(Strings, ParseDoubleTakesTheWholeTextOnly) {
   EXPECT_EQ(strings::parse_double("1e999"), std::nullopt);
 }
 
+TEST(Strings, ColumnsAreCharacters) {
+  EXPECT_EQ(strings::columns("эпоха 1"), 7U);
+  EXPECT_EQ(strings::first_columns("эпоха 1", 3), "эпо");
+  EXPECT_EQ(strings::first_columns("эпоха 1", 7), "эпоха 1");
+  EXPECT_EQ(strings::first_columns("abc", 0), "");
+}
+
 TEST(Strings, ClosestForgivesOneSlipButNotAnotherWord) {
   const std::vector<std::string> names{"nproc_per_node", "nnodes", "log_dir"};
   EXPECT_EQ(strings::closest("nproc_per_nod", names), "nproc_per_node");

@@ -60,6 +60,22 @@ std::optional<double> parse_double(std::string_view text) {
   return parse<double>(text);
 }
 
+std::string_view first_columns(std::string_view text, size_t most) {
+  size_t width = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
+    if (starts_character && ++width > most) {
+      return text.substr(0, i);
+    }
+  }
+  return text;
+}
+
+size_t columns(std::string_view text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](unsigned char c) { return (c & 0xC0U) != 0x80U; }));
+}
+
 std::string ranges(const std::vector<int>& numbers) {
   std::string text;
   for (size_t i = 0; i < numbers.size();) {

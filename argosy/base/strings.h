@@ -22,6 +22,11 @@ namespace argosy::strings {
 /// The same for a number like "0.25" or "1e-3"; "nan" and "inf" are numbers here.
 [[nodiscard]] std::optional<double> parse_double(std::string_view text);
 
+/// Columns that UTF-8 text takes on a terminal, one for each character (wide ones count as one).
+[[nodiscard]] size_t columns(std::string_view text);
+/// The part at the front of `text` that takes at most `most` columns, whole characters.
+[[nodiscard]] std::string_view first_columns(std::string_view text, size_t most);
+
 /// "0, 2, 5-7": how messages name ranks. Expects ascending numbers.
 [[nodiscard]] std::string ranges(const std::vector<int>& numbers);
 

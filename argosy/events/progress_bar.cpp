@@ -47,10 +47,10 @@ std::string fitted(const std::string& head, std::vector<std::string> parts, int 
     return whole();
   }
   const auto room = static_cast<size_t>(columns);
-  while (whole().size() > room && !parts.empty()) {
+  while (strings::columns(whole()) > room && !parts.empty()) {
     parts.erase(parts.end() - std::min<ptrdiff_t>(2, std::ssize(parts)));
   }
-  return whole().substr(0, room);
+  return std::string(strings::first_columns(whole(), room));
 }
 
 int width_of(const ProgressOptions& options) {
@@ -148,7 +148,7 @@ void ProgressBar::draw(bool last) {
   next_draw_ = options_.now() + (bar ? options_.bar_interval : options_.line_interval);
   if (bar) {
     // One column stays free: some terminals wrap when the last one is written.
-    std::string text = line(last, width_of(options_) - 1);
+    std::string text = line(last, std::max(1, width_of(options_) - 1));
     fmt::print(options_.out, "\r{}\x1b[K{}", text, last ? "\n" : "");
     line_open_ = !last;
   } else {
@@ -179,7 +179,7 @@ std::string ProgressBar::line(bool last, int columns) const {
       std::clamp(static_cast<double>(done_) / static_cast<double>(options_.total), 0.0, 1.0);
   const std::string percent = fmt::format("{:3}%", static_cast<int>(share * 100));
   const std::string tail = fmt::format("{}", fmt::join(parts, ""));
-  const int room = columns - static_cast<int>(label.size() + percent.size() + tail.size()) - 3;
+  const int room = columns - static_cast<int>(strings::columns(label + percent + tail)) - 3;
   if (room < 5) {
     return fitted(label + percent, parts, columns);
   }

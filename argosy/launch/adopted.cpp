@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "argosy/os/children.h"
@@ -18,13 +20,30 @@ bool is_child(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
+bool has_variable(pid_t pid, const std::string& entry) {
+  std::ifstream environment("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
+  std::string line;
+  while (std::getline(environment, line, '\0')) {
+    if (line == entry) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Adopted::Adopted() {
   const Result<std::vector<pid_t>> all = os::children();
   if (all.ok()) {
     strangers_.insert(all->begin(), all->end());
+    strangers_came_ = !strangers_.empty();
   }
+}
+
+bool Adopted::strange(pid_t pid) const {
+  return strangers_.contains(pid) ||
+         (strangers_came_ && !mark_.empty() && !has_variable(pid, mark_));
 }
 
 std::vector<pid_t> Adopted::list(const Others& others) const {
@@ -32,8 +51,7 @@ std::vector<pid_t> Adopted::list(const Others& others) const {
   if (!all.ok()) {
     return {};
   }
-  std::erase_if(
-      *all, [&](pid_t pid) { return strangers_.contains(pid) || others(pid) || !is_child(pid); });
+  std::erase_if(*all, [&](pid_t pid) { return others(pid) || !is_child(pid) || strange(pid); });
   return *std::move(all);
 }
 

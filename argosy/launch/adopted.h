@@ -5,6 +5,8 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace argosy::launch {
@@ -14,7 +16,8 @@ namespace argosy::launch {
 /// left its rank's group (setsid, a daemon) may live on.
 ///
 /// Strangers are children too, but the job's business never: a shell that starts a process and then
-/// execs the launcher (`exec argosy launch … > >(tee log)`) leaves it to the launcher.
+/// execs the launcher (`exec argosy launch … > >(tee log)`) leaves it to the launcher. What such a
+/// stranger starts is adopted as well when its parent ends; know_by() tells it apart.
 class Adopted final {
  public:
   /// Which children are somebody else's business: the guard, running ranks, what is in the group
@@ -23,6 +26,10 @@ class Adopted final {
 
   /// Call it before the first process of the job, the guard included, is started.
   Adopted();
+
+  /// "NAME=value" in the environment of whatever the ranks start. Where there were strangers, only
+  /// what carries it is the job's.
+  void know_by(std::string variable) { mark_ = std::move(variable); }
 
   /// Reaps those that have ended, strangers too.
   void reap(const Others& others);
@@ -35,7 +42,12 @@ class Adopted final {
  private:
   [[nodiscard]] std::vector<pid_t> list(const Others& others) const;
 
+  /// Somebody else's, or a stranger's child?
+  [[nodiscard]] bool strange(pid_t pid) const;
+
   std::set<pid_t> strangers_{};
+  bool strangers_came_ = false;
+  std::string mark_{};
   std::map<pid_t, int> told_{};
 };
 

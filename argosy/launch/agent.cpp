@@ -202,13 +202,26 @@ class Agent {
       told_of_failure_ = true;
       say(fmt::format("[launch] {}; stopping the others\n", describe(*first)));
     }
-    if (output_.out().broken() && !output_.shared() && !told_of_closed_output_ && any_running()) {
+    if (any_running()) {
+      tell_of_closed_output("; the ranks run on");
+    }
+  }
+
+  void tell_of_closed_output(std::string_view consequence) {
+    if (output_.out().broken() && !output_.shared() && !told_of_closed_output_) {
       told_of_closed_output_ = true;
       const int error = output_.out().error();
-      say(fmt::format("[launch] standard output {}; the ranks run on\n",
+      say(fmt::format("[launch] standard output {}{}\n",
                       error == 0 || error == EPIPE ? "was closed by its reader"
-                                                   : "ends here: " + errno_message(error)));
+                                                   : "ends here: " + errno_message(error),
+                      consequence));
     }
+  }
+
+  /// Did standard output end by an error, a full disk, so that no reader chose to miss the rest?
+  [[nodiscard]] bool output_was_cut() {
+    const Sink& out = output_.out();
+    return out.broken() && out.error() != 0 && out.error() != EPIPE;
   }
 
   void wait_for_events() {
@@ -353,6 +366,13 @@ class Agent {
           }
           return interrupted.has_value();
         });
+    if (output_was_cut()) {
+      tell_of_closed_output(job_.log_dir.empty() ? "" : "; the rank logs have all of it");
+      output_.flush();
+      if (code == 0 && job_.log_dir.empty()) {
+        return 1;  // what the ranks printed is lost
+      }
+    }
     return code == 0 && interrupted ? 128 + *interrupted : code;
   }
 
@@ -385,6 +405,7 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
   Adopted adopted;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   Job job = prepare_job(options, this_node());
+  adopted.know_by("ARGOSY_RUN_ID=" + job.description.run_id);
   Guard guard = Guard::start().or_throw<ConfigError>("launch.guard");
   os::ExitWatch exits = os::ExitWatch::create().or_throw<ConfigError>("launch.watch");
   Agent agent(options,

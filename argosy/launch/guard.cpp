@@ -31,8 +31,8 @@ void close_all_but(int fd) {
 [[noreturn]] void keep_watch(int from_launcher) {
   sigset_t all;
   ::sigfillset(&all);
-  ::sigprocmask(
-      SIG_SETMASK, &all, nullptr);  // Ctrl-C and a polite kill are the launcher's business
+  // Ctrl-C and a polite kill are the launcher's business. This process has one thread.
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);  // NOLINT(concurrency-mt-unsafe)
   ::setsid();
   ::prctl(PR_SET_NAME, "argosy-guard");
   close_all_but(from_launcher);

@@ -20,7 +20,7 @@ void open_missing_streams() {
 }
 
 Result<os::SignalFd> take_over_signals() {
-  os::ignore_sigpipe();
+  os::ignore_write_signals();
   ::signal(SIGCHLD, SIG_DFL);  // ignored, the kernel would reap the ranks without telling how
   struct sigaction hangup {};
   ::sigaction(SIGHUP, nullptr, &hangup);

@@ -124,8 +124,14 @@ void Rank::finish_lines(Stream& stream) {
 }
 
 std::string Rank::last_words(const Sink& where) const {
-  const std::vector<std::string> lines = tail_.lines();
-  return lines.empty() || last_sink_ != &where ? "" : std::string(without_time(lines.back()));
+  std::string words;
+  if (last_sink_ == &where) {
+    for (const std::string& line : tail_.lines()) {
+      words += without_time(line);
+      words += '\n';
+    }
+  }
+  return words;
 }
 
 bool Rank::read_once(Stream& stream) {

@@ -56,7 +56,7 @@ class Rank final {
   void abandon() { process_.abandon(); }
 
   [[nodiscard]] std::vector<std::string> last_lines() const { return tail_.lines(); }
-  /// Its last line without the time; "" when it wrote none, or not to `where`.
+  /// Its last lines without their times; "" when it wrote none, or the last not to `where`.
   [[nodiscard]] std::string last_words(const Sink& where) const;
   /// Empty when there is no file.
   [[nodiscard]] std::string log_path() const { return log_ ? log_path_ : ""; }

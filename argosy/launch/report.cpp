@@ -95,9 +95,8 @@ std::string_view without_time(std::string_view line) {
 }
 
 bool all_failed_by_themselves(const FailureReport& report) {
-  const auto by_itself = [&](const RankEnd& end) {
-    return end.exit.signal == 0 && end.exit.code != 0 &&
-           (!end.asked_to_stop || end.exit.code == report.first.exit.code);
+  const auto by_itself = [](const RankEnd& end) {
+    return end.exit.signal == 0 && end.exit.code != 0 && !end.asked_to_stop;
   };
   return by_itself(report.first) && std::ranges::all_of(report.others, by_itself);
 }

@@ -41,14 +41,13 @@ struct FailureReport {
   std::vector<std::string> last_lines{};
   std::string log_path{};         ///< empty: no file
   std::vector<RankEnd> others{};  ///< all other ends, in order
-  /// The last line of all ranks is the same; the user has just read it once for each. It stands
-  /// for the report's own lines only where all_failed_by_themselves().
+  /// The last lines of all ranks are the same; the user has just read them once for each. They
+  /// stand for the report's own lines only where all_failed_by_themselves().
   bool same_words = false;
 };
 
 /// Has every rank ended by an exit code of its own other than 0? Not where a signal ended it, nor
-/// where the launcher stopped it: then the same line says nothing about why. One that the launcher
-/// asked to stop while it was ending with the very code of the first counts as one that failed.
+/// where the launcher stopped it: then the same words say nothing about why.
 [[nodiscard]] bool all_failed_by_themselves(const FailureReport& report);
 
 /// A line without the time that our log puts before it: equal for ranks that say the same.

@@ -11,24 +11,16 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "argosy/base/strings.h"
+
 namespace argosy::launch {
 namespace {
 
 constexpr std::string_view kEraseLine = "\r\x1b[K";
 
-/// The part of `text` that fits, whole UTF-8 characters; a wrapped line could not be erased.
+/// The part of `text` that fits, one column less than all; a wrapped line could not be erased.
 std::string_view fit(std::string_view text, int columns) {
-  if (columns <= 1) {
-    return text;
-  }
-  int width = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
-    if (starts_character && ++width >= columns) {
-      return text.substr(0, i);
-    }
-  }
-  return text;
+  return columns <= 1 ? text : strings::first_columns(text, static_cast<size_t>(columns) - 1);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ class SpawnErrors : public testing::Test {
   ~SpawnErrors() override { std::filesystem::remove_all(folder_); }
 
   std::string file(const std::string& name, const std::string& text, mode_t mode) {
-    const std::string path = folder_ / name;
+    std::string path = folder_ / name;
     std::ofstream(path) << text;
     ::chmod(path.c_str(), mode);
     return path;

@@ -22,12 +22,14 @@ void StopPolicy::interrupt(int signal, Time now) {
   const bool first = !interrupted_by_;
   if (first) {
     interrupted_by_ = signal;
+    interrupted_at_ = now;
   }
+  const bool again = !first && signal != SIGHUP && now >= interrupted_at_ + kOneRequest;
   if (stage_ == Stage::kRunning) {
     ask(signal, now);
   } else if (stage_ == Stage::kAsked && first) {
     to_send_ = signal;  // the deadline stays: a failure had set it
-  } else if (stage_ == Stage::kAsked) {
+  } else if (stage_ == Stage::kAsked && again) {
     deadline_ = now;
     hurried_ = true;
   }

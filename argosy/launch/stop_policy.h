@@ -7,13 +7,17 @@ namespace argosy::launch {
 
 /// Decides when the ranks get which signal. Knows no processes and no clock: tested without either.
 ///
-/// The first reason to stop sends SIGTERM (or the user's signal); `grace` later, or at the user's
-/// second signal, comes SIGKILL; `kPatience` after that, giving up on what even that does not end.
+/// The first reason to stop sends SIGTERM (or the user's signal); `grace` later, or when the user
+/// asks again, comes SIGKILL; `kPatience` after that, giving up on what even that does not end.
 class StopPolicy final {
  public:
   using Time = std::chrono::steady_clock::time_point;
   /// A process in an uninterruptible wait (a dead file server) outlives SIGKILL.
   static constexpr std::chrono::seconds kPatience{10};
+  /// One request often comes as several signals: timeout(1) signals its child and then its group, a
+  /// closed terminal the shell and the foreground group, which the shell tells as well. Only what
+  /// comes so much later was asked for again, and SIGHUP never is.
+  static constexpr std::chrono::milliseconds kOneRequest{500};
 
   explicit StopPolicy(std::chrono::milliseconds grace) : grace_(grace) {}
 
@@ -42,6 +46,7 @@ class StopPolicy final {
   std::chrono::milliseconds grace_;
   Stage stage_ = Stage::kRunning;
   std::optional<int> interrupted_by_{};
+  Time interrupted_at_{};
   std::optional<int> to_send_{};
   bool hurried_ = false;
   Time deadline_{};

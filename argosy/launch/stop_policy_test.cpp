@@ -66,6 +66,17 @@ TEST_F(Stop, TheSecondOneKillsAtOnce) {
   EXPECT_EQ(policy_.due(start_ + 2s), std::nullopt);
 }
 
+TEST_F(Stop, OneRequestMayComeAsSeveralSignals) {
+  policy_.interrupt(SIGTERM, start_);
+  (void)policy_.due(start_);
+  policy_.interrupt(SIGTERM, start_ + 1ms);
+  policy_.interrupt(SIGINT, start_ + StopPolicy::kOneRequest - 1ms);
+  policy_.interrupt(SIGHUP, start_ + 3s);
+  EXPECT_EQ(policy_.due(start_ + 3s), std::nullopt);
+  EXPECT_FALSE(policy_.hurried());
+  EXPECT_EQ(policy_.due(start_ + 5s), SIGKILL);
+}
+
 TEST_F(Stop, ASignalDuringAFailuresGraceKeepsItsDeadline) {
   policy_.stop(start_);
   (void)policy_.due(start_);

@@ -62,8 +62,9 @@ std::string describe_signal(int signal) {
   return fmt::format("{} ({})", signal_name(signal), cause);
 }
 
-void ignore_sigpipe() {
+void ignore_write_signals() {
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 Result<SignalFd> SignalFd::create(std::initializer_list<int> signals) {

@@ -17,8 +17,9 @@ namespace argosy::os {
 /// The name with its usual cause: "SIGKILL (often the out-of-memory killer)".
 [[nodiscard]] std::string describe_signal(int signal);
 
-/// Writing to a closed pipe or socket fails with EPIPE from now on instead of killing the process.
-void ignore_sigpipe();
+/// Writing to a closed pipe or socket fails with EPIPE from now on, and beyond the limit of file
+/// sizes (RLIMIT_FSIZE) with EFBIG, instead of killing the process.
+void ignore_write_signals();
 
 /// Signals as something that poll() can wait for.
 ///

@@ -44,7 +44,7 @@ TEST(SignalFd, RestoresTheMask) {
 }
 
 TEST(Signals, WritingToAClosedPipeIsAnError) {
-  ignore_sigpipe();
+  ignore_write_signals();
   Pipe pipe = *make_pipe();
   pipe.read.close();
   EXPECT_EQ(write_all(pipe.write.get(), "x").failure().error_number, EPIPE);

@@ -72,7 +72,7 @@ TEST(Subprocess, TellsASignalFromAnExitCode) {
 }
 
 TEST(Subprocess, StartsWithDefaultSignalsWhateverWeBlockOrIgnore) {
-  ignore_sigpipe();
+  ignore_write_signals();
   const SignalFd signals = *SignalFd::create({SIGTERM, SIGUSR1});
   const std::string text = run("grep -E 'Sig(Blk|Ign)' /proc/self/status").first;
   EXPECT_NE(text.find("SigBlk:\t0000000000000000\n"), std::string::npos) << text;
@@ -118,7 +118,7 @@ TEST(Subprocess, LeadsItsOwnGroupAndSaysItsPid) {
 }
 
 TEST(Subprocess, RunsThoughNobodyReadsItsPid) {
-  ignore_sigpipe();
+  ignore_write_signals();
   Pipe pids = *make_pipe();
   pids.read.close();
   EXPECT_EQ(run("exit 7", {.pid_fd = pids.write.get()}).second.shell_code(), 7);

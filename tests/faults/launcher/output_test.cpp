@@ -14,6 +14,7 @@
 #include "argosy/os/fd.h"
 
 #include "launched.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::test {
 namespace {
@@ -97,6 +98,26 @@ TEST(LauncherOutput, AReaderThatLeavesCostsNeitherRanksNorExitCode) {
   EXPECT_THAT(job.err(), HasSubstr("[rank 0] done"));
   EXPECT_THAT(job.err(), HasSubstr("[launch] rank 0 "));
   EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherOutput, AFullDiskIsAFailureWhereNoFileKeepsTheOutput) {
+  Launched lost({.shell = "exec \"$0\" launch --log_dir '' echo words >/dev/full"});
+  EXPECT_EQ(lost.wait(), 1);
+  EXPECT_THAT(lost.err(), HasSubstr("[launch] standard output ends here: No space left on device"));
+  const TempDir folder;
+  Launched kept({.shell = "cd " + folder.path().string() +
+                          "; exec \"$0\" launch --log_dir logs echo words >/dev/full"});
+  EXPECT_EQ(kept.wait(), 0);
+  EXPECT_THAT(kept.err(), HasSubstr("[launch] standard output ends here: No space left on device"));
+}
+
+TEST(LauncherOutput, ALimitOfFileSizesIsAFullDisk) {
+  const TempDir folder;
+  Launched job({.shell = "cd " + folder.path().string() +
+                         "; ulimit -f 1; exec \"$0\" launch --log_dir '' sh -c 'head -c 5000 "
+                         "/dev/zero; exit 3' >output"});
+  EXPECT_EQ(job.wait(), 3);
+  EXPECT_THAT(job.err(), HasSubstr("[launch] standard output ends here: File too large"));
 }
 
 TEST(LauncherOutput, OnATerminalRankZeroMayDrawABar) {

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/launch/stop_policy.h"
+
 #include "launched.h"
 
 namespace argosy::test {
@@ -61,9 +63,22 @@ TEST(LauncherSignals, TheSecondKillsAtOnce) {
   ASSERT_TRUE(job.wait_for_output("ready", 2));
   job.signal(SIGINT);
   ASSERT_TRUE(job.wait_for_error("once more kills them"));
+  std::this_thread::sleep_for(launch::StopPolicy::kOneRequest);  // a user who makes up his mind
   job.signal(SIGINT);
   EXPECT_EQ(job.wait(), 130);
+  EXPECT_THAT(job.err(), HasSubstr("[launch] killing the ranks at once\n"));
   EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherSignals, OneRequestMayComeAsTwoSignals) {
+  Launched job(
+      2, "trap 'sleep 0.2; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done");
+  ASSERT_TRUE(job.wait_for_output("ready", 2));
+  job.signal(SIGTERM);
+  ASSERT_TRUE(job.wait_for_error("SIGTERM: passed on"));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+  EXPECT_THAT(job.out(), HasSubstr("[rank 1] saved"));
 }
 
 TEST(LauncherSignals, StubbornRanksDieAfterTheGrace) {

@@ -2,6 +2,7 @@
 // a shell that execs keeps its number; and those whose numbers /proc tells in another's counting.
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include "argosy/os/subprocess.h"
 
 #include "launched.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::test {
 namespace {
@@ -39,6 +41,20 @@ TEST(LauncherStrangers, OneThatEndsMeanwhileIsReaped) {
                          "sh -c 'while [ -e /proc/'$!' ]; do sleep 0.01; done; echo reaped'"});
   EXPECT_EQ(job.wait(), 0) << job.err();
   EXPECT_THAT(job.out(), HasSubstr("[rank 0] reaped\n"));
+}
+
+TEST(LauncherStrangers, WhatOneStartsIsLeftAloneToo) {
+  const TempDir folder;  // the stranger ends, and its child is adopted, while the rank runs
+  Launched job(
+      {.shell = "cd " + folder.path().string() +
+                "; (sleep 1000 >/dev/null 2>&1 & echo orphan $!; until [ -e ready ]; do sleep "
+                "0.01; done) & parent=$!; exec \"$0\" launch --log_dir '' "
+                "--nproc_per_node 1 --shutdown_timeout 1000 sh -c "
+                "'touch ready; while [ -e /proc/'$parent' ]; do sleep 0.01; done'"});
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  const std::vector<std::string> orphan = lines_of(job.out(), "orphan ");
+  ASSERT_EQ(orphan.size(), 1U) << job.out();
+  EXPECT_EQ(state_of(std::stoi(orphan.front())), 'S');
 }
 
 TEST(LauncherStrangers, NumbersOfAnotherPidNamespaceAreNoChildren) {
