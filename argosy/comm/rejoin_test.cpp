@@ -98,13 +98,15 @@ TEST(Rejoin, AtTheStoreOfTheLauncher) {
       kRanks, kRanks, [&](int rank) { join_thrice(rank, {.timeout = 30s}, left); }, 50s));
 }
 
-/// Rank `stays` is still in the job when the other one of two joins again at `place`.
-void expect_named(const std::string& place, int stays) {
+/// Rank `stays` is still in the job when the other one of two joins again at `place`. `run_id`: as
+/// the launcher sets it; "": as without.
+void expect_named(const std::string& place, int stays, const std::string& run_id = "") {
   test::SharedCounter gave_up;
   expect_all_ok(test::try_run_ranks(
       2,
       [&](int rank) {
         InitOptions options{.init_method = place, .timeout = 30s, .rank = rank, .world_size = 2};
+        ASSERT_EQ(::setenv("ARGOSY_RUN_ID", run_id.c_str(), 1), 0);
         Group world = init(options);
         if (rank == stays) {
           ASSERT_TRUE(gave_up.wait_for(1));
@@ -127,6 +129,7 @@ void expect_named(const std::string& place, int stays) {
 TEST(Rejoin, NamesWhoHasNotLeftAFile) {
   const test::TempDir folder;
   expect_named("file://" + (folder.path() / "store").string(), 1);
+  expect_named("file://" + (folder.path() / "run").string(), 1, "1a2b");
 }
 
 TEST(Rejoin, NamesWhoHasNotLeftTheStoreOfRankZero) {
@@ -154,7 +157,8 @@ TEST(Rejoin, SaysThatTheStoreIsGoneWhereRankZeroDoesNotComeBack) {
         joins_again.add(1);
         options.timeout = 1s;
         EXPECT_THAT(message_of<Error>([&] { (void)init(options); }),
-                    HasSubstr("cannot reach the store at 127.0.0.1:"));
+                    ::testing::AllOf(HasSubstr("cannot reach the store at 127.0.0.1:"),
+                                     ::testing::Not(HasSubstr("is not over"))));
       },
       {.mode = test::RankMode::kProcesses, .deadline = 50s}));
 }

@@ -124,21 +124,33 @@ std::string name_of(const MeetingPlace& place) {
 /// What is seen of a job that this process left.
 struct Former {
   bool seen = false;
-  std::string still_in{};  ///< members that have not left, for messages
+  std::string still_in{};  ///< ranks that have not left, for messages
   std::string died{};      ///< a member that was lost: a folder is then kept, so it is never over
   std::exception_ptr failure{};  ///< of the last look, when it failed
   std::string why{};             ///< what that says
 };
 
-Former look_at_former(Store& store, const Deadline& deadline) {
+/// Where the keys and members of a job lie in the bare store.
+std::string prefix_of(const MeetingPlace& place) {
+  return place.run_id.empty() ? "" : "run/" + place.run_id + "/";
+}
+
+Former look_at_former(Store& store, const std::string& prefix, const Deadline& deadline) {
+  const auto own_name = [&](const std::string& member) {
+    return member.starts_with(prefix) ? member.substr(prefix.size()) : member;
+  };
   Former former{.seen = true};
   for (const Departure& gone : store.departures("", deadline)) {
     if (gone.lost && former.died.empty()) {
-      former.died = gone.member;
+      former.died = own_name(gone.member);
     }
   }
-  for (const Member& member : store.members("rank/", deadline)) {  // not those of its groups
-    former.still_in += (former.still_in.empty() ? "" : ", ") + member.name;
+  std::vector<Member> members = store.members(prefix + "rank/", deadline);
+  if (members.empty()) {  // a group made from the job's may outlive it
+    members = store.members("", deadline);
+  }
+  for (const Member& member : members) {
+    former.still_in += (former.still_in.empty() ? "" : ", ") + own_name(member.name);
   }
   return former;
 }
@@ -167,9 +179,12 @@ std::optional<Opened> try_next(const MeetingPlace& place,
       return opened;
     }
     former.seen = true;
-    former = look_at_former(*opened.store, deadline.sooner(Deadline::after(kFarewell)));
+    former = look_at_former(
+        *opened.store, prefix_of(place), deadline.sooner(Deadline::after(kFarewell)));
   } catch (const Error& e) {
-    if (!hurried || (!former.seen && former.failure == nullptr)) {
+    // Out of time within a look says nothing about the place.
+    const bool cut_short = hurried || dynamic_cast<const TimeoutError*>(&e) != nullptr;
+    if (!cut_short || (!former.seen && former.failure == nullptr)) {
       former.failure = std::current_exception();
       former.why = e.what();
     }
@@ -182,15 +197,19 @@ std::optional<Opened> try_next(const MeetingPlace& place,
   if (!former.seen && former.failure != nullptr) {
     std::rethrow_exception(former.failure);
   }
+  const std::string who = former.still_in.empty() ? "nobody" : former.still_in;
   throw TimeoutError(
       kWhere,
-      fmt::format("this process joins again at {}, where the former job is not over{}{}. All "
-                  "ranks must leave it: see why these do not.{}{}",
-                  name_of(place),
-                  former.still_in.empty() ? "" : "; still in it: ",
-                  former.still_in,
-                  former.why.empty() ? "" : " Afterwards it was seen no more: ",
-                  former.why),
+      former.why.empty()
+          ? fmt::format("this process joins again at {}, where the former job is not over; still "
+                        "in it: {}. All ranks must leave it: see why these do not.",
+                        name_of(place),
+                        who)
+          : fmt::format("this process joins again at {}, where no next job began: {} Seen in the "
+                        "former job before that: {}.",
+                        name_of(place),
+                        former.why,
+                        who),
       {.op = "join", .group = "world", .rank = place.rank});
 }
 
@@ -217,7 +236,10 @@ Opened open(const MeetingPlace& place, const Deadline& deadline) {
   refuse_unless_left(name_of(place), place.rank);
   Opened opened =
       was_at(name_of(place), place.rank) ? open_next(place, deadline) : open_bare(place, deadline);
-  std::string prefix = place.run_id.empty() ? "" : "run/" + place.run_id;
+  std::string prefix = prefix_of(place);
+  if (!prefix.empty()) {
+    prefix.pop_back();  // prefix_store() adds its own slash
+  }
   if (place.kind == MeetingPlace::Kind::kLauncher) {
     prefix = fmt::format("{}/{}", prefix.empty() ? "run" : prefix, joins_at_launcher++);
   }
