@@ -59,14 +59,14 @@ int dispatch(std::vector<std::string> args) {
     fmt::print(stderr, "{}", kHelp);
     return kUsage;
   }
-  if (command.starts_with('-')) {
+  const auto meant = argosy::strings::closest(command, {"launch", "--help", "--version"});
+  if (command.starts_with('-') && !meant) {
     throw argosy::UsageError("argosy",
                              fmt::format("unknown option {}. A command comes first, its options "
                                          "after it: argosy launch {} … See: argosy --help",
                                          command,
                                          command));
   }
-  const auto meant = argosy::strings::closest(command, {"launch", "--help", "--version"});
   throw argosy::UsageError(
       "argosy",
       fmt::format("unknown command \"{}\".{} See: argosy --help",

@@ -19,6 +19,7 @@ expect 0 "argosy 0." --version
 expect 0 "--nproc_per_node" launch --help
 expect 2 "Usage: argosy <command>"
 expect 2 "Did you mean argosy launch?" lanch
+expect 2 "Did you mean argosy --version?" --verison
 expect 2 "unknown option --nproc_per_node. A command comes first" --nproc_per_node 2 true
 expect 2 "unknown option --nproc_per_nod. Did you mean --nproc_per_node?" launch --nproc_per_nod 2 true
 
