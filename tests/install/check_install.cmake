@@ -30,3 +30,14 @@ execute_process(COMMAND ${CMAKE_COMMAND} -S ${scratch}/consumer -B ${scratch}/bu
 step(${CMAKE_COMMAND} --build ${scratch}/build)
 step(${scratch}/build/consumer)
 step(${scratch}/prefix/bin/argosy launch --nproc_per_node 2 ${scratch}/build/consumer)
+# A dependency that is missing must not break a project that can do without argosy.
+file(WRITE ${scratch}/without/CMakeLists.txt "cmake_minimum_required(VERSION 3.20)
+project(without LANGUAGES CXX)
+find_package(argosy QUIET)
+if(argosy_FOUND OR NOT \"\${CMAKE_IGNORE_PREFIX_PATH}\" STREQUAL \"\")
+  message(FATAL_ERROR \"found: '\${argosy_FOUND}', still ignored: '\${CMAKE_IGNORE_PREFIX_PATH}'\")
+endif()
+")
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${scratch}/without -B ${scratch}/without/build
+  -G ${GENERATOR} "-DCMAKE_PREFIX_PATH=${scratch}/prefix;${torch_prefix}"
+  -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON COMMAND_ERROR_IS_FATAL ANY)
