@@ -34,7 +34,7 @@ struct FileReader::Impl {
   int64_t position = 0;
   bool gzip = false;
 
-  std::array<uint8_t, 64 * 1024> buffer{};
+  std::array<uint8_t, size_t{64} * 1024> buffer{};
   size_t begin = 0;  // unread part of buffer
   size_t end = 0;
   int64_t loaded = 0;  // bytes of the file that went through buffer

@@ -25,6 +25,8 @@ class FileReader final {
   ~FileReader();
   FileReader(FileReader&&) noexcept;
   FileReader& operator=(FileReader&&) noexcept;
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
 
   /// Fills `out`; returns less than its size only at the end of the data. A gzip checksum is
   /// verified when its member's last byte has been read *and* read() was called once more, so

@@ -27,9 +27,9 @@ struct AdamOptions {
 /// Errors: UsageError naming the option that is out of range.
 class Adam final : public Optimizer {
  public:
-  Adam(const engine::NamedTensors& parameters,
-       const AdamOptions& options = {},
-       const std::vector<ParamGroup>& groups = {});
+  explicit Adam(const engine::NamedTensors& parameters,
+                const AdamOptions& options = {},
+                const std::vector<ParamGroup>& groups = {});
   template <engine::NamedParameterSource T>
   Adam(const T& model,  // NOLINT(google-explicit-constructor)
        const AdamOptions& options = {},
@@ -54,9 +54,9 @@ struct AdamWOptions {
 ///   torch/optim/adamw.py of 2.x.
 class AdamW final : public Optimizer {
  public:
-  AdamW(const engine::NamedTensors& parameters,
-        const AdamWOptions& options = {},
-        const std::vector<ParamGroup>& groups = {});
+  explicit AdamW(const engine::NamedTensors& parameters,
+                 const AdamWOptions& options = {},
+                 const std::vector<ParamGroup>& groups = {});
   template <engine::NamedParameterSource T>
   AdamW(const T& model,  // NOLINT(google-explicit-constructor)
         const AdamWOptions& options = {},

@@ -26,9 +26,9 @@ struct SGDOptions {
 /// Errors: UsageError naming the option that is out of range.
 class SGD final : public Optimizer {
  public:
-  SGD(const engine::NamedTensors& parameters,
-      const SGDOptions& options = {},
-      const std::vector<ParamGroup>& groups = {});
+  explicit SGD(const engine::NamedTensors& parameters,
+               const SGDOptions& options = {},
+               const std::vector<ParamGroup>& groups = {});
   template <engine::NamedParameterSource T>
   SGD(const T& model,  // NOLINT(google-explicit-constructor)
       const SGDOptions& options = {},
@@ -49,9 +49,9 @@ struct MomentumOptions {
 /// Source: Paddle 3.3, paddle/optimizer/momentum.py.
 class Momentum final : public Optimizer {
  public:
-  Momentum(const engine::NamedTensors& parameters,
-           const MomentumOptions& options = {},
-           const std::vector<ParamGroup>& groups = {});
+  explicit Momentum(const engine::NamedTensors& parameters,
+                    const MomentumOptions& options = {},
+                    const std::vector<ParamGroup>& groups = {});
   template <engine::NamedParameterSource T>
   Momentum(const T& model,  // NOLINT(google-explicit-constructor)
            const MomentumOptions& options = {},
