@@ -29,7 +29,7 @@ std::string message_of(F call) {
   return "no error";
 }
 
-at::Tensor long_tensor(std::vector<int64_t> values) {
+at::Tensor long_tensor(const std::vector<int64_t>& values) {
   return torch::tensor(values, torch::kLong);
 }
 

@@ -3,6 +3,8 @@
 // reads four arrays and writes three.
 //
 //     optim_bench --benchmark_repetitions=5 --benchmark_enable_random_interleaving=true
+#include <fmt/format.h>
+
 #include <cstring>
 #include <vector>
 

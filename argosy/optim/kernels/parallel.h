@@ -15,7 +15,7 @@ struct Piece {
 
 /// Elements that one thread takes at a time: large enough to pay for waking it, small enough to
 /// share out evenly, and the four arrays of Adam stay in a core's second-level cache.
-inline constexpr std::size_t kBlock = 32 * 1024;
+inline constexpr std::size_t kBlock = std::size_t{32} * 1024;
 
 /// Cuts arrays of the given lengths at multiples of kBlock. The pieces do not depend on the number
 /// of threads, hence neither do sums over them. Empty arrays have no piece.
