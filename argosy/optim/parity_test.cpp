@@ -1,4 +1,6 @@
 // Every optimizer and option against libtorch's own: 100 steps on the same random gradients.
+#include <fmt/format.h>
+
 #include <functional>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,6 @@
 // What every program relies on: construction, averaging, gradients as views, accumulation.
+#include <fmt/format.h>
+
 #include <gmock/gmock.h>
 
 #include "argosy/parallel/ddp/ddp_test_support.h"
