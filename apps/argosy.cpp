@@ -11,6 +11,7 @@
 #include "argosy/base/strings.h"
 #include "argosy/launch/agent.h"
 #include "argosy/launch/options.h"
+#include "argosy/launch/options/option_rows.h"
 
 namespace {
 
@@ -33,6 +34,10 @@ Example, one that works here and now:
 )";
 
 int launch(const std::vector<std::string>& args) {
+  if (args == std::vector<std::string>{"--help_reference"}) {  // docs/reference/launch_options.md
+    fmt::print("{}", argosy::launch::options_reference());
+    return 0;
+  }
   const argosy::launch::ParsedLaunch parsed = argosy::launch::parse_launch(args);
   if (parsed.help) {
     fmt::print("{}", *parsed.help);

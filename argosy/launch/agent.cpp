@@ -14,15 +14,18 @@
 #include <string>
 #include <vector>
 
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/launch/adopted.h"
 #include "argosy/launch/guard.h"
 #include "argosy/launch/job.h"
+#include "argosy/launch/options/program.h"
 #include "argosy/launch/output.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/rank.h"
 #include "argosy/launch/report.h"
 #include "argosy/launch/spawn_error.h"
+#include "argosy/launch/start_table.h"
 #include "argosy/launch/stop_policy.h"
 #include "argosy/launch/verdict.h"
 #include "argosy/os/exit_watch.h"
@@ -62,8 +65,9 @@ class Agent {
         policy_(options.shutdown_timeout),
         output_(STDOUT_FILENO, STDERR_FILENO) {
     job_.description.bar = output_.out().terminal() && terminal_redraws();
-    constexpr int kPrefixColumns = 9;  // "[rank 0] "
-    job_.description.columns = std::max(0, output_.out().columns() - kPrefixColumns);
+    const auto prefix =
+        static_cast<int>(line_prefix(options_.line_prefix, job_.description, 0).size());
+    job_.description.columns = std::max(0, output_.out().columns() - prefix);
   }
   ~Agent() {
     for (Rank& rank : ranks_) {  // an exception ended the loop
@@ -82,6 +86,7 @@ class Agent {
   [[nodiscard]] const std::string& token() const { return job_.description.token; }
 
   int run() {
+    say(describe_start(job_, options_.verbose));
     const std::optional<SpawnError> error = start_ranks();
     if (error) {
       say(error->text);
@@ -107,16 +112,19 @@ class Agent {
     const int stdin_fd = ::isatty(STDIN_FILENO) == 1 ? -1 : STDIN_FILENO;
     ranks_.reserve(static_cast<size_t>(job_.description.ranks));
     for (int number = 0; number < job_.description.ranks; ++number) {
-      Result<Rank> rank = Rank::start({.number = number,
-                                       .command = options_.command,
-                                       .env = rank_environment(job_.description, number, inherited),
-                                       .stdin_fd = number == 0 ? stdin_fd : -1,
-                                       .guard_fd = guard_.pid_fd(),
-                                       .log_path = job_.log_path(number),
-                                       .out = &output_.out(),
-                                       .err = &output_.err()});
+      Result<Rank> rank =
+          Rank::start({.number = number,
+                       .command = job_.command,
+                       .env = rank_environment(job_.description, number, inherited),
+                       .stdin_fd = number == 0 ? stdin_fd : -1,
+                       .guard_fd = guard_.pid_fd(),
+                       .log_path = job_.log_path(number),
+                       .prefix = line_prefix(options_.line_prefix, job_.description, number),
+                       .shown = shows(number),
+                       .out = &output_.out(),
+                       .err = &output_.err()});
       if (!rank.ok()) {
-        return explain_spawn(options_.command.front(), rank.failure());
+        return explain_spawn(job_.command.front(), rank.failure());
       }
       exits_.add(rank->pidfd(), static_cast<uint64_t>(number))
           .or_throw<ConfigError>("launch.watch");
@@ -124,6 +132,11 @@ class Agent {
       with_group_.push_back(&ranks_.back());  // stays put: the room was reserved
     }
     return std::nullopt;
+  }
+
+  [[nodiscard]] bool shows(int number) const {
+    return options_.local_ranks_filter.empty() ||
+           std::ranges::count(options_.local_ranks_filter, number) > 0;
   }
 
   [[nodiscard]] bool any_running() const {
@@ -404,8 +417,18 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
   os::SignalFd signals = take_over_signals().or_throw<ConfigError>("launch.signals");
   Adopted adopted;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  Program program = find_command(options, env::get);
+  if (program.error) {
+    fmt::print(stderr, "{}", program.error->text);
+    return program.error->exit_code;
+  }
   Job job = prepare_job(options, this_node());
   adopted.know_by("ARGOSY_RUN_ID=" + job.description.run_id);
+  job.command = std::move(program.args);
+  if (options.dry_run) {
+    fmt::print("{}", describe_start(job, true));
+    return 0;
+  }
   Guard guard = Guard::start().or_throw<ConfigError>("launch.guard");
   os::ExitWatch exits = os::ExitWatch::create().or_throw<ConfigError>("launch.watch");
   Agent agent(options,

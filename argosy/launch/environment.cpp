@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
+#include <utility>
 
 namespace argosy::launch {
 namespace {
@@ -58,12 +60,12 @@ void set_torchruns(Variables& env, const JobDescription& job, int rank) {
   env.set("GROUP_WORLD_SIZE", 1);
   env.set("ROLE_RANK", rank);
   env.set("ROLE_WORLD_SIZE", job.ranks);
-  env.set("ROLE_NAME", "default");
+  env.set("ROLE_NAME", job.role);
   env.set("MASTER_ADDR", job.host);
   env.set("MASTER_PORT", job.master_port);
   env.set("TORCHELASTIC_RESTART_COUNT", 0);
   env.set("TORCHELASTIC_MAX_RESTARTS", 0);
-  env.set("TORCHELASTIC_RUN_ID", job.run_id);
+  env.set("TORCHELASTIC_RUN_ID", job.job_id.empty() ? job.run_id : job.job_id);
   // Nobody listens at MASTER_PORT: rank 0 makes its store there, as without torchrun.
   env.set("TORCHELASTIC_USE_AGENT_STORE", "False");
 }
@@ -111,7 +113,11 @@ void set_ours(Variables& env, const JobDescription& job, int rank) {
   } else {
     env.set("ARGOSY_LOG_DIR", job.log_dir);
   }
-  env.set("ARGOSY_LINE_PREFIX", fmt::format("rank {}", rank));  // see Rank; the log omits it
+  if (job.prefix_has_rank) {
+    env.set("ARGOSY_LINE_PREFIX", fmt::format("rank {}", rank));  // see Rank; the log omits it
+  } else {
+    env.remove("ARGOSY_LINE_PREFIX");
+  }
   // One rank only may redraw a line: two would overwrite each other's.
   const bool bar = job.bar && rank == 0;
   env.set_default("ARGOSY_PROGRESS", bar ? "tty" : "plain");
@@ -134,6 +140,19 @@ void set_threads(Variables& env, int threads) {
 
 }  // namespace
 
+std::string line_prefix(std::string pattern, const JobDescription& job, int rank) {
+  const std::array<std::pair<std::string_view, std::string>, 3> values{
+      {{"${rank}", std::to_string(rank)},
+       {"${local_rank}", std::to_string(rank)},
+       {"${role_name}", job.role}}};
+  for (const auto& [name, value] : values) {
+    for (size_t at = 0; (at = pattern.find(name, at)) != std::string::npos; at += value.size()) {
+      pattern.replace(at, name.size(), value);
+    }
+  }
+  return pattern;
+}
+
 std::vector<std::string> rank_environment(const JobDescription& job,
                                           int rank,
                                           const std::vector<std::string>& inherited) {
@@ -144,6 +163,12 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   set_threads(env, std::max(1, job.node.cores / job.ranks));
   if (job.node.avx512) {
     env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");
+  }
+  if (!job.gpus.empty()) {
+    env.set("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(job.gpus, ",")));
+  }
+  for (const auto& [name, value] : job.extra) {
+    env.set(name, value);
   }
   return env.list();
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "argosy/launch/node.h"
@@ -18,10 +19,21 @@ struct JobDescription {
   uint16_t store_port = 0;                 ///< our store; 0: there is none
   std::string token{};                     ///< secret; never printed
   std::string log_dir{};                   ///< absolute; empty: no log files
+  std::string job_id{};                    ///< as other tools know the job; empty: run_id
+  std::string role = "default";
+  std::vector<std::pair<std::string, std::string>> extra{};  ///< --env: wins over everything
+  /// What CUDA_VISIBLE_DEVICES becomes for all ranks, each of which takes the GPU of its local rank
+  /// among them, as torchrun's and Paddle's programs do; empty: left as it is.
+  std::vector<int> gpus{};
+  bool prefix_has_rank = true;  ///< what stands before each line says the rank
   Node node{};
   bool bar = false;  ///< rank 0 may draw a progress bar that redraws itself
   int columns = 0;   ///< width that such a line has, without the prefix; 0: not known
 };
+
+/// What stands before each line of `rank`: `pattern` with ${rank}, ${local_rank} and ${role_name}
+/// filled in. Source: torchrun's --log_line_prefix_template.
+[[nodiscard]] std::string line_prefix(std::string pattern, const JobDescription& job, int rank);
 
 /// The environment of `rank`: `inherited` ("NAME=value" each) with our variables put in.
 ///

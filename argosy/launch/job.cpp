@@ -25,9 +25,19 @@ std::string make_run_id() {
   return fmt::format("{:%Y%m%d-%H%M%S}-{}", local, random_hex(2));
 }
 
-uint16_t hold_port(Job& job) {
-  job.held_ports.push_back(os::HeldPort::hold().or_throw<ConfigError>("launch.ports"));
+uint16_t hold_port(Job& job, uint16_t wanted = 0) {
+  job.held_ports.push_back(os::HeldPort::hold(wanted).or_throw<ConfigError>("launch.ports"));
   return job.held_ports.back().number();
+}
+
+int count_ranks(const LaunchOptions& options, const Node& node) {
+  if (!options.gpus.empty()) {
+    check_gpus(options.gpus, node, env::get("CUDA_VISIBLE_DEVICES"));
+  }
+  if (!options.nproc_per_node.empty()) {
+    return processes_per_node(options.nproc_per_node, node);
+  }
+  return options.gpus.empty() ? 1 : static_cast<int>(options.gpus.size());
 }
 
 }  // namespace
@@ -57,13 +67,21 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
   Job job;
   JobDescription& what = job.description;
   what.node = node;
-  what.ranks = processes_per_node(options.nproc_per_node, node);
+  what.ranks = count_ranks(options, node);
+  what.gpus = options.gpus;
+  if (!options.gpus.empty()) {
+    what.node.gpus = static_cast<int>(options.gpus.size());
+  }
+  what.role = options.role;
+  what.job_id = options.job_id;
+  what.extra = options.env;
+  what.prefix_has_rank = options.line_prefix.find("${rank}") != std::string::npos;
   what.run_id = make_run_id();
   what.token = env::get("ARGOSY_TOKEN").value_or("");
   if (what.token.empty()) {
     what.token = random_hex(16);
   }
-  what.master_port = hold_port(job);
+  what.master_port = hold_port(job, options.master_port);
   for (int rank = 0; rank < what.ranks; ++rank) {
     what.endpoint_ports.push_back(hold_port(job));
   }

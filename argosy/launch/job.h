@@ -13,6 +13,7 @@ namespace argosy::launch {
 /// on.
 struct Job {
   JobDescription description{};
+  std::vector<std::string> command{};  ///< what each rank executes
   std::vector<os::HeldPort> held_ports{};
   std::string log_dir{};  ///< as the user wrote it, for messages; empty: no files
 

@@ -73,6 +73,32 @@ Node this_node() {
           cpu.avx512};
 }
 
+void check_gpus(const std::vector<int>& wanted,
+                const Node& node,
+                const std::optional<std::string>& cuda_visible_devices) {
+  std::vector<int64_t> visible;
+  for (const std::string& entry : strings::split(cuda_visible_devices.value_or(""), ',')) {
+    if (const std::optional<int64_t> index = strings::parse_int(strings::trim(entry))) {
+      visible.push_back(*index);
+    }
+  }
+  for (const int gpu : wanted) {
+    // Names ("GPU-5a…") cannot be compared with numbers; the program will say.
+    const bool hidden = !visible.empty() && std::ranges::count(visible, gpu) == 0;
+    if (hidden) {
+      throw UsageError(
+          "launch.options",
+          fmt::format(
+              "--gpus: GPU {} is hidden by CUDA_VISIBLE_DEVICES={}", gpu, *cuda_visible_devices));
+    }
+    if (visible.empty() && !cuda_visible_devices && gpu >= node.gpus) {
+      throw UsageError(
+          "launch.options",
+          fmt::format("--gpus: there is no GPU {}: this machine has {}", gpu, node.gpus));
+    }
+  }
+}
+
 int processes_per_node(const std::string& request, const Node& node) {
   if (request == "cpu") {
     return node.cores;

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace argosy::launch {
 
@@ -20,6 +21,12 @@ struct Node {
 [[nodiscard]] int count_gpus(const std::string& dev,
                              const std::string& proc,
                              const std::optional<std::string>& cuda_visible_devices);
+
+/// `wanted` (--gpus) on a machine with `node`'s GPUs and this CUDA_VISIBLE_DEVICES.
+/// Errors: UsageError: no such GPU, or one that CUDA_VISIBLE_DEVICES hides.
+void check_gpus(const std::vector<int>& wanted,
+                const Node& node,
+                const std::optional<std::string>& cuda_visible_devices);
 
 /// Ranks that `--nproc_per_node request` means on `node`.
 /// Errors: UsageError: no number from 1 to 4096, no known word, or "gpu" where there is none.

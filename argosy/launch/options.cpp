@@ -3,218 +3,171 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <memory>
-#include <string_view>
 
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
-
-#include <CLI/CLI.hpp>
 
 namespace argosy::launch {
 namespace {
 
 constexpr const char* kWhere = "launch.options";
 
-constexpr const char* kFooter = R"(
-Example, one that works here and now:
-  argosy launch --nproc_per_node 2 sh -c 'echo "rank $RANK of $WORLD_SIZE"'
+[[noreturn]] void bad(const Given& given, std::string_view expected) {
+  throw UsageError(kWhere,
+                   fmt::format("{}: expected {}, got \"{}\"", given.source, expected, given.value));
+}
 
-Each rank finds torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, …) and Paddle's
-(PADDLE_TRAINER_ID, …) in its environment. When a rank fails, the others are stopped.
-
-Exit code: 0 all ranks ended well; 2 wrong usage; 126 and 127 the program cannot be executed or
-found; 128 + n the launcher was stopped by signal n; else that of the rank that failed first
-(128 + n when signal n killed it).)";
-
-/// What torchrun and Paddle's launcher know beyond ours: not typing errors, hence not answered with
-/// the nearest name.
-constexpr auto kNotYet = std::to_array<std::string_view>({"--nnodes",
-                                                          "--node_rank",
-                                                          "--rank",
-                                                          "--master_addr",
-                                                          "--master_port",
-                                                          "--master",
-                                                          "--ips",
-                                                          "--host",
-                                                          "--rdzv_endpoint",
-                                                          "--rdzv_id",
-                                                          "--rdzv_backend",
-                                                          "--rdzv_conf",
-                                                          "--standalone",
-                                                          "--local_addr",
-                                                          "--max_restarts",
-                                                          "--max_restart",
-                                                          "--elastic_level",
-                                                          "--role",
-                                                          "--redirects",
-                                                          "-r",
-                                                          "--tee",
-                                                          "-t",
-                                                          "--log_level",
-                                                          "--monitor_interval",
-                                                          "--start_method",
-                                                          "--run_path",
-                                                          "--module",
-                                                          "-m",
-                                                          "--no_python",
-                                                          "--gpus",
-                                                          "--devices",
-                                                          "--job_id",
-                                                          "--start_port",
-                                                          "--run_mode",
-                                                          "--local_ranks_filter"});
-
-class Help final : public CLI::Formatter {
- public:
-  Help() { column_width(34); }
-  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
-    return "Usage: argosy launch [options] [--] program [arguments]\n";
+int64_t integer(const Given& given, int64_t low, int64_t high) {
+  const std::optional<int64_t> value = strings::parse_int(given.value);
+  if (!value || *value < low || *value > high) {
+    bad(given, fmt::format("a number from {} to {}", low, high));
   }
-};
+  return *value;
+}
 
-/// The parser, its values bound to `options`. Only for the tokens before the program.
-struct Parser {
-  explicit Parser(LaunchOptions& options)
-      : app("Start a program as several ranks on this node and watch over them.\n") {
-    app.name("argosy launch");
-    app.formatter(std::make_shared<Help>());
-    app.footer(kFooter);
-    app.set_help_flag("-h,--help", "Print this and exit");
-    app.add_option("--nproc_per_node",
-                   options.nproc_per_node,
-                   "Ranks to start: a number; cpu: one per core;\ngpu: one per GPU; auto: gpu "
-                   "where there are "
-                   "GPUs,\nelse cpu. Default: 1")
-        ->type_name("N|auto|cpu|gpu");
-    app.add_option("--log_dir",
-                   options.log_dir,
-                   "Also write what each rank prints to\nDIR/<run>/rank<k>.log; \"\": no "
-                   "files.\nDefault: runs")
-        ->type_name("DIR");
-    app.add_option(
-           "--shutdown_timeout",
-           shutdown_timeout,
-           fmt::format("Seconds that ranks have to stop before they\nare killed. Default: {}",
-                       kShutdownTimeout.count()))
-        ->type_name("SECONDS");
-  }
-
-  [[nodiscard]] std::vector<std::string> names() const {
-    std::vector<std::string> all;
-    for (const CLI::Option* option : app.get_options()) {
-      for (const std::string& name : option->get_lnames()) {
-        all.push_back("--" + name);
-      }
+/// "0,2", "0, 2"
+std::vector<int> numbers(const Given& given) {
+  std::vector<int> list;
+  for (const std::string& piece : strings::split(given.value, ',')) {
+    const std::optional<int64_t> number = strings::parse_int(strings::trim(piece));
+    if (!number || *number < 0 || *number > 65535 || std::ranges::count(list, *number) > 0) {
+      bad(given, "different numbers with commas between them (0,2)");
     }
-    return all;
+    list.push_back(static_cast<int>(*number));
   }
+  return list;
+}
 
-  CLI::App app;
-  std::optional<std::string> shutdown_timeout{};
-};
+bool truth(const Given& given) {
+  const std::string word = strings::to_lower(given.value);
+  if (word == "1" || word == "true" || word == "yes" || word == "on") {
+    return true;
+  }
+  if (word == "0" || word == "false" || word == "no" || word == "off") {
+    return false;
+  }
+  bad(given, "nothing, true or false");
+}
 
-std::chrono::milliseconds read_shutdown_timeout(const std::string& text) {
+std::chrono::milliseconds seconds(const Given& given) {
   constexpr double kMost = 86400;
-  const std::optional<double> seconds = strings::parse_double(text);
-  if (!seconds || !(*seconds >= 0 && *seconds <= kMost)) {
+  const std::optional<double> value = strings::parse_double(given.value);
+  if (!value || !(*value >= 0 && *value <= kMost)) {
+    bad(given, fmt::format("seconds from 0 to {}", kMost));
+  }
+  return std::chrono::milliseconds(static_cast<int64_t>(*value * 1000.0));
+}
+
+std::pair<std::string, std::string> assignment(const Given& given) {
+  const size_t equals = given.value.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    bad(given, "NAME=VALUE");
+  }
+  return {given.value.substr(0, equals), given.value.substr(equals + 1)};
+}
+
+void refuse_several_nodes(const Given& given) {
+  if (given.value.find(':') != std::string::npos && given.value != "1:1") {
     throw UsageError(
         kWhere,
-        fmt::format("--shutdown_timeout: expected seconds from 0 to {}, got \"{}\"", kMost, text));
+        fmt::format("{} {}: a job that grows and shrinks does not work yet. Expected a "
+                    "number",
+                    given.source,
+                    given.value));
   }
-  return std::chrono::milliseconds(static_cast<int64_t>(*seconds * 1000.0));
+  if (given.value != "1:1" && integer(given, 1, 65536) != 1) {
+    throw UsageError(kWhere,
+                     fmt::format("{} {}: several nodes do not work yet: argosy launch starts the "
+                                 "ranks of one",
+                                 given.source,
+                                 given.value));
+  }
 }
 
-/// "--nproc-per-node=2" → "--nproc_per_node=2".
-std::string normalised(std::string token) {
-  const size_t end = std::min(token.find('='), token.size());
-  if (token.starts_with("--")) {
-    std::replace(token.begin() + 2, token.begin() + static_cast<ptrdiff_t>(end), '-', '_');
-  }
-  return token;
-}
+/// Reads one option after the other out of what was given.
+class Reader {
+ public:
+  explicit Reader(const GivenOptions& given) : given_(given) {}
 
-[[noreturn]] void unknown(const std::string& option, const Parser& parser) {
-  if (std::ranges::find(kNotYet, normalised(option)) != kNotYet.end()) {
-    throw UsageError(
-        kWhere,
-        fmt::format("{} does not work yet: argosy launch starts the ranks of one node, "
-                    "any program, and restarts nothing. See: argosy launch --help",
-                    option));
+  template <typename T, typename Read>
+  void value(std::string_view key, T& into, Read read) const {
+    if (const std::optional<Given> found = given_.find(key)) {
+      into = static_cast<T>(read(*found));
+    }
   }
-  const std::optional<std::string> meant = strings::closest(normalised(option), parser.names());
-  throw UsageError(
-      kWhere,
-      fmt::format("unknown option {}.{} The program's own options come after its name. See: argosy "
-                  "launch --help",
-                  option,
-                  meant ? fmt::format(" Did you mean {}?", *meant) : ""));
-}
+  void text(std::string_view key, std::string& into) const {
+    value(key, into, [](const Given& found) { return found.value; });
+  }
+  void flag(std::string_view key, bool& into) const { value(key, into, truth); }
 
-/// Splits at the program's name: CLI11 sees only what stands before it. (Its own prefix_command()
-/// takes a mistyped option for the program.)
-size_t read_options(const std::vector<std::string>& args,
-                    const Parser& parser,
-                    std::vector<std::string>& ours) {
-  size_t at = 0;
-  while (at < args.size() && args[at].size() > 1 && args[at].front() == '-') {
-    if (args[at] == "--") {
-      return at + 1;
-    }
-    const std::string token = normalised(args[at]);
-    const size_t equals = token.find('=');
-    const std::string name = token.substr(0, equals);
-    const CLI::Option* option = parser.app.get_option_no_throw(name);
-    if (option == nullptr) {
-      unknown(args[at].substr(0, args[at].find('=')), parser);
-    }
-    ++at;
-    if (option->get_items_expected_min() == 0) {
-      ours.push_back(token);
-      continue;
-    }
-    if (equals == std::string::npos && at == args.size()) {
-      throw UsageError(kWhere, fmt::format("{} needs a value: {}", name, option->get_type_name()));
-    }
-    const std::string value = equals == std::string::npos ? args[at++] : token.substr(equals + 1);
-    if (value.empty()) {  // CLI11 would take "--name=" for a name without a value
-      ours.push_back(name);
-      ours.emplace_back();
-    } else {  // joined, so that a value may start with a dash
-      ours.push_back(fmt::format("{}={}", name, value));
-    }
+ private:
+  const GivenOptions& given_;
+};
+
+LaunchOptions resolve(const GivenOptions& given) {
+  LaunchOptions options;
+  const Reader read(given);
+  read.text("nproc_per_node", options.nproc_per_node);
+  read.value("gpus", options.gpus, numbers);
+  for (const Given& entry : given.all("env")) {
+    options.env.push_back(assignment(entry));
   }
-  return at;
+  read.text("role", options.role);
+  read.value(
+      "master_port", options.master_port, [](const Given& g) { return integer(g, 1, 65535); });
+  read.text("job_id", options.job_id);
+  read.text("rdzv_id", options.job_id);
+  const std::optional<Given> nodes = given.find("nnodes");
+  if (nodes && !given.has("standalone")) {
+    refuse_several_nodes(*nodes);
+  }
+  const std::optional<Given> mode = given.find("run_mode");
+  if (mode && strings::to_lower(mode->value) != "collective") {
+    throw UsageError(kWhere,
+                     fmt::format("{} {}: only collective training exists here; parameter servers "
+                                 "and RPC do not",
+                                 mode->source,
+                                 mode->value));
+  }
+
+  read.text("log_dir", options.log_dir);
+  options.log_dir_given = given.has("log_dir");
+  read.value("local_ranks_filter", options.local_ranks_filter, numbers);
+  read.text("log_line_prefix_template", options.line_prefix);
+  read.flag("dry_run", options.dry_run);
+  read.flag("verbose", options.verbose);
+
+  read.value("shutdown_timeout", options.shutdown_timeout, seconds);
+  read.flag("module", options.module);
+  read.flag("no_python", options.no_python);
+  if (options.module && options.no_python) {
+    throw UsageError(kWhere,
+                     "--module and --no_python contradict each other: a module needs Python");
+  }
+  return options;
 }
 
 }  // namespace
 
-ParsedLaunch parse_launch(const std::vector<std::string>& args) {
-  ParsedLaunch parsed;
-  Parser parser(parsed.options);
-  std::vector<std::string> ours;
-  const size_t program = read_options(args, parser, ours);
-  try {
-    std::reverse(ours.begin(), ours.end());  // CLI11 takes its tokens from the back
-    parser.app.parse(ours);
-  } catch (const CLI::CallForHelp&) {
-    parsed.help = parser.app.help();
-    return parsed;
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(kWhere, fmt::format("{}. See: argosy launch --help", error.what()));
+ParsedLaunch parse_launch(const std::vector<std::string>& args, const Lookup& lookup) {
+  CommandLine line = read_command_line(args);
+  if (line.help) {
+    return {.help = launch_help()};
   }
-  parsed.options.log_dir_given = parser.app.count("--log_dir") > 0;
-  if (parser.shutdown_timeout) {
-    parsed.options.shutdown_timeout = read_shutdown_timeout(*parser.shutdown_timeout);
-  }
-  parsed.options.command.assign(args.begin() + static_cast<ptrdiff_t>(program), args.end());
+  read_variables(line.options, lookup);
+  ParsedLaunch parsed{.options = resolve(line.options)};
+  parsed.options.command = std::move(line.command);
   if (parsed.options.command.empty() || parsed.options.command.front().empty()) {
     throw UsageError(kWhere,
                      "no program given: expected argosy launch [options] program [arguments]. "
                      "See: argosy launch --help");
   }
   return parsed;
+}
+
+ParsedLaunch parse_launch(const std::vector<std::string>& args) {
+  return parse_launch(args, env::get);
 }
 
 }  // namespace argosy::launch

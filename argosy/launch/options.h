@@ -1,10 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "argosy/launch/options/given_options.h"
 
 namespace argosy::launch {
 
@@ -13,17 +16,33 @@ namespace argosy::launch {
 /// (torchrun waits those 30 s itself and is then killed before it can report).
 inline constexpr std::chrono::seconds kShutdownTimeout{5};
 
-/// What `argosy launch` was asked to do.
+/// What `argosy launch` was asked to do, each value checked by itself. What depends on the machine
+/// (number of cores and GPUs) is settled by prepare_job().
 struct LaunchOptions {
-  std::string nproc_per_node = "1";  ///< number, "auto", "cpu" or "gpu"; see processes_per_node()
+  /// Number, "auto", "cpu" or "gpu"; empty: one per entry of `gpus`, else 1.
+  std::string nproc_per_node{};
+  std::vector<int> gpus{};  ///< numbers of this machine's GPUs; empty: all that are visible
+  std::vector<std::pair<std::string, std::string>> env{};  ///< --env, for all ranks
+  std::string role = "default";
+  uint16_t master_port = 0;  ///< 0: any that is free
+  std::string job_id{};      ///< --rdzv_id or --job_id; empty: the run's own id
+
   /// Rank logs go to <log_dir>/<run>/, which is made when the first rank writes something; empty:
   /// no files.
   std::string log_dir = "runs";
   bool log_dir_given = false;  ///< then a folder that cannot be made is an error, not a warning
+  std::vector<int> local_ranks_filter{};  ///< whose output is shown; empty: all
+  std::string line_prefix = "[rank ${rank}] ";
+  bool dry_run = false;
+  bool verbose = false;
+
   std::chrono::milliseconds shutdown_timeout = kShutdownTimeout;
   /// How long, once all ranks have ended, a reader of the launcher's output (a pager) may take
   /// nothing before the rest is dropped; the rank logs have it.
   std::chrono::milliseconds reader_patience = std::chrono::minutes(10);
+
+  bool module = false;                 ///< -m: `command` starts with a Python module
+  bool no_python = false;              ///< never put a Python before `command`
   std::vector<std::string> command{};  ///< program and its arguments, untouched
 };
 
@@ -33,10 +52,12 @@ struct ParsedLaunch {
   std::optional<std::string> help{};
 };
 
-/// Reads what follows `argosy launch`. Dashes and underscores in option names mean the same;
-/// everything from the program's name on belongs to the program.
-/// Errors: UsageError: unknown option (with the nearest known one), one of other launchers' that
-/// does not work yet, bad value, no program.
+/// Reads what follows `argosy launch`, and the variables that stand for options; the command line
+/// wins. docs/reference/launch_options.md lists all of them.
+/// Errors: those of read_command_line(); UsageError for a bad value, naming the option or variable
+/// as it was written, and where there is no program.
+[[nodiscard]] ParsedLaunch parse_launch(const std::vector<std::string>& args, const Lookup& lookup);
+/// With the variables of this process.
 [[nodiscard]] ParsedLaunch parse_launch(const std::vector<std::string>& args);
 
 }  // namespace argosy::launch

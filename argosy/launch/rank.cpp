@@ -18,8 +18,11 @@ constexpr int kChunksPerTurn = 4;
 
 }  // namespace
 
-Rank::Rank(int number, os::Subprocess process)
-    : number_(number), prefix_(fmt::format("[rank {}] ", number)), process_(std::move(process)) {}
+Rank::Rank(const Start& start, os::Subprocess process)
+    : number_(start.number),
+      prefix_(start.prefix),
+      shown_(start.shown),
+      process_(std::move(process)) {}
 
 Result<Rank> Rank::start(const Start& start) {
   Result<os::Pipe> out = os::make_pipe();
@@ -43,7 +46,7 @@ Result<Rank> Rank::start(const Start& start) {
   if (!process.ok()) {
     return std::move(process).failure();
   }
-  Rank rank(start.number, *std::move(process));
+  Rank rank(start, *std::move(process));
   rank.streams_.push_back({.fd = std::move(out->read), .sink = start.out});
   rank.streams_.push_back({.fd = std::move(err->read), .sink = start.err});
   rank.log_path_ = start.log_path;
@@ -98,6 +101,9 @@ void Rank::give_out(Stream& stream, std::string_view bytes) {
   std::string text;
   stream.lines.add(bytes, [&](std::string_view line) {
     tail_.add(line);
+    if (!shown_) {
+      return;
+    }
     last_sink_ = stream.sink;
     text += prefix_;
     text += terminal ? after_last_redraw(line) : line;
@@ -106,7 +112,7 @@ void Rank::give_out(Stream& stream, std::string_view bytes) {
   stream.sink->write(text);
   if (terminal) {
     stream.lines.drop_redrawn();
-    if (number_ == 0) {  // the one rank that may leave a line unfinished for all to see
+    if (number_ == 0 && shown_) {  // the one rank that may leave a line unfinished for all to see
       const std::string_view live = after_last_redraw(stream.lines.unfinished());
       stream.sink->set_live(live.empty() ? std::string() : prefix_ + std::string(live));
     }
@@ -116,6 +122,9 @@ void Rank::give_out(Stream& stream, std::string_view bytes) {
 void Rank::finish_lines(Stream& stream) {
   stream.lines.finish([&](std::string_view line) {
     tail_.add(line);
+    if (!shown_) {
+      return;
+    }
     last_sink_ = stream.sink;
     stream.sink->set_live("");
     stream.sink->write(

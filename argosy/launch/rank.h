@@ -25,8 +25,10 @@ class Rank final {
     int stdin_fd = -1;
     int guard_fd = -1;  ///< see Guard::pid_fd()
     std::string
-        log_path{};       ///< made, with its folder, when the rank writes something; empty: no file
-    Sink* out = nullptr;  ///< may be the same as err
+        log_path{};  ///< made, with its folder, when the rank writes something; empty: no file
+    std::string prefix{};  ///< before each line that is shown: "[rank 3] "
+    bool shown = true;     ///< false: its output goes to the log file only
+    Sink* out = nullptr;   ///< may be the same as err
     Sink* err = nullptr;
   };
   /// Errors: those of Subprocess::spawn, or the log file cannot be made.
@@ -68,7 +70,7 @@ class Rank final {
     LineBuffer lines{};
   };
 
-  Rank(int number, os::Subprocess process);
+  Rank(const Start& start, os::Subprocess process);
   /// One read; false when nothing more is there now.
   bool read_once(Stream& stream);
   void give_out(Stream& stream, std::string_view bytes);
@@ -78,6 +80,7 @@ class Rank final {
 
   int number_;
   std::string prefix_;
+  bool shown_;
   os::Subprocess process_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   bool group_gone_ = false;

@@ -1,0 +1,148 @@
+#include "argosy/launch/options/option_rows.h"
+
+#include <algorithm>
+#include <array>
+
+#include "argosy/base/strings.h"
+
+namespace argosy::launch {
+namespace {
+
+constexpr auto kBoth = Origin::kBoth;
+constexpr auto kTorchrun = Origin::kTorchrun;
+constexpr auto kPaddle = Origin::kPaddle;
+constexpr auto kArgosy = Origin::kArgosy;
+constexpr auto kSame = Treatment::kSame;
+constexpr auto kBetter = Treatment::kBetter;
+constexpr auto kNoEffect = Treatment::kNoEffect;
+constexpr auto kRefused = Treatment::kRefused;
+constexpr auto kNotYet = Treatment::kNotYet;
+
+constexpr std::string_view kRanks = "Ranks";
+constexpr std::string_view kNodes = "Nodes";
+constexpr std::string_view kOutput = "Output";
+constexpr std::string_view kFailures = "Failures";
+constexpr std::string_view kHidden = "";
+
+constexpr std::string_view kNoServers =
+    "parameter servers do not exist here; only collective training does";
+constexpr std::string_view kOldElastic =
+    "of Paddle's former launcher, which this one is not; elastic sizes do not exist yet";
+
+// clang-format off
+constexpr auto kRows = std::to_array<OptionRow>({
+  {"--nproc_per_node", "N|auto|cpu|gpu", kBoth, "PET_NPROC_PER_NODE PADDLE_NPROC_PER_NODE", kSame, kRanks,
+   "Ranks on this node: a number; cpu: one per core; gpu: one per GPU; auto: gpu where there are GPUs, else cpu. Default: one per GPU of --gpus, else 1"},
+  {"--gpus --devices --selected_gpus", "LIST", kPaddle, "PADDLE_DEVICES", kBetter, kRanks,
+   "GPUs to use, as numbers of this machine (0,2); one rank for each unless --nproc_per_node says otherwise, and each rank sees its own only"},
+  {"--module -m", "", kTorchrun, "PET_MODULE", kSame, kRanks, "The program is a Python module: python -u -m program"},
+  {"--no_python", "", kTorchrun, "PET_NO_PYTHON", kSame, kRanks, "Execute the program itself even if its name ends in .py"},
+  {"--env", "NAME=VALUE", kArgosy, "", kSame, kRanks, "Set a variable for all ranks; repeat it for more", true},
+  {"--role", "NAME", kTorchrun, "PET_ROLE", kSame, kRanks, "ROLE_NAME of the ranks. Default: default"},
+
+  {"--nnodes", "N", kBoth, "PET_NNODES PADDLE_NNODES", kSame, kNodes, "Nodes of the job. Default: 1. A range (2:4, elastic) is refused"},
+  {"--node_rank --rank", "N", kBoth, "PET_NODE_RANK PADDLE_RANK", kNotYet, kNodes, "This node's number, 0 to nodes - 1"},
+  {"--master_addr", "HOST", kTorchrun, "PET_MASTER_ADDR", kNotYet, kNodes, "Address of node 0"},
+  {"--master_port", "PORT", kTorchrun, "PET_MASTER_PORT", kSame, kNodes, "Port of rank 0's own store (MASTER_PORT). Default: one that is free, held from the start"},
+  {"--master", "HOST:PORT", kPaddle, "PADDLE_MASTER", kNotYet, kNodes, "Where the nodes meet"},
+  {"--ips --cluster_node_ips", "LIST", kPaddle, "PADDLE_IPS", kNotYet, kNodes, "Addresses of all nodes, the same list on each"},
+  {"--host --node_ip", "ADDRESS", kPaddle, "POD_IP", kNotYet, kNodes, "This node's address"},
+  {"--start_port --started_port", "PORT", kPaddle, "PADDLE_START_PORT FLAGS_START_PORT", kNotYet, kHidden, "First port of the ranks' endpoints, with --ips"},
+  {"--rdzv_endpoint", "HOST[:PORT]", kTorchrun, "PET_RDZV_ENDPOINT", kNotYet, kNodes, "Where the nodes meet"},
+  {"--rdzv_id", "ID", kTorchrun, "PET_RDZV_ID", kSame, kNodes, "Name of the job (TORCHELASTIC_RUN_ID)"},
+  {"--rdzv_backend", "NAME", kTorchrun, "PET_RDZV_BACKEND", kNoEffect, kHidden, "static and c10d: nodes meet in the launcher of node 0 either way; etcd is refused"},
+  {"--rdzv_conf", "LIST", kTorchrun, "PET_RDZV_CONF", kNoEffect, kHidden, "its settings are those of torchrun's store, which is not used"},
+  {"--standalone", "", kTorchrun, "PET_STANDALONE", kSame, kHidden, "One node, whatever the environment says"},
+  {"--local_addr", "ADDRESS", kTorchrun, "PET_LOCAL_ADDR", kNotYet, kHidden, "This node's address"},
+  {"--job_id", "ID", kPaddle, "PADDLE_JOB_ID", kSame, kHidden, "Name of the job; the same as --rdzv_id"},
+  {"--sort_ip", "BOOL", kPaddle, "PADDLE_SORT_IP", kNotYet, kHidden, "Number the nodes by their addresses"},
+  {"--use_paddlecloud", "", kPaddle, "", kNoEffect, kHidden, "the platform's variables are read without it"},
+  {"--run_mode", "MODE", kPaddle, "PADDLE_RUN_MODE", kSame, kHidden, "collective; ps, ps-heter and rpc are refused"},
+
+  {"--log_dir", "DIR", kBoth, "PET_LOG_DIR PADDLE_LOG_DIR", kBetter, kOutput,
+   "Also write what each rank prints to DIR/<run>/rank<k>.log; \"\": no files. Default: runs"},
+  {"--redirects -r", "N|MAP", kTorchrun, "PET_REDIRECTS", kNotYet, kHidden, "Streams that go to files only"},
+  {"--tee -t", "N|MAP", kTorchrun, "PET_TEE", kNotYet, kHidden, "Streams that go to files too"},
+  {"--local_ranks_filter", "LIST", kTorchrun, "PET_LOCAL_RANKS_FILTER", kSame, kOutput, "Show the output of these local ranks only (0,2); the files have all"},
+  {"--log_line_prefix_template", "TEXT", kTorchrun, "PET_LOG_LINE_PREFIX_TEMPLATE TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", kBetter, kOutput,
+   "What stands before each line: ${rank}, ${local_rank}, ${role_name}. Default: \"[rank ${rank}] \""},
+  {"--dry_run", "", kArgosy, "", kSame, kOutput, "Print what would be started, and start nothing"},
+  {"--verbose", "", kArgosy, "", kSame, kOutput, "Print the whole environment of the ranks at the start"},
+  {"--log_overwrite", "BOOL", kPaddle, "PADDLE_LOG_OVERWRITE", kNoEffect, kHidden, "each run has a folder of its own"},
+  {"--log_level", "LEVEL", kPaddle, "PADDLE_LOG_LEVEL", kNoEffect, kHidden, "ARGOSY_LOG says how much of our log is written"},
+  {"--enable_gpu_log", "BOOL", kPaddle, "", kNoEffect, kHidden, "GPUs are not sampled"},
+  {"--event_log_handler", "NAME", kTorchrun, "PET_EVENT_LOG_HANDLER", kNoEffect, kHidden, "torchrun's own events do not exist here"},
+  {"--logs_specs", "NAME", kTorchrun, "PET_LOGS_SPECS", kRefused, kHidden, "a class inside torchrun; see --log_dir"},
+  {"--duplicate_stdout_filters", "LIST", kTorchrun, "PET_DUPLICATE_STDOUT_FILTERS", kNotYet, kHidden, "Lines to write to one more file"},
+  {"--duplicate_stderr_filters", "LIST", kTorchrun, "PET_DUPLICATE_STDERR_FILTERS", kNotYet, kHidden, "Lines to write to one more file"},
+  {"--print_completion", "", kTorchrun, "", kRefused, kHidden, "shell completion of torchrun"},
+
+  {"--max_restarts --max_restart", "N", kBoth, "PET_MAX_RESTARTS PADDLE_MAX_RESTART", kNotYet, kFailures, "Start all ranks again when one fails, N times at most. Default: 0"},
+  {"--shutdown_timeout", "SECONDS", kTorchrun, "PET_SHUTDOWN_TIMEOUT TORCH_ELASTIC_SHUTDOWN_TIMEOUT", kBetter, kFailures,
+   "Seconds that ranks have to stop before they are killed. Default: 5 (torchrun's 30 are what Slurm and Kubernetes leave it, so it never reports)"},
+  {"--monitor_interval", "SECONDS", kTorchrun, "PET_MONITOR_INTERVAL", kNoEffect, kHidden, "the kernel tells at once when a rank ends; nothing is polled"},
+  {"--start_method", "METHOD", kTorchrun, "PET_START_METHOD", kNoEffect, kHidden, "ranks are programs of their own, never forks of the launcher"},
+  {"--run_path", "", kTorchrun, "PET_RUN_PATH", kNoEffect, kHidden, "each rank runs the script in an interpreter of its own"},
+  {"--signals_to_handle", "LIST", kTorchrun, "PET_SIGNALS_TO_HANDLE", kNoEffect, kHidden, "SIGTERM, SIGINT, SIGHUP and SIGQUIT stop the job; the others pass"},
+  {"--virtual_local_rank", "", kTorchrun, "PET_VIRTUAL_LOCAL_RANK", kNotYet, kHidden, "LOCAL_RANK 0 for all, one GPU visible to each"},
+  {"--numa_binding", "KIND", kTorchrun, "PET_NUMA_BINDING", kNotYet, kHidden, "Bind ranks to NUMA nodes"},
+  {"--elastic_level", "N", kPaddle, "PADDLE_ELASTIC_LEVEL", kNoEffect, kHidden, "--max_restarts says whether to restart"},
+  {"--elastic_timeout", "SECONDS", kPaddle, "PADDLE_ELASTIC_TIMEOUT", kNotYet, kHidden, "How long to wait for nodes"},
+  {"--use_env", "", kTorchrun, "", kNoEffect, kHidden, "of torch.distributed.launch: ranks always find LOCAL_RANK in the environment"},
+  {"--legacy", "BOOL", kPaddle, "", kRefused, kHidden, "there is no former launcher to fall back to"},
+
+  {"--servers", "LIST", kPaddle, "PADDLE_SERVERS_ENDPOINTS", kRefused, kHidden, kNoServers},
+  {"--trainers --workers", "LIST", kPaddle, "PADDLE_TRAINERS_ENDPOINTS", kRefused, kHidden, kNoServers},
+  {"--server_num", "N", kPaddle, "PADDLE_SERVER_NUM", kRefused, kHidden, kNoServers},
+  {"--trainer_num --worker_num", "N", kPaddle, "PADDLE_TRAINER_NUM", kRefused, kHidden, kNoServers},
+  {"--heter_workers", "LIST", kPaddle, "", kRefused, kHidden, kNoServers},
+  {"--heter_worker_num", "N", kPaddle, "", kRefused, kHidden, kNoServers},
+  {"--heter_devices", "LIST", kPaddle, "", kRefused, kHidden, kNoServers},
+  {"--gloo_port --http_port", "PORT", kPaddle, "PADDLE_GLOO_PORT", kRefused, kHidden, kNoServers},
+  {"--with_gloo", "N", kPaddle, "PADDLE_WITH_GLOO", kRefused, kHidden, kNoServers},
+  {"--elastic_server", "HOST:PORT", kPaddle, "PADDLE_ELASTIC_SERVER", kRefused, kHidden, kOldElastic},
+  {"--np", "N", kPaddle, "PADDLE_ELASTIC_NP", kRefused, kHidden, kOldElastic},
+  {"--scale", "N", kPaddle, "PADDLE_ELASTIC_SCALE", kRefused, kHidden, kOldElastic},
+  {"--force", "BOOL", kPaddle, "PADDLE_ELASTIC_FORCE", kRefused, kHidden, kOldElastic},
+  {"--elastic_pre_hook", "COMMAND", kPaddle, "", kRefused, kHidden, kOldElastic},
+  {"--auto_tuner_json", "FILE", kPaddle, "", kRefused, kHidden, "the auto-tuner is part of Paddle's hybrid parallelism"},
+  {"--auto_parallel_config", "FILE", kPaddle, "PADDLE_AUTO_PARALLEL_CONFIG", kRefused, kHidden, "auto-parallel is part of Paddle"},
+  {"--auto_cluster_config", "BOOL", kPaddle, "PADDLE_AUTO_CLUSTER", kRefused, kHidden, "auto-parallel is part of Paddle"},
+  {"--npus --xpus", "LIST", kPaddle, "", kRefused, kHidden, "only NVIDIA GPUs and CPUs are known; see --gpus"},
+});
+// clang-format on
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> found = strings::split(text, ' ');
+  std::erase(found, "");
+  return found;
+}
+
+}  // namespace
+
+std::string_view OptionRow::key() const {
+  const std::string_view first = names.substr(0, names.find(' '));
+  return first.substr(first.find_first_not_of('-'));
+}
+
+std::vector<std::string> OptionRow::all_names() const {
+  return words(names);
+}
+
+std::vector<std::string> OptionRow::all_variables() const {
+  return words(variables);
+}
+
+std::span<const OptionRow> option_rows() {
+  return kRows;
+}
+
+const OptionRow* find_option(std::string_view name) {
+  const auto found = std::ranges::find_if(kRows, [&](const OptionRow& row) {
+    return std::ranges::any_of(words(row.names),
+                               [&](const std::string& known) { return known == name; });
+  });
+  return found == kRows.end() ? nullptr : &*found;
+}
+
+}  // namespace argosy::launch

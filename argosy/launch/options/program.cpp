@@ -1,0 +1,69 @@
+#include "argosy/launch/options/program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "argosy/base/error.h"
+#include "argosy/os/subprocess.h"
+
+namespace argosy::launch {
+namespace {
+
+constexpr int kNotFound = 127;
+
+std::optional<std::string> find_python(const Lookup& lookup) {
+  if (std::optional<std::string> chosen = lookup("PYTHON_EXEC")) {
+    return chosen;
+  }
+  if (const std::optional<std::string> venv = lookup("VIRTUAL_ENV")) {
+    std::string python = *venv + "/bin/python";
+    if (::access(python.c_str(), X_OK) == 0) {
+      return python;
+    }
+  }
+  for (const char* name : {"python3", "python"}) {
+    if (Result<std::string> found = os::find_program(name); found.ok()) {
+      return *std::move(found);
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_script(const std::string& program) {
+  return program.ends_with(".py") || program.ends_with(".pyxes");
+}
+
+}  // namespace
+
+Program find_command(const LaunchOptions& options, const Lookup& lookup) {
+  const std::string& name = options.command.front();
+  const bool script = !options.module && is_script(name);
+  if (options.no_python || (!script && !options.module)) {
+    return {.args = options.command};
+  }
+  if (script && ::access(name.c_str(), R_OK) != 0) {  // Python's own word comes once per rank
+    return {.error = SpawnError{fmt::format("[launch] cannot start \"{}\": {}. Check the path.\n",
+                                            name,
+                                            errno_message(errno)),
+                                kNotFound}};
+  }
+  const std::optional<std::string> python = find_python(lookup);
+  if (!python) {
+    return {.error =
+                SpawnError{fmt::format("[launch] cannot start \"{}\": no python3 in PATH, nor "
+                                       "in VIRTUAL_ENV. Install it, or name it in PYTHON_EXEC.\n",
+                                       name),
+                           kNotFound}};
+  }
+  Program program{.args = {*python, "-u"}};
+  if (options.module) {
+    program.args.emplace_back("-m");
+  }
+  program.args.insert(program.args.end(), options.command.begin(), options.command.end());
+  return program;
+}
+
+}  // namespace argosy::launch

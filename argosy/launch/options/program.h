@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "argosy/launch/options.h"
+#include "argosy/launch/spawn_error.h"
+
+namespace argosy::launch {
+
+/// What to execute for the program that the user named, or why there is nothing to execute.
+struct Program {
+  std::vector<std::string> args{};
+  std::optional<SpawnError> error{};
+};
+
+/// A name that ends in .py (or .pyxes, Paddle's) and a module (-m) run under the Python of the
+/// environment, unbuffered (-u): $PYTHON_EXEC, as for torchrun; that of $VIRTUAL_ENV; python3 or
+/// python in PATH. Anything else is executed.
+[[nodiscard]] Program find_command(const LaunchOptions& options, const Lookup& lookup);
+
+}  // namespace argosy::launch

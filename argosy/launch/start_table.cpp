@@ -1,0 +1,106 @@
+#include "argosy/launch/start_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "argosy/os/subprocess.h"
+
+namespace argosy::launch {
+namespace {
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+std::string table(const Rows& rows) {
+  size_t name = 0;
+  size_t value = 0;
+  for (const auto& [left, right] : rows) {
+    name = std::max(name, left.size());
+    value = std::max(value, right.size());
+  }
+  const std::string rule = fmt::format("[launch] +-{:-<{}}-+-{:-<{}}-+\n", "", name, "", value);
+  std::string text = rule;
+  for (const auto& [left, right] : rows) {
+    text += fmt::format("[launch] | {:<{}} | {:<{}} |\n", left, name, right, value);
+  }
+  return text + rule;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this node";
+}
+
+std::string plural(int count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// The command as a shell would take it, near enough, shortened in the middle.
+std::string shown(const std::vector<std::string>& command) {
+  constexpr size_t kMost = 100;
+  std::string text = fmt::format("{}", fmt::join(command, " "));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text.size() <= kMost
+             ? text
+             : text.substr(0, kMost * 2 / 3) + " … " + text.substr(text.size() - kMost / 3);
+}
+
+std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& entry : environment) {
+    if (entry.starts_with(name + "=")) {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return "";
+}
+
+/// Variables of rank 0, then what differs for each other rank.
+std::string variables(const JobDescription& job) {
+  std::string text;
+  std::set<std::string> common;
+  for (int rank = 0; rank < job.ranks; ++rank) {
+    for (const std::string& entry : rank_environment(job, rank, {})) {
+      if (rank > 0 && common.contains(entry)) {
+        continue;
+      }
+      const bool secret = entry.starts_with("ARGOSY_TOKEN=");
+      text += fmt::format("[launch] rank {}: {}\n", rank, secret ? "ARGOSY_TOKEN=(hidden)" : entry);
+      if (rank == 0) {
+        common.insert(entry);
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe_start(const Job& job, bool everything) {
+  const JobDescription& what = job.description;
+  const std::vector<std::string> environment = rank_environment(what, 0, os::environ_list());
+  const int threads = std::atoi(value_of(environment, "OMP_NUM_THREADS").c_str());
+  Rows rows{{"ranks",
+             fmt::format("{} on {}, {} each",
+                         what.ranks,
+                         host_name(),
+                         threads > 0 ? plural(threads, "thread") : "threads as they choose")},
+            {"program", shown(job.command)}};
+  if (what.node.gpus > 0) {
+    rows.emplace_back("GPUs",
+                      what.gpus.empty() ? plural(what.node.gpus, "visible one")
+                                        : fmt::format("{}", fmt::join(what.gpus, ", ")));
+  }
+  rows.emplace_back("logs", job.log_dir.empty() ? "none" : job.log_dir + "/rank<k>.log");
+  rows.emplace_back("job", what.job_id.empty() ? what.run_id : what.job_id);
+  rows.emplace_back("MASTER", fmt::format("{}:{}", what.host, what.master_port));
+  return table(rows) + (everything ? variables(what) : "");
+}
+
+}  // namespace argosy::launch
