@@ -63,8 +63,8 @@ void set_torchruns(Variables& env, const JobDescription& job, int rank) {
   env.set("ROLE_NAME", job.role);
   env.set("MASTER_ADDR", job.host);
   env.set("MASTER_PORT", job.master_port);
-  env.set("TORCHELASTIC_RESTART_COUNT", 0);
-  env.set("TORCHELASTIC_MAX_RESTARTS", 0);
+  env.set("TORCHELASTIC_RESTART_COUNT", job.restart);
+  env.set("TORCHELASTIC_MAX_RESTARTS", job.max_restarts);
   env.set("TORCHELASTIC_RUN_ID", job.job_id.empty() ? job.run_id : job.job_id);
   // Nobody listens at MASTER_PORT: rank 0 makes its store there, as without torchrun.
   env.set("TORCHELASTIC_USE_AGENT_STORE", "False");
@@ -107,7 +107,8 @@ void set_ours(Variables& env, const JobDescription& job, int rank) {
     env.remove("ARGOSY_STORE");
   }
   env.set("ARGOSY_TOKEN", job.token);
-  env.set("ARGOSY_RUN_ID", job.run_id);
+  env.set("ARGOSY_RUN_ID", start_id(job));
+  env.set("ARGOSY_RESTART_COUNT", job.restart);
   if (job.log_dir.empty()) {
     env.remove("ARGOSY_LOG_DIR");
   } else {
@@ -139,6 +140,10 @@ void set_threads(Variables& env, int threads) {
 }
 
 }  // namespace
+
+std::string start_id(const JobDescription& job) {
+  return job.restart == 0 ? job.run_id : fmt::format("{}.restart{}", job.run_id, job.restart);
+}
 
 std::string line_prefix(std::string pattern, const JobDescription& job, int rank) {
   const std::array<std::pair<std::string_view, std::string>, 3> values{

@@ -21,6 +21,8 @@ struct JobDescription {
   std::string log_dir{};                   ///< absolute; empty: no log files
   std::string job_id{};                    ///< as other tools know the job; empty: run_id
   std::string role = "default";
+  int restart = 0;  ///< how often the ranks were started again
+  int max_restarts = 0;
   std::vector<std::pair<std::string, std::string>> extra{};  ///< --env: wins over everything
   /// What CUDA_VISIBLE_DEVICES becomes for all ranks, each of which takes the GPU of its local rank
   /// among them, as torchrun's and Paddle's programs do; empty: left as it is.
@@ -30,6 +32,9 @@ struct JobDescription {
   bool bar = false;  ///< rank 0 may draw a progress bar that redraws itself
   int columns = 0;   ///< width that such a line has, without the prefix; 0: not known
 };
+
+/// Names one start of the job: run_id, with the number of the restart.
+[[nodiscard]] std::string start_id(const JobDescription& job);
 
 /// What stands before each line of `rank`: `pattern` with ${rank}, ${local_rank} and ${role_name}
 /// filled in. Source: torchrun's --log_line_prefix_template.

@@ -30,9 +30,47 @@ Map environment(const JobDescription& job, int rank, const std::vector<std::stri
   return map;
 }
 
+TEST(RankEnvironment, ARestartHasANameOfItsOwn) {
+  JobDescription job = job_of_two();
+  job.restart = 2;
+  job.max_restarts = 3;
+  const Map map = environment(job, 0);
+  EXPECT_EQ(map.at("ARGOSY_RUN_ID"), "run-1.restart2");  // nothing of its former life in the store
+  EXPECT_EQ(map.at("TORCHELASTIC_RUN_ID"), "run-1");
+  EXPECT_EQ(map.at("ARGOSY_RESTART_COUNT"), "2");
+  EXPECT_EQ(map.at("TORCHELASTIC_RESTART_COUNT"), "2");
+  EXPECT_EQ(map.at("TORCHELASTIC_MAX_RESTARTS"), "3");
+}
+
+TEST(RankEnvironment, LinePrefixesAreFilledIn) {
+  JobDescription job = job_of_two();
+  job.role = "trainer";
+  EXPECT_EQ(line_prefix("[rank ${rank}] ", job, 1), "[rank 1] ");
+  EXPECT_EQ(line_prefix("${role_name}${local_rank}${rank}${what}", job, 0), "trainer00${what}");
+  job.prefix_has_rank = false;
+  EXPECT_EQ(environment(job, 1, {"ARGOSY_LINE_PREFIX=rank 7"}).count("ARGOSY_LINE_PREFIX"), 0U);
+}
+
+TEST(RankEnvironment, WhatTheUserAskedForWins) {
+  JobDescription job = job_of_two();
+  job.gpus = {2, 5};
+  job.node.gpus = 2;
+  job.job_id = "night";
+  job.role = "trainer";
+  job.extra = {{"OMP_NUM_THREADS", "7"}, {"MODE", "fast"}};
+  const Map map = environment(job, 1, {"CUDA_VISIBLE_DEVICES=2,3,5", "OMP_NUM_THREADS=1"});
+  EXPECT_EQ(map.at("CUDA_VISIBLE_DEVICES"), "2,5");  // all of them for each rank: it takes its own
+  EXPECT_EQ(map.at("FLAGS_selected_gpus"), "1");
+  EXPECT_EQ(map.at("TORCHELASTIC_RUN_ID"), "night");
+  EXPECT_EQ(map.at("ROLE_NAME"), "trainer");
+  EXPECT_EQ(map.at("OMP_NUM_THREADS"), "7");
+  EXPECT_EQ(map.at("MODE"), "fast");
+}
+
 TEST(RankEnvironment, HasTorchrunsPaddlesAndOurs) {
   const Map expected{{"ARGOSY_LINE_PREFIX", "rank 1"},
                      {"ARGOSY_PROGRESS", "plain"},
+                     {"ARGOSY_RESTART_COUNT", "0"},
                      {"ARGOSY_RUN_ID", "run-1"},
                      {"ARGOSY_STORE", "127.0.0.1:4003"},
                      {"ARGOSY_TOKEN", "secret"},

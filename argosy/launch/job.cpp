@@ -60,7 +60,12 @@ std::string random_hex(size_t bytes) {
 }
 
 std::string Job::log_path(int rank) const {
-  return log_dir.empty() ? "" : fmt::format("{}/rank{}.log", log_dir, rank);
+  if (log_dir.empty()) {
+    return "";
+  }
+  const int restart = description.restart;
+  return fmt::format(
+      "{}/rank{}{}.log", log_dir, rank, restart == 0 ? "" : fmt::format(".restart{}", restart));
 }
 
 Job prepare_job(const LaunchOptions& options, const Node& node) {
@@ -74,6 +79,7 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
   }
   what.role = options.role;
   what.job_id = options.job_id;
+  what.max_restarts = options.max_restarts;
   what.extra = options.env;
   what.prefix_has_rank = options.line_prefix.find("${rank}") != std::string::npos;
   what.run_id = make_run_id();

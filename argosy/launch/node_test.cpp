@@ -4,12 +4,16 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+
+#include "tests/support/error_text.h"
 
 namespace argosy::launch {
 namespace {
@@ -38,6 +42,19 @@ TEST(Processes, RefusesNonsenseAndSaysWhatIsExpected) {
     }
   }
   EXPECT_THROW((void)processes_per_node("gpu", node), UsageError);
+}
+
+TEST(Node, GpusThatAreAskedForMustBeThere) {
+  const Node node{.gpus = 4};
+  const auto refusal = [&](const std::vector<int>& wanted, std::optional<std::string> visible) {
+    return test::error_text<UsageError>([&] { check_gpus(wanted, node, visible); });
+  };
+  EXPECT_EQ(refusal({0, 3}, std::nullopt), "nothing was thrown");
+  EXPECT_THAT(refusal({0, 4}, std::nullopt), testing::HasSubstr("there is no GPU 4"));
+  EXPECT_EQ(refusal({6}, "6, 7"), "nothing was thrown");
+  EXPECT_THAT(refusal({5}, "6,7"),
+              testing::HasSubstr("GPU 5 is hidden by CUDA_VISIBLE_DEVICES=6,7"));
+  EXPECT_EQ(refusal({0}, "GPU-5a"), "nothing was thrown");
 }
 
 class Gpus : public testing::Test {

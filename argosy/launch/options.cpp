@@ -138,6 +138,10 @@ LaunchOptions resolve(const GivenOptions& given) {
   read.flag("dry_run", options.dry_run);
   read.flag("verbose", options.verbose);
 
+  read.value("max_restarts", options.max_restarts, [](const Given& found) {
+    return integer(found, 0, 1'000'000);
+  });
+  read.flag("restart_usage_errors", options.restart_usage_errors);
   read.value("shutdown_timeout", options.shutdown_timeout, seconds);
   read.flag("module", options.module);
   read.flag("no_python", options.no_python);

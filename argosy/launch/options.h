@@ -36,6 +36,8 @@ struct LaunchOptions {
   bool dry_run = false;
   bool verbose = false;
 
+  int max_restarts = 0;
+  bool restart_usage_errors = false;
   std::chrono::milliseconds shutdown_timeout = kShutdownTimeout;
   /// How long, once all ranks have ended, a reader of the launcher's output (a pager) may take
   /// nothing before the rest is dropped; the rank logs have it.

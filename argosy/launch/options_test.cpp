@@ -1,13 +1,19 @@
 #include "argosy/launch/options.h"
 
 #include <chrono>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/launch/options/option_rows.h"
+
+#include "tests/support/error_text.h"
 
 namespace argosy::launch {
 namespace {
@@ -16,23 +22,27 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-LaunchOptions parse(const std::vector<std::string>& args) {
-  return parse_launch(args).options;
+using Variables = std::map<std::string, std::string>;
+
+LaunchOptions parse(const std::vector<std::string>& args, const Variables& variables = {}) {
+  return parse_launch(args,
+                      [&](const char* name) {
+                        const auto found = variables.find(name);
+                        return found == variables.end() ? std::nullopt
+                                                        : std::optional(found->second);
+                      })
+      .options;
 }
 
-std::string refusal(const std::vector<std::string>& args) {
-  try {
-    (void)parse_launch(args);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "accepted";
+std::string refusal(const std::vector<std::string>& args, const Variables& variables = {}) {
+  return test::error_text<UsageError>([&] { (void)parse(args, variables); });
 }
 
 TEST(LaunchOptions, DefaultsAreOneRankAndLogsUnderRuns) {
   const LaunchOptions options = parse({"./train"});
-  EXPECT_EQ(options.nproc_per_node, "1");
+  EXPECT_EQ(options.nproc_per_node, "");
   EXPECT_EQ(options.log_dir, "runs");
+  EXPECT_EQ(options.line_prefix, "[rank ${rank}] ");
   EXPECT_FALSE(options.log_dir_given);
   EXPECT_EQ(options.shutdown_timeout, 5s);
   EXPECT_THAT(options.command, ElementsAre("./train"));
@@ -70,10 +80,87 @@ TEST(LaunchOptions, UnknownOptionNamesTheNearest) {
 }
 
 TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
-  EXPECT_EQ(refusal({"--nnodes=2", "./train"}),
-            "[launch.options] --nnodes does not work yet: argosy launch starts the ranks of one "
-            "node, any program, and restarts nothing. See: argosy launch --help");
-  EXPECT_THAT(refusal({"--max-restarts", "3", "x"}), HasSubstr("--max-restarts does not work yet"));
+  EXPECT_EQ(
+      refusal({"--rdzv-endpoint=a:1", "./train"}),
+      "[launch.options] --rdzv-endpoint does not work yet (\"Where the nodes meet\"). Leave it "
+      "out. What works: argosy launch --help");
+  EXPECT_EQ(refusal({"--server_num", "1", "./train"}),
+            "[launch.options] --server_num is refused: parameter servers do not exist here; only "
+            "collective training does");
+  EXPECT_THAT(refusal({"--run_mode=ps", "x"}), HasSubstr("only collective training"));
+}
+
+TEST(LaunchOptions, TorchrunsEverydayLine) {
+  const LaunchOptions options = parse({"--standalone",
+                                       "--nnodes=1",
+                                       "--nproc-per-node=2",
+                                       "--max-restarts=0",
+                                       "--rdzv-backend=c10d",
+                                       "--monitor-interval",
+                                       "5",
+                                       "train.py",
+                                       "--lr",
+                                       "0.1"});
+  EXPECT_EQ(options.nproc_per_node, "2");
+  EXPECT_THAT(options.command, ElementsAre("train.py", "--lr", "0.1"));
+  EXPECT_EQ(parse({"--max_restart=3", "x"}).max_restarts, 3);
+  EXPECT_THAT(refusal({"--nnodes", "1:4", "x"}), HasSubstr("grows and shrinks"));
+  EXPECT_THAT(refusal({"--nnodes", "2", "x"}), HasSubstr("several nodes do not work yet"));
+  EXPECT_THAT(refusal({"--nnodes", "two", "x"}), HasSubstr("--nnodes: expected a number from 1"));
+}
+
+TEST(LaunchOptions, PaddlesEverydayLine) {
+  const LaunchOptions options =
+      parse({"--gpus", "0, 2", "--log_dir", "log", "--job_id", "night", "train.py"});
+  EXPECT_THAT(options.gpus, ElementsAre(0, 2));
+  EXPECT_EQ(options.job_id, "night");
+  EXPECT_THAT(parse({"--devices=3", "x"}).gpus, ElementsAre(3));
+  EXPECT_THAT(refusal({"--selected_gpus=0,0", "x"}),
+              HasSubstr("--selected_gpus: expected different numbers"));
+}
+
+TEST(LaunchOptions, RepeatsPrefixesAndSwitches) {
+  const LaunchOptions options = parse({"--env",
+                                       "A=1",
+                                       "--env",
+                                       "B=x=y",
+                                       "--local-ranks-filter=0,3",
+                                       "--log-line-prefix-template",
+                                       "${role_name}:${rank}| ",
+                                       "--role",
+                                       "trainer",
+                                       "--dry-run",
+                                       "-m",
+                                       "pkg.train"});
+  EXPECT_THAT(options.env, ElementsAre(std::pair("A", "1"), std::pair("B", "x=y")));
+  EXPECT_THAT(options.local_ranks_filter, ElementsAre(0, 3));
+  EXPECT_EQ(options.line_prefix, "${role_name}:${rank}| ");
+  EXPECT_TRUE(options.dry_run && options.module);
+  EXPECT_THAT(refusal({"--env", "=1", "x"}), HasSubstr("--env: expected NAME=VALUE, got \"=1\""));
+  EXPECT_THAT(refusal({"-m", "--no_python", "x"}), HasSubstr("contradict"));
+}
+
+TEST(LaunchOptions, VariablesStandForOptionsThatAreNotGiven) {
+  const Variables variables{{"PET_NPROC_PER_NODE", "4"}, {"PADDLE_JOB_ID", "night"}};
+  EXPECT_EQ(parse({"x"}, variables).nproc_per_node, "4");
+  EXPECT_EQ(parse({"--nproc_per_node", "2", "x"}, variables).nproc_per_node, "2");
+  EXPECT_EQ(parse({"x"}, variables).job_id, "night");
+  EXPECT_THAT(refusal({"x"}, {{"PET_MASTER_PORT", "many"}}),
+              HasSubstr("PET_MASTER_PORT: expected a number from 1 to 65535, got \"many\""));
+  // What does not work here and was not asked for in this call is left alone.
+  EXPECT_EQ(refusal({"x"}, {{"PADDLE_SERVER_NUM", "1"}, {"PADDLE_MASTER", "h:1"}}),
+            "nothing was thrown");
+}
+
+TEST(LaunchOptions, EachNameAndKeyStandsOnce) {
+  std::set<std::string> seen;
+  for (const OptionRow& row : option_rows()) {
+    for (const std::string& name : row.all_names()) {
+      EXPECT_TRUE(seen.insert(name).second) << name;
+      EXPECT_EQ(find_option(name), &row);
+    }
+    EXPECT_FALSE(row.remark.empty()) << row.names;
+  }
 }
 
 TEST(LaunchOptions, BadValuesAndMissingParts) {

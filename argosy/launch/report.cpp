@@ -122,8 +122,7 @@ std::string render(const FailureReport& report) {
   if (!others.empty()) {
     text += fmt::format("[launch] {}\n", others);
   }
-  text += fmt::format("[launch] exit code {}. See docs/guides/errors.md#rank-failed\n",
-                      report.first.exit.shell_code());
+  text += fmt::format("[launch] {}. See docs/guides/errors.md#rank-failed\n", report.what_now);
   return text;
 }
 

@@ -44,6 +44,7 @@ struct FailureReport {
   /// The last lines of all ranks are the same; the user has just read them once for each. They
   /// stand for the report's own lines only where all_failed_by_themselves().
   bool same_words = false;
+  std::string what_now{};  ///< "exit code 137", "restart 1 of 3 now"
 };
 
 /// Has every rank ended by an exit code of its own other than 0? Not where a signal ended it, nor

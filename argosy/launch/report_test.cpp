@@ -48,7 +48,8 @@ TEST(Report, NamesTheFirstFailureItsLinesAndTheOthers) {
       render({.first = signalled(3, SIGKILL),
               .last_lines = {"epoch 1", "10%\r20%\r"},
               .log_path = "logs/run/rank3.log",
-              .others = {code(4, 0), late, stopped2, stopped0}}),
+              .others = {code(4, 0), late, stopped2, stopped0},
+              .what_now = "exit code 137"}),
       "[launch] rank 3 (pid 103) was killed by SIGKILL (often the out-of-memory killer) "
       "after 14 m 02 s; its last lines:\n"
       "  | epoch 1\n"
@@ -60,9 +61,9 @@ TEST(Report, NamesTheFirstFailureItsLinesAndTheOthers) {
 }
 
 TEST(Report, OfASilentRankAlone) {
-  EXPECT_EQ(render({.first = code(0, 3)}),
+  EXPECT_EQ(render({.first = code(0, 3), .what_now = "restart 1 of 3 now"}),
             "[launch] rank 0 (pid 100) exited with code 3 after 0.31 s; it wrote nothing.\n"
-            "[launch] exit code 3. See docs/guides/errors.md#rank-failed\n");
+            "[launch] restart 1 of 3 now. See docs/guides/errors.md#rank-failed\n");
 }
 
 TEST(Report, DoesNotRepeatWhatAllRanksHaveSaid) {
@@ -70,7 +71,8 @@ TEST(Report, DoesNotRepeatWhatAllRanksHaveSaid) {
                     .last_lines = {"no such folder"},
                     .log_path = "logs/run/rank1.log",
                     .others = {code(0, 3)},
-                    .same_words = true}),
+                    .same_words = true,
+                    .what_now = "exit code 3"}),
             "[launch] rank 1 (pid 101) exited with code 3 after 0.31 s; all 2 ranks ended with the "
             "same words, which stand above.\n"
             "[launch] all it wrote: logs/run/rank1.log\n"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "argosy/base/strings.h"
 #include "argosy/os/subprocess.h"
 
 namespace argosy::launch {
@@ -22,8 +23,8 @@ std::string table(const Rows& rows) {
   size_t name = 0;
   size_t value = 0;
   for (const auto& [left, right] : rows) {
-    name = std::max(name, left.size());
-    value = std::max(value, right.size());
+    name = std::max(name, strings::columns(left));
+    value = std::max(value, strings::columns(right));
   }
   const std::string rule = fmt::format("[launch] +-{:-<{}}-+-{:-<{}}-+\n", "", name, "", value);
   std::string text = rule;
@@ -44,7 +45,7 @@ std::string plural(int count, const char* what) {
 
 /// The command as a shell would take it, near enough, shortened in the middle.
 std::string shown(const std::vector<std::string>& command) {
-  constexpr size_t kMost = 100;
+  constexpr size_t kMost = 60;
   std::string text = fmt::format("{}", fmt::join(command, " "));
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text.size() <= kMost

@@ -34,7 +34,7 @@ constexpr auto kRows = std::to_array<OptionRow>({
   {"--nproc_per_node", "N|auto|cpu|gpu", kBoth, "PET_NPROC_PER_NODE PADDLE_NPROC_PER_NODE", kSame, kRanks,
    "Ranks on this node: a number; cpu: one per core; gpu: one per GPU; auto: gpu where there are GPUs, else cpu. Default: one per GPU of --gpus, else 1"},
   {"--gpus --devices --selected_gpus", "LIST", kPaddle, "PADDLE_DEVICES", kBetter, kRanks,
-   "GPUs to use, as numbers of this machine (0,2); one rank for each unless --nproc_per_node says otherwise, and each rank sees its own only"},
+   "GPUs to use, by their numbers (0,2): CUDA_VISIBLE_DEVICES of all ranks, each of which takes that of its LOCAL_RANK. One rank for each unless --nproc_per_node says otherwise"},
   {"--module -m", "", kTorchrun, "PET_MODULE", kSame, kRanks, "The program is a Python module: python -u -m program"},
   {"--no_python", "", kTorchrun, "PET_NO_PYTHON", kSame, kRanks, "Execute the program itself even if its name ends in .py"},
   {"--env", "NAME=VALUE", kArgosy, "", kSame, kRanks, "Set a variable for all ranks; repeat it for more", true},
@@ -77,7 +77,8 @@ constexpr auto kRows = std::to_array<OptionRow>({
   {"--duplicate_stderr_filters", "LIST", kTorchrun, "PET_DUPLICATE_STDERR_FILTERS", kNotYet, kHidden, "Lines to write to one more file"},
   {"--print_completion", "", kTorchrun, "", kRefused, kHidden, "shell completion of torchrun"},
 
-  {"--max_restarts --max_restart", "N", kBoth, "PET_MAX_RESTARTS PADDLE_MAX_RESTART", kNotYet, kFailures, "Start all ranks again when one fails, N times at most. Default: 0"},
+  {"--max_restarts --max_restart", "N", kBoth, "PET_MAX_RESTARTS", kSame, kFailures, "Start all ranks again when one fails, N times at most; each finds how often in TORCHELASTIC_RESTART_COUNT. Default: 0 (Paddle's is 3, with etcd only)"},
+  {"--restart_usage_errors", "", kArgosy, "", kSame, kFailures, "Restart after exit codes 2, 126 and 127 too, which usually come again"},
   {"--shutdown_timeout", "SECONDS", kTorchrun, "PET_SHUTDOWN_TIMEOUT TORCH_ELASTIC_SHUTDOWN_TIMEOUT", kBetter, kFailures,
    "Seconds that ranks have to stop before they are killed. Default: 5 (torchrun's 30 are what Slurm and Kubernetes leave it, so it never reports)"},
   {"--monitor_interval", "SECONDS", kTorchrun, "PET_MONITOR_INTERVAL", kNoEffect, kHidden, "the kernel tells at once when a rank ends; nothing is polled"},

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -83,6 +84,17 @@ Launched::~Launched() {
   for (const pid_t pid : marked()) {
     ::kill(pid, SIGKILL);
   }
+}
+
+const std::string& Launched::err() const {
+  err_without_table_.clear();
+  std::istringstream lines(err_.text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("[launch] +-") && !line.starts_with("[launch] | ")) {
+      err_without_table_ += line + (lines.eof() ? "" : "\n");
+    }
+  }
+  return err_without_table_;
 }
 
 bool Launched::read_more() {

@@ -49,7 +49,9 @@ class Launched final {
   void pause_reading() { paused_ = std::move(out_.fd); }
   os::UniqueFd& input() { return input_; }
   const std::string& out() const { return out_.text; }
-  const std::string& err() const { return err_.text; }
+  /// Without the table that the launcher begins with; see all_err().
+  const std::string& err() const;
+  const std::string& all_err() const { return err_.text; }
 
   /// Processes with our mark, in words, after waiting for them to go.
   std::vector<std::string> survivors();
@@ -74,6 +76,7 @@ class Launched final {
   Stream out_{};
   os::UniqueFd paused_{};
   Stream err_{};
+  mutable std::string err_without_table_{};
   std::optional<os::Subprocess> process_{};
 };
 

@@ -43,6 +43,7 @@ TEST(LauncherStart, EveryRankKnowsItsPlace) {
   Launched job(3, "env");
   ASSERT_EQ(job.wait(), 0) << job.err();
   EXPECT_EQ(job.err(), "");
+  EXPECT_THAT(job.all_err(), HasSubstr("[launch] | ranks   | 3 on "));
   std::set<std::string> endpoints;
   const auto first = environment_of(job, 0);
   for (int rank = 0; rank < 3; ++rank) {

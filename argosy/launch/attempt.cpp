@@ -1,0 +1,309 @@
+#include "argosy/launch/attempt.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "argosy/base/error.h"
+#include "argosy/launch/report.h"
+#include "argosy/os/subprocess.h"
+
+namespace argosy::launch {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// The others usually stop at once, and the report says it all; only when they do not is a first
+/// word needed while they are waited for.
+constexpr auto kNoticeDelay = 300ms;
+
+/// How often to look whether what the ranks left behind has ended; SIGCHLD tells of most.
+constexpr auto kLeftoverTick = 20ms;
+
+}  // namespace
+
+Attempt::Attempt(Session& session) : session_(session), policy_(session.options.shutdown_timeout) {}
+
+Attempt::~Attempt() {
+  for (Rank& rank : ranks_) {
+    rank.signal_group(SIGKILL);
+  }
+}
+
+Outcome Attempt::run(RestartPolicy& restarts) {
+  const std::optional<SpawnError> error = start_ranks();
+  if (error) {
+    session_.say(error->text);
+    policy_.stop(Clock::now());
+    send_signals();
+  }
+  reap_orphans();  // of those that ended before we had our signals, none will tell
+  look_for_what_is_left();
+  while (left_ && !policy_.given_up(Clock::now())) {
+    turn();
+  }
+  const Outcome outcome = report(restarts);
+  return error ? Outcome{.exit_code = error->exit_code, .interrupted = outcome.interrupted}
+               : outcome;
+}
+
+/// nullopt: all run. Otherwise why one does not; those before it do.
+std::optional<SpawnError> Attempt::start_ranks() {
+  const std::vector<std::string> inherited = os::environ_list();
+  // A terminal would stop a rank that reads from it, for it is not in the foreground group.
+  const int stdin_fd = ::isatty(STDIN_FILENO) == 1 ? -1 : STDIN_FILENO;
+  ranks_.reserve(static_cast<size_t>(session_.job.description.ranks));
+  for (int number = 0; number < session_.job.description.ranks; ++number) {
+    Result<Rank> rank = Rank::start(
+        {.number = number,
+         .command = session_.job.command,
+         .env = rank_environment(session_.job.description, number, inherited),
+         .stdin_fd = number == 0 ? stdin_fd : -1,
+         .guard_fd = session_.guard.pid_fd(),
+         .log_path = session_.job.log_path(number),
+         .prefix = line_prefix(session_.options.line_prefix, session_.job.description, number),
+         .shown = shows(number),
+         .out = &session_.output.out(),
+         .err = &session_.output.err()});
+    if (!rank.ok()) {
+      return explain_spawn(session_.job.command.front(), rank.failure());
+    }
+    session_.exits.add(rank->pidfd(), static_cast<uint64_t>(number))
+        .or_throw<ConfigError>("launch.watch");
+    ranks_.push_back(*std::move(rank));
+    with_group_.push_back(&ranks_.back());  // stays put: the room was reserved
+  }
+  return std::nullopt;
+}
+
+bool Attempt::shows(int number) const {
+  return session_.options.local_ranks_filter.empty() ||
+         std::ranges::count(session_.options.local_ranks_filter, number) > 0;
+}
+
+bool Attempt::any_running() const {
+  return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.running(); });
+}
+
+/// A child with an owner of its own: not to be reaped as an orphan.
+bool Attempt::owned(pid_t pid) const {
+  return (pid == session_.guard.pid() && !session_.guard_lost) ||
+         std::ranges::any_of(ranks_,
+                             [&](const Rank& rank) { return rank.running() && rank.pid() == pid; });
+}
+/// Not in any rank's group, which is signalled as a whole.
+bool Attempt::in_group(pid_t pid) const {
+  const pid_t group = ::getpgid(pid);
+  return std::ranges::any_of(with_group_, [&](const Rank* rank) { return rank->pid() == group; });
+}
+Adopted::Others Attempt::owned_or_in_group() const {
+  return [this](pid_t pid) { return owned(pid) || in_group(pid); };
+}
+
+/// Looks whether anything of the job still lives; lets the guard forget the groups that have
+/// emptied.
+void Attempt::look_for_what_is_left() {
+  std::erase_if(with_group_, [&](Rank* rank) {
+    const bool gone = !rank->group_alive();
+    if (gone) {
+      session_.guard.forget(rank->pid());
+    }
+    return gone;
+  });
+  left_ = !with_group_.empty() || any_running() || session_.adopted.alive(owned_or_in_group());
+}
+
+/// One round: wait for something, then do everything that is to be done.
+void Attempt::turn() {
+  wait_for_events();
+  read_signals();
+  take_ends();
+  for (Rank& rank : ranks_) {
+    for (const int fd : rank.stream_fds()) {
+      rank.forward(fd);
+    }
+  }
+  reap_orphans();
+  look_for_what_is_left();
+  if (!any_running() && left_) {
+    policy_.stop(Clock::now());
+  }
+  send_signals();
+  give_notice();
+  session_.output.flush();
+}
+
+/// Those that are due by the policy.
+void Attempt::send_signals() {
+  if (const std::optional<int> signal = policy_.due(Clock::now())) {
+    if (*signal == SIGKILL && any_running()) {
+      session_.say(policy_.hurried()
+                       ? "[launch] killing the ranks at once\n"
+                       : fmt::format("[launch] killing what did not stop within {}\n",
+                                     duration_text(session_.options.shutdown_timeout)));
+    }
+    for (Rank& rank : ranks_) {
+      rank.signal_group(*signal);
+    }
+    sent_ = signal;
+  }
+  if (sent_ && !any_running()) {  // a rank may need its helpers until it has ended
+    session_.adopted.signal(*sent_, owned_or_in_group());
+  }
+}
+
+void Attempt::give_notice() {
+  const std::optional<RankEnd>& first = verdict_.first();
+  if (first && !told_of_failure_ && any_running() && Clock::now() >= first->at + kNoticeDelay) {
+    told_of_failure_ = true;
+    session_.say(fmt::format("[launch] {}; stopping the others\n", describe(*first)));
+  }
+  if (any_running()) {
+    session_.tell_of_closed_output("; the ranks run on");
+  }
+}
+
+void Attempt::wait_for_events() {
+  polls_.clear();
+  const auto add = [&](int fd, short events) { polls_.push_back({fd, events, 0}); };
+  add(session_.signals.fd(), POLLIN);
+  add(session_.exits.fd(), POLLIN);
+  for (Sink* sink : {&session_.output.out(), &session_.output.err()}) {
+    if (sink->pending()) {
+      add(sink->poll_fd(), POLLOUT);
+    }
+  }
+  for (const Rank& rank : ranks_) {
+    for (const int fd : rank.stream_fds()) {
+      add(fd, POLLIN);
+    }
+  }
+  const std::chrono::milliseconds timeout = time_to_wake();
+  (void)::poll(polls_.data(), polls_.size(), static_cast<int>(timeout.count()));
+}
+
+/// How long poll() may wait; negative: for ever.
+std::chrono::milliseconds Attempt::time_to_wake() {
+  std::optional<Clock::time_point> wake = policy_.wake();
+  const auto no_later_than = [&](Clock::time_point at) { wake = std::min(wake.value_or(at), at); };
+  if (verdict_.first() && !told_of_failure_ && any_running()) {
+    no_later_than(verdict_.first()->at + kNoticeDelay);
+  }
+  if (!any_running() && left_) {
+    no_later_than(Clock::now() + kLeftoverTick);
+  }
+  if (!wake) {
+    return -1ms;
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*wake - Clock::now());
+  return std::clamp<std::chrono::milliseconds>(left, 0ms, 1h);
+}
+
+void Attempt::read_signals() {
+  while (const std::optional<int> signal = session_.signals.next()) {
+    if (*signal == SIGCHLD) {
+      continue;  // pidfds tell which
+    }
+    if (*signal == SIGUSR1 || *signal == SIGUSR2) {
+      for (Rank& rank : ranks_) {
+        rank.signal_process(*signal);
+      }
+      continue;
+    }
+    policy_.interrupt(*signal, Clock::now());
+    if (!told_of_signal_ && any_running()) {
+      told_of_signal_ = true;
+      session_.say(
+          fmt::format("[launch] {}: passed on to the ranks, which have {} to stop; once more kills "
+                      "them at once\n",
+                      os::signal_name(*signal),
+                      duration_text(session_.options.shutdown_timeout)));
+    }
+  }
+}
+
+/// Reaps the ranks that have ended, in the order of their deaths.
+void Attempt::take_ends() {
+  std::vector<RankEnd> batch;
+  for (const uint64_t number : session_.exits.ended()) {
+    Rank& rank = ranks_[number];
+    const std::optional<RankEnd> end = rank.reap();
+    if (!end) {
+      continue;
+    }
+    rank.forward_rest();
+    batch.push_back(*end);
+  }
+  if (verdict_.add(batch, policy_.stopping())) {
+    policy_.stop(Clock::now());
+  }
+}
+
+void Attempt::reap_orphans() {
+  if (!session_.guard_lost && session_.guard.lost()) {
+    session_.guard_lost = true;
+    session_.say(
+        "[launch] the guard process was killed; should the launcher be killed by SIGKILL as "
+        "well, what the ranks have started may stay\n");
+  }
+  session_.adopted.reap([this](pid_t pid) { return owned(pid); });
+}
+
+/// The last words of all ranks, which have all ended, are the same and stand above, once for
+/// each, where the report is about to be read.
+bool Attempt::all_end_with_the_same_words() {
+  const auto words = [&](const Rank& rank) { return rank.last_words(session_.output.err()); };
+  return ranks_.size() > 1 && !any_running() && !words(ranks_.front()).empty() &&
+         std::ranges::all_of(ranks_,
+                             [&](const Rank& rank) { return words(rank) == words(ranks_[0]); });
+}
+
+/// What even SIGKILL does not end; true: there is such a rank.
+bool Attempt::abandon_the_undying() {
+  bool found = false;
+  for (Rank& rank : ranks_) {
+    if (rank.running()) {
+      session_.say(fmt::format(
+          "[launch] rank {} (pid {}) does not even end by SIGKILL, often because a file "
+          "server does not answer; left behind\n",
+          rank.number(),
+          rank.pid()));
+      rank.abandon();
+      found = true;
+    }
+  }
+  return found;
+}
+
+/// The last words, and what they mean for the job.
+Outcome Attempt::report(RestartPolicy& restarts) {
+  for (Rank& rank : ranks_) {
+    rank.forward_rest();
+  }
+  Outcome outcome{.interrupted = policy_.interrupted_by().has_value()};
+  const bool undying = abandon_the_undying();
+  if (const std::optional<RankEnd>& first = verdict_.first()) {
+    if (!outcome.interrupted && !undying) {
+      outcome.restart_after = restarts.next(*first);
+    }
+    const Rank& rank = ranks_[static_cast<size_t>(first->rank)];
+    session_.say(render({.first = *first,
+                         .last_lines = rank.last_lines(),
+                         .log_path = rank.log_path(),
+                         .others = verdict_.others(),
+                         .same_words = all_end_with_the_same_words(),
+                         .what_now = restarts.describe(*first, outcome.restart_after)}));
+    outcome.exit_code = first->exit.shell_code();
+  } else if (outcome.interrupted) {
+    outcome.exit_code = 128 + *policy_.interrupted_by();
+    session_.say(render_unexpected(*policy_.interrupted_by(), verdict_.others()));
+  }
+  outcome.exit_code = undying ? std::max(outcome.exit_code, 1) : outcome.exit_code;
+  return outcome;
+}
+
+}  // namespace argosy::launch

@@ -1,0 +1,66 @@
+#include "argosy/launch/options/program.h"
+
+#include <fstream>
+#include <map>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/temp_dir.h"
+
+namespace argosy::launch {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ProgramTest : public testing::Test {
+ protected:
+  Program find(LaunchOptions options) {
+    return find_command(options, [&](const char* name) {
+      const auto found = variables_.find(name);
+      return found == variables_.end() ? std::nullopt : std::optional(found->second);
+    });
+  }
+  std::string file(const std::string& name) {
+    const std::string path = (folder_.path() / name).string();
+    std::ofstream(path) << "";
+    return path;
+  }
+
+  test::TempDir folder_;
+  std::map<std::string, std::string> variables_{{"PYTHON_EXEC", "/opt/python"}};
+};
+
+TEST_F(ProgramTest, AnythingIsExecutedAsItStands) {
+  EXPECT_THAT(find({.command = {"./train", "a.py"}}).args, ElementsAre("./train", "a.py"));
+}
+
+TEST_F(ProgramTest, ScriptsAndModulesRunUnderPython) {
+  const std::string script = file("train.py");
+  EXPECT_THAT(find({.command = {script, "--lr", "1"}}).args,
+              ElementsAre("/opt/python", "-u", script, "--lr", "1"));
+  EXPECT_THAT(find({.module = true, .command = {"pkg.train", "x"}}).args,
+              ElementsAre("/opt/python", "-u", "-m", "pkg.train", "x"));
+  EXPECT_THAT(find({.no_python = true, .command = {script}}).args, ElementsAre(script));
+}
+
+TEST_F(ProgramTest, AMissingScriptIsNamedOnceByTheLauncher) {
+  const Program program = find({.command = {"no/train.py"}});
+  ASSERT_TRUE(program.error);
+  EXPECT_EQ(program.error->exit_code, 127);
+  EXPECT_THAT(program.error->text, HasSubstr("cannot start \"no/train.py\": No such file"));
+}
+
+TEST_F(ProgramTest, AVirtualEnvironmentsPythonGoesBeforePath) {
+  const std::filesystem::path bin = folder_.path() / "bin";
+  std::filesystem::create_directory(bin);
+  const std::string python = file("bin/python");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  variables_ = {{"VIRTUAL_ENV", folder_.path().string()}};
+  EXPECT_EQ(find({.command = {file("a.py")}}).args.front(), python);
+}
+
+}  // namespace
+}  // namespace argosy::launch

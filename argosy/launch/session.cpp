@@ -1,0 +1,58 @@
+#include "argosy/launch/session.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <chrono>
+#include <optional>
+
+#include "argosy/base/error.h"
+
+namespace argosy::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// After a signal the user or the system waits for the end, not for a reader that pauses.
+constexpr auto kPatienceOnceStopped = 500ms;
+
+}  // namespace
+
+void Session::tell_of_closed_output(std::string_view consequence) {
+  if (output.out().broken() && !output.shared() && !told_of_closed_output) {
+    told_of_closed_output = true;
+    const int error = output.out().error();
+    say(fmt::format("[launch] standard output {}{}\n",
+                    error == 0 || error == EPIPE ? "was closed by its reader"
+                                                 : "ends here: " + errno_message(error),
+                    consequence));
+  }
+}
+
+bool Session::output_was_cut() {
+  const Sink& out = output.out();
+  return out.broken() && out.error() != 0 && out.error() != EPIPE;
+}
+
+int Session::hand_over_output(int code, bool interrupted) {
+  std::optional<int> stopped_by;
+  output.hand_over(interrupted ? kPatienceOnceStopped : options.reader_patience, signals.fd(), [&] {
+    while (const std::optional<int> signal = signals.next()) {
+      if (*signal != SIGCHLD && *signal != SIGUSR1 && *signal != SIGUSR2) {
+        stopped_by = signal;
+      }
+    }
+    return stopped_by.has_value();
+  });
+  if (output_was_cut()) {
+    tell_of_closed_output(job.log_dir.empty() ? "" : "; the rank logs have all of it");
+    output.flush();
+    if (code == 0 && job.log_dir.empty()) {
+      return 1;  // what the ranks printed is lost
+    }
+  }
+  return code == 0 && stopped_by ? 128 + *stopped_by : code;
+}
+
+}  // namespace argosy::launch

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "argosy/launch/adopted.h"
+#include "argosy/launch/guard.h"
+#include "argosy/launch/job.h"
+#include "argosy/launch/options.h"
+#include "argosy/launch/output.h"
+#include "argosy/launch/store_host.h"
+#include "argosy/os/exit_watch.h"
+#include "argosy/os/signals.h"
+
+namespace argosy::launch {
+
+/// What lives as long as the launcher, however often the ranks are started: signals, the store, the
+/// guard, output. Attempt works on it; agent.cpp makes it.
+struct Session {
+  const LaunchOptions& options;
+  os::SignalFd signals;
+  os::ExitWatch exits;
+  Adopted adopted;
+  Job job;
+  Guard guard;
+  Output output;
+  std::unique_ptr<StoreHost> store{};
+  bool guard_lost = false;
+  bool told_of_closed_output = false;
+
+  void say(const std::string& text) { output.say(text); }
+  /// Says, once, that standard output has ended, should it have.
+  void tell_of_closed_output(std::string_view consequence);
+  /// Did standard output end by an error, a full disk, so that no reader chose to miss the rest?
+  [[nodiscard]] bool output_was_cut();
+  /// A reader may be slow (a pager). Nobody waits for it for ever, and after a signal hardly at
+  /// all. Returns the exit code: `code`, unless the user stopped the wait or output was lost.
+  [[nodiscard]] int hand_over_output(int code, bool interrupted);
+};
+
+}  // namespace argosy::launch

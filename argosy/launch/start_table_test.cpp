@@ -1,0 +1,52 @@
+#include "argosy/launch/start_table.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace argosy::launch {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Job job_of_two() {
+  return {.description = {.ranks = 2,
+                          .run_id = "run-1",
+                          .master_port = 4000,
+                          .endpoint_ports = {4001, 4002},
+                          .token = "verysecret",
+                          .node = {.cores = 5}},
+          .command = {"./train", "--lr", "0.1"},
+          .log_dir = "runs/run-1"};
+}
+
+TEST(StartTable, SaysWhatMatters) {
+  const std::string text = describe_start(job_of_two(), false);
+  for (const char* part :
+       {"| ranks ", "| 2 on ", "./train --lr 0.1", "runs/run-1/rank<k>.log", "4000"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("WORLD_SIZE")));
+}
+
+TEST(StartTable, ShowsEveryVariableButNoSecret) {
+  const std::string text = describe_start(job_of_two(), true);
+  EXPECT_THAT(text, HasSubstr("[launch] rank 0: WORLD_SIZE=2\n"));
+  EXPECT_THAT(text, HasSubstr("[launch] rank 1: RANK=1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("rank 1: WORLD_SIZE")));  // the same as for rank 0
+  EXPECT_THAT(text, HasSubstr("rank 0: ARGOSY_TOKEN=(hidden)"));
+  EXPECT_THAT(text, Not(HasSubstr("verysecret")));
+}
+
+TEST(StartTable, LinesAreOfOneLengthAndOneLineEach) {
+  Job job = job_of_two();
+  job.command = {"sh", "-c", std::string(300, 'x') + "\nsecond line"};
+  const std::string text = describe_start(job, false);
+  EXPECT_THAT(text, HasSubstr("…"));
+  EXPECT_THAT(text, Not(HasSubstr("\nsecond")));
+}
+
+}  // namespace
+}  // namespace argosy::launch
