@@ -1,11 +1,14 @@
 // The command `argosy`. It links no libtorch, which would cost 0.33 s and 164 MB before main.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
@@ -23,7 +26,10 @@ constexpr const char* kHelp = R"(Argosy: distributed training on libtorch.
 Usage: argosy <command> [options]
 
 Commands:
-  launch      Start a program as several ranks and watch over them
+  launch         Start a program as several ranks and watch over them
+  torchrun       The same for a line that was written for torchrun
+  torch-launch   The same for python -m torch.distributed.launch
+  paddle-launch  The same for python -m paddle.distributed.launch (also as fleetrun)
 
 Options:
   -h, --help     Print this and exit; argosy <command> --help for a command's options
@@ -33,12 +39,23 @@ Example, one that works here and now:
   argosy launch --nproc_per_node 2 sh -c 'echo "rank $RANK of $WORLD_SIZE"'
 )";
 
-int launch(const std::vector<std::string>& args) {
+using argosy::launch::Dialect;
+
+/// Names under which the launcher stands in for another tool's; a link of that name to `argosy`
+/// does the same.
+const std::map<std::string, Dialect> kLaunchers{{"launch", Dialect::kArgosy},
+                                                {"torchrun", Dialect::kTorchrun},
+                                                {"torch-launch", Dialect::kTorchLaunch},
+                                                {"paddle-launch", Dialect::kPaddle},
+                                                {"fleetrun", Dialect::kPaddle}};
+
+int launch(const std::vector<std::string>& args, Dialect dialect) {
   if (args == std::vector<std::string>{"--help_reference"}) {  // docs/reference/launch_options.md
     fmt::print("{}", argosy::launch::options_reference());
     return 0;
   }
-  const argosy::launch::ParsedLaunch parsed = argosy::launch::parse_launch(args);
+  const argosy::launch::ParsedLaunch parsed =
+      argosy::launch::parse_launch(args, argosy::env::get, dialect);
   if (parsed.help) {
     fmt::print("{}", *parsed.help);
     return 0;
@@ -47,24 +64,12 @@ int launch(const std::vector<std::string>& args) {
   return argosy::launch::run(parsed.options, argosy::launch::host_store);
 }
 
-int dispatch(std::vector<std::string> args) {
-  const std::string command = args.empty() ? "" : args.front();
-  if (command == "-h" || command == "--help" || command == "help") {
-    fmt::print("{}", kHelp);
-    return 0;
+[[noreturn]] void unknown(const std::string& command) {
+  std::vector<std::string> names{"--help", "--version"};
+  for (const auto& [name, dialect] : kLaunchers) {
+    names.push_back(name);
   }
-  if (command == "--version" || command == "version") {
-    fmt::print("argosy {}\n", ARGOSY_VERSION);
-    return 0;
-  }
-  if (command == "launch") {
-    return launch({args.begin() + 1, args.end()});
-  }
-  if (command.empty()) {
-    fmt::print(stderr, "{}", kHelp);
-    return kUsage;
-  }
-  const auto meant = argosy::strings::closest(command, {"launch", "--help", "--version"});
+  const auto meant = argosy::strings::closest(command, names);
   if (command.starts_with('-') && !meant) {
     throw argosy::UsageError("argosy",
                              fmt::format("unknown option {}. A command comes first, its options "
@@ -79,11 +84,38 @@ int dispatch(std::vector<std::string> args) {
                   meant ? fmt::format(" Did you mean argosy {}?", *meant) : ""));
 }
 
+int dispatch(const std::string& program, const std::vector<std::string>& args) {
+  const size_t slash = program.rfind('/');
+  const std::string own_name = slash == std::string::npos ? program : program.substr(slash + 1);
+  if (const auto linked = kLaunchers.find(own_name); linked != kLaunchers.end()) {
+    return launch(args, linked->second);
+  }
+  const std::string command = args.empty() ? "" : args.front();
+  if (command == "-h" || command == "--help" || command == "help") {
+    fmt::print("{}", kHelp);
+    return 0;
+  }
+  if (command == "--version" || command == "version") {
+    fmt::print("argosy {}\n", ARGOSY_VERSION);
+    return 0;
+  }
+  if (command.empty()) {
+    fmt::print(stderr, "{}", kHelp);
+    return kUsage;
+  }
+  const auto launcher = kLaunchers.find(command);
+  if (launcher == kLaunchers.end()) {
+    unknown(command);
+  }
+  return launch({args.begin() + 1, args.end()}, launcher->second);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    const int code = dispatch({argv + 1, argv + argc});
+    const int code =
+        dispatch(argc > 0 ? argv[0] : "argosy", {argv + std::min(argc, 1), argv + argc});
     if (std::fflush(stdout) != 0) {
       std::perror("argosy: cannot write to standard output");
       return code == 0 ? kFailed : code;

@@ -18,6 +18,9 @@ expect 0 "Usage: argosy <command>" help
 expect 0 "argosy 0." --version
 expect 0 "--nproc_per_node" launch --help
 expect 2 "Usage: argosy <command>"
+expect 0 "[rank 0] --local_rank=0 a" torch-launch --log_dir "" echo a
+expect 0 "[rank 0] a" torch-launch --use_env --log_dir "" echo a
+expect 0 "0: a" torchrun --log_dir "" --standalone --nnodes=1 sh -c 'echo $RANK: $1' sh a
 expect 2 "Did you mean argosy launch?" lanch
 expect 2 "Did you mean argosy --version?" --verison
 expect 2 "unknown option --nproc_per_node. A command comes first" --nproc_per_node 2 true
@@ -25,6 +28,13 @@ expect 2 "unknown option --nproc_per_nod. Did you mean --nproc_per_node?" launch
 
 if error=$("$argosy" --help 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
   echo "argosy --help >/dev/full: expected a failure that says why, got: $error"
+  failed=1
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+ln -s "$(realpath "$argosy")" "$scratch/fleetrun"
+if ! (cd "$scratch" && ./fleetrun echo a && grep -qx a log/workerlog.0) >/dev/null 2>&1; then
+  echo "a link named fleetrun: expected Paddle's log/workerlog.0, got: $(find "$scratch")"
   failed=1
 fi
 exit "$failed"

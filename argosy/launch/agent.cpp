@@ -84,8 +84,7 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
     return program.error->exit_code;
   }
   Job job = prepare_job(options, this_node());
-  adopted.know_by("ARGOSY_RUN_ID=" + job.description.run_id);
-  job.command = std::move(program.args);
+  job.program = std::move(program);
   if (options.dry_run) {
     fmt::print("{}", describe_start(job, true));
     return 0;

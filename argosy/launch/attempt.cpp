@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/launch/report.h"
@@ -58,19 +60,15 @@ std::optional<SpawnError> Attempt::start_ranks() {
   const int stdin_fd = ::isatty(STDIN_FILENO) == 1 ? -1 : STDIN_FILENO;
   ranks_.reserve(static_cast<size_t>(session_.job.description.ranks));
   for (int number = 0; number < session_.job.description.ranks; ++number) {
-    Result<Rank> rank = Rank::start(
-        {.number = number,
-         .command = session_.job.command,
-         .env = rank_environment(session_.job.description, number, inherited),
-         .stdin_fd = number == 0 ? stdin_fd : -1,
-         .guard_fd = session_.guard.pid_fd(),
-         .log_path = session_.job.log_path(number),
-         .prefix = line_prefix(session_.options.line_prefix, session_.job.description, number),
-         .shown = shows(number),
-         .out = &session_.output.out(),
-         .err = &session_.output.err()});
+    Result<Rank> rank =
+        Rank::start({.number = number,
+                     .command = session_.job.program.for_rank(number),
+                     .env = rank_environment(session_.job.description, number, inherited),
+                     .stdin_fd = number == 0 ? stdin_fd : -1,
+                     .guard_fd = session_.guard.pid_fd(),
+                     .output = routes(number)});
     if (!rank.ok()) {
-      return explain_spawn(session_.job.command.front(), rank.failure());
+      return explain_spawn(session_.job.program.args.front(), rank.failure());
     }
     session_.exits.add(rank->pidfd(), static_cast<uint64_t>(number))
         .or_throw<ConfigError>("launch.watch");
@@ -80,9 +78,21 @@ std::optional<SpawnError> Attempt::start_ranks() {
   return std::nullopt;
 }
 
-bool Attempt::shows(int number) const {
-  return session_.options.local_ranks_filter.empty() ||
-         std::ranges::count(session_.options.local_ranks_filter, number) > 0;
+RankOutput::Start Attempt::routes(int number) {
+  const JobDescription& job = session_.job.description;
+  const std::vector<int>& filter = session_.options.local_ranks_filter;
+  const bool wanted = filter.empty() || std::ranges::count(filter, number) > 0;
+  const RankFiles files = session_.job.logs.files(number, number, job.restart);
+  const auto file = [&](const std::string& path) {
+    return path.empty() ? nullptr : std::make_shared<LogFile>(path, files.start);
+  };
+  Route out{&session_.output.out(), wanted && files.out_shown, file(files.out)};
+  Route err{&session_.output.err(), wanted && files.err_shown};
+  err.file = files.err == files.out ? out.file : file(files.err);
+  return {.prefix = line_prefix(session_.options.line_prefix, job, number),
+          .live = number == 0,
+          .out = std::move(out),
+          .err = std::move(err)};
 }
 
 bool Attempt::any_running() const {
@@ -123,8 +133,8 @@ void Attempt::turn() {
   read_signals();
   take_ends();
   for (Rank& rank : ranks_) {
-    for (const int fd : rank.stream_fds()) {
-      rank.forward(fd);
+    for (const int fd : rank.output().fds()) {
+      rank.output().forward(fd);
     }
   }
   reap_orphans();
@@ -178,7 +188,7 @@ void Attempt::wait_for_events() {
     }
   }
   for (const Rank& rank : ranks_) {
-    for (const int fd : rank.stream_fds()) {
+    for (const int fd : rank.output().fds()) {
       add(fd, POLLIN);
     }
   }
@@ -235,7 +245,7 @@ void Attempt::take_ends() {
     if (!end) {
       continue;
     }
-    rank.forward_rest();
+    rank.output().forward_rest();
     batch.push_back(*end);
   }
   if (verdict_.add(batch, policy_.stopping())) {
@@ -256,7 +266,9 @@ void Attempt::reap_orphans() {
 /// The last words of all ranks, which have all ended, are the same and stand above, once for
 /// each, where the report is about to be read.
 bool Attempt::all_end_with_the_same_words() {
-  const auto words = [&](const Rank& rank) { return rank.last_words(session_.output.err()); };
+  const auto words = [&](const Rank& rank) {
+    return rank.output().last_words(session_.output.err());
+  };
   return ranks_.size() > 1 && !any_running() && !words(ranks_.front()).empty() &&
          std::ranges::all_of(ranks_,
                              [&](const Rank& rank) { return words(rank) == words(ranks_[0]); });
@@ -282,7 +294,7 @@ bool Attempt::abandon_the_undying() {
 /// The last words, and what they mean for the job.
 Outcome Attempt::report(RestartPolicy& restarts) {
   for (Rank& rank : ranks_) {
-    rank.forward_rest();
+    rank.output().forward_rest();
   }
   Outcome outcome{.interrupted = policy_.interrupted_by().has_value()};
   const bool undying = abandon_the_undying();
@@ -292,8 +304,8 @@ Outcome Attempt::report(RestartPolicy& restarts) {
     }
     const Rank& rank = ranks_[static_cast<size_t>(first->rank)];
     session_.say(render({.first = *first,
-                         .last_lines = rank.last_lines(),
-                         .log_path = rank.log_path(),
+                         .last_lines = rank.output().last_lines(),
+                         .log_path = rank.output().log_paths(),
                          .others = verdict_.others(),
                          .same_words = all_end_with_the_same_words(),
                          .what_now = restarts.describe(*first, outcome.restart_after)}));

@@ -39,7 +39,7 @@ class Attempt final {
 
  private:
   std::optional<SpawnError> start_ranks();
-  [[nodiscard]] bool shows(int number) const;
+  [[nodiscard]] RankOutput::Start routes(int number);
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] bool owned(pid_t pid) const;
   [[nodiscard]] bool in_group(pid_t pid) const;

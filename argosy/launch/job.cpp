@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -37,7 +38,10 @@ int count_ranks(const LaunchOptions& options, const Node& node) {
   if (!options.nproc_per_node.empty()) {
     return processes_per_node(options.nproc_per_node, node);
   }
-  return options.gpus.empty() ? 1 : static_cast<int>(options.gpus.size());
+  if (!options.gpus.empty()) {
+    return static_cast<int>(options.gpus.size());
+  }
+  return options.rank_per_gpu ? std::max(1, node.gpus) : 1;
 }
 
 }  // namespace
@@ -59,14 +63,41 @@ std::string random_hex(size_t bytes) {
   return text;
 }
 
-std::string Job::log_path(int rank) const {
-  if (log_dir.empty()) {
-    return "";
+namespace {
+
+/// The folder of this run's files.
+std::string run_folder(const LaunchOptions& options, const JobDescription& job) {
+  switch (options.layout) {
+    case LogLayout::kPaddle:
+      return options.log_dir;
+    case LogLayout::kTorchrun:
+      return fs::path(options.log_dir) /
+             (job.job_id.empty() ? job.run_id : job.job_id + "_" + job.run_id);
+    default:
+      return fs::path(options.log_dir) / job.run_id;
   }
-  const int restart = description.restart;
-  return fmt::format(
-      "{}/rank{}{}.log", log_dir, rank, restart == 0 ? "" : fmt::format(".restart{}", restart));
 }
+
+void settle_logs(const LaunchOptions& options, Job& job) {
+  job.logs = {.layout = options.layout,
+              .folder = run_folder(options, job.description),
+              .overwrite = options.log_overwrite,
+              .redirects = options.redirects,
+              .tee = options.tee};
+  std::error_code error;
+  if (options.log_dir_given) {
+    fs::create_directories(job.logs.folder, error);
+  }
+  if (error) {
+    throw ConfigError("launch.log_dir",
+                      fmt::format("cannot make the folder {}: {}. Choose another --log_dir.",
+                                  job.logs.folder,
+                                  error.message()));
+  }
+  job.description.log_dir = fs::absolute(job.logs.folder).lexically_normal().string();
+}
+
+}  // namespace
 
 Job prepare_job(const LaunchOptions& options, const Node& node) {
   Job job;
@@ -92,18 +123,7 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
     what.endpoint_ports.push_back(hold_port(job));
   }
   if (!options.log_dir.empty()) {
-    job.log_dir = (fs::path(options.log_dir) / what.run_id).string();
-    std::error_code error;
-    if (options.log_dir_given) {
-      fs::create_directories(job.log_dir, error);
-    }
-    if (error) {
-      throw ConfigError("launch.log_dir",
-                        fmt::format("cannot make the folder {}: {}. Choose another --log_dir.",
-                                    job.log_dir,
-                                    error.message()));
-    }
-    what.log_dir = fs::absolute(job.log_dir).lexically_normal().string();
+    settle_logs(options, job);
   }
   return job;
 }

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "argosy/launch/environment.h"
+#include "argosy/launch/log_layout.h"
 #include "argosy/launch/options.h"
+#include "argosy/launch/options/program.h"
 #include "argosy/os/socket.h"
 
 namespace argosy::launch {
@@ -13,11 +15,9 @@ namespace argosy::launch {
 /// on.
 struct Job {
   JobDescription description{};
-  std::vector<std::string> command{};  ///< what each rank executes
+  Program program{};
   std::vector<os::HeldPort> held_ports{};
-  std::string log_dir{};  ///< as the user wrote it, for messages; empty: no files
-
-  [[nodiscard]] std::string log_path(int rank) const;
+  LogPlan logs{};  ///< paths as the user wrote them
 };
 
 /// Errors: UsageError (nproc_per_node), ConfigError (log folder, ports).

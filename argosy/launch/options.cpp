@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 
@@ -37,6 +36,33 @@ std::vector<int> numbers(const Given& given) {
     list.push_back(static_cast<int>(*number));
   }
   return list;
+}
+
+/// "3", "0:3,1:1"
+StreamChoice streams(const Given& given) {
+  const auto which = [&](std::string_view text) {
+    const std::optional<int64_t> number = strings::parse_int(strings::trim(text));
+    if (!number || *number < 0 || *number > 3) {
+      bad(given,
+          "0 (none), 1 (standard output), 2 (standard error) or 3 (both), or such for each "
+          "local rank (0:3,1:1)");
+    }
+    return static_cast<int>(*number);
+  };
+  StreamChoice choice;
+  if (given.value.find(':') == std::string::npos) {
+    choice.everyone = which(given.value);
+    return choice;
+  }
+  for (const std::string& piece : strings::split(given.value, ',')) {
+    const size_t colon = std::min(piece.find(':'), piece.size());
+    const auto rank = strings::parse_int(strings::trim(std::string_view(piece).substr(0, colon)));
+    if (!rank || *rank < 0 || colon == piece.size()) {
+      bad(given, "local ranks with their streams (0:3,1:1)");
+    }
+    choice.ranks[static_cast<int>(*rank)] = which(std::string_view(piece).substr(colon + 1));
+  }
+  return choice;
 }
 
 bool truth(const Given& given) {
@@ -105,8 +131,18 @@ class Reader {
   const GivenOptions& given_;
 };
 
-LaunchOptions resolve(const GivenOptions& given) {
+LaunchOptions defaults(Dialect dialect) {
   LaunchOptions options;
+  if (dialect == Dialect::kPaddle) {
+    options.rank_per_gpu = true;
+    options.log_dir = "log";
+    options.layout = LogLayout::kPaddle;
+  }
+  return options;
+}
+
+LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
+  LaunchOptions options = defaults(dialect);
   const Reader read(given);
   read.text("nproc_per_node", options.nproc_per_node);
   read.value("gpus", options.gpus, numbers);
@@ -133,6 +169,12 @@ LaunchOptions resolve(const GivenOptions& given) {
 
   read.text("log_dir", options.log_dir);
   options.log_dir_given = given.has("log_dir");
+  read.value("redirects", options.redirects, streams);
+  read.value("tee", options.tee, streams);
+  read.flag("log_overwrite", options.log_overwrite);
+  if (options.redirects.any() || options.tee.any()) {
+    options.layout = LogLayout::kTorchrun;
+  }
   read.value("local_ranks_filter", options.local_ranks_filter, numbers);
   read.text("log_line_prefix_template", options.line_prefix);
   read.flag("dry_run", options.dry_run);
@@ -145,6 +187,7 @@ LaunchOptions resolve(const GivenOptions& given) {
   read.value("shutdown_timeout", options.shutdown_timeout, seconds);
   read.flag("module", options.module);
   read.flag("no_python", options.no_python);
+  options.pass_local_rank = dialect == Dialect::kTorchLaunch && !given.has("use_env");
   if (options.module && options.no_python) {
     throw UsageError(kWhere,
                      "--module and --no_python contradict each other: a module needs Python");
@@ -154,13 +197,15 @@ LaunchOptions resolve(const GivenOptions& given) {
 
 }  // namespace
 
-ParsedLaunch parse_launch(const std::vector<std::string>& args, const Lookup& lookup) {
+ParsedLaunch parse_launch(const std::vector<std::string>& args,
+                          const Lookup& lookup,
+                          Dialect dialect) {
   CommandLine line = read_command_line(args);
   if (line.help) {
     return {.help = launch_help()};
   }
   read_variables(line.options, lookup);
-  ParsedLaunch parsed{.options = resolve(line.options)};
+  ParsedLaunch parsed{.options = resolve(line.options, dialect)};
   parsed.options.command = std::move(line.command);
   if (parsed.options.command.empty() || parsed.options.command.front().empty()) {
     throw UsageError(kWhere,
@@ -168,10 +213,6 @@ ParsedLaunch parse_launch(const std::vector<std::string>& args, const Lookup& lo
                      "See: argosy launch --help");
   }
   return parsed;
-}
-
-ParsedLaunch parse_launch(const std::vector<std::string>& args) {
-  return parse_launch(args, env::get);
 }
 
 }  // namespace argosy::launch

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "argosy/launch/log_layout.h"
 #include "argosy/launch/options/given_options.h"
 
 namespace argosy::launch {
@@ -16,12 +17,22 @@ namespace argosy::launch {
 /// (torchrun waits those 30 s itself and is then killed before it can report).
 inline constexpr std::chrono::seconds kShutdownTimeout{5};
 
+/// Whose command is being stood in for. Options and variables are the same in all; defaults differ.
+enum class Dialect {
+  kArgosy,       ///< argosy launch
+  kTorchrun,     ///< argosy torchrun
+  kTorchLaunch,  ///< argosy torch-launch: python -m torch.distributed.launch; ranks get
+                 ///< --local_rank=N
+  kPaddle,       ///< argosy paddle-launch, fleetrun: a rank per GPU; logs in log/workerlog.<i>
+};
+
 /// What `argosy launch` was asked to do, each value checked by itself. What depends on the machine
 /// (number of cores and GPUs) is settled by prepare_job().
 struct LaunchOptions {
   /// Number, "auto", "cpu" or "gpu"; empty: one per entry of `gpus`, else 1.
   std::string nproc_per_node{};
-  std::vector<int> gpus{};  ///< numbers of this machine's GPUs; empty: all that are visible
+  bool rank_per_gpu = false;  ///< where that says nothing: one per visible GPU, if there are any
+  std::vector<int> gpus{};    ///< numbers of this machine's GPUs; empty: all that are visible
   std::vector<std::pair<std::string, std::string>> env{};  ///< --env, for all ranks
   std::string role = "default";
   uint16_t master_port = 0;  ///< 0: any that is free
@@ -31,6 +42,10 @@ struct LaunchOptions {
   /// no files.
   std::string log_dir = "runs";
   bool log_dir_given = false;  ///< then a folder that cannot be made is an error, not a warning
+  LogLayout layout = LogLayout::kArgosy;
+  bool log_overwrite = false;  ///< kPaddle only
+  StreamChoice redirects{};
+  StreamChoice tee{};
   std::vector<int> local_ranks_filter{};  ///< whose output is shown; empty: all
   std::string line_prefix = "[rank ${rank}] ";
   bool dry_run = false;
@@ -43,6 +58,7 @@ struct LaunchOptions {
   /// nothing before the rest is dropped; the rank logs have it.
   std::chrono::milliseconds reader_patience = std::chrono::minutes(10);
 
+  bool pass_local_rank = false;        ///< --local_rank=N comes before the program's arguments
   bool module = false;                 ///< -m: `command` starts with a Python module
   bool no_python = false;              ///< never put a Python before `command`
   std::vector<std::string> command{};  ///< program and its arguments, untouched
@@ -58,8 +74,8 @@ struct ParsedLaunch {
 /// wins. docs/reference/launch_options.md lists all of them.
 /// Errors: those of read_command_line(); UsageError for a bad value, naming the option or variable
 /// as it was written, and where there is no program.
-[[nodiscard]] ParsedLaunch parse_launch(const std::vector<std::string>& args, const Lookup& lookup);
-/// With the variables of this process.
-[[nodiscard]] ParsedLaunch parse_launch(const std::vector<std::string>& args);
+[[nodiscard]] ParsedLaunch parse_launch(const std::vector<std::string>& args,
+                                        const Lookup& lookup,
+                                        Dialect dialect = Dialect::kArgosy);
 
 }  // namespace argosy::launch

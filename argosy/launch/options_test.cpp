@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/launch/options/option_rows.h"
 
@@ -24,13 +25,16 @@ using testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
-LaunchOptions parse(const std::vector<std::string>& args, const Variables& variables = {}) {
-  return parse_launch(args,
-                      [&](const char* name) {
-                        const auto found = variables.find(name);
-                        return found == variables.end() ? std::nullopt
-                                                        : std::optional(found->second);
-                      })
+LaunchOptions parse(const std::vector<std::string>& args,
+                    const Variables& variables = {},
+                    Dialect dialect = Dialect::kArgosy) {
+  return parse_launch(
+             args,
+             [&](const char* name) {
+               const auto found = variables.find(name);
+               return found == variables.end() ? std::nullopt : std::optional(found->second);
+             },
+             dialect)
       .options;
 }
 
@@ -140,6 +144,19 @@ TEST(LaunchOptions, RepeatsPrefixesAndSwitches) {
   EXPECT_THAT(refusal({"-m", "--no_python", "x"}), HasSubstr("contradict"));
 }
 
+TEST(LaunchOptions, RedirectsAndTeeBringTorchrunsFiles) {
+  const LaunchOptions options = parse({"-r", "3", "--tee=0:1, 2:3", "x"});
+  EXPECT_EQ(options.layout, LogLayout::kTorchrun);
+  EXPECT_EQ(options.redirects.of(7), 3);
+  EXPECT_EQ(options.tee.of(0), 1);
+  EXPECT_EQ(options.tee.of(1), 0);
+  EXPECT_EQ(options.tee.of(2), 3);
+  EXPECT_EQ(parse({"-r", "0", "x"}).layout, LogLayout::kArgosy);
+  for (const char* bad : {"4", "0:", ":1", "a:1", "0:3,", "-1", ""}) {
+    EXPECT_THAT(refusal({"-t", bad, "x"}), HasSubstr("-t: expected")) << bad;
+  }
+}
+
 TEST(LaunchOptions, VariablesStandForOptionsThatAreNotGiven) {
   const Variables variables{{"PET_NPROC_PER_NODE", "4"}, {"PADDLE_JOB_ID", "night"}};
   EXPECT_EQ(parse({"x"}, variables).nproc_per_node, "4");
@@ -150,6 +167,16 @@ TEST(LaunchOptions, VariablesStandForOptionsThatAreNotGiven) {
   // What does not work here and was not asked for in this call is left alone.
   EXPECT_EQ(refusal({"x"}, {{"PADDLE_SERVER_NUM", "1"}, {"PADDLE_MASTER", "h:1"}}),
             "nothing was thrown");
+}
+
+TEST(LaunchOptions, StandsInForTheOthersCommands) {
+  const LaunchOptions paddle = parse({"train.py"}, {}, Dialect::kPaddle);
+  EXPECT_EQ(paddle.log_dir, "log");
+  EXPECT_EQ(paddle.layout, LogLayout::kPaddle);
+  EXPECT_TRUE(paddle.rank_per_gpu);
+  EXPECT_TRUE(parse({"x"}, {}, Dialect::kTorchLaunch).pass_local_rank);
+  EXPECT_FALSE(parse({"--use_env", "x"}, {}, Dialect::kTorchLaunch).pass_local_rank);
+  EXPECT_FALSE(parse({"x"}, {}, Dialect::kTorchrun).pass_local_rank);
 }
 
 TEST(LaunchOptions, EachNameAndKeyStandsOnce) {
@@ -176,7 +203,7 @@ TEST(LaunchOptions, BadValuesAndMissingParts) {
 }
 
 TEST(LaunchOptions, HelpShowsOptionsAndAnExample) {
-  const ParsedLaunch parsed = parse_launch({"--help"});
+  const ParsedLaunch parsed = parse_launch({"--help"}, env::get);
   ASSERT_TRUE(parsed.help);
   for (const char* part : {"--nproc_per_node", "--log_dir", "--shutdown_timeout", "Example"}) {
     EXPECT_THAT(*parsed.help, HasSubstr(part));

@@ -46,9 +46,9 @@ int Session::hand_over_output(int code, bool interrupted) {
     return stopped_by.has_value();
   });
   if (output_was_cut()) {
-    tell_of_closed_output(job.log_dir.empty() ? "" : "; the rank logs have all of it");
+    tell_of_closed_output(job.logs.folder.empty() ? "" : "; the rank logs have all of it");
     output.flush();
-    if (code == 0 && job.log_dir.empty()) {
+    if (code == 0 && job.logs.folder.empty()) {
       return 1;  // what the ranks printed is lost
     }
   }

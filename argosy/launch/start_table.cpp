@@ -92,13 +92,13 @@ std::string describe_start(const Job& job, bool everything) {
                          what.ranks,
                          host_name(),
                          threads > 0 ? plural(threads, "thread") : "threads as they choose")},
-            {"program", shown(job.command)}};
+            {"program", shown(job.program.args)}};
   if (what.node.gpus > 0) {
     rows.emplace_back("GPUs",
                       what.gpus.empty() ? plural(what.node.gpus, "visible one")
                                         : fmt::format("{}", fmt::join(what.gpus, ", ")));
   }
-  rows.emplace_back("logs", job.log_dir.empty() ? "none" : job.log_dir + "/rank<k>.log");
+  rows.emplace_back("logs", job.logs.pattern());
   rows.emplace_back("job", what.job_id.empty() ? what.run_id : what.job_id);
   rows.emplace_back("MASTER", fmt::format("{}:{}", what.host, what.master_port));
   return table(rows) + (everything ? variables(what) : "");

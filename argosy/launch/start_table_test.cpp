@@ -18,8 +18,8 @@ Job job_of_two() {
                           .endpoint_ports = {4001, 4002},
                           .token = "verysecret",
                           .node = {.cores = 5}},
-          .command = {"./train", "--lr", "0.1"},
-          .log_dir = "runs/run-1"};
+          .program = {.args = {"./train", "--lr", "0.1"}},
+          .logs = {.folder = "runs/run-1"}};
 }
 
 TEST(StartTable, SaysWhatMatters) {
@@ -42,7 +42,7 @@ TEST(StartTable, ShowsEveryVariableButNoSecret) {
 
 TEST(StartTable, LinesAreOfOneLengthAndOneLineEach) {
   Job job = job_of_two();
-  job.command = {"sh", "-c", std::string(300, 'x') + "\nsecond line"};
+  job.program.args = {"sh", "-c", std::string(300, 'x') + "\nsecond line"};
   const std::string text = describe_start(job, false);
   EXPECT_THAT(text, HasSubstr("…"));
   EXPECT_THAT(text, Not(HasSubstr("\nsecond")));

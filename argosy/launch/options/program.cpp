@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
+#include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/os/subprocess.h"
@@ -41,8 +41,15 @@ bool is_script(const std::string& program) {
 Program find_command(const LaunchOptions& options, const Lookup& lookup) {
   const std::string& name = options.command.front();
   const bool script = !options.module && is_script(name);
+  const auto finished = [&](std::vector<std::string> args) {
+    Program program{.args = std::move(args)};
+    if (options.pass_local_rank) {
+      program.local_rank_at = program.args.size() - (options.command.size() - 1);
+    }
+    return program;
+  };
   if (options.no_python || (!script && !options.module)) {
-    return {.args = options.command};
+    return finished(options.command);
   }
   if (script && ::access(name.c_str(), R_OK) != 0) {  // Python's own word comes once per rank
     return {.error = SpawnError{fmt::format("[launch] cannot start \"{}\": {}. Check the path.\n",
@@ -58,12 +65,21 @@ Program find_command(const LaunchOptions& options, const Lookup& lookup) {
                                        name),
                            kNotFound}};
   }
-  Program program{.args = {*python, "-u"}};
+  std::vector<std::string> args{*python, "-u"};
   if (options.module) {
-    program.args.emplace_back("-m");
+    args.emplace_back("-m");
   }
-  program.args.insert(program.args.end(), options.command.begin(), options.command.end());
-  return program;
+  args.insert(args.end(), options.command.begin(), options.command.end());
+  return finished(std::move(args));
+}
+
+std::vector<std::string> Program::for_rank(int local_rank) const {
+  std::vector<std::string> command = args;
+  if (local_rank_at) {
+    command.insert(command.begin() + static_cast<ptrdiff_t>(*local_rank_at),
+                   fmt::format("--local_rank={}", local_rank));
+  }
+  return command;
 }
 
 }  // namespace argosy::launch

@@ -12,7 +12,12 @@ namespace argosy::launch {
 /// What to execute for the program that the user named, or why there is nothing to execute.
 struct Program {
   std::vector<std::string> args{};
+  /// Where --local_rank=N goes for each rank; nullopt: nowhere.
+  std::optional<size_t> local_rank_at{};
   std::optional<SpawnError> error{};
+
+  /// The command of one rank.
+  [[nodiscard]] std::vector<std::string> for_rank(int local_rank) const;
 };
 
 /// A name that ends in .py (or .pyxes, Paddle's) and a module (-m) run under the Python of the

@@ -46,6 +46,16 @@ TEST_F(ProgramTest, ScriptsAndModulesRunUnderPython) {
   EXPECT_THAT(find({.no_python = true, .command = {script}}).args, ElementsAre(script));
 }
 
+TEST_F(ProgramTest, TorchDistributedLaunchPassesTheLocalRankFirst) {
+  LaunchOptions options{.pass_local_rank = true, .command = {"./train", "--lr", "1"}};
+  EXPECT_THAT(find(options).for_rank(3), ElementsAre("./train", "--local_rank=3", "--lr", "1"));
+  options.command = {file("a.py")};
+  EXPECT_THAT(find(options).for_rank(0),
+              ElementsAre("/opt/python", "-u", options.command[0], "--local_rank=0"));
+  options.pass_local_rank = false;
+  EXPECT_THAT(find(options).for_rank(0), ElementsAre("/opt/python", "-u", options.command[0]));
+}
+
 TEST_F(ProgramTest, AMissingScriptIsNamedOnceByTheLauncher) {
   const Program program = find({.command = {"no/train.py"}});
   ASSERT_TRUE(program.error);

@@ -85,6 +85,40 @@ TEST(LauncherOutput, LogFilesHoldEverythingARankWrote) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(LauncherOutput, RedirectsAndTeeGoToTorchrunsFiles) {
+  const TempDir folder;
+  Launched job(2,
+               "echo out $RANK; echo err $RANK >&2",
+               {"-r", "0:3,1:1", "-t", "0:2", "--rdzv_id", "night", "--log_dir", folder.path()});
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(job.out(), "");                               // both redirect it
+  EXPECT_THAT(job.err(), HasSubstr("[rank 0] err 0\n"));  // tee wins
+  EXPECT_THAT(job.err(), HasSubstr("[rank 1] err 1\n"));  // not redirected
+  const std::filesystem::path run = *std::filesystem::directory_iterator(folder.path());
+  EXPECT_THAT(run.filename().string(), testing::StartsWith("night_"));
+  EXPECT_EQ(*os::read_file(run / "attempt_0/0/stdout.log"), "out 0\n");
+  EXPECT_EQ(*os::read_file(run / "attempt_0/0/stderr.log"), "err 0\n");
+  EXPECT_EQ(*os::read_file(run / "attempt_0/1/stdout.log"), "out 1\n");
+  EXPECT_FALSE(std::filesystem::exists(run / "attempt_0/1/stderr.log"));
+}
+
+TEST(LauncherOutput, OnlyTheRanksAskedForAreShownAndPrefixesAreTheUsers) {
+  const TempDir folder;
+  Launched job(3,
+               "echo $RANK; [ $RANK = 1 ] && { echo hidden words; exit 3; }; sleep 1000",
+               {"--local_ranks_filter=0,2",
+                "--log_line_prefix_template",
+                "<${role_name} ${rank}> ",
+                "--role=trainer",
+                "--log_dir",
+                folder.path()});
+  EXPECT_EQ(job.wait(), 3);
+  EXPECT_THAT(lines_of(job.out(), "<trainer 1> "), IsEmpty());
+  EXPECT_THAT(job.err(), HasSubstr("  | hidden words\n"));  // the report needs them
+  const std::filesystem::path run = *std::filesystem::directory_iterator(folder.path());
+  EXPECT_EQ(*os::read_file(run / "rank1.log"), "1\nhidden words\n");
+}
+
 TEST(LauncherOutput, AReaderThatLeavesCostsNeitherRanksNorExitCode) {
   Launched job({.args = {"--nproc_per_node=2",
                          "sh",

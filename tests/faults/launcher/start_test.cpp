@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -17,6 +19,9 @@
 
 #include "argosy/base/strings.h"
 #include "argosy/os/fd.h"
+#include "argosy/os/subprocess.h"
+
+#include "tests/support/temp_dir.h"
 
 #include "launched.h"
 
@@ -138,6 +143,33 @@ struct Refusal {
   int code;
   std::string text;
 };
+
+TEST(LauncherStart, APythonScriptRunsUnderPython) {
+  const TempDir folder;
+  const std::string script = (folder.path() / "train.py").string();
+  std::ofstream(script) << "import os, sys\nprint(os.environ['RANK'], sys.argv[1:])\n";
+  if (!os::find_program("python3").ok()) {
+    GTEST_SKIP() << "no python3 here";
+  }
+  Launched job({.args = {"--nproc_per_node=2", "--log_dir", "", script, "--lr", "1"}});
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.out(), HasSubstr("[rank 1] 1 ['--lr', '1']\n"));
+  Launched missing({.args = {"--nproc_per_node=2", "no/train.py"}});
+  EXPECT_EQ(missing.wait(), 127);
+  EXPECT_THAT(missing.err(), HasSubstr("cannot start \"no/train.py\": No such file"));
+}
+
+TEST(LauncherStart, DryRunShowsEverythingAndStartsNothing) {
+  const TempDir folder;
+  const std::string trace = (folder.path() / "started").string();
+  Launched job({.args = {"--dry_run", "--nproc_per_node=2", "--env", "A=b", "touch", trace}});
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_THAT(job.out(), HasSubstr("| program | touch "));
+  EXPECT_THAT(job.out(), HasSubstr("[launch] rank 1: RANK=1\n"));
+  EXPECT_THAT(job.out(), HasSubstr("[launch] rank 0: A=b\n"));
+  EXPECT_THAT(job.out(), HasSubstr("ARGOSY_TOKEN=(hidden)"));
+  EXPECT_FALSE(std::filesystem::exists(trace));
+}
 
 TEST(LauncherStart, WrongUsageIsExitCode2AndSaysWhy) {
   for (const Refusal& refusal : {

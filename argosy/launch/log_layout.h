@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "argosy/launch/log_file.h"
+
+namespace argosy::launch {
+
+/// Which files the ranks' output goes to.
+enum class LogLayout {
+  kArgosy,    ///< <dir>/<run>/rank<k>.log, both streams; rank<k>.restart<n>.log after a restart
+  kTorchrun,  ///< <dir>/<id>_<run>/attempt_<n>/<local rank>/stdout.log, stderr.log
+  kPaddle,    ///< <dir>/workerlog.<local rank>, both streams, appended to
+};
+
+/// Some of a rank's two streams, for each local rank. Source: torchrun's -r and -t.
+struct StreamChoice {
+  static constexpr int kOut = 1;
+  static constexpr int kErr = 2;
+  int everyone = 0;            ///< 0 none, 1 standard output, 2 standard error, 3 both
+  std::map<int, int> ranks{};  ///< where it differs
+
+  [[nodiscard]] int of(int local_rank) const;
+  [[nodiscard]] bool any() const { return everyone != 0 || !ranks.empty(); }
+};
+
+/// Where a rank's streams go.
+struct RankFiles {
+  bool out_shown = true;
+  bool err_shown = true;
+  std::string out{};  ///< path; "": no file
+  std::string err{};  ///< may be the same as out
+  LogFile::Start start = LogFile::Start::kEmpty;
+};
+
+/// What decides it, of options and job.
+struct LogPlan {
+  LogLayout layout = LogLayout::kArgosy;
+  std::string folder{};  ///< of this run; "": no files
+  bool overwrite = false;
+  StreamChoice redirects{};  ///< to files only
+  StreamChoice tee{};        ///< to files too
+
+  [[nodiscard]] RankFiles files(int rank, int local_rank, int restart) const;
+  /// As the start's table shows it: "runs/r1/rank<k>.log".
+  [[nodiscard]] std::string pattern() const;
+};
+
+}  // namespace argosy::launch

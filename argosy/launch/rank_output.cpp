@@ -1,0 +1,136 @@
+#include "argosy/launch/rank_output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "argosy/launch/report.h"
+
+namespace argosy::launch {
+namespace {
+
+constexpr size_t kChunk = size_t{64} << 10;  // what a pipe holds
+constexpr int kChunksPerTurn = 4;
+
+}  // namespace
+
+RankOutput::RankOutput(const Start& start, os::UniqueFd out_fd, os::UniqueFd err_fd)
+    : prefix_(start.prefix),
+      live_(start.live),
+      streams_{{{std::move(out_fd), start.out}, {std::move(err_fd), start.err}}} {}
+
+std::vector<int> RankOutput::fds() const {
+  std::vector<int> open;
+  for (const Stream& stream : streams_) {
+    if (stream.fd && !stream.route.sink->full()) {
+      open.push_back(stream.fd.get());
+    }
+  }
+  return open;
+}
+
+std::string RankOutput::line_for(const Stream& stream, std::string_view line) const {
+  std::string text = prefix_;
+  text += stream.route.sink->terminal() ? after_last_redraw(line) : line;
+  text += '\n';
+  return text;
+}
+
+void RankOutput::give_out(Stream& stream, std::string_view bytes) {
+  Sink& sink = *stream.route.sink;
+  std::string text;
+  stream.lines.add(bytes, [&](std::string_view line) {
+    tail_.add(line);
+    if (stream.route.shown) {
+      last_sink_ = &sink;
+      text += line_for(stream, line);
+    }
+  });
+  sink.write(text);
+  if (!sink.terminal()) {
+    return;
+  }
+  stream.lines.drop_redrawn();
+  if (live_ && stream.route.shown) {
+    const std::string_view live = after_last_redraw(stream.lines.unfinished());
+    sink.set_live(live.empty() ? std::string() : prefix_ + std::string(live));
+  }
+}
+
+void RankOutput::finish_lines(Stream& stream) {
+  stream.lines.finish([&](std::string_view line) {
+    tail_.add(line);
+    if (stream.route.shown) {
+      last_sink_ = stream.route.sink;
+      stream.route.sink->set_live("");
+      stream.route.sink->write(line_for(stream, line));
+    }
+  });
+}
+
+std::string RankOutput::last_words(const Sink& where) const {
+  std::string words;
+  if (last_sink_ == &where) {
+    for (const std::string& line : tail_.lines()) {
+      words += without_time(line);
+      words += '\n';
+    }
+  }
+  return words;
+}
+
+std::string RankOutput::log_paths() const {
+  const auto path = [](const Stream& stream) {
+    return stream.route.file ? stream.route.file->path() : std::string();
+  };
+  const std::string out = path(streams_[0]);
+  const std::string err = path(streams_[1]);
+  if (out.empty() || err.empty() || out == err) {
+    return out.empty() ? err : out;
+  }
+  return out + " and " + err;
+}
+
+bool RankOutput::read_once(Stream& stream) {
+  if (!stream.fd) {
+    return false;
+  }
+  static thread_local std::string chunk(kChunk, '\0');
+  const ssize_t got = ::read(stream.fd.get(), chunk.data(), chunk.size());
+  if (got > 0) {
+    const std::string_view bytes(chunk.data(), static_cast<size_t>(got));
+    if (stream.route.file) {
+      streams_[1].route.sink->write(stream.route.file->write(bytes));
+    }
+    give_out(stream, bytes);
+    return true;
+  }
+  if (got < 0 && errno == EINTR) {
+    return true;
+  }
+  if (got == 0 || errno != EAGAIN) {
+    finish_lines(stream);
+    stream.fd.close();
+  }
+  return false;
+}
+
+void RankOutput::forward(int fd) {
+  for (Stream& stream : streams_) {
+    for (int i = 0; stream.fd.get() == fd && i < kChunksPerTurn && read_once(stream); ++i) {
+    }
+  }
+}
+
+void RankOutput::forward_rest() {
+  for (Stream& stream : streams_) {
+    // Bounded: a process that the rank left behind may write for ever.
+    for (int i = 0; i < 2 * kChunksPerTurn && read_once(stream); ++i) {
+    }
+    finish_lines(stream);
+  }
+}
+
+}  // namespace argosy::launch
