@@ -111,6 +111,24 @@ void refuse_several_nodes(const Given& given) {
   }
 }
 
+/// A list of several addresses, or a node rank other than the first, means several nodes.
+void refuse_other_nodes(const GivenOptions& given) {
+  const std::optional<Given> ips = given.find("ips");
+  if (ips && strings::split(ips->value, ',').size() > 1) {
+    throw UsageError(kWhere,
+                     fmt::format("{} {}: several nodes do not work yet: argosy launch starts the "
+                                 "ranks of one",
+                                 ips->source,
+                                 ips->value));
+  }
+  const std::optional<Given> rank = given.find("node_rank");
+  if (rank && integer(*rank, -1, 65535) > 0) {  // -1: Paddle's "any"
+    throw UsageError(
+        kWhere,
+        fmt::format("{} {}: a job of one node has node rank 0 only", rank->source, rank->value));
+  }
+}
+
 /// Reads one option after the other out of what was given.
 class Reader {
  public:
@@ -158,6 +176,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   if (nodes && !given.has("standalone")) {
     refuse_several_nodes(*nodes);
   }
+  refuse_other_nodes(given);
   const std::optional<Given> mode = given.find("run_mode");
   if (mode && strings::to_lower(mode->value) != "collective") {
     throw UsageError(kWhere,

@@ -21,9 +21,8 @@
 #include "argosy/os/fd.h"
 #include "argosy/os/subprocess.h"
 
-#include "tests/support/temp_dir.h"
-
 #include "launched.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::test {
 namespace {
