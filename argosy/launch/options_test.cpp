@@ -85,9 +85,9 @@ TEST(LaunchOptions, UnknownOptionNamesTheNearest) {
 
 TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
   EXPECT_EQ(
-      refusal({"--rdzv-endpoint=a:1", "./train"}),
-      "[launch.options] --rdzv-endpoint does not work yet (\"Where the nodes meet\"). Leave it "
-      "out. What works: argosy launch --help");
+      refusal({"--numa-binding=node", "./train"}),
+      "[launch.options] --numa-binding does not work yet (\"Bind ranks to NUMA nodes\"). Leave "
+      "it out. What works: argosy launch --help");
   EXPECT_EQ(refusal({"--server_num", "1", "./train"}),
             "[launch.options] --server_num is refused: parameter servers do not exist here; only "
             "collective training does");
@@ -108,6 +108,11 @@ TEST(LaunchOptions, TorchrunsEverydayLine) {
   EXPECT_EQ(options.nproc_per_node, "2");
   EXPECT_THAT(options.command, ElementsAre("train.py", "--lr", "0.1"));
   EXPECT_EQ(parse({"--max_restart=3", "x"}).max_restarts, 3);
+  EXPECT_EQ(parse({"--nnodes=1", "--node_rank=0", "--master_addr=h", "--master_port=29500", "x"})
+                .master_port,
+            29500);
+  EXPECT_THAT(refusal({"--node_rank", "1", "x"}), HasSubstr("--node_rank 1: a job of one node"));
+  EXPECT_THAT(refusal({"--ips", "a,b", "x"}), HasSubstr("--ips a,b: several nodes"));
   EXPECT_THAT(refusal({"--nnodes", "1:4", "x"}), HasSubstr("grows and shrinks"));
   EXPECT_THAT(refusal({"--nnodes", "2", "x"}), HasSubstr("several nodes do not work yet"));
   EXPECT_THAT(refusal({"--nnodes", "two", "x"}), HasSubstr("--nnodes: expected a number from 1"));
