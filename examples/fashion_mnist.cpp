@@ -66,9 +66,8 @@ std::string table(const std::vector<EpochResult>& results) {
 void run(const Options& options) {
   fleet::init();
   torch::manual_seed(options.seed);
-  const vision::MnistOptions normalise{.mean = 0.2860, .std = 0.3530};
-  vision::FashionMnist train(options.data, vision::Split::kTrain, normalise);
-  vision::FashionMnist test(options.data, vision::Split::kTest, normalise);
+  vision::FashionMnist train(options.data, vision::Split::kTrain);
+  vision::FashionMnist test(options.data, vision::Split::kTest);
   data::DataLoader loader(train,
                           fleet::distributed_batch_sampler(
                               train.size(), {.batch_size = options.batch_size, .shuffle = true}),

@@ -91,7 +91,7 @@ std::string choose_run_dir() {
   }
   std::error_code ignored;  // run_dir() reports what cannot be made
   std::filesystem::create_directories("runs", ignored);
-  const std::string base = "runs/" + time_stamp();
+  const std::string base = std::filesystem::absolute("runs/" + time_stamp()).string();
   std::string folder = base;
   for (int n = 2; n < 100 && !std::filesystem::create_directory(folder, ignored); ++n) {
     folder = fmt::format("{}-{}", base, n);
@@ -196,7 +196,11 @@ const std::string& run_dir() {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) {
-      throw DataError("fleet.run_dir", "cannot create the folder: " + error.message(), {folder});
+      throw DataError("fleet.run_dir",
+                      "cannot create the folder: " + error.message() +
+                          ". Start the program in a folder where it may write, or choose one by "
+                          "argosy launch --log_dir",
+                      {folder});
     }
     state.run_dir = std::move(folder);
   }
@@ -237,21 +241,23 @@ void require_registered(const engine::NamedTensors& parameters) {
 void save_on_first(const torch::nn::Module& module, const std::string& path) {
   const comm::Group& all = job("save").group;
   std::exception_ptr failure;
+  std::string why;
   if (all.rank() == 0) {
     try {
       engine::save_weights(module, path);
-    } catch (...) {  // whatever it is, the others must not wait for it
+    } catch (const std::exception& error) {  // whatever it is, the others must not wait for it
       failure = std::current_exception();
+      why = error.what();
     }
   }
-  // Doubles as the barrier: nobody goes on before the file is there.
-  const std::string outcome = comm::broadcast_object(failure ? "failed" : "written", all);
+  // Doubles as the barrier: nobody goes on before the file is there. All ranks say the cause, for
+  // any of them may be the first to end by it.
+  why = comm::broadcast_object(why, all);
   if (failure) {
     std::rethrow_exception(failure);
   }
-  if (outcome != "written") {
-    throw CheckpointError(
-        "fleet.save", "rank 0 could not write the weights; its log says why", {path});
+  if (!why.empty()) {
+    throw CheckpointError("fleet.save", "rank 0 could not write the weights: " + why, {path});
   }
 }
 
