@@ -4,6 +4,7 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+override PREFIX := $(abspath $(PREFIX))
 # Options for the CMake configuration, e.g. CMAKE_ARGS=-DCMAKE_PREFIX_PATH=/opt/libtorch
 CMAKE_ARGS ?=
 

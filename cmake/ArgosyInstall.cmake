@@ -2,6 +2,8 @@
 include(CMakePackageConfigHelpers)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/guides ${PROJECT_SOURCE_DIR}/docs/reference
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
 set(_dir ${CMAKE_INSTALL_LIBDIR}/cmake/argosy)
 install(EXPORT argosyTargets NAMESPACE argosy:: DESTINATION ${_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/argosyConfig.cmake.in

@@ -31,7 +31,7 @@ if(NOT _argosy_torch_version) # moved to torch/headeronly in newer versions
 endif()
 string(REGEX REPLACE "[^0-9]+" "." ARGOSY_TORCH_VERSION "${_argosy_torch_version}")
 string(REGEX REPLACE "^\\.|\\.$" "" ARGOSY_TORCH_VERSION "${ARGOSY_TORCH_VERSION}")
-message(STATUS "libtorch ${ARGOSY_TORCH_VERSION}: ${ARGOSY_TORCH_LIB_torch}")
+message(STATUS "libtorch ${ARGOSY_TORCH_VERSION} by its own headers: ${ARGOSY_TORCH_LIB_torch}")
 
 if(NOT TARGET argosy_torch)
   add_library(argosy_torch INTERFACE IMPORTED GLOBAL)

@@ -4,9 +4,13 @@
 set -uo pipefail
 words=$1 log=$2
 shift 2
-mkdir -p "$(dirname "$log")"
+mkdir -p "$(dirname "$log")" 2>/dev/null
+if ! : 2>/dev/null >"$log"; then
+  echo "argosy: cannot write $PWD/$log: is this clone another user's? Use one of your own" >&2
+  exit 1
+fi
 echo "argosy: $words"
-SECONDS=0
+SECONDS=0 told=0
 "$@" >"$log" 2>&1 &
 command=$!
 trap 'kill "$command" 2>/dev/null' INT TERM
@@ -21,12 +25,14 @@ if [[ -t 1 && ${TERM:-dumb} != dumb ]]; then
 else
   while kill -0 "$command" 2>/dev/null; do
     sleep 1
-    if ((SECONDS % 30 == 0)); then echo "  $(step) $SECONDS s"; fi
+    if ((SECONDS >= told + 30)); then
+      told=$((SECONDS / 30 * 30))
+      echo "  $(step) $SECONDS s"
+    fi
   done
 fi
 wait "$command" && exit 0
 rc=$?
-grep -E -A5 'error|Error|FAILED' "$log" | head -n 20 >&2
-tail -n 5 "$log" >&2
+{ grep -E -A5 'error|Error|FAILED' "$log" || tail -n 20 "$log"; } | head -n 20 >&2
 echo "argosy: failed after $SECONDS s with exit code $rc: $* (all of its output: $log)" >&2
 exit "$rc"
