@@ -127,7 +127,8 @@ double ProgressBar::seconds() const {
 
 void ProgressBar::advance(int64_t items) {
   done_ += items;
-  if (options_.style == ProgressStyle::kOff || options_.now() < next_draw_) {
+  const bool complete = options_.total > 0 && done_ >= options_.total;  // finish() tells of that
+  if (options_.style == ProgressStyle::kOff || complete || options_.now() < next_draw_) {
     return;
   }
   draw(false);
@@ -162,11 +163,11 @@ std::string ProgressBar::line(bool last, int columns) const {
   const double rate = static_cast<double>(done_) / elapsed;
   std::vector<std::string> parts;
   for (const auto& [name, value] : values_) {
-    parts.push_back(fmt::format("  {} {:.4g}", name, value));
+    parts.push_back(fmt::format("  {} {:#.4g}", name, value));
   }
   parts.push_back(fmt::format("  {} {}/s", with_commas(std::llround(rate)), options_.unit));
   if (last) {
-    parts.push_back(fmt::format("  {}", clock_time(elapsed)));
+    parts.push_back(fmt::format("  in {}", clock_time(elapsed)));
   } else if (options_.total > 0) {
     const auto left = static_cast<double>(options_.total - done_);
     parts.push_back(fmt::format("  {} left", rate > 0 ? clock_time(left / rate) : "?"));
