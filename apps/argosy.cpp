@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "argosy/base/env.h"
@@ -70,12 +72,19 @@ int launch(const std::vector<std::string>& args, Dialect dialect) {
     names.push_back(name);
   }
   const auto meant = argosy::strings::closest(command, names);
-  if (command.starts_with('-') && !meant) {
+  if (!meant && argosy::launch::find_option(command.substr(0, command.find('='))) != nullptr) {
     throw argosy::UsageError("argosy",
                              fmt::format("unknown option {}. A command comes first, its options "
                                          "after it: argosy launch {} … See: argosy --help",
                                          command,
                                          command));
+  }
+  std::error_code ignored;
+  if (!meant && std::filesystem::is_regular_file(command, ignored)) {
+    throw argosy::UsageError(
+        "argosy",
+        fmt::format(
+            "\"{}\" is a file, not a command. To start it: argosy launch {}", command, command));
   }
   throw argosy::UsageError(
       "argosy",

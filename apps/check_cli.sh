@@ -23,6 +23,8 @@ expect 0 "[rank 0] a" torch-launch --use_env --log_dir "" echo a
 expect 0 "0: a" torchrun --log_dir "" --standalone --nnodes=1 sh -c 'echo $RANK: $1' sh a
 expect 2 "Did you mean argosy launch?" lanch
 expect 2 "Did you mean argosy --version?" --verison
+expect 2 "To start it: argosy launch $argosy" "$argosy"
+expect 2 "unknown command \"-v\"" -v
 expect 2 "unknown option --nproc_per_node. A command comes first" --nproc_per_node 2 true
 expect 2 "unknown option --nproc_per_nod. Did you mean --nproc_per_node?" launch --nproc_per_nod 2 true
 

@@ -266,12 +266,17 @@ void Attempt::reap_orphans() {
 /// The last words of all ranks, which have all ended, are the same and stand above, once for
 /// each, where the report is about to be read.
 bool Attempt::all_end_with_the_same_words() {
-  const auto words = [&](const Rank& rank) {
-    return rank.output().last_words(session_.output.err());
+  if (ranks_.size() < 2 || any_running() || !verdict_.first()) {
+    return false;
+  }
+  const auto words = [&](const RankEnd& end) {
+    const Rank& rank = ranks_[static_cast<size_t>(end.rank - ranks_.front().number())];
+    return rank.output().last_words(session_.output.err(), end.at);
   };
-  return ranks_.size() > 1 && !any_running() && !words(ranks_.front()).empty() &&
-         std::ranges::all_of(ranks_,
-                             [&](const Rank& rank) { return words(rank) == words(ranks_[0]); });
+  const std::string first = words(*verdict_.first());
+  return !first.empty() && std::ranges::all_of(verdict_.others(), [&](const RankEnd& end) {
+    return words(end) == first;
+  });
 }
 
 /// What even SIGKILL does not end; true: there is such a rank.

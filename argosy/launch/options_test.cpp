@@ -79,6 +79,8 @@ TEST(LaunchOptions, UnknownOptionNamesTheNearest) {
             "[launch.options] unknown option --nproc-per-nod. Did you mean --nproc_per_node? The "
             "program's own options come after its name. See: argosy launch --help");
   EXPECT_THAT(refusal({"--logdir=x", "./train"}), HasSubstr("Did you mean --log_dir?"));
+  EXPECT_THAT(refusal({"--nproc=2", "x"}), HasSubstr("Did you mean --nproc_per_node?"));
+  EXPECT_EQ(parse({"-n", "3", "x"}).nproc_per_node, "3");
   const std::string far = refusal({"--quux", "./train"});
   EXPECT_THAT(far, HasSubstr("unknown option --quux. The program's"));
 }

@@ -70,9 +70,11 @@ void RankOutput::finish_lines(Stream& stream) {
   });
 }
 
-std::string RankOutput::last_words(const Sink& where) const {
+std::string RankOutput::last_words(const Sink& where,
+                                   std::chrono::steady_clock::time_point end) const {
+  constexpr std::chrono::milliseconds kLong{250};
   std::string words;
-  if (last_sink_ == &where) {
+  if (last_sink_ == &where && end - last_read_ < kLong) {
     for (const std::string& line : tail_.lines()) {
       words += without_time(line);
       words += '\n';
@@ -100,6 +102,7 @@ bool RankOutput::read_once(Stream& stream) {
   static thread_local std::string chunk(kChunk, '\0');
   const ssize_t got = ::read(stream.fd.get(), chunk.data(), chunk.size());
   if (got > 0) {
+    last_read_ = std::chrono::steady_clock::now();
     const std::string_view bytes(chunk.data(), static_cast<size_t>(got));
     if (stream.route.file) {
       streams_[1].route.sink->write(stream.route.file->write(bytes));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,8 +45,10 @@ class RankOutput final {
   void forward_rest();
 
   [[nodiscard]] std::vector<std::string> last_lines() const { return tail_.lines(); }
-  /// Its last lines without their times; "" when it wrote none, or the last not to `where`.
-  [[nodiscard]] std::string last_words(const Sink& where) const;
+  /// Its last lines without their times; "" when it wrote none, the last not to `where`, or that
+  /// long before `end`: then they are not about it.
+  [[nodiscard]] std::string last_words(const Sink& where,
+                                       std::chrono::steady_clock::time_point end) const;
   /// The files that were written: "a.log", "out.log and err.log", "".
   [[nodiscard]] std::string log_paths() const;
 
@@ -67,6 +70,7 @@ class RankOutput final {
   std::array<Stream, 2> streams_;
   Tail tail_{};
   const Sink* last_sink_ = nullptr;  ///< where the last line went
+  std::chrono::steady_clock::time_point last_read_{};
 };
 
 }  // namespace argosy::launch

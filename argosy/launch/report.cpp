@@ -95,8 +95,10 @@ std::string_view without_time(std::string_view line) {
 }
 
 bool all_failed_by_themselves(const FailureReport& report) {
-  const auto by_itself = [](const RankEnd& end) {
-    return end.exit.signal == 0 && end.exit.code != 0 && !end.asked_to_stop;
+  constexpr int kBySignal = 128;  // how a shell's trap or a handler ends after a signal
+  const auto by_itself = [&](const RankEnd& end) {
+    const bool as_first = end.exit.code == report.first.exit.code && end.exit.code < kBySignal;
+    return end.exit.signal == 0 && end.exit.code != 0 && (!end.asked_to_stop || as_first);
   };
   return by_itself(report.first) && std::ranges::all_of(report.others, by_itself);
 }

@@ -41,14 +41,16 @@ struct FailureReport {
   std::vector<std::string> last_lines{};
   std::string log_path{};         ///< empty: no file
   std::vector<RankEnd> others{};  ///< all other ends, in order
-  /// The last lines of all ranks are the same; the user has just read them once for each. They
-  /// stand for the report's own lines only where all_failed_by_themselves().
+  /// The last lines of all ranks are the same and were said just before the end; the user has just
+  /// read them once for each. They stand for the report's own lines only where
+  /// all_failed_by_themselves().
   bool same_words = false;
   std::string what_now{};  ///< "exit code 137", "restart 1 of 3 now"
 };
 
 /// Has every rank ended by an exit code of its own other than 0? Not where a signal ended it, nor
-/// where the launcher stopped it: then the same words say nothing about why.
+/// where the launcher stopped it: then the same words say nothing about why. One that was asked to
+/// stop while it was ending with the first one's code counts as one that failed.
 [[nodiscard]] bool all_failed_by_themselves(const FailureReport& report);
 
 /// A line without the time that our log puts before it: equal for ranks that say the same.

@@ -80,7 +80,7 @@ TEST(Report, DoesNotRepeatWhatAllRanksHaveSaid) {
 }
 
 TEST(Report, RepeatsWhatAllRanksHaveSaidWhenItIsNotHowTheyEnded) {
-  RankEnd stopped = code(1, 3);
+  RankEnd stopped = code(1, 4);
   stopped.asked_to_stop = true;
   for (const RankEnd& other : {code(1, 0), signalled(1, SIGKILL), stopped}) {
     FailureReport report{.first = code(0, 3), .last_lines = {"no GPU"}, .others = {other}};
@@ -91,6 +91,19 @@ TEST(Report, RepeatsWhatAllRanksHaveSaidWhenItIsNotHowTheyEnded) {
   }
   EXPECT_THAT(render({.first = signalled(0, SIGSEGV), .others = {code(1, 3)}, .same_words = true}),
               testing::HasSubstr("failed after it: rank 1 code 3"));
+}
+
+TEST(Report, CountsARankThatWasEndingWithTheSameCodeAsOneThatFailed) {
+  RankEnd late = code(1, 3);
+  late.asked_to_stop = true;
+  EXPECT_THAT(render({.first = code(0, 3),
+                      .last_lines = {"no such folder"},
+                      .others = {late},
+                      .same_words = true}),
+              testing::HasSubstr("all 2 ranks ended with the same words"));
+  late = code(1, 143);
+  late.asked_to_stop = true;
+  EXPECT_FALSE(all_failed_by_themselves({.first = code(0, 143), .others = {late}}));
 }
 
 TEST(Report, NamesWhoEndsOtherwiseThanByTheSignal) {

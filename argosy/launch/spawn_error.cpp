@@ -30,6 +30,9 @@ std::string hint(const std::string& program, int error_number) {
       if (!fs::exists(program, ignored)) {
         return "Check the spelling.";
       }
+      if (fs::is_directory(program, ignored)) {
+        return "There is a folder of that name, but no program.";
+      }
       return program.find('/') != std::string::npos
                  ? "The file is there, but its interpreter (the #! line) or dynamic loader is not."
                  : fmt::format("There is one in this folder: write ./{}", program);

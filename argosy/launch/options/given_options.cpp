@@ -67,7 +67,12 @@ std::string normalised(std::string token) {
   for (const OptionRow& row : option_rows()) {
     std::ranges::copy(row.all_names(), std::back_inserter(names));
   }
-  const std::optional<std::string> meant = strings::closest(normalised(option), names);
+  std::optional<std::string> meant = strings::closest(normalised(option), names);
+  const auto starts = std::ranges::find_if(
+      names, [&](const std::string& name) { return name.starts_with(normalised(option)); });
+  if (!meant && option.size() > 3 && starts != names.end()) {
+    meant = *starts;
+  }
   throw UsageError(
       kWhere,
       fmt::format("unknown option {}.{} The program's own options come after its name. See: argosy "

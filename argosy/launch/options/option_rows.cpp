@@ -31,7 +31,7 @@ constexpr std::string_view kOldElastic =
 
 // clang-format off
 constexpr auto kRows = std::to_array<OptionRow>({
-  {"--nproc_per_node", "N|auto|cpu|gpu", kBoth, "PET_NPROC_PER_NODE PADDLE_NPROC_PER_NODE", kSame, kRanks,
+  {"--nproc_per_node -n", "N|auto|cpu|gpu", kBoth, "PET_NPROC_PER_NODE PADDLE_NPROC_PER_NODE", kSame, kRanks,
    "Ranks on this node: a number; cpu: one per core; gpu: one per GPU; auto: gpu where there are GPUs, else cpu. Default: one per GPU of --gpus, else 1"},
   {"--gpus --devices --selected_gpus", "LIST", kPaddle, "PADDLE_DEVICES", kBetter, kRanks,
    "GPUs to use, by their numbers (0,2): CUDA_VISIBLE_DEVICES of all ranks, each of which takes that of its LOCAL_RANK. One rank for each unless --nproc_per_node says otherwise"},
