@@ -8,7 +8,7 @@ fi
 # A test's numbers are small, its structures short-lived, and it sets the environment before any thread.
 case $2 in
 *_test.cpp | tests/*)
-  extra+=(--checks=-bugprone-implicit-widening-of-multiplication-result,-cppcoreguidelines-special-member-functions,-cppcoreguidelines-virtual-class-destructor,-concurrency-mt-unsafe)
+  extra+=(--checks=-bugprone-implicit-widening-of-multiplication-result,-cppcoreguidelines-special-member-functions,-cppcoreguidelines-virtual-class-destructor,-concurrency-mt-unsafe,-performance-no-int-to-ptr)
   ;;
 esac
 noise=$(mktemp)

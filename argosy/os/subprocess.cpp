@@ -57,8 +57,8 @@ void reset_signals() {
   }
   sigset_t none;
   ::sigemptyset(&none);
-  ::sigprocmask(
-      SIG_SETMASK, &none, nullptr);  // NOLINT(concurrency-mt-unsafe): the child has one thread
+  // The child has one thread. NOLINTNEXTLINE(concurrency-mt-unsafe)
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 /// Runs in the child: async-signal-safe calls only.

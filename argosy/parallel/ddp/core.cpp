@@ -102,8 +102,11 @@ void Core::finish_join() {
   const std::unique_ptr<JoinSession> session = std::move(join_);
   struct Detach {
     Reducer& reducer;
+    explicit Detach(Reducer& attached) : reducer(attached) {}
     ~Detach() { reducer.set_uneven_inputs(nullptr); }
-  } detach{*reducer_};
+    Detach(const Detach&) = delete;
+    Detach& operator=(const Detach&) = delete;
+  } const detach(*reducer_);
   reducer_->check_ready_for_forward();
   for (;;) {
     const uint8_t flags = session->next();

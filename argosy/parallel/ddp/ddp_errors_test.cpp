@@ -126,7 +126,7 @@ struct Bomb : torch::autograd::Function<Bomb> {
     return x.clone();
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
-                                                 torch::autograd::variable_list) {
+                                                 const torch::autograd::variable_list&) {
     throw std::range_error("bomb");
   }
 };

@@ -102,7 +102,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   bool bring_into_bucket(size_t index);
   void contribute_unused(size_t index);
   void mark_ready(size_t index);
-  void send(size_t bucket);
+  void send(size_t index);
   void send_used_map();
 
   void finish_pass();
