@@ -5,10 +5,10 @@ extra=()
 if grep -A3 -F "$2\"" "$1/compile_commands.json" | grep -q torch; then
   extra=(--extra-arg-before=-includeATen/core/ivalue.h)
 fi
-# A test's numbers are small, its structures short-lived, and it sets the environment before any thread.
+# A test's (and a benchmark's) numbers are small, its structures short-lived, and it sets the environment before any thread.
 case $2 in
-*_test.cpp | tests/*)
-  extra+=(--checks=-bugprone-implicit-widening-of-multiplication-result,-cppcoreguidelines-special-member-functions,-cppcoreguidelines-virtual-class-destructor,-concurrency-mt-unsafe,-performance-no-int-to-ptr)
+*_test.cpp | *_bench.cpp | tests/* | benchmarks/*)
+  extra+=(--checks=-bugprone-implicit-widening-of-multiplication-result,-cppcoreguidelines-special-member-functions,-cppcoreguidelines-virtual-class-destructor,-concurrency-mt-unsafe,-performance-no-int-to-ptr,-google-build-using-namespace)
   ;;
 esac
 noise=$(mktemp)

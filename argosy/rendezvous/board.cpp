@@ -89,7 +89,7 @@ std::string Board::compare_set(const std::string& key,
   std::unique_lock lock(mutex_);
   check_open();
   const auto found = values_.find(key);
-  const std::string current = found == values_.end() ? "" : found->second;
+  std::string current = found == values_.end() ? "" : found->second;
   if (current != expected) {
     return current;
   }

@@ -84,7 +84,7 @@ class PrefixStore final : public Store {
 std::shared_ptr<Store> prefix_store(std::shared_ptr<Store> store, std::string prefix) {
   ARGOSY_CHECK(store != nullptr, "rendezvous.prefix_store", "expected a store, got a null pointer");
   check_key("prefix_store", prefix);
-  return std::make_shared<PrefixStore>(std::move(store), prefix);
+  return std::make_shared<PrefixStore>(std::move(store), std::move(prefix));
 }
 
 }  // namespace argosy::rendezvous

@@ -34,7 +34,10 @@ struct Stores {
   std::string folder = (std::filesystem::temp_directory_path() / "argosy-store-bench").string();
   std::shared_ptr<Store> file = file_store(folder);
   std::shared_ptr<Store> in_process = in_process_store();
+  Stores() = default;
   ~Stores() { std::filesystem::remove_all(folder); }
+  Stores(const Stores&) = delete;
+  Stores& operator=(const Stores&) = delete;
 
   [[nodiscard]] Store& get(int64_t kind) const {
     return kind == 0 ? *in_process : kind == 1 ? *file : *grpc;

@@ -57,7 +57,8 @@ Card own_card(int world_size, const std::string& run_id) {
 
 class Registration {
  public:
-  Registration(Store& store, int rank, int world_size, std::string run_id, const Deadline& deadline)
+  Registration(
+      Store& store, int rank, int world_size, const std::string& run_id, const Deadline& deadline)
       : store_(store),
         rank_(rank),
         world_size_(world_size),

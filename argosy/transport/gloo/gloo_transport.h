@@ -55,6 +55,8 @@ class Gloo final : public WatchedTransport {
                          Deadline::after(options.timeout)),
         algorithm_(options.algorithm) {}
   ~Gloo() override { shut_down(); }
+  Gloo(const Gloo&) = delete;
+  Gloo& operator=(const Gloo&) = delete;
 
   [[nodiscard]] std::string name() const override { return "gloo"; }
 

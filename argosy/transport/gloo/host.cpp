@@ -43,14 +43,14 @@ std::string loopback_id() {
          std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
 }
 
-std::string host_of(std::string_view endpoint) {
-  const size_t scheme = endpoint.find("://");
-  if (scheme == std::string_view::npos || endpoint.substr(0, scheme) == "file") {
+std::string host_of(std::string_view store) {
+  const size_t scheme = store.find("://");
+  if (scheme == std::string_view::npos || store.substr(0, scheme) == "file") {
     return {};
   }
-  endpoint.remove_prefix(scheme + 3);
-  endpoint = endpoint.substr(0, endpoint.find_first_of("#/ "));
-  return std::string(endpoint.substr(0, endpoint.find_last_of(':')));
+  store.remove_prefix(scheme + 3);
+  store = store.substr(0, store.find_first_of("#/ "));
+  return std::string(store.substr(0, store.find_last_of(':')));
 }
 
 // Connecting a UDP socket sends nothing.
