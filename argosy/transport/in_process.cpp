@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kHubKey = "in_process/hub";
 /// Elements reduced before they are copied on: they are then still in the cache.
-constexpr int64_t kBlock = 16 * 1024;
+constexpr int64_t kBlock = int64_t{16} * 1024;
 
 void copy_bytes(void* to, const void* from, int64_t bytes) {
   if (bytes > 0 && to != from) {
@@ -51,6 +51,8 @@ class InProcess final : public WatchedTransport {
                           .patience = options.patience},
                          Deadline::after(options.timeout)) {}
   ~InProcess() override { shut_down(); }
+  InProcess(const InProcess&) = delete;
+  InProcess& operator=(const InProcess&) = delete;
 
   [[nodiscard]] std::string name() const override { return "in_process"; }
 
@@ -234,6 +236,8 @@ class InProcess final : public WatchedTransport {
     HubLink(std::shared_ptr<Hub> hub, Hub::Key key, int self, std::shared_ptr<Message> message)
         : hub_(std::move(hub)), key_(key), self_(self), message_(std::move(message)) {}
     ~HubLink() override { hub_->withdraw(key_, message_); }
+    HubLink(const HubLink&) = delete;
+    HubLink& operator=(const HubLink&) = delete;
     void wait(const Deadline& deadline) override { hub_->await(key_, self_, message_, deadline); }
 
    private:

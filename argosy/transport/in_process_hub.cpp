@@ -90,7 +90,7 @@ void Hub::arrive(int rank, const Contribution& mine, const Deadline& deadline) {
           late.awaited.push_back(other);
         }
       }
-      throw late;
+      throw LinkTimeout(std::move(late));
     }
   }
   if (!refused_.empty()) {

@@ -54,7 +54,7 @@ std::optional<Blame> PeerWatch::find_blame(int peer, bool accept_left) {
   for (const auto& departure : departures) {
     known.insert(rank_of(departure.member));
   }
-  const std::optional<Blame> stranger = find_blame_in_job(job_departures, known);
+  std::optional<Blame> stranger = find_blame_in_job(job_departures, known);
   const rendezvous::Departure* victim = nullptr;
   const rendezvous::Departure* left = nullptr;
   for (const auto& departure : departures) {

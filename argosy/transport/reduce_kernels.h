@@ -10,6 +10,7 @@
 #include "argosy/transport/reduce_dispatch.h"
 
 namespace argosy::transport {
+// NOLINTBEGIN(misc-definitions-in-headers): a copy for each unit is what is wanted
 namespace {
 
 /// Elements folded at a time: the accumulator (16 KiB at most) stays in the first-level cache.
@@ -249,4 +250,5 @@ Kernel select(DType dtype, ReduceOp op) {
 }
 
 }  // namespace ARGOSY_KERNELS
+// NOLINTEND(misc-definitions-in-headers)
 }  // namespace argosy::transport

@@ -15,7 +15,7 @@
 namespace argosy::vision {
 namespace {
 
-constexpr int64_t kPixels = 28 * 28;
+constexpr int64_t kPixels = int64_t{28} * 28;
 
 constexpr std::array<std::string_view, 10> kFashionClasses = {"T-shirt/top",
                                                               "Trouser",

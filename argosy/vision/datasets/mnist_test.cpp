@@ -120,7 +120,8 @@ TEST_F(MnistFiles, TheTransformGetsTheImageAndItsRandomStream) {
   }});
   data::Random random(1, 2, 3);
   data::Random same(1, 2, 3);
-  const double expected = train().get(0).image.sum().item<double>() + same.integer(1000, 2000);
+  const double expected =
+      train().get(0).image.sum().item<double>() + static_cast<double>(same.integer(1000, 2000));
   EXPECT_NEAR(data.get(0, random).image.item<double>(), expected, 1e-3);
   EXPECT_THROW(static_cast<void>(data.get(0)), UsageError);
 }
@@ -219,7 +220,7 @@ TEST_F(MnistFiles, MissingFilesAreNamedWithTheirPackage) {
                     HasSubstr("apt-get install dataset-fashion-mnist"),
                     HasSubstr(folder())));
   try {
-    Mnist(folder() + "/nowhere", Split::kTest);
+    const Mnist nothing(folder() + "/nowhere", Split::kTest);
     FAIL();
   } catch (const DataError& error) {
     EXPECT_EQ(error.place().path, folder() + "/nowhere");
@@ -250,7 +251,8 @@ TEST_F(MnistFiles, CountsThatDifferAreNamed) {
 
 TEST_F(MnistFiles, ALabelAboveNineIsNamedWithItsPlace) {
   write("train-labels-idx1-ubyte", label_file({3, 1, 10, 1, 9}));
-  EXPECT_THAT(complaint(/*offset=*/10, /*index=*/2), HasSubstr("label 10 is too large"));
+  EXPECT_THAT(complaint(/*expected_offset=*/10, /*expected_index=*/2),
+              HasSubstr("label 10 is too large"));
 }
 
 TEST_F(MnistFiles, WrongDimensionsAreNamed) {
