@@ -18,6 +18,8 @@
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/launch/attempt.h"
+#include "argosy/launch/nodes/addresses.h"
+#include "argosy/launch/nodes/place.h"
 #include "argosy/launch/options/program.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/restart_policy.h"
@@ -53,6 +55,66 @@ std::optional<int> wait_before_restart(Session& session, std::chrono::millisecon
     }
     std::array<pollfd, 1> polls{{{session.signals.fd(), POLLIN, 0}}};
     (void)::poll(polls.data(), polls.size(), static_cast<int>(deadline.remaining().count() + 1));
+  }
+}
+
+/// A signal ended the wait for the other nodes.
+struct Interrupted {
+  int signal;
+};
+
+std::string token_of_several(const LaunchOptions& options, const JobDescription& job) {
+  if (env::get("ARGOSY_TOKEN")) {
+    return job.token;
+  }
+  fmt::print(stderr,
+             "[launch] ARGOSY_TOKEN is not set: whoever reaches the port where the nodes meet can "
+             "join the job. Set it to the same secret on all nodes.\n");
+  return "job " + options.job_id;
+}
+
+/// Waits for the other nodes and makes the job theirs too.
+void meet_other_nodes(Session& session) {
+  JobDescription& job = session.job.description;
+  job.token = token_of_several(session.options, job);
+  const Place place = find_place(session.options.nodes, job.token);
+  const NodeInfo self{.wanted_rank = place.wanted_rank,
+                      .host = host_name(),
+                      .address = place.address,
+                      .pid = ::getpid(),
+                      .ranks = job.ranks,
+                      .nodes = session.options.nodes.nodes,
+                      .ips = session.options.nodes.ips,
+                      .master_port = job.master_port,
+                      .endpoint_ports = session.job.endpoint_ports,
+                      .version = ARGOSY_VERSION,
+                      .run_id = job.run_id};
+  session.met = meet(place.meeting, self, [&](const std::string& word) {
+    if (!word.empty()) {
+      session.say(fmt::format("[launch] {}\n", word));
+      session.output.flush();
+    }
+    while (const std::optional<int> signal = session.signals.next()) {
+      if (*signal != SIGCHLD && *signal != SIGUSR1 && *signal != SIGUSR2) {
+        throw Interrupted{*signal};
+      }
+    }
+  });
+  const JobPlan& plan = session.met->plan;
+  take_place(session.job,
+             plan,
+             session.met->node,
+             fmt::format("{}:{}", plan.master_host, place.meeting.port));
+  session.plane =
+      std::make_unique<ControlPlane>(session.met->store, session.met->node, plan.node_of_arrival);
+}
+
+/// Node 0 hosts what the others still read.
+void part_from_other_nodes(Session& session) {
+  session.plane.reset();
+  session.met->presence->leave("");
+  if (session.met->server) {
+    (void)session.met->server->wait_until_members_left(Deadline::after(5s));
   }
 }
 
@@ -98,12 +160,22 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
                   .guard = std::move(guard),
                   .output = Output(STDOUT_FILENO, STDERR_FILENO)};
   settle_terminal(session);
-  if (make_store) {
+  if (options.nodes.nodes > 1) {
+    try {
+      meet_other_nodes(session);
+    } catch (const Interrupted& stopped) {
+      return 128 + stopped.signal;
+    }
+  } else if (make_store) {
     session.store = make_store(session.job.description.token);
-    session.job.description.store_port = session.store->port();
+    session.job.description.store =
+        fmt::format("{}:{}", session.job.description.host, session.store->port());
   }
   session.say(describe_start(session.job, options.verbose));
   const Outcome outcome = supervise(session);
+  if (session.met) {
+    part_from_other_nodes(session);
+  }
   return session.hand_over_output(outcome.exit_code, outcome.interrupted);
 }
 

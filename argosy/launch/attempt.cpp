@@ -28,7 +28,10 @@ constexpr auto kLeftoverTick = 20ms;
 
 }  // namespace
 
-Attempt::Attempt(Session& session) : session_(session), policy_(session.options.shutdown_timeout) {}
+Attempt::Attempt(Session& session)
+    : session_(session),
+      policy_(session.options.shutdown_timeout),
+      others_(session.job.description.nodes, session.job.description.restart) {}
 
 Attempt::~Attempt() {
   for (Rank& rank : ranks_) {
@@ -42,15 +45,19 @@ Outcome Attempt::run(RestartPolicy& restarts) {
     session_.say(error->text);
     policy_.stop(Clock::now());
     send_signals();
+    if (session_.plane) {
+      tell_of_spawn_failure(*error);
+    }
   }
   reap_orphans();  // of those that ended before we had our signals, none will tell
   look_for_what_is_left();
-  while (left_ && !policy_.given_up(Clock::now())) {
+  while ((left_ && !policy_.given_up(Clock::now())) || waiting_for_others()) {
     turn();
   }
   const Outcome outcome = report(restarts);
-  return error ? Outcome{.exit_code = error->exit_code, .interrupted = outcome.interrupted}
-               : outcome;
+  return error && !session_.plane
+             ? Outcome{.exit_code = error->exit_code, .interrupted = outcome.interrupted}
+             : outcome;
 }
 
 /// nullopt: all run. Otherwise why one does not; those before it do.
@@ -58,19 +65,19 @@ std::optional<SpawnError> Attempt::start_ranks() {
   const std::vector<std::string> inherited = os::environ_list();
   // A terminal would stop a rank that reads from it, for it is not in the foreground group.
   const int stdin_fd = ::isatty(STDIN_FILENO) == 1 ? -1 : STDIN_FILENO;
-  ranks_.reserve(static_cast<size_t>(session_.job.description.ranks));
-  for (int number = 0; number < session_.job.description.ranks; ++number) {
-    Result<Rank> rank =
-        Rank::start({.number = number,
-                     .command = session_.job.program.for_rank(number),
-                     .env = rank_environment(session_.job.description, number, inherited),
-                     .stdin_fd = number == 0 ? stdin_fd : -1,
-                     .guard_fd = session_.guard.pid_fd(),
-                     .output = routes(number)});
+  const JobDescription& job = session_.job.description;
+  ranks_.reserve(static_cast<size_t>(job.ranks));
+  for (int local = 0; local < job.ranks; ++local) {
+    Result<Rank> rank = Rank::start({.number = job.first_rank + local,
+                                     .command = session_.job.program.for_rank(local),
+                                     .env = rank_environment(job, local, inherited),
+                                     .stdin_fd = job.first_rank + local == 0 ? stdin_fd : -1,
+                                     .guard_fd = session_.guard.pid_fd(),
+                                     .output = routes(local)});
     if (!rank.ok()) {
       return explain_spawn(session_.job.program.args.front(), rank.failure());
     }
-    session_.exits.add(rank->pidfd(), static_cast<uint64_t>(number))
+    session_.exits.add(rank->pidfd(), static_cast<uint64_t>(local))
         .or_throw<ConfigError>("launch.watch");
     ranks_.push_back(*std::move(rank));
     with_group_.push_back(&ranks_.back());  // stays put: the room was reserved
@@ -78,19 +85,19 @@ std::optional<SpawnError> Attempt::start_ranks() {
   return std::nullopt;
 }
 
-RankOutput::Start Attempt::routes(int number) {
+RankOutput::Start Attempt::routes(int local) {
   const JobDescription& job = session_.job.description;
   const std::vector<int>& filter = session_.options.local_ranks_filter;
-  const bool wanted = filter.empty() || std::ranges::count(filter, number) > 0;
-  const RankFiles files = session_.job.logs.files(number, number, job.restart);
+  const bool wanted = filter.empty() || std::ranges::count(filter, local) > 0;
+  const RankFiles files = session_.job.logs.files(job.first_rank + local, local, job.restart);
   const auto file = [&](const std::string& path) {
     return path.empty() ? nullptr : std::make_shared<LogFile>(path, files.start);
   };
   Route out{&session_.output.out(), wanted && files.out_shown, file(files.out)};
   Route err{&session_.output.err(), wanted && files.err_shown};
   err.file = files.err == files.out ? out.file : file(files.err);
-  return {.prefix = line_prefix(session_.options.line_prefix, job, number),
-          .live = number == 0,
+  return {.prefix = line_prefix(session_.options.line_prefix, job, local),
+          .live = job.first_rank + local == 0,
           .out = std::move(out),
           .err = std::move(err)};
 }
@@ -142,6 +149,9 @@ void Attempt::turn() {
   if (!any_running() && left_) {
     policy_.stop(Clock::now());
   }
+  if (session_.plane) {
+    talk_to_other_nodes();
+  }
   send_signals();
   give_notice();
   session_.output.flush();
@@ -182,6 +192,9 @@ void Attempt::wait_for_events() {
   const auto add = [&](int fd, short events) { polls_.push_back({fd, events, 0}); };
   add(session_.signals.fd(), POLLIN);
   add(session_.exits.fd(), POLLIN);
+  if (session_.plane) {
+    add(session_.plane->fd(), POLLIN);
+  }
   for (Sink* sink : {&session_.output.out(), &session_.output.err()}) {
     if (sink->pending()) {
       add(sink->poll_fd(), POLLOUT);
@@ -206,6 +219,9 @@ std::chrono::milliseconds Attempt::time_to_wake() {
   if (!any_running() && left_) {
     no_later_than(Clock::now() + kLeftoverTick);
   }
+  if (give_up_on_others_) {
+    no_later_than(*give_up_on_others_);
+  }
   if (!wake) {
     return -1ms;
   }
@@ -225,6 +241,9 @@ void Attempt::read_signals() {
       continue;
     }
     policy_.interrupt(*signal, Clock::now());
+    if (session_.plane && !others_.interrupted_by()) {
+      tell(JobEvent::Kind::kInterrupted, {}, *signal);
+    }
     if (!told_of_signal_ && any_running()) {
       told_of_signal_ = true;
       session_.say(
@@ -250,6 +269,9 @@ void Attempt::take_ends() {
   }
   if (verdict_.add(batch, policy_.stopping())) {
     policy_.stop(Clock::now());
+    if (session_.plane) {
+      tell(JobEvent::Kind::kFailed, {to_remote(*verdict_.first())});
+    }
   }
 }
 
@@ -303,11 +325,15 @@ Outcome Attempt::report(RestartPolicy& restarts) {
   }
   Outcome outcome{.interrupted = policy_.interrupted_by().has_value()};
   const bool undying = abandon_the_undying();
+  if (session_.plane) {
+    report_job(restarts, outcome);
+    return outcome;
+  }
   if (const std::optional<RankEnd>& first = verdict_.first()) {
     if (!outcome.interrupted && !undying) {
       outcome.restart_after = restarts.next(*first);
     }
-    const Rank& rank = ranks_[static_cast<size_t>(first->rank)];
+    const Rank& rank = ranks_[static_cast<size_t>(first->rank - ranks_.front().number())];
     session_.say(render({.first = *first,
                          .last_lines = rank.output().last_lines(),
                          .log_path = rank.output().log_paths(),

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/launch/nodes/job_log.h"
 #include "argosy/launch/rank.h"
 #include "argosy/launch/restart_policy.h"
 #include "argosy/launch/session.h"
@@ -39,7 +40,7 @@ class Attempt final {
 
  private:
   std::optional<SpawnError> start_ranks();
-  [[nodiscard]] RankOutput::Start routes(int number);
+  [[nodiscard]] RankOutput::Start routes(int local);
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] bool owned(pid_t pid) const;
   [[nodiscard]] bool in_group(pid_t pid) const;
@@ -54,6 +55,13 @@ class Attempt final {
   void take_ends();
   void reap_orphans();
   bool all_end_with_the_same_words();
+  void talk_to_other_nodes();
+  void tell(JobEvent::Kind kind, std::vector<RemoteEnd> ends, int signal = 0);
+  void tell_of_spawn_failure(const SpawnError& error);
+  void hear_other_nodes();
+  [[nodiscard]] bool waiting_for_others() const;
+  [[nodiscard]] RemoteEnd to_remote(const RankEnd& end) const;
+  void report_job(RestartPolicy& restarts, Outcome& outcome);
   [[nodiscard]] Outcome report(RestartPolicy& restarts);
   [[nodiscard]] bool abandon_the_undying();
 
@@ -63,6 +71,10 @@ class Attempt final {
   std::vector<Rank*> with_group_{};  ///< those of whose process group something still lives
   std::vector<pollfd> polls_{};
   Verdict verdict_{};
+  JobState others_;  ///< what the journal of all nodes says; of no meaning with one node
+  std::optional<RemoteEnd> spawn_failure_{};
+  bool told_end_ = false;  ///< the other nodes know that nothing of ours is left
+  std::optional<std::chrono::steady_clock::time_point> give_up_on_others_{};
   std::optional<int> sent_{};  ///< the last signal that the ranks got from us
   bool left_ = false;          ///< something of the job still lives
   bool told_of_failure_ = false;

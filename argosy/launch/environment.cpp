@@ -51,17 +51,17 @@ class Variables {
   std::map<std::string, std::string> values_;
 };
 
-void set_torchruns(Variables& env, const JobDescription& job, int rank) {
-  env.set("RANK", rank);
-  env.set("LOCAL_RANK", rank);
-  env.set("WORLD_SIZE", job.ranks);
+void set_torchruns(Variables& env, const JobDescription& job, int local_rank) {
+  env.set("RANK", job.first_rank + local_rank);
+  env.set("LOCAL_RANK", local_rank);
+  env.set("WORLD_SIZE", job.world_size);
   env.set("LOCAL_WORLD_SIZE", job.ranks);
-  env.set("GROUP_RANK", 0);
-  env.set("GROUP_WORLD_SIZE", 1);
-  env.set("ROLE_RANK", rank);
-  env.set("ROLE_WORLD_SIZE", job.ranks);
+  env.set("GROUP_RANK", job.node_rank);
+  env.set("GROUP_WORLD_SIZE", job.nodes);
+  env.set("ROLE_RANK", job.first_rank + local_rank);
+  env.set("ROLE_WORLD_SIZE", job.world_size);
   env.set("ROLE_NAME", job.role);
-  env.set("MASTER_ADDR", job.host);
+  env.set("MASTER_ADDR", job.master_host);
   env.set("MASTER_PORT", job.master_port);
   env.set("TORCHELASTIC_RESTART_COUNT", job.restart);
   env.set("TORCHELASTIC_MAX_RESTARTS", job.max_restarts);
@@ -70,29 +70,26 @@ void set_torchruns(Variables& env, const JobDescription& job, int rank) {
   env.set("TORCHELASTIC_USE_AGENT_STORE", "False");
 }
 
-void set_paddles(Variables& env, const JobDescription& job, int rank) {
-  std::vector<std::string> endpoints;
-  for (const uint16_t port : job.endpoint_ports) {
-    endpoints.push_back(fmt::format("{}:{}", job.host, port));
-  }
-  env.set("PADDLE_MASTER", fmt::format("{}:{}", job.host, job.master_port));
+void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
+  const int rank = job.first_rank + local_rank;
+  env.set("PADDLE_MASTER", fmt::format("{}:{}", job.master_host, job.master_port));
   env.set("PADDLE_TRAINER_ID", rank);
   env.set("PADDLE_GLOBAL_RANK", rank);
-  env.set("PADDLE_LOCAL_RANK", rank);
-  env.set("PADDLE_RANK_IN_NODE", rank);
-  env.set("PADDLE_TRAINERS_NUM", job.ranks);
-  env.set("PADDLE_GLOBAL_SIZE", job.ranks);
+  env.set("PADDLE_LOCAL_RANK", local_rank);
+  env.set("PADDLE_RANK_IN_NODE", local_rank);
+  env.set("PADDLE_TRAINERS_NUM", job.world_size);
+  env.set("PADDLE_GLOBAL_SIZE", job.world_size);
   env.set("PADDLE_LOCAL_SIZE", job.ranks);
-  env.set("PADDLE_NNODES", 1);
-  env.set("PADDLE_TRAINER_ENDPOINTS", fmt::format("{}", fmt::join(endpoints, ",")));
-  env.set("PADDLE_CURRENT_ENDPOINT", endpoints.at(static_cast<size_t>(rank)));
+  env.set("PADDLE_NNODES", job.nodes);
+  env.set("PADDLE_TRAINER_ENDPOINTS", fmt::format("{}", fmt::join(job.endpoints, ",")));
+  env.set("PADDLE_CURRENT_ENDPOINT", job.endpoints.at(static_cast<size_t>(rank)));
   if (job.log_dir.empty()) {
     env.remove("PADDLE_LOG_DIR");
   } else {
     env.set("PADDLE_LOG_DIR", job.log_dir);
   }
   if (job.node.gpus >= job.ranks) {
-    env.set("FLAGS_selected_gpus", rank);  // an index into the visible ones
+    env.set("FLAGS_selected_gpus", local_rank);  // an index into the visible ones
     env.remove("PADDLE_DISTRI_BACKEND");
   } else {
     env.remove("FLAGS_selected_gpus");
@@ -100,11 +97,12 @@ void set_paddles(Variables& env, const JobDescription& job, int rank) {
   }
 }
 
-void set_ours(Variables& env, const JobDescription& job, int rank) {
-  if (job.store_port != 0) {
-    env.set("ARGOSY_STORE", fmt::format("{}:{}", job.host, job.store_port));
-  } else {
+void set_ours(Variables& env, const JobDescription& job, int local_rank) {
+  const int rank = job.first_rank + local_rank;
+  if (job.store.empty()) {
     env.remove("ARGOSY_STORE");
+  } else {
+    env.set("ARGOSY_STORE", job.store);
   }
   env.set("ARGOSY_TOKEN", job.token);
   env.set("ARGOSY_RUN_ID", start_id(job));
@@ -145,10 +143,10 @@ std::string start_id(const JobDescription& job) {
   return job.restart == 0 ? job.run_id : fmt::format("{}.restart{}", job.run_id, job.restart);
 }
 
-std::string line_prefix(std::string pattern, const JobDescription& job, int rank) {
+std::string line_prefix(std::string pattern, const JobDescription& job, int local_rank) {
   const std::array<std::pair<std::string_view, std::string>, 3> values{
-      {{"${rank}", std::to_string(rank)},
-       {"${local_rank}", std::to_string(rank)},
+      {{"${rank}", std::to_string(job.first_rank + local_rank)},
+       {"${local_rank}", std::to_string(local_rank)},
        {"${role_name}", job.role}}};
   for (const auto& [name, value] : values) {
     for (size_t at = 0; (at = pattern.find(name, at)) != std::string::npos; at += value.size()) {
@@ -159,12 +157,12 @@ std::string line_prefix(std::string pattern, const JobDescription& job, int rank
 }
 
 std::vector<std::string> rank_environment(const JobDescription& job,
-                                          int rank,
+                                          int local_rank,
                                           const std::vector<std::string>& inherited) {
   Variables env(inherited);
-  set_torchruns(env, job, rank);
-  set_paddles(env, job, rank);
-  set_ours(env, job, rank);
+  set_torchruns(env, job, local_rank);
+  set_paddles(env, job, local_rank);
+  set_ours(env, job, local_rank);
   set_threads(env, std::max(1, job.node.cores / job.ranks));
   if (job.node.avx512) {
     env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");

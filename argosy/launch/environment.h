@@ -11,15 +11,20 @@ namespace argosy::launch {
 
 /// What all ranks of a job are told.
 struct JobDescription {
-  int ranks = 1;  ///< on this node, which is the only one
+  int ranks = 1;       ///< on this node
+  int first_rank = 0;  ///< of this node
+  int world_size = 1;
+  int node_rank = 0;
+  int nodes = 1;
   std::string run_id{};
-  std::string host = "127.0.0.1";          ///< where the ranks reach each other
-  uint16_t master_port = 0;                ///< held for rank 0's own store, if it makes one
-  std::vector<uint16_t> endpoint_ports{};  ///< one held for each rank (Paddle's endpoints)
-  uint16_t store_port = 0;                 ///< our store; 0: there is none
-  std::string token{};                     ///< secret; never printed
-  std::string log_dir{};                   ///< absolute; empty: no log files
-  std::string job_id{};                    ///< as other tools know the job; empty: run_id
+  std::string host = "127.0.0.1";         ///< this node's address
+  std::string master_host = "127.0.0.1";  ///< node 0's
+  uint16_t master_port = 0;              ///< held on node 0 for rank 0's own store, if it makes one
+  std::vector<std::string> endpoints{};  ///< "host:port" of every rank, held (Paddle's endpoints)
+  std::string store{};                   ///< "host:port" of our store; empty: there is none
+  std::string token{};                   ///< secret; never printed
+  std::string log_dir{};                 ///< absolute; empty: no log files
+  std::string job_id{};                  ///< as other tools know the job; empty: run_id
   std::string role = "default";
   int restart = 0;  ///< how often the ranks were started again
   int max_restarts = 0;
@@ -36,20 +41,24 @@ struct JobDescription {
 /// Names one start of the job: run_id, with the number of the restart.
 [[nodiscard]] std::string start_id(const JobDescription& job);
 
-/// What stands before each line of `rank`: `pattern` with ${rank}, ${local_rank} and ${role_name}
-/// filled in. Source: torchrun's --log_line_prefix_template.
-[[nodiscard]] std::string line_prefix(std::string pattern, const JobDescription& job, int rank);
+/// What stands before each line of the node's rank `local_rank`: `pattern` with ${rank},
+/// ${local_rank} and ${role_name} filled in. Source: torchrun's --log_line_prefix_template.
+[[nodiscard]] std::string line_prefix(std::string pattern,
+                                      const JobDescription& job,
+                                      int local_rank);
 
-/// The environment of `rank`: `inherited` ("NAME=value" each) with our variables put in.
+/// The environment of the node's rank `local_rank`: `inherited` ("NAME=value" each) with our
+/// variables put in.
 ///
 /// Variables that place a rank in the job replace inherited ones; those that tune it
 /// (OMP_NUM_THREADS, OMP_WAIT_POLICY, OPENBLAS_CORETYPE, ARGOSY_PROGRESS, COLUMNS) give way to
-/// them. OMP_NUM_THREADS becomes cores / ranks; where that is more than one, OMP_WAIT_POLICY
-/// becomes passive, see docs/guides/threads.md. OPENBLAS_CORETYPE=SKYLAKEX where there is AVX-512:
-/// OpenBLAS 0.3.21 takes newer CPUs that have it for older ones without, at 131 instead of 228
-/// GFLOP/s of sgemm. Source: reference lists of torchrun 2.14 and paddle.distributed.launch 3.3.
+/// them. OMP_NUM_THREADS becomes cores / ranks of the node; where that is more than one,
+/// OMP_WAIT_POLICY becomes passive, see docs/guides/threads.md. OPENBLAS_CORETYPE=SKYLAKEX where
+/// there is AVX-512: OpenBLAS 0.3.21 takes newer CPUs that have it for older ones without, at 131
+/// instead of 228 GFLOP/s of sgemm. Source: reference lists of torchrun 2.14 and
+/// paddle.distributed.launch 3.3.
 [[nodiscard]] std::vector<std::string> rank_environment(const JobDescription& job,
-                                                        int rank,
+                                                        int local_rank,
                                                         const std::vector<std::string>& inherited);
 
 }  // namespace argosy::launch

@@ -13,10 +13,12 @@ using Map = std::map<std::string, std::string>;
 
 JobDescription job_of_two() {
   return {.ranks = 2,
+          .world_size = 2,
+
           .run_id = "run-1",
           .master_port = 4000,
-          .endpoint_ports = {4001, 4002},
-          .store_port = 4003,
+          .endpoints = {"127.0.0.1:4001", "127.0.0.1:4002"},
+          .store = "127.0.0.1:4003",
           .token = "secret",
           .node = {.cores = 5, .gpus = 0, .avx512 = true}};
 }

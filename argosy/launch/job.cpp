@@ -119,13 +119,30 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
     what.token = random_hex(16);
   }
   what.master_port = hold_port(job, options.master_port);
+  what.world_size = what.ranks;
   for (int rank = 0; rank < what.ranks; ++rank) {
-    what.endpoint_ports.push_back(hold_port(job));
+    job.endpoint_ports.push_back(hold_port(job));
+    what.endpoints.push_back(fmt::format("{}:{}", what.host, job.endpoint_ports.back()));
   }
   if (!options.log_dir.empty()) {
     settle_logs(options, job);
   }
   return job;
+}
+
+void take_place(Job& job, const JobPlan& plan, int node, const std::string& store) {
+  const JobPlan::Node& here = plan.nodes.at(static_cast<size_t>(node));
+  JobDescription& what = job.description;
+  what.run_id = plan.run_id;
+  what.first_rank = here.first_rank;
+  what.world_size = plan.world_size();
+  what.node_rank = node;
+  what.nodes = static_cast<int>(plan.nodes.size());
+  what.host = here.address;
+  what.master_host = plan.master_host;
+  what.master_port = plan.master_port;
+  what.endpoints = plan.endpoints;
+  what.store = store;
 }
 
 }  // namespace argosy::launch

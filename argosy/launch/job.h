@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "argosy/launch/environment.h"
 #include "argosy/launch/log_layout.h"
+#include "argosy/launch/nodes/job_plan.h"
 #include "argosy/launch/options.h"
 #include "argosy/launch/options/program.h"
 #include "argosy/os/socket.h"
@@ -17,11 +19,16 @@ struct Job {
   JobDescription description{};
   Program program{};
   std::vector<os::HeldPort> held_ports{};
-  LogPlan logs{};  ///< paths as the user wrote them
+  std::vector<uint16_t> endpoint_ports{};  ///< of this node's ranks
+  LogPlan logs{};                          ///< paths as the user wrote them
 };
 
-/// Errors: UsageError (nproc_per_node), ConfigError (log folder, ports).
+/// As the only node of its job; see take_place(). Errors: UsageError (nproc_per_node), ConfigError
+/// (log folder, ports).
 [[nodiscard]] Job prepare_job(const LaunchOptions& options, const Node& node);
+
+/// Makes it the job of several nodes that `plan` says, seen from node `node`.
+void take_place(Job& job, const JobPlan& plan, int node, const std::string& store);
 
 /// `bytes` random bytes from the kernel, in hexadecimal.
 [[nodiscard]] std::string random_hex(size_t bytes);

@@ -93,8 +93,13 @@ std::pair<std::string, std::string> assignment(const Given& given) {
   return {given.value.substr(0, equals), given.value.substr(equals + 1)};
 }
 
-void refuse_several_nodes(const Given& given) {
-  if (given.value.find(':') != std::string::npos && given.value != "1:1") {
+/// "2", "2:2"; a range is for jobs that grow and shrink.
+int node_count(const Given& given) {
+  const size_t colon = given.value.find(':');
+  if (colon == std::string::npos) {
+    return static_cast<int>(integer(given, 1, 65536));
+  }
+  if (given.value.substr(0, colon) != given.value.substr(colon + 1)) {
     throw UsageError(
         kWhere,
         fmt::format("{} {}: a job that grows and shrinks does not work yet. Expected a "
@@ -102,31 +107,43 @@ void refuse_several_nodes(const Given& given) {
                     given.source,
                     given.value));
   }
-  if (given.value != "1:1" && integer(given, 1, 65536) != 1) {
-    throw UsageError(kWhere,
-                     fmt::format("{} {}: several nodes do not work yet: argosy launch starts the "
-                                 "ranks of one",
-                                 given.source,
-                                 given.value));
-  }
+  return static_cast<int>(integer({given.value.substr(0, colon), given.source}, 1, 65536));
 }
 
-/// A list of several addresses, or a node rank other than the first, means several nodes.
-void refuse_other_nodes(const GivenOptions& given) {
-  const std::optional<Given> ips = given.find("ips");
-  if (ips && strings::split(ips->value, ',').size() > 1) {
-    throw UsageError(kWhere,
-                     fmt::format("{} {}: several nodes do not work yet: argosy launch starts the "
-                                 "ranks of one",
-                                 ips->source,
-                                 ips->value));
+struct HostPort {
+  std::string host{};
+  uint16_t port = 0;  ///< 0: not said
+};
+
+/// "host", "host:29500", "[::1]:29500"
+HostPort endpoint(const Given& given) {
+  const size_t colon = given.value.rfind(':');
+  const bool has_port =
+      colon != std::string::npos &&
+      (given.value.find(':') == colon || (colon > 0 && given.value[colon - 1] == ']'));
+  HostPort place{.host = given.value.substr(0, has_port ? colon : std::string::npos)};
+  if (place.host.size() > 2 && place.host.front() == '[' && place.host.back() == ']') {
+    place.host = place.host.substr(1, place.host.size() - 2);
   }
-  const std::optional<Given> rank = given.find("node_rank");
-  if (rank && integer(*rank, -1, 65535) > 0) {  // -1: Paddle's "any"
-    throw UsageError(
-        kWhere,
-        fmt::format("{} {}: a job of one node has node rank 0 only", rank->source, rank->value));
+  if (place.host.empty()) {
+    bad(given, "host:port");
   }
+  if (has_port) {
+    place.port =
+        static_cast<uint16_t>(integer({given.value.substr(colon + 1), given.source}, 0, 65535));
+  }
+  return place;
+}
+
+std::vector<std::string> hosts(const Given& given) {
+  std::vector<std::string> list;
+  for (const std::string& piece : strings::split(given.value, ',')) {
+    list.emplace_back(strings::trim(piece));
+    if (list.back().empty() || std::ranges::count(list, list.back()) > 1) {
+      bad(given, "different addresses with commas between them");
+    }
+  }
+  return list;
 }
 
 /// Reads one option after the other out of what was given.
@@ -148,6 +165,86 @@ class Reader {
  private:
   const GivenOptions& given_;
 };
+
+/// Where several nodes meet: the first of --rdzv_endpoint, --master, --master_addr, --ips that is
+/// given. Ports that are not given: torchrun's 29400 and 29500; below Paddle's first one with
+/// --ips.
+void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
+  constexpr uint16_t kRendezvousPort = 29400;
+  constexpr uint16_t kMasterPort = 29500;
+  constexpr uint16_t kPaddlesFirstPort = 6070;
+  HostPort place;
+  if (const auto found = given.find("rdzv_endpoint")) {
+    place = endpoint(*found);
+    place.port = place.port == 0 ? kRendezvousPort : place.port;
+  } else if (const auto master = given.find("master")) {
+    if (master->value.starts_with("etcd://")) {
+      throw UsageError(kWhere,
+                       fmt::format("{} {}: etcd does not work yet", master->source, master->value));
+    }
+    place = endpoint(*master);
+    if (place.port == 0) {
+      bad(*master, "host:port");
+    }
+  } else if (const auto host = given.find("master_addr")) {
+    place = {.host = host->value, .port = kMasterPort};
+    if (const auto port = given.find("master_port")) {
+      place.port = static_cast<uint16_t>(integer(*port, 1, 65535));
+    }
+  } else if (!nodes.ips.empty()) {
+    const auto first = given.find("start_port");
+    place = {
+        .host = nodes.ips.front(),
+        .port = static_cast<uint16_t>((first ? integer(*first, 2, 65535) : kPaddlesFirstPort) - 1)};
+  } else {
+    throw UsageError(
+        kWhere,
+        fmt::format("{} nodes need a place to meet, the same on each: --rdzv_endpoint "
+                    "HOST:PORT, --master HOST:PORT, --ips A,B,…, or --master_addr HOST "
+                    "with --node_rank N",
+                    nodes.nodes));
+  }
+  nodes.meet_host = place.host;
+  nodes.meet_port = place.port;
+}
+
+NodeOptions node_options(const GivenOptions& given) {
+  NodeOptions nodes;
+  if (given.has("standalone")) {
+    return nodes;
+  }
+  const std::optional<Given> count = given.find("nnodes");
+  const std::optional<Given> ips = given.find("ips");
+  nodes.nodes = count ? node_count(*count) : 1;
+  if (ips) {
+    nodes.ips = hosts(*ips);
+    if (count && nodes.nodes != static_cast<int>(nodes.ips.size())) {
+      throw UsageError(kWhere,
+                       fmt::format("{} {} names {} nodes, {} says {}",
+                                   ips->source,
+                                   ips->value,
+                                   nodes.ips.size(),
+                                   count->source,
+                                   count->value));
+    }
+    nodes.nodes = static_cast<int>(nodes.ips.size());
+  }
+  if (const std::optional<Given> rank = given.find("node_rank")) {
+    nodes.node_rank = static_cast<int>(integer(*rank, -1, nodes.nodes - 1));  // -1: Paddle's "any"
+  }
+  for (const char* name : {"host", "local_addr"}) {
+    if (const std::optional<Given> address = given.find(name)) {
+      nodes.address = address->value;
+    }
+  }
+  if (const std::optional<Given> timeout = given.find("timeout")) {
+    nodes.timeout = seconds(*timeout);
+  }
+  if (nodes.nodes > 1) {
+    settle_meeting(given, nodes);
+  }
+  return nodes;
+}
 
 LaunchOptions defaults(Dialect dialect) {
   LaunchOptions options;
@@ -172,11 +269,10 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
       "master_port", options.master_port, [](const Given& g) { return integer(g, 1, 65535); });
   read.text("job_id", options.job_id);
   read.text("rdzv_id", options.job_id);
-  const std::optional<Given> nodes = given.find("nnodes");
-  if (nodes && !given.has("standalone")) {
-    refuse_several_nodes(*nodes);
+  options.nodes = node_options(given);
+  if (options.nodes.nodes > 1) {
+    options.master_port = 0;  // the launchers meet at the one that was given
   }
-  refuse_other_nodes(given);
   const std::optional<Given> mode = given.find("run_mode");
   if (mode && strings::to_lower(mode->value) != "collective") {
     throw UsageError(kWhere,

@@ -26,6 +26,17 @@ enum class Dialect {
   kPaddle,       ///< argosy paddle-launch, fleetrun: a rank per GPU; logs in log/workerlog.<i>
 };
 
+/// Which nodes there are and where they meet, as far as options say.
+struct NodeOptions {
+  int nodes = 1;
+  int node_rank = -1;       ///< -1: whichever
+  std::string meet_host{};  ///< of the launchers' own store; nodes > 1 only
+  uint16_t meet_port = 0;
+  std::vector<std::string> ips{};  ///< of all nodes, by node rank; empty: not known
+  std::string address{};           ///< this node's; empty: to be found out
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of the meeting
+};
+
 /// What `argosy launch` was asked to do, each value checked by itself. What depends on the machine
 /// (number of cores and GPUs) is settled by prepare_job().
 struct LaunchOptions {
@@ -35,8 +46,9 @@ struct LaunchOptions {
   std::vector<int> gpus{};    ///< numbers of this machine's GPUs; empty: all that are visible
   std::vector<std::pair<std::string, std::string>> env{};  ///< --env, for all ranks
   std::string role = "default";
-  uint16_t master_port = 0;  ///< 0: any that is free
-  std::string job_id{};      ///< --rdzv_id or --job_id; empty: the run's own id
+  uint16_t master_port = 0;  ///< of rank 0's own store; 0: any that is free
+  NodeOptions nodes{};
+  std::string job_id{};  ///< --rdzv_id or --job_id; empty: the run's own id
 
   /// Rank logs go to <log_dir>/<run>/, which is made when the first rank writes something; empty:
   /// no files.

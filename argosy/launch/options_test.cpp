@@ -110,13 +110,50 @@ TEST(LaunchOptions, TorchrunsEverydayLine) {
   EXPECT_EQ(options.nproc_per_node, "2");
   EXPECT_THAT(options.command, ElementsAre("train.py", "--lr", "0.1"));
   EXPECT_EQ(parse({"--max_restart=3", "x"}).max_restarts, 3);
-  EXPECT_EQ(parse({"--nnodes=1", "--node_rank=0", "--master_addr=h", "--master_port=29500", "x"})
-                .master_port,
-            29500);
-  EXPECT_THAT(refusal({"--node_rank", "1", "x"}), HasSubstr("--node_rank 1: a job of one node"));
-  EXPECT_THAT(refusal({"--ips", "a,b", "x"}), HasSubstr("--ips a,b: several nodes"));
+  const LaunchOptions one =
+      parse({"--nnodes=1", "--node_rank=0", "--master_addr=h", "--master_port=29500", "x"});
+  EXPECT_EQ(one.master_port, 29500);
+  EXPECT_EQ(one.nodes.nodes, 1);
+}
+
+TEST(LaunchOptions, WhereSeveralNodesMeet) {
+  NodeOptions nodes =
+      parse({"--nnodes=2:2", "--node-rank=1", "--master-addr=h", "--master-port=7", "x"}).nodes;
+  EXPECT_EQ(nodes.nodes, 2);
+  EXPECT_EQ(nodes.node_rank, 1);
+  EXPECT_EQ(nodes.meet_host, "h");
+  EXPECT_EQ(nodes.meet_port, 7);
+  EXPECT_EQ(parse({"--nnodes=2", "--master_addr=h", "x"}).nodes.meet_port, 29500);
+  EXPECT_EQ(parse({"--nnodes=2", "--rdzv_endpoint=h", "x"}).nodes.meet_port, 29400);
+  nodes = parse({"--nnodes=3", "--rdzv_endpoint=[fd00::1]:5", "--timeout=12", "x"}).nodes;
+  EXPECT_EQ(nodes.meet_host, "fd00::1");
+  EXPECT_EQ(nodes.meet_port, 5);
+  EXPECT_EQ(nodes.timeout, 12s);
+  nodes = parse({"--master=h:9", "--nnodes=2", "--rank=-1", "--host=10.0.0.7", "x"}).nodes;
+  EXPECT_EQ(nodes.meet_port, 9);
+  EXPECT_EQ(nodes.node_rank, -1);
+  EXPECT_EQ(nodes.address, "10.0.0.7");
+  nodes = parse({"--ips", "a, b,c", "--start_port=8000", "x"}).nodes;
+  EXPECT_EQ(nodes.nodes, 3);
+  EXPECT_THAT(nodes.ips, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(nodes.meet_host, "a");
+  EXPECT_EQ(nodes.meet_port, 7999);
+  EXPECT_EQ(parse({"--standalone", "--nnodes=4", "x"}).nodes.nodes, 1);
+}
+
+TEST(LaunchOptions, ContradictionsAboutNodes) {
+  EXPECT_THAT(refusal({"--ips=a,b,c", "--nnodes=2", "x"}),
+              HasSubstr("--ips a,b,c names 3 nodes, --nnodes says 2"));
+  EXPECT_THAT(refusal({"--nnodes=2", "x"}), HasSubstr("2 nodes need a place to meet"));
+  EXPECT_THAT(refusal({"--nnodes=2", "--node_rank=2", "--master_addr=h", "x"}),
+              HasSubstr("--node_rank: expected a number from -1 to 1"));
+  EXPECT_THAT(refusal({"--node_rank", "1", "x"}), HasSubstr("from -1 to 0"));
+  EXPECT_THAT(refusal({"--ips", "a,,b", "x"}), HasSubstr("different addresses"));
+  EXPECT_THAT(refusal({"--ips", "a,a", "x"}), HasSubstr("different addresses"));
+  EXPECT_THAT(refusal({"--nnodes=2", "--master=h", "x"}),
+              HasSubstr("--master: expected host:port"));
+  EXPECT_THAT(refusal({"--nnodes=2", "--master=etcd://h:1", "x"}), HasSubstr("etcd"));
   EXPECT_THAT(refusal({"--nnodes", "1:4", "x"}), HasSubstr("grows and shrinks"));
-  EXPECT_THAT(refusal({"--nnodes", "2", "x"}), HasSubstr("several nodes do not work yet"));
   EXPECT_THAT(refusal({"--nnodes", "two", "x"}), HasSubstr("--nnodes: expected a number from 1"));
 }
 

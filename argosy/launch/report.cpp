@@ -81,8 +81,12 @@ std::string describe(const RankEnd& end) {
   const std::string how = end.exit.signal != 0
                               ? "was killed by " + os::describe_signal(end.exit.signal)
                               : fmt::format("exited with code {}", end.exit.code);
-  return fmt::format(
-      "rank {} (pid {}) {} after {}", end.rank, end.pid, how, duration_text(end.ran));
+  return fmt::format("rank {} {}(pid {}) {} after {}",
+                     end.rank,
+                     end.host.empty() ? "" : "on " + end.host + " ",
+                     end.pid,
+                     how,
+                     duration_text(end.ran));
 }
 
 std::string_view without_time(std::string_view line) {
@@ -126,6 +130,17 @@ std::string render(const FailureReport& report) {
   }
   text += fmt::format("[launch] {}. See docs/guides/errors.md#rank-failed\n", report.what_now);
   return text;
+}
+
+std::string render_lost(const std::vector<std::string>& nodes, const std::string& what_now) {
+  std::string text;
+  for (const std::string& node : nodes) {
+    text += fmt::format(
+        "[launch] {}: its launcher is gone: killed, or its machine or network does "
+        "not answer\n",
+        node);
+  }
+  return text + fmt::format("[launch] {}. See docs/guides/errors.md#node-lost\n", what_now);
 }
 
 std::string render_unexpected(int signal, const std::vector<RankEnd>& ends) {

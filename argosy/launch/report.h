@@ -19,6 +19,7 @@ struct RankEnd {
   os::Exit exit{};
   std::chrono::steady_clock::time_point at{};
   std::chrono::steady_clock::duration ran{};
+  std::string host{};  ///< where it ran; empty: a job of one node
   /// It still ran when the launcher sent it a signal: a consequence, never the cause.
   bool asked_to_stop = false;
 };
@@ -34,6 +35,11 @@ struct RankEnd {
 /// "rank 3 (pid 4127) was killed by SIGKILL (often the out-of-memory killer) after 14 m 02 s",
 /// "rank 3 (pid 4127) exited with code 1 after 0.31 s".
 [[nodiscard]] std::string describe(const RankEnd& end);
+
+/// What the user reads where launchers of other nodes are gone: "node 1 (gpu02, 10.0.0.2), node 2
+/// …".
+[[nodiscard]] std::string render_lost(const std::vector<std::string>& nodes,
+                                      const std::string& what_now);
 
 /// What the user reads at the end about a failed job.
 struct FailureReport {

@@ -106,6 +106,16 @@ TEST(Report, CountsARankThatWasEndingWithTheSameCodeAsOneThatFailed) {
   EXPECT_FALSE(all_failed_by_themselves({.first = code(0, 143), .others = {late}}));
 }
 
+TEST(Report, NamesTheHostWhereThereAreSeveral) {
+  RankEnd end = code(3, 1);
+  end.host = "gpu02";
+  EXPECT_EQ(describe(end), "rank 3 on gpu02 (pid 103) exited with code 1 after 0.31 s");
+  EXPECT_EQ(render_lost({"node 1 (gpu02, 10.0.0.2)"}, "exit code 1"),
+            "[launch] node 1 (gpu02, 10.0.0.2): its launcher is gone: killed, or its machine or "
+            "network does not answer\n"
+            "[launch] exit code 1. See docs/guides/errors.md#node-lost\n");
+}
+
 TEST(Report, NamesWhoEndsOtherwiseThanByTheSignal) {
   const std::vector<RankEnd> expected{
       code(0, 0), signalled(1, SIGTERM), code(2, 128 + SIGTERM), signalled(3, SIGKILL)};

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "argosy/launch/adopted.h"
 #include "argosy/launch/guard.h"
 #include "argosy/launch/job.h"
+#include "argosy/launch/nodes/control_plane.h"
+#include "argosy/launch/nodes/meeting.h"
 #include "argosy/launch/options.h"
 #include "argosy/launch/output.h"
 #include "argosy/launch/store_host.h"
@@ -25,6 +29,8 @@ struct Session {
   Guard guard;
   Output output;
   std::unique_ptr<StoreHost> store{};
+  std::optional<Met> met{};               ///< with the other nodes, where there are any
+  std::unique_ptr<ControlPlane> plane{};  ///< likewise; it goes before `met`
   bool guard_lost = false;
   bool told_of_closed_output = false;
 

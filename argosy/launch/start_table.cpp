@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "argosy/base/strings.h"
+#include "argosy/launch/nodes/addresses.h"
 #include "argosy/os/subprocess.h"
 
 namespace argosy::launch {
@@ -32,11 +32,6 @@ std::string table(const Rows& rows) {
     text += fmt::format("[launch] | {:<{}} | {:<{}} |\n", left, name, right, value);
   }
   return text + rule;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this node";
 }
 
 std::string plural(int count, const char* what) {
@@ -66,14 +61,15 @@ std::string value_of(const std::vector<std::string>& environment, const std::str
 std::string variables(const JobDescription& job) {
   std::string text;
   std::set<std::string> common;
-  for (int rank = 0; rank < job.ranks; ++rank) {
-    for (const std::string& entry : rank_environment(job, rank, {})) {
-      if (rank > 0 && common.contains(entry)) {
+  for (int local = 0; local < job.ranks; ++local) {
+    const int rank = job.first_rank + local;
+    for (const std::string& entry : rank_environment(job, local, {})) {
+      if (local > 0 && common.contains(entry)) {
         continue;
       }
       const bool secret = entry.starts_with("ARGOSY_TOKEN=");
       text += fmt::format("[launch] rank {}: {}\n", rank, secret ? "ARGOSY_TOKEN=(hidden)" : entry);
-      if (rank == 0) {
+      if (local == 0) {
         common.insert(entry);
       }
     }
@@ -87,10 +83,18 @@ std::string describe_start(const Job& job, bool everything) {
   const JobDescription& what = job.description;
   const std::vector<std::string> environment = rank_environment(what, 0, os::environ_list());
   const int threads = std::atoi(value_of(environment, "OMP_NUM_THREADS").c_str());
+  const std::string of_all = what.nodes == 1 ? ""
+                                             : fmt::format(" ({}-{} of {}, node {} of {})",
+                                                           what.first_rank,
+                                                           what.first_rank + what.ranks - 1,
+                                                           what.world_size,
+                                                           what.node_rank,
+                                                           what.nodes);
   Rows rows{{"ranks",
-             fmt::format("{} on {}, {} each",
+             fmt::format("{} on {}{}, {} each",
                          what.ranks,
                          host_name(),
+                         of_all,
                          threads > 0 ? plural(threads, "thread") : "threads as they choose")},
             {"program", shown(job.program.args)}};
   if (what.node.gpus > 0) {
@@ -100,7 +104,7 @@ std::string describe_start(const Job& job, bool everything) {
   }
   rows.emplace_back("logs", job.logs.pattern());
   rows.emplace_back("job", what.job_id.empty() ? what.run_id : what.job_id);
-  rows.emplace_back("MASTER", fmt::format("{}:{}", what.host, what.master_port));
+  rows.emplace_back("MASTER", fmt::format("{}:{}", what.master_host, what.master_port));
   return table(rows) + (everything ? variables(what) : "");
 }
 

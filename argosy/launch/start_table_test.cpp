@@ -13,9 +13,11 @@ using testing::Not;
 
 Job job_of_two() {
   return {.description = {.ranks = 2,
+                          .world_size = 2,
+
                           .run_id = "run-1",
                           .master_port = 4000,
-                          .endpoint_ports = {4001, 4002},
+                          .endpoints = {"127.0.0.1:4001", "127.0.0.1:4002"},
                           .token = "verysecret",
                           .node = {.cores = 5}},
           .program = {.args = {"./train", "--lr", "0.1"}},

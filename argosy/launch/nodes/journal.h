@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "argosy/base/deadline.h"
+#include "argosy/rendezvous/store.h"
+
+namespace argosy::launch {
+
+/// A list of texts in a store that many append to and all read in the same order.
+///
+///     journal.append("node 2 failed", soon);
+///     while (auto text = journal.next(soon)) …
+///
+/// No hole can come of a writer that dies: an entry and its place are one write.
+class Journal final {
+ public:
+  Journal(std::shared_ptr<rendezvous::Store> store, std::string name)
+      : store_(std::move(store)), name_(std::move(name)) {}
+
+  /// Errors: those of the store.
+  void append(const std::string& text, const Deadline& deadline);
+  /// The entry after the last one returned; nullopt: none came before the deadline.
+  [[nodiscard]] std::optional<std::string> next(const Deadline& deadline);
+
+ private:
+  [[nodiscard]] std::string key(int64_t number) const;
+
+  std::shared_ptr<rendezvous::Store> store_;
+  std::string name_;
+  int64_t read_ = 0;
+  int64_t free_ = 0;  ///< places before this one are taken
+};
+
+}  // namespace argosy::launch

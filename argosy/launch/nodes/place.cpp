@@ -1,0 +1,73 @@
+#include "argosy/launch/nodes/place.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "argosy/base/error.h"
+#include "argosy/launch/nodes/addresses.h"
+
+namespace argosy::launch {
+namespace {
+
+constexpr const char* kWhere = "launch.nodes";
+
+/// The entry of --ips that is this node; nullopt: there is no such list.
+std::optional<std::string> own_entry(const NodeOptions& options) {
+  if (options.ips.empty()) {
+    return std::nullopt;
+  }
+  const auto own = std::ranges::find_if(options.ips, is_this_node);
+  if (own == options.ips.end()) {
+    throw ConfigError(kWhere,
+                      fmt::format("none of --ips {} is an address of this node, which has {}. Name "
+                                  "the one that the others know it by.",
+                                  fmt::join(options.ips, ","),
+                                  fmt::join(local_addresses(), ", ")));
+  }
+  return *own;
+}
+
+/// Debian's /etc/hosts gives a host's own name a loopback address.
+void refuse_hidden_host(const NodeOptions& options, const std::string& address) {
+  if (is_loopback(address) && options.meet_host != address && options.meet_host != "localhost") {
+    throw ConfigError(
+        kWhere,
+        fmt::format("the meeting place \"{}\" is {} on this node, where no other node "
+                    "can reach it (see /etc/hosts). Give an address: this node has {}.",
+                    options.meet_host,
+                    address,
+                    fmt::join(local_addresses(), ", ")));
+  }
+}
+
+}  // namespace
+
+Place find_place(const NodeOptions& options, const std::string& token) {
+  Place place{.meeting = {.nodes = options.nodes,
+                          .host = options.meet_host,
+                          .port = options.meet_port,
+                          .token = token,
+                          .expected = options.ips,
+                          .timeout = options.timeout},
+              .wanted_rank = options.node_rank};
+  const std::optional<std::string> listed = own_entry(options);
+  Meeting& meeting = place.meeting;
+  meeting.hosts = options.node_rank >= 0 ? options.node_rank == 0
+                  : listed               ? *listed == options.ips.front()
+                                         : is_this_node(options.meet_host);
+  if (meeting.hosts) {
+    meeting.host = resolve_host(options.meet_host).front();
+    refuse_hidden_host(options, meeting.host);
+    place.wanted_rank = 0;
+  }
+  place.address = !options.address.empty() ? options.address
+                  : listed                 ? *listed
+                  : meeting.hosts          ? meeting.host
+                                           : source_address(options.meet_host);
+  return place;
+}
+
+}  // namespace argosy::launch

@@ -1,0 +1,56 @@
+#include "argosy/launch/nodes/place.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/launch/nodes/addresses.h"
+
+#include "tests/support/error_text.h"
+
+namespace argosy::launch {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Place, WhoHasTheAddressOfTheMeetingHostsIt) {
+  const Place here = find_place({.nodes = 2, .meet_host = "127.0.0.1", .meet_port = 9}, "t");
+  EXPECT_TRUE(here.meeting.hosts);
+  EXPECT_EQ(here.wanted_rank, 0);
+  EXPECT_EQ(here.address, "127.0.0.1");
+  // TEST-NET-1: nobody's. The address is the one that would be used; nothing is sent.
+  const auto elsewhere = [] {
+    const Place place = find_place({.nodes = 2, .meet_host = "192.0.2.1", .meet_port = 9}, "t");
+    EXPECT_FALSE(place.meeting.hosts);
+    EXPECT_EQ(place.wanted_rank, -1);
+    EXPECT_THAT(local_addresses(), testing::Contains(place.address));
+  };
+  const std::string outcome = test::error_text<ConfigError>(elsewhere);
+  EXPECT_THAT(outcome, testing::AnyOf("nothing was thrown", HasSubstr("no route leads to")));
+}
+
+TEST(Place, NodeRanksAndListsSayIt) {
+  EXPECT_FALSE(
+      find_place({.nodes = 2, .node_rank = 1, .meet_host = "127.0.0.1", .address = "127.0.0.9"}, "")
+          .meeting.hosts);
+  const Place second =
+      find_place({.nodes = 2, .meet_host = "192.0.2.1", .ips = {"192.0.2.1", "127.0.0.1"}}, "");
+  EXPECT_FALSE(second.meeting.hosts);
+  EXPECT_EQ(second.address, "127.0.0.1");
+  const Place first =
+      find_place({.nodes = 2, .meet_host = "127.0.0.1", .ips = {"127.0.0.1", "192.0.2.1"}}, "");
+  EXPECT_TRUE(first.meeting.hosts);
+}
+
+TEST(Place, WhatCannotWorkIsExplained) {
+  EXPECT_THAT(test::error_text<ConfigError>([] {
+                (void)find_place({.nodes = 2, .meet_host = "192.0.2.1", .ips = {"192.0.2.1"}}, "");
+              }),
+              HasSubstr("none of --ips 192.0.2.1 is an address of this node, which has "));
+  EXPECT_THAT(test::error_text<ConfigError>(
+                  [] { (void)find_place({.nodes = 2, .meet_host = "no.such.host.invalid"}, ""); }),
+              HasSubstr("host \"no.such.host.invalid\" has no address"));
+}
+
+}  // namespace
+}  // namespace argosy::launch

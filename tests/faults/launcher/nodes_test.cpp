@@ -1,0 +1,187 @@
+// Jobs of several nodes: real launchers that meet over gRPC on the loopback.
+#include <signal.h>
+
+#include <chrono>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/strings.h"
+
+#include "launched.h"
+#include "tests/support/owned_port.h"
+
+namespace argosy::test {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+/// One launcher per node, all on this machine.
+class Nodes {
+ public:
+  /// `ranks` for each node; `options` for all of them.
+  explicit Nodes(const std::vector<int>& ranks,
+                 const std::string& script,
+                 const std::vector<std::string>& options = {}) {
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      add(static_cast<int>(i), static_cast<int>(ranks.size()), ranks[i], script, options);
+    }
+  }
+  void add(int node,
+           int nodes,
+           int ranks,
+           const std::string& script,
+           const std::vector<std::string>& options,
+           const std::string& token = "secret") {
+    std::vector<std::string> args{"--nnodes=" + std::to_string(nodes),
+                                  "--node_rank=" + std::to_string(node),
+                                  "--master_addr=127.0.0.1",
+                                  "--master_port=" + std::to_string(port_.port()),
+                                  "--host=127.0.0." + std::to_string(node + 1),
+                                  "--nproc_per_node=" + std::to_string(ranks),
+                                  "--log_dir="};
+    args.insert(args.end(), options.begin(), options.end());
+    args.insert(args.end(), {"sh", "-c", script});
+    jobs_.push_back(std::make_unique<Launched>(
+        Launched::Options{.args = args, .env = {"ARGOSY_TOKEN=" + token}}));
+  }
+  Launched& operator[](size_t node) { return *jobs_[node]; }
+  std::vector<int> wait() {
+    std::vector<int> codes;
+    for (const auto& job : jobs_) {
+      codes.push_back(job->wait());
+    }
+    return codes;
+  }
+
+ private:
+  OwnedPort port_;
+  std::vector<std::unique_ptr<Launched>> jobs_;
+};
+
+TEST(LauncherNodes, TheirRanksAreOneJob) {
+  Nodes nodes(
+      {1, 3, 2},
+      "echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE, node $GROUP_RANK of "
+      "$GROUP_WORLD_SIZE; echo place $MASTER_ADDR:$MASTER_PORT $ARGOSY_STORE $ARGOSY_RUN_ID "
+      "$PADDLE_TRAINER_ENDPOINTS; echo mine $PADDLE_CURRENT_ENDPOINT");
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{0, 0, 0}));
+  EXPECT_THAT(nodes[0].out(), HasSubstr("[rank 0] 0 of 6, 0 of 1, node 0 of 3\n"));
+  EXPECT_THAT(nodes[1].out(), HasSubstr("[rank 3] 3 of 6, 2 of 3, node 1 of 3\n"));
+  EXPECT_THAT(nodes[2].out(), HasSubstr("[rank 4] 4 of 6, 0 of 2, node 2 of 3\n"));
+  EXPECT_THAT(nodes[2].out(), HasSubstr("[rank 5] mine 127.0.0.3:"));
+  std::set<std::string> places;
+  for (size_t node = 0; node < 3; ++node) {
+    for (int rank = 0; rank < 6; ++rank) {
+      for (const std::string& line :
+           lines_of(nodes[node].out(), "[rank " + std::to_string(rank) + "] place ")) {
+        places.insert(line);
+      }
+    }
+  }
+  EXPECT_EQ(places.size(), 1U);
+  EXPECT_EQ(strings::split(*places.begin(), ',').size(), 6U);
+}
+
+TEST(LauncherNodes, TheFirstFailureIsNamedOnEveryNodeWithItsCodeAndHost) {
+  Nodes nodes({2, 2}, "[ $RANK = 3 ] && { echo last words; kill -SEGV $$; }; sleep 1000");
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{139, 139}));
+  for (size_t node = 0; node < 2; ++node) {
+    EXPECT_THAT(nodes[node].err(), HasSubstr("[launch] rank 3 on "));
+    EXPECT_THAT(nodes[node].err(), HasSubstr("was killed by SIGSEGV"));
+    EXPECT_THAT(nodes[node].err(), HasSubstr("  | last words\n"));
+    EXPECT_THAT(nodes[node].err(), HasSubstr("stopped by the launcher: ranks 0-2\n"));
+    EXPECT_THAT(nodes[node].survivors(), IsEmpty());
+  }
+}
+
+TEST(LauncherNodes, RestartTogether) {
+  Nodes nodes({1, 2},
+              "echo life $ARGOSY_RESTART_COUNT; [ $ARGOSY_RESTART_COUNT = 1 ] && exit 0; "
+              "[ $RANK = 2 ] && exit 9; sleep 1000",
+              {"--max_restarts=2"});
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{0, 0}));
+  EXPECT_THAT(nodes[0].out(), HasSubstr("[rank 0] life 1"));
+  EXPECT_THAT(nodes[1].out(), HasSubstr("[rank 2] life 1"));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] restart 1 of 2 now"));
+}
+
+TEST(LauncherNodes, AKilledLauncherIsNamedAndLeavesNothing) {
+  for (const size_t victim : {1U, 0U}) {
+    Nodes nodes({1, 2},
+                "trap '' TERM; echo ready; while :; do sleep 0.05; done",
+                {"--shutdown_timeout=0.3"});
+    ASSERT_TRUE(nodes[0].wait_for_output("ready"));
+    ASSERT_TRUE(nodes[1].wait_for_output("ready", 2));
+    nodes[victim].signal(SIGKILL);
+    EXPECT_EQ(nodes[1 - victim].wait(), 1);
+    EXPECT_THAT(nodes[1 - victim].err(),
+                HasSubstr("127.0.0." + std::to_string(victim + 1) +
+                          "): its launcher is gone: killed, or its machine"));
+    EXPECT_THAT(nodes[0].survivors(), IsEmpty());
+    EXPECT_THAT(nodes[1].survivors(), IsEmpty());
+  }
+}
+
+TEST(LauncherNodes, ASignalToOneStopsAll) {
+  Nodes nodes({1, 1}, "echo ready; sleep 1000");
+  ASSERT_TRUE(nodes[0].wait_for_output("ready"));
+  ASSERT_TRUE(nodes[1].wait_for_output("ready"));
+  nodes[1].signal(SIGINT);
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{130, 130}));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("node 1 ("));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("was told to stop"));
+}
+
+TEST(LauncherNodes, AProgramThatOneNodeLacksEndsTheJob) {
+  Nodes nodes({1, 1}, "[ $RANK = 1 ] && exec ./no-such-program; sleep 1000");
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{127, 127}));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] rank 1 on "));
+}
+
+TEST(LauncherNodes, OneThatDoesNotComeIsSaidAndCountedOut) {
+  Nodes nodes({}, "");
+  nodes.add(0, 2, 1, "true", {"--timeout=0.5"});
+  EXPECT_EQ(nodes[0].wait(), 1);
+  EXPECT_THAT(nodes[0].err(),
+              HasSubstr("[launch.nodes] not all nodes came: waiting for 1 of 2 nodes (there: "
+                        "127.0.0.1)"));
+  Nodes alone({}, "");
+  alone.add(1, 2, 1, "true", {"--timeout=0.5"});
+  EXPECT_EQ(alone[0].wait(), 1);
+  EXPECT_THAT(alone[0].err(), HasSubstr("cannot reach the store at 127.0.0.1:"));
+}
+
+TEST(LauncherNodes, TheWrongTokenIsRefusedAndHarmsNobody) {
+  Nodes nodes({}, "");
+  nodes.add(0, 2, 1, "echo fine", {});
+  nodes.add(1, 2, 1, "echo fine", {}, "another");
+  EXPECT_EQ(nodes[1].wait(), 1);
+  EXPECT_THAT(nodes[1].err(), HasSubstr("token"));
+  EXPECT_THAT(nodes[1].err(), Not(HasSubstr("another")));
+  nodes.add(1, 2, 1, "echo fine", {});
+  EXPECT_EQ(nodes[0].wait(), 0);
+  EXPECT_EQ(nodes[2].wait(), 0);
+}
+
+TEST(LauncherNodes, ContradictionsAreToldToAll) {
+  Nodes nodes({}, "");
+  nodes.add(0, 2, 1, "true", {});
+  nodes.add(1, 2, 1, "true", {"--nnodes=3"});
+  const std::vector<int> codes = nodes.wait();
+  EXPECT_EQ(codes, (std::vector<int>{1, 1}));
+  for (size_t node = 0; node < 2; ++node) {
+    EXPECT_THAT(nodes[node].err(), HasSubstr("was told of 2 nodes"));
+    EXPECT_THAT(nodes[node].err(), HasSubstr(" of 3"));
+  }
+}
+
+}  // namespace
+}  // namespace argosy::test
