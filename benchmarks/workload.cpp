@@ -24,7 +24,8 @@ void fill_weights(torch::nn::Module& module) {
   for (auto& item : module.named_parameters()) {
     at::Tensor& p = item.value();
     if (p.dim() > 1) {
-      p.copy_(pattern(p.sizes(), seed) / std::sqrt(static_cast<double>(p.numel() / p.size(0))));
+      const int64_t fan_in = p.numel() / p.size(0);
+      p.copy_(pattern(p.sizes(), seed) / std::sqrt(static_cast<double>(fan_in)));
     } else if (item.key().ends_with("bias")) {
       p.zero_();
     }

@@ -5,11 +5,13 @@ extra=()
 if grep -A3 -F "$2\"" "$1/compile_commands.json" | grep -q torch; then
   extra=(--extra-arg-before=-includeATen/core/ivalue.h)
 fi
-# A test's (and a benchmark's) numbers are small, its structures short-lived, and it sets the environment before any thread.
+# A test's (and a benchmark's) numbers are small, its structures short-lived, and it sets the
+# environment before any thread.
 case $2 in
 *_test.cpp | *_bench.cpp | tests/* | benchmarks/*)
   extra+=(--checks=-bugprone-implicit-widening-of-multiplication-result,-cppcoreguidelines-special-member-functions,-cppcoreguidelines-virtual-class-destructor,-concurrency-mt-unsafe,-performance-no-int-to-ptr,-google-build-using-namespace)
   ;;
+examples/* | tests/install/*) extra+=(--checks=-google-build-using-namespace) ;; # as users write
 esac
 noise=$(mktemp)
 trap 'rm -f "$noise"' EXIT

@@ -96,7 +96,8 @@ std::string expected(DType dtype, ReduceOp op, int n, int64_t i) {
     return encode(dtype, static_cast<double>(result));
   }
   if (!is_float(dtype)) {
-    return encode(dtype, static_cast<double>(result / n));
+    const auto rounded_towards_zero = result / n;
+    return encode(dtype, static_cast<double>(rounded_towards_zero));
   }
   return dtype == DType::kF64 ? encode(dtype, static_cast<double>(result) / n)
                               : encode(dtype, static_cast<float>(result) / static_cast<float>(n));
