@@ -70,7 +70,8 @@ std::vector<std::string> local_addresses() {
     }
   }
   std::erase(found, "");
-  std::ranges::stable_partition(found, [](const std::string& a) { return !is_loopback(a); });
+  std::stable_partition(
+      found.begin(), found.end(), [](const std::string& a) { return !is_loopback(a); });
   return found;
 }
 
@@ -83,8 +84,9 @@ std::vector<std::string> resolve_host(const std::string& host) {
       found.push_back(std::move(text));
     }
   }
-  std::ranges::stable_partition(
-      found, [](const std::string& a) { return a.find(':') == std::string::npos; });
+  std::stable_partition(found.begin(), found.end(), [](const std::string& a) {
+    return a.find(':') == std::string::npos;
+  });
   return found;
 }
 
