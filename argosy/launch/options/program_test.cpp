@@ -17,14 +17,14 @@ using testing::HasSubstr;
 
 class ProgramTest : public testing::Test {
  protected:
-  Program find(LaunchOptions options) {
+  Program find(const LaunchOptions& options) {
     return find_command(options, [&](const char* name) {
       const auto found = variables_.find(name);
       return found == variables_.end() ? std::nullopt : std::optional(found->second);
     });
   }
   std::string file(const std::string& name) {
-    const std::string path = (folder_.path() / name).string();
+    std::string path = (folder_.path() / name).string();
     std::ofstream(path) << "";
     return path;
   }
