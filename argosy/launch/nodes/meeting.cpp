@@ -18,6 +18,7 @@ using rendezvous::Store;
 
 constexpr const char* kWhere = "launch.nodes";
 constexpr const char* kPlanKey = "nodes/plan";
+constexpr const char* kRefusalKey = "nodes/refusal";
 
 /// The longest that a wait goes on without looking up: Ctrl-C is answered this fast.
 constexpr auto kSlice = 200ms;
@@ -34,6 +35,7 @@ class Wait {
       : meeting_(meeting), patience_(patience), deadline_(Deadline::after(meeting.timeout)) {}
 
   [[nodiscard]] Deadline slice() const { return deadline_.sooner(Deadline::after(kSlice)); }
+  [[nodiscard]] const Deadline& end() const { return deadline_; }
   [[nodiscard]] bool over() const { return deadline_.expired(); }
   [[nodiscard]] std::string state(Store* store) {
     return describe_wait(meeting_, there(store), waited());
@@ -77,9 +79,38 @@ class Wait {
   std::chrono::milliseconds next_word_ = kWordInterval;
 };
 
-/// Waits for a key, slice by slice; nullopt: the time is up.
-std::optional<std::string> wait_for(Store& store, const std::string& key, Wait& wait) {
-  while (!wait.over()) {
+/// Does another node of the list hold a meeting of its own? Then the lists differ, and each would
+/// wait for the other to come. "": none that could be seen.
+std::string find_rival(const Meeting& meeting, const NodeInfo& self) {
+  for (const std::string& address : meeting.expected) {
+    if (address == self.address) {
+      continue;
+    }
+    try {
+      const auto store =
+          rendezvous::connect_store(address, meeting.port, meeting.token, Deadline::after(100ms));
+      const NodeInfo rival = NodeInfo::from_json(store->get(info_key(0), Deadline::after(500ms)));
+      std::string refusal = fmt::format(
+          "{} was given --ips {}, {} was given --ips {}: the same list, in the same order, belongs "
+          "on every node",
+          address,
+          fmt::join(rival.ips, ","),
+          self.address,
+          fmt::join(self.ips, ","));
+      store->set(kRefusalKey, refusal, Deadline::after(500ms));  // this node will be gone soon
+      return refusal;
+    } catch (const Error&) {  // nobody hosts anything there, as it should be
+    }
+  }
+  return "";
+}
+
+/// Waits for a key, slice by slice; nullopt: the time is up, or it is `until`.
+std::optional<std::string> wait_for(Store& store,
+                                    const std::string& key,
+                                    Wait& wait,
+                                    const Deadline& until) {
+  while (!wait.over() && !until.expired()) {
     try {
       return store.get(key, wait.slice());
     } catch (const TimeoutError&) {
@@ -105,16 +136,22 @@ std::shared_ptr<Store> connect(const Meeting& meeting, Wait& wait) {
 }
 
 /// Node 0 gathers all, and tells all what came of it.
-JobPlan gather(Store& store, const Meeting& meeting, const std::string& run_id, Wait& wait) {
+JobPlan gather(Store& store, const Meeting& meeting, const NodeInfo& self, Wait& wait) {
   std::vector<NodeInfo> arrived;
-  for (int64_t i = 0; i < meeting.nodes; ++i) {
-    const std::optional<std::string> info = wait_for(store, info_key(i), wait);
-    if (!info) {
+  while (static_cast<int>(arrived.size()) < meeting.nodes) {
+    const std::string next = info_key(static_cast<int64_t>(arrived.size()));
+    const std::optional<std::string> info = wait_for(store, next, wait, Deadline::after(1s));
+    if (info) {
+      arrived.push_back(NodeInfo::from_json(*info));
+    } else if (wait.over()) {
       return {.refusal = "not all nodes came: " + wait.state(&store)};
+    } else if (store.check({kRefusalKey}, Deadline::after(1s))) {
+      return {.refusal = store.get(kRefusalKey, Deadline::after(1s))};
+    } else if (std::string rival = find_rival(meeting, self); !rival.empty()) {
+      return {.refusal = std::move(rival)};
     }
-    arrived.push_back(NodeInfo::from_json(*info));
   }
-  return make_plan(arrived, run_id);
+  return make_plan(arrived, self.run_id);
 }
 
 }  // namespace
@@ -157,10 +194,10 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
   met.presence = met.store->announce(fmt::format("node/{}", arrival), soon);
   met.store->set(info_key(arrival), self.to_json(), soon);
   if (meeting.hosts) {
-    met.plan = gather(*met.store, meeting, self.run_id, wait);
+    met.plan = gather(*met.store, meeting, self, wait);
     met.store->set(kPlanKey, met.plan.to_json(), soon);
   } else {
-    const std::optional<std::string> plan = wait_for(*met.store, kPlanKey, wait);
+    const std::optional<std::string> plan = wait_for(*met.store, kPlanKey, wait, wait.end());
     if (!plan) {
       throw TimeoutError(kWhere, "not all nodes came: " + wait.state(met.store.get()));
     }

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# two_hosts.sh ARGOSY: launchers on two hosts, which are network namespaces joined by a veth pair. Exit
+# code 77 (skipped) where no namespace may be made.
+set -uo pipefail
+argosy=$1
+a=argosy-a-$$ b=argosy-b-$$
+scratch=$(mktemp -d)
+clean_up() {
+  ip netns del "$a" 2>/dev/null
+  ip netns del "$b" 2>/dev/null
+  rm -rf "$scratch"
+}
+trap clean_up EXIT
+{ ip netns add "$a" && ip netns add "$b" && ip -n "$a" link set lo up && ip -n "$b" link set lo up &&
+  ip link add "va$$" netns "$a" type veth peer name "vb$$" netns "$b" &&
+  ip -n "$a" addr add 10.77.0.1/24 dev "va$$" && ip -n "$b" addr add 10.77.0.2/24 dev "vb$$" &&
+  ip -n "$a" link set "va$$" up && ip -n "$b" link set "vb$$" up; } 2>"$scratch/why" ||
+  { echo "skipped: no network namespaces here: $(head -n 1 "$scratch/why")"; exit 77; }
+export ARGOSY_TOKEN=secret
+failed=0
+
+# both OPTIONS_A OPTIONS_B SCRIPT: the same job on both hosts; exit codes in codes, output in $scratch/a, b.
+both() {
+  ip netns exec "$a" timeout 20 "$argosy" launch $1 --log_dir "" sh -c "$3" >"$scratch/a" 2>&1 &
+  local first=$!
+  ip netns exec "$b" timeout 20 "$argosy" launch $2 --log_dir "" sh -c "$3" >"$scratch/b" 2>&1
+  local second=$?
+  wait "$first"
+  codes="$? $second"
+}
+# expect CODES FILE WORDS: after both
+expect() {
+  if [[ $codes != "$1" ]] || ! grep -qF -- "$3" "$scratch/$2"; then
+    echo "expected exit codes $1 and \"$3\" on host $2, got $codes and:"
+    cat "$scratch/a" "$scratch/b"
+    failed=1
+  fi
+}
+
+list="--ips 10.77.0.1,10.77.0.2"
+both "$list -n 1" "$list -n 2" 'echo $RANK of $WORLD_SIZE at $MASTER_ADDR, $PADDLE_CURRENT_ENDPOINT'
+expect "0 0" a "[rank 0] 0 of 3 at 10.77.0.1, 10.77.0.1:"
+expect "0 0" b "[rank 2] 2 of 3 at 10.77.0.1, 10.77.0.2:"
+
+meeting="--nnodes 2 --rdzv_endpoint 10.77.0.1:29400"
+both "$meeting" "$meeting" '[ $RANK = 1 ] && kill -9 $$; sleep 1000'
+expect "137 137" a "was killed by SIGKILL"
+expect "137 137" b "[launch] rank 1 on "
+
+both "$list" "--ips 10.77.0.2,10.77.0.1" true # each would be node 0
+expect "1 1" a "was given --ips 10.77.0.2,10.77.0.1"
+expect "1 1" b "the same list, in the same order"
+
+both "$list --timeout 2" "--ips 10.77.0.1,10.77.0.3" true
+expect "1 1" b "none of --ips 10.77.0.1,10.77.0.3 is an address of this node"
+exit "$failed"
