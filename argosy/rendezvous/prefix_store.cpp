@@ -9,8 +9,8 @@ namespace {
 
 class PrefixStore final : public Store {
  public:
-  PrefixStore(std::shared_ptr<Store> store, const std::string& prefix)
-      : store_(std::move(store)), prefix_(prefix + "/") {}
+  PrefixStore(std::shared_ptr<Store> store, std::string prefix)
+      : store_(std::move(store)), prefix_(std::move(prefix) + "/") {}
 
   void set(const std::string& key, const std::string& value, const Deadline& deadline) override {
     store_->set(full("set", key), value, deadline);
