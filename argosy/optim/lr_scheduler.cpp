@@ -34,7 +34,8 @@ LRSchedule steps(const StepLROptions& options) {
   ARGOSY_CHECK(
       options.step_size > 0, "optim.StepLR", "step_size must be > 0, got {}", options.step_size);
   return [options](int64_t step, double base) {
-    return base * std::pow(options.gamma, static_cast<double>(step / options.step_size));
+    const int64_t steps_down = step / options.step_size;
+    return base * std::pow(options.gamma, static_cast<double>(steps_down));
   };
 }
 
