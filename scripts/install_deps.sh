@@ -10,7 +10,7 @@ build=(g++ cmake ninja-build pkg-config
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
   dataset-fashion-mnist)
-test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3)
+test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 iproute2)
 lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
 bench=("${build[@]}" libbenchmark-dev python3)
 
