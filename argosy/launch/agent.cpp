@@ -44,10 +44,8 @@ void settle_terminal(Session& session) {
 std::optional<int> wait_before_restart(Session& session, std::chrono::milliseconds time) {
   const Deadline deadline = Deadline::after(time);
   while (true) {
-    while (const std::optional<int> signal = session.signals.next()) {
-      if (*signal != SIGCHLD && *signal != SIGUSR1 && *signal != SIGUSR2) {
-        return signal;
-      }
+    if (const std::optional<int> signal = next_stop_signal(session.signals)) {
+      return signal;
     }
     session.output.flush();
     if (deadline.expired()) {
@@ -94,10 +92,8 @@ void meet_other_nodes(Session& session) {
       session.say(fmt::format("[launch] {}\n", word));
       session.output.flush();
     }
-    while (const std::optional<int> signal = session.signals.next()) {
-      if (*signal != SIGCHLD && *signal != SIGUSR1 && *signal != SIGUSR2) {
-        throw Interrupted{*signal};
-      }
+    if (const std::optional<int> signal = next_stop_signal(session.signals)) {
+      throw Interrupted{*signal};
     }
   });
   const JobPlan& plan = session.met->plan;

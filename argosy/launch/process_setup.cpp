@@ -29,6 +29,16 @@ Result<os::SignalFd> take_over_signals() {
       {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, nohup ? SIGCHLD : SIGHUP});
 }
 
+std::optional<int> next_stop_signal(os::SignalFd& signals) {
+  std::optional<int> first;
+  while (const std::optional<int> signal = signals.next()) {
+    if (!first && *signal != SIGCHLD && *signal != SIGUSR1 && *signal != SIGUSR2) {
+      first = signal;
+    }
+  }
+  return first;
+}
+
 bool terminal_redraws() {
   const char* type = ::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): read-only
   return type != nullptr && std::string_view(type) != "dumb";

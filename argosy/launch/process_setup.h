@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "argosy/base/result.h"
 #include "argosy/os/signals.h"
 
@@ -11,6 +13,10 @@ void open_missing_streams();
 /// The signals that the launcher's loop waits for. SIGHUP is not among them where the launcher
 /// inherited it ignored (nohup).
 [[nodiscard]] Result<os::SignalFd> take_over_signals();
+
+/// Reads what has come; the first signal that asks the launcher to stop, if there is one. Where no
+/// rank runs, there is nobody to pass the others on to.
+[[nodiscard]] std::optional<int> next_stop_signal(os::SignalFd& signals);
 
 /// By $TERM: a terminal that is not "dumb", should one be there.
 [[nodiscard]] bool terminal_redraws();

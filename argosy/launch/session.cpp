@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "argosy/base/error.h"
+#include "argosy/launch/process_setup.h"
 
 namespace argosy::launch {
 namespace {
@@ -38,11 +39,7 @@ bool Session::output_was_cut() {
 int Session::hand_over_output(int code, bool interrupted) {
   std::optional<int> stopped_by;
   output.hand_over(interrupted ? kPatienceOnceStopped : options.reader_patience, signals.fd(), [&] {
-    while (const std::optional<int> signal = signals.next()) {
-      if (*signal != SIGCHLD && *signal != SIGUSR1 && *signal != SIGUSR2) {
-        stopped_by = signal;
-      }
-    }
+    stopped_by = stopped_by ? stopped_by : next_stop_signal(signals);
     return stopped_by.has_value();
   });
   if (output_was_cut()) {

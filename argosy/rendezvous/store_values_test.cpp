@@ -12,6 +12,8 @@
 #include "argosy/rendezvous/limits.h"
 #include "argosy/rendezvous/store_kinds.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::rendezvous {
 namespace {
 
@@ -28,16 +30,6 @@ class StoreValues : public testing::TestWithParam<StoreKind> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Stores, StoreValues, testing::ValuesIn(store_kinds()), kind_name);
-
-template <typename E, typename F>
-std::string message_of(F call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "no exception";
-}
 
 TEST_P(StoreValues, ReadsBackWhatAnotherPartySet) {
   party_()->set("addr/0", "10.0.0.1:29500", soon());
@@ -82,7 +74,7 @@ TEST_P(StoreValues, RefusesMalformedKeysInEveryOperation) {
     EXPECT_THROW(store_->remove(bad, soon()), UsageError);
     EXPECT_THROW((void)store_->announce(bad, soon()), UsageError);
   }
-  EXPECT_THAT(message_of<UsageError>([&] { store_->set("a\nb", "", soon()); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { store_->set("a\nb", "", soon()); }),
               HasSubstr("[rendezvous.set] malformed key: expected no NUL and no newline, got 0x0a "
                         "at byte 1 (after \"a\")"));
 }
@@ -95,7 +87,7 @@ TEST_P(StoreValues, CarriesBinaryValuesUpToSixteenMebibytes) {
   store_->set("big", value, soon());
   EXPECT_TRUE(party_()->get("big", soon()) == value);  // EXPECT_EQ would print it
   value += 'x';
-  EXPECT_THAT(message_of<UsageError>([&] { store_->set("big", value, soon()); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { store_->set("big", value, soon()); }),
               HasSubstr("big\" too large: expected at most 16777216 bytes (16 MiB), got 16777217"));
   EXPECT_THROW(store_->compare_set("other", "", value, soon()), UsageError);
 }
@@ -150,7 +142,7 @@ TEST_P(StoreValues, TimeoutNamesTheMissingKeysAndTheStore) {
     EXPECT_EQ(error.context().op, "store.wait");
   }
   EXPECT_GE(Deadline::Clock::now() - start, milliseconds(115));
-  EXPECT_THAT(message_of<TimeoutError>(
+  EXPECT_THAT(test::error_text<TimeoutError>(
                   [&] { (void)store_->get("never", Deadline::after(milliseconds(1))); }),
               HasSubstr("never\""));
   // The waiter is gone: the key may come later and nothing happens.
@@ -180,10 +172,10 @@ TEST_P(StoreValues, AddIsAtomicOverThreads) {
 
 TEST_P(StoreValues, AddRefusesWhatIsNoNumberAndWhatOverflows) {
   store_->set("text", "abc", soon());
-  EXPECT_THAT(message_of<UsageError>([&] { store_->add("text", 1, soon()); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { store_->add("text", 1, soon()); }),
               HasSubstr("is no counter: expected a decimal number, got \"abc\""));
   store_->set("full", std::to_string(INT64_MAX), soon());
-  EXPECT_THAT(message_of<UsageError>([&] { store_->add("full", 1, soon()); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { store_->add("full", 1, soon()); }),
               HasSubstr("does not fit 64 bits"));
   EXPECT_EQ(store_->get("full", soon()), std::to_string(INT64_MAX));
 }

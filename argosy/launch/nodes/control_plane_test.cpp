@@ -13,6 +13,8 @@
 #include "argosy/launch/nodes/meeting.h"
 #include "argosy/rendezvous/in_process_store.h"
 
+#include "tests/support/owned_port.h"
+
 namespace argosy::launch {
 namespace {
 
@@ -76,11 +78,10 @@ TEST(ControlPlane, TellsEveryLauncherInOneOrder) {
 }
 
 /// Three nodes that meet over real gRPC on the loopback, in threads.
-TEST(Meeting, NodesMeetAndADeadLauncherIsTold) {
-  const auto server = rendezvous::StoreServer::start({.token = "t"});
-  Meeting meeting{.nodes = 3, .host = "127.0.0.1", .token = "t", .timeout = 20s};
-  // A port that is free a moment later is as good as any here: the hosting node asks for it.
-  meeting.port = rendezvous::StoreServer::start({.token = "t"})->port();
+TEST(Meeting, AllNodesAgreeOnOnePlan) {
+  const test::OwnedPort port;
+  const Meeting meeting{
+      .nodes = 3, .host = "127.0.0.1", .port = port.port(), .token = "t", .timeout = 20s};
   std::vector<Met> met(3);
   std::vector<std::thread> nodes;
   for (int i = 0; i < 3; ++i) {
@@ -108,9 +109,10 @@ TEST(Meeting, NodesMeetAndADeadLauncherIsTold) {
 }
 
 TEST(Meeting, WhoDoesNotComeIsNamedToAll) {
+  const test::OwnedPort port;
   Meeting meeting{.nodes = 2,
                   .host = "127.0.0.1",
-                  .port = rendezvous::StoreServer::start({})->port(),
+                  .port = port.port(),
                   .hosts = true,
                   .expected = {"127.0.0.1", "10.0.0.9"},
                   .timeout = 300ms};
