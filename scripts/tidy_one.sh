@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# tidy_one.sh DATABASE FILE: clang-tidy on one file; silent when it is content.
+# tidy_one.sh DATABASE FILE: clang-tidy on one file; silent when it is content. What it was content with
+# (the preprocessed source with its comments, the checks, this script) is remembered and not judged again.
 set -uo pipefail
+known=${XDG_CACHE_HOME:-$HOME/.cache}/argosy-tidy
 extra=()
 if grep -A3 -F "$2\"" "$1/compile_commands.json" | grep -q torch; then
   extra=(--extra-arg-before=-includeATen/core/ivalue.h)
@@ -15,8 +17,12 @@ examples/* | tests/install/*) extra+=(--checks=-google-build-using-namespace) ;;
 esac
 noise=$(mktemp)
 trap 'rm -f "$noise"' EXIT
+source=$(scripts/preprocessed.py "$1" "$2" | sha256sum)
+key=$(cat "$0" .clang-tidy <(clang-tidy-14 --version; echo "${extra[@]} $source") | sha256sum | cut -c1-40)
+if [[ -e $known/$key ]]; then exit 0; fi
 if ! out=$(clang-tidy-14 -p "$1" --quiet "${extra[@]}" --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument "$2" 2>"$noise"); then
   printf '%s\n' "$out"
   [[ $out == *error:* ]] || { echo "$2: clang-tidy failed:"; tail -n 20 "$noise"; }
   exit 1
 fi
+mkdir -p "$known" && : >"$known/$key" || true # only saves time
