@@ -18,7 +18,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/launch/attempt.h"
-#include "argosy/launch/nodes/addresses.h"
+#include "argosy/os/addresses.h"
 #include "argosy/launch/nodes/place.h"
 #include "argosy/launch/options/program.h"
 #include "argosy/launch/process_setup.h"
@@ -77,7 +77,7 @@ void meet_other_nodes(Session& session) {
   job.token = token_of_several(session.options, job);
   const Place place = find_place(session.options.nodes, job.token);
   const NodeInfo self{.wanted_rank = place.wanted_rank,
-                      .host = host_name(),
+                      .host = os::host_name(),
                       .address = place.address,
                       .pid = ::getpid(),
                       .ranks = job.ranks,

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "argosy/base/strings.h"
-#include "argosy/launch/nodes/addresses.h"
+#include "argosy/os/addresses.h"
 #include "argosy/os/subprocess.h"
 
 namespace argosy::launch {
@@ -93,7 +93,7 @@ std::string describe_start(const Job& job, bool everything) {
   Rows rows{{"ranks",
              fmt::format("{} on {}{}, {} each",
                          what.ranks,
-                         host_name(),
+                         os::host_name(),
                          of_all,
                          threads > 0 ? plural(threads, "thread") : "threads as they choose")},
             {"program", shown(job.program.args)}};

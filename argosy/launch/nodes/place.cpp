@@ -7,12 +7,16 @@
 #include <optional>
 
 #include "argosy/base/error.h"
-#include "argosy/launch/nodes/addresses.h"
+#include "argosy/os/addresses.h"
 
 namespace argosy::launch {
 namespace {
 
 constexpr const char* kWhere = "launch.nodes";
+
+bool is_this_node(const std::string& host) {
+  return os::is_this_host(host).or_throw<ConfigError>(kWhere);
+}
 
 /// The entry of --ips that is this node; nullopt: there is no such list.
 std::optional<std::string> own_entry(const NodeOptions& options) {
@@ -25,21 +29,22 @@ std::optional<std::string> own_entry(const NodeOptions& options) {
                       fmt::format("none of --ips {} is an address of this node, which has {}. Name "
                                   "the one that the others know it by.",
                                   fmt::join(options.ips, ","),
-                                  fmt::join(local_addresses(), ", ")));
+                                  fmt::join(os::local_addresses(), ", ")));
   }
   return *own;
 }
 
 /// Debian's /etc/hosts gives a host's own name a loopback address.
 void refuse_hidden_host(const NodeOptions& options, const std::string& address) {
-  if (is_loopback(address) && options.meet_host != address && options.meet_host != "localhost") {
+  if (os::is_loopback(address) && options.meet_host != address &&
+      options.meet_host != "localhost") {
     throw ConfigError(
         kWhere,
         fmt::format("the meeting place \"{}\" is {} on this node, where no other node "
                     "can reach it (see /etc/hosts). Give an address: this node has {}.",
                     options.meet_host,
                     address,
-                    fmt::join(local_addresses(), ", ")));
+                    fmt::join(os::local_addresses(), ", ")));
   }
 }
 
@@ -59,14 +64,15 @@ Place find_place(const NodeOptions& options, const std::string& token) {
                   : listed               ? *listed == options.ips.front()
                                          : is_this_node(options.meet_host);
   if (meeting.hosts) {
-    meeting.host = resolve_host(options.meet_host).front();
+    meeting.host = os::resolve_host(options.meet_host).or_throw<ConfigError>(kWhere).front();
     refuse_hidden_host(options, meeting.host);
     place.wanted_rank = 0;
   }
   place.address = !options.address.empty() ? options.address
                   : listed                 ? *listed
-                  : meeting.hosts          ? meeting.host
-                                           : source_address(options.meet_host);
+                  : meeting.hosts
+                      ? meeting.host
+                      : os::source_address(options.meet_host).or_throw<ConfigError>(kWhere);
   return place;
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
-#include "argosy/launch/nodes/addresses.h"
+#include "argosy/os/addresses.h"
 
 #include "tests/support/error_text.h"
 
@@ -23,7 +23,7 @@ TEST(Place, WhoHasTheAddressOfTheMeetingHostsIt) {
     const Place place = find_place({.nodes = 2, .meet_host = "192.0.2.1", .meet_port = 9}, "t");
     EXPECT_FALSE(place.meeting.hosts);
     EXPECT_EQ(place.wanted_rank, -1);
-    EXPECT_THAT(local_addresses(), testing::Contains(place.address));
+    EXPECT_THAT(os::local_addresses(), testing::Contains(place.address));
   };
   const std::string outcome = test::error_text<ConfigError>(elsewhere);
   EXPECT_THAT(outcome, testing::AnyOf("nothing was thrown", HasSubstr("no route leads to")));

@@ -1,19 +1,11 @@
 #include "argosy/transport/gloo/host.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string_view>
+
+#include "argosy/os/addresses.h"
 
 namespace argosy::transport {
 namespace {
@@ -23,16 +15,6 @@ std::string first_line(const char* path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-bool is_loopback(const sockaddr_in& address) {
-  return (ntohl(address.sin_addr.s_addr) >> 24) == 127;
-}
-
-std::string in_digits(const sockaddr_in& address) {
-  std::array<char, INET_ADDRSTRLEN> text{};
-  ::inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
-  return text.data();
 }
 
 }  // namespace
@@ -53,42 +35,19 @@ std::string host_of(std::string_view store) {
   return std::string(store.substr(0, store.find_last_of(':')));
 }
 
-// Connecting a UDP socket sends nothing.
 std::string source_address(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (host.empty() || ::getaddrinfo(host.c_str(), "9", &hints, &found) != 0) {
-    return {};
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_in mine{};
-  socklen_t length = sizeof(mine);
-  const bool ok = fd >= 0 && ::connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
-                  ::getsockname(fd, reinterpret_cast<sockaddr*>(&mine), &length) == 0;
-  if (fd >= 0) {
-    ::close(fd);
-  }
-  return ok && !is_loopback(mine) ? in_digits(mine) : std::string();
+  const Result<std::string> found = os::source_address(host);
+  const bool usable = found.ok() && os::is_ipv4(*found) && !os::is_loopback(*found);
+  return usable ? *found : std::string();
 }
 
 namespace {
 
 std::string first_address() {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) {
-    return {};
-  }
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr != nullptr && entry->ifa_addr->sa_family == AF_INET &&
-        (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_LOOPBACK) == 0) {
-      return in_digits(*reinterpret_cast<const sockaddr_in*>(entry->ifa_addr));
-    }
-  }
-  return {};
+  const std::vector<std::string> own = os::local_addresses();
+  const auto first = std::ranges::find_if(
+      own, [](const std::string& a) { return os::is_ipv4(a) && !os::is_loopback(a); });
+  return first == own.end() ? std::string() : *first;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace argosy::transport {
 [[nodiscard]] std::string host_of(std::string_view store);
 
 /// The address of this host from which the kernel would send to `host`. Empty when there is none,
-/// or when it is loopback: `host` is this one.
+/// or when it is loopback: `host` is this one. IPv4.
 [[nodiscard]] std::string source_address(const std::string& host);
 
 /// What a rank tells the others of its host.

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "argosy/base/result.h"
+
+// Which addresses this host has, and which one others should use.
+namespace argosy::os {
+
+[[nodiscard]] bool is_ipv4(const std::string& address);
+[[nodiscard]] bool is_loopback(const std::string& address);
+
+/// Addresses of this host's interfaces that are up, the loopback's last.
+[[nodiscard]] std::vector<std::string> local_addresses();
+
+/// The addresses of `host`, a name or an address, IPv4 first. Fails where it has none.
+[[nodiscard]] Result<std::vector<std::string>> resolve_host(const std::string& host);
+
+/// Is one of the addresses of `host` ours? Fails where it has none.
+[[nodiscard]] Result<bool> is_this_host(const std::string& host);
+
+/// The address that packets to `host` leave this host with, IPv4 where there is one. Sends nothing.
+/// Fails where no route leads there.
+[[nodiscard]] Result<std::string> source_address(const std::string& host);
+
+[[nodiscard]] std::string host_name();
+
+}  // namespace argosy::os
