@@ -7,10 +7,12 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <thread>
 
@@ -115,6 +117,18 @@ Result<UniqueFd> try_connect(const addrinfo& address, const Deadline& deadline) 
   return fd;
 }
 
+/// A socket whose name only one process of this network namespace can have; none: another has it.
+UniqueFd claim_port(uint16_t port) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = fmt::format("argosy/port/{}", port);
+  std::ranges::copy(text, name.sun_path + 1);  // after a 0: no file
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const bool ours = fd && ::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), size) == 0;
+  return ours ? std::move(fd) : UniqueFd();
+}
+
 }  // namespace
 
 Result<HeldPort> HeldPort::hold(uint16_t port) {
@@ -125,20 +139,30 @@ Result<HeldPort> HeldPort::hold(uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
+  const auto bind = [&] {
+    return ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  };
   // SO_REUSEADDR comes after bind: a port is taken only if nobody at all has it, not even another
   // holder. From then on those who ask for SO_REUSEADDR may share it.
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    return Failure::from_errno(fmt::format("bind port {}", port), errno);
-  }
+  const bool alone = bind();
+  const int error = errno;
   Status reuse = set_flag(fd.get(), SOL_SOCKET, SO_REUSEADDR);
   if (!reuse.ok()) {
     return std::move(reuse).failure();
+  }
+  // With it, bind succeeds beside fading connections and other holders, never beside a listener.
+  if (!alone && (error != EADDRINUSE || port == 0 || !bind())) {
+    return Failure::from_errno(fmt::format("bind port {}", port), error);
   }
   const Result<uint16_t> number = port_of(fd.get());
   if (!number.ok()) {
     return number.failure();
   }
-  return HeldPort(std::move(fd), *number);
+  UniqueFd claim = claim_port(*number);
+  if (!alone && !claim) {
+    return Failure::from_errno(fmt::format("bind port {}", port), EADDRINUSE);
+  }
+  return HeldPort(std::move(fd), std::move(claim), *number);
 }
 
 Result<Listener> Listener::listen_tcp(const std::string& host, uint16_t port) {

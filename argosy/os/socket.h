@@ -18,7 +18,9 @@ namespace argosy::os {
 /// The socket is bound on all IPv4 interfaces, carries SO_REUSEADDR and does not listen. Who binds
 /// the port without SO_REUSEADDR is refused, and so the kernel never gives it away; a server that
 /// sets SO_REUSEADDR (PyTorch's and Paddle's stores, gRPC, our listen_tcp) binds and listens. So a
-/// port needs never be found, released and hoped for.
+/// port needs never be found, released and hoped for. A port on which connections of a former
+/// server still fade away (TIME_WAIT, a minute) is free; one that another HeldPort has is not: each
+/// binds an abstract Unix socket named after its port too.
 class HeldPort final {
  public:
   /// 0: the system chooses. Errors: EADDRINUSE names the port.
@@ -26,8 +28,10 @@ class HeldPort final {
   [[nodiscard]] uint16_t number() const { return number_; }
 
  private:
-  HeldPort(UniqueFd fd, uint16_t number) : fd_(std::move(fd)), number_(number) {}
+  HeldPort(UniqueFd fd, UniqueFd claim, uint16_t number)
+      : fd_(std::move(fd)), claim_(std::move(claim)), number_(number) {}
   UniqueFd fd_;
+  UniqueFd claim_;  ///< the Unix socket
   uint16_t number_;
 };
 

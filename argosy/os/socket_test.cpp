@@ -55,6 +55,29 @@ TEST(HeldPort, BelongsToOneHolder) {
   EXPECT_EQ(numbers.size(), 200U);
 }
 
+TEST(HeldPort, FadingConnectionsDoNotTakeAPort) {
+  uint16_t number = 0;
+  {
+    const Listener server = *Listener::listen_tcp("0.0.0.0", 0);
+    number = server.port();
+    const UniqueFd client = *connect_tcp("127.0.0.1", number, Deadline::after(5s));
+    UniqueFd accepted = *server.accept(Deadline::after(5s));
+    accepted.close();  // who closes first keeps the port in TIME_WAIT
+    std::array<char, 1> end{};
+    EXPECT_EQ(*read_all(client.get(), std::as_writable_bytes(std::span(end))), 0U);
+  }
+  ASSERT_EQ(plain_bind(number), EADDRINUSE);
+  const Result<HeldPort> held = HeldPort::hold(number);
+  ASSERT_TRUE(held.ok()) << held.failure().what;
+  EXPECT_FALSE(HeldPort::hold(number).ok());
+  EXPECT_TRUE(Listener::listen_tcp("127.0.0.1", number).ok());
+}
+
+TEST(HeldPort, AServersPortIsTaken) {
+  const Listener server = *Listener::listen_tcp("127.0.0.1", 0);
+  EXPECT_EQ(HeldPort::hold(server.port()).failure().error_number, EADDRINUSE);
+}
+
 TEST(HeldPort, IsFreeAgainAfterwards) {
   uint16_t number = 0;
   { number = HeldPort::hold()->number(); }
