@@ -39,7 +39,11 @@ struct Plan {
 
 [[noreturn]] void give_up(const Plan& plan) {
   const int error = errno;
-  [[maybe_unused]] const ssize_t ignored = ::write(plan.report, &error, sizeof error);
+  [[maybe_unused]] ssize_t ignored = ::write(plan.report, &error, sizeof error);
+  if (plan.options->pid_fd >= 0) {
+    const auto gone = -static_cast<int32_t>(::getpid());
+    ignored = ::write(plan.options->pid_fd, &gone, sizeof gone);
+  }
   ::_exit(127);
 }
 
@@ -83,6 +87,11 @@ void reset_signals() {
     const auto self = static_cast<int32_t>(::getpid());
     [[maybe_unused]] const ssize_t ignored = ::write(plan.options->pid_fd, &self, sizeof self);
     ::signal(SIGPIPE, SIG_IGN);  // forgets one that is pending: the reader may have died
+  }
+  rlimit files{};
+  if (plan.options->open_files != 0 && ::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = plan.options->open_files;
+    ::setrlimit(RLIMIT_NOFILE, &files);
   }
   reset_signals();
   ::execve(plan.path, plan.args, plan.env);
@@ -213,9 +222,15 @@ Result<Subprocess> Subprocess::spawn(const SubprocessOptions& options) {
   // The pipe closes on exec: four bytes mean that it failed, none that the program runs.
   report_end.close();
   int error = 0;
-  const Result<size_t> got =
-      read_all(report->read.get(), std::as_writable_bytes(std::span(&error, 1)));
-  if (got.ok() && *got == sizeof error) {
+  const Result<size_t> got = read_all(report->read.get(),
+                                      std::as_writable_bytes(std::span(&error, 1)),
+                                      Deadline::after(options.timeout));
+  if (!got.ok()) {
+    (void)child.signal(SIGKILL);
+    child.abandon();  // it may not even end by that
+    return Failure::from_errno("execute " + *path, got.failure().error_number);
+  }
+  if (*got == sizeof error) {
     return Failure::from_errno("execute " + *path, error);  // the destructor reaps the child
   }
   return child;

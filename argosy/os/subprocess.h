@@ -1,7 +1,9 @@
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,8 +29,13 @@ struct SubprocessOptions {
   /// SIGKILL reaches the child when the *thread* that called spawn() ends: spawn from the main
   /// thread. What the child starts itself is not covered.
   bool die_with_parent = true;
-  /// Where the child writes its pid, as four bytes, before it runs the program; -1: nowhere.
+  /// Where the child writes its pid, as four bytes, before it runs the program, and its negative
+  /// should that fail; -1: nowhere.
   int pid_fd = -1;
+  /// The child's soft limit of open files; 0: that of this process.
+  rlim_t open_files = 0;
+  /// How long execve may take before the child is given up: a file server may be dead.
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 
 /// How a process ended.
@@ -55,7 +62,7 @@ class Subprocess final {
   ///
   /// Only async-signal-safe calls happen between fork and exec, so other threads may exist.
   /// Errors: ENOENT, EACCES, ENOEXEC and so on of execve, with the program's name and path; EAGAIN
-  /// or ENOMEM when no process can be made.
+  /// or ENOMEM when no process can be made; ETIMEDOUT.
   [[nodiscard]] static Result<Subprocess> spawn(const SubprocessOptions& options);
   ~Subprocess();
   Subprocess(Subprocess&&) noexcept = default;
