@@ -166,18 +166,21 @@ class Reader {
   const GivenOptions& given_;
 };
 
-/// Where several nodes meet: the first of --rdzv_endpoint, --master, --master_addr, --ips that is
-/// given. Ports that are not given: torchrun's 29400 and 29500; below Paddle's first one with
+/// Where several nodes meet: the first of --rdzv_endpoint, --master, --master_addr, --ips that the
+/// command line gives, else variables. Ports that are not given: torchrun's 29400 and 29500; below
+/// Paddle's first one with
 /// --ips.
 void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
   constexpr uint16_t kRendezvousPort = 29400;
   constexpr uint16_t kMasterPort = 29500;
   constexpr uint16_t kPaddlesFirstPort = 6070;
   HostPort place;
-  if (const auto found = given.find("rdzv_endpoint")) {
-    place = endpoint(*found);
+  const auto how = given.first_of({"rdzv_endpoint", "master", "master_addr", "ips"});
+  if (how == "rdzv_endpoint") {
+    place = endpoint(*given.find(*how));
     place.port = place.port == 0 ? kRendezvousPort : place.port;
-  } else if (const auto master = given.find("master")) {
+  } else if (how == "master") {
+    const auto master = given.find(*how);
     if (master->value.starts_with("etcd://")) {
       throw UsageError(kWhere,
                        fmt::format("{} {}: etcd does not work yet", master->source, master->value));
@@ -186,12 +189,12 @@ void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
     if (place.port == 0) {
       bad(*master, "host:port");
     }
-  } else if (const auto host = given.find("master_addr")) {
-    place = {.host = host->value, .port = kMasterPort};
+  } else if (how == "master_addr") {
+    place = {.host = given.find(*how)->value, .port = kMasterPort};
     if (const auto port = given.find("master_port")) {
       place.port = static_cast<uint16_t>(integer(*port, 1, 65535));
     }
-  } else if (!nodes.ips.empty()) {
+  } else if (how == "ips") {
     const auto first = given.find("start_port");
     place = {
         .host = nodes.ips.front(),
@@ -210,7 +213,7 @@ void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
 
 NodeOptions node_options(const GivenOptions& given) {
   NodeOptions nodes;
-  if (given.has("standalone")) {
+  if (const auto alone = given.find("standalone"); alone && truth(*alone)) {
     return nodes;
   }
   const std::optional<Given> count = given.find("nnodes");
@@ -232,10 +235,8 @@ NodeOptions node_options(const GivenOptions& given) {
   if (const std::optional<Given> rank = given.find("node_rank")) {
     nodes.node_rank = static_cast<int>(integer(*rank, -1, nodes.nodes - 1));  // -1: Paddle's "any"
   }
-  for (const char* name : {"host", "local_addr"}) {
-    if (const std::optional<Given> address = given.find(name)) {
-      nodes.address = address->value;
-    }
+  if (const std::optional<Given> address = given.find("host")) {
+    nodes.address = address->value;
   }
   if (const std::optional<Given> timeout = given.find("timeout")) {
     nodes.timeout = seconds(*timeout);
@@ -256,6 +257,26 @@ LaunchOptions defaults(Dialect dialect) {
   return options;
 }
 
+/// Values for which there is nothing here.
+void refuse_what_is_not_here(const GivenOptions& given) {
+  const auto refuse = [](const Given& what, const char* why) {
+    throw UsageError(kWhere, fmt::format("{} {}: {}", what.source, what.value, why));
+  };
+  const std::optional<Given> mode = given.find("run_mode");
+  if (mode && strings::to_lower(mode->value) != "collective") {
+    refuse(*mode, "only collective training exists here; parameter servers and RPC do not");
+  }
+  const std::optional<Given> backend = given.find("rdzv_backend");
+  if (backend && backend->value != "static" && backend->value != "c10d") {
+    refuse(*backend,
+           "the nodes meet in the launcher of node 0 (static, c10d); etcd does not work yet");
+  }
+  const std::optional<Given> legacy = given.find("legacy");
+  if (legacy && truth(*legacy)) {
+    refuse(*legacy, "there is no former launcher to fall back to");
+  }
+}
+
 LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   LaunchOptions options = defaults(dialect);
   const Reader read(given);
@@ -267,20 +288,12 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   read.text("role", options.role);
   read.value(
       "master_port", options.master_port, [](const Given& g) { return integer(g, 1, 65535); });
-  read.text("job_id", options.job_id);
   read.text("rdzv_id", options.job_id);
   options.nodes = node_options(given);
   if (options.nodes.nodes > 1) {
     options.master_port = 0;  // the launchers meet at the one that was given
   }
-  const std::optional<Given> mode = given.find("run_mode");
-  if (mode && strings::to_lower(mode->value) != "collective") {
-    throw UsageError(kWhere,
-                     fmt::format("{} {}: only collective training exists here; parameter servers "
-                                 "and RPC do not",
-                                 mode->source,
-                                 mode->value));
-  }
+  refuse_what_is_not_here(given);
 
   read.text("log_dir", options.log_dir);
   options.log_dir_given = given.has("log_dir");
@@ -302,7 +315,10 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   read.value("shutdown_timeout", options.shutdown_timeout, seconds);
   read.flag("module", options.module);
   read.flag("no_python", options.no_python);
-  options.pass_local_rank = dialect == Dialect::kTorchLaunch && !given.has("use_env");
+  options.pass_local_rank = dialect == Dialect::kTorchLaunch;
+  if (const auto use_env = given.find("use_env"); use_env && truth(*use_env)) {
+    options.pass_local_rank = false;
+  }
   if (options.module && options.no_python) {
     throw UsageError(kWhere,
                      "--module and --no_python contradict each other: a module needs Python");

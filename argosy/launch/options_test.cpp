@@ -94,6 +94,10 @@ TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
             "[launch.options] --server_num is refused: parameter servers do not exist here; only "
             "collective training does");
   EXPECT_THAT(refusal({"--run_mode=ps", "x"}), HasSubstr("only collective training"));
+  EXPECT_THAT(refusal({"--rdzv_backend=etcd-v2", "x"}), HasSubstr("etcd does not work yet"));
+  EXPECT_THAT(refusal({"--sort_ip=1", "x"}), HasSubstr("as they come"));
+  EXPECT_THAT(refusal({"--legacy=True", "x"}), HasSubstr("no former launcher"));
+  EXPECT_EQ(refusal({"--legacy=False", "x"}), "nothing was thrown");
 }
 
 TEST(LaunchOptions, TorchrunsEverydayLine) {
@@ -139,6 +143,7 @@ TEST(LaunchOptions, WhereSeveralNodesMeet) {
   EXPECT_EQ(nodes.meet_host, "a");
   EXPECT_EQ(nodes.meet_port, 7999);
   EXPECT_EQ(parse({"--standalone", "--nnodes=4", "x"}).nodes.nodes, 1);
+  EXPECT_EQ(parse({"--nnodes=4", "--master=h:1", "x"}, {{"PET_STANDALONE", "0"}}).nodes.nodes, 4);
 }
 
 TEST(LaunchOptions, ContradictionsAboutNodes) {
@@ -206,6 +211,12 @@ TEST(LaunchOptions, VariablesStandForOptionsThatAreNotGiven) {
   EXPECT_EQ(parse({"x"}, variables).nproc_per_node, "4");
   EXPECT_EQ(parse({"--nproc_per_node", "2", "x"}, variables).nproc_per_node, "2");
   EXPECT_EQ(parse({"x"}, variables).job_id, "night");
+  EXPECT_EQ(parse({"x"}, {{"PADDLE_MAX_RESTART", "2"}}).max_restarts, 2);
+  EXPECT_EQ(parse({"--job_id=day", "x"}, {{"PET_RDZV_ID", "night"}}).job_id, "day");
+  EXPECT_EQ(parse({"--host=a", "x"}, {{"PET_LOCAL_ADDR", "b"}}).nodes.address, "a");
+  EXPECT_EQ(
+      parse({"--nnodes=2", "--master=a:1", "x"}, {{"PET_RDZV_ENDPOINT", "b:2"}}).nodes.meet_host,
+      "a");
   EXPECT_THAT(refusal({"x"}, {{"PET_MASTER_PORT", "many"}}),
               HasSubstr("PET_MASTER_PORT: expected a number from 1 to 65535, got \"many\""));
   // What does not work here and was not asked for in this call is left alone.

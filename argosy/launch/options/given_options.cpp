@@ -114,6 +114,19 @@ std::vector<Given> GivenOptions::all(std::string_view key) const {
   return found == values_.end() ? std::vector<Given>() : found->second;
 }
 
+std::optional<std::string_view> GivenOptions::first_of(
+    std::initializer_list<std::string_view> keys) const {
+  for (const bool on_line : {true, false}) {
+    for (const std::string_view key : keys) {
+      const std::optional<Given> given = find(key);
+      if (given && given->source.starts_with('-') == on_line) {
+        return key;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 CommandLine read_command_line(const std::vector<std::string>& args) {
   CommandLine line;
   size_t at = 0;

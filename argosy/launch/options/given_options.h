@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,6 +31,9 @@ class GivenOptions {
   /// The last one given; nullopt: none.
   [[nodiscard]] std::optional<Given> find(std::string_view key) const;
   [[nodiscard]] std::vector<Given> all(std::string_view key) const;
+  /// The first of `keys` that the command line gave; else the first that a variable did.
+  [[nodiscard]] std::optional<std::string_view> first_of(
+      std::initializer_list<std::string_view> keys) const;
 
  private:
   std::map<std::string, std::vector<Given>, std::less<>> values_{};

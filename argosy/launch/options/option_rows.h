@@ -29,7 +29,6 @@ struct OptionRow {
   Treatment treatment;
   std::string_view group;   ///< heading in --help; "": not shown there
   std::string_view remark;  ///< what it means here, or why not
-  bool repeats = false;     ///< may be given several times
 
   /// The name without dashes: the key of what was given.
   [[nodiscard]] std::string_view key() const;
