@@ -18,13 +18,13 @@
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/launch/attempt.h"
-#include "argosy/os/addresses.h"
 #include "argosy/launch/nodes/place.h"
 #include "argosy/launch/options/program.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/restart_policy.h"
 #include "argosy/launch/session.h"
 #include "argosy/launch/start_table.h"
+#include "argosy/os/addresses.h"
 
 namespace argosy::launch {
 namespace {
@@ -133,6 +133,7 @@ Outcome supervise(Session& session) {
 
 int run(const LaunchOptions& options, const StoreFactory& make_store) {
   open_missing_streams();
+  const rlim_t open_files = raise_open_files();
   os::SignalFd signals = take_over_signals().or_throw<ConfigError>("launch.signals");
   Adopted adopted;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -154,7 +155,8 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
                   .adopted = std::move(adopted),
                   .job = std::move(job),
                   .guard = std::move(guard),
-                  .output = Output(STDOUT_FILENO, STDERR_FILENO)};
+                  .output = Output(STDOUT_FILENO, STDERR_FILENO),
+                  .open_files = open_files};
   settle_terminal(session);
   if (options.nodes.nodes > 1) {
     try {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -73,6 +74,7 @@ std::optional<SpawnError> Attempt::start_ranks() {
                                      .env = rank_environment(job, local, inherited),
                                      .stdin_fd = job.first_rank + local == 0 ? stdin_fd : -1,
                                      .guard_fd = session_.guard.pid_fd(),
+                                     .open_files = session_.open_files,
                                      .output = routes(local)});
     if (!rank.ok()) {
       return explain_spawn(session_.job.program.args.front(), rank.failure());
@@ -258,15 +260,16 @@ void Attempt::read_signals() {
 /// Reaps the ranks that have ended, in the order of their deaths.
 void Attempt::take_ends() {
   std::vector<RankEnd> batch;
-  for (const uint64_t number : session_.exits.ended()) {
+  std::ranges::copy(session_.exits.ended(), std::back_inserter(ended_));
+  std::erase_if(ended_, [&](uint64_t number) {
     Rank& rank = ranks_[number];
     const std::optional<RankEnd> end = rank.reap();
-    if (!end) {
-      continue;
+    if (end) {
+      rank.output().forward_rest();
+      batch.push_back(*end);
     }
-    rank.output().forward_rest();
-    batch.push_back(*end);
-  }
+    return end || !rank.running();
+  });
   if (verdict_.add(batch, policy_.stopping())) {
     policy_.stop(Clock::now());
     if (session_.plane) {

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,6 +71,9 @@ class Attempt final {
   std::vector<Rank> ranks_{};
   std::vector<Rank*> with_group_{};  ///< those of whose process group something still lives
   std::vector<pollfd> polls_{};
+  /// Numbers of ranks that have ended and are not reaped: a debugger looks at them first, and
+  /// SIGCHLD comes when it has let go.
+  std::vector<uint64_t> ended_{};
   Verdict verdict_{};
   JobState others_;  ///< what the journal of all nodes says; of no meaning with one node
   std::optional<RemoteEnd> spawn_failure_{};

@@ -18,12 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "20261120-053000-1f3c": sorts by time, and two launches in one second differ.
+/// "20261120-053000-1f3c9a07": sorts by time, and all launches of an array of jobs differ.
 std::string make_run_id() {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
-  return fmt::format("{:%Y%m%d-%H%M%S}-{}", local, random_hex(2));
+  return fmt::format("{:%Y%m%d-%H%M%S}-{}", local, random_hex(4));
 }
 
 uint16_t hold_port(Job& job, uint16_t wanted = 0) {
@@ -32,9 +32,6 @@ uint16_t hold_port(Job& job, uint16_t wanted = 0) {
 }
 
 int count_ranks(const LaunchOptions& options, const Node& node) {
-  if (!options.gpus.empty()) {
-    check_gpus(options.gpus, node, env::get("CUDA_VISIBLE_DEVICES"));
-  }
   if (!options.nproc_per_node.empty()) {
     return processes_per_node(options.nproc_per_node, node);
   }
@@ -85,7 +82,7 @@ void settle_logs(const LaunchOptions& options, Job& job) {
               .redirects = options.redirects,
               .tee = options.tee};
   std::error_code error;
-  if (options.log_dir_given) {
+  if (options.log_dir_given && !options.dry_run) {
     fs::create_directories(job.logs.folder, error);
   }
   if (error) {
@@ -103,11 +100,12 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
   Job job;
   JobDescription& what = job.description;
   what.node = node;
-  what.ranks = count_ranks(options, node);
   what.gpus = options.gpus;
   if (!options.gpus.empty()) {
+    check_gpus(options.gpus, node, env::get("CUDA_VISIBLE_DEVICES"));
     what.node.gpus = static_cast<int>(options.gpus.size());
   }
+  what.ranks = count_ranks(options, what.node);
   what.role = options.role;
   what.job_id = options.job_id;
   what.max_restarts = options.max_restarts;

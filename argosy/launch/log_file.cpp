@@ -8,6 +8,13 @@
 
 namespace argosy::launch {
 
+LogFile::LogFile(std::string path, Start start) : path_(std::move(path)) {
+  if (start == Start::kEmpty) {
+    std::error_code no_such_file_mostly;
+    std::filesystem::remove(path_, no_such_file_mostly);
+  }
+}
+
 Status LogFile::open() {
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   std::error_code error;
@@ -15,8 +22,7 @@ Status LogFile::open() {
   if (error) {
     return Failure::from_errno(fmt::format("make the folder {}", folder.string()), error.value());
   }
-  const int truncate = start_ == Start::kEmpty ? O_TRUNC : 0;
-  Result<os::UniqueFd> opened = os::open_file(path_, O_WRONLY | O_CREAT | O_APPEND | truncate);
+  Result<os::UniqueFd> opened = os::open_file(path_, O_WRONLY | O_CREAT | O_APPEND);
   if (!opened.ok()) {
     return std::move(opened).failure();
   }

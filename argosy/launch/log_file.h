@@ -8,12 +8,13 @@
 
 namespace argosy::launch {
 
-/// A file that takes what a rank prints, every byte. Made, with its folder, at the first byte.
+/// A file that takes what a rank prints, every byte. Made, with its folder, at the first byte; one
+/// of a former run that is to be empty goes at once.
 /// A full disk or a read-only folder costs the file, not the job.
 class LogFile final {
  public:
   enum class Start { kEmpty, kAtTheEnd };  ///< of a file that is there already
-  LogFile(std::string path, Start start) : path_(std::move(path)), start_(start) {}
+  LogFile(std::string path, Start start);
 
   /// "" or, once, why this file ends here or was not made: a line for the user.
   [[nodiscard]] std::string write(std::string_view bytes);
@@ -24,7 +25,6 @@ class LogFile final {
   [[nodiscard]] Status open();
 
   std::string path_;
-  Start start_;
   bool over_ = false;
   os::UniqueFd file_{};
 };

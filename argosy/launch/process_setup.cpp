@@ -19,6 +19,17 @@ void open_missing_streams() {
   }
 }
 
+rlim_t raise_open_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return 0;
+  }
+  rlimit most = limit;
+  most.rlim_cur = most.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &most);
+  return limit.rlim_cur;
+}
+
 Result<os::SignalFd> take_over_signals() {
   os::ignore_write_signals();
   ::signal(SIGCHLD, SIG_DFL);  // ignored, the kernel would reap the ranks without telling how

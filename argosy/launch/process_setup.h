@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/resource.h>
+
 #include <optional>
 
 #include "argosy/base/result.h"
@@ -9,6 +11,10 @@ namespace argosy::launch {
 
 /// Descriptors 0, 1 and 2 exist from here on, so that no pipe of ours takes one of these numbers.
 void open_missing_streams();
+
+/// Room for a rank's five descriptors and its log, hundreds of times: as many as the system allows.
+/// Returns how many there were, which the ranks get again (select() fails beyond 1024).
+rlim_t raise_open_files();
 
 /// The signals that the launcher's loop waits for. SIGHUP is not among them where the launcher
 /// inherited it ignored (nohup).

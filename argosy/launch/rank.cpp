@@ -29,7 +29,8 @@ Result<Rank> Rank::start(const Start& start) {
                                                           .stdin_fd = start.stdin_fd,
                                                           .stdout_fd = out->write.get(),
                                                           .stderr_fd = err->write.get(),
-                                                          .pid_fd = start.guard_fd});
+                                                          .pid_fd = start.guard_fd,
+                                                          .open_files = start.open_files});
   if (!process.ok()) {
     return std::move(process).failure();
   }

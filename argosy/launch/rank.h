@@ -20,7 +20,8 @@ class Rank final {
     std::vector<std::string> command{};
     std::vector<std::string> env{};
     int stdin_fd = -1;
-    int guard_fd = -1;  ///< see Guard::pid_fd()
+    int guard_fd = -1;      ///< see Guard::pid_fd()
+    rlim_t open_files = 0;  ///< see SubprocessOptions
     RankOutput::Start output{};
   };
   /// Errors: those of Subprocess::spawn.

@@ -28,6 +28,7 @@ struct Session {
   Job job;
   Guard guard;
   Output output;
+  rlim_t open_files = 0;  ///< the ranks' limit
   std::unique_ptr<StoreHost> store{};
   std::optional<Met> met{};               ///< with the other nodes, where there are any
   std::unique_ptr<ControlPlane> plane{};  ///< likewise; it goes before `met`

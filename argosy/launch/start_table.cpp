@@ -57,14 +57,15 @@ std::string value_of(const std::vector<std::string>& environment, const std::str
   return "";
 }
 
-/// Variables of rank 0, then what differs for each other rank.
+/// Variables of rank 0 that are not as they were found, then what differs for each other rank.
 std::string variables(const JobDescription& job) {
+  const std::vector<std::string> inherited = os::environ_list();
   std::string text;
-  std::set<std::string> common;
+  std::set<std::string> common(inherited.begin(), inherited.end());
   for (int local = 0; local < job.ranks; ++local) {
     const int rank = job.first_rank + local;
-    for (const std::string& entry : rank_environment(job, local, {})) {
-      if (local > 0 && common.contains(entry)) {
+    for (const std::string& entry : rank_environment(job, local, inherited)) {
+      if (common.contains(entry)) {
         continue;
       }
       const bool secret = entry.starts_with("ARGOSY_TOKEN=");

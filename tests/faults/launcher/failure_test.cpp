@@ -1,11 +1,14 @@
 // A rank fails: who is named, what the others get, what is left.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,6 +51,26 @@ TEST(LauncherFailure, ASignalIsSaidInWords) {
   EXPECT_THAT(job.err(),
               ContainsRegex("rank 3 \\(pid [0-9]+\\) was killed by SIGKILL \\(often the "
                             "out-of-memory killer\\) after"));
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherFailure, OneThatDiesUnderADebuggerIsNotMissed) {
+  Launched job(2, "echo pid $$; exec sleep 1000");
+  ASSERT_TRUE(job.wait_for_output("pid ", 2));
+  const pid_t rank = std::stoi(lines_of(job.out(), "[rank 0] pid ").front());
+  if (::ptrace(PTRACE_SEIZE, rank, nullptr, nullptr) != 0) {
+    GTEST_SKIP() << "no process may be traced here";
+  }
+  ::kill(rank, SIGKILL);
+  siginfo_t seen{};
+  // The launcher is woken by the end and can learn nothing before the debugger has looked.
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(rank), &seen, WEXITED | WNOWAIT | __WALL), 0);
+  while (state_of(job.pid()) != 'S') {
+    std::this_thread::yield();
+  }
+  ASSERT_EQ(::waitpid(rank, nullptr, __WALL), rank);
+  EXPECT_EQ(job.wait(), 137);
+  EXPECT_THAT(job.err(), HasSubstr("rank 0 (pid "));
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 

@@ -98,6 +98,18 @@ TEST(LauncherSignals, UserSignalsArePassedOn) {
   EXPECT_EQ(job.wait(), 143);
 }
 
+TEST(LauncherSignals, AHangupIsNothingUnderNohup) {
+  for (const bool nohup : {true, false}) {
+    Launched job({.shell = std::string(nohup ? "trap '' HUP; " : "") +
+                           "exec \"$0\" launch --log_dir= sh -c 'echo ready; cat'",
+                  .with_input = true});
+    ASSERT_TRUE(job.wait_for_output("ready"));
+    job.signal(SIGHUP);
+    job.input().close();
+    EXPECT_EQ(job.wait(), nohup ? 0 : 128 + SIGHUP);
+  }
+}
+
 TEST(LauncherSignals, KillingTheLauncherLeavesNothing) {
   Launched job(3, kStubborn);
   ASSERT_TRUE(job.wait_for_output("ready", 3));

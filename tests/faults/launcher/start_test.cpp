@@ -170,6 +170,30 @@ TEST(LauncherStart, DryRunShowsEverythingAndStartsNothing) {
   EXPECT_FALSE(std::filesystem::exists(trace));
 }
 
+TEST(LauncherStart, DryRunShowsWhatIsSetAsItWillBe) {
+  const TempDir folder;
+  const std::string logs = (folder.path() / "logs").string();
+  Launched job(
+      {.args = {"--dry_run", "--log_dir", logs, "true"}, .env = {"OMP_NUM_THREADS=7", "OTHER=1"}});
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_THAT(job.out(), HasSubstr("7 threads each"));
+  EXPECT_THAT(job.out(), Not(HasSubstr("OMP_NUM_THREADS")));  // as it was found
+  EXPECT_THAT(job.out(), Not(HasSubstr("OTHER")));
+  EXPECT_FALSE(std::filesystem::exists(logs));
+}
+
+TEST(LauncherStart, LogsOfHundredsOfRanksFitWithALowLimitOfOpenFiles) {
+  const TempDir folder;
+  Launched job({.shell = "ulimit -Hn 4096; ulimit -Sn 256; exec \"$0\" launch --log_dir " +
+                         folder.path().string() +
+                         " --nproc_per_node 80 sh -c 'echo limit $(ulimit -Sn)'"});
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.err(), Not(HasSubstr("is not written")));
+  EXPECT_EQ(lines_of(job.out(), "[rank 79] ").front(), "limit 256");
+  const std::filesystem::path run = *std::filesystem::directory_iterator(folder.path());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(run), {}), 80);
+}
+
 TEST(LauncherStart, WrongUsageIsExitCode2AndSaysWhy) {
   for (const Refusal& refusal : {
            Refusal{{"--nproc_per_node", "0", "true"}, 2, "expected a number from 1"},
