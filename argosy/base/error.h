@@ -34,9 +34,16 @@ class ConfigError final : public Error {
 };
 
 /// The ranks could not find each other, or the store that they meet in is gone.
-class RendezvousError final : public Error {
+class RendezvousError : public Error {
  public:
   using Error::Error;
+};
+
+/// A store answers and turns this process away (wrong token, another version, no store of ours):
+/// trying again is in vain.
+class RefusedError final : public RendezvousError {
+ public:
+  using RendezvousError::RendezvousError;
 };
 
 /// A bug in Argosy, never the user's fault.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,5 +26,8 @@ namespace argosy::os {
 [[nodiscard]] Result<std::string> source_address(const std::string& host);
 
 [[nodiscard]] std::string host_name();
+
+/// "10.0.0.1:29500", "[fd00::1]:29500".
+[[nodiscard]] std::string host_port(const std::string& host, uint16_t port);
 
 }  // namespace argosy::os

@@ -16,16 +16,13 @@
 #include <memory>
 #include <thread>
 
+#include "argosy/os/addresses.h"
+
 namespace argosy::os {
 namespace {
 
 using namespace std::chrono_literals;
 using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-
-std::string name_of(const std::string& host, uint16_t port) {
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
-                                             : fmt::format("[{}]:{}", host, port);
-}
 
 Result<AddressList> resolve(const std::string& host, uint16_t port, int flags) {
   addrinfo hints{};
@@ -183,7 +180,7 @@ Result<Listener> Listener::listen_tcp(const std::string& host, uint16_t port) {
     }
     return Listener(*std::move(fd), *number);
   }
-  return std::move(why).because("listen on " + name_of(host, port));
+  return std::move(why).because("listen on " + host_port(host, port));
 }
 
 Result<UniqueFd> Listener::accept(const Deadline& deadline) const {
@@ -230,7 +227,7 @@ Result<UniqueFd> connect_tcp(const std::string& host, uint16_t port, const Deadl
     if (deadline.remaining() <= pause) {
       const std::chrono::duration<double> tried = Deadline::Clock::now() - start;
       return std::move(why).because(
-          fmt::format("connect to {} (tried for {:.1f} s)", name_of(host, port), tried.count()));
+          fmt::format("connect to {} (tried for {:.1f} s)", host_port(host, port), tried.count()));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::milliseconds(100));

@@ -96,20 +96,20 @@ void throw_status(const grpc::Status& status, std::string_view op, const std::st
     case grpc::StatusCode::ABORTED:
       throw RendezvousError(where, fmt::format("{} (store {})", text, store));
     case grpc::StatusCode::UNAUTHENTICATED:
-      throw RendezvousError(
+      throw RefusedError(
           where,
           fmt::format("the store {} refused this process: {}. Start all ranks with the "
                       "ARGOSY_TOKEN of their job.",
                       store,
                       text));
     case grpc::StatusCode::FAILED_PRECONDITION:
-      throw RendezvousError(where,
+      throw RefusedError(where,
                             fmt::format("the store {} speaks another version: {}. Use one version "
                                         "of Argosy on all ranks.",
                                         store,
                                         text));
     case grpc::StatusCode::UNIMPLEMENTED:
-      throw RendezvousError(where,
+      throw RefusedError(where,
                             fmt::format("what listens at {} is no store of Argosy's, or of another "
                                         "version ({}). Check host and port.",
                                         store,
