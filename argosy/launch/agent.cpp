@@ -40,18 +40,39 @@ void settle_terminal(Session& session) {
       std::max(0, session.output.out().columns() - static_cast<int>(strings::columns(prefix)));
 }
 
+/// What the other nodes say meanwhile ends the wait where it ends the job; the attempt that follows
+/// starts no ranks then.
+bool stopped_by_others(Session& session, std::optional<int> signal) {
+  if (!session.plane) {
+    return false;
+  }
+  if (signal) {
+    session.plane->tell(
+        {.kind = JobEvent::Kind::kInterrupted, .node = session.plane->node(), .signal = *signal});
+  }
+  for (const JobEvent& event : session.plane->events()) {
+    session.others->add(event);
+  }
+  return session.others->stopping();
+}
+
 /// Nothing runs. The signal that stops the wait, if one does.
 std::optional<int> wait_before_restart(Session& session, std::chrono::milliseconds time) {
   const Deadline deadline = Deadline::after(time);
   while (true) {
-    if (const std::optional<int> signal = next_stop_signal(session.signals)) {
+    const std::optional<int> signal = next_stop_signal(session.signals);
+    if (stopped_by_others(session, signal)) {
+      return std::nullopt;
+    }
+    if (signal && !session.plane) {
       return signal;
     }
     session.output.flush();
     if (deadline.expired()) {
       return std::nullopt;
     }
-    std::array<pollfd, 1> polls{{{session.signals.fd(), POLLIN, 0}}};
+    std::array<pollfd, 2> polls{
+        {{session.signals.fd(), POLLIN, 0}, {session.plane ? session.plane->fd() : -1, POLLIN, 0}}};
     (void)::poll(polls.data(), polls.size(), static_cast<int>(deadline.remaining().count() + 1));
   }
 }
@@ -86,7 +107,9 @@ void meet_other_nodes(Session& session) {
                       .master_port = job.master_port,
                       .endpoint_ports = session.job.endpoint_ports,
                       .version = ARGOSY_VERSION,
-                      .run_id = job.run_id};
+                      .run_id = job.run_id,
+                      .job_id = job.job_id,
+                      .grace_ms = session.options.shutdown_timeout.count()};
   session.met = meet(place.meeting, self, [&](const std::string& word) {
     if (!word.empty()) {
       session.say(fmt::format("[launch] {}\n", word));
@@ -97,20 +120,19 @@ void meet_other_nodes(Session& session) {
     }
   });
   const JobPlan& plan = session.met->plan;
-  take_place(session.job,
-             plan,
-             session.met->node,
-             fmt::format("{}:{}", plan.master_host, place.meeting.port));
+  take_place(
+      session.job, plan, session.met->node, os::host_port(place.meeting.host, place.meeting.port));
   session.plane =
       std::make_unique<ControlPlane>(session.met->store, session.met->node, plan.node_of_arrival);
+  session.others.emplace(static_cast<int>(plan.nodes.size()));
 }
 
 /// Node 0 hosts what the others still read.
 void part_from_other_nodes(Session& session) {
   session.plane.reset();
   session.met->presence->leave("");
-  if (session.met->server) {
-    (void)session.met->server->wait_until_members_left(Deadline::after(5s));
+  if (session.met->server) {  // one that stands still is no member any more after 15 s
+    (void)session.met->server->wait_until_members_left(Deadline::after(20s));
   }
 }
 
@@ -122,10 +144,13 @@ Outcome supervise(Session& session) {
     if (!outcome.restart_after) {
       return outcome;
     }
+    const int next = ++session.job.description.restart;
+    if (session.others) {
+      session.others->begin(next);
+    }
     if (const auto signal = wait_before_restart(session, *outcome.restart_after)) {
       return {.exit_code = 128 + *signal, .interrupted = true};
     }
-    session.job.description.restart = restarts.count();
   }
 }
 

@@ -29,10 +29,7 @@ constexpr auto kLeftoverTick = 20ms;
 
 }  // namespace
 
-Attempt::Attempt(Session& session)
-    : session_(session),
-      policy_(session.options.shutdown_timeout),
-      others_(session.job.description.nodes, session.job.description.restart) {}
+Attempt::Attempt(Session& session) : session_(session), policy_(session.options.shutdown_timeout) {}
 
 Attempt::~Attempt() {
   for (Rank& rank : ranks_) {
@@ -41,7 +38,10 @@ Attempt::~Attempt() {
 }
 
 Outcome Attempt::run(RestartPolicy& restarts) {
-  const std::optional<SpawnError> error = start_ranks();
+  std::optional<SpawnError> error;
+  if (!session_.others || !session_.others->stopping()) {
+    error = start_ranks();
+  }
   if (error) {
     session_.say(error->text);
     policy_.stop(Clock::now());
@@ -52,8 +52,11 @@ Outcome Attempt::run(RestartPolicy& restarts) {
   }
   reap_orphans();  // of those that ended before we had our signals, none will tell
   look_for_what_is_left();
-  while ((left_ && !policy_.given_up(Clock::now())) || waiting_for_others()) {
-    turn();
+  if (session_.plane) {
+    talk_to_other_nodes(restarts);  // where none was started, nothing of ours will wake us
+  }
+  while (session_.plane ? waiting_for_others() : left_ && !policy_.given_up(Clock::now())) {
+    turn(restarts);
   }
   const Outcome outcome = report(restarts);
   return error && !session_.plane
@@ -137,7 +140,7 @@ void Attempt::look_for_what_is_left() {
 }
 
 /// One round: wait for something, then do everything that is to be done.
-void Attempt::turn() {
+void Attempt::turn(RestartPolicy& restarts) {
   wait_for_events();
   read_signals();
   take_ends();
@@ -152,7 +155,7 @@ void Attempt::turn() {
     policy_.stop(Clock::now());
   }
   if (session_.plane) {
-    talk_to_other_nodes();
+    talk_to_other_nodes(restarts);
   }
   send_signals();
   give_notice();
@@ -213,13 +216,17 @@ void Attempt::wait_for_events() {
 
 /// How long poll() may wait; negative: for ever.
 std::chrono::milliseconds Attempt::time_to_wake() {
-  std::optional<Clock::time_point> wake = policy_.wake();
+  // Once nothing of ours is left, only the others are waited for.
+  std::optional<Clock::time_point> wake = told_end_ ? std::nullopt : policy_.wake();
   const auto no_later_than = [&](Clock::time_point at) { wake = std::min(wake.value_or(at), at); };
   if (verdict_.first() && !told_of_failure_ && any_running()) {
     no_later_than(verdict_.first()->at + kNoticeDelay);
   }
-  if (!any_running() && left_) {
+  if (!any_running() && left_ && !told_end_) {
     no_later_than(Clock::now() + kLeftoverTick);
+  }
+  if (told_end_ && !told_waiting_) {
+    no_later_than(ended_at_ + kWaitingNotice);
   }
   if (give_up_on_others_) {
     no_later_than(*give_up_on_others_);
@@ -243,8 +250,8 @@ void Attempt::read_signals() {
       continue;
     }
     policy_.interrupt(*signal, Clock::now());
-    if (session_.plane && !others_.interrupted_by()) {
-      tell(JobEvent::Kind::kInterrupted, {}, *signal);
+    if (session_.plane && !session_.others->interrupted_by()) {
+      tell({.kind = JobEvent::Kind::kInterrupted, .signal = *signal});
     }
     if (!told_of_signal_ && any_running()) {
       told_of_signal_ = true;
@@ -273,7 +280,7 @@ void Attempt::take_ends() {
   if (verdict_.add(batch, policy_.stopping())) {
     policy_.stop(Clock::now());
     if (session_.plane) {
-      tell(JobEvent::Kind::kFailed, {to_remote(*verdict_.first())});
+      tell({.kind = JobEvent::Kind::kFailed, .ends = {to_remote(*verdict_.first())}});
     }
   }
 }
@@ -329,7 +336,7 @@ Outcome Attempt::report(RestartPolicy& restarts) {
   Outcome outcome{.interrupted = policy_.interrupted_by().has_value()};
   const bool undying = abandon_the_undying();
   if (session_.plane) {
-    report_job(restarts, outcome);
+    report_job(outcome, undying);
     return outcome;
   }
   if (const std::optional<RankEnd>& first = verdict_.first()) {

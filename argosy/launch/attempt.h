@@ -47,7 +47,7 @@ class Attempt final {
   [[nodiscard]] bool in_group(pid_t pid) const;
   [[nodiscard]] Adopted::Others owned_or_in_group() const;
   void look_for_what_is_left();
-  void turn();
+  void turn(RestartPolicy& restarts);
   void send_signals();
   void give_notice();
   void wait_for_events();
@@ -56,15 +56,22 @@ class Attempt final {
   void take_ends();
   void reap_orphans();
   bool all_end_with_the_same_words();
-  void talk_to_other_nodes();
-  void tell(JobEvent::Kind kind, std::vector<RemoteEnd> ends, int signal = 0);
+  void talk_to_other_nodes(RestartPolicy& restarts);
+  void tell(JobEvent event);
   void tell_of_spawn_failure(const SpawnError& error);
   void hear_other_nodes();
+  void tell_end();
+  void decide(RestartPolicy& restarts);
+  void say_who_is_awaited();
+  [[nodiscard]] std::vector<std::string> names(const std::vector<int>& nodes) const;
   [[nodiscard]] bool waiting_for_others() const;
   [[nodiscard]] RemoteEnd to_remote(const RankEnd& end) const;
-  void report_job(RestartPolicy& restarts, Outcome& outcome);
+  void report_job(Outcome& outcome, bool undying);
   [[nodiscard]] Outcome report(RestartPolicy& restarts);
   [[nodiscard]] bool abandon_the_undying();
+
+  /// How long after the end of our ranks the user is told that others are waited for.
+  static constexpr std::chrono::seconds kWaitingNotice{10};
 
   Session& session_;
   StopPolicy policy_;
@@ -75,9 +82,11 @@ class Attempt final {
   /// SIGCHLD comes when it has let go.
   std::vector<uint64_t> ended_{};
   Verdict verdict_{};
-  JobState others_;  ///< what the journal of all nodes says; of no meaning with one node
   std::optional<RemoteEnd> spawn_failure_{};
-  bool told_end_ = false;  ///< the other nodes know that nothing of ours is left
+  bool decided_ = false;       ///< on node 0: what comes of this start
+  bool told_end_ = false;      ///< the other nodes know that nothing of ours is left
+  bool told_waiting_ = false;  ///< the user knows for whom we wait
+  std::chrono::steady_clock::time_point ended_at_{};  ///< when told_end_ came to be
   std::optional<std::chrono::steady_clock::time_point> give_up_on_others_{};
   std::optional<int> sent_{};  ///< the last signal that the ranks got from us
   bool left_ = false;          ///< something of the job still lives

@@ -1,5 +1,6 @@
 // What an attempt has to do with the launchers of other nodes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -50,39 +51,53 @@ RemoteEnd Attempt::to_remote(const RankEnd& end) const {
                    .ran_ms = std::chrono::duration_cast<std::chrono::milliseconds>(end.ran).count(),
                    .asked_to_stop = end.asked_to_stop,
                    .log_path = rank.output().log_paths()};
-  if (verdict_.first() && verdict_.first()->rank == end.rank) {
+  if (!end.exit.ok() && !end.asked_to_stop) {
     remote.last_lines = rank.output().last_lines();  // those of its victims would only cost room
   }
   return remote;
 }
 
-void Attempt::tell(JobEvent::Kind kind, std::vector<RemoteEnd> ends, int signal) {
-  session_.plane->tell({.kind = kind,
-                        .node = session_.plane->node(),
-                        .restart = session_.job.description.restart,
-                        .signal = signal,
-                        .ends = std::move(ends)});
+/// `event`: what happens on this node, in this start.
+void Attempt::tell(JobEvent event) {
+  event.node = session_.plane->node();
+  event.restart = session_.job.description.restart;
+  session_.plane->tell(std::move(event));
 }
 
 void Attempt::tell_of_spawn_failure(const SpawnError& error) {
-  spawn_failure_ = RemoteEnd{.rank = session_.job.description.first_rank,
+  const int started = static_cast<int>(ranks_.size());  // the one after them did not
+  spawn_failure_ = RemoteEnd{.rank = session_.job.description.first_rank + started,
                              .code = error.exit_code,
                              .at_us = now_us(),
                              .last_lines = {error.text.substr(0, error.text.find('\n'))}};
-  tell(JobEvent::Kind::kFailed, {*spawn_failure_});
+  tell({.kind = JobEvent::Kind::kFailed, .ends = {*spawn_failure_}});
 }
 
 bool Attempt::waiting_for_others() const {
-  return session_.plane && !(told_end_ && others_.over()) &&
-         (!give_up_on_others_ || Clock::now() < *give_up_on_others_);
+  const bool in_vain = (give_up_on_others_ && Clock::now() >= *give_up_on_others_) ||
+                       (told_end_ && policy_.hurried());
+  return !(told_end_ && session_.others->over()) && !in_vain;
+}
+
+std::vector<std::string> Attempt::names(const std::vector<int>& nodes) const {
+  std::vector<std::string> texts;
+  for (const int number : nodes) {
+    const JobPlan::Node& node = session_.met->plan.nodes.at(static_cast<size_t>(number));
+    texts.push_back(fmt::format("node {} ({}, {})", number, node.host, node.address));
+  }
+  return texts;
 }
 
 void Attempt::hear_other_nodes() {
+  JobState& others = *session_.others;
   for (const JobEvent& event : session_.plane->events()) {
-    const bool stopping = others_.stopping();
-    others_.add(event);
+    const bool stopping = others.stopping();
+    others.add(event);
     const bool elsewhere = event.node != session_.plane->node();
-    if (!stopping && others_.stopping() && elsewhere && any_running()) {
+    if (elsewhere && event.kind == JobEvent::Kind::kInterrupted) {
+      policy_.interrupt(event.signal, Clock::now());  // ranks of all nodes get the same
+    }
+    if (!stopping && others.stopping() && elsewhere && any_running()) {
       const JobPlan::Node& node = session_.met->plan.nodes.at(static_cast<size_t>(event.node));
       session_.say(fmt::format("[launch] node {} ({}) {}; stopping the ranks of this one\n",
                                event.node,
@@ -90,73 +105,106 @@ void Attempt::hear_other_nodes() {
                                describe(event.kind)));
     }
   }
-  if (others_.stopping()) {
+  if (others.stopping()) {
     policy_.stop(Clock::now());
   }
 }
 
-void Attempt::talk_to_other_nodes() {
-  hear_other_nodes();
-  if (!told_end_ && !left_) {
-    told_end_ = true;
-    std::vector<RemoteEnd> ends;
-    for (Rank& rank : ranks_) {
-      rank.output().forward_rest();
-    }
-    if (verdict_.first()) {
-      ends.push_back(to_remote(*verdict_.first()));
-    }
-    for (const RankEnd& end : verdict_.others()) {
-      ends.push_back(to_remote(end));
-    }
-    if (spawn_failure_) {
-      ends.push_back(*spawn_failure_);
-    }
-    tell(JobEvent::Kind::kEnded, std::move(ends));
+/// Tells the others how our ranks have ended.
+void Attempt::tell_end() {
+  told_end_ = true;
+  ended_at_ = Clock::now();
+  JobEvent event{.kind = JobEvent::Kind::kEnded, .left_behind = any_running()};
+  for (Rank& rank : ranks_) {
+    rank.output().forward_rest();
   }
-  if (told_end_ && others_.stopping() && !give_up_on_others_) {
-    give_up_on_others_ =
-        Clock::now() + session_.options.shutdown_timeout + StopPolicy::kPatience + kForTheNetwork;
+  if (verdict_.first()) {
+    event.ends.push_back(to_remote(*verdict_.first()));
+  }
+  for (const RankEnd& end : verdict_.others()) {
+    event.ends.push_back(to_remote(end));
+  }
+  if (spawn_failure_) {
+    event.ends.push_back(*spawn_failure_);
+  }
+  tell(std::move(event));
+}
+
+/// Node 0 writes down what comes of a start in which a rank failed.
+void Attempt::decide(RestartPolicy& restarts) {
+  const std::optional<RemoteEnd> first = session_.others->first_failure();
+  if (session_.plane->node() != 0 || !session_.others->undecided() || !first || decided_) {
+    return;
+  }
+  decided_ = true;
+  const RankEnd end = to_local(*first, session_.met->plan);
+  const auto wait = session_.others->may_restart() ? restarts.next(end) : std::nullopt;
+  tell({.kind = JobEvent::Kind::kDecided,
+        .wait_ms = wait ? wait->count() : -1,
+        .text = restarts.describe(end, wait)});
+}
+
+void Attempt::say_who_is_awaited() {
+  if (told_end_ && !told_waiting_ && Clock::now() >= ended_at_ + kWaitingNotice) {
+    told_waiting_ = true;
+    session_.say(fmt::format("[launch] the ranks of this node have ended; waiting for {}\n",
+                             fmt::join(names(session_.others->awaited()), ", ")));
+  }
+}
+
+void Attempt::talk_to_other_nodes(RestartPolicy& restarts) {
+  hear_other_nodes();
+  if (!told_end_ && (!left_ || policy_.given_up(Clock::now()))) {
+    tell_end();
+  }
+  decide(restarts);
+  say_who_is_awaited();
+  if (told_end_ && session_.others->stopping() && !give_up_on_others_) {
+    give_up_on_others_ = Clock::now() + std::chrono::milliseconds(session_.met->plan.grace_ms) +
+                         StopPolicy::kPatience + kForTheNetwork;
   }
 }
 
 /// The last words on a job of several nodes: every launcher comes to the same ones.
-void Attempt::report_job(RestartPolicy& restarts, Outcome& outcome) {
+void Attempt::report_job(Outcome& outcome, bool undying) {
+  const JobState& job = *session_.others;
   const JobPlan& plan = session_.met->plan;
   std::vector<RankEnd> ends;
-  for (const RemoteEnd& end : others_.others()) {
+  for (const RemoteEnd& end : job.others()) {
     ends.push_back(to_local(end, plan));
   }
-  std::vector<std::string> lost;
-  for (const int node : others_.lost_nodes()) {
-    const JobPlan::Node& gone = plan.nodes.at(static_cast<size_t>(node));
-    lost.push_back(fmt::format("node {} ({}, {})", node, gone.host, gone.address));
-  }
-  const std::optional<RemoteEnd> first = others_.first_failure();
+  const std::optional<RemoteEnd> first = job.first_failure();
   const std::optional<int> signal =
-      policy_.interrupted_by() ? policy_.interrupted_by() : others_.interrupted_by();
+      job.interrupted_by() ? job.interrupted_by() : policy_.interrupted_by();
   outcome.interrupted = signal.has_value();
-  // What ranks say of a node that is gone is a consequence; a rank that died of a signal is not.
-  if (!lost.empty() && (!first || first->signal == 0)) {
-    outcome.exit_code = 1;
-    session_.say(render_lost(lost, "exit code 1"));
-  } else if (first) {
+  outcome.exit_code = undying ? 1 : 0;
+  session_.say(render_lost(names(job.lost_nodes())));
+  if (!job.over()) {
+    session_.say(fmt::format("[launch] {} did not say in time how its ranks ended\n",
+                             fmt::join(names(job.awaited()), ", ")));
+  }
+  // What ranks elsewhere say of a node that is gone is a consequence, unless a signal ended them.
+  const bool of_a_lost_node =
+      first && std::ranges::count(job.lost_nodes(), plan.node_of(first->rank)) > 0;
+  if (first && (job.lost_nodes().empty() || of_a_lost_node || died_by_signal(*first))) {
     const RankEnd end = to_local(*first, plan);
-    if (!outcome.interrupted && lost.empty()) {
-      outcome.restart_after = restarts.next(end);
-    }
-    session_.say(render({.first = end,
-                         .last_lines = first->last_lines,
-                         .log_path = first->log_path,
-                         .others = ends,
-                         .what_now = restarts.describe(end, outcome.restart_after)}));
     outcome.exit_code = end.exit.shell_code();
+    if (job.decision() && job.decision()->wait_ms >= 0 && !undying) {
+      outcome.restart_after = std::chrono::milliseconds(job.decision()->wait_ms);
+    }
+    session_.say(
+        render({.first = end,
+                .last_lines = first->last_lines,
+                .log_path = first->log_path,
+                .others = ends,
+                .what_now = job.decision() ? job.decision()->text
+                                           : fmt::format("exit code {}", outcome.exit_code)}));
+  } else if (!job.lost_nodes().empty() || !job.over()) {
+    outcome.exit_code = 1;
+    session_.say(fmt::format("[launch] exit code 1. See docs/guides/errors.md#node-lost\n"));
   } else if (signal) {
     outcome.exit_code = 128 + *signal;
     session_.say(render_unexpected(*signal, ends));
-  } else if (!others_.over()) {
-    outcome.exit_code = 1;
-    session_.say("[launch] the other nodes did not say in time how they ended\n");
   }
 }
 

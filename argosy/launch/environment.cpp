@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "argosy/os/addresses.h"
+
 namespace argosy::launch {
 namespace {
 
@@ -72,7 +74,7 @@ void set_torchruns(Variables& env, const JobDescription& job, int local_rank) {
 
 void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
   const int rank = job.first_rank + local_rank;
-  env.set("PADDLE_MASTER", fmt::format("{}:{}", job.master_host, job.master_port));
+  env.set("PADDLE_MASTER", os::host_port(job.master_host, job.master_port));
   env.set("PADDLE_TRAINER_ID", rank);
   env.set("PADDLE_GLOBAL_RANK", rank);
   env.set("PADDLE_LOCAL_RANK", local_rank);

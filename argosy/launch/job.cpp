@@ -12,6 +12,7 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/os/addresses.h"
 
 namespace argosy::launch {
 namespace {
@@ -120,7 +121,7 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
   what.world_size = what.ranks;
   for (int rank = 0; rank < what.ranks; ++rank) {
     job.endpoint_ports.push_back(hold_port(job));
-    what.endpoints.push_back(fmt::format("{}:{}", what.host, job.endpoint_ports.back()));
+    what.endpoints.push_back(os::host_port(what.host, job.endpoint_ports.back()));
   }
   if (!options.log_dir.empty()) {
     settle_logs(options, job);

@@ -132,7 +132,7 @@ std::string render(const FailureReport& report) {
   return text;
 }
 
-std::string render_lost(const std::vector<std::string>& nodes, const std::string& what_now) {
+std::string render_lost(const std::vector<std::string>& nodes) {
   std::string text;
   for (const std::string& node : nodes) {
     text += fmt::format(
@@ -140,7 +140,7 @@ std::string render_lost(const std::vector<std::string>& nodes, const std::string
         "not answer\n",
         node);
   }
-  return text + fmt::format("[launch] {}. See docs/guides/errors.md#node-lost\n", what_now);
+  return text;
 }
 
 std::string render_unexpected(int signal, const std::vector<RankEnd>& ends) {

@@ -36,10 +36,8 @@ struct RankEnd {
 /// "rank 3 (pid 4127) exited with code 1 after 0.31 s".
 [[nodiscard]] std::string describe(const RankEnd& end);
 
-/// What the user reads where launchers of other nodes are gone: "node 1 (gpu02, 10.0.0.2), node 2
-/// …".
-[[nodiscard]] std::string render_lost(const std::vector<std::string>& nodes,
-                                      const std::string& what_now);
+/// A line for each node whose launcher is gone: "node 1 (gpu02, 10.0.0.2)".
+[[nodiscard]] std::string render_lost(const std::vector<std::string>& nodes);
 
 /// What the user reads at the end about a failed job.
 struct FailureReport {

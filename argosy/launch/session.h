@@ -32,6 +32,7 @@ struct Session {
   std::unique_ptr<StoreHost> store{};
   std::optional<Met> met{};               ///< with the other nodes, where there are any
   std::unique_ptr<ControlPlane> plane{};  ///< likewise; it goes before `met`
+  std::optional<JobState> others{};       ///< what the journal of all nodes says
   bool guard_lost = false;
   bool told_of_closed_output = false;
 

@@ -105,7 +105,7 @@ std::string describe_start(const Job& job, bool everything) {
   }
   rows.emplace_back("logs", job.logs.pattern());
   rows.emplace_back("job", what.job_id.empty() ? what.run_id : what.job_id);
-  rows.emplace_back("MASTER", fmt::format("{}:{}", what.master_host, what.master_port));
+  rows.emplace_back("MASTER", os::host_port(what.master_host, what.master_port));
   return table(rows) + (everything ? variables(what) : "");
 }
 

@@ -104,16 +104,16 @@ void throw_status(const grpc::Status& status, std::string_view op, const std::st
                       text));
     case grpc::StatusCode::FAILED_PRECONDITION:
       throw RefusedError(where,
-                            fmt::format("the store {} speaks another version: {}. Use one version "
-                                        "of Argosy on all ranks.",
-                                        store,
-                                        text));
+                         fmt::format("the store {} speaks another version: {}. Use one version "
+                                     "of Argosy on all ranks.",
+                                     store,
+                                     text));
     case grpc::StatusCode::UNIMPLEMENTED:
       throw RefusedError(where,
-                            fmt::format("what listens at {} is no store of Argosy's, or of another "
-                                        "version ({}). Check host and port.",
-                                        store,
-                                        text));
+                         fmt::format("what listens at {} is no store of Argosy's, or of another "
+                                     "version ({}). Check host and port.",
+                                     store,
+                                     text));
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       throw TimeoutError(where,
                          fmt::format("the store {} did not answer in time. See whether its process "

@@ -24,6 +24,7 @@ constexpr std::string_view kMember = "node/";
 /// whether a launcher is gone, which costs it a look into its own memory.
 constexpr auto kSlice = 500ms;
 constexpr auto kSliceOfNodeZero = 50ms;
+/// One call to node 0; repeated until kPatience is used up.
 constexpr auto kSoon = 5s;
 
 }  // namespace
@@ -34,16 +35,21 @@ ControlPlane::ControlPlane(std::shared_ptr<rendezvous::Store> store,
     : store_(std::move(store)),
       node_(node),
       node_of_arrival_(std::move(node_of_arrival)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      to_write_(store_, kJournal) {
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_) {
     throw ConfigError("launch.nodes", "no event descriptor: " + errno_message(errno));
   }
   reader_ = std::thread([this] { read(); });
+  writer_ = std::thread([this] { write(); });
 }
 
 ControlPlane::~ControlPlane() {
-  over_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  writer_.join();
   reader_.join();
 }
 
@@ -66,13 +72,70 @@ std::vector<JobEvent> ControlPlane::events() {
   return all;
 }
 
-void ControlPlane::tell(const JobEvent& event) {
-  try {
-    to_write_.append(event.to_json(), Deadline::after(kSoon));
-  } catch (const Error& error) {
-    log::debug("[launch.nodes] node 0 cannot be told: {}", error.what());
-    put({.kind = JobEvent::Kind::kLost, .node = 0});
-    put(event);  // at least this launcher goes by it
+void ControlPlane::tell(JobEvent event) {
+  std::unique_lock lock(mutex_);
+  if (cut_off_) {
+    lock.unlock();
+    put(std::move(event));  // at least this launcher goes by it
+    return;
+  }
+  outgoing_.push_back(std::move(event));
+  lock.unlock();
+  changed_.notify_all();
+}
+
+void ControlPlane::lose_node_zero(const char* what) {
+  log::debug("[launch.nodes] node 0 is lost: {}", what);
+  std::deque<JobEvent> unsaid;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(cut_off_, true)) {
+      return;
+    }
+    unsaid.swap(outgoing_);
+  }
+  put({.kind = JobEvent::Kind::kLost, .node = 0});
+  for (JobEvent& event : unsaid) {
+    put(std::move(event));
+  }
+}
+
+/// Errors: RendezvousError, TimeoutError: node 0's store is gone, or silent for too long.
+void ControlPlane::append(const JobEvent& event) {
+  Journal journal(store_, kJournal);
+  const std::string text = event.to_json();
+  const Deadline patience = Deadline::after(kPatience);
+  while (true) {
+    journal.skip(entries_);
+    try {
+      journal.append(text, patience.sooner(Deadline::after(kSoon)));
+      return;
+    } catch (const TimeoutError&) {
+      if (patience.expired()) {
+        throw;
+      }
+    }
+  }
+}
+
+void ControlPlane::write() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return closing_ || cut_off_ || !outgoing_.empty(); });
+    if (cut_off_ || outgoing_.empty()) {
+      return;
+    }
+    const JobEvent event = outgoing_.front();  // stays there: should it fail, it was not said
+    lock.unlock();
+    try {
+      append(event);
+    } catch (const Error& error) {
+      lose_node_zero(error.what());
+    }
+    lock.lock();
+    if (!cut_off_) {
+      outgoing_.pop_front();
+    }
   }
 }
 
@@ -82,22 +145,28 @@ void ControlPlane::watch_members() {
     const auto arrival = strings::parse_int(std::string_view(gone.member).substr(kMember.size()));
     const bool known =
         arrival && *arrival >= 0 && *arrival < static_cast<int64_t>(node_of_arrival_.size());
-    if (!gone.lost || !known || !told_lost_.insert(gone.member).second) {
+    if (!known || !told_lost_.insert(gone.member).second) {
       continue;
     }
+    // One that took its leave is gone as well: it will not start its ranks again.
     const int node = node_of_arrival_[static_cast<size_t>(*arrival)];
-    Journal(store_, kJournal)
-        .append(JobEvent{.kind = JobEvent::Kind::kLost, .node = node}.to_json(),
-                Deadline::after(kSoon));
+    if (node >= 0) {
+      append({.kind = JobEvent::Kind::kLost, .node = node});
+    }
   }
 }
 
 void ControlPlane::read() {
   Journal journal(store_, kJournal);
+  const auto closing = [&] {
+    const std::lock_guard lock(mutex_);
+    return closing_;
+  };
   try {
-    while (!over_) {
+    while (!closing()) {
       const auto slice = node_ == 0 ? kSliceOfNodeZero : kSlice;
       if (const std::optional<std::string> text = journal.next(Deadline::after(slice))) {
+        entries_ = journal.read();
         put(JobEvent::from_json(*text));
       }
       if (node_ == 0) {
@@ -105,8 +174,8 @@ void ControlPlane::read() {
       }
     }
   } catch (const Error& error) {
-    log::debug("[launch.nodes] node 0 is not heard any more: {}", error.what());
-    put({.kind = JobEvent::Kind::kLost, .node = 0});
+    lose_node_zero(error.what());
+    changed_.notify_all();
   }
 }
 

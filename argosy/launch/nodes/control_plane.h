@@ -1,6 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -22,8 +25,9 @@ namespace argosy::launch {
 ///     poll(… plane.fd() …);
 ///     for (const JobEvent& event : plane.events()) state.add(event);
 ///
-/// Threads: one, which waits for the journal; node 0's also watches for launchers that are gone.
-/// It ends within a second of the destructor.
+/// Threads: one waits for the journal (node 0's also watches for launchers that are gone), one
+/// writes to it, so that the loop never waits for the network. The destructor lets the writer
+/// finish, for kPatience at most.
 class ControlPlane final {
  public:
   /// `store`: node 0's, shared by all launchers. `node_of_arrival`: as in JobPlan.
@@ -43,24 +47,34 @@ class ControlPlane final {
   /// What happened since the last call, in the journal's order. Where node 0's store cannot be
   /// reached any more, that node is lost: there is nobody else who could say so.
   [[nodiscard]] std::vector<JobEvent> events();
-  /// Tells all launchers, this one included. Waits a few seconds at most.
-  void tell(const JobEvent& event);
+  /// Tells all launchers, this one included. Does not wait.
+  void tell(JobEvent event);
+  /// How long node 0's store may be silent before it counts as lost: its machine may be swapping,
+  /// and gRPC notices a dead connection by itself within this time.
+  static constexpr std::chrono::seconds kPatience{15};
 
  private:
   void read();
+  void write();
+  void append(const JobEvent& event);
   void watch_members();
   void put(JobEvent event);
+  void lose_node_zero(const char* what);
 
   std::shared_ptr<rendezvous::Store> store_;
   int node_;
   std::vector<int> node_of_arrival_;
   os::UniqueFd wake_;
   std::mutex mutex_;
-  std::deque<JobEvent> waiting_{};
-  std::set<std::string> told_lost_{};  ///< of the thread alone
-  Journal to_write_;                   ///< of the loop alone
-  std::atomic<bool> over_ = false;
+  std::deque<JobEvent> waiting_{};   ///< for the loop
+  std::deque<JobEvent> outgoing_{};  ///< for the writer
+  bool cut_off_ = false;             ///< node 0 is lost: what is told stays here
+  bool closing_ = false;
+  std::condition_variable changed_{};  ///< outgoing_ or closing_
+  std::set<std::string> told_lost_{};  ///< of the reader alone
+  std::atomic<int64_t> entries_ = 0;   ///< that the reader has seen
   std::thread reader_;
+  std::thread writer_;
 };
 
 }  // namespace argosy::launch

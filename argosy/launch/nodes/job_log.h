@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,10 @@ struct RemoteEnd {
   int pid = 0;
   int code = 0;
   int signal = 0;
-  int64_t at_us = 0;  ///< microseconds since 1970, by node 0's clock
+  int64_t at_us = 0;  ///< microseconds since 1970, by its node's clock
   int64_t ran_ms = 0;
   bool asked_to_stop = false;
-  std::vector<std::string> last_lines{};  ///< of the first failure on its node only
+  std::vector<std::string> last_lines{};  ///< of those that failed by themselves
   std::string log_path{};
 };
 
@@ -26,50 +27,84 @@ struct RemoteEnd {
 struct JobEvent {
   enum class Kind {
     kFailed,       ///< a rank failed on `node`: all stop
-    kInterrupted,  ///< somebody told the launcher of `node` to stop, by `signal`: all stop
-    kEnded,        ///< all ranks of `node` have ended, nothing of them is left: `ends`
-    kLost,         ///< the launcher of `node` is gone, or silent: all stop
+    kInterrupted,  ///< somebody told the launcher of `node` to stop, by `signal`: the job ends
+    kEnded,        ///< all ranks of `node` have ended: `ends`
+    kLost,         ///< the launcher of `node` is gone, or silent: the job ends
+    kDecided,      ///< node 0 says what comes of a start in which a rank failed
   };
   Kind kind = Kind::kFailed;
   int node = 0;
   int restart = 0;  ///< of which start of the ranks it tells
   int signal = 0;
   std::vector<RemoteEnd> ends{};  ///< kFailed: the one; kEnded: all, in order
+  bool left_behind = false;       ///< kEnded: not even SIGKILL ended all of them
+  int64_t wait_ms = -1;           ///< kDecided: all start again after it; -1: they do not
+  std::string text{};             ///< kDecided: the same for people: "restart 1 of 3 now"
 
   [[nodiscard]] std::string to_json() const;
   /// Errors: RendezvousError (not our form).
   [[nodiscard]] static JobEvent from_json(const std::string& text);
 };
 
-/// What the journal says of one start of all ranks. Every launcher feeds it the same events in the
-/// same order, hence all come to the same conclusions without asking anybody. Knows no processes.
+/// What the journal says of the start of all ranks that this launcher is in. Every launcher feeds
+/// it the same events in the same order, and node 0 writes down what follows from them: so all come
+/// to the same conclusion. Knows no processes.
+///
+/// What was told of a later start waits for begin(); an interruption and a lost launcher concern
+/// the job, hence every start from then on.
 class JobState final {
  public:
-  JobState(int nodes, int restart) : ended_(static_cast<size_t>(nodes), false), restart_(restart) {}
+  explicit JobState(int nodes) : ended_(static_cast<size_t>(nodes), false) {}
 
-  /// Events of other starts are left aside; a lost node stays lost.
   void add(const JobEvent& event);
+  /// Forgets the start before `restart`, and takes what was told of this one already.
+  void begin(int restart);
 
   /// All have to stop: some rank failed, a node was lost, somebody interrupted.
-  [[nodiscard]] bool stopping() const { return failed_seen_ || !lost_.empty() || interrupted_by_; }
-  /// Every node has ended or is lost.
+  [[nodiscard]] bool stopping() const { return failed_ || !lost_.empty() || interrupted_by_; }
+  /// Nothing more will be told of this start: every node has ended or is lost, and node 0 has
+  /// decided where there is something to decide. Where node 0 is lost, nobody tells anything.
   [[nodiscard]] bool over() const;
-  [[nodiscard]] std::optional<int> interrupted_by() const { return interrupted_by_; }
-  [[nodiscard]] const std::vector<int>& lost_nodes() const { return lost_; }
+  /// Every node has ended or is lost, a rank failed, and all could start again.
+  [[nodiscard]] bool undecided() const;
+  /// What node 0 decided.
+  [[nodiscard]] const std::optional<JobEvent>& decision() const { return decision_; }
+  /// Nodes that have neither ended nor are lost.
+  [[nodiscard]] std::vector<int> awaited() const;
 
-  /// The rank that failed first, by time, of all nodes; nullopt: none failed by itself. Where a
-  /// node was lost before any rank failed, its loss is the cause, not what ranks said of it after.
+  [[nodiscard]] std::optional<int> interrupted_by() const { return interrupted_by_; }
+  /// Those that went without having ended; node 0 also after it had, for the others need it.
+  [[nodiscard]] const std::vector<int>& lost_nodes() const { return lost_; }
+  /// All could start again: none is gone, nothing was left behind, nobody interrupted.
+  [[nodiscard]] bool may_restart() const {
+    return gone_.empty() && !left_behind_ && !interrupted_by_;
+  }
+
+  /// The rank that failed first, by time, of all nodes; nullopt: none failed by itself, or only
+  /// after somebody had told the job to stop. Of a node that was lost before it could tell all, it
+  /// is what it told when it failed.
   [[nodiscard]] std::optional<RemoteEnd> first_failure() const;
   /// All other ends that are known, by time.
   [[nodiscard]] std::vector<RemoteEnd> others() const;
 
  private:
+  void lose(int node);
+  [[nodiscard]] bool all_ended() const { return awaited().empty(); }
+
+  int restart_ = 0;
   std::vector<bool> ended_;
-  int restart_;
-  bool failed_seen_ = false;
+  std::vector<RemoteEnd> ends_{};
+  std::vector<JobEvent> failures_{};  ///< kFailed, of nodes that have not ended
+  bool failed_ = false;
+  bool left_behind_ = false;
+  std::optional<JobEvent> decision_{};
   std::optional<int> interrupted_by_{};
   std::vector<int> lost_{};
-  std::vector<RemoteEnd> ends_{};
+  std::set<int> gone_{};
+  std::vector<JobEvent> later_{};
 };
+
+/// Did a signal end it that is no reaction to the loss of a peer, as exit codes and aborts are?
+[[nodiscard]] bool died_by_signal(const RemoteEnd& end);
 
 }  // namespace argosy::launch

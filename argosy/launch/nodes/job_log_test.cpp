@@ -20,7 +20,7 @@ RemoteEnd end(int rank, int code, int64_t at_us, bool asked = false) {
 }
 
 TEST(JobState, IsOverWhenEveryNodeHasEnded) {
-  JobState state(2, 0);
+  JobState state(2);
   EXPECT_FALSE(state.stopping());
   state.add({.kind = Kind::kEnded, .node = 1, .ends = {end(2, 0, 5)}});
   EXPECT_FALSE(state.over());
@@ -32,7 +32,7 @@ TEST(JobState, IsOverWhenEveryNodeHasEnded) {
 }
 
 TEST(JobState, TheFirstFailureIsThatOfAllNodesByTime) {
-  JobState state(2, 0);
+  JobState state(2);
   state.add({.kind = Kind::kFailed, .node = 0, .ends = {end(1, 1, 2000)}});
   EXPECT_TRUE(state.stopping());
   state.add({.kind = Kind::kEnded, .node = 0, .ends = {end(1, 1, 2000), end(0, 143, 2500, true)}});
@@ -49,15 +49,16 @@ TEST(JobState, TheFirstFailureIsThatOfAllNodesByTime) {
 }
 
 TEST(JobState, AnOlderDeathIsTheCauseNotALaterOne) {
-  JobState state(1, 0);
+  JobState state(1);
   RemoteEnd late = end(0, 0, 50'000);
   late.signal = SIGSEGV;
+  state.add({.kind = Kind::kFailed, .node = 0, .ends = {end(1, 3, 1000)}});
   state.add({.kind = Kind::kEnded, .node = 0, .ends = {late, end(1, 3, 1000)}});
   EXPECT_EQ(state.first_failure()->rank, 1);
 }
 
 TEST(JobState, ALostNodeStopsAllAndEndsNothingTwice) {
-  JobState state(3, 0);
+  JobState state(3);
   state.add({.kind = Kind::kEnded, .node = 2, .ends = {}});
   state.add({.kind = Kind::kLost, .node = 2});  // it had nothing left to say
   EXPECT_FALSE(state.stopping());
@@ -65,19 +66,102 @@ TEST(JobState, ALostNodeStopsAllAndEndsNothingTwice) {
   state.add({.kind = Kind::kLost, .node = 1});
   EXPECT_TRUE(state.stopping());
   EXPECT_EQ(state.lost_nodes(), std::vector<int>{1});
+  EXPECT_EQ(state.awaited(), std::vector<int>{0});
   EXPECT_FALSE(state.over());
   state.add({.kind = Kind::kEnded, .node = 0, .ends = {}});
   EXPECT_TRUE(state.over());
 }
 
-TEST(JobState, EventsOfAnotherStartAreLeftAside) {
-  JobState state(2, 1);
-  state.add({.kind = Kind::kFailed, .node = 0, .restart = 0});
-  state.add({.kind = Kind::kEnded, .node = 0, .restart = 0});
-  EXPECT_FALSE(state.stopping());
-  state.add({.kind = Kind::kInterrupted, .node = 1, .restart = 1, .signal = SIGTERM});
-  EXPECT_EQ(state.interrupted_by(), SIGTERM);
+TEST(JobState, NobodyTellsAnythingOnceNodeZeroIsLost) {
+  JobState state(3);
+  state.add({.kind = Kind::kEnded, .node = 0});
+  state.add({.kind = Kind::kEnded, .node = 1});
   EXPECT_FALSE(state.over());
+  state.add({.kind = Kind::kLost, .node = 0});  // the journal was there
+  EXPECT_EQ(state.lost_nodes(), std::vector<int>{0});
+  EXPECT_TRUE(state.over());
+  EXPECT_EQ(state.awaited(), std::vector<int>{2});
+  JobState done(2);
+  done.add({.kind = Kind::kEnded, .node = 0});
+  done.add({.kind = Kind::kEnded, .node = 1});
+  done.add({.kind = Kind::kLost, .node = 0});  // it had every right to go
+  EXPECT_FALSE(done.stopping());
+}
+
+TEST(JobState, AFailedStartIsOverWhenNodeZeroHasDecided) {
+  JobState state(2);
+  state.add({.kind = Kind::kFailed, .node = 1, .ends = {end(1, 9, 1)}});
+  state.add({.kind = Kind::kEnded, .node = 1, .ends = {end(1, 9, 1)}});
+  EXPECT_FALSE(state.undecided());
+  state.add({.kind = Kind::kEnded, .node = 0, .ends = {end(0, 143, 2, true)}});
+  EXPECT_TRUE(state.undecided());
+  EXPECT_TRUE(state.may_restart());
+  EXPECT_FALSE(state.over());
+  state.add({.kind = Kind::kDecided, .wait_ms = 500});
+  EXPECT_TRUE(state.over());
+  EXPECT_EQ(state.decision()->wait_ms, 500);
+  state.begin(1);
+  EXPECT_FALSE(state.stopping() || state.over() || state.decision() || state.first_failure());
+}
+
+TEST(JobState, WhatWasToldOfTheNextStartWaitsForIt) {
+  JobState state(2);
+  state.add({.kind = Kind::kFailed, .node = 0, .restart = 1, .ends = {end(0, 3, 9)}});
+  state.add({.kind = Kind::kEnded, .node = 0, .restart = 1, .ends = {end(0, 3, 9)}});
+  EXPECT_FALSE(state.stopping());
+  state.begin(1);
+  EXPECT_TRUE(state.stopping());
+  EXPECT_EQ(state.first_failure()->rank, 0);
+  EXPECT_EQ(state.awaited(), std::vector<int>{1});
+  state.add({.kind = Kind::kFailed, .node = 1, .restart = 0});
+  state.begin(2);
+  EXPECT_FALSE(state.stopping());
+}
+
+TEST(JobState, ALossAndAnInterruptionConcernEveryStart) {
+  JobState state(3);
+  state.add({.kind = Kind::kFailed, .node = 1, .ends = {end(1, 9, 1)}});
+  state.add({.kind = Kind::kEnded, .node = 1, .ends = {end(1, 9, 1)}});
+  state.add({.kind = Kind::kLost, .node = 1});  // after it had told its end
+  EXPECT_TRUE(state.lost_nodes().empty());
+  EXPECT_FALSE(state.may_restart());
+  state.begin(1);
+  EXPECT_TRUE(state.stopping());
+  EXPECT_EQ(state.lost_nodes(), std::vector<int>{1});
+  JobState told(2);
+  told.add({.kind = Kind::kInterrupted, .node = 1, .restart = 0, .signal = SIGTERM});
+  told.add({.kind = Kind::kInterrupted, .node = 0, .restart = 0, .signal = SIGINT});
+  told.begin(1);
+  EXPECT_TRUE(told.stopping());
+  EXPECT_EQ(told.interrupted_by(), SIGTERM);
+}
+
+TEST(JobState, WhatFailsAfterAnInterruptionIsNoCause) {
+  JobState state(2);
+  state.add({.kind = Kind::kInterrupted, .node = 1, .signal = SIGINT});
+  state.add({.kind = Kind::kFailed, .node = 0, .ends = {end(0, 3, 9)}});
+  state.add({.kind = Kind::kEnded, .node = 0, .ends = {end(0, 3, 9)}});
+  state.add({.kind = Kind::kEnded, .node = 1, .ends = {end(1, 130, 5)}});
+  EXPECT_FALSE(state.first_failure());
+  EXPECT_TRUE(state.over());
+}
+
+TEST(JobState, AFailureToldBeforeItsNodeWasLostIsKept) {
+  JobState state(2);
+  RemoteEnd crash = end(1, 0, 5);
+  crash.signal = SIGSEGV;
+  state.add({.kind = Kind::kFailed, .node = 1, .ends = {crash}});
+  state.add({.kind = Kind::kLost, .node = 1});
+  state.add({.kind = Kind::kEnded, .node = 0, .ends = {end(0, 1, 9)}});
+  ASSERT_TRUE(state.first_failure());
+  EXPECT_EQ(state.first_failure()->signal, SIGSEGV);
+}
+
+TEST(JobState, WhatWasLeftBehindForbidsARestart) {
+  JobState state(1);
+  state.add({.kind = Kind::kFailed, .node = 0, .ends = {end(0, 1, 5)}});
+  state.add({.kind = Kind::kEnded, .node = 0, .left_behind = true});
+  EXPECT_FALSE(state.may_restart());
 }
 
 TEST(JobEvent, TravelsAsTextWhateverARankWrote) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "argosy/base/error.h"
+#include "argosy/os/addresses.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,10 +24,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeInfo,
                                    master_port,
                                    endpoint_ports,
                                    version,
-                                   run_id)
+                                   run_id,
+                                   job_id,
+                                   grace_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobPlan::Node, host, address, pid, first_rank, ranks)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
-    JobPlan, run_id, nodes, master_host, master_port, endpoints, node_of_arrival, refusal)
+    JobPlan, run_id, nodes, master_host, master_port, endpoints, node_of_arrival, grace_ms, refusal)
 
 namespace {
 
@@ -60,6 +63,15 @@ std::optional<std::string> find_difference(const std::vector<NodeInfo>& arrived)
                          first.version,
                          name(other),
                          other.version);
+    }
+    if (other.job_id != first.job_id) {
+      return fmt::format(
+          "{} belongs to job \"{}\", {} to \"{}\" (--rdzv_id, --job_id): another port "
+          "for each job",
+          name(first),
+          first.job_id,
+          name(other),
+          other.job_id);
     }
     if (other.nodes != first.nodes) {
       return fmt::format(
@@ -130,8 +142,9 @@ void add_node(JobPlan& plan, const NodeInfo& node) {
                         .pid = node.pid,
                         .first_rank = plan.world_size(),
                         .ranks = node.ranks});
+  plan.grace_ms = std::max(plan.grace_ms, node.grace_ms);
   for (const uint16_t port : node.endpoint_ports) {
-    plan.endpoints.push_back(fmt::format("{}:{}", node.address, port));
+    plan.endpoints.push_back(os::host_port(node.address, port));
   }
 }
 
@@ -162,11 +175,17 @@ int JobPlan::node_of(int rank) const {
   return 0;
 }
 
-JobPlan make_plan(const std::vector<NodeInfo>& arrived, const std::string& run_id) {
-  if (const std::optional<std::string> difference = find_difference(arrived)) {
+JobPlan make_plan(const std::vector<std::optional<NodeInfo>>& arrived, const std::string& run_id) {
+  std::vector<NodeInfo> there;
+  for (const std::optional<NodeInfo>& node : arrived) {
+    if (node) {
+      there.push_back(*node);
+    }
+  }
+  if (const std::optional<std::string> difference = find_difference(there)) {
     return {.refusal = *difference};
   }
-  const Order order = put_in_order(arrived);
+  const Order order = put_in_order(there);
   if (!order.refusal.empty()) {
     return {.refusal = order.refusal};
   }
@@ -176,9 +195,10 @@ JobPlan make_plan(const std::vector<NodeInfo>& arrived, const std::string& run_i
   for (const NodeInfo* node : order.nodes) {
     add_node(plan, *node);
   }
-  for (const NodeInfo& node : arrived) {
-    plan.node_of_arrival.push_back(
-        static_cast<int>(std::ranges::find(order.nodes, &node) - order.nodes.begin()));
+  size_t next = 0;
+  for (const std::optional<NodeInfo>& node : arrived) {
+    const auto place = node ? std::ranges::find(order.nodes, &there[next++]) : order.nodes.end();
+    plan.node_of_arrival.push_back(node ? static_cast<int>(place - order.nodes.begin()) : -1);
   }
   return plan;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct NodeInfo {
   std::vector<uint16_t> endpoint_ports{};  ///< one held for each rank
   std::string version{};
   std::string run_id{};  ///< of node 0: the job's
+  std::string job_id{};  ///< as it was told
+  int64_t grace_ms = 0;  ///< its --shutdown_timeout
 
   [[nodiscard]] std::string to_json() const;
   /// Errors: RendezvousError (not our form).
@@ -39,8 +42,9 @@ struct JobPlan {
   std::string master_host{};  ///< node 0's address
   uint16_t master_port = 0;
   std::vector<std::string> endpoints{};  ///< "host:port" of every rank
-  std::vector<int> node_of_arrival{};    ///< node rank of who came first, second, …
-  std::string refusal{};                 ///< not empty: there is no job, and why
+  std::vector<int> node_of_arrival{};  ///< node rank of who came first, second, …; -1: gone again
+  int64_t grace_ms = 0;                ///< the longest of all nodes
+  std::string refusal{};               ///< not empty: there is no job, and why
 
   [[nodiscard]] int world_size() const { return static_cast<int>(endpoints.size()); }
   [[nodiscard]] int node_of(int rank) const;
@@ -52,8 +56,11 @@ struct JobPlan {
 /// asked for a rank get it, the others what is left, in order of `ips` where they agree on one,
 /// else as they came.
 ///
+/// `arrived`: by arrival; what went again before all were there is nullopt, and has no part in it.
 /// A contradiction makes a plan with a refusal that names it: node ranks taken twice or not below
-/// the number of nodes, numbers of nodes or lists of addresses that differ, versions that do.
-[[nodiscard]] JobPlan make_plan(const std::vector<NodeInfo>& arrived, const std::string& run_id);
+/// the number of nodes, numbers of nodes or lists of addresses that differ, jobs or versions that
+/// do.
+[[nodiscard]] JobPlan make_plan(const std::vector<std::optional<NodeInfo>>& arrived,
+                                const std::string& run_id);
 
 }  // namespace argosy::launch

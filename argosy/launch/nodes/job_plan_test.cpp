@@ -28,6 +28,10 @@ NodeInfo node(int number, int ranks = 2) {
   return info;
 }
 
+JobPlan plan_of(const std::vector<NodeInfo>& nodes) {
+  return make_plan({nodes.begin(), nodes.end()}, "r");
+}
+
 TEST(JobPlan, NodesAreNumberedAsTheyComeAndMayDifferInSize) {
   const JobPlan plan = make_plan({node(3, 1), node(1, 3), node(2, 2)}, "run-1");
   ASSERT_EQ(plan.refusal, "");
@@ -53,7 +57,7 @@ TEST(JobPlan, WhoAsksForARankGetsItTheOthersWhatIsLeft) {
   std::vector<NodeInfo> nodes{node(1), node(2), node(3)};
   nodes[0].wanted_rank = 2;
   nodes[2].wanted_rank = 0;
-  const JobPlan plan = make_plan(nodes, "r");
+  const JobPlan plan = plan_of(nodes);
   EXPECT_EQ(plan.nodes[0].host, "h3");
   EXPECT_EQ(plan.nodes[1].host, "h2");
   EXPECT_EQ(plan.nodes[2].host, "h1");
@@ -65,32 +69,46 @@ TEST(JobPlan, AnAgreedListOfAddressesNumbersTheNodes) {
   for (NodeInfo& info : nodes) {
     info.ips = {"10.0.0.2", "10.0.0.3", "10.0.0.1"};
   }
-  EXPECT_EQ(make_plan(nodes, "r").nodes[0].host, "h2");
-  EXPECT_EQ(make_plan(nodes, "r").nodes[2].host, "h1");
+  EXPECT_EQ(plan_of(nodes).nodes[0].host, "h2");
+  EXPECT_EQ(plan_of(nodes).nodes[2].host, "h1");
 }
 
 TEST(JobPlan, ContradictionsAreNamed) {
   std::vector<NodeInfo> nodes{node(1), node(2), node(3)};
   nodes[1].nodes = 2;
-  EXPECT_EQ(make_plan(nodes, "r").refusal,
+  EXPECT_EQ(plan_of(nodes).refusal,
             "h1 (10.0.0.1, pid 101) was told of 3 nodes, h2 (10.0.0.2, pid 102) of 2");
   nodes[1].nodes = 3;
   nodes[0].ips = {"10.0.0.1", "10.0.0.2", "10.0.0.3"};
   nodes[1].ips = {"10.0.0.2", "10.0.0.1", "10.0.0.3"};
   EXPECT_THAT(
-      make_plan(nodes, "r").refusal,
+      plan_of(nodes).refusal,
       HasSubstr("was given --ips 10.0.0.1,10.0.0.2,10.0.0.3, h2 (10.0.0.2, pid 102) was "
                 "given --ips 10.0.0.2,10.0.0.1,10.0.0.3: the same list, in the same order"));
   nodes[0].ips = nodes[1].ips = {};
   nodes[0].wanted_rank = nodes[2].wanted_rank = 1;
-  EXPECT_EQ(make_plan(nodes, "r").refusal,
+  EXPECT_EQ(plan_of(nodes).refusal,
             "node rank 1 is asked for twice: by h1 (10.0.0.1, pid 101) and by h3 (10.0.0.3, pid "
             "103)");
   nodes[2].wanted_rank = 3;
-  EXPECT_THAT(make_plan(nodes, "r").refusal, HasSubstr("node rank 3 of a job of 3 nodes"));
+  EXPECT_THAT(plan_of(nodes).refusal, HasSubstr("node rank 3 of a job of 3 nodes"));
   nodes[2].wanted_rank = -1;
+  nodes[2].job_id = "night";
+  EXPECT_THAT(plan_of(nodes).refusal,
+              HasSubstr("belongs to job \"\", h3 (10.0.0.3, pid 103) to \"night\""));
+  nodes[2].job_id = "";
   nodes[2].version = "2";
-  EXPECT_THAT(make_plan(nodes, "r").refusal, HasSubstr("install the same version"));
+  EXPECT_THAT(plan_of(nodes).refusal, HasSubstr("install the same version"));
+}
+
+TEST(JobPlan, WhoWentAgainHasNoPartInIt) {
+  NodeInfo far = node(4, 1);
+  far.address = "fd00::4";
+  far.grace_ms = 700;
+  const JobPlan plan = make_plan({node(2, 1), std::nullopt, far}, "r");
+  EXPECT_THAT(plan.node_of_arrival, ElementsAre(0, -1, 1));
+  EXPECT_THAT(plan.endpoints, ElementsAre("10.0.0.2:5020", "[fd00::4]:5040"));
+  EXPECT_EQ(plan.grace_ms, 700);
 }
 
 TEST(JobPlan, TravelsAsText) {

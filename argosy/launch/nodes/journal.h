@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,10 @@ class Journal final {
   void append(const std::string& text, const Deadline& deadline);
   /// The entry after the last one returned; nullopt: none came before the deadline.
   [[nodiscard]] std::optional<std::string> next(const Deadline& deadline);
+  /// Entries that next() has returned.
+  [[nodiscard]] int64_t read() const { return read_; }
+  /// That many places are taken, another reader says: append() looks for a free one behind them.
+  void skip(int64_t taken) { free_ = std::max(free_, taken); }
 
  private:
   [[nodiscard]] std::string key(int64_t number) const;

@@ -9,6 +9,7 @@
 
 #include "argosy/base/deadline.h"
 #include "argosy/base/error.h"
+#include "argosy/base/strings.h"
 
 namespace argosy::launch {
 namespace {
@@ -20,12 +21,35 @@ constexpr const char* kWhere = "launch.nodes";
 constexpr const char* kPlanKey = "nodes/plan";
 constexpr const char* kRefusalKey = "nodes/refusal";
 
+/// How often node 0 looks who is there, in its own memory.
+constexpr auto kLook = 20ms;
+/// How long node 0 waits before it looks for rivals, and between two looks.
+constexpr auto kRivalInterval = 1s;
+constexpr std::string_view kMember = "node/";
+
 /// The longest that a wait goes on without looking up: Ctrl-C is answered this fast.
 constexpr auto kSlice = 200ms;
+constexpr auto kFirstWord = 1s;
 constexpr auto kWordInterval = 10s;
 
 std::string info_key(int64_t arrival) {
   return fmt::format("nodes/info/{}", arrival);
+}
+
+/// Who is there at this moment, by arrival. One whose description has not come yet is not.
+std::vector<std::optional<NodeInfo>> who_is_there(Store& store) {
+  const Deadline soon = Deadline::after(2s);
+  std::vector<std::optional<NodeInfo>> arrived;
+  for (const rendezvous::Member& member : store.members(std::string(kMember), soon)) {
+    const auto arrival = strings::parse_int(std::string_view(member.name).substr(kMember.size()));
+    if (!arrival || !store.check({info_key(*arrival)}, soon)) {
+      continue;
+    }
+    arrived.resize(std::max(arrived.size(), static_cast<size_t>(*arrival) + 1));
+    arrived[static_cast<size_t>(*arrival)] =
+        NodeInfo::from_json(store.get(info_key(*arrival), soon));
+  }
+  return arrived;
 }
 
 /// The wait of one node for all others.
@@ -44,13 +68,19 @@ class Wait {
   void look_up(Store* store) {
     std::string word;
     if (waited() >= next_word_) {
-      next_word_ += kWordInterval;
+      next_word_ = waited() + kWordInterval;
       word = store == nullptr
                  ? fmt::format(
                        "waiting for node 0 at {}:{}, {}", meeting_.host, meeting_.port, times())
                  : state(store);
     }
     patience_(word);
+  }
+  /// True once per kRivalInterval.
+  [[nodiscard]] bool time_for_rivals() {
+    const bool due = waited() >= next_rival_;
+    next_rival_ += due ? kRivalInterval : 0ms;
+    return due;
   }
   [[nodiscard]] std::string times() const {
     return fmt::format("{} s of {} s",
@@ -65,9 +95,10 @@ class Wait {
   /// Addresses of those that have come.
   [[nodiscard]] std::vector<std::string> there(Store* store) {
     std::vector<std::string> addresses;
-    const Deadline soon = Deadline::after(2s);
-    for (const std::string& key : store->keys("nodes/info/", soon)) {
-      addresses.push_back(NodeInfo::from_json(store->get(key, soon)).address);
+    for (const std::optional<NodeInfo>& node : who_is_there(*store)) {
+      if (node) {
+        addresses.push_back(node->address);
+      }
     }
     return addresses;
   }
@@ -76,33 +107,32 @@ class Wait {
   const Patience& patience_;
   Deadline::Clock::time_point start_ = Deadline::Clock::now();
   Deadline deadline_;
-  std::chrono::milliseconds next_word_ = kWordInterval;
+  std::chrono::milliseconds next_word_ = kFirstWord;
+  std::chrono::milliseconds next_rival_ = kRivalInterval;
 };
 
-/// Does another node of the list hold a meeting of its own? Then the lists differ, and each would
-/// wait for the other to come. "": none that could be seen.
-std::string find_rival(const Meeting& meeting, const NodeInfo& self) {
-  for (const std::string& address : meeting.expected) {
-    if (address == self.address) {
-      continue;
+/// Does another node of the list hold a meeting of its own for this job? Then the lists differ, and
+/// each would wait for the other to come. One address at a time; "": nothing seen there.
+std::string find_rival(const Meeting& meeting, const NodeInfo& self, const std::string& address) {
+  try {
+    const auto store =
+        rendezvous::connect_store(address, meeting.port, meeting.token, Deadline::after(100ms));
+    const NodeInfo rival = NodeInfo::from_json(store->get(info_key(0), Deadline::after(500ms)));
+    if (rival.job_id != self.job_id) {
+      return "";
     }
-    try {
-      const auto store =
-          rendezvous::connect_store(address, meeting.port, meeting.token, Deadline::after(100ms));
-      const NodeInfo rival = NodeInfo::from_json(store->get(info_key(0), Deadline::after(500ms)));
-      std::string refusal = fmt::format(
-          "{} was given --ips {}, {} was given --ips {}: the same list, in the same order, belongs "
-          "on every node",
-          address,
-          fmt::join(rival.ips, ","),
-          self.address,
-          fmt::join(self.ips, ","));
-      store->set(kRefusalKey, refusal, Deadline::after(500ms));  // this node will be gone soon
-      return refusal;
-    } catch (const Error&) {  // nobody hosts anything there, as it should be
-    }
+    std::string refusal = fmt::format(
+        "{} was given --ips {}, {} was given --ips {}: the same list, in the same order, belongs "
+        "on every node",
+        address,
+        fmt::join(rival.ips, ","),
+        self.address,
+        fmt::join(self.ips, ","));
+    store->set(kRefusalKey, refusal, Deadline::after(500ms));  // this node will be gone soon
+    return refusal;
+  } catch (const Error&) {  // nobody hosts anything there, as it should be
+    return "";
   }
-  return "";
 }
 
 /// Waits for a key, slice by slice; nullopt: the time is up, or it is `until`.
@@ -125,9 +155,10 @@ std::shared_ptr<Store> connect(const Meeting& meeting, Wait& wait) {
     try {
       return rendezvous::connect_store(
           meeting.host, meeting.port, meeting.token, Deadline::after(1s));
-    } catch (const RendezvousError& error) {
-      const bool refused = std::string_view(error.what()).find("token") != std::string_view::npos;
-      if (refused || wait.over()) {
+    } catch (const RefusedError&) {
+      throw;
+    } catch (const RendezvousError&) {
+      if (wait.over()) {
         throw;
       }
       wait.look_up(nullptr);
@@ -135,23 +166,38 @@ std::shared_ptr<Store> connect(const Meeting& meeting, Wait& wait) {
   }
 }
 
-/// Node 0 gathers all, and tells all what came of it.
+size_t count(const std::vector<std::optional<NodeInfo>>& arrived) {
+  return static_cast<size_t>(
+      std::ranges::count_if(arrived, [](const auto& node) { return node.has_value(); }));
+}
+
+/// Node 0 waits until all are there at one moment. Errors: RendezvousError: one's description is
+/// not of our form.
 JobPlan gather(Store& store, const Meeting& meeting, const NodeInfo& self, Wait& wait) {
-  std::vector<NodeInfo> arrived;
-  while (static_cast<int>(arrived.size()) < meeting.nodes) {
-    const std::string next = info_key(static_cast<int64_t>(arrived.size()));
-    const std::optional<std::string> info = wait_for(store, next, wait, Deadline::after(1s));
-    if (info) {
-      arrived.push_back(NodeInfo::from_json(*info));
-    } else if (wait.over()) {
+  size_t rival = 0;
+  while (true) {
+    std::vector<std::optional<NodeInfo>> arrived = who_is_there(store);
+    const auto wanted = static_cast<size_t>(meeting.nodes);
+    while (count(arrived) > wanted) {
+      arrived.pop_back();  // more than needed: who came first counts
+    }
+    if (count(arrived) == wanted) {
+      return make_plan(arrived, self.run_id);
+    }
+    if (wait.over()) {
       return {.refusal = "not all nodes came: " + wait.state(&store)};
-    } else if (store.check({kRefusalKey}, Deadline::after(1s))) {
-      return {.refusal = store.get(kRefusalKey, Deadline::after(1s))};
-    } else if (std::string rival = find_rival(meeting, self); !rival.empty()) {
-      return {.refusal = std::move(rival)};
+    }
+    if (const auto refusal = wait_for(store, kRefusalKey, wait, Deadline::after(kLook))) {
+      return {.refusal = *refusal};
+    }
+    if (!meeting.expected.empty() && wait.time_for_rivals()) {
+      const std::string& address = meeting.expected[rival++ % meeting.expected.size()];
+      if (std::string found = address == self.address ? "" : find_rival(meeting, self, address);
+          !found.empty()) {
+        return {.refusal = std::move(found)};
+      }
     }
   }
-  return make_plan(arrived, self.run_id);
 }
 
 }  // namespace
@@ -191,10 +237,15 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
   }
   const Deadline soon = Deadline::after(10s);
   const int64_t arrival = met.store->add("nodes/arrivals", 1, soon) - 1;
-  met.presence = met.store->announce(fmt::format("node/{}", arrival), soon);
+  met.presence = met.store->announce(fmt::format("{}{}", kMember, arrival), soon);
   met.store->set(info_key(arrival), self.to_json(), soon);
   if (meeting.hosts) {
-    met.plan = gather(*met.store, meeting, self, wait);
+    try {
+      met.plan = gather(*met.store, meeting, self, wait);
+    } catch (const RendezvousError& error) {  // so that all hear it
+      const std::string text = error.what();
+      met.plan.refusal = text.substr(text.find(' ') + 1);  // without "[launch.nodes]"
+    }
     met.store->set(kPlanKey, met.plan.to_json(), soon);
   } else {
     const std::optional<std::string> plan = wait_for(*met.store, kPlanKey, wait, wait.end());
@@ -210,7 +261,9 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
     }
     throw RendezvousError(kWhere, met.plan.refusal);
   }
-  if (arrival >= static_cast<int64_t>(met.plan.node_of_arrival.size())) {
+  const bool planned = arrival < static_cast<int64_t>(met.plan.node_of_arrival.size()) &&
+                       met.plan.node_of_arrival[static_cast<size_t>(arrival)] >= 0;
+  if (!planned) {
     throw RendezvousError(kWhere,
                           fmt::format("the job at {}:{} has its {} nodes already: is this one of "
                                       "another job, or started twice?",

@@ -38,8 +38,9 @@ using Patience = std::function<void(const std::string& word)>;
 
 /// Waits until all nodes have come, and agrees with them on who is who.
 ///
-/// Says each 10 s who is missing. Errors: TimeoutError naming who did not come; RendezvousError:
-/// cannot listen or connect, token refused, the nodes contradict each other (each of them is told).
+/// Says after 1 s, then each 10 s, who is missing. Errors: TimeoutError naming who did not come;
+/// RendezvousError: cannot listen or connect, token refused, the nodes contradict each other (each
+/// of them is told).
 [[nodiscard]] Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience);
 
 /// "waiting for 1 of 3 nodes: 10.0.0.3, 12 s of 300 s"; without `expected` those that are there are

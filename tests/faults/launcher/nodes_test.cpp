@@ -113,6 +113,104 @@ TEST(LauncherNodes, RestartTogether) {
   EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] restart 1 of 2 now"));
 }
 
+/// A rank of node 1 fails at each start but the last; node 0's uses its grace.
+constexpr const char* kFailsOnNodeOne =
+    "[ $RANK = 1 ] && { sleep 0.2; exit 9; }; "
+    "trap 'echo asked; sleep ${SLOW:-0}; exit 0' TERM; "
+    "echo life $ARGOSY_RESTART_COUNT; while :; do sleep 0.02; done";
+
+TEST(LauncherNodes, NodeZerosOptionsSayWhetherAllStartAgain) {
+  Nodes nodes({}, "");
+  nodes.add(0, 2, 1, kFailsOnNodeOne, {"--max_restarts=1"});
+  nodes.add(1, 2, 1, kFailsOnNodeOne, {});
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{9, 9}));
+  EXPECT_THAT(nodes[1].err(), HasSubstr("[launch] restart 1 of 1 now"));
+  EXPECT_THAT(nodes[1].err(), HasSubstr("[launch] exit code 9 after 1 restart"));
+  EXPECT_THAT(nodes[0].out(), HasSubstr("[rank 0] life 1"));
+}
+
+TEST(LauncherNodes, ASignalBeforeARestartStopsAll) {
+  for (const size_t told : {1U, 0U}) {
+    Nodes nodes({1, 1}, kFailsOnNodeOne, {"--max_restarts=5"});
+    ASSERT_TRUE(nodes[told].wait_for_error("[launch] restart 2 of 5 in 1.00 s"));
+    nodes[told].signal(SIGTERM);
+    EXPECT_EQ(nodes.wait(), (std::vector<int>{143, 143}));
+    EXPECT_THAT(nodes[0].out(), Not(HasSubstr("life 2")));
+  }
+}
+
+TEST(LauncherNodes, ALauncherThatDiesWhileOthersStopIsMissed) {
+  Nodes nodes({}, "");
+  const std::vector<std::string> options{"--max_restarts=5", "--env=SLOW=0.4"};
+  nodes.add(0, 2, 1, kFailsOnNodeOne, options);
+  nodes.add(1, 2, 1, kFailsOnNodeOne, options);
+  ASSERT_TRUE(nodes[0].wait_for_output("asked"));  // its own rank has ended, and it has said so
+  nodes[1].signal(SIGKILL);
+  EXPECT_EQ(nodes[0].wait(), 9);
+  EXPECT_THAT(nodes[0].err(), HasSubstr("exited with code 9"));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] exit code 9"));
+  EXPECT_THAT(nodes[0].out(), testing::EndsWith("asked\n"));
+}
+
+TEST(LauncherNodes, NodeZeroIsMissedThoughItsRanksHaveEnded) {
+  Nodes nodes({1, 1, 1}, "[ $RANK = 0 ] && exit; echo ready; sleep 1000");
+  ASSERT_TRUE(nodes[1].wait_for_output("ready"));
+  ASSERT_TRUE(nodes[2].wait_for_output("ready"));
+  nodes[0].signal(SIGKILL);
+  EXPECT_EQ(nodes[1].wait(), 1);
+  EXPECT_EQ(nodes[2].wait(), 1);
+  EXPECT_THAT(nodes[2].err(), HasSubstr("[launch] node 0 ("));
+  EXPECT_THAT(nodes[2].err(), HasSubstr("its launcher is gone"));
+}
+
+TEST(LauncherNodes, WhoGoesBeforeAllAreThereIsNotCounted) {
+  Nodes nodes({}, "");
+  nodes.add(0, 3, 1, "echo fine", {"--timeout=60"});
+  nodes.add(1, 3, 1, "echo fine", {"--timeout=60"});
+  // It says who is there once it has arrived itself.
+  ASSERT_TRUE(nodes[1].wait_for_error("(there: 127.0.0.1, 127.0.0.2)"));
+  nodes[1].signal(SIGINT);
+  EXPECT_EQ(nodes[1].wait(), 130);
+  nodes.add(2, 3, 1, "echo fine", {"--timeout=60"});
+  nodes.add(1, 3, 1, "echo fine", {"--timeout=60"});
+  EXPECT_EQ(nodes[0].wait(), 0);
+  EXPECT_EQ(nodes[2].wait(), 0);
+  EXPECT_EQ(nodes[3].wait(), 0);
+  EXPECT_THAT(nodes[3].out(), HasSubstr("[rank 1] fine"));
+}
+
+TEST(LauncherNodes, WhatARankDiedOfIsToldThoughItsLauncherIsKilledThen) {
+  Nodes nodes({1, 2},
+              "echo ready; if [ $RANK = 2 ]; then trap '' TERM; while :; do sleep 0.02; done; fi; "
+              "[ $RANK = 1 ] && { sleep 0.3; kill -SEGV $$; }; sleep 1000",
+              {"--shutdown_timeout=60"});
+  ASSERT_TRUE(nodes[0].wait_for_error("has a rank that failed"));
+  nodes[1].signal(SIGKILL);
+  EXPECT_EQ(nodes[0].wait(), 139);
+  EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] node 1 ("));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("its launcher is gone"));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("rank 1 on "));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("was killed by SIGSEGV"));
+}
+
+TEST(LauncherNodes, TheStoreIsWhereTheyMet) {
+  // The launchers meet at 127.0.0.1, whatever addresses the nodes have among themselves.
+  Nodes nodes({1, 1},
+              "bash -c 'exec 3<>/dev/tcp/${ARGOSY_STORE%:*}/${ARGOSY_STORE##*:} && echo reached'",
+              {"--host=127.0.0.9"});
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{0, 0}));
+  EXPECT_THAT(nodes[0].out(), HasSubstr("reached"));
+  EXPECT_THAT(nodes[1].out(), HasSubstr("reached"));
+}
+
+TEST(LauncherNodes, JobsOfDifferentNamesDoNotMix) {
+  Nodes nodes({}, "");
+  nodes.add(0, 2, 1, "true", {"--rdzv_id=a"});
+  nodes.add(1, 2, 1, "true", {"--rdzv_id=b"});
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{1, 1}));
+  EXPECT_THAT(nodes[1].err(), HasSubstr("belongs to job \"a\""));
+}
+
 TEST(LauncherNodes, AKilledLauncherIsNamedAndLeavesNothing) {
   for (const size_t victim : {1U, 0U}) {
     Nodes nodes({1, 2},
@@ -136,6 +234,7 @@ TEST(LauncherNodes, ASignalToOneStopsAll) {
   ASSERT_TRUE(nodes[1].wait_for_output("ready"));
   nodes[1].signal(SIGINT);
   EXPECT_EQ(nodes.wait(), (std::vector<int>{130, 130}));
+  EXPECT_THAT(nodes[0].err(), Not(HasSubstr("ended otherwise")));  // its ranks got SIGINT as well
   EXPECT_THAT(nodes[0].err(), HasSubstr("node 1 ("));
   EXPECT_THAT(nodes[0].err(), HasSubstr("was told to stop"));
 }
