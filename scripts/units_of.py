@@ -31,6 +31,8 @@ def cost(unit, stem, files):
 def main():
     build, headers = sys.argv[1], sys.argv[2:]
     units = includes(build)
+    if not units:
+        sys.exit(f"lint: who includes {headers[0]} is known once {build} is built: make build")
     for header in headers:
         stem = os.path.splitext(header)[0]
         candidates = [unit for unit, files in units.items() if header in files and not unit.startswith("..")]
