@@ -1,7 +1,7 @@
 # find_package(argosy): targets argosy::<room> and argosy::argosy (all of them).
 include(CMakePackageConfigHelpers)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/guides ${PROJECT_SOURCE_DIR}/docs/reference
-  DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs) # as README and messages name them
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 set(_dir ${CMAKE_INSTALL_LIBDIR}/cmake/argosy)

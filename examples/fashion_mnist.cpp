@@ -106,7 +106,8 @@ void run(const Options& options) {
                   {"test_images", evaluated},
                   {"images_per_second", result.images_per_second},
                   {"seconds", result.seconds},
-                  {"ranks", fleet::worker_num()}});
+                  {"ranks", fleet::worker_num()},
+                  {"restart", env::get_int("ARGOSY_RESTART_COUNT").value_or(0)}});
     }
   }
   fleet::print("\n{}\n", table(results));  // before a full disk can stop the program

@@ -24,7 +24,7 @@ struct Reporter {
 /// what they did last. CommError and TimeoutError keep their type and peers; anything else is
 /// returned as it is.
 ///
-///     [comm.all_reduce] rank 3/8 group "dp" (gloo): all_reduce timed out after 30000 ms waiting
+///     [comm.all_reduce] rank 3/8 group "dp" (gloo): all_reduce timed out after 30 s waiting
 ///     for rank 5 (seq 1043); rank 5: it last completed all_reduce (seq 1042). See
 ///     docs/guides/errors.md#hang. In the flight record: all_reduce seq 1042, 26214400 B f32; last
 ///     completed seq 1041.

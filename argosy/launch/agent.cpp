@@ -154,6 +154,20 @@ Outcome supervise(Session& session) {
   }
 }
 
+/// 0, or what a shell gives for a program that is not there, which is said.
+int check_program(const Program& program) {
+  const Result<std::string> path = os::find_program(program.args.front());
+  const bool found = path.ok() && ::access(path->c_str(), X_OK) == 0;
+  if (found) {
+    return 0;
+  }
+  const SpawnError error =
+      explain_spawn(program.args.front(),
+                    path.ok() ? Failure::from_errno("execute " + *path, errno) : path.failure());
+  fmt::print(stderr, "{}", error.text);
+  return error.exit_code;
+}
+
 }  // namespace
 
 int run(const LaunchOptions& options, const StoreFactory& make_store) {
@@ -171,7 +185,7 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
   job.program = std::move(program);
   if (options.dry_run) {
     fmt::print("{}", describe_start(job, true));
-    return 0;
+    return check_program(job.program);
   }
   Guard guard = Guard::start().or_throw<ConfigError>("launch.guard");
   Session session{.options = options,

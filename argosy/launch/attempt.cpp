@@ -278,7 +278,9 @@ void Attempt::take_ends() {
     return end || !rank.running();
   });
   if (verdict_.add(batch, policy_.stopping())) {
-    policy_.stop(Clock::now());
+    const int signal = verdict_.first()->exit.signal;
+    const bool by_itself = signal == 0 || signal == SIGABRT;
+    policy_.stop(Clock::now(), by_itself ? StopPolicy::kForOthersToFail : 0ms);
     if (session_.plane) {
       tell({.kind = JobEvent::Kind::kFailed, .ends = {to_remote(*verdict_.first())}});
     }

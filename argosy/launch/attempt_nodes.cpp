@@ -106,7 +106,7 @@ void Attempt::hear_other_nodes() {
     }
   }
   if (others.stopping()) {
-    policy_.stop(Clock::now());
+    policy_.stop(Clock::now(), StopPolicy::kForOthersToFail);
   }
 }
 

@@ -233,7 +233,15 @@ NodeOptions node_options(const GivenOptions& given) {
     nodes.nodes = static_cast<int>(nodes.ips.size());
   }
   if (const std::optional<Given> rank = given.find("node_rank")) {
-    nodes.node_rank = static_cast<int>(integer(*rank, -1, nodes.nodes - 1));  // -1: Paddle's "any"
+    nodes.node_rank = static_cast<int>(integer(*rank, -1, 65535));  // -1: Paddle's "any"
+    if (nodes.node_rank >= nodes.nodes) {
+      throw UsageError(kWhere,
+                       fmt::format("{} {} needs --nnodes {} or more{}",
+                                   rank->source,
+                                   nodes.node_rank,
+                                   nodes.node_rank + 1,
+                                   count ? "; node ranks count from 0" : ""));
+    }
   }
   if (const std::optional<Given> address = given.find("host")) {
     nodes.address = address->value;

@@ -151,8 +151,8 @@ TEST(LaunchOptions, ContradictionsAboutNodes) {
               HasSubstr("--ips a,b,c names 3 nodes, --nnodes says 2"));
   EXPECT_THAT(refusal({"--nnodes=2", "x"}), HasSubstr("2 nodes need a place to meet"));
   EXPECT_THAT(refusal({"--nnodes=2", "--node_rank=2", "--master_addr=h", "x"}),
-              HasSubstr("--node_rank: expected a number from -1 to 1"));
-  EXPECT_THAT(refusal({"--node_rank", "1", "x"}), HasSubstr("from -1 to 0"));
+              HasSubstr("--node_rank 2 needs --nnodes 3 or more; node ranks count from 0"));
+  EXPECT_THAT(refusal({"--node_rank", "1", "x"}), HasSubstr("--node_rank 1 needs --nnodes 2"));
   EXPECT_THAT(refusal({"--ips", "a,,b", "x"}), HasSubstr("different addresses"));
   EXPECT_THAT(refusal({"--ips", "a,a", "x"}), HasSubstr("different addresses"));
   EXPECT_THAT(refusal({"--nnodes=2", "--master=h", "x"}),

@@ -48,6 +48,13 @@ std::string shown(const std::vector<std::string>& command) {
              : text.substr(0, kMost * 2 / 3) + " … " + text.substr(text.size() - kMost / 3);
 }
 
+/// "rank 3", "ranks 3 to 5"
+std::string ranks_of(const JobDescription& job) {
+  const int last = job.first_rank + job.ranks - 1;
+  return job.ranks == 1 ? fmt::format("rank {}", last)
+                        : fmt::format("ranks {} to {}", job.first_rank, last);
+}
+
 std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
   for (const std::string& entry : environment) {
     if (entry.starts_with(name + "=")) {
@@ -60,7 +67,10 @@ std::string value_of(const std::vector<std::string>& environment, const std::str
 /// Variables of rank 0 that are not as they were found, then what differs for each other rank.
 std::string variables(const JobDescription& job) {
   const std::vector<std::string> inherited = os::environ_list();
-  std::string text;
+  std::string text = job.ranks == 1
+                         ? ""
+                         : "[launch] set for the first rank; for the others what differs "
+                           "from it:\n";
   std::set<std::string> common(inherited.begin(), inherited.end());
   for (int local = 0; local < job.ranks; ++local) {
     const int rank = job.first_rank + local;
@@ -85,9 +95,8 @@ std::string describe_start(const Job& job, bool everything) {
   const std::vector<std::string> environment = rank_environment(what, 0, os::environ_list());
   const int threads = std::atoi(value_of(environment, "OMP_NUM_THREADS").c_str());
   const std::string of_all = what.nodes == 1 ? ""
-                                             : fmt::format(" ({}-{} of {}, node {} of {})",
-                                                           what.first_rank,
-                                                           what.first_rank + what.ranks - 1,
+                                             : fmt::format(" ({} of {}, node {} of {})",
+                                                           ranks_of(what),
                                                            what.world_size,
                                                            what.node_rank,
                                                            what.nodes);
@@ -105,7 +114,7 @@ std::string describe_start(const Job& job, bool everything) {
   }
   rows.emplace_back("logs", job.logs.pattern());
   rows.emplace_back("job", what.job_id.empty() ? what.run_id : what.job_id);
-  rows.emplace_back("MASTER", os::host_port(what.master_host, what.master_port));
+  rows.emplace_back("MASTER_PORT", os::host_port(what.master_host, what.master_port));
   return table(rows) + (everything ? variables(what) : "");
 }
 

@@ -12,8 +12,12 @@ void StopPolicy::ask(int signal, Time now) {
   deadline_ = now + grace_;
 }
 
-void StopPolicy::stop(Time now) {
-  if (stage_ == Stage::kRunning) {
+void StopPolicy::stop(Time now, std::chrono::milliseconds delay) {
+  if (delay > std::chrono::milliseconds(0) && stage_ == Stage::kRunning) {
+    stage_ = Stage::kDelayed;
+    deadline_ = now + delay;
+  } else if (delay == std::chrono::milliseconds(0) &&
+             (stage_ == Stage::kRunning || stage_ == Stage::kDelayed)) {
     ask(SIGTERM, now);
   }
 }
@@ -25,7 +29,7 @@ void StopPolicy::interrupt(int signal, Time now) {
     interrupted_at_ = now;
   }
   const bool again = !first && signal != SIGHUP && now >= interrupted_at_ + kOneRequest;
-  if (stage_ == Stage::kRunning) {
+  if (stage_ == Stage::kRunning || stage_ == Stage::kDelayed) {
     ask(signal, now);
   } else if (stage_ == Stage::kAsked && first) {
     to_send_ = signal;  // the deadline stays: a failure had set it
@@ -36,7 +40,9 @@ void StopPolicy::interrupt(int signal, Time now) {
 }
 
 std::optional<int> StopPolicy::due(Time now) {
-  if (stage_ == Stage::kAsked && now >= deadline_) {
+  if (stage_ == Stage::kDelayed && now >= deadline_) {
+    ask(SIGTERM, now);
+  } else if (stage_ == Stage::kAsked && now >= deadline_) {
     stage_ = Stage::kKilled;
     deadline_ = now + kPatience;
     to_send_ = SIGKILL;

@@ -18,11 +18,16 @@ class StopPolicy final {
   /// closed terminal the shell and the foreground group, which the shell tells as well. Only what
   /// comes so much later was asked for again, and SIGHUP never is.
   static constexpr std::chrono::milliseconds kOneRequest{500};
+  /// What makes one rank end by itself (a missing file, a peer that left) often ends the others in
+  /// the same moment. That much later they can tell their own story, which SIGTERM would replace.
+  static constexpr std::chrono::milliseconds kForOthersToFail{100};
 
   explicit StopPolicy(std::chrono::milliseconds grace) : grace_(grace) {}
 
-  /// A rank failed, or all ended and left processes behind. Only the first call counts.
-  void stop(Time now);
+  /// A rank failed, or all ended and left processes behind. Only the first call counts, except that
+  /// one without delay ends the delay of an earlier one. With `delay`, SIGTERM comes that much
+  /// later.
+  void stop(Time now, std::chrono::milliseconds delay = {});
   /// The user or the system sent `signal` to the launcher.
   void interrupt(int signal, Time now);
 
@@ -40,7 +45,7 @@ class StopPolicy final {
   [[nodiscard]] std::optional<int> interrupted_by() const { return interrupted_by_; }
 
  private:
-  enum class Stage { kRunning, kAsked, kKilled };
+  enum class Stage { kRunning, kDelayed, kAsked, kKilled };
   void ask(int signal, Time now);
 
   std::chrono::milliseconds grace_;

@@ -40,6 +40,26 @@ TEST_F(Stop, FailureAsksThenKillsThenGivesUp) {
   EXPECT_EQ(policy_.interrupted_by(), std::nullopt);
 }
 
+TEST_F(Stop, RanksThatFailTogetherHaveAMomentForIt) {
+  policy_.stop(start_, 100ms);
+  EXPECT_TRUE(policy_.stopping());
+  EXPECT_EQ(policy_.due(start_ + 99ms), std::nullopt);
+  EXPECT_EQ(policy_.wake(), start_ + 100ms);
+  policy_.stop(start_ + 50ms, 100ms);  // another failure prolongs nothing
+  EXPECT_EQ(policy_.due(start_ + 100ms), SIGTERM);
+  EXPECT_EQ(policy_.due(start_ + 5100ms), SIGKILL);
+}
+
+TEST_F(Stop, TheMomentEndsWhenThereIsNothingToWaitFor) {
+  policy_.stop(start_, 100ms);
+  policy_.stop(start_ + 10ms);
+  EXPECT_EQ(policy_.due(start_ + 10ms), SIGTERM);
+  StopPolicy interrupted(5s);
+  interrupted.stop(start_, 100ms);
+  interrupted.interrupt(SIGINT, start_ + 10ms);
+  EXPECT_EQ(interrupted.due(start_ + 10ms), SIGINT);
+}
+
 TEST_F(Stop, LaterFailuresDoNotProlong) {
   policy_.stop(start_);
   (void)policy_.due(start_);

@@ -13,6 +13,12 @@
 namespace argosy::transport {
 namespace {
 
+/// "300 s", "250 ms"
+std::string in_words(std::chrono::milliseconds time) {
+  return time.count() % 1000 == 0 ? fmt::format("{} s", time.count() / 1000)
+                                  : fmt::format("{} ms", time.count());
+}
+
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{10};  ///< between two looks at the store
@@ -249,12 +255,13 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
         *blame);
   }
   context.peers = absent;
-  const std::string after = fmt::format("{} timed out after {} ms", op, timeout.count());
+  const std::string after = fmt::format("{} timed out after {}", op, in_words(timeout));
   const std::string story =
       absent.empty()
           ? fmt::format(
                 "{}{}: every rank has reached it, but the data of {} did not arrive; the "
-                "ranks may have called it with different sizes, or the network is stuck",
+                "ranks may have called it with different sizes (ARGOSY_CHECKED=1 tells), or the "
+                "network is stuck",
                 after,
                 number(seq),
                 awaited.empty() ? "others" : names_.several(awaited))

@@ -10,6 +10,7 @@
 #include "argosy/base/deadline.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/os/addresses.h"
 
 namespace argosy::launch {
 namespace {
@@ -157,9 +158,13 @@ std::shared_ptr<Store> connect(const Meeting& meeting, Wait& wait) {
           meeting.host, meeting.port, meeting.token, Deadline::after(1s));
     } catch (const RefusedError&) {
       throw;
-    } catch (const RendezvousError&) {
+    } catch (const RendezvousError& error) {
       if (wait.over()) {
-        throw;
+        throw TimeoutError(kWhere,
+                           fmt::format("node 0 was not found at {}, {}: {}",
+                                       os::host_port(meeting.host, meeting.port),
+                                       wait.times(),
+                                       error.what()));
       }
       wait.look_up(nullptr);
     }

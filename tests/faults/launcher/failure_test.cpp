@@ -122,6 +122,16 @@ TEST(LauncherFailure, WhatAllRanksSayIsNotRepeated) {
   EXPECT_THAT(run.job->err(), Not(HasSubstr("  | ")));
 }
 
+TEST(LauncherFailure, RanksThatFailInOneMomentAreNotSaidToBeStopped) {
+  Launched job(3, "sleep 0.0$((RANK * 2)); echo no such folder >&2; exit 3");
+  EXPECT_EQ(job.wait(), 3);
+  EXPECT_THAT(job.err(), HasSubstr("all 3 ranks ended with the same words"));
+  EXPECT_THAT(job.err(), Not(HasSubstr("stopped by the launcher")));
+  Launched early(2, "[ $RANK = 1 ] && { sleep 0.03; exit 0; }; kill -ABRT $$");
+  EXPECT_EQ(early.wait(), 134);
+  EXPECT_THAT(early.err(), HasSubstr("ended well: rank 1"));
+}
+
 TEST(LauncherFailure, WhatAllRanksSayIsNoStoryWhenOneOfThemEndsWell) {
   Unseen run("exit 7", "exit 0");
   EXPECT_EQ(run.job->wait(), 7);

@@ -255,7 +255,7 @@ TEST(LauncherNodes, OneThatDoesNotComeIsSaidAndCountedOut) {
   Nodes alone({}, "");
   alone.add(1, 2, 1, "true", {"--timeout=0.5"});
   EXPECT_EQ(alone[0].wait(), 1);
-  EXPECT_THAT(alone[0].err(), HasSubstr("cannot reach the store at 127.0.0.1:"));
+  EXPECT_THAT(alone[0].err(), HasSubstr("[launch.nodes] node 0 was not found at 127.0.0.1:"));
 }
 
 TEST(LauncherNodes, TheWrongTokenIsRefusedAndHarmsNobody) {

@@ -47,7 +47,7 @@ TEST(LauncherStart, EveryRankKnowsItsPlace) {
   Launched job(3, "env");
   ASSERT_EQ(job.wait(), 0) << job.err();
   EXPECT_EQ(job.err(), "");
-  EXPECT_THAT(job.all_err(), HasSubstr("[launch] | ranks   | 3 on "));
+  EXPECT_THAT(job.all_err(), HasSubstr("[launch] | ranks       | 3 on "));
   std::set<std::string> endpoints;
   const auto first = environment_of(job, 0);
   for (int rank = 0; rank < 3; ++rank) {
@@ -163,11 +163,19 @@ TEST(LauncherStart, DryRunShowsEverythingAndStartsNothing) {
   const std::string trace = (folder.path() / "started").string();
   Launched job({.args = {"--dry_run", "--nproc_per_node=2", "--env", "A=b", "touch", trace}});
   EXPECT_EQ(job.wait(), 0);
-  EXPECT_THAT(job.out(), HasSubstr("| program | touch "));
+  EXPECT_THAT(job.out(), HasSubstr("| program     | touch "));
   EXPECT_THAT(job.out(), HasSubstr("[launch] rank 1: RANK=1\n"));
   EXPECT_THAT(job.out(), HasSubstr("[launch] rank 0: A=b\n"));
   EXPECT_THAT(job.out(), HasSubstr("ARGOSY_TOKEN=(hidden)"));
   EXPECT_FALSE(std::filesystem::exists(trace));
+}
+
+TEST(LauncherStart, DryRunMissesWhatWouldNotStart) {
+  Launched job({.args = {"--dry_run", "./no-such-program"}});
+  EXPECT_EQ(job.wait(), 127);
+  EXPECT_THAT(job.err(), HasSubstr("cannot start \"./no-such-program\""));
+  Launched folder({.args = {"--dry_run", "/etc/passwd"}});
+  EXPECT_EQ(folder.wait(), 126);
 }
 
 TEST(LauncherStart, DryRunShowsWhatIsSetAsItWillBe) {
