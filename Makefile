@@ -11,7 +11,7 @@ CMAKE_ARGS ?=
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test build bench format lint lint-all install clean deps-% configure configure-all
+.PHONY: help demo test test-clusters build bench format lint lint-all install clean deps-% configure configure-all
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -28,6 +28,10 @@ test: deps-test configure ## Install what is missing, build and run all tests
 
 build: deps-test configure ## Build everything (PRESET=release|debug|asan|tsan)
 	cmake --build --preset $(PRESET) -j $(JOBS)
+
+test-clusters: deps-clusters configure ## Also installs Slurm, OpenMPI and MPICH, and trains under each of them (root for Slurm)
+	cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli 03_fleet
+	ctest --preset $(PRESET) -L clusters
 
 bench: deps-bench ## Benchmarks; PEERS=<python with torch> also measures PyTorch DDP in the same run
 	cmake --preset $(PRESET) -DARGOSY_BUILD_BENCHMARKS=ON $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)

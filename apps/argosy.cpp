@@ -15,6 +15,7 @@
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
 #include "argosy/launch/agent.h"
+#include "argosy/launch/cluster_options.h"
 #include "argosy/launch/options.h"
 #include "argosy/launch/options/option_rows.h"
 
@@ -63,6 +64,9 @@ int launch(const std::vector<std::string>& args, Dialect dialect) {
     return 0;
   }
   argosy::log::set_identity("launch");
+  if (parsed.options.through_srun) {
+    return argosy::launch::become_srun(parsed.options, args);
+  }
   return argosy::launch::run(parsed.options, argosy::launch::host_store);
 }
 

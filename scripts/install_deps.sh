@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a target needs from Debian's packages, and nothing that is there already.
-#   scripts/install_deps.sh build|test|lint|bench [--list]
+#   scripts/install_deps.sh build|test|clusters|lint|bench [--list]
 # --list prints the package names instead. Needs root, or sudo, only when something is missing.
 set -euo pipefail
 
@@ -11,14 +11,15 @@ build=(g++ cmake ninja-build pkg-config
   libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
   dataset-fashion-mnist)
 test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 iproute2)
+clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich)
 lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
 bench=("${build[@]}" libbenchmark-dev python3)
 
 die() { echo "argosy: $*" >&2; exit 1; }
 
 case ${1-} in
-  build | test | lint | bench) declare -n wanted=$1 ;;
-  *) die "usage: scripts/install_deps.sh build|test|lint|bench [--list]" ;;
+  build | test | clusters | lint | bench) declare -n wanted=$1 ;;
+  *) die "usage: scripts/install_deps.sh build|test|clusters|lint|bench [--list]" ;;
 esac
 if [[ ${2-} == --list ]]; then
   printf '%s\n' "${wanted[@]}"

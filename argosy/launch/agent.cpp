@@ -86,6 +86,9 @@ std::string token_of_several(const LaunchOptions& options, const JobDescription&
   if (env::get("ARGOSY_TOKEN")) {
     return job.token;
   }
+  if (options.one_output && options.nodes.node_rank > 0) {
+    return "job " + options.job_id;  // node 0 says it
+  }
   fmt::print(stderr,
              "[launch] ARGOSY_TOKEN is not set: whoever reaches the port where the nodes meet can "
              "join the job. Set it to the same secret on all nodes.\n");
@@ -208,7 +211,7 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
     session.job.description.store =
         fmt::format("{}:{}", session.job.description.host, session.store->port());
   }
-  session.say(describe_start(session.job, options.verbose));
+  session.say_for_all(describe_start(session.job, options.verbose));
   const Outcome outcome = supervise(session);
   if (session.met) {
     part_from_other_nodes(session);

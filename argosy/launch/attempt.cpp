@@ -93,8 +93,9 @@ std::optional<SpawnError> Attempt::start_ranks() {
 RankOutput::Start Attempt::routes(int local) {
   const JobDescription& job = session_.job.description;
   const std::vector<int>& filter = session_.options.local_ranks_filter;
-  const bool wanted = filter.empty() || std::ranges::count(filter, local) > 0;
-  const RankFiles files = session_.job.logs.files(job.first_rank + local, local, job.restart);
+  const int local_rank = job.local_offset + local;
+  const bool wanted = filter.empty() || std::ranges::count(filter, local_rank) > 0;
+  const RankFiles files = session_.job.logs.files(job.first_rank + local, local_rank, job.restart);
   const auto file = [&](const std::string& path) {
     return path.empty() ? nullptr : std::make_shared<LogFile>(path, files.start);
   };

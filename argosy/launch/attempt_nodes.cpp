@@ -99,10 +99,10 @@ void Attempt::hear_other_nodes() {
     }
     if (!stopping && others.stopping() && elsewhere && any_running()) {
       const JobPlan::Node& node = session_.met->plan.nodes.at(static_cast<size_t>(event.node));
-      session_.say(fmt::format("[launch] node {} ({}) {}; stopping the ranks of this one\n",
-                               event.node,
-                               node.host,
-                               describe(event.kind)));
+      session_.say_for_all(fmt::format("[launch] node {} ({}) {}; stopping the ranks of this one\n",
+                                       event.node,
+                                       node.host,
+                                       describe(event.kind)));
     }
   }
   if (others.stopping()) {
@@ -178,10 +178,14 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
       job.interrupted_by() ? job.interrupted_by() : policy_.interrupted_by();
   outcome.interrupted = signal.has_value();
   outcome.exit_code = undying ? 1 : 0;
-  session_.say(render_lost(names(job.lost_nodes())));
+  const bool node_zero_lost = std::ranges::count(job.lost_nodes(), 0) > 0;
+  const auto say = [&](const std::string& text) {
+    node_zero_lost ? session_.say(text) : session_.say_for_all(text);
+  };
+  say(render_lost(names(job.lost_nodes())));
   if (!job.over()) {
-    session_.say(fmt::format("[launch] {} did not say in time how its ranks ended\n",
-                             fmt::join(names(job.awaited()), ", ")));
+    say(fmt::format("[launch] {} did not say in time how its ranks ended\n",
+                    fmt::join(names(job.awaited()), ", ")));
   }
   // What ranks elsewhere say of a node that is gone is a consequence, unless a signal ended them.
   const bool of_a_lost_node =
@@ -192,8 +196,7 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
     if (job.decision() && job.decision()->wait_ms >= 0 && !undying) {
       outcome.restart_after = std::chrono::milliseconds(job.decision()->wait_ms);
     }
-    session_.say(
-        render({.first = end,
+    say(render({.first = end,
                 .last_lines = first->last_lines,
                 .log_path = first->log_path,
                 .others = ends,
@@ -201,10 +204,10 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
                                            : fmt::format("exit code {}", outcome.exit_code)}));
   } else if (!job.lost_nodes().empty() || !job.over()) {
     outcome.exit_code = 1;
-    session_.say(fmt::format("[launch] exit code 1. See docs/guides/errors.md#node-lost\n"));
+    say(fmt::format("[launch] exit code 1. See docs/guides/errors.md#node-lost\n"));
   } else if (signal) {
     outcome.exit_code = 128 + *signal;
-    session_.say(render_unexpected(*signal, ends));
+    say(render_unexpected(*signal, ends));
   }
 }
 

@@ -55,9 +55,9 @@ class Variables {
 
 void set_torchruns(Variables& env, const JobDescription& job, int local_rank) {
   env.set("RANK", job.first_rank + local_rank);
-  env.set("LOCAL_RANK", local_rank);
+  env.set("LOCAL_RANK", job.local_offset + local_rank);
   env.set("WORLD_SIZE", job.world_size);
-  env.set("LOCAL_WORLD_SIZE", job.ranks);
+  env.set("LOCAL_WORLD_SIZE", local_world_size(job));
   env.set("GROUP_RANK", job.node_rank);
   env.set("GROUP_WORLD_SIZE", job.nodes);
   env.set("ROLE_RANK", job.first_rank + local_rank);
@@ -77,11 +77,11 @@ void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
   env.set("PADDLE_MASTER", os::host_port(job.master_host, job.master_port));
   env.set("PADDLE_TRAINER_ID", rank);
   env.set("PADDLE_GLOBAL_RANK", rank);
-  env.set("PADDLE_LOCAL_RANK", local_rank);
-  env.set("PADDLE_RANK_IN_NODE", local_rank);
+  env.set("PADDLE_LOCAL_RANK", job.local_offset + local_rank);
+  env.set("PADDLE_RANK_IN_NODE", job.local_offset + local_rank);
   env.set("PADDLE_TRAINERS_NUM", job.world_size);
   env.set("PADDLE_GLOBAL_SIZE", job.world_size);
-  env.set("PADDLE_LOCAL_SIZE", job.ranks);
+  env.set("PADDLE_LOCAL_SIZE", local_world_size(job));
   env.set("PADDLE_NNODES", job.nodes);
   env.set("PADDLE_TRAINER_ENDPOINTS", fmt::format("{}", fmt::join(job.endpoints, ",")));
   env.set("PADDLE_CURRENT_ENDPOINT", job.endpoints.at(static_cast<size_t>(rank)));
@@ -90,8 +90,9 @@ void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
   } else {
     env.set("PADDLE_LOG_DIR", job.log_dir);
   }
-  if (job.node.gpus >= job.ranks) {
-    env.set("FLAGS_selected_gpus", local_rank);  // an index into the visible ones
+  if (job.node.gpus >= local_world_size(job)) {
+    env.set("FLAGS_selected_gpus",
+            job.local_offset + local_rank);  // an index into the visible ones
     env.remove("PADDLE_DISTRI_BACKEND");
   } else {
     env.remove("FLAGS_selected_gpus");
@@ -148,7 +149,7 @@ std::string start_id(const JobDescription& job) {
 std::string line_prefix(std::string pattern, const JobDescription& job, int local_rank) {
   const std::array<std::pair<std::string_view, std::string>, 3> values{
       {{"${rank}", std::to_string(job.first_rank + local_rank)},
-       {"${local_rank}", std::to_string(local_rank)},
+       {"${local_rank}", std::to_string(job.local_offset + local_rank)},
        {"${role_name}", job.role}}};
   for (const auto& [name, value] : values) {
     for (size_t at = 0; (at = pattern.find(name, at)) != std::string::npos; at += value.size()) {
@@ -165,7 +166,8 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   set_torchruns(env, job, local_rank);
   set_paddles(env, job, local_rank);
   set_ours(env, job, local_rank);
-  set_threads(env, std::max(1, job.node.cores / job.ranks));
+  set_threads(env,
+              std::max(1, job.node.cores / (job.node.bound ? job.ranks : local_world_size(job))));
   if (job.node.avx512) {
     env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");
   }

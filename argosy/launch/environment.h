@@ -11,8 +11,10 @@ namespace argosy::launch {
 
 /// What all ranks of a job are told.
 struct JobDescription {
-  int ranks = 1;       ///< on this node
-  int first_rank = 0;  ///< of this node
+  int ranks = 1;         ///< that this launcher starts
+  int local_offset = 0;  ///< ranks of this node that other launchers start before these
+  int local_size = 0;    ///< ranks of this node; 0: `ranks`
+  int first_rank = 0;    ///< of this node
   int world_size = 1;
   int node_rank = 0;
   int nodes = 1;
@@ -37,6 +39,11 @@ struct JobDescription {
   bool bar = false;  ///< rank 0 may draw a progress bar that redraws itself
   int columns = 0;   ///< width that such a line has, without the prefix; 0: not known
 };
+
+/// LOCAL_WORLD_SIZE
+[[nodiscard]] inline int local_world_size(const JobDescription& job) {
+  return job.local_size > 0 ? job.local_size : job.ranks;
+}
 
 /// Names one start of the job: run_id, with the number of the restart.
 [[nodiscard]] std::string start_id(const JobDescription& job);

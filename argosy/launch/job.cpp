@@ -107,6 +107,10 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
     what.node.gpus = static_cast<int>(options.gpus.size());
   }
   what.ranks = count_ranks(options, what.node);
+  if (options.local_tasks > 1) {
+    what.local_offset = options.local_task;
+    what.local_size = options.local_tasks;
+  }
   what.role = options.role;
   what.job_id = options.job_id;
   what.max_restarts = options.max_restarts;

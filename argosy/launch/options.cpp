@@ -6,6 +6,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/launch/cluster_options.h"
 
 namespace argosy::launch {
 namespace {
@@ -232,7 +233,10 @@ NodeOptions node_options(const GivenOptions& given) {
     }
     nodes.nodes = static_cast<int>(nodes.ips.size());
   }
-  if (const std::optional<Given> rank = given.find("node_rank")) {
+  const std::optional<Given> rank = given.find("node_rank");
+  // An indexed Job of Kubernetes may have many pods without being one job of ours.
+  const bool index_of_pods = rank && rank->source == "JOB_COMPLETION_INDEX" && nodes.nodes == 1;
+  if (rank && !index_of_pods) {
     nodes.node_rank = static_cast<int>(integer(*rank, -1, 65535));  // -1: Paddle's "any"
     if (nodes.node_rank >= nodes.nodes) {
       throw UsageError(kWhere,
@@ -345,6 +349,10 @@ ParsedLaunch parse_launch(const std::vector<std::string>& args,
   }
   read_variables(line.options, lookup);
   ParsedLaunch parsed{.options = resolve(line.options, dialect)};
+  // torchrun knows nothing of queues: a line that was written for it says all it needs.
+  if (dialect == Dialect::kArgosy || dialect == Dialect::kPaddle) {
+    settle_cluster(line.options, lookup, parsed.options);
+  }
   parsed.options.command = std::move(line.command);
   if (parsed.options.command.empty() || parsed.options.command.front().empty()) {
     throw UsageError(kWhere,

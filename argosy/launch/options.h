@@ -48,7 +48,13 @@ struct LaunchOptions {
   std::string role = "default";
   uint16_t master_port = 0;  ///< of rank 0's own store; 0: any that is free
   NodeOptions nodes{};
-  std::string job_id{};  ///< --rdzv_id or --job_id; empty: the run's own id
+  /// A queue has started `local_tasks` launchers on this node, of which this is one; each starts
+  /// one rank then.
+  int local_task = 0;
+  int local_tasks = 1;
+  bool one_output = false;    ///< what all launchers of the job say comes out in one place
+  bool through_srun = false;  ///< this launcher is a batch script's: srun starts the real ones
+  std::string job_id{};       ///< --rdzv_id or --job_id; empty: the run's own id
 
   /// Rank logs go to <log_dir>/<run>/, which is made when the first rank writes something; empty:
   /// no files.

@@ -37,6 +37,13 @@ struct Session {
   bool told_of_closed_output = false;
 
   void say(const std::string& text) { output.say(text); }
+  /// What every launcher of the job has to say: only node 0 says it where all come out in one
+  /// place.
+  void say_for_all(const std::string& text) {
+    if (!options.one_output || !plane || plane->node() == 0) {
+      say(text);
+    }
+  }
   /// Says, once, that standard output has ended, should it have.
   void tell_of_closed_output(std::string_view consequence);
   /// Did standard output end by an error, a full disk, so that no reader chose to miss the rest?

@@ -49,4 +49,25 @@ Result<std::vector<pid_t>> children() {
   return pids;
 }
 
+std::optional<pid_t> ancestor_named(const std::string& name) {
+  constexpr size_t kLongestName = 15;
+  constexpr int kMost = 64;  // generations
+  pid_t pid = ::getppid();
+  for (int i = 0; i < kMost && pid > 0; ++i) {
+    // "4127 (name) S 4100 …"; the name may hold blanks and brackets.
+    const Result<std::string> stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+    const size_t open = stat.ok() ? stat->find('(') : std::string::npos;
+    const size_t close = stat.ok() ? stat->rfind(')') : std::string::npos;
+    if (open == std::string::npos || close == std::string::npos || close + 4 > stat->size()) {
+      return std::nullopt;
+    }
+    if (stat->substr(open + 1, close - open - 1) == name.substr(0, kLongestName)) {
+      return pid;
+    }
+    const std::string rest = stat->substr(close + 4);
+    pid = static_cast<pid_t>(strings::parse_int(rest.substr(0, rest.find(' '))).value_or(0));
+  }
+  return std::nullopt;
+}
+
 }  // namespace argosy::os

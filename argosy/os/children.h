@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "argosy/base/result.h"
@@ -14,5 +16,9 @@ namespace argosy::os {
 /// Errors: ENOENT where /proc is not mounted or is that of another pid namespace (`unshare --pid`
 /// without `--mount-proc`), or the kernel was built without CONFIG_PROC_CHILDREN.
 [[nodiscard]] Result<std::vector<pid_t>> children();
+
+/// The nearest ancestor whose name (/proc/<pid>/comm, at most 15 bytes of it) is `name`; nullopt:
+/// none, or /proc does not say.
+[[nodiscard]] std::optional<pid_t> ancestor_named(const std::string& name);
 
 }  // namespace argosy::os

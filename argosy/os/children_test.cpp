@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/os/fd.h"
 #include "argosy/os/subprocess.h"
 
 namespace argosy::os {
@@ -66,6 +67,13 @@ TEST(Children, AreNotToldWhereProcBelongsToAnotherPidNamespace) {
     GTEST_SKIP() << "no pid namespace may be made here";
   }
   EXPECT_EQ(WEXITSTATUS(status), kNotTold);
+}
+
+TEST(Ancestor, IsFoundByItsName) {
+  const Result<std::string> own = read_file("/proc/" + std::to_string(::getppid()) + "/comm");
+  ASSERT_TRUE(own.ok());
+  EXPECT_EQ(ancestor_named(own->substr(0, own->size() - 1)), ::getppid());
+  EXPECT_EQ(ancestor_named("no such process"), std::nullopt);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <initializer_list>
 #include <set>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
+#include "argosy/rendezvous/clusters/cluster.h"
 #include "argosy/rendezvous/endpoint.h"
 
 namespace argosy::rendezvous {
@@ -252,35 +254,49 @@ void read_store(const Reader& reader, const Lookup& lookup, JobEnvironment& job)
   job.master_port_is_torchruns = agent_store == "true" || agent_store == "1";
 }
 
-// A queue or mpirun started several processes, and nobody told them their ranks. It may be meant
-// (a batch script's own step looks like that), so this warns, once: from the first of them.
-void warn_of_other_launchers(const Reader& reader) {
-  struct Launcher {
-    const char* size;
-    const char* rank;
-    const char* tool;
-  };
-  for (const Launcher& one : {Launcher{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OpenMPI"},
-                              Launcher{"PMI_SIZE", "PMI_RANK", "MPI"},
-                              Launcher{"SLURM_NTASKS", "SLURM_PROCID", "Slurm"}}) {
-    const auto size = reader.set_of({one.size});
-    const std::optional<int64_t> ranks =
-        size.empty() ? std::nullopt : strings::parse_int(size[0].value);
-    if (!ranks || *ranks < 2) {
-      continue;
-    }
-    const auto rank = reader.set_of({one.rank});
-    if (rank.empty() || rank[0].value == "0") {
-      log::warn(
-          "[{}] {}={} ({}), but no variable of a launcher: this process works alone, as do the "
-          "others. To train together, start one `argosy launch` per node, or export RANK, "
-          "WORLD_SIZE, MASTER_ADDR and MASTER_PORT.",
-          kWhere,
-          one.size,
-          size[0].value,
-          one.tool);
-    }
+// What a queue or mpirun says of a process that it has started itself, without a launcher. Rank 0
+// hosts the store, where MASTER_ADDR and MASTER_PORT say or else where all find it by themselves.
+void read_task(const ClusterTask& task, const Lookup& lookup, JobEnvironment& job) {
+  job.rank = task.task;
+  job.world_size = task.tasks;
+  job.local_rank = task.local_task;
+  job.local_world_size = task.local_tasks;
+  job.source = task.system + "'s";
+  if (job.run_id.empty()) {
+    job.run_id = task.job;
+  }
+  if (task.tasks == 1) {
     return;
+  }
+  const ClusterMeeting meeting = meeting_of(task);
+  const std::optional<std::string> port = lookup("MASTER_PORT");
+  job.master_addr = lookup("MASTER_ADDR").value_or(meeting.host);
+  job.master_port = port ? parse_port(kWhere, "MASTER_PORT", *port) : meeting.port;
+  if (job.master_addr.empty()) {
+    throw ConfigError(
+        kWhere,
+        fmt::format("{} says rank {} of {} on several hosts, but not which host rank 0 is on. Give "
+                    "it to all ranks: MASTER_ADDR (mpirun -x MASTER_ADDR=…, mpiexec -genv "
+                    "MASTER_ADDR …).",
+                    task.system,
+                    task.task,
+                    task.tasks));
+  }
+}
+
+// The batch script's own step, of which there is one however many tasks the job has. It may be
+// meant, so this warns.
+void warn_of_other_launchers(const Reader& reader, const Lookup& lookup) {
+  static std::atomic<bool> told = false;
+  const auto size = reader.set_of({"SLURM_NTASKS"});
+  const std::optional<int64_t> ranks =
+      size.empty() ? std::nullopt : strings::parse_int(size[0].value);
+  if (in_slurm_allocation(lookup) && ranks && *ranks > 1 && !told.exchange(true)) {
+    log::warn(
+        "[{}] SLURM_NTASKS={}, but this process was not started by srun: it works alone. To train "
+        "with all of them: srun PROGRAM, or argosy launch PROGRAM.",
+        kWhere,
+        *ranks);
   }
 }
 
@@ -302,8 +318,12 @@ JobEnvironment read_environment(const Lookup& lookup) {
   JobEnvironment job = read_identity(lookup);
   read_ranks(reader, job);
   if (job.source.empty()) {
+    if (const std::optional<ClusterTask> task = find_task(lookup, false)) {
+      read_task(*task, lookup, job);
+      return job;
+    }
     refuse_leftovers(reader);
-    warn_of_other_launchers(reader);
+    warn_of_other_launchers(reader, lookup);
     return job;
   }
   read_local(reader, job);

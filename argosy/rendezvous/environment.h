@@ -21,7 +21,7 @@ struct JobEnvironment {
   uint16_t store_port = 0;
   std::string token{};   ///< ARGOSY_TOKEN; never print it
   std::string run_id{};  ///< ARGOSY_RUN_ID: one start of the job; a restart has another
-  std::string source{};  ///< "torchrun's", "Paddle's", … variables; empty: none were set
+  std::string source{};  ///< "torchrun's", "Slurm's", … variables; empty: none were set
   /// TORCHELASTIC_USE_AGENT_STORE: torchrun itself listens at master_port.
   bool master_port_is_torchruns = false;
 };
@@ -32,8 +32,8 @@ using Lookup = std::function<std::optional<std::string>(const char*)>;
 /// Reads torchrun's variables (RANK, WORLD_SIZE, …), Paddle's (PADDLE_TRAINER_ID, …) and our
 /// launcher's; docs/reference/environment.md lists them all. None of them set: one process.
 ///
-/// Inside Slurm or MPI without those variables it warns, naming what it saw, and returns one
-/// process: a batch script's own step looks exactly like that.
+/// Without those, what srun and mpirun say to the processes that they start themselves; see
+/// clusters/cluster.h. A batch script's own step is one process, with a warning.
 /// Errors: ConfigError naming the variables and their values when they contradict each other or
 /// when only a part of them is set.
 [[nodiscard]] JobEnvironment read_environment();

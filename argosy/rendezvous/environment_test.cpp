@@ -179,15 +179,54 @@ TEST(Environment, RefusesWhatIsNoNumberOrEndpoint) {
   }
 }
 
-TEST(Environment, WarnsOnceInsideAQueueThatSaysNothing) {
+TEST(Environment, ReadsTheQueuesWhereNoLauncherSpoke) {
+  Variables slurm{{"SLURM_JOB_ID", "17"},
+                  {"SLURM_STEP_ID", "2"},
+                  {"SLURM_PROCID", "3"},
+                  {"SLURM_STEP_NUM_TASKS", "4"},
+                  {"SLURM_LOCALID", "0"},
+                  {"SLURM_NODEID", "1"},
+                  {"SLURM_STEP_TASKS_PER_NODE", "3,1"},
+                  {"SLURM_STEP_NODELIST", "node[1-2]"}};
+  const JobEnvironment job = read(slurm);
+  EXPECT_EQ(job.rank, 3);
+  EXPECT_EQ(job.world_size, 4);
+  EXPECT_EQ(job.local_rank, 0);
+  EXPECT_EQ(job.local_world_size, 1);
+  EXPECT_EQ(job.master_addr, "node1");
+  EXPECT_GE(job.master_port, 15000);
+  EXPECT_LT(job.master_port, 32000);
+  EXPECT_EQ(job.run_id, "slurm-17.2");
+  EXPECT_EQ(job.source, "Slurm's");
+  const Variables placed = with(with(slurm, "MASTER_ADDR", "ib1"), "MASTER_PORT", "99");
+  EXPECT_EQ(read(placed).master_addr, "ib1");
+  EXPECT_EQ(read(placed).master_port, 99);
+  slurm = with(slurm, "RANK", "0");  // a launcher's word comes first
+  slurm["WORLD_SIZE"] = "1";
+  EXPECT_EQ(read(slurm).world_size, 1);
+}
+
+TEST(Environment, AsksForTheHostThatMpirunKeepsToItself) {
+  const Variables far{{"OMPI_COMM_WORLD_RANK", "1"},
+                      {"OMPI_COMM_WORLD_SIZE", "2"},
+                      {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"},
+                      {"PMIX_NAMESPACE", "5"}};
+  EXPECT_THAT(refusal(far), HasSubstr("not which host rank 0 is on"));
+  EXPECT_EQ(read(with(far, "MASTER_ADDR", "a")).master_addr, "a");
+}
+
+TEST(Environment, ABatchScriptsOwnStepIsOneProcess) {
+  const Variables batch{{"SLURM_JOB_ID", "17"},
+                        {"SLURM_JOB_NODELIST", "node1"},
+                        {"SLURM_PROCID", "0"},
+                        {"SLURM_NTASKS", "4"}};
   testing::internal::CaptureStderr();
-  EXPECT_EQ(read({{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}).world_size, 1);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              AllOf(HasSubstr("SLURM_NTASKS=4 (Slurm)"), HasSubstr("works alone")));
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(read({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}}).world_size, 1);
-  EXPECT_EQ(read({{"SLURM_NTASKS", "1"}}).world_size, 1);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "rank 0 has said it";
+  EXPECT_EQ(read(batch).world_size, 1);
+  EXPECT_EQ(read(batch).world_size, 1);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, AllOf(HasSubstr("SLURM_NTASKS=4"), HasSubstr("works alone")));
+  EXPECT_EQ(said.find("works alone"), said.rfind("works alone")) << "once";
 }
 
 }  // namespace

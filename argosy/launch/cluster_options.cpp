@@ -1,0 +1,124 @@
+#include "argosy/launch/cluster_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+#include "argosy/launch/job.h"
+#include "argosy/os/subprocess.h"
+#include "argosy/rendezvous/clusters/cluster.h"
+
+namespace argosy::launch {
+namespace {
+
+constexpr const char* kWhere = "launch.cluster";
+
+bool nodes_are_given(const GivenOptions& given) {
+  const auto keys = {"nnodes", "ips", "master", "rdzv_endpoint", "standalone"};
+  return std::ranges::any_of(keys, [&](const char* key) { return given.has(key); });
+}
+
+void take_task(const rendezvous::ClusterTask& task, LaunchOptions& options) {
+  const bool one_rank = options.nproc_per_node.empty() || options.nproc_per_node == "1";
+  if (task.local_tasks > 1 && !one_rank) {
+    throw UsageError(
+        kWhere,
+        fmt::format("{} has started {} launchers on this node, and each shall start {} ranks: "
+                    "start one launcher for each node, or leave --nproc_per_node out and each "
+                    "starts one rank",
+                    task.system,
+                    task.local_tasks,
+                    options.nproc_per_node));
+  }
+  if (task.local_tasks > 1) {
+    options.nproc_per_node = "1";
+  }
+  options.local_task = task.local_task;
+  options.local_tasks = task.local_tasks;
+  if (options.job_id.empty()) {
+    options.job_id = task.job;
+  }
+  if (task.tasks == 1) {
+    return;
+  }
+  const rendezvous::ClusterMeeting meeting = rendezvous::meeting_of(task);
+  if (meeting.host.empty()) {
+    throw UsageError(kWhere,
+                     fmt::format("{} says node {} of {}, but not which host the first one is: give "
+                                 "--master HOST:PORT, an address of it, the same on all",
+                                 task.system,
+                                 task.task,
+                                 task.tasks));
+  }
+  options.one_output = task.one_output;
+  options.nodes.nodes = task.tasks;
+  options.nodes.node_rank = task.task;
+  options.nodes.meet_host = meeting.host;
+  options.nodes.meet_port = meeting.port;
+  options.master_port = 0;
+}
+
+}  // namespace
+
+void settle_cluster(const GivenOptions& given, const Lookup& lookup, LaunchOptions& options) {
+  if (nodes_are_given(given)) {
+    return;
+  }
+  if (const auto task = rendezvous::find_task(lookup, true)) {
+    take_task(*task, options);
+  } else {
+    options.through_srun = rendezvous::in_slurm_allocation(lookup);
+  }
+}
+
+std::vector<std::string> srun_command(const std::string& argosy,
+                                      const std::vector<std::string>& args,
+                                      bool one_per_node) {
+  // Standard input is rank 0's; PMI is not needed.
+  std::vector<std::string> command{"srun", "--mpi=none", "--input=0"};
+  if (one_per_node) {
+    // A node's launcher shares the whole node out among its ranks.
+    command.insert(command.end(), {"--ntasks-per-node=1", "--cpu-bind=none"});
+    if (const auto nodes = env::get("SLURM_JOB_NUM_NODES")) {
+      command.push_back("--ntasks=" + *nodes);
+    }
+  }
+  command.insert(command.end(), {argosy, "launch"});
+  command.insert(command.end(), args.begin(), args.end());
+  return command;
+}
+
+int become_srun(const LaunchOptions& options, const std::vector<std::string>& args) {
+  std::error_code ignored;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+  std::vector<std::string> command = srun_command(self, args, !options.nproc_per_node.empty());
+  if (options.dry_run) {
+    fmt::print("[launch] would run: {}\n", fmt::join(command, " "));
+    return 0;
+  }
+  if (!env::get("ARGOSY_TOKEN")) {
+    ::setenv(
+        "ARGOSY_TOKEN", random_hex(16).c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no thread yet
+  }
+  std::vector<char*> raw;
+  std::ranges::transform(
+      command, std::back_inserter(raw), [](std::string& word) { return word.data(); });
+  raw.push_back(nullptr);
+  ::execvp(raw.front(), raw.data());
+  const int error = errno;
+  fmt::print(stderr,
+             "[{}] inside a Slurm allocation the ranks are started by srun, which cannot be "
+             "executed: {}. To run on this node alone: --standalone\n",
+             kWhere,
+             errno_message(error));
+  return error == ENOENT ? 127 : 126;
+}
+
+}  // namespace argosy::launch

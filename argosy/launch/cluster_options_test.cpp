@@ -1,0 +1,100 @@
+#include "argosy/launch/cluster_options.h"
+
+#include <stdlib.h>
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+
+namespace argosy::launch {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Variables = std::map<std::string, std::string>;
+
+LaunchOptions parse(std::vector<std::string> args,
+                    const Variables& variables,
+                    Dialect dialect = Dialect::kArgosy) {
+  args.emplace_back("train");
+  return parse_launch(
+             args,
+             [&](const char* name) -> std::optional<std::string> {
+               const auto found = variables.find(name);
+               return found == variables.end() ? std::nullopt : std::optional(found->second);
+             },
+             dialect)
+      .options;
+}
+
+/// The launcher of the last of four tasks on two nodes, 3 + 1.
+const Variables kTask{{"SLURM_JOB_ID", "3"},
+                      {"SLURM_STEP_ID", "0"},
+                      {"SLURM_PROCID", "2"},
+                      {"SLURM_LOCALID", "2"},
+                      {"SLURM_NODEID", "0"},
+                      {"SLURM_STEP_NUM_TASKS", "4"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "3,1"},
+                      {"SLURM_STEP_NODELIST", "node[1-2]"}};
+const Variables kBatch{{"SLURM_JOB_ID", "3"}, {"SLURM_JOB_NODELIST", "node[1-2]"}};
+
+TEST(ClusterOptions, EachTaskStartsARankOfItsNode) {
+  const LaunchOptions options = parse({}, kTask);
+  EXPECT_EQ(options.nodes.nodes, 4);
+  EXPECT_EQ(options.nodes.node_rank, 2);
+  EXPECT_EQ(options.nodes.meet_host, "node1");
+  EXPECT_GE(options.nodes.meet_port, 15000);
+  EXPECT_EQ(options.local_task, 2);
+  EXPECT_EQ(options.local_tasks, 3);
+  EXPECT_EQ(options.nproc_per_node, "1");
+  EXPECT_EQ(options.job_id, "slurm-3.0");
+  EXPECT_FALSE(options.through_srun);
+}
+
+TEST(ClusterOptions, ALauncherForEachNodeStartsAsManyAsItIsTold) {
+  Variables one_each = kTask;
+  one_each["SLURM_STEP_NUM_TASKS"] = "2";
+  one_each["SLURM_STEP_TASKS_PER_NODE"] = "1(x2)";
+  one_each["SLURM_PROCID"] = one_each["SLURM_NODEID"] = "1";
+  one_each["SLURM_LOCALID"] = "0";
+  const LaunchOptions options = parse({"--nproc_per_node=3"}, one_each);
+  EXPECT_EQ(options.nproc_per_node, "3");
+  EXPECT_EQ(options.nodes.nodes, 2);
+  EXPECT_EQ(options.local_tasks, 1);
+  try {
+    (void)parse({"--nproc_per_node=3"}, kTask);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("Slurm has started 3 launchers on this node"));
+  }
+}
+
+TEST(ClusterOptions, WhoSaysItThemselvesIsObeyed) {
+  EXPECT_EQ(parse({"--standalone"}, kTask).nodes.nodes, 1);
+  EXPECT_EQ(parse({"--nnodes=1"}, kTask).nodes.nodes, 1);
+  EXPECT_EQ(parse({}, kTask, Dialect::kTorchrun).nodes.nodes, 1);
+  EXPECT_FALSE(parse({"--standalone"}, kBatch).through_srun);
+  EXPECT_FALSE(parse({}, {}).through_srun);
+}
+
+TEST(ClusterOptions, ABatchScriptsLauncherGoesThroughSrun) {
+  EXPECT_TRUE(parse({}, kBatch).through_srun);
+  ::unsetenv("SLURM_JOB_NUM_NODES");
+  EXPECT_THAT(srun_command("/bin/argosy", {"train"}, false),
+              ElementsAre("srun", "--mpi=none", "--input=0", "/bin/argosy", "launch", "train"));
+  ::setenv("SLURM_JOB_NUM_NODES", "2", 1);
+  EXPECT_THAT(srun_command("a", {"-n", "4", "train"}, true),
+              testing::IsSupersetOf({"--ntasks-per-node=1", "--ntasks=2", "--cpu-bind=none"}));
+}
+
+TEST(ClusterOptions, AnIndexOfPodsIsANodeRankWhereThereAreNodes) {
+  const Variables pod{{"JOB_COMPLETION_INDEX", "3"}};
+  EXPECT_EQ(parse({}, pod).nodes.node_rank, -1);
+  EXPECT_EQ(parse({"--nnodes=4", "--master=job-0.svc:29500"}, pod).nodes.node_rank, 3);
+}
+
+}  // namespace
+}  // namespace argosy::launch
