@@ -29,7 +29,7 @@ test: deps-test configure ## Install what is missing, build and run all tests
 build: deps-test configure ## Build everything (PRESET=release|debug|asan|tsan)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 
-test-clusters: deps-clusters configure ## Also installs Slurm, OpenMPI and MPICH, and trains under each of them (root for Slurm)
+test-clusters: deps-clusters configure ## Also installs Slurm, OpenMPI, MPICH and sshd, and trains under each of them (root for Slurm)
 	cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli 03_fleet
 	ctest --preset $(PRESET) -L clusters
 

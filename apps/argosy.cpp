@@ -18,6 +18,7 @@
 #include "argosy/launch/cluster_options.h"
 #include "argosy/launch/options.h"
 #include "argosy/launch/options/option_rows.h"
+#include "argosy/launch/remote/ssh_job.h"
 
 namespace {
 
@@ -64,6 +65,10 @@ int launch(const std::vector<std::string>& args, Dialect dialect) {
     return 0;
   }
   argosy::log::set_identity("launch");
+  if (parsed.options.ssh) {
+    return argosy::launch::run_by_ssh(
+        parsed.options, argosy::launch::plan_remote_job(parsed.options, parsed.given));
+  }
   if (parsed.options.through_srun) {
     return argosy::launch::become_srun(parsed.options, args);
   }

@@ -11,7 +11,7 @@ build=(g++ cmake ninja-build pkg-config
   libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
   dataset-fashion-mnist)
 test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 iproute2)
-clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich)
+clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client)
 lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
 bench=("${build[@]}" libbenchmark-dev python3)
 

@@ -177,6 +177,9 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
   open_missing_streams();
   const rlim_t open_files = raise_open_files();
   os::SignalFd signals = take_over_signals().or_throw<ConfigError>("launch.signals");
+  if (options.leash) {
+    stop_when_input_says().or_throw<ConfigError>("launch.leash");
+  }
   Adopted adopted;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   Program program = find_command(options, env::get);

@@ -68,7 +68,8 @@ Outcome Attempt::run(RestartPolicy& restarts) {
 std::optional<SpawnError> Attempt::start_ranks() {
   const std::vector<std::string> inherited = os::environ_list();
   // A terminal would stop a rank that reads from it, for it is not in the foreground group.
-  const int stdin_fd = ::isatty(STDIN_FILENO) == 1 ? -1 : STDIN_FILENO;
+  const bool no_input = session_.options.leash || ::isatty(STDIN_FILENO) == 1;
+  const int stdin_fd = no_input ? -1 : STDIN_FILENO;
   const JobDescription& job = session_.job.description;
   ranks_.reserve(static_cast<size_t>(job.ranks));
   for (int local = 0; local < job.ranks; ++local) {

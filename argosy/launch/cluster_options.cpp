@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kWhere = "launch.cluster";
 
 bool nodes_are_given(const GivenOptions& given) {
-  const auto keys = {"nnodes", "ips", "master", "rdzv_endpoint", "standalone"};
+  const auto keys = {"nnodes", "ips", "hostfile", "master", "rdzv_endpoint", "standalone"};
   return std::ranges::any_of(keys, [&](const char* key) { return given.has(key); });
 }
 

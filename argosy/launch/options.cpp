@@ -7,6 +7,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/launch/cluster_options.h"
+#include "argosy/launch/remote/hostfile.h"
 
 namespace argosy::launch {
 namespace {
@@ -176,7 +177,7 @@ void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
   constexpr uint16_t kMasterPort = 29500;
   constexpr uint16_t kPaddlesFirstPort = 6070;
   HostPort place;
-  const auto how = given.first_of({"rdzv_endpoint", "master", "master_addr", "ips"});
+  const auto how = given.first_of({"rdzv_endpoint", "master", "master_addr", "ips", "hostfile"});
   if (how == "rdzv_endpoint") {
     place = endpoint(*given.find(*how));
     place.port = place.port == 0 ? kRendezvousPort : place.port;
@@ -195,7 +196,7 @@ void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
     if (const auto port = given.find("master_port")) {
       place.port = static_cast<uint16_t>(integer(*port, 1, 65535));
     }
-  } else if (how == "ips") {
+  } else if (how == "ips" || how == "hostfile") {
     const auto first = given.find("start_port");
     place = {
         .host = nodes.ips.front(),
@@ -220,6 +221,17 @@ NodeOptions node_options(const GivenOptions& given) {
   const std::optional<Given> count = given.find("nnodes");
   const std::optional<Given> ips = given.find("ips");
   nodes.nodes = count ? node_count(*count) : 1;
+  const std::optional<Given> file = given.find("hostfile");
+  const std::optional<Given> ssh = given.find("ssh");
+  if (file && !(ssh && truth(*ssh))) {
+    if (ips) {
+      throw UsageError(kWhere, fmt::format("{} and --hostfile both name the nodes", ips->source));
+    }
+    for (const HostLine& line : read_hostfile(file->value)) {
+      nodes.ips.push_back(line.address());
+    }
+    nodes.nodes = static_cast<int>(nodes.ips.size());
+  }
   if (ips) {
     nodes.ips = hosts(*ips);
     if (count && nodes.nodes != static_cast<int>(nodes.ips.size())) {
@@ -317,6 +329,12 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   }
   read.value("local_ranks_filter", options.local_ranks_filter, numbers);
   read.text("log_line_prefix_template", options.line_prefix);
+  read.text("hostfile", options.hostfile);
+  read.flag("ssh", options.ssh);
+  read.flag("leash", options.leash);
+  if (options.ssh && options.hostfile.empty()) {
+    throw UsageError(kWhere, "--ssh needs the hosts: --hostfile FILE");
+  }
   read.flag("dry_run", options.dry_run);
   read.flag("verbose", options.verbose);
 
@@ -353,6 +371,7 @@ ParsedLaunch parse_launch(const std::vector<std::string>& args,
   if (dialect == Dialect::kArgosy || dialect == Dialect::kPaddle) {
     settle_cluster(line.options, lookup, parsed.options);
   }
+  parsed.given = line.options;
   parsed.options.command = std::move(line.command);
   if (parsed.options.command.empty() || parsed.options.command.front().empty()) {
     throw UsageError(kWhere,

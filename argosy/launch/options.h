@@ -52,7 +52,12 @@ struct LaunchOptions {
   /// one rank then.
   int local_task = 0;
   int local_tasks = 1;
-  bool one_output = false;    ///< what all launchers of the job say comes out in one place
+  bool one_output = false;  ///< what all launchers of the job say comes out in one place
+  std::string hostfile{};   ///< nodes, where they are not given otherwise
+  bool ssh = false;         ///< start a launcher on each of them
+  /// Standard input is the line to who started this launcher by ssh: it stops when a byte comes
+  /// there or the other end is gone.
+  bool leash = false;
   bool through_srun = false;  ///< this launcher is a batch script's: srun starts the real ones
   std::string job_id{};       ///< --rdzv_id or --job_id; empty: the run's own id
 
@@ -85,6 +90,7 @@ struct LaunchOptions {
 /// Options, or the text that --help asks for.
 struct ParsedLaunch {
   LaunchOptions options{};
+  GivenOptions given{};  ///< the same as it was written
   std::optional<std::string> help{};
 };
 

@@ -1,11 +1,15 @@
 #include "argosy/launch/process_setup.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <string_view>
+
+#include "argosy/os/fd.h"
 
 namespace argosy::launch {
 
@@ -38,6 +42,20 @@ Result<os::SignalFd> take_over_signals() {
   const bool nohup = hangup.sa_handler == SIG_IGN;
   return os::SignalFd::create(
       {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, nohup ? SIGCHLD : SIGHUP});
+}
+
+Status stop_when_input_says() {
+  const int flags = ::fcntl(STDIN_FILENO, F_GETFL);
+  if (::fcntl(STDIN_FILENO, F_SETOWN, ::getpid()) != 0 ||
+      ::fcntl(STDIN_FILENO, F_SETSIG, SIGTERM) != 0 ||
+      ::fcntl(STDIN_FILENO, F_SETFL, flags | O_ASYNC) != 0) {
+    return Failure::from_errno("watch standard input (--leash)", errno);
+  }
+  const Result<bool> already = os::wait_ready(STDIN_FILENO, POLLIN, Deadline::after({}));
+  if (already.ok() && *already) {
+    ::kill(::getpid(), SIGTERM);
+  }
+  return {};
 }
 
 std::optional<int> next_stop_signal(os::SignalFd& signals) {

@@ -20,6 +20,10 @@ rlim_t raise_open_files();
 /// inherited it ignored (nohup).
 [[nodiscard]] Result<os::SignalFd> take_over_signals();
 
+/// From here on the kernel sends this process SIGTERM whenever something comes from standard input,
+/// and when its other end is closed.
+Status stop_when_input_says();
+
 /// Reads what has come; the first signal that asks the launcher to stop, if there is one. Where no
 /// rank runs, there is nobody to pass the others on to.
 [[nodiscard]] std::optional<int> next_stop_signal(os::SignalFd& signals);

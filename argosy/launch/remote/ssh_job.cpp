@@ -1,0 +1,232 @@
+#include "argosy/launch/remote/ssh_job.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+#include "argosy/base/strings.h"
+#include "argosy/launch/job.h"
+#include "argosy/launch/output.h"
+#include "argosy/launch/process_setup.h"
+#include "argosy/launch/rank_output.h"
+#include "argosy/launch/stop_policy.h"
+#include "argosy/os/subprocess.h"
+#include "argosy/rendezvous/clusters/cluster.h"
+
+namespace argosy::launch {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kSshFailed = 255;
+/// What the launchers there need on top of their ranks' grace, before their ssh is killed.
+constexpr auto kForTheNetwork = 20s;
+
+/// ssh to one host.
+struct Remote {
+  std::string host{};
+  os::Subprocess ssh;
+  os::UniqueFd leash{};
+  RankOutput output;
+  bool ended = false;
+};
+
+class SshJob final {
+ public:
+  SshJob(const LaunchOptions& options, const RemoteJob& job)
+      : options_(options),
+        job_(job),
+        signals_(take_over_signals().or_throw<ConfigError>("launch.signals")),
+        output_(STDOUT_FILENO, STDERR_FILENO),
+        policy_(options.shutdown_timeout + kForTheNetwork) {}
+
+  int run() {
+    const std::string token = env::get("ARGOSY_TOKEN").value_or(random_hex(16));
+    for (size_t node = 0; node < job_.hosts.size(); ++node) {
+      start(static_cast<int>(node), token);
+    }
+    while (std::ranges::any_of(remotes_, [](const auto& remote) { return !remote->ended; })) {
+      turn();
+    }
+    output_.hand_over(options_.reader_patience, signals_.fd(), [&] {
+      return next_stop_signal(signals_).has_value();
+    });
+    const bool by_us = code_ == 0 || code_ == 128 + SIGTERM;  // what the leash brings about
+    return policy_.interrupted_by() && by_us ? 128 + *policy_.interrupted_by() : code_;
+  }
+
+ private:
+  void start(int node, const std::string& token);
+  void turn();
+  void take_ends();
+  void pull();
+
+  const LaunchOptions& options_;
+  const RemoteJob& job_;
+  os::SignalFd signals_;
+  Output output_;
+  StopPolicy policy_;
+  std::vector<std::unique_ptr<Remote>> remotes_{};
+  int code_ = 0;
+  bool pulled_ = false;
+};
+
+/// "ssh", or $ARGOSY_SSH_COMMAND ("ssh -p 2222 -i key"). Nobody can answer questions.
+std::vector<std::string> ssh_words() {
+  std::vector<std::string> words =
+      strings::split(env::get("ARGOSY_SSH_COMMAND").value_or("ssh"), ' ');
+  std::erase(words, "");
+  words.insert(words.end(), {"-o", "BatchMode=yes", "-T"});
+  return words;
+}
+
+void SshJob::start(int node, const std::string& token) {
+  constexpr const char* kWhere = "launch.ssh";
+  const std::string& host = job_.hosts[static_cast<size_t>(node)].host;
+  std::vector<std::string> args = ssh_words();
+  args.push_back(host);
+  args.push_back(remote_command(job_, node));
+  os::Pipe in = os::make_pipe().or_throw<ConfigError>(kWhere);
+  os::Pipe out = os::make_pipe().or_throw<ConfigError>(kWhere);
+  os::Pipe err = os::make_pipe().or_throw<ConfigError>(kWhere);
+  for (const os::Pipe* pipe : {&out, &err}) {
+    os::set_nonblocking(pipe->read.get()).or_throw<ConfigError>(kWhere);
+  }
+  os::Subprocess ssh = os::Subprocess::spawn({.args = args,
+                                              .env = os::environ_list(),
+                                              .stdin_fd = in.read.get(),
+                                              .stdout_fd = out.write.get(),
+                                              .stderr_fd = err.write.get()})
+                           .or_throw<ConfigError>(kWhere);
+  os::write_all(in.write.get(), token + "\n").or_throw<ConfigError>(kWhere);
+  const RankOutput::Start routes{
+      .live = node == 0, .out = {.sink = &output_.out()}, .err = {.sink = &output_.err()}};
+  remotes_.push_back(std::make_unique<Remote>(
+      Remote{.host = host,
+             .ssh = std::move(ssh),
+             .leash = std::move(in.write),
+             .output = RankOutput(routes, std::move(out.read), std::move(err.read))}));
+}
+
+/// The first time a byte, then the end.
+void SshJob::pull() {
+  for (const auto& remote : remotes_) {
+    if (!remote->ended && remote->leash) {
+      if (pulled_) {
+        remote->leash.close();
+      } else {
+        (void)os::write_all(remote->leash.get(), "\n");  // EPIPE: it has ended
+      }
+    }
+  }
+  pulled_ = true;
+}
+
+void SshJob::take_ends() {
+  for (const auto& remote : remotes_) {
+    if (remote->ended) {
+      continue;
+    }
+    const Result<std::optional<os::Exit>> exit = remote->ssh.try_wait();
+    if (!exit.ok() || !*exit) {
+      continue;
+    }
+    remote->ended = true;
+    remote->output.forward_rest();
+    const int code = (*exit)->shell_code();
+    if (code == kSshFailed) {
+      output_.say(
+          fmt::format("[launch] ssh to {} ended with 255: its words stand above\n", remote->host));
+    }
+    // A launcher's word counts more than ssh's, unless it says that we stopped it.
+    if (code != 0 && (code_ == 0 || (code_ == 1 && !pulled_))) {
+      code_ = code == kSshFailed ? 1 : code;
+    }
+    if (code != 0) {
+      policy_.stop(Clock::now(), 5s);  // the others agree among themselves, unless one never came
+    }
+  }
+}
+
+void SshJob::turn() {
+  std::vector<pollfd> polls{{signals_.fd(), POLLIN, 0}};
+  for (Sink* sink : {&output_.out(), &output_.err()}) {
+    if (sink->pending()) {
+      polls.push_back({sink->poll_fd(), POLLOUT, 0});
+    }
+  }
+  for (const auto& remote : remotes_) {
+    if (!remote->ended) {
+      polls.push_back({remote->ssh.pidfd(), POLLIN, 0});
+    }
+    for (const int fd : remote->output.fds()) {
+      polls.push_back({fd, POLLIN, 0});
+    }
+  }
+  const std::optional<Clock::time_point> wake = policy_.wake();
+  const auto left = wake ? std::chrono::ceil<std::chrono::milliseconds>(*wake - Clock::now()) : 1h;
+  (void)::poll(polls.data(),
+               polls.size(),
+               static_cast<int>(std::clamp<std::chrono::milliseconds>(left, 0ms, 1h).count()));
+  while (const std::optional<int> signal = signals_.next()) {
+    if (*signal != SIGCHLD && *signal != SIGUSR1 && *signal != SIGUSR2) {
+      policy_.interrupt(*signal, Clock::now());
+    }
+  }
+  for (const auto& remote : remotes_) {
+    for (const int fd : remote->output.fds()) {
+      remote->output.forward(fd);
+    }
+  }
+  take_ends();
+  if (policy_.due(Clock::now())) {
+    pull();
+  }
+  if (policy_.given_up(Clock::now())) {
+    for (const auto& remote : remotes_) {
+      (void)remote->ssh.signal(SIGKILL);
+    }
+  }
+  output_.flush();
+}
+
+}  // namespace
+
+RemoteJob plan_remote_job(const LaunchOptions& options, const GivenOptions& given) {
+  std::error_code error;
+  RemoteJob job{.hosts = read_hostfile(options.hostfile),
+                .argosy = std::filesystem::read_symlink("/proc/self/exe", error).string(),
+                .folder = std::filesystem::current_path(error).string(),
+                .options = options_for_hosts(given),
+                .command = options.command};
+  job.port = rendezvous::meeting_of({.job = random_hex(8)}).port;
+  return job;
+}
+
+int run_by_ssh(const LaunchOptions& options, const RemoteJob& job) {
+  if (options.dry_run) {
+    for (size_t node = 0; node < job.hosts.size(); ++node) {
+      fmt::print("[launch] would run: {} {} {}\n",
+                 fmt::join(ssh_words(), " "),
+                 job.hosts[node].host,
+                 shell_word(remote_command(job, static_cast<int>(node))));
+    }
+    return 0;
+  }
+  open_missing_streams();
+  return SshJob(options, job).run();
+}
+
+}  // namespace argosy::launch
