@@ -174,6 +174,11 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   if (!job.gpus.empty()) {
     env.set("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(job.gpus, ",")));
   }
+  if (!job.interface.empty()) {
+    for (const char* name : {"ARGOSY_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {
+      env.set_default(name, job.interface);
+    }
+  }
   for (const auto& [name, value] : job.extra) {
     env.set(name, value);
   }

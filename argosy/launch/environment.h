@@ -34,6 +34,7 @@ struct JobDescription {
   /// What CUDA_VISIBLE_DEVICES becomes for all ranks, each of which takes the GPU of its local rank
   /// among them, as torchrun's and Paddle's programs do; empty: left as it is.
   std::vector<int> gpus{};
+  std::string interface {};     ///< through which the ranks talk; empty: as they find
   bool prefix_has_rank = true;  ///< what stands before each line says the rank
   Node node{};
   bool bar = false;  ///< rank 0 may draw a progress bar that redraws itself

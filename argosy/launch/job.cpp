@@ -115,6 +115,7 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
   what.job_id = options.job_id;
   what.max_restarts = options.max_restarts;
   what.extra = options.env;
+  what.interface = options.nodes.interface;
   what.prefix_has_rank = options.line_prefix.find("${rank}") != std::string::npos;
   what.run_id = make_run_id();
   what.token = env::get("ARGOSY_TOKEN").value_or("");

@@ -262,6 +262,12 @@ NodeOptions node_options(const GivenOptions& given) {
   if (const std::optional<Given> address = given.find("host")) {
     nodes.address = address->value;
   }
+  if (const std::optional<Given> interface = given.find("ifname")) {
+    nodes.interface = interface->value;
+  }
+  if (const std::optional<Given> bind = given.find("bind")) {
+    nodes.bind = bind->value;
+  }
   if (const std::optional<Given> timeout = given.find("timeout")) {
     nodes.timeout = seconds(*timeout);
   }

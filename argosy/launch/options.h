@@ -34,6 +34,8 @@ struct NodeOptions {
   uint16_t meet_port = 0;
   std::vector<std::string> ips{};  ///< of all nodes, by node rank; empty: not known
   std::string address{};           ///< this node's; empty: to be found out
+  std::string interface {};        ///< the one whose address that is; empty: not said
+  std::string bind{};              ///< where node 0 listens; empty: where the others meet it
   std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of the meeting
 };
 

@@ -61,19 +61,58 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
 }
 
-std::vector<std::string> local_addresses() {
-  std::vector<std::string> found;
+namespace {
+
+struct InterfaceAddress {
+  std::string interface {};
+  std::string address{};
+};
+
+/// Of interfaces that are up.
+std::vector<InterfaceAddress> interface_addresses() {
+  std::vector<InterfaceAddress> found;
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) {
     return found;
   }
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owned(list, &::freeifaddrs);
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr != nullptr && (entry->ifa_flags & IFF_UP) != 0) {
-      found.push_back(to_text(entry->ifa_addr));
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) {
+      continue;
+    }
+    if (std::string address = to_text(entry->ifa_addr); !address.empty()) {
+      found.push_back({entry->ifa_name, std::move(address)});
     }
   }
-  std::erase(found, "");
+  return found;
+}
+
+}  // namespace
+
+Result<std::string> interface_address(const std::string& name) {
+  std::string others;
+  std::string found;
+  for (const InterfaceAddress& entry : interface_addresses()) {
+    if (entry.interface != name) {
+      others += fmt::format("{}{} {}", others.empty() ? "" : ", ", entry.interface, entry.address);
+    } else if (found.empty() || (is_ipv4(entry.address) && !is_ipv4(found))) {
+      found = entry.address;
+    }
+  }
+  if (found.empty()) {
+    return Failure{fmt::format("no interface \"{}\" with an address: there are {}",
+                               name,
+                               others.empty() ? "none" : others),
+                   0};
+  }
+  return found;
+}
+
+std::vector<std::string> local_addresses() {
+  std::vector<std::string> found;
+  for (InterfaceAddress& entry : interface_addresses()) {
+    found.push_back(std::move(entry.address));
+  }
   std::stable_partition(
       found.begin(), found.end(), [](const std::string& a) { return !is_loopback(a); });
   return found;

@@ -15,6 +15,10 @@ namespace argosy::os {
 /// Addresses of this host's interfaces that are up, the loopback's last.
 [[nodiscard]] std::vector<std::string> local_addresses();
 
+/// The address of the interface `name` ("eth0"), IPv4 where it has one. Fails where there is no
+/// such interface, naming those that there are, or it has none.
+[[nodiscard]] Result<std::string> interface_address(const std::string& name);
+
 /// The addresses of `host`, a name or an address, IPv4 first. Fails where it has none.
 [[nodiscard]] Result<std::vector<std::string>> resolve_host(const std::string& host);
 

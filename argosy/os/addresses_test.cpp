@@ -38,5 +38,12 @@ TEST(Addresses, TheSourceIsTheOneTowardsTheHost) {
   }
 }
 
+TEST(Addresses, OfAnInterface) {
+  EXPECT_EQ(*interface_address("lo"), "127.0.0.1");
+  const std::string why = interface_address("none9").failure().what;
+  EXPECT_THAT(why, HasSubstr("no interface \"none9\" with an address: there are "));
+  EXPECT_THAT(why, HasSubstr("lo 127.0.0.1"));
+}
+
 }  // namespace
 }  // namespace argosy::os

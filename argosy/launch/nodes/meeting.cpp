@@ -234,8 +234,10 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
   Met met;
   Wait wait(meeting, patience);
   if (meeting.hosts) {
-    met.server = rendezvous::StoreServer::start(
-        {.host = meeting.host, .port = meeting.port, .token = meeting.token});
+    met.server =
+        rendezvous::StoreServer::start({.host = meeting.bind.empty() ? meeting.host : meeting.bind,
+                                        .port = meeting.port,
+                                        .token = meeting.token});
     met.store = met.server->local();
   } else {
     met.store = connect(meeting, wait);

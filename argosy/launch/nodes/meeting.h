@@ -18,6 +18,7 @@ struct Meeting {
   int nodes = 1;
   std::string host{};  ///< of the store that they meet in
   uint16_t port = 0;
+  std::string bind{};                   ///< where node 0 listens; empty: at `host`
   bool hosts = false;                   ///< this node hosts it, and is node 0
   std::string token{};                  ///< secret; never printed
   std::vector<std::string> expected{};  ///< addresses of all nodes, where they are known

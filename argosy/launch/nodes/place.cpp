@@ -54,6 +54,7 @@ Place find_place(const NodeOptions& options, const std::string& token) {
   Place place{.meeting = {.nodes = options.nodes,
                           .host = options.meet_host,
                           .port = options.meet_port,
+                          .bind = options.bind,
                           .token = token,
                           .expected = options.ips,
                           .timeout = options.timeout},
@@ -68,7 +69,12 @@ Place find_place(const NodeOptions& options, const std::string& token) {
     refuse_hidden_host(options, meeting.host);
     place.wanted_rank = 0;
   }
+  const std::string by_interface =
+      options.interface.empty()
+          ? ""
+          : os::interface_address(options.interface).or_throw<ConfigError>(kWhere);
   place.address = !options.address.empty() ? options.address
+                  : !by_interface.empty()  ? by_interface
                   : listed                 ? *listed
                   : meeting.hosts
                       ? meeting.host

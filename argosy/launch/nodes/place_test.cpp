@@ -52,5 +52,16 @@ TEST(Place, WhatCannotWorkIsExplained) {
               HasSubstr("host \"no.such.host.invalid\" has no address"));
 }
 
+TEST(Place, AnInterfaceGivesTheAddress) {
+  const NodeOptions options{
+      .nodes = 2, .node_rank = 0, .meet_host = "localhost", .interface = "lo", .bind = "0.0.0.0"};
+  EXPECT_EQ(find_place(options, "").address, "127.0.0.1");
+  EXPECT_EQ(find_place(options, "").meeting.bind, "0.0.0.0");
+  EXPECT_THAT(test::error_text<ConfigError>([] {
+                (void)find_place({.nodes = 2, .meet_host = "127.0.0.1", .interface = "none9"}, "");
+              }),
+              HasSubstr("no interface \"none9\""));
+}
+
 }  // namespace
 }  // namespace argosy::launch

@@ -47,6 +47,8 @@ constexpr auto kRows = std::to_array<OptionRow>({
   {"--master", "HOST:PORT", kPaddle, "PADDLE_MASTER", kBetter, kNodes, "Where the nodes meet, with a time limit"},
   {"--ips --cluster_node_ips", "LIST", kPaddle, "PADDLE_IPS", kBetter, kNodes, "Addresses of all nodes, the same list on each, in the order of their numbers"},
   {"--host --node_ip --local_addr", "ADDRESS", kBoth, "POD_IP PET_LOCAL_ADDR", kSame, kNodes, "This node's address. Default: that of --ips, else the one that leads to node 0"},
+  {"--ifname", "NAME", kArgosy, "ARGOSY_IFNAME", kSame, kNodes, "This node's address is that of this interface (eth0); the ranks talk through it as well"},
+  {"--bind", "ADDRESS", kArgosy, "", kSame, kHidden, "Where node 0 listens; 0.0.0.0: on all interfaces. Default: only at the address where the others meet it"},
   {"--hostfile", "FILE", kArgosy, "", kSame, kNodes, "The nodes, one on each line: HOST, HOST slots=N or HOST:N (N ranks). Instead of --ips; or with --ssh"},
   {"--ssh", "", kArgosy, "", kSame, kNodes, "Start the launchers on the hosts of --hostfile from here, by ssh (or $ARGOSY_SSH_COMMAND)"},
   {"--leash", "", kArgosy, "", kSame, kHidden, "Stop when standard input says or ends; --ssh gives it"},
