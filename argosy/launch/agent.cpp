@@ -21,6 +21,7 @@
 #include "argosy/launch/nodes/place.h"
 #include "argosy/launch/options/program.h"
 #include "argosy/launch/process_setup.h"
+#include "argosy/launch/report_json.h"
 #include "argosy/launch/restart_policy.h"
 #include "argosy/launch/session.h"
 #include "argosy/launch/start_table.h"
@@ -152,9 +153,39 @@ Outcome supervise(Session& session) {
       session.others->begin(next);
     }
     if (const auto signal = wait_before_restart(session, *outcome.restart_after)) {
-      return {.exit_code = 128 + *signal, .interrupted = true};
+      outcome.exit_code = 128 + *signal;
+      outcome.interrupted = true;
+      outcome.signal = signal;
+      outcome.restart_after.reset();
+      return outcome;
     }
   }
+}
+
+/// --json. The exit code: 1 where a job that went well has no report.
+int leave_report(const Session& session,
+                 const Outcome& outcome,
+                 int code,
+                 std::chrono::steady_clock::time_point start) {
+  const JobDescription& job = session.job.description;
+  const std::chrono::duration<double> ran = std::chrono::steady_clock::now() - start;
+  const Status written = write_json({.run_id = job.run_id,
+                                     .job_id = job.job_id.empty() ? job.run_id : job.job_id,
+                                     .program = session.job.program.args,
+                                     .ranks = job.world_size,
+                                     .nodes = job.nodes,
+                                     .restarts = job.restart,
+                                     .exit_code = code,
+                                     .interrupted_by = outcome.signal,
+                                     .failure = outcome.failure,
+                                     .lost = outcome.lost,
+                                     .seconds = ran.count()},
+                                    session.options.json);
+  if (!written.ok()) {
+    fmt::print(stderr, "[launch] --json: {}\n", written.failure().what);
+    return code == 0 ? 1 : code;
+  }
+  return code;
 }
 
 /// 0, or what a shell gives for a program that is not there, which is said.
@@ -215,11 +246,13 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
         fmt::format("{}:{}", session.job.description.host, session.store->port());
   }
   session.say_for_all(describe_start(session.job, options.verbose));
+  const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = supervise(session);
   if (session.met) {
     part_from_other_nodes(session);
   }
-  return session.hand_over_output(outcome.exit_code, outcome.interrupted);
+  const int code = session.hand_over_output(outcome.exit_code, outcome.interrupted);
+  return options.json.empty() ? code : leave_report(session, outcome, code, start);
 }
 
 }  // namespace argosy::launch

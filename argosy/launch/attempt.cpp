@@ -59,9 +59,10 @@ Outcome Attempt::run(RestartPolicy& restarts) {
     turn(restarts);
   }
   const Outcome outcome = report(restarts);
-  return error && !session_.plane
-             ? Outcome{.exit_code = error->exit_code, .interrupted = outcome.interrupted}
-             : outcome;
+  return error && !session_.plane ? Outcome{.exit_code = error->exit_code,
+                                            .interrupted = outcome.interrupted,
+                                            .signal = outcome.signal}
+                                  : outcome;
 }
 
 /// nullopt: all run. Otherwise why one does not; those before it do.
@@ -337,7 +338,8 @@ Outcome Attempt::report(RestartPolicy& restarts) {
   for (Rank& rank : ranks_) {
     rank.output().forward_rest();
   }
-  Outcome outcome{.interrupted = policy_.interrupted_by().has_value()};
+  Outcome outcome{.interrupted = policy_.interrupted_by().has_value(),
+                  .signal = policy_.interrupted_by()};
   const bool undying = abandon_the_undying();
   if (session_.plane) {
     report_job(outcome, undying);
@@ -348,12 +350,13 @@ Outcome Attempt::report(RestartPolicy& restarts) {
       outcome.restart_after = restarts.next(*first);
     }
     const Rank& rank = ranks_[static_cast<size_t>(first->rank - ranks_.front().number())];
-    session_.say(render({.first = *first,
-                         .last_lines = rank.output().last_lines(),
-                         .log_path = rank.output().log_paths(),
-                         .others = verdict_.others(),
-                         .same_words = all_end_with_the_same_words(),
-                         .what_now = restarts.describe(*first, outcome.restart_after)}));
+    outcome.failure = {.first = *first,
+                       .last_lines = rank.output().last_lines(),
+                       .log_path = rank.output().log_paths(),
+                       .others = verdict_.others(),
+                       .same_words = all_end_with_the_same_words(),
+                       .what_now = restarts.describe(*first, outcome.restart_after)};
+    session_.say(render(*outcome.failure));
     outcome.exit_code = first->exit.shell_code();
   } else if (outcome.interrupted) {
     outcome.exit_code = 128 + *policy_.interrupted_by();

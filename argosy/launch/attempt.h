@@ -22,6 +22,9 @@ namespace argosy::launch {
 struct Outcome {
   int exit_code = 0;
   bool interrupted = false;                                  ///< the launcher was told to stop
+  std::optional<int> signal{};                               ///< by this one
+  std::optional<FailureReport> failure{};                    ///< as it was reported
+  std::vector<std::string> lost{};                           ///< nodes whose launchers are gone
   std::optional<std::chrono::milliseconds> restart_after{};  ///< nullopt: the job is over
 };
 

@@ -177,6 +177,8 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
   const std::optional<int> signal =
       job.interrupted_by() ? job.interrupted_by() : policy_.interrupted_by();
   outcome.interrupted = signal.has_value();
+  outcome.signal = signal;
+  outcome.lost = names(job.lost_nodes());
   outcome.exit_code = undying ? 1 : 0;
   const bool node_zero_lost = std::ranges::count(job.lost_nodes(), 0) > 0;
   const auto say = [&](const std::string& text) {
@@ -196,12 +198,13 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
     if (job.decision() && job.decision()->wait_ms >= 0 && !undying) {
       outcome.restart_after = std::chrono::milliseconds(job.decision()->wait_ms);
     }
-    say(render({.first = end,
-                .last_lines = first->last_lines,
-                .log_path = first->log_path,
-                .others = ends,
-                .what_now = job.decision() ? job.decision()->text
-                                           : fmt::format("exit code {}", outcome.exit_code)}));
+    outcome.failure = {.first = end,
+                       .last_lines = first->last_lines,
+                       .log_path = first->log_path,
+                       .others = ends,
+                       .what_now = job.decision() ? job.decision()->text
+                                                  : fmt::format("exit code {}", outcome.exit_code)};
+    say(render(*outcome.failure));
   } else if (!job.lost_nodes().empty() || !job.over()) {
     outcome.exit_code = 1;
     say(fmt::format("[launch] exit code 1. See docs/guides/errors.md#node-lost\n"));

@@ -335,6 +335,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   }
   read.value("local_ranks_filter", options.local_ranks_filter, numbers);
   read.text("log_line_prefix_template", options.line_prefix);
+  read.text("json", options.json);
   read.text("hostfile", options.hostfile);
   read.flag("ssh", options.ssh);
   read.flag("leash", options.leash);

@@ -73,6 +73,7 @@ struct LaunchOptions {
   StreamChoice tee{};
   std::vector<int> local_ranks_filter{};  ///< whose output is shown; empty: all
   std::string line_prefix = "[rank ${rank}] ";
+  std::string json{};  ///< file for the report; empty: none
   bool dry_run = false;
   bool verbose = false;
 

@@ -69,6 +69,7 @@ constexpr auto kRows = std::to_array<OptionRow>({
   {"--local_ranks_filter", "LIST", kTorchrun, "PET_LOCAL_RANKS_FILTER", kSame, kOutput, "Show the output of these local ranks only (0,2); the files have all"},
   {"--log_line_prefix_template", "TEXT", kTorchrun, "PET_LOG_LINE_PREFIX_TEMPLATE TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", kBetter, kOutput,
    "What stands before each line: ${rank}, ${local_rank}, ${role_name}. Default: \"[rank ${rank}] \""},
+  {"--json", "FILE", kArgosy, "", kSame, kOutput, "Write how the job ended to FILE, for programs"},
   {"--dry_run", "", kArgosy, "", kSame, kOutput, "Print what would be started, and start nothing"},
   {"--verbose", "", kArgosy, "", kSame, kOutput, "Print the whole environment of the ranks at the start"},
   {"--log_overwrite", "BOOL", kPaddle, "PADDLE_LOG_OVERWRITE", kSame, kHidden, "Empty Paddle's workerlog.<i> first; they are appended to otherwise. Our own runs have a folder each"},

@@ -16,6 +16,8 @@
 #include "argosy/os/fd.h"
 
 #include "launched.h"
+#include "tests/support/temp_dir.h"
+#include <nlohmann/json.hpp>
 
 namespace argosy::test {
 namespace {
@@ -154,6 +156,21 @@ TEST(LauncherFailure, WhatAllRanksSayIsNoStoryWhenTheOthersAreStopped) {
   EXPECT_THAT(job.err(), HasSubstr("; its last lines:\n  | warning: no GPU\n"));
   EXPECT_THAT(job.err(), HasSubstr("stopped by the launcher: ranks 1, 2\n"));
   EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherFailure, IsWrittenForPrograms) {
+  const TempDir folder;
+  const std::string path = (folder.path() / "end.json").string();
+  Launched job(2, "[ $RANK = 1 ] && { echo why; exit 5; }; sleep 1000", {"--json", path});
+  EXPECT_EQ(job.wait(), 5);
+  const nlohmann::json report = nlohmann::json::parse(*os::read_file(path));
+  EXPECT_EQ(report["exit_code"], 5);
+  EXPECT_EQ(report["first_failure"]["rank"], 1);
+  EXPECT_EQ(report["first_failure"]["last_lines"][0], "why");
+  EXPECT_EQ(report["first_failure"]["others"][0]["rank"], 0);
+  Launched well(1, "true", {"--json", "/proc/nowhere/end.json"});
+  EXPECT_EQ(well.wait(), 1);
+  EXPECT_THAT(well.err(), HasSubstr("--json: open /proc/nowhere/end.json.part"));
 }
 
 TEST(LauncherFailure, EndingWellEarlyIsNoFailure) {

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "argosy/base/result.h"
+#include "argosy/launch/report.h"
+
+namespace argosy::launch {
+
+/// How a job ended, for programs. See docs/guides/launch.md for the form.
+struct JobEnd {
+  std::string run_id{};
+  std::string job_id{};
+  std::vector<std::string> program{};
+  int ranks = 0;  ///< of the whole job
+  int nodes = 1;
+  int restarts = 0;
+  int exit_code = 0;
+  std::optional<int> interrupted_by{};     ///< signal
+  std::optional<FailureReport> failure{};  ///< of the last start
+  std::vector<std::string> lost{};         ///< nodes whose launchers are gone
+  double seconds = 0;
+};
+
+[[nodiscard]] std::string to_json(const JobEnd& end);
+
+/// Writes it to `path` whole or not at all: to a file beside it first.
+[[nodiscard]] Status write_json(const JobEnd& end, const std::string& path);
+
+}  // namespace argosy::launch

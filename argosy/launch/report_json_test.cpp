@@ -1,0 +1,53 @@
+#include "argosy/launch/report_json.h"
+
+#include <signal.h>
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::launch {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+TEST(ReportJson, OfAJobThatWentWell) {
+  const json report =
+      json::parse(to_json({.run_id = "r1", .job_id = "r1", .program = {"a b"}, .ranks = 4}));
+  EXPECT_EQ(report["exit_code"], 0);
+  EXPECT_EQ(report["ranks"], 4);
+  EXPECT_EQ(report["program"], json::array({"a b"}));
+  EXPECT_FALSE(report.contains("first_failure") || report.contains("interrupted_by"));
+}
+
+TEST(ReportJson, NamesTheFirstFailureAndTheOthers) {
+  const auto start = std::chrono::steady_clock::time_point(1h);
+  const RankEnd first{
+      .rank = 3, .pid = 7, .exit = {.signal = SIGKILL}, .at = start, .ran = 1500ms, .host = "h"};
+  const RankEnd other{
+      .rank = 0, .pid = 8, .exit = {.code = 1}, .at = start + 2ms, .asked_to_stop = true};
+  const json report = json::parse(to_json(
+      {.exit_code = 137,
+       .interrupted_by = SIGTERM,
+       .failure = FailureReport{.first = first, .last_lines = {"bytes \xff"}, .others = {other}},
+       .lost = {"node 1 (h, a)"}}));
+  const json& failure = report["first_failure"];
+  EXPECT_EQ(failure["rank"], 3);
+  EXPECT_EQ(failure["host"], "h");
+  EXPECT_EQ(failure["exit_code"], 137);
+  EXPECT_EQ(failure["signal"], "SIGKILL");
+  EXPECT_EQ(failure["seconds"], 1.5);
+  EXPECT_EQ(failure["last_lines"].size(), 1U);
+  EXPECT_EQ(failure["others"][0]["after_first_ms"], 2.0);
+  EXPECT_EQ(failure["others"][0]["stopped_by_launcher"], true);
+  EXPECT_EQ(report["interrupted_by"], "SIGTERM");
+  EXPECT_EQ(report["lost_nodes"][0], "node 1 (h, a)");
+}
+
+TEST(ReportJson, IsWrittenWholeOrNotAtAll) {
+  EXPECT_FALSE(write_json({}, "/proc/nowhere/report.json").ok());
+}
+
+}  // namespace
+}  // namespace argosy::launch
