@@ -16,6 +16,7 @@
 #include "argosy/base/strings.h"
 #include "argosy/launch/agent.h"
 #include "argosy/launch/cluster_options.h"
+#include "argosy/launch/log_reader.h"
 #include "argosy/launch/options.h"
 #include "argosy/launch/options/option_rows.h"
 #include "argosy/launch/remote/ssh_job.h"
@@ -33,6 +34,7 @@ Commands:
   launch         Start a program as several ranks and watch over them
   torchrun       The same for a line that was written for torchrun
   torch-launch   The same for python -m torch.distributed.launch
+  logs           Print what the ranks of a run have printed, in the order of time
   paddle-launch  The same for python -m paddle.distributed.launch (also as fleetrun)
 
 Options:
@@ -75,8 +77,17 @@ int launch(const std::vector<std::string>& args, Dialect dialect) {
   return argosy::launch::run(parsed.options, argosy::launch::host_store);
 }
 
+int logs(const std::vector<std::string>& args) {
+  const argosy::launch::ParsedLogs parsed = argosy::launch::parse_logs(args);
+  if (parsed.help) {
+    fmt::print("{}", *parsed.help);
+    return 0;
+  }
+  return argosy::launch::print_logs(parsed.query, stdout) > 0 ? 0 : kFailed;  // as grep
+}
+
 [[noreturn]] void unknown(const std::string& command) {
-  std::vector<std::string> names{"--help", "--version"};
+  std::vector<std::string> names{"--help", "--version", "logs"};
   for (const auto& [name, dialect] : kLaunchers) {
     names.push_back(name);
   }
@@ -120,6 +131,9 @@ int dispatch(const std::string& program, const std::vector<std::string>& args) {
   if (command.empty()) {
     fmt::print(stderr, "{}", kHelp);
     return kUsage;
+  }
+  if (command == "logs") {
+    return logs({args.begin() + 1, args.end()});
   }
   const auto launcher = kLaunchers.find(command);
   if (launcher == kLaunchers.end()) {

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
 
-PEERS = Path(__file__).resolve().parent / "peers"
+HERE = Path(__file__).resolve().parent
+PEERS = HERE / "peers"
 SUITES = ["train", "fashion_mnist", "all_reduce", "launcher"]
 
 
@@ -47,6 +48,10 @@ def _pairs(args, pairs):
 
 def _with_peers(args, ours, peers):
     return {**ours, **(peers if args.peers else {})}
+
+
+def _samples(run):
+    return run["objects"][0]["samples"]
 
 
 def _samples_ms(run):
@@ -189,26 +194,75 @@ def _all_reduce(args):
     )
 
 
+def _launchers(args, what, *options):
+    """launch.py on each launcher."""
+    figure = ["python3", HERE / "launch.py", what, *options, "--"]
+    run = ["--nproc_per_node", args.nproc]
+    peers = {"torchrun": [*figure, args.peers, "-m", "torch.distributed.run", "--standalone", *run, "--no-python"]}
+    return _with_peers(args, {"argosy": [*figure, args.bin / "argosy", "launch", *run]}, peers)
+
+
 def _launcher(args):
     torchrun = [args.peers, "-m", "torch.distributed.run", "--standalone"]
+    paddle = [args.peers, "-m", "paddle.distributed.launch"]
+    ranks = ["--nproc_per_node", args.nproc]
     yield Case(
         "launcher",
         "start",
         _with_peers(
             args,
-            {"argosy": [args.bin / "argosy", "launch", "--nproc_per_node", args.nproc, "/bin/true"]},
-            {"torchrun": [*torchrun, "--nproc_per_node", args.nproc, "--no-python", "/bin/true"]},
+            {"argosy": [args.bin / "argosy", "launch", *ranks, "/bin/true"]},
+            {
+                "torchrun": [*torchrun, *ranks, "--no-python", "/bin/true"],
+                "paddle": [*paddle, *ranks, "/bin/true"],
+            },
         ),
         [
             Measure(
                 "start",
                 "ms",
                 lambda run: [run["wall_ms"]],
-                _pairs(args, [("argosy", "torchrun", 1.0)]),
+                _pairs(args, [("argosy", "torchrun", 1.0), ("argosy", "paddle", 1.0)]),
             )
         ],
         lambda run, others: None,  # a wrong exit code is a failed run
         warmup_runs=1,
+    )
+
+    def figure(what, unit, target, *options):
+        return Case(
+            "launcher",
+            what,
+            _launchers(args, what, *options),
+            [Measure(what, unit, _samples, _pairs(args, [("argosy", "torchrun", target)]))],
+            lambda run, others: None,
+        )
+
+    yield figure("killed", "ms", 1.0)
+    yield figure("respawn", "ms", 1.0)
+    yield figure("peak", "MB", 1.0)
+    # No peer: torchrun's ranks write to the terminal themselves unless it tees, which it does by reading
+    # files back.
+    yield Case(
+        "launcher",
+        "log_rate",
+        {"argosy": _launchers(args, "log_rate")["argosy"]},
+        [Measure("log_rate", "MB/s", _samples)],
+        lambda run, others: None,
+    )
+    yield Case(
+        "launcher",
+        "orphans",
+        {"argosy": _launchers(args, "orphans", "--reps", "40")["argosy"]},
+        [Measure("orphans", "processes", lambda run: [sum(_samples(run))])],
+        lambda run, others: f"{sum(_samples(run))} orphans" if sum(_samples(run)) else None,
+    )
+    yield Case(
+        "launcher",
+        "rendezvous",
+        {"argosy": [args.bin / "argosy", "launch", "--nproc_per_node", "256", args.bin / "bench_join"]},
+        [Measure("rendezvous_256_ranks", "ms", lambda run: [run["wall_ms"]])],
+        lambda run, others: None if len(run["objects"]) == 1 else "not all joined",
     )
 
 

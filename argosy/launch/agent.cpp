@@ -245,6 +245,10 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
     session.job.description.store =
         fmt::format("{}:{}", session.job.description.host, session.store->port());
   }
+  if (const std::string path = session.job.logs.combined(session.job.description.node_rank);
+      !path.empty()) {
+    session.combined = std::make_unique<CombinedLog>(path);
+  }
   session.say_for_all(describe_start(session.job, options.verbose));
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = supervise(session);

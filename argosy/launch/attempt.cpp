@@ -107,7 +107,9 @@ RankOutput::Start Attempt::routes(int local) {
   return {.prefix = line_prefix(session_.options.line_prefix, job, local),
           .live = job.first_rank + local == 0,
           .out = std::move(out),
-          .err = std::move(err)};
+          .err = std::move(err),
+          .rank = job.first_rank + local,
+          .combined = session_.combined.get()};
 }
 
 bool Attempt::any_running() const {

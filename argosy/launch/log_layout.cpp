@@ -38,6 +38,13 @@ RankFiles LogPlan::files(int rank, int local_rank, int restart) const {
   return files;
 }
 
+std::string LogPlan::combined(int node) const {
+  if (folder.empty() || layout != LogLayout::kArgosy) {
+    return "";
+  }
+  return fmt::format("{}/all{}.log", folder, node == 0 ? "" : fmt::format(".node{}", node));
+}
+
 std::string LogPlan::pattern() const {
   if (folder.empty()) {
     return "none";

@@ -9,7 +9,8 @@ namespace argosy::launch {
 
 /// Which files the ranks' output goes to.
 enum class LogLayout {
-  kArgosy,    ///< <dir>/<run>/rank<k>.log, both streams; rank<k>.restart<n>.log after a restart
+  kArgosy,    ///< <dir>/<run>/rank<k>.log, both streams; rank<k>.restart<n>.log after a restart;
+              ///< all.log (all.node<n>.log), every line of all with its time
   kTorchrun,  ///< <dir>/<id>_<run>/attempt_<n>/<local rank>/stdout.log, stderr.log
   kPaddle,    ///< <dir>/workerlog.<local rank>, both streams, appended to
 };
@@ -43,6 +44,8 @@ struct LogPlan {
   StreamChoice tee{};        ///< to files too
 
   [[nodiscard]] RankFiles files(int rank, int local_rank, int restart) const;
+  /// Of all ranks of node `node`; "": none.
+  [[nodiscard]] std::string combined(int node) const;
   /// As the start's table shows it: "runs/r1/rank<k>.log".
   [[nodiscard]] std::string pattern() const;
 };

@@ -15,6 +15,9 @@ TEST(LogLayout, OursHasOneFilePerRankAndLife) {
   EXPECT_EQ(plan.files(5, 1, 2).out, "runs/r1/rank5.restart2.log");
   EXPECT_EQ(LogPlan().files(0, 0, 0).out, "");
   EXPECT_EQ(plan.pattern(), "runs/r1/rank<k>.log");
+  EXPECT_EQ(plan.combined(0), "runs/r1/all.log");
+  EXPECT_EQ(plan.combined(3), "runs/r1/all.node3.log");
+  EXPECT_EQ(LogPlan().combined(0), "");
 }
 
 TEST(LogLayout, TorchrunsKeepsTheStreamsApartAndOnlyThoseAskedFor) {

@@ -19,7 +19,10 @@ constexpr int kChunksPerTurn = 4;
 RankOutput::RankOutput(const Start& start, os::UniqueFd out_fd, os::UniqueFd err_fd)
     : prefix_(start.prefix),
       live_(start.live),
-      streams_{{{std::move(out_fd), start.out}, {std::move(err_fd), start.err}}} {}
+      streams_{{{std::move(out_fd), start.out}, {std::move(err_fd), start.err}}},
+      combined_(start.combined),
+      combined_prefix_{fmt::format("rank {} out| ", start.rank),
+                       fmt::format("rank {} err| ", start.rank)} {}
 
 std::vector<int> RankOutput::fds() const {
   std::vector<int> open;
@@ -38,17 +41,35 @@ std::string RankOutput::line_for(const Stream& stream, std::string_view line) co
   return text;
 }
 
+void RankOutput::add_combined(std::string& lines, const Stream& stream, std::string_view line) {
+  if (combined_ != nullptr) {
+    lines += combined_->stamp(std::chrono::system_clock::now());
+    lines += combined_prefix_[&stream == &streams_[0] ? 0 : 1];
+    lines += line;
+    lines += '\n';
+  }
+}
+
+void RankOutput::write_combined(const std::string& lines) {
+  if (combined_ != nullptr) {
+    streams_[1].route.sink->write(combined_->write(lines));
+  }
+}
+
 void RankOutput::give_out(Stream& stream, std::string_view bytes) {
   Sink& sink = *stream.route.sink;
   std::string text;
+  std::string combined;
   stream.lines.add(bytes, [&](std::string_view line) {
     tail_.add(line);
+    add_combined(combined, stream, line);
     if (stream.route.shown) {
       last_sink_ = &sink;
       text += line_for(stream, line);
     }
   });
   sink.write(text);
+  write_combined(combined);
   if (!sink.terminal()) {
     return;
   }
@@ -60,14 +81,17 @@ void RankOutput::give_out(Stream& stream, std::string_view bytes) {
 }
 
 void RankOutput::finish_lines(Stream& stream) {
+  std::string combined;
   stream.lines.finish([&](std::string_view line) {
     tail_.add(line);
+    add_combined(combined, stream, line);
     if (stream.route.shown) {
       last_sink_ = stream.route.sink;
       stream.route.sink->set_live("");
       stream.route.sink->write(line_for(stream, line));
     }
   });
+  write_combined(combined);
 }
 
 std::string RankOutput::last_words(const Sink& where,

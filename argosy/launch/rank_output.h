@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "argosy/launch/combined_log.h"
 #include "argosy/launch/line_buffer.h"
 #include "argosy/launch/log_file.h"
 #include "argosy/launch/sink.h"
@@ -31,6 +32,8 @@ class RankOutput final {
     bool live = false;     ///< may leave an unfinished line (a progress bar) on a terminal
     Route out{};
     Route err{};
+    int rank = 0;
+    CombinedLog* combined = nullptr;  ///< gets every line of both streams too
   };
   /// `out_fd` and `err_fd`: our ends of the rank's pipes, which do not block.
   RankOutput(const Start& start, os::UniqueFd out_fd, os::UniqueFd err_fd);
@@ -65,12 +68,18 @@ class RankOutput final {
   /// The line as it is shown, with its prefix.
   [[nodiscard]] std::string line_for(const Stream& stream, std::string_view line) const;
 
+  /// Adds a line to what goes to the combined log.
+  void add_combined(std::string& lines, const Stream& stream, std::string_view line);
+  void write_combined(const std::string& lines);
+
   std::string prefix_;
   bool live_;
   std::array<Stream, 2> streams_;
   Tail tail_{};
   const Sink* last_sink_ = nullptr;  ///< where the last line went
   std::chrono::steady_clock::time_point last_read_{};
+  CombinedLog* combined_;
+  std::array<std::string, 2> combined_prefix_{};  ///< "rank 3 out| "
 };
 
 }  // namespace argosy::launch

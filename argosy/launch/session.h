@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "argosy/launch/adopted.h"
+#include "argosy/launch/combined_log.h"
 #include "argosy/launch/guard.h"
 #include "argosy/launch/job.h"
 #include "argosy/launch/nodes/control_plane.h"
@@ -28,7 +29,8 @@ struct Session {
   Job job;
   Guard guard;
   Output output;
-  rlim_t open_files = 0;  ///< the ranks' limit
+  std::unique_ptr<CombinedLog> combined{};  ///< nullptr: none
+  rlim_t open_files = 0;                    ///< the ranks' limit
   std::unique_ptr<StoreHost> store{};
   std::optional<Met> met{};               ///< with the other nodes, where there are any
   std::unique_ptr<ControlPlane> plane{};  ///< likewise; it goes before `met`

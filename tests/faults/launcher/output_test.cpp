@@ -2,6 +2,7 @@
 #include <pty.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>
@@ -83,6 +84,21 @@ TEST(LauncherOutput, LogFilesHoldEverythingARankWrote) {
   EXPECT_THAT(log, HasSubstr("in " + runs[0].string() + "\n"));
   EXPECT_THAT(job.err(), HasSubstr("[launch] all it wrote: " + (runs[0] / "rank1.log").string()));
   std::filesystem::remove_all(folder);
+}
+
+TEST(LauncherOutput, OneFileHasAllLinesWithTheirTimes) {
+  const TempDir folder;
+  Launched job(2,
+               "[ $RANK = 1 ] && sleep 0.2; echo out $RANK; echo err $RANK >&2; printf unfinished",
+               {"--log_dir", folder.path().string()});
+  EXPECT_EQ(job.wait(), 0);
+  const std::filesystem::path run = *std::filesystem::directory_iterator(folder.path());
+  const std::string all = *os::read_file((run / "all.log").string());
+  EXPECT_THAT(all, testing::ContainsRegex("20[0-9-]+ [0-9:.]+ rank 0 out[|] out 0\n"));
+  EXPECT_THAT(all, HasSubstr(" rank 1 err| err 1\n"));
+  EXPECT_THAT(all, HasSubstr(" rank 1 out| unfinished\n"));
+  EXPECT_LT(all.find("out 0"), all.find("out 1"));
+  EXPECT_EQ(std::ranges::count(all, '\n'), 6);
 }
 
 TEST(LauncherOutput, RedirectsAndTeeGoToTorchrunsFiles) {

@@ -1,0 +1,176 @@
+#include "argosy/launch/log_reader.h"
+
+#include <fmt/format.h>
+#include <regex.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "argosy/base/error.h"
+#include "argosy/base/strings.h"
+#include "argosy/launch/combined_log.h"
+
+#include <CLI/CLI.hpp>
+
+namespace argosy::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "logs";
+
+/// One file, at its next line.
+struct Source {
+  std::ifstream file{};
+  std::string line{};
+
+  bool next() { return static_cast<bool>(std::getline(file, line)); }
+  [[nodiscard]] std::string_view time() const {
+    return std::string_view(line).substr(0, CombinedLog::kTimeLength);
+  }
+};
+
+class Expression final {
+ public:
+  explicit Expression(const std::string& pattern) {
+    const int error = ::regcomp(&compiled_, pattern.c_str(), REG_EXTENDED | REG_NOSUB);
+    if (error != 0) {
+      std::array<char, 256> why{};
+      ::regerror(error, &compiled_, why.data(), why.size());
+      throw ConfigError(kWhere, fmt::format("--grep \"{}\": {}", pattern, why.data()));
+    }
+  }
+  ~Expression() { ::regfree(&compiled_); }
+  Expression(const Expression&) = delete;
+  Expression& operator=(const Expression&) = delete;
+  Expression(Expression&&) = delete;
+  Expression& operator=(Expression&&) = delete;
+
+  [[nodiscard]] bool matches(const std::string& text) const {
+    return ::regexec(&compiled_, text.c_str(), 0, nullptr, 0) == 0;
+  }
+
+ private:
+  regex_t compiled_{};
+};
+
+/// Names of runs begin with their time.
+std::string newest_run() {
+  std::string newest;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator("runs", error)) {
+    if (entry.is_directory(error)) {
+      newest = std::max(newest, entry.path().string());
+    }
+  }
+  if (newest.empty()) {
+    throw ConfigError(kWhere, "there is no folder of a run in runs/. Name one: argosy logs DIR");
+  }
+  return newest;
+}
+
+std::vector<std::unique_ptr<Source>> open_sources(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("all.") && name.ends_with(".log")) {
+      paths.push_back(entry.path().string());
+    }
+  }
+  if (error || paths.empty()) {
+    throw ConfigError(kWhere,
+                      fmt::format("{}: {}. Expected the folder of a run, with an all.log",
+                                  folder,
+                                  error ? error.message() : "no combined log there"));
+  }
+  std::ranges::sort(paths);
+  std::vector<std::unique_ptr<Source>> sources;
+  for (const std::string& path : paths) {
+    auto source = std::make_unique<Source>();
+    source->file.open(path);
+    if (source->next()) {
+      sources.push_back(std::move(source));
+    }
+  }
+  return sources;
+}
+
+/// "rank 3 out| text" after the time, taken apart; nullopt: not of our form.
+struct Parts {
+  int rank = -1;
+  bool error = false;
+  std::string text{};
+};
+std::optional<Parts> take_apart(const std::string& line) {
+  constexpr std::string_view kRank = " rank ";
+  const std::string_view all = line;
+  if (all.size() < CombinedLog::kTimeLength ||
+      !all.substr(CombinedLog::kTimeLength).starts_with(kRank)) {
+    return std::nullopt;
+  }
+  const std::string_view rest = all.substr(CombinedLog::kTimeLength + kRank.size());
+  const size_t blank = rest.find(' ');
+  const auto rank = strings::parse_int(rest.substr(0, blank));
+  if (!rank || blank == std::string_view::npos || rest.size() < blank + 6) {
+    return std::nullopt;
+  }
+  return Parts{.rank = static_cast<int>(*rank),
+               .error = rest.substr(blank + 1, 4) == "err|",
+               .text = std::string(rest.substr(blank + 6))};
+}
+
+}  // namespace
+
+ParsedLogs parse_logs(const std::vector<std::string>& args) {
+  CLI::App app("Print what the ranks of a run have printed, in the order of time.\n");
+  app.name("argosy logs");
+  ParsedLogs parsed;
+  app.add_option("folder", parsed.query.folder, "Folder of the run. Default: the newest in runs/");
+  app.add_option("--rank", parsed.query.ranks, "Only these ranks (0,3)")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--grep", parsed.query.pattern, "Only lines that match (as grep -E)");
+  app.add_flag("--err", parsed.query.errors_only, "Only standard error");
+  std::vector<std::string> reversed(args.rbegin(), args.rend());  // as CLI11 wants it
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    parsed.help = app.help();
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(kWhere, fmt::format("{}. See: argosy logs --help", error.what()));
+  }
+  return parsed;
+}
+
+int64_t print_logs(const LogQuery& query, std::FILE* out) {
+  std::optional<Expression> expression;
+  if (!query.pattern.empty()) {
+    expression.emplace(query.pattern);
+  }
+  std::vector<std::unique_ptr<Source>> sources =
+      open_sources(query.folder.empty() ? newest_run() : query.folder);
+  int64_t printed = 0;
+  while (!sources.empty()) {
+    const auto first = std::ranges::min_element(
+        sources, {}, [](const std::unique_ptr<Source>& source) { return source->time(); });
+    const std::string line = (*first)->line;
+    if (!(*first)->next()) {
+      sources.erase(first);
+    }
+    const std::optional<Parts> parts = take_apart(line);
+    const bool wanted =
+        parts && (query.ranks.empty() || std::ranges::count(query.ranks, parts->rank) > 0) &&
+        (!query.errors_only || parts->error) && (!expression || expression->matches(parts->text));
+    if (wanted) {
+      fmt::print(out, "{}\n", line);
+      ++printed;
+    }
+  }
+  return printed;
+}
+
+}  // namespace argosy::launch

@@ -1,0 +1,86 @@
+#include "argosy/launch/log_reader.h"
+
+#include <chrono>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/launch/combined_log.h"
+#include "argosy/os/fd.h"
+
+#include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace argosy::launch {
+namespace {
+
+using testing::HasSubstr;
+
+class Logs : public testing::Test {
+ protected:
+  Logs() {
+    std::ofstream(folder_.path() / "all.log") << "2026-11-20 15:00:00.000001 rank 0 out| start\n"
+                                                 "2026-11-20 15:00:02.000000 rank 1 err| warning\n";
+    std::ofstream(folder_.path() / "all.node1.log")
+        << "2026-11-20 15:00:00.000002 rank 2 out| start here\n"
+           "2026-11-20 15:00:01.000000 rank 10 out| \n"
+           "torn";
+  }
+  std::string print(LogQuery query) {
+    query.folder = folder_.path().string();
+    const std::string path = (folder_.path() / "out").string();
+    std::FILE* file = std::fopen(path.c_str(), "w");
+    count_ = print_logs(query, file);
+    std::fclose(file);
+    return *os::read_file(path);
+  }
+  test::TempDir folder_;
+  int64_t count_ = 0;
+};
+
+TEST_F(Logs, OfAllNodesComeInTheOrderOfTime) {
+  EXPECT_EQ(print({}),
+            "2026-11-20 15:00:00.000001 rank 0 out| start\n"
+            "2026-11-20 15:00:00.000002 rank 2 out| start here\n"
+            "2026-11-20 15:00:01.000000 rank 10 out| \n"
+            "2026-11-20 15:00:02.000000 rank 1 err| warning\n");
+  EXPECT_EQ(count_, 4);
+}
+
+TEST_F(Logs, AreChosenByRankTextAndStream) {
+  EXPECT_THAT(print({.ranks = {1}}), HasSubstr("warning"));
+  EXPECT_EQ(count_, 1);
+  EXPECT_THAT(print({.ranks = {1, 10}}), HasSubstr("rank 10"));
+  EXPECT_EQ(count_, 2);
+  EXPECT_THAT(print({.pattern = "^start( here)?$"}), HasSubstr("start here"));
+  EXPECT_EQ(count_, 2);
+  EXPECT_EQ(print({.pattern = "rank"}), "");  // the text alone is searched
+  EXPECT_EQ(print({.errors_only = true}), "2026-11-20 15:00:02.000000 rank 1 err| warning\n");
+}
+
+TEST_F(Logs, WhatCannotBeReadIsSaid) {
+  EXPECT_THAT(test::error_text<ConfigError>([&] { (void)print({.pattern = "("}); }),
+              HasSubstr("--grep \"(\""));
+  EXPECT_THAT(
+      test::error_text<ConfigError>([] { (void)print_logs({.folder = "/no/such"}, stdout); }),
+      HasSubstr("/no/such: No such file"));
+  EXPECT_THAT(test::error_text<UsageError>([] {
+                (void)parse_logs({"--rnak", "1"});
+              }),
+              HasSubstr("argosy logs --help"));
+  EXPECT_EQ(parse_logs({"runs/x", "--rank", "0,3", "--grep", "a"}).query.ranks,
+            (std::vector<int>{0, 3}));
+}
+
+TEST(CombinedLogTime, IsTheLocalTimeToTheMicrosecond) {
+  CombinedLog log("/no/such/all.log");
+  const auto moment = std::chrono::system_clock::time_point(std::chrono::microseconds(1'500'007));
+  EXPECT_THAT(log.stamp(moment), testing::EndsWith(":01.500007 "));
+  EXPECT_EQ(log.stamp(moment).size(), CombinedLog::kTimeLength + 1);
+}
+
+}  // namespace
+}  // namespace argosy::launch
