@@ -243,10 +243,11 @@ def _launcher(args):
     yield figure("peak", "MB", 1.0)
     # No peer: torchrun's ranks write to the terminal themselves unless it tees, which it does by reading
     # files back.
+    log_rate = _launchers(args, "log_rate")["argosy"]
     yield Case(
         "launcher",
         "log_rate",
-        {"argosy": _launchers(args, "log_rate")["argosy"]},
+        {"argosy": log_rate, "argosy_no_files": [*log_rate, "--log_dir="]},
         [Measure("log_rate", "MB/s", _samples)],
         lambda run, others: None,
     )

@@ -34,20 +34,15 @@ std::vector<int> RankOutput::fds() const {
   return open;
 }
 
-std::string RankOutput::line_for(const Stream& stream, std::string_view line) const {
-  std::string text = prefix_;
-  text += stream.route.sink->terminal() ? after_last_redraw(line) : line;
-  text += '\n';
-  return text;
+void RankOutput::add_line(std::string& text, const Stream& stream, std::string_view line) const {
+  text.append(prefix_).append(stream.route.sink->terminal() ? after_last_redraw(line) : line) +=
+      '\n';
 }
 
-void RankOutput::add_combined(std::string& lines, const Stream& stream, std::string_view line) {
-  if (combined_ != nullptr) {
-    lines += combined_->stamp(std::chrono::system_clock::now());
-    lines += combined_prefix_[&stream == &streams_[0] ? 0 : 1];
-    lines += line;
-    lines += '\n';
-  }
+std::string RankOutput::combined_start(const Stream& stream) {
+  return combined_ == nullptr ? ""
+                              : combined_->stamp(std::chrono::system_clock::now()) +
+                                    combined_prefix_[&stream == &streams_[0] ? 0 : 1];
 }
 
 void RankOutput::write_combined(const std::string& lines) {
@@ -58,14 +53,17 @@ void RankOutput::write_combined(const std::string& lines) {
 
 void RankOutput::give_out(Stream& stream, std::string_view bytes) {
   Sink& sink = *stream.route.sink;
+  const std::string start = combined_start(stream);
   std::string text;
   std::string combined;
   stream.lines.add(bytes, [&](std::string_view line) {
     tail_.add(line);
-    add_combined(combined, stream, line);
+    if (!start.empty()) {
+      combined.append(start).append(line) += '\n';
+    }
     if (stream.route.shown) {
       last_sink_ = &sink;
-      text += line_for(stream, line);
+      add_line(text, stream, line);
     }
   });
   sink.write(text);
@@ -81,14 +79,19 @@ void RankOutput::give_out(Stream& stream, std::string_view bytes) {
 }
 
 void RankOutput::finish_lines(Stream& stream) {
+  const std::string start = combined_start(stream);
   std::string combined;
   stream.lines.finish([&](std::string_view line) {
     tail_.add(line);
-    add_combined(combined, stream, line);
+    if (!start.empty()) {
+      combined.append(start).append(line) += '\n';
+    }
     if (stream.route.shown) {
       last_sink_ = stream.route.sink;
       stream.route.sink->set_live("");
-      stream.route.sink->write(line_for(stream, line));
+      std::string text;
+      add_line(text, stream, line);
+      stream.route.sink->write(text);
     }
   });
   write_combined(combined);

@@ -65,11 +65,11 @@ class RankOutput final {
   bool read_once(Stream& stream);
   void give_out(Stream& stream, std::string_view bytes);
   void finish_lines(Stream& stream);
-  /// The line as it is shown, with its prefix.
-  [[nodiscard]] std::string line_for(const Stream& stream, std::string_view line) const;
+  /// Adds the line as it is shown, with its prefix.
+  void add_line(std::string& text, const Stream& stream, std::string_view line) const;
 
-  /// Adds a line to what goes to the combined log.
-  void add_combined(std::string& lines, const Stream& stream, std::string_view line);
+  /// Time and rank, as they stand before each line of the combined log; "": there is none.
+  [[nodiscard]] std::string combined_start(const Stream& stream);
   void write_combined(const std::string& lines);
 
   std::string prefix_;
