@@ -199,7 +199,7 @@ def _launchers(args, what, *options):
     figure = ["python3", HERE / "launch.py", what, *options, "--"]
     run = ["--nproc_per_node", args.nproc]
     peers = {"torchrun": [*figure, args.peers, "-m", "torch.distributed.run", "--standalone", *run, "--no-python"]}
-    return _with_peers(args, {"argosy": [*figure, args.bin / "argosy", "launch", *run]}, peers)
+    return _with_peers(args, {"argosy": [*figure, (args.bin / "argosy").resolve(), "launch", *run]}, peers)
 
 
 def _launcher(args):
