@@ -83,7 +83,12 @@ int logs(const std::vector<std::string>& args) {
     fmt::print("{}", *parsed.help);
     return 0;
   }
-  return argosy::launch::print_logs(parsed.query, stdout) > 0 ? 0 : kFailed;  // as grep
+  try {
+    return argosy::launch::print_logs(parsed.query, stdout) > 0 ? 0 : kFailed;
+  } catch (const argosy::ConfigError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return kUsage;  // as grep: 1 means that no line matched
+  }
 }
 
 [[noreturn]] void unknown(const std::string& command) {

@@ -162,6 +162,11 @@ Outcome supervise(Session& session) {
   }
 }
 
+/// Node 0's is as it was asked for, the others' have their number: nodes may share the folder.
+std::string json_path(const LaunchOptions& options, int node) {
+  return node == 0 ? options.json : fmt::format("{}.node{}", options.json, node);
+}
+
 /// --json. The exit code: 1 where a job that went well has no report.
 int leave_report(const Session& session,
                  const Outcome& outcome,
@@ -180,7 +185,7 @@ int leave_report(const Session& session,
                                      .failure = outcome.failure,
                                      .lost = outcome.lost,
                                      .seconds = ran.count()},
-                                    session.options.json);
+                                    json_path(session.options, job.node_rank));
   if (!written.ok()) {
     fmt::print(stderr, "[launch] --json: {}\n", written.failure().what);
     return code == 0 ? 1 : code;
@@ -223,6 +228,10 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
   if (options.dry_run) {
     fmt::print("{}", describe_start(job, true));
     return check_program(job.program);
+  }
+  if (!options.json.empty()) {
+    prepare_json(json_path(options, std::max(0, options.nodes.node_rank)))
+        .or_throw<ConfigError>("launch.json");
   }
   Guard guard = Guard::start().or_throw<ConfigError>("launch.guard");
   Session session{.options = options,

@@ -21,18 +21,20 @@ namespace {
 constexpr const char* kWhere = "launch.cluster";
 
 bool nodes_are_given(const GivenOptions& given) {
-  const auto keys = {"nnodes", "ips", "hostfile", "master", "rdzv_endpoint", "standalone"};
+  const auto keys = {"nnodes", "ips", "hostfile", "standalone"};
   return std::ranges::any_of(keys, [&](const char* key) { return given.has(key); });
 }
 
-void take_task(const rendezvous::ClusterTask& task, LaunchOptions& options) {
+void take_task(const rendezvous::ClusterTask& task,
+               const GivenOptions& given,
+               LaunchOptions& options) {
   const bool one_rank = options.nproc_per_node.empty() || options.nproc_per_node == "1";
   if (task.local_tasks > 1 && !one_rank) {
     throw UsageError(
         kWhere,
         fmt::format("{} has started {} launchers on this node, and each shall start {} ranks: "
                     "start one launcher for each node, or leave --nproc_per_node out and each "
-                    "starts one rank",
+                    "starts one rank (--standalone: jobs of their own)",
                     task.system,
                     task.local_tasks,
                     options.nproc_per_node));
@@ -42,6 +44,7 @@ void take_task(const rendezvous::ClusterTask& task, LaunchOptions& options) {
   }
   options.local_task = task.local_task;
   options.local_tasks = task.local_tasks;
+  options.threads = task.cpus;
   if (options.job_id.empty()) {
     options.job_id = task.job;
   }
@@ -49,7 +52,8 @@ void take_task(const rendezvous::ClusterTask& task, LaunchOptions& options) {
     return;
   }
   const rendezvous::ClusterMeeting meeting = rendezvous::meeting_of(task);
-  if (meeting.host.empty()) {
+  const bool told = given.first_of({"rdzv_endpoint", "master", "master_addr"}).has_value();
+  if (meeting.host.empty() && !told) {
     throw UsageError(kWhere,
                      fmt::format("{} says node {} of {}, but not which host the first one is: give "
                                  "--master HOST:PORT, an address of it, the same on all",
@@ -62,7 +66,18 @@ void take_task(const rendezvous::ClusterTask& task, LaunchOptions& options) {
   options.nodes.node_rank = task.task;
   options.nodes.meet_host = meeting.host;
   options.nodes.meet_port = meeting.port;
+  if (told) {
+    settle_meeting(given, options.nodes);
+  }
   options.master_port = 0;
+}
+
+/// On the only node of an allocation that says no more than that: nothing is left to srun, which
+/// containers often lack.
+bool this_node_is_all(const Lookup& lookup, const LaunchOptions& options) {
+  const auto is_one = [&](const char* name) { return lookup(name).value_or("1") == "1"; };
+  return lookup("SLURMD_NODENAME") && is_one("SLURM_JOB_NUM_NODES") &&
+         (!options.nproc_per_node.empty() || is_one("SLURM_NTASKS"));
 }
 
 }  // namespace
@@ -72,13 +87,14 @@ void settle_cluster(const GivenOptions& given, const Lookup& lookup, LaunchOptio
     return;
   }
   if (const auto task = rendezvous::find_task(lookup, true)) {
-    take_task(*task, options);
-  } else {
-    options.through_srun = rendezvous::in_slurm_allocation(lookup);
+    take_task(*task, given, options);
+  } else if (rendezvous::in_slurm_allocation(lookup)) {
+    options.through_srun = !this_node_is_all(lookup, options);
   }
 }
 
 std::vector<std::string> srun_command(const std::string& argosy,
+                                      Dialect dialect,
                                       const std::vector<std::string>& args,
                                       bool one_per_node) {
   // Standard input is rank 0's; PMI is not needed.
@@ -90,7 +106,7 @@ std::vector<std::string> srun_command(const std::string& argosy,
       command.push_back("--ntasks=" + *nodes);
     }
   }
-  command.insert(command.end(), {argosy, "launch"});
+  command.insert(command.end(), {argosy, command_of(dialect)});
   command.insert(command.end(), args.begin(), args.end());
   return command;
 }
@@ -98,7 +114,8 @@ std::vector<std::string> srun_command(const std::string& argosy,
 int become_srun(const LaunchOptions& options, const std::vector<std::string>& args) {
   std::error_code ignored;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", ignored).string();
-  std::vector<std::string> command = srun_command(self, args, !options.nproc_per_node.empty());
+  std::vector<std::string> command =
+      srun_command(self, options.dialect, args, !options.nproc_per_node.empty());
   if (options.dry_run) {
     fmt::print("[launch] would run: {}\n", fmt::join(command, " "));
     return 0;
@@ -107,6 +124,12 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
     ::setenv(
         "ARGOSY_TOKEN", random_hex(16).c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no thread yet
   }
+  // What sbatch was told of a task's cores is not what srun goes by (since Slurm 22.05).
+  const std::optional<std::string> cores = env::get("SLURM_CPUS_PER_TASK");
+  if (cores && options.nproc_per_node.empty()) {
+    ::setenv("SRUN_CPUS_PER_TASK", cores->c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
+  }
+  fmt::print(stderr, "[launch] starting through srun (on this node alone: --standalone)\n");
   std::vector<char*> raw;
   std::ranges::transform(
       command, std::back_inserter(raw), [](std::string& word) { return word.data(); });

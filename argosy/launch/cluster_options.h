@@ -17,6 +17,7 @@ void settle_cluster(const GivenOptions& given, const Lookup& lookup, LaunchOptio
 /// for each task that the allocation was made for, or one for each node where `args` say how many
 /// ranks a node has.
 [[nodiscard]] std::vector<std::string> srun_command(const std::string& argosy,
+                                                    Dialect dialect,
                                                     const std::vector<std::string>& args,
                                                     bool one_per_node);
 

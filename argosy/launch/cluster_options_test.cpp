@@ -80,14 +80,56 @@ TEST(ClusterOptions, WhoSaysItThemselvesIsObeyed) {
   EXPECT_FALSE(parse({}, {}).through_srun);
 }
 
+TEST(ClusterOptions, AMeetingPlaceIsNoNumberOfNodes) {
+  const LaunchOptions options = parse({"--master", "10.0.0.9:29511"}, kTask);
+  EXPECT_EQ(options.nodes.nodes, 4);
+  EXPECT_EQ(options.nodes.node_rank, 2);
+  EXPECT_EQ(options.nodes.meet_host, "10.0.0.9");
+  EXPECT_EQ(options.nodes.meet_port, 29511);
+  EXPECT_EQ(parse({"--master_addr", "a", "--master_port", "9"}, kTask).nodes.meet_port, 9);
+  EXPECT_TRUE(parse({"--master", "10.0.0.9:29511"}, kBatch).through_srun);
+}
+
+TEST(ClusterOptions, AShellThatATaskHasOpenedIsNoTask) {
+  Variables shell = kTask;
+  shell["SLURM_PTY_PORT"] = "4000";  // srun --pty bash
+  EXPECT_EQ(parse({"--nproc_per_node=4"}, shell).nodes.nodes, 1);
+  EXPECT_FALSE(parse({}, shell).through_srun);
+  Variables interactive = kTask;  // salloc with LaunchParameters=use_interactive_step
+  interactive["SLURM_STEP_ID"] = "4294967290";
+  interactive["SLURM_JOB_NODELIST"] = "node[1-2]";
+  EXPECT_TRUE(parse({}, interactive).through_srun);
+}
+
+TEST(ClusterOptions, OneNodeThatSaysNoMoreNeedsNoSrun) {
+  Variables one{{"SLURM_JOB_ID", "3"},
+                {"SLURM_JOB_NODELIST", "node1"},
+                {"SLURM_JOB_NUM_NODES", "1"},
+                {"SLURM_NTASKS", "4"},
+                {"SLURMD_NODENAME", "node1"}};
+  EXPECT_TRUE(parse({}, one).through_srun);
+  EXPECT_FALSE(parse({"--nproc_per_node=4"}, one).through_srun);
+  one.erase("SLURM_NTASKS");
+  EXPECT_FALSE(parse({}, one).through_srun);
+  one.erase("SLURMD_NODENAME");  // salloc's shell on the login node
+  EXPECT_TRUE(parse({}, one).through_srun);
+}
+
+TEST(ClusterOptions, ATasksCoresAreItsThreads) {
+  Variables cores = kTask;
+  cores["SLURM_CPUS_PER_TASK"] = "8";
+  EXPECT_EQ(parse({}, cores).threads, 8);
+}
+
 TEST(ClusterOptions, ABatchScriptsLauncherGoesThroughSrun) {
   EXPECT_TRUE(parse({}, kBatch).through_srun);
   ::unsetenv("SLURM_JOB_NUM_NODES");
-  EXPECT_THAT(srun_command("/bin/argosy", {"train"}, false),
+  EXPECT_THAT(srun_command("/bin/argosy", Dialect::kArgosy, {"train"}, false),
               ElementsAre("srun", "--mpi=none", "--input=0", "/bin/argosy", "launch", "train"));
   ::setenv("SLURM_JOB_NUM_NODES", "2", 1);
-  EXPECT_THAT(srun_command("a", {"-n", "4", "train"}, true),
-              testing::IsSupersetOf({"--ntasks-per-node=1", "--ntasks=2", "--cpu-bind=none"}));
+  EXPECT_THAT(srun_command("a", Dialect::kPaddle, {"-n", "4", "train"}, true),
+              testing::IsSupersetOf(
+                  {"--ntasks-per-node=1", "--ntasks=2", "--cpu-bind=none", "paddle-launch"}));
 }
 
 TEST(ClusterOptions, AnIndexOfPodsIsANodeRankWhereThereAreNodes) {

@@ -166,8 +166,9 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   set_torchruns(env, job, local_rank);
   set_paddles(env, job, local_rank);
   set_ours(env, job, local_rank);
-  set_threads(env,
-              std::max(1, job.node.cores / (job.node.bound ? job.ranks : local_world_size(job))));
+  set_threads(
+      env,
+      std::max(1, job.cores > 0 ? job.cores / job.ranks : job.node.cores / local_world_size(job)));
   if (job.node.avx512) {
     env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");
   }

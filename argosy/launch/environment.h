@@ -13,6 +13,7 @@ namespace argosy::launch {
 struct JobDescription {
   int ranks = 1;         ///< that this launcher starts
   int local_offset = 0;  ///< ranks of this node that other launchers start before these
+  int cores = 0;         ///< that are these ranks' own; 0: all ranks of the node share the node's
   int local_size = 0;    ///< ranks of this node; 0: `ranks`
   int first_rank = 0;    ///< of this node
   int world_size = 1;

@@ -107,6 +107,7 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
     what.node.gpus = static_cast<int>(options.gpus.size());
   }
   what.ranks = count_ranks(options, what.node);
+  what.cores = options.threads;
   if (options.local_tasks > 1) {
     what.local_offset = options.local_task;
     what.local_size = options.local_tasks;

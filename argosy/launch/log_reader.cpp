@@ -62,7 +62,7 @@ std::string newest_run() {
   std::string newest;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator("runs", error)) {
-    if (entry.is_directory(error)) {
+    if (fs::exists(entry.path() / "all.log", error)) {  // not TensorBoard's, for instance
       newest = std::max(newest, entry.path().string());
     }
   }

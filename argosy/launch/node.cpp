@@ -1,7 +1,6 @@
 #include "argosy/launch/node.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -71,7 +70,6 @@ Node this_node() {
           count_gpus("/dev",
                      "/proc/driver/nvidia/gpus",
                      visible == nullptr ? std::nullopt : std::optional<std::string>(visible)),
-          cpu.cores < static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)),
           cpu.avx512};
 }
 

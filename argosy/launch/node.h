@@ -10,7 +10,6 @@ namespace argosy::launch {
 struct Node {
   int cores = 1;        ///< usable by this process: affinity and cgroup quota
   int gpus = 0;         ///< visible to it
-  bool bound = false;   ///< a queue gave this launcher fewer cores than there are
   bool avx512 = false;  ///< see rank_environment() on OPENBLAS_CORETYPE
 };
 

@@ -8,6 +8,7 @@
 #include "argosy/base/strings.h"
 #include "argosy/launch/cluster_options.h"
 #include "argosy/launch/remote/hostfile.h"
+#include "argosy/os/addresses.h"
 
 namespace argosy::launch {
 namespace {
@@ -168,10 +169,8 @@ class Reader {
   const GivenOptions& given_;
 };
 
-/// Where several nodes meet: the first of --rdzv_endpoint, --master, --master_addr, --ips that the
-/// command line gives, else variables. Ports that are not given: torchrun's 29400 and 29500; below
-/// Paddle's first one with
-/// --ips.
+}  // namespace
+
 void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
   constexpr uint16_t kRendezvousPort = 29400;
   constexpr uint16_t kMasterPort = 29500;
@@ -212,6 +211,8 @@ void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
   nodes.meet_host = place.host;
   nodes.meet_port = place.port;
 }
+
+namespace {
 
 NodeOptions node_options(const GivenOptions& given) {
   NodeOptions nodes;
@@ -279,6 +280,7 @@ NodeOptions node_options(const GivenOptions& given) {
 
 LaunchOptions defaults(Dialect dialect) {
   LaunchOptions options;
+  options.dialect = dialect;
   if (dialect == Dialect::kPaddle) {
     options.rank_per_gpu = true;
     options.log_dir = "log";
@@ -307,10 +309,27 @@ void refuse_what_is_not_here(const GivenOptions& given) {
   }
 }
 
+/// Ranks that the host file has for this host; "": it does not say, or does not name it.
+std::string slots_of_this_host(const Given& file) {
+  for (const HostLine& line : read_hostfile(file.value)) {
+    const Result<bool> ours = os::is_this_host(line.address());
+    if (line.slots > 0 && ours.ok() && *ours) {
+      return std::to_string(line.slots);
+    }
+  }
+  return "";
+}
+
 LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   LaunchOptions options = defaults(dialect);
   const Reader read(given);
   read.text("nproc_per_node", options.nproc_per_node);
+  const std::optional<Given> ssh = given.find("ssh");
+  const std::optional<Given> file = given.find("hostfile");
+  if (file && !(ssh && truth(*ssh))) {
+    options.nproc_per_node =
+        options.nproc_per_node.empty() ? slots_of_this_host(*file) : options.nproc_per_node;
+  }
   read.value("gpus", options.gpus, numbers);
   for (const Given& entry : given.all("env")) {
     options.env.push_back(assignment(entry));
@@ -364,6 +383,19 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
 }
 
 }  // namespace
+
+std::string command_of(Dialect dialect) {
+  switch (dialect) {
+    case Dialect::kTorchrun:
+      return "torchrun";
+    case Dialect::kTorchLaunch:
+      return "torch-launch";
+    case Dialect::kPaddle:
+      return "paddle-launch";
+    default:
+      return "launch";
+  }
+}
 
 ParsedLaunch parse_launch(const std::vector<std::string>& args,
                           const Lookup& lookup,

@@ -26,6 +26,9 @@ enum class Dialect {
   kPaddle,       ///< argosy paddle-launch, fleetrun: a rank per GPU; logs in log/workerlog.<i>
 };
 
+/// "launch", "torchrun", …
+[[nodiscard]] std::string command_of(Dialect dialect);
+
 /// Which nodes there are and where they meet, as far as options say.
 struct NodeOptions {
   int nodes = 1;
@@ -60,6 +63,8 @@ struct LaunchOptions {
   /// Standard input is the line to who started this launcher by ssh: it stops when a byte comes
   /// there or the other end is gone.
   bool leash = false;
+  int threads = 0;  ///< cores that the queue gave to this launcher; 0: it does not say
+  Dialect dialect = Dialect::kArgosy;
   bool through_srun = false;  ///< this launcher is a batch script's: srun starts the real ones
   std::string job_id{};       ///< --rdzv_id or --job_id; empty: the run's own id
 
@@ -89,6 +94,11 @@ struct LaunchOptions {
   bool no_python = false;              ///< never put a Python before `command`
   std::vector<std::string> command{};  ///< program and its arguments, untouched
 };
+
+/// Where several nodes meet: the first of --rdzv_endpoint, --master, --master_addr, --ips that the
+/// command line gives, else variables. Ports that are not given: torchrun's 29400 and 29500; below
+/// Paddle's first one with --ips. Errors: UsageError: none of them is given.
+void settle_meeting(const GivenOptions& given, NodeOptions& nodes);
 
 /// Options, or the text that --help asks for.
 struct ParsedLaunch {

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "argosy/os/fd.h"
 #include "argosy/os/signals.h"
@@ -69,18 +71,45 @@ std::string to_json(const JobEnd& end) {
   return job.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+/// Something that is not to be replaced.
+bool is_device(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+}
+
+}  // namespace
+
+Status prepare_json(const std::string& path) {
+  if (is_device(path)) {
+    return {};
+  }
+  Result<os::UniqueFd> file = os::open_file(path, O_WRONLY | O_CREAT);
+  if (!file.ok()) {
+    return std::move(file).failure();
+  }
+  ::unlink(path.c_str());
+  return {};
+}
+
 Status write_json(const JobEnd& end, const std::string& path) {
-  const std::string beside = path + ".part";
-  Result<os::UniqueFd> file = os::open_file(beside, O_WRONLY | O_CREAT | O_TRUNC);
+  const bool device = is_device(path);
+  const std::string target = device ? path : path + "." + std::to_string(::getpid());
+  Result<os::UniqueFd> file = os::open_file(target, O_WRONLY | (device ? 0 : O_CREAT | O_TRUNC));
   if (!file.ok()) {
     return std::move(file).failure();
   }
   Status written = os::write_all(file->get(), to_json(end));
-  if (written.ok() && ::rename(beside.c_str(), path.c_str()) != 0) {
-    written = Failure::from_errno("rename " + beside, errno);
+  if (device) {
+    return written;
+  }
+  if (written.ok() && ::rename(target.c_str(), path.c_str()) != 0) {
+    written = Failure::from_errno("rename " + target, errno);
   }
   if (!written.ok()) {
-    ::unlink(beside.c_str());
+    ::unlink(target.c_str());
   }
   return written;
 }

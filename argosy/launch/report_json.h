@@ -26,7 +26,11 @@ struct JobEnd {
 
 [[nodiscard]] std::string to_json(const JobEnd& end);
 
-/// Writes it to `path` whole or not at all: to a file beside it first.
+/// Writes it to `path` whole or not at all: to a file beside it first. What is there and is no
+/// regular file (a pipe, /dev/stdout) is written to as it is.
 [[nodiscard]] Status write_json(const JobEnd& end, const std::string& path);
+
+/// Removes a former report, and says early that `path` cannot be written.
+[[nodiscard]] Status prepare_json(const std::string& path);
 
 }  // namespace argosy::launch

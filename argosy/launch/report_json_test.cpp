@@ -2,8 +2,13 @@
 
 #include <signal.h>
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
+#include "argosy/os/fd.h"
+
+#include "tests/support/temp_dir.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::launch {
@@ -47,6 +52,16 @@ TEST(ReportJson, NamesTheFirstFailureAndTheOthers) {
 
 TEST(ReportJson, IsWrittenWholeOrNotAtAll) {
   EXPECT_FALSE(write_json({}, "/proc/nowhere/report.json").ok());
+  EXPECT_FALSE(prepare_json("/proc/nowhere/report.json").ok());
+  const test::TempDir folder;
+  const std::string path = (folder.path() / "report.json").string();
+  ASSERT_TRUE(write_json({.exit_code = 7}, path).ok());
+  EXPECT_EQ(json::parse(*os::read_file(path))["exit_code"], 7);
+  ASSERT_TRUE(prepare_json(path).ok());  // yesterday's says nothing about today
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_TRUE(write_json({}, "/dev/null").ok());
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
 }  // namespace

@@ -262,9 +262,6 @@ void read_task(const ClusterTask& task, const Lookup& lookup, JobEnvironment& jo
   job.local_rank = task.local_task;
   job.local_world_size = task.local_tasks;
   job.source = task.system + "'s";
-  if (job.run_id.empty()) {
-    job.run_id = task.job;
-  }
   if (task.tasks == 1) {
     return;
   }
@@ -272,15 +269,20 @@ void read_task(const ClusterTask& task, const Lookup& lookup, JobEnvironment& jo
   const std::optional<std::string> port = lookup("MASTER_PORT");
   job.master_addr = lookup("MASTER_ADDR").value_or(meeting.host);
   job.master_port = port ? parse_port(kWhere, "MASTER_PORT", *port) : meeting.port;
-  if (job.master_addr.empty()) {
+  const bool told = lookup("MASTER_ADDR") && port;
+  if (!told && meeting.host.empty()) {
     throw ConfigError(
         kWhere,
         fmt::format("{} says rank {} of {} on several hosts, but not which host rank 0 is on. Give "
-                    "it to all ranks: MASTER_ADDR (mpirun -x MASTER_ADDR=…, mpiexec -genv "
-                    "MASTER_ADDR …).",
+                    "all ranks MASTER_ADDR and MASTER_PORT (mpirun -x MASTER_ADDR=… -x "
+                    "MASTER_PORT=…, mpiexec -genv MASTER_ADDR …).",
                     task.system,
                     task.task,
                     task.tasks));
+  }
+  // Where the user said it, the name need not be the same on all hosts.
+  if (job.run_id.empty() && !told) {
+    job.run_id = task.job;
   }
 }
 

@@ -213,7 +213,10 @@ TEST(Environment, AsksForTheHostThatMpirunKeepsToItself) {
                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"},
                       {"PMIX_NAMESPACE", "5"}};
   EXPECT_THAT(refusal(far), HasSubstr("not which host rank 0 is on"));
-  EXPECT_EQ(read(with(far, "MASTER_ADDR", "a")).master_addr, "a");
+  EXPECT_THAT(refusal(with(far, "MASTER_ADDR", "a")), HasSubstr("MASTER_PORT"));
+  const JobEnvironment said = read(with(with(far, "MASTER_ADDR", "a"), "MASTER_PORT", "9"));
+  EXPECT_EQ(said.master_addr, "a");
+  EXPECT_EQ(said.run_id, "");
 }
 
 TEST(Environment, ABatchScriptsOwnStepIsOneProcess) {

@@ -52,7 +52,16 @@ over() {
 
 over --env 'SAID=it'\''s here' sh -c 'echo rank $RANK of $WORLD_SIZE, node $GROUP_RANK, $SAID in $PWD'
 expect 0 "[rank 0] rank 0 of 3, node 0, it's here in $scratch" "[rank 2] rank 2 of 3, node 1, it's here in $scratch"
-! grep -q ARGOSY_TOKEN <<<"$output" || fail "the secret is there"
+
+# The secret is on no command line, here or there.
+export ARGOSY_TOKEN=secret-$$-of-this-test
+over sh -c 'cat /proc/[0-9]*/cmdline | tr "\0" " "; echo; echo env $ARGOSY_TOKEN'
+expect 0 "[rank 0] env secret-$$-of-this-test" # it does arrive
+[[ $(grep -c "secret-$$-of-this-test" <<<"$output") == 3 ]] || fail "the secret stands on a command line"
+unset ARGOSY_TOKEN
+
+over sh -c 'exit 255'
+expect 255 "[launch] exit code 255"
 
 over sh -c '[ $RANK = 2 ] && exit 9; sleep 1000'
 expect 9 "rank 2 on "

@@ -46,17 +46,20 @@ std::string shell_word(const std::string& text) {
 std::string remote_command(const RemoteJob& job, int node) {
   const HostLine& host = job.hosts.at(static_cast<size_t>(node));
   std::string line = fmt::format(
-      "cd {} && IFS= read -r ARGOSY_TOKEN && export ARGOSY_TOKEN && exec {} launch "
+      "cd {} && IFS= read -r ARGOSY_TOKEN && export ARGOSY_TOKEN && exec {} {} "
       "--leash --nnodes={} --node_rank={} --master={}",
       shell_word(job.folder),
       shell_word(job.argosy),
+      job.launcher,
       job.hosts.size(),
       node,
       os::host_port(job.hosts.front().address(), job.port));
   for (const std::string& option : job.options) {
     line += " " + shell_word(option);
   }
-  if (host.slots > 0) {
+  const bool said = std::ranges::any_of(
+      job.options, [](const std::string& word) { return word.starts_with("--nproc_per_node="); });
+  if (host.slots > 0 && !said) {
     line += fmt::format(" --nproc_per_node={}", host.slots);
   }
   line += " --";

@@ -11,9 +11,10 @@ namespace argosy::launch {
 /// A job that one launcher starts on several hosts.
 struct RemoteJob {
   std::vector<HostLine> hosts{};
-  uint16_t port = 0;     ///< where the launchers meet, on the first host
-  std::string argosy{};  ///< path of the command there
-  std::string folder{};  ///< where the program runs there
+  uint16_t port = 0;                ///< where the launchers meet, on the first host
+  std::string argosy{};             ///< path of the command there
+  std::string launcher = "launch";  ///< what it stands in for: "torch-launch"
+  std::string folder{};             ///< where the program runs there
   /// Options that all hosts' launchers get, "--name=value", and the program with its arguments.
   std::vector<std::string> options{};
   std::vector<std::string> command{};

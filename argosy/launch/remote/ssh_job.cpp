@@ -88,7 +88,7 @@ std::vector<std::string> ssh_words() {
   std::vector<std::string> words =
       strings::split(env::get("ARGOSY_SSH_COMMAND").value_or("ssh"), ' ');
   std::erase(words, "");
-  words.insert(words.end(), {"-o", "BatchMode=yes", "-T"});
+  words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "-T"});
   return words;
 }
 
@@ -134,6 +134,13 @@ void SshJob::pull() {
   pulled_ = true;
 }
 
+/// ssh's own failure has the same code as a rank that returned -1, of which the launcher tells.
+bool said_255(const Remote& remote) {
+  return std::ranges::any_of(remote.output.last_lines(), [](const std::string& line) {
+    return line.starts_with("[launch] exit code 255");
+  });
+}
+
 void SshJob::take_ends() {
   for (const auto& remote : remotes_) {
     if (remote->ended) {
@@ -146,13 +153,14 @@ void SshJob::take_ends() {
     remote->ended = true;
     remote->output.forward_rest();
     const int code = (*exit)->shell_code();
-    if (code == kSshFailed) {
+    const bool ssh_failed = code == kSshFailed && !said_255(*remote);
+    if (ssh_failed) {
       output_.say(
           fmt::format("[launch] ssh to {} ended with 255: its words stand above\n", remote->host));
     }
     // A launcher's word counts more than ssh's, unless it says that we stopped it.
     if (code != 0 && (code_ == 0 || (code_ == 1 && !pulled_))) {
-      code_ = code == kSshFailed ? 1 : code;
+      code_ = ssh_failed ? 1 : code;
     }
     if (code != 0) {
       policy_.stop(Clock::now(), 5s);  // the others agree among themselves, unless one never came
@@ -208,6 +216,7 @@ RemoteJob plan_remote_job(const LaunchOptions& options, const GivenOptions& give
   std::error_code error;
   RemoteJob job{.hosts = read_hostfile(options.hostfile),
                 .argosy = std::filesystem::read_symlink("/proc/self/exe", error).string(),
+                .launcher = command_of(options.dialect),
                 .folder = std::filesystem::current_path(error).string(),
                 .options = options_for_hosts(given),
                 .command = options.command};

@@ -21,6 +21,7 @@ struct ClusterTask {
   int tasks = 1;
   int local_task = 0;   ///< among those of this host
   int local_tasks = 1;  ///< of this host
+  int cpus = 0;         ///< that are this task's own; 0: nobody said
   /// Hosts of the job, that of task 0 first; empty: nobody said.
   std::vector<std::string> hosts{};
   std::string job{};        ///< the same for all tasks of this start, different for each start

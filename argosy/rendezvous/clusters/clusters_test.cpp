@@ -113,6 +113,20 @@ TEST(Clusters, MpirunInsideSlurmComesFirst) {
   EXPECT_EQ(meeting_of(task).host, "node1");
 }
 
+TEST(Clusters, MpirunFromABatchScriptFindsTheFirstHostOnEach) {
+  const Variables rank{{"OMPI_COMM_WORLD_RANK", "0"},
+                       {"OMPI_COMM_WORLD_SIZE", "4"},
+                       {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                       {"PMIX_NAMESPACE", "1"}};
+  const Variables allocation{{"SLURM_JOB_ID", "4"}, {"SLURM_JOB_NODELIST", "node[1-2]"}};
+  // Its daemons are a step on the hosts other than the one that it runs on.
+  const Variables daemon =
+      both({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NODELIST", "node2"}}, allocation);
+  EXPECT_EQ(meeting_of(*task_in(both(rank, allocation))).host, "node1");
+  EXPECT_EQ(meeting_of(*task_in(both(rank, daemon))).host, "node1");
+}
+
 TEST(Clusters, MpiexecOfMpich) {
   const Variables hydra{{"PMI_RANK", "3"},
                         {"PMI_SIZE", "4"},

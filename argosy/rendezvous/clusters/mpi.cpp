@@ -19,7 +19,7 @@ std::optional<ClusterTask> OpenMpi::task(const Lookup& lookup) const {
       .tasks = required(lookup, "OMPI_COMM_WORLD_SIZE", 1),
       .local_task = required(lookup, "OMPI_COMM_WORLD_LOCAL_RANK"),
       .local_tasks = required(lookup, "OMPI_COMM_WORLD_LOCAL_SIZE", 1),
-      .hosts = slurm_hosts(lookup),  // it fills the nodes of an allocation in their order
+      .hosts = allocated_hosts(lookup),  // it fills the nodes of an allocation in their order
       .job = "mpi-" + text(lookup, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"})};
 }
 
@@ -30,7 +30,8 @@ std::optional<ClusterTask> Mpich::task(const Lookup& lookup) const {
   if (!rank || !local) {
     return std::nullopt;
   }
-  // Nothing that Hydra sets names the job. On one host the ranks have its proxy in common.
+  // Nothing that Hydra sets names the job. On one host the ranks have its proxy in common; on
+  // several, without Slurm, only what the user says (MASTER_ADDR, MASTER_PORT).
   const std::string step = slurm_step(lookup);
   const std::string job =
       !step.empty() ? step
@@ -40,7 +41,7 @@ std::optional<ClusterTask> Mpich::task(const Lookup& lookup) const {
                      .tasks = required(lookup, "PMI_SIZE", 1),
                      .local_task = *local,
                      .local_tasks = required(lookup, "MPI_LOCALNRANKS", 1),
-                     .hosts = slurm_hosts(lookup),
+                     .hosts = allocated_hosts(lookup),
                      .job = "mpich-" + job};
 }
 

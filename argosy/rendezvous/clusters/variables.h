@@ -18,7 +18,8 @@ namespace argosy::rendezvous::clusters {
 [[nodiscard]] std::string text(const Lookup& lookup, std::initializer_list<const char*> names);
 /// "slurm-17.0", by job and step; "": not in a step of Slurm's.
 [[nodiscard]] std::string slurm_step(const Lookup& lookup);
-/// Hosts of the step, or else of the allocation; empty: not in Slurm.
-[[nodiscard]] std::vector<std::string> slurm_hosts(const Lookup& lookup);
+/// Hosts of the allocation, in its order; empty: not in Slurm. (The step's are fewer for a rank of
+/// mpirun, whose daemons are a step on the other hosts only.)
+[[nodiscard]] std::vector<std::string> allocated_hosts(const Lookup& lookup);
 
 }  // namespace argosy::rendezvous::clusters

@@ -170,7 +170,7 @@ TEST(LauncherFailure, IsWrittenForPrograms) {
   EXPECT_EQ(report["first_failure"]["others"][0]["rank"], 0);
   Launched well(1, "true", {"--json", "/proc/nowhere/end.json"});
   EXPECT_EQ(well.wait(), 1);
-  EXPECT_THAT(well.err(), HasSubstr("--json: open /proc/nowhere/end.json.part"));
+  EXPECT_THAT(well.err(), HasSubstr("[launch.json] open /proc/nowhere/end.json"));
 }
 
 TEST(LauncherFailure, EndingWellEarlyIsNoFailure) {
