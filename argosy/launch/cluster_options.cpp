@@ -121,13 +121,14 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
     return 0;
   }
   if (!env::get("ARGOSY_TOKEN")) {
-    ::setenv(
-        "ARGOSY_TOKEN", random_hex(16).c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no thread yet
+    // No thread exists yet. NOLINTNEXTLINE(concurrency-mt-unsafe)
+    ::setenv("ARGOSY_TOKEN", random_hex(16).c_str(), 1);
   }
   // What sbatch was told of a task's cores is not what srun goes by (since Slurm 22.05).
   const std::optional<std::string> cores = env::get("SLURM_CPUS_PER_TASK");
   if (cores && options.nproc_per_node.empty()) {
-    ::setenv("SRUN_CPUS_PER_TASK", cores->c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
+    // NOLINTNEXTLINE(concurrency-mt-unsafe)
+    ::setenv("SRUN_CPUS_PER_TASK", cores->c_str(), 0);
   }
   fmt::print(stderr, "[launch] starting through srun (on this node alone: --standalone)\n");
   std::vector<char*> raw;

@@ -52,13 +52,13 @@ std::string text(const Lookup& lookup, std::initializer_list<const char*> names)
 }  // namespace clusters
 
 std::span<const std::unique_ptr<const Cluster>> known_clusters() {
-  static const std::array<std::unique_ptr<const Cluster>, 5> kAll{
+  static const std::array<std::unique_ptr<const Cluster>, 5> all{
       std::make_unique<clusters::OpenMpi>(),
       std::make_unique<clusters::Mpich>(),
       std::make_unique<clusters::Slurm>(),
       std::make_unique<clusters::PyTorchJob>(),
       std::make_unique<clusters::PaddleCloud>()};
-  return kAll;
+  return all;
 }
 
 std::optional<ClusterTask> find_task(const Lookup& lookup, bool launcher) {
