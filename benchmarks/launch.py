@@ -28,8 +28,10 @@ class Job:
 
     def __init__(self, launcher, script, folder):
         self.folder = Path(folder)
+        rank = self.folder / "rank.sh"  # torchrun reads "$$" in arguments as "$"
+        rank.write_text(RANK + script)
         env = dict(os.environ, PIDS=folder, ARGOSY_BENCH_MARK=folder)
-        self.process = subprocess.Popen([*launcher, "sh", "-c", RANK + script], env=env, cwd=folder,
+        self.process = subprocess.Popen([*launcher, "sh", rank], env=env, cwd=folder,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
 
