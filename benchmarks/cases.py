@@ -1,5 +1,6 @@
 """What compare.py measures: commands of each variant, which numbers they give, when they are void."""
 
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
@@ -204,7 +205,8 @@ def _launchers(args, what, *options):
 
 def _launcher(args):
     torchrun = [args.peers, "-m", "torch.distributed.run", "--standalone"]
-    paddle = [args.peers, "-m", "paddle.distributed.launch"]
+    logs = Path(tempfile.gettempdir()) / "argosy-bench-paddle-log"  # not beside our sources
+    paddle = [args.peers, "-m", "paddle.distributed.launch", "--log_dir", logs]
     ranks = ["--nproc_per_node", args.nproc]
     yield Case(
         "launcher",
