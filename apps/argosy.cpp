@@ -74,7 +74,7 @@ int launch(const std::vector<std::string>& args, Dialect dialect) {
   if (parsed.options.through_srun) {
     return argosy::launch::become_srun(parsed.options, args);
   }
-  return argosy::launch::run(parsed.options, argosy::launch::host_store);
+  return argosy::launch::run(parsed.options);
 }
 
 int logs(const std::vector<std::string>& args) {

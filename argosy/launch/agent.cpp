@@ -209,7 +209,7 @@ int check_program(const Program& program) {
 
 }  // namespace
 
-int run(const LaunchOptions& options, const StoreFactory& make_store) {
+int run(const LaunchOptions& options) {
   open_missing_streams();
   const rlim_t open_files = raise_open_files();
   os::SignalFd signals = take_over_signals().or_throw<ConfigError>("launch.signals");
@@ -249,10 +249,10 @@ int run(const LaunchOptions& options, const StoreFactory& make_store) {
     } catch (const Interrupted& stopped) {
       return 128 + stopped.signal;
     }
-  } else if (make_store) {
-    session.store = make_store(session.job.description.token);
+  } else {
+    session.store = rendezvous::StoreServer::start({.token = session.job.description.token});
     session.job.description.store =
-        fmt::format("{}:{}", session.job.description.host, session.store->port());
+        os::host_port(session.job.description.host, session.store->port());
   }
   if (const std::string path = session.job.logs.combined(session.job.description.node_rank);
       !path.empty()) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "argosy/launch/options.h"
-#include "argosy/launch/store_host.h"
 
 namespace argosy::launch {
 
@@ -13,6 +12,6 @@ namespace argosy::launch {
 /// program that has started no other; it changes signal handling and becomes a child subreaper.
 /// Errors: UsageError (a bad nproc_per_node); RendezvousError (no store); ConfigError (the log
 /// folder, ports or processes cannot be had).
-[[nodiscard]] int run(const LaunchOptions& options, const StoreFactory& make_store);
+[[nodiscard]] int run(const LaunchOptions& options);
 
 }  // namespace argosy::launch

@@ -79,6 +79,12 @@ bool truth(const Given& given) {
   bad(given, "nothing, true or false");
 }
 
+/// A switch that was given and not switched off.
+bool is_on(const GivenOptions& given, std::string_view key) {
+  const std::optional<Given> found = given.find(key);
+  return found && truth(*found);
+}
+
 std::chrono::milliseconds seconds(const Given& given) {
   constexpr double kMost = 86400;
   const std::optional<double> value = strings::parse_double(given.value);
@@ -216,15 +222,14 @@ namespace {
 
 NodeOptions node_options(const GivenOptions& given) {
   NodeOptions nodes;
-  if (const auto alone = given.find("standalone"); alone && truth(*alone)) {
+  if (is_on(given, "standalone")) {
     return nodes;
   }
   const std::optional<Given> count = given.find("nnodes");
   const std::optional<Given> ips = given.find("ips");
   nodes.nodes = count ? node_count(*count) : 1;
   const std::optional<Given> file = given.find("hostfile");
-  const std::optional<Given> ssh = given.find("ssh");
-  if (file && !(ssh && truth(*ssh))) {
+  if (file && !is_on(given, "ssh")) {
     if (ips) {
       throw UsageError(kWhere, fmt::format("{} and --hostfile both name the nodes", ips->source));
     }
@@ -303,9 +308,8 @@ void refuse_what_is_not_here(const GivenOptions& given) {
     refuse(*backend,
            "the nodes meet in the launcher of node 0 (static, c10d); etcd does not work yet");
   }
-  const std::optional<Given> legacy = given.find("legacy");
-  if (legacy && truth(*legacy)) {
-    refuse(*legacy, "there is no former launcher to fall back to");
+  if (is_on(given, "legacy")) {
+    refuse(*given.find("legacy"), "there is no former launcher to fall back to");
   }
 }
 
@@ -324,9 +328,8 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   LaunchOptions options = defaults(dialect);
   const Reader read(given);
   read.text("nproc_per_node", options.nproc_per_node);
-  const std::optional<Given> ssh = given.find("ssh");
   const std::optional<Given> file = given.find("hostfile");
-  if (file && !(ssh && truth(*ssh))) {
+  if (file && !is_on(given, "ssh")) {
     options.nproc_per_node =
         options.nproc_per_node.empty() ? slots_of_this_host(*file) : options.nproc_per_node;
   }
@@ -372,7 +375,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   read.flag("module", options.module);
   read.flag("no_python", options.no_python);
   options.pass_local_rank = dialect == Dialect::kTorchLaunch;
-  if (const auto use_env = given.find("use_env"); use_env && truth(*use_env)) {
+  if (is_on(given, "use_env")) {
     options.pass_local_rank = false;
   }
   if (options.module && options.no_python) {

@@ -13,9 +13,9 @@
 #include "argosy/launch/nodes/meeting.h"
 #include "argosy/launch/options.h"
 #include "argosy/launch/output.h"
-#include "argosy/launch/store_host.h"
 #include "argosy/os/exit_watch.h"
 #include "argosy/os/signals.h"
+#include "argosy/rendezvous/store_server.h"
 
 namespace argosy::launch {
 
@@ -29,12 +29,12 @@ struct Session {
   Job job;
   Guard guard;
   Output output;
-  std::unique_ptr<CombinedLog> combined{};  ///< nullptr: none
-  rlim_t open_files = 0;                    ///< the ranks' limit
-  std::unique_ptr<StoreHost> store{};
-  std::optional<Met> met{};               ///< with the other nodes, where there are any
-  std::unique_ptr<ControlPlane> plane{};  ///< likewise; it goes before `met`
-  std::optional<JobState> others{};       ///< what the journal of all nodes says
+  std::unique_ptr<CombinedLog> combined{};           ///< nullptr: none
+  rlim_t open_files = 0;                             ///< the ranks' limit
+  std::unique_ptr<rendezvous::StoreServer> store{};  ///< of a job of one node
+  std::optional<Met> met{};                          ///< with the other nodes, where there are any
+  std::unique_ptr<ControlPlane> plane{};             ///< likewise; it goes before `met`
+  std::optional<JobState> others{};                  ///< what the journal of all nodes says
   bool guard_lost = false;
   bool told_of_closed_output = false;
 

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
+#include "argosy/os/addresses.h"
 #include "argosy/rendezvous/join.h"
 #include "argosy/rendezvous/limits.h"
 
@@ -50,9 +50,7 @@ struct Card {
 };
 
 Card own_card(int world_size, const std::string& run_id) {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  return {host.data(), std::to_string(getpid()), std::to_string(world_size), run_id};
+  return {os::host_name(), std::to_string(getpid()), std::to_string(world_size), run_id};
 }
 
 class Registration {

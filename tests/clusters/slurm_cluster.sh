@@ -5,7 +5,7 @@
 #   cluster_up || exit 77     # says why not
 #   on_head COMMAND...        # as on the login node
 
-cluster=$(mktemp -d /tmp/argosy-slurm-XXXXXX)
+cluster=$(mktemp -d /tmp/argosy-slurm-XXXXXX) # a short path: sockets lie below it, 108 bytes at most
 tag=argosy-$$
 daemons=()
 
