@@ -7,6 +7,7 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Protobuf REQUIRED)
+find_package(absl CONFIG REQUIRED)
 find_package(gRPC CONFIG REQUIRED QUIET) # it would report what it does without
 find_package(Gloo REQUIRED)
 find_package(CLI11 REQUIRED)

@@ -6,6 +6,7 @@ find_dependency(fmt)
 find_dependency(spdlog)
 find_dependency(ZLIB)
 find_dependency(Protobuf)
+find_dependency(absl CONFIG)
 find_dependency(gRPC CONFIG QUIET) # it would report what it does without
 find_dependency(Gloo)
 find_dependency(CLI11)

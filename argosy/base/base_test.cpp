@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/bounded_queue.h"
+#include "argosy/base/catalogue.h"
 #include "argosy/base/check.h"
 #include "argosy/base/deadline.h"
 #include "argosy/base/env.h"
@@ -219,6 +220,14 @@ TEST(ThreadPool, DestructorRunsWhatWaits) {
     }
   }
   EXPECT_EQ(done, 50);
+}
+
+TEST(Catalogue, HasAnEntryForEachRoom) {
+  EXPECT_EQ(catalogue_entry(ConfigError("vision.idx", "no").what()),
+            "docs/guides/errors.md#vision");
+  EXPECT_EQ(catalogue_entry("[argosy] no"), "docs/guides/errors.md#argosy");
+  EXPECT_EQ(catalogue_entry("no room"), "");
+  EXPECT_EQ(catalogue_entry("[no end"), "");
 }
 
 }  // namespace

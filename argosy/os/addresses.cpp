@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <memory>
 
 #include "argosy/os/fd.h"
@@ -52,6 +53,12 @@ Result<std::string> route_to(const std::string& host) {
 }
 
 }  // namespace
+
+bool is_address(const std::string& host) {
+  std::array<std::byte, sizeof(in6_addr)> address{};
+  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+}
 
 bool is_ipv4(const std::string& address) {
   return address.find(':') == std::string::npos;

@@ -9,6 +9,8 @@
 // Which addresses this host has, and which one others should use.
 namespace argosy::os {
 
+/// A literal address, not a name.
+[[nodiscard]] bool is_address(const std::string& host);
 [[nodiscard]] bool is_ipv4(const std::string& address);
 [[nodiscard]] bool is_loopback(const std::string& address);
 

@@ -1,47 +1,20 @@
 #include "argosy/os/cpu.h"
 
-#include <fmt/format.h>
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <set>
 
 #include "argosy/base/strings.h"
 #include "argosy/os/fd.h"
+#include "argosy/os/topology.h"
 
 namespace argosy::os {
 namespace {
 
-/// Numbers of the CPUs in the affinity mask; machines beyond cpu_set_t's 1,024 CPUs included.
-std::vector<int> affinity() {
-  std::vector<int> cpus;
-  for (int count = 1024; count <= (1 << 20); count *= 2) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
-        CPU_ALLOC(static_cast<size_t>(count)), [](cpu_set_t* set) { CPU_FREE(set); });
-    const size_t size = CPU_ALLOC_SIZE(static_cast<size_t>(count));
-    if (::sched_getaffinity(0, size, mask.get()) != 0) {
-      continue;  // EINVAL: the mask is too small for this machine
-    }
-    for (int cpu = 0; cpu < count; ++cpu) {
-      if (CPU_ISSET_S(static_cast<size_t>(cpu), size, mask.get())) {
-        cpus.push_back(cpu);
-      }
-    }
-    break;
-  }
-  return cpus;
-}
-
-/// A CPU without topology files counts as a core of its own.
 int count_physical(const std::vector<int>& cpus) {
-  std::set<std::string> cores;
-  for (const int cpu : cpus) {
-    const Result<std::string> siblings =
-        read_file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
-    cores.insert(siblings.ok() ? *siblings : fmt::format("cpu{}", cpu));
+  std::set<int> cores;
+  for (const CpuPlace& place : cpu_places(cpus)) {
+    cores.insert(place.core);
   }
   return static_cast<int>(cores.size());
 }
@@ -125,7 +98,7 @@ std::optional<double> cgroup_cpu_limit(const std::string& membership, const std:
 }
 
 Cpu usable_cpu() {
-  const std::vector<int> cpus = affinity();
+  const std::vector<int> cpus = affinity_cpus();
   Cpu result;
   result.cores = std::max<int>(1, static_cast<int>(cpus.size()));
   result.physical_cores = std::max(1, count_physical(cpus));

@@ -11,9 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <span>
 
 #include "argosy/base/env.h"
 #include "argosy/base/strings.h"
@@ -35,6 +37,7 @@ struct Plan {
   int report;                  ///< write end of the pipe that tells the parent of a failure
   pid_t parent;
   const SubprocessOptions* options;
+  std::span<const unsigned long> cpu_mask;  ///< empty: not bound
 };
 
 [[noreturn]] void give_up(const Plan& plan) {
@@ -88,10 +91,17 @@ void reset_signals() {
     [[maybe_unused]] const ssize_t ignored = ::write(plan.options->pid_fd, &self, sizeof self);
     ::signal(SIGPIPE, SIG_IGN);  // forgets one that is pending: the reader may have died
   }
+  if (plan.options->keep_fd >= 0) {
+    ::fcntl(plan.options->keep_fd, F_SETFD, 0);  // of the child's own table of descriptors
+  }
   rlimit files{};
   if (plan.options->open_files != 0 && ::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = plan.options->open_files;
     ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  if (!plan.cpu_mask
+           .empty()) {  // a mask that does not fit (a cpuset that has changed) binds nobody
+    ::syscall(SYS_sched_setaffinity, 0, plan.cpu_mask.size_bytes(), plan.cpu_mask.data());
   }
   reset_signals();
   ::execve(plan.path, plan.args, plan.env);
@@ -103,6 +113,18 @@ void reset_signals() {
 pid_t fork_with_pidfd(int* pidfd) {
   return static_cast<pid_t>(
       ::syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, nullptr, pidfd, nullptr, nullptr));
+}
+
+/// As the kernel wants it: a bit for each.
+std::vector<unsigned long> cpu_mask(const std::vector<int>& cpus) {
+  constexpr size_t kBits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> mask;
+  for (const int cpu : cpus) {
+    const auto bit = static_cast<size_t>(cpu);
+    mask.resize(std::max(mask.size(), bit / kBits + 1));
+    mask[bit / kBits] |= 1UL << (bit % kBits);
+  }
+  return mask;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -194,13 +216,15 @@ Result<Subprocess> Subprocess::spawn(const SubprocessOptions& options) {
   report->write.close();
   const std::vector<char*> args = pointers(options.args);
   const std::vector<char*> env = pointers(options.env);
+  const std::vector<unsigned long> mask = cpu_mask(options.cpus);
   const Plan plan{path->c_str(),
                   args.data(),
                   env.data(),
                   {streams[0].get(), streams[1].get(), streams[2].get()},
                   report_end.get(),
                   ::getpid(),
-                  &options};
+                  &options,
+                  mask};
 
   // Blocked until the child has reset its handlers, lest one of ours runs in the child.
   sigset_t all;

@@ -32,6 +32,10 @@ struct SubprocessOptions {
   /// Where the child writes its pid, as four bytes, before it runs the program, and its negative
   /// should that fail; -1: nowhere.
   int pid_fd = -1;
+  /// Hardware threads that the child may run on; empty: those of this process.
+  std::vector<int> cpus{};
+  /// Stays open in the child, under the same number; -1: none but the three above do.
+  int keep_fd = -1;
   /// The child's soft limit of open files; 0: that of this process.
   rlim_t open_files = 0;
   /// How long execve may take before the child is given up: a file server may be dead.
