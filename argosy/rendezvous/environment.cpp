@@ -252,6 +252,9 @@ void read_store(const Reader& reader, const Lookup& lookup, JobEnvironment& job)
   const std::string agent_store =
       strings::to_lower(lookup("TORCHELASTIC_USE_AGENT_STORE").value_or("false"));
   job.master_port_is_torchruns = agent_store == "true" || agent_store == "1";
+  if (job.master_port_is_torchruns && job.run_id.empty()) {
+    job.run_id = lookup("TORCHELASTIC_RUN_ID").value_or("none");
+  }
 }
 
 // What a queue or mpirun says of a process that it has started itself, without a launcher. Rank 0

@@ -24,6 +24,7 @@ struct MeetingPlace {
     kAlone,     ///< one process and nowhere to go: an in-process store
     kLauncher,  ///< the launcher hosts the store at host:port
     kRankZero,  ///< rank 0 hosts it at host:port
+    kTorchrun,  ///< rank 0 hosts it and says where in torchrun's store, which is at host:port
     kFile,      ///< a folder
   };
   Kind kind = Kind::kAlone;

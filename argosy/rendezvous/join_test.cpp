@@ -196,14 +196,6 @@ TEST(Resolve, RefusesWhatItCannotUse) {
               HasSubstr("the option says 0, the method's query 1"));
   EXPECT_THAT(refusal({.method = "file://x", .rank = 0, .world_size = 1}), HasSubstr("absolute"));
   EXPECT_THAT(refusal({.method = "env://x"}), HasSubstr("takes nothing behind it"));
-  EXPECT_THAT(refusal({},
-                      {.rank = 0,
-                       .world_size = 2,
-                       .master_addr = "m",
-                       .master_port = 1,
-                       .source = "torchrun's",
-                       .master_port_is_torchruns = true}),
-              HasSubstr("torchrun's own store listens at MASTER_ADDR=m, MASTER_PORT=1"));
 }
 
 TEST(OpenStore, RankZeroHostsUntilTheOthersLeft) {

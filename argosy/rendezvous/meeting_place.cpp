@@ -84,17 +84,8 @@ void place_by_environment(const JobEnvironment& environment, MeetingPlace& place
                     "and MASTER_PORT. Set them, or use tcp://host:port.",
                     place.world_size));
   }
-  if (environment.master_port_is_torchruns) {
-    throw ConfigError(
-        kWhere,
-        fmt::format("torchrun's own store listens at MASTER_ADDR={}, MASTER_PORT={} "
-                    "(TORCHELASTIC_USE_AGENT_STORE is set), where rank 0 would host ours. Use "
-                    "`argosy launch`, which takes torchrun's options, or give "
-                    "tcp://host:port with another port.",
-                    environment.master_addr,
-                    environment.master_port));
-  }
-  place.kind = MeetingPlace::Kind::kRankZero;
+  place.kind = environment.master_port_is_torchruns ? MeetingPlace::Kind::kTorchrun
+                                                    : MeetingPlace::Kind::kRankZero;
   place.host = environment.master_addr;
   place.port = environment.master_port;
 }

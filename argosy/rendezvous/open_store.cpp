@@ -1,8 +1,6 @@
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <exception>
 #include <optional>
@@ -12,11 +10,13 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
-#include "argosy/base/log.h"
+#include "argosy/os/addresses.h"
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/former_jobs.h"
+#include "argosy/rendezvous/hosted_store.h"
 #include "argosy/rendezvous/join.h"
 #include "argosy/rendezvous/store_server.h"
+#include "argosy/rendezvous/torchrun_meeting.h"
 
 namespace argosy::rendezvous {
 namespace {
@@ -24,31 +24,6 @@ namespace {
 constexpr std::string_view kWhere = "rendezvous.join";
 constexpr std::chrono::seconds kFarewell{5};
 constexpr std::chrono::milliseconds kLongestPause{100};
-
-bool is_address(const std::string& host) {
-  std::array<std::byte, sizeof(in6_addr)> address{};
-  return inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
-}
-
-/// Server and store of the rank that hosts both.
-struct Hosted {
-  std::unique_ptr<StoreServer> server;
-  std::shared_ptr<Store> store;
-
-  explicit Hosted(std::unique_ptr<StoreServer> started)
-      : server(std::move(started)), store(server->local()) {}
-  ~Hosted() {
-    if (!server->wait_until_members_left(Deadline::after(kFarewell))) {
-      log::debug("[rendezvous.close] other ranks still used the store {} s after this one was done",
-                 kFarewell.count());
-    }
-  }
-  Hosted(const Hosted&) = delete;
-  Hosted& operator=(const Hosted&) = delete;
-  Hosted(Hosted&&) = delete;
-  Hosted& operator=(Hosted&&) = delete;
-};
 
 /// A file store whose folder goes when all ranks left it.
 struct Shared {
@@ -66,14 +41,12 @@ struct Shared {
 
 // A literal address is listened on itself. A name is not: Debian's /etc/hosts resolves a host's own
 // name to 127.0.1.1, where no other host could reach it.
-std::shared_ptr<Store> host_store(const MeetingPlace& place) {
+std::shared_ptr<Store> host_at(const MeetingPlace& place) {
   std::string interface = "0.0.0.0";
-  if (is_address(place.host) || place.host == "localhost") {
+  if (os::is_address(place.host) || place.host == "localhost") {
     interface = place.host;
   }
-  auto hosted = std::make_shared<Hosted>(
-      StoreServer::start({.host = interface, .port = place.port, .token = place.token}));
-  return {hosted, hosted->store.get()};
+  return host_store({.host = interface, .port = place.port, .token = place.token}).store;
 }
 
 /// A store, and the job that it serves where a place may serve several.
@@ -90,13 +63,17 @@ Opened open_bare(const MeetingPlace& place, const Deadline& deadline) {
       return {in_process_store()};
     case MeetingPlace::Kind::kLauncher:
       return {connect_store(place.host, place.port, place.token, deadline)};
+    case MeetingPlace::Kind::kTorchrun: {
+      static std::atomic<int> joins = 0;  // a program may leave its job and join again
+      return {meet_through_torchrun(place, joins++, deadline)};
+    }
     case MeetingPlace::Kind::kRankZero: {
       if (place.rank != 0) {
         auto store = connect_store(place.host, place.port, place.token, deadline);
         std::string job = store->get(kJobKey, deadline);
         return {std::move(store), std::move(job)};
       }
-      Opened opened{host_store(place), new_job_id()};
+      Opened opened{host_at(place), new_job_id()};
       opened.store->set(kJobKey, opened.job, deadline);
       return opened;
     }

@@ -60,6 +60,7 @@ class PrefixStore final : public Store {
     }
     return found;
   }
+  int64_t time_us(const Deadline& deadline) override { return store_->time_us(deadline); }
   std::string describe() const override { return store_->describe() + "#" + prefix_; }
 
  private:

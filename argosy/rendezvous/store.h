@@ -93,9 +93,16 @@ class Store {
   [[nodiscard]] virtual std::vector<Member> members(const std::string& prefix,
                                                     const Deadline& deadline) = 0;
 
+  /// The clock of whoever hosts the store, in microseconds since 1970; where nobody does, this
+  /// machine's.
+  [[nodiscard]] virtual int64_t time_us(const Deadline& deadline);
+
   /// "grpc://10.0.0.1:29400", "file:///tmp/x": for messages.
   [[nodiscard]] virtual std::string describe() const = 0;
 };
+
+/// This machine's clock, in microseconds since 1970.
+[[nodiscard]] int64_t local_time_us();
 
 /// A view of `store` in which every key and member starts with `prefix` + "/".
 [[nodiscard]] std::shared_ptr<Store> prefix_store(std::shared_ptr<Store> store, std::string prefix);

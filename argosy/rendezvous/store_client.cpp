@@ -210,6 +210,9 @@ class GrpcStore final : public Store {
     return found;
   }
 
+  int64_t time_us(const Deadline& deadline) override {
+    return connection_.call("time", &Stub::Hello, wire::HelloRequest(), deadline).time_us();
+  }
   std::string describe() const override { return connection_.name; }
 
  private:

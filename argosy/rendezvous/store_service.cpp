@@ -212,8 +212,8 @@ StoreService::Unary* StoreService::answer(Context* context,
 
 StoreService::Unary* StoreService::Hello(Context* context,
                                          const wire::HelloRequest*,
-                                         wire::HelloReply*) {
-  return answer(context, [] {});
+                                         wire::HelloReply* reply) {
+  return answer(context, [&] { reply->set_time_us(local_time_us()); });
 }
 
 StoreService::Unary* StoreService::Set(Context* context,

@@ -3,16 +3,21 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
 #include "argosy/os/fd.h"
+#include "argosy/os/socket.h"
 #include "argosy/rendezvous/store_kinds.h"
 #include "argosy/rendezvous/store_server.h"
 
@@ -146,6 +151,34 @@ TEST_F(Strangers, GarbageOnThePortHarmsNobody) {
               static_cast<ssize_t>(bytes.size()));
     expect_alive();
   }
+}
+
+TEST_F(Strangers, AThousandConnectionsThatSayNothingOrHalfAWordKeepNobodyOut) {
+  constexpr size_t kConnections = 1000;
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  if (files.rlim_max < 3 * kConnections) {  // both ends are in this process
+    GTEST_SKIP() << "only " << files.rlim_max << " open files";
+  }
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  constexpr std::array<std::string_view, 3> kHalf{
+      "", "PRI * HTTP/2.0\r\n", std::string_view("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x12", 27)};
+  std::vector<os::UniqueFd> strangers;
+  for (size_t i = 0; i < kConnections; ++i) {
+    strangers.push_back(*os::connect_tcp("127.0.0.1", server_->port(), soon()));
+    const std::string_view words = kHalf.at(i % kHalf.size());
+    ASSERT_EQ(::send(strangers.back().get(), words.data(), words.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(words.size()));
+  }
+  const auto store = connect_store("127.0.0.1", server_->port(), kToken, soon());
+  const auto presence = store->announce("rank/0", soon());
+  store->set("key", "value", soon());
+  EXPECT_EQ(store->get("key", soon()), "value");
+  strangers.clear();
+  EXPECT_EQ(store->get("key", soon()), "value");
+  EXPECT_EQ(store->members("rank/", soon()).size(), 1U);
+  expect_alive();
 }
 
 TEST_F(Strangers, ATakenPortIsNamed) {

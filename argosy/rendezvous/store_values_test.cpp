@@ -38,6 +38,13 @@ TEST_P(StoreValues, ReadsBackWhatAnotherPartySet) {
   EXPECT_EQ(store_->get("addr/0", soon()), "");
 }
 
+TEST_P(StoreValues, TellsTheTimeOfItsHost) {
+  const int64_t before = local_time_us();
+  const int64_t there = prefix_store(store_, "p")->time_us(soon());
+  EXPECT_GE(there, before);
+  EXPECT_LE(there, local_time_us());
+}
+
 TEST_P(StoreValues, TakesAnyKeyBytesButNulAndNewline) {
   const std::vector<std::string> odd = {".",
                                         "..",

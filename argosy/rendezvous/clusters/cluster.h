@@ -24,7 +24,7 @@ struct ClusterTask {
   int cpus = 0;         ///< that are this task's own; 0: nobody said
   /// Hosts of the job, that of task 0 first; empty: nobody said.
   std::vector<std::string> hosts{};
-  std::string job{};        ///< the same for all tasks of this start, different for each start
+  std::string job{};        ///< the same for all tasks of this start, another for each; "": no name
   std::string meet_host{};  ///< where the platform wants the tasks to meet; empty: it does not say
   uint16_t meet_port = 0;
 

@@ -20,7 +20,6 @@ std::optional<ClusterTask> PyTorchJob::task(const Lookup& lookup) const {
   return ClusterTask{.system = "Kubeflow",
                      .task = required(lookup, "RANK"),
                      .tasks = required(lookup, "WORLD_SIZE", 1),
-                     .job = text(lookup, {"HOSTNAME"}),
                      .meet_host = text(lookup, {"MASTER_ADDR"}),
                      .meet_port = static_cast<uint16_t>(required(lookup, "MASTER_PORT", 1)),
                      .one_output = false};

@@ -28,16 +28,18 @@ std::vector<std::string> allocated_hosts(const Lookup& lookup) {
 
 std::optional<ClusterTask> Slurm::task(const Lookup& lookup) const {
   const std::string step = slurm_step(lookup);
+  const std::optional<int> tasks = number(lookup, "SLURM_STEP_NUM_TASKS", 1);
   // The batch script's own step and salloc's shell have no step's number; they are no tasks. Nor is
-  // what is typed into a shell that srun --pty has opened.
-  if (step.empty() || !lookup("SLURM_PROCID") || lookup("SLURM_PTY_PORT")) {
+  // what is typed into a shell that srun --pty has opened; its variable is inherited by the tasks
+  // that srun starts from there.
+  const bool shell = lookup("SLURM_PTY_PORT") && tasks.value_or(1) == 1;
+  if (step.empty() || !lookup("SLURM_PROCID") || shell) {
     return std::nullopt;
   }
   ClusterTask task{
       .system = "Slurm",
       .task = required(lookup, "SLURM_PROCID"),
-      .tasks = number(lookup, "SLURM_STEP_NUM_TASKS", 1)
-                   .value_or(number(lookup, "SLURM_NTASKS", 1).value_or(1)),
+      .tasks = tasks.value_or(number(lookup, "SLURM_NTASKS", 1).value_or(1)),
       .local_task = required(lookup, "SLURM_LOCALID"),
       .cpus = number(lookup, "SLURM_CPUS_PER_TASK", 1).value_or(0),
       .hosts = expand_hosts(text(lookup, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"})),
@@ -60,7 +62,7 @@ std::optional<ClusterTask> Slurm::task(const Lookup& lookup) const {
 
 bool in_slurm_allocation(const Lookup& lookup) {
   return lookup("SLURM_JOB_ID") && lookup("SLURM_JOB_NODELIST") &&
-         clusters::slurm_step(lookup).empty() && !lookup("SLURM_PTY_PORT");
+         clusters::slurm_step(lookup).empty();
 }
 
 }  // namespace argosy::rendezvous
