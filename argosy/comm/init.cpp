@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -11,12 +13,32 @@
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
 #include "argosy/comm/backend.h"
+#include "argosy/comm/hooks.h"
+#include "argosy/os/crash_handler.h"
+#include "argosy/os/heartbeat.h"
 #include "argosy/rendezvous/join.h"
 
 namespace argosy::comm {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks{200};
+
+/// Tells the launcher that this rank gets on: it hangs when it does nothing and waits for nobody.
+class HeartbeatHook final : public Hook {
+ public:
+  explicit HeartbeatHook(std::unique_ptr<os::Heartbeat> heartbeat)
+      : heartbeat_(std::move(heartbeat)) {}
+  void on_enqueued(const OperationEvent& event) override { beat(event, 1); }
+  void on_ended(const OperationEvent& event) override { beat(event, -1); }
+
+ private:
+  void beat(const OperationEvent& event, int waiting) {
+    fmt::memory_buffer text;
+    fmt::format_to(std::back_inserter(text), "{} #{} of {}", event.op, event.seq, event.group);
+    heartbeat_->beat({text.data(), text.size()}, waiting);
+  }
+  std::unique_ptr<os::Heartbeat> heartbeat_;
+};
 
 /// The value of `key`, which rank `setter` sets. Nobody leaves a job before all have read what was
 /// to be read, so a departure is a failure, unless the value came just before it.
@@ -106,6 +128,7 @@ Group init(const InitOptions& options) {
                "backend \"in_process\" joins threads, not processes. Use comm::connect().");
   (void)find_backend(options.backend);  // a typing error shows before anybody waits
   const bool checked = options.checked || env::get_bool("ARGOSY_CHECKED").value_or(false);
+  os::install_crash_handler();
   const Deadline deadline = Deadline::after(options.timeout);
   rendezvous::Joined joined = rendezvous::join(
       {.method = options.init_method, .rank = options.rank, .world_size = options.world_size},
@@ -120,14 +143,18 @@ Group init(const InitOptions& options) {
             fmt::format("backend {} and checked mode {}", options.backend, checked ? "on" : "off"),
             deadline);
     }
-    return connect({.backend = options.backend,
-                    .store = joined.store,
-                    .rank = joined.rank,
-                    .size = joined.world_size,
-                    .name = "world",
-                    .timeout = options.timeout,
-                    .checked = checked,
-                    .keep = presence});
+    Group world = connect({.backend = options.backend,
+                           .store = joined.store,
+                           .rank = joined.rank,
+                           .size = joined.world_size,
+                           .name = "world",
+                           .timeout = options.timeout,
+                           .checked = checked,
+                           .keep = presence});
+    if (std::unique_ptr<os::Heartbeat> heartbeat = os::Heartbeat::begin()) {
+      add_hook(world, std::make_shared<HeartbeatHook>(std::move(heartbeat)));
+    }
+    return world;
   } catch (const Error& error) {
     say_goodbye(*presence, error.what());
     throw;

@@ -28,7 +28,8 @@ struct InitOptions {
 
 /// Joins the job and returns the group of all its ranks, named "world".
 ///
-/// Collective over all processes of the job.
+/// Collective over all processes of the job. A crash of this process tells where from now on; see
+/// os/crash_handler.h.
 /// Errors: ConfigError (contradictory or partial variables, which it names); TimeoutError listing
 /// the ranks that did not come; RendezvousError (store unreachable, wrong token).
 [[nodiscard]] Group init(const InitOptions& options = {});
