@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -167,6 +170,15 @@ std::string json_path(const LaunchOptions& options, int node) {
   return node == 0 ? options.json : fmt::format("{}.node{}", options.json, node);
 }
 
+/// Before anything can fail: a former report would be read as this job's.
+void begin_report(const LaunchOptions& options) {
+  const bool place_is_known = options.nodes.nodes == 1 || options.nodes.node_rank >= 0;
+  const Status status = place_is_known
+                            ? prepare_json(json_path(options, std::max(0, options.nodes.node_rank)))
+                            : check_json(options.json);
+  status.or_throw<ConfigError>("launch.json");
+}
+
 /// --json. The exit code: 1 where a job that went well has no report.
 int leave_report(const Session& session,
                  const Outcome& outcome,
@@ -193,16 +205,32 @@ int leave_report(const Session& session,
   return code;
 }
 
+/// What only the place among the nodes decides.
+void settle_after_meeting(Session& session) {
+  const LaunchOptions& options = session.options;
+  if (!options.json.empty() && options.nodes.node_rank < 0) {
+    prepare_json(json_path(options, session.met->node)).or_throw<ConfigError>("launch.json");
+  }
+  // torchrun's and Paddle's names say the local rank only: a folder that nodes share would get each
+  // file twice.
+  if (!options.log_dir.empty() && options.layout == LogLayout::kArgosy) {
+    settle_logs(options, session.job);
+  }
+}
+
 /// 0, or what a shell gives for a program that is not there, which is said.
 int check_program(const Program& program) {
   const Result<std::string> path = os::find_program(program.args.front());
+  std::error_code ignored;
+  const bool folder = path.ok() && std::filesystem::is_directory(*path, ignored);
   const bool found = path.ok() && ::access(path->c_str(), X_OK) == 0;
-  if (found) {
+  const int why = folder ? EACCES : errno;
+  if (found && !folder) {
     return 0;
   }
   const SpawnError error =
       explain_spawn(program.args.front(),
-                    path.ok() ? Failure::from_errno("execute " + *path, errno) : path.failure());
+                    path.ok() ? Failure::from_errno("execute " + *path, why) : path.failure());
   fmt::print(stderr, "{}", error.text);
   return error.exit_code;
 }
@@ -212,12 +240,16 @@ int check_program(const Program& program) {
 int run(const LaunchOptions& options) {
   open_missing_streams();
   const rlim_t open_files = raise_open_files();
-  os::SignalFd signals = take_over_signals().or_throw<ConfigError>("launch.signals");
+  os::SignalFd signals =
+      take_over_signals(JobControl::kOurs).or_throw<ConfigError>("launch.signals");
   if (options.leash) {
     stop_when_input_says().or_throw<ConfigError>("launch.leash");
   }
   Adopted adopted;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (!options.json.empty() && !options.dry_run) {
+    begin_report(options);
+  }
   Program program = find_command(options, env::get);
   if (program.error) {
     fmt::print(stderr, "{}", program.error->text);
@@ -226,12 +258,9 @@ int run(const LaunchOptions& options) {
   Job job = prepare_job(options, this_node());
   job.program = std::move(program);
   if (options.dry_run) {
-    fmt::print("{}", describe_start(job, true));
+    fmt::print("{}[launch] nothing was started\n", describe_start(job, true));
+    (void)std::fflush(stdout);  // what is wrong with the program stands last
     return check_program(job.program);
-  }
-  if (!options.json.empty()) {
-    prepare_json(json_path(options, std::max(0, options.nodes.node_rank)))
-        .or_throw<ConfigError>("launch.json");
   }
   Guard guard = Guard::start().or_throw<ConfigError>("launch.guard");
   Session session{.options = options,
@@ -246,6 +275,7 @@ int run(const LaunchOptions& options) {
   if (options.nodes.nodes > 1) {
     try {
       meet_other_nodes(session);
+      settle_after_meeting(session);
     } catch (const Interrupted& stopped) {
       return 128 + stopped.signal;
     }

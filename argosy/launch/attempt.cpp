@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/launch/process_setup.h"
 #include "argosy/launch/report.h"
 #include "argosy/os/subprocess.h"
 
@@ -23,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 /// The others usually stop at once, and the report says it all; only when they do not is a first
 /// word needed while they are waited for.
 constexpr auto kNoticeDelay = 300ms;
+
+constexpr std::string_view kHeartbeat = "ARGOSY_HEARTBEAT_FD=";
 
 /// How often to look whether what the ranks left behind has ended; SIGCHLD tells of most.
 constexpr auto kLeftoverTick = 20ms;
@@ -74,13 +79,25 @@ std::optional<SpawnError> Attempt::start_ranks() {
   const JobDescription& job = session_.job.description;
   ranks_.reserve(static_cast<size_t>(job.ranks));
   for (int local = 0; local < job.ranks; ++local) {
-    Result<Rank> rank = Rank::start({.number = job.first_rank + local,
-                                     .command = session_.job.program.for_rank(local),
-                                     .env = rank_environment(job, local, inherited),
-                                     .stdin_fd = job.first_rank + local == 0 ? stdin_fd : -1,
-                                     .guard_fd = session_.guard.pid_fd(),
-                                     .open_files = session_.open_files,
-                                     .output = routes(local)});
+    const std::string error_file =
+        session_.job.logs.error_file(job.first_rank + local, job.local_offset + local, job.restart);
+    prepare_error_file(error_file);
+    std::vector<std::string> env =
+        rank_environment(job,
+                         local,
+                         inherited,
+                         error_file.empty() ? "" : std::filesystem::absolute(error_file).string());
+    const int heart = watch_heart(env);
+    Result<Rank> rank = Rank::start(
+        {.number = job.first_rank + local,
+         .command = session_.job.program.for_rank(local),
+         .env = std::move(env),
+         .stdin_fd = job.first_rank + local == 0 ? stdin_fd : -1,
+         .guard_fd = session_.guard.pid_fd(),
+         .keep_fd = heart,
+         .cpus = job.cpus.empty() ? std::vector<int>() : job.cpus.at(static_cast<size_t>(local)),
+         .open_files = session_.open_files,
+         .output = routes(local)});
     if (!rank.ok()) {
       return explain_spawn(session_.job.program.args.front(), rank.failure());
     }
@@ -90,6 +107,18 @@ std::optional<SpawnError> Attempt::start_ranks() {
     with_group_.push_back(&ranks_.back());  // stays put: the room was reserved
   }
   return std::nullopt;
+}
+
+/// Adds to a rank's environment where it finds the page to beat on; the descriptor that it keeps
+/// for that, -1: nobody watches.
+int Attempt::watch_heart(std::vector<std::string>& env) {
+  std::erase_if(env, [](const std::string& entry) { return entry.starts_with(kHeartbeat); });
+  if (session_.options.heartbeat_timeout <= 0ms) {
+    return -1;
+  }
+  hearts_.push_back(os::HeartbeatMonitor::create().or_throw<ConfigError>("launch.heartbeat"));
+  env.push_back(fmt::format("{}{}", kHeartbeat, hearts_.back().fd()));
+  return hearts_.back().fd();
 }
 
 RankOutput::Start Attempt::routes(int local) {
@@ -154,6 +183,7 @@ void Attempt::turn(RestartPolicy& restarts) {
       rank.output().forward(fd);
     }
   }
+  end_the_hung();
   reap_orphans();
   look_for_what_is_left();
   if (!any_running() && left_) {
@@ -236,6 +266,10 @@ std::chrono::milliseconds Attempt::time_to_wake() {
   if (give_up_on_others_) {
     no_later_than(*give_up_on_others_);
   }
+  if (!hearts_.empty() && any_running()) {
+    no_later_than(Clock::now() +
+                  std::clamp<Clock::duration>(session_.options.heartbeat_timeout / 8, 10ms, 1s));
+  }
   if (!wake) {
     return -1ms;
   }
@@ -254,6 +288,10 @@ void Attempt::read_signals() {
       }
       continue;
     }
+    if (*signal == SIGTSTP || *signal == SIGCONT) {
+      suspend_or_resume(*signal);
+      continue;
+    }
     policy_.interrupt(*signal, Clock::now());
     if (session_.plane && !session_.others->interrupted_by()) {
       tell({.kind = JobEvent::Kind::kInterrupted, .signal = *signal});
@@ -267,6 +305,23 @@ void Attempt::read_signals() {
                       duration_text(session_.options.shutdown_timeout)));
     }
   }
+}
+
+/// Ctrl-Z, and fg or bg after it: the ranks are in groups of their own, which the shell does not
+/// know.
+void Attempt::suspend_or_resume(int signal) {
+  const auto send = [&](int to_ranks) {
+    for (const Rank* rank : with_group_) {
+      rank->suspend_or_resume(to_ranks);
+    }
+  };
+  if (signal == SIGTSTP) {
+    send(SIGTSTP);
+    session_.output.flush();
+    stop_as_asked();
+  }
+  send(SIGCONT);
+  watched_since_ = Clock::now();
 }
 
 /// Reaps the ranks that have ended, in the order of their deaths.
@@ -288,6 +343,37 @@ void Attempt::take_ends() {
     policy_.stop(Clock::now(), by_itself ? StopPolicy::kForOthersToFail : 0ms);
     if (session_.plane) {
       tell({.kind = JobEvent::Kind::kFailed, .ends = {to_remote(*verdict_.first())}});
+    }
+  }
+}
+
+/// Ranks that stand still, while the others wait for them. SIGABRT, for that shows where.
+void Attempt::end_the_hung() {
+  if (policy_.stopping()) {
+    return;
+  }
+  const auto now = Clock::now();
+  const std::chrono::nanoseconds watched = now - watched_since_;
+  for (size_t local = 0; local < hearts_.size() && local < ranks_.size(); ++local) {
+    Rank& rank = ranks_[local];
+    const std::optional<os::Pulse> pulse =
+        rank.running() && !rank.hung() ? hearts_[local].read() : std::nullopt;
+    if (pulse && pulse->waiting <= 0 &&
+        std::min(pulse->silent, watched) >= session_.options.heartbeat_timeout) {
+      rank.end_hung(fmt::format("{} (last: {})", duration_text(pulse->silent), pulse->last));
+      session_.say(fmt::format("[launch] rank {} (pid {}) has done nothing for {}; ending it\n",
+                               rank.number(),
+                               rank.pid(),
+                               duration_text(pulse->silent)));
+      kill_hung_at_ = now + session_.options.shutdown_timeout;
+    }
+  }
+  if (kill_hung_at_ && now >= *kill_hung_at_) {
+    kill_hung_at_.reset();
+    for (Rank& rank : ranks_) {
+      if (rank.hung() && rank.running()) {
+        rank.kill_hung();
+      }
     }
   }
 }
@@ -316,6 +402,13 @@ bool Attempt::all_end_with_the_same_words() {
   return !first.empty() && std::ranges::all_of(verdict_.others(), [&](const RankEnd& end) {
     return words(end) == first;
   });
+}
+
+/// What the rank itself said of its end.
+std::optional<ErrorNote> Attempt::error_of(const RankEnd& end) const {
+  const JobDescription& job = session_.job.description;
+  const int local_rank = end.rank - job.first_rank + job.local_offset;
+  return read_error_file(session_.job.logs.error_file(end.rank, local_rank, job.restart));
 }
 
 /// What even SIGKILL does not end; true: there is such a rank.
@@ -354,6 +447,7 @@ Outcome Attempt::report(RestartPolicy& restarts) {
     const Rank& rank = ranks_[static_cast<size_t>(first->rank - ranks_.front().number())];
     outcome.failure = {.first = *first,
                        .last_lines = rank.output().last_lines(),
+                       .error = error_of(*first),
                        .log_path = rank.output().log_paths(),
                        .others = verdict_.others(),
                        .same_words = all_end_with_the_same_words(),
@@ -363,6 +457,7 @@ Outcome Attempt::report(RestartPolicy& restarts) {
   } else if (outcome.interrupted) {
     outcome.exit_code = 128 + *policy_.interrupted_by();
     session_.say(render_unexpected(*policy_.interrupted_by(), verdict_.others()));
+    session_.say(render_stopped(*policy_.interrupted_by()));
   }
   outcome.exit_code = undying ? std::max(outcome.exit_code, 1) : outcome.exit_code;
   return outcome;

@@ -15,6 +15,7 @@
 #include "argosy/launch/spawn_error.h"
 #include "argosy/launch/stop_policy.h"
 #include "argosy/launch/verdict.h"
+#include "argosy/os/heartbeat.h"
 
 namespace argosy::launch {
 
@@ -45,6 +46,7 @@ class Attempt final {
  private:
   std::optional<SpawnError> start_ranks();
   [[nodiscard]] RankOutput::Start routes(int local);
+  [[nodiscard]] int watch_heart(std::vector<std::string>& env);
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] bool owned(pid_t pid) const;
   [[nodiscard]] bool in_group(pid_t pid) const;
@@ -56,8 +58,11 @@ class Attempt final {
   void wait_for_events();
   [[nodiscard]] std::chrono::milliseconds time_to_wake();
   void read_signals();
+  void suspend_or_resume(int signal);
   void take_ends();
   void reap_orphans();
+  void end_the_hung();
+  [[nodiscard]] std::optional<ErrorNote> error_of(const RankEnd& end) const;
   bool all_end_with_the_same_words();
   void talk_to_other_nodes(RestartPolicy& restarts);
   void tell(JobEvent event);
@@ -79,6 +84,11 @@ class Attempt final {
   Session& session_;
   StopPolicy policy_;
   std::vector<Rank> ranks_{};
+  /// Of the ranks, in their order; empty: nobody watches.
+  std::vector<os::HeartbeatMonitor> hearts_{};
+  /// They ran since then: what is stopped by Ctrl-Z does not hang.
+  std::chrono::steady_clock::time_point watched_since_ = std::chrono::steady_clock::now();
+  std::optional<std::chrono::steady_clock::time_point> kill_hung_at_{};
   std::vector<Rank*> with_group_{};  ///< those of whose process group something still lives
   std::vector<pollfd> polls_{};
   /// Numbers of ranks that have ended and are not reaped: a debugger looks at them first, and

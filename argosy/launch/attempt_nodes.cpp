@@ -18,6 +18,9 @@ using Clock = std::chrono::steady_clock;
 /// The others need no longer than their ranks' grace, and then some for the network.
 constexpr auto kForTheNetwork = 10s;
 
+/// All launchers are told so much of what a rank said of its end.
+constexpr size_t kLongestError = 4096;
+
 RankEnd to_local(const RemoteEnd& end, const JobPlan& plan) {
   return {.rank = end.rank,
           .pid = end.pid,
@@ -25,6 +28,7 @@ RankEnd to_local(const RemoteEnd& end, const JobPlan& plan) {
           .at = Clock::time_point(std::chrono::microseconds(end.at_us)),  // for differences only
           .ran = std::chrono::milliseconds(end.ran_ms),
           .host = plan.nodes.at(static_cast<size_t>(plan.node_of(end.rank))).host,
+          .hung = end.hung,
           .asked_to_stop = end.asked_to_stop};
 }
 
@@ -47,12 +51,17 @@ RemoteEnd Attempt::to_remote(const RankEnd& end) const {
                    .pid = end.pid,
                    .code = end.exit.code,
                    .signal = end.exit.signal,
-                   .at_us = to_us(end.at),
+                   .at_us = to_us(end.at, session_.met->clock_offset_us),
                    .ran_ms = std::chrono::duration_cast<std::chrono::milliseconds>(end.ran).count(),
+                   .hung = end.hung,
                    .asked_to_stop = end.asked_to_stop,
                    .log_path = rank.output().log_paths()};
   if (!end.exit.ok() && !end.asked_to_stop) {
     remote.last_lines = rank.output().last_lines();  // those of its victims would only cost room
+    if (const std::optional<ErrorNote> error = error_of(end)) {
+      remote.error = error->message.substr(0, kLongestError);
+      remote.error_path = error->path;
+    }
   }
   return remote;
 }
@@ -68,7 +77,7 @@ void Attempt::tell_of_spawn_failure(const SpawnError& error) {
   const int started = static_cast<int>(ranks_.size());  // the one after them did not
   spawn_failure_ = RemoteEnd{.rank = session_.job.description.first_rank + started,
                              .code = error.exit_code,
-                             .at_us = now_us(),
+                             .at_us = now_us(session_.met->clock_offset_us),
                              .last_lines = {error.text.substr(0, error.text.find('\n'))}};
   tell({.kind = JobEvent::Kind::kFailed, .ends = {*spawn_failure_}});
 }
@@ -198,12 +207,16 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
     if (job.decision() && job.decision()->wait_ms >= 0 && !undying) {
       outcome.restart_after = std::chrono::milliseconds(job.decision()->wait_ms);
     }
-    outcome.failure = {.first = end,
-                       .last_lines = first->last_lines,
-                       .log_path = first->log_path,
-                       .others = ends,
-                       .what_now = job.decision() ? job.decision()->text
-                                                  : fmt::format("exit code {}", outcome.exit_code)};
+    outcome.failure = {
+        .first = end,
+        .last_lines = first->last_lines,
+        .error = first->error.empty()
+                     ? std::nullopt
+                     : std::optional(ErrorNote{.message = first->error, .path = first->error_path}),
+        .log_path = first->log_path,
+        .others = ends,
+        .what_now =
+            job.decision() ? job.decision()->text : fmt::format("exit code {}", outcome.exit_code)};
     say(render(*outcome.failure));
   } else if (!job.lost_nodes().empty() || !job.over()) {
     outcome.exit_code = 1;
@@ -211,6 +224,7 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
   } else if (signal) {
     outcome.exit_code = 128 + *signal;
     say(render_unexpected(*signal, ends));
+    say(render_stopped(*signal));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/launch/job.h"
+#include "argosy/os/random.h"
 #include "argosy/os/subprocess.h"
 #include "argosy/rendezvous/clusters/cluster.h"
 
@@ -21,8 +22,9 @@ namespace {
 constexpr const char* kWhere = "launch.cluster";
 
 bool nodes_are_given(const GivenOptions& given) {
-  const auto keys = {"nnodes", "ips", "hostfile", "standalone"};
-  return std::ranges::any_of(keys, [&](const char* key) { return given.has(key); });
+  const auto keys = {"nnodes", "ips", "hostfile"};
+  return std::ranges::any_of(keys, [&](const char* key) { return given.has(key); }) ||
+         is_on(given, "standalone");
 }
 
 void take_task(const rendezvous::ClusterTask& task,
@@ -45,14 +47,15 @@ void take_task(const rendezvous::ClusterTask& task,
   options.local_task = task.local_task;
   options.local_tasks = task.local_tasks;
   options.threads = task.cpus;
-  if (options.job_id.empty()) {
+  const bool told = given.first_of({"rdzv_endpoint", "master", "master_addr"}).has_value();
+  // Where the user has to say where all meet, the name need not be the same on all hosts.
+  if (options.job_id.empty() && !told) {
     options.job_id = task.job;
   }
   if (task.tasks == 1) {
     return;
   }
   const rendezvous::ClusterMeeting meeting = rendezvous::meeting_of(task);
-  const bool told = given.first_of({"rdzv_endpoint", "master", "master_addr"}).has_value();
   if (meeting.host.empty() && !told) {
     throw UsageError(kWhere,
                      fmt::format("{} says node {} of {}, but not which host the first one is: give "
@@ -122,7 +125,7 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
   }
   if (!env::get("ARGOSY_TOKEN")) {
     // No thread exists yet. NOLINTNEXTLINE(concurrency-mt-unsafe)
-    ::setenv("ARGOSY_TOKEN", random_hex(16).c_str(), 1);
+    ::setenv("ARGOSY_TOKEN", os::random_hex(16).c_str(), 1);
   }
   // What sbatch was told of a task's cores is not what srun goes by (since Slurm 22.05).
   const std::optional<std::string> cores = env::get("SLURM_CPUS_PER_TASK");
@@ -130,6 +133,12 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
     // NOLINTNEXTLINE(concurrency-mt-unsafe)
     ::setenv("SRUN_CPUS_PER_TASK", cores->c_str(), 0);
   }
+  if (!options.nproc_per_node.empty()) {
+    // A launcher has its node's cores, however many a task was meant to have.
+    ::unsetenv("SLURM_CPUS_PER_TASK");  // NOLINT(concurrency-mt-unsafe)
+  }
+  // Of salloc's shell; a task that inherits it would look like a shell.
+  ::unsetenv("SLURM_PTY_PORT");  // NOLINT(concurrency-mt-unsafe)
   fmt::print(stderr, "[launch] starting through srun (on this node alone: --standalone)\n");
   std::vector<char*> raw;
   std::ranges::transform(

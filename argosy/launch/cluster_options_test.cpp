@@ -93,12 +93,23 @@ TEST(ClusterOptions, AMeetingPlaceIsNoNumberOfNodes) {
 TEST(ClusterOptions, AShellThatATaskHasOpenedIsNoTask) {
   Variables shell = kTask;
   shell["SLURM_PTY_PORT"] = "4000";  // srun --pty bash
+  shell["SLURM_STEP_NUM_TASKS"] = "1";
+  shell["SLURM_STEP_TASKS_PER_NODE"] = "1";
+  shell["SLURM_PROCID"] = shell["SLURM_LOCALID"] = "0";
   EXPECT_EQ(parse({"--nproc_per_node=4"}, shell).nodes.nodes, 1);
   EXPECT_FALSE(parse({}, shell).through_srun);
-  Variables interactive = kTask;  // salloc with LaunchParameters=use_interactive_step
+}
+
+TEST(ClusterOptions, SallocsInteractiveStepIsTheAllocationsOwnShell) {
+  Variables interactive = kTask;  // LaunchParameters=use_interactive_step
   interactive["SLURM_STEP_ID"] = "4294967290";
+  interactive["SLURM_PTY_PORT"] = "34889";
+  interactive["SLURM_STEP_NUM_TASKS"] = "1";
   interactive["SLURM_JOB_NODELIST"] = "node[1-2]";
   EXPECT_TRUE(parse({}, interactive).through_srun);
+  Variables task = kTask;  // what srun starts there inherits the terminal's variable
+  task["SLURM_PTY_PORT"] = "34889";
+  EXPECT_EQ(parse({}, task).nodes.nodes, 4);
 }
 
 TEST(ClusterOptions, OneNodeThatSaysNoMoreNeedsNoSrun) {
@@ -113,6 +124,33 @@ TEST(ClusterOptions, OneNodeThatSaysNoMoreNeedsNoSrun) {
   EXPECT_FALSE(parse({}, one).through_srun);
   one.erase("SLURMD_NODENAME");  // salloc's shell on the login node
   EXPECT_TRUE(parse({}, one).through_srun);
+}
+
+TEST(ClusterOptions, WhoSwitchesStandaloneOffIsAskedNoMore) {
+  EXPECT_EQ(parse({"--standalone=false"}, kTask).nodes.nodes, 4);
+  Variables off = kTask;
+  off["PET_STANDALONE"] = "0";
+  EXPECT_EQ(parse({}, off).nodes.nodes, 4);
+}
+
+TEST(ClusterOptions, AJobThatTheUserLetsMeetHasNoNameOfItsHosts) {
+  const Variables hydra{
+      {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "2"}};
+  EXPECT_EQ(parse({"--master=a:29500"}, hydra).job_id, "");  // its proxies' pids differ
+  EXPECT_EQ(parse({"--master=a:29500", "--job_id=mine"}, hydra).job_id, "mine");
+}
+
+TEST(ClusterOptions, PodsOfOneJobHaveOneName) {
+  Variables pod{{"KUBERNETES_SERVICE_HOST", "10.0.0.1"},
+                {"MASTER_ADDR", "job-master-0"},
+                {"MASTER_PORT", "23456"},
+                {"RANK", "1"},
+                {"WORLD_SIZE", "2"},
+                {"HOSTNAME", "job-worker-0"}};
+  const std::string worker = parse({}, pod).job_id;
+  pod["HOSTNAME"] = "job-master-0";
+  pod["RANK"] = "0";
+  EXPECT_EQ(parse({}, pod).job_id, worker);
 }
 
 TEST(ClusterOptions, ATasksCoresAreItsThreads) {

@@ -140,6 +140,13 @@ void set_threads(Variables& env, int threads) {
   }
 }
 
+int threads_of_a_rank(const JobDescription& job) {
+  // What the queue says may be what it told another task; the process's own cores are a fact.
+  const int cores = job.cores > 0 ? std::min(job.cores, job.node.cores) / job.ranks
+                                  : job.node.cores / local_world_size(job);
+  return std::max(1, cores);
+}
+
 }  // namespace
 
 std::string start_id(const JobDescription& job) {
@@ -161,14 +168,13 @@ std::string line_prefix(std::string pattern, const JobDescription& job, int loca
 
 std::vector<std::string> rank_environment(const JobDescription& job,
                                           int local_rank,
-                                          const std::vector<std::string>& inherited) {
+                                          const std::vector<std::string>& inherited,
+                                          const std::string& error_file) {
   Variables env(inherited);
   set_torchruns(env, job, local_rank);
   set_paddles(env, job, local_rank);
   set_ours(env, job, local_rank);
-  set_threads(
-      env,
-      std::max(1, job.cores > 0 ? job.cores / job.ranks : job.node.cores / local_world_size(job)));
+  set_threads(env, threads_of_a_rank(job));
   if (job.node.avx512) {
     env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");
   }
@@ -179,6 +185,11 @@ std::vector<std::string> rank_environment(const JobDescription& job,
     for (const char* name : {"ARGOSY_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {
       env.set_default(name, job.interface);
     }
+  }
+  if (error_file.empty()) {
+    env.remove("TORCHELASTIC_ERROR_FILE");  // another launcher's, around this one
+  } else {
+    env.set("TORCHELASTIC_ERROR_FILE", error_file);
   }
   for (const auto& [name, value] : job.extra) {
     env.set(name, value);

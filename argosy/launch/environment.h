@@ -35,8 +35,9 @@ struct JobDescription {
   /// What CUDA_VISIBLE_DEVICES becomes for all ranks, each of which takes the GPU of its local rank
   /// among them, as torchrun's and Paddle's programs do; empty: left as it is.
   std::vector<int> gpus{};
-  std::string interface {};     ///< through which the ranks talk; empty: as they find
-  bool prefix_has_rank = true;  ///< what stands before each line says the rank
+  std::string interface {};              ///< through which the ranks talk; empty: as they find
+  bool prefix_has_rank = true;           ///< what stands before each line says the rank
+  std::vector<std::vector<int>> cpus{};  ///< that each rank is bound to; empty: none is
   Node node{};
   bool bar = false;  ///< rank 0 may draw a progress bar that redraws itself
   int columns = 0;   ///< width that such a line has, without the prefix; 0: not known
@@ -57,7 +58,7 @@ struct JobDescription {
                                       int local_rank);
 
 /// The environment of the node's rank `local_rank`: `inherited` ("NAME=value" each) with our
-/// variables put in.
+/// variables put in. `error_file`: see LogPlan::error_file(); empty: there is none.
 ///
 /// Variables that place a rank in the job replace inherited ones; those that tune it
 /// (OMP_NUM_THREADS, OMP_WAIT_POLICY, OPENBLAS_CORETYPE, ARGOSY_PROGRESS, COLUMNS) give way to
@@ -68,6 +69,7 @@ struct JobDescription {
 /// paddle.distributed.launch 3.3.
 [[nodiscard]] std::vector<std::string> rank_environment(const JobDescription& job,
                                                         int local_rank,
-                                                        const std::vector<std::string>& inherited);
+                                                        const std::vector<std::string>& inherited,
+                                                        const std::string& error_file = "");
 
 }  // namespace argosy::launch

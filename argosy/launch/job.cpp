@@ -2,7 +2,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,8 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/os/addresses.h"
+#include "argosy/os/random.h"
+#include "argosy/os/topology.h"
 
 namespace argosy::launch {
 namespace {
@@ -24,7 +25,7 @@ std::string make_run_id() {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
-  return fmt::format("{:%Y%m%d-%H%M%S}-{}", local, random_hex(4));
+  return fmt::format("{:%Y%m%d-%H%M%S}-{}", local, os::random_hex(4));
 }
 
 uint16_t hold_port(Job& job, uint16_t wanted = 0) {
@@ -42,27 +43,6 @@ int count_ranks(const LaunchOptions& options, const Node& node) {
   return options.rank_per_gpu ? std::max(1, node.gpus) : 1;
 }
 
-}  // namespace
-
-std::string random_hex(size_t bytes) {
-  std::vector<unsigned char> raw(bytes);
-  size_t filled = 0;
-  while (filled < raw.size()) {
-    const ssize_t got = ::getrandom(raw.data() + filled, raw.size() - filled, 0);
-    if (got < 0 && errno != EINTR) {
-      throw ConfigError("launch.token", "no random numbers: " + errno_message(errno));
-    }
-    filled += got > 0 ? static_cast<size_t>(got) : 0;
-  }
-  std::string text;
-  for (const unsigned char byte : raw) {
-    text += fmt::format("{:02x}", byte);
-  }
-  return text;
-}
-
-namespace {
-
 /// The folder of this run's files.
 std::string run_folder(const LaunchOptions& options, const JobDescription& job) {
   switch (options.layout) {
@@ -76,6 +56,8 @@ std::string run_folder(const LaunchOptions& options, const JobDescription& job) 
   }
 }
 
+}  // namespace
+
 void settle_logs(const LaunchOptions& options, Job& job) {
   job.logs = {.layout = options.layout,
               .folder = run_folder(options, job.description),
@@ -84,7 +66,8 @@ void settle_logs(const LaunchOptions& options, Job& job) {
               .tee = options.tee};
   std::error_code error;
   if (options.log_dir_given && !options.dry_run) {
-    fs::create_directories(job.logs.folder, error);
+    const bool name_may_change = options.nodes.nodes > 1 && job.description.nodes == 1;
+    fs::create_directories(name_may_change ? options.log_dir : job.logs.folder, error);
   }
   if (error) {
     throw ConfigError("launch.log_dir",
@@ -94,8 +77,6 @@ void settle_logs(const LaunchOptions& options, Job& job) {
   }
   job.description.log_dir = fs::absolute(job.logs.folder).lexically_normal().string();
 }
-
-}  // namespace
 
 Job prepare_job(const LaunchOptions& options, const Node& node) {
   Job job;
@@ -121,10 +102,14 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
   what.run_id = make_run_id();
   what.token = env::get("ARGOSY_TOKEN").value_or("");
   if (what.token.empty()) {
-    what.token = random_hex(16);
+    what.token = os::random_hex(16);
   }
   what.master_port = hold_port(job, options.master_port);
   what.world_size = what.ranks;
+  // Of several launchers on a node each has the cores that its queue gave it.
+  if (options.cpu_bind != os::CpuBinding::kNone && options.local_tasks == 1) {
+    what.cpus = os::share_out(os::cpu_places(os::affinity_cpus()), what.ranks, options.cpu_bind);
+  }
   for (int rank = 0; rank < what.ranks; ++rank) {
     job.endpoint_ports.push_back(hold_port(job));
     what.endpoints.push_back(os::host_port(what.host, job.endpoint_ports.back()));

@@ -27,10 +27,11 @@ struct Job {
 /// (log folder, ports).
 [[nodiscard]] Job prepare_job(const LaunchOptions& options, const Node& node);
 
+/// Where the files of the run go, and makes the folder where that was asked for; again, once the
+/// run has the name that all nodes know it by. Errors: ConfigError (folder).
+void settle_logs(const LaunchOptions& options, Job& job);
+
 /// Makes it the job of several nodes that `plan` says, seen from node `node`.
 void take_place(Job& job, const JobPlan& plan, int node, const std::string& store);
-
-/// `bytes` random bytes from the kernel, in hexadecimal.
-[[nodiscard]] std::string random_hex(size_t bytes);
 
 }  // namespace argosy::launch

@@ -38,6 +38,23 @@ RankFiles LogPlan::files(int rank, int local_rank, int restart) const {
   return files;
 }
 
+std::string LogPlan::error_file(int rank, int local_rank, int restart) const {
+  if (folder.empty()) {
+    return "";
+  }
+  switch (layout) {
+    case LogLayout::kTorchrun:
+      return fmt::format("{}/attempt_{}/{}/error.json", folder, restart, local_rank);
+    case LogLayout::kPaddle:
+      return fmt::format("{}/error.{}.json", folder, local_rank);
+    default:
+      return fmt::format("{}/rank{}{}.error.json",
+                         folder,
+                         rank,
+                         restart == 0 ? "" : fmt::format(".restart{}", restart));
+  }
+}
+
 std::string LogPlan::combined(int node) const {
   if (folder.empty() || layout != LogLayout::kArgosy) {
     return "";

@@ -10,9 +10,10 @@ namespace argosy::launch {
 /// Which files the ranks' output goes to.
 enum class LogLayout {
   kArgosy,    ///< <dir>/<run>/rank<k>.log, both streams; rank<k>.restart<n>.log after a restart;
-              ///< all.log (all.node<n>.log), every line of all with its time
-  kTorchrun,  ///< <dir>/<id>_<run>/attempt_<n>/<local rank>/stdout.log, stderr.log
-  kPaddle,    ///< <dir>/workerlog.<local rank>, both streams, appended to
+              ///< all.log (all.node<n>.log), every line of all with its time;
+              ///< rank<k>.error.json
+  kTorchrun,  ///< <dir>/<id>_<run>/attempt_<n>/<local rank>/stdout.log, stderr.log, error.json
+  kPaddle,    ///< <dir>/workerlog.<local rank>, both streams, appended to; error.<local rank>.json
 };
 
 /// Some of a rank's two streams, for each local rank. Source: torchrun's -r and -t.
@@ -44,6 +45,8 @@ struct LogPlan {
   StreamChoice tee{};        ///< to files too
 
   [[nodiscard]] RankFiles files(int rank, int local_rank, int restart) const;
+  /// Where the rank may say, in torchrun's form, what it ended with; "": nowhere.
+  [[nodiscard]] std::string error_file(int rank, int local_rank, int restart) const;
   /// Of all ranks of node `node`; "": none.
   [[nodiscard]] std::string combined(int node) const;
   /// As the start's table shows it: "runs/r1/rank<k>.log".

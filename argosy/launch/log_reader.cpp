@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "logs";
+constexpr const char* kWhere = "launch.logs";
 
 /// One file, at its next line.
 struct Source {
@@ -57,18 +58,28 @@ class Expression final {
   regex_t compiled_{};
 };
 
-/// Names of runs begin with their time.
+/// Names of runs begin with their time, to the second; within one the log written to last counts.
 std::string newest_run() {
+  constexpr size_t kTime = std::string_view("20261120-053000").size();
   std::string newest;
+  std::pair<std::string, fs::file_time_type> newest_time;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator("runs", error)) {
-    if (fs::exists(entry.path() / "all.log", error)) {  // not TensorBoard's, for instance
-      newest = std::max(newest, entry.path().string());
+    const fs::path log = entry.path() / "all.log";  // not TensorBoard's, for instance
+    const fs::file_time_type written = fs::last_write_time(log, error);
+    if (error) {
+      continue;
+    }
+    std::pair time(entry.path().filename().string().substr(0, kTime), written);
+    if (newest.empty() || time > newest_time) {
+      newest = entry.path().string();
+      newest_time = std::move(time);
     }
   }
   if (newest.empty()) {
     throw ConfigError(kWhere, "there is no folder of a run in runs/. Name one: argosy logs DIR");
   }
+  fmt::print(stderr, "[logs] {} (ranks that print nothing leave no folder)\n", newest);
   return newest;
 }
 
@@ -132,7 +143,8 @@ ParsedLogs parse_logs(const std::vector<std::string>& args) {
   app.add_option("folder", parsed.query.folder, "Folder of the run. Default: the newest in runs/");
   app.add_option("--rank", parsed.query.ranks, "Only these ranks (0,3)")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
+      ->allow_extra_args(false)  // the next word is the folder
+      ->check(CLI::Range(0, 1 << 20));
   app.add_option("--grep", parsed.query.pattern, "Only lines that match (as grep -E)");
   app.add_flag("--err", parsed.query.errors_only, "Only standard error");
   std::vector<std::string> reversed(args.rbegin(), args.rend());  // as CLI11 wants it

@@ -73,6 +73,7 @@ TEST_F(Logs, WhatCannotBeReadIsSaid) {
               HasSubstr("argosy logs --help"));
   EXPECT_EQ(parse_logs({"runs/x", "--rank", "0,3", "--grep", "a"}).query.ranks,
             (std::vector<int>{0, 3}));
+  EXPECT_EQ(parse_logs({"--rank", "0,3", "runs/x"}).query.folder, "runs/x");
 }
 
 TEST(CombinedLogTime, IsTheLocalTimeToTheMicrosecond) {

@@ -79,12 +79,6 @@ bool truth(const Given& given) {
   bad(given, "nothing, true or false");
 }
 
-/// A switch that was given and not switched off.
-bool is_on(const GivenOptions& given, std::string_view key) {
-  const std::optional<Given> found = given.find(key);
-  return found && truth(*found);
-}
-
 std::chrono::milliseconds seconds(const Given& given) {
   constexpr double kMost = 86400;
   const std::optional<double> value = strings::parse_double(given.value);
@@ -155,6 +149,24 @@ std::vector<std::string> hosts(const Given& given) {
   return list;
 }
 
+/// Ours, and what torchrun's --numa_binding calls the same.
+os::CpuBinding cpu_binding(const Given& given) {
+  const std::string word = strings::to_lower(given.value);
+  if (word == "none") {
+    return os::CpuBinding::kNone;
+  }
+  if (word == "cores" || word == "exclusive") {
+    return os::CpuBinding::kCores;
+  }
+  if (word == "numa" || word == "node") {
+    return os::CpuBinding::kNuma;
+  }
+  if (word == "socket") {
+    return os::CpuBinding::kSocket;
+  }
+  bad(given, "none, cores (or exclusive), numa (or node) or socket");
+}
+
 /// Reads one option after the other out of what was given.
 class Reader {
  public:
@@ -176,6 +188,11 @@ class Reader {
 };
 
 }  // namespace
+
+bool is_on(const GivenOptions& given, std::string_view key) {
+  const std::optional<Given> found = given.find(key);
+  return found && truth(*found);
+}
 
 void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
   constexpr uint16_t kRendezvousPort = 29400;
@@ -220,36 +237,48 @@ void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
 
 namespace {
 
+/// Of --ips or a host file; empty: neither is given.
+std::vector<std::string> listed_nodes(const GivenOptions& given) {
+  const std::optional<Given> ips = given.find("ips");
+  const std::optional<Given> file = given.find("hostfile");
+  if (ips && file) {
+    throw UsageError(kWhere,
+                     fmt::format("{} and {} both name the nodes", ips->source, file->source));
+  }
+  std::vector<std::string> list = ips ? hosts(*ips) : std::vector<std::string>();
+  if (file) {
+    for (const HostLine& line : read_hostfile(file->value)) {
+      list.push_back(line.address());
+    }
+  }
+  const std::optional<Given> count = given.find("nnodes");
+  if (!list.empty() && count && node_count(*count) != static_cast<int>(list.size())) {
+    const Given& source = ips ? *ips : *file;
+    throw UsageError(kWhere,
+                     fmt::format("{} {} names {} nodes, {} says {}",
+                                 source.source,
+                                 source.value,
+                                 list.size(),
+                                 count->source,
+                                 count->value));
+  }
+  return list;
+}
+
 NodeOptions node_options(const GivenOptions& given) {
   NodeOptions nodes;
+  const bool by_ssh = is_on(given, "ssh");
   if (is_on(given, "standalone")) {
+    if (by_ssh) {
+      throw UsageError(kWhere, "--ssh starts one job on several hosts, --standalone is for one");
+    }
     return nodes;
   }
   const std::optional<Given> count = given.find("nnodes");
-  const std::optional<Given> ips = given.find("ips");
   nodes.nodes = count ? node_count(*count) : 1;
-  const std::optional<Given> file = given.find("hostfile");
-  if (file && !is_on(given, "ssh")) {
-    if (ips) {
-      throw UsageError(kWhere, fmt::format("{} and --hostfile both name the nodes", ips->source));
-    }
-    for (const HostLine& line : read_hostfile(file->value)) {
-      nodes.ips.push_back(line.address());
-    }
-    nodes.nodes = static_cast<int>(nodes.ips.size());
-  }
-  if (ips) {
-    nodes.ips = hosts(*ips);
-    if (count && nodes.nodes != static_cast<int>(nodes.ips.size())) {
-      throw UsageError(kWhere,
-                       fmt::format("{} {} names {} nodes, {} says {}",
-                                   ips->source,
-                                   ips->value,
-                                   nodes.ips.size(),
-                                   count->source,
-                                   count->value));
-    }
-    nodes.nodes = static_cast<int>(nodes.ips.size());
+  if (std::vector<std::string> list = listed_nodes(given); !list.empty()) {
+    nodes.nodes = static_cast<int>(list.size());
+    nodes.ips = std::move(list);
   }
   const std::optional<Given> rank = given.find("node_rank");
   // An indexed Job of Kubernetes may have many pods without being one job of ours.
@@ -276,6 +305,9 @@ NodeOptions node_options(const GivenOptions& given) {
   }
   if (const std::optional<Given> timeout = given.find("timeout")) {
     nodes.timeout = seconds(*timeout);
+  }
+  if (by_ssh) {
+    return {};  // its launchers are told where they meet
   }
   if (nodes.nodes > 1) {
     settle_meeting(given, nodes);
@@ -338,6 +370,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
     options.env.push_back(assignment(entry));
   }
   read.text("role", options.role);
+  read.value("cpu_bind", options.cpu_bind, cpu_binding);
   read.value(
       "master_port", options.master_port, [](const Given& g) { return integer(g, 1, 65535); });
   read.text("rdzv_id", options.job_id);
@@ -372,6 +405,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   });
   read.flag("restart_usage_errors", options.restart_usage_errors);
   read.value("shutdown_timeout", options.shutdown_timeout, seconds);
+  read.value("heartbeat_timeout", options.heartbeat_timeout, seconds);
   read.flag("module", options.module);
   read.flag("no_python", options.no_python);
   options.pass_local_rank = dialect == Dialect::kTorchLaunch;
@@ -383,6 +417,24 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
                      "--module and --no_python contradict each other: a module needs Python");
   }
   return options;
+}
+
+std::string purpose_of(Dialect dialect) {
+  const std::string all = "Start a program as several ranks on this node and watch over them";
+  switch (dialect) {
+    case Dialect::kTorchrun:
+      return all + ", for a line that was written for torchrun: queues are not asked.";
+    case Dialect::kTorchLaunch:
+      return all +
+             ", for a line that was written for python -m torch.distributed.launch: the program "
+             "gets --local_rank=N too, unless --use_env is given.";
+    case Dialect::kPaddle:
+      return all +
+             ", for a line that was written for python -m paddle.distributed.launch: one rank for "
+             "each GPU, logs in log/workerlog.<local rank>.";
+    default:
+      return all + ".";
+  }
 }
 
 }  // namespace
@@ -405,7 +457,7 @@ ParsedLaunch parse_launch(const std::vector<std::string>& args,
                           Dialect dialect) {
   CommandLine line = read_command_line(args);
   if (line.help) {
-    return {.help = launch_help()};
+    return {.help = launch_help(command_of(dialect), purpose_of(dialect))};
   }
   read_variables(line.options, lookup);
   ParsedLaunch parsed{.options = resolve(line.options, dialect)};

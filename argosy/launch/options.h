@@ -9,6 +9,7 @@
 
 #include "argosy/launch/log_layout.h"
 #include "argosy/launch/options/given_options.h"
+#include "argosy/os/topology.h"
 
 namespace argosy::launch {
 
@@ -82,9 +83,11 @@ struct LaunchOptions {
   bool dry_run = false;
   bool verbose = false;
 
+  os::CpuBinding cpu_bind = os::CpuBinding::kNone;
   int max_restarts = 0;
   bool restart_usage_errors = false;
   std::chrono::milliseconds shutdown_timeout = kShutdownTimeout;
+  std::chrono::milliseconds heartbeat_timeout{0};  ///< 0: nobody watches
   /// How long, once all ranks have ended, a reader of the launcher's output (a pager) may take
   /// nothing before the rest is dropped; the rank logs have it.
   std::chrono::milliseconds reader_patience = std::chrono::minutes(10);
@@ -94,6 +97,9 @@ struct LaunchOptions {
   bool no_python = false;              ///< never put a Python before `command`
   std::vector<std::string> command{};  ///< program and its arguments, untouched
 };
+
+/// A switch that was given and not switched off. Errors: UsageError (neither true nor false).
+[[nodiscard]] bool is_on(const GivenOptions& given, std::string_view key);
 
 /// Where several nodes meet: the first of --rdzv_endpoint, --master, --master_addr, --ips that the
 /// command line gives, else variables. Ports that are not given: torchrun's 29400 and 29500; below

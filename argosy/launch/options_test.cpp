@@ -1,6 +1,7 @@
 #include "argosy/launch/options.h"
 
 #include <chrono>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@
 #include "argosy/launch/options/option_rows.h"
 
 #include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::launch {
 namespace {
@@ -52,6 +54,28 @@ TEST(LaunchOptions, DefaultsAreOneRankAndLogsUnderRuns) {
   EXPECT_THAT(options.command, ElementsAre("./train"));
 }
 
+TEST(LaunchOptions, CoresAreBoundByOurWordsAndTorchruns) {
+  EXPECT_EQ(parse({"x"}).cpu_bind, os::CpuBinding::kNone);
+  EXPECT_EQ(parse({"--cpu_bind=cores", "x"}).cpu_bind, os::CpuBinding::kCores);
+  EXPECT_EQ(parse({"--numa_binding=node", "x"}).cpu_bind, os::CpuBinding::kNuma);
+  EXPECT_EQ(parse({"x"}, {{"PET_NUMA_BINDING", "socket"}}).cpu_bind, os::CpuBinding::kSocket);
+  EXPECT_THAT(refusal({"--numa_binding=core-complex", "x"}), HasSubstr("none, cores"));
+}
+
+TEST(LaunchOptions, AHostFileAndOtherWordsOnNodesAgree) {
+  const test::TempDir folder;
+  const std::string file = "--hostfile=" + (folder.path() / "hosts").string();
+  std::ofstream(folder.path() / "hosts") << "127.0.0.1 slots=2\n127.0.0.2\n";
+  EXPECT_EQ(parse({file, "--ssh", "--nnodes=2", "x"}).nodes.nodes, 1);  // here, nothing but ssh
+  EXPECT_EQ(parse({file, "--nnodes=2", "x"}).nodes.nodes, 2);
+  for (const char* ssh : {"--ssh=true", "--ssh=false"}) {
+    EXPECT_THAT(refusal({file, ssh, "--nnodes=3", "x"}),
+                HasSubstr("names 2 nodes, --nnodes says 3"));
+    EXPECT_THAT(refusal({file, ssh, "--ips=a,b", "x"}), HasSubstr("both name the nodes"));
+  }
+  EXPECT_THAT(refusal({file, "--ssh", "--standalone", "x"}), HasSubstr("--standalone is for one"));
+}
+
 TEST(LaunchOptions, DashesUnderscoresAndEqualsAreTheSame) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"--nproc_per_node", "4", "x"},
@@ -81,15 +105,17 @@ TEST(LaunchOptions, UnknownOptionNamesTheNearest) {
   EXPECT_THAT(refusal({"--logdir=x", "./train"}), HasSubstr("Did you mean --log_dir?"));
   EXPECT_THAT(refusal({"--nproc=2", "x"}), HasSubstr("Did you mean --nproc_per_node?"));
   EXPECT_EQ(parse({"-n", "3", "x"}).nproc_per_node, "3");
+  EXPECT_EQ(parse({"-n2", "x"}).nproc_per_node, "2");
+  EXPECT_THAT(refusal({"-x2", "x"}), HasSubstr("unknown option -x2"));
   const std::string far = refusal({"--quux", "./train"});
   EXPECT_THAT(far, HasSubstr("unknown option --quux. The program's"));
 }
 
 TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
-  EXPECT_EQ(
-      refusal({"--numa-binding=node", "./train"}),
-      "[launch.options] --numa-binding does not work yet (\"Bind ranks to NUMA nodes\"). Leave "
-      "it out. What works: argosy launch --help");
+  EXPECT_EQ(refusal({"--virtual-local-rank", "./train"}),
+            "[launch.options] --virtual-local-rank does not work yet (\"LOCAL_RANK 0 for all, one "
+            "GPU visible to each\"). Leave "
+            "it out. What works: argosy launch --help");
   EXPECT_EQ(refusal({"--server_num", "1", "./train"}),
             "[launch.options] --server_num is refused: parameter servers do not exist here; only "
             "collective training does");

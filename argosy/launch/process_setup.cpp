@@ -34,14 +34,38 @@ rlim_t raise_open_files() {
   return limit.rlim_cur;
 }
 
-Result<os::SignalFd> take_over_signals() {
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+Result<os::SignalFd> take_over_signals(JobControl control) {
   os::ignore_write_signals();
   ::signal(SIGCHLD, SIG_DFL);  // ignored, the kernel would reap the ranks without telling how
-  struct sigaction hangup {};
-  ::sigaction(SIGHUP, nullptr, &hangup);
-  const bool nohup = hangup.sa_handler == SIG_IGN;
-  return os::SignalFd::create(
-      {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, nohup ? SIGCHLD : SIGHUP});
+  const bool nohup = is_ignored(SIGHUP);
+  const bool stops = control == JobControl::kOurs && !is_ignored(SIGTSTP);
+  return os::SignalFd::create({SIGINT,
+                               SIGTERM,
+                               SIGQUIT,
+                               SIGUSR1,
+                               SIGUSR2,
+                               SIGCHLD,
+                               nohup ? SIGCHLD : SIGHUP,
+                               stops ? SIGTSTP : SIGCHLD,
+                               stops ? SIGCONT : SIGCHLD});
+}
+
+void stop_as_asked() {
+  sigset_t stop;
+  ::sigemptyset(&stop);
+  ::sigaddset(&stop, SIGTSTP);
+  ::raise(SIGTSTP);
+  ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // stops here
+  ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
 
 Status stop_when_input_says() {
@@ -61,7 +85,12 @@ Status stop_when_input_says() {
 std::optional<int> next_stop_signal(os::SignalFd& signals) {
   std::optional<int> first;
   while (const std::optional<int> signal = signals.next()) {
-    if (!first && *signal != SIGCHLD && *signal != SIGUSR1 && *signal != SIGUSR2) {
+    if (*signal == SIGTSTP) {
+      stop_as_asked();  // nothing runs that could be stopped with us
+    }
+    const bool stops = *signal != SIGCHLD && *signal != SIGUSR1 && *signal != SIGUSR2 &&
+                       *signal != SIGTSTP && *signal != SIGCONT;
+    if (!first && stops) {
       first = signal;
     }
   }

@@ -16,9 +16,17 @@ void open_missing_streams();
 /// Returns how many there were, which the ranks get again (select() fails beyond 1024).
 rlim_t raise_open_files();
 
+/// What Ctrl-Z does: kOurs: next() returns SIGTSTP and SIGCONT, for ranks that stop with us, see
+/// stop_as_asked(); kDefault: it stops this process alone.
+enum class JobControl { kOurs, kDefault };
+
 /// The signals that the launcher's loop waits for. SIGHUP is not among them where the launcher
 /// inherited it ignored (nohup).
-[[nodiscard]] Result<os::SignalFd> take_over_signals();
+[[nodiscard]] Result<os::SignalFd> take_over_signals(JobControl control);
+
+/// After SIGTSTP: stops this process as the default action does, hence not where nobody could wake
+/// it (an orphaned process group, the init of a container). Returns when it runs again.
+void stop_as_asked();
 
 /// From here on the kernel sends this process SIGTERM whenever something comes from standard input,
 /// and when its other end is closed.

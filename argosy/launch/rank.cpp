@@ -30,6 +30,8 @@ Result<Rank> Rank::start(const Start& start) {
                                                           .stdout_fd = out->write.get(),
                                                           .stderr_fd = err->write.get(),
                                                           .pid_fd = start.guard_fd,
+                                                          .cpus = start.cpus,
+                                                          .keep_fd = start.keep_fd,
                                                           .open_files = start.open_files});
   if (!process.ok()) {
     return std::move(process).failure();
@@ -51,7 +53,24 @@ std::optional<RankEnd> Rank::reap() {
                  .exit = **exit,
                  .at = now,
                  .ran = now - started_,
+                 .hung = hung_,
                  .asked_to_stop = asked_to_stop_};
+}
+
+void Rank::end_hung(std::string what) {
+  hung_ = std::move(what);
+  ::kill(-pid(), SIGABRT);
+  ::kill(-pid(), SIGCONT);  // one that is stopped would not notice
+}
+
+void Rank::kill_hung() {
+  ::kill(-pid(), SIGKILL);
+}
+
+void Rank::suspend_or_resume(int signal) const {
+  if (!group_gone_) {
+    ::kill(-pid(), signal);
+  }
 }
 
 bool Rank::group_alive() {

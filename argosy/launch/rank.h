@@ -20,7 +20,9 @@ class Rank final {
     std::vector<std::string> command{};
     std::vector<std::string> env{};
     int stdin_fd = -1;
-    int guard_fd = -1;      ///< see Guard::pid_fd()
+    int guard_fd = -1;  ///< see Guard::pid_fd()
+    int keep_fd = -1;   ///< see SubprocessOptions
+    std::vector<int> cpus{};
     rlim_t open_files = 0;  ///< see SubprocessOptions
     RankOutput::Start output{};
   };
@@ -42,6 +44,13 @@ class Rank final {
   void signal_group(int signal);
   void signal_process(int signal) { (void)process_.signal(signal); }
   void abandon() { process_.abandon(); }
+  /// It stood still, as `what` says, and is ended for that: an end of its own, not one that it was
+  /// asked for. The whole group, for the rank may be a shell around the program.
+  void end_hung(std::string what);
+  void kill_hung();
+  /// SIGTSTP or SIGCONT to the whole group.
+  void suspend_or_resume(int signal) const;
+  [[nodiscard]] bool hung() const { return !hung_.empty(); }
 
  private:
   Rank(int number, os::Subprocess process, RankOutput output);
@@ -53,6 +62,7 @@ class Rank final {
   bool group_gone_ = false;
   bool reaped_ = false;
   bool asked_to_stop_ = false;
+  std::string hung_{};
 };
 
 }  // namespace argosy::launch

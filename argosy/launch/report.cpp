@@ -56,12 +56,34 @@ std::string describe_others(const FailureReport& report) {
   return text;
 }
 
+/// What the rank said of its end, unless that has just been read among its last lines, which a
+/// stack may have pushed out.
+std::string describe_error(const FailureReport& report) {
+  if (!report.error) {
+    return "";
+  }
+  constexpr size_t kWidth = 500;
+  const std::string& message = report.error->message;
+  std::string line = message.substr(0, std::min(message.find('\n'), kWidth));
+  // Not every program's last words have the type of the exception before them.
+  const size_t colon = line.find(": ");
+  const std::string text = colon == std::string::npos ? line : line.substr(colon + 2);
+  const bool read = std::ranges::any_of(report.last_lines, [&](const std::string& last) {
+    return last.find(text) != std::string::npos;
+  });
+  line += line.size() < message.size() ? " …" : "";
+  return read ? "" : fmt::format("[launch] it ended with {} ({})\n", line, report.error->path);
+}
+
 }  // namespace
 
 size_t root_cause(const std::vector<RankEnd>& failed) {
-  const auto first = std::ranges::find_if(failed, [](const RankEnd& end) {
-    return end.exit.signal != 0 && end.exit.signal != SIGABRT;
-  });
+  auto first = std::ranges::find_if(failed, [](const RankEnd& end) { return !end.hung.empty(); });
+  if (first == failed.end()) {
+    first = std::ranges::find_if(failed, [](const RankEnd& end) {
+      return end.exit.signal != 0 && end.exit.signal != SIGABRT;
+    });
+  }
   return first == failed.end() ? 0 : static_cast<size_t>(first - failed.begin());
 }
 
@@ -78,9 +100,11 @@ std::string duration_text(std::chrono::steady_clock::duration duration) {
 }
 
 std::string describe(const RankEnd& end) {
-  const std::string how = end.exit.signal != 0
-                              ? "was killed by " + os::describe_signal(end.exit.signal)
-                              : fmt::format("exited with code {}", end.exit.code);
+  const std::string how =
+      !end.hung.empty()
+          ? fmt::format("stood still for {} and was ended by {}", end.hung, shortly(end.exit))
+      : end.exit.signal != 0 ? "was killed by " + os::describe_signal(end.exit.signal)
+                             : fmt::format("exited with code {}", end.exit.code);
   return fmt::format("rank {} {}(pid {}) {} after {}",
                      end.rank,
                      end.host.empty() ? "" : "on " + end.host + " ",
@@ -121,6 +145,7 @@ std::string render(const FailureReport& report) {
       text += fmt::format("  | {}\n", after_last_redraw(line));
     }
   }
+  text += describe_error(report);
   if (!report.log_path.empty()) {
     text += fmt::format("[launch] all it wrote: {}\n", report.log_path);
   }
@@ -158,6 +183,11 @@ std::string render_unexpected(int signal, const std::vector<RankEnd>& ends) {
              ? ""
              : fmt::format(
                    "[launch] ended otherwise than by {}: {}\n", os::signal_name(signal), names);
+}
+
+std::string render_stopped(int signal) {
+  return fmt::format(
+      "[launch] stopped by {}; exit code {}\n", os::signal_name(signal), 128 + signal);
 }
 
 }  // namespace argosy::launch

@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "argosy/launch/error_file.h"
 #include "argosy/os/subprocess.h"
 
 namespace argosy::launch {
@@ -20,6 +22,7 @@ struct RankEnd {
   std::chrono::steady_clock::time_point at{};
   std::chrono::steady_clock::duration ran{};
   std::string host{};  ///< where it ran; empty: a job of one node
+  std::string hung{};  ///< it stood still and was ended for that: "30.0 s (last: …)"; empty: not so
   /// It still ran when the launcher sent it a signal: a consequence, never the cause.
   bool asked_to_stop = false;
 };
@@ -27,9 +30,9 @@ struct RankEnd {
 /// Which of the ranks that failed within one turn of the launcher's loop is the cause? An index
 /// into `failed`, which is not empty and in the order of their deaths.
 ///
-/// The first that a signal ended, SIGABRT aside, for exit codes and aborts are how programs react
-/// to the loss of a peer, and a peer's connections end a moment before itself; else the first of
-/// all.
+/// The first that stood still; else the first that a signal ended, SIGABRT aside, for exit codes
+/// and aborts are how programs react to the loss of a peer, and a peer's connections end a moment
+/// before itself; else the first of all.
 [[nodiscard]] size_t root_cause(const std::vector<RankEnd>& failed);
 
 /// "rank 3 (pid 4127) was killed by SIGKILL (often the out-of-memory killer) after 14 m 02 s",
@@ -43,8 +46,9 @@ struct RankEnd {
 struct FailureReport {
   RankEnd first{};
   std::vector<std::string> last_lines{};
-  std::string log_path{};         ///< empty: no file
-  std::vector<RankEnd> others{};  ///< all other ends, in order
+  std::optional<ErrorNote> error{};  ///< what the rank itself said
+  std::string log_path{};            ///< empty: no file
+  std::vector<RankEnd> others{};     ///< all other ends, in order
   /// The last lines of all ranks are the same and were said just before the end; the user has just
   /// read them once for each. They stand for the report's own lines only where
   /// all_failed_by_themselves().
@@ -67,6 +71,9 @@ struct FailureReport {
 /// ended neither well nor by that signal nor by the SIGKILL that follows it, be it as a shell's
 /// code (128 + the signal). "": nobody.
 [[nodiscard]] std::string render_unexpected(int signal, const std::vector<RankEnd>& ends);
+
+/// The last word on such a job: "[launch] stopped by SIGINT; exit code 130".
+[[nodiscard]] std::string render_stopped(int signal);
 
 /// "0.31 s", "14 m 02 s", "3 h 04 m".
 [[nodiscard]] std::string duration_text(std::chrono::steady_clock::duration duration);

@@ -1,6 +1,7 @@
 #include "argosy/launch/report_json.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "argosy/base/deadline.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/signals.h"
 
@@ -27,6 +29,9 @@ json describe_end(const RankEnd& end) {
   if (end.exit.signal != 0) {
     entry["signal"] = os::signal_name(end.exit.signal);
   }
+  if (!end.hung.empty()) {
+    entry["stood_still"] = end.hung;
+  }
   entry["seconds"] = std::chrono::duration<double>(end.ran).count();
   entry["stopped_by_launcher"] = end.asked_to_stop;
   return entry;
@@ -36,6 +41,11 @@ json describe_failure(const FailureReport& failure) {
   json entry = describe_end(failure.first);
   entry["last_lines"] = failure.last_lines;
   entry["log"] = failure.log_path;
+  if (failure.error) {
+    entry["error"] = {{"message", failure.error->message},
+                      {"stack", failure.error->stack},
+                      {"file", failure.error->path}};
+  }
   json others = json::array();
   for (const RankEnd& other : failure.others) {
     json one = describe_end(other);
@@ -73,39 +83,75 @@ std::string to_json(const JobEnd& end) {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 /// Something that is not to be replaced.
 bool is_device(const std::string& path) {
   std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  const fs::file_status status = fs::status(path, error);
+  // Links to what this process has open, be it a regular file.
+  const bool stream =
+      path.starts_with("/dev/std") || path.starts_with("/dev/fd/") || path.starts_with("/proc/");
+  return stream || (fs::exists(status) && !fs::is_regular_file(status));
+}
+
+/// Where `path` leads, if it is a link, be there a file or not.
+std::string file_of(const std::string& path) {
+  constexpr int kMostLinks = 40;
+  fs::path file = path;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(file, error); ++i) {
+    file = file.parent_path() / fs::read_symlink(file, error);  // an absolute one replaces all
+  }
+  return file.string();
 }
 
 }  // namespace
 
+Status check_json(const std::string& path) {
+  std::error_code error;
+  const bool folder = fs::is_directory(path, error);
+  const fs::path parent = fs::absolute(path, error).parent_path();
+  if (folder || !fs::is_directory(parent, error)) {
+    return Failure{fmt::format("{} is {}. Expected the name of a file",
+                               path,
+                               folder ? "a folder" : "in no folder that is there"),
+                   0};
+  }
+  if (!is_device(path) && ::access(parent.c_str(), W_OK) != 0) {
+    return Failure::from_errno("write to the folder of " + path, errno);
+  }
+  return {};
+}
+
 Status prepare_json(const std::string& path) {
-  if (is_device(path)) {
-    return {};
+  Status status = check_json(path);
+  if (!status.ok() || is_device(path)) {
+    return status;
   }
-  Result<os::UniqueFd> file = os::open_file(path, O_WRONLY | O_CREAT);
-  if (!file.ok()) {
-    return std::move(file).failure();
+  const std::string file = file_of(path);
+  if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
+    return Failure::from_errno("remove the former " + file, errno);
   }
-  ::unlink(path.c_str());
   return {};
 }
 
 Status write_json(const JobEnd& end, const std::string& path) {
   const bool device = is_device(path);
-  const std::string target = device ? path : path + "." + std::to_string(::getpid());
-  Result<os::UniqueFd> file = os::open_file(target, O_WRONLY | (device ? 0 : O_CREAT | O_TRUNC));
-  if (!file.ok()) {
-    return std::move(file).failure();
+  const std::string file = device ? path : file_of(path);
+  const std::string target = device ? path : file + "." + std::to_string(::getpid());
+  // A pipe that nobody reads would be waited for.
+  const int flags = device ? O_APPEND | O_NONBLOCK : O_CREAT | O_TRUNC;
+  Result<os::UniqueFd> out = os::open_file(target, O_WRONLY | flags);
+  if (!out.ok()) {
+    return std::move(out).failure();
   }
-  Status written = os::write_all(file->get(), to_json(end));
+  const Deadline soon = Deadline::after(std::chrono::seconds(10));
+  Status written = os::write_all(out->get(), to_json(end), soon);
   if (device) {
     return written;
   }
-  if (written.ok() && ::rename(target.c_str(), path.c_str()) != 0) {
+  if (written.ok() && ::rename(target.c_str(), file.c_str()) != 0) {
     written = Failure::from_errno("rename " + target, errno);
   }
   if (!written.ok()) {

@@ -26,11 +26,15 @@ struct JobEnd {
 
 [[nodiscard]] std::string to_json(const JobEnd& end);
 
-/// Writes it to `path` whole or not at all: to a file beside it first. What is there and is no
-/// regular file (a pipe, /dev/stdout) is written to as it is.
+/// Writes it to `path` whole or not at all: to a file beside it first, beside what a link leads to.
+/// What is no regular file (a pipe that is being read), or lies in /dev or /proc (/dev/stdout), is
+/// appended to.
 [[nodiscard]] Status write_json(const JobEnd& end, const std::string& path);
 
-/// Removes a former report, and says early that `path` cannot be written.
+/// Says early that `path` cannot be written.
+[[nodiscard]] Status check_json(const std::string& path);
+
+/// The same, and removes a former report.
 [[nodiscard]] Status prepare_json(const std::string& path);
 
 }  // namespace argosy::launch

@@ -1,8 +1,12 @@
 #include "argosy/launch/report_json.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -62,6 +66,59 @@ TEST(ReportJson, IsWrittenWholeOrNotAtAll) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   EXPECT_TRUE(write_json({}, "/dev/null").ok());
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST(ReportJson, AFolderIsRefusedAtOnce) {
+  const test::TempDir folder;
+  EXPECT_FALSE(check_json(folder.path().string()).ok());
+  EXPECT_FALSE(prepare_json(folder.path().string()).ok());
+  EXPECT_TRUE(check_json((folder.path() / "new.json").string()).ok());
+}
+
+TEST(ReportJson, ALinkStaysALink) {
+  const test::TempDir folder;
+  const std::string file = (folder.path() / "job7.json").string();
+  const std::string link = (folder.path() / "latest.json").string();
+  std::ofstream(file) << "old";
+  std::filesystem::create_symlink("job7.json", link);
+  ASSERT_TRUE(prepare_json(link).ok());
+  EXPECT_FALSE(std::filesystem::exists(file));
+  ASSERT_TRUE(write_json({.exit_code = 7}, link).ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(json::parse(*os::read_file(file))["exit_code"], 7);
+}
+
+TEST(ReportJson, AFileInDevShmIsAFile) {
+  const std::string path = "/dev/shm/argosy-report-" + std::to_string(::getpid());
+  for (const int code : {3, 4}) {
+    ASSERT_TRUE(prepare_json(path).ok());
+    ASSERT_TRUE(write_json({.exit_code = code}, path).ok());
+    EXPECT_EQ(json::parse(*os::read_file(path))["exit_code"], code);
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(ReportJson, StandardOutputIsAppendedToWhateverItIs) {
+  const test::TempDir folder;
+  const std::string log = (folder.path() / "log").string();
+  os::UniqueFd out = *os::open_file(log, O_WRONLY | O_CREAT);
+  ASSERT_TRUE(os::write_all(out.get(), "what the ranks said\n").ok());
+  const std::string path = "/proc/self/fd/" + std::to_string(out.get());
+  ASSERT_TRUE(prepare_json(path).ok());
+  ASSERT_TRUE(write_json({.exit_code = 7}, path).ok());
+  const std::string text = *os::read_file(log);
+  EXPECT_TRUE(text.starts_with("what the ranks said\n{")) << text;
+}
+
+TEST(ReportJson, APipeThatNobodyReadsIsNotWaitedFor) {
+  const test::TempDir folder;
+  const std::string pipe = (folder.path() / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(prepare_json(pipe).ok());
+  EXPECT_FALSE(write_json({}, pipe).ok());
+  const os::UniqueFd reader = *os::open_file(pipe, O_RDONLY | O_NONBLOCK);
+  EXPECT_TRUE(write_json({}, pipe).ok());
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 }  // namespace

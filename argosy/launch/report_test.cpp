@@ -60,6 +60,20 @@ TEST(Report, NamesTheFirstFailureItsLinesAndTheOthers) {
       "[launch] exit code 137. See docs/guides/errors.md#rank-failed\n");
 }
 
+TEST(Report, SaysWhatTheRankItselfSaidUnlessItsLastLinesDo) {
+  FailureReport report{.first = signalled(3, SIGABRT),
+                       .last_lines = {"    @ 0x12  main"},
+                       .error = ErrorNote{.message = "ValueError: no\nat all", .path = "r/e.json"},
+                       .what_now = "exit code 134"};
+  EXPECT_THAT(render(report),
+              testing::HasSubstr("main\n[launch] it ended with ValueError: no … (r/e.json)\n"));
+  report.last_lines = {"terminate called after ValueError", "  what(): no"};
+  EXPECT_THAT(render(report), testing::Not(testing::HasSubstr("it ended with")));
+  report.last_lines.clear();
+  report.error->message = std::string(10000, 'x');
+  EXPECT_LT(render(report).size(), 1000);
+}
+
 TEST(Report, OfASilentRankAlone) {
   EXPECT_EQ(render({.first = code(0, 3), .what_now = "restart 1 of 3 now"}),
             "[launch] rank 0 (pid 100) exited with code 3 after 0.31 s; it wrote nothing.\n"

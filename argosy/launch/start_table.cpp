@@ -112,6 +112,14 @@ std::string describe_start(const Job& job, bool everything) {
                       what.gpus.empty() ? plural(what.node.gpus, "visible one")
                                         : fmt::format("{}", fmt::join(what.gpus, ", ")));
   }
+  if (!what.cpus.empty()) {
+    const std::vector<int>& first = what.cpus.front();
+    rows.emplace_back("cores",
+                      first.empty() ? "not bound: fewer than ranks"
+                                    : fmt::format("each rank bound, rank {} to {}",
+                                                  what.first_rank,
+                                                  strings::ranges(first)));
+  }
   rows.emplace_back("logs", job.logs.pattern());
   rows.emplace_back("job", what.job_id.empty() ? what.run_id : what.job_id);
   rows.emplace_back("MASTER_PORT", os::host_port(what.master_host, what.master_port));

@@ -12,8 +12,19 @@
 
 namespace argosy::launch {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
-    RemoteEnd, rank, pid, code, signal, at_us, ran_ms, asked_to_stop, last_lines, log_path)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RemoteEnd,
+                                   rank,
+                                   pid,
+                                   code,
+                                   signal,
+                                   at_us,
+                                   ran_ms,
+                                   hung,
+                                   asked_to_stop,
+                                   last_lines,
+                                   error,
+                                   error_path,
+                                   log_path)
 NLOHMANN_JSON_SERIALIZE_ENUM(JobEvent::Kind,
                              {{JobEvent::Kind::kFailed, "failed"},
                               {JobEvent::Kind::kInterrupted, "interrupted"},

@@ -16,10 +16,13 @@ struct RemoteEnd {
   int pid = 0;
   int code = 0;
   int signal = 0;
-  int64_t at_us = 0;  ///< microseconds since 1970, by its node's clock
+  int64_t at_us = 0;  ///< microseconds since 1970, by node 0's clock
   int64_t ran_ms = 0;
+  std::string hung{};
   bool asked_to_stop = false;
   std::vector<std::string> last_lines{};  ///< of those that failed by themselves
+  std::string error{};                    ///< what the rank itself said of its end
+  std::string error_path{};
   std::string log_path{};
 };
 

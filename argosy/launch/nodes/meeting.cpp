@@ -10,6 +10,7 @@
 #include "argosy/base/deadline.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/launch/nodes/clock.h"
 #include "argosy/os/addresses.h"
 
 namespace argosy::launch {
@@ -243,6 +244,9 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
     met.store = connect(meeting, wait);
   }
   const Deadline soon = Deadline::after(10s);
+  if (!meeting.hosts) {
+    met.clock_offset_us = clock_offset_us([&] { return met.store->time_us(soon); });
+  }
   const int64_t arrival = met.store->add("nodes/arrivals", 1, soon) - 1;
   met.presence = met.store->announce(fmt::format("{}{}", kMember, arrival), soon);
   met.store->set(info_key(arrival), self.to_json(), soon);

@@ -29,6 +29,7 @@ struct Meeting {
 struct Met {
   JobPlan plan{};
   int node = 0;
+  int64_t clock_offset_us = 0;  ///< by which node 0's clock is before this node's
   std::unique_ptr<rendezvous::StoreServer> server{};  ///< on node 0
   std::shared_ptr<rendezvous::Store> store{};
   std::unique_ptr<rendezvous::Presence> presence{};  ///< member "node/<n>"; let it go first

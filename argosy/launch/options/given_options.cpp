@@ -33,8 +33,8 @@ found; 128 + n the launcher was stopped by signal n; else that of the rank that 
 class Help final : public CLI::Formatter {
  public:
   Help() { column_width(34); }
-  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
-    return "Usage: argosy launch [options] [--] program [arguments]\n";
+  std::string make_usage(const CLI::App* app, std::string /*name*/) const override {
+    return "Usage: " + app->get_name() + " [options] [--] program [arguments]\n";
   }
 };
 
@@ -94,6 +94,15 @@ void refuse_what_does_not_work(const OptionRow& row, const std::string& written)
   }
 }
 
+/// "-n2": a short option that takes a value, and the value.
+bool joined_value(const std::string& token) {
+  const bool one_dash = token.size() > 2 && token[0] == '-' && token[1] != '-';
+  const OptionRow* row = one_dash ? find_option(token.substr(0, 2)) : nullptr;
+  const bool works = row != nullptr &&
+                     (row->treatment == Treatment::kSame || row->treatment == Treatment::kBetter);
+  return works && !row->flag() && token[2] >= '0' && token[2] <= '9';
+}
+
 }  // namespace
 
 void GivenOptions::add(const OptionRow& row, std::string value, std::string source) {
@@ -144,6 +153,11 @@ CommandLine read_command_line(const std::vector<std::string>& args) {
     }
     const std::string written = args[at].substr(0, args[at].find('='));
     const OptionRow* row = find_option(name);
+    if (row == nullptr && joined_value(token)) {  // "-n2", as mpirun takes it
+      line.options.add(*find_option(token.substr(0, 2)), token.substr(2), token.substr(0, 2));
+      ++at;
+      continue;
+    }
     if (row == nullptr) {
       unknown(written);
     }
@@ -178,11 +192,11 @@ void read_variables(GivenOptions& options, const Lookup& lookup) {
   }
 }
 
-std::string launch_help() {
+std::string launch_help(const std::string& command, const std::string& what) {
   // CLI11 formats what our table says; it parses nothing, for it takes a mistyped option for the
   // program (prefix_command) and knows no option of which only the name is recognised.
-  CLI::App app("Start a program as several ranks on this node and watch over them.\n");
-  app.name("argosy launch");
+  CLI::App app(what + "\n");
+  app.name("argosy " + command);
   app.formatter(std::make_shared<Help>());
   app.footer(kFooter);
   app.set_help_flag("-h,--help", "Print this and exit");

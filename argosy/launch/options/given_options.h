@@ -57,6 +57,6 @@ struct CommandLine {
 void read_variables(GivenOptions& options, const Lookup& lookup);
 
 /// The text of --help.
-[[nodiscard]] std::string launch_help();
+[[nodiscard]] std::string launch_help(const std::string& command, const std::string& what);
 
 }  // namespace argosy::launch

@@ -13,6 +13,7 @@ namespace argosy::launch {
 std::vector<std::string> options_for_hosts(const GivenOptions& given) {
   constexpr auto kOfEachHost = std::to_array<std::string_view>({"hostfile",
                                                                 "ssh",
+                                                                "standalone",
                                                                 "nnodes",
                                                                 "node_rank",
                                                                 "master_addr",

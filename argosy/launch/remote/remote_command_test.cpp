@@ -1,9 +1,13 @@
 #include "argosy/launch/remote/remote_command.h"
 
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "argosy/launch/options.h"
+
+#include "tests/support/temp_dir.h"
 
 namespace argosy::launch {
 namespace {
@@ -32,9 +36,19 @@ TEST(RemoteCommand, SaysWhichNodeAHostIs) {
 }
 
 TEST(RemoteCommand, HandsOnAllOptionsButThoseThatNameTheNodes) {
-  const ParsedLaunch parsed = parse_launch(
-      {"--hostfile=h", "--ssh", "--env", "A=1", "--env=B=2", "--max_restarts=3", "-m", "x"},
-      [](const char*) { return std::nullopt; });
+  const test::TempDir folder;
+  const std::string hosts = (folder.path() / "hosts").string();
+  std::ofstream(hosts) << "a\nb\n";
+  const ParsedLaunch parsed = parse_launch({"--hostfile=" + hosts,
+                                            "--ssh",
+                                            "--standalone=false",
+                                            "--env",
+                                            "A=1",
+                                            "--env=B=2",
+                                            "--max_restarts=3",
+                                            "-m",
+                                            "x"},
+                                           [](const char*) { return std::nullopt; });
   EXPECT_THAT(
       options_for_hosts(parsed.given),
       testing::UnorderedElementsAre("--module=1", "--env=A=1", "--env=B=2", "--max_restarts=3"));

@@ -21,6 +21,7 @@
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/rank_output.h"
 #include "argosy/launch/stop_policy.h"
+#include "argosy/os/random.h"
 #include "argosy/os/subprocess.h"
 #include "argosy/rendezvous/clusters/cluster.h"
 
@@ -48,12 +49,12 @@ class SshJob final {
   SshJob(const LaunchOptions& options, const RemoteJob& job)
       : options_(options),
         job_(job),
-        signals_(take_over_signals().or_throw<ConfigError>("launch.signals")),
+        signals_(take_over_signals(JobControl::kDefault).or_throw<ConfigError>("launch.signals")),
         output_(STDOUT_FILENO, STDERR_FILENO),
         policy_(options.shutdown_timeout + kForTheNetwork) {}
 
   int run() {
-    const std::string token = env::get("ARGOSY_TOKEN").value_or(random_hex(16));
+    const std::string token = env::get("ARGOSY_TOKEN").value_or(os::random_hex(16));
     for (size_t node = 0; node < job_.hosts.size(); ++node) {
       start(static_cast<int>(node), token);
     }
@@ -220,7 +221,7 @@ RemoteJob plan_remote_job(const LaunchOptions& options, const GivenOptions& give
                 .folder = std::filesystem::current_path(error).string(),
                 .options = options_for_hosts(given),
                 .command = options.command};
-  job.port = rendezvous::meeting_of({.job = random_hex(8)}).port;
+  job.port = rendezvous::meeting_of({.job = os::random_hex(8)}).port;
   return job;
 }
 

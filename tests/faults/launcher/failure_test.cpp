@@ -158,6 +158,19 @@ TEST(LauncherFailure, WhatAllRanksSayIsNoStoryWhenTheOthersAreStopped) {
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 
+TEST(LauncherFailure, WhatARankSaysOfItselfIsRead) {
+  const TempDir folder;
+  Launched job(
+      {.shell =
+           "cd " + folder.path().string() +
+           "; exec \"$0\" launch --log_dir logs --json end.json sh -c 'cd /; echo "
+           "\"{\\\"message\\\": \\\"shapes differ\\\"}\" > $TORCHELASTIC_ERROR_FILE; exit 6'"});
+  EXPECT_EQ(job.wait(), 6);
+  EXPECT_THAT(job.err(), HasSubstr("[launch] it ended with shapes differ (logs/"));
+  const auto report = nlohmann::json::parse(*os::read_file(folder.path() / "end.json"));
+  EXPECT_EQ(report["first_failure"]["error"]["message"], "shapes differ");
+}
+
 TEST(LauncherFailure, IsWrittenForPrograms) {
   const TempDir folder;
   const std::string path = (folder.path() / "end.json").string();
@@ -170,7 +183,7 @@ TEST(LauncherFailure, IsWrittenForPrograms) {
   EXPECT_EQ(report["first_failure"]["others"][0]["rank"], 0);
   Launched well(1, "true", {"--json", "/proc/nowhere/end.json"});
   EXPECT_EQ(well.wait(), 1);
-  EXPECT_THAT(well.err(), HasSubstr("[launch.json] open /proc/nowhere/end.json"));
+  EXPECT_THAT(well.err(), HasSubstr("[launch.json] /proc/nowhere/end.json is in no folder"));
 }
 
 TEST(LauncherFailure, EndingWellEarlyIsNoFailure) {

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "launched.h"
 #include "tests/support/owned_port.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::test {
 namespace {
@@ -100,6 +102,27 @@ TEST(LauncherNodes, TheFirstFailureIsNamedOnEveryNodeWithItsCodeAndHost) {
     EXPECT_THAT(nodes[node].err(), HasSubstr("stopped by the launcher: ranks 0-2\n"));
     EXPECT_THAT(nodes[node].survivors(), IsEmpty());
   }
+}
+
+TEST(LauncherNodes, WriteTheirLogsToOneFolder) {
+  const TempDir folder;
+  Nodes nodes(
+      {1, 2}, "echo here is $RANK in $ARGOSY_LOG_DIR", {"--log_dir=" + folder.path().string()});
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{0, 0}));
+  std::set<std::string> names;
+  std::set<std::string> runs;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+    if (entry.is_directory()) {
+      runs.insert(entry.path().string());
+    } else {
+      names.insert(entry.path().filename().string());
+    }
+  }
+  EXPECT_EQ(runs.size(), 1U);
+  EXPECT_EQ(
+      names,
+      (std::set<std::string>{"all.log", "all.node1.log", "rank0.log", "rank1.log", "rank2.log"}));
+  EXPECT_THAT(nodes[1].out(), HasSubstr("here is 2 in " + *runs.begin()));
 }
 
 TEST(LauncherNodes, RestartTogether) {

@@ -1,13 +1,18 @@
 // A rank that joins its job through the launcher's store and then waits to be told to fail, by
-// SIGUSR1: with code 7 as rank 3, with code 1 as any other, without a goodbye to the store.
+// SIGUSR1: with code 7 as rank 3, with code 1 as any other, without a goodbye to the store. With
+// HANG=abort or ignore rank 1 stands still where the others wait for it.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <memory>
+#include <string_view>
 
+#include "argosy/os/heartbeat.h"
 #include "argosy/rendezvous/join.h"
 
 namespace {
@@ -26,6 +31,14 @@ int main() {
     const auto joined = argosy::rendezvous::join({}, argosy::Deadline::after(60s));
     exit_code = joined.rank == 3 ? 7 : 1;
     ::signal(SIGUSR1, fail);
+    const char* hang = std::getenv("HANG");
+    const auto heartbeat =
+        hang != nullptr ? argosy::os::Heartbeat::begin() : std::unique_ptr<argosy::os::Heartbeat>();
+    if (heartbeat) {
+      heartbeat->beat(joined.rank == 1 ? "all_reduce #5 of world" : "all_reduce #6 of world",
+                      joined.rank == 1 ? 0 : 1);
+      ::signal(SIGABRT, std::string_view(hang) == "ignore" ? SIG_IGN : SIG_DFL);
+    }
     fmt::print("pid {} joined {} ranks\n", ::getpid(), joined.world_size);
     std::fflush(stdout);
     while (true) {

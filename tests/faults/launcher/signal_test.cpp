@@ -2,6 +2,8 @@
 #include <signal.h>
 
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -35,6 +37,48 @@ TEST(LauncherSignals, InterruptIsPassedOnAndIsNoFailure) {
   EXPECT_THAT(job.err(), HasSubstr("[launch] SIGINT: passed on to the ranks"));
   EXPECT_THAT(job.err(), Not(HasSubstr("its last lines")));
   EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+/// 'T': stopped
+char state_of(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t name_end = text.rfind(')');
+  return name_end == std::string::npos ? '?' : text[name_end + 2];
+}
+
+bool comes_to(int pid, char state) {
+  for (int i = 0; i < 500 && state_of(pid) != state; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return state_of(pid) == state;
+}
+
+TEST(LauncherSignals, CtrlZStopsTheRanksTooAndFgLetsThemGoOn) {
+  Launched job(2, "trap 'echo went on' CONT; echo pid $$; while :; do sleep 0.01; done");
+  ASSERT_TRUE(job.wait_for_output("pid ", 2));
+  const int rank = std::stoi(job.out().substr(job.out().find("pid ") + 4));
+  job.signal(SIGTSTP);
+  EXPECT_TRUE(comes_to(job.pid(), 'T'));
+  EXPECT_TRUE(comes_to(rank, 'T'));
+  job.signal(SIGCONT);
+  EXPECT_TRUE(job.wait_for_output("went on", 2));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+  EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherSignals, WhoIsStoppedByCtrlZDoesNotHang) {
+  Launched job({.args = {"--nproc_per_node=2", "--heartbeat_timeout=2", RANK_PROGRAM},
+                .env = {"HANG=abort"}});
+  ASSERT_TRUE(job.wait_for_output(" joined 2 ranks", 2));
+  job.signal(SIGTSTP);
+  ASSERT_TRUE(comes_to(job.pid(), 'T'));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2200));  // longer than a rank may be silent
+  job.signal(SIGCONT);
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+  EXPECT_THAT(job.err(), Not(HasSubstr("has done nothing")));
 }
 
 TEST(LauncherSignals, TerminateToo) {

@@ -20,6 +20,7 @@
 #include "argosy/base/strings.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/subprocess.h"
+#include "argosy/os/topology.h"
 
 #include "launched.h"
 #include "tests/support/temp_dir.h"
@@ -170,11 +171,30 @@ TEST(LauncherStart, DryRunShowsEverythingAndStartsNothing) {
   EXPECT_FALSE(std::filesystem::exists(trace));
 }
 
+TEST(LauncherStart, BindsRanksToCores) {
+  Launched job({.args = {"--nproc_per_node=1", "--cpu_bind=cores", "sh", "-c", "nproc"}});
+  EXPECT_EQ(job.wait(), 0);
+  const std::string all = job.out();
+  if (os::affinity_cpus().size() < 2) {
+    GTEST_SKIP() << "one CPU";
+  }
+  Launched two({.args = {"--nproc_per_node=2",
+                         "--cpu_bind=cores",
+                         "grep",
+                         "Cpus_allowed_list",
+                         "/proc/self/status"}});
+  EXPECT_EQ(two.wait(), 0);
+  const auto of = [&](const char* rank) { return lines_of(two.out(), rank).at(0); };
+  EXPECT_NE(of("[rank 0] "), of("[rank 1] "));
+}
+
 TEST(LauncherStart, DryRunMissesWhatWouldNotStart) {
   Launched job({.args = {"--dry_run", "./no-such-program"}});
   EXPECT_EQ(job.wait(), 127);
   EXPECT_THAT(job.err(), HasSubstr("cannot start \"./no-such-program\""));
-  Launched folder({.args = {"--dry_run", "/etc/passwd"}});
+  Launched file({.args = {"--dry_run", "/etc/passwd"}});
+  EXPECT_EQ(file.wait(), 126);
+  Launched folder({.args = {"--dry_run", "/etc"}});
   EXPECT_EQ(folder.wait(), 126);
 }
 
