@@ -49,8 +49,8 @@ lint-all: deps-lint configure-all ## clang-tidy on every source
 
 install: deps-build ## Build and install library, headers and launcher under PREFIX (/usr/local)
 	@mkdir -p "$(PREFIX)" 2>/dev/null && [ -w "$(PREFIX)" ] || { echo "argosy: $(PREFIX) is not yours to write: make install PREFIX=\$$HOME/argosy, or sudo make install" >&2; exit 1; }
-	@scripts/quiet.sh "configuring" build/install-configure.log cmake --preset $(PRESET) -DARGOSY_BUILD_TESTS=OFF $(CMAKE_ARGS)
-	@scripts/quiet.sh "building$(if $(wildcard $(BUILD)/bin/argosy),, (a few minutes the first time))" build/install-build.log cmake --build --preset $(PRESET) -j $(JOBS)
+	@scripts/quiet.sh "configuring" build/install-configure.log cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
+	@scripts/quiet.sh "building$(if $(wildcard $(BUILD)/bin/argosy),, (a few minutes the first time))" build/install-build.log cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_installed
 	@scripts/quiet.sh "installing under $(PREFIX)" build/install.log cmake --install $(BUILD) --prefix $(PREFIX)
 	@echo "argosy: installed: $(PREFIX)/bin/argosy; in a project: -DCMAKE_PREFIX_PATH=$(PREFIX); docs/guides: in $(PREFIX)/share/doc/argosy"
 

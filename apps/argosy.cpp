@@ -10,10 +10,12 @@
 #include <system_error>
 #include <vector>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
+#include "argosy/doctor/doctor.h"
 #include "argosy/launch/agent.h"
 #include "argosy/launch/cluster_options.h"
 #include "argosy/launch/log_reader.h"
@@ -34,6 +36,7 @@ Commands:
   launch         Start a program as several ranks and watch over them
   torchrun       The same for a line that was written for torchrun
   torch-launch   The same for python -m torch.distributed.launch
+  doctor         Say what works on this machine, and what does not
   logs           Print what the ranks of a run have printed, in the order of time
   paddle-launch  The same for python -m paddle.distributed.launch (also as fleetrun)
 
@@ -92,7 +95,7 @@ int logs(const std::vector<std::string>& args) {
 }
 
 [[noreturn]] void unknown(const std::string& command) {
-  std::vector<std::string> names{"--help", "--version", "logs"};
+  std::vector<std::string> names{"--help", "--version", "doctor", "logs"};
   for (const auto& [name, dialect] : kLaunchers) {
     names.push_back(name);
   }
@@ -137,6 +140,9 @@ int dispatch(const std::string& program, const std::vector<std::string>& args) {
     fmt::print(stderr, "{}", kHelp);
     return kUsage;
   }
+  if (command == "doctor") {
+    return argosy::doctor::run({args.begin() + 1, args.end()});
+  }
   if (command == "logs") {
     return logs({args.begin() + 1, args.end()});
   }
@@ -162,7 +168,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", error.what());
     return kUsage;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    const std::string entry = argosy::catalogue_entry(error.what());
+    fmt::print(stderr, "{}{}\n", error.what(), entry.empty() ? "" : ". See " + entry);
     return kFailed;
   }
 }

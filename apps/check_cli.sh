@@ -17,6 +17,7 @@ expect 0 "Usage: argosy <command>" --help
 expect 0 "Usage: argosy <command>" help
 expect 0 "argosy 0." --version
 expect 0 "--nproc_per_node" launch --help
+expect 0 "Usage: argosy paddle-launch [options]" paddle-launch --help
 expect 2 "Usage: argosy <command>"
 expect 0 "[rank 0] --local_rank=0 a" torch-launch --log_dir "" echo a
 expect 0 "[rank 0] a" torch-launch --use_env --log_dir "" echo a

@@ -1,5 +1,12 @@
 # find_package(argosy): targets argosy::<room> and argosy::argosy (all of them).
 include(CMakePackageConfigHelpers)
+# What `cmake --install` copies, and nothing else: make install builds no tests and no examples.
+add_custom_target(argosy_installed)
+get_property(_rooms GLOBAL PROPERTY ARGOSY_ROOMS)
+foreach(_room IN LISTS _rooms)
+  string(REGEX REPLACE ":.*" "" _room "${_room}")
+  add_dependencies(argosy_installed argosy_${_room})
+endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/guides ${PROJECT_SOURCE_DIR}/docs/reference
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs) # as README and messages name them
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md

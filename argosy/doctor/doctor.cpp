@@ -1,0 +1,100 @@
+#include "argosy/doctor/doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+
+#include "argosy/base/error.h"
+#include "argosy/doctor/finding.h"
+#include "argosy/doctor/host.h"
+#include "argosy/doctor/network.h"
+#include "argosy/doctor/pairs.h"
+#include "argosy/doctor/training.h"
+#include "argosy/os/addresses.h"
+#include "argosy/rendezvous/join.h"
+
+#include <CLI/CLI.hpp>
+
+namespace argosy::doctor {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Options {
+  bool json = false;
+  bool nodes = false;
+  bool no_training = false;
+  std::string help{};
+};
+
+Options parse(const std::vector<std::string>& args) {
+  CLI::App app("Say what works on this machine: system, limits, network, training.\n");
+  app.name("argosy doctor");
+  Options options;
+  app.add_flag("--json", options.json, "For programs");
+  app.add_flag("--no_training", options.no_training, "Without the two processes that train");
+  app.add_flag("--nodes",
+               options.nodes,
+               "As the ranks of a job: do all reach each other? On each node:\n"
+               "argosy launch --nnodes 2 … argosy doctor --nodes");
+  std::vector<std::string> reversed(args.rbegin(), args.rend());  // as CLI11 wants it
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    options.help = app.help();
+  } catch (const CLI::ParseError& error) {
+    throw UsageError("doctor", fmt::format("{}. See: argosy doctor --help", error.what()));
+  }
+  return options;
+}
+
+/// The path of this program, which starts others beside it.
+std::string own_path() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+}
+
+int report(const std::vector<Finding>& findings, bool json) {
+  fmt::print("{}", json ? to_json(findings) : render(findings));
+  return all_well(findings) ? 0 : 1;
+}
+
+/// One rank of a job; rank 0 speaks.
+int visit_nodes(bool json) {
+  const auto joined = rendezvous::join({}, Deadline::after(5min));
+  const std::string store = joined.environment.store_host.empty() ? joined.environment.master_addr
+                                                                  : joined.environment.store_host;
+  const std::string address =
+      store.empty() ? "127.0.0.1" : os::source_address(store).or_throw<ConfigError>("doctor.nodes");
+  const Finding finding = judge_calls(
+      call_all(*joined.store, joined.rank, joined.world_size, address, Deadline::after(2min)));
+  const int code = joined.rank == 0 ? report({finding}, json) : (all_well({finding}) ? 0 : 1);
+  joined.presence->leave("");
+  return code;
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& args) {
+  const Options options = parse(args);
+  if (!options.help.empty()) {
+    fmt::print("{}", options.help);
+    return 0;
+  }
+  if (options.nodes) {
+    return visit_nodes(options.json);
+  }
+  std::vector<Finding> findings{{.subject = "argosy", .text = ARGOSY_VERSION}};
+  std::ranges::move(host_findings(), std::back_inserter(findings));
+  std::ranges::move(network_findings(), std::back_inserter(findings));
+  if (!options.no_training) {
+    findings.push_back(training_finding(own_path()));
+  }
+  return report(findings, options.json);
+}
+
+}  // namespace argosy::doctor
