@@ -1,5 +1,6 @@
 """What compare.py measures: commands of each variant, which numbers they give, when they are void."""
 
+import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -267,6 +268,24 @@ def _launcher(args):
         [Measure("rendezvous_256_ranks", "ms", lambda run: [run["wall_ms"]])],
         lambda run, others: None if len(run["objects"]) == 1 else "not all joined",
     )
+    yield Case(
+        "launcher",
+        "meeting",
+        {"argosy": [args.bin / "bench_meeting", "64"]},
+        [
+            Measure("meet_64_nodes", "ms", lambda run: [run["objects"][0]["met_ms"]]),
+            Measure("failure_known_to_64_nodes", "ms", lambda run: [run["objects"][0]["knows_ms"]]),
+        ],
+        lambda run, others: None,
+    )
+    if os.geteuid() == 0:
+        yield Case(
+            "launcher",
+            "hosts",
+            {"argosy": _launchers(args, "hosts")["argosy"]},
+            [Measure("job_on_4_hosts", "ms", _samples)],
+            lambda run, others: None,
+        )
 
 
 def cases(suite, args, root):
