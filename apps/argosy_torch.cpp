@@ -12,9 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace argosy {
 namespace {
-
-using namespace argosy;
 
 bool weights_agree(torch::nn::Module& model, const comm::Group& world) {
   for (const torch::Tensor& weight : model.parameters()) {
@@ -72,11 +71,12 @@ int doctor() {
 }
 
 }  // namespace
+}  // namespace argosy
 
 int main(int argc, char** argv) {
   if (argc != 2 || std::string(argv[1]) != "doctor") {
     fmt::print(stderr, "argosy-torch is started by argosy: see argosy --help\n");
     return 2;
   }
-  return doctor();
+  return argosy::doctor();
 }

@@ -104,7 +104,7 @@ struct Crash {
   FixedText<2048> message{};      ///< of the exception, if one it was
   FixedText<8192> stack{};        ///< as it goes to standard error
   FixedText<4096> path{};         ///< of the error file, with its final zero; empty: none
-  FixedText<4 * 16384> json{};    ///< room for what grows by escaping
+  FixedText<65536> json{};        ///< room for what grows by escaping
   std::atomic_flag written = {};  ///< the first one counts
 };
 Crash crash;
