@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <future>
@@ -111,6 +112,7 @@ class TorchrunsStore {
   TorchrunsStore(TorchrunsStore&&) = delete;
   TorchrunsStore& operator=(TorchrunsStore&&) = delete;
   [[nodiscard]] uint16_t port() const { return server_.port(); }
+  std::atomic<int> reads = 0;  ///< values that were given out
   std::map<std::string, std::string> values() {
     const std::lock_guard lock(mutex_);
     return values_;
@@ -142,6 +144,7 @@ class TorchrunsStore {
           const std::string value = values()[take_text(fd)];
           answer_number(fd, uint64_t{value.size()});
           answer(fd, value);
+          ++reads;
           break;
         }
         case 6: {
@@ -260,6 +263,9 @@ TEST(MeetThroughTorchrun, WhatAFormerRankZeroLeftIsReadAgain) {
   auto one = std::async(std::launch::async, [&] {
     return meet_through_torchrun(place_of(1, torchruns.port()), 0, soon());
   });
+  while (torchruns.reads == 0) {
+    std::this_thread::sleep_for(1ms);
+  }
   const std::shared_ptr<Store> hosted =
       meet_through_torchrun(place_of(0, torchruns.port()), 0, soon());
   hosted->set("key", "of this job", soon());
