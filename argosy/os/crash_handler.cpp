@@ -195,6 +195,14 @@ void tell_stack() {
 }
 
 void on_signal(int signal, siginfo_t* info, void* /*context*/) {
+  const bool from_outside = info->si_code <= 0 && info->si_pid != ::getpid();
+  if (from_outside &&
+      ::gettid() != ::getpid()) {  // the kernel takes any thread; the main one trains
+    ::tgkill(::getpid(), ::getpid(), signal);
+    while (true) {
+      ::pause();
+    }
+  }
   static std::atomic_flag entered = {};
   while (entered.test_and_set()) {
     ::pause();  // the thread that came first tells, and takes all with it

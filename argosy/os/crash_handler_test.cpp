@@ -141,6 +141,37 @@ TEST_F(CrashHandler, ASignalFromOutsideNamesItsSender) {
       HasSubstr("SIGSEGV from process "));
 }
 
+bool is_pending(int signal) {
+  sigset_t pending;
+  ::sigpending(&pending);
+  return ::sigismember(&pending, signal) == 1;
+}
+
+[[gnu::noinline]] void let_it_come(const sigset_t& abort) {
+  while (!is_pending(SIGABRT)) {  // until the other thread has handed it on
+    ::usleep(1000);
+  }
+  ::pthread_sigmask(SIG_UNBLOCK, &abort, nullptr);
+  ::usleep(1000);
+}
+
+TEST_F(CrashHandler, ASignalFromOutsideShowsTheMainThread) {
+  EXPECT_EXIT(
+      {
+        install_crash_handler();
+        sigset_t abort;  // so that another thread than the main one gets it
+        ::sigemptyset(&abort);
+        ::sigaddset(&abort, SIGABRT);
+        std::thread([] { ::pause(); }).detach();
+        ::pthread_sigmask(SIG_BLOCK, &abort, nullptr);
+        const std::string command = "kill -ABRT " + std::to_string(::getpid());
+        (void)std::system(command.c_str());
+        let_it_come(abort);
+      },
+      testing::KilledBySignal(SIGABRT),
+      HasSubstr("let_it_come"));
+}
+
 TEST_F(CrashHandler, AnExceptionThatNobodyCatchesIsToldWithItsTypeAndPlace) {
   EXPECT_EXIT(
       {
