@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a target needs from Debian's packages, and nothing that is there already.
-#   scripts/install_deps.sh build|test|clusters|lint|bench [--list]
+#   scripts/install_deps.sh build|test|clusters|lint|bench|peers [--list]
 # --list prints the package names instead. Needs root, or sudo, only when something is missing.
 set -euo pipefail
 
@@ -8,18 +8,19 @@ build=(g++ cmake ninja-build pkg-config
   libtorch-dev libopenblas0-openmp # libtorch-dev alone brings the reference BLAS, 20 times slower
   libgloo-dev
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
+  libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libssl-dev
   dataset-fashion-mnist)
 test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 iproute2)
 clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client)
 lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
 bench=("${build[@]}" libbenchmark-dev python3)
+peers=(python3 python3-venv)
 
 die() { echo "argosy: $*" >&2; exit 1; }
 
 case ${1-} in
-  build | test | clusters | lint | bench) declare -n wanted=$1 ;;
-  *) die "usage: scripts/install_deps.sh build|test|clusters|lint|bench [--list]" ;;
+  build | test | clusters | lint | bench | peers) declare -n wanted=$1 ;;
+  *) die "usage: scripts/install_deps.sh build|test|clusters|lint|bench|peers [--list]" ;;
 esac
 if [[ ${2-} == --list ]]; then
   printf '%s\n' "${wanted[@]}"

@@ -22,7 +22,7 @@ class BoardPresence final : public Presence {
   BoardPresence& operator=(BoardPresence&&) = delete;
 
   void note(const std::string& text) override { board_->note(id_, cut_note(text)); }
-  void leave(const std::string& note) override {
+  void leave(const std::string& note, const Deadline& /*deadline*/) override {
     board_->depart(id_, /*lost=*/false, cut_note(note));
   }
   void lose() { board_->depart(id_, /*lost=*/true, std::nullopt); }

@@ -16,6 +16,7 @@
 #include "argosy/base/strings.h"
 #include "argosy/rendezvous/clusters/cluster.h"
 #include "argosy/rendezvous/endpoint.h"
+#include "argosy/rendezvous/job_token.h"
 
 namespace argosy::rendezvous {
 namespace {
@@ -313,7 +314,8 @@ JobEnvironment read_environment() {
 
 JobEnvironment read_identity(const Lookup& lookup) {
   JobEnvironment job;
-  job.token = lookup("ARGOSY_TOKEN").value_or("");
+  job.token = job_token(lookup);
+  job.tls = read_tls(lookup);
   job.run_id = lookup("ARGOSY_RUN_ID").value_or("");
   return job;
 }

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "argosy/rendezvous/tls.h"
+
 namespace argosy::rendezvous {
 
 /// What the environment says about this process's place in its job. The defaults are those of a
@@ -19,7 +21,8 @@ struct JobEnvironment {
   uint16_t master_port = 0;
   std::string store_host{};  ///< ARGOSY_STORE: the store that our launcher hosts; empty: none
   uint16_t store_port = 0;
-  std::string token{};   ///< ARGOSY_TOKEN; never print it
+  std::string token{};   ///< see job_token(); never print it
+  TlsChoice tls{};       ///< see read_tls()
   std::string run_id{};  ///< ARGOSY_RUN_ID: one start of the job; a restart has another
   std::string source{};  ///< "torchrun's", "Slurm's", … variables; empty: none were set
   /// TORCHELASTIC_USE_AGENT_STORE: torchrun itself listens at master_port.
@@ -40,7 +43,7 @@ using Lookup = std::function<std::optional<std::string>(const char*)>;
 /// The same from any source of variables, for tests.
 [[nodiscard]] JobEnvironment read_environment(const Lookup& lookup);
 
-/// ARGOSY_TOKEN and ARGOSY_RUN_ID alone, for a process that is told its place otherwise.
+/// Secret, TLS and ARGOSY_RUN_ID alone, for a process that is told its place otherwise.
 [[nodiscard]] JobEnvironment read_identity(const Lookup& lookup);
 
 }  // namespace argosy::rendezvous

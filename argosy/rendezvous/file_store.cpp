@@ -19,7 +19,7 @@ class FilePresence final : public Presence {
       : folder_(std::move(folder)), member_(std::move(member)), fd_(std::move(fd)) {}
   ~FilePresence() override {
     try {
-      leave("");
+      Presence::leave("");
     } catch (const Error& error) {  // the folder may be gone, and nobody then asks for us
       log::debug("{}", error.what());
     }
@@ -35,12 +35,12 @@ class FilePresence final : public Presence {
       write_note(fd_.get(), member_, cut_note(text));
     }
   }
-  void leave(const std::string& note) override {
+  void leave(const std::string& note, const Deadline& deadline) override {
     const std::lock_guard guard(mutex_);
     if (!fd_.valid()) {
       return;
     }
-    const os::UniqueFd held = folder_->lock("leave", Deadline::after(std::chrono::seconds(5)));
+    const os::UniqueFd held = folder_->lock("leave", deadline);
     folder_->depart(member_, /*lost=*/false, cut_note(note));
     fd_.close();
   }

@@ -34,6 +34,7 @@ struct MeetingPlace {
   uint16_t port = 0;
   std::string path{};
   std::string token{};
+  TlsChoice tls{};
   std::string run_id{};
 };
 

@@ -153,7 +153,11 @@ TEST(WaitForRanksOfTwoJobs, RunIdsMustAgree) {
 TEST(Resolve, PutsOptionQueryAndEnvironmentInOrder) {
   JobEnvironment job;
   EXPECT_EQ(resolve({}, job).kind, Kind::kAlone);
-  job = {.rank = 1, .world_size = 2, .master_addr = "m", .master_port = 9, .source = "torchrun's"};
+  job.rank = 1;
+  job.world_size = 2;
+  job.master_addr = "m";
+  job.master_port = 9;
+  job.source = "torchrun's";
   EXPECT_EQ(resolve({}, job).kind, Kind::kRankZero);
   EXPECT_EQ(resolve({}, job).host, "m");
   EXPECT_EQ(resolve({.method = "tcp://[::1]:7?rank=0&world_size=3"}, job).world_size, 3);

@@ -103,6 +103,7 @@ MeetingPlace resolve(const JoinOptions& options, const JobEnvironment& environme
   const Method method = parse_method(options.method);
   MeetingPlace place;
   place.token = environment.token;
+  place.tls = environment.tls;
   place.run_id = environment.run_id;
   const bool told = !environment.source.empty() || method.scheme == "env";
   place.rank = choose("rank", options.rank, method.rank, told ? environment.rank : -1);

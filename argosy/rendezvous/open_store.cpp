@@ -46,7 +46,11 @@ std::shared_ptr<Store> host_at(const MeetingPlace& place) {
   if (os::is_address(place.host) || place.host == "localhost") {
     interface = place.host;
   }
-  return host_store({.host = interface, .port = place.port, .token = place.token}).store;
+  return host_store({.host = interface,
+                     .port = place.port,
+                     .token = place.token,
+                     .tls = make_tls(place.tls, place.token)})
+      .store;
 }
 
 /// A store, and the job that it serves where a place may serve several.
@@ -57,19 +61,24 @@ struct Opened {
 
 constexpr const char* kJobKey = "job";
 
+std::shared_ptr<Store> connect_at(const MeetingPlace& place, const Deadline& deadline) {
+  return connect_store(
+      place.host, place.port, place.token, deadline, make_tls(place.tls, place.token));
+}
+
 Opened open_bare(const MeetingPlace& place, const Deadline& deadline) {
   switch (place.kind) {
     case MeetingPlace::Kind::kAlone:
       return {in_process_store()};
     case MeetingPlace::Kind::kLauncher:
-      return {connect_store(place.host, place.port, place.token, deadline)};
+      return {connect_at(place, deadline)};
     case MeetingPlace::Kind::kTorchrun: {
       static std::atomic<int> joins = 0;  // a program may leave its job and join again
       return {meet_through_torchrun(place, joins++, deadline)};
     }
     case MeetingPlace::Kind::kRankZero: {
       if (place.rank != 0) {
-        auto store = connect_store(place.host, place.port, place.token, deadline);
+        auto store = connect_at(place, deadline);
         std::string job = store->get(kJobKey, deadline);
         return {std::move(store), std::move(job)};
       }

@@ -35,8 +35,10 @@ class Presence {
   /// Replaces what the others see beside this member's name ("all_reduce, seq 1041"). Cheap; may be
   /// sent later and together with newer ones.
   virtual void note(const std::string& text) = 0;
-  /// Says goodbye: this member is from now on a departure that is not lost. Idempotent.
-  virtual void leave(const std::string& note) = 0;
+  /// Says goodbye: this member is from now on a departure that is not lost. Idempotent. Waits until
+  /// the others know it, or the deadline passes: then it may count as lost.
+  virtual void leave(const std::string& note, const Deadline& deadline) = 0;
+  void leave(const std::string& note) { leave(note, Deadline::after(std::chrono::seconds(5))); }
 };
 
 /// Where processes meet: small values by key, with waiting, shared by all ranks of a job.

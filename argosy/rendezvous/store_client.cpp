@@ -4,6 +4,7 @@
 #include <grpcpp/security/credentials.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -87,19 +88,25 @@ struct Connection {
 class GrpcPresence final : public Presence {
  public:
   explicit GrpcPresence(PresenceStream::Ptr stream) : stream_(std::move(stream)) {}
-  ~GrpcPresence() override { leave(""); }
+  ~GrpcPresence() override {
+    if (!left_) {
+      Presence::leave("");
+    }
+  }
   GrpcPresence(const GrpcPresence&) = delete;
   GrpcPresence& operator=(const GrpcPresence&) = delete;
   GrpcPresence(GrpcPresence&&) = delete;
   GrpcPresence& operator=(GrpcPresence&&) = delete;
 
   void note(const std::string& text) override { stream_->note(cut_note(text)); }
-  void leave(const std::string& note) override {
-    stream_->leave(cut_note(note), Deadline::after(std::chrono::seconds(5)));
+  void leave(const std::string& note, const Deadline& deadline) override {
+    left_ = true;
+    stream_->leave(cut_note(note), deadline);
   }
 
  private:
   const PresenceStream::Ptr stream_;
+  std::atomic<bool> left_ = false;
 };
 
 class GrpcStore final : public Store {
@@ -253,8 +260,8 @@ class GrpcStore final : public Store {
 /// Says hello until the server answers or the deadline passes; then says what stood in the way.
 class Dialing {
  public:
-  Dialing(std::string host, uint16_t port, const std::string& token)
-      : host_(std::move(host)), port_(port) {
+  Dialing(std::string host, uint16_t port, const std::string& token, const Tls& tls)
+      : host_(std::move(host)), port_(port), tls_(tls) {
     connection_.token = token;
     connection_.name = fmt::format("grpc://{}:{}", host_, port_);
   }
@@ -270,13 +277,14 @@ class Dialing {
     } while (!deadline.expired());
     throw RendezvousError("rendezvous.connect",
                           fmt::format("cannot reach the store at {}:{}: {} ({} attempts in {}). "
-                                      "See whether the launcher or rank 0 runs there and no "
-                                      "firewall is between.",
+                                      "See whether the launcher or rank 0 runs there, whether it "
+                                      "uses --tls{}, and whether a firewall is between.",
                                       host_,
                                       port_,
                                       last_error_,
                                       attempts,
-                                      seconds_since(start)));
+                                      seconds_since(start),
+                                      tls_.on() ? "" : ", which this process does not"));
   }
 
  private:
@@ -295,6 +303,7 @@ class Dialing {
         status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
       wire::throw_status(status, "connect", connection_.name);
     }
+    refuse_other_certificates(status);
     if (last_error_.empty() || status.error_code() == grpc::StatusCode::UNAVAILABLE) {
       last_error_ = status.error_message();
     }
@@ -307,6 +316,31 @@ class Dialing {
     return false;
   }
 
+  // Trying again would not change what either side shows.
+  void refuse_other_certificates(const grpc::Status& status) const {
+    const std::string& text = status.error_message();
+    const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+    const std::string name = tls_.name.empty() ? host_ : tls_.name;
+    std::string why;
+    if (says("wrong version number")) {
+      why = "it does not use TLS, as this process does. Give all nodes the same --tls (ARGOSY_TLS)";
+    } else if (says("Peer name")) {
+      why = fmt::format(
+          "its certificate does not bear the name \"{}\". Call it by a name that it bears, or say "
+          "that one with --tls_name (ARGOSY_TLS_NAME)",
+          name);
+    } else if (says("SSL_ERROR_SSL")) {
+      why =
+          "its certificate is not signed by the authority of this job. Give all nodes the same "
+          "ARGOSY_TOKEN, or the same --tls_ca";
+    } else {
+      return;
+    }
+    throw RefusedError(
+        "rendezvous.connect",
+        fmt::format("the store at {}:{} is not trusted: {} ({})", host_, port_, why, text));
+  }
+
   // A name may not be known yet: containers get theirs late.
   bool make_channel() {
     const Result<std::vector<std::string>> addresses = wire::grpc_addresses(host_, port_);
@@ -315,9 +349,17 @@ class Dialing {
       return false;
     }
     connection_.channel = grpc::CreateCustomChannel(
-        one_target(*addresses), grpc::InsecureChannelCredentials(), channel_arguments());
+        one_target(*addresses), wire::channel_credentials(tls_), arguments());
     connection_.stub = wire::StoreService::NewStub(connection_.channel);
     return true;
+  }
+
+  [[nodiscard]] grpc::ChannelArguments arguments() const {
+    grpc::ChannelArguments all = channel_arguments();
+    if (tls_.on()) {
+      all.SetSslTargetNameOverride(tls_.name.empty() ? host_ : tls_.name);
+    }
+    return all;
   }
 
   // gRPC takes several addresses of one family, "ipv4:a:1,b:1", and tries them in turn.
@@ -339,6 +381,7 @@ class Dialing {
 
   const std::string host_;
   const uint16_t port_;
+  const Tls& tls_;
   Connection connection_;
   std::string last_error_;
 };
@@ -348,14 +391,15 @@ class Dialing {
 std::shared_ptr<Store> connect_store(const std::string& host,
                                      uint16_t port,
                                      const std::string& token,
-                                     const Deadline& deadline) {
+                                     const Deadline& deadline,
+                                     const Tls& tls) {
   ARGOSY_CHECK(!host.empty() && port != 0,
                "rendezvous.connect",
                "expected host and port, got \"{}\":{}",
                host,
                port);
   wire::prepare_grpc();
-  return std::make_shared<GrpcStore>(Dialing(host, port, token).connect(deadline));
+  return std::make_shared<GrpcStore>(Dialing(host, port, token, tls).connect(deadline));
 }
 
 }  // namespace argosy::rendezvous

@@ -62,6 +62,8 @@ void configure(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(wire::kHandshakeTimeout.count()));
 }
 
 class GrpcStoreServer final : public StoreServer {
@@ -78,7 +80,7 @@ class GrpcStoreServer final : public StoreServer {
     configure(builder);
     // A server takes "10.0.0.1:29500" where a client takes "ipv4:10.0.0.1:29500".
     builder.AddListeningPort(addresses->front().substr(std::string_view("ipv4:").size()),
-                             grpc::InsecureServerCredentials(),
+                             wire::server_credentials(options.tls),
                              &port_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();

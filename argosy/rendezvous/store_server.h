@@ -7,6 +7,7 @@
 
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/store.h"
+#include "argosy/rendezvous/tls.h"
 
 namespace argosy::rendezvous {
 
@@ -15,6 +16,7 @@ struct StoreServerOptions {
   uint16_t port = 0;               ///< 0: the system chooses; port() tells
   /// Secret that every call must carry, compared in constant time. Empty: none is asked for.
   std::string token{};
+  Tls tls{};  ///< off: calls are not encrypted
 };
 
 /// The store of a job as a gRPC service, in this process: in the launcher, or in rank 0 where there
@@ -48,10 +50,12 @@ class StoreServer {
 };
 
 /// A client of the store at host:port. Waits for the server until the deadline.
-/// Errors: RendezvousError (unreachable: names host, port and what was tried; token refused).
+/// Errors: RendezvousError (unreachable: names host, port and what was tried); RefusedError (token
+/// refused, certificates that do not fit, TLS on one side only where that can be told).
 [[nodiscard]] std::shared_ptr<Store> connect_store(const std::string& host,
                                                    uint16_t port,
                                                    const std::string& token,
-                                                   const Deadline& deadline);
+                                                   const Deadline& deadline,
+                                                   const Tls& tls = {});
 
 }  // namespace argosy::rendezvous

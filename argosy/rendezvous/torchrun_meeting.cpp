@@ -47,7 +47,8 @@ std::shared_ptr<Store> host(const MeetingPlace& place,
   const bool given = !place.token.empty();
   const std::string token = given ? place.token : os::random_hex(16);
   const Own own = own_address(place.host);
-  HostedStore hosted = host_store({.host = own.interface, .token = token});
+  HostedStore hosted =
+      host_store({.host = own.interface, .token = token, .tls = make_tls(place.tls, place.token)});
   torchruns.set(
       key,
       fmt::format(
@@ -91,11 +92,12 @@ std::shared_ptr<Store> find(const MeetingPlace& place,
                             const std::string& key,
                             const Deadline& deadline) {
   constexpr std::chrono::seconds kOneTry{1};
+  const Tls tls = make_tls(place.tls, place.token);
   while (true) {
     const Left left = read(place, torchruns, key, deadline);
     try {
       return connect_store(
-          left.at.host, left.at.port, left.token, deadline.sooner(Deadline::after(kOneTry)));
+          left.at.host, left.at.port, left.token, deadline.sooner(Deadline::after(kOneTry)), tls);
     } catch (const RefusedError&) {
       throw;
     } catch (const RendezvousError&) {

@@ -52,6 +52,26 @@ void prepare_grpc() {
   });
 }
 
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const Tls& tls) {
+  if (!tls.on()) {
+    return grpc::InsecureServerCredentials();
+  }
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = tls.authority;
+  options.pem_key_cert_pairs.push_back({tls.key, tls.certificate});
+  return grpc::SslServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Tls& tls) {
+  if (!tls.on()) {
+    return grpc::InsecureChannelCredentials();
+  }
+  return grpc::SslCredentials({.pem_root_certs = tls.authority,
+                               .pem_private_key = tls.key,
+                               .pem_cert_chain = tls.certificate});
+}
+
 Result<std::vector<std::string>> grpc_addresses(const std::string& host, uint16_t port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 #include <grpcpp/support/status.h>
 #include <netinet/in.h>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "argosy/base/result.h"
+#include "argosy/rendezvous/tls.h"
 
 /// What client and server of the gRPC store agree on. Internal to the room.
 namespace argosy::rendezvous::wire {
@@ -30,6 +33,13 @@ inline constexpr int kLargestMetadataBytes = 64 << 10;
 /// (A process that ends is noticed at once: the kernel closes its connection.)
 inline constexpr std::chrono::milliseconds kKeepaliveTime{5000};
 inline constexpr std::chrono::milliseconds kKeepaliveTimeout{10000};
+
+/// A connection that does not get as far as its first call within this time is closed.
+inline constexpr std::chrono::milliseconds kHandshakeTimeout{20000};
+
+/// Both sides show a certificate; TLS off: neither, and nothing is encrypted.
+[[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials(const Tls& tls);
+[[nodiscard]] std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Tls& tls);
 
 /// Call before any use of gRPC; cheap when called again.
 ///

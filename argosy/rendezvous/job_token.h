@@ -1,0 +1,15 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace argosy::rendezvous {
+
+/// The secret that every call to a job's store carries: ARGOSY_TOKEN, or the first line of the file
+/// that ARGOSY_TOKEN_FILE names (a mounted secret, say); "": neither is set.
+/// Errors: ConfigError: the file cannot be read or its first line is empty.
+[[nodiscard]] std::string job_token(
+    const std::function<std::optional<std::string>(const char*)>& lookup);
+
+}  // namespace argosy::rendezvous
