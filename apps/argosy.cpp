@@ -169,7 +169,11 @@ int main(int argc, char** argv) {
     return kUsage;
   } catch (const std::exception& error) {
     const std::string entry = argosy::catalogue_entry(error.what());
-    fmt::print(stderr, "{}{}\n", error.what(), entry.empty() ? "" : ". See " + entry);
+    std::string text = error.what();
+    if (text.ends_with('.')) {
+      text.pop_back();
+    }
+    fmt::print(stderr, "{}{}\n", text, entry.empty() ? "" : ". See " + entry);
     return kFailed;
   }
 }

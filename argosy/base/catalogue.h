@@ -5,7 +5,15 @@
 
 namespace argosy {
 
-/// Where a message of ours is explained: "docs/guides/errors.md#vision" for "[vision.idx] …"; "":
+/// Folder with an installed copy's docs/: $ARGOSY_DOCS, else share/doc/argosy beside the bin/ that
+/// this program is in; "": neither is there, as in the source tree.
+[[nodiscard]] const std::string& docs_folder();
+
+/// The address of a section of the catalogue: "docs/guides/errors.md#rank-failed", below
+/// docs_folder().
+[[nodiscard]] std::string catalogue_section(std::string_view section);
+
+/// Where a message of ours is explained: catalogue_section("vision") for "[vision.idx] …"; "":
 /// it does not begin with a room.
 [[nodiscard]] std::string catalogue_entry(std::string_view message);
 

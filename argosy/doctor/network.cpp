@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/error.h"
 #include "argosy/os/addresses.h"
 #include "argosy/os/socket.h"
@@ -102,7 +103,7 @@ Finding store() {
     return {.subject = "store",
             .verdict = Verdict::kBad,
             .text = error.what(),
-            .advice = "docs/guides/errors.md#rendezvous"};
+            .advice = catalogue_section("rendezvous")};
   }
 }
 

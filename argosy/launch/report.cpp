@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/strings.h"
 #include "argosy/launch/line_buffer.h"
 #include "argosy/os/signals.h"
@@ -153,7 +154,7 @@ std::string render(const FailureReport& report) {
   if (!others.empty()) {
     text += fmt::format("[launch] {}\n", others);
   }
-  text += fmt::format("[launch] {}. See docs/guides/errors.md#rank-failed\n", report.what_now);
+  text += fmt::format("[launch] {}. See {}\n", report.what_now, catalogue_section("rank-failed"));
   return text;
 }
 

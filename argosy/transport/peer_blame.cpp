@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/error.h"
 #include "argosy/transport/peer_notes.h"
 #include "argosy/transport/peer_watch.h"
@@ -202,12 +203,13 @@ std::exception_ptr PeerWatch::link_broken(const std::string& op,
   known.peers = blame->peers;
   return fail(std::make_exception_ptr(CommError(where(op),
                                                 fmt::format("{}: {}; {}{} cannot complete ({}). "
-                                                            "See docs/guides/errors.md#transport.",
+                                                            "See {}.",
                                                             myself(),
                                                             blame->story,
                                                             op,
                                                             number(seq),
-                                                            reason),
+                                                            reason,
+                                                            catalogue_section("transport")),
                                                 known)),
               *blame);
 }
@@ -243,16 +245,15 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
   CommContext context{.op = op, .group = options_.group, .rank = rank_, .seq = seq};
   if (blame) {
     context.peers = blame->peers;
-    return fail(
-        blame->error(
-            where(op),
-            fmt::format("{}: {}; {}{} cannot complete. See docs/guides/errors.md#transport.",
-                        myself(),
-                        blame->story,
-                        op,
-                        number(seq)),
-            context),
-        *blame);
+    return fail(blame->error(where(op),
+                             fmt::format("{}: {}; {}{} cannot complete. See {}.",
+                                         myself(),
+                                         blame->story,
+                                         op,
+                                         number(seq),
+                                         catalogue_section("transport")),
+                             context),
+                *blame);
   }
   context.peers = absent;
   const std::string after = fmt::format("{} timed out after {}", op, in_words(timeout));
@@ -272,7 +273,7 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
                         last_words.empty() ? "" : fmt::format("; {}", fmt::join(last_words, "; ")));
   const Blame late{absent, fmt::format("{}'s {}", names_.one(rank_), story), Blame::Kind::kTimeout};
   return fail(late.error(where(op),
-                         fmt::format("{}: {}. See docs/guides/errors.md#hang.", myself(), story),
+                         fmt::format("{}: {}. See {}.", myself(), story, catalogue_section("hang")),
                          context),
               late);
 }
