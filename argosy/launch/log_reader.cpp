@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "argosy/base/error.h"
@@ -134,6 +135,18 @@ std::optional<Parts> take_apart(const std::string& line) {
                .text = std::string(rest.substr(blank + 6))};
 }
 
+/// Ranks that were asked for and are nowhere in the logs.
+void tell_of_unknown(const std::vector<int>& asked, const std::set<int>& seen) {
+  for (const int rank : asked) {
+    if (!seen.contains(rank)) {
+      fmt::print(stderr,
+                 "[logs] rank {} printed nothing here; ranks that did: {}\n",
+                 rank,
+                 strings::ranges({seen.begin(), seen.end()}));
+    }
+  }
+}
+
 }  // namespace
 
 ParsedLogs parse_logs(const std::vector<std::string>& args) {
@@ -166,6 +179,7 @@ int64_t print_logs(const LogQuery& query, std::FILE* out) {
   std::vector<std::unique_ptr<Source>> sources =
       open_sources(query.folder.empty() ? newest_run() : query.folder);
   int64_t printed = 0;
+  std::set<int> seen;
   while (!sources.empty()) {
     const auto first = std::ranges::min_element(
         sources, {}, [](const std::unique_ptr<Source>& source) { return source->time(); });
@@ -174,6 +188,9 @@ int64_t print_logs(const LogQuery& query, std::FILE* out) {
       sources.erase(first);
     }
     const std::optional<Parts> parts = take_apart(line);
+    if (parts) {
+      seen.insert(parts->rank);
+    }
     const bool wanted =
         parts && (query.ranks.empty() || std::ranges::count(query.ranks, parts->rank) > 0) &&
         (!query.errors_only || parts->error) && (!expression || expression->matches(parts->text));
@@ -182,6 +199,7 @@ int64_t print_logs(const LogQuery& query, std::FILE* out) {
       ++printed;
     }
   }
+  tell_of_unknown(query.ranks, seen);
   return printed;
 }
 

@@ -50,6 +50,13 @@ TEST_F(Logs, OfAllNodesComeInTheOrderOfTime) {
   EXPECT_EQ(count_, 4);
 }
 
+TEST_F(Logs, ARankThatPrintedNothingIsSaid) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(print({.ranks = {9}}), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "[logs] rank 9 printed nothing here; ranks that did: 0-2, 10\n");
+}
+
 TEST_F(Logs, AreChosenByRankTextAndStream) {
   EXPECT_THAT(print({.ranks = {1}}), HasSubstr("warning"));
   EXPECT_EQ(count_, 1);

@@ -14,7 +14,7 @@ struct HostLine {
 };
 
 /// "gpu01 slots=4" (OpenMPI, DeepSpeed), "gpu01:4" (MPICH) or "gpu01", one a line; # begins a
-/// comment. Errors: ConfigError naming file and line; no host at all; one that stands there twice.
+/// comment. Errors: UsageError naming file and line; no host at all; one that stands there twice.
 [[nodiscard]] std::vector<HostLine> read_hostfile(const std::string& path);
 
 }  // namespace argosy::launch

@@ -41,15 +41,15 @@ TEST_F(HostFile, IsReadInEveryonesForm) {
 TEST_F(HostFile, SaysWhichLineIsWrong) {
   for (const char* bad :
        {"a b", "a slots=0", "a slots=x", "a:", "a:0", ":3", "-oProxyCommand=x", "u@"}) {
-    EXPECT_THAT(test::error_text<ConfigError>([&] { (void)read(std::string("ok\n") + bad); }),
+    EXPECT_THAT(test::error_text<UsageError>([&] { (void)read(std::string("ok\n") + bad); }),
                 HasSubstr("hosts:2: expected HOST"))
         << bad;
   }
-  EXPECT_THAT(test::error_text<ConfigError>([&] { (void)read("a\nuser@a\n"); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)read("a\nuser@a\n"); }),
               HasSubstr("hosts:2: a stands there twice"));
-  EXPECT_THAT(test::error_text<ConfigError>([&] { (void)read("# none\n"); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)read("# none\n"); }),
               HasSubstr("names no host"));
-  EXPECT_THAT(test::error_text<ConfigError>([] { (void)read_hostfile("/no/such"); }),
+  EXPECT_THAT(test::error_text<UsageError>([] { (void)read_hostfile("/no/such"); }),
               HasSubstr("/no/such"));
 }
 
