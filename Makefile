@@ -7,11 +7,13 @@ PREFIX ?= /usr/local
 override PREFIX := $(abspath $(PREFIX))
 # Options for the CMake configuration, e.g. CMAKE_ARGS=-DCMAKE_PREFIX_PATH=/opt/libtorch
 CMAKE_ARGS ?=
+# A Python with torch and paddle; make peers makes one.
+PEERS ?= $(wildcard .venv-peers/bin/python)
 
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test test-clusters build bench format lint lint-all install clean deps-% configure configure-all
+.PHONY: help demo test test-clusters build bench peers format lint lint-all install clean deps-% configure configure-all
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -37,6 +39,9 @@ bench: deps-bench ## Benchmarks; PEERS=<python with torch> also measures PyTorch
 	cmake --preset $(PRESET) -DARGOSY_BUILD_BENCHMARKS=ON $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 	python3 benchmarks/compare.py --bin $(BUILD)/bin $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
+
+peers: deps-peers ## A Python with the official PyTorch and PaddlePaddle in .venv-peers, to measure and test beside
+	@scripts/peers.sh
 
 format: deps-test ## Format all sources in place
 	scripts/sources.sh | xargs clang-format-14 -i
