@@ -49,7 +49,7 @@ Times attend(int node, int nodes, uint16_t port, Clock::time_point start, std::l
                  [](const std::string&) {});
   Times times{.met_ms = since_ms(start)};
   {
-    ControlPlane plane(met.store, met.node, met.plan.node_of_arrival);
+    ControlPlane plane(met.store, met.node, met.plan.node_of_arrival, met.plan.keep_alive);
     all_met.arrive_and_wait();
     const auto failed = Clock::now();
     if (node == nodes - 1) {

@@ -1,6 +1,7 @@
 #include "argosy/launch/agent.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -21,7 +22,9 @@
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/launch/attempt.h"
+#include "argosy/launch/log_file.h"
 #include "argosy/launch/nodes/place.h"
+#include "argosy/launch/nodes/reach.h"
 #include "argosy/launch/options/program.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/report_json.h"
@@ -29,6 +32,7 @@
 #include "argosy/launch/session.h"
 #include "argosy/launch/start_table.h"
 #include "argosy/os/addresses.h"
+#include "argosy/rendezvous/job_token.h"
 
 namespace argosy::launch {
 namespace {
@@ -87,8 +91,11 @@ struct Interrupted {
 };
 
 std::string token_of_several(const LaunchOptions& options, const JobDescription& job) {
-  if (env::get("ARGOSY_TOKEN")) {
+  if (!rendezvous::job_token(env::get).empty()) {
     return job.token;
+  }
+  if (job.tls.on && !job.tls.from_files()) {
+    (void)rendezvous::make_tls(job.tls, "");  // says that it needs one
   }
   if (options.one_output && options.nodes.node_rank > 0) {
     return "job " + options.job_id;  // node 0 says it
@@ -99,11 +106,25 @@ std::string token_of_several(const LaunchOptions& options, const JobDescription&
   return "job " + options.job_id;
 }
 
+/// What this launcher's connections need. Ranks ask for the name in the certificate of `host`,
+/// which hosts the store; "": this launcher does.
+rendezvous::Tls settle_tls(JobDescription& job, const std::string& host) {
+  rendezvous::Tls tls = rendezvous::make_tls(job.tls, job.token);
+  if (job.tls.on && job.tls.from_files() && job.tls.name.empty()) {
+    job.tls.name = host.empty() ? rendezvous::name_of_certificate(tls.certificate) : host;
+  }
+  return tls;
+}
+
 /// Waits for the other nodes and makes the job theirs too.
 void meet_other_nodes(Session& session) {
   JobDescription& job = session.job.description;
   job.token = token_of_several(session.options, job);
-  const Place place = find_place(session.options.nodes, job.token);
+  Place place = find_place(session.options.nodes, job.token);
+  if (!place.warning.empty()) {
+    session.say(fmt::format("[launch] {}\n", place.warning));
+  }
+  place.meeting.tls = settle_tls(job, place.meeting.hosts ? "" : place.meeting.host);
   const NodeInfo self{.wanted_rank = place.wanted_rank,
                       .host = os::host_name(),
                       .address = place.address,
@@ -129,17 +150,35 @@ void meet_other_nodes(Session& session) {
   const JobPlan& plan = session.met->plan;
   take_place(
       session.job, plan, session.met->node, os::host_port(place.meeting.host, place.meeting.port));
-  session.plane =
-      std::make_unique<ControlPlane>(session.met->store, session.met->node, plan.node_of_arrival);
+  session.plane = std::make_unique<ControlPlane>(
+      session.met->store, session.met->node, plan.node_of_arrival, plan.keep_alive);
   session.others.emplace(static_cast<int>(plan.nodes.size()));
+  for (const std::string& line : find_unreachable(plan, session.met->node)) {
+    session.say(fmt::format("[launch] {}\n", line));
+  }
+}
+
+/// Launchers that are connected and not lost: of a machine that fell silent the connection looks
+/// alive for a while yet.
+bool others_are_here(Session& session) {
+  const JobPlan& plan = session.met->plan;
+  const std::vector<int>& lost = session.others->lost_nodes();
+  return std::ranges::any_of(session.met->others(), [&](int arrival) {
+    const int node = plan.node_of_arrival.at(static_cast<size_t>(arrival));
+    return node >= 0 && std::ranges::count(lost, node) == 0;
+  });
 }
 
 /// Node 0 hosts what the others still read.
 void part_from_other_nodes(Session& session) {
+  const std::vector<int>& lost = session.others->lost_nodes();
   session.plane.reset();
-  session.met->presence->leave("");
-  if (session.met->server) {  // one that stands still is no member any more after 15 s
-    (void)session.met->server->wait_until_members_left(Deadline::after(20s));
+  const bool nobody_listens = std::ranges::count(lost, 0) > 0;
+  session.met->presence->leave("", Deadline::after(nobody_listens ? 0s : 5s));
+  const Deadline patience = Deadline::after(20s);  // one that stands still may be lost by then
+  while (session.met->server && others_are_here(session) && !patience.expired()) {
+    constexpr auto kLook = 20ms;
+    (void)session.met->server->wait_until_members_left(patience.sooner(Deadline::after(kLook)));
   }
 }
 
@@ -213,7 +252,7 @@ void settle_after_meeting(Session& session) {
   }
   // torchrun's and Paddle's names say the local rank only: a folder that nodes share would get each
   // file twice.
-  if (!options.log_dir.empty() && options.layout == LogLayout::kArgosy) {
+  if (!session.job.logs.folder.empty() && options.layout == LogLayout::kArgosy) {
     settle_logs(options, session.job);
   }
 }
@@ -280,7 +319,9 @@ int run(const LaunchOptions& options) {
       return 128 + stopped.signal;
     }
   } else {
-    session.store = rendezvous::StoreServer::start({.token = session.job.description.token});
+    rendezvous::Tls tls = settle_tls(session.job.description, "");
+    session.store = rendezvous::StoreServer::start(
+        {.token = session.job.description.token, .tls = std::move(tls)});
     session.job.description.store =
         os::host_port(session.job.description.host, session.store->port());
   }
@@ -288,9 +329,15 @@ int run(const LaunchOptions& options) {
       !path.empty()) {
     session.combined = std::make_unique<CombinedLog>(path);
   }
+  if (const std::string path = session.job.logs.endpoints(); !path.empty()) {
+    LogFile file(path, LogFile::Start::kEmpty);
+    session.say(file.write(fmt::format("PADDLE_TRAINER_ENDPOINTS: \n{}\n",
+                                       fmt::join(session.job.description.endpoints, "\n"))));
+  }
   session.say_for_all(describe_start(session.job, options.verbose));
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = supervise(session);
+  session.output.flush();
   if (session.met) {
     part_from_other_nodes(session);
   }

@@ -78,6 +78,7 @@ std::optional<SpawnError> Attempt::start_ranks() {
   const int stdin_fd = no_input ? -1 : STDIN_FILENO;
   const JobDescription& job = session_.job.description;
   ranks_.reserve(static_cast<size_t>(job.ranks));
+  open_filters();
   for (int local = 0; local < job.ranks; ++local) {
     const std::string error_file =
         session_.job.logs.error_file(job.first_rank + local, job.local_offset + local, job.restart);
@@ -121,6 +122,17 @@ int Attempt::watch_heart(std::vector<std::string>& env) {
   return hearts_.back().fd();
 }
 
+void Attempt::open_filters() {
+  const JobDescription& job = session_.job.description;
+  const LogPlan& logs = session_.job.logs;
+  const auto open = [&](bool out, const std::vector<std::string>& needles) {
+    const std::string path = logs.filtered(out, job.node_rank, job.restart);
+    return path.empty() ? nullptr : std::make_shared<LineFilter>(needles, path);
+  };
+  out_filter_ = open(true, logs.out_filters);
+  err_filter_ = open(false, logs.err_filters);
+}
+
 RankOutput::Start Attempt::routes(int local) {
   const JobDescription& job = session_.job.description;
   const std::vector<int>& filter = session_.options.local_ranks_filter;
@@ -133,6 +145,8 @@ RankOutput::Start Attempt::routes(int local) {
   Route out{&session_.output.out(), wanted && files.out_shown, file(files.out)};
   Route err{&session_.output.err(), wanted && files.err_shown};
   err.file = files.err == files.out ? out.file : file(files.err);
+  out.filter = out_filter_;
+  err.filter = err_filter_;
   return {.prefix = line_prefix(session_.options.line_prefix, job, local),
           .live = job.first_rank + local == 0,
           .out = std::move(out),

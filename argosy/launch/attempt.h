@@ -46,6 +46,7 @@ class Attempt final {
  private:
   std::optional<SpawnError> start_ranks();
   [[nodiscard]] RankOutput::Start routes(int local);
+  void open_filters();
   [[nodiscard]] int watch_heart(std::vector<std::string>& env);
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] bool owned(pid_t pid) const;
@@ -86,6 +87,8 @@ class Attempt final {
   std::vector<Rank> ranks_{};
   /// Of the ranks, in their order; empty: nobody watches.
   std::vector<os::HeartbeatMonitor> hearts_{};
+  std::shared_ptr<LineFilter> out_filter_{};  ///< of all ranks of this start; nullptr: none
+  std::shared_ptr<LineFilter> err_filter_{};
   /// They ran since then: what is stopped by Ctrl-Z does not hang.
   std::chrono::steady_clock::time_point watched_since_ = std::chrono::steady_clock::now();
   std::optional<std::chrono::steady_clock::time_point> kill_hung_at_{};

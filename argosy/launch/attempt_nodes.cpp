@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/launch/attempt.h"
 #include "argosy/launch/nodes/clock.h"
 #include "argosy/launch/report.h"
@@ -103,6 +104,12 @@ void Attempt::hear_other_nodes() {
     const bool stopping = others.stopping();
     others.add(event);
     const bool elsewhere = event.node != session_.plane->node();
+    if (!elsewhere && event.kind == JobEvent::Kind::kLost) {
+      session_.say(
+          "[launch] the other nodes took this one for lost: its launcher stood still, or its "
+          "machine "
+          "or network did not answer\n");
+    }
     if (elsewhere && event.kind == JobEvent::Kind::kInterrupted) {
       policy_.interrupt(event.signal, Clock::now());  // ranks of all nodes get the same
     }
@@ -220,7 +227,7 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
     say(render(*outcome.failure));
   } else if (!job.lost_nodes().empty() || !job.over()) {
     outcome.exit_code = 1;
-    say(fmt::format("[launch] exit code 1. See docs/guides/errors.md#node-lost\n"));
+    say(fmt::format("[launch] exit code 1. See {}\n", catalogue_section("node-lost")));
   } else if (signal) {
     outcome.exit_code = 128 + *signal;
     say(render_unexpected(*signal, ends));

@@ -12,9 +12,11 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/launch/job.h"
+#include "argosy/launch/options/values.h"
 #include "argosy/os/random.h"
 #include "argosy/os/subprocess.h"
 #include "argosy/rendezvous/clusters/cluster.h"
+#include "argosy/rendezvous/job_token.h"
 
 namespace argosy::launch {
 namespace {
@@ -24,7 +26,7 @@ constexpr const char* kWhere = "launch.cluster";
 bool nodes_are_given(const GivenOptions& given) {
   const auto keys = {"nnodes", "ips", "hostfile"};
   return std::ranges::any_of(keys, [&](const char* key) { return given.has(key); }) ||
-         is_on(given, "standalone");
+         values::is_on(given, "standalone");
 }
 
 void take_task(const rendezvous::ClusterTask& task,
@@ -123,7 +125,7 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
     fmt::print("[launch] would run: {}\n", fmt::join(command, " "));
     return 0;
   }
-  if (!env::get("ARGOSY_TOKEN")) {
+  if (rendezvous::job_token(env::get).empty()) {
     // No thread exists yet. NOLINTNEXTLINE(concurrency-mt-unsafe)
     ::setenv("ARGOSY_TOKEN", os::random_hex(16).c_str(), 1);
   }

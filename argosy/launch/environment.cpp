@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "argosy/base/catalogue.h"
+#include "argosy/base/strings.h"
 #include "argosy/os/addresses.h"
 
 namespace argosy::launch {
@@ -38,6 +40,9 @@ class Variables {
   [[nodiscard]] bool given(const std::string& name) const {
     const auto there = values_.find(name);
     return there != values_.end() && !there->second.empty();
+  }
+  [[nodiscard]] std::string value(const std::string& name) const {
+    return given(name) ? values_.at(name) : "";
   }
   void remove(const std::string& name) { values_.erase(name); }
   [[nodiscard]] std::vector<std::string> list() const {
@@ -108,8 +113,16 @@ void set_ours(Variables& env, const JobDescription& job, int local_rank) {
     env.set("ARGOSY_STORE", job.store);
   }
   env.set("ARGOSY_TOKEN", job.token);
+  if (job.tls.on || env.given("ARGOSY_TLS") || env.given("ARGOSY_TLS_CERT")) {
+    for (const auto& [name, value] : rendezvous::tls_variables(job.tls)) {
+      env.set(name, value);
+    }
+  }
   env.set("ARGOSY_RUN_ID", start_id(job));
   env.set("ARGOSY_RESTART_COUNT", job.restart);
+  if (!docs_folder().empty()) {
+    env.set("ARGOSY_DOCS", docs_folder());
+  }
   if (job.log_dir.empty()) {
     env.remove("ARGOSY_LOG_DIR");
   } else {
@@ -137,6 +150,21 @@ void set_threads(Variables& env, int threads) {
   env.set("OMP_NUM_THREADS", threads);
   if (threads > 1 && !env.given("GOMP_SPINCOUNT")) {
     env.set_default("OMP_WAIT_POLICY", "passive");
+  }
+}
+
+/// The one GPU that the rank would have chosen by its number is all that it sees.
+void set_virtual_local_rank(Variables& env, int local_rank) {
+  const std::vector<std::string> visible = strings::split(env.value("CUDA_VISIBLE_DEVICES"), ',');
+  const auto index = static_cast<size_t>(local_rank);
+  const bool listed = index < visible.size() && !visible[index].empty();
+  env.set("CUDA_VISIBLE_DEVICES",
+          listed ? std::string(strings::trim(visible[index])) : std::to_string(local_rank));
+  for (const char* name : {"LOCAL_RANK", "PADDLE_LOCAL_RANK", "PADDLE_RANK_IN_NODE"}) {
+    env.set(name, 0);
+  }
+  if (env.given("FLAGS_selected_gpus")) {
+    env.set("FLAGS_selected_gpus", 0);
   }
 }
 
@@ -180,6 +208,9 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   }
   if (!job.gpus.empty()) {
     env.set("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(job.gpus, ",")));
+  }
+  if (job.virtual_local_rank) {
+    set_virtual_local_rank(env, job.local_offset + local_rank);
   }
   if (!job.interface.empty()) {
     for (const char* name : {"ARGOSY_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {

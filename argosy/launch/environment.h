@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "argosy/launch/node.h"
+#include "argosy/rendezvous/tls.h"
 
 namespace argosy::launch {
 
@@ -26,8 +27,9 @@ struct JobDescription {
   std::vector<std::string> endpoints{};  ///< "host:port" of every rank, held (Paddle's endpoints)
   std::string store{};                   ///< "host:port" of our store; empty: there is none
   std::string token{};                   ///< secret; never printed
-  std::string log_dir{};                 ///< absolute; empty: no log files
-  std::string job_id{};                  ///< as other tools know the job; empty: run_id
+  rendezvous::TlsChoice tls{};
+  std::string log_dir{};  ///< absolute; empty: no log files
+  std::string job_id{};   ///< as other tools know the job; empty: run_id
   std::string role = "default";
   int restart = 0;  ///< how often the ranks were started again
   int max_restarts = 0;
@@ -35,6 +37,8 @@ struct JobDescription {
   /// What CUDA_VISIBLE_DEVICES becomes for all ranks, each of which takes the GPU of its local rank
   /// among them, as torchrun's and Paddle's programs do; empty: left as it is.
   std::vector<int> gpus{};
+  /// Each rank sees one GPU only, and LOCAL_RANK 0. Source: torchrun's --virtual_local_rank.
+  bool virtual_local_rank = false;
   std::string interface {};              ///< through which the ranks talk; empty: as they find
   bool prefix_has_rank = true;           ///< what stands before each line says the rank
   std::vector<std::vector<int>> cpus{};  ///< that each rank is bound to; empty: none is

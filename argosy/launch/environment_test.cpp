@@ -53,6 +53,23 @@ TEST(RankEnvironment, LinePrefixesAreFilledIn) {
   EXPECT_EQ(environment(job, 1, {"ARGOSY_LINE_PREFIX=rank 7"}).count("ARGOSY_LINE_PREFIX"), 0U);
 }
 
+TEST(RankEnvironment, AVirtualLocalRankSeesOneGpuOnly) {
+  JobDescription job = job_of_two();
+  job.virtual_local_rank = true;
+  job.node.gpus = 2;
+  const Map first = environment(job, 1);
+  EXPECT_EQ(first.at("CUDA_VISIBLE_DEVICES"), "1");
+  for (const char* name :
+       {"LOCAL_RANK", "PADDLE_LOCAL_RANK", "PADDLE_RANK_IN_NODE", "FLAGS_selected_gpus"}) {
+    EXPECT_EQ(first.at(name), "0");
+  }
+  EXPECT_EQ(first.at("LOCAL_WORLD_SIZE"), "2");
+  EXPECT_EQ(environment(job, 1, {"CUDA_VISIBLE_DEVICES=4, GPU-5a"}).at("CUDA_VISIBLE_DEVICES"),
+            "GPU-5a");
+  job.gpus = {2, 5};
+  EXPECT_EQ(environment(job, 1).at("CUDA_VISIBLE_DEVICES"), "5");
+}
+
 TEST(RankEnvironment, WhatTheUserAskedForWins) {
   JobDescription job = job_of_two();
   job.gpus = {2, 5};

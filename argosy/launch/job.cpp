@@ -2,18 +2,22 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/base/strings.h"
 #include "argosy/os/addresses.h"
 #include "argosy/os/random.h"
 #include "argosy/os/topology.h"
+#include "argosy/rendezvous/job_token.h"
 
 namespace argosy::launch {
 namespace {
@@ -43,6 +47,20 @@ int count_ranks(const LaunchOptions& options, const Node& node) {
   return options.rank_per_gpu ? std::max(1, node.gpus) : 1;
 }
 
+/// --virtual_local_rank: the ranks of this node against the GPUs that are listed for it.
+void check_one_gpu_each(const JobDescription& what, const std::optional<std::string>& visible) {
+  const size_t listed = !what.gpus.empty() ? what.gpus.size()
+                        : visible          ? strings::split(*visible, ',').size()
+                                           : 0;
+  if (listed > 0 && listed < static_cast<size_t>(local_world_size(what))) {
+    throw UsageError("launch.options",
+                     fmt::format("--virtual_local_rank gives each rank a GPU of its own: {} ranks, "
+                                 "but {} GPUs are listed (--gpus, CUDA_VISIBLE_DEVICES)",
+                                 local_world_size(what),
+                                 listed));
+  }
+}
+
 /// The folder of this run's files.
 std::string run_folder(const LaunchOptions& options, const JobDescription& job) {
   switch (options.layout) {
@@ -58,12 +76,36 @@ std::string run_folder(const LaunchOptions& options, const JobDescription& job) 
 
 }  // namespace
 
+namespace {
+
+/// Why no folder can be made there; nullopt: one can.
+std::optional<std::string> why_not_written(const fs::path& folder) {
+  std::error_code error;
+  fs::path there = fs::absolute(folder, error);
+  while (!fs::exists(there, error) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  return ::access(there.c_str(), W_OK | X_OK) == 0
+             ? std::nullopt
+             : std::optional(fmt::format("{}: {}", there.string(), errno_message(errno)));
+}
+
+}  // namespace
+
 void settle_logs(const LaunchOptions& options, Job& job) {
+  if (const auto why = options.log_dir_given ? std::nullopt : why_not_written(options.log_dir)) {
+    fmt::print(stderr, "[launch] no log files: {}. See --log_dir\n", *why);
+    job.logs = {};
+    job.description.log_dir.clear();
+    return;
+  }
   job.logs = {.layout = options.layout,
               .folder = run_folder(options, job.description),
               .overwrite = options.log_overwrite,
               .redirects = options.redirects,
-              .tee = options.tee};
+              .tee = options.tee,
+              .out_filters = options.out_filters,
+              .err_filters = options.err_filters};
   std::error_code error;
   if (options.log_dir_given && !options.dry_run) {
     const bool name_may_change = options.nodes.nodes > 1 && job.description.nodes == 1;
@@ -94,13 +136,18 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
     what.local_size = options.local_tasks;
   }
   what.role = options.role;
+  what.virtual_local_rank = options.virtual_local_rank;
+  if (options.virtual_local_rank) {
+    check_one_gpu_each(what, env::get("CUDA_VISIBLE_DEVICES"));
+  }
   what.job_id = options.job_id;
   what.max_restarts = options.max_restarts;
   what.extra = options.env;
   what.interface = options.nodes.interface;
   what.prefix_has_rank = options.line_prefix.find("${rank}") != std::string::npos;
   what.run_id = make_run_id();
-  what.token = env::get("ARGOSY_TOKEN").value_or("");
+  what.token = rendezvous::job_token(env::get);
+  what.tls = options.tls;
   if (what.token.empty()) {
     what.token = os::random_hex(16);
   }

@@ -55,6 +55,26 @@ std::string LogPlan::error_file(int rank, int local_rank, int restart) const {
   }
 }
 
+std::string LogPlan::filtered(bool out, int node, int restart) const {
+  if (folder.empty() || (out ? out_filters : err_filters).empty()) {
+    return "";
+  }
+  const std::string place =
+      layout == LogLayout::kTorchrun ? fmt::format("{}/attempt_{}", folder, restart) : folder;
+  const bool named = node > 0 && layout == LogLayout::kArgosy;  // nodes share that folder
+  const std::string again =
+      restart > 0 && layout != LogLayout::kTorchrun ? fmt::format(".restart{}", restart) : "";
+  return fmt::format("{}/filtered_{}{}{}.log",
+                     place,
+                     out ? "stdout" : "stderr",
+                     named ? fmt::format(".node{}", node) : "",
+                     again);
+}
+
+std::string LogPlan::endpoints() const {
+  return folder.empty() || layout != LogLayout::kPaddle ? "" : folder + "/endpoints.log";
+}
+
 std::string LogPlan::combined(int node) const {
   if (folder.empty() || layout != LogLayout::kArgosy) {
     return "";

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "argosy/launch/log_file.h"
 
@@ -43,10 +44,17 @@ struct LogPlan {
   bool overwrite = false;
   StreamChoice redirects{};  ///< to files only
   StreamChoice tee{};        ///< to files too
+  std::vector<std::string>
+      out_filters{};  ///< lines with one of these go to a file of their own too
+  std::vector<std::string> err_filters{};
 
   [[nodiscard]] RankFiles files(int rank, int local_rank, int restart) const;
   /// Where the rank may say, in torchrun's form, what it ended with; "": nowhere.
   [[nodiscard]] std::string error_file(int rank, int local_rank, int restart) const;
+  /// What out_filters (or err_filters) choose, of all ranks of this node; "": nothing.
+  [[nodiscard]] std::string filtered(bool out, int node, int restart) const;
+  /// Paddle's list of all ranks' endpoints; "": none.
+  [[nodiscard]] std::string endpoints() const;
   /// Of all ranks of node `node`; "": none.
   [[nodiscard]] std::string combined(int node) const;
   /// As the start's table shows it: "runs/r1/rank<k>.log".

@@ -9,7 +9,9 @@
 
 #include "argosy/launch/log_layout.h"
 #include "argosy/launch/options/given_options.h"
+#include "argosy/launch/options/node_options.h"
 #include "argosy/os/topology.h"
+#include "argosy/rendezvous/tls.h"
 
 namespace argosy::launch {
 
@@ -30,19 +32,6 @@ enum class Dialect {
 /// "launch", "torchrun", …
 [[nodiscard]] std::string command_of(Dialect dialect);
 
-/// Which nodes there are and where they meet, as far as options say.
-struct NodeOptions {
-  int nodes = 1;
-  int node_rank = -1;       ///< -1: whichever
-  std::string meet_host{};  ///< of the launchers' own store; nodes > 1 only
-  uint16_t meet_port = 0;
-  std::vector<std::string> ips{};  ///< of all nodes, by node rank; empty: not known
-  std::string address{};           ///< this node's; empty: to be found out
-  std::string interface {};        ///< the one whose address that is; empty: not said
-  std::string bind{};              ///< where node 0 listens; empty: where the others meet it
-  std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of the meeting
-};
-
 /// What `argosy launch` was asked to do, each value checked by itself. What depends on the machine
 /// (number of cores and GPUs) is settled by prepare_job().
 struct LaunchOptions {
@@ -54,6 +43,7 @@ struct LaunchOptions {
   std::string role = "default";
   uint16_t master_port = 0;  ///< of rank 0's own store; 0: any that is free
   NodeOptions nodes{};
+  rendezvous::TlsChoice tls{};  ///< of the control plane
   /// A queue has started `local_tasks` launchers on this node, of which this is one; each starts
   /// one rank then.
   int local_task = 0;
@@ -77,6 +67,8 @@ struct LaunchOptions {
   bool log_overwrite = false;  ///< kPaddle only
   StreamChoice redirects{};
   StreamChoice tee{};
+  std::vector<std::string> out_filters{};  ///< see LogPlan
+  std::vector<std::string> err_filters{};
   std::vector<int> local_ranks_filter{};  ///< whose output is shown; empty: all
   std::string line_prefix = "[rank ${rank}] ";
   std::string json{};  ///< file for the report; empty: none
@@ -92,19 +84,12 @@ struct LaunchOptions {
   /// nothing before the rest is dropped; the rank logs have it.
   std::chrono::milliseconds reader_patience = std::chrono::minutes(10);
 
+  bool virtual_local_rank = false;     ///< see JobDescription
   bool pass_local_rank = false;        ///< --local_rank=N comes before the program's arguments
   bool module = false;                 ///< -m: `command` starts with a Python module
   bool no_python = false;              ///< never put a Python before `command`
   std::vector<std::string> command{};  ///< program and its arguments, untouched
 };
-
-/// A switch that was given and not switched off. Errors: UsageError (neither true nor false).
-[[nodiscard]] bool is_on(const GivenOptions& given, std::string_view key);
-
-/// Where several nodes meet: the first of --rdzv_endpoint, --master, --master_addr, --ips that the
-/// command line gives, else variables. Ports that are not given: torchrun's 29400 and 29500; below
-/// Paddle's first one with --ips. Errors: UsageError: none of them is given.
-void settle_meeting(const GivenOptions& given, NodeOptions& nodes);
 
 /// Options, or the text that --help asks for.
 struct ParsedLaunch {

@@ -112,10 +112,6 @@ TEST(LaunchOptions, UnknownOptionNamesTheNearest) {
 }
 
 TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
-  EXPECT_EQ(refusal({"--virtual-local-rank", "./train"}),
-            "[launch.options] --virtual-local-rank does not work yet (\"LOCAL_RANK 0 for all, one "
-            "GPU visible to each\"). Leave "
-            "it out. What works: argosy launch --help");
   EXPECT_EQ(refusal({"--server_num", "1", "./train"}),
             "[launch.options] --server_num is refused: parameter servers do not exist here; only "
             "collective training does");
@@ -124,6 +120,48 @@ TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
   EXPECT_THAT(refusal({"--sort_ip=1", "x"}), HasSubstr("as they come"));
   EXPECT_THAT(refusal({"--legacy=True", "x"}), HasSubstr("no former launcher"));
   EXPECT_EQ(refusal({"--legacy=False", "x"}), "nothing was thrown");
+}
+
+TEST(LaunchOptions, PatienceIsTakenFromTorchrunsSettingsToo) {
+  const auto nodes = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args{
+        "--rdzv_conf=join_timeout=7, keep_alive_interval=2,read_timeout=1"};
+    args.insert(args.end(), more.begin(), more.end());
+    args.emplace_back("x");
+    return parse(args).nodes;
+  };
+  EXPECT_EQ(nodes({}).timeout, 7s);
+  EXPECT_EQ(nodes({}).keep_alive.interval, 2s);
+  EXPECT_EQ(nodes({}).keep_alive.limit(), 10s);
+  EXPECT_EQ(nodes({"--timeout=9", "--keep-alive-max-attempt=2"}).timeout, 9s);
+  EXPECT_EQ(nodes({"--keep_alive_interval=0.1", "--keep_alive_max_attempt=2"}).keep_alive.limit(),
+            200ms);
+  EXPECT_THAT(refusal({"--rdzv_conf=keep_alive_interval=soon", "x"}),
+              HasSubstr("--rdzv_conf: keep_alive_interval: expected seconds"));
+  EXPECT_THAT(refusal({"--keep_alive_interval=0", "x"}), HasSubstr("0.01 seconds or more"));
+  EXPECT_THAT(refusal({"--keep_alive_max_attempt=1", "x"}), HasSubstr("from 2 to"));
+}
+
+TEST(LaunchOptions, TlsIsSwitchedOnOrComesWithItsFiles) {
+  EXPECT_FALSE(parse({"x"}).tls.on);
+  EXPECT_TRUE(parse({"--tls", "x"}).tls.on);
+  EXPECT_TRUE(parse({"x"}, {{"ARGOSY_TLS", "1"}}).tls.on);
+  EXPECT_FALSE(parse({"--tls=0", "x"}, {{"ARGOSY_TLS", "1"}}).tls.on);
+  const std::vector<std::string> files{
+      "--tls_cert=c", "--tls_key=k", "--tls_ca=a", "--tls_name=n", "x"};
+  const rendezvous::TlsChoice tls = parse(files).tls;
+  EXPECT_TRUE(tls.on);
+  EXPECT_EQ(tls.certificate_file + tls.key_file + tls.authority_file + tls.name, "ckan");
+  EXPECT_THAT(test::error_text<ConfigError>([] {
+                (void)parse({"--tls_cert=c", "x"});
+              }),
+              HasSubstr("expected all three or none"));
+}
+
+TEST(LaunchOptions, FiltersAreTextsWithCommasBetweenThem) {
+  EXPECT_THAT(parse({"--duplicate_stdout_filters=a b,c,,d,", "x"}).out_filters,
+              ElementsAre("a b", "c,d"));
+  EXPECT_THAT(parse({"--duplicate-stderr-filters=", "x"}).err_filters, ElementsAre());
 }
 
 TEST(LaunchOptions, TorchrunsEverydayLine) {

@@ -45,29 +45,58 @@ std::string RankOutput::combined_start(const Stream& stream) {
                                     combined_prefix_[&stream == &streams_[0] ? 0 : 1];
 }
 
-void RankOutput::write_combined(const std::string& lines) {
-  if (combined_ != nullptr) {
-    streams_[1].route.sink->write(combined_->write(lines));
+/// Collects the lines of one read for the files that get whole lines, and writes them at its end.
+class RankOutput::Copies final {
+ public:
+  Copies(RankOutput& output, Stream& stream)
+      : output_(output), stream_(stream), start_(output.combined_start(stream)) {}
+  ~Copies() {
+    Sink& err = *output_.streams_[1].route.sink;
+    if (output_.combined_ != nullptr) {
+      err.write(output_.combined_->write(combined_));
+    }
+    if (LineFilter* filter = stream_.route.filter.get()) {
+      err.write(filter->write(filtered_));
+    }
   }
-}
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+  Copies(Copies&&) = delete;
+  Copies& operator=(Copies&&) = delete;
+
+  void add(std::string_view line) {
+    output_.tail_.add(line);
+    if (!start_.empty()) {
+      combined_.append(start_).append(line) += '\n';
+    }
+    const LineFilter* filter = stream_.route.filter.get();
+    if (filter != nullptr && filter->wants(line)) {
+      filtered_.append(output_.prefix_).append(line) += '\n';
+    }
+  }
+
+ private:
+  RankOutput& output_;
+  Stream& stream_;
+  const std::string start_;
+  std::string combined_;
+  std::string filtered_;
+};
 
 void RankOutput::give_out(Stream& stream, std::string_view bytes) {
   Sink& sink = *stream.route.sink;
-  const std::string start = combined_start(stream);
   std::string text;
-  std::string combined;
-  stream.lines.add(bytes, [&](std::string_view line) {
-    tail_.add(line);
-    if (!start.empty()) {
-      combined.append(start).append(line) += '\n';
-    }
-    if (stream.route.shown) {
-      last_sink_ = &sink;
-      add_line(text, stream, line);
-    }
-  });
-  sink.write(text);
-  write_combined(combined);
+  {
+    Copies copies(*this, stream);
+    stream.lines.add(bytes, [&](std::string_view line) {
+      copies.add(line);
+      if (stream.route.shown) {
+        last_sink_ = &sink;
+        add_line(text, stream, line);
+      }
+    });
+    sink.write(text);
+  }
   if (!sink.terminal()) {
     return;
   }
@@ -79,13 +108,9 @@ void RankOutput::give_out(Stream& stream, std::string_view bytes) {
 }
 
 void RankOutput::finish_lines(Stream& stream) {
-  const std::string start = combined_start(stream);
-  std::string combined;
+  Copies copies(*this, stream);
   stream.lines.finish([&](std::string_view line) {
-    tail_.add(line);
-    if (!start.empty()) {
-      combined.append(start).append(line) += '\n';
-    }
+    copies.add(line);
     if (stream.route.shown) {
       last_sink_ = stream.route.sink;
       stream.route.sink->set_live("");
@@ -94,7 +119,6 @@ void RankOutput::finish_lines(Stream& stream) {
       stream.route.sink->write(text);
     }
   });
-  write_combined(combined);
 }
 
 std::string RankOutput::last_words(const Sink& where,

@@ -9,6 +9,7 @@
 
 #include "argosy/launch/combined_log.h"
 #include "argosy/launch/line_buffer.h"
+#include "argosy/launch/line_filter.h"
 #include "argosy/launch/log_file.h"
 #include "argosy/launch/sink.h"
 #include "argosy/os/fd.h"
@@ -17,9 +18,10 @@ namespace argosy::launch {
 
 /// Where one stream of a rank goes.
 struct Route {
-  Sink* sink = nullptr;             ///< of the launcher; always there, for messages
-  bool shown = true;                ///< false: only the file gets it
-  std::shared_ptr<LogFile> file{};  ///< nullptr: none; both streams may share one
+  Sink* sink = nullptr;                  ///< of the launcher; always there, for messages
+  bool shown = true;                     ///< false: only the file gets it
+  std::shared_ptr<LogFile> file{};       ///< nullptr: none; both streams may share one
+  std::shared_ptr<LineFilter> filter{};  ///< of all ranks; nullptr: none
 };
 
 /// What one rank prints: copied to the launcher's streams, line by line and with a prefix, and to
@@ -68,9 +70,11 @@ class RankOutput final {
   /// Adds the line as it is shown, with its prefix.
   void add_line(std::string& text, const Stream& stream, std::string_view line) const;
 
+  /// What becomes of one whole line, besides being shown.
+  class Copies;
+
   /// Time and rank, as they stand before each line of the combined log; "": there is none.
   [[nodiscard]] std::string combined_start(const Stream& stream);
-  void write_combined(const std::string& lines);
 
   std::string prefix_;
   bool live_;

@@ -120,6 +120,11 @@ std::string describe_start(const Job& job, bool everything) {
                                                   what.first_rank,
                                                   strings::ranges(first)));
   }
+  if (what.tls.on) {
+    rows.emplace_back("TLS",
+                      what.tls.from_files() ? "by " + what.tls.certificate_file
+                                            : "by certificates made from ARGOSY_TOKEN");
+  }
   rows.emplace_back("logs", job.logs.pattern());
   rows.emplace_back("job", what.job_id.empty() ? what.run_id : what.job_id);
   rows.emplace_back("MASTER_PORT", os::host_port(what.master_host, what.master_port));

@@ -207,6 +207,22 @@ Result<UniqueFd> Listener::accept(const Deadline& deadline) const {
   }
 }
 
+Status reach_tcp(const std::string& host, uint16_t port, const Deadline& deadline) {
+  Result<AddressList> addresses = resolve(host, port, 0);
+  if (!addresses.ok()) {
+    return std::move(addresses).failure();
+  }
+  Failure why{"no address", 0};
+  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
+    Result<UniqueFd> fd = try_connect(*address, deadline);
+    if (fd.ok() || fd.failure().error_number == ECONNREFUSED) {
+      return {};
+    }
+    why = std::move(fd).failure();
+  }
+  return why;
+}
+
 Result<UniqueFd> connect_tcp(const std::string& host, uint16_t port, const Deadline& deadline) {
   const auto start = Deadline::Clock::now();
   Result<AddressList> addresses = resolve(host, port, 0);

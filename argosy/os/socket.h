@@ -60,4 +60,8 @@ class Listener final {
                                            uint16_t port,
                                            const Deadline& deadline);
 
+/// Do packets get to that host and back? They do where somebody listens at the port, and also where
+/// the host answers that nobody does. Errors: why not: no route, no answer before the deadline.
+[[nodiscard]] Status reach_tcp(const std::string& host, uint16_t port, const Deadline& deadline);
+
 }  // namespace argosy::os

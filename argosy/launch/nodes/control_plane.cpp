@@ -24,23 +24,34 @@ constexpr std::string_view kMember = "node/";
 /// whether a launcher is gone, which costs it a look into its own memory.
 constexpr auto kSlice = 500ms;
 constexpr auto kSliceOfNodeZero = 50ms;
-/// One call to node 0; repeated until kPatience is used up.
+/// One call of node 0 into its own memory.
 constexpr auto kSoon = 5s;
+
+std::string beat_key(int node) {
+  return "nodes/beat/" + std::to_string(node);
+}
 
 }  // namespace
 
 ControlPlane::ControlPlane(std::shared_ptr<rendezvous::Store> store,
                            int node,
-                           std::vector<int> node_of_arrival)
+                           std::vector<int> node_of_arrival,
+                           const KeepAlive& keep_alive)
     : store_(std::move(store)),
       node_(node),
       node_of_arrival_(std::move(node_of_arrival)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      keep_alive_(keep_alive),
+      pulses_(node_of_arrival_.size(), Pulses::Clock::now()),
+      looked_(Pulses::Clock::now()) {
   if (!wake_) {
     throw ConfigError("launch.nodes", "no event descriptor: " + errno_message(errno));
   }
   reader_ = std::thread([this] { read(); });
   writer_ = std::thread([this] { write(); });
+  if (node_ != 0) {
+    heart_ = std::thread([this] { beat(); });
+  }
 }
 
 ControlPlane::~ControlPlane() {
@@ -51,6 +62,9 @@ ControlPlane::~ControlPlane() {
   changed_.notify_all();
   writer_.join();
   reader_.join();
+  if (heart_.joinable()) {
+    heart_.join();
+  }
 }
 
 void ControlPlane::put(JobEvent event) {
@@ -94,6 +108,7 @@ void ControlPlane::lose_node_zero(const char* what) {
     }
     unsaid.swap(outgoing_);
   }
+  changed_.notify_all();
   put({.kind = JobEvent::Kind::kLost, .node = 0});
   for (JobEvent& event : unsaid) {
     put(std::move(event));
@@ -104,18 +119,8 @@ void ControlPlane::lose_node_zero(const char* what) {
 void ControlPlane::append(const JobEvent& event) {
   Journal journal(store_, kJournal);
   const std::string text = event.to_json();
-  const Deadline patience = Deadline::after(kPatience);
-  while (true) {
-    journal.skip(entries_);
-    try {
-      journal.append(text, patience.sooner(Deadline::after(kSoon)));
-      return;
-    } catch (const TimeoutError&) {
-      if (patience.expired()) {
-        throw;
-      }
-    }
-  }
+  journal.skip(entries_);
+  journal.append(text, Deadline::after(node_ == 0 ? kSoon : keep_alive_.limit()));
 }
 
 void ControlPlane::write() {
@@ -145,14 +150,55 @@ void ControlPlane::watch_members() {
     const auto arrival = strings::parse_int(std::string_view(gone.member).substr(kMember.size()));
     const bool known =
         arrival && *arrival >= 0 && *arrival < static_cast<int64_t>(node_of_arrival_.size());
-    if (!known || !told_lost_.insert(gone.member).second) {
-      continue;
+    if (known && told_gone_.insert(gone.member).second) {
+      // One that took its leave is gone as well: it will not start its ranks again.
+      lose(node_of_arrival_[static_cast<size_t>(*arrival)]);
     }
-    // One that took its leave is gone as well: it will not start its ranks again.
-    const int node = node_of_arrival_[static_cast<size_t>(*arrival)];
-    if (node >= 0) {
-      append({.kind = JobEvent::Kind::kLost, .node = node});
+  }
+}
+
+void ControlPlane::lose(int node) {
+  if (node >= 0 && told_lost_.insert(node).second) {
+    append({.kind = JobEvent::Kind::kLost, .node = node});
+  }
+}
+
+void ControlPlane::watch_silence() {
+  const auto now = Pulses::Clock::now();
+  // A machine that was suspended, or a launcher that was stopped, has heard nobody.
+  if (now - looked_ > keep_alive_.limit() / 2) {
+    pulses_.forgive(now - looked_);
+  }
+  looked_ = now;
+  for (int node = 1; node < nodes(); ++node) {
+    const std::string key = beat_key(node);
+    const Deadline soon = Deadline::after(kSoon);
+    const std::string count = store_->check({key}, soon) ? store_->get(key, soon) : "";
+    const auto silent = pulses_.look(static_cast<size_t>(node), count, now);
+    if (silent > keep_alive_.limit() && !told_lost_.contains(node)) {
+      log::debug("[launch.nodes] node {} was silent for {} ms", node, silent.count());
+      lose(node);
     }
+  }
+}
+
+void ControlPlane::beat() {
+  std::unique_lock lock(mutex_);
+  while (!closing_ && !cut_off_) {
+    lock.unlock();
+    const auto start = Pulses::Clock::now();
+    try {
+      store_->add(beat_key(node_), 1, Deadline::after(keep_alive_.limit()));
+    } catch (const TimeoutError& error) {
+      // Later than its deadline: this launcher itself was stopped meanwhile, and asks again.
+      if (Pulses::Clock::now() - start < 2 * keep_alive_.limit()) {
+        lose_node_zero(error.what());
+      }
+    } catch (const Error& error) {
+      lose_node_zero(error.what());
+    }
+    lock.lock();
+    changed_.wait_for(lock, keep_alive_.interval, [&] { return closing_ || cut_off_; });
   }
 }
 
@@ -171,6 +217,7 @@ void ControlPlane::read() {
       }
       if (node_ == 0) {
         watch_members();
+        watch_silence();
       }
     }
   } catch (const Error& error) {

@@ -14,6 +14,7 @@
 
 #include "argosy/launch/nodes/job_log.h"
 #include "argosy/launch/nodes/journal.h"
+#include "argosy/launch/nodes/keep_alive.h"
 #include "argosy/os/fd.h"
 #include "argosy/rendezvous/store.h"
 
@@ -25,15 +26,17 @@ namespace argosy::launch {
 ///     poll(… plane.fd() …);
 ///     for (const JobEvent& event : plane.events()) state.add(event);
 ///
-/// Threads: one waits for the journal (node 0's also watches for launchers that are gone), one
-/// writes to it, so that the loop never waits for the network. The destructor lets the writer
-/// finish, for kPatience at most.
+/// Threads: one waits for the journal (node 0's also watches for launchers that are gone or
+/// silent), one writes to it, so that the loop never waits for the network; a third one of all but
+/// node 0 gives the signs of life. The destructor lets the writer finish, for KeepAlive::limit() at
+/// most.
 class ControlPlane final {
  public:
   /// `store`: node 0's, shared by all launchers. `node_of_arrival`: as in JobPlan.
   ControlPlane(std::shared_ptr<rendezvous::Store> store,
                int node,
-               std::vector<int> node_of_arrival);
+               std::vector<int> node_of_arrival,
+               const KeepAlive& keep_alive);
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
@@ -49,15 +52,15 @@ class ControlPlane final {
   [[nodiscard]] std::vector<JobEvent> events();
   /// Tells all launchers, this one included. Does not wait.
   void tell(JobEvent event);
-  /// How long node 0's store may be silent before it counts as lost: its machine may be swapping,
-  /// and gRPC notices a dead connection by itself within this time.
-  static constexpr std::chrono::seconds kPatience{15};
 
  private:
   void read();
   void write();
+  void beat();
   void append(const JobEvent& event);
   void watch_members();
+  void watch_silence();
+  void lose(int node);
   void put(JobEvent event);
   void lose_node_zero(const char* what);
 
@@ -71,10 +74,15 @@ class ControlPlane final {
   bool cut_off_ = false;             ///< node 0 is lost: what is told stays here
   bool closing_ = false;
   std::condition_variable changed_{};  ///< outgoing_ or closing_
-  std::set<std::string> told_lost_{};  ///< of the reader alone
+  KeepAlive keep_alive_;
+  Pulses pulses_;                      ///< of the reader alone, like what follows
+  Pulses::Clock::time_point looked_;   ///< when it last looked for silence
+  std::set<std::string> told_gone_{};  ///< members
+  std::set<int> told_lost_{};          ///< nodes
   std::atomic<int64_t> entries_ = 0;   ///< that the reader has seen
   std::thread reader_;
   std::thread writer_;
+  std::thread heart_{};
 };
 
 }  // namespace argosy::launch

@@ -64,8 +64,8 @@ TEST(Journal, ManyWritersAllReadTheSameOrder) {
 
 TEST(ControlPlane, TellsEveryLauncherInOneOrder) {
   const auto store = rendezvous::in_process_store();
-  ControlPlane zero(store, 0, {0, 1});
-  ControlPlane one(store, 1, {0, 1});
+  ControlPlane zero(store, 0, {0, 1}, {});
+  ControlPlane one(store, 1, {0, 1}, {});
   one.tell({.kind = Kind::kFailed, .node = 1});
   zero.tell({.kind = Kind::kEnded, .node = 0});
   const std::vector<JobEvent> seen = wait_for_events(zero, 2);
@@ -75,6 +75,19 @@ TEST(ControlPlane, TellsEveryLauncherInOneOrder) {
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(seen[i].to_json(), seen_there[i].to_json());
   }
+}
+
+TEST(ControlPlane, WhoNeverGivesASignOfLifeIsLostAndWhoDoesIsNot) {
+  const auto store = rendezvous::in_process_store();
+  const KeepAlive keep_alive{.interval = 20ms, .max_attempt = 10};
+  ControlPlane zero(store, 0, {0, 1, 2}, keep_alive);
+  ControlPlane two(store, 2, {0, 1, 2}, keep_alive);
+  const std::vector<JobEvent> lost = wait_for_events(zero, 1);
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_EQ(lost[0].kind, Kind::kLost);
+  EXPECT_EQ(lost[0].node, 1);
+  zero.tell({.kind = Kind::kEnded, .node = 0});  // the only other thing that is told
+  EXPECT_EQ(wait_for_events(two, 2).at(1).kind, Kind::kEnded);
 }
 
 /// Three nodes that meet over real gRPC on the loopback, in threads.

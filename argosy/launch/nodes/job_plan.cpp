@@ -27,9 +27,26 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeInfo,
                                    run_id,
                                    job_id,
                                    grace_ms)
+// Found by the library through the type's namespace.
+static void to_json(nlohmann::json& to, const KeepAlive& from) {
+  to = {{"interval_ms", from.interval.count()}, {"max_attempt", from.max_attempt}};
+}
+static void from_json(const nlohmann::json& from, KeepAlive& to) {
+  to.interval = std::chrono::milliseconds(from.at("interval_ms").get<int64_t>());
+  from.at("max_attempt").get_to(to.max_attempt);
+}
+
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobPlan::Node, host, address, pid, first_rank, ranks)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
-    JobPlan, run_id, nodes, master_host, master_port, endpoints, node_of_arrival, grace_ms, refusal)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobPlan,
+                                   run_id,
+                                   nodes,
+                                   master_host,
+                                   master_port,
+                                   endpoints,
+                                   node_of_arrival,
+                                   grace_ms,
+                                   keep_alive,
+                                   refusal)
 
 namespace {
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "argosy/launch/nodes/keep_alive.h"
+
 namespace argosy::launch {
 
 /// What one node's launcher says of itself when it joins.
@@ -44,6 +46,7 @@ struct JobPlan {
   std::vector<std::string> endpoints{};  ///< "host:port" of every rank
   std::vector<int> node_of_arrival{};  ///< node rank of who came first, second, …; -1: gone again
   int64_t grace_ms = 0;                ///< the longest of all nodes
+  KeepAlive keep_alive{};              ///< node 0's
   std::string refusal{};               ///< not empty: there is no job, and why
 
   [[nodiscard]] int world_size() const { return static_cast<int>(endpoints.size()); }

@@ -117,8 +117,8 @@ class Wait {
 /// each would wait for the other to come. One address at a time; "": nothing seen there.
 std::string find_rival(const Meeting& meeting, const NodeInfo& self, const std::string& address) {
   try {
-    const auto store =
-        rendezvous::connect_store(address, meeting.port, meeting.token, Deadline::after(100ms));
+    const auto store = rendezvous::connect_store(
+        address, meeting.port, meeting.token, Deadline::after(100ms), meeting.tls);
     const NodeInfo rival = NodeInfo::from_json(store->get(info_key(0), Deadline::after(500ms)));
     if (rival.job_id != self.job_id) {
       return "";
@@ -156,7 +156,7 @@ std::shared_ptr<Store> connect(const Meeting& meeting, Wait& wait) {
   while (true) {
     try {
       return rendezvous::connect_store(
-          meeting.host, meeting.port, meeting.token, Deadline::after(1s));
+          meeting.host, meeting.port, meeting.token, Deadline::after(1s), meeting.tls);
     } catch (const RefusedError&) {
       throw;
     } catch (const RendezvousError& error) {
@@ -231,6 +231,19 @@ std::string describe_wait(const Meeting& meeting,
                      seconds(meeting.timeout));
 }
 
+std::vector<int> Met::others() const {
+  std::vector<int> arrivals;
+  for (const rendezvous::Member& member :
+       store->members(std::string(kMember), Deadline::after(1s))) {
+    const auto arrival = strings::parse_int(std::string_view(member.name).substr(kMember.size()));
+    arrivals.push_back(static_cast<int>(arrival.value_or(-1)));
+  }
+  std::erase_if(arrivals, [&](int arrival) {
+    return arrival < 0 || arrival >= static_cast<int>(plan.node_of_arrival.size());
+  });
+  return arrivals;
+}
+
 Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience) {
   Met met;
   Wait wait(meeting, patience);
@@ -238,7 +251,8 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
     met.server =
         rendezvous::StoreServer::start({.host = meeting.bind.empty() ? meeting.host : meeting.bind,
                                         .port = meeting.port,
-                                        .token = meeting.token});
+                                        .token = meeting.token,
+                                        .tls = meeting.tls});
     met.store = met.server->local();
   } else {
     met.store = connect(meeting, wait);
@@ -253,6 +267,7 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
   if (meeting.hosts) {
     try {
       met.plan = gather(*met.store, meeting, self, wait);
+      met.plan.keep_alive = meeting.keep_alive;
     } catch (const RendezvousError& error) {  // so that all hear it
       const std::string text = error.what();
       met.plan.refusal = text.substr(text.find(' ') + 1);  // without "[launch.nodes]"

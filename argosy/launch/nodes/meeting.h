@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "argosy/launch/nodes/job_plan.h"
+#include "argosy/launch/nodes/keep_alive.h"
 #include "argosy/rendezvous/store.h"
 #include "argosy/rendezvous/store_server.h"
 
@@ -18,11 +19,13 @@ struct Meeting {
   int nodes = 1;
   std::string host{};  ///< of the store that they meet in
   uint16_t port = 0;
-  std::string bind{};                   ///< where node 0 listens; empty: at `host`
-  bool hosts = false;                   ///< this node hosts it, and is node 0
-  std::string token{};                  ///< secret; never printed
+  std::string bind{};   ///< where node 0 listens; empty: at `host`
+  bool hosts = false;   ///< this node hosts it, and is node 0
+  std::string token{};  ///< secret; never printed
+  rendezvous::Tls tls{};
   std::vector<std::string> expected{};  ///< addresses of all nodes, where they are known
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  KeepAlive keep_alive{};  ///< node 0's counts for all
 };
 
 /// This node among the others, for as long as the object lives.
@@ -33,6 +36,9 @@ struct Met {
   std::unique_ptr<rendezvous::StoreServer> server{};  ///< on node 0
   std::shared_ptr<rendezvous::Store> store{};
   std::unique_ptr<rendezvous::Presence> presence{};  ///< member "node/<n>"; let it go first
+
+  /// Arrivals of the launchers whose connections to this node's store stand. On node 0 only.
+  [[nodiscard]] std::vector<int> others() const;
 };
 
 /// Asked again and again while waiting, with a word for the user ("" mostly); throws to give up.

@@ -57,7 +57,8 @@ Place find_place(const NodeOptions& options, const std::string& token) {
                           .bind = options.bind,
                           .token = token,
                           .expected = options.ips,
-                          .timeout = options.timeout},
+                          .timeout = options.timeout,
+                          .keep_alive = options.keep_alive},
               .wanted_rank = options.node_rank};
   const std::optional<std::string> listed = own_entry(options);
   Meeting& meeting = place.meeting;
@@ -68,6 +69,22 @@ Place find_place(const NodeOptions& options, const std::string& token) {
     meeting.host = os::resolve_host(options.meet_host).or_throw<ConfigError>(kWhere).front();
     refuse_hidden_host(options, meeting.host);
     place.wanted_rank = 0;
+  }
+  if (!meeting.hosts) {
+    // Debian gives a host's own name a loopback address; a copied /etc/hosts gives it another's.
+    const auto resolved = os::resolve_host(options.meet_host);
+    if (resolved.ok() && !resolved->empty()) {  // else it may come to be known later
+      refuse_hidden_host(options, resolved->front());
+    }
+  }
+  const Result<bool> own =
+      options.address.empty() ? Result<bool>(true) : os::is_this_host(options.address);
+  if (own.ok() && !*own) {
+    place.warning = fmt::format(
+        "--host {} is no address of this node, which has {}: right only where the others reach it "
+        "there all the same (NAT)",
+        options.address,
+        fmt::join(os::local_addresses(), ", "));
   }
   const std::string by_interface =
       options.interface.empty()

@@ -12,6 +12,7 @@ struct Place {
   Meeting meeting{};
   std::string address{};  ///< this node's, as the others reach it
   int wanted_rank = -1;   ///< -1: any
+  std::string warning{};  ///< for the user; "": none
 };
 
 /// Settles what `options` leave open by a look at this machine's addresses: whether it is the one

@@ -85,13 +85,6 @@ void refuse_what_does_not_work(const OptionRow& row, const std::string& written)
   if (row.treatment == Treatment::kRefused) {
     throw UsageError(kWhere, fmt::format("{} is refused: {}", written, row.remark));
   }
-  if (row.treatment == Treatment::kNotYet) {
-    throw UsageError(kWhere,
-                     fmt::format("{} does not work yet (\"{}\"). Leave it out. What works: argosy "
-                                 "launch --help",
-                                 written,
-                                 row.remark));
-  }
 }
 
 /// "-n2": a short option that takes a value, and the value.
@@ -203,7 +196,7 @@ std::string launch_help(const std::string& command, const std::string& what) {
   std::vector<std::string> unused(option_rows().size());
   for (size_t i = 0; i < option_rows().size(); ++i) {
     const OptionRow& row = option_rows()[i];
-    if (row.group.empty() || row.treatment == Treatment::kNotYet) {
+    if (row.group.empty()) {
       continue;
     }
     std::string names;

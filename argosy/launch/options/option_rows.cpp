@@ -16,7 +16,6 @@ constexpr auto kSame = Treatment::kSame;
 constexpr auto kBetter = Treatment::kBetter;
 constexpr auto kNoEffect = Treatment::kNoEffect;
 constexpr auto kRefused = Treatment::kRefused;
-constexpr auto kNotYet = Treatment::kNotYet;
 
 constexpr std::string_view kRanks = "Ranks";
 constexpr std::string_view kNodes = "Nodes";
@@ -58,7 +57,14 @@ constexpr auto kRows = std::to_array<OptionRow>({
   {"--rdzv_endpoint", "HOST[:PORT]", kTorchrun, "PET_RDZV_ENDPOINT", kSame, kNodes, "Where the nodes meet; the one with that address hosts it. Default port: 29400"},
   {"--rdzv_id --job_id", "ID", kBoth, "PET_RDZV_ID PADDLE_JOB_ID", kSame, kNodes, "Name of the job (TORCHELASTIC_RUN_ID)"},
   {"--rdzv_backend", "NAME", kTorchrun, "PET_RDZV_BACKEND", kSame, kHidden, "static or c10d: nodes meet in the launcher of node 0 either way; etcd and others are refused"},
-  {"--rdzv_conf", "LIST", kTorchrun, "PET_RDZV_CONF", kNoEffect, kHidden, "its settings are those of torchrun's store, which is not used"},
+  {"--rdzv_conf", "LIST", kTorchrun, "PET_RDZV_CONF", kBetter, kHidden, "join_timeout (as --timeout), keep_alive_interval and keep_alive_max_attempt count; the others are of torchrun's store, which is not used"},
+  {"--keep_alive_interval", "SECONDS", kArgosy, "", kSame, kNodes, "How often launchers tell node 0's that they live. Default: 0.5"},
+  {"--keep_alive_max_attempt", "N", kArgosy, "", kSame, kNodes, "After how many such intervals of silence a node is lost. Default: 5 (torchrun's are 5 s and 3)"},
+  {"--tls", "", kArgosy, "ARGOSY_TLS", kSame, kNodes, "Encrypt what launchers and ranks tell each other (not what collectives send), with certificates made from ARGOSY_TOKEN, which both sides must know"},
+  {"--tls_cert", "FILE", kArgosy, "ARGOSY_TLS_CERT", kSame, kHidden, "--tls with certificates of your own (PEM): this node's"},
+  {"--tls_key", "FILE", kArgosy, "ARGOSY_TLS_KEY", kSame, kHidden, "its key (PEM, no passphrase)"},
+  {"--tls_ca", "FILE", kArgosy, "ARGOSY_TLS_CA", kSame, kHidden, "who must have signed the certificates of all nodes (PEM)"},
+  {"--tls_name", "NAME", kArgosy, "ARGOSY_TLS_NAME", kSame, kHidden, "the name in node 0's certificate. Default: the host as it is called where the nodes meet"},
   {"--standalone", "", kTorchrun, "PET_STANDALONE", kSame, kHidden, "One node, whatever the environment says"},
   {"--sort_ip", "BOOL", kPaddle, "PADDLE_SORT_IP", kRefused, kHidden, "nodes are numbered by --node_rank, by the order of --ips, or as they come"},
   {"--use_paddlecloud", "", kPaddle, "", kNoEffect, kHidden, "the platform's variables are read without it"},
@@ -79,8 +85,8 @@ constexpr auto kRows = std::to_array<OptionRow>({
   {"--enable_gpu_log", "BOOL", kPaddle, "", kNoEffect, kHidden, "GPUs are not sampled"},
   {"--event_log_handler", "NAME", kTorchrun, "PET_EVENT_LOG_HANDLER", kNoEffect, kHidden, "torchrun's own events do not exist here"},
   {"--logs_specs", "NAME", kTorchrun, "PET_LOGS_SPECS", kRefused, kHidden, "a class inside torchrun; see --log_dir"},
-  {"--duplicate_stdout_filters", "LIST", kTorchrun, "PET_DUPLICATE_STDOUT_FILTERS", kNotYet, kHidden, "Lines to write to one more file"},
-  {"--duplicate_stderr_filters", "LIST", kTorchrun, "PET_DUPLICATE_STDERR_FILTERS", kNotYet, kHidden, "Lines to write to one more file"},
+  {"--duplicate_stdout_filters", "LIST", kTorchrun, "PET_DUPLICATE_STDOUT_FILTERS", kBetter, kHidden, "Lines with one of these texts (a,b; ,, is a comma) go to filtered_stdout.log beside the rank logs too; --tee is not needed"},
+  {"--duplicate_stderr_filters", "LIST", kTorchrun, "PET_DUPLICATE_STDERR_FILTERS", kBetter, kHidden, "The same of standard error: filtered_stderr.log"},
   {"--print_completion", "", kTorchrun, "", kRefused, kHidden, "shell completion of torchrun"},
 
   {"--max_restarts --max_restart", "N", kBoth, "PET_MAX_RESTARTS PADDLE_MAX_RESTART", kSame, kFailures, "Start all ranks again when one fails, N times at most; each finds how often in TORCHELASTIC_RESTART_COUNT. Default: 0 (Paddle's is 3, with etcd only)"},
@@ -93,7 +99,7 @@ constexpr auto kRows = std::to_array<OptionRow>({
   {"--start_method", "METHOD", kTorchrun, "PET_START_METHOD", kNoEffect, kHidden, "ranks are programs of their own, never forks of the launcher"},
   {"--run_path", "", kTorchrun, "PET_RUN_PATH", kNoEffect, kHidden, "each rank runs the script in an interpreter of its own"},
   {"--signals_to_handle", "LIST", kTorchrun, "PET_SIGNALS_TO_HANDLE", kNoEffect, kHidden, "SIGTERM, SIGINT, SIGHUP and SIGQUIT stop the job; the others pass"},
-  {"--virtual_local_rank", "", kTorchrun, "PET_VIRTUAL_LOCAL_RANK", kNotYet, kHidden, "LOCAL_RANK 0 for all, one GPU visible to each"},
+  {"--virtual_local_rank", "", kTorchrun, "PET_VIRTUAL_LOCAL_RANK", kSame, kHidden, "LOCAL_RANK 0 for all, one GPU visible to each"},
   {"--elastic_level", "N", kPaddle, "PADDLE_ELASTIC_LEVEL", kNoEffect, kHidden, "--max_restarts says whether to restart"},
   {"--timeout --elastic_timeout", "SECONDS", kArgosy, "PADDLE_ELASTIC_TIMEOUT", kSame, kNodes, "How long nodes wait for each other. Default: 300"},
   {"--use_env", "", kTorchrun, "", kNoEffect, kHidden, "of torch.distributed.launch: ranks always find LOCAL_RANK in the environment; without it torch-launch also gives the program --local_rank=N, spelt as before PyTorch 2.0"},

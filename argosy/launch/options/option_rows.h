@@ -13,7 +13,6 @@ enum class Treatment {
   kBetter,    ///< the same, and `remark` says what is better
   kNoEffect,  ///< accepted; `remark` says why nothing needs to happen
   kRefused,   ///< an error whose text is `remark`
-  kNotYet,    ///< an error too: planned
 };
 
 /// Which tool knows an option.

@@ -12,7 +12,7 @@ Made from the launcher's own table by `argosy launch --help_reference`; a test c
 (Paddle's launcher does it the other way round). Names in one row mean the same.
 
 *same*: as in the tool it comes from; *better*: the same, and the remark says what is better; *no effect*: accepted, the remark says why
-nothing needs to happen; *refused*: an error with that text; *not yet*: an error too.
+nothing needs to happen; *refused*: an error with that text.
 
 | option | from | variables | here | remark |
 |---|---|---|---|---|

@@ -24,6 +24,7 @@
 #include "argosy/os/random.h"
 #include "argosy/os/subprocess.h"
 #include "argosy/rendezvous/clusters/cluster.h"
+#include "argosy/rendezvous/job_token.h"
 
 namespace argosy::launch {
 namespace {
@@ -54,7 +55,8 @@ class SshJob final {
         policy_(options.shutdown_timeout + kForTheNetwork) {}
 
   int run() {
-    const std::string token = env::get("ARGOSY_TOKEN").value_or(os::random_hex(16));
+    const std::string given = rendezvous::job_token(env::get);
+    const std::string token = given.empty() ? os::random_hex(16) : given;
     for (size_t node = 0; node < job_.hosts.size(); ++node) {
       start(static_cast<int>(node), token);
     }

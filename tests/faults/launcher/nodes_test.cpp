@@ -41,7 +41,7 @@ class Nodes {
            int ranks,
            const std::string& script,
            const std::vector<std::string>& options,
-           const std::string& token = "secret") {
+           const std::string& token = "a secret of sixteen") {
     std::vector<std::string> args{"--nnodes=" + std::to_string(nodes),
                                   "--node_rank=" + std::to_string(node),
                                   "--master_addr=127.0.0.1",
@@ -50,7 +50,7 @@ class Nodes {
                                   "--nproc_per_node=" + std::to_string(ranks),
                                   "--log_dir="};
     args.insert(args.end(), options.begin(), options.end());
-    args.insert(args.end(), {"sh", "-c", script});
+    args.insert(args.end(), {"sh", "-c", std::string("R=") + RANK_PROGRAM + "; " + script});
     jobs_.push_back(std::make_unique<Launched>(
         Launched::Options{.args = args, .env = {"ARGOSY_TOKEN=" + token}}));
   }
@@ -249,6 +249,74 @@ TEST(LauncherNodes, AKilledLauncherIsNamedAndLeavesNothing) {
     EXPECT_THAT(nodes[0].survivors(), IsEmpty());
     EXPECT_THAT(nodes[1].survivors(), IsEmpty());
   }
+}
+
+TEST(LauncherNodes, OneThatFallsSilentIsLostLongBeforeItsConnection) {
+  for (const size_t victim : {1U, 0U}) {
+    Nodes nodes({1, 1}, "echo ready; sleep 1000", {"--rdzv_conf=keep_alive_interval=0.1"});
+    ASSERT_TRUE(nodes[0].wait_for_output("ready"));
+    ASSERT_TRUE(nodes[1].wait_for_output("ready"));
+    const auto stopped = std::chrono::steady_clock::now();
+    nodes[victim].signal(SIGSTOP);
+    EXPECT_EQ(nodes[1 - victim].wait(), 1);
+    // gRPC's own keepalive would take 10 s and more.
+    EXPECT_LT(std::chrono::steady_clock::now() - stopped, std::chrono::seconds(9));
+    EXPECT_THAT(nodes[1 - victim].err(),
+                HasSubstr("127.0.0." + std::to_string(victim + 1) + "): its launcher is gone"));
+    nodes[victim].signal(SIGCONT);
+    EXPECT_EQ(nodes[victim].wait(), 1);
+    EXPECT_THAT(nodes[victim].survivors(), IsEmpty());
+  }
+}
+
+TEST(LauncherNodes, OneThatIsTakenForLostIsTold) {
+  // Node 0 still waits for a rank that does not stop when node 1 wakes up.
+  Nodes nodes({1, 1},
+              "[ $RANK = 0 ] && trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done",
+              {"--keep_alive_interval=0.1", "--shutdown_timeout=4"});
+  ASSERT_TRUE(nodes[0].wait_for_output("ready"));
+  ASSERT_TRUE(nodes[1].wait_for_output("ready"));
+  nodes[1].signal(SIGSTOP);
+  ASSERT_TRUE(nodes[0].wait_for_output("asked"));
+  nodes[1].signal(SIGCONT);
+  ASSERT_TRUE(nodes[1].wait_for_error("the other nodes took this one for lost"));
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{1, 1}));
+}
+
+TEST(LauncherNodes, TheyAndTheirRanksTalkOverTls) {
+  Nodes nodes({2, 1}, "echo tls $ARGOSY_TLS; exec $R", {"--tls"});
+  ASSERT_TRUE(nodes[0].wait_for_output("joined 3 ranks", 2));
+  ASSERT_TRUE(nodes[1].wait_for_output("joined 3 ranks"));
+  EXPECT_THAT(nodes[1].out(), HasSubstr("[rank 2] tls 1\n"));
+  EXPECT_THAT(nodes[1].all_err(), HasSubstr("by certificates made from ARGOSY_TOKEN"));
+  nodes[0].signal(SIGTERM);
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{143, 143}));
+}
+
+TEST(LauncherNodes, WithoutTlsOrWithAnotherTokenNobodyIsLetIn) {
+  Nodes nodes({}, "");
+  nodes.add(0, 2, 1, "echo fine", {"--tls"});
+  nodes.add(1, 2, 1, "echo fine", {"--tls"}, "another secret of sixteen");
+  EXPECT_EQ(nodes[1].wait(), 1);
+  EXPECT_THAT(
+      nodes[1].err(),
+      HasSubstr("is not trusted: its certificate is not signed by the authority of this job"));
+  nodes.add(1, 2, 1, "echo fine", {"--timeout=1"});
+  EXPECT_EQ(nodes[2].wait(), 1);
+  EXPECT_THAT(nodes[2].err(), HasSubstr("--tls"));
+  nodes.add(1, 2, 1, "echo fine", {"--tls"});
+  EXPECT_EQ(nodes[0].wait(), 0);
+  EXPECT_EQ(nodes[3].wait(), 0);
+}
+
+TEST(LauncherNodes, TlsNeedsATokenThatCannotBeGuessed) {
+  Nodes nodes({}, "");
+  nodes.add(0, 2, 1, "true", {"--tls"}, "short");
+  EXPECT_EQ(nodes[0].wait(), 1);
+  EXPECT_THAT(nodes[0].err(), HasSubstr("16 characters or more in ARGOSY_TOKEN"));
+  nodes.add(1, 2, 1, "true", {"--tls"}, "");
+  EXPECT_EQ(nodes[1].wait(), 1);
+  EXPECT_THAT(nodes[1].err(), HasSubstr("is not set"));
 }
 
 TEST(LauncherNodes, ASignalToOneStopsAll) {

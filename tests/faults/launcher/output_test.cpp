@@ -118,6 +118,44 @@ TEST(LauncherOutput, RedirectsAndTeeGoToTorchrunsFiles) {
   EXPECT_FALSE(std::filesystem::exists(run / "attempt_0/1/stderr.log"));
 }
 
+TEST(LauncherOutput, LinesThatAreAskedForGoToOneMoreFile) {
+  const TempDir folder;
+  for (const std::string layout : {"--tee=3", "--log_line_prefix_template=[rank ${rank}] "}) {
+    const auto logs = folder.path() / layout.substr(2, 3);
+    Launched job({.args = {"--nproc_per_node=2",
+                           layout,
+                           "--log_dir=" + logs.string(),
+                           "--duplicate_stdout_filters=apple,or,,ange",
+                           "--duplicate-stderr-filters=apple",
+                           "sh",
+                           "-c",
+                           "echo an apple $RANK; echo or,ange; echo orange; echo no apples >&2; "
+                           "printf 'unfinished apple'"}});
+    ASSERT_EQ(job.wait(), 0) << job.err();
+    const auto run = std::filesystem::directory_iterator(logs)->path();
+    const auto place = layout == "--tee=3" ? run / "attempt_0" : run;
+    const std::string out = *os::read_file(place / "filtered_stdout.log");
+    for (const std::string rank : {"0", "1"}) {
+      EXPECT_EQ(lines_of(out, "[rank " + rank + "] "),
+                (std::vector<std::string>{"an apple " + rank, "or,ange", "unfinished apple"}));
+      EXPECT_THAT(*os::read_file(place / "filtered_stderr.log"),
+                  HasSubstr("[rank " + rank + "] no apples\n"));
+    }
+  }
+}
+
+TEST(LauncherOutput, PaddlesFoldersHaveTheEndpoints) {
+  const TempDir folder;
+  Launched job({.shell = "cd " + folder.path().string() +
+                         " && exec \"$0\" paddle-launch --nproc_per_node 2 sh -c 'echo "
+                         "$PADDLE_TRAINER_ENDPOINTS'"});
+  ASSERT_EQ(job.wait(), 0) << job.err();
+  std::string endpoints = lines_of(job.out(), "[rank 0] ").at(0);
+  endpoints.replace(endpoints.find(','), 1, "\n");
+  EXPECT_EQ(*os::read_file(folder.path() / "log/endpoints.log"),
+            "PADDLE_TRAINER_ENDPOINTS: \n" + endpoints + "\n");
+}
+
 TEST(LauncherOutput, OnlyTheRanksAskedForAreShownAndPrefixesAreTheUsers) {
   const TempDir folder;
   Launched job(3,

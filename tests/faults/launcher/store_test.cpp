@@ -57,6 +57,16 @@ TEST(LauncherStore, TheFirstToDieIsNamedHoweverLateTheLauncherLooks) {
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 
+TEST(LauncherStore, OneNodeMayUseTlsToo) {
+  Launched job({.args = {"--tls", "--nproc_per_node=2", RANK_PROGRAM}});
+  EXPECT_TRUE(job.wait_for_output("joined 2 ranks", 2)) << job.err();
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+  Launched bare(
+      {.args = {"--tls", "sh", "-c", std::string("ARGOSY_TLS=0 exec timeout 2 ") + RANK_PROGRAM}});
+  EXPECT_EQ(bare.wait(), 124);
+}
+
 TEST(LauncherStore, AStrangerWithoutTheTokenIsRefused) {
   Launched job({.args = {"sh", "-c", std::string("ARGOSY_TOKEN=guessed ") + RANK_PROGRAM}});
   EXPECT_EQ(job.wait(), 2);

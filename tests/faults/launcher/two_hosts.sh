@@ -53,4 +53,24 @@ expect "1 1" b "the same list, in the same order"
 
 both "$list --timeout 2" "--ips 10.77.0.1,10.77.0.3" true
 expect "1 1" b "none of --ips 10.77.0.1,10.77.0.3 is an address of this node"
+# A node that says it is where nobody finds it: said at both ends.
+both "$list" "--ips 10.77.0.1,10.77.0.2 --host 10.99.0.2" true
+expect "0 0" a "says that it is at 10.99.0.2, which cannot be reached from node 0: connect: Network is unreachable"
+expect "0 0" b "--host 10.99.0.2 is no address of this node, which has 10.77.0.2"
+
+# A cable that is cut ends no connection: each side has lost the other after three seconds.
+( until grep -q ready "$scratch/a" && grep -q ready "$scratch/b"; do sleep 0.02; done 2>/dev/null
+  ip -n "$a" link set "va$$" down && date +%s >"$scratch/cut" ) &
+cutter=$!
+rm -f "$scratch/a" "$scratch/b"
+both "$list" "$list" 'echo ready; sleep 1000'
+took=$(($(date +%s) - $(cat "$scratch/cut")))
+wait "$cutter"
+expect "1 1" a "[launch] node 1 ("
+expect "1 1" b "[launch] node 0 ("
+expect "1 1" a "its launcher is gone: killed, or its machine or network does not answer"
+if ((took > 9)); then
+  echo "expected both launchers to end some 4 s after the cut, got $took s"
+  failed=1
+fi
 exit "$failed"

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "argosy/launch/log_layout.h"
+#include "argosy/launch/options/given_options.h"
+#include "argosy/os/topology.h"
+
+/// What users write for options, as values.
+/// Errors of all: UsageError: the option or variable as it was written, what was expected, and what
+/// stands there.
+namespace argosy::launch::values {
+
+[[noreturn]] void bad(const Given& given, std::string_view expected);
+
+[[nodiscard]] int64_t integer(const Given& given, int64_t low, int64_t high);
+/// "0,2", "0, 2"
+[[nodiscard]] std::vector<int> numbers(const Given& given);
+/// "apple,orange"; ",," is a comma.
+[[nodiscard]] std::vector<std::string> texts(const Given& given);
+/// "3", "0:3,1:1"
+[[nodiscard]] StreamChoice streams(const Given& given);
+[[nodiscard]] bool truth(const Given& given);
+/// A switch that was given and not switched off.
+[[nodiscard]] bool is_on(const GivenOptions& given, std::string_view key);
+[[nodiscard]] std::chrono::milliseconds seconds(const Given& given);
+/// "NAME=VALUE"
+[[nodiscard]] std::pair<std::string, std::string> assignment(const Given& given);
+/// "2", "2:2"; a range is for jobs that grow and shrink.
+[[nodiscard]] int node_count(const Given& given);
+
+struct HostPort {
+  std::string host{};
+  uint16_t port = 0;  ///< 0: not said
+};
+/// "host", "host:29500", "[::1]:29500"
+[[nodiscard]] HostPort endpoint(const Given& given);
+/// "a,b", each once
+[[nodiscard]] std::vector<std::string> hosts(const Given& given);
+/// Our words, and those of torchrun's --numa_binding.
+[[nodiscard]] os::CpuBinding cpu_binding(const Given& given);
+
+}  // namespace argosy::launch::values
