@@ -1,0 +1,44 @@
+# gRPC and what it needs, as rooms link them: shared libraries, except in programs with the property
+# ARGOSY_STATIC (argosy_link_statically). Those are without libtorch, which brings a shared protobuf of
+# its own. 59 shared libraries with 16,500 symbols to look up are half of what such a program costs
+# from start to end; see docs/design/launcher.md. Where Debian's archives are missing, all is shared.
+add_library(argosy_rpc INTERFACE)
+add_library(argosy_symbolize INTERFACE)
+set_target_properties(argosy_rpc PROPERTIES EXPORT_NAME rpc)
+set_target_properties(argosy_symbolize PROPERTIES EXPORT_NAME symbolize)
+
+set(_argosy_archives "")
+if(NOT ARGOSY_SANITIZE) # whose suppressions name shared libraries
+  foreach(_name IN ITEMS grpc++ grpc gpr upb address_sorting re2 cares protobuf z ssl crypto)
+    find_library(_argosy_archive_${_name} NAMES lib${_name}.a)
+    mark_as_advanced(_argosy_archive_${_name})
+    list(APPEND _argosy_archives ${_argosy_archive_${_name}})
+  endforeach()
+  get_filename_component(_folder "${_argosy_archive_grpc}" DIRECTORY)
+  file(GLOB _absl ${_folder}/libabsl_*.a)
+  list(FILTER _absl EXCLUDE REGEX "test|mock|flags_(parse|usage)")
+  list(APPEND _argosy_archives ${_absl})
+endif()
+if(NOT _absl OR "${_argosy_archives}" MATCHES "NOTFOUND")
+  set(_argosy_archives "")
+endif()
+
+if(_argosy_archives)
+  set(_static "$<BOOL:$<BUILD_INTERFACE:$<TARGET_PROPERTY:ARGOSY_STATIC>>>")
+  list(JOIN _argosy_archives "," _group)
+  foreach(_target IN ITEMS argosy_rpc argosy_symbolize)
+    target_link_libraries(${_target} INTERFACE "$<${_static}:$<LINK_GROUP:RESCAN,${_group}>>"
+      "$<${_static}:Threads::Threads>" "$<${_static}:${CMAKE_DL_LIBS}>")
+  endforeach()
+else()
+  set(_static 0)
+endif()
+foreach(_library IN ITEMS gRPC::grpc++ protobuf::libprotobuf OpenSSL::SSL OpenSSL::Crypto)
+  target_link_libraries(argosy_rpc INTERFACE "$<$<NOT:${_static}>:${_library}>")
+endforeach()
+target_link_libraries(argosy_symbolize INTERFACE "$<$<NOT:${_static}>:absl::symbolize>")
+install(TARGETS argosy_rpc argosy_symbolize EXPORT argosyTargets)
+
+function(argosy_link_statically target)
+  set_target_properties(${target} PROPERTIES ARGOSY_STATIC ON)
+endfunction()
