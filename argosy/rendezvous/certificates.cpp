@@ -1,9 +1,9 @@
 #include "argosy/rendezvous/certificates.h"
 
 #include <openssl/asn1.h>
+#include <openssl/crypto.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
-#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
@@ -39,6 +39,11 @@ std::string text_of(BIO& bio) {
   char* start = nullptr;
   const long size = BIO_get_mem_data(&bio, &start);
   return {start, static_cast<size_t>(size)};
+}
+
+/// sk_X509_free() is a macro; the certificates have other owners.
+void sk_X509_free_only(STACK_OF(X509) * stack) {
+  sk_X509_free(stack);
 }
 
 /// Nobody is asked for a passphrase.
@@ -105,6 +110,40 @@ Certificate read_certificate(const std::string& pem) {
   return Certificate(PEM_read_bio_X509(memory(pem).get(), nullptr, no_passphrase, nullptr));
 }
 
+std::vector<Certificate> read_certificates(const std::string& pem) {
+  const Bio bio = memory(pem);
+  std::vector<Certificate> all;
+  while (X509* one = PEM_read_bio_X509(bio.get(), nullptr, no_passphrase, nullptr)) {
+    all.emplace_back(one);
+  }
+  ERR_clear_error();  // the end of the file is one
+  return all;
+}
+
+std::string why_not_signed(const std::string& chain, const std::string& authority) {
+  using Store = std::unique_ptr<X509_STORE, Release<X509_STORE_free>>;
+  using Check = std::unique_ptr<X509_STORE_CTX, Release<X509_STORE_CTX_free>>;
+  using Stack = std::unique_ptr<STACK_OF(X509), Release<sk_X509_free_only>>;
+  const Store store(X509_STORE_new());
+  const Check check(X509_STORE_CTX_new());
+  const Stack between(sk_X509_new_null());
+  demand(store && check && between, "make a store of certificates");
+  const std::vector<Certificate> trusted = read_certificates(authority);
+  for (const Certificate& one : trusted) {
+    X509_STORE_add_cert(store.get(), one.get());
+  }
+  const std::vector<Certificate> own = read_certificates(chain);
+  for (const Certificate& one : own) {
+    sk_X509_push(between.get(), one.get());
+  }
+  demand(!own.empty() &&
+             X509_STORE_CTX_init(check.get(), store.get(), own.front().get(), between.get()) == 1,
+         "check a certificate");
+  const bool signed_by_it = X509_verify_cert(check.get()) == 1;
+  ERR_clear_error();
+  return signed_by_it ? "" : X509_verify_cert_error_string(X509_STORE_CTX_get_error(check.get()));
+}
+
 Key read_key(const std::string& pem) {
   return Key(PEM_read_bio_PrivateKey(memory(pem).get(), nullptr, no_passphrase, nullptr));
 }
@@ -125,17 +164,24 @@ std::string to_pem(EVP_PKEY& key) {
 }
 
 Key authority_key(const std::string& token) {
+  // Whoever sees a certificate may try tokens on it: each try shall cost 16 MB and some 50 ms.
+  constexpr uint64_t kCost = 1U << 14U;
+  constexpr uint64_t kBlock = 8;
+  constexpr uint64_t kMostMemory = uint64_t{64} << 20U;
   std::array<unsigned char, 32> seed{};
-  unsigned int size = seed.size();
-  const bool derived = HMAC(EVP_sha256(),
-                            token.data(),
-                            static_cast<int>(token.size()),
-                            reinterpret_cast<const unsigned char*>(kLabel.data()),
-                            kLabel.size(),
-                            seed.data(),
-                            &size) != nullptr;
-  demand(derived && size == seed.size(), "derive a key");
+  const bool derived = EVP_PBE_scrypt(token.data(),
+                                      token.size(),
+                                      reinterpret_cast<const unsigned char*>(kLabel.data()),
+                                      kLabel.size(),
+                                      kCost,
+                                      kBlock,
+                                      1,
+                                      kMostMemory,
+                                      seed.data(),
+                                      seed.size()) == 1;
+  demand(derived, "derive a key");
   Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.data(), seed.size()));
+  OPENSSL_cleanse(seed.data(), seed.size());
   demand(key != nullptr, "make an Ed25519 key");
   return key;
 }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 /// OpenSSL's certificates and keys with owners. Internal to the room.
 namespace argosy::rendezvous::certificates {
@@ -23,6 +24,11 @@ using Bio = std::unique_ptr<BIO, Release<BIO_free_all>>;
 
 /// nullptr: no PEM of that kind, or one with a passphrase.
 [[nodiscard]] Certificate read_certificate(const std::string& pem);
+/// All of them; empty: there is none.
+[[nodiscard]] std::vector<Certificate> read_certificates(const std::string& pem);
+/// Why the first certificate of `chain`, with those behind it, is not signed by any of `authority`;
+/// "": it is, and valid now.
+[[nodiscard]] std::string why_not_signed(const std::string& chain, const std::string& authority);
 [[nodiscard]] Key read_key(const std::string& pem);
 [[nodiscard]] std::string to_pem(X509& certificate);
 [[nodiscard]] std::string to_pem(EVP_PKEY& key);

@@ -40,8 +40,12 @@ class FilePresence final : public Presence {
     if (!fd_.valid()) {
       return;
     }
-    const os::UniqueFd held = folder_->lock("leave", deadline);
-    folder_->depart(member_, /*lost=*/false, cut_note(note));
+    try {
+      const os::UniqueFd held = folder_->lock("leave", deadline);
+      folder_->depart(member_, /*lost=*/false, cut_note(note));
+    } catch (const TimeoutError& error) {  // the others will find it lost
+      log::debug("{}", error.what());
+    }
     fd_.close();
   }
 

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <fstream>
-
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/os/fd.h"
 
 namespace argosy::rendezvous {
 
@@ -18,16 +16,15 @@ std::string job_token(const std::function<std::optional<std::string>(const char*
   if (!path) {
     return "";
   }
-  std::ifstream file(*path);
-  std::string line;
-  std::getline(file, line);
-  const std::string token(strings::trim(line));
+  const Result<std::string> text = os::read_file(*path);
+  const std::string token =
+      text.ok() ? std::string(strings::trim(text->substr(0, text->find('\n')))) : "";
   if (token.empty()) {
     throw ConfigError(
         "rendezvous.token",
         fmt::format("ARGOSY_TOKEN_FILE={}: {}. Expected the job's secret in its first line.",
                     *path,
-                    file.is_open() ? "its first line is empty" : errno_message(errno)));
+                    text.ok() ? "its first line is empty" : text.failure().what));
   }
   return token;
 }

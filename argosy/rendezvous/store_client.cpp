@@ -275,6 +275,9 @@ class Dialing {
         return std::move(connection_);
       }
     } while (!deadline.expired());
+    if (!refusal_.empty()) {
+      throw RefusedError("rendezvous.connect", refusal_);
+    }
     throw RendezvousError("rendezvous.connect",
                           fmt::format("cannot reach the store at {}:{}: {} ({} attempts in {}). "
                                       "See whether the launcher or rank 0 runs there, whether it "
@@ -303,7 +306,7 @@ class Dialing {
         status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
       wire::throw_status(status, "connect", connection_.name);
     }
-    refuse_other_certificates(status);
+    note_distrust(status);
     if (last_error_.empty() || status.error_code() == grpc::StatusCode::UNAVAILABLE) {
       last_error_ = status.error_message();
     }
@@ -316,29 +319,42 @@ class Dialing {
     return false;
   }
 
-  // Trying again would not change what either side shows.
-  void refuse_other_certificates(const grpc::Status& status) const {
-    const std::string& text = status.error_message();
+  /// Why the other side's certificate is not taken; "": that is not the trouble.
+  [[nodiscard]] std::string why_not_trusted(const std::string& text) const {
     const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
-    const std::string name = tls_.name.empty() ? host_ : tls_.name;
-    std::string why;
     if (says("wrong version number")) {
-      why = "it does not use TLS, as this process does. Give all nodes the same --tls (ARGOSY_TLS)";
-    } else if (says("Peer name")) {
-      why = fmt::format(
+      return "it does not use TLS, as this process does. Give all nodes the same --tls "
+             "(ARGOSY_TLS)";
+    }
+    if (says("Peer name")) {
+      return fmt::format(
           "its certificate does not bear the name \"{}\". Call it by a name that it bears, or say "
           "that one with --tls_name (ARGOSY_TLS_NAME)",
-          name);
-    } else if (says("SSL_ERROR_SSL")) {
-      why =
-          "its certificate is not signed by the authority of this job. Give all nodes the same "
-          "ARGOSY_TOKEN, or the same --tls_ca";
-    } else {
-      return;
+          tls_.name.empty() ? host_ : tls_.name);
     }
-    throw RefusedError(
-        "rendezvous.connect",
-        fmt::format("the store at {}:{} is not trusted: {} ({})", host_, port_, why, text));
+    return says("SSL_ERROR_SSL") ? "its certificate is not signed by the authority of this job, or "
+                                   "not valid now. Give "
+                                   "all nodes the same ARGOSY_TOKEN, or the same --tls_ca"
+                                 : "";
+  }
+
+  // What either side shows does not change, but something else may have had the port for a moment:
+  // it is asked once more.
+  void note_distrust(const grpc::Status& status) {
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {
+      return;  // out of time: says nothing new
+    }
+    const std::string why = why_not_trusted(status.error_message());
+    const bool again = !why.empty() && !refusal_.empty();
+    refusal_ = why.empty() ? ""
+                           : fmt::format("the store at {}:{} is not trusted: {} ({})",
+                                         host_,
+                                         port_,
+                                         why,
+                                         status.error_message());
+    if (again) {
+      throw RefusedError("rendezvous.connect", refusal_);
+    }
   }
 
   // A name may not be known yet: containers get theirs late.
@@ -383,6 +399,7 @@ class Dialing {
   const uint16_t port_;
   const Tls& tls_;
   Connection connection_;
+  std::string refusal_{};
   std::string last_error_;
 };
 

@@ -5,12 +5,11 @@
 #include <openssl/x509v3.h>
 
 #include <array>
-#include <fstream>
-#include <iterator>
-#include <string_view>
+#include <set>
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/os/fd.h"
 #include "argosy/rendezvous/certificates.h"
 
 namespace argosy::rendezvous {
@@ -22,25 +21,30 @@ constexpr const char* kJobName = "job.argosy.internal";
 constexpr size_t kShortestToken = 16;
 
 std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty()) {
-    throw ConfigError(kWhere,
-                      fmt::format("cannot read {}: {}. Expected a file in PEM form.",
-                                  path,
-                                  file ? "it is empty" : errno_message(errno)));
+  std::string text = os::read_file(path).or_throw<ConfigError>(kWhere);
+  if (text.empty()) {
+    throw ConfigError(kWhere, path + ": it is empty. Expected a file in PEM form.");
   }
   return text;
 }
 
+/// Randomness cannot be seen, but its absence can: "aaaaaaaaaaaaaaaa".
+bool guessable(const std::string& token) {
+  constexpr size_t kFewestLetters = 6;
+  return token.size() < kShortestToken ||
+         std::set<char>(token.begin(), token.end()).size() < kFewestLetters;
+}
+
 Tls from_token(const std::string& token) {
-  if (token.size() < kShortestToken) {
+  if (guessable(token)) {
     throw ConfigError(
         kWhere,
-        fmt::format("TLS makes its certificates from the job's token, which {}. Expected {} "
+        fmt::format("TLS makes its certificates from the job's token, which {}. Expected {} random "
                     "characters or more in ARGOSY_TOKEN, the same on all nodes (openssl rand -hex "
                     "16 makes one), or certificates of your own (--tls_cert, --tls_key, --tls_ca).",
-                    token.empty() ? "is not set" : fmt::format("has {}", token.size()),
+                    token.empty()                   ? "is not set"
+                    : token.size() < kShortestToken ? fmt::format("has {}", token.size())
+                                                    : "can be guessed",
                     kShortestToken));
   }
   const certificates::Key authority = certificates::authority_key(token);
@@ -75,11 +79,13 @@ Tls from_files(const TlsChoice& choice) {
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     refuse(choice.key_file, "this is not the key of the certificate " + choice.certificate_file);
   }
-  if (X509_cmp_current_time(X509_get0_notAfter(certificate.get())) < 0) {
-    refuse(choice.certificate_file, "it has expired; see openssl x509 -noout -dates -in FILE");
-  }
-  if (X509_cmp_current_time(X509_get0_notBefore(certificate.get())) > 0) {
-    refuse(choice.certificate_file, "it is not valid yet; is this machine's clock right?");
+  if (const std::string why = certificates::why_not_signed(tls.certificate, tls.authority);
+      !why.empty()) {
+    refuse(
+        choice.certificate_file,
+        fmt::format("it cannot be checked by {}: {}. See openssl verify, and this machine's clock",
+                    choice.authority_file,
+                    why));
   }
   return tls;
 }
@@ -90,8 +96,14 @@ std::string text_of(const ASN1_STRING& value) {
 }
 
 std::string address_of(const ASN1_OCTET_STRING& value) {
+  constexpr int kIpv4 = 4;
+  constexpr int kIpv6 = 16;
   std::array<char, INET6_ADDRSTRLEN> text{};
-  const int family = ASN1_STRING_length(&value) == 4 ? AF_INET : AF_INET6;
+  const int size = ASN1_STRING_length(&value);
+  if (size != kIpv4 && size != kIpv6) {
+    return "";
+  }
+  const int family = size == kIpv4 ? AF_INET : AF_INET6;
   ::inet_ntop(family, ASN1_STRING_get0_data(&value), text.data(), text.size());
   return text.data();
 }
@@ -150,7 +162,10 @@ TlsChoice read_tls(const std::function<std::optional<std::string>(const char*)>&
   std::optional<bool> said;
   if (const std::optional<std::string> on = lookup("ARGOSY_TLS")) {
     const std::string word = strings::to_lower(*on);
-    said = word != "0" && word != "false" && word != "no" && word != "off";
+    said = word == "1" || word == "true" || word == "yes" || word == "on";
+    if (!*said && word != "0" && word != "false" && word != "no" && word != "off") {
+      throw ConfigError(kWhere, fmt::format("ARGOSY_TLS={}: expected 1 or 0.", *on));
+    }
   }
   return settle_tls(said,
                     {.certificate_file = lookup("ARGOSY_TLS_CERT").value_or(""),

@@ -92,6 +92,8 @@ std::shared_ptr<Store> find(const MeetingPlace& place,
                             const std::string& key,
                             const Deadline& deadline) {
   constexpr std::chrono::seconds kOneTry{1};
+  constexpr std::chrono::seconds kPatience{3};
+  std::optional<Deadline::Clock::time_point> refused_since;
   const Tls tls = make_tls(place.tls, place.token);
   while (true) {
     const Left left = read(place, torchruns, key, deadline);
@@ -99,7 +101,11 @@ std::shared_ptr<Store> find(const MeetingPlace& place,
       return connect_store(
           left.at.host, left.at.port, left.token, deadline.sooner(Deadline::after(kOneTry)), tls);
     } catch (const RefusedError&) {
-      throw;
+      // What a former process has left may lead to a stranger: that is over soon.
+      refused_since = refused_since.value_or(Deadline::Clock::now());
+      if (deadline.expired() || Deadline::Clock::now() - *refused_since > kPatience) {
+        throw;
+      }
     } catch (const RendezvousError&) {
       if (deadline.expired()) {
         throw;
