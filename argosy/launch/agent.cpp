@@ -100,9 +100,12 @@ std::string token_of_several(const LaunchOptions& options, const JobDescription&
   if (options.one_output && options.nodes.node_rank > 0) {
     return "job " + options.job_id;  // node 0 says it
   }
-  fmt::print(stderr,
-             "[launch] ARGOSY_TOKEN is not set: whoever reaches the port where the nodes meet can "
-             "join the job. Set it to the same secret on all nodes.\n");
+  fmt::print(
+      stderr,
+      "[launch] ARGOSY_TOKEN is not set: {} can join the job. Set it to the same secret on all "
+      "nodes.\n",
+      job.tls.on ? "whoever has a certificate of --tls_ca"
+                 : "whoever reaches the port where the nodes meet");
   return "job " + options.job_id;
 }
 
@@ -153,33 +156,39 @@ void meet_other_nodes(Session& session) {
   session.plane = std::make_unique<ControlPlane>(
       session.met->store, session.met->node, plan.node_of_arrival, plan.keep_alive);
   session.others.emplace(static_cast<int>(plan.nodes.size()));
-  for (const std::string& line : find_unreachable(plan, session.met->node)) {
+  const auto look_up = [&] {
+    if (const std::optional<int> signal = next_stop_signal(session.signals)) {
+      throw Interrupted{*signal};
+    }
+  };
+  for (const std::string& line : find_unreachable(plan, session.met->node, look_up)) {
     session.say(fmt::format("[launch] {}\n", line));
   }
 }
 
-/// Launchers that are connected and not lost: of a machine that fell silent the connection looks
+/// Launchers that are connected and not gone: of a machine that fell silent the connection looks
 /// alive for a while yet.
 bool others_are_here(Session& session) {
   const JobPlan& plan = session.met->plan;
-  const std::vector<int>& lost = session.others->lost_nodes();
   return std::ranges::any_of(session.met->others(), [&](int arrival) {
     const int node = plan.node_of_arrival.at(static_cast<size_t>(arrival));
-    return node >= 0 && std::ranges::count(lost, node) == 0;
+    return node > 0 && !session.others->gone_nodes().contains(node);
   });
 }
 
-/// Node 0 hosts what the others still read.
+/// Node 0 hosts what the others still read; who falls silent meanwhile is not waited for.
 void part_from_other_nodes(Session& session) {
-  const std::vector<int>& lost = session.others->lost_nodes();
-  session.plane.reset();
-  const bool nobody_listens = std::ranges::count(lost, 0) > 0;
-  session.met->presence->leave("", Deadline::after(nobody_listens ? 0s : 5s));
-  const Deadline patience = Deadline::after(20s);  // one that stands still may be lost by then
+  const Deadline patience = Deadline::after(20s);
   while (session.met->server && others_are_here(session) && !patience.expired()) {
+    for (const JobEvent& event : session.plane->events()) {
+      session.others->add(event);
+    }
     constexpr auto kLook = 20ms;
     (void)session.met->server->wait_until_members_left(patience.sooner(Deadline::after(kLook)));
   }
+  session.plane.reset();
+  const bool nobody_listens = session.others->gone_nodes().contains(0);
+  session.met->presence->leave("", Deadline::after(nobody_listens ? 0s : 5s));
 }
 
 Outcome supervise(Session& session) {

@@ -91,7 +91,7 @@ std::optional<SpawnError> Attempt::start_ranks() {
     const int heart = watch_heart(env);
     Result<Rank> rank = Rank::start(
         {.number = job.first_rank + local,
-         .command = session_.job.program.for_rank(local),
+         .command = session_.job.program.for_rank(job.virtual_local_rank ? 0 : local),
          .env = std::move(env),
          .stdin_fd = job.first_rank + local == 0 ? stdin_fd : -1,
          .guard_fd = session_.guard.pid_fd(),

@@ -41,6 +41,10 @@ class Variables {
     const auto there = values_.find(name);
     return there != values_.end() && !there->second.empty();
   }
+  /// Set, and to nothing: as CUDA_VISIBLE_DEVICES it hides all GPUs.
+  [[nodiscard]] bool hidden(const std::string& name) const {
+    return values_.contains(name) && !given(name);
+  }
   [[nodiscard]] std::string value(const std::string& name) const {
     return given(name) ? values_.at(name) : "";
   }
@@ -158,8 +162,10 @@ void set_virtual_local_rank(Variables& env, int local_rank) {
   const std::vector<std::string> visible = strings::split(env.value("CUDA_VISIBLE_DEVICES"), ',');
   const auto index = static_cast<size_t>(local_rank);
   const bool listed = index < visible.size() && !visible[index].empty();
-  env.set("CUDA_VISIBLE_DEVICES",
-          listed ? std::string(strings::trim(visible[index])) : std::to_string(local_rank));
+  if (!env.hidden("CUDA_VISIBLE_DEVICES")) {
+    env.set("CUDA_VISIBLE_DEVICES",
+            listed ? std::string(strings::trim(visible[index])) : std::to_string(local_rank));
+  }
   for (const char* name : {"LOCAL_RANK", "PADDLE_LOCAL_RANK", "PADDLE_RANK_IN_NODE"}) {
     env.set(name, 0);
   }
@@ -210,7 +216,8 @@ std::vector<std::string> rank_environment(const JobDescription& job,
     env.set("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(job.gpus, ",")));
   }
   if (job.virtual_local_rank) {
-    set_virtual_local_rank(env, job.local_offset + local_rank);
+    // A queue that starts several launchers on a node gives each the GPUs of its own rank.
+    set_virtual_local_rank(env, local_rank);
   }
   if (!job.interface.empty()) {
     for (const char* name : {"ARGOSY_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {

@@ -66,6 +66,11 @@ TEST(RankEnvironment, AVirtualLocalRankSeesOneGpuOnly) {
   EXPECT_EQ(first.at("LOCAL_WORLD_SIZE"), "2");
   EXPECT_EQ(environment(job, 1, {"CUDA_VISIBLE_DEVICES=4, GPU-5a"}).at("CUDA_VISIBLE_DEVICES"),
             "GPU-5a");
+  EXPECT_EQ(environment(job, 1, {"CUDA_VISIBLE_DEVICES="}).at("CUDA_VISIBLE_DEVICES"), "");
+  job.local_offset = 3;  // the fourth task of a node that its queue has given one GPU
+  job.local_size = 4;
+  EXPECT_EQ(environment(job, 0, {"CUDA_VISIBLE_DEVICES=7"}).at("CUDA_VISIBLE_DEVICES"), "7");
+  job.local_offset = 0;
   job.gpus = {2, 5};
   EXPECT_EQ(environment(job, 1).at("CUDA_VISIBLE_DEVICES"), "5");
 }

@@ -52,11 +52,18 @@ void check_one_gpu_each(const JobDescription& what, const std::optional<std::str
   const size_t listed = !what.gpus.empty() ? what.gpus.size()
                         : visible          ? strings::split(*visible, ',').size()
                                            : 0;
-  if (listed > 0 && listed < static_cast<size_t>(local_world_size(what))) {
+  const auto said = std::ranges::find(
+      what.extra, "CUDA_VISIBLE_DEVICES", [](const auto& entry) { return entry.first; });
+  if (said != what.extra.end()) {
+    throw UsageError("launch.options",
+                     "--virtual_local_rank sets CUDA_VISIBLE_DEVICES for each rank, --env for all: "
+                     "give the GPUs by --gpus, or in this launcher's own environment");
+  }
+  if (listed > 0 && listed < static_cast<size_t>(what.ranks)) {
     throw UsageError("launch.options",
                      fmt::format("--virtual_local_rank gives each rank a GPU of its own: {} ranks, "
                                  "but {} GPUs are listed (--gpus, CUDA_VISIBLE_DEVICES)",
-                                 local_world_size(what),
+                                 what.ranks,
                                  listed));
   }
 }
@@ -136,13 +143,13 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
     what.local_size = options.local_tasks;
   }
   what.role = options.role;
+  what.job_id = options.job_id;
+  what.max_restarts = options.max_restarts;
+  what.extra = options.env;
   what.virtual_local_rank = options.virtual_local_rank;
   if (options.virtual_local_rank) {
     check_one_gpu_each(what, env::get("CUDA_VISIBLE_DEVICES"));
   }
-  what.job_id = options.job_id;
-  what.max_restarts = options.max_restarts;
-  what.extra = options.env;
   what.interface = options.nodes.interface;
   what.prefix_has_rank = options.line_prefix.find("${rank}") != std::string::npos;
   what.run_id = make_run_id();

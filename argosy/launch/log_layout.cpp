@@ -61,7 +61,7 @@ std::string LogPlan::filtered(bool out, int node, int restart) const {
   }
   const std::string place =
       layout == LogLayout::kTorchrun ? fmt::format("{}/attempt_{}", folder, restart) : folder;
-  const bool named = node > 0 && layout == LogLayout::kArgosy;  // nodes share that folder
+  const bool named = node > 0;  // nodes may share the folder
   const std::string again =
       restart > 0 && layout != LogLayout::kTorchrun ? fmt::format(".restart{}", restart) : "";
   return fmt::format("{}/filtered_{}{}{}.log",

@@ -121,6 +121,9 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   read.value("tee", options.tee, streams);
   read.value("duplicate_stdout_filters", options.out_filters, texts);
   read.value("duplicate_stderr_filters", options.err_filters, texts);
+  if (options.log_dir.empty() && !(options.out_filters.empty() && options.err_filters.empty())) {
+    throw UsageError(kWhere, "--duplicate_*_filters write to files, and --log_dir \"\" makes none");
+  }
   read.flag("log_overwrite", options.log_overwrite);
   if (options.redirects.any() || options.tee.any()) {
     options.layout = LogLayout::kTorchrun;

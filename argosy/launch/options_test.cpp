@@ -123,23 +123,31 @@ TEST(LaunchOptions, WhatOtherLaunchersKnowIsNoTypingError) {
 }
 
 TEST(LaunchOptions, PatienceIsTakenFromTorchrunsSettingsToo) {
-  const auto nodes = [](const std::vector<std::string>& more) {
-    std::vector<std::string> args{
-        "--rdzv_conf=join_timeout=7, keep_alive_interval=2,read_timeout=1"};
-    args.insert(args.end(), more.begin(), more.end());
-    args.emplace_back("x");
-    return parse(args).nodes;
+  const auto nodes = [](std::vector<std::string> more, const Variables& variables = {}) {
+    more.insert(more.begin(), {"--nnodes=2", "--master=h:1"});
+    more.emplace_back("x");
+    return parse(more, variables).nodes;
   };
-  EXPECT_EQ(nodes({}).timeout, 7s);
-  EXPECT_EQ(nodes({}).keep_alive.interval, 2s);
-  EXPECT_EQ(nodes({}).keep_alive.limit(), 10s);
-  EXPECT_EQ(nodes({"--timeout=9", "--keep-alive-max-attempt=2"}).timeout, 9s);
-  EXPECT_EQ(nodes({"--keep_alive_interval=0.1", "--keep_alive_max_attempt=2"}).keep_alive.limit(),
+  const std::string conf = "--rdzv_conf=join_timeout=7, keep_alive_interval=2,read_timeout=1";
+  EXPECT_EQ(nodes({conf}).timeout, 7s);
+  EXPECT_EQ(nodes({conf}).keep_alive.interval, 2s);
+  EXPECT_EQ(nodes({conf}).keep_alive.limit(), 10s);
+  EXPECT_EQ(nodes({conf, "--timeout=9"}).timeout, 9s);
+  EXPECT_EQ(nodes({conf}, {{"PADDLE_ELASTIC_TIMEOUT", "3"}}).timeout, 7s);
+  EXPECT_EQ(nodes({"--keep_alive_interval=0.1", "--keep-alive-max-attempt=2"}).keep_alive.limit(),
             200ms);
-  EXPECT_THAT(refusal({"--rdzv_conf=keep_alive_interval=soon", "x"}),
+  // torchrun's own defaults: as long as a connection lasts.
+  EXPECT_EQ(
+      nodes({"--rdzv_conf=keep_alive_interval=5,keep_alive_max_attempt=3"}).keep_alive.limit(),
+      10s);
+  const auto refused = [](const std::string& option) {
+    return refusal({"--nnodes=2", "--master=h:1", option, "x"});
+  };
+  EXPECT_THAT(refused("--keep_alive_max_attempt=100"), HasSubstr("expected 10 s at most"));
+  EXPECT_THAT(refused("--rdzv_conf=keep_alive_interval=soon"),
               HasSubstr("--rdzv_conf: keep_alive_interval: expected seconds"));
-  EXPECT_THAT(refusal({"--keep_alive_interval=0", "x"}), HasSubstr("0.01 seconds or more"));
-  EXPECT_THAT(refusal({"--keep_alive_max_attempt=1", "x"}), HasSubstr("from 2 to"));
+  EXPECT_THAT(refused("--keep_alive_interval=0"), HasSubstr("0.01 seconds or more"));
+  EXPECT_EQ(refusal({"--rdzv_conf=keep_alive_interval=soon", "x"}), "nothing was thrown");
 }
 
 TEST(LaunchOptions, TlsIsSwitchedOnOrComesWithItsFiles) {

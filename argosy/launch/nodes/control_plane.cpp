@@ -3,10 +3,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "argosy/base/error.h"
@@ -24,8 +26,10 @@ constexpr std::string_view kMember = "node/";
 /// whether a launcher is gone, which costs it a look into its own memory.
 constexpr auto kSlice = 500ms;
 constexpr auto kSliceOfNodeZero = 50ms;
-/// One call of node 0 into its own memory.
+/// One call.
 constexpr auto kSoon = 5s;
+/// By which a thread of ours must be late to have been stopped, with its machine or by itself.
+constexpr auto kStandstill = 500ms;
 
 std::string beat_key(int node) {
   return "nodes/beat/" + std::to_string(node);
@@ -47,23 +51,34 @@ ControlPlane::ControlPlane(std::shared_ptr<rendezvous::Store> store,
   if (!wake_) {
     throw ConfigError("launch.nodes", "no event descriptor: " + errno_message(errno));
   }
-  reader_ = std::thread([this] { read(); });
-  writer_ = std::thread([this] { write(); });
-  if (node_ != 0) {
-    heart_ = std::thread([this] { beat(); });
+  try {
+    reader_ = std::thread([this] { read(); });
+    writer_ = std::thread([this] { write(); });
+    if (node_ != 0) {
+      heart_ = std::thread([this] { beat(); });
+    }
+  } catch (const std::system_error& error) {
+    end_threads();
+    throw ConfigError("launch.nodes",
+                      std::string("no thread can be made: ") + error.what() +
+                          ". See ulimit -u and the cgroup's pids.max");
   }
 }
 
 ControlPlane::~ControlPlane() {
+  end_threads();
+}
+
+void ControlPlane::end_threads() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
   changed_.notify_all();
-  writer_.join();
-  reader_.join();
-  if (heart_.joinable()) {
-    heart_.join();
+  for (std::thread* thread : {&writer_, &reader_, &heart_}) {
+    if (thread->joinable()) {
+      thread->join();
+    }
   }
 }
 
@@ -119,8 +134,18 @@ void ControlPlane::lose_node_zero(const char* what) {
 void ControlPlane::append(const JobEvent& event) {
   Journal journal(store_, kJournal);
   const std::string text = event.to_json();
-  journal.skip(entries_);
-  journal.append(text, Deadline::after(node_ == 0 ? kSoon : keep_alive_.limit()));
+  while (true) {
+    journal.skip(entries_);
+    try {
+      journal.append(text, Deadline::after(kSoon));
+      return;
+    } catch (const TimeoutError&) {  // whether node 0 is lost is the heart's to say
+      const std::lock_guard lock(mutex_);
+      if (cut_off_ || closing_ || node_ == 0) {
+        throw;
+      }
+    }
+  }
 }
 
 void ControlPlane::write() {
@@ -166,7 +191,7 @@ void ControlPlane::lose(int node) {
 void ControlPlane::watch_silence() {
   const auto now = Pulses::Clock::now();
   // A machine that was suspended, or a launcher that was stopped, has heard nobody.
-  if (now - looked_ > keep_alive_.limit() / 2) {
+  if (now - looked_ > std::max<Pulses::Clock::duration>(keep_alive_.limit() / 2, kStandstill)) {
     pulses_.forgive(now - looked_);
   }
   looked_ = now;
@@ -191,7 +216,7 @@ void ControlPlane::beat() {
       store_->add(beat_key(node_), 1, Deadline::after(keep_alive_.limit()));
     } catch (const TimeoutError& error) {
       // Later than its deadline: this launcher itself was stopped meanwhile, and asks again.
-      if (Pulses::Clock::now() - start < 2 * keep_alive_.limit()) {
+      if (Pulses::Clock::now() - start < keep_alive_.limit() + kStandstill) {
         lose_node_zero(error.what());
       }
     } catch (const Error& error) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -44,7 +45,8 @@ class ControlPlane final {
   ControlPlane& operator=(ControlPlane&&) = delete;
 
   [[nodiscard]] int node() const { return node_; }
-  [[nodiscard]] int nodes() const { return static_cast<int>(node_of_arrival_.size()); }
+  /// Those that came and went before the job began are none.
+  [[nodiscard]] int nodes() const { return 1 + *std::ranges::max_element(node_of_arrival_); }
   /// Readable when events() has something to tell.
   [[nodiscard]] int fd() const { return wake_.get(); }
   /// What happened since the last call, in the journal's order. Where node 0's store cannot be
@@ -60,6 +62,7 @@ class ControlPlane final {
   void append(const JobEvent& event);
   void watch_members();
   void watch_silence();
+  void end_threads();
   void lose(int node);
   void put(JobEvent event);
   void lose_node_zero(const char* what);

@@ -78,6 +78,8 @@ class JobState final {
   [[nodiscard]] std::optional<int> interrupted_by() const { return interrupted_by_; }
   /// Those that went without having ended; node 0 also after it had, for the others need it.
   [[nodiscard]] const std::vector<int>& lost_nodes() const { return lost_; }
+  /// Those whose launchers are not there any more, ended or not.
+  [[nodiscard]] const std::set<int>& gone_nodes() const { return gone_; }
   /// All could start again: none is gone, nothing was left behind, nobody interrupted.
   [[nodiscard]] bool may_restart() const {
     return gone_.empty() && !left_behind_ && !interrupted_by_;

@@ -16,6 +16,8 @@ struct KeepAlive {
   std::chrono::milliseconds interval{500};
   int max_attempt = 5;
 
+  /// Then gRPC gives a silent connection up by itself.
+  static constexpr std::chrono::milliseconds kLongest{10000};
   /// With what passes before the first attempt, a node is lost after 3 s by default.
   [[nodiscard]] std::chrono::milliseconds limit() const { return interval * max_attempt; }
 };

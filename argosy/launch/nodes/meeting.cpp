@@ -66,15 +66,17 @@ class Wait {
   [[nodiscard]] std::string state(Store* store) {
     return describe_wait(meeting_, there(store), waited());
   }
-  /// Between two slices. `store`: nullptr where it is not reached yet.
-  void look_up(Store* store) {
+  /// Between two slices. `store`: nullptr where it is not reached yet, for the reason `why`.
+  void look_up(Store* store, std::string_view why = "") {
     std::string word;
     if (waited() >= next_word_) {
       next_word_ = waited() + kWordInterval;
-      word = store == nullptr
-                 ? fmt::format(
-                       "waiting for node 0 at {}:{}, {}", meeting_.host, meeting_.port, times())
-                 : state(store);
+      word = store == nullptr ? fmt::format("waiting for node 0 at {}:{}, {}{}",
+                                            meeting_.host,
+                                            meeting_.port,
+                                            times(),
+                                            hint(why))
+                              : state(store);
     }
     patience_(word);
   }
@@ -91,6 +93,12 @@ class Wait {
   }
 
  private:
+  /// Somebody is there, but does not talk to us.
+  [[nodiscard]] static std::string hint(std::string_view why) {
+    const bool cut = why.find("Socket closed") != std::string_view::npos ||
+                     why.find("Connection reset") != std::string_view::npos;
+    return cut ? " (it closes the connection: is --tls the same on all nodes?)" : "";
+  }
   [[nodiscard]] std::chrono::milliseconds waited() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Deadline::Clock::now() - start_);
   }
@@ -167,7 +175,7 @@ std::shared_ptr<Store> connect(const Meeting& meeting, Wait& wait) {
                                        wait.times(),
                                        error.what()));
       }
-      wait.look_up(nullptr);
+      wait.look_up(nullptr, error.what());
     }
   }
 }

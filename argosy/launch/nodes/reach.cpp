@@ -7,6 +7,7 @@
 
 #include "argosy/base/deadline.h"
 #include "argosy/base/strings.h"
+#include "argosy/os/addresses.h"
 #include "argosy/os/socket.h"
 
 namespace argosy::launch {
@@ -28,12 +29,18 @@ uint16_t held_port(const JobPlan& plan, const JobPlan::Node& node) {
 
 }  // namespace
 
-std::vector<std::string> find_unreachable(const JobPlan& plan, int self) {
+std::vector<std::string> find_unreachable(const JobPlan& plan,
+                                          int self,
+                                          const std::function<void()>& look_up) {
   std::vector<std::string> lines;
   const Deadline all = Deadline::after(kAll);
   const size_t last = self == 0 ? plan.nodes.size() : 1;
   for (size_t number = self == 0 ? 1 : 0; number < last && !all.expired(); ++number) {
     const JobPlan::Node& node = plan.nodes[number];
+    look_up();
+    if (!os::is_address(node.address)) {
+      continue;  // a name server may take its time, and ranks may know other names
+    }
     const Status reached =
         os::reach_tcp(node.address, held_port(plan, node), all.sooner(Deadline::after(kOne)));
     if (!reached.ok()) {

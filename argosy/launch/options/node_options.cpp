@@ -57,24 +57,40 @@ std::optional<Given> setting(const GivenOptions& given, std::string_view name) {
   return std::nullopt;
 }
 
-/// How long nodes wait for each other, and when one that is silent is lost.
+/// How long nodes wait for each other, and when one that is silent is lost. torchrun's settings may
+/// be larger than what means something here.
 void settle_patience(const GivenOptions& given, NodeOptions& nodes) {
   const auto find = [&](std::string_view option, std::string_view name) {
+    const std::optional<Given> torchruns = setting(given, name);
+    const bool first = given.first_of({option, "rdzv_conf"}) == "rdzv_conf";
     const std::optional<Given> own = given.find(option);
-    return own ? own : setting(given, name);
+    return torchruns && (first || !own) ? torchruns : own;
   };
   if (const auto timeout = find("timeout", "join_timeout")) {
     nodes.timeout = seconds(*timeout);
   }
+  KeepAlive& keep_alive = nodes.keep_alive;
   if (const auto interval = find("keep_alive_interval", "keep_alive_interval")) {
-    nodes.keep_alive.interval = seconds(*interval);
-    if (nodes.keep_alive.interval < std::chrono::milliseconds(10)) {
+    keep_alive.interval = seconds(*interval);
+    if (keep_alive.interval < std::chrono::milliseconds(10)) {
       bad(*interval, "0.01 seconds or more");
     }
   }
   if (const auto attempts = find("keep_alive_max_attempt", "keep_alive_max_attempt")) {
-    nodes.keep_alive.max_attempt = static_cast<int>(integer(*attempts, 2, 1'000'000));
+    keep_alive.max_attempt = static_cast<int>(integer(*attempts, 1, 1000));
   }
+  if (keep_alive.limit() <= KeepAlive::kLongest) {
+    return;
+  }
+  if (given.has("keep_alive_interval") || given.has("keep_alive_max_attempt")) {
+    throw UsageError(
+        kWhere,
+        fmt::format("--keep_alive_interval times --keep_alive_max_attempt: expected {} s "
+                    "at most, for then the connection itself is given up, got {} s",
+                    KeepAlive::kLongest.count() / 1000,
+                    keep_alive.limit().count() / 1000));
+  }
+  keep_alive = {.interval = KeepAlive::kLongest / 4, .max_attempt = 4};
 }
 
 }  // namespace
@@ -158,7 +174,9 @@ NodeOptions read_node_options(const GivenOptions& given) {
   if (const std::optional<Given> bind = given.find("bind")) {
     nodes.bind = bind->value;
   }
-  settle_patience(given, nodes);
+  if (nodes.nodes > 1) {
+    settle_patience(given, nodes);
+  }
   if (by_ssh) {
     return {};  // its launchers are told where they meet
   }

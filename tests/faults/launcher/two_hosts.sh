@@ -59,7 +59,7 @@ expect "0 0" a "says that it is at 10.99.0.2, which cannot be reached from node 
 expect "0 0" b "--host 10.99.0.2 is no address of this node, which has 10.77.0.2"
 
 # A cable that is cut ends no connection: each side has lost the other after three seconds.
-( until grep -q ready "$scratch/a" && grep -q ready "$scratch/b"; do sleep 0.02; done 2>/dev/null
+( until grep -qF "] ready" "$scratch/a" && grep -qF "] ready" "$scratch/b"; do sleep 0.02; done 2>/dev/null
   ip -n "$a" link set "va$$" down && date +%s >"$scratch/cut" ) &
 cutter=$!
 rm -f "$scratch/a" "$scratch/b"
