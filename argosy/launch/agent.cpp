@@ -140,7 +140,9 @@ void meet_other_nodes(Session& session) {
                       .version = ARGOSY_VERSION,
                       .run_id = job.run_id,
                       .job_id = job.job_id,
-                      .grace_ms = session.options.shutdown_timeout.count()};
+                      .grace_ms = session.options.shutdown_timeout.count(),
+                      .same_ranks = session.options.dialect == Dialect::kTorchrun ||
+                                    session.options.dialect == Dialect::kTorchLaunch};
   session.met = meet(place.meeting, self, [&](const std::string& word) {
     if (!word.empty()) {
       session.say(fmt::format("[launch] {}\n", word));
@@ -266,6 +268,18 @@ void settle_after_meeting(Session& session) {
   }
 }
 
+/// As far as a node knows its job before it has met the others.
+void forget_what_the_others_decide(Job& job, const NodeOptions& nodes) {
+  JobDescription& what = job.description;
+  what.nodes = nodes.nodes;
+  what.node_rank = nodes.node_rank;
+  what.settled = nodes.nodes == 1;
+  if (!what.settled) {
+    what.master_host = nodes.meet_host;
+    what.store = os::host_port(nodes.meet_host, nodes.meet_port);
+  }
+}
+
 /// 0, or what a shell gives for a program that is not there, which is said.
 int check_program(const Program& program) {
   const Result<std::string> path = os::find_program(program.args.front());
@@ -306,6 +320,7 @@ int run(const LaunchOptions& options) {
   Job job = prepare_job(options, this_node());
   job.program = std::move(program);
   if (options.dry_run) {
+    forget_what_the_others_decide(job, options.nodes);
     fmt::print("{}[launch] nothing was started\n", describe_start(job, true));
     (void)std::fflush(stdout);  // what is wrong with the program stands last
     return check_program(job.program);

@@ -1,6 +1,7 @@
 #include "argosy/launch/attempt.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,9 +13,13 @@
 #include <string_view>
 #include <utility>
 
+#include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/report.h"
+#include "argosy/launch/secrets.h"
+#include "argosy/os/addresses.h"
+#include "argosy/os/oom.h"
 #include "argosy/os/subprocess.h"
 
 namespace argosy::launch {
@@ -26,6 +31,15 @@ using Clock = std::chrono::steady_clock;
 /// The others usually stop at once, and the report says it all; only when they do not is a first
 /// word needed while they are waited for.
 constexpr auto kNoticeDelay = 300ms;
+
+/// Ranks beside each other differ. See https://no-color.org.
+std::string colour_of(int rank) {
+  constexpr int kFirst = 31;  // red; the last one is cyan: white and black may be the background
+  constexpr int kColours = 6;
+  return env::get("NO_COLOR") || !terminal_redraws()
+             ? ""
+             : fmt::format("\x1b[{}m", kFirst + (rank + 1) % kColours);
+}
 
 constexpr std::string_view kHeartbeat = "ARGOSY_HEARTBEAT_FD=";
 
@@ -79,6 +93,7 @@ std::optional<SpawnError> Attempt::start_ranks() {
   const JobDescription& job = session_.job.description;
   ranks_.reserve(static_cast<size_t>(job.ranks));
   open_filters();
+  oom_kills_at_start_ = os::oom_kills();
   for (int local = 0; local < job.ranks; ++local) {
     const std::string error_file =
         session_.job.logs.error_file(job.first_rank + local, job.local_offset + local, job.restart);
@@ -148,6 +163,7 @@ RankOutput::Start Attempt::routes(int local) {
   out.filter = out_filter_;
   err.filter = err_filter_;
   return {.prefix = line_prefix(session_.options.line_prefix, job, local),
+          .colour = colour_of(job.first_rank + local),
           .live = job.first_rank + local == 0,
           .out = std::move(out),
           .err = std::move(err),
@@ -338,14 +354,31 @@ void Attempt::suspend_or_resume(int signal) {
   watched_since_ = Clock::now();
 }
 
+/// Has the kernel's out-of-memory killer been at work since the ranks started? nullopt: it does not
+/// say.
+std::optional<bool> Attempt::was_out_of_memory() const {
+  const std::optional<int64_t> now = os::oom_kills();
+  return now && oom_kills_at_start_ ? std::optional(*now > *oom_kills_at_start_) : std::nullopt;
+}
+
+std::string Attempt::shown_program() const {
+  constexpr size_t kMost = 200;
+  std::string text = fmt::format("{}", fmt::join(hide_secrets(session_.job.program.args), " "));
+  std::ranges::replace(text, '\n', ' ');
+  return text.size() <= kMost ? text : text.substr(0, kMost) + " …";
+}
+
 /// Reaps the ranks that have ended, in the order of their deaths.
 void Attempt::take_ends() {
   std::vector<RankEnd> batch;
   std::ranges::copy(session_.exits.ended(), std::back_inserter(ended_));
   std::erase_if(ended_, [&](uint64_t number) {
     Rank& rank = ranks_[number];
-    const std::optional<RankEnd> end = rank.reap();
+    std::optional<RankEnd> end = rank.reap();
     if (end) {
+      if (end->exit.signal == SIGKILL && !end->asked_to_stop) {
+        end->out_of_memory = was_out_of_memory();
+      }
       rank.output().forward_rest();
       batch.push_back(*end);
     }
@@ -465,6 +498,8 @@ Outcome Attempt::report(RestartPolicy& restarts) {
                        .log_path = rank.output().log_paths(),
                        .others = verdict_.others(),
                        .same_words = all_end_with_the_same_words(),
+                       .host = os::host_name(),
+                       .program = shown_program(),
                        .what_now = restarts.describe(*first, outcome.restart_after)};
     session_.say(render(*outcome.failure));
     outcome.exit_code = first->exit.shell_code();

@@ -47,6 +47,8 @@ class Attempt final {
   std::optional<SpawnError> start_ranks();
   [[nodiscard]] RankOutput::Start routes(int local);
   void open_filters();
+  [[nodiscard]] std::optional<bool> was_out_of_memory() const;
+  [[nodiscard]] std::string shown_program() const;
   [[nodiscard]] int watch_heart(std::vector<std::string>& env);
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] bool owned(pid_t pid) const;
@@ -87,6 +89,7 @@ class Attempt final {
   std::vector<Rank> ranks_{};
   /// Of the ranks, in their order; empty: nobody watches.
   std::vector<os::HeartbeatMonitor> hearts_{};
+  std::optional<int64_t> oom_kills_at_start_{};
   std::shared_ptr<LineFilter> out_filter_{};  ///< of all ranks of this start; nullptr: none
   std::shared_ptr<LineFilter> err_filter_{};
   /// They ran since then: what is stopped by Ctrl-Z does not hang.

@@ -23,14 +23,17 @@ constexpr auto kForTheNetwork = 10s;
 constexpr size_t kLongestError = 4096;
 
 RankEnd to_local(const RemoteEnd& end, const JobPlan& plan) {
-  return {.rank = end.rank,
-          .pid = end.pid,
-          .exit = {.code = end.code, .signal = end.signal},
-          .at = Clock::time_point(std::chrono::microseconds(end.at_us)),  // for differences only
-          .ran = std::chrono::milliseconds(end.ran_ms),
-          .host = plan.nodes.at(static_cast<size_t>(plan.node_of(end.rank))).host,
-          .hung = end.hung,
-          .asked_to_stop = end.asked_to_stop};
+  return {
+      .rank = end.rank,
+      .pid = end.pid,
+      .exit = {.code = end.code, .signal = end.signal},
+      .at = Clock::time_point(std::chrono::microseconds(end.at_us)),  // for differences only
+      .at_us = end.at_us,
+      .ran = std::chrono::milliseconds(end.ran_ms),
+      .host = plan.nodes.at(static_cast<size_t>(plan.node_of(end.rank))).host,
+      .out_of_memory = end.out_of_memory < 0 ? std::nullopt : std::optional(end.out_of_memory > 0),
+      .hung = end.hung,
+      .asked_to_stop = end.asked_to_stop};
 }
 
 const char* describe(JobEvent::Kind kind) {
@@ -55,6 +58,7 @@ RemoteEnd Attempt::to_remote(const RankEnd& end) const {
                    .at_us = to_us(end.at, session_.met->clock_offset_us),
                    .ran_ms = std::chrono::duration_cast<std::chrono::milliseconds>(end.ran).count(),
                    .hung = end.hung,
+                   .out_of_memory = end.out_of_memory ? static_cast<int>(*end.out_of_memory) : -1,
                    .asked_to_stop = end.asked_to_stop,
                    .log_path = rank.output().log_paths()};
   if (!end.exit.ok() && !end.asked_to_stop) {
@@ -222,6 +226,8 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
                      : std::optional(ErrorNote{.message = first->error, .path = first->error_path}),
         .log_path = first->log_path,
         .others = ends,
+        .host = end.host,
+        .program = shown_program(),
         .what_now =
             job.decision() ? job.decision()->text : fmt::format("exit code {}", outcome.exit_code)};
     say(render(*outcome.failure));

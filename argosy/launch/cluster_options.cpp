@@ -91,6 +91,15 @@ void settle_cluster(const GivenOptions& given, const Lookup& lookup, LaunchOptio
   if (nodes_are_given(given)) {
     return;
   }
+  const std::string index = lookup("JOB_COMPLETION_INDEX").value_or("");
+  if (!index.empty() && lookup("KUBERNETES_SERVICE_HOST")) {
+    fmt::print(
+        stderr,
+        "[launch] this is pod {} of an indexed Job, and trains alone: Kubernetes does not say "
+        "how many there are. --nnodes N --master <job>-0.<service>:29500 makes them one job "
+        "(--standalone: meant so)\n",
+        index);
+  }
   if (const auto task = rendezvous::find_task(lookup, true)) {
     take_task(*task, given, options);
   } else if (rendezvous::in_slurm_allocation(lookup)) {

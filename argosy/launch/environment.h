@@ -31,7 +31,8 @@ struct JobDescription {
   std::string log_dir{};  ///< absolute; empty: no log files
   std::string job_id{};   ///< as other tools know the job; empty: run_id
   std::string role = "default";
-  int restart = 0;  ///< how often the ranks were started again
+  bool settled = true;  ///< false: the other nodes will have a say in ranks, addresses and ports
+  int restart = 0;      ///< how often the ranks were started again
   int max_restarts = 0;
   std::vector<std::pair<std::string, std::string>> extra{};  ///< --env: wins over everything
   /// What CUDA_VISIBLE_DEVICES becomes for all ranks, each of which takes the GPU of its local rank

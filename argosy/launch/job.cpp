@@ -9,8 +9,11 @@
 #include <ctime>
 #include <filesystem>
 #include <optional>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "argosy/base/deadline.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
@@ -32,8 +35,39 @@ std::string make_run_id() {
   return fmt::format("{:%Y%m%d-%H%M%S}-{}", local, os::random_hex(4));
 }
 
+/// A port that was asked for may be a former job's, which is about to end.
+os::HeldPort hold_wanted(uint16_t wanted) {
+  constexpr std::chrono::seconds kPatience{5};
+  constexpr std::chrono::milliseconds kPause{50};
+  const Deadline deadline = Deadline::after(kPatience);
+  bool told = false;
+  while (true) {
+    Result<os::HeldPort> held = os::HeldPort::hold(wanted);
+    if (held.ok()) {
+      return *std::move(held);
+    }
+    if (held.failure().error_number != EADDRINUSE || deadline.expired()) {
+      throw ConfigError(
+          "launch.ports",
+          fmt::format("--master_port {}: {}. Give another one, or none: then a free one "
+                      "is taken. ss -ltnp shows who has it.",
+                      wanted,
+                      held.failure().what));
+    }
+    if (!std::exchange(told, true)) {
+      fmt::print(stderr,
+                 "[launch] --master_port {}: somebody has it; trying for {} s\n",
+                 wanted,
+                 kPatience.count());
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 uint16_t hold_port(Job& job, uint16_t wanted = 0) {
-  job.held_ports.push_back(os::HeldPort::hold(wanted).or_throw<ConfigError>("launch.ports"));
+  job.held_ports.push_back(wanted != 0
+                               ? hold_wanted(wanted)
+                               : os::HeldPort::hold().or_throw<ConfigError>("launch.ports"));
   return job.held_ports.back().number();
 }
 

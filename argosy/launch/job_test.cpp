@@ -47,9 +47,10 @@ TEST_F(JobTest, PortsAreHeldAndRunsHaveNamesOfTheirOwn) {
   EXPECT_NE(one.description.run_id, two.description.run_id);
   EXPECT_NE(one.description.token, two.description.token);
   EXPECT_EQ(one.held_ports.size(), 3U);  // two ranks' and MASTER_PORT
-  EXPECT_THAT(test::error_text<ConfigError>(
-                  [&] { (void)prepare_job({.master_port = one.description.master_port}, {}); }),
-              HasSubstr("bind port"));
+  EXPECT_THAT(
+      test::error_text<ConfigError>(
+          [&] { (void)prepare_job({.master_port = one.description.master_port}, {}); }),
+      testing::AllOf(HasSubstr("[launch.ports] --master_port "), HasSubstr("Give another one")));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ std::string LogPlan::endpoints() const {
 }
 
 std::string LogPlan::combined(int node) const {
-  if (folder.empty() || layout != LogLayout::kArgosy) {
+  if (folder.empty()) {
     return "";
   }
   return fmt::format("{}/all{}.log", folder, node == 0 ? "" : fmt::format(".node{}", node));

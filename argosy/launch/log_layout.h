@@ -55,7 +55,7 @@ struct LogPlan {
   [[nodiscard]] std::string filtered(bool out, int node, int restart) const;
   /// Paddle's list of all ranks' endpoints; "": none.
   [[nodiscard]] std::string endpoints() const;
-  /// Of all ranks of node `node`; "": none.
+  /// Of all ranks of node `node`, beside what the other tool would write; "": none.
   [[nodiscard]] std::string combined(int node) const;
   /// As the start's table shows it: "runs/r1/rank<k>.log".
   [[nodiscard]] std::string pattern() const;

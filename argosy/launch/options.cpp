@@ -61,6 +61,10 @@ void refuse_what_is_not_here(const GivenOptions& given) {
     refuse(*backend,
            "the nodes meet in the launcher of node 0 (static, c10d); etcd does not work yet");
   }
+  if (is_on(given, "sort_ip")) {
+    refuse(*given.find("sort_ip"),
+           "nodes are numbered by --node_rank, by the order of --ips, or as they come");
+  }
   if (is_on(given, "legacy")) {
     refuse(*given.find("legacy"), "there is no former launcher to fall back to");
   }

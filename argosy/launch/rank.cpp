@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "argosy/launch/nodes/clock.h"
+
 namespace argosy::launch {
 
 Rank::Rank(int number, os::Subprocess process, RankOutput output)
@@ -52,6 +54,7 @@ std::optional<RankEnd> Rank::reap() {
                  .pid = process_.pid(),
                  .exit = **exit,
                  .at = now,
+                 .at_us = to_us(now, 0),
                  .ran = now - started_,
                  .hung = hung_,
                  .asked_to_stop = asked_to_stop_};

@@ -18,6 +18,7 @@ constexpr int kChunksPerTurn = 4;
 
 RankOutput::RankOutput(const Start& start, os::UniqueFd out_fd, os::UniqueFd err_fd)
     : prefix_(start.prefix),
+      coloured_prefix_(start.colour.empty() ? prefix_ : start.colour + prefix_ + "\x1b[0m"),
       live_(start.live),
       streams_{{{std::move(out_fd), start.out}, {std::move(err_fd), start.err}}},
       combined_(start.combined),
@@ -35,8 +36,9 @@ std::vector<int> RankOutput::fds() const {
 }
 
 void RankOutput::add_line(std::string& text, const Stream& stream, std::string_view line) const {
-  text.append(prefix_).append(stream.route.sink->terminal() ? after_last_redraw(line) : line) +=
-      '\n';
+  const bool terminal = stream.route.sink->terminal();
+  text.append(terminal ? coloured_prefix_ : prefix_)
+      .append(terminal ? after_last_redraw(line) : line) += '\n';
 }
 
 std::string RankOutput::combined_start(const Stream& stream) {

@@ -1,14 +1,17 @@
 #include "argosy/launch/report.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <iterator>
 
 #include "argosy/base/catalogue.h"
 #include "argosy/base/strings.h"
+#include "argosy/launch/cause.h"
 #include "argosy/launch/line_buffer.h"
 #include "argosy/os/signals.h"
 
@@ -104,14 +107,27 @@ std::string describe(const RankEnd& end) {
   const std::string how =
       !end.hung.empty()
           ? fmt::format("stood still for {} and was ended by {}", end.hung, shortly(end.exit))
-      : end.exit.signal != 0 ? "was killed by " + os::describe_signal(end.exit.signal)
-                             : fmt::format("exited with code {}", end.exit.code);
+      : end.exit.signal == SIGKILL && end.out_of_memory
+          ? fmt::format("was killed by SIGKILL ({})",
+                        *end.out_of_memory ? "the kernel's out-of-memory killer, by its own count"
+                                           : "not the out-of-memory killer, by the kernel's count")
+      : end.exit.signal != 0
+          ? "was killed by " + os::describe_signal(end.exit.signal)
+          : fmt::format("exited with code {}{}", end.exit.code, describe_code(end.exit.code));
   return fmt::format("rank {} {}(pid {}) {} after {}",
                      end.rank,
                      end.host.empty() ? "" : "on " + end.host + " ",
                      end.pid,
                      how,
                      duration_text(end.ran));
+}
+
+std::string time_text(int64_t at_us) {
+  constexpr int64_t kSecond = 1'000'000;
+  const auto seconds = static_cast<std::time_t>(at_us / kSecond);
+  std::tm local{};
+  ::localtime_r(&seconds, &local);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06}", local, at_us % kSecond);
 }
 
 std::string_view without_time(std::string_view line) {
@@ -150,9 +166,20 @@ std::string render(const FailureReport& report) {
   if (!report.log_path.empty()) {
     text += fmt::format("[launch] all it wrote: {}\n", report.log_path);
   }
+  if (report.first.at_us != 0) {
+    text += fmt::format("[launch] that was at {}{}{}\n",
+                        time_text(report.first.at_us),
+                        report.host.empty() ? "" : " on " + report.host,
+                        report.program.empty() ? "" : ": " + report.program);
+  }
   const std::string others = said_above ? "" : describe_others(report);
   if (!others.empty()) {
     text += fmt::format("[launch] {}\n", others);
+  }
+  const std::string advice =
+      advice_for(report.first.exit, report.first.out_of_memory.value_or(false), report.last_lines);
+  if (!advice.empty() && report.first.hung.empty()) {
+    text += fmt::format("[launch] what may help: {}\n", advice);
   }
   text += fmt::format("[launch] {}. See {}\n", report.what_now, catalogue_section("rank-failed"));
   return text;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,8 +21,11 @@ struct RankEnd {
   pid_t pid = 0;
   os::Exit exit{};
   std::chrono::steady_clock::time_point at{};
+  int64_t at_us = 0;  ///< the same, in microseconds since 1970; 0: not known
   std::chrono::steady_clock::duration ran{};
   std::string host{};  ///< where it ran; empty: a job of one node
+  /// Did the kernel's out-of-memory killer end it? nullopt: the kernel does not say.
+  std::optional<bool> out_of_memory{};
   std::string hung{};  ///< it stood still and was ended for that: "30.0 s (last: …)"; empty: not so
   /// It still ran when the launcher sent it a signal: a consequence, never the cause.
   bool asked_to_stop = false;
@@ -53,6 +57,8 @@ struct FailureReport {
   /// read them once for each. They stand for the report's own lines only where
   /// all_failed_by_themselves().
   bool same_words = false;
+  std::string host{};      ///< where the first one ran; "": not known
+  std::string program{};   ///< as it may be shown; "": not known
   std::string what_now{};  ///< "exit code 137", "restart 1 of 3 now"
 };
 
@@ -74,6 +80,9 @@ struct FailureReport {
 
 /// The last word on such a job: "[launch] stopped by SIGINT; exit code 130".
 [[nodiscard]] std::string render_stopped(int signal);
+
+/// Microseconds since 1970 as local time: "2026-11-20 05:44:02.123456".
+[[nodiscard]] std::string time_text(int64_t at_us);
 
 /// "0.31 s", "14 m 02 s", "3 h 04 m".
 [[nodiscard]] std::string duration_text(std::chrono::steady_clock::duration duration);

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "argosy/base/deadline.h"
+#include "argosy/launch/secrets.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/signals.h"
 
@@ -32,6 +33,13 @@ json describe_end(const RankEnd& end) {
   if (!end.hung.empty()) {
     entry["stood_still"] = end.hung;
   }
+  if (end.at_us != 0) {
+    entry["at"] = time_text(end.at_us);
+    entry["at_us"] = end.at_us;
+  }
+  if (end.out_of_memory) {
+    entry["out_of_memory"] = *end.out_of_memory;
+  }
   entry["seconds"] = std::chrono::duration<double>(end.ran).count();
   entry["stopped_by_launcher"] = end.asked_to_stop;
   return entry;
@@ -39,6 +47,9 @@ json describe_end(const RankEnd& end) {
 
 json describe_failure(const FailureReport& failure) {
   json entry = describe_end(failure.first);
+  if (!failure.host.empty()) {
+    entry["host"] = failure.host;
+  }
   entry["last_lines"] = failure.last_lines;
   entry["log"] = failure.log_path;
   if (failure.error) {
@@ -62,7 +73,7 @@ json describe_failure(const FailureReport& failure) {
 std::string to_json(const JobEnd& end) {
   json job{{"run_id", end.run_id},
            {"job_id", end.job_id},
-           {"program", end.program},
+           {"program", hide_secrets(end.program)},
            {"ranks", end.ranks},
            {"nodes", end.nodes},
            {"restarts", end.restarts},

@@ -57,7 +57,35 @@ TEST(Report, NamesTheFirstFailureItsLinesAndTheOthers) {
       "[launch] all it wrote: logs/run/rank3.log\n"
       "[launch] failed after it: rank 1 code 1 (+3.0 ms); stopped by the launcher: ranks 0, 2; "
       "ended well: rank 4\n"
+      "[launch] what may help: somebody or something killed it: dmesg, the queue's limits, argosy "
+      "doctor\n"
       "[launch] exit code 137. See docs/guides/errors.md#rank-failed\n");
+}
+
+TEST(Report, SaysWhenWhereAndWhat) {
+  RankEnd first = code(3, 127);
+  first.at_us = 1'795'153'442'123'456;
+  const std::string text =
+      render({.first = first,
+              .last_lines = {"error while loading shared libraries: libx.so.1"},
+              .host = "gpu02",
+              .program = "./train --lr 0.1",
+              .what_now = "exit code 127"});
+  EXPECT_THAT(
+      text, testing::HasSubstr("exited with code 127 (a command or a library that was not found)"));
+  EXPECT_THAT(
+      text,
+      testing::ContainsRegex("that was at 20[0-9-]+ [0-9:]+[.]123456 on gpu02: ./train --lr "
+                             "0.1\n"));
+  EXPECT_THAT(text, testing::HasSubstr("[launch] what may help: a shared library is missing: ldd"));
+}
+
+TEST(Report, ByTheKernelsCountOrNot) {
+  RankEnd end = signalled(3, SIGKILL);
+  end.out_of_memory = true;
+  EXPECT_THAT(describe(end), testing::HasSubstr("SIGKILL (the kernel's out-of-memory killer"));
+  end.out_of_memory = false;
+  EXPECT_THAT(describe(end), testing::HasSubstr("SIGKILL (not the out-of-memory killer"));
 }
 
 TEST(Report, SaysWhatTheRankItselfSaidUnlessItsLastLinesDo) {

@@ -7,10 +7,12 @@
 #include <array>
 #include <cstdlib>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "argosy/base/strings.h"
+#include "argosy/launch/secrets.h"
 #include "argosy/os/addresses.h"
 #include "argosy/os/subprocess.h"
 
@@ -64,6 +66,37 @@ std::string value_of(const std::vector<std::string>& environment, const std::str
   return "";
 }
 
+/// What the other nodes have a say in, before they have met.
+bool is_open(std::string_view name) {
+  constexpr auto kOpen = std::to_array<std::string_view>({"RANK",
+                                                          "WORLD_SIZE",
+                                                          "GROUP_RANK",
+                                                          "ROLE_RANK",
+                                                          "ROLE_WORLD_SIZE",
+                                                          "MASTER_ADDR",
+                                                          "MASTER_PORT",
+                                                          "PADDLE_MASTER",
+                                                          "PADDLE_TRAINER_ID",
+                                                          "PADDLE_GLOBAL_RANK",
+                                                          "PADDLE_TRAINERS_NUM",
+                                                          "PADDLE_GLOBAL_SIZE",
+                                                          "PADDLE_TRAINER_ENDPOINTS",
+                                                          "PADDLE_CURRENT_ENDPOINT",
+                                                          "ARGOSY_RUN_ID",
+                                                          "ARGOSY_LINE_PREFIX",
+                                                          "ARGOSY_LOG_DIR",
+                                                          "PADDLE_LOG_DIR",
+                                                          "TORCHELASTIC_ERROR_FILE",
+                                                          "TORCHELASTIC_RUN_ID"});
+  return std::ranges::count(kOpen, name) > 0;
+}
+
+/// "NAME=value" as it may be shown.
+std::string shown_variable(const std::string& entry, bool settled) {
+  const std::string name = entry.substr(0, entry.find('='));
+  return !settled && is_open(name) ? name + "=(settled when the nodes meet)" : hide_secret(entry);
+}
+
 /// Variables of rank 0 that are not as they were found, then what differs for each other rank.
 std::string variables(const JobDescription& job) {
   const std::vector<std::string> inherited = os::environ_list();
@@ -78,8 +111,10 @@ std::string variables(const JobDescription& job) {
       if (common.contains(entry)) {
         continue;
       }
-      const bool secret = entry.starts_with("ARGOSY_TOKEN=");
-      text += fmt::format("[launch] rank {}: {}\n", rank, secret ? "ARGOSY_TOKEN=(hidden)" : entry);
+      text += fmt::format("[launch] {} {}: {}\n",
+                          job.settled ? "rank" : "local rank",
+                          rank,
+                          shown_variable(entry, job.settled));
       if (local == 0) {
         common.insert(entry);
       }
@@ -94,19 +129,20 @@ std::string describe_start(const Job& job, bool everything) {
   const JobDescription& what = job.description;
   const std::vector<std::string> environment = rank_environment(what, 0, os::environ_list());
   const int threads = std::atoi(value_of(environment, "OMP_NUM_THREADS").c_str());
-  const std::string of_all = what.nodes == 1 ? ""
-                                             : fmt::format(" ({} of {}, node {} of {})",
-                                                           ranks_of(what),
-                                                           what.world_size,
-                                                           what.node_rank,
-                                                           what.nodes);
+  const std::string of_all = !what.settled     ? fmt::format(", one of {} nodes", what.nodes)
+                             : what.nodes == 1 ? ""
+                                               : fmt::format(" ({} of {}, node {} of {})",
+                                                             ranks_of(what),
+                                                             what.world_size,
+                                                             what.node_rank,
+                                                             what.nodes);
   Rows rows{{"ranks",
              fmt::format("{} on {}{}, {} each",
                          what.ranks,
                          os::host_name(),
                          of_all,
                          threads > 0 ? plural(threads, "thread") : "threads as they choose")},
-            {"program", shown(job.program.args)}};
+            {"program", shown(hide_secrets(job.program.args))}};
   if (what.node.gpus > 0) {
     rows.emplace_back("GPUs",
                       what.gpus.empty() ? plural(what.node.gpus, "visible one")
@@ -127,7 +163,11 @@ std::string describe_start(const Job& job, bool everything) {
   }
   rows.emplace_back("logs", job.logs.pattern());
   rows.emplace_back("job", what.job_id.empty() ? what.run_id : what.job_id);
-  rows.emplace_back("MASTER_PORT", os::host_port(what.master_host, what.master_port));
+  if (what.settled) {
+    rows.emplace_back("MASTER_PORT", os::host_port(what.master_host, what.master_port));
+  } else {
+    rows.emplace_back("meeting", what.store + ", where ranks, addresses and ports are settled");
+  }
   return table(rows) + (everything ? variables(what) : "");
 }
 

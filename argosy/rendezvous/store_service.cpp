@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "argosy/base/error.h"
+#include "argosy/base/log.h"
 #include "argosy/base/strings.h"
 #include "argosy/rendezvous/limits.h"
 #include "argosy/rendezvous/wire.h"
@@ -173,6 +174,28 @@ bool StoreService::wait_until_members_left(const Deadline& deadline) {
 }
 
 grpc::Status StoreService::admit(const Context& context) const {
+  grpc::Status status = examine(context);
+  if (!status.ok()) {
+    log_refusal(context.peer(), status.error_message());
+  }
+  return status;
+}
+
+/// "ipv4:10.0.0.9:51234" comes from another port each time.
+void StoreService::log_refusal(const std::string& peer, const std::string& why) const {
+  constexpr size_t kMost = 16;
+  const size_t first = peer.find(':') + 1;
+  const std::string host = peer.substr(first, peer.rfind(':') - first);
+  const std::lock_guard lock(refusals_mutex_);
+  if (refused_.size() < kMost && refused_.insert(host).second) {
+    log::warn(
+        "[rendezvous.store] refused a caller from {}: {}. Further ones from there are not told.",
+        host,
+        why);
+  }
+}
+
+grpc::Status StoreService::examine(const Context& context) const {
   const auto& metadata = context.client_metadata();
   const auto version = metadata.find(wire::kProtocolKey);
   const std::string theirs = version == metadata.end()

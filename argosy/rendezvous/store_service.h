@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,10 @@ class StoreService final : public wire::StoreService::CallbackService {
   Unary* Members(Context*, const wire::MembersRequest*, wire::MembersReply*) override;
 
   /// Whether the caller speaks our version and knows the token.
+  [[nodiscard]] grpc::Status examine(const Context& context) const;
+  /// Once for each host, and for sixteen of them: a stranger cannot fill the log.
+  void log_refusal(const std::string& peer, const std::string& why) const;
+  /// The same; a refusal is logged.
   [[nodiscard]] grpc::Status admit(const Context& context) const;
   /// Admits, runs `act`, and finishes with what it threw, if it did.
   [[nodiscard]] Unary* answer(Context* context, const std::function<void()>& act) const;
@@ -53,6 +59,8 @@ class StoreService final : public wire::StoreService::CallbackService {
 
   const std::shared_ptr<Board> board_;
   const std::string token_;
+  mutable std::mutex refusals_mutex_;
+  mutable std::set<std::string> refused_{};
   const std::shared_ptr<Census> census_;
 };
 

@@ -71,6 +71,17 @@ TEST_F(Strangers, AWrongTokenIsRefusedAndNeverPrinted) {
   expect_alive();
 }
 
+TEST_F(Strangers, ARefusalIsLoggedOnceForEachHost) {
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(connect("open barley"), HasSubstr("wrong job token"));
+  EXPECT_THAT(connect("open rye"), HasSubstr("wrong job token"));
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string told = "refused a caller from 127.0.0.1: wrong job token";
+  EXPECT_THAT(log, HasSubstr(told));
+  EXPECT_EQ(log.find(told), log.rfind(told)) << log;
+  EXPECT_THAT(log, Not(HasSubstr("barley")));
+}
+
 TEST_F(Strangers, EveryCallNeedsTheToken) {
   const auto stub = this->stub();
   const auto code = [&](auto method, auto request, auto reply) {

@@ -26,7 +26,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeInfo,
                                    version,
                                    run_id,
                                    job_id,
-                                   grace_ms)
+                                   grace_ms,
+                                   same_ranks)
 // Found by the library through the type's namespace.
 static void to_json(nlohmann::json& to, const KeepAlive& from) {
   to = {{"interval_ms", from.interval.count()}, {"max_attempt", from.max_attempt}};
@@ -93,6 +94,16 @@ std::optional<std::string> find_difference(const std::vector<NodeInfo>& arrived)
     if (other.nodes != first.nodes) {
       return fmt::format(
           "{} was told of {} nodes, {} of {}", name(first), first.nodes, name(other), other.nodes);
+    }
+    if ((first.same_ranks || other.same_ranks) && other.ranks != first.ranks) {
+      return fmt::format(
+          "{} starts {} ranks, {} starts {}: torchrun's programs expect the same number on all "
+          "nodes "
+          "(--nproc_per_node); argosy launch takes different ones",
+          name(first),
+          first.ranks,
+          name(other),
+          other.ranks);
     }
     if (other.ips != first.ips) {
       return fmt::format(

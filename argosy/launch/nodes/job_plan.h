@@ -24,6 +24,8 @@ struct NodeInfo {
   std::string run_id{};  ///< of node 0: the job's
   std::string job_id{};  ///< as it was told
   int64_t grace_ms = 0;  ///< its --shutdown_timeout
+  /// It stands in for a tool whose programs may expect the same number of ranks on all nodes.
+  bool same_ranks = false;
 
   [[nodiscard]] std::string to_json() const;
   /// Errors: RendezvousError (not our form).

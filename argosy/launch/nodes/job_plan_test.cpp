@@ -86,6 +86,14 @@ TEST(JobPlan, ContradictionsAreNamed) {
       HasSubstr("was given --ips 10.0.0.1,10.0.0.2,10.0.0.3, h2 (10.0.0.2, pid 102) was "
                 "given --ips 10.0.0.2,10.0.0.1,10.0.0.3: the same list, in the same order"));
   nodes[0].ips = nodes[1].ips = {};
+  nodes[0].ranks = 3;
+  EXPECT_EQ(plan_of(nodes).refusal, "");  // ours may differ
+  nodes[2].same_ranks = true;
+  EXPECT_THAT(plan_of(nodes).refusal,
+              HasSubstr("h1 (10.0.0.1, pid 101) starts 3 ranks, h3 (10.0.0.3, pid 103) starts 2: "
+                        "torchrun's programs expect the same number"));
+  nodes[0].ranks = 1;
+  nodes[2].same_ranks = false;
   nodes[0].wanted_rank = nodes[2].wanted_rank = 1;
   EXPECT_EQ(plan_of(nodes).refusal,
             "node rank 1 is asked for twice: by h1 (10.0.0.1, pid 101) and by h3 (10.0.0.3, pid "

@@ -165,6 +165,27 @@ TEST(Clusters, PlatformsStartLaunchersNotRanks) {
   EXPECT_THROW((void)task_in(cloud, true), ConfigError);
 }
 
+TEST(Clusters, PlatformsThatListTheTrainers) {
+  const Variables list{{"TRAINER_IP_LIST", "10.0.0.1,10.0.0.2"}, {"PADDLE_TRAINER_ID", "1"}};
+  EXPECT_EQ(task_in(list, true)->task, 1);
+  EXPECT_EQ(task_in(list, true)->tasks, 2);
+  const std::string endpoints = "10.0.0.1:6170,10.0.0.1:6171,10.0.0.2:6170,10.0.0.2:6171";
+  const Variables job{{"PADDLE_TRAINER_ENDPOINTS", endpoints},
+                      {"PADDLE_TRAINER_ID", "2"},
+                      {"PADDLE_TRAINERS_NUM", "4"}};
+  const ClusterTask task = task_in(job, true).value();
+  EXPECT_EQ(task.task, 1);  // the host of the third endpoint
+  EXPECT_EQ(task.tasks, 2);
+  EXPECT_EQ(meeting_of(task).host, "10.0.0.1");
+  EXPECT_EQ(meeting_of(task).port, 6170);
+  EXPECT_EQ(
+      task_in({{"DISTRIBUTED_TRAINER_ENDPOINTS", endpoints}, {"POD_IP", "10.0.0.2"}}, true)->task,
+      1);
+  EXPECT_FALSE(task_in(job));  // such a process may be a rank: its variables say so
+  EXPECT_FALSE(task_in(both({{"PADDLE_LOCAL_RANK", "0"}}, job), true));
+  EXPECT_THROW((void)task_in({{"PADDLE_TRAINER_ENDPOINTS", "nonsense"}}, true), ConfigError);
+}
+
 TEST(Clusters, JobsMeetAtPortsOfTheirOwn) {
   ClusterTask one{.job = "slurm-1.0"};
   ClusterTask two{.job = "slurm-1.1"};

@@ -12,7 +12,8 @@ class PyTorchJob final : public Cluster {
   [[nodiscard]] bool starts_nodes() const override { return true; }
 };
 
-/// PaddleCloud, AI Studio and platforms like them: the addresses of all nodes, and one's own.
+/// PaddleCloud, AI Studio, a PaddleJob of Kubernetes and platforms like them: the addresses of all
+/// nodes, or the endpoints of all trainers (the first is where they meet), and one's own.
 /// Untested with a real platform.
 class PaddleCloud final : public Cluster {
  public:

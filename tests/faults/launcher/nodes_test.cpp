@@ -319,6 +319,18 @@ TEST(LauncherNodes, TlsNeedsATokenThatCannotBeGuessed) {
   EXPECT_THAT(nodes[1].err(), HasSubstr("is not set"));
 }
 
+TEST(LauncherNodes, AKilledOneIsMissedAtOnceNotByItsSilence) {
+  Nodes nodes(
+      {1, 1}, "echo ready; sleep 1000", {"--keep_alive_interval=5", "--keep_alive_max_attempt=2"});
+  ASSERT_TRUE(nodes[0].wait_for_output("ready"));
+  ASSERT_TRUE(nodes[1].wait_for_output("ready"));
+  const auto killed = std::chrono::steady_clock::now();
+  nodes[1].signal(SIGKILL);
+  EXPECT_EQ(nodes[0].wait(), 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(7));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("its launcher is gone"));
+}
+
 TEST(LauncherNodes, ASignalToOneStopsAll) {
   Nodes nodes({1, 1}, "echo ready; sleep 1000");
   ASSERT_TRUE(nodes[0].wait_for_output("ready"));

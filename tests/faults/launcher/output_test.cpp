@@ -208,6 +208,27 @@ TEST(LauncherOutput, ALimitOfFileSizesIsAFullDisk) {
   EXPECT_THAT(job.err(), HasSubstr("[launch] standard output ends here: File too large"));
 }
 
+TEST(LauncherOutput, OnATerminalRanksHaveColours) {
+  for (const bool plain : {false, true}) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::openpty(&ends[0], &ends[1], nullptr, nullptr, nullptr), 0);
+    const os::UniqueFd master(ends[0]);
+    os::UniqueFd slave(ends[1]);
+    Launched job({.args = {"--nproc_per_node=2", "--log_dir=", "sh", "-c", "echo line $RANK"},
+                  .env = {"TERM=xterm", plain ? "NO_COLOR=1" : "NO_COLOR="},
+                  .terminal = slave.get()});
+    slave.close();
+    EXPECT_EQ(job.wait(), 0);
+    std::string shown;
+    std::array<char, 4096> chunk{};
+    for (ssize_t got = 0; (got = ::read(master.get(), chunk.data(), chunk.size())) > 0;) {
+      shown.append(chunk.data(), static_cast<size_t>(got));
+    }
+    EXPECT_THAT(shown, HasSubstr(plain ? "[rank 1] line 1" : "\x1b[33m[rank 1] \x1b[0mline 1"));
+    EXPECT_EQ(shown.find('\x1b') == std::string::npos, plain);
+  }
+}
+
 TEST(LauncherOutput, OnATerminalRankZeroMayDrawABar) {
   std::array<int, 2> ends{};
   winsize size{};
@@ -221,7 +242,7 @@ TEST(LauncherOutput, OnATerminalRankZeroMayDrawABar) {
                          "-c",
                          "echo $RANK $ARGOSY_PROGRESS $COLUMNS; [ $RANK = 1 ] || "
                          "{ printf '\\r10%%'; cat; printf '\\r20%%\\n'; }"},
-                .env = {"TERM=xterm", "COLUMNS="},
+                .env = {"TERM=xterm", "COLUMNS=", "NO_COLOR=1"},
                 .with_input = true,
                 .terminal = slave.get()});
   slave.close();

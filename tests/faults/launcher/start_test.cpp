@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -19,6 +20,7 @@
 
 #include "argosy/base/strings.h"
 #include "argosy/os/fd.h"
+#include "argosy/os/socket.h"
 #include "argosy/os/subprocess.h"
 #include "argosy/os/topology.h"
 
@@ -169,6 +171,47 @@ TEST(LauncherStart, DryRunShowsEverythingAndStartsNothing) {
   EXPECT_THAT(job.out(), HasSubstr("[launch] rank 0: A=b\n"));
   EXPECT_THAT(job.out(), HasSubstr("ARGOSY_TOKEN=(hidden)"));
   EXPECT_FALSE(std::filesystem::exists(trace));
+}
+
+TEST(LauncherStart, DryRunOfOneNodeOfSeveralClaimsNothingThatTheOthersDecide) {
+  Launched job({.args = {"--dry_run",
+                         "--nnodes=2",
+                         "--node_rank=1",
+                         "--master=192.0.2.1:29400",
+                         "--host=127.0.0.1",
+                         "--nproc_per_node=2",
+                         "--env=WANDB_API_KEY=abc",
+                         "true",
+                         "--token=def"}});
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.out(), HasSubstr("one of 2 nodes"));
+  EXPECT_THAT(job.out(),
+              HasSubstr("192.0.2.1:29400, where ranks, addresses and ports are settled"));
+  EXPECT_THAT(job.out(), HasSubstr("WORLD_SIZE=(settled when the nodes meet)"));
+  EXPECT_THAT(job.out(), HasSubstr("GROUP_WORLD_SIZE=2"));
+  EXPECT_THAT(job.out(), HasSubstr("LOCAL_WORLD_SIZE=2"));
+  EXPECT_THAT(job.out(), HasSubstr("WANDB_API_KEY=(hidden)"));
+  EXPECT_THAT(job.out(), HasSubstr("true --token=(hidden)"));
+  EXPECT_THAT(job.out(), Not(HasSubstr("abc")));
+}
+
+TEST(LauncherStart, APortThatSomebodyHasIsWaitedFor) {
+  const os::Listener taken = *os::Listener::listen_tcp("0.0.0.0", 0);
+  const std::string option = "--master_port=" + std::to_string(taken.port());
+  Launched in_vain({.args = {option, "true"}});
+  EXPECT_EQ(in_vain.wait(), 1);
+  EXPECT_THAT(in_vain.err(), HasSubstr("somebody has it; trying for 5 s"));
+  EXPECT_THAT(in_vain.err(), HasSubstr("Give another one, or none"));
+  auto former = std::make_unique<Launched>(
+      Launched::Options{.args = {"--nproc_per_node=1", "sh", "-c", "echo $MASTER_PORT; exec cat"},
+                        .with_input = true});
+  ASSERT_TRUE(former->wait_for_output("\n"));
+  const std::string port = lines_of(former->out(), "[rank 0] ").at(0);
+  Launched next({.args = {"--master_port=" + port, "sh", "-c", "echo got $MASTER_PORT"}});
+  ASSERT_TRUE(next.wait_for_error("somebody has it"));
+  former->input().close();
+  EXPECT_EQ(next.wait(), 0);
+  EXPECT_THAT(next.out(), HasSubstr("got " + port));
 }
 
 TEST(LauncherStart, BindsRanksToCores) {
