@@ -153,6 +153,16 @@ int dispatch(const std::string& program, const std::vector<std::string>& args) {
   return launch({args.begin() + 1, args.end()}, launcher->second);
 }
 
+/// What is wrong, and where it is explained.
+void say(const std::exception& error) {
+  const std::string entry = argosy::catalogue_entry(error.what());
+  std::string text = error.what();
+  if (text.ends_with('.')) {
+    text.pop_back();
+  }
+  fmt::print(stderr, "{}{}\n", text, entry.empty() ? "" : ". See " + entry);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -165,15 +175,10 @@ int main(int argc, char** argv) {
     }
     return code;
   } catch (const argosy::UsageError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    say(error);
     return kUsage;
   } catch (const std::exception& error) {
-    const std::string entry = argosy::catalogue_entry(error.what());
-    std::string text = error.what();
-    if (text.ends_with('.')) {
-      text.pop_back();
-    }
-    fmt::print(stderr, "{}{}\n", text, entry.empty() ? "" : ". See " + entry);
+    say(error);
     return kFailed;
   }
 }

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "argosy/base/catalogue.h"
+
 namespace argosy::launch {
 namespace {
 
@@ -54,11 +56,12 @@ std::string hint(const std::string& program, int error_number) {
 
 SpawnError explain_spawn(const std::string& program, const Failure& failure) {
   const std::string advice = hint(program, failure.error_number);
-  return {fmt::format("[launch] cannot start \"{}\": {}{}{}\n",
+  return {fmt::format("[launch] cannot start \"{}\": {}{}{} See {}\n",
                       program,
                       failure.what,
-                      advice.empty() ? "" : ". ",
-                      advice),
+                      advice.empty() ? "." : ". ",
+                      advice,
+                      catalogue_section("cannot-start")),
           exit_code(failure.error_number)};
 }
 

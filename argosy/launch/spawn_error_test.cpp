@@ -44,9 +44,10 @@ class SpawnErrors : public testing::Test {
 TEST_F(SpawnErrors, NotFoundIs127) {
   const SpawnError error = attempt("no-such-program");
   EXPECT_EQ(error.exit_code, 127);
-  EXPECT_EQ(error.text,
-            "[launch] cannot start \"no-such-program\": find \"no-such-program\" in PATH: No such "
-            "file or directory (ENOENT). Check the spelling.\n");
+  EXPECT_EQ(
+      error.text,
+      "[launch] cannot start \"no-such-program\": find \"no-such-program\" in PATH: No such "
+      "file or directory (ENOENT). Check the spelling. See docs/guides/errors.md#cannot-start\n");
   EXPECT_EQ(attempt(folder_ / "nothing").exit_code, 127);
   EXPECT_EQ(attempt(file("plain", "", 0644) + "/below").exit_code, 127);
 }

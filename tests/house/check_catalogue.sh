@@ -9,5 +9,9 @@ rooms=$(grep -rhoE '(Error\(|kWhere = |or_throw<[A-Za-z]+>\()"[a-z_]+[".]' argos
 for room in $rooms; do
   grep -qx "## $room" docs/guides/errors.md || { echo "docs/guides/errors.md has no section \"## $room\""; missing=1; }
 done
+# The launcher's operations have an entry each: people meet these before they know the library.
+for operation in $(grep -rhoE '"launch\.[a-z_]+"' argosy/launch apps --include='*.cpp' --exclude='*_test*' | tr -d '"' | sort -u); do
+  grep -qF "[$operation]" docs/guides/errors.md || { echo "docs/guides/errors.md does not know \"[$operation]\""; missing=1; }
+done
 [[ $(wc -w <<<"$rooms") -gt 10 ]] || { echo "found only these rooms that throw: $rooms"; missing=1; }
 exit "$missing"

@@ -52,6 +52,36 @@ TEST(Place, WhatCannotWorkIsExplained) {
               HasSubstr("host \"no.such.host.invalid\" has no address"));
 }
 
+/// Debian's /etc/hosts, and docker's, give a host's own name such an address; "ip6-localhost" and
+/// the like do the same here.
+TEST(Place, ANameThatMeansTheLoopbackHereIsExplainedOnEveryNode) {
+  std::string name;
+  for (const char* candidate : {"ip6-localhost", "localhost.localdomain", "localhost4"}) {
+    const auto found = os::resolve_host(candidate);
+    name = found.ok() && os::is_loopback(found->front()) ? candidate : name;
+  }
+  if (name.empty()) {
+    name = os::host_name();
+    const auto found = os::resolve_host(name);
+    if (!found.ok() || !os::is_loopback(found->front())) {
+      GTEST_SKIP() << "no name but localhost leads to the loopback here";
+    }
+  }
+  for (const int node : {0, 1}) {
+    const NodeOptions options{.nodes = 2, .node_rank = node, .meet_host = name, .meet_port = 9};
+    EXPECT_THAT(test::error_text<ConfigError>([&] { (void)find_place(options, "t"); }),
+                testing::AllOf(HasSubstr("the meeting place \"" + name + "\" is "),
+                               HasSubstr("where no other node can reach it (see /etc/hosts)")))
+        << node;
+  }
+}
+
+TEST(Place, AnAddressOfNobodyHereIsWarnedOf) {
+  const NodeOptions options{
+      .nodes = 2, .node_rank = 0, .meet_host = "127.0.0.1", .address = "192.0.2.7"};
+  EXPECT_THAT(find_place(options, "t").warning, HasSubstr("--host 192.0.2.7 is no address of"));
+}
+
 TEST(Place, AnInterfaceGivesTheAddress) {
   const NodeOptions options{
       .nodes = 2, .node_rank = 0, .meet_host = "localhost", .interface = "lo", .bind = "0.0.0.0"};

@@ -15,6 +15,7 @@
 #include "argosy/base/deadline.h"
 #include "argosy/base/strings.h"
 #include "argosy/os/fd.h"
+#include "argosy/os/socket.h"
 
 #include "launched.h"
 
@@ -65,6 +66,37 @@ TEST(LauncherStore, OneNodeMayUseTlsToo) {
   Launched bare(
       {.args = {"--tls", "sh", "-c", std::string("ARGOSY_TLS=0 exec timeout 2 ") + RANK_PROGRAM}});
   EXPECT_EQ(bare.wait(), 124);
+}
+
+TEST(LauncherStore, StrangersByTheThousandHarmNoJob) {
+  // Half of them say nothing, the others what is not gRPC; then ranks with another token.
+  Launched job(
+      {.args = {"--nproc_per_node=2",
+                "sh",
+                "-c",
+                std::string("[ $RANK = 1 ] && exec ") + RANK_PROGRAM +
+                    "; for i in 1 2 3; do ARGOSY_TOKEN=guessed timeout 20 " + RANK_PROGRAM +
+                    "; done; echo store $ARGOSY_STORE; read -r go; exec " + RANK_PROGRAM},
+       .with_input = true});
+  ASSERT_TRUE(job.wait_for_output("store 127.0.0.1:"));
+  const std::string store = lines_of(job.out(), "[rank 0] store 127.0.0.1:").at(0);
+  const auto port = static_cast<uint16_t>(*strings::parse_int(store));
+  std::vector<os::UniqueFd> strangers;
+  for (int i = 0; i < 1000; ++i) {
+    auto stranger = os::connect_tcp("127.0.0.1", port, Deadline::after(20s));
+    ASSERT_TRUE(stranger.ok()) << i;
+    if (i % 2 == 0) {
+      (void)os::write_all(stranger->get(), std::string(64, static_cast<char>(i)));
+    }
+    strangers.push_back(*std::move(stranger));
+  }
+  ASSERT_TRUE(os::write_all(job.input().get(), "go\n").ok());
+  ASSERT_TRUE(job.wait_for_output("joined 2 ranks", 2)) << job.err();
+  const std::string told = "refused a caller from 127.0.0.1: wrong job token";
+  EXPECT_NE(job.all_err().find(told), std::string::npos) << job.all_err();
+  EXPECT_EQ(job.all_err().find(told), job.all_err().rfind(told));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
 }
 
 TEST(LauncherStore, AStrangerWithoutTheTokenIsRefused) {
