@@ -12,10 +12,12 @@
 #include "argosy/doctor/finding.h"
 #include "argosy/doctor/host.h"
 #include "argosy/doctor/network.h"
+#include "argosy/doctor/nodes.h"
 #include "argosy/doctor/pairs.h"
 #include "argosy/doctor/training.h"
 #include "argosy/os/addresses.h"
 #include "argosy/rendezvous/join.h"
+#include "argosy/rendezvous/store_server.h"
 
 #include <CLI/CLI.hpp>
 
@@ -63,16 +65,37 @@ int report(const std::vector<Finding>& findings, bool json) {
   return all_well(findings) ? 0 : 1;
 }
 
+/// What needs no other node and no network.
+std::vector<Finding> of_this_machine() {
+  std::vector<Finding> findings{{.subject = "argosy", .text = ARGOSY_VERSION}};
+  findings.push_back(
+      {.subject = "libraries",
+       .text = fmt::format("{}, built with GCC {}", rendezvous::library_versions(), __VERSION__)});
+  std::ranges::move(host_findings(), std::back_inserter(findings));
+  return findings;
+}
+
 /// One rank of a job; rank 0 speaks.
 int visit_nodes(bool json) {
   const auto joined = rendezvous::join({}, Deadline::after(5min));
+  if (joined.world_size == 1) {
+    throw UsageError("doctor.nodes",
+                     "this process is not one of several ranks, so there is nobody to talk to. On "
+                     "each node: argosy launch --nnodes N … argosy doctor --nodes");
+  }
   const std::string store = joined.environment.store_host.empty() ? joined.environment.master_addr
                                                                   : joined.environment.store_host;
   const std::string address =
       store.empty() ? "127.0.0.1" : os::source_address(store).or_throw<ConfigError>("doctor.nodes");
-  const Finding finding = judge_calls(
-      call_all(*joined.store, joined.rank, joined.world_size, address, Deadline::after(2min)));
-  const int code = joined.rank == 0 ? report({finding}, json) : (all_well({finding}) ? 0 : 1);
+  const Deadline deadline = Deadline::after(2min);
+  std::vector<Finding> findings = compare_nodes(
+      exchange(*joined.store,
+               {.rank = joined.rank, .host = os::host_name(), .findings = of_this_machine()},
+               joined.world_size,
+               deadline));
+  findings.push_back(
+      judge_calls(call_all(*joined.store, joined.rank, joined.world_size, address, deadline)));
+  const int code = joined.rank == 0 ? report(findings, json) : (all_well(findings) ? 0 : 1);
   joined.presence->leave("");
   return code;
 }
@@ -88,8 +111,7 @@ int run(const std::vector<std::string>& args) {
   if (options.nodes) {
     return visit_nodes(options.json);
   }
-  std::vector<Finding> findings{{.subject = "argosy", .text = ARGOSY_VERSION}};
-  std::ranges::move(host_findings(), std::back_inserter(findings));
+  std::vector<Finding> findings = of_this_machine();
   std::ranges::move(network_findings(), std::back_inserter(findings));
   if (!options.no_training) {
     findings.push_back(training_finding(own_path()));

@@ -11,7 +11,9 @@
 
 #include "argosy/base/catalogue.h"
 #include "argosy/base/error.h"
+#include "argosy/base/strings.h"
 #include "argosy/os/addresses.h"
+#include "argosy/os/fd.h"
 #include "argosy/os/socket.h"
 #include "argosy/rendezvous/store_server.h"
 
@@ -86,6 +88,35 @@ Finding connections() {
           .text = fmt::format("this host reaches itself at {}", fmt::join(reached, ", "))};
 }
 
+/// Where torchrun's, the launcher's and Paddle's jobs meet unless told otherwise.
+Finding ports() {
+  std::vector<int> taken;
+  for (const uint16_t port : {uint16_t{29500}, uint16_t{29400}, uint16_t{6069}}) {
+    if (!os::HeldPort::hold(port).ok()) {
+      taken.push_back(port);
+    }
+  }
+  const Result<std::string> text = os::read_file("/proc/sys/net/ipv4/ip_local_port_range");
+  std::string range = text.ok() ? std::string(strings::trim(*text)) : "not known";
+  std::ranges::replace(range, '\t', '-');
+  return {.subject = "ports",
+          .verdict = taken.empty() ? Verdict::kFine : Verdict::kNote,
+          .text = fmt::format("{}; free ones are chosen from {}",
+                              taken.empty() ? "29500, 29400 and 6069 are free"
+                                            : fmt::format("taken: {}", fmt::join(taken, ", ")),
+                              range),
+          .advice = taken.empty() ? ""
+                                  : "another job runs here, or ended a moment ago: give the "
+                                    "next one of several nodes another port (ss -ltnp)"};
+}
+
+Finding backends() {
+  return {.subject = "backends",
+          .text =
+              "Gloo over TCP, for tensors on the CPU. NCCL is not used yet; Python programs "
+              "under argosy launch bring their own"};
+}
+
 Finding store() {
   const auto start = std::chrono::steady_clock::now();
   try {
@@ -110,7 +141,7 @@ Finding store() {
 }  // namespace
 
 std::vector<Finding> network_findings() {
-  return {interfaces(), own_name(), connections(), store()};
+  return {interfaces(), own_name(), connections(), ports(), backends(), store()};
 }
 
 }  // namespace argosy::doctor

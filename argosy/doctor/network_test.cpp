@@ -11,6 +11,8 @@ TEST(NetworkFindings, OfThisMachineAreWell) {
   const std::string text = render(findings);
   EXPECT_NE(text.find("reaches itself at"), std::string::npos) << text;
   EXPECT_NE(text.find("answers in"), std::string::npos) << text;
+  EXPECT_NE(text.find("free ones are chosen from "), std::string::npos) << text;
+  EXPECT_NE(text.find("Gloo over TCP"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "argosy/rendezvous/store_server.h"
 
 #include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <netdb.h>
+#include <openssl/crypto.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -120,6 +122,11 @@ class GrpcStoreServer final : public StoreServer {
 };
 
 }  // namespace
+
+std::string library_versions() {
+  return fmt::format(
+      "gRPC {}, OpenSSL {}", grpc::Version(), OpenSSL_version(OPENSSL_VERSION_STRING));
+}
 
 std::unique_ptr<StoreServer> StoreServer::start(const StoreServerOptions& options) {
   return std::make_unique<GrpcStoreServer>(options);

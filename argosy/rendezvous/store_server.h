@@ -58,4 +58,7 @@ class StoreServer {
                                                    const Deadline& deadline,
                                                    const Tls& tls = {});
 
+/// "gRPC 1.51.1, OpenSSL 3.0.19": what the store is made of, in this process.
+[[nodiscard]] std::string library_versions();
+
 }  // namespace argosy::rendezvous
