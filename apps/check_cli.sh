@@ -35,6 +35,12 @@ if error=$("$argosy" --help 2>&1 >/dev/full) || [[ $error != *"No space left"* ]
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+ln -s "$(realpath "$argosy")" "$scratch/torchrun"
+if ! (cd "$scratch" && ./torchrun --standalone --nproc-per-node=2 --no-python sh -c 'echo $RANK of $WORLD_SIZE') 2>/dev/null |
+  grep -q "1 of 2"; then
+  echo "a link named torchrun: expected its options to work"
+  exit 1
+fi
 ln -s "$(realpath "$argosy")" "$scratch/fleetrun"
 if ! (cd "$scratch" && ./fleetrun echo a && grep -qx a log/workerlog.0) >/dev/null 2>&1; then
   echo "a link named fleetrun: expected Paddle's log/workerlog.0, got: $(find "$scratch")"

@@ -21,6 +21,7 @@ class Measure:
     # (ours, peer, target of ours / peer)
     pairs: list = field(default_factory=list)
     bytes: int = 0  # of a collective: for its bandwidth
+    limits: list = field(default_factory=list)  # (variant, "<=" or ">=", what the median must keep)
 
 
 @dataclass
@@ -200,7 +201,10 @@ def _launchers(args, what, *options):
     """launch.py on each launcher."""
     figure = ["python3", HERE / "launch.py", what, *options, "--"]
     run = ["--nproc_per_node", args.nproc]
-    peers = {"torchrun": [*figure, args.peers, "-m", "torch.distributed.run", "--standalone", *run, "--no-python"]}
+    peers = {
+        "torchrun": [*figure, args.peers, "-m", "torch.distributed.run", "--standalone", *run, "--no-python"],
+        "paddle": [*figure, args.peers, "-m", "paddle.distributed.launch", *run],
+    }
     return _with_peers(args, {"argosy": [*figure, (args.bin / "argosy").resolve(), "launch", *run]}, peers)
 
 
@@ -226,24 +230,26 @@ def _launcher(args):
                 "ms",
                 lambda run: [run["wall_ms"]],
                 _pairs(args, [("argosy", "torchrun", 1.0), ("argosy", "paddle", 1.0)]),
+                limits=[("argosy", "<=", 50)],
             )
         ],
         lambda run, others: None,  # a wrong exit code is a failed run
         warmup_runs=1,
     )
 
-    def figure(what, unit, target, *options):
+    def figure(what, unit, limit, peers):
+        pairs = _pairs(args, [("argosy", peer, 1.0) for peer in peers])
         return Case(
             "launcher",
             what,
-            _launchers(args, what, *options),
-            [Measure(what, unit, _samples, _pairs(args, [("argosy", "torchrun", target)]))],
+            {v: c for v, c in _launchers(args, what).items() if v in ("argosy", *peers)},
+            [Measure(what, unit, _samples, pairs, limits=[("argosy", "<=", limit)])],
             lambda run, others: None,
         )
 
-    yield figure("killed", "ms", 1.0)
-    yield figure("respawn", "ms", 1.0)
-    yield figure("peak", "MB", 1.0)
+    yield figure("killed", "ms", 50, ["torchrun", "paddle"])
+    yield figure("respawn", "ms", 200, ["torchrun"])  # Paddle's restarts with etcd only
+    yield figure("peak", "MB", 30, ["torchrun", "paddle"])
     # No peer: torchrun's ranks write to the terminal themselves unless it tees, which it does by reading
     # files back.
     log_rate = _launchers(args, "log_rate")["argosy"]
@@ -251,21 +257,21 @@ def _launcher(args):
         "launcher",
         "log_rate",
         {"argosy": log_rate, "argosy_no_files": [*log_rate, "--log_dir="]},
-        [Measure("log_rate", "MB/s", _samples)],
+        [Measure("log_rate", "MB/s", _samples, limits=[("argosy_no_files", ">=", 500), ("argosy", ">=", 500)])],
         lambda run, others: None,
     )
     yield Case(
         "launcher",
         "orphans",
         {"argosy": _launchers(args, "orphans", "--reps", "40")["argosy"]},
-        [Measure("orphans", "processes", lambda run: [sum(_samples(run))])],
+        [Measure("orphans", "processes", lambda run: [sum(_samples(run))], limits=[("argosy", "<=", 0)])],
         lambda run, others: f"{sum(_samples(run))} orphans" if sum(_samples(run)) else None,
     )
     yield Case(
         "launcher",
         "rendezvous",
         {"argosy": [args.bin / "argosy", "launch", "--nproc_per_node", "256", args.bin / "bench_join"]},
-        [Measure("rendezvous_256_ranks", "ms", lambda run: [run["wall_ms"]])],
+        [Measure("rendezvous_256_ranks", "ms", lambda run: [run["wall_ms"]], limits=[("argosy", "<=", 2000)])],
         lambda run, others: None if len(run["objects"]) == 1 else "not all joined",
     )
     yield Case(
@@ -273,7 +279,7 @@ def _launcher(args):
         "meeting",
         {"argosy": [args.bin / "bench_meeting", "64"]},
         [
-            Measure("meet_64_nodes", "ms", lambda run: [run["objects"][0]["met_ms"]]),
+            Measure("meet_64_nodes", "ms", lambda run: [run["objects"][0]["met_ms"]], limits=[("argosy", "<=", 2000)]),
             Measure("failure_known_to_64_nodes", "ms", lambda run: [run["objects"][0]["knows_ms"]]),
         ],
         lambda run, others: None,

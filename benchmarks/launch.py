@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 # Each rank leaves its pid, by life and number, and sleeps.
-RANK = 'echo $$ > "$PIDS/$TORCHELASTIC_RESTART_COUNT.$RANK.part"; ' \
-    'mv "$PIDS/$TORCHELASTIC_RESTART_COUNT.$RANK.part" "$PIDS/$TORCHELASTIC_RESTART_COUNT.$RANK"; '
+RANK = 'me="$PIDS/${TORCHELASTIC_RESTART_COUNT:-0}.${RANK:-$PADDLE_TRAINER_ID}"; ' \
+    'echo $$ > "$me.part"; mv "$me.part" "$me"; '
 PATIENCE = 60
 
 

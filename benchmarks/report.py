@@ -39,6 +39,24 @@ class Ratio:
 
 
 @dataclass
+class Limit:
+    label: str
+    spread: Spread
+    unit: str
+    sense: str  # "<=" or ">="
+    limit: float
+
+    def kept(self):
+        return self.spread.median <= self.limit if self.sense == "<=" else self.spread.median >= self.limit
+
+    def line(self):
+        s = self.spread
+        word = "kept" if self.kept() else "MISSED"
+        return (f"LIMIT {self.label} {s.median:.1f} [{s.low:.1f} {s.high:.1f}] {self.unit} "
+                f"limit {self.sense}{self.limit:g}: {word}")
+
+
+@dataclass
 class Result:
     """Of one measure."""
 
@@ -49,6 +67,7 @@ class Result:
     runs: dict = field(default_factory=dict)  # variant: samples of each run
     spreads: dict = field(default_factory=dict)  # variant: of the runs' medians
     ratios: list = field(default_factory=list)
+    limits: list = field(default_factory=list)
     void: dict = field(default_factory=dict)  # variant: why
     versions: dict = field(default_factory=dict)
     commands: dict = field(default_factory=dict)
@@ -101,6 +120,10 @@ def evaluate(case, runs, failures):
                 # Both numbers of a ratio come from the same repetition: they shared its weather.
                 spread = Spread.of([a / b for a, b in zip(medians[ours], medians[peer])])
                 result.ratios.append(Ratio(f"{result.label}.{peer}", ours, spread, target))
+        for variant, sense, limit in measure.limits:
+            if variant in result.spreads:
+                name = result.label if variant == "argosy" else f"{result.label}.{variant}"
+                result.limits.append(Limit(name, result.spreads[variant], measure.unit, sense, limit))
         results.append(result)
     return results
 
@@ -240,6 +263,10 @@ def _json(results, args, root):
                     }
                     for x in r.ratios
                 ],
+                "limits": [
+                    {"name": x.label, "median": x.spread.median, "sense": x.sense, "limit": x.limit, "kept": x.kept()}
+                    for x in r.limits
+                ],
                 "void": r.void,
             }
             for r in results
@@ -251,7 +278,7 @@ def publish(suite, results, args, root):
     """Prints a suite and writes its two files. True when something is void."""
     results = [result for case in results for result in case]
     rows = _rows(results, args.nproc)
-    ratios = [ratio for r in results for ratio in r.ratios]
+    ratios = [line for r in results for line in [*r.ratios, *r.limits]]
     void = {f"{r.case}.{v}": why for r in results for v, why in r.void.items()}
     void_lines = [f"VOID {label}: {why.splitlines()[0]}" for label, why in void.items()]
     print(f"\n{_text_table(rows)}")

@@ -77,6 +77,7 @@ void set_torchruns(Variables& env, const JobDescription& job, int local_rank) {
   env.set("TORCHELASTIC_RESTART_COUNT", job.restart);
   env.set("TORCHELASTIC_MAX_RESTARTS", job.max_restarts);
   env.set("TORCHELASTIC_RUN_ID", job.job_id.empty() ? job.run_id : job.job_id);
+  env.set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", 1);
   // Nobody listens at MASTER_PORT: rank 0 makes its store there, as without torchrun.
   env.set("TORCHELASTIC_USE_AGENT_STORE", "False");
 }
@@ -94,6 +95,8 @@ void set_paddles(Variables& env, const JobDescription& job, int local_rank) {
   env.set("PADDLE_NNODES", job.nodes);
   env.set("PADDLE_TRAINER_ENDPOINTS", fmt::format("{}", fmt::join(job.endpoints, ",")));
   env.set("PADDLE_CURRENT_ENDPOINT", job.endpoints.at(static_cast<size_t>(rank)));
+  env.set_default("POD_NAME", fmt::format("{}-{}", job.run_id, job.node_rank));
+  env.remove("PADDLE_BACKUP_ENV_PATH");  // for endpoints that are withheld: ours never are
   if (job.log_dir.empty()) {
     env.remove("PADDLE_LOG_DIR");
   } else {

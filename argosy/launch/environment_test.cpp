@@ -120,6 +120,8 @@ TEST(RankEnvironment, HasTorchrunsPaddlesAndOurs) {
                      {"PADDLE_TRAINERS_NUM", "2"},
                      {"PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:4001,127.0.0.1:4002"},
                      {"PADDLE_TRAINER_ID", "1"},
+                     {"POD_NAME", "run-1-0"},
+                     {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                      {"RANK", "1"},
                      {"ROLE_NAME", "default"},
                      {"ROLE_RANK", "1"},

@@ -1,5 +1,6 @@
 // Signals to the launcher, and its own sudden death.
 #include <signal.h>
+#include <string.h>
 
 #include <chrono>
 #include <fstream>
@@ -140,6 +141,20 @@ TEST(LauncherSignals, UserSignalsArePassedOn) {
   ASSERT_TRUE(job.wait_for_output("got USR1", 2));
   job.signal(SIGTERM);
   EXPECT_EQ(job.wait(), 143);
+}
+
+TEST(LauncherSignals, EverySignalReachesTheRanks) {
+  for (const int signal : {SIGUSR2, SIGHUP, SIGQUIT, SIGINT, SIGTERM}) {
+    const std::string name = std::string(::sigabbrev_np(signal));
+    Launched job(2,
+                 "trap 'echo got " + name + "; " + (signal == SIGUSR2 ? "" : "exit 0") + "' " +
+                     name + "; echo ready; while :; do sleep 0.02; done");
+    ASSERT_TRUE(job.wait_for_output("ready", 2));
+    job.signal(signal);
+    ASSERT_TRUE(job.wait_for_output("got " + name, 2)) << name;
+    job.signal(SIGTERM);
+    EXPECT_EQ(job.wait(), 128 + (signal == SIGUSR2 ? SIGTERM : signal)) << name;
+  }
 }
 
 TEST(LauncherSignals, AHangupIsNothingUnderNohup) {
