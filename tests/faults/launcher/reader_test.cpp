@@ -1,6 +1,12 @@
 // Nobody reads what the launcher writes. (Readers that go away: output_test.cpp.)
 #include <signal.h>
 
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +29,48 @@ TEST(LauncherReader, OneSignalEndsAJobWhoseReaderPauses) {
     EXPECT_EQ(job.wait(), 128 + signal);
     EXPECT_THAT(job.survivors(), IsEmpty());
   }
+}
+
+/// The most memory that process `pid` has had, in MB.
+int64_t peak_mb(int pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) {
+      return std::stoll(line.substr(6)) / 1024;
+    }
+  }
+  return -1;
+}
+
+TEST(LauncherReader, MemoryStaysBoundedWhateverARankPrints) {
+  // 120 MB in lines, and 120 MB without end, through a pipe that is read: nothing is kept.
+  Launched job({.args = {"--nproc_per_node=2",
+                         "--log_dir=",
+                         "sh",
+                         "-c",
+                         "if [ $RANK = 0 ]; then yes a line of some length | head -c 120000000; "
+                         "else head -c 120000000 /dev/zero; fi; echo; echo done $RANK"}});
+  std::thread reading([&] {  // an own end of the pipe would need more than a test's
+    while (peak_mb(job.pid()) >= 0 && state_of(job.pid()) != 'Z') {
+      EXPECT_LT(peak_mb(job.pid()), 150);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
+  EXPECT_EQ(job.wait(), 0);
+  reading.join();
+  EXPECT_GT(job.out().size(), 240'000'000U);
+  // And where the reader pauses, the rank waits.
+  Launched paused({.args = {"--log_dir=", "sh", "-c", "echo ready; cat; yes | head -c 120000000"},
+                   .with_input = true});
+  ASSERT_TRUE(paused.wait_for_output("ready"));
+  paused.pause_reading();
+  paused.input().close();
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_LT(peak_mb(paused.pid()), 150);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  paused.signal(SIGINT);
+  EXPECT_EQ(paused.wait(), 130);
 }
 
 TEST(LauncherReader, ASignalEndsTheWaitForAReaderAfterTheJob) {
