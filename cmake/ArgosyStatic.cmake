@@ -7,14 +7,20 @@ add_library(argosy_symbolize INTERFACE)
 set_target_properties(argosy_rpc PROPERTIES EXPORT_NAME rpc)
 set_target_properties(argosy_symbolize PROPERTIES EXPORT_NAME symbolize)
 
+option(ARGOSY_LINK_STATIC "Link the command's gRPC from archives where they are there" ON)
 set(_argosy_archives "")
-if(NOT ARGOSY_SANITIZE) # whose suppressions name shared libraries
+set(_absl "")
+# Beside the shared libraries whose headers are used: others would be of another version.
+get_target_property(_configurations gRPC::grpc IMPORTED_CONFIGURATIONS)
+list(GET _configurations 0 _configuration)
+get_target_property(_grpc gRPC::grpc IMPORTED_LOCATION_${_configuration})
+get_filename_component(_folder "${_grpc}" DIRECTORY)
+if(ARGOSY_LINK_STATIC AND NOT ARGOSY_SANITIZE) # whose suppressions name shared libraries
   foreach(_name IN ITEMS grpc++ grpc gpr upb address_sorting re2 cares protobuf z ssl crypto)
-    find_library(_argosy_archive_${_name} NAMES lib${_name}.a)
+    find_library(_argosy_archive_${_name} NAMES lib${_name}.a PATHS ${_folder} NO_DEFAULT_PATH)
     mark_as_advanced(_argosy_archive_${_name})
     list(APPEND _argosy_archives ${_argosy_archive_${_name}})
   endforeach()
-  get_filename_component(_folder "${_argosy_archive_grpc}" DIRECTORY)
   file(GLOB _absl ${_folder}/libabsl_*.a)
   list(FILTER _absl EXCLUDE REGEX "test|mock|flags_(parse|usage)")
   list(APPEND _argosy_archives ${_absl})

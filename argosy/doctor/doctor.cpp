@@ -88,11 +88,13 @@ int visit_nodes(bool json) {
   const std::string address =
       store.empty() ? "127.0.0.1" : os::source_address(store).or_throw<ConfigError>("doctor.nodes");
   const Deadline deadline = Deadline::after(2min);
-  std::vector<Finding> findings = compare_nodes(
-      exchange(*joined.store,
-               {.rank = joined.rank, .host = os::host_name(), .findings = of_this_machine()},
-               joined.world_size,
-               deadline));
+  std::vector<Finding> findings = compare_nodes(exchange(*joined.store,
+                                                         {.rank = joined.rank,
+                                                          .host = os::host_name(),
+                                                          .node = joined.environment.node_rank,
+                                                          .findings = of_this_machine()},
+                                                         joined.world_size,
+                                                         deadline));
   findings.push_back(
       judge_calls(call_all(*joined.store, joined.rank, joined.world_size, address, deadline)));
   const int code = joined.rank == 0 ? report(findings, json) : (all_well(findings) ? 0 : 1);

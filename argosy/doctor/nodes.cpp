@@ -48,14 +48,15 @@ std::string NodeFindings::to_json() const {
                     {"text", one.text},
                     {"advice", one.advice}});
   }
-  return nlohmann::json{{"rank", rank}, {"host", host}, {"findings", std::move(list)}}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json{
+      {"rank", rank}, {"host", host}, {"node", node}, {"findings", std::move(list)}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 NodeFindings NodeFindings::from_json(const std::string& text) {
   try {
     const nlohmann::json all = nlohmann::json::parse(text);
-    NodeFindings node{.rank = all.at("rank"), .host = all.at("host")};
+    NodeFindings node{.rank = all.at("rank"), .host = all.at("host"), .node = all.at("node")};
     for (const nlohmann::json& one : all.at("findings")) {
       const int verdict = std::clamp(one.at("verdict").get<int>(), 0, 2);
       node.findings.push_back({.subject = one.at("subject"),
@@ -90,16 +91,18 @@ std::vector<Finding> compare_nodes(const std::vector<NodeFindings>& all) {
   std::vector<Finding> findings;
   std::map<std::string, std::map<std::string, std::set<std::string>>> texts;  // by subject
   for (const NodeFindings& node : all) {
-    if (!hosts.insert(node.host).second) {
+    const std::string host =
+        node.node < 0 ? node.host : fmt::format("{} (node {})", node.host, node.node);
+    if (!hosts.insert(host).second) {
       continue;
     }
     for (const Finding& one : node.findings) {
       if (one.verdict == Verdict::kBad) {
         findings.push_back(one);
-        findings.back().subject += " on " + node.host;
+        findings.back().subject += " on " + host;
       }
       if (std::ranges::count(kAlike, one.subject) > 0) {
-        texts[one.subject][one.text].insert(node.host);
+        texts[one.subject][one.text].insert(host);
       }
     }
   }

@@ -14,6 +14,7 @@ namespace argosy::doctor {
 struct NodeFindings {
   int rank = 0;
   std::string host{};
+  int node = -1;  ///< its number in the job; -1: not known
   std::vector<Finding> findings{};
 
   [[nodiscard]] std::string to_json() const;
@@ -28,7 +29,7 @@ struct NodeFindings {
                                                  const Deadline& deadline);
 
 /// What is bad on any node, and in what the nodes differ that should be alike (versions, system,
-/// cores, limits); one rank of each host counts.
+/// cores, limits); one rank of each node counts.
 [[nodiscard]] std::vector<Finding> compare_nodes(const std::vector<NodeFindings>& all);
 
 }  // namespace argosy::doctor

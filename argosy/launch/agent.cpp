@@ -158,12 +158,11 @@ void meet_other_nodes(Session& session) {
   session.plane = std::make_unique<ControlPlane>(
       session.met->store, session.met->node, plan.node_of_arrival, plan.keep_alive);
   session.others.emplace(static_cast<int>(plan.nodes.size()));
-  const auto look_up = [&] {
-    if (const std::optional<int> signal = next_stop_signal(session.signals)) {
-      throw Interrupted{*signal};
-    }
+  const auto nobody_waits = [&] {  // a signal is the attempt's to read: it tells the other nodes
+    pollfd signal{session.signals.fd(), POLLIN, 0};
+    return ::poll(&signal, 1, 0) == 0;
   };
-  for (const std::string& line : find_unreachable(plan, session.met->node, look_up)) {
+  for (const std::string& line : find_unreachable(plan, session.met->node, nobody_waits)) {
     session.say(fmt::format("[launch] {}\n", line));
   }
 }
@@ -270,14 +269,15 @@ void settle_after_meeting(Session& session) {
 
 /// As far as a node knows its job before it has met the others.
 void forget_what_the_others_decide(Job& job, const NodeOptions& nodes) {
+  if (nodes.nodes == 1) {
+    return;
+  }
   JobDescription& what = job.description;
+  what.settled = false;
   what.nodes = nodes.nodes;
   what.node_rank = nodes.node_rank;
-  what.settled = nodes.nodes == 1;
-  if (!what.settled) {
-    what.master_host = nodes.meet_host;
-    what.store = os::host_port(nodes.meet_host, nodes.meet_port);
-  }
+  what.master_host = nodes.meet_host;
+  what.store = os::host_port(nodes.meet_host, nodes.meet_port);
 }
 
 /// 0, or what a shell gives for a program that is not there, which is said.
@@ -317,7 +317,17 @@ int run(const LaunchOptions& options) {
     fmt::print(stderr, "{}", program.error->text);
     return program.error->exit_code;
   }
-  Job job = prepare_job(options, this_node());
+  Job job;
+  try {
+    job = prepare_job(options, this_node(), [&] {
+      if (const std::optional<int> signal = next_stop_signal(signals)) {
+        throw Interrupted{*signal};
+      }
+    });
+  } catch (const Interrupted& stopped) {
+    fmt::print(stderr, "{}", render_stopped(stopped.signal));
+    return 128 + stopped.signal;
+  }
   job.program = std::move(program);
   if (options.dry_run) {
     forget_what_the_others_decide(job, options.nodes);
@@ -340,6 +350,7 @@ int run(const LaunchOptions& options) {
       meet_other_nodes(session);
       settle_after_meeting(session);
     } catch (const Interrupted& stopped) {
+      fmt::print(stderr, "{}", render_stopped(stopped.signal));
       return 128 + stopped.signal;
     }
   } else {
@@ -364,6 +375,10 @@ int run(const LaunchOptions& options) {
   session.output.flush();
   if (session.met) {
     part_from_other_nodes(session);
+  }
+  if (!options.log_dir_given && options.layout == LogLayout::kArgosy) {
+    (void)::rmdir(
+        session.job.logs.folder.c_str());  // if empty: made for what a rank says of its end
   }
   const int code = session.hand_over_output(outcome.exit_code, outcome.interrupted);
   return options.json.empty() ? code : leave_report(session, outcome, code, start);

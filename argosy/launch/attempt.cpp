@@ -15,6 +15,7 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/base/strings.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/report.h"
 #include "argosy/launch/secrets.h"
@@ -162,13 +163,26 @@ RankOutput::Start Attempt::routes(int local) {
   err.file = files.err == files.out ? out.file : file(files.err);
   out.filter = out_filter_;
   err.filter = err_filter_;
-  return {.prefix = line_prefix(session_.options.line_prefix, job, local),
-          .colour = colour_of(job.first_rank + local),
-          .live = job.first_rank + local == 0,
-          .out = std::move(out),
-          .err = std::move(err),
-          .rank = job.first_rank + local,
-          .combined = session_.combined.get()};
+  return {
+      .prefix = line_prefix(session_.options.line_prefix, job, local),
+      // Where a queue or mpirun puts several launchers' output together, its terminal is no user's.
+      .colour = session_.options.one_output ? "" : colour_of(job.first_rank + local),
+      .live = job.first_rank + local == 0,
+      .out = std::move(out),
+      .err = std::move(err),
+      .rank = job.first_rank + local,
+      .combined = session_.combined.get()};
+}
+
+/// "0, 3-5"
+std::string Attempt::running_ranks() const {
+  std::vector<int> numbers;
+  for (const Rank& rank : ranks_) {
+    if (rank.running()) {
+      numbers.push_back(rank.number());
+    }
+  }
+  return strings::ranges(numbers);
 }
 
 bool Attempt::any_running() const {
@@ -233,8 +247,9 @@ void Attempt::send_signals() {
     if (*signal == SIGKILL && any_running()) {
       session_.say(policy_.hurried()
                        ? "[launch] killing the ranks at once\n"
-                       : fmt::format("[launch] killing what did not stop within {}\n",
-                                     duration_text(session_.options.shutdown_timeout)));
+                       : fmt::format("[launch] killing what did not stop within {}: rank {}\n",
+                                     duration_text(session_.options.shutdown_timeout),
+                                     running_ranks()));
     }
     for (Rank& rank : ranks_) {
       rank.signal_group(*signal);

@@ -49,6 +49,7 @@ class Attempt final {
   void open_filters();
   [[nodiscard]] std::optional<bool> was_out_of_memory() const;
   [[nodiscard]] std::string shown_program() const;
+  [[nodiscard]] std::string running_ranks() const;
   [[nodiscard]] int watch_heart(std::vector<std::string>& env);
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] bool owned(pid_t pid) const;

@@ -79,11 +79,12 @@ std::string advice_for(const os::Exit& exit,
     case SIGBUS:
       return "df -h /dev/shm and of the disks; was a mapped file cut short?";
     case SIGSEGV:
-      return "the stack among its last lines; build with -g -fsanitize=address";
+      return std::string(last_lines.empty() ? "" : "the stack, if its last lines show one; ") +
+             "build with -g -fsanitize=address, or run it under gdb";
     case SIGILL:
       return "build for this CPU, without -march=native on another one";
     case SIGFPE:
-      return "a division by zero of whole numbers: the stack among its last lines";
+      return "a division by zero of whole numbers: run it under gdb";
     default:
       break;
   }

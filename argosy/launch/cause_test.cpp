@@ -58,6 +58,10 @@ TEST(Secrets, AreKnownByTheWordsOfTheirNames) {
                            "TOKENIZERS_PARALLELISM",
                            "ARGOSY_TLS_KEY",
                            "ARGOSY_TOKEN_FILE",
+                           "--pad_token",
+                           "--text_key",
+                           "--use_auth_token",
+                           "KEY_API",
                            "--tls_key",
                            "HOME"}) {
     EXPECT_FALSE(is_secret(name)) << name;

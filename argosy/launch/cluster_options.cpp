@@ -85,12 +85,8 @@ bool this_node_is_all(const Lookup& lookup, const LaunchOptions& options) {
          (!options.nproc_per_node.empty() || is_one("SLURM_NTASKS"));
 }
 
-}  // namespace
-
-void settle_cluster(const GivenOptions& given, const Lookup& lookup, LaunchOptions& options) {
-  if (nodes_are_given(given)) {
-    return;
-  }
+/// An indexed Job of which this pod cannot know how many there are.
+void warn_of_a_pod_alone(const Lookup& lookup) {
   const std::string index = lookup("JOB_COMPLETION_INDEX").value_or("");
   if (!index.empty() && lookup("KUBERNETES_SERVICE_HOST")) {
     fmt::print(
@@ -100,10 +96,20 @@ void settle_cluster(const GivenOptions& given, const Lookup& lookup, LaunchOptio
         "(--standalone: meant so)\n",
         index);
   }
+}
+
+}  // namespace
+
+void settle_cluster(const GivenOptions& given, const Lookup& lookup, LaunchOptions& options) {
+  if (nodes_are_given(given)) {
+    return;
+  }
   if (const auto task = rendezvous::find_task(lookup, true)) {
     take_task(*task, given, options);
   } else if (rendezvous::in_slurm_allocation(lookup)) {
     options.through_srun = !this_node_is_all(lookup, options);
+  } else {
+    warn_of_a_pod_alone(lookup);
   }
 }
 

@@ -36,7 +36,7 @@ std::string make_run_id() {
 }
 
 /// A port that was asked for may be a former job's, which is about to end.
-os::HeldPort hold_wanted(uint16_t wanted) {
+os::HeldPort hold_wanted(uint16_t wanted, const std::function<void()>& look_up) {
   constexpr std::chrono::seconds kPatience{5};
   constexpr std::chrono::milliseconds kPause{50};
   const Deadline deadline = Deadline::after(kPatience);
@@ -60,15 +60,26 @@ os::HeldPort hold_wanted(uint16_t wanted) {
                  wanted,
                  kPatience.count());
     }
+    look_up();
     std::this_thread::sleep_for(kPause);
   }
 }
 
-uint16_t hold_port(Job& job, uint16_t wanted = 0) {
-  job.held_ports.push_back(wanted != 0
-                               ? hold_wanted(wanted)
-                               : os::HeldPort::hold().or_throw<ConfigError>("launch.ports"));
+uint16_t hold_port(Job& job) {
+  job.held_ports.push_back(os::HeldPort::hold().or_throw<ConfigError>("launch.ports"));
   return job.held_ports.back().number();
+}
+
+uint16_t hold_master_port(Job& job,
+                          const LaunchOptions& options,
+                          const std::function<void()>& look_up) {
+  if (options.master_port == 0) {
+    return hold_port(job);
+  }
+  if (!options.dry_run) {
+    job.held_ports.push_back(hold_wanted(options.master_port, look_up));
+  }
+  return options.master_port;
 }
 
 int count_ranks(const LaunchOptions& options, const Node& node) {
@@ -161,7 +172,9 @@ void settle_logs(const LaunchOptions& options, Job& job) {
   job.description.log_dir = fs::absolute(job.logs.folder).lexically_normal().string();
 }
 
-Job prepare_job(const LaunchOptions& options, const Node& node) {
+Job prepare_job(const LaunchOptions& options,
+                const Node& node,
+                const std::function<void()>& look_up) {
   Job job;
   JobDescription& what = job.description;
   what.node = node;
@@ -172,6 +185,16 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
   }
   what.ranks = count_ranks(options, what.node);
   what.cores = options.threads;
+  const int local_ranks = options.local_tasks > 1 ? options.local_tasks : what.ranks;
+  for (const int shown : options.local_ranks_filter) {
+    if (shown >= local_ranks) {
+      throw UsageError(
+          "launch.options",
+          fmt::format("--local_ranks_filter: there is no local rank {}: they are 0 to {}",
+                      shown,
+                      local_ranks - 1));
+    }
+  }
   if (options.local_tasks > 1) {
     what.local_offset = options.local_task;
     what.local_size = options.local_tasks;
@@ -192,7 +215,7 @@ Job prepare_job(const LaunchOptions& options, const Node& node) {
   if (what.token.empty()) {
     what.token = os::random_hex(16);
   }
-  what.master_port = hold_port(job, options.master_port);
+  what.master_port = hold_master_port(job, options, look_up);
   what.world_size = what.ranks;
   // Of several launchers on a node each has the cores that its queue gave it.
   if (options.cpu_bind != os::CpuBinding::kNone && options.local_tasks == 1) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,11 @@ struct Job {
   LogPlan logs{};                          ///< paths as the user wrote them
 };
 
-/// As the only node of its job; see take_place(). Errors: UsageError (nproc_per_node), ConfigError
-/// (log folder, ports).
-[[nodiscard]] Job prepare_job(const LaunchOptions& options, const Node& node);
+/// As the only node of its job; see take_place(). A --master_port that somebody has is waited for,
+/// for some seconds, in which `look_up` may throw to give up; a dry run takes no port. Errors:
+/// UsageError (nproc_per_node), ConfigError (log folder, ports).
+[[nodiscard]] Job prepare_job(
+    const LaunchOptions& options, const Node& node, const std::function<void()>& look_up = [] {});
 
 /// Where the files of the run go, and makes the folder where that was asked for; again, once the
 /// run has the name that all nodes know it by. Errors: ConfigError (folder).

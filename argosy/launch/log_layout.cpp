@@ -76,7 +76,7 @@ std::string LogPlan::endpoints() const {
 }
 
 std::string LogPlan::combined(int node) const {
-  if (folder.empty()) {
+  if (folder.empty() || layout == LogLayout::kPaddle) {  // whose folder is shared by all runs
     return "";
   }
   return fmt::format("{}/all{}.log", folder, node == 0 ? "" : fmt::format(".node{}", node));

@@ -80,7 +80,7 @@ std::string newest_run() {
   if (newest.empty()) {
     throw ConfigError(kWhere, "there is no folder of a run in runs/. Name one: argosy logs DIR");
   }
-  fmt::print(stderr, "[logs] {} (ranks that print nothing leave no folder)\n", newest);
+  fmt::print(stderr, "[logs] {}, the newest run that printed something\n", newest);
   return newest;
 }
 

@@ -12,7 +12,15 @@
 namespace argosy::launch {
 namespace {
 
-using namespace values;
+using values::assignment;
+using values::cpu_binding;
+using values::integer;
+using values::is_on;
+using values::numbers;
+using values::seconds;
+using values::streams;
+using values::texts;
+using values::truth;
 
 constexpr const char* kWhere = "launch.options";
 

@@ -109,8 +109,9 @@ std::string describe(const RankEnd& end) {
           ? fmt::format("stood still for {} and was ended by {}", end.hung, shortly(end.exit))
       : end.exit.signal == SIGKILL && end.out_of_memory
           ? fmt::format("was killed by SIGKILL ({})",
-                        *end.out_of_memory ? "the kernel's out-of-memory killer, by its own count"
-                                           : "not the out-of-memory killer, by the kernel's count")
+                        *end.out_of_memory
+                            ? "the out-of-memory killer was at work on this machine meanwhile"
+                            : "not the out-of-memory killer, by the kernel's count")
       : end.exit.signal != 0
           ? "was killed by " + os::describe_signal(end.exit.signal)
           : fmt::format("exited with code {}{}", end.exit.code, describe_code(end.exit.code));

@@ -24,7 +24,8 @@ struct RankEnd {
   int64_t at_us = 0;  ///< the same, in microseconds since 1970; 0: not known
   std::chrono::steady_clock::duration ran{};
   std::string host{};  ///< where it ran; empty: a job of one node
-  /// Did the kernel's out-of-memory killer end it? nullopt: the kernel does not say.
+  /// Ended by SIGKILL: was the kernel's out-of-memory killer at work on the machine since the ranks
+  /// started? nullopt: the kernel does not say.
   std::optional<bool> out_of_memory{};
   std::string hung{};  ///< it stood still and was ended for that: "30.0 s (last: …)"; empty: not so
   /// It still ran when the launcher sent it a signal: a consequence, never the cause.

@@ -38,7 +38,7 @@ json describe_end(const RankEnd& end) {
     entry["at_us"] = end.at_us;
   }
   if (end.out_of_memory) {
-    entry["out_of_memory"] = *end.out_of_memory;
+    entry["oom_kills_meanwhile"] = *end.out_of_memory;  // of the whole machine
   }
   entry["seconds"] = std::chrono::duration<double>(end.ran).count();
   entry["stopped_by_launcher"] = end.asked_to_stop;

@@ -10,9 +10,30 @@ namespace argosy::launch {
 namespace {
 
 constexpr std::string_view kHidden = "(hidden)";
-/// Words of names, as "_" and "-" divide them.
-constexpr auto kWords = std::to_array<std::string_view>(
-    {"token", "secret", "password", "passwd", "passphrase", "credential", "credentials", "apikey"});
+/// Words that make a name a secret's, as "_" and "-" divide it; and those before "token" and "key",
+/// which are harmless words otherwise (--pad_token, --text_key).
+constexpr auto kWords = std::to_array<std::string_view>({"secret",
+                                                         "password",
+                                                         "passwd",
+                                                         "pgpassword",
+                                                         "passphrase",
+                                                         "credential",
+                                                         "credentials",
+                                                         "apikey"});
+constexpr auto kBefore = std::to_array<std::string_view>({"access",
+                                                          "api",
+                                                          "argosy",
+                                                          "auth",
+                                                          "bearer",
+                                                          "encryption",
+                                                          "github",
+                                                          "hf",
+                                                          "hub",
+                                                          "job",
+                                                          "private",
+                                                          "secret",
+                                                          "session",
+                                                          "wandb"});
 
 /// "--auth-token" → auth, token
 std::vector<std::string> words_of(std::string_view name) {
@@ -24,12 +45,19 @@ std::vector<std::string> words_of(std::string_view name) {
 }  // namespace
 
 bool is_secret(std::string_view name) {
-  const std::vector<std::string> words = words_of(name);
-  const bool named = std::ranges::any_of(
-      words, [](const std::string& word) { return std::ranges::count(kWords, word) > 0; });
-  // A key of an interface; ARGOSY_TLS_KEY and --tls_key name a file, as ARGOSY_TOKEN_FILE does.
-  const bool key = words.size() > 1 && words.back() == "key" && words[words.size() - 2] != "tls";
-  return (named && words.back() != "file") || key;
+  std::vector<std::string> words = words_of(name);
+  std::erase(words, "");
+  if (words.empty() || words.back() == "file" || words.front() == "use") {
+    return false;  // names a file; switches something on
+  }
+  const auto in = [](const auto& list, const std::string& word) {
+    return std::ranges::count(list, word) > 0;
+  };
+  const bool named =
+      std::ranges::any_of(words, [&](const std::string& w) { return in(kWords, w); });
+  const bool token = words.back() == "token" || words.back() == "key";
+  const bool of_something = words.size() > 1 && in(kBefore, words[words.size() - 2]);
+  return named || (token && of_something) || (words.size() == 1 && words.back() == "token");
 }
 
 std::string hide_secret(const std::string& assignment) {

@@ -67,10 +67,9 @@ std::string value_of(const std::vector<std::string>& environment, const std::str
 }
 
 /// What the other nodes have a say in, before they have met.
-bool is_open(std::string_view name) {
+bool is_open(std::string_view name, const JobDescription& job) {
   constexpr auto kOpen = std::to_array<std::string_view>({"RANK",
                                                           "WORLD_SIZE",
-                                                          "GROUP_RANK",
                                                           "ROLE_RANK",
                                                           "ROLE_WORLD_SIZE",
                                                           "MASTER_ADDR",
@@ -88,13 +87,15 @@ bool is_open(std::string_view name) {
                                                           "PADDLE_LOG_DIR",
                                                           "TORCHELASTIC_ERROR_FILE",
                                                           "TORCHELASTIC_RUN_ID"});
-  return std::ranges::count(kOpen, name) > 0;
+  const bool by_number = name == "GROUP_RANK" || name == "POD_NAME";
+  return std::ranges::count(kOpen, name) > 0 || (by_number && job.node_rank < 0);
 }
 
 /// "NAME=value" as it may be shown.
-std::string shown_variable(const std::string& entry, bool settled) {
+std::string shown_variable(const std::string& entry, const JobDescription& job) {
   const std::string name = entry.substr(0, entry.find('='));
-  return !settled && is_open(name) ? name + "=(settled when the nodes meet)" : hide_secret(entry);
+  return !job.settled && is_open(name, job) ? name + "=(settled when the nodes meet)"
+                                            : hide_secret(entry);
 }
 
 /// Variables of rank 0 that are not as they were found, then what differs for each other rank.
@@ -114,7 +115,7 @@ std::string variables(const JobDescription& job) {
       text += fmt::format("[launch] {} {}: {}\n",
                           job.settled ? "rank" : "local rank",
                           rank,
-                          shown_variable(entry, job.settled));
+                          shown_variable(entry, job));
       if (local == 0) {
         common.insert(entry);
       }
@@ -161,8 +162,12 @@ std::string describe_start(const Job& job, bool everything) {
                       what.tls.from_files() ? "by " + what.tls.certificate_file
                                             : "by certificates made from ARGOSY_TOKEN");
   }
-  rows.emplace_back("logs", job.logs.pattern());
-  rows.emplace_back("job", what.job_id.empty() ? what.run_id : what.job_id);
+  if (what.settled) {
+    rows.emplace_back("logs", job.logs.pattern());
+  }
+  if (what.settled || !what.job_id.empty()) {
+    rows.emplace_back("job", what.job_id.empty() ? what.run_id : what.job_id);
+  }
   if (what.settled) {
     rows.emplace_back("MASTER_PORT", os::host_port(what.master_host, what.master_port));
   } else {

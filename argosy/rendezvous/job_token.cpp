@@ -17,7 +17,7 @@ std::string job_token(const std::function<std::optional<std::string>(const char*
     return "";
   }
   const Result<std::string> text = os::read_file(*path);
-  const std::string token =
+  std::string token =
       text.ok() ? std::string(strings::trim(text->substr(0, text->find('\n')))) : "";
   if (token.empty()) {
     throw ConfigError(

@@ -31,13 +31,12 @@ uint16_t held_port(const JobPlan& plan, const JobPlan::Node& node) {
 
 std::vector<std::string> find_unreachable(const JobPlan& plan,
                                           int self,
-                                          const std::function<void()>& look_up) {
+                                          const std::function<bool()>& go_on) {
   std::vector<std::string> lines;
   const Deadline all = Deadline::after(kAll);
   const size_t last = self == 0 ? plan.nodes.size() : 1;
-  for (size_t number = self == 0 ? 1 : 0; number < last && !all.expired(); ++number) {
+  for (size_t number = self == 0 ? 1 : 0; number < last && !all.expired() && go_on(); ++number) {
     const JobPlan::Node& node = plan.nodes[number];
-    look_up();
     if (!os::is_address(node.address)) {
       continue;  // a name server may take its time, and ranks may know other names
     }

@@ -12,7 +12,14 @@
 namespace argosy::launch {
 namespace {
 
-using namespace values;
+using values::bad;
+using values::endpoint;
+using values::HostPort;
+using values::hosts;
+using values::integer;
+using values::is_on;
+using values::node_count;
+using values::seconds;
 
 constexpr const char* kWhere = "launch.options";
 
@@ -153,9 +160,7 @@ NodeOptions read_node_options(const GivenOptions& given) {
   }
   const std::optional<Given> rank = given.find("node_rank");
   // An indexed Job of Kubernetes may have many pods without being one job of ours.
-  const bool of_a_platform =
-      rank && (rank->source == "JOB_COMPLETION_INDEX" || rank->source == "PADDLE_TRAINER_ID");
-  const bool index_of_pods = of_a_platform && nodes.nodes == 1;
+  const bool index_of_pods = rank && rank->source == "JOB_COMPLETION_INDEX" && nodes.nodes == 1;
   if (rank && !index_of_pods) {
     nodes.node_rank = static_cast<int>(integer(*rank, -1, 65535));  // -1: Paddle's "any"
     if (nodes.node_rank >= nodes.nodes) {

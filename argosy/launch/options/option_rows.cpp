@@ -42,7 +42,7 @@ constexpr auto kRows = std::to_array<OptionRow>({
   {"--role", "NAME", kTorchrun, "PET_ROLE", kSame, kRanks, "ROLE_NAME of the ranks. Default: default"},
 
   {"--nnodes", "N", kBoth, "PET_NNODES PADDLE_NNODES", kBetter, kNodes, "Nodes of the job, each of which runs this command; they may have different numbers of ranks. Default: 1. A range (2:4) does not work yet"},
-  {"--node_rank --rank", "N", kBoth, "PET_NODE_RANK PADDLE_RANK PADDLE_TRAINER_ID JOB_COMPLETION_INDEX", kSame, kNodes, "This node's number, 0 to nodes - 1; node 0 hosts the meeting. Default: in the order of --ips, else as the nodes come"},
+  {"--node_rank --rank", "N", kBoth, "PET_NODE_RANK PADDLE_RANK JOB_COMPLETION_INDEX", kSame, kNodes, "This node's number, 0 to nodes - 1; node 0 hosts the meeting. Default: in the order of --ips, else as the nodes come"},
   {"--master_addr", "HOST", kTorchrun, "PET_MASTER_ADDR", kSame, kNodes, "Where the nodes meet, with --master_port (29500): an address of node 0"},
   {"--master_port", "PORT", kTorchrun, "PET_MASTER_PORT", kBetter, kNodes, "With one node MASTER_PORT, that of rank 0's own store (default: one that is free, held from the start); with several the port where the nodes meet"},
   {"--master", "HOST:PORT", kPaddle, "PADDLE_MASTER", kBetter, kNodes, "Where the nodes meet, with a time limit"},

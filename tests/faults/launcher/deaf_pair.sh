@@ -28,7 +28,7 @@ for i in 1 2 3; do
     "$argosy" doctor --nodes >"$scratch/$i" 2>&1 &
 done
 wait
-for words in "(10.79.0.2, rank 1) cannot reach" "(10.79.0.3, rank 2) cannot reach" "looked at, 3 ranks" "exit code 1"; do
+for words in "(10.79.0.2, rank 1) cannot reach" "(10.79.0.3, rank 2) cannot reach" "3 looked at, 3 ranks" "exit code 1"; do
   if ! grep -qF -- "$words" "$scratch/1"; then
     echo "expected \"$words\" on the first host, got:"
     cat "$scratch/1"

@@ -348,6 +348,15 @@ TEST(LauncherNodes, AProgramThatOneNodeLacksEndsTheJob) {
   EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] rank 1 on "));
 }
 
+TEST(LauncherNodes, ASignalWhileOneWaitsIsSaid) {
+  Nodes nodes({}, "");
+  nodes.add(0, 2, 1, "true", {});
+  ASSERT_TRUE(nodes[0].wait_for_error("waiting for 1 of 2 nodes"));
+  nodes[0].signal(SIGINT);
+  EXPECT_EQ(nodes[0].wait(), 130);
+  EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] stopped by SIGINT; exit code 130\n"));
+}
+
 TEST(LauncherNodes, OneThatDoesNotComeIsSaidAndCountedOut) {
   Nodes nodes({}, "");
   nodes.add(0, 2, 1, "true", {"--timeout=0.5"});

@@ -42,31 +42,37 @@ int64_t peak_mb(int pid) {
   return -1;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int64_t kMostMb = 190;  // which keep freed memory, and shadow
+#else
+constexpr int64_t kMostMb = 70;
+#endif
+
 TEST(LauncherReader, MemoryStaysBoundedWhateverARankPrints) {
-  // 120 MB in lines, and 120 MB without end, through a pipe that is read: nothing is kept.
+  // 200 MB in lines, and 200 MB without end, through a pipe that is read: nothing is kept.
   Launched job({.args = {"--nproc_per_node=2",
                          "--log_dir=",
                          "sh",
                          "-c",
-                         "if [ $RANK = 0 ]; then yes a line of some length | head -c 120000000; "
-                         "else head -c 120000000 /dev/zero; fi; echo; echo done $RANK"}});
+                         "if [ $RANK = 0 ]; then yes a line of some length | head -c 200000000; "
+                         "else head -c 200000000 /dev/zero; fi; echo; echo done $RANK"}});
   std::thread reading([&] {  // an own end of the pipe would need more than a test's
     while (peak_mb(job.pid()) >= 0 && state_of(job.pid()) != 'Z') {
-      EXPECT_LT(peak_mb(job.pid()), 150);
+      EXPECT_LT(peak_mb(job.pid()), kMostMb);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   });
   EXPECT_EQ(job.wait(), 0);
   reading.join();
-  EXPECT_GT(job.out().size(), 240'000'000U);
+  EXPECT_GT(job.out().size(), 400'000'000U);
   // And where the reader pauses, the rank waits.
-  Launched paused({.args = {"--log_dir=", "sh", "-c", "echo ready; cat; yes | head -c 120000000"},
+  Launched paused({.args = {"--log_dir=", "sh", "-c", "echo ready; cat; yes | head -c 200000000"},
                    .with_input = true});
   ASSERT_TRUE(paused.wait_for_output("ready"));
   paused.pause_reading();
   paused.input().close();
   for (int i = 0; i < 50; ++i) {
-    ASSERT_LT(peak_mb(paused.pid()), 150);
+    ASSERT_LT(peak_mb(paused.pid()), kMostMb);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   paused.signal(SIGINT);

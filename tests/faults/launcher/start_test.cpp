@@ -169,6 +169,7 @@ TEST(LauncherStart, DryRunShowsEverythingAndStartsNothing) {
   EXPECT_THAT(job.out(), HasSubstr("| program     | touch "));
   EXPECT_THAT(job.out(), HasSubstr("[launch] rank 1: RANK=1\n"));
   EXPECT_THAT(job.out(), HasSubstr("[launch] rank 0: A=b\n"));
+  EXPECT_THAT(job.out(), HasSubstr("[launch] rank 0: GROUP_RANK=0\n"));
   EXPECT_THAT(job.out(), HasSubstr("ARGOSY_TOKEN=(hidden)"));
   EXPECT_FALSE(std::filesystem::exists(trace));
 }
@@ -189,10 +190,29 @@ TEST(LauncherStart, DryRunOfOneNodeOfSeveralClaimsNothingThatTheOthersDecide) {
               HasSubstr("192.0.2.1:29400, where ranks, addresses and ports are settled"));
   EXPECT_THAT(job.out(), HasSubstr("WORLD_SIZE=(settled when the nodes meet)"));
   EXPECT_THAT(job.out(), HasSubstr("GROUP_WORLD_SIZE=2"));
+  EXPECT_THAT(job.out(), HasSubstr("GROUP_RANK=1\n"));
   EXPECT_THAT(job.out(), HasSubstr("LOCAL_WORLD_SIZE=2"));
   EXPECT_THAT(job.out(), HasSubstr("WANDB_API_KEY=(hidden)"));
   EXPECT_THAT(job.out(), HasSubstr("true --token=(hidden)"));
   EXPECT_THAT(job.out(), Not(HasSubstr("abc")));
+}
+
+TEST(LauncherStart, SilentRanksLeaveNoFolder) {
+  const TempDir folder;
+  for (const char* program : {"true", "false", "sh -c 'kill -9 $$'"}) {
+    Launched job({.shell = "cd " + folder.path().string() + " && exec \"$0\" launch " + program});
+    (void)job.wait();
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "runs"));
+  Launched loud({.shell = "cd " + folder.path().string() + " && exec \"$0\" launch echo a"});
+  EXPECT_EQ(loud.wait(), 0);
+  EXPECT_FALSE(std::filesystem::is_empty(folder.path() / "runs"));
+}
+
+TEST(LauncherStart, OnlyRanksThatThereAreCanBeShown) {
+  Launched job({.args = {"--nproc_per_node=2", "--local_ranks_filter=0,2", "true"}});
+  EXPECT_EQ(job.wait(), 2);
+  EXPECT_THAT(job.err(), HasSubstr("there is no local rank 2: they are 0 to 1"));
 }
 
 TEST(LauncherStart, APortThatSomebodyHasIsWaitedFor) {
