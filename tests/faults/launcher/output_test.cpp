@@ -119,6 +119,9 @@ TEST(LauncherOutput, RedirectsAndTeeGoToTorchrunsFiles) {
 }
 
 TEST(LauncherOutput, LinesThatAreAskedForGoToOneMoreFile) {
+  const std::string script =
+      "echo an apple $RANK; echo or,ange; echo orange; echo no apples >&2; "
+      "printf 'unfinished apple'";
   const TempDir folder;
   for (const std::string layout : {"--tee=3", "--log_line_prefix_template=[rank ${rank}] "}) {
     const auto logs = folder.path() / layout.substr(2, 3);
@@ -129,8 +132,7 @@ TEST(LauncherOutput, LinesThatAreAskedForGoToOneMoreFile) {
                            "--duplicate-stderr-filters=apple",
                            "sh",
                            "-c",
-                           "echo an apple $RANK; echo or,ange; echo orange; echo no apples >&2; "
-                           "printf 'unfinished apple'"}});
+                           script}});
     ASSERT_EQ(job.wait(), 0) << job.err();
     const auto run = std::filesystem::directory_iterator(logs)->path();
     const auto place = layout == "--tee=3" ? run / "attempt_0" : run;

@@ -50,12 +50,10 @@ constexpr int64_t kMostMb = 70;
 
 TEST(LauncherReader, MemoryStaysBoundedWhateverARankPrints) {
   // 200 MB in lines, and 200 MB without end, through a pipe that is read: nothing is kept.
-  Launched job({.args = {"--nproc_per_node=2",
-                         "--log_dir=",
-                         "sh",
-                         "-c",
-                         "if [ $RANK = 0 ]; then yes a line of some length | head -c 200000000; "
-                         "else head -c 200000000 /dev/zero; fi; echo; echo done $RANK"}});
+  const std::string script =
+      "if [ $RANK = 0 ]; then yes a line of some length | head -c 200000000; "
+      "else head -c 200000000 /dev/zero; fi; echo; echo done $RANK";
+  Launched job({.args = {"--nproc_per_node=2", "--log_dir=", "sh", "-c", script}});
   std::thread reading([&] {  // an own end of the pipe would need more than a test's
     while (peak_mb(job.pid()) >= 0 && state_of(job.pid()) != 'Z') {
       EXPECT_LT(peak_mb(job.pid()), kMostMb);
