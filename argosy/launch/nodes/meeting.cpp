@@ -32,6 +32,7 @@ constexpr std::string_view kMember = "node/";
 /// The longest that a wait goes on without looking up: Ctrl-C is answered this fast.
 constexpr auto kSlice = 200ms;
 constexpr auto kFirstWord = 1s;
+constexpr auto kForTheAnswer = 2s;
 constexpr auto kWordInterval = 10s;
 
 std::string info_key(int64_t arrival) {
@@ -66,6 +67,9 @@ class Wait {
   [[nodiscard]] std::string state(Store* store) {
     return describe_wait(meeting_, there(store), waited());
   }
+  /// Node 0's time is up first: so all end with what it says, and nobody is missed who only gave
+  /// up.
+  void wait_for_the_answer() { deadline_ = Deadline::after(deadline_.remaining() + kForTheAnswer); }
   /// Between two slices. `store`: nullptr where it is not reached yet, for the reason `why`.
   void look_up(Store* store, std::string_view why = "") {
     std::string word;
@@ -264,6 +268,7 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
     met.store = met.server->local();
   } else {
     met.store = connect(meeting, wait);
+    wait.wait_for_the_answer();
   }
   const Deadline soon = Deadline::after(10s);
   if (!meeting.hosts) {

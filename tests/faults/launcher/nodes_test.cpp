@@ -370,6 +370,18 @@ TEST(LauncherNodes, OneThatDoesNotComeIsSaidAndCountedOut) {
   EXPECT_THAT(alone[0].err(), HasSubstr("[launch.nodes] node 0 was not found at 127.0.0.1:"));
 }
 
+TEST(LauncherNodes, AllEndWithNodeZerosWordOnWhoDidNotCome) {
+  Nodes nodes({}, "");
+  nodes.add(0, 3, 1, "true", {"--timeout=1"});
+  nodes.add(1, 3, 1, "true", {"--timeout=1"});
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{1, 1}));
+  for (size_t node = 0; node < 2; ++node) {
+    EXPECT_THAT(nodes[node].err(),
+                HasSubstr("not all nodes came: waiting for 1 of 3 nodes (there: 127.0.0.1, "
+                          "127.0.0.2), 1 s of 1 s"));
+  }
+}
+
 TEST(LauncherNodes, TheWrongTokenIsRefusedAndHarmsNobody) {
   Nodes nodes({}, "");
   nodes.add(0, 2, 1, "echo fine", {});
