@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
@@ -137,11 +138,9 @@ void SshJob::pull() {
   pulled_ = true;
 }
 
-/// ssh's own failure has the same code as a rank that returned -1, of which the launcher tells.
-bool said_255(const Remote& remote) {
-  return std::ranges::any_of(remote.output.last_lines(), [](const std::string& line) {
-    return line.starts_with("[launch] exit code 255");
-  });
+bool said(const Remote& remote, std::string_view start) {
+  return std::ranges::any_of(remote.output.last_lines(),
+                             [&](const std::string& line) { return line.starts_with(start); });
 }
 
 void SshJob::take_ends() {
@@ -155,8 +154,12 @@ void SshJob::take_ends() {
     }
     remote->ended = true;
     remote->output.forward_rest();
-    const int code = (*exit)->shell_code();
-    const bool ssh_failed = code == kSshFailed && !said_255(*remote);
+    // The launcher there may have said its last word, and ssh lost the connection before its code.
+    const bool stopped = pulled_ && (*exit)->shell_code() == kSshFailed &&
+                         said(*remote, "[launch] stopped by SIGTERM");
+    const int code = stopped ? 128 + SIGTERM : (*exit)->shell_code();
+    // ssh's own failure has the same code as a rank that returned -1, of which the launcher tells.
+    const bool ssh_failed = code == kSshFailed && !said(*remote, "[launch] exit code 255");
     if (ssh_failed) {
       output_.say(
           fmt::format("[launch] ssh to {} ended with 255: its words stand above\n", remote->host));
