@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 add_custom_target(argosy_installed)
 get_property(_rooms GLOBAL PROPERTY ARGOSY_ROOMS)
 foreach(_room IN LISTS _rooms)
-  string(REGEX REPLACE ":.*" "" _room "${_room}")
+  string(REGEX REPLACE "[|].*" "" _room "${_room}")
   add_dependencies(argosy_installed argosy_${_room})
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/guides ${PROJECT_SOURCE_DIR}/docs/reference

@@ -40,7 +40,12 @@ function(argosy_room name)
   install(TARGETS argosy_${name} EXPORT argosyTargets FILE_SET HEADERS)
   list(JOIN A_DEPS "," deps) # a semicolon would split the entry
   list(JOIN A_PRIVATE_DEPS "," private_deps)
-  set_property(GLOBAL APPEND PROPERTY ARGOSY_ROOMS "${name}:${A_TORCH}:${deps},${private_deps}")
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/argosy ${CMAKE_CURRENT_SOURCE_DIR})
+  set(files ${A_HEADERS} ${A_SOURCES})
+  list(FILTER files EXCLUDE REGEX "^/") # made by the build
+  list(JOIN files "," files)
+  set_property(GLOBAL APPEND PROPERTY ARGOSY_ROOMS
+    "${name}|${A_TORCH}|${deps},${private_deps}|${folder}|${files}")
 endfunction()
 
 # Does any of these targets reach libtorch? Sets OUT to TRUE or FALSE.

@@ -3,14 +3,12 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <malloc.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include <ATen/Parallel.h>
 
@@ -18,18 +16,10 @@
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
+#include "argosy/os/cpu.h"
 
 namespace argosy::engine {
 namespace {
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) == 0) {  // fails on machines above 1,024 cores
-    return std::max(1, CPU_COUNT(&set));
-  }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 // The file that the process-wide sgemm_ comes from: the one that libtorch is bound to as well.
 std::string loaded_blas() {
@@ -65,7 +55,7 @@ CpuSetup set_up(const CpuOptions& options) {
   CpuSetup setup;
   const std::optional<int> given = omp_num_threads(env::get("OMP_NUM_THREADS").value_or(""));
   setup.threads_given = given.has_value();
-  const int share = std::max(1, usable_cores() / std::max(1, options.local_world_size));
+  const int share = std::max(1, os::usable_cpu().cores / std::max(1, options.local_world_size));
   setup.intra_op_threads = given ? *given : std::min(at::get_num_threads(), share);
   at::set_num_threads(setup.intra_op_threads);
   setup.memory_kept = keep_memory();
