@@ -4,6 +4,8 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
+#include "argosy/base/log.h"
+#include "argosy/comm/failure.h"
 #include "argosy/comm/group_state.h"
 
 namespace argosy::comm {
@@ -31,6 +33,18 @@ void Family::remove(const std::shared_ptr<Hook>& hook) {
 std::shared_ptr<const Family::Hooks> Family::hooks() const {
   const std::lock_guard lock(mutex_);
   return hooks_;
+}
+
+void Family::tell(void (Hook::*when)(const OperationEvent&), const OperationEvent& event) const {
+  const std::shared_ptr<const Hooks> all = hooks();
+  for (const std::shared_ptr<Hook>& hook : *all) {
+    try {
+      (hook.get()->*when)(event);
+    } catch (...) {
+      log::error("[comm.hook] a hook threw and was ignored: {}",
+                 message_of(std::current_exception()));
+    }
+  }
 }
 
 void add_hook(const Group& group, std::shared_ptr<Hook> hook) {

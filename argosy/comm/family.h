@@ -27,6 +27,8 @@ class Family final {
   void remove(const std::shared_ptr<Hook>& hook);
   /// The hooks of this moment; never changes, so that it can be walked without a lock.
   [[nodiscard]] std::shared_ptr<const Hooks> hooks() const;
+  /// Calls `when` of all hooks. What they throw is logged and dropped.
+  void tell(void (Hook::*when)(const OperationEvent&), const OperationEvent& event) const;
   [[nodiscard]] uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   const TransportFactory make_transport;  ///< may be empty: then no sub-groups

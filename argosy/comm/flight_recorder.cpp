@@ -122,12 +122,14 @@ std::string FlightRecorder::to_json() const {
   for (const Entry& entry : in_order()) {
     const OperationEvent& event = entry.event;
     nlohmann::json row = {{"group", std::string(entry.group)},
-                          {"seq", event.seq},
                           {"op", std::string(event.op)},
                           {"state", kNames[static_cast<size_t>(entry.state)]},
                           {"elements", event.elements},
                           {"bytes", event.bytes},
                           {"enqueued_us", unix_us(event.enqueued)}};
+    if (event.seq >= 0) {
+      row["seq"] = event.seq;
+    }
     if (!event.dtype.empty()) {
       row["dtype"] = std::string(event.dtype);
     }
@@ -156,8 +158,13 @@ std::string FlightRecorder::to_text(size_t count) const {
   for (size_t i = entries.size() - std::min(count, entries.size()); i < entries.size(); ++i) {
     const Entry& entry = entries[i];
     const OperationEvent& event = entry.event;
-    text += fmt::format(
-        "  {} seq {} {} {} {} B", entry.group, event.seq, event.op, event.dtype, event.bytes);
+    text += event.seq < 0 ? fmt::format("  {} {}", entry.group, event.op)
+                          : fmt::format("  {} seq {} {} {} {} B",
+                                        entry.group,
+                                        event.seq,
+                                        event.op,
+                                        event.dtype,
+                                        event.bytes);
     switch (entry.state) {
       case State::kQueued:
         text += fmt::format(": queued for {:.3f} ms\n", milliseconds(now - event.enqueued));

@@ -32,7 +32,8 @@ class FlightRecorder final : public Hook {
 
   /// {"rank": 3, "version": 1, "operations": [{"group", "seq", "op", "dtype", "elements", "bytes",
   /// "peer", "state": "queued|running|done|failed", "enqueued_us", "started_us", "ended_us",
-  /// "error"}]}, oldest first; times are microseconds since 1970, absent where there is none.
+  /// "error"}]}, oldest first; times are microseconds since 1970; they and "seq" are
+  /// absent where there is none.
   [[nodiscard]] std::string to_json() const;
   /// The newest `count` operations, one a line.
   [[nodiscard]] std::string to_text(size_t count = 20) const;

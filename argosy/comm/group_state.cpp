@@ -29,20 +29,6 @@ OperationEvent event_of(const Operation& operation) {
           .error = {}};
 }
 
-void call_hooks(const Family& family,
-                void (Hook::*when)(const OperationEvent&),
-                const OperationEvent& event) {
-  const std::shared_ptr<const Family::Hooks> hooks = family.hooks();
-  for (const std::shared_ptr<Hook>& hook : *hooks) {
-    try {
-      (hook.get()->*when)(event);
-    } catch (...) {
-      log::error("[comm.hook] a hook threw and was ignored: {}",
-                 message_of(std::current_exception()));
-    }
-  }
-}
-
 }  // namespace
 
 GroupState::GroupState(std::unique_ptr<transport::Transport> transport,
@@ -58,7 +44,7 @@ GroupState::GroupState(std::unique_ptr<transport::Transport> transport,
       queue_([this](Operation& operation) { execute(operation); }) {
   queue_.set_on_enqueued([this](Operation& operation) {
     operation.enqueued = Operation::Clock::now();
-    call_hooks(*family_, &Hook::on_enqueued, event_of(operation));
+    family_->tell(&Hook::on_enqueued, event_of(operation));
   });
 }
 
@@ -143,7 +129,7 @@ std::shared_ptr<Operation> GroupState::start(OperationInfo info,
       }
     }
   }
-  call_hooks(*family_, &Hook::on_enqueued, event_of(*operation));
+  family_->tell(&Hook::on_enqueued, event_of(*operation));
   if (failure) {
     operation->body = [failure](transport::Transport&, const Deadline&) {
       std::rethrow_exception(failure);
@@ -221,7 +207,7 @@ std::exception_ptr GroupState::perform(Operation& operation) {
 void GroupState::execute(Operation& operation) {
   operation.started = Operation::Clock::now();
   OperationEvent event = event_of(operation);
-  call_hooks(*family_, &Hook::on_started, event);
+  family_->tell(&Hook::on_started, event);
   const std::exception_ptr error = perform(operation);
   operation.body = nullptr;  // lets go of its tensors before anybody learns that it ended
   event.ended = Operation::Clock::now();
@@ -232,7 +218,7 @@ void GroupState::execute(Operation& operation) {
   } else if (operation.info.peer < 0) {
     last_completed_.store(operation.seq, std::memory_order_relaxed);
   }
-  call_hooks(*family_, &Hook::on_ended, event);
+  family_->tell(&Hook::on_ended, event);
   operation.complete(error);
 }
 

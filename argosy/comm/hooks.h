@@ -14,8 +14,9 @@ namespace argosy::comm {
 struct OperationEvent {
   uint64_t id = 0;           ///< counts the operations of a world and its sub-groups, from 0
   std::string_view group{};  ///< "world"
-  int64_t seq = -1;       ///< place in the group's order; transfers (send, recv) count on their own
-  std::string_view op{};  ///< "all_reduce"
+  int64_t seq = -1;  ///< place in the group's order; transfers (send, recv) count on their own, and
+                     ///< "new_group", the making of a group together, has none
+  std::string_view op{};     ///< "all_reduce"
   std::string_view dtype{};  ///< "f32"; empty where there is none
   int64_t elements = 0;
   int64_t bytes = 0;

@@ -23,21 +23,34 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks{200};
 
+/// What lasts as long as this process is in the job, and ends in the reverse order.
+struct Membership {
+  std::shared_ptr<rendezvous::Presence> presence;
+  std::shared_ptr<os::Heartbeat> heartbeat;  ///< nullptr: nobody watches
+};
+
 /// Tells the launcher that this rank gets on: it hangs when it does nothing and waits for nobody.
+/// Weak: the hook lives as long as any Group, a model's too, and the membership must not.
 class HeartbeatHook final : public Hook {
  public:
-  explicit HeartbeatHook(std::unique_ptr<os::Heartbeat> heartbeat)
+  explicit HeartbeatHook(std::weak_ptr<os::Heartbeat> heartbeat)
       : heartbeat_(std::move(heartbeat)) {}
   void on_enqueued(const OperationEvent& event) override { beat(event, 1); }
   void on_ended(const OperationEvent& event) override { beat(event, -1); }
 
  private:
   void beat(const OperationEvent& event, int waiting) {
-    fmt::memory_buffer text;
-    fmt::format_to(std::back_inserter(text), "{} #{} of {}", event.op, event.seq, event.group);
-    heartbeat_->beat({text.data(), text.size()}, waiting);
+    if (const std::shared_ptr<os::Heartbeat> heartbeat = heartbeat_.lock()) {
+      fmt::memory_buffer text;
+      fmt::format_to(std::back_inserter(text), "{}", event.op);
+      if (event.seq >= 0) {
+        fmt::format_to(std::back_inserter(text), " #{}", event.seq);
+      }
+      fmt::format_to(std::back_inserter(text), " of {}", event.group);
+      heartbeat->beat({text.data(), text.size()}, waiting);
+    }
   }
-  std::unique_ptr<os::Heartbeat> heartbeat_;
+  std::weak_ptr<os::Heartbeat> heartbeat_;
 };
 
 /// The value of `key`, which rank `setter` sets. Nobody leaves a job before all have read what was
@@ -136,7 +149,8 @@ Group init(const InitOptions& options) {
   if (joined.world_size > 1) {
     log::set_identity(fmt::format("rank {}", joined.rank));
   }
-  const std::shared_ptr<rendezvous::Presence> presence = std::move(joined.presence);
+  const auto membership = std::make_shared<Membership>();
+  membership->presence = std::move(joined.presence);
   try {
     if (joined.world_size > 1) {
       agree(joined,
@@ -150,13 +164,16 @@ Group init(const InitOptions& options) {
                            .name = "world",
                            .timeout = options.timeout,
                            .checked = checked,
-                           .keep = presence});
-    if (std::unique_ptr<os::Heartbeat> heartbeat = os::Heartbeat::begin()) {
-      add_hook(world, std::make_shared<HeartbeatHook>(std::move(heartbeat)));
+                           .keep = membership});
+    if (joined.world_size > 1) {  // alone, nobody waits for it, and no operation need tell of it
+      membership->heartbeat = os::Heartbeat::begin();
+    }
+    if (membership->heartbeat) {
+      add_hook(world, std::make_shared<HeartbeatHook>(membership->heartbeat));
     }
     return world;
   } catch (const Error& error) {
-    say_goodbye(*presence, error.what());
+    say_goodbye(*membership->presence, error.what());
     throw;
   }
 }
