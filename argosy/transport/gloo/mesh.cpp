@@ -24,12 +24,15 @@ namespace {
 constexpr uint64_t kCollectivePrefix = 0x41ULL << 56;
 constexpr uint64_t kMessagePrefix = 0x42ULL << 56;
 
+/// A length in so many bits: itself where it fits, else mixed (splitmix64's finaliser), so that
+/// round lengths do not fall together with short ones.
 uint64_t folded(uint64_t bytes, int bits) {
-  uint64_t fold = 0;
-  for (; bytes != 0; bytes >>= bits) {
-    fold ^= bytes & ((1ULL << bits) - 1);
+  if (bytes >> bits == 0) {
+    return bytes;
   }
-  return fold;
+  bytes = (bytes ^ bytes >> 30) * 0xbf58476d1ce4e5b9ULL;
+  bytes = (bytes ^ bytes >> 27) * 0x94d049bb133111ebULL;
+  return (bytes ^ bytes >> 31) >> (64 - bits);
 }
 
 /// Gloo's thread made it; see tests/support/tsan.supp.
