@@ -43,7 +43,7 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
   if (group_.size() == 1) {
     return;
   }
-  verify_equal(describe(*module_, options_), group_);
+  verify_equal(describe(*module_, options_), group_, options_.timeout);
   broadcast_model(0);
   buffers_ = CoalescedBroadcast(module_->buffers());
   reducer_ = Reducer::create(table_, group_, options_);
@@ -90,7 +90,7 @@ void Core::after_forward(std::span<const at::Tensor> outputs) {
 void Core::begin_join(const JoinOptions& options) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.join", "a join of this model is under way already");
   if (!alone()) {
-    join_ = std::make_unique<JoinSession>(group_, options);
+    join_ = std::make_unique<JoinSession>(group_, options, options_.timeout);
     reducer_->set_uneven_inputs(join_.get());
   }
 }

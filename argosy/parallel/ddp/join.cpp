@@ -47,13 +47,18 @@ std::string in_words(uint8_t flags) {
 
 }  // namespace
 
-JoinSession::JoinSession(const comm::Group& group, const JoinOptions& options)
-    : group_(group), options_(options), flags_(at::zeros({group.size()}, at::kByte)) {}
+JoinSession::JoinSession(const comm::Group& group,
+                         const JoinOptions& options,
+                         std::chrono::milliseconds timeout)
+    : group_(group),
+      options_(options),
+      timeout_(timeout),
+      flags_(at::zeros({group.size()}, at::kByte)) {}
 
 void JoinSession::start(uint8_t flags) {
   flags_.zero_();
   flags_.data_ptr<uint8_t>()[group_.rank()] = flags;
-  work_ = comm::all_reduce_async(flags_, group_, {.op = comm::ReduceOp::kMax});
+  work_ = comm::all_reduce_async(flags_, group_, {.op = comm::ReduceOp::kMax, .timeout = timeout_});
 }
 
 uint8_t JoinSession::read() {

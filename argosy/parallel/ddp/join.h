@@ -70,7 +70,10 @@ enum AnnounceFlags : uint8_t {
 /// One join() in progress.
 class JoinSession final : public UnevenInputs {
  public:
-  JoinSession(const comm::Group& group, const JoinOptions& options);
+  /// `timeout`: of each announcement; zero means the group's.
+  JoinSession(const comm::Group& group,
+              const JoinOptions& options,
+              std::chrono::milliseconds timeout);
 
   /// Returns the lowest rank that still has input: the root of what follows.
   int announce_forward(bool rebuild, bool buffers);
@@ -88,6 +91,7 @@ class JoinSession final : public UnevenInputs {
 
   comm::Group group_;
   JoinOptions options_;
+  std::chrono::milliseconds timeout_;
   at::Tensor flags_;  // one byte per rank
   comm::Work work_;
   std::vector<int> active_;  // at the last announcement of anybody

@@ -117,14 +117,16 @@ std::vector<std::string> differences(const Signature& first, const Signature& ot
   return out;
 }
 
-void verify_equal(const Signature& mine, const comm::Group& group) {
+void verify_equal(const Signature& mine,
+                  const comm::Group& group,
+                  std::chrono::milliseconds timeout) {
   const std::string text = serialise(mine);
-  const auto digests = comm::all_gather_object(digest(text), group);
+  const auto digests = comm::all_gather_object(digest(text), group, {.timeout = timeout});
   if (std::all_of(
           digests.begin(), digests.end(), [&](const auto& d) { return d == digests.front(); })) {
     return;
   }
-  const auto texts = comm::all_gather_object(text, group);
+  const auto texts = comm::all_gather_object(text, group, {.timeout = timeout});
   const Signature reference = parse(texts.front());
   std::vector<std::string> found;
   for (size_t rank = 1; rank < texts.size(); ++rank) {

@@ -30,7 +30,9 @@ struct Signature {
 /// Errors: UsageError, on all ranks alike, naming ranks and parameters:
 ///   "rank 2: fc.weight f32 [10, 512], rank 0: f32 [10, 256]".
 /// Cost: 16 bytes per rank when all are equal.
-void verify_equal(const Signature& mine, const comm::Group& group);
+void verify_equal(const Signature& mine,
+                  const comm::Group& group,
+                  std::chrono::milliseconds timeout);
 
 /// The comparison itself. Empty when equal.
 [[nodiscard]] std::vector<std::string> differences(const Signature& first,
