@@ -10,7 +10,7 @@ namespace argosy::rendezvous {
 
 std::string job_token(const std::function<std::optional<std::string>(const char*)>& lookup) {
   if (const std::optional<std::string> token = lookup("ARGOSY_TOKEN")) {
-    return *token;
+    return std::string(strings::trim(*token));  // a queue's secret often ends in a newline
   }
   const std::optional<std::string> path = lookup("ARGOSY_TOKEN_FILE");
   if (!path) {

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <condition_variable>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +27,15 @@ std::vector<std::string> to_vector(const Repeated& repeated) {
 
 grpc::Status closing() {
   return {grpc::StatusCode::ABORTED, "the store is closing: the job ends"};
+}
+
+/// A stranger's text, as a log may hold it.
+std::string shown(std::string_view text) {
+  constexpr size_t kMost = 16;
+  std::string safe(text.substr(0, kMost));
+  std::ranges::replace_if(
+      safe, [](unsigned char c) { return std::isprint(c) == 0; }, '?');
+  return safe;
 }
 
 }  // namespace
@@ -198,9 +210,8 @@ void StoreService::log_refusal(const std::string& peer, const std::string& why) 
 grpc::Status StoreService::examine(const Context& context) const {
   const auto& metadata = context.client_metadata();
   const auto version = metadata.find(wire::kProtocolKey);
-  const std::string theirs = version == metadata.end()
-                                 ? "none"
-                                 : std::string(version->second.data(), version->second.size());
+  const std::string theirs =
+      version == metadata.end() ? "none" : shown({version->second.data(), version->second.size()});
   if (theirs != std::to_string(wire::kProtocolVersion)) {
     return {grpc::StatusCode::FAILED_PRECONDITION,
             fmt::format("expected store protocol {}, got {}", wire::kProtocolVersion, theirs)};

@@ -5,6 +5,7 @@
 #include <openssl/x509v3.h>
 
 #include <array>
+#include <filesystem>
 #include <set>
 
 #include "argosy/base/error.h"
@@ -177,10 +178,13 @@ TlsChoice read_tls(const std::function<std::optional<std::string>(const char*)>&
 std::vector<std::pair<std::string, std::string>> tls_variables(const TlsChoice& choice) {
   std::vector<std::pair<std::string, std::string>> all{{"ARGOSY_TLS", choice.on ? "1" : "0"}};
   if (choice.on && choice.from_files()) {
+    const auto wherever = [](const std::string& path) {  // the rank's folder may be another
+      return std::filesystem::absolute(path).string();
+    };
     all.insert(all.end(),
-               {{"ARGOSY_TLS_CERT", choice.certificate_file},
-                {"ARGOSY_TLS_KEY", choice.key_file},
-                {"ARGOSY_TLS_CA", choice.authority_file},
+               {{"ARGOSY_TLS_CERT", wherever(choice.certificate_file)},
+                {"ARGOSY_TLS_KEY", wherever(choice.key_file)},
+                {"ARGOSY_TLS_CA", wherever(choice.authority_file)},
                 {"ARGOSY_TLS_NAME", choice.name}});
   }
   return all;
