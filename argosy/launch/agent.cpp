@@ -179,8 +179,12 @@ bool others_are_here(Session& session) {
 
 /// Node 0 hosts what the others still read; who falls silent meanwhile is not waited for.
 void part_from_other_nodes(Session& session) {
-  const Deadline patience = Deadline::after(20s);
+  Deadline patience = Deadline::after(20s);
   while (session.met->server && others_are_here(session) && !patience.expired()) {
+    if (const std::optional<int> signal = next_stop_signal(session.signals)) {
+      session.stopped_by = signal;
+      patience = patience.sooner(Deadline::after(2s));
+    }
     for (const JobEvent& event : session.plane->events()) {
       session.others->add(event);
     }
@@ -365,9 +369,19 @@ int run(const LaunchOptions& options) {
     session.combined = std::make_unique<CombinedLog>(path);
   }
   if (const std::string path = session.job.logs.endpoints(); !path.empty()) {
-    LogFile file(path, LogFile::Start::kEmpty);
-    session.say(file.write(fmt::format("PADDLE_TRAINER_ENDPOINTS: \n{}\n",
-                                       fmt::join(session.job.description.endpoints, "\n"))));
+    // Nodes may share the folder: each puts a whole file in its place.
+    const std::string own = fmt::format("{}.node{}", path, session.job.description.node_rank);
+    LogFile file(own, LogFile::Start::kEmpty);
+    const std::string trouble = file.write(fmt::format(
+        "PADDLE_TRAINER_ENDPOINTS: \n{}\n", fmt::join(session.job.description.endpoints, "\n")));
+    session.say(trouble);
+    std::error_code error;
+    if (trouble.empty()) {
+      std::filesystem::rename(own, path, error);
+    }
+    if (error) {
+      session.say(fmt::format("[launch] {}: {}\n", path, error.message()));
+    }
   }
   session.say_for_all(describe_start(session.job, options.verbose));
   const auto start = std::chrono::steady_clock::now();

@@ -337,8 +337,11 @@ void Attempt::read_signals() {
       suspend_or_resume(*signal);
       continue;
     }
+    const bool hurried = policy_.hurried();
     policy_.interrupt(*signal, Clock::now());
-    if (session_.plane && !session_.others->interrupted_by()) {
+    if (session_.plane && policy_.hurried() && !hurried) {
+      tell({.kind = JobEvent::Kind::kInterrupted, .signal = SIGKILL});
+    } else if (session_.plane && !session_.others->interrupted_by()) {
       tell({.kind = JobEvent::Kind::kInterrupted, .signal = *signal});
     }
     if (!told_of_signal_ && any_running()) {

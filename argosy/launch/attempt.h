@@ -108,6 +108,7 @@ class Attempt final {
   bool told_waiting_ = false;  ///< the user knows for whom we wait
   std::chrono::steady_clock::time_point ended_at_{};  ///< when told_end_ came to be
   std::optional<std::chrono::steady_clock::time_point> give_up_on_others_{};
+  bool hurried_ = false;       ///< the others are waited for a moment only
   std::optional<int> sent_{};  ///< the last signal that the ranks got from us
   bool left_ = false;          ///< something of the job still lives
   bool told_of_failure_ = false;

@@ -18,6 +18,9 @@ using Clock = std::chrono::steady_clock;
 
 /// The others need no longer than their ranks' grace, and then some for the network.
 constexpr auto kForTheNetwork = 10s;
+constexpr auto kForTheHurried = 3s;
+/// Who loses a peer may fail before the launchers know that its node is lost: in microseconds.
+constexpr int64_t kCascade = 500'000;
 
 /// All launchers are told so much of what a rank said of its end.
 constexpr size_t kLongestError = 4096;
@@ -88,8 +91,7 @@ void Attempt::tell_of_spawn_failure(const SpawnError& error) {
 }
 
 bool Attempt::waiting_for_others() const {
-  const bool in_vain = (give_up_on_others_ && Clock::now() >= *give_up_on_others_) ||
-                       (told_end_ && policy_.hurried());
+  const bool in_vain = give_up_on_others_ && Clock::now() >= *give_up_on_others_;
   return !(told_end_ && session_.others->over()) && !in_vain;
 }
 
@@ -104,7 +106,13 @@ std::vector<std::string> Attempt::names(const std::vector<int>& nodes) const {
 
 void Attempt::hear_other_nodes() {
   JobState& others = *session_.others;
-  for (const JobEvent& event : session_.plane->events()) {
+  for (JobEvent& event : session_.plane->events()) {
+    if (event.kind == JobEvent::Kind::kLost && event.at_us == 0) {
+      const KeepAlive& keep_alive = session_.met->plan.keep_alive;
+      const auto silent = keep_alive.limit() + keep_alive.interval;
+      event.at_us =
+          now_us(session_.met->clock_offset_us) - std::chrono::microseconds(silent).count();
+    }
     const bool stopping = others.stopping();
     others.add(event);
     const bool elsewhere = event.node != session_.plane->node();
@@ -115,7 +123,8 @@ void Attempt::hear_other_nodes() {
           "or network did not answer\n");
     }
     if (elsewhere && event.kind == JobEvent::Kind::kInterrupted) {
-      policy_.interrupt(event.signal, Clock::now());  // ranks of all nodes get the same
+      event.signal == SIGKILL ? policy_.hurry(Clock::now())
+                              : policy_.interrupt_elsewhere(event.signal, Clock::now());
     }
     if (!stopping && others.stopping() && elsewhere && any_running()) {
       const JobPlan::Node& node = session_.met->plan.nodes.at(static_cast<size_t>(event.node));
@@ -183,6 +192,11 @@ void Attempt::talk_to_other_nodes(RestartPolicy& restarts) {
     give_up_on_others_ = Clock::now() + std::chrono::milliseconds(session_.met->plan.grace_ms) +
                          StopPolicy::kPatience + kForTheNetwork;
   }
+  if (told_end_ && policy_.hurried() && !hurried_) {
+    hurried_ = true;
+    const Clock::time_point soon = Clock::now() + kForTheHurried;
+    give_up_on_others_ = std::min(give_up_on_others_.value_or(soon), soon);
+  }
 }
 
 /// The last words on a job of several nodes: every launcher comes to the same ones.
@@ -206,13 +220,18 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
   };
   say(render_lost(names(job.lost_nodes())));
   if (!job.over()) {
-    say(fmt::format("[launch] {} did not say in time how its ranks ended\n",
-                    fmt::join(names(job.awaited()), ", ")));
+    std::vector<int> silent = job.awaited();
+    std::erase(silent, session_.plane->node());
+    say(silent.empty() ? ""
+                       : fmt::format("[launch] {} did not say in time how its ranks ended\n",
+                                     fmt::join(names(silent), ", ")));
   }
   // What ranks elsewhere say of a node that is gone is a consequence, unless a signal ended them.
   const bool of_a_lost_node =
       first && std::ranges::count(job.lost_nodes(), plan.node_of(first->rank)) > 0;
-  if (first && (job.lost_nodes().empty() || of_a_lost_node || died_by_signal(*first))) {
+  const bool before =
+      first && job.lost_since_us() && first->at_us < *job.lost_since_us() - kCascade;
+  if (first && (job.lost_nodes().empty() || of_a_lost_node || before || died_by_signal(*first))) {
     const RankEnd end = to_local(*first, plan);
     outcome.exit_code = end.exit.shell_code();
     if (job.decision() && job.decision()->wait_ms >= 0 && !undying) {
@@ -231,7 +250,10 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
         .what_now =
             job.decision() ? job.decision()->text : fmt::format("exit code {}", outcome.exit_code)};
     say(render(*outcome.failure));
-  } else if (!job.lost_nodes().empty() || !job.over()) {
+  } else if (!job.lost_nodes().empty() || (!job.over() && !signal)) {
+    if (first) {
+      say(fmt::format("[launch] around the same time {}\n", describe(to_local(*first, plan))));
+    }
     outcome.exit_code = 1;
     say(fmt::format("[launch] exit code 1. See {}\n", catalogue_section("node-lost")));
   } else if (signal) {

@@ -50,7 +50,9 @@ TEST(Secrets, AreKnownByTheWordsOfTheirNames) {
                            "PASSWORD",
                            "--auth-token",
                            "--db_password",
-                           "AWS_SECRET"}) {
+                           "AWS_SECRET",
+                           "GITLAB_TOKEN",
+                           "VAULT_KEY"}) {
     EXPECT_TRUE(is_secret(name)) << name;
   }
   for (const char* name : {"MONKEY",
@@ -59,6 +61,7 @@ TEST(Secrets, AreKnownByTheWordsOfTheirNames) {
                            "ARGOSY_TLS_KEY",
                            "ARGOSY_TOKEN_FILE",
                            "--pad_token",
+                           "PAD_TOKEN",
                            "--text_key",
                            "--use_auth_token",
                            "KEY_API",
@@ -71,6 +74,9 @@ TEST(Secrets, AreKnownByTheWordsOfTheirNames) {
 TEST(Secrets, AreNotShown) {
   EXPECT_EQ(hide_secret("WANDB_API_KEY=abc"), "WANDB_API_KEY=(hidden)");
   EXPECT_EQ(hide_secret("HOME=/h"), "HOME=/h");
+  EXPECT_THAT(
+      hide_secrets({"--env=WANDB_API_KEY=abc", "--env=A=b", "--env", "HF_TOKEN=c"}),
+      ElementsAre("--env=WANDB_API_KEY=(hidden)", "--env=A=b", "--env", "HF_TOKEN=(hidden)"));
   EXPECT_THAT(hide_secrets({"./train",
                             "--token=abc",
                             "--auth-token",

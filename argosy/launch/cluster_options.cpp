@@ -13,6 +13,7 @@
 #include "argosy/base/error.h"
 #include "argosy/launch/job.h"
 #include "argosy/launch/options/values.h"
+#include "argosy/launch/secrets.h"
 #include "argosy/os/random.h"
 #include "argosy/os/subprocess.h"
 #include "argosy/rendezvous/clusters/cluster.h"
@@ -137,7 +138,7 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
   std::vector<std::string> command =
       srun_command(self, options.dialect, args, !options.nproc_per_node.empty());
   if (options.dry_run) {
-    fmt::print("[launch] would run: {}\n", fmt::join(command, " "));
+    fmt::print("[launch] would run: {}\n", fmt::join(hide_secrets(command), " "));
     return 0;
   }
   if (rendezvous::job_token(env::get).empty()) {

@@ -160,14 +160,18 @@ void set_threads(Variables& env, int threads) {
   }
 }
 
-/// The one GPU that the rank would have chosen by its number is all that it sees.
-void set_virtual_local_rank(Variables& env, int local_rank) {
+/// The one GPU that the rank would have chosen by its number is all that it sees: by that on the
+/// node, or among this launcher's, where the queue gave each of a node's launchers GPUs of its own.
+void set_virtual_local_rank(Variables& env, const JobDescription& job, int local_rank) {
   const std::vector<std::string> visible = strings::split(env.value("CUDA_VISIBLE_DEVICES"), ',');
-  const auto index = static_cast<size_t>(local_rank);
+  const bool all_of_node = !env.given("CUDA_VISIBLE_DEVICES") ||
+                           visible.size() >= static_cast<size_t>(local_world_size(job));
+  const int number = all_of_node ? job.local_offset + local_rank : local_rank;
+  const auto index = static_cast<size_t>(number);
   const bool listed = index < visible.size() && !visible[index].empty();
   if (!env.hidden("CUDA_VISIBLE_DEVICES")) {
     env.set("CUDA_VISIBLE_DEVICES",
-            listed ? std::string(strings::trim(visible[index])) : std::to_string(local_rank));
+            listed ? std::string(strings::trim(visible[index])) : std::to_string(number));
   }
   for (const char* name : {"LOCAL_RANK", "PADDLE_LOCAL_RANK", "PADDLE_RANK_IN_NODE"}) {
     env.set(name, 0);
@@ -219,8 +223,7 @@ std::vector<std::string> rank_environment(const JobDescription& job,
     env.set("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(job.gpus, ",")));
   }
   if (job.virtual_local_rank) {
-    // A queue that starts several launchers on a node gives each the GPUs of its own rank.
-    set_virtual_local_rank(env, local_rank);
+    set_virtual_local_rank(env, job, local_rank);
   }
   if (!job.interface.empty()) {
     for (const char* name : {"ARGOSY_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {

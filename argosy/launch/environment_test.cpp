@@ -70,7 +70,13 @@ TEST(RankEnvironment, AVirtualLocalRankSeesOneGpuOnly) {
   job.local_offset = 3;  // the fourth task of a node that its queue has given one GPU
   job.local_size = 4;
   EXPECT_EQ(environment(job, 0, {"CUDA_VISIBLE_DEVICES=7"}).at("CUDA_VISIBLE_DEVICES"), "7");
+  // One whose queue has given it none, or all of the node's.
+  EXPECT_EQ(environment(job, 0).at("CUDA_VISIBLE_DEVICES"), "3");
+  EXPECT_EQ(environment(job, 0, {"CUDA_VISIBLE_DEVICES=4,5,6,7"}).at("CUDA_VISIBLE_DEVICES"), "7");
+  job.gpus = {0, 2, 4, 6};
+  EXPECT_EQ(environment(job, 0).at("CUDA_VISIBLE_DEVICES"), "6");
   job.local_offset = 0;
+  job.local_size = 0;
   job.gpus = {2, 5};
   EXPECT_EQ(environment(job, 1).at("CUDA_VISIBLE_DEVICES"), "5");
 }

@@ -35,6 +35,22 @@ constexpr auto kBefore = std::to_array<std::string_view>({"access",
                                                           "session",
                                                           "wandb"});
 
+/// GITLAB_TOKEN, VAULT_KEY: of a variable these words say enough; few of its kind are harmless.
+bool is_secret_variable(std::string_view name) {
+  constexpr auto kHarmless = std::to_array<std::string_view>({"ARGOSY_TLS_KEY",
+                                                              "PAD_TOKEN",
+                                                              "EOS_TOKEN",
+                                                              "BOS_TOKEN",
+                                                              "UNK_TOKEN",
+                                                              "MASK_TOKEN",
+                                                              "SORT_KEY",
+                                                              "PRIMARY_KEY"});
+  const bool upper = std::ranges::none_of(
+      name, [](char c) { return c == '-' || (std::islower(static_cast<unsigned char>(c)) != 0); });
+  return upper && (name.ends_with("_TOKEN") || name.ends_with("_KEY")) &&
+         std::ranges::count(kHarmless, name) == 0;
+}
+
 /// "--auth-token" → auth, token
 std::vector<std::string> words_of(std::string_view name) {
   std::string plain = strings::to_lower(std::string(name));
@@ -45,6 +61,9 @@ std::vector<std::string> words_of(std::string_view name) {
 }  // namespace
 
 bool is_secret(std::string_view name) {
+  if (is_secret_variable(name)) {
+    return true;
+  }
   std::vector<std::string> words = words_of(name);
   std::erase(words, "");
   if (words.empty() || words.back() == "file" || words.front() == "use") {
@@ -75,7 +94,12 @@ std::vector<std::string> hide_secrets(std::vector<std::string> words) {
       next = false;
       continue;
     }
-    word = hide_secret(word);
+    constexpr std::string_view kEnv = "--env";  // its value is an assignment
+    if (word.starts_with(std::string(kEnv) + "=")) {
+      word = word.substr(0, kEnv.size() + 1) + hide_secret(word.substr(kEnv.size() + 1));
+    } else {
+      word = hide_secret(word);
+    }
     next = word.starts_with('-') && word.find('=') == std::string::npos && is_secret(word);
   }
   return words;

@@ -37,7 +37,7 @@ bool Session::output_was_cut() {
 }
 
 int Session::hand_over_output(int code, bool interrupted) {
-  std::optional<int> stopped_by;
+  interrupted = interrupted || stopped_by;
   output.hand_over(interrupted ? kPatienceOnceStopped : options.reader_patience, signals.fd(), [&] {
     stopped_by = stopped_by ? stopped_by : next_stop_signal(signals);
     return stopped_by.has_value();

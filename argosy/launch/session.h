@@ -37,6 +37,7 @@ struct Session {
   std::optional<JobState> others{};                  ///< what the journal of all nodes says
   bool guard_lost = false;
   bool told_of_closed_output = false;
+  std::optional<int> stopped_by{};  ///< what came while this launcher parted from the others
 
   void say(const std::string& text) { output.say(text); }
   /// What every launcher of the job has to say: only node 0 says it where all come out in one

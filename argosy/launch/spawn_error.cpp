@@ -30,7 +30,10 @@ std::string hint(const std::string& program, int error_number) {
   switch (error_number) {
     case ENOENT:
       if (!fs::exists(program, ignored)) {
-        return "Check the spelling.";
+        const bool variable = program.find('=') < program.find('/');
+        return program == "python" ? "Where only python3 is installed, write python3."
+               : variable ? fmt::format("Variables for the ranks are given as --env {}.", program)
+                          : "Check the spelling.";
       }
       if (fs::is_directory(program, ignored)) {
         return "There is a folder of that name, but no program.";

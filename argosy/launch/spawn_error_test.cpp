@@ -49,6 +49,8 @@ TEST_F(SpawnErrors, NotFoundIs127) {
       "[launch] cannot start \"no-such-program\": find \"no-such-program\" in PATH: No such "
       "file or directory (ENOENT). Check the spelling. See docs/guides/errors.md#cannot-start\n");
   EXPECT_EQ(attempt(folder_ / "nothing").exit_code, 127);
+  EXPECT_THAT(attempt("LR=0.1").text, HasSubstr("given as --env LR=0.1."));
+  EXPECT_THAT(attempt("./lr=0.1/train").text, HasSubstr("Check the spelling."));
   EXPECT_EQ(attempt(file("plain", "", 0644) + "/below").exit_code, 127);
 }
 

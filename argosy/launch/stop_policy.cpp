@@ -22,21 +22,30 @@ void StopPolicy::stop(Time now, std::chrono::milliseconds delay) {
   }
 }
 
-void StopPolicy::interrupt(int signal, Time now) {
+void StopPolicy::interrupt_elsewhere(int signal, Time now) {
   const bool first = !interrupted_by_;
-  if (first) {
-    interrupted_by_ = signal;
-    interrupted_at_ = now;
-  }
-  const bool again = !first && signal != SIGHUP && now >= interrupted_at_ + kOneRequest;
+  interrupted_by_ = interrupted_by_.value_or(signal);
   if (stage_ == Stage::kRunning || stage_ == Stage::kDelayed) {
     ask(signal, now);
   } else if (stage_ == Stage::kAsked && first) {
     to_send_ = signal;  // the deadline stays: a failure had set it
-  } else if (stage_ == Stage::kAsked && again) {
-    deadline_ = now;
-    hurried_ = true;
   }
+}
+
+void StopPolicy::interrupt(int signal, Time now) {
+  const bool again = asked_here_at_ && signal != SIGHUP && now >= *asked_here_at_ + kOneRequest;
+  asked_here_at_ = asked_here_at_.value_or(now);
+  interrupt_elsewhere(signal, now);
+  if (again) {
+    hurry(now);
+  }
+}
+
+void StopPolicy::hurry(Time now) {
+  if (stage_ == Stage::kAsked) {
+    deadline_ = now;
+  }
+  hurried_ = hurried_ || stage_ == Stage::kAsked || stage_ == Stage::kKilled;
 }
 
 std::optional<int> StopPolicy::due(Time now) {

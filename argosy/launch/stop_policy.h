@@ -30,6 +30,11 @@ class StopPolicy final {
   void stop(Time now, std::chrono::milliseconds delay = {});
   /// The user or the system sent `signal` to the launcher.
   void interrupt(int signal, Time now);
+  /// The same to another launcher of the job, of which this one hears: ranks of all nodes get the
+  /// same signal. That this launcher is told to stop later asks for nothing more.
+  void interrupt_elsewhere(int signal, Time now);
+  /// Somebody does not want to wait: not for the grace's end, nor for other launchers.
+  void hurry(Time now);
 
   /// The signal to send to everything that is left, now; each one is returned once.
   [[nodiscard]] std::optional<int> due(Time now);
@@ -38,7 +43,6 @@ class StopPolicy final {
 
   [[nodiscard]] bool stopping() const { return stage_ != Stage::kRunning; }
   [[nodiscard]] bool killed() const { return stage_ == Stage::kKilled; }
-  /// The user did not want to wait for the grace's end.
   [[nodiscard]] bool hurried() const { return hurried_; }
   [[nodiscard]] bool given_up(Time now) const { return killed() && now >= deadline_; }
   /// The first signal that the user or the system sent.
@@ -51,7 +55,7 @@ class StopPolicy final {
   std::chrono::milliseconds grace_;
   Stage stage_ = Stage::kRunning;
   std::optional<int> interrupted_by_{};
-  Time interrupted_at_{};
+  std::optional<Time> asked_here_at_{};
   std::optional<int> to_send_{};
   bool hurried_ = false;
   Time deadline_{};

@@ -75,6 +75,28 @@ TEST_F(Stop, TheUsersSignalIsPassedOn) {
   EXPECT_EQ(policy_.due(start_ + 5s), SIGKILL);
 }
 
+TEST_F(Stop, OneSignalToEachOfTwoLaunchersIsNoSecondOne) {
+  policy_.interrupt_elsewhere(SIGTERM, start_);
+  EXPECT_EQ(policy_.due(start_), SIGTERM);
+  policy_.interrupt(SIGTERM, start_ + 700ms);
+  EXPECT_EQ(policy_.due(start_ + 700ms), std::nullopt);
+  EXPECT_FALSE(policy_.hurried());
+  policy_.interrupt_elsewhere(SIGTERM, start_ + 2s);
+  EXPECT_FALSE(policy_.hurried());
+  policy_.interrupt(SIGTERM, start_ + 1300ms);
+  EXPECT_TRUE(policy_.hurried());
+  EXPECT_EQ(policy_.due(start_ + 1300ms), SIGKILL);
+}
+
+TEST_F(Stop, AnotherLaunchersHurryIsOurs) {
+  policy_.hurry(start_);  // nothing to hurry
+  EXPECT_FALSE(policy_.hurried());
+  policy_.interrupt_elsewhere(SIGINT, start_);
+  EXPECT_EQ(policy_.due(start_), SIGINT);
+  policy_.hurry(start_ + 600ms);
+  EXPECT_EQ(policy_.due(start_ + 600ms), SIGKILL);
+}
+
 TEST_F(Stop, TheSecondOneKillsAtOnce) {
   policy_.interrupt(SIGINT, start_);
   (void)policy_.due(start_);

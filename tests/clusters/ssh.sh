@@ -60,6 +60,13 @@ expect 0 "[rank 0] env secret-$$-of-this-test" # it does arrive
 [[ $(grep -c "secret-$$-of-this-test" <<<"$output") == 3 ]] || fail "the secret stands on a command line"
 unset ARGOSY_TOKEN
 
+over --tls --json report.json --env API_KEY=not-to-be-seen sh -c 'echo $ARGOSY_TLS has $API_KEY'
+expect 0 "[rank 2] 1 has not-to-be-seen"
+[[ $(grep -o '"exit_code": *0' report.json) && $(grep -o '"ranks": *3' report.json) ]] || fail "expected a report of 3 ranks that ended well: $(cat report.json)"
+over --dry_run --env API_KEY=not-to-be-seen ./train --auth-token=not-to-be-seen
+expect 0 "[launch] would run: ssh"
+[[ $output != *not-to-be-seen* ]] || fail "the dry run shows a secret: $output"
+
 over sh -c 'exit 255'
 expect 255 "[launch] exit code 255"
 
@@ -96,7 +103,7 @@ stopped KILL
 
 export OMP_NUM_THREADS=1
 printf '127.0.0.1:1\n127.0.0.2:1\n' >hosts
-over --env OMP_NUM_THREADS=1 "$program"
+over --tls --env OMP_NUM_THREADS=1 "$program"
 expect_accuracy 85
 nothing_left "$program"
 exit "$failed"

@@ -14,6 +14,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
+#include "argosy/launch/nodes/clock.h"
 
 namespace argosy::launch {
 namespace {
@@ -177,14 +178,15 @@ void ControlPlane::watch_members() {
         arrival && *arrival >= 0 && *arrival < static_cast<int64_t>(node_of_arrival_.size());
     if (known && told_gone_.insert(gone.member).second) {
       // One that took its leave is gone as well: it will not start its ranks again.
-      lose(node_of_arrival_[static_cast<size_t>(*arrival)]);
+      lose(node_of_arrival_[static_cast<size_t>(*arrival)], 0ms);
     }
   }
 }
 
-void ControlPlane::lose(int node) {
+void ControlPlane::lose(int node, std::chrono::milliseconds silent) {
   if (node >= 0 && told_lost_.insert(node).second) {
-    append({.kind = JobEvent::Kind::kLost, .node = node});
+    const int64_t silent_us = std::chrono::microseconds(silent).count();
+    append({.kind = JobEvent::Kind::kLost, .node = node, .at_us = now_us(0) - silent_us});
   }
 }
 
@@ -202,7 +204,7 @@ void ControlPlane::watch_silence() {
     const auto silent = pulses_.look(static_cast<size_t>(node), count, now);
     if (silent > keep_alive_.limit() && !told_lost_.contains(node)) {
       log::debug("[launch.nodes] node {} was silent for {} ms", node, silent.count());
-      lose(node);
+      lose(node, silent + keep_alive_.interval);
     }
   }
 }

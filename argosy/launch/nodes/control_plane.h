@@ -29,8 +29,7 @@ namespace argosy::launch {
 ///
 /// Threads: one waits for the journal (node 0's also watches for launchers that are gone or
 /// silent), one writes to it, so that the loop never waits for the network; a third one of all but
-/// node 0 gives the signs of life. The destructor lets the writer finish, for KeepAlive::limit() at
-/// most.
+/// node 0 gives the signs of life. The destructor lets the writer finish, for 5 s at most.
 class ControlPlane final {
  public:
   /// `store`: node 0's, shared by all launchers. `node_of_arrival`: as in JobPlan.
@@ -63,7 +62,8 @@ class ControlPlane final {
   void watch_members();
   void watch_silence();
   void end_threads();
-  void lose(int node);
+  /// `silent`: for how long it may have been, at most.
+  void lose(int node, std::chrono::milliseconds silent);
   void put(JobEvent event);
   void lose_node_zero(const char* what);
 

@@ -33,7 +33,7 @@ NLOHMANN_JSON_SERIALIZE_ENUM(JobEvent::Kind,
                               {JobEvent::Kind::kLost, "lost"},
                               {JobEvent::Kind::kDecided, "decided"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
-    JobEvent, kind, node, restart, signal, ends, left_behind, wait_ms, text)
+    JobEvent, kind, node, restart, signal, ends, left_behind, wait_ms, text, at_us)
 
 std::string JobEvent::to_json() const {
   // What a rank printed need not be UTF-8.
@@ -49,12 +49,13 @@ JobEvent JobEvent::from_json(const std::string& text) {
   }
 }
 
-void JobState::lose(int node) {
+void JobState::lose(int node, int64_t at_us) {
   gone_.insert(node);
   // One that has said all it had to say may go.
   const bool needed = !ended_[static_cast<size_t>(node)] || (node == 0 && !over());
   if (needed && std::ranges::count(lost_, node) == 0) {
     lost_.push_back(node);
+    lost_since_us_ = std::min(lost_since_us_.value_or(at_us), at_us);
   }
 }
 
@@ -64,7 +65,7 @@ void JobState::add(const JobEvent& event) {
     return;
   }
   if (event.kind == JobEvent::Kind::kLost) {
-    lose(event.node);
+    lose(event.node, event.at_us);
     return;
   }
   if (event.kind == JobEvent::Kind::kInterrupted) {

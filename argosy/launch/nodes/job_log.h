@@ -31,7 +31,8 @@ struct RemoteEnd {
 struct JobEvent {
   enum class Kind {
     kFailed,       ///< a rank failed on `node`: all stop
-    kInterrupted,  ///< somebody told the launcher of `node` to stop, by `signal`: the job ends
+    kInterrupted,  ///< somebody told the launcher of `node` to stop, by `signal`: the job ends;
+                   ///< SIGKILL: told it again, and does not want to wait
     kEnded,        ///< all ranks of `node` have ended: `ends`
     kLost,         ///< the launcher of `node` is gone, or silent: the job ends
     kDecided,      ///< node 0 says what comes of a start in which a rank failed
@@ -44,6 +45,8 @@ struct JobEvent {
   bool left_behind = false;       ///< kEnded: not even SIGKILL ended all of them
   int64_t wait_ms = -1;           ///< kDecided: all start again after it; -1: they do not
   std::string text{};             ///< kDecided: the same for people: "restart 1 of 3 now"
+  int64_t at_us = 0;              ///< kLost: when `node` may have been heard last, as in
+                                  ///< RemoteEnd; 0: node 0 is lost, who alone could say
 
   [[nodiscard]] std::string to_json() const;
   /// Errors: RendezvousError (not our form).
@@ -79,6 +82,8 @@ class JobState final {
   [[nodiscard]] std::optional<int> interrupted_by() const { return interrupted_by_; }
   /// Those that went without having ended; node 0 also after it had, for the others need it.
   [[nodiscard]] const std::vector<int>& lost_nodes() const { return lost_; }
+  /// When one of them may have been heard last, the earliest; nullopt: none is lost.
+  [[nodiscard]] std::optional<int64_t> lost_since_us() const { return lost_since_us_; }
   /// Those whose launchers are not there any more, ended or not.
   [[nodiscard]] const std::set<int>& gone_nodes() const { return gone_; }
   /// All could start again: none is gone, nothing was left behind, nobody interrupted.
@@ -94,7 +99,7 @@ class JobState final {
   [[nodiscard]] std::vector<RemoteEnd> others() const;
 
  private:
-  void lose(int node);
+  void lose(int node, int64_t at_us);
   [[nodiscard]] bool all_ended() const { return awaited().empty(); }
 
   int restart_ = 0;
@@ -106,6 +111,7 @@ class JobState final {
   std::optional<JobEvent> decision_{};
   std::optional<int> interrupted_by_{};
   std::vector<int> lost_{};
+  std::optional<int64_t> lost_since_us_{};
   std::set<int> gone_{};
   std::vector<JobEvent> later_{};
 };

@@ -62,14 +62,23 @@ TEST(JobState, ALostNodeStopsAllAndEndsNothingTwice) {
   state.add({.kind = Kind::kEnded, .node = 2, .ends = {}});
   state.add({.kind = Kind::kLost, .node = 2});  // it had nothing left to say
   EXPECT_FALSE(state.stopping());
-  state.add({.kind = Kind::kLost, .node = 1, .restart = 7});  // whenever it was noticed
-  state.add({.kind = Kind::kLost, .node = 1});
+  EXPECT_FALSE(state.lost_since_us());
+  state.add({.kind = Kind::kLost, .node = 1, .restart = 7, .at_us = 70});  // whenever noticed
+  state.add({.kind = Kind::kLost, .node = 1, .at_us = 80});
+  EXPECT_EQ(state.lost_since_us(), 70);
   EXPECT_TRUE(state.stopping());
   EXPECT_EQ(state.lost_nodes(), std::vector<int>{1});
   EXPECT_EQ(state.awaited(), std::vector<int>{0});
   EXPECT_FALSE(state.over());
   state.add({.kind = Kind::kEnded, .node = 0, .ends = {}});
   EXPECT_TRUE(state.over());
+}
+
+TEST(JobState, WhoFellSilentIsLostSinceThenThoughItIsToldLater) {
+  JobState state(3);
+  state.add({.kind = Kind::kLost, .node = 2, .at_us = 100});
+  state.add({.kind = Kind::kLost, .node = 1, .at_us = 80});
+  EXPECT_EQ(state.lost_since_us(), 80);
 }
 
 TEST(JobState, NobodyTellsAnythingOnceNodeZeroIsLost) {

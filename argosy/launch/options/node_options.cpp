@@ -84,7 +84,7 @@ void settle_patience(const GivenOptions& given, NodeOptions& nodes) {
     }
   }
   if (const auto attempts = find("keep_alive_max_attempt", "keep_alive_max_attempt")) {
-    keep_alive.max_attempt = static_cast<int>(integer(*attempts, 1, 1000));
+    keep_alive.max_attempt = static_cast<int>(integer(*attempts, 2, 1000));
   }
   if (keep_alive.limit() <= KeepAlive::kLongest) {
     return;

@@ -21,6 +21,7 @@
 #include "argosy/launch/output.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/rank_output.h"
+#include "argosy/launch/secrets.h"
 #include "argosy/launch/stop_policy.h"
 #include "argosy/os/random.h"
 #include "argosy/os/subprocess.h"
@@ -232,11 +233,14 @@ RemoteJob plan_remote_job(const LaunchOptions& options, const GivenOptions& give
 
 int run_by_ssh(const LaunchOptions& options, const RemoteJob& job) {
   if (options.dry_run) {
+    RemoteJob shown = job;
+    shown.options = hide_secrets(shown.options);
+    shown.command = hide_secrets(shown.command);
     for (size_t node = 0; node < job.hosts.size(); ++node) {
       fmt::print("[launch] would run: {} {} {}\n",
                  fmt::join(ssh_words(), " "),
                  job.hosts[node].host,
-                 shell_word(remote_command(job, static_cast<int>(node))));
+                 shell_word(remote_command(shown, static_cast<int>(node))));
     }
     return 0;
   }

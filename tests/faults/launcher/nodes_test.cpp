@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -19,6 +20,8 @@
 
 namespace argosy::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -226,6 +229,24 @@ TEST(LauncherNodes, TheStoreIsWhereTheyMet) {
   EXPECT_THAT(nodes[1].out(), HasSubstr("reached"));
 }
 
+/// Prints the addresses, as the kernel writes them, at which the store's port is listened to.
+constexpr const char* kListens =
+    "cat /proc/net/tcp /proc/net/tcp6 | grep -i \":$(printf %04X ${ARGOSY_STORE##*:}) 0*:0000 0A\" "
+    "| "
+    "while read n at rest; do echo listens at ${at%:*}; done";
+
+TEST(LauncherNodes, TheStoreIsOpenOnlyWhereTheyMeetUnlessAskedFor) {
+  Nodes meeting_only({1, 1}, kListens);
+  EXPECT_EQ(meeting_only.wait(), (std::vector<int>{0, 0}));
+  EXPECT_THAT(lines_of(meeting_only[0].out(), "[rank 0] listens at "),
+              testing::ElementsAre(testing::EndsWith("0100007F")));  // perhaps IPv6 has it mapped
+  Nodes anywhere({1, 1}, kListens, {"--bind=0.0.0.0"});
+  EXPECT_EQ(anywhere.wait(), (std::vector<int>{0, 0}));
+  EXPECT_THAT(lines_of(anywhere[0].out(), "[rank 0] listens at "),
+              testing::Each(testing::ContainsRegex("^0+$")));
+  EXPECT_THAT(anywhere[0].out(), HasSubstr("listens at 0"));
+}
+
 TEST(LauncherNodes, JobsOfDifferentNamesDoNotMix) {
   Nodes nodes({}, "");
   nodes.add(0, 2, 1, "true", {"--rdzv_id=a"});
@@ -340,6 +361,56 @@ TEST(LauncherNodes, ASignalToOneStopsAll) {
   EXPECT_THAT(nodes[0].err(), Not(HasSubstr("ended otherwise")));  // its ranks got SIGINT as well
   EXPECT_THAT(nodes[0].err(), HasSubstr("node 1 ("));
   EXPECT_THAT(nodes[0].err(), HasSubstr("was told to stop"));
+}
+
+TEST(LauncherNodes, ASecondSignalToOneKillsAtOnceOnAll) {
+  Nodes nodes(
+      {1, 1}, "trap '' INT; echo ready; while :; do sleep 0.1; done", {"--shutdown_timeout=60"});
+  for (size_t node = 0; node < 2; ++node) {
+    ASSERT_TRUE(nodes[node].wait_for_output("ready", 1));
+  }
+  nodes[1].signal(SIGINT);
+  ASSERT_TRUE(nodes[0].wait_for_error("was told to stop"));
+  std::this_thread::sleep_for(600ms);  // only so much later is it a second request
+  nodes[1].signal(SIGINT);
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{130, 130}));
+  for (size_t node = 0; node < 2; ++node) {
+    EXPECT_THAT(nodes[node].err(), HasSubstr("killing the ranks at once"));
+    EXPECT_THAT(nodes[node].err(), Not(HasSubstr("did not say in time")));
+    EXPECT_THAT(nodes[node].survivors(), IsEmpty());
+  }
+}
+
+TEST(LauncherNodes, OneAfterAnotherIsToldToStopAndTheRanksHaveTheirTime) {
+  Nodes nodes({1, 1},
+              "trap 'sleep 1.5; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done");
+  for (size_t node = 0; node < 2; ++node) {
+    ASSERT_TRUE(nodes[node].wait_for_output("ready", 1));
+  }
+  nodes[1].signal(SIGTERM);
+  std::this_thread::sleep_for(700ms);
+  nodes[0].signal(SIGTERM);
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{143, 143}));
+  for (size_t node = 0; node < 2; ++node) {
+    EXPECT_THAT(nodes[node].out(), HasSubstr("saved"));
+  }
+}
+
+TEST(LauncherNodes, AFailureBeforeANodeIsLostIsTheFirst) {
+  const TempDir folder;
+  const std::string ready = (folder.path() / "ready").string();
+  Nodes nodes({1, 1},
+              "[ $RANK = 0 ] && { until [ -e " + ready +
+                  " ]; do sleep 0.02; done; echo last words; exit 3; }; trap '' TERM; : >" + ready +
+                  "; while :; do sleep 0.1; done",
+              {"--shutdown_timeout=60"});
+  ASSERT_TRUE(nodes[1].wait_for_error("stopping the ranks of this one"));
+  std::this_thread::sleep_for(700ms);  // later than any consequence
+  nodes[1].signal(SIGKILL);
+  EXPECT_EQ(nodes[0].wait(), 3);
+  EXPECT_THAT(nodes[0].err(), HasSubstr("exited with code 3"));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("  | last words\n"));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("its launcher is gone"));
 }
 
 TEST(LauncherNodes, AProgramThatOneNodeLacksEndsTheJob) {
