@@ -18,7 +18,6 @@ TEST(OomKills, AreTheKernelsCount) {
   EXPECT_EQ(oom_kills(path), std::nullopt);
   std::remove(path.c_str());
   EXPECT_EQ(oom_kills(path), std::nullopt);
-  EXPECT_GE(oom_kills().value_or(0), 0);
 }
 
 }  // namespace
