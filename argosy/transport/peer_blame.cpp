@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
@@ -28,43 +29,47 @@ constexpr milliseconds kPoll{10};  ///< between two looks at the store
 
 bool PeerWatch::someone_is_gone() {
   try {
-    return find_blame(-1, false).has_value();
+    const std::optional<Muster> muster = look();
+    return muster && find_blame(*muster, -1, false);
   } catch (const Error&) {
     return false;
   }
 }
 
-/// The first lost rank that is not a victim; else whom a victim blames; else, if asked for, who
-/// left in peace while others still needed it.
-std::optional<Blame> PeerWatch::find_blame(int peer, bool accept_left) {
-  std::vector<rendezvous::Departure> job_departures;
-  std::vector<rendezvous::Departure> departures;
-  std::set<std::string> present;
+/// nullopt: the store is slow, which is not dead; the caller looks again.
+std::optional<Muster> PeerWatch::look() {
   try {
     // In the opposite order to that in which a rank leaves the group and then the job: whoever left
     // in between is then in a later list, and not taken for one that never came.
+    Muster muster;
     const Deadline deadline = Deadline::after(options_.patience);
     if (options_.job != nullptr) {
-      job_departures = options_.job->departures(std::string(kMember), deadline);
+      muster.left_job = options_.job->departures(std::string(kMember), deadline);
     }
-    for (const auto& member : store_->members(std::string(kMember), deadline)) {
-      present.insert(member.name);
-    }
-    departures = store_->departures(std::string(kMember), deadline);
+    muster.present = store_->members(std::string(kMember), deadline);
+    muster.left = store_->departures(std::string(kMember), deadline);
+    return muster;
   } catch (const TimeoutError&) {
-    return std::nullopt;  // a slow store is not a dead one: the caller looks again
+    return std::nullopt;
   }
+}
+
+/// The first lost rank that is not a victim; else whom a victim blames; else, if asked for, who
+/// left in peace while others still needed it.
+std::optional<Blame> PeerWatch::find_blame(const Muster& muster, int peer, bool accept_left) const {
   std::set<int> known{rank_};
-  for (const auto& name : present) {
-    known.insert(rank_of(name));
+  std::set<std::string> present;
+  for (const auto& member : muster.present) {
+    present.insert(member.name);
+    known.insert(rank_of(member.name));
   }
-  for (const auto& departure : departures) {
+  for (const auto& departure : muster.left) {
     known.insert(rank_of(departure.member));
   }
-  std::optional<Blame> stranger = find_blame_in_job(job_departures, known);
+  std::optional<Blame> stranger = find_blame_in_job(muster.left_job, known);
   const rendezvous::Departure* victim = nullptr;
   const rendezvous::Departure* left = nullptr;
-  for (const auto& departure : departures) {
+  for (const auto& departure : muster.left) {
     if (present.contains(departure.member) || departure.member == member_name(rank_)) {
       continue;
     }
@@ -128,21 +133,26 @@ std::optional<Blame> PeerWatch::find_blame_in_job(
 
 /// Ranks that are not known to have reached operation `seq`, with what each of them did last. A
 /// rank that waits inside an earlier operation is itself stuck, so it is named only where nobody is
-/// absent who does not wait.
-std::vector<int> PeerWatch::absentees(int64_t seq, std::vector<std::string>& last_words) {
-  std::vector<std::string> notes(static_cast<size_t>(size_), "?");
-  for (const auto& member :
-       store_->members(std::string(kMember), Deadline::after(options_.patience))) {
-    const int rank = rank_of(member.name);
-    if (rank >= 0 && rank < size_) {
-      notes[static_cast<size_t>(rank)] = member.note;
-    }
+/// absent who does not wait. Who failed, as this rank does now, is not absent.
+std::vector<int> PeerWatch::absentees(const Muster& muster,
+                                      int64_t seq,
+                                      std::vector<std::string>& last_words) const {
+  std::map<int, std::string> notes;  // of those who came
+  std::set<int> left;
+  for (const auto& departure : muster.left) {
+    notes[rank_of(departure.member)] = departure.note;
+    left.insert(rank_of(departure.member));
+  }
+  for (const auto& member : muster.present) {
+    notes[rank_of(member.name)] = member.note;
+    left.erase(rank_of(member.name));
   }
   std::vector<int> absent, stuck;
   for (int rank = 0; rank < size_; ++rank) {
-    const std::string& note = notes[static_cast<size_t>(rank)];
-    const auto progress = Progress::decode(note);
-    const bool arrived = note != "?" && (seq == 0 || (progress && progress->seq >= seq));
+    const auto note = notes.find(rank);
+    const auto progress = note == notes.end() ? std::nullopt : Progress::decode(note->second);
+    const bool arrived = note != notes.end() && (seq == 0 || is_victim(note->second) ||
+                                                 (progress && progress->seq >= seq));
     if (rank != rank_ && !arrived) {
       (progress && progress->inside && progress->seq > 0 ? stuck : absent).push_back(rank);
     }
@@ -152,9 +162,12 @@ std::vector<int> PeerWatch::absentees(int64_t seq, std::vector<std::string>& las
   }
   last_words.clear();
   for (const int rank : absent) {
-    const std::string& note = notes[static_cast<size_t>(rank)];
-    last_words.push_back(fmt::format(
-        "{}: {}", names_.one(rank), note == "?" ? "it never joined the group" : in_words(note)));
+    const auto note = notes.find(rank);
+    last_words.push_back(
+        fmt::format("{}: {}{}",
+                    names_.one(rank),
+                    left.contains(rank) ? "it left the group; " : "",
+                    note == notes.end() ? "it never joined the group" : in_words(note->second)));
   }
   return absent;
 }
@@ -177,19 +190,21 @@ std::exception_ptr PeerWatch::link_broken(const std::string& op,
   // Longer than timed_out() takes: where a deadline broke the connection at the other end, that
   // rank is still finding out whom it waited for.
   const Deadline deadline = Deadline::after(2 * options_.patience);
+  std::optional<Muster> muster;
   std::optional<Blame> blame;
   try {
     publish_failure(op, seq);
     while (!blame) {
       // Who left in peace is blamed at once only when the broken link led to it.
-      blame = find_blame(peer, peer >= 0);
+      muster = look();
+      blame = muster ? find_blame(*muster, peer, peer >= 0) : std::nullopt;
       if (blame || deadline.expired()) {
         break;
       }
       std::this_thread::sleep_for(kPoll);
     }
-    if (!blame) {
-      blame = find_blame(-1, true);
+    if (!blame && muster) {
+      blame = find_blame(*muster, -1, true);
     }
   } catch (const Error& e) {
     return store_is_gone(op, seq, e.what());
@@ -229,10 +244,9 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
     publish_failure(op, seq);
     const Deadline grace = Deadline::after(options_.patience);
     for (;;) {
-      blame = find_blame(-1, false);
-      try {
-        absent = seq >= 0 ? absentees(seq, last_words) : absent;
-      } catch (const TimeoutError&) {  // a slow store is not a dead one: look again
+      if (const std::optional<Muster> muster = look()) {
+        blame = find_blame(*muster, -1, false);
+        absent = seq >= 0 ? absentees(*muster, seq, last_words) : absent;
       }
       if (blame || seq < 0 || absent.empty() || grace.expired()) {
         break;

@@ -24,6 +24,14 @@ inline constexpr std::string_view kMember = "rank/";
 /// " (seq 3)", or nothing for a message.
 [[nodiscard]] std::string number(int64_t seq);
 
+/// The ranks of a group at one moment. Whoever leaves while it is taken is in both lists and counts
+/// as present, so that nobody is ever in neither.
+struct Muster {
+  std::vector<rendezvous::Departure> left_job{};
+  std::vector<rendezvous::Member> present{};
+  std::vector<rendezvous::Departure> left{};
+};
+
 /// Who is to blame, and how it ended. A victim leaves it behind as its last note:
 /// "victim 3,5 | rank 3 died", "victim timeout 5 | rank 0's barrier timed out …" or
 /// "victim mismatch  | rank 0's all_to_all: rank 1 sends 4 B, …".

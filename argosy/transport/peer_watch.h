@@ -36,6 +36,7 @@ struct PeerWatchOptions {
 };
 
 struct Blame;
+struct Muster;
 
 /// What a rank is doing, as the others read it in the store: beside its presence while it lives.
 struct Progress {
@@ -107,10 +108,15 @@ class PeerWatch final {
   void run();
   void publish(const Progress& progress);
   void publish_failure(const std::string& op, int64_t seq);
-  [[nodiscard]] std::optional<Blame> find_blame(int peer, bool accept_left);
+  [[nodiscard]] std::optional<Muster> look();
+  [[nodiscard]] std::optional<Blame> find_blame(const Muster& muster,
+                                                int peer,
+                                                bool accept_left) const;
   [[nodiscard]] std::optional<Blame> find_blame_in_job(
       const std::vector<rendezvous::Departure>& departures, const std::set<int>& known) const;
-  [[nodiscard]] std::vector<int> absentees(int64_t seq, std::vector<std::string>& last_words);
+  [[nodiscard]] std::vector<int> absentees(const Muster& muster,
+                                           int64_t seq,
+                                           std::vector<std::string>& last_words) const;
   std::exception_ptr fail(std::exception_ptr cause, const Blame& blame);
   [[nodiscard]] std::string where(const std::string& op) const;
   [[nodiscard]] std::string myself() const;

@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -118,6 +119,45 @@ TEST_F(PeerWatchTest, ADeathIsBlamedByAnyOtherLink) {
   rendezvous::lose(announce(2));
   EXPECT_THAT(peers_of(watch(0)->link_broken("barrier", 4, 2, "reset")), ElementsAre(2));
   EXPECT_THAT(peers_of(watch(3)->link_broken("barrier", 4, -1, "reset")), ElementsAre(2));
+}
+
+// All of them waited for rank 3 and give up at the same moment: rank 1 does so between two looks of
+// rank 0's last search.
+TEST_F(PeerWatchTest, WhoGivesUpAtTheSameMomentIsNotNamed) {
+  constexpr int kLooks = 2;  // members and departures
+  for (int moment = 0; moment <= kLooks; ++moment) {
+    SCOPED_TRACE(testing::Message() << "rank 1 gives up before look " << moment);
+    const auto group = rendezvous::in_process_store();
+    auto first = group->announce("rank/1", soon());
+    const auto second = group->announce("rank/2", soon());
+    const auto late = group->announce("rank/3", soon());
+    first->note("in 5 barrier");
+    second->note("in 5 barrier");
+    late->note("done 4 all_reduce");
+    constexpr auto kPatience = 200ms;
+    int looks = 0;
+    store_ = std::make_shared<LookedAtStore>(group, [&] {
+      if (looks++ == moment) {
+        std::this_thread::sleep_for(kPatience);  // so that rank 0's search is its last
+        first->leave("victim timeout 3 | rank 1's barrier timed out");
+      }
+    });
+    const auto mine = watch(0, {.patience = kPatience});
+    const auto error = mine->timed_out("barrier", 5, 4s, {1, 2, 3});
+    EXPECT_THAT(peers_of(error), ElementsAre(3)) << message_of(error);
+  }
+}
+
+TEST_F(PeerWatchTest, WhoLeftBeforeTheOperationIsSaidToHaveLeft) {
+  announce(1)->leave("done 4 all_reduce");
+  announce(2)->leave("done 5 barrier");  // it did its part
+  const auto present = announce(3);
+  present->note("in 5 barrier");
+  const auto error = watch(0, {.patience = 20ms})->timed_out("barrier", 5, 4s, {1});
+  EXPECT_THAT(peers_of(error), ElementsAre(1));
+  EXPECT_THAT(message_of(error),
+              HasSubstr("waiting for rank 1 (seq 5); rank 1: it left the group; it last completed "
+                        "all_reduce (seq 4)"));
 }
 
 TEST_F(PeerWatchTest, AMismatchIsToldToThoseWhoHadNoPartInIt) {
