@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/base/error.h"
 #include "argosy/comm/group_state.h"
 #include "argosy/comm/init.h"
 #include "argosy/comm/test_ranks.h"
@@ -50,6 +51,30 @@ TEST(InitMethod, TorchrunsVariables) {
     set_variable("MASTER_ADDR", "localhost");
     set_variable("MASTER_PORT", std::to_string(owned.port()));
     meet(rank, 3, {.timeout = 30s});
+  });
+}
+
+// Rank 0 hosts the store; all have TLS from the job's token.
+TEST(InitMethod, TorchrunsVariablesOverTls) {
+  const test::OwnedPort owned;
+  const auto as_rank = [&](int rank) {
+    set_variable("RANK", std::to_string(rank));
+    set_variable("WORLD_SIZE", "2");
+    set_variable("MASTER_ADDR", "127.0.0.1");
+    set_variable("MASTER_PORT", std::to_string(owned.port()));
+    set_variable("ARGOSY_TOKEN", "0123456789abcdef");
+    set_variable("ARGOSY_TLS", "1");
+  };
+  run(2, [&](int rank) {
+    as_rank(rank);
+    meet(rank, 2, {.timeout = 30s});
+  });
+  run(2, [&](int rank) {
+    as_rank(rank);
+    if (rank == 1) {
+      set_variable("ARGOSY_TLS", "0");
+    }
+    EXPECT_THROW((void)init({.timeout = 3s}), Error);  // nobody is let in without it
   });
 }
 

@@ -195,6 +195,51 @@ TEST(StoreTls, CertificatesOfTheUsersOwnAreTakenByTheNameTheyBear) {
               HasSubstr("not signed by the authority of this job"));
 }
 
+/// Gives `certificate` the issuer's name and signature.
+void sign_as(X509& certificate, X509& issuer, EVP_PKEY& key) {
+  ASSERT_EQ(X509_set_issuer_name(&certificate, X509_get_subject_name(&issuer)), 1);
+  ASSERT_GT(X509_sign(&certificate, &key, nullptr), 0);
+}
+
+// As a site's public-key infrastructure does it: the root signs for an authority of the cluster,
+// which signs for the nodes.
+TEST(StoreTls, AnAuthorityBetweenIsFollowedToTheRoot) {
+  const certificates::Key root_key = certificates::authority_key("the root of a site");
+  const certificates::Key between_key = certificates::authority_key("the cluster's authority");
+  const certificates::Key key = certificates::make_key();
+  const certificates::Certificate root = certificates::make_authority(*root_key);
+  const certificates::Certificate between = certificates::make_authority(*between_key);
+  X509_NAME* const name = X509_get_subject_name(between.get());
+  const std::string cluster = "cluster";
+  ASSERT_EQ(X509_NAME_add_entry_by_txt(name,
+                                       "OU",
+                                       MBSTRING_UTF8,
+                                       reinterpret_cast<const unsigned char*>(cluster.data()),
+                                       static_cast<int>(cluster.size()),
+                                       -1,
+                                       0),
+            1);
+  sign_as(*between, *root, *root_key);
+  const certificates::Certificate leaf = certificates::make_certificate(*key, "node0", *root_key);
+  sign_as(*leaf, *between, *between_key);
+
+  const Files files("not used", "node0");
+  files.write("key.pem", certificates::to_pem(*key));
+  files.write("cert.pem", certificates::to_pem(*leaf) + certificates::to_pem(*between));
+  files.write("ca.pem", certificates::to_pem(*root));
+  const Tls tls = make_tls(files.choice("node0"), "");
+  const auto server = StoreServer::start({.token = kToken, .tls = tls});
+  EXPECT_EQ(connect(*server, tls), "nothing was thrown");
+
+  files.write("cert.pem", certificates::to_pem(*leaf));  // without what lies between
+  EXPECT_THAT(error_text<ConfigError>([&] { (void)make_tls(files.choice("node0"), ""); }),
+              AllOf(HasSubstr("it cannot be checked by"), HasSubstr("issuer certificate")));
+  files.write("ca.pem", certificates::to_pem(*between));  // all that this job need trust
+  const Tls narrow = make_tls(files.choice("node0"), "");
+  const auto other = StoreServer::start({.token = kToken, .tls = narrow});
+  EXPECT_EQ(connect(*other, narrow), "nothing was thrown");
+}
+
 TEST(StoreTls, TheFirstNameOfACertificateIsFound) {
   const certificates::Key signs = certificates::authority_key(kToken);
   const certificates::Key key = certificates::make_key();

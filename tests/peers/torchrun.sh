@@ -10,6 +10,12 @@ echo "03_fleet under torchrun, whose own store is at MASTER_PORT"
 run "${torchrun[@]}" --standalone --nproc_per_node 2 --no_python "$program"
 expect_accuracy 85
 
+echo "the same over TLS: rank 0's store and its callers have certificates from the token"
+ARGOSY_TLS=1 ARGOSY_TOKEN=$(openssl rand -hex 16) run "${torchrun[@]}" --standalone --nproc_per_node 2 --no_python "$program"
+expect_accuracy 85
+ARGOSY_TLS=1 run "${torchrun[@]}" --standalone --nproc_per_node 2 --no_python "$program"
+expect 1 "TLS makes its certificates from the job's token, which is not set"
+
 echo "under torchrun with an address that the user gives"
 port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 run "${torchrun[@]}" --nproc_per_node 2 --master_addr 127.0.0.1 --master_port "$port" --no_python "$program"
