@@ -222,10 +222,10 @@ TEST(ThreadPool, DestructorRunsWhatWaits) {
   EXPECT_EQ(done, 50);
 }
 
-TEST(Catalogue, NamesTheSectionOfAMessagesRoom) {
+TEST(Catalogue, NamesTheEntryOfAMessage) {
   ::unsetenv("ARGOSY_DOCS");  // NOLINT(concurrency-mt-unsafe): one thread; read once, below
   EXPECT_EQ(catalogue_entry(ConfigError("vision.idx", "no").what()),
-            "docs/guides/errors.md#vision");
+            "docs/guides/errors.md#vision.idx");
   EXPECT_EQ(catalogue_entry("[argosy] no"), "docs/guides/errors.md#argosy");
   EXPECT_EQ(catalogue_entry("no room"), "");
   EXPECT_EQ(catalogue_entry("[no end"), "");

@@ -35,7 +35,7 @@ std::string catalogue_section(std::string_view section) {
 }
 
 std::string catalogue_entry(std::string_view message) {
-  const size_t end = message.find_first_of(".]");
+  const size_t end = message.find(']');
   if (!message.starts_with('[') || end == std::string_view::npos) {
     return "";
   }

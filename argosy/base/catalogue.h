@@ -13,8 +13,8 @@ namespace argosy {
 /// docs_folder().
 [[nodiscard]] std::string catalogue_section(std::string_view section);
 
-/// Where a message of ours is explained: catalogue_section("vision") for "[vision.idx] …"; "":
-/// it does not begin with a room.
+/// Where a message of ours is explained: catalogue_section("vision.idx") for "[vision.idx] …"; "":
+/// it does not begin with a room. tests/house/check_catalogue.sh sees that the anchor is there.
 [[nodiscard]] std::string catalogue_entry(std::string_view message);
 
 }  // namespace argosy

@@ -192,7 +192,7 @@ TEST_F(CrashHandler, OurOwnErrorsComeWithoutAStack) {
         []() noexcept { throw_it(ConfigError("room.op", "a typo")); }();
       },
       testing::KilledBySignal(SIGABRT),
-      AllOf(HasSubstr("error: [room.op] a typo\nerror: see docs/guides/errors.md#room\n"),
+      AllOf(HasSubstr("error: [room.op] a typo\nerror: see docs/guides/errors.md#room.op\n"),
             Not(HasSubstr("*** SIGABRT ***"))));
   EXPECT_EQ(written()["message"], "argosy::ConfigError: [room.op] a typo");
   EXPECT_EQ(written()["extraInfo"]["py_callstack"], "argosy::ConfigError: [room.op] a typo\n");

@@ -9,9 +9,14 @@ rooms=$(grep -rhoE '(Error\(|kWhere = |or_throw<[A-Za-z]+>\()"[a-z_]+[".]' argos
 for room in $rooms; do
   grep -qx "## $room" docs/guides/errors.md || { echo "docs/guides/errors.md has no section \"## $room\""; missing=1; }
 done
-# The launcher's operations have an entry each: people meet these before they know the library.
-for operation in $(grep -rhoE '"launch\.[a-z_]+"' argosy/launch apps --include='*.cpp' --exclude='*_test*' | tr -d '"' | sort -u); do
-  grep -qF "[$operation]" docs/guides/errors.md || { echo "docs/guides/errors.md does not know \"[$operation]\""; missing=1; }
+# A message's address is its operation's anchor: catalogue_entry(). Names that the code makes at run
+# time ("comm." and the operation) are known to the catalogue only.
+operations=$(grep -rhoE "\"($(tr '\n' '|' <<<"$rooms" | sed 's/|$//'))\.[A-Za-z_]+\"" argosy apps --include='*.cpp' --include='*.h' --exclude='*_test*' | tr -d '"' | sort -u)
+for operation in $operations; do
+  grep -qF "<a id=\"$operation\"></a>" docs/guides/errors.md || { echo "docs/guides/errors.md has no anchor \"$operation\""; missing=1; }
 done
+twice=$(grep -ohE '<a id="[^"]+">' docs/guides/errors.md | sort | uniq -d)
+[[ -z $twice ]] || { echo "docs/guides/errors.md has more than one of: $twice"; missing=1; }
+[[ $(wc -w <<<"$operations") -gt 60 ]] || { echo "found only these operations: $operations"; missing=1; }
 [[ $(wc -w <<<"$rooms") -gt 10 ]] || { echo "found only these rooms that throw: $rooms"; missing=1; }
 exit "$missing"
