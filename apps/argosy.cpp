@@ -86,12 +86,7 @@ int logs(const std::vector<std::string>& args) {
     fmt::print("{}", *parsed.help);
     return 0;
   }
-  try {
-    return argosy::launch::print_logs(parsed.query, stdout) > 0 ? 0 : kFailed;
-  } catch (const argosy::ConfigError& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return kUsage;  // as grep: 1 means that no line matched
-  }
+  return argosy::launch::print_logs(parsed.query, stdout) > 0 ? 0 : kFailed;
 }
 
 [[noreturn]] void unknown(const std::string& command) {
@@ -175,6 +170,9 @@ int main(int argc, char** argv) {
     }
     return code;
   } catch (const argosy::UsageError& error) {
+    say(error);
+    return kUsage;
+  } catch (const argosy::ConfigError& error) {
     say(error);
     return kUsage;
   } catch (const std::exception& error) {

@@ -27,6 +27,13 @@ expect 2 "Did you mean argosy --version?" --verison
 expect 2 "To start it: argosy launch $argosy" "$argosy"
 expect 2 "unknown command \"-v\"" -v
 expect 2 "unknown option --nproc_per_node. A command comes first" --nproc_per_node 2 true
+expect 2 "See docs/guides/errors.md#launch.options" launch --nproc_per_node many true
+expect 0 "--nnodes=1 stands after the program's name, so it goes to true" launch --log_dir "" true --nnodes=1
+expect 127 "Check the path. See docs/guides/errors.md#cannot-start" launch no-such.py
+expect 126 "It is a source file: compile it" launch "$(dirname "$0")/argosy.cpp"
+expect 2 "docs/guides/errors.md#rendezvous.tls" launch --log_dir "" --tls --nnodes 2 --master 127.0.0.1:1 true
+expect 2 "docs/guides/errors.md#launch.json" launch --json /no/such/folder/report.json true
+expect 2 "docs/guides/errors.md#launch.logs" logs /no/such/folder
 expect 2 "unknown option --nproc_per_nod. Did you mean --nproc_per_node?" launch --nproc_per_nod 2 true
 
 if error=$("$argosy" --help 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then

@@ -1,6 +1,7 @@
 #include "argosy/doctor/doctor.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -112,6 +113,11 @@ int run(const std::vector<std::string>& args) {
   }
   if (options.nodes) {
     return visit_nodes(options.json);
+  }
+  if (::isatty(STDERR_FILENO) != 0) {
+    fmt::print(stderr,
+               "[doctor] looking at this machine{}\n",
+               options.no_training ? "" : ", then two processes train for some seconds");
   }
   std::vector<Finding> findings = of_this_machine();
   std::ranges::move(network_findings(), std::back_inserter(findings));

@@ -306,10 +306,9 @@ int check_program(const Program& program) {
 int run(const LaunchOptions& options) {
   open_missing_streams();
   const rlim_t open_files = raise_open_files();
-  os::SignalFd signals =
-      take_over_signals(JobControl::kOurs).or_throw<ConfigError>("launch.signals");
+  os::SignalFd signals = take_over_signals(JobControl::kOurs).or_throw<Error>("launch.signals");
   if (options.leash) {
-    stop_when_input_says().or_throw<ConfigError>("launch.leash");
+    stop_when_input_says().or_throw<Error>("launch.leash");
   }
   Adopted adopted;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -339,10 +338,10 @@ int run(const LaunchOptions& options) {
     (void)std::fflush(stdout);  // what is wrong with the program stands last
     return check_program(job.program);
   }
-  Guard guard = Guard::start().or_throw<ConfigError>("launch.guard");
+  Guard guard = Guard::start().or_throw<Error>("launch.guard");
   Session session{.options = options,
                   .signals = std::move(signals),
-                  .exits = os::ExitWatch::create().or_throw<ConfigError>("launch.watch"),
+                  .exits = os::ExitWatch::create().or_throw<Error>("launch.watch"),
                   .adopted = std::move(adopted),
                   .job = std::move(job),
                   .guard = std::move(guard),
@@ -363,6 +362,12 @@ int run(const LaunchOptions& options) {
         {.token = session.job.description.token, .tls = std::move(tls)});
     session.job.description.store =
         os::host_port(session.job.description.host, session.store->port());
+  }
+  if (const std::string option = misplaced_option(options.command); !option.empty()) {
+    session.say_for_all(
+        fmt::format("[launch] {} stands after the program's name, so it goes to {}\n",
+                    option,
+                    options.command.front()));
   }
   if (const std::string path = session.job.logs.combined(session.job.description.node_rank);
       !path.empty()) {

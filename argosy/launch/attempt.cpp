@@ -118,8 +118,7 @@ std::optional<SpawnError> Attempt::start_ranks() {
     if (!rank.ok()) {
       return explain_spawn(session_.job.program.args.front(), rank.failure());
     }
-    session_.exits.add(rank->pidfd(), static_cast<uint64_t>(local))
-        .or_throw<ConfigError>("launch.watch");
+    session_.exits.add(rank->pidfd(), static_cast<uint64_t>(local)).or_throw<Error>("launch.watch");
     ranks_.push_back(*std::move(rank));
     with_group_.push_back(&ranks_.back());  // stays put: the room was reserved
   }
@@ -133,7 +132,7 @@ int Attempt::watch_heart(std::vector<std::string>& env) {
   if (session_.options.heartbeat_timeout <= 0ms) {
     return -1;
   }
-  hearts_.push_back(os::HeartbeatMonitor::create().or_throw<ConfigError>("launch.heartbeat"));
+  hearts_.push_back(os::HeartbeatMonitor::create().or_throw<Error>("launch.heartbeat"));
   env.push_back(fmt::format("{}{}", kHeartbeat, hearts_.back().fd()));
   return hearts_.back().fd();
 }

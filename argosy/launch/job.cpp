@@ -47,7 +47,7 @@ os::HeldPort hold_wanted(uint16_t wanted, const std::function<void()>& look_up) 
       return *std::move(held);
     }
     if (held.failure().error_number != EADDRINUSE || deadline.expired()) {
-      throw ConfigError(
+      throw Error(  // no wrong usage: it may be free another time
           "launch.ports",
           fmt::format("--master_port {}: {}. Give another one, or none: then a free one "
                       "is taken. ss -ltnp shows who has it.",
@@ -66,7 +66,7 @@ os::HeldPort hold_wanted(uint16_t wanted, const std::function<void()>& look_up) 
 }
 
 uint16_t hold_port(Job& job) {
-  job.held_ports.push_back(os::HeldPort::hold().or_throw<ConfigError>("launch.ports"));
+  job.held_ports.push_back(os::HeldPort::hold().or_throw<Error>("launch.ports"));
   return job.held_ports.back().number();
 }
 

@@ -48,7 +48,7 @@ TEST_F(JobTest, PortsAreHeldAndRunsHaveNamesOfTheirOwn) {
   EXPECT_NE(one.description.token, two.description.token);
   EXPECT_EQ(one.held_ports.size(), 3U);  // two ranks' and MASTER_PORT
   EXPECT_THAT(
-      test::error_text<ConfigError>(
+      test::error_text<Error>(
           [&] { (void)prepare_job({.master_port = one.description.master_port}, {}); }),
       testing::AllOf(HasSubstr("[launch.ports] --master_port "), HasSubstr("Give another one")));
 }

@@ -135,16 +135,19 @@ std::optional<Parts> take_apart(const std::string& line) {
                .text = std::string(rest.substr(blank + 6))};
 }
 
-/// Ranks that were asked for and are nowhere in the logs.
-void tell_of_unknown(const std::vector<int>& asked, const std::set<int>& seen) {
+/// Ranks that were asked for and are nowhere in the logs. False: there is none.
+bool tell_of_unknown(const std::vector<int>& asked, const std::set<int>& seen) {
+  bool told = false;
   for (const int rank : asked) {
     if (!seen.contains(rank)) {
+      told = true;
       fmt::print(stderr,
                  "[logs] rank {} printed nothing here; ranks that did: {}\n",
                  rank,
                  strings::ranges({seen.begin(), seen.end()}));
     }
   }
+  return told;
 }
 
 }  // namespace
@@ -199,7 +202,9 @@ int64_t print_logs(const LogQuery& query, std::FILE* out) {
       ++printed;
     }
   }
-  tell_of_unknown(query.ranks, seen);
+  if (!tell_of_unknown(query.ranks, seen) && printed == 0) {
+    fmt::print(stderr, "[logs] no line of this run matches\n");
+  }
   return printed;
 }
 

@@ -64,7 +64,9 @@ TEST_F(Logs, AreChosenByRankTextAndStream) {
   EXPECT_EQ(count_, 2);
   EXPECT_THAT(print({.pattern = "^start( here)?$"}), HasSubstr("start here"));
   EXPECT_EQ(count_, 2);
+  testing::internal::CaptureStderr();
   EXPECT_EQ(print({.pattern = "rank"}), "");  // the text alone is searched
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "[logs] no line of this run matches\n");
   EXPECT_EQ(print({.errors_only = true}), "2026-11-20 15:00:02.000000 rank 1 err| warning\n");
 }
 

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 
 #include "argosy/base/catalogue.h"
 
@@ -25,6 +28,12 @@ int exit_code(int error_number) {
   }
 }
 
+bool is_source(const std::string& program) {
+  constexpr std::array<std::string_view, 6> kSources{".cpp", ".cc", ".cxx", ".c", ".cu", ".h"};
+  return std::ranges::any_of(kSources,
+                             [&](std::string_view suffix) { return program.ends_with(suffix); });
+}
+
 std::string hint(const std::string& program, int error_number) {
   std::error_code ignored;
   switch (error_number) {
@@ -40,14 +49,18 @@ std::string hint(const std::string& program, int error_number) {
       }
       return program.find('/') != std::string::npos
                  ? "The file is there, but its interpreter (the #! line) or dynamic loader is not."
-                 : fmt::format("There is one in this folder: write ./{}", program);
+                 : fmt::format("There is one in this folder: write ./{}.", program);
     case EACCES:
       if (fs::is_directory(program, ignored)) {
         return "It is a folder.";
       }
+      if (is_source(program)) {
+        return "It is a source file: compile it, and give the program that comes of it.";
+      }
       return program.ends_with(".py")
-                 ? fmt::format("A Python script is started as: argosy launch … python3 {}", program)
-                 : fmt::format("Is it executable? chmod +x {}", program);
+                 ? fmt::format("A Python script is started as: argosy launch … python3 {}.",
+                               program)
+                 : fmt::format("Is it executable? chmod +x \"{}\".", program);
     case ENOEXEC:
       return "It is neither a program for this machine nor a script with a #! line.";
     default:

@@ -50,7 +50,7 @@ ControlPlane::ControlPlane(std::shared_ptr<rendezvous::Store> store,
       pulses_(node_of_arrival_.size(), Pulses::Clock::now()),
       looked_(Pulses::Clock::now()) {
   if (!wake_) {
-    throw ConfigError("launch.nodes", "no event descriptor: " + errno_message(errno));
+    throw Error("launch.nodes", "no event descriptor: " + errno_message(errno));
   }
   try {
     reader_ = std::thread([this] { read(); });

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/error.h"
 #include "argosy/os/subprocess.h"
 
@@ -52,18 +56,21 @@ Program find_command(const LaunchOptions& options, const Lookup& lookup) {
     return finished(options.command);
   }
   if (script && ::access(name.c_str(), R_OK) != 0) {  // Python's own word comes once per rank
-    return {.error = SpawnError{fmt::format("[launch] cannot start \"{}\": {}. Check the path.\n",
-                                            name,
-                                            errno_message(errno)),
-                                kNotFound}};
+    return {.error =
+                SpawnError{fmt::format("[launch] cannot start \"{}\": {}. Check the path. See {}\n",
+                                       name,
+                                       errno_message(errno),
+                                       catalogue_section("cannot-start")),
+                           kNotFound}};
   }
   const std::optional<std::string> python = find_python(lookup);
   if (!python) {
-    return {.error =
-                SpawnError{fmt::format("[launch] cannot start \"{}\": no python3 in PATH, nor "
-                                       "in VIRTUAL_ENV. Install it, or name it in PYTHON_EXEC.\n",
-                                       name),
-                           kNotFound}};
+    return {.error = SpawnError{
+                fmt::format("[launch] cannot start \"{}\": no python3 in PATH, nor "
+                            "in VIRTUAL_ENV. Install it, or name it in PYTHON_EXEC. See {}\n",
+                            name,
+                            catalogue_section("cannot-start")),
+                kNotFound}};
   }
   std::vector<std::string> args{*python, "-u"};
   if (options.module) {
@@ -71,6 +78,24 @@ Program find_command(const LaunchOptions& options, const Lookup& lookup) {
   }
   args.insert(args.end(), options.command.begin(), options.command.end());
   return finished(std::move(args));
+}
+
+std::string misplaced_option(const std::vector<std::string>& command) {
+  constexpr std::array<std::string_view, 7> kOurs{"--nproc_per_node",
+                                                  "--nnodes",
+                                                  "--node_rank",
+                                                  "--master_port",
+                                                  "--rdzv_endpoint",
+                                                  "--max_restarts",
+                                                  "--hostfile"};
+  for (size_t i = 1; i < command.size(); ++i) {
+    std::string name = command[i].substr(0, command[i].find('='));
+    std::replace(name.begin() + std::min<ptrdiff_t>(2, std::ssize(name)), name.end(), '-', '_');
+    if (std::ranges::count(kOurs, name) > 0) {
+      return command[i];
+    }
+  }
+  return "";
 }
 
 std::vector<std::string> Program::for_rank(int local_rank) const {

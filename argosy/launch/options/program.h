@@ -25,4 +25,8 @@ struct Program {
 /// python in PATH. Anything else is executed.
 [[nodiscard]] Program find_command(const LaunchOptions& options, const Lookup& lookup);
 
+/// An option that hardly any program but a launcher has, among the program's own arguments
+/// ("--nproc_per_node=2"); "": none. It does not do there what whoever wrote it meant.
+[[nodiscard]] std::string misplaced_option(const std::vector<std::string>& command);
+
 }  // namespace argosy::launch

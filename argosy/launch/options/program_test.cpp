@@ -63,6 +63,12 @@ TEST_F(ProgramTest, AMissingScriptIsNamedOnceByTheLauncher) {
   EXPECT_THAT(program.error->text, HasSubstr("cannot start \"no/train.py\": No such file"));
 }
 
+TEST(MisplacedOption, IsOneThatStandsAfterTheProgramsName) {
+  EXPECT_EQ(misplaced_option({"./train", "--lr", "1", "--nproc-per-node=2"}), "--nproc-per-node=2");
+  EXPECT_EQ(misplaced_option({"./train", "--nnodes", "2"}), "--nnodes");
+  EXPECT_EQ(misplaced_option({"--nnodes", "-", "--", "--log_dir", "--nnodes2"}), "");
+}
+
 TEST_F(ProgramTest, AVirtualEnvironmentsPythonGoesBeforePath) {
   const std::filesystem::path bin = folder_.path() / "bin";
   std::filesystem::create_directory(bin);

@@ -52,7 +52,7 @@ class SshJob final {
   SshJob(const LaunchOptions& options, const RemoteJob& job)
       : options_(options),
         job_(job),
-        signals_(take_over_signals(JobControl::kDefault).or_throw<ConfigError>("launch.signals")),
+        signals_(take_over_signals(JobControl::kDefault).or_throw<Error>("launch.signals")),
         output_(STDOUT_FILENO, STDERR_FILENO),
         policy_(options.shutdown_timeout + kForTheNetwork) {}
 
@@ -103,19 +103,19 @@ void SshJob::start(int node, const std::string& token) {
   std::vector<std::string> args = ssh_words();
   args.push_back(host);
   args.push_back(remote_command(job_, node));
-  os::Pipe in = os::make_pipe().or_throw<ConfigError>(kWhere);
-  os::Pipe out = os::make_pipe().or_throw<ConfigError>(kWhere);
-  os::Pipe err = os::make_pipe().or_throw<ConfigError>(kWhere);
+  os::Pipe in = os::make_pipe().or_throw<Error>(kWhere);
+  os::Pipe out = os::make_pipe().or_throw<Error>(kWhere);
+  os::Pipe err = os::make_pipe().or_throw<Error>(kWhere);
   for (const os::Pipe* pipe : {&out, &err}) {
-    os::set_nonblocking(pipe->read.get()).or_throw<ConfigError>(kWhere);
+    os::set_nonblocking(pipe->read.get()).or_throw<Error>(kWhere);
   }
   os::Subprocess ssh = os::Subprocess::spawn({.args = args,
                                               .env = os::environ_list(),
                                               .stdin_fd = in.read.get(),
                                               .stdout_fd = out.write.get(),
                                               .stderr_fd = err.write.get()})
-                           .or_throw<ConfigError>(kWhere);
-  os::write_all(in.write.get(), token + "\n").or_throw<ConfigError>(kWhere);
+                           .or_throw<Error>(kWhere);
+  os::write_all(in.write.get(), token + "\n").or_throw<Error>(kWhere);
   const RankOutput::Start routes{
       .live = node == 0, .out = {.sink = &output_.out()}, .err = {.sink = &output_.err()}};
   remotes_.push_back(std::make_unique<Remote>(

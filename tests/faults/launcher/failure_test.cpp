@@ -182,7 +182,7 @@ TEST(LauncherFailure, IsWrittenForPrograms) {
   EXPECT_EQ(report["first_failure"]["last_lines"][0], "why");
   EXPECT_EQ(report["first_failure"]["others"][0]["rank"], 0);
   Launched well(1, "true", {"--json", "/proc/nowhere/end.json"});
-  EXPECT_EQ(well.wait(), 1);
+  EXPECT_EQ(well.wait(), 2);
   EXPECT_THAT(well.err(), HasSubstr("[launch.json] /proc/nowhere/end.json is in no folder"));
 }
 

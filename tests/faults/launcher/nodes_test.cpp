@@ -333,10 +333,10 @@ TEST(LauncherNodes, WithoutTlsOrWithAnotherTokenNobodyIsLetIn) {
 TEST(LauncherNodes, TlsNeedsATokenThatCannotBeGuessed) {
   Nodes nodes({}, "");
   nodes.add(0, 2, 1, "true", {"--tls"}, "short");
-  EXPECT_EQ(nodes[0].wait(), 1);
+  EXPECT_EQ(nodes[0].wait(), 2);
   EXPECT_THAT(nodes[0].err(), HasSubstr("16 random characters or more in ARGOSY_TOKEN"));
   nodes.add(1, 2, 1, "true", {"--tls"}, "");
-  EXPECT_EQ(nodes[1].wait(), 1);
+  EXPECT_EQ(nodes[1].wait(), 2);
   EXPECT_THAT(nodes[1].err(), HasSubstr("is not set"));
 }
 

@@ -291,7 +291,7 @@ TEST(LauncherStart, WrongUsageIsExitCode2AndSaysWhy) {
            Refusal{{"--nproc_per_node", "abc", "true"}, 2, "got \"abc\""},
            Refusal{{"--nproc-per-nod", "2", "true"}, 2, "Did you mean --nproc_per_node?"},
            Refusal{{}, 2, "no program given"},
-           Refusal{{"--log_dir", "/proc/nowhere", "true"}, 1, "Choose another --log_dir"},
+           Refusal{{"--log_dir", "/proc/nowhere", "true"}, 2, "Choose another --log_dir"},
            Refusal{{"--nproc_per_node", "4", "no-such-program"}, 127, "Check the spelling"},
            Refusal{{"--nproc_per_node", "4", "/etc/passwd"}, 126, "chmod +x"},
        }) {

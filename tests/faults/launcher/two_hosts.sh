@@ -52,7 +52,7 @@ expect "1 1" a "was given --ips 10.77.0.2,10.77.0.1"
 expect "1 1" b "the same list, in the same order"
 
 both "$list --timeout 2" "--ips 10.77.0.1,10.77.0.3" true
-expect "1 1" b "none of --ips 10.77.0.1,10.77.0.3 is an address of this node"
+expect "1 2" b "none of --ips 10.77.0.1,10.77.0.3 is an address of this node"
 # A node that says it is where nobody finds it: said at both ends.
 both "$list" "--ips 10.77.0.1,10.77.0.2 --host 10.99.0.2" true
 expect "0 0" a "says that it is at 10.99.0.2, which cannot be reached from node 0: connect: Network is unreachable"
