@@ -9,15 +9,17 @@ using namespace argosy;
 
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
-  fleet::init();  // 1
+  fleet::init();  // 1: meet the others
   torch::manual_seed(1);
   vision::FashionMnist train(folder, vision::Split::kTrain), test(folder, vision::Split::kTest);
   data::DataLoader loader(
       train,
-      fleet::distributed_batch_sampler(train.size(), {.batch_size = 64, .shuffle = true}),  // 2
+      fleet::distributed_batch_sampler(train.size(),
+                                       {.batch_size = 64, .shuffle = true}),  // 2: split the data
       {.num_workers = 1});
-  auto model = fleet::distributed_model(vision::MnistCnn());                        // 3
-  auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));  // 4
+  auto model = fleet::distributed_model(vision::MnistCnn());  // 3: wrap the model
+  auto optimizer =
+      fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));  // 4: wrap the optimizer
   for (int epoch = 0; epoch < 2; ++epoch) {
     metrics::MeanLoss mean_loss;
     for (auto& [images, labels] : loader) {
@@ -37,4 +39,4 @@ int main(int argc, char** argv) {
                  100 * accuracy);
   }
   fleet::save(model, "weights.pt");
-}  // 5: launch
+}  // 5: argosy launch
