@@ -1,0 +1,202 @@
+/// Collectives that add: each rank sums up its share of every chunk, in rank order, straight from
+/// the others' slots.
+#include <algorithm>
+
+#include "argosy/transport/reduce.h"
+#include "argosy/transport/shm/shm_transport.h"
+
+namespace argosy::transport {
+namespace {
+
+/// Below it, each rank adds everything by itself: one round, and no second wait.
+constexpr int64_t kAtOnceBytes = int64_t{64} << 10U;  ///< over all ranks
+constexpr int64_t kLine = 64;                         ///< shares begin at cache lines
+
+int64_t bytes_of(int64_t count, DType dtype) {
+  return count * static_cast<int64_t>(size_of(dtype));
+}
+
+uint32_t kind_of(DType dtype, ReduceOp op) {
+  return static_cast<uint32_t>(dtype) << 8U | static_cast<uint32_t>(op);
+}
+
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+}
+
+}  // namespace
+
+/// So many bytes of a slot belong to each rank, a whole number of elements and of cache lines.
+int64_t Shm::piece_bytes(int64_t element) const {
+  return kSlotBytes / size() / std::max(kLine, element) * std::max(kLine, element);
+}
+
+Shm::Share Shm::share_of(int rank, int64_t length, int64_t element) const {
+  const int64_t line = kLine / element;
+  const int64_t each = ((length + size() - 1) / size() + line - 1) / line * line;
+  return {std::min(length, rank * each), std::min(length, (rank + 1) * each)};
+}
+
+void Shm::do_all_reduce(
+    void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) {
+  const int64_t bytes = bytes_of(count, dtype);
+  const RoundHeader header{.op = kAllReduce, .kind = kind_of(dtype, op), .bytes = bytes};
+  bytes* size() <= kAtOnceBytes ? reduce_at_once(header, data, count, dtype, op, deadline)
+                                : reduce_in_shares(header, data, count, dtype, op, deadline);
+}
+
+void Shm::do_reduce(
+    void* data, int64_t count, DType dtype, ReduceOp op, int root, const Deadline& deadline) {
+  const RoundHeader header{
+      .op = kReduce, .root = root, .kind = kind_of(dtype, op), .bytes = bytes_of(count, dtype)};
+  reduce_in_shares(header, data, count, dtype, op, deadline);
+}
+
+void Shm::reduce_at_once(const RoundHeader& header,
+                         void* data,
+                         int64_t count,
+                         DType dtype,
+                         ReduceOp op,
+                         const Deadline& deadline) {
+  const uint64_t round = rounds_++;
+  begin(round, deadline);
+  copy_bytes(segment().slot(rank(), round), data, header.bytes);
+  publish(round, header);
+  await_all(round, true, header, deadline);
+  std::vector<const void*> sources;
+  for (int r = 0; r < size(); ++r) {
+    sources.push_back(r == rank() ? data : segment().slot(r, round));
+  }
+  transport::reduce(sources, data, count, dtype, op);
+  end(round);
+}
+
+/// Three rounds are on their way at once: this rank fills its slot for one while the others sum up
+/// the one before, and reads their shares of the one before that.
+void Shm::reduce_in_shares(const RoundHeader& header,
+                           void* data,
+                           int64_t count,
+                           DType dtype,
+                           ReduceOp op,
+                           const Deadline& deadline) {
+  const auto element = static_cast<int64_t>(size_of(dtype));
+  const int64_t per_round = kSlotBytes / element;
+  const int64_t rounds = (count + per_round - 1) / per_round;
+  const uint64_t base = rounds_;
+  rounds_ += static_cast<uint64_t>(rounds);
+  const auto chunk = [&](int64_t i) {
+    return static_cast<std::byte*>(data) + i * per_round * element;
+  };
+  const auto length = [&](int64_t i) { return std::min(per_round, count - i * per_round); };
+  const bool takes = header.root < 0 || header.root == rank();
+  for (int64_t i = 0; i < rounds + 2; ++i) {
+    if (i < rounds) {
+      const uint64_t round = base + static_cast<uint64_t>(i);
+      begin(round, deadline);
+      const Share mine = share_of(rank(), length(i), element);
+      std::byte* const slot = segment().slot(rank(), round);
+      copy_bytes(slot, chunk(i), mine.begin * element);
+      copy_bytes(slot + mine.end * element,
+                 chunk(i) + mine.end * element,
+                 (length(i) - mine.end) * element);
+      publish(round, header);
+    }
+    if (const int64_t j = i - 1; j >= 0 && j < rounds) {
+      const uint64_t round = base + static_cast<uint64_t>(j);
+      await_all(round, j == 0, header, deadline);
+      sum_up(round, chunk(j), length(j), dtype, op, header.root);
+    }
+    if (const int64_t j = i - 2; j >= 0) {
+      const uint64_t round = base + static_cast<uint64_t>(j);
+      if (takes) {
+        take_shares(round, chunk(j), length(j), element, deadline);
+      }
+      end(round);
+    }
+  }
+}
+
+/// This rank's share of a chunk: into `chunk` where it is wanted here, and open to the others.
+void Shm::sum_up(
+    uint64_t round, std::byte* chunk, int64_t length, DType dtype, ReduceOp op, int root) {
+  const auto element = static_cast<int64_t>(size_of(dtype));
+  const Share share = share_of(rank(), length, element);
+  const int64_t offset = share.begin * element;
+  const int64_t count = share.end - share.begin;
+  if (count > 0) {
+    std::vector<const void*> sources;
+    for (int r = 0; r < size(); ++r) {
+      sources.push_back(r == rank() ? chunk + offset : segment().slot(r, round) + offset);
+    }
+    std::byte* const result = segment().result(rank(), round);
+    if (root == rank()) {
+      transport::reduce(sources, chunk + offset, count, dtype, op);
+    } else {
+      transport::reduce(sources, result, count, dtype, op);
+      copy_bytes(chunk + offset, result, root < 0 ? count * element : 0);
+    }
+  }
+  segment().page(rank()).reduced.store(round + 1);
+  waiter().ring_all();
+}
+
+void Shm::take_shares(
+    uint64_t round, std::byte* chunk, int64_t length, int64_t element, const Deadline& deadline) {
+  for (int k = 1; k < size(); ++k) {
+    const int peer = (rank() + k) % size();
+    const Share share = share_of(peer, length, element);
+    waiter().wait(peer, &RankPage::reduced, round + 1, deadline);
+    copy_bytes(chunk + share.begin * element,
+               segment().result(peer, round),
+               (share.end - share.begin) * element);
+  }
+}
+
+/// Each slot holds a piece of every rank's part; each rank sums up its own.
+void Shm::do_reduce_scatter(const void* input,
+                            void* output,
+                            int64_t count,
+                            DType dtype,
+                            ReduceOp op,
+                            const Deadline& deadline) {
+  const auto element = static_cast<int64_t>(size_of(dtype));
+  const int64_t per_rank = piece_bytes(element);
+  const int64_t per_round = per_rank / element;
+  const int64_t rounds = (count + per_round - 1) / per_round;
+  const RoundHeader header{
+      .op = kReduceScatter, .kind = kind_of(dtype, op), .bytes = count * element};
+  const uint64_t base = rounds_;
+  rounds_ += static_cast<uint64_t>(rounds);
+  const auto part = [&](int of, int64_t i) {
+    return static_cast<const std::byte*>(input) + (of * count + i * per_round) * element;
+  };
+  const auto length = [&](int64_t i) { return std::min(per_round, count - i * per_round); };
+  for (int64_t i = 0; i < rounds + 1; ++i) {
+    if (i < rounds) {
+      const uint64_t round = base + static_cast<uint64_t>(i);
+      begin(round, deadline);
+      for (int to = 0; to < size(); ++to) {
+        copy_bytes(segment().slot(rank(), round) + to * per_rank,
+                   part(to, i),
+                   to == rank() ? 0 : length(i) * element);
+      }
+      publish(round, header);
+    }
+    if (const int64_t j = i - 1; j >= 0) {
+      const uint64_t round = base + static_cast<uint64_t>(j);
+      await_all(round, j == 0, header, deadline);
+      std::vector<const void*> sources;
+      for (int r = 0; r < size(); ++r) {
+        const std::byte* const theirs = segment().slot(r, round) + rank() * per_rank;
+        sources.push_back(r == rank() ? part(rank(), j) : theirs);
+      }
+      std::byte* const sums = static_cast<std::byte*>(output) + j * per_round * element;
+      transport::reduce(sources, sums, length(j), dtype, op);
+      end(round);
+    }
+  }
+}
+
+}  // namespace argosy::transport

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "argosy/os/memory.h"
+
+// Internal to the room: what the ranks of one host share.
+namespace argosy::transport {
+
+/// Collectives move in rounds, counted over all of them; in a round each rank lays at most a slot
+/// of data open to the others. So many rounds may be on their way.
+inline constexpr uint64_t kDepth = 4;
+inline constexpr int64_t kSlotBytes = int64_t{256} << 10U;
+
+/// What a rank does in a round: the others compare it with what they do.
+struct RoundHeader {
+  uint32_t op = 0;    ///< which operation
+  int32_t root = -1;  ///< -1: it has none
+  uint32_t kind = 0;  ///< element type and reduction, where they matter
+  int64_t bytes = 0;  ///< of the whole operation
+};
+
+/// Messages from one rank to another wait here, in the order of their sends. The bytes themselves
+/// lie in the mail file.
+struct Envelope {
+  uint32_t tag = 0;
+  uint64_t bytes = 0;
+  uint64_t offset = 0;  ///< in the mail file
+};
+inline constexpr uint64_t kEnvelopes = 64;
+struct Postbox {
+  alignas(64) std::atomic<uint64_t> posted;  ///< by the sender
+  alignas(64) std::atomic<uint64_t> taken;   ///< by the receiver
+  std::array<Envelope, kEnvelopes> envelopes;
+};
+
+/// What one rank writes and the others read, all but `bell`, which they ring. Zeros at first.
+struct RankPage {
+  alignas(64) std::atomic<uint64_t> written;  ///< rounds whose slot it has filled
+  alignas(64) std::atomic<uint64_t> reduced;  ///< rounds of which it has summed up its share
+  alignas(64) std::atomic<uint64_t> read;     ///< rounds in which it needs nothing any more
+  alignas(64) std::atomic<uint32_t> bell;     ///< changes when something happened that it waits for
+  std::atomic<uint32_t> sleepers;             ///< its threads that wait for the bell
+  alignas(64) std::atomic<uint32_t> left;     ///< it takes no part any more
+  std::array<RoundHeader, kDepth> headers;
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+/// A view of the shared memory of one group.
+class Segment final {
+ public:
+  [[nodiscard]] static size_t bytes_for(int size);
+  Segment(os::SharedMemory memory, int size);
+
+  [[nodiscard]] RankPage& page(int rank) const;
+  [[nodiscard]] Postbox& postbox(int from, int to) const;
+  /// What `rank` lays open in `round`; the others may read kSlotBytes.
+  [[nodiscard]] std::byte* slot(int rank, uint64_t round) const;
+  /// What `rank` has made of all slots of `round`: its share of a sum.
+  [[nodiscard]] std::byte* result(int rank, uint64_t round) const;
+
+ private:
+  os::SharedMemory memory_;
+  int size_;
+};
+
+}  // namespace argosy::transport

@@ -1,0 +1,271 @@
+/// What only the transport through shared memory does; tests/conformance holds what all do.
+#include "argosy/transport/shm/shm.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/rendezvous/file_store.h"
+
+#include "tests/support/run_ranks.h"
+#include "tests/support/shared_counter.h"
+#include "tests/support/temp_dir.h"
+
+namespace argosy::transport {
+namespace {
+
+using namespace std::chrono_literals;
+using test::RankMode;
+using test::RankOutcome;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr auto kTimeout = 20s;
+
+class ShmTest : public ::testing::Test {
+ protected:
+  using Body = std::function<void(Transport&)>;
+
+  [[nodiscard]] std::string path() const { return (folder_.path() / "store").string(); }
+
+  std::vector<RankOutcome> try_processes(int size, const std::function<void(int)>& body) {
+    return test::try_run_ranks(size, body, {.mode = RankMode::kProcesses, .deadline = 60s});
+  }
+  std::vector<RankOutcome> try_run(int size, const ShmOptions& options, const Body& body) {
+    return try_processes(size, [&](int rank) {
+      body(*make_shm(rendezvous::file_store(path()), rank, size, options));
+    });
+  }
+  void run(int size, const ShmOptions& options, const Body& body) {
+    for (const RankOutcome& outcome : try_run(size, options, body)) {
+      EXPECT_TRUE(outcome.ok()) << describe(outcome);
+    }
+  }
+
+ private:
+  test::TempDir folder_;
+};
+
+/// Every rank adds numbers of its own again and again, in all sizes that matter.
+void add_in_many_sizes(Transport& t) {
+  for (const int64_t count : {1, 1000, 8193, 70'000, 1'000'001}) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (int turn = 0; turn < 5; ++turn) {
+      std::fill(values.begin(), values.end(), static_cast<float>(t.rank() + turn));
+      t.all_reduce(values.data(), count, DType::kF32, ReduceOp::kSum, kTimeout);
+      const int n = t.size();
+      const auto expected = static_cast<float>(n * (n - 1) / 2 + n * turn);
+      ASSERT_EQ(std::ranges::count(values, expected), count);
+    }
+  }
+}
+
+TEST_F(ShmTest, NobodyLooksWithoutEnd) {
+  run(2, {.spin = 0us}, add_in_many_sizes);
+}
+
+TEST_F(ShmTest, ManyRanksOnFewCores) {
+  run(24, {}, add_in_many_sizes);
+}
+
+TEST_F(ShmTest, SixtyFourRanks) {
+  run(64, {}, [](Transport& t) {
+    std::vector<int32_t> values(100'000, t.rank());
+    t.all_reduce(values.data(), 100'000, DType::kI32, ReduceOp::kSum, kTimeout);
+    EXPECT_EQ(std::ranges::count(values, 64 * 63 / 2), 100'000);
+    t.barrier(kTimeout);
+  });
+}
+
+TEST_F(ShmTest, TooManyRanksAreRefused) {
+  const auto outcomes = try_processes(1, [&](int rank) {
+    (void)make_shm(rendezvous::file_store(path()), rank, kMostShmRanks + 1);
+  });
+  EXPECT_THAT(outcomes[0].error, HasSubstr("expected 128 ranks or fewer, got 129"));
+}
+
+TEST_F(ShmTest, BothSidesSendMuchBeforeTheyReceive) {
+  constexpr size_t kBytes = 5'000'000;
+  constexpr int kMessages = 300;  // more than wait in shared memory at a time
+  run(2, {}, [&](Transport& t) {
+    const int peer = 1 - t.rank();
+    const std::vector<char> mine(kBytes, static_cast<char>('a' + t.rank()));
+    std::vector<char> theirs(kBytes);
+    t.send(mine.data(), kBytes, peer, 1)->wait(kTimeout);
+    std::vector<std::unique_ptr<Transfer>> sends;
+    for (int i = 0; i < kMessages; ++i) {
+      sends.push_back(t.send(&i, sizeof i, peer, 2));
+    }
+    for (auto& send : sends) {
+      send->wait(kTimeout);
+    }
+    for (int i = 0; i < kMessages; ++i) {
+      int got = -1;
+      t.recv(&got, sizeof got, peer, 2)->wait(kTimeout);
+      ASSERT_EQ(got, i);
+    }
+    t.recv(theirs.data(), kBytes, peer, 1)->wait(kTimeout);
+    EXPECT_EQ(std::ranges::count(theirs, static_cast<char>('a' + peer)), std::ssize(theirs));
+  });
+}
+
+/// Kilobytes of the process's memory files, whose pages nobody has mapped.
+int64_t mail_kilobytes() {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
+    struct stat file {};
+    if (target.find("argosy-mail") != std::string::npos &&
+        ::stat(entry.path().c_str(), &file) == 0) {
+      return file.st_blocks / 2;
+    }
+  }
+  return -1;
+}
+
+TEST_F(ShmTest, WhatWasReceivedIsFreed) {
+  run(2, {}, [](Transport& t) {
+    std::vector<char> data(4'000'000);
+    for (int i = 0; i < 5; ++i) {
+      if (t.rank() == 0) {
+        t.send(data.data(), data.size(), 1, 1)->wait(kTimeout);
+      } else {
+        t.recv(data.data(), data.size(), 0, 1)->wait(kTimeout);
+      }
+      if (i == 1 && t.rank() == 1) {
+        (void)t.recv(data.data(), 1, 0, 2);  // forgotten
+      }
+      t.barrier(kTimeout);
+    }
+    EXPECT_EQ(mail_kilobytes(), 0);
+  });
+}
+
+TEST_F(ShmTest, AMessageOfAnotherSizeIsRefused) {
+  const auto outcomes = try_run(2, {}, [](Transport& t) {
+    std::vector<char> data(100);
+    if (t.rank() == 0) {
+      t.send(data.data(), 50, 1, 1)->wait(kTimeout);
+      t.barrier(kTimeout);
+    } else {
+      t.recv(data.data(), 100, 0, 1)->wait(kTimeout);
+    }
+  });
+  EXPECT_THAT(outcomes[1].error, HasSubstr("rank 0 sends 50 B, but rank 1 expects 100 B"));
+  EXPECT_FALSE(outcomes[0].ok());
+}
+
+TEST_F(ShmTest, DifferentOperationsAreNamed) {
+  const auto outcomes = try_run(2, {}, [](Transport& t) {
+    std::vector<float> data(100);
+    if (t.rank() == 0) {
+      t.all_reduce(data.data(), 100, DType::kF32, ReduceOp::kSum, kTimeout);
+    } else {
+      t.broadcast(data.data(), 50, DType::kF32, 0, kTimeout);
+    }
+  });
+  EXPECT_THAT(outcomes[0].error + outcomes[1].error,
+              HasSubstr("all_reduce of 400 B where rank 1 called broadcast of 200 B with root 0"));
+}
+
+TEST_F(ShmTest, TheHostsDeathAtSetUpIsNamed) {
+  const auto outcomes = try_processes(3, [&](int rank) {
+    auto store = rendezvous::file_store(path());
+    if (rank == 0) {
+      const auto presence = store->announce("rank/0", Deadline::after(kTimeout));
+      store->set("shm/place", "argosy/no/such 00 " + neighbourhood_id(), Deadline::after(kTimeout));
+      ::raise(SIGKILL);
+    }
+    (void)make_shm(store, rank, 3, {.timeout = kTimeout});
+  });
+  for (const int rank : {1, 2}) {
+    EXPECT_EQ(outcomes[static_cast<size_t>(rank)].error_type, "argosy::CommError");
+    EXPECT_THAT(outcomes[static_cast<size_t>(rank)].peers, ElementsAre(0));
+  }
+}
+
+TEST_F(ShmTest, ARankElsewhereIsToldToAll) {
+  const auto outcomes = try_processes(3, [&](int rank) {
+    auto store = rendezvous::file_store(path());
+    if (rank == 2) {  // as if it were on another host
+      const auto presence = store->announce("rank/2", Deadline::after(kTimeout));
+      store->set(
+          "shm/elsewhere", "rank 0 and rank 2 cannot share memory", Deadline::after(kTimeout));
+      return;
+    }
+    (void)make_shm(store, rank, 3, {.timeout = kTimeout});
+  });
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(outcomes[static_cast<size_t>(rank)].error_type, "argosy::ConfigError");
+    EXPECT_THAT(outcomes[static_cast<size_t>(rank)].error,
+                HasSubstr("rank 0 and rank 2 cannot share memory. Expected all ranks on one host"));
+  }
+}
+
+/// A rank of four is killed at a random moment of large and small sums; all others must say so long
+/// before the deadline, and name it. ARGOSY_KILLS: how often. The slowest is printed.
+TEST_F(ShmTest, ARankKilledAtAnyMomentIsNamed) {
+  const char* const given = std::getenv("ARGOSY_KILLS");  // NOLINT(concurrency-mt-unsafe)
+  const int kills = given == nullptr ? 10 : std::atoi(given);
+  std::mt19937 random(20261121);
+  int64_t slowest = 0;
+  for (int i = 0; i < kills; ++i) {
+    const auto moment = std::chrono::microseconds(random() % 40'000);
+    const int culprit = static_cast<int>(random() % 4);
+    SCOPED_TRACE(testing::Message() << "rank " << culprit << " after " << moment.count() << " us");
+    test::TempDir folder;
+    test::SharedCounter died;  // microseconds of the monotonic clock
+    std::array<test::SharedCounter, 4> named;
+    const auto now = [] {
+      return std::chrono::duration_cast<std::chrono::microseconds>(
+                 Deadline::Clock::now().time_since_epoch())
+          .count();
+    };
+    const auto outcomes = try_processes(4, [&](int rank) {
+      const auto t = make_shm(rendezvous::file_store((folder.path() / "s").string()), rank, 4);
+      std::thread killer;
+      if (rank == culprit) {
+        killer = std::thread([&] {
+          std::this_thread::sleep_for(moment);
+          died.add(now());
+          ::raise(SIGKILL);
+        });
+      }
+      std::vector<float> values(400'000);
+      try {
+        for (int64_t count = 1;; count = count * 7 % 400'000 + 1) {
+          t->all_reduce(values.data(), count, DType::kF32, ReduceOp::kSum, kTimeout);
+        }
+      } catch (const CommError&) {
+        named[static_cast<size_t>(rank)].add(now());
+        throw;
+      }
+    });
+    for (int rank = 0; rank < 4; ++rank) {
+      const RankOutcome& outcome = outcomes[static_cast<size_t>(rank)];
+      if (rank != culprit) {
+        EXPECT_EQ(outcome.error_type, "argosy::CommError") << describe(outcome);
+        EXPECT_THAT(outcome.peers, ElementsAre(culprit)) << describe(outcome);
+        const int64_t took = named[static_cast<size_t>(rank)].add(0) - died.add(0);
+        EXPECT_LT(took, std::chrono::microseconds(kTimeout / 2).count());
+        slowest = std::max(slowest, took);
+      }
+    }
+  }
+  std::cout << "the slowest of " << kills << " deaths was named after " << slowest << " us\n";
+}
+
+}  // namespace
+}  // namespace argosy::transport

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "argosy/base/deadline.h"
+#include "argosy/os/fd.h"
+#include "argosy/transport/rank_names.h"
+#include "argosy/transport/shm/segment.h"
+
+// Internal to the room.
+namespace argosy::transport {
+
+/// Waits for what other ranks do in shared memory, and tells them what this one does: looks for a
+/// moment, then sleeps on this rank's bell. Whoever waits learns that a process ended, that a rank
+/// left and that this transport was interrupted. Thread-safe.
+class Waiter final {
+ public:
+  using Counter = std::atomic<uint64_t> RankPage::*;
+
+  /// `processes`: pidfds of all ranks. `meanwhile`: called now and then while a thread waits.
+  Waiter(const Segment& segment,
+         int rank,
+         int size,
+         std::chrono::microseconds spin,
+         std::vector<os::UniqueFd> processes,
+         RankNames names,
+         std::function<void()> meanwhile);
+
+  /// Until the counter of `rank` is `value` or more.
+  /// Throws LinkBroken; LinkTimeout, which names `rank` and all others whose counter is below.
+  void wait(int rank, Counter counter, uint64_t value, const Deadline& deadline);
+  /// Until the counters of all other ranks are.
+  void wait_all(Counter counter, uint64_t value, const Deadline& deadline);
+  /// Until `ready()`, which what `rank` does makes true. Throws as above.
+  void wait_until(int rank, const std::function<bool()>& ready, const Deadline& deadline);
+
+  /// After a change that others may wait for.
+  void ring_all();
+  void ring(int rank);
+
+  /// This rank takes no part any more: all that wait, here and elsewhere, look again.
+  void leave();
+
+ private:
+  void sleep(int rank,
+             const std::function<bool()>& ready,
+             const Deadline& deadline,
+             Deadline::Clock::time_point& next_look);
+  void check_others(int awaited) const;
+
+  const Segment& segment_;
+  const int rank_;
+  const int size_;
+  const std::chrono::nanoseconds spin_;
+  const std::vector<os::UniqueFd> processes_;
+  const RankNames names_;
+  const std::function<void()> meanwhile_;
+};
+
+}  // namespace argosy::transport
