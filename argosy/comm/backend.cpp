@@ -1,8 +1,15 @@
 #include "argosy/comm/backend.h"
 
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
 #include "argosy/base/error.h"
+#include "argosy/base/log.h"
 #include "argosy/transport/gloo/gloo.h"
 #include "argosy/transport/in_process.h"
+#include "argosy/transport/shm/shm.h"
 
 namespace argosy::comm {
 namespace {
@@ -27,17 +34,64 @@ std::unique_ptr<transport::Transport> gloo(const TransportRequest& request) {
                                .timeout = request.timeout});
 }
 
+std::unique_ptr<transport::Transport> shm(const TransportRequest& request) {
+  return transport::make_shm(request.store,
+                             request.rank,
+                             request.size,
+                             {.group = request.group,
+                              .world_ranks = request.world_ranks,
+                              .job = request.job,
+                              .timeout = request.timeout});
+}
+
 }  // namespace
 
-TransportFactory find_backend(const std::string& name) {
-  if (name == "auto" || name == "gloo") {
+BackendChoice choose_backend(int size,
+                             const std::vector<int>& world_ranks,
+                             const std::vector<int>& hosts) {
+  std::set<int> seen;
+  for (int rank = 0; rank < size; ++rank) {
+    const auto world =
+        static_cast<size_t>(world_ranks.empty() ? rank : world_ranks.at(static_cast<size_t>(rank)));
+    if (world >= hosts.size()) {
+      return {"gloo", "it is not known which ranks share a host"};
+    }
+    seen.insert(hosts[world]);
+  }
+  if (seen.size() > 1) {
+    return {"gloo", fmt::format("its {} ranks are on {} hosts", size, seen.size())};
+  }
+  if (size > transport::kMostShmRanks) {
+    return {"gloo", fmt::format("{} ranks are too many to share memory", size)};
+  }
+  return {"shm", fmt::format("all {} ranks are on one host", size)};
+}
+
+TransportFactory find_backend(const std::string& name, std::vector<int> hosts) {
+  if (name == "gloo") {
     return gloo;
+  }
+  if (name == "shm") {
+    return shm;
   }
   if (name == "in_process") {
     return in_process;
   }
+  if (name == "auto") {
+    return [hosts = std::move(hosts)](const TransportRequest& request) {
+      const BackendChoice choice = choose_backend(request.size, request.world_ranks, hosts);
+      if (request.rank == 0) {
+        log::info("[comm.backend] group \"{}\": {}, because {} (ARGOSY_BACKEND chooses another)",
+                  request.group,
+                  choice.backend,
+                  choice.reason);
+      }
+      return choice.backend == "shm" ? shm(request) : gloo(request);
+    };
+  }
   throw UsageError("comm.init",
-                   "backend \"" + name + "\" does not exist: expected auto, gloo or in_process" +
+                   "backend \"" + name +
+                       "\" does not exist: expected auto, shm, gloo or in_process" +
                        (name == "nccl" ? " (nccl is not built yet)." : "."));
 }
 

@@ -12,7 +12,7 @@ Group connect(const ConnectOptions& options) {
                options.rank,
                options.size);
   // Weak: the groups made from this one keep the factory, and must not keep the store.
-  TransportFactory factory = [make = find_backend(options.backend),
+  TransportFactory factory = [make = find_backend(options.backend, options.hosts),
                               job = std::weak_ptr(options.store)](TransportRequest request) {
     request.job = job.lock();
     return make(request);

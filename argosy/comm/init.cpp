@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "argosy/os/crash_handler.h"
 #include "argosy/os/heartbeat.h"
 #include "argosy/rendezvous/join.h"
+#include "argosy/transport/shm/shm.h"
 
 namespace argosy::comm {
 namespace {
@@ -91,33 +93,71 @@ std::string await(const rendezvous::Joined& joined,
   }
 }
 
-/// Compares what all ranks must have chosen alike, or their first operation would hang. Rank 0
-/// reads all and tells the verdict, so that every rank fails when one differs.
-void agree(const rendezvous::Joined& joined, const std::string& mine, const Deadline& deadline) {
+/// What a rank says of itself before the ranks connect.
+struct Card {
+  std::string settings{};       ///< what all must have chosen alike
+  std::string neighbourhood{};  ///< equal where ranks can share memory
+
+  [[nodiscard]] std::string encode() const { return settings + "\n" + neighbourhood; }
+  [[nodiscard]] static Card decode(const std::string& text) {
+    const size_t line = std::min(text.find('\n'), text.size());
+    return {text.substr(0, line), text.substr(std::min(line + 1, text.size()))};
+  }
+};
+
+constexpr std::string_view kAgreed = "agreed ";
+
+/// Rank 0's verdict on all cards: "agreed 0 0 1", the numbers of the ranks' hosts, or why not.
+std::string judge(const rendezvous::Joined& joined, const Card& mine, const Deadline& deadline) {
+  std::map<std::string, int> hosts{{mine.neighbourhood, 0}};
+  std::string verdict = std::string(kAgreed) + "0";
+  for (int other = 1; other < joined.world_size; ++other) {
+    const Card theirs =
+        Card::decode(await(joined, other, fmt::format("comm/card/{}", other), deadline));
+    if (theirs.settings != mine.settings) {
+      return fmt::format(
+          "rank {} has {}, rank 0 has {}. Give all ranks the same options and the same "
+          "ARGOSY_BACKEND and ARGOSY_CHECKED.",
+          other,
+          theirs.settings,
+          mine.settings);
+    }
+    const int next = static_cast<int>(hosts.size());
+    verdict += fmt::format(" {}", hosts.try_emplace(theirs.neighbourhood, next).first->second);
+  }
+  return verdict;
+}
+
+/// Compares what all ranks must have chosen alike, or their first operation would hang, and finds
+/// out who shares a host. Rank 0 reads all and tells the verdict, so that every rank fails when one
+/// differs. Returns the number of each rank's host.
+std::vector<int> agree(const rendezvous::Joined& joined,
+                       const std::string& settings,
+                       const Deadline& deadline) {
   static constexpr const char* kVerdict = "comm/verdict";
   rendezvous::Store& store = *joined.store;
+  const Card mine{settings, transport::neighbourhood_id()};
   std::string verdict;
   if (joined.rank == 0) {
-    for (int other = 1; other < joined.world_size && verdict.empty(); ++other) {
-      const std::string theirs =
-          await(joined, other, fmt::format("comm/settings/{}", other), deadline);
-      if (theirs != mine) {
-        verdict = fmt::format(
-            "rank {} has {}, rank 0 has {}. Give all ranks the same options and "
-            "the same ARGOSY_CHECKED.",
-            other,
-            theirs,
-            mine);
-      }
-    }
+    verdict = judge(joined, mine, deadline);
     store.set(kVerdict, verdict, deadline);
   } else {
-    store.set(fmt::format("comm/settings/{}", joined.rank), mine, deadline);
+    store.set(fmt::format("comm/card/{}", joined.rank), mine.encode(), deadline);
     verdict = await(joined, 0, kVerdict, deadline);
   }
-  if (!verdict.empty()) {
+  if (!verdict.starts_with(kAgreed)) {
     throw ConfigError("comm.init", verdict);
   }
+  std::vector<int> hosts;
+  for (const std::string& word : strings::split(verdict.substr(kAgreed.size()), ' ')) {
+    hosts.push_back(static_cast<int>(strings::parse_int(word).value_or(-1)));
+  }
+  return hosts;
+}
+
+/// The option, or the variable where the option leaves the choice.
+std::string wanted_backend(const InitOptions& options) {
+  return options.backend == "auto" ? env::get("ARGOSY_BACKEND").value_or("auto") : options.backend;
 }
 
 /// Tells the others, who wait for this rank, why they do so in vain.
@@ -136,10 +176,11 @@ Group init(const InitOptions& options) {
                "comm.init",
                "timeout must be positive, got {} ms",
                options.timeout.count());
-  ARGOSY_CHECK(options.backend != "in_process",
+  const std::string backend = wanted_backend(options);
+  ARGOSY_CHECK(backend != "in_process",
                "comm.init",
                "backend \"in_process\" joins threads, not processes. Use comm::connect().");
-  (void)find_backend(options.backend);  // a typing error shows before anybody waits
+  (void)find_backend(backend);  // a typing error shows before anybody waits
   const bool checked = options.checked || env::get_bool("ARGOSY_CHECKED").value_or(false);
   os::install_crash_handler();
   const Deadline deadline = Deadline::after(options.timeout);
@@ -152,12 +193,14 @@ Group init(const InitOptions& options) {
   const auto membership = std::make_shared<Membership>();
   membership->presence = std::move(joined.presence);
   try {
+    std::vector<int> hosts;
     if (joined.world_size > 1) {
-      agree(joined,
-            fmt::format("backend {} and checked mode {}", options.backend, checked ? "on" : "off"),
-            deadline);
+      hosts = agree(joined,
+                    fmt::format("backend {} and checked mode {}", backend, checked ? "on" : "off"),
+                    deadline);
     }
-    Group world = connect({.backend = options.backend,
+    Group world = connect({.backend = backend,
+                           .hosts = std::move(hosts),
                            .store = joined.store,
                            .rank = joined.rank,
                            .size = joined.world_size,

@@ -15,7 +15,8 @@ struct InitOptions {
   /// "env://" (variables of torchrun, Paddle or the launcher; none of them: one process),
   /// "tcp://host:port", "file:///path".
   std::string init_method = "env://";
-  /// "auto" (gloo today), "gloo"; "nccl" is refused until there is one.
+  /// "auto": ARGOSY_BACKEND, else shm for a group whose ranks share a host, gloo for others; "shm",
+  /// "gloo"; "nccl" is refused until there is one.
   std::string backend = "auto";
   /// Limit for the meeting itself and default limit of every operation; PyTorch's is 30 min.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
@@ -37,7 +38,11 @@ struct InitOptions {
 /// How ranks that share a store become a group, without an environment: what init() does after the
 /// meeting. For tests and programs that arrange the meeting themselves.
 struct ConnectOptions {
-  std::string backend = "auto";                ///< "auto", "gloo"; "in_process": ranks are threads
+  /// "auto": shm for a group whose ranks share one of `hosts`, gloo for others; "shm", "gloo";
+  /// "in_process": ranks are threads.
+  std::string backend = "auto";
+  /// For each rank of the world the number of its host; empty: not known.
+  std::vector<int> hosts{};
   std::shared_ptr<rendezvous::Store> store{};  ///< one that no other group of this name uses
   int rank = 0;
   int size = 1;

@@ -50,7 +50,7 @@ void expect_named(int culprit,
   EXPECT_LT(std::chrono::steady_clock::now() - start, 30s);  // found, not waited for
 }
 
-constexpr const char* kSettings = "backend auto and checked mode off";
+constexpr const char* kCard = "backend auto and checked mode off\nhere";
 
 TEST(InitFaults, ARankDiesBeforeItSaysItsSettings) {
   expect_named(2, "rank 2 died", [](rendezvous::Joined&) { raise(SIGKILL); });
@@ -68,7 +68,7 @@ TEST(InitFaults, RankZeroFailsBeforeItsVerdict) {
 
 TEST(InitFaults, ARankDiesBeforeItConnects) {
   expect_named(2, "rank 2 died", [](rendezvous::Joined& joined) {
-    joined.store->set("comm/settings/2", kSettings, Deadline::after(30s));
+    joined.store->set("comm/card/2", kCard, Deadline::after(30s));
     (void)joined.store->get("comm/verdict", Deadline::after(30s));
     raise(SIGKILL);
   });
@@ -83,6 +83,7 @@ TEST(InitFaults, ARankThatCannotConnectSaysWhy) {
           setenv("ARGOSY_IFNAME", "nosuch0", 1);  // NOLINT(concurrency-mt-unsafe)
         }
         (void)init({.init_method = "file://" + (folder.path() / "store").string(),
+                    .backend = "gloo",
                     .timeout = 40s,
                     .rank = rank,
                     .world_size = 3});

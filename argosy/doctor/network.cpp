@@ -111,10 +111,12 @@ Finding ports() {
 }
 
 Finding backends() {
-  return {.subject = "backends",
-          .text =
-              "Gloo over TCP, for tensors on the CPU. NCCL is not used yet; Python programs "
-              "under argosy launch bring their own"};
+  return {
+      .subject = "backends",
+      .text =
+          "for tensors on the CPU: shared memory (shm) between the ranks of one host, Gloo over "
+          "TCP between hosts. NCCL is not used yet; Python programs "
+          "under argosy launch bring their own"};
 }
 
 Finding store() {
