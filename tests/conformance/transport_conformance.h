@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,6 +58,14 @@ inline std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 }
 
 constexpr std::chrono::seconds kTimeout{20};
+
+/// The host of each rank, for transports that tell hosts apart: the first half, rounded up, is on
+/// one.
+[[nodiscard]] inline std::vector<int> two_hosts(int size) {
+  std::vector<int> hosts(static_cast<size_t>(size), 1);
+  std::fill_n(hosts.begin(), (size + 1) / 2, 0);
+  return hosts;
+}
 
 /// A place where ranks of either mode meet: in memory for threads, in a folder for processes.
 class Meeting final {

@@ -10,7 +10,6 @@
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
-#include "argosy/os/cpu.h"
 #include "argosy/os/pidfd.h"
 #include "argosy/os/random.h"
 #include "argosy/os/unix_socket.h"
@@ -27,16 +26,8 @@ constexpr const char* kPlaceKey = "shm/place";          ///< rank 0's socket, se
 constexpr const char* kElsewhereKey = "shm/elsewhere";  ///< of a rank that is not its neighbour
 constexpr int kHost = 0;                                ///< the rank that makes the memory
 constexpr auto kSlice = 200ms;
-constexpr auto kSpin = 20us;
 /// Words of the host's message; another one is a refusal.
 constexpr const char* kWelcome = "welcome";
-
-std::chrono::microseconds choose_spin(std::chrono::microseconds wanted, int size) {
-  if (wanted >= 0us) {
-    return wanted;
-  }
-  return size <= os::usable_cpu().cores ? kSpin : 0us;
-}
 
 os::UniqueFd make_mail() {
   os::UniqueFd fd(::memfd_create("argosy-mail", MFD_CLOEXEC));
@@ -155,7 +146,7 @@ Shm::Shm(std::shared_ptr<rendezvous::Store> store, int rank, int size, const Shm
                         .job = options.job,
                         .patience = options.patience},
                        Deadline::after(options.timeout)),
-      spin_(choose_spin(options.spin, size)) {}
+      spin_(options.spin) {}
 
 std::unique_ptr<WatchedTransport::Link> Shm::do_send(const void* data,
                                                      size_t bytes,

@@ -17,9 +17,9 @@ struct ShmOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  ///< for the ranks to connect
   /// How long to look for who is to blame when an operation fails.
   std::chrono::milliseconds patience = std::chrono::seconds(1);
-  /// How long a rank looks for the others' data before it sleeps; negative: 20 µs, or not at all
-  /// where the ranks outnumber the cores that they may use.
-  std::chrono::microseconds spin{-1};
+  /// How long a rank looks for the others' data, letting others have its core between two looks,
+  /// before it sleeps.
+  std::chrono::microseconds spin{50};
 };
 
 /// Equal on two processes exactly when they can share memory by make_shm(): the same boot of the

@@ -1,5 +1,7 @@
 #include "argosy/transport/shm/waiter.h"
 
+#include <sched.h>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -80,6 +82,7 @@ void Waiter::wait_until(int rank, const std::function<bool()>& ready, const Dead
         }
         relax();
       }
+      ::sched_yield();  // the rank that is waited for may be on this very core
     } while (Deadline::Clock::now() < until);
   }
   auto next_look = Deadline::Clock::now() + kLook;

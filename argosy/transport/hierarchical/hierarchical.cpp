@@ -1,0 +1,372 @@
+#include "argosy/transport/hierarchical/hierarchical.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/base/error.h"
+#include "argosy/transport/gloo/gloo.h"
+#include "argosy/transport/hierarchical/layout.h"
+#include "argosy/transport/hierarchical/wide.h"
+#include "argosy/transport/shm/shm.h"
+#include "argosy/transport/watched_transport.h"
+
+namespace argosy::transport {
+namespace {
+
+/// A transport between some of the ranks, whose errors become ours.
+class Part final {
+ public:
+  Part() = default;
+  Part(std::unique_ptr<Transport> transport, std::vector<int> members)
+      : transport_(std::move(transport)), members_(std::move(members)) {}
+
+  explicit operator bool() const { return transport_ != nullptr; }
+
+  template <typename Operation>
+  auto run(Operation operation) const {
+    return translated(members_, [&] { return operation(*transport_); });
+  }
+  void close() const {
+    if (transport_ != nullptr) {
+      transport_->close();
+    }
+  }
+
+  /// `members`: our ranks, in the order of the part's.
+  template <typename Operation>
+  static auto translated(const std::vector<int>& members, Operation operation) {
+    try {
+      return operation();
+    } catch (const TimeoutError& late) {
+      throw LinkTimeout{ours(members, late.peers())};
+    } catch (const CommError& broken) {
+      const std::vector<int> peers = ours(members, broken.peers());
+      throw LinkBroken{peers.empty() ? -1 : peers.front(), broken.what()};
+    }
+  }
+
+ private:
+  static std::vector<int> ours(const std::vector<int>& members, const std::vector<int>& peers) {
+    std::vector<int> ranks;
+    for (const int peer : peers) {
+      if (peer >= 0 && peer < static_cast<int>(members.size())) {
+        ranks.push_back(members[static_cast<size_t>(peer)]);
+      }
+    }
+    return ranks;
+  }
+
+  std::unique_ptr<Transport> transport_{};
+  std::vector<int> members_{};
+};
+
+class Hierarchical final : public WatchedTransport {
+ public:
+  Hierarchical(std::shared_ptr<rendezvous::Store> store,
+               int rank,
+               int size,
+               const HierarchicalOptions& options)
+      : WatchedTransport(store,
+                         rank,
+                         size,
+                         {.transport = "hierarchical",
+                          .group = options.group,
+                          .world_ranks = options.world_ranks,
+                          .job = options.job,
+                          .patience = options.patience},
+                         Deadline::after(options.timeout)),
+        meeting_(std::move(store)),
+        layout_(lay_out(options.hosts)),
+        place_(layout_.place[static_cast<size_t>(rank)]) {}
+  ~Hierarchical() override { shut_down(); }
+  Hierarchical(const Hierarchical&) = delete;
+  Hierarchical& operator=(const Hierarchical&) = delete;
+
+  [[nodiscard]] std::string name() const override { return "hierarchical"; }
+
+  void connect_all(const HierarchicalOptions& options) {
+    connect(options.timeout, [&](const Deadline& deadline) {
+      if (size() == 1) {
+        return;
+      }
+      std::vector<int> everybody(static_cast<size_t>(size()));
+      for (int r = 0; r < size(); ++r) {
+        everybody[static_cast<size_t>(r)] = r;
+      }
+      add(flat_, gloo(options, "flat", everybody, deadline));
+      const std::vector<int>& neighbours = layout_.neighbours(rank());
+      if (neighbours.size() > 1) {
+        const int host = layout_.host[static_cast<size_t>(rank())];
+        add(local_, shm(options, fmt::format("host/{}", host), neighbours, deadline));
+      }
+      if (place_ < layout_.lanes && layout_.hosts() > 1) {
+        add(lane_, gloo(options, fmt::format("lane/{}", place_), layout_.lane(place_), deadline));
+      }
+    });
+  }
+
+ protected:
+  /// Each lane sums up a share: on its host, then with the other hosts; then all get all shares.
+  void do_all_reduce(
+      void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) override {
+    Wide wide(data, count, dtype, op, size());
+    if (local_) {
+      for (int lane = 0; lane < layout_.lanes; ++lane) {
+        local_.run([&](Transport& t) {
+          t.reduce(at(wide, share_begin(lane, count)),
+                   share(lane, count),
+                   wide.dtype(),
+                   wide.op(),
+                   lane,
+                   deadline.remaining());
+        });
+      }
+    }
+    if (lane_) {
+      lane_.run([&](Transport& t) {
+        t.all_reduce(at(wide, share_begin(place_, count)),
+                     share(place_, count),
+                     wide.dtype(),
+                     wide.op(),
+                     deadline.remaining());
+      });
+    }
+    if (local_) {
+      std::vector<int64_t> counts(layout_.neighbours(rank()).size(), 0);
+      for (int lane = 0; lane < layout_.lanes; ++lane) {
+        counts[static_cast<size_t>(lane)] = share(lane, count);
+      }
+      const int mine = std::min(place_, layout_.lanes);
+      local_.run([&](Transport& t) {
+        t.all_gather_v(at(wide, share_begin(mine, count)),
+                       wide.data(),
+                       counts,
+                       wide.dtype(),
+                       deadline.remaining());
+      });
+    }
+    wide.finish();
+  }
+
+  void do_reduce(void* data,
+                 int64_t count,
+                 DType dtype,
+                 ReduceOp op,
+                 int root,
+                 const Deadline& deadline) override {
+    const size_t bytes = static_cast<size_t>(count) * size_of(dtype);
+    std::vector<std::byte> copy(bytes);  // the others' data keeps its value
+    std::memcpy(copy.data(), data, bytes);
+    do_all_reduce(copy.data(), count, dtype, op, deadline);
+    if (rank() == root) {
+      std::memcpy(data, copy.data(), bytes);
+    }
+  }
+
+  /// On the root's host, then along one lane, then on the other hosts.
+  void do_broadcast(void* data, int64_t bytes, int root, const Deadline& deadline) override {
+    const int source = layout_.host[static_cast<size_t>(root)];
+    const bool at_source = layout_.host[static_cast<size_t>(rank())] == source;
+    const int place = layout_.place[static_cast<size_t>(root)];
+    const int along = place < layout_.lanes ? place : 0;
+    const auto on_host = [&](int from) {
+      local_.run(
+          [&](Transport& t) { t.broadcast(data, bytes, DType::kU8, from, deadline.remaining()); });
+    };
+    if (local_ && at_source) {
+      on_host(place);
+    }
+    if (lane_ && place_ == along) {
+      lane_.run([&](Transport& t) {
+        t.broadcast(data, bytes, DType::kU8, source, deadline.remaining());
+      });
+    }
+    if (local_ && !at_source) {
+      on_host(along);
+    }
+  }
+
+  void do_barrier(const Deadline& deadline) override {
+    const auto meet = [&](const Part& part) {
+      if (part) {
+        part.run([&](Transport& t) { t.barrier(deadline.remaining()); });
+      }
+    };
+    meet(local_);
+    if (place_ == 0) {
+      meet(lane_);
+    }
+    meet(local_);
+  }
+
+  void do_all_gather(const void* input,
+                     void* output,
+                     const Parts& parts,
+                     const Deadline& deadline) override {
+    flat_.run([&](Transport& t) {
+      t.all_gather_v(input, output, parts.bytes, DType::kU8, deadline.remaining());
+    });
+  }
+  void do_gather(
+      const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) override {
+    flat_.run([&](Transport& t) {
+      t.gather(input, output, bytes, DType::kU8, root, deadline.remaining());
+    });
+  }
+  void do_scatter(
+      const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) override {
+    flat_.run([&](Transport& t) {
+      t.scatter(input, output, bytes, DType::kU8, root, deadline.remaining());
+    });
+  }
+  void do_reduce_scatter(const void* input,
+                         void* output,
+                         int64_t count,
+                         DType dtype,
+                         ReduceOp op,
+                         const Deadline& deadline) override {
+    flat_.run([&](Transport& t) {
+      t.reduce_scatter(input, output, count, dtype, op, deadline.remaining());
+    });
+  }
+  void do_all_to_all(const void* input,
+                     const Parts& sends,
+                     void* output,
+                     const Parts& receives,
+                     const Deadline& deadline) override {
+    flat_.run([&](Transport& t) {
+      t.all_to_all_v(input, sends.bytes, output, receives.bytes, DType::kU8, deadline.remaining());
+    });
+  }
+
+  std::unique_ptr<Link> do_send(const void* data, size_t bytes, int peer, uint32_t tag) override {
+    return flat_.run([&](Transport& t) {
+      return std::make_unique<PartLink>(t.send(data, bytes, peer, tag), peer);
+    });
+  }
+  std::unique_ptr<Link> do_recv(void* data, size_t bytes, int peer, uint32_t tag) override {
+    return flat_.run([&](Transport& t) {
+      return std::make_unique<PartLink>(t.recv(data, bytes, peer, tag), peer);
+    });
+  }
+
+  void interrupt() override {
+    const std::lock_guard lock(parts_mutex_);
+    interrupted_ = true;
+    for (const Part* part : {&local_, &lane_, &flat_}) {
+      part->close();
+    }
+  }
+
+ private:
+  class PartLink final : public Link {
+   public:
+    PartLink(std::unique_ptr<Transfer> transfer, int peer)
+        : transfer_(std::move(transfer)), peer_(peer) {}
+    void wait(const Deadline& deadline) override {
+      Part::translated({}, [&] { transfer_->wait(deadline.remaining()); });
+    }
+
+   private:
+    const std::unique_ptr<Transfer> transfer_;
+    const int peer_;
+  };
+
+  static std::byte* at(const Wide& wide, int64_t element) {
+    return wide.data() + wide.bytes_of(element);
+  }
+  /// Lane i has the elements from share_begin(i) to share_begin(i + 1).
+  [[nodiscard]] int64_t share_begin(int lane, int64_t count) const {
+    const int64_t each = (count + layout_.lanes - 1) / layout_.lanes;
+    return std::min(count, lane * each);
+  }
+  [[nodiscard]] int64_t share(int lane, int64_t count) const {
+    return share_begin(lane + 1, count) - share_begin(lane, count);
+  }
+
+  /// What a part between `members` is told: its ranks bear the numbers that they have in the job.
+  template <typename Options>
+  void tell(Options& part,
+            const HierarchicalOptions& options,
+            const std::vector<int>& members,
+            const Deadline& deadline) const {
+    part.group = options.group;
+    part.job = options.job;
+    part.timeout = deadline.remaining();
+    part.patience = options.patience;
+    for (const int member : members) {
+      part.world_ranks.push_back(
+          options.world_ranks.empty() ? member : options.world_ranks[static_cast<size_t>(member)]);
+    }
+  }
+  [[nodiscard]] int place_in(const std::vector<int>& members) const {
+    return static_cast<int>(std::ranges::find(members, rank()) - members.begin());
+  }
+  Part gloo(const HierarchicalOptions& options,
+            const std::string& name,
+            const std::vector<int>& members,
+            const Deadline& deadline) const {
+    GlooOptions part;
+    tell(part, options, members, deadline);
+    return Part::translated(members, [&] {
+      return Part(make_gloo(rendezvous::prefix_store(meeting_, name),
+                            place_in(members),
+                            static_cast<int>(members.size()),
+                            part),
+                  members);
+    });
+  }
+  Part shm(const HierarchicalOptions& options,
+           const std::string& name,
+           const std::vector<int>& members,
+           const Deadline& deadline) const {
+    ShmOptions part;
+    tell(part, options, members, deadline);
+    return Part::translated(members, [&] {
+      return Part(make_shm(rendezvous::prefix_store(meeting_, name),
+                           place_in(members),
+                           static_cast<int>(members.size()),
+                           part),
+                  members);
+    });
+  }
+  void add(Part& place, Part part) {
+    const std::lock_guard lock(parts_mutex_);
+    place = std::move(part);
+    if (interrupted_) {
+      place.close();
+    }
+  }
+
+  const std::shared_ptr<rendezvous::Store> meeting_;
+  const HostLayout layout_;
+  const int place_;         ///< of this rank on its host: its lane, if there is one
+  std::mutex parts_mutex_;  ///< for interrupt() while the ranks still connect
+  bool interrupted_ = false;
+  Part local_{};  ///< the ranks of this host; none where it has one
+  Part lane_{};   ///< the ranks of this place on all hosts
+  Part flat_{};   ///< all ranks
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_hierarchical(std::shared_ptr<rendezvous::Store> store,
+                                             int rank,
+                                             int size,
+                                             const HierarchicalOptions& options) {
+  ARGOSY_CHECK(std::ssize(options.hosts) == size,
+               "transport.hierarchical",
+               "expected the host of each of {} ranks, got {}",
+               size,
+               options.hosts.size());
+  auto transport = std::make_unique<Hierarchical>(std::move(store), rank, size, options);
+  transport->connect_all(options);
+  return transport;
+}
+
+}  // namespace argosy::transport
