@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/transport/gloo/gloo.h"
+#include "argosy/transport/hierarchical/hierarchical.h"
 #include "argosy/transport/in_process.h"
 #include "argosy/transport/shm/shm.h"
 
@@ -44,27 +46,45 @@ std::unique_ptr<transport::Transport> shm(const TransportRequest& request) {
                               .timeout = request.timeout});
 }
 
+std::unique_ptr<transport::Transport> hierarchical(const TransportRequest& request,
+                                                   const std::vector<int>& hosts) {
+  return transport::make_hierarchical(request.store,
+                                      request.rank,
+                                      request.size,
+                                      {.hosts = hosts,
+                                       .group = request.group,
+                                       .world_ranks = request.world_ranks,
+                                       .job = request.job,
+                                       .timeout = request.timeout});
+}
+
 }  // namespace
 
 BackendChoice choose_backend(int size,
                              const std::vector<int>& world_ranks,
                              const std::vector<int>& hosts) {
-  std::set<int> seen;
+  std::map<int, int> ranks_of;
+  std::vector<int> members;
   for (int rank = 0; rank < size; ++rank) {
     const auto world =
         static_cast<size_t>(world_ranks.empty() ? rank : world_ranks.at(static_cast<size_t>(rank)));
     if (world >= hosts.size()) {
       return {"gloo", "it is not known which ranks share a host"};
     }
-    seen.insert(hosts[world]);
+    members.push_back(hosts[world]);
+    ++ranks_of[hosts[world]];
   }
-  if (seen.size() > 1) {
-    return {"gloo", fmt::format("its {} ranks are on {} hosts", size, seen.size())};
+  const auto by_ranks = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const int most = std::ranges::max_element(ranks_of, by_ranks)->second;
+  if (most > transport::kMostShmRanks) {
+    return {"gloo", fmt::format("{} ranks of a host are too many to share memory", most), members};
   }
-  if (size > transport::kMostShmRanks) {
-    return {"gloo", fmt::format("{} ranks are too many to share memory", size)};
+  if (ranks_of.size() == 1) {
+    return {"shm", fmt::format("all {} ranks are on one host", size), members};
   }
-  return {"shm", fmt::format("all {} ranks are on one host", size)};
+  return {most > 1 ? "hierarchical" : "gloo",
+          fmt::format("its {} ranks are on {} hosts", size, ranks_of.size()),
+          members};
 }
 
 TransportFactory find_backend(const std::string& name, std::vector<int> hosts) {
@@ -73,6 +93,15 @@ TransportFactory find_backend(const std::string& name, std::vector<int> hosts) {
   }
   if (name == "shm") {
     return shm;
+  }
+  if (name == "hierarchical") {
+    return [hosts = std::move(hosts)](const TransportRequest& request) {
+      BackendChoice choice = choose_backend(request.size, request.world_ranks, hosts);
+      if (choice.hosts.empty()) {
+        throw UsageError("comm.backend", "backend hierarchical: " + choice.reason);
+      }
+      return hierarchical(request, choice.hosts);
+    };
   }
   if (name == "in_process") {
     return in_process;
@@ -86,12 +115,15 @@ TransportFactory find_backend(const std::string& name, std::vector<int> hosts) {
                   choice.backend,
                   choice.reason);
       }
+      if (choice.backend == "hierarchical") {
+        return hierarchical(request, choice.hosts);
+      }
       return choice.backend == "shm" ? shm(request) : gloo(request);
     };
   }
   throw UsageError("comm.init",
                    "backend \"" + name +
-                       "\" does not exist: expected auto, shm, gloo or in_process" +
+                       "\" does not exist: expected auto, shm, hierarchical, gloo or in_process" +
                        (name == "nccl" ? " (nccl is not built yet)." : "."));
 }
 

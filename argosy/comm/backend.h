@@ -14,8 +14,9 @@ namespace argosy::comm {
 
 /// What "auto" means for a group, and why.
 struct BackendChoice {
-  std::string backend{};  ///< "shm", "gloo"
-  std::string reason{};   ///< "all 4 ranks are on one host"
+  std::string backend{};     ///< "shm", "hierarchical", "gloo"
+  std::string reason{};      ///< "all 4 ranks are on one host"
+  std::vector<int> hosts{};  ///< of the members, where they are known
 };
 /// `world_ranks`: of the group's members; empty: 0 to `size` - 1.
 [[nodiscard]] BackendChoice choose_backend(int size,

@@ -15,8 +15,9 @@ struct InitOptions {
   /// "env://" (variables of torchrun, Paddle or the launcher; none of them: one process),
   /// "tcp://host:port", "file:///path".
   std::string init_method = "env://";
-  /// "auto": ARGOSY_BACKEND, else shm for a group whose ranks share a host, gloo for others; "shm",
-  /// "gloo"; "nccl" is refused until there is one.
+  /// "auto": ARGOSY_BACKEND, else shm for a group whose ranks share a host, gloo where each has one
+  /// of its own, hierarchical for others; "shm", "hierarchical", "gloo"; "nccl" is refused until
+  /// there is one.
   std::string backend = "auto";
   /// Limit for the meeting itself and default limit of every operation; PyTorch's is 30 min.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
@@ -38,8 +39,7 @@ struct InitOptions {
 /// How ranks that share a store become a group, without an environment: what init() does after the
 /// meeting. For tests and programs that arrange the meeting themselves.
 struct ConnectOptions {
-  /// "auto": shm for a group whose ranks share one of `hosts`, gloo for others; "shm", "gloo";
-  /// "in_process": ranks are threads.
+  /// "auto": as in InitOptions, by `hosts`; "in_process": ranks are threads.
   std::string backend = "auto";
   /// For each rank of the world the number of its host; empty: not known.
   std::vector<int> hosts{};

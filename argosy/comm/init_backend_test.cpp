@@ -30,11 +30,12 @@ TEST(ChooseBackend, SharedMemoryWhereAllMembersShareAHost) {
     return choice.backend + ": " + choice.reason;
   };
   EXPECT_EQ(choose(2, {}, {0, 0}), "shm: all 2 ranks are on one host");
-  EXPECT_EQ(choose(3, {}, {0, 1, 0}), "gloo: its 3 ranks are on 2 hosts");
+  EXPECT_EQ(choose(3, {}, {0, 1, 0}), "hierarchical: its 3 ranks are on 2 hosts");
   EXPECT_EQ(choose(2, {2, 0}, {0, 1, 0}), "shm: all 2 ranks are on one host");
   EXPECT_EQ(choose(2, {0, 1}, {0, 1, 0}), "gloo: its 2 ranks are on 2 hosts");
   EXPECT_EQ(choose(2, {}, {}), "gloo: it is not known which ranks share a host");
-  EXPECT_EQ(choose(200, {}, std::vector<int>(200)), "gloo: 200 ranks are too many to share memory");
+  EXPECT_EQ(choose(200, {}, std::vector<int>(200)),
+            "gloo: 200 ranks of a host are too many to share memory");
 }
 
 /// What carries the operations of a group, after one.

@@ -57,8 +57,10 @@ TEST(Init, EveryRankLearnsWhoChoseOtherSettings) {
 }
 
 TEST(Init, RefusesWhatDoesNotExistBeforeAnybodyWaits) {
-  EXPECT_THAT(message_of<UsageError>([] { (void)init({.backend = "glo"}); }),
-              HasSubstr("backend \"glo\" does not exist: expected auto, shm, gloo or in_process"));
+  EXPECT_THAT(
+      message_of<UsageError>([] { (void)init({.backend = "glo"}); }),
+      HasSubstr(
+          "backend \"glo\" does not exist: expected auto, shm, hierarchical, gloo or in_process"));
   EXPECT_THAT(message_of<UsageError>([] { (void)init({.backend = "nccl"}); }),
               HasSubstr("(nccl is not built yet)"));
   EXPECT_THAT(message_of<UsageError>([] { (void)init({.backend = "in_process"}); }),

@@ -114,8 +114,8 @@ Finding backends() {
   return {
       .subject = "backends",
       .text =
-          "for tensors on the CPU: shared memory (shm) between the ranks of one host, Gloo over "
-          "TCP between hosts. NCCL is not used yet; Python programs "
+          "for tensors on the CPU: shared memory (shm) inside a host, Gloo over TCP between hosts. "
+          "NCCL is not used yet; Python programs "
           "under argosy launch bring their own"};
 }
 
