@@ -10,6 +10,7 @@
 #include <argosy/argosy.h>
 
 #include <cmath>
+#include <cstring>
 
 #include <torch/torch.h>
 
@@ -24,6 +25,7 @@ struct Options {
   std::vector<int64_t> bytes{4096, 1048576, 33554432};
   int samples = 30;
   int warmup = 5;
+  bool copy = false;  ///< copies the tensor instead, on all ranks at once
 };
 
 /// Small ones many times, so that a clock reading does not matter.
@@ -43,6 +45,7 @@ Result measure(int64_t bytes, const Options& options) {
   const int repeats = operations(bytes, ranks);
   const at::Tensor base = torch::arange(bytes / 4, torch::kFloat).remainder(13);
   at::Tensor tensor = torch::empty_like(base);
+  at::Tensor other = torch::zeros_like(base);
   // Rank r starts with base + r.
   const at::Tensor expected =
       (base * ranks + ranks * (ranks - 1) / 2.0) * std::pow(ranks, repeats - 1);
@@ -52,13 +55,17 @@ Result measure(int64_t bytes, const Options& options) {
     comm::barrier(group);
     const bench::Stopwatch watch;
     for (int i = 0; i < repeats; ++i) {
-      comm::all_reduce(tensor, group);
+      if (options.copy) {
+        std::memcpy(other.data_ptr(), tensor.data_ptr(), static_cast<size_t>(bytes));
+      } else {
+        comm::all_reduce(tensor, group);
+      }
     }
     const double us = watch.ms() * 1e3 / repeats;
     if (sample >= options.warmup) {
       result.us.push_back(us);
     }
-    result.wrong += tensor.ne(expected).sum().item<int64_t>();
+    result.wrong += (options.copy ? tensor.ne(other) : tensor.ne(expected)).sum().item<int64_t>();
   }
   return result;
 }
@@ -92,6 +99,7 @@ int main(int argc, char** argv) {
   app.add_option("--samples", options.samples, "Measured samples of each")
       ->check(CLI::Range(1, 100000));
   app.add_option("--warmup", options.warmup, "Samples before them")->check(CLI::Range(0, 100000));
+  app.add_flag("--copy", options.copy, "Copy the tensor instead: the bandwidth that there is");
   CLI11_PARSE(app, argc, argv);
   try {
     run(options);

@@ -175,24 +175,38 @@ def _all_reduce(args):
     def samples_of(size):
         return lambda run: next(o["samples_us"] for o in run["objects"] if o["bytes"] == size)
 
+    def ours(ranks, *options, backend="auto"):
+        launch = [args.bin / "argosy", "launch", "--nproc_per_node", ranks, "--env", f"ARGOSY_BACKEND={backend}"]
+        return [*launch, args.bin / "bench_all_reduce", *options]
+
+    def pairs(target, copy=None):
+        against_copy = [("argosy", "copy", copy)] if copy else []
+        peers = _pairs(args, [("argosy", "pytorch_gloo", target)])
+        return [("argosy", "argosy_gloo", target), *against_copy, *peers]
+
+    # At 32 MB: at least 0.6 of the bandwidth of a copy.
+    sizes = [("4KB", 4096, pairs(0.1)), ("1MB", 1 << 20, pairs(0.4)), ("32MB", 32 << 20, pairs(0.4, copy=1 / 0.6))]
     yield Case(
         "all_reduce",
         "float_sum",
         _with_peers(
             args,
-            {"argosy": _ours(args, "bench_all_reduce")},
+            {
+                "argosy": ours(args.nproc),
+                "argosy_gloo": ours(args.nproc, backend="gloo"),
+                "copy": ours(args.nproc, "--copy"),
+            },
             {"pytorch_gloo": _peer(args, "all_reduce.py")},
         ),
-        [
-            Measure(
-                name,
-                "us",
-                samples_of(size),
-                _pairs(args, [("argosy", "pytorch_gloo", 1.0)]),
-                bytes=size,
-            )
-            for name, size in [("4KB", 4096), ("1MB", 1 << 20), ("32MB", 32 << 20)]
-        ],
+        [Measure(name, "us", samples_of(size), p, bytes=size) for name, size, p in sizes],
+        _check_sums,
+    )
+    small = ["--bytes", 4096, "--samples", 20]
+    yield Case(
+        "all_reduce",
+        "eight_ranks",
+        {"argosy": ours(8, *small), "argosy_gloo": ours(8, *small, backend="gloo")},
+        [Measure("4KB_8_ranks", "us", samples_of(4096), [("argosy", "argosy_gloo", 0.2)], bytes=4096)],
         _check_sums,
     )
 
