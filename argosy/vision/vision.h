@@ -4,4 +4,5 @@
 #include "argosy/vision/datasets/mnist.h"
 #include "argosy/vision/models/lenet.h"
 #include "argosy/vision/models/mnist_cnn.h"
+#include "argosy/vision/models/resnet.h"
 #include "argosy/vision/split.h"

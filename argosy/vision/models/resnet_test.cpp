@@ -1,0 +1,150 @@
+#include "argosy/vision/models/resnet.h"
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/error.h"
+
+#include "tests/support/error_text.h"
+
+namespace argosy::vision {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+int64_t count(torch::nn::Module& module) {
+  int64_t sum = 0;
+  for (const at::Tensor& p : module.parameters()) {
+    sum += p.numel();
+  }
+  return sum;
+}
+
+TEST(ResNet, HasTorchvisionsParameters) {
+  const std::map<int64_t, int64_t> known{
+      {18, 11'689'512}, {34, 21'797'672}, {50, 25'557'032}, {101, 44'549'160}, {152, 60'192'808}};
+  for (const auto& [depth, parameters] : known) {
+    ResNet net({.depth = depth});
+    EXPECT_EQ(count(*net), parameters) << depth;
+  }
+  ResNet net;
+  const auto names = net->named_parameters().keys();
+  EXPECT_EQ(names.size(), 62U);
+  EXPECT_EQ(names[0], "conv1.weight");
+  EXPECT_EQ(names[3], "layer1.0.conv1.weight");
+  for (const char* name : {"layer2.0.downsample.0.weight",
+                           "layer2.0.downsample.1.bias",
+                           "layer4.1.bn2.weight",
+                           "fc.bias"}) {
+    EXPECT_THAT(names, Contains(name));
+  }
+  ResNet deep({.depth = 50});
+  const auto deep_names = deep->named_parameters().keys();
+  EXPECT_THAT(deep_names, Contains("layer1.0.downsample.0.weight"));
+  EXPECT_THAT(deep_names, Contains("layer3.5.conv3.weight"));
+  EXPECT_THAT(deep->named_buffers().keys(), Contains("layer4.2.bn3.running_var"));
+}
+
+/// The arithmetic of a network of depth 18, written out with functions.
+class ByHand {
+ public:
+  explicit ByHand(ResNet& net) : p_(net->named_parameters()), b_(net->named_buffers()) {}
+
+  at::Tensor operator()(const at::Tensor& images) {
+    at::Tensor x = torch::relu(norm("bn1", torch::conv2d(images, p_["conv1.weight"], {}, 2, 3)));
+    x = torch::max_pool2d(x, 3, 2, 1);
+    for (int layer = 1; layer <= 4; ++layer) {
+      for (int i = 0; i < 2; ++i) {
+        const std::string at = "layer" + std::to_string(layer) + "." + std::to_string(i) + ".";
+        const int64_t stride = layer > 1 && i == 0 ? 2 : 1;
+        at::Tensor y = norm(at + "bn1", torch::conv2d(x, p_[at + "conv1.weight"], {}, stride, 1));
+        y = torch::conv2d(torch::relu(y), p_[at + "conv2.weight"], {}, 1, 1);
+        y = norm(at + "bn2", y);
+        if (stride == 2) {
+          x = torch::conv2d(x, p_[at + "downsample.0.weight"], {}, 2);
+          x = norm(at + "downsample.1", x);
+        }
+        x = torch::relu(y + x);
+      }
+    }
+    x = x.mean({2, 3});
+    return torch::addmm(p_["fc.bias"], x, p_["fc.weight"].t());
+  }
+
+ private:
+  at::Tensor norm(const std::string& name, const at::Tensor& x) {
+    return torch::batch_norm(x,
+                             p_[name + ".weight"],
+                             p_[name + ".bias"],
+                             b_[name + ".running_mean"],
+                             b_[name + ".running_var"],
+                             /*training=*/false,
+                             0.1,
+                             1e-5,
+                             false);
+  }
+  torch::OrderedDict<std::string, at::Tensor> p_, b_;
+};
+
+TEST(ResNet, ComputesWhatItsLayersSay) {
+  torch::manual_seed(3);
+  ResNet net({.num_classes = 7});
+  net->eval();
+  const at::Tensor images = torch::randn({2, 3, 65, 80});
+  const torch::NoGradGuard no_grad;
+  const at::Tensor out = net(images);
+  EXPECT_EQ(out.sizes(), (at::IntArrayRef{2, 7}));
+  EXPECT_TRUE(torch::allclose(out, ByHand(net)(images), 1e-4, 1e-4));
+}
+
+TEST(ResNet, GradientsReachEveryParameterOfADeepOne) {
+  torch::manual_seed(3);
+  ResNet net({.depth = 50, .num_classes = 5});
+  net(torch::randn({2, 3, 64, 64})).square().sum().backward();
+  for (const auto& item : net->named_parameters()) {
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    EXPECT_TRUE(item.value().grad().isfinite().all().item<bool>()) << item.key();
+  }
+}
+
+TEST(ResNet, IsInitialisedAsTorchvisions) {
+  torch::manual_seed(1);
+  ResNet net({.zero_init_residual = true});
+  auto p = net->named_parameters();
+  // Normal, with a deviation of sqrt(2 / (64 · 49)).
+  EXPECT_NEAR(p["conv1.weight"].std().item<double>(), 0.02526, 0.0005);
+  EXPECT_NEAR(p["layer4.1.conv2.weight"].std().item<double>(), 0.02083, 0.0001);
+  EXPECT_TRUE(p["bn1.weight"].eq(1).all().item<bool>());
+  EXPECT_TRUE(p["layer2.1.bn2.weight"].eq(0).all().item<bool>());
+  EXPECT_TRUE(p["layer2.1.bn1.weight"].eq(1).all().item<bool>());
+}
+
+TEST(ResNet, CopiesAreOfTheirOwn) {
+  ResNet net({.num_classes = 3});
+  const auto copy = std::dynamic_pointer_cast<ResNetImpl>(net->clone());
+  ASSERT_NE(copy, nullptr);
+  EXPECT_TRUE(
+      torch::equal(copy->named_parameters()["fc.weight"], net->named_parameters()["fc.weight"]));
+  const torch::NoGradGuard no_grad;
+  copy->named_parameters()["layer1.0.conv1.weight"].zero_();
+  EXPECT_FALSE(net->named_parameters()["layer1.0.conv1.weight"].eq(0).all().item<bool>());
+}
+
+TEST(ResNet, WhatCannotBeIsRefused) {
+  EXPECT_THAT(test::error_text<UsageError>([] { (void)ResNet({.depth = 20}); }),
+              HasSubstr("depth must be 18, 34, 50, 101 or 152, got 20"));
+  EXPECT_THAT(test::error_text<UsageError>([] { (void)ResNet({.num_classes = 0}); }),
+              HasSubstr("num_classes must be positive"));
+  ResNet net({.num_classes = 2});
+  EXPECT_THAT(test::error_text<UsageError>([&] {
+                (void)net(torch::zeros({1, 1, 64, 64}));
+              }),
+              HasSubstr("expected [N, 3, H, W], got [1, 1, 64, 64]"));
+}
+
+}  // namespace
+}  // namespace argosy::vision
