@@ -79,7 +79,30 @@ def _check_step(exact_end):
     return check
 
 
+TCMALLOC = Path("/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4")
+
+
+def _resnet18(args):
+    """The real network, beside the floor: the same steps in processes that do not exchange a word."""
+    steps = ["--steps", 12, "--warmup", 3]
+    tuned = _peer(args, "train_step.py", "resnet18", *steps, "--tuned")
+    peers = {"pytorch_ddp": _peer(args, "train_step.py", "resnet18", *steps), "pytorch_ddp_tuned": tuned}
+    pairs = [("argosy", "pytorch_ddp", 0.72), ("argosy", "pytorch_ddp_tuned", 0.82)]
+    if TCMALLOC.exists():
+        peers["pytorch_ddp_tcmalloc"] = ["env", f"LD_PRELOAD={TCMALLOC}", *tuned]
+        pairs.append(("argosy", "pytorch_ddp_tcmalloc", 0.87))
+    ours = _ours(args, "bench_train_step", "resnet18", *steps)
+    return Case(
+        "train",
+        "resnet18",
+        _with_peers(args, {"argosy": ours, "independent": [*ours, "--independent"]}, peers),
+        [Measure("resnet18_step", "ms", _samples_ms, [("argosy", "independent", 0.97), *_pairs(args, pairs)])],
+        _check_step(exact_end=False),
+    )
+
+
 def _train(args):
+    yield _resnet18(args)
     yield Case(
         "train",
         "resnet18_sized",

@@ -1,12 +1,15 @@
 // Time of a training step: forward, backward with reduction, Adam, zero_grad.
 //
-//     argosy launch --nproc_per_node 2 bench_train_step resnet18_sized|mnist_cnn [--steps 60]
-//         [--warmup 15]
+//     argosy launch --nproc_per_node 2 bench_train_step resnet18|resnet18_sized|mnist_cnn
+//         [--steps 60] [--warmup 15] [--independent]
 //
-// The peer is peers/train_step.py: same weights, same data, same order.
+// The peer is peers/train_step.py: same weights, same data, same order. --independent: the ranks
+// train beside each other without a word, which is the floor that coupling is measured from.
 #include <argosy/argosy.h>
 
 #include <torch/torch.h>
+
+#include "argosy/engine/layout.h"
 
 #include "benchmarks/workload.h"
 #include <CLI/CLI.hpp>
@@ -19,9 +22,12 @@ struct Options {
   std::string model;
   int steps = 60;
   int warmup = 15;
+  bool independent = false;
 };
 
 constexpr int64_t kBatch = 100;  // per rank
+constexpr int64_t kColourBatch = 32;
+constexpr int64_t kSide = 96;
 constexpr int64_t kBatches = 8;
 
 /// Equal on all ranks and on the peer: the parameters' sum.
@@ -38,9 +44,8 @@ std::pair<double, bool> checksum(const engine::NamedTensors& parameters) {
   return {sum.item<double>(), torch::equal(low, high)};
 }
 
-template <typename Model, typename Loss>
-void measure(const Options& options, Model model, Loss loss_of_step) {
-  auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));
+template <typename Model, typename Optimizer, typename Loss>
+void measure_with(const Options& options, Model model, Optimizer optimizer, Loss loss_of_step) {
   std::vector<double> samples_ms;
   std::vector<at::Tensor> losses;
   fleet::barrier_worker();
@@ -63,31 +68,59 @@ void measure(const Options& options, Model model, Loss loss_of_step) {
     report.number("loss_first", losses.front().item<double>());
     report.number("loss_last", losses.back().item<double>());
     report.number("checksum", sum);
-    report.text("ranks_agree", agree ? "yes" : "no");
+    report.text("ranks_agree", agree || options.independent ? "yes" : "no");
     bench::add_versions(report);
     report.print();
   }
+}
+
+template <typename Net, typename Loss>
+void measure(const Options& options, Net net, Loss loss_of_step) {
+  if (options.independent) {
+    measure_with(options, net, optim::Adam(net, {.lr = 1e-3}), loss_of_step);
+  } else {
+    auto model = fleet::distributed_model(net);
+    measure_with(options,
+                 model,
+                 fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3})),
+                 loss_of_step);
+  }
+}
+
+template <typename Net>
+void measure_on(const Options& options, Net net, const std::vector<bench::Batch>& batches) {
+  measure(options, net, [&](auto& model, int step) {
+    const bench::Batch& batch = batches[step % kBatches];
+    return torch::nn::functional::cross_entropy(model(batch.images), batch.labels);
+  });
 }
 
 void run(const Options& options) {
   fleet::init();
   const int rank = fleet::worker_index();
   if (options.model == "resnet18_sized") {
-    measure(options, fleet::distributed_model(bench::ResNet18Sized(rank)), [](auto& model, int) {
-      return model();
-    });
+    measure(options, bench::ResNet18Sized(rank), [](auto& model, int) { return model(); });
     return;
   }
-  vision::MnistCnn net;
-  bench::fill_weights(*net);
   std::vector<bench::Batch> batches;
   for (int64_t i = 0; i < kBatches; ++i) {
-    batches.push_back(bench::image_batch(kBatch, 100 * rank + i));
+    const int64_t seed = 100 * rank + i;
+    batches.push_back(options.model == "resnet18" ? bench::colour_batch(kColourBatch, kSide, seed)
+                                                  : bench::image_batch(kBatch, seed));
   }
-  measure(options, fleet::distributed_model(net), [&](auto& model, int step) {
-    const bench::Batch& batch = batches[step % kBatches];
-    return torch::nn::functional::cross_entropy(model(batch.images), batch.labels);
-  });
+  if (options.model == "resnet18") {
+    vision::ResNet net;
+    bench::fill_weights(*net);
+    engine::to_channels_last(*net);
+    for (bench::Batch& batch : batches) {
+      batch.images = batch.images.contiguous(at::MemoryFormat::ChannelsLast);
+    }
+    measure_on(options, net, batches);
+  } else {
+    vision::MnistCnn net;
+    bench::fill_weights(*net);
+    measure_on(options, net, batches);
+  }
 }
 
 }  // namespace
@@ -95,9 +128,10 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Time of a training step of DistributedDataParallel.");
-  app.add_option("model", options.model, "resnet18_sized or mnist_cnn")
+  app.add_option("model", options.model, "resnet18, resnet18_sized or mnist_cnn")
       ->required()
-      ->check(CLI::IsMember({"resnet18_sized", "mnist_cnn"}));
+      ->check(CLI::IsMember({"resnet18", "resnet18_sized", "mnist_cnn"}));
+  app.add_flag("--independent", options.independent, "Without any exchange between the ranks");
   app.add_option("--steps", options.steps, "Measured steps")->check(CLI::Range(1, 100000));
   app.add_option("--warmup", options.warmup, "Steps before them")->check(CLI::Range(0, 100000));
   CLI11_PARSE(app, argc, argv);

@@ -33,12 +33,25 @@ void fill_weights(torch::nn::Module& module) {
   }
 }
 
-Batch image_batch(int64_t n, int64_t seed) {
+namespace {
+
+Batch batch_of(int64_t n, int64_t channels, int64_t side, int64_t seed) {
   Batch batch;
   batch.labels = (torch::arange(n, torch::kLong) * 7 + seed).remainder(10);
-  const at::Tensor classes = pattern({10, 1, 28, 28}, 5000);
-  batch.images = pattern({n, 1, 28, 28}, seed) * 0.5 + classes.index_select(0, batch.labels) * 0.5;
+  const at::Tensor classes = pattern({10, channels, side, side}, 5000);
+  batch.images =
+      pattern({n, channels, side, side}, seed) * 0.5 + classes.index_select(0, batch.labels) * 0.5;
   return batch;
+}
+
+}  // namespace
+
+Batch image_batch(int64_t n, int64_t seed) {
+  return batch_of(n, 1, 28, seed);
+}
+
+Batch colour_batch(int64_t n, int64_t side, int64_t seed) {
+  return batch_of(n, 3, side, seed);
 }
 
 namespace {

@@ -59,6 +59,7 @@ struct CommContext {
   int rank = -1;             ///< the rank that reports
   std::vector<int> peers{};  ///< the ranks that died or did not arrive, ascending
   int64_t seq = -1;          ///< sequence number of the operation in its group
+  bool mismatch = false;     ///< the ranks called it differently: nobody in particular is to blame
 };
 
 /// An operation between ranks failed. peers() names the rank that caused it where that is known,

@@ -87,7 +87,7 @@ int visit_nodes(bool json) {
   const std::string store = joined.environment.store_host.empty() ? joined.environment.master_addr
                                                                   : joined.environment.store_host;
   const std::string address =
-      store.empty() ? "127.0.0.1" : os::source_address(store).or_throw<ConfigError>("doctor.nodes");
+      store.empty() ? "127.0.0.1" : os::source_address(store).or_throw<Error>("doctor.nodes");
   const Deadline deadline = Deadline::after(2min);
   std::vector<Finding> findings = compare_nodes(exchange(*joined.store,
                                                          {.rank = joined.rank,

@@ -77,7 +77,7 @@ std::vector<Calls> call_all(rendezvous::Store& store,
                             int ranks,
                             const std::string& address,
                             const Deadline& deadline) {
-  os::Listener listener = os::Listener::listen_tcp(address, 0).or_throw<ConfigError>(kWhere);
+  os::Listener listener = os::Listener::listen_tcp(address, 0).or_throw<Error>(kWhere);
   store.set(key("place", rank), fmt::format("{} {}", address, listener.port()), deadline);
   const Answering answering(std::move(listener));
   Calls mine{.host = os::host_name(), .address = address};

@@ -17,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/deadline.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
@@ -252,7 +253,10 @@ int leave_report(const Session& session,
                                      .seconds = ran.count()},
                                     json_path(session.options, job.node_rank));
   if (!written.ok()) {
-    fmt::print(stderr, "[launch] --json: {}\n", written.failure().what);
+    fmt::print(stderr,
+               "[launch] --json: {}. See {}\n",
+               written.failure().what,
+               catalogue_section("launch.json"));
     return code == 0 ? 1 : code;
   }
   return code;
@@ -316,10 +320,10 @@ int run(const LaunchOptions& options) {
     begin_report(options);
   }
   Program program = find_command(options, env::get);
-  if (program.error) {
+  if (program.error && (options.nodes.nodes == 1 || options.dry_run)) {
     fmt::print(stderr, "{}", program.error->text);
     return program.error->exit_code;
-  }
+  }  // else the other nodes are told
   Job job;
   try {
     job = prepare_job(options, this_node(), [&] {
@@ -332,7 +336,15 @@ int run(const LaunchOptions& options) {
     return 128 + stopped.signal;
   }
   job.program = std::move(program);
+  const std::string misplaced = misplaced_option(options.command);
+  const std::string note =
+      misplaced.empty()
+          ? ""
+          : fmt::format("[launch] {} stands after the program's name, so it goes to {}\n",
+                        misplaced,
+                        options.command.front());
   if (options.dry_run) {
+    fmt::print(stderr, "{}", note);
     forget_what_the_others_decide(job, options.nodes);
     fmt::print("{}[launch] nothing was started\n", describe_start(job, true));
     (void)std::fflush(stdout);  // what is wrong with the program stands last
@@ -357,18 +369,16 @@ int run(const LaunchOptions& options) {
       return 128 + stopped.signal;
     }
   } else {
+    if (!options.nodes.interface.empty()) {  // the ranks are told of it
+      (void)os::interface_address(options.nodes.interface).or_throw<ConfigError>("launch.nodes");
+    }
     rendezvous::Tls tls = settle_tls(session.job.description, "");
     session.store = rendezvous::StoreServer::start(
         {.token = session.job.description.token, .tls = std::move(tls)});
     session.job.description.store =
         os::host_port(session.job.description.host, session.store->port());
   }
-  if (const std::string option = misplaced_option(options.command); !option.empty()) {
-    session.say_for_all(
-        fmt::format("[launch] {} stands after the program's name, so it goes to {}\n",
-                    option,
-                    options.command.front()));
-  }
+  session.say_for_all(note);
   if (const std::string path = session.job.logs.combined(session.job.description.node_rank);
       !path.empty()) {
     session.combined = std::make_unique<CombinedLog>(path);

@@ -87,6 +87,9 @@ Outcome Attempt::run(RestartPolicy& restarts) {
 
 /// nullopt: all run. Otherwise why one does not; those before it do.
 std::optional<SpawnError> Attempt::start_ranks() {
+  if (session_.job.program.error) {
+    return session_.job.program.error;
+  }
   const std::vector<std::string> inherited = os::environ_list();
   // A terminal would stop a rank that reads from it, for it is not in the foreground group.
   const bool no_input = session_.options.leash || ::isatty(STDIN_FILENO) == 1;

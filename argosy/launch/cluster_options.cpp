@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/launch/job.h"
@@ -166,9 +167,10 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
   const int error = errno;
   fmt::print(stderr,
              "[{}] inside a Slurm allocation the ranks are started by srun, which cannot be "
-             "executed: {}. To run on this node alone: --standalone\n",
+             "executed: {}. To run on this node alone: --standalone. See {}\n",
              kWhere,
-             errno_message(error));
+             errno_message(error),
+             catalogue_section(kWhere));
   return error == ENOENT ? 127 : 126;
 }
 

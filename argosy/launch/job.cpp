@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/deadline.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
@@ -146,7 +147,10 @@ std::optional<std::string> why_not_written(const fs::path& folder) {
 
 void settle_logs(const LaunchOptions& options, Job& job) {
   if (const auto why = options.log_dir_given ? std::nullopt : why_not_written(options.log_dir)) {
-    fmt::print(stderr, "[launch] no log files: {}. See --log_dir\n", *why);
+    fmt::print(stderr,
+               "[launch] no log files: {}. See --log_dir, and {}\n",
+               *why,
+               catalogue_section("launch.log_dir"));
     job.logs = {};
     job.description.log_dir.clear();
     return;

@@ -24,6 +24,15 @@ using values::truth;
 
 constexpr const char* kWhere = "launch.options";
 
+/// What tells the ranks apart cannot be the same for all.
+void refuse_own_variable(const std::string& name) {
+  constexpr auto kOwn = std::to_array<std::string_view>(
+      {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "PADDLE_TRAINER_ID"});
+  if (std::ranges::count(kOwn, name) > 0) {
+    throw UsageError(kWhere, fmt::format("--env {}=…: each rank has its own {}", name, name));
+  }
+}
+
 /// Reads one option after the other out of what was given.
 class Reader {
  public:
@@ -114,6 +123,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   read.value("gpus", options.gpus, numbers);
   for (const Given& entry : given.all("env")) {
     options.env.push_back(assignment(entry));
+    refuse_own_variable(options.env.back().first);
   }
   read.text("role", options.role);
   read.value("cpu_bind", options.cpu_bind, cpu_binding);

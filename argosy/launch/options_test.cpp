@@ -214,7 +214,8 @@ TEST(LaunchOptions, WhereSeveralNodesMeet) {
   EXPECT_THAT(nodes.ips, ElementsAre("a", "b", "c"));
   EXPECT_EQ(nodes.meet_host, "a");
   EXPECT_EQ(nodes.meet_port, 7999);
-  EXPECT_EQ(parse({"--standalone", "--nnodes=4", "x"}).nodes.nodes, 1);
+  EXPECT_EQ(parse({"--standalone", "--nnodes=1", "--node_rank=0", "x"}).nodes.nodes, 1);
+  EXPECT_EQ(parse({"--standalone", "x"}, {{"PET_NNODES", "4"}}).nodes.nodes, 1);
   EXPECT_EQ(parse({"--nnodes=4", "--master=h:1", "x"}, {{"PET_STANDALONE", "0"}}).nodes.nodes, 4);
 }
 
@@ -222,6 +223,12 @@ TEST(LaunchOptions, ContradictionsAboutNodes) {
   EXPECT_THAT(refusal({"--ips=a,b,c", "--nnodes=2", "x"}),
               HasSubstr("--ips a,b,c names 3 nodes, --nnodes says 2"));
   EXPECT_THAT(refusal({"--nnodes=2", "x"}), HasSubstr("2 nodes need a place to meet"));
+  EXPECT_THAT(refusal({"--standalone", "--nnodes=2", "x"}),
+              HasSubstr("--standalone is for one node, --nnodes 2 for several"));
+  EXPECT_THAT(refusal({"--standalone", "--node_rank=1", "x"}), HasSubstr("--node_rank 1 for"));
+  EXPECT_THAT(refusal({"--standalone", "--ips=a,b", "x"}), HasSubstr("--ips a,b for several"));
+  EXPECT_THAT(refusal({"--timeout=abc", "x"}), HasSubstr("--timeout"));
+  EXPECT_THAT(refusal({"--env=RANK=0", "x"}), HasSubstr("each rank has its own RANK"));
   EXPECT_THAT(refusal({"--nnodes=2", "--node_rank=2", "--master_addr=h", "x"}),
               HasSubstr("--node_rank 2 needs --nnodes 3 or more; node ranks count from 0"));
   EXPECT_THAT(refusal({"--node_rank", "1", "x"}), HasSubstr("--node_rank 1 needs --nnodes 2"));

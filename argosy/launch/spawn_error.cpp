@@ -28,6 +28,9 @@ int exit_code(int error_number) {
   }
 }
 
+constexpr const char* kCompile =
+    "It is a source file: compile it, and give the program that comes of it.";
+
 bool is_source(const std::string& program) {
   constexpr std::array<std::string_view, 6> kSources{".cpp", ".cc", ".cxx", ".c", ".cu", ".h"};
   return std::ranges::any_of(kSources,
@@ -47,6 +50,9 @@ std::string hint(const std::string& program, int error_number) {
       if (fs::is_directory(program, ignored)) {
         return "There is a folder of that name, but no program.";
       }
+      if (is_source(program)) {
+        return kCompile;
+      }
       return program.find('/') != std::string::npos
                  ? "The file is there, but its interpreter (the #! line) or dynamic loader is not."
                  : fmt::format("There is one in this folder: write ./{}.", program);
@@ -55,7 +61,7 @@ std::string hint(const std::string& program, int error_number) {
         return "It is a folder.";
       }
       if (is_source(program)) {
-        return "It is a source file: compile it, and give the program that comes of it.";
+        return kCompile;
       }
       return program.ends_with(".py")
                  ? fmt::format("A Python script is started as: argosy launch … python3 {}.",

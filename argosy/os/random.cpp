@@ -16,7 +16,7 @@ std::string random_hex(size_t bytes) {
   while (filled < raw.size()) {
     const ssize_t got = ::getrandom(raw.data() + filled, raw.size() - filled, 0);
     if (got < 0 && errno != EINTR) {
-      throw ConfigError("os.random", "no random numbers: " + errno_message(errno));
+      throw Error("os.random", "no random numbers: " + errno_message(errno));
     }
     filled += got > 0 ? static_cast<size_t>(got) : 0;
   }

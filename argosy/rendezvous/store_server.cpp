@@ -40,14 +40,19 @@ int listen_error(const std::string& host, uint16_t port) {
   return 0;
 }
 
-RendezvousError cannot_listen(const StoreServerOptions& options, const std::string& why) {
+/// `error`: 0 where there is no errno.
+RendezvousError cannot_listen(const StoreServerOptions& options,
+                              const std::string& why,
+                              int error) {
   return RendezvousError(
       "rendezvous.listen",
-      fmt::format("cannot listen on {}:{}: {}. Choose another port (0: any free one), or end the "
-                  "process that has it.",
+      fmt::format("cannot listen on {}:{}: {}. {}",
                   options.host,
                   options.port,
-                  why));
+                  why,
+                  error == EADDRNOTAVAIL
+                      ? "Give an address that this machine has (ip address shows them)."
+                      : "Choose another port, or end the process that has it (ss -ltnp)."));
 }
 
 void configure(grpc::ServerBuilder& builder) {
@@ -76,7 +81,8 @@ class GrpcStoreServer final : public StoreServer {
     const Result<std::vector<std::string>> addresses =
         wire::grpc_addresses(options.host, options.port);
     if (!addresses.ok() || addresses->empty()) {
-      throw cannot_listen(options, addresses.ok() ? "no address" : addresses.failure().what);
+      throw cannot_listen(
+          options, addresses.ok() ? "no address" : addresses.failure().what, EADDRNOTAVAIL);
     }
     grpc::ServerBuilder builder;
     configure(builder);
@@ -88,7 +94,8 @@ class GrpcStoreServer final : public StoreServer {
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port_ == 0) {
       const int error = listen_error(options.host, options.port);
-      throw cannot_listen(options, error == 0 ? "gRPC gave no reason" : errno_message(error));
+      throw cannot_listen(
+          options, error == 0 ? "gRPC gave no reason" : errno_message(error), error);
     }
   }
 

@@ -216,6 +216,7 @@ std::exception_ptr PeerWatch::link_broken(const std::string& op,
   }
   CommContext known = context;
   known.peers = blame->peers;
+  known.mismatch = blame->kind == Blame::Kind::kMismatch;
   return fail(std::make_exception_ptr(CommError(where(op),
                                                 fmt::format("{}: {}; {}{} cannot complete ({}). "
                                                             "See {}.",
@@ -307,7 +308,7 @@ std::exception_ptr PeerWatch::mismatched(const std::string& op,
                       op,
                       number(seq),
                       reason),
-          {.op = op, .group = options_.group, .rank = rank_, .seq = seq})),
+          {.op = op, .group = options_.group, .rank = rank_, .seq = seq, .mismatch = true})),
       Blame{{},
             fmt::format("{}'s {}{}: {}", names_.one(rank_), op, number(seq), reason),
             Blame::Kind::kMismatch});

@@ -72,7 +72,8 @@ std::optional<Blame> Blame::parse(std::string_view note) {
 
 std::exception_ptr Blame::error(const std::string& where,
                                 const std::string& what,
-                                const CommContext& context) const {
+                                CommContext context) const {
+  context.mismatch = kind == Kind::kMismatch;
   return kind == Kind::kTimeout ? std::make_exception_ptr(TimeoutError(where, what, context))
                                 : std::make_exception_ptr(CommError(where, what, context));
 }

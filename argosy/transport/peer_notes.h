@@ -49,7 +49,7 @@ struct Blame {
   [[nodiscard]] static std::optional<Blame> parse(std::string_view note);
   [[nodiscard]] std::exception_ptr error(const std::string& where,
                                          const std::string& what,
-                                         const CommContext& context) const;
+                                         CommContext context) const;
 };
 
 }  // namespace argosy::transport

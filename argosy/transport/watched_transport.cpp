@@ -346,6 +346,10 @@ std::unique_ptr<Transfer> WatchedTransport::send(const void* data,
     return std::make_unique<WatchedTransfer>(*this, "send", peer, do_send(data, bytes, peer, tag));
   } catch (const LinkBroken& broken) {
     give_up(watch_->link_broken("send", -1, peer, broken.reason));
+  } catch (const LinkTimeout&) {
+    give_up(watch_->timed_out("send", -1, Timeout(0), {peer}));
+  } catch (const Mismatch& mismatch) {
+    give_up(watch_->mismatched("send", -1, mismatch.reason));
   }
 }
 
@@ -357,6 +361,10 @@ std::unique_ptr<Transfer> WatchedTransport::recv(void* data, size_t bytes, int p
     return std::make_unique<WatchedTransfer>(*this, "recv", peer, do_recv(data, bytes, peer, tag));
   } catch (const LinkBroken& broken) {
     give_up(watch_->link_broken("recv", -1, peer, broken.reason));
+  } catch (const LinkTimeout&) {
+    give_up(watch_->timed_out("recv", -1, Timeout(0), {peer}));
+  } catch (const Mismatch& mismatch) {
+    give_up(watch_->mismatched("recv", -1, mismatch.reason));
   }
 }
 

@@ -1,6 +1,6 @@
 """The peer of ../train_step.cpp: PyTorch's DistributedDataParallel and Adam.
 
-    torchrun --standalone --nproc_per_node 2 train_step.py resnet18_sized|mnist_cnn [--tuned]
+    torchrun --standalone --nproc_per_node 2 train_step.py resnet18|resnet18_sized|mnist_cnn [--tuned]
 
 Plain: what PyTorch's tutorial writes. --tuned: what its performance guide adds (gradients as bucket
 views, the fused Adam, channels_last for the convolutions), and relu on the pooled quarter of the elements, as ours.
@@ -15,6 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 import workload
 
 BATCH, BATCHES = 100, 8
+COLOUR_BATCH, SIDE = 32, 96
 
 
 def checksum(module):
@@ -30,7 +31,7 @@ def checksum(module):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", choices=["resnet18_sized", "mnist_cnn"])
+    parser.add_argument("model", choices=["resnet18", "resnet18_sized", "mnist_cnn"])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--warmup", type=int, default=15)
     parser.add_argument("--tuned", action="store_true")
@@ -40,9 +41,16 @@ def main():
     if args.model == "resnet18_sized":
         net = workload.ResNet18Sized(rank)
     else:
-        net = workload.MnistCnn(pool_first=args.tuned)
+        seeds = [100 * rank + i for i in range(BATCHES)]
+        if args.model == "resnet18":
+            import torchvision
+
+            net = torchvision.models.resnet18()
+            batches = [workload.image_batch(COLOUR_BATCH, seed, 3, SIDE) for seed in seeds]
+        else:
+            net = workload.MnistCnn(pool_first=args.tuned)
+            batches = [workload.image_batch(BATCH, seed) for seed in seeds]
         workload.fill_weights(net)
-        batches = [workload.image_batch(BATCH, 100 * rank + i) for i in range(BATCHES)]
         if args.tuned:
             net = net.to(memory_format=torch.channels_last)
             batches = [(x.to(memory_format=torch.channels_last), y) for x, y in batches]

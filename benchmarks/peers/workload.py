@@ -27,10 +27,10 @@ def fill_weights(module):
             p.zero_()
 
 
-def image_batch(n, seed):
+def image_batch(n, seed, channels=1, side=28):
     labels = (torch.arange(n, dtype=torch.int64) * 7 + seed).remainder(10)
-    classes = pattern((10, 1, 28, 28), 5000)
-    images = pattern((n, 1, 28, 28), seed) * 0.5 + classes.index_select(0, labels) * 0.5
+    classes = pattern((10, channels, side, side), 5000)
+    images = pattern((n, channels, side, side), seed) * 0.5 + classes.index_select(0, labels) * 0.5
     return images, labels
 
 

@@ -60,9 +60,9 @@ ControlPlane::ControlPlane(std::shared_ptr<rendezvous::Store> store,
     }
   } catch (const std::system_error& error) {
     end_threads();
-    throw ConfigError("launch.nodes",
-                      std::string("no thread can be made: ") + error.what() +
-                          ". See ulimit -u and the cgroup's pids.max");
+    throw Error("launch.nodes",
+                std::string("no thread can be made: ") + error.what() +
+                    ". See ulimit -u and the cgroup's pids.max");
   }
 }
 

@@ -93,9 +93,8 @@ Place find_place(const NodeOptions& options, const std::string& token) {
   place.address = !options.address.empty() ? options.address
                   : !by_interface.empty()  ? by_interface
                   : listed                 ? *listed
-                  : meeting.hosts
-                      ? meeting.host
-                      : os::source_address(options.meet_host).or_throw<ConfigError>(kWhere);
+                  : meeting.hosts          ? meeting.host
+                                  : os::source_address(options.meet_host).or_throw<Error>(kWhere);
   return place;
 }
 

@@ -68,7 +68,8 @@ std::optional<Given> setting(const GivenOptions& given, std::string_view name) {
 /// be larger than what means something here.
 void settle_patience(const GivenOptions& given, NodeOptions& nodes) {
   const auto find = [&](std::string_view option, std::string_view name) {
-    const std::optional<Given> torchruns = setting(given, name);
+    const std::optional<Given> torchruns =
+        nodes.nodes > 1 ? setting(given, name) : std::nullopt;  // what one node has no use for
     const bool first = given.first_of({option, "rdzv_conf"}) == "rdzv_conf";
     const std::optional<Given> own = given.find(option);
     return torchruns && (first || !own) ? torchruns : own;
@@ -143,6 +144,28 @@ void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
   nodes.meet_port = place.port;
 }
 
+/// --standalone goes before what the environment says, not before what the same line says.
+void refuse_several_nodes(const GivenOptions& given) {
+  const auto on_the_line = [&](std::string_view key) {
+    const std::optional<Given> found = given.find(key);
+    return found && found->source.starts_with('-') ? found : std::nullopt;
+  };
+  const std::optional<Given> nodes = on_the_line("nnodes");
+  const std::optional<Given> rank = on_the_line("node_rank");
+  const std::optional<Given> list = on_the_line("ips");
+  const std::optional<Given> other = nodes && node_count(*nodes) > 1         ? nodes
+                                     : rank && integer(*rank, -1, 65535) > 0 ? rank
+                                     : list && list->value.find(',') != std::string::npos
+                                         ? list
+                                         : std::nullopt;
+  if (other) {
+    throw UsageError(
+        kWhere,
+        fmt::format(
+            "--standalone is for one node, {} {} for several", other->source, other->value));
+  }
+}
+
 NodeOptions read_node_options(const GivenOptions& given) {
   NodeOptions nodes;
   const bool by_ssh = is_on(given, "ssh");
@@ -150,6 +173,7 @@ NodeOptions read_node_options(const GivenOptions& given) {
     if (by_ssh) {
       throw UsageError(kWhere, "--ssh starts one job on several hosts, --standalone is for one");
     }
+    refuse_several_nodes(given);
     return nodes;
   }
   const std::optional<Given> count = given.find("nnodes");
@@ -181,9 +205,7 @@ NodeOptions read_node_options(const GivenOptions& given) {
   if (const std::optional<Given> bind = given.find("bind")) {
     nodes.bind = bind->value;
   }
-  if (nodes.nodes > 1) {
-    settle_patience(given, nodes);
-  }
+  settle_patience(given, nodes);
   if (by_ssh) {
     return {};  // its launchers are told where they meet
   }

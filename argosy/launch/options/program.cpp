@@ -17,6 +17,7 @@ namespace argosy::launch {
 namespace {
 
 constexpr int kNotFound = 127;
+constexpr int kNotExecutable = 126;
 
 std::optional<std::string> find_python(const Lookup& lookup) {
   if (std::optional<std::string> chosen = lookup("PYTHON_EXEC")) {
@@ -55,22 +56,24 @@ Program find_command(const LaunchOptions& options, const Lookup& lookup) {
   if (options.no_python || (!script && !options.module)) {
     return finished(options.command);
   }
+  const auto cannot = [&](const std::string& why, int code) {
+    const std::string text = fmt::format(
+        "[launch] cannot start \"{}\": {} See {}\n", name, why, catalogue_section("cannot-start"));
+    return Program{.args = options.command, .error = SpawnError{text, code}};
+  };
   if (script && ::access(name.c_str(), R_OK) != 0) {  // Python's own word comes once per rank
-    return {.error =
-                SpawnError{fmt::format("[launch] cannot start \"{}\": {}. Check the path. See {}\n",
-                                       name,
-                                       errno_message(errno),
-                                       catalogue_section("cannot-start")),
-                           kNotFound}};
+    const int error = errno;
+    const bool absent = error == ENOENT || error == ENOTDIR;
+    return cannot(errno_message(error) + (absent ? ". Check the path." : ". Whose file is it?"),
+                  absent ? kNotFound : kNotExecutable);
   }
   const std::optional<std::string> python = find_python(lookup);
   if (!python) {
-    return {.error = SpawnError{
-                fmt::format("[launch] cannot start \"{}\": no python3 in PATH, nor "
-                            "in VIRTUAL_ENV. Install it, or name it in PYTHON_EXEC. See {}\n",
-                            name,
-                            catalogue_section("cannot-start")),
-                kNotFound}};
+    return cannot("no python3 in PATH, nor in VIRTUAL_ENV. Install it, or name it in PYTHON_EXEC.",
+                  kNotFound);
+  }
+  if (lookup("PYTHON_EXEC") && !os::find_program(*python).ok()) {
+    return cannot("there is no PYTHON_EXEC=" + *python + ".", kNotFound);
   }
   std::vector<std::string> args{*python, "-u"};
   if (options.module) {

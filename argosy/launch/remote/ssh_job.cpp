@@ -14,6 +14,7 @@
 #include <optional>
 #include <string_view>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
@@ -162,8 +163,9 @@ void SshJob::take_ends() {
     // ssh's own failure has the same code as a rank that returned -1, of which the launcher tells.
     const bool ssh_failed = code == kSshFailed && !said(*remote, "[launch] exit code 255");
     if (ssh_failed) {
-      output_.say(
-          fmt::format("[launch] ssh to {} ended with 255: its words stand above\n", remote->host));
+      output_.say(fmt::format("[launch] ssh to {} ended with 255: its words stand above. See {}\n",
+                              remote->host,
+                              catalogue_section("launch.ssh")));
     }
     // A launcher's word counts more than ssh's, unless it says that we stopped it.
     if (code != 0 && (code_ == 0 || (code_ == 1 && !pulled_))) {

@@ -26,6 +26,7 @@ class Part final {
       : transport_(std::move(transport)), members_(std::move(members)) {}
 
   explicit operator bool() const { return transport_ != nullptr; }
+  [[nodiscard]] std::shared_ptr<Transport> transport() const { return transport_; }
 
   template <typename Operation>
   auto run(Operation operation) const {
@@ -45,6 +46,9 @@ class Part final {
     } catch (const TimeoutError& late) {
       throw LinkTimeout{ours(members, late.peers())};
     } catch (const CommError& broken) {
+      if (broken.context().mismatch) {
+        throw Mismatch{broken.what()};
+      }
       const std::vector<int> peers = ours(members, broken.peers());
       throw LinkBroken{peers.empty() ? -1 : peers.front(), broken.what()};
     }
@@ -61,7 +65,7 @@ class Part final {
     return ranks;
   }
 
-  std::unique_ptr<Transport> transport_{};
+  std::shared_ptr<Transport> transport_{};
   std::vector<int> members_{};
 };
 
@@ -245,36 +249,38 @@ class Hierarchical final : public WatchedTransport {
   }
 
   std::unique_ptr<Link> do_send(const void* data, size_t bytes, int peer, uint32_t tag) override {
-    return flat_.run([&](Transport& t) {
-      return std::make_unique<PartLink>(t.send(data, bytes, peer, tag), peer);
-    });
+    return flat_.run(
+        [&](Transport& t) { return std::make_unique<PartLink>(t.send(data, bytes, peer, tag)); });
   }
   std::unique_ptr<Link> do_recv(void* data, size_t bytes, int peer, uint32_t tag) override {
-    return flat_.run([&](Transport& t) {
-      return std::make_unique<PartLink>(t.recv(data, bytes, peer, tag), peer);
-    });
+    return flat_.run(
+        [&](Transport& t) { return std::make_unique<PartLink>(t.recv(data, bytes, peer, tag)); });
   }
 
   void interrupt() override {
-    const std::lock_guard lock(parts_mutex_);
-    interrupted_ = true;
-    for (const Part* part : {&local_, &lane_, &flat_}) {
-      part->close();
+    std::vector<std::shared_ptr<Transport>> parts;  // what is added later closes itself
+    {
+      const std::lock_guard lock(parts_mutex_);
+      interrupted_ = true;
+      parts = {local_.transport(), lane_.transport(), flat_.transport()};
+    }
+    for (const auto& part : parts) {
+      if (part != nullptr) {
+        part->close();
+      }
     }
   }
 
  private:
   class PartLink final : public Link {
    public:
-    PartLink(std::unique_ptr<Transfer> transfer, int peer)
-        : transfer_(std::move(transfer)), peer_(peer) {}
+    explicit PartLink(std::unique_ptr<Transfer> transfer) : transfer_(std::move(transfer)) {}
     void wait(const Deadline& deadline) override {
       Part::translated({}, [&] { transfer_->wait(deadline.remaining()); });
     }
 
    private:
     const std::unique_ptr<Transfer> transfer_;
-    const int peer_;
   };
 
   static std::byte* at(const Wide& wide, int64_t element) {

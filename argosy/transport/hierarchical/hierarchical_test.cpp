@@ -1,14 +1,19 @@
 /// Who is in which lane, and types that lose nothing between the steps; tests/conformance has the
 /// rest.
+#include "argosy/transport/hierarchical/hierarchical.h"
+
 #include <cstring>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/rendezvous/store.h"
 #include "argosy/transport/hierarchical/layout.h"
 #include "argosy/transport/hierarchical/wide.h"
 #include "argosy/transport/reduce.h"
+
+#include "tests/support/run_ranks.h"
 
 namespace argosy::transport {
 namespace {
@@ -35,6 +40,27 @@ TEST(HostLayout, HostsAreOrderedByTheirFirstRankAndMayMix) {
 TEST(HostLayout, TheSmallestHostLimitsTheLanes) {
   EXPECT_EQ(lay_out({0, 0, 0, 1}).lanes, 1);
   EXPECT_EQ(lay_out({0, 1, 2}).lanes, 1);
+}
+
+TEST(Hierarchical, DifferentOperationsOnOneHostAreToldToAll) {
+  const auto store = rendezvous::in_process_store();
+  const auto outcomes = test::try_run_ranks(
+      4,
+      [&](int rank) {
+        const auto t = make_hierarchical(store, rank, 4, {.hosts = {0, 0, 1, 1}});
+        std::vector<float> values(100);
+        if (rank == 1) {
+          t->broadcast(values.data(), 50, DType::kF32, 0, std::chrono::seconds(20));
+        } else {
+          t->all_reduce(values.data(), 100, DType::kF32, ReduceOp::kSum, std::chrono::seconds(20));
+        }
+      },
+      {.mode = test::RankMode::kThreads});
+  for (const auto& outcome : outcomes) {
+    EXPECT_EQ(outcome.error_type, "argosy::CommError") << describe(outcome);
+    EXPECT_THAT(outcome.error, ::testing::HasSubstr(" called ")) << describe(outcome);
+    EXPECT_THAT(outcome.peers, ::testing::IsEmpty()) << describe(outcome);
+  }
 }
 
 /// The sum over "hosts" whose data are `parts`, one step each, as an all_reduce does it.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 /// Each rank writes to a part of its own of the mail file, which has holes where nothing lies.
-constexpr uint64_t kPart = uint64_t{1} << 44U;
+constexpr uint64_t kPart = uint64_t{1} << 55U;  ///< a year of messages at 1 GB/s
 
 /// pread() or pwrite() of everything.
 template <typename Call, typename Byte>

@@ -67,8 +67,12 @@ void Shm::do_all_gather(const void* input,
   const auto part = [&](int of, int64_t i) {
     return Piece(i, kSlotBytes, parts.bytes[static_cast<size_t>(of)]);
   };
+  uint32_t kind = 0;  // the sizes of all parts, which decide how many rounds there are
+  for (const int64_t bytes : parts.bytes) {
+    kind = kind * 31 + static_cast<uint32_t>(bytes) + static_cast<uint32_t>(bytes >> 32);
+  }
   exchange(
-      {.op = kAllGather, .bytes = all},
+      {.op = kAllGather, .kind = kind, .bytes = all},
       rounds_for(longest, kSlotBytes),
       kAll,
       [&](int64_t i, std::byte* slot) {

@@ -53,7 +53,7 @@ void Shm::check(int from, uint64_t round, const RoundHeader& header) const {
                                names().one(from),
                                in_words(theirs),
                                theirs.op == header.op && theirs.kind != header.kind
-                                   ? ", with another type or reduction"
+                                   ? ", with another type, reduction or other parts"
                                    : "")};
   }
 }

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -37,6 +39,21 @@ os::UniqueFd make_mail() {
   return fd;
 }
 
+/// The kernel limits a user's descriptors that are on their way to `ulimit -n`: then it is tried
+/// again, when others have taken theirs.
+void welcome(int caller, const std::vector<int>& fds, const Deadline& deadline) {
+  for (;;) {
+    const Status sent = os::send_message(caller, kWelcome, fds);
+    if (sent.ok() || sent.failure().error_number == EPIPE) {
+      return;  // whoever died since is found by who waits for it
+    }
+    if (sent.failure().error_number != ETOOMANYREFS || deadline.expired()) {
+      throw Error(kWhere, sent.failure().what + ". See ulimit -n");
+    }
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
 template <typename T>
 std::vector<int> numbers(const std::vector<T>& fds) {
   std::vector<int> all;
@@ -46,8 +63,13 @@ std::vector<int> numbers(const std::vector<T>& fds) {
 
 }  // namespace
 
+/// A process that others cannot watch is alone: shared memory would keep them waiting for it when
+/// it has died. (Kernels before 5.3, some sandboxes.)
 std::string neighbourhood_id() {
-  return fmt::format("{} {}", loopback_id(), ::geteuid());
+  std::error_code ignored;
+  const std::string users = std::filesystem::read_symlink("/proc/self/ns/user", ignored).string();
+  const std::string alone = os::own_pidfd().ok() ? "" : " " + os::random_hex(8);
+  return fmt::format("{} {} {}{}", loopback_id(), users, ::geteuid(), alone);
 }
 
 Neighbours::Neighbours(os::SharedMemory memory,
@@ -225,11 +247,15 @@ std::vector<os::UniqueFd> Shm::receive_all_as_host(const ShmOptions& /*options*/
   for (int missing = size() - 1; missing > 0 && refusal.empty();) {
     Result<os::UniqueFd> caller = listener.accept(deadline.sooner(Deadline::after(kSlice)));
     if (!caller.ok()) {
+      if (caller.failure().error_number != ETIMEDOUT) {
+        throw Error(kWhere, caller.failure().what);
+      }
+      if (store().check({kElsewhereKey}, deadline)) {  // before who is gone: it has gone for that
+        refusal = store().get(kElsewhereKey, deadline);
+        continue;
+      }
       if (watch().someone_is_gone()) {
         throw LinkBroken{-1, "not all ranks came"};
-      }
-      if (store().check({kElsewhereKey}, deadline)) {
-        refusal = store().get(kElsewhereKey, deadline);
       }
       if (deadline.expired()) {
         LinkTimeout late;
@@ -246,8 +272,12 @@ std::vector<os::UniqueFd> Shm::receive_all_as_host(const ShmOptions& /*options*/
     if (!user.ok() || *user != ::geteuid()) {
       continue;  // another user's process, whatever it wants
     }
+    // Whoever has called has its words ready; one of this user's that says nothing costs a second.
     Result<os::Message> hello =
-        os::receive_message(caller->get(), deadline.sooner(Deadline::after(2s)));
+        os::receive_message(caller->get(), deadline.sooner(Deadline::after(1s)));
+    if (!hello.ok() && hello.failure().error_number == EMSGSIZE) {
+      throw Error(kWhere, "a caller's descriptors do not fit. See ulimit -n");
+    }
     const std::vector<std::string> words =
         hello.ok() ? strings::split(hello->text, ' ') : std::vector<std::string>();
     if (words.size() != 2 || words[0] != secret || hello->fds.size() != 1) {
@@ -277,8 +307,7 @@ std::vector<os::UniqueFd> Shm::receive_all_as_host(const ShmOptions& /*options*/
   std::ranges::move(processes, std::back_inserter(shared));
   for (const os::UniqueFd& caller : callers) {
     if (caller) {
-      // Whoever died since is found by who waits for it.
-      (void)os::send_message(caller.get(), kWelcome, numbers(shared));
+      welcome(caller.get(), numbers(shared), deadline);
     }
   }
   return shared;
@@ -298,13 +327,13 @@ std::vector<os::UniqueFd> Shm::call_host(const Deadline& deadline) {
     refuse(why);
   }
   const auto broken = [](const Failure& failure) { return LinkBroken{kHost, failure.what}; };
+  const os::UniqueFd self = os::own_pidfd().or_throw<Error>(kWhere);
+  const std::string hello =
+      fmt::format("{} {}", place.substr(first + 1, second - first - 1), rank());
   const Result<os::UniqueFd> host = os::connect_messages(place.substr(0, first));
   if (!host.ok()) {
     throw broken(host.failure());
   }
-  const os::UniqueFd self = os::own_pidfd().or_throw<Error>(kWhere);
-  const std::string hello =
-      fmt::format("{} {}", place.substr(first + 1, second - first - 1), rank());
   const Status sent = os::send_message(host->get(), hello, std::vector{self.get()});
   if (!sent.ok()) {
     throw broken(sent.failure());
@@ -320,6 +349,9 @@ std::vector<os::UniqueFd> Shm::call_host(const Deadline& deadline) {
     }
     if (answer.ok() || answer.failure().error_number != ETIMEDOUT) {
       throw broken(answer.ok() ? Failure{"the host's message is not whole"} : answer.failure());
+    }
+    if (store().check({kElsewhereKey}, deadline)) {
+      refuse(store().get(kElsewhereKey, deadline));
     }
     if (watch().someone_is_gone()) {
       throw LinkBroken{-1, "not all ranks came"};

@@ -2,6 +2,7 @@
 #include "argosy/transport/shm/shm.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,6 +39,7 @@ class ShmTest : public ::testing::Test {
  protected:
   using Body = std::function<void(Transport&)>;
 
+  [[nodiscard]] std::filesystem::path folder() const { return folder_.path(); }
   [[nodiscard]] std::string path() const { return (folder_.path() / "store").string(); }
 
   std::vector<RankOutcome> try_processes(int size, const std::function<void(int)>& body) {
@@ -151,6 +153,50 @@ TEST_F(ShmTest, WhatWasReceivedIsFreed) {
     }
     EXPECT_EQ(mail_kilobytes(), 0);
   });
+}
+
+TEST_F(ShmTest, WhoLeftInPeaceHarmsNobodyWhoDoesNotNeedIt) {
+  run(3, {}, [](Transport& t) {
+    t.barrier(kTimeout);
+    if (t.rank() == 2) {
+      return;  // its process ends
+    }
+    char byte = 0;
+    if (t.rank() == 0) {
+      std::this_thread::sleep_for(300ms);  // longer than a rank that waits takes to look around
+      t.send(&byte, 1, 1, 1)->wait(kTimeout);
+    } else {
+      t.recv(&byte, 1, 0, 1)->wait(kTimeout);
+    }
+  });
+}
+
+TEST_F(ShmTest, PartsOfOtherSizesAreNamedThoughTheirSumAgrees) {
+  const auto outcomes = try_run(2, {}, [](Transport& t) {
+    const std::vector<int64_t> counts = t.rank() == 0 ? std::vector<int64_t>{0, 512 << 10}
+                                                      : std::vector<int64_t>{256 << 10, 256 << 10};
+    std::vector<char> all(512 << 10);
+    t.all_gather_v(all.data(), all.data(), counts, DType::kU8, kTimeout);
+  });
+  EXPECT_THAT(outcomes[0].error + outcomes[1].error, HasSubstr("other parts"));
+}
+
+/// The kernel counts the descriptors that a user's processes have sent and nobody has taken yet.
+TEST_F(ShmTest, ManyRanksOfAnOrdinaryUserGetTheirDescriptors) {
+  constexpr int kRanks = 32;
+  std::filesystem::permissions(folder(), std::filesystem::perms::all);
+  const auto outcomes = try_processes(kRanks, [&](int rank) {
+    const rlimit few{256, 256};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    if (::geteuid() == 0) {
+      ASSERT_EQ(::setresuid(65534, 65534, 65534), 0);
+    }
+    const auto t = make_shm(rendezvous::file_store(path()), rank, kRanks);
+    t->barrier(kTimeout);
+  });
+  for (const RankOutcome& outcome : outcomes) {
+    EXPECT_TRUE(outcome.ok()) << describe(outcome);
+  }
 }
 
 TEST_F(ShmTest, AMessageOfAnotherSizeIsRefused) {

@@ -102,6 +102,7 @@ void Waiter::sleep(int rank,
   const uint32_t bell = mine.bell.load();
   const bool now = ready();
   if (!now && mine.left.load() == 0) {
+    meanwhile_();  // between the two, or a ring for it could be missed
     const auto left = std::min<std::chrono::milliseconds>(kLook, deadline.remaining());
     os::futex_wait(mine.bell, bell, std::max<std::chrono::milliseconds>(left, 1ms));
   }
@@ -109,7 +110,6 @@ void Waiter::sleep(int rank,
   if (now || ready()) {
     return;
   }
-  meanwhile_();
   const uint32_t gone = segment_.page(rank).left.load();
   if (ready()) {
     return;  // what a rank did before it left counts
@@ -121,7 +121,7 @@ void Waiter::sleep(int rank,
     throw LinkBroken{rank, names_.one(rank) + " takes no part any more"};
   }
   if (Deadline::Clock::now() >= next_look) {
-    check_others(rank);
+    check_others(rank, ready);
     next_look = Deadline::Clock::now() + kLook;
   }
   if (deadline.expired()) {
@@ -129,11 +129,13 @@ void Waiter::sleep(int rank,
   }
 }
 
-/// Whoever died may be another than who is waited for, and who waits for the dead in turn.
-void Waiter::check_others(int awaited) const {
+/// Whoever died may be another than who is waited for, and who waits for the dead in turn. Who left
+/// before its process ended has done its part.
+void Waiter::check_others(int awaited, const std::function<bool()>& ready) const {
   for (int i = 0; i < size_; ++i) {
     const int rank = (awaited + i) % size_;
-    if (rank != rank_ && os::has_ended(processes_[static_cast<size_t>(rank)].get())) {
+    const bool ended = rank != rank_ && os::has_ended(processes_[static_cast<size_t>(rank)].get());
+    if (ended && segment_.page(rank).left.load() == 0 && !ready()) {
       throw LinkBroken{rank, "the process of " + names_.one(rank) + " has ended"};
     }
   }

@@ -50,7 +50,7 @@ class Waiter final {
              const std::function<bool()>& ready,
              const Deadline& deadline,
              Deadline::Clock::time_point& next_look);
-  void check_others(int awaited) const;
+  void check_others(int awaited, const std::function<bool()>& ready) const;
 
   const Segment& segment_;
   const int rank_;

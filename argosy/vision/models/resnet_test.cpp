@@ -111,6 +111,32 @@ TEST(ResNet, GradientsReachEveryParameterOfADeepOne) {
   }
 }
 
+/// First element and sum of parameters after torch.manual_seed(1); torchvision.models.resnet18(),
+/// of torchvision with PyTorch 2.15:
+///   p = dict(m.named_parameters())[name].detach().flatten(); p[0].item(), p.double().sum().item()
+TEST(ResNet, DrawsTheNumbersThatTorchvisionDraws) {
+  struct Known {
+    int64_t depth;
+    const char* name;
+    double first;
+    double sum;
+  };
+  for (const Known& known :
+       {Known{18, "conv1.weight", 0.01600457727909088, 2.337906297410882},
+        Known{18, "layer2.0.downsample.0.weight", -0.04116321727633476, -6.488373335162578},
+        Known{18, "layer4.1.conv2.weight", -0.008892059326171875, -38.188867503909314},
+        Known{18, "fc.bias", 0.02616294100880623, -0.3742508646573697},
+        Known{50, "conv1.weight", 0.00546683557331562, -3.3410471984992682},
+        Known{50, "layer4.1.conv2.weight", -0.029964614659547806, 33.43780536357685},
+        Known{50, "fc.weight", 0.018113266676664352, 22.058624048432208}}) {
+    torch::manual_seed(1);
+    ResNet net({.depth = known.depth});
+    const at::Tensor p = net->named_parameters()[known.name].detach().flatten();
+    EXPECT_NEAR(p[0].item<double>(), known.first, 1e-7) << known.name;
+    EXPECT_NEAR(p.to(torch::kDouble).sum().item<double>(), known.sum, 1e-3) << known.name;
+  }
+}
+
 TEST(ResNet, IsInitialisedAsTorchvisions) {
   torch::manual_seed(1);
   ResNet net({.zero_init_residual = true});

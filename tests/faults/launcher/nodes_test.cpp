@@ -419,6 +419,16 @@ TEST(LauncherNodes, AProgramThatOneNodeLacksEndsTheJob) {
   EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] rank 1 on "));
 }
 
+// Found before anything starts, and told to all the same: the other would wait for this node.
+TEST(LauncherNodes, AScriptThatOneNodeLacksEndsTheJob) {
+  Nodes nodes({}, "");
+  nodes.add(0, 2, 1, "sleep 1000", {});
+  nodes.add(1, 2, 1, "", {"no-such-script.py"});
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{127, 127}));
+  EXPECT_THAT(nodes[1].err(), HasSubstr("cannot start \"no-such-script.py\": No such file"));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] rank 1 on "));
+}
+
 TEST(LauncherNodes, ASignalWhileOneWaitsIsSaid) {
   Nodes nodes({}, "");
   nodes.add(0, 2, 1, "true", {});
