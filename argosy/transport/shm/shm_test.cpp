@@ -267,6 +267,7 @@ TEST_F(ShmTest, ARankKilledAtAnyMomentIsNamed) {
   const int kills = given == nullptr ? 10 : std::atoi(given);
   std::mt19937 random(20261121);
   int64_t slowest = 0;
+  int64_t fastest = std::chrono::microseconds(kTimeout).count();
   for (int i = 0; i < kills; ++i) {
     const auto moment = std::chrono::microseconds(random() % 40'000);
     const int culprit = static_cast<int>(random() % 4);
@@ -307,9 +308,12 @@ TEST_F(ShmTest, ARankKilledAtAnyMomentIsNamed) {
         const int64_t took = named[static_cast<size_t>(rank)].add(0) - died.add(0);
         EXPECT_LT(took, std::chrono::microseconds(kTimeout / 2).count());
         slowest = std::max(slowest, took);
+        fastest = std::min(fastest, took);
       }
     }
   }
+  // The store alone is asked after a second; a busy machine may hold up one rank, but not all.
+  EXPECT_LT(fastest, 900'000);
   std::cout << "the slowest of " << kills << " deaths was named after " << slowest << " us\n";
 }
 
