@@ -122,6 +122,8 @@ def parse_arguments():
     args = parser.parse_args()
     if args.reps < 1 or args.nproc < 1:
         parser.error("--reps and --nproc must be at least 1")
+    if args.peers and "/" in args.peers:
+        args.peers = os.path.abspath(args.peers)  # programs run in folders of their own; no link is followed
     if not (args.bin / "argosy").exists():
         parser.error(f"no programs in {args.bin}: run `make bench`, or give --bin")
     return args
