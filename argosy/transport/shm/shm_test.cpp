@@ -68,7 +68,8 @@ void add_in_many_sizes(Transport& t) {
       std::fill(values.begin(), values.end(), static_cast<float>(t.rank() + turn));
       t.all_reduce(values.data(), count, DType::kF32, ReduceOp::kSum, kTimeout);
       const int n = t.size();
-      const auto expected = static_cast<float>(n * (n - 1) / 2 + n * turn);
+      const int sum = n * (n - 1) / 2 + n * turn;
+      const auto expected = static_cast<float>(sum);
       ASSERT_EQ(std::ranges::count(values, expected), count);
     }
   }
