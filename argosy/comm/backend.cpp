@@ -16,46 +16,37 @@
 namespace argosy::comm {
 namespace {
 
+/// What every transport's options hold of a request.
+template <typename Options>
+Options options_of(const TransportRequest& request) {
+  Options options;
+  options.group = request.group;
+  options.world_ranks = request.world_ranks;
+  options.job = request.job;
+  options.timeout = request.timeout;
+  return options;
+}
+
 std::unique_ptr<transport::Transport> in_process(const TransportRequest& request) {
-  return transport::make_in_process(request.store,
-                                    request.rank,
-                                    request.size,
-                                    {.group = request.group,
-                                     .world_ranks = request.world_ranks,
-                                     .job = request.job,
-                                     .timeout = request.timeout});
+  return transport::make_in_process(
+      request.store, request.rank, request.size, options_of<transport::InProcessOptions>(request));
 }
 
 std::unique_ptr<transport::Transport> gloo(const TransportRequest& request) {
-  return transport::make_gloo(request.store,
-                              request.rank,
-                              request.size,
-                              {.group = request.group,
-                               .world_ranks = request.world_ranks,
-                               .job = request.job,
-                               .timeout = request.timeout});
+  return transport::make_gloo(
+      request.store, request.rank, request.size, options_of<transport::GlooOptions>(request));
 }
 
 std::unique_ptr<transport::Transport> shm(const TransportRequest& request) {
-  return transport::make_shm(request.store,
-                             request.rank,
-                             request.size,
-                             {.group = request.group,
-                              .world_ranks = request.world_ranks,
-                              .job = request.job,
-                              .timeout = request.timeout});
+  return transport::make_shm(
+      request.store, request.rank, request.size, options_of<transport::ShmOptions>(request));
 }
 
 std::unique_ptr<transport::Transport> hierarchical(const TransportRequest& request,
                                                    const std::vector<int>& hosts) {
-  return transport::make_hierarchical(request.store,
-                                      request.rank,
-                                      request.size,
-                                      {.hosts = hosts,
-                                       .group = request.group,
-                                       .world_ranks = request.world_ranks,
-                                       .job = request.job,
-                                       .timeout = request.timeout});
+  auto options = options_of<transport::HierarchicalOptions>(request);
+  options.hosts = hosts;
+  return transport::make_hierarchical(request.store, request.rank, request.size, options);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/strings.h"
 #include "argosy/rendezvous/in_process_store.h"
+#include "argosy/transport/bytes.h"
 #include "argosy/transport/in_process_hub.h"
 #include "argosy/transport/reduce.h"
 #include "argosy/transport/watched_transport.h"
@@ -21,19 +22,6 @@ namespace {
 constexpr const char* kHubKey = "in_process/hub";
 /// Elements reduced before they are copied on: they are then still in the cache.
 constexpr int64_t kBlock = int64_t{16} * 1024;
-
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) {
-    std::memmove(to, from, static_cast<size_t>(bytes));
-  }
-}
-
-const std::byte* at(const void* memory, int64_t offset) {
-  return static_cast<const std::byte*>(memory) + offset;
-}
-std::byte* at(void* memory, int64_t offset) {
-  return static_cast<std::byte*>(memory) + offset;
-}
 
 class InProcess final : public WatchedTransport {
  public:

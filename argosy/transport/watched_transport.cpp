@@ -1,22 +1,15 @@
 #include "argosy/transport/watched_transport.h"
 
-#include <cstring>
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/transport/bytes.h"
 
 namespace argosy::transport {
 namespace {
 
 int64_t bytes_of(int64_t count, DType dtype) {
   return count * static_cast<int64_t>(size_of(dtype));
-}
-
-/// memmove, because a part may already lie where it belongs; and never with a null pointer.
-void move_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) {
-    std::memmove(to, from, static_cast<size_t>(bytes));
-  }
 }
 
 void check_count(const char* op, int64_t count) {
@@ -169,7 +162,7 @@ void WatchedTransport::all_gather(
   check_count("all_gather", count);
   run("all_gather", timeout, [&](const Deadline& deadline) {
     const int64_t bytes = bytes_of(count, dtype);
-    move_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
+    copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
     if (size_ > 1 && count > 0) {
       do_all_gather(input, output, Parts::equal(size_, bytes), deadline);
     }
@@ -182,7 +175,7 @@ void WatchedTransport::all_gather_v(
   run("all_gather_v", timeout, [&](const Deadline& deadline) {
     const Parts parts = Parts::of(counts, static_cast<int64_t>(size_of(dtype)));
     const auto mine = static_cast<size_t>(rank_);
-    move_bytes(static_cast<std::byte*>(output) + parts.offset[mine], input, parts.bytes[mine]);
+    copy_bytes(static_cast<std::byte*>(output) + parts.offset[mine], input, parts.bytes[mine]);
     if (size_ > 1) {
       do_all_gather(input, output, parts, deadline);
     }
@@ -196,7 +189,7 @@ void WatchedTransport::gather(
   run("gather", timeout, [&](const Deadline& deadline) {
     const int64_t bytes = bytes_of(count, dtype);
     if (rank_ == root) {
-      move_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
+      copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
     }
     if (size_ > 1 && count > 0) {
       do_gather(input, output, bytes, root, deadline);
@@ -214,7 +207,7 @@ void WatchedTransport::scatter(
       do_scatter(input, output, bytes, root, deadline);
     }
     if (rank_ == root) {
-      move_bytes(output, static_cast<const std::byte*>(input) + rank_ * bytes, bytes);
+      copy_bytes(output, static_cast<const std::byte*>(input) + rank_ * bytes, bytes);
     }
   });
 }
@@ -225,7 +218,7 @@ void WatchedTransport::reduce_scatter(
   check_reduction("reduce_scatter", op, dtype);
   run("reduce_scatter", timeout, [&](const Deadline& deadline) {
     if (size_ == 1) {
-      move_bytes(output, input, bytes_of(count, dtype));
+      copy_bytes(output, input, bytes_of(count, dtype));
     } else if (count > 0) {
       do_reduce_scatter(input, output, count, dtype, op, deadline);
     }
@@ -238,7 +231,7 @@ void WatchedTransport::all_to_all(
   run("all_to_all", timeout, [&](const Deadline& deadline) {
     const int64_t bytes = bytes_of(count, dtype);
     const Parts parts = Parts::equal(size_, bytes);
-    move_bytes(static_cast<std::byte*>(output) + rank_ * bytes,
+    copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes,
                static_cast<const std::byte*>(input) + rank_ * bytes,
                bytes);
     if (size_ > 1 && count > 0) {
@@ -266,7 +259,7 @@ void WatchedTransport::all_to_all_v(const void* input,
     const auto element_bytes = static_cast<int64_t>(size_of(dtype));
     const Parts sends = Parts::of(send_counts, element_bytes);
     const Parts receives = Parts::of(recv_counts, element_bytes);
-    move_bytes(static_cast<std::byte*>(output) + receives.offset[mine],
+    copy_bytes(static_cast<std::byte*>(output) + receives.offset[mine],
                static_cast<const std::byte*>(input) + sends.offset[mine],
                sends.bytes[mine]);
     if (size_ > 1) {

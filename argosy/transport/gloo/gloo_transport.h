@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "argosy/transport/bytes.h"
 #include "argosy/transport/gloo/gloo.h"
 #include "argosy/transport/gloo/mesh.h"
 #include "argosy/transport/watched_transport.h"
@@ -21,13 +22,6 @@ namespace argosy::transport {
 /// memory beside the data is bounded: kWindow blocks per peer.
 inline constexpr int64_t kBlockBytes = 1 << 20;
 inline constexpr int64_t kWindow = 3;
-
-inline const std::byte* at(const void* memory, int64_t offset) {
-  return static_cast<const std::byte*>(memory) + offset;
-}
-inline std::byte* at(void* memory, int64_t offset) {
-  return static_cast<std::byte*>(memory) + offset;
-}
 
 /// The elements of a buffer that one rank reduces, cut into blocks.
 struct Segment {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "argosy/transport/bytes.h"
 #include "argosy/transport/shm/shm_transport.h"
 
 namespace argosy::transport {
@@ -12,13 +13,6 @@ int64_t rounds_for(int64_t bytes, int64_t per_round) {
   return std::max<int64_t>(1, (bytes + per_round - 1) / per_round);
 }
 
-const std::byte* at(const void* memory, int64_t offset) {
-  return static_cast<const std::byte*>(memory) + offset;
-}
-std::byte* at(void* memory, int64_t offset) {
-  return static_cast<std::byte*>(memory) + offset;
-}
-
 /// The i-th piece of `bytes` bytes, cut into pieces of `piece`.
 struct Piece {
   int64_t offset;
@@ -26,12 +20,6 @@ struct Piece {
   Piece(int64_t i, int64_t piece, int64_t all)
       : offset(std::min(i * piece, all)), bytes(std::min(piece, all - offset)) {}
 };
-
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-  }
-}
 
 }  // namespace
 

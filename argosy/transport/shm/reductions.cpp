@@ -2,6 +2,7 @@
 /// the others' slots.
 #include <algorithm>
 
+#include "argosy/transport/bytes.h"
 #include "argosy/transport/reduce.h"
 #include "argosy/transport/shm/shm_transport.h"
 
@@ -18,12 +19,6 @@ int64_t bytes_of(int64_t count, DType dtype) {
 
 uint32_t kind_of(DType dtype, ReduceOp op) {
   return static_cast<uint32_t>(dtype) << 8U | static_cast<uint32_t>(op);
-}
-
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-  }
 }
 
 }  // namespace

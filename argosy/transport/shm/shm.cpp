@@ -215,7 +215,7 @@ void Shm::connect_all(const ShmOptions& options) {
     }
     // The memory, the mail file, then a pidfd of every rank.
     std::vector<os::UniqueFd> fds =
-        rank() == kHost ? receive_all_as_host(options, deadline) : call_host(deadline);
+        rank() == kHost ? receive_all_as_host(deadline) : call_host(deadline);
     os::SharedMemory memory = os::SharedMemory::open(std::move(fds[0])).or_throw<Error>(kWhere);
     os::UniqueFd mail = std::move(fds[1]);
     fds.erase(fds.begin(), fds.begin() + 2);
@@ -234,8 +234,7 @@ void Shm::refuse(const std::string& why) {
 
 /// Rank 0 waits for a call of each other rank, who proves by the secret in the store that it
 /// belongs to the group, and hands all of them what they share.
-std::vector<os::UniqueFd> Shm::receive_all_as_host(const ShmOptions& /*options*/,
-                                                   const Deadline& deadline) {
+std::vector<os::UniqueFd> Shm::receive_all_as_host(const Deadline& deadline) {
   const std::string name = "argosy/shm/" + os::random_hex(16);
   const std::string secret = os::random_hex(16);
   const auto listener = os::MessageListener::listen(name).or_throw<Error>(kWhere);

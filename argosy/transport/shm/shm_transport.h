@@ -108,8 +108,7 @@ class Shm final : public WatchedTransport {
   static constexpr int kNobody = -2;
   static constexpr int kAll = -1;
 
-  [[nodiscard]] std::vector<os::UniqueFd> receive_all_as_host(const ShmOptions& options,
-                                                              const Deadline& deadline);
+  [[nodiscard]] std::vector<os::UniqueFd> receive_all_as_host(const Deadline& deadline);
   [[nodiscard]] std::vector<os::UniqueFd> call_host(const Deadline& deadline);
   [[noreturn]] void refuse(const std::string& why);
   void set_neighbours(std::shared_ptr<Neighbours> neighbours);
