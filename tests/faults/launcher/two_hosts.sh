@@ -3,19 +3,7 @@
 # code 77 (skipped) where no namespace may be made.
 set -uo pipefail
 argosy=$1
-a=argosy-a-$$ b=argosy-b-$$
-scratch=$(mktemp -d)
-clean_up() {
-  ip netns del "$a" 2>/dev/null
-  ip netns del "$b" 2>/dev/null
-  rm -rf "$scratch"
-}
-trap clean_up EXIT
-{ ip netns add "$a" && ip netns add "$b" && ip -n "$a" link set lo up && ip -n "$b" link set lo up &&
-  ip link add "va$$" netns "$a" type veth peer name "vb$$" netns "$b" &&
-  ip -n "$a" addr add 10.77.0.1/24 dev "va$$" && ip -n "$b" addr add 10.77.0.2/24 dev "vb$$" &&
-  ip -n "$a" link set "va$$" up && ip -n "$b" link set "vb$$" up; } 2>"$scratch/why" ||
-  { echo "skipped: no network namespaces here: $(head -n 1 "$scratch/why")"; exit 77; }
+. "$(dirname "$0")/../../support/two_namespaces.sh"
 export ARGOSY_TOKEN=secret
 failed=0
 

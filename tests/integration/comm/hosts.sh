@@ -3,20 +3,8 @@
 # 1 Gbit/s. Code 77 (skipped) where no namespace may be made.
 set -uo pipefail
 argosy=$1 program=$2
-a=argosy-c-$$ b=argosy-d-$$
-scratch=$(mktemp -d)
-clean_up() {
-  ip netns del "$a" 2>/dev/null
-  ip netns del "$b" 2>/dev/null
-  rm -rf "$scratch"
-}
-trap clean_up EXIT
-{ ip netns add "$a" && ip netns add "$b" && ip -n "$a" link set lo up && ip -n "$b" link set lo up &&
-  ip link add "vc$$" netns "$a" type veth peer name "vd$$" netns "$b" &&
-  ip -n "$a" addr add 10.79.0.1/24 dev "vc$$" && ip -n "$b" addr add 10.79.0.2/24 dev "vd$$" &&
-  ip -n "$a" link set "vc$$" up && ip -n "$b" link set "vd$$" up; } 2>"$scratch/why" ||
-  { echo "skipped: no network namespaces here: $(head -n 1 "$scratch/why")"; exit 77; }
-for side in "$a vc$$" "$b vd$$"; do
+. "$(dirname "$0")/../../support/two_namespaces.sh"
+for side in "$a va$$" "$b vb$$"; do
   set -- $side
   tc -n "$1" qdisc add dev "$2" root tbf rate 1gbit burst 256kb latency 50ms 2>"$scratch/why" ||
     echo "the link is not shaped: $(head -n 1 "$scratch/why")"
@@ -26,8 +14,8 @@ failed=0
 # on_both RANKS_A RANKS_B BACKEND MOST: every host sends at most MOST bytes for each byte of the sum.
 on_both() {
   local codes
-  ARGOSY_BACKEND=$3 ip netns exec "$a" timeout 60 "$argosy" launch --ips 10.79.0.1,10.79.0.2 -n "$1" --log_dir "" "$program" >"$scratch/a" 2>&1 &
-  ARGOSY_BACKEND=$3 ip netns exec "$b" timeout 60 "$argosy" launch --ips 10.79.0.1,10.79.0.2 -n "$2" --log_dir "" "$program" >"$scratch/b" 2>&1
+  ARGOSY_BACKEND=$3 ip netns exec "$a" timeout 60 "$argosy" launch --ips 10.77.0.1,10.77.0.2 -n "$1" --log_dir "" "$program" >"$scratch/a" 2>&1 &
+  ARGOSY_BACKEND=$3 ip netns exec "$b" timeout 60 "$argosy" launch --ips 10.77.0.1,10.77.0.2 -n "$2" --log_dir "" "$program" >"$scratch/b" 2>&1
   codes=$?
   wait $!
   codes="$? $codes"
