@@ -7,6 +7,8 @@ PREFIX ?= /usr/local
 override PREFIX := $(abspath $(PREFIX))
 # Options for the CMake configuration, e.g. CMAKE_ARGS=-DCMAKE_PREFIX_PATH=/opt/libtorch
 CMAKE_ARGS ?=
+# Options for ctest, e.g. CTEST_ARGS='-R ddp'
+CTEST_ARGS ?=
 # A Python with torch and paddle; make peers makes one.
 PEERS ?= $(wildcard .venv-peers/bin/python)
 
@@ -26,14 +28,14 @@ demo: deps-build ## Install what is missing, build, train a CNN on Fashion-MNIST
 
 test: deps-test configure ## Install what is missing, build and run all tests
 	cmake --build --preset $(PRESET) -j $(JOBS)
-	ctest --preset $(PRESET) -j $(JOBS)
+	ctest --preset $(PRESET) -j $(JOBS) $(CTEST_ARGS)
 
 build: deps-test configure ## Build everything (PRESET=release|debug|asan|tsan)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 
 test-clusters: deps-clusters configure ## Also installs Slurm, OpenMPI, MPICH and sshd, and trains under each of them (root for Slurm)
 	cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli 03_fleet
-	ctest --preset $(PRESET) -L clusters
+	ctest --preset $(PRESET) -L clusters $(CTEST_ARGS)
 
 bench: deps-bench ## Benchmarks; PEERS=<python with torch> also measures PyTorch DDP in the same run
 	cmake --preset $(PRESET) -DARGOSY_BUILD_BENCHMARKS=ON $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
