@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,11 +11,13 @@
 
 #include "argosy/comm/group.h"
 #include "argosy/comm/work.h"
+#include "argosy/transport/shared_block.h"
 #include "argosy/transport/types.h"
 
 namespace argosy::comm {
 
 using transport::ReduceOp;
+using transport::SharedBlock;
 
 /// All operations below: Collective over `group`, same order on all ranks, equal shape and dtype
 /// (ARGOSY_CHECKED=1 compares them and names who differs).
@@ -97,6 +101,14 @@ void all_to_all(const std::vector<at::Tensor>& outputs,
 
 /// Returns when all ranks have called it; the TimeoutError names those that have not.
 void barrier(const Group& group, const TimeoutOptions& options = {});
+
+/// `bytes` of memory that all ranks read and write, zeros at first; nullptr, on every rank, where
+/// they cannot share memory: a group of one, several hosts, the backend gloo. An all_reduce of
+/// tensors that lie in one block on all ranks, at places that do not overlap, sums them where they
+/// lie.
+[[nodiscard]] std::shared_ptr<SharedBlock> share_memory(size_t bytes,
+                                                        const Group& group,
+                                                        const TimeoutOptions& options = {});
 
 struct PeerOptions {
   uint32_t tag = 0;  ///< below 2^31; pairs a send with a receive; equal ones arrive in order

@@ -1,4 +1,5 @@
-/// Collectives that leave the tensor where it is: all_reduce, reduce, broadcast, barrier.
+/// Collectives that leave the tensor where it is: all_reduce, reduce, broadcast, barrier; and
+/// memory in which they do.
 #include "argosy/comm/call.h"
 #include "argosy/comm/collectives.h"
 
@@ -79,6 +80,19 @@ void broadcast(const at::Tensor& tensor, const Group& group, const RootOptions& 
 }
 Work broadcast_async(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
   return broadcast_call(tensor, group, options).submit();
+}
+
+std::shared_ptr<SharedBlock> share_memory(size_t bytes,
+                                          const Group& group,
+                                          const TimeoutOptions& options) {
+  GroupState& state = usable(group, "share_memory");
+  std::shared_ptr<SharedBlock> block;
+  state.run(describe(state, "share_memory"),
+            options.timeout,
+            [&](Transport& transport, const Deadline& deadline) {
+              block = transport.share(bytes, deadline.remaining());
+            });
+  return block;
 }
 
 void barrier(const Group& group, const TimeoutOptions& options) {

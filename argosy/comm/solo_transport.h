@@ -37,6 +37,9 @@ class SoloTransport : public transport::Transport {
                                                           int,
                                                           uint32_t) override;
   [[nodiscard]] std::unique_ptr<transport::Transfer> recv(void*, size_t, int, uint32_t) override;
+  [[nodiscard]] std::shared_ptr<transport::SharedBlock> share(size_t, Timeout) override {
+    return nullptr;
+  }
   void close() override {}
 };
 

@@ -23,19 +23,24 @@ Result<size_t> size_of(int fd) {
 
 }  // namespace
 
-Result<Mapping> Mapping::map(int fd, size_t size, Access access) {
+Result<Mapping> Mapping::map(int fd, size_t size, Access access, size_t offset) {
   const Result<size_t> there = size_of(fd);
   if (!there.ok()) {
     return there.failure();
   }
-  if (*there < size) {
-    return Failure::from_errno(fmt::format("map {} bytes of a file of {}", size, *there), EINVAL);
+  if (*there < offset || *there - offset < size) {
+    return Failure::from_errno(
+        fmt::format("map {} bytes of a file of {}{}",
+                    size,
+                    *there,
+                    offset == 0 ? "" : fmt::format(" from byte {} on", offset)),
+        EINVAL);
   }
   if (size == 0) {
     return Mapping();
   }
   const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* start = ::mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
+  void* start = ::mmap(nullptr, size, protection, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (start == MAP_FAILED) {  // NOLINT: the macro casts
     return Failure::from_errno(fmt::format("map {} bytes", size), errno);
   }

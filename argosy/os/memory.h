@@ -16,9 +16,10 @@ enum class Access { kRead, kReadWrite };
 class Mapping final {
  public:
   Mapping() = default;
-  /// The first `size` bytes of `fd`, shared with everybody who maps it. `fd` may be closed after.
-  /// Errors: errno of mmap; EINVAL when the file is shorter (reading beyond it would be a SIGBUS).
-  [[nodiscard]] static Result<Mapping> map(int fd, size_t size, Access access);
+  /// `size` bytes of `fd` from `offset` (whole pages) on, shared with everybody who maps it. `fd`
+  /// may be closed after. Errors: errno of mmap; EINVAL when the file is shorter (reading beyond it
+  /// would be a SIGBUS).
+  [[nodiscard]] static Result<Mapping> map(int fd, size_t size, Access access, size_t offset = 0);
   ~Mapping() { unmap(); }
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Mapping& operator=(Mapping&& other) noexcept {

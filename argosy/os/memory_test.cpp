@@ -77,6 +77,8 @@ TEST(Mapping, OfAFile) {
   const UniqueFd fd = *open_file(path, O_RDONLY);
   EXPECT_EQ(Mapping::map(fd.get(), 8, Access::kRead).failure().what,
             "map 8 bytes of a file of 7: Invalid argument (EINVAL)");
+  EXPECT_EQ(Mapping::map(fd.get(), 1, Access::kRead, 4096).failure().what,
+            "map 1 bytes of a file of 7 from byte 4096 on: Invalid argument (EINVAL)");
   std::filesystem::remove(path);
   EXPECT_EQ(map_file(path).failure().error_number, ENOENT);
 }

@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <new>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -20,6 +23,34 @@ namespace argosy::transport {
 namespace {
 
 constexpr const char* kHubKey = "in_process/hub";
+constexpr size_t kPage = 4096;
+
+class HeapBlock final : public SharedBlock {
+ public:
+  explicit HeapBlock(size_t bytes)
+      : bytes_(bytes), data_(static_cast<std::byte*>(std::aligned_alloc(kPage, rounded(bytes)))) {
+    if (data_ == nullptr) {
+      throw std::bad_alloc();
+    }
+    std::memset(data_.get(), 0, bytes);
+  }
+  [[nodiscard]] std::span<std::byte> bytes() const override { return {data_.get(), bytes_}; }
+  void discard(size_t offset, size_t count) noexcept override {
+    const size_t first = rounded(offset);
+    const size_t end = (offset + count) / kPage * kPage;
+    std::memset(data_.get() + first, 0, first < end ? end - first : 0);
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }  // NOLINT: of aligned_alloc
+  };
+  static size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+  const size_t bytes_;
+  const std::unique_ptr<std::byte, Free> data_;
+};
+
 /// Elements reduced before they are copied on: they are then still in the cache.
 constexpr int64_t kBlock = int64_t{16} * 1024;
 
@@ -190,6 +221,23 @@ class InProcess final : public WatchedTransport {
 
   void do_barrier(const Deadline& deadline) override {
     hub_->collective(rank(), {.op = "barrier"}, deadline, [](const auto&) {});
+  }
+
+  std::shared_ptr<SharedBlock> do_share(size_t bytes, const Deadline& deadline) override {
+    std::shared_ptr<SharedBlock> block;
+    if (rank() == 0) {
+      block = std::make_shared<HeapBlock>(bytes);
+    }
+    hub_->collective(rank(),
+                     {.op = "share", .bytes = static_cast<int64_t>(bytes), .input = &block},
+                     deadline,
+                     [&](const auto& ranks) {
+                       if (rank() != 0) {
+                         block =
+                             *static_cast<const std::shared_ptr<SharedBlock>*>(of(ranks, 0).input);
+                       }
+                     });
+    return block;
   }
 
   std::unique_ptr<Link> do_send(const void* data, size_t bytes, int peer, uint32_t tag) override {

@@ -81,6 +81,14 @@ void WatchedTransport::give_up(std::exception_ptr cause) {
   std::rethrow_exception(std::move(cause));
 }
 
+std::shared_ptr<SharedBlock> WatchedTransport::share(size_t bytes, Timeout timeout) {
+  std::shared_ptr<SharedBlock> block;
+  if (size_ > 1 && bytes > 0) {
+    run("share", timeout, [&](const Deadline& deadline) { block = do_share(bytes, deadline); });
+  }
+  return block;
+}
+
 void WatchedTransport::close() {
   watch_->leave();
   disconnect();

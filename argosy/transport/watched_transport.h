@@ -80,6 +80,7 @@ class WatchedTransport : public Transport {
                                                size_t bytes,
                                                int peer,
                                                uint32_t tag) final;
+  [[nodiscard]] std::shared_ptr<SharedBlock> share(size_t bytes, Timeout timeout) final;
   void close() final;
 
  protected:
@@ -129,6 +130,9 @@ class WatchedTransport : public Transport {
   virtual void do_barrier(const Deadline& deadline) = 0;
   virtual std::unique_ptr<Link> do_send(const void* data, size_t bytes, int peer, uint32_t tag) = 0;
   virtual std::unique_ptr<Link> do_recv(void* data, size_t bytes, int peer, uint32_t tag) = 0;
+  virtual std::shared_ptr<SharedBlock> do_share(size_t /*bytes*/, const Deadline& /*deadline*/) {
+    return nullptr;
+  }
   /// Wakes all operations that wait, which throw LinkBroken; later ones do so at once.
   /// From any thread, idempotent.
   virtual void interrupt() = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "argosy/base/log.h"
 #include "argosy/transport/bytes.h"
 #include "argosy/transport/shm/shm_transport.h"
 
@@ -26,6 +27,33 @@ struct Piece {
 void Shm::do_barrier(const Deadline& deadline) {
   exchange(
       {.op = kBarrier}, 1, kAll, [](auto, auto*) {}, [](auto, auto, auto*) {}, deadline);
+}
+
+/// Whether it went well on every rank.
+bool Shm::all_well(const RoundHeader& header, const Status& mine, const Deadline& deadline) {
+  if (!mine.ok()) {
+    log::warn("[transport.shm] no memory is shared: {}", mine.failure().what);
+  }
+  bool all = mine.ok();
+  exchange(
+      header,
+      1,
+      kAll,
+      [&](auto, std::byte* slot) { *slot = std::byte{mine.ok()}; },
+      [&](auto, auto, const std::byte* slot) { all = all && *slot != std::byte{0}; },
+      deadline);
+  return all;
+}
+
+std::shared_ptr<SharedBlock> Shm::do_share(size_t bytes, const Deadline& deadline) {
+  const RoundHeader header{.op = kShare, .bytes = static_cast<int64_t>(bytes)};
+  Blocks& blocks = neighbours_->blocks;
+  if (!all_well(header, rank() == 0 ? blocks.make_room(bytes) : Status(), deadline)) {
+    return nullptr;
+  }
+  Result<std::shared_ptr<SharedBlock>> block = blocks.add(bytes);
+  const bool all = all_well(header, block.ok() ? Status() : Status(block.failure()), deadline);
+  return all ? *std::move(block) : nullptr;
 }
 
 void Shm::do_broadcast(void* data, int64_t bytes, int root, const Deadline& deadline) {

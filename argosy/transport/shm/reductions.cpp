@@ -37,9 +37,78 @@ Shm::Share Shm::share_of(int rank, int64_t length, int64_t element) const {
 void Shm::do_all_reduce(
     void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) {
   const int64_t bytes = bytes_of(count, dtype);
-  const RoundHeader header{.op = kAllReduce, .kind = kind_of(dtype, op), .bytes = bytes};
-  bytes* size() <= kAtOnceBytes ? reduce_at_once(header, data, count, dtype, op, deadline)
-                                : reduce_in_shares(header, data, count, dtype, op, deadline);
+  RoundHeader header{.op = kAllReduce, .kind = kind_of(dtype, op), .bytes = bytes};
+  if (bytes * size() <= kAtOnceBytes) {
+    reduce_at_once(header, data, count, dtype, op, deadline);
+    return;
+  }
+  const Blocks::Place place = neighbours_->blocks.find(data, static_cast<size_t>(bytes));
+  header.block = place.block;
+  header.offset = place.offset;
+  if (place.block == 0 || !reduce_where_it_lies(header, data, count, dtype, op, deadline)) {
+    reduce_in_shares(header, data, count, dtype, op, deadline);
+  }
+}
+
+/// Whether the data of all ranks lies in the same block, side by side: the same answer on all.
+bool Shm::all_in_one_block(uint64_t round) const {
+  std::vector<uint64_t> begins;
+  for (int r = 0; r < size(); ++r) {
+    const RoundHeader& header = segment().page(r).headers[round % kDepth];
+    if (header.block != segment().page(0).headers[round % kDepth].block) {
+      return false;
+    }
+    begins.push_back(header.offset);
+  }
+  std::ranges::sort(begins);
+  const auto bytes = static_cast<uint64_t>(segment().page(0).headers[round % kDepth].bytes);
+  return std::ranges::adjacent_find(
+             begins, [&](uint64_t a, uint64_t b) { return b - a < bytes; }) == begins.end();
+}
+
+/// Each rank sums up its share where the data lies, and writes the result there for all. False, on
+/// every rank that asked, when one has its data elsewhere: the round that they have laid open is
+/// the first of reduce_in_shares().
+bool Shm::reduce_where_it_lies(const RoundHeader& header,
+                               void* data,
+                               int64_t count,
+                               DType dtype,
+                               ReduceOp op,
+                               const Deadline& deadline) {
+  constexpr int64_t kPieceBytes = int64_t{64} << 10U;  // still in the cache when it is copied
+  const auto element = static_cast<int64_t>(size_of(dtype));
+  const uint64_t round = rounds_;
+  begin(round, deadline);
+  fill_slot(round, static_cast<std::byte*>(data), std::min(count, kSlotBytes / element), element);
+  publish(round, header);
+  await_all(round, true, header, deadline);
+  if (!all_in_one_block(round)) {
+    return false;
+  }
+  ++rounds_;
+  std::byte* const block = static_cast<std::byte*>(data) - header.offset;
+  std::vector<std::byte*> places;
+  for (int r = 0; r < size(); ++r) {
+    places.push_back(block + segment().page(r).headers[round % kDepth].offset);
+  }
+  const Share mine = share_of(rank(), count, element);
+  std::vector<const void*> sources(places.size());
+  for (int64_t i = mine.begin; i < mine.end; i += kPieceBytes / element) {
+    const int64_t length = std::min(kPieceBytes / element, mine.end - i);
+    std::ranges::transform(
+        places, sources.begin(), [&](const std::byte* place) { return place + i * element; });
+    std::byte* const sum = places[static_cast<size_t>(rank())] + i * element;
+    transport::reduce(sources, sum, length, dtype, op);
+    for (int r = 0; r < size(); ++r) {
+      copy_bytes(
+          places[static_cast<size_t>(r)] + i * element, sum, r == rank() ? 0 : length * element);
+    }
+  }
+  segment().page(rank()).reduced.store(round + 1);
+  waiter().ring_all();
+  waiter().wait_all(&RankPage::reduced, round + 1, deadline);
+  end(round);
+  return true;
 }
 
 void Shm::do_reduce(
@@ -68,6 +137,14 @@ void Shm::reduce_at_once(const RoundHeader& header,
   end(round);
 }
 
+/// What the other ranks sum up of this rank's data.
+void Shm::fill_slot(uint64_t round, const std::byte* chunk, int64_t length, int64_t element) const {
+  const Share mine = share_of(rank(), length, element);
+  std::byte* const slot = segment().slot(rank(), round);
+  copy_bytes(slot, chunk, mine.begin * element);
+  copy_bytes(slot + mine.end * element, chunk + mine.end * element, (length - mine.end) * element);
+}
+
 /// Three rounds are on their way at once: this rank fills its slot for one while the others sum up
 /// the one before, and reads their shares of the one before that.
 void Shm::reduce_in_shares(const RoundHeader& header,
@@ -87,15 +164,10 @@ void Shm::reduce_in_shares(const RoundHeader& header,
   const auto length = [&](int64_t i) { return std::min(per_round, count - i * per_round); };
   const bool takes = header.root < 0 || header.root == rank();
   for (int64_t i = 0; i < rounds + 2; ++i) {
-    if (i < rounds) {
+    if (i < rounds && (i > 0 || header.block == 0)) {
       const uint64_t round = base + static_cast<uint64_t>(i);
       begin(round, deadline);
-      const Share mine = share_of(rank(), length(i), element);
-      std::byte* const slot = segment().slot(rank(), round);
-      copy_bytes(slot, chunk(i), mine.begin * element);
-      copy_bytes(slot + mine.end * element,
-                 chunk(i) + mine.end * element,
-                 (length(i) - mine.end) * element);
+      fill_slot(round, chunk(i), length(i), element);
       publish(round, header);
     }
     if (const int64_t j = i - 1; j >= 0 && j < rounds) {

@@ -9,15 +9,16 @@ namespace argosy::transport {
 namespace {
 
 std::string in_words(const RoundHeader& header) {
-  constexpr std::array<const char*, 9> kNames{"all_reduce",
-                                              "reduce",
-                                              "reduce_scatter",
-                                              "broadcast",
-                                              "all_gather",
-                                              "gather",
-                                              "scatter",
-                                              "all_to_all",
-                                              "barrier"};
+  constexpr std::array<const char*, 10> kNames{"all_reduce",
+                                               "reduce",
+                                               "reduce_scatter",
+                                               "broadcast",
+                                               "all_gather",
+                                               "gather",
+                                               "scatter",
+                                               "all_to_all",
+                                               "barrier",
+                                               "share"};
   const std::string what = header.op < kNames.size() ? kNames[header.op] : "?";
   const std::string size = fmt::format("{} of {} B", what, header.bytes);
   return header.root < 0 ? size : fmt::format("{} with root {}", size, header.root);

@@ -21,6 +21,9 @@ struct RoundHeader {
   int32_t root = -1;  ///< -1: it has none
   uint32_t kind = 0;  ///< element type and reduction, where they matter
   int64_t bytes = 0;  ///< of the whole operation
+  // Not compared: where the data lies that an all_reduce may sum in place.
+  uint32_t block = 0;  ///< 0: in no block
+  uint64_t offset = 0;
 };
 
 /// Messages from one rank to another wait here, in the order of their sends. The bytes themselves

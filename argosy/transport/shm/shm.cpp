@@ -28,6 +28,7 @@ constexpr const char* kPlaceKey = "shm/place";          ///< rank 0's socket, se
 constexpr const char* kElsewhereKey = "shm/elsewhere";  ///< of a rank that is not its neighbour
 constexpr int kHost = 0;                                ///< the rank that makes the memory
 constexpr auto kSlice = 200ms;
+constexpr size_t kFiles = 3;  ///< that the host hands out, before the pidfds
 /// Words of the host's message; another one is a refusal.
 constexpr const char* kWelcome = "welcome";
 
@@ -74,6 +75,7 @@ std::string neighbourhood_id() {
 
 Neighbours::Neighbours(os::SharedMemory memory,
                        os::UniqueFd mail,
+                       os::UniqueFd blocks_file,
                        std::vector<os::UniqueFd> processes,
                        int rank,
                        int size,
@@ -81,6 +83,7 @@ Neighbours::Neighbours(os::SharedMemory memory,
                        const RankNames& names)
     : segment(std::move(memory), size),
       mailbox(segment, rank, size, std::move(mail)),
+      blocks(std::move(blocks_file)),
       waiter(segment, rank, size, spin, std::move(processes), names, [this] { pump(); }) {}
 
 void Neighbours::pump() {
@@ -213,14 +216,21 @@ void Shm::connect_all(const ShmOptions& options) {
     if (size() == 1) {
       return;
     }
-    // The memory, the mail file, then a pidfd of every rank.
+    // The memory, the files of mail and of blocks, then a pidfd of every rank.
     std::vector<os::UniqueFd> fds =
         rank() == kHost ? receive_all_as_host(deadline) : call_host(deadline);
     os::SharedMemory memory = os::SharedMemory::open(std::move(fds[0])).or_throw<Error>(kWhere);
     os::UniqueFd mail = std::move(fds[1]);
-    fds.erase(fds.begin(), fds.begin() + 2);
-    set_neighbours(std::make_shared<Neighbours>(
-        std::move(memory), std::move(mail), std::move(fds), rank(), size(), spin_, names()));
+    os::UniqueFd blocks_file = std::move(fds[2]);
+    fds.erase(fds.begin(), fds.begin() + kFiles);
+    set_neighbours(std::make_shared<Neighbours>(std::move(memory),
+                                                std::move(mail),
+                                                std::move(blocks_file),
+                                                std::move(fds),
+                                                rank(),
+                                                size(),
+                                                spin_,
+                                                names()));
     do_barrier(deadline);
   });
 }
@@ -303,6 +313,7 @@ std::vector<os::UniqueFd> Shm::receive_all_as_host(const Deadline& deadline) {
   std::vector<os::UniqueFd> shared;
   shared.push_back(os::duplicate(memory.fd()).or_throw<Error>(kWhere));
   shared.push_back(make_mail());
+  shared.push_back(Blocks::make_file());
   std::ranges::move(processes, std::back_inserter(shared));
   for (const os::UniqueFd& caller : callers) {
     if (caller) {
@@ -343,7 +354,7 @@ std::vector<os::UniqueFd> Shm::call_host(const Deadline& deadline) {
     if (answer.ok() && answer->text != kWelcome) {
       refuse(answer->text);
     }
-    if (answer.ok() && answer->fds.size() == static_cast<size_t>(size()) + 2) {
+    if (answer.ok() && answer->fds.size() == static_cast<size_t>(size()) + kFiles) {
       return std::move(answer->fds);
     }
     if (answer.ok() || answer.failure().error_number != ETIMEDOUT) {

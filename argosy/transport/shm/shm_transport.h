@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/transport/shm/blocks.h"
 #include "argosy/transport/shm/mailbox.h"
 #include "argosy/transport/shm/segment.h"
 #include "argosy/transport/shm/shm.h"
@@ -24,6 +25,7 @@ namespace argosy::transport {
 struct Neighbours {
   Neighbours(os::SharedMemory memory,
              os::UniqueFd mail,
+             os::UniqueFd blocks_file,
              std::vector<os::UniqueFd> processes,
              int rank,
              int size,
@@ -36,6 +38,7 @@ struct Neighbours {
 
   Segment segment;
   Mailbox mailbox;
+  Blocks blocks;
   Waiter waiter;
 };
 
@@ -81,6 +84,7 @@ class Shm final : public WatchedTransport {
                      const Parts& receives,
                      const Deadline& deadline) override;
   void do_barrier(const Deadline& deadline) override;
+  std::shared_ptr<SharedBlock> do_share(size_t bytes, const Deadline& deadline) override;
   std::unique_ptr<Link> do_send(const void* data, size_t bytes, int peer, uint32_t tag) override;
   std::unique_ptr<Link> do_recv(void* data, size_t bytes, int peer, uint32_t tag) override;
   void interrupt() override;
@@ -99,6 +103,7 @@ class Shm final : public WatchedTransport {
     kScatter,
     kAllToAll,
     kBarrier,
+    kShare,
   };
   /// The elements of a chunk that a rank sums up.
   struct Share {
@@ -138,12 +143,23 @@ class Shm final : public WatchedTransport {
                       DType dtype,
                       ReduceOp op,
                       const Deadline& deadline);
+  [[nodiscard]] bool all_well(const RoundHeader& header,
+                              const Status& mine,
+                              const Deadline& deadline);
+  [[nodiscard]] bool reduce_where_it_lies(const RoundHeader& header,
+                                          void* data,
+                                          int64_t count,
+                                          DType dtype,
+                                          ReduceOp op,
+                                          const Deadline& deadline);
+  [[nodiscard]] bool all_in_one_block(uint64_t round) const;
   void reduce_in_shares(const RoundHeader& header,
                         void* data,
                         int64_t count,
                         DType dtype,
                         ReduceOp op,
                         const Deadline& deadline);
+  void fill_slot(uint64_t round, const std::byte* chunk, int64_t length, int64_t element) const;
   void sum_up(uint64_t round, std::byte* chunk, int64_t length, DType dtype, ReduceOp op, int root);
   void take_shares(
       uint64_t round, std::byte* chunk, int64_t length, int64_t element, const Deadline& deadline);

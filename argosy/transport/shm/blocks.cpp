@@ -1,0 +1,95 @@
+#include "argosy/transport/shm/blocks.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/os/memory.h"
+
+namespace argosy::transport {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+size_t whole_pages(size_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+class FileBlock final : public SharedBlock {
+ public:
+  FileBlock(std::shared_ptr<os::UniqueFd> file, uint64_t begin, os::Mapping mapping)
+      : file_(std::move(file)), begin_(begin), mapping_(std::move(mapping)) {}
+
+  [[nodiscard]] std::span<std::byte> bytes() const override { return mapping_.bytes(); }
+
+  void discard(size_t offset, size_t count) noexcept override {
+    const size_t first = whole_pages(offset);
+    const size_t end = (offset + count) / kPage * kPage;
+    if (first < end) {
+      (void)::fallocate(file_->get(),
+                        FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                        static_cast<off_t>(begin_ + first),
+                        static_cast<off_t>(end - first));
+    }
+  }
+
+ private:
+  const std::shared_ptr<os::UniqueFd> file_;
+  const uint64_t begin_;
+  const os::Mapping mapping_;
+};
+
+}  // namespace
+
+os::UniqueFd Blocks::make_file() {
+  os::UniqueFd fd(::memfd_create("argosy-blocks", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd || ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+    throw Error("transport.shm", "memfd_create: " + errno_message(errno));
+  }
+  return fd;
+}
+
+Status Blocks::make_room(size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  if (::ftruncate(file_->get(), static_cast<off_t>(end_ + whole_pages(bytes))) != 0) {
+    return Failure::from_errno(fmt::format("make {} bytes of shared memory", bytes), errno);
+  }
+  return {};
+}
+
+Result<std::shared_ptr<SharedBlock>> Blocks::add(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [](const Entry& entry) { return entry.block.expired(); });
+  const uint64_t begin = std::exchange(end_, end_ + whole_pages(bytes));
+  ++added_;
+  Result<os::Mapping> mapping =
+      os::Mapping::map(file_->get(), bytes, os::Access::kReadWrite, begin);
+  if (!mapping.ok()) {
+    return std::move(mapping).failure();
+  }
+  const std::byte* const start = mapping->bytes().data();
+  std::shared_ptr<SharedBlock> block =
+      std::make_shared<FileBlock>(file_, begin, *std::move(mapping));
+  entries_.push_back({.begin = start, .bytes = bytes, .number = added_, .block = block});
+  return block;
+}
+
+Blocks::Place Blocks::find(const void* data, size_t bytes) const {
+  const auto* const begin = static_cast<const std::byte*>(data);
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_) {
+    const bool inside = begin >= entry.begin && begin + bytes <= entry.begin + entry.bytes;
+    if (std::shared_ptr<SharedBlock> block = inside ? entry.block.lock() : nullptr) {
+      const auto offset = static_cast<uint64_t>(begin - entry.begin);
+      return {.block = entry.number, .offset = offset, .keep = std::move(block)};
+    }
+  }
+  return {};
+}
+
+}  // namespace argosy::transport

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "argosy/base/result.h"
+#include "argosy/os/fd.h"
+#include "argosy/transport/shared_block.h"
+
+// Internal to the room.
+namespace argosy::transport {
+
+/// The SharedBlocks of a group, as this rank maps them: pieces of one memory file that has no name.
+/// All ranks add the same blocks in the same order. Thread-safe.
+class Blocks final {
+ public:
+  /// A file for the blocks, which must not shrink.
+  [[nodiscard]] static os::UniqueFd make_file();
+  explicit Blocks(os::UniqueFd file) : file_(std::make_shared<os::UniqueFd>(std::move(file))) {}
+
+  /// On one rank, before all add the block.
+  [[nodiscard]] Status make_room(size_t bytes) const;
+  [[nodiscard]] Result<std::shared_ptr<SharedBlock>> add(size_t bytes);
+
+  /// The block in which all of these bytes lie, kept as long as the answer.
+  struct Place {
+    uint32_t block = 0;  ///< number, from 1; 0: in none
+    uint64_t offset = 0;
+    std::shared_ptr<SharedBlock> keep{};
+  };
+  [[nodiscard]] Place find(const void* data, size_t bytes) const;
+
+ private:
+  struct Entry {
+    const std::byte* begin = nullptr;
+    size_t bytes = 0;
+    uint32_t number = 0;
+    std::weak_ptr<SharedBlock> block{};
+  };
+
+  std::shared_ptr<os::UniqueFd> file_;
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+  uint64_t end_ = 0;
+  uint32_t added_ = 0;
+};
+
+}  // namespace argosy::transport
