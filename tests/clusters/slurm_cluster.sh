@@ -84,8 +84,14 @@ cluster_up() {
   daemon as node1 slurmd -D -N node1
   daemon as node2 slurmd -D -N node2
   for ((i = 0; i < 150; ++i)); do
-    [[ $(on_head sinfo -h -t idle -o %D 2>/dev/null) == 2 ]] && return 0 || sleep 0.2
+    [[ $(on_head sinfo -h -t idle -o %D 2>/dev/null) == 2 ]] && return 0
+    grep -q "slurmd initialization failed" "$cluster"/slurmd-*.log 2>/dev/null && break
+    sleep 0.2
   done
+  if grep -q "Unable to initialize cgroup plugin" "$cluster"/slurmd-*.log; then
+    echo "skipped: slurmd cannot use cgroups here: $(grep -h "cgroup" "$cluster"/slurmd-node1.log | head -n 1)"
+    return 1
+  fi
   echo "Slurm did not come up:"
   tail -n 20 "$cluster"/*.log
   exit 1
