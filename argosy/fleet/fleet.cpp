@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
@@ -19,6 +19,10 @@
 namespace argosy::fleet {
 namespace {
 
+/// Bytes of parameters from which on dividing a step saves more than its two meetings cost:
+/// MnistCnn (0.1 MB) takes 2 % longer divided, a model of 47 MB and little arithmetic 19 % less.
+constexpr size_t kWorthDividing = size_t{1} << 20U;
+
 /// What the process knows of its job. Destroyed at exit, which leaves the job in good order.
 struct Job {
   comm::Group group;
@@ -26,7 +30,7 @@ struct Job {
   int local_rank = 0;
   /// Identities of the parameters that went through distributed_model(); they live as long as the
   /// models, and a stale entry can only make the check in distributed_optimizer() more lenient.
-  std::unordered_set<const void*> distributed;
+  std::unordered_map<const void*, std::weak_ptr<parallel::ddp::Core>> distributed;
   std::string run_dir;
 };
 
@@ -217,24 +221,37 @@ parallel::DdpOptions ddp_options() {
           .find_unused_parameters = wanted.find_unused_parameters};
 }
 
-void register_parameters(const engine::NamedTensors& parameters) {
+void register_model(const engine::NamedTensors& parameters,
+                    const std::shared_ptr<parallel::ddp::Core>& core) {
   for (const auto& [name, tensor] : parameters) {
-    job("distributed_model").distributed.insert(tensor.unsafeGetTensorImpl());
+    job("distributed_model").distributed[tensor.unsafeGetTensorImpl()] = core;
   }
 }
 
-void require_registered(const engine::NamedTensors& parameters) {
+void prepare_optimizer(const optim::Optimizer& optimizer) {
   const Job& state = job("distributed_optimizer");
   if (state.group.size() == 1) {
     return;
   }
-  for (const auto& [name, tensor] : parameters) {
-    ARGOSY_CHECK(state.distributed.contains(tensor.unsafeGetTensorImpl()),
+  std::shared_ptr<parallel::ddp::Core> model;
+  bool one_model = true;
+  size_t bytes = 0;
+  for (const auto& [name, tensor] : optimizer.parameters()) {
+    const auto found = state.distributed.find(tensor.unsafeGetTensorImpl());
+    ARGOSY_CHECK(found != state.distributed.end(),
                  "fleet.distributed_optimizer",
                  "parameter \"{}\" is not of a distributed model: its gradient would not be "
                  "averaged over the ranks. Call distributed_model() first and build the optimizer "
                  "from what it returns.",
                  name);
+    bytes += tensor.nbytes();
+    const std::shared_ptr<parallel::ddp::Core> owner = found->second.lock();
+    one_model = one_model && owner != nullptr && (model == nullptr || model == owner);
+    model = owner;
+  }
+  const bool worth_it = bytes >= kWorthDividing;
+  if (state.strategy.divide_update && worth_it && one_model && model != nullptr) {
+    model->divide_step(optimizer);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,8 +81,9 @@ struct SamplerOptions {
 
 namespace detail {
 [[nodiscard]] parallel::DdpOptions ddp_options();
-void register_parameters(const engine::NamedTensors& parameters);
-void require_registered(const engine::NamedTensors& parameters);
+void register_model(const engine::NamedTensors& parameters,
+                    const std::shared_ptr<parallel::ddp::Core>& core);
+void prepare_optimizer(const optim::Optimizer& optimizer);
 void print_line(const std::string& text);
 void save_on_first(const torch::nn::Module& module, const std::string& path);
 }  // namespace detail
@@ -96,16 +98,19 @@ template <typename Module>
   } else if (strategy().bf16_allreduce) {
     model.register_comm_hook(parallel::bf16_compress(), "bf16");
   }
-  detail::register_parameters(engine::named_parameters(model));
+  detail::register_model(engine::named_parameters(model), model.core());
   return model;
 }
 
 /// Prepares an optimizer for the distributed model whose parameters it updates, and returns it.
-/// Errors: UsageError naming a parameter that belongs to no distributed_model(): its gradients
-/// would not be averaged, and the ranks would drift apart without a word.
+/// Collective. Where the ranks share memory and all parameters are of one model, its steps are
+/// divided between them: see DistributedDataParallel::divide_step() and
+/// DistributedStrategy::divide_update. Errors: UsageError naming a parameter that belongs to no
+/// distributed_model(): its gradients would not be averaged, and the ranks would drift apart
+/// without a word.
 template <std::derived_from<optim::Optimizer> Optimizer>
 [[nodiscard]] Optimizer distributed_optimizer(Optimizer optimizer) {
-  detail::require_registered(optimizer.parameters());
+  detail::prepare_optimizer(optimizer);
   return optimizer;
 }
 

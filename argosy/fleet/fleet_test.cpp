@@ -27,11 +27,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 /// `fn` in `ranks` processes that have joined one job.
-void run_job(int ranks, const std::function<void(const std::string& folder)>& fn) {
+void run_job(int ranks,
+             const std::function<void(const std::string& folder)>& fn,
+             const DistributedStrategy& strategy = {}) {
   const test::TempDir folder;
   test::run_ranks(ranks,
                   [&](int rank) {
-                    init({},
+                    init(strategy,
                          {.init_method = "file://" + folder.path().string() + "/store",
                           .timeout = 20s,
                           .rank = rank,
@@ -151,6 +153,27 @@ TEST(Fleet, AnOptimizerOfAnUndistributedModelIsRefusedByName) {
     EXPECT_TRUE(torch::allclose(
         before - model.module()->weight.detach(), torch::full({1, 2}, 0.05), 1e-6, 1e-7));
   });
+}
+
+/// Ranks that divide their steps find out when one makes another.
+bool divides(int64_t width) {
+  auto model = distributed_model(torch::nn::Linear(width, width));
+  auto optimizer =
+      distributed_optimizer(optim::SGD(model, {.lr = worker_index() == 0 ? 0.1 : 0.2}));
+  model(torch::ones({2, width})).sum().backward();
+  const std::string error = test::error_text<UsageError>([&] { optimizer.step(); });
+  return error.find("another step") != std::string::npos;
+}
+
+TEST(Fleet, StepsOfModelsOfAMebibyteAreDivided) {
+  run_job(2, [](const std::string&) {
+    EXPECT_TRUE(divides(512));
+    EXPECT_FALSE(divides(500));
+  });
+}
+
+TEST(Fleet, StepsAreNotDividedWhereTheStrategySaysSo) {
+  run_job(2, [](const std::string&) { EXPECT_FALSE(divides(512)); }, {.divide_update = false});
 }
 
 TEST(Fleet, SaveReturnsWhenTheFileIsThereAndFailsOnEveryRank) {

@@ -35,6 +35,7 @@ constexpr Toggle kToggles[] = {
     {"find_unused_parameters", &S::find_unused_parameters, true},
     {"fp16_allreduce", &S::fp16_allreduce, true},
     {"bf16_allreduce", &S::bf16_allreduce, true},
+    {"divide_update", &S::divide_update, true},
     {"amp", &S::amp, false},
     {"recompute", &S::recompute, false},
     {"gradient_merge", &S::gradient_merge, false},

@@ -26,6 +26,10 @@ struct DistributedStrategy {
   bool fp16_allreduce = false;
   /// The same as bfloat16; ours, Paddle has no such toggle.
   bool bf16_allreduce = false;
+  /// Where ranks share memory, distributed_optimizer() divides each step between them, from 1 MiB
+  /// of parameters on: see DistributedDataParallel::divide_step(). Ours. Off: each rank updates all
+  /// parameters itself.
+  bool divide_update = true;
 
   /// Not supported yet: true is a ConfigError that says so.
   bool amp = false;

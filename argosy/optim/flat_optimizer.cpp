@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <fnmatch.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
@@ -30,9 +31,40 @@ struct Slot {
 struct Active {
   std::size_t slot = 0;
   at::Tensor param{};  // flat; shares the parameter's memory unless it has gaps
-  Range range{};
+  bool divided = false;
+  Range range{};  // the part of it that this process updates
   Update update{};
 };
+
+// FNV-1a over what processes that divide a step must agree on.
+class Digest {
+ public:
+  template <typename T>
+  void add(const T& value) {
+    std::array<unsigned char, sizeof(T)> bytes{};
+    std::memcpy(bytes.data(), &value, sizeof(T));
+    for (const unsigned char byte : bytes) {
+      hash_ = (hash_ ^ byte) * 0x100000001b3U;
+    }
+  }
+  [[nodiscard]] uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xcbf29ce484222325U;
+};
+
+uint64_t digest(const std::vector<Active>& active) {
+  Digest all;
+  for (const Active& one : active) {
+    all.add(one.slot);
+    all.add(one.update.lr);
+    all.add(one.update.step);
+    all.add(one.update.decay.coeff);
+    all.add(one.update.grad_scale);
+    all.add(one.update.grad_limit);
+  }
+  return all.value();
+}
 
 class FlatOptimizer final : public OptimizerImpl {
  public:
@@ -91,20 +123,13 @@ class FlatOptimizer final : public OptimizerImpl {
     std::vector<at::Tensor> grads;
     std::vector<Active> active = collect(grads);
     apply_clip(active, grads);
-    const std::vector<kernels::Piece> pieces = cut(grads);
-    kernels::for_each_piece(pieces, at::get_num_threads(), [&](std::size_t i) {
-      const auto [array, begin, count] = pieces[i];
-      const Active& one = active[array];
-      Range part = one.range;
-      part.count = count;
-      part.param = at_element(part.param, part.precision, begin);
-      part.grad =
-          static_cast<const char*>(part.grad) + (part.precision == Precision::kF32 ? 4 : 8) * begin;
-      for (void*& state : part.states) {
-        state = state != nullptr ? at_element(state, part.precision, begin) : nullptr;
-      }
-      rule_->update(part, one.update);
-    });
+    if (division_ != nullptr) {
+      division_->begin(digest(active));
+    }
+    update(active);
+    if (division_ != nullptr) {
+      division_->end();
+    }
     for (const Active& one : active) {
       at::Tensor& parameter = parameters_[one.slot].second;
       slots_[one.slot].step = one.update.step;
@@ -112,6 +137,20 @@ class FlatOptimizer final : public OptimizerImpl {
         parameter.unsafeGetTensorImpl()->bump_version();  // autograd must see the change
       } else {
         parameter.copy_(one.param);
+      }
+    }
+  }
+
+  [[nodiscard]] std::optional<std::size_t> states_per_parameter() const override {
+    return rule_->state_names().size();
+  }
+
+  void divide(std::shared_ptr<StepDivision> division) override {
+    const c10::NoGradGuard no_grad;
+    division_ = std::move(division);
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      for (std::size_t k = 0; k < slots_[i].states.size(); ++k) {
+        slots_[i].states[k] = new_state(parameters_[i].second, k).copy_(slots_[i].states[k]);
       }
     }
   }
@@ -175,8 +214,9 @@ class FlatOptimizer final : public OptimizerImpl {
       slots_[i].states.clear();
       if (const engine::StateDict* entry = state.find(parameters_[i].first)) {
         slots_[i].step = static_cast<int64_t>(entry->at("step").item<double>());
-        for (const std::string& name : rule_->state_names()) {
-          slots_[i].states.push_back(new_state(parameters_[i].second).copy_(entry->at(name)));
+        for (std::size_t k = 0; k < rule_->state_names().size(); ++k) {
+          const at::Tensor& saved = entry->at(rule_->state_names()[k]);
+          slots_[i].states.push_back(new_state(parameters_[i].second, k).copy_(saved));
         }
       }
     }
@@ -301,9 +341,42 @@ class FlatOptimizer final : public OptimizerImpl {
     return claimed;
   }
 
-  // Zeros in the parameter's own order of memory.
-  static at::Tensor new_state(const at::Tensor& parameter) {
-    return at::zeros_like(parameter.detach());
+  // Memory in the parameter's own order, zeros where it is this process's alone.
+  [[nodiscard]] at::Tensor new_state(const at::Tensor& parameter, std::size_t k) const {
+    at::Tensor shared = division_ != nullptr ? division_->state_of(parameter, k) : at::Tensor();
+    return shared.defined() ? shared : at::zeros_like(parameter.detach());
+  }
+
+  void take_part(Active& one, bool first) const {
+    const StepDivision::Part part = division_->part_of(one.param);
+    one.divided = part.divided;
+    if (!part.divided) {
+      return;
+    }
+    one.range = one.range.sub(part.begin, part.end - part.begin);
+    for (void* const state : one.range.states) {
+      if (first && state != nullptr) {
+        std::memset(state, 0, one.range.count * item_bytes(one.range.precision));
+      }
+    }
+  }
+
+  void update(const std::vector<Active>& active) const {
+    std::vector<std::size_t> lengths;
+    lengths.reserve(active.size());
+    for (const Active& one : active) {
+      lengths.push_back(one.range.count);
+    }
+    const std::vector<kernels::Piece> pieces = kernels::cut(lengths);
+    kernels::for_each_piece(pieces, at::get_num_threads(), [&](std::size_t i) {
+      const auto [array, begin, count] = pieces[i];
+      const Active& one = active[array];
+      const Range part = one.range.sub(begin, count);
+      rule_->update(part, one.update);
+      if (one.divided) {
+        division_->hand_out(part.param, count * item_bytes(part.precision));
+      }
+    });
   }
 
   // What this step updates. Nothing has changed when it throws.
@@ -332,7 +405,11 @@ class FlatOptimizer final : public OptimizerImpl {
       one.range.param = one.param.data_ptr();
       one.range.grad = grads.back().data_ptr();
       one.range.count = static_cast<std::size_t>(parameter.numel());
+      const bool first = slots_[i].states.empty();
       fill_states(slots_[i], one);
+      if (division_ != nullptr) {
+        take_part(one, first);
+      }
       const GroupInfo& group = groups_[slots_[i].group];
       one.update.lr = group.lr;
       one.update.decay = group.weight_decay;
@@ -345,7 +422,7 @@ class FlatOptimizer final : public OptimizerImpl {
   void fill_states(Slot& slot, Active& one) const {
     if (slot.states.empty()) {
       for (std::size_t k = 0; k < rule_->state_names().size(); ++k) {
-        slot.states.push_back(new_state(one.param));
+        slot.states.push_back(new_state(one.param, k));
       }
     }
     for (std::size_t k = 0; k < slot.states.size(); ++k) {
@@ -385,6 +462,7 @@ class FlatOptimizer final : public OptimizerImpl {
   std::vector<GroupInfo> groups_{};
   engine::NamedTensors parameters_{};
   std::vector<Slot> slots_{};  // beside parameters_
+  std::shared_ptr<StepDivision> division_{};
   std::unordered_set<std::string> names_{};
   std::unordered_set<const c10::TensorImpl*> known_{};
 };

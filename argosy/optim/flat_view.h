@@ -20,11 +20,6 @@ namespace argosy::optim {
 /// agree, else a copy.
 [[nodiscard]] at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& tensor);
 
-/// `data` moved by `offset` elements.
-[[nodiscard]] inline void* at_element(void* data, Precision precision, std::size_t offset) {
-  return static_cast<char*>(data) + offset * (precision == Precision::kF32 ? 4 : 8);
-}
-
 /// Pieces of these tensors' elements, for kernels::for_each_piece().
 [[nodiscard]] std::vector<kernels::Piece> cut(const std::vector<at::Tensor>& tensors);
 

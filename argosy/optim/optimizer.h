@@ -15,6 +15,7 @@
 #include "argosy/engine/state_dict.h"
 #include "argosy/optim/clip.h"
 #include "argosy/optim/decay.h"
+#include "argosy/optim/step_division.h"
 
 namespace argosy::optim {
 
@@ -75,6 +76,11 @@ class OptimizerImpl {
   virtual void add_param_group(const engine::NamedTensors& parameters, const ParamGroup& group) = 0;
   [[nodiscard]] virtual OptimizerState state_dict() const = 0;
   virtual void load_state_dict(const OptimizerState& state) = 0;
+  /// How many tensors of state a parameter has; nullopt where divide() is not supported.
+  [[nodiscard]] virtual std::optional<std::size_t> states_per_parameter() const { return {}; }
+  /// From now on steps are divided; what there is of state moves. nullptr: no longer, and the state
+  /// is copied into memory of this process.
+  virtual void divide(std::shared_ptr<StepDivision> /*division*/) {}
 };
 
 /// Updates parameters from their gradients: a handle, whose copies are the same optimizer.

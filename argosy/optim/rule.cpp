@@ -6,6 +6,18 @@
 
 namespace argosy::optim {
 
+Range Range::sub(std::size_t begin, std::size_t length) const {
+  const std::size_t bytes = begin * item_bytes(precision);
+  Range part = *this;
+  part.count = length;
+  part.param = static_cast<char*>(param) + bytes;
+  part.grad = static_cast<const char*>(grad) + bytes;
+  for (void*& state : part.states) {
+    state = state != nullptr ? static_cast<char*>(state) + bytes : nullptr;
+  }
+  return part;
+}
+
 void Rule::check_decay(const WeightDecay& decay) const {
   ARGOSY_CHECK(std::isfinite(decay.coeff) && decay.coeff >= 0,
                fmt::format("optim.{}", name()),

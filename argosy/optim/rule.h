@@ -23,7 +23,13 @@ struct Range {
   const void* grad = nullptr;
   std::array<void*, kMaxStates> states{};  ///< in the order of Rule::state_names()
   std::size_t count = 0;
+
+  /// `length` elements from element `begin` on.
+  [[nodiscard]] Range sub(std::size_t begin, std::size_t length) const;
 };
+[[nodiscard]] constexpr std::size_t item_bytes(Precision precision) {
+  return precision == Precision::kF32 ? 4 : 8;
+}
 
 /// What one update depends on besides memory.
 struct Update {

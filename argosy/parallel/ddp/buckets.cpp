@@ -6,14 +6,11 @@
 #include <utility>
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include "argosy/base/check.h"
 
 namespace argosy::parallel::ddp {
 namespace {
-
-constexpr int64_t kAlignBytes = 64;  // a cache line, and the widest vector register
 
 struct OpenBucket {
   std::vector<size_t> members;
@@ -21,11 +18,6 @@ struct OpenBucket {
   size_t last_position = 0;  // in `order`
   bool closed_one = false;   // the first bucket of this kind is done
 };
-
-int64_t aligned_elements(int64_t elements, int64_t item_bytes) {
-  const int64_t step = std::max<int64_t>(1, kAlignBytes / item_bytes);
-  return (elements + step - 1) / step * step;
-}
 
 std::vector<int64_t> view_strides(const at::Tensor& parameter) {
   if (parameter.is_non_overlapping_and_dense()) {
@@ -40,7 +32,9 @@ std::vector<int64_t> view_strides(const at::Tensor& parameter) {
   return strides;
 }
 
-Bucket make_bucket(const std::vector<size_t>& members, std::span<const at::Tensor> parameters) {
+Bucket make_bucket(const std::vector<size_t>& members,
+                   std::span<const at::Tensor> parameters,
+                   const Allocate& allocate) {
   Bucket bucket;
   bucket.parameters = members;
   const auto options = parameters[members.front()].options().requires_grad(false);
@@ -49,19 +43,21 @@ Bucket make_bucket(const std::vector<size_t>& members, std::span<const at::Tenso
   for (size_t index : members) {
     const at::Tensor& parameter = parameters[index];
     offsets.push_back(total);
-    total += aligned_elements(parameter.numel(), static_cast<int64_t>(parameter.element_size()));
+    total += aligned_bytes(parameter) / static_cast<int64_t>(parameter.element_size());
   }
-  bucket.flat = at::zeros({total}, options);
+  bucket.flat = allocate(total, options);
   for (size_t k = 0; k < members.size(); ++k) {
-    const at::Tensor& parameter = parameters[members[k]];
-    bucket.views.push_back(
-        at::empty({0}, options)
-            .set_(bucket.flat.storage(), offsets[k], parameter.sizes(), view_strides(parameter)));
+    bucket.views.push_back(view_in(bucket.flat, offsets[k], parameters[members[k]]));
   }
   return bucket;
 }
 
 }  // namespace
+
+at::Tensor view_in(const at::Tensor& flat, int64_t offset, const at::Tensor& like) {
+  return at::empty({0}, flat.options())
+      .set_(flat.storage(), flat.storage_offset() + offset, like.sizes(), view_strides(like));
+}
 
 BucketPlan plan_buckets(std::span<const at::Tensor> parameters,
                         std::span<const size_t> order,
@@ -93,11 +89,13 @@ BucketPlan plan_buckets(std::span<const at::Tensor> parameters,
   return plan;
 }
 
-std::vector<Bucket> make_buckets(const BucketPlan& plan, std::span<const at::Tensor> parameters) {
+std::vector<Bucket> make_buckets(const BucketPlan& plan,
+                                 std::span<const at::Tensor> parameters,
+                                 const Allocate& allocate) {
   std::vector<Bucket> buckets;
   buckets.reserve(plan.size());
   for (const auto& members : plan) {
-    buckets.push_back(make_bucket(members, parameters));
+    buckets.push_back(make_bucket(members, parameters, allocate));
   }
   return buckets;
 }

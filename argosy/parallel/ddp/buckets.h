@@ -7,6 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/parallel/ddp/shared_part.h"
+
 namespace argosy::parallel::ddp {
 
 /// Which parameters share a bucket: indices, in the order in which their gradients are expected.
@@ -38,9 +40,14 @@ struct Bucket {
   at::Tensor scratch{};             ///< kept for the communication hook between steps
 };
 
-/// Buckets filled with zeros.
+/// Buckets filled with zeros, in memory that `allocate` gives: at most aligned_bytes(parameters).
 [[nodiscard]] std::vector<Bucket> make_buckets(const BucketPlan& plan,
-                                               std::span<const at::Tensor> parameters);
+                                               std::span<const at::Tensor> parameters,
+                                               const Allocate& allocate = ordinary_memory());
+
+/// A tensor of these sizes and strides in the storage of `flat`, from element `offset` on; no
+/// autograd view.
+[[nodiscard]] at::Tensor view_in(const at::Tensor& flat, int64_t offset, const at::Tensor& like);
 
 /// Whether both refer to the same elements in the same layout.
 [[nodiscard]] bool same_memory(const at::Tensor& a, const at::Tensor& b);

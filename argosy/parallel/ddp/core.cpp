@@ -8,6 +8,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
 #include "argosy/engine/cpu.h"
+#include "argosy/parallel/ddp/divided_step.h"
 #include "argosy/parallel/ddp/verify.h"
 
 namespace argosy::parallel::ddp {
@@ -45,6 +46,9 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
   }
   verify_equal(describe(*module_, options_), group_, options_.timeout);
   broadcast_model(0);
+  if (options_.shared_memory) {
+    values_ = move_into_shared_memory(table_.tensors(), group_, options_.timeout);
+  }
   buffers_ = CoalescedBroadcast(module_->buffers());
   reducer_ = Reducer::create(table_, group_, options_);
 }
@@ -87,9 +91,36 @@ void Core::after_forward(std::span<const at::Tensor> outputs) {
   }
 }
 
+bool Core::divide_step(const optim::Optimizer& optimizer) {
+  const std::shared_ptr<optim::OptimizerImpl>& impl = optimizer.impl();
+  impl->divide(nullptr);
+  const std::optional<size_t> states = impl->states_per_parameter();
+  if (alone() || values_ == nullptr || join_ != nullptr || !states.has_value()) {
+    return false;
+  }
+  std::shared_ptr<DividedStep> division =
+      DividedStep::create(impl->parameters(), *states, values_, group_, options_.timeout);
+  if (division == nullptr) {
+    return false;
+  }
+  impl->divide(std::move(division));
+  divided_.push_back(impl);
+  return true;
+}
+
+/// A rank that has finished makes no more steps: those that go on make theirs alone.
+void Core::undivide_steps() {
+  for (const std::weak_ptr<optim::OptimizerImpl>& each : std::exchange(divided_, {})) {
+    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.lock()) {
+      optimizer->divide(nullptr);
+    }
+  }
+}
+
 void Core::begin_join(const JoinOptions& options) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.join", "a join of this model is under way already");
   if (!alone()) {
+    undivide_steps();
     join_ = std::make_unique<JoinSession>(group_, options, options_.timeout);
     reducer_->set_uneven_inputs(join_.get());
   }

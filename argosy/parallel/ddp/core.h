@@ -6,16 +6,19 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "argosy/comm/group.h"
+#include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/coalesced_broadcast.h"
 #include "argosy/parallel/ddp/comm_hook.h"
 #include "argosy/parallel/ddp/join.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/reducer.h"
+#include "argosy/parallel/ddp/shared_part.h"
 #include "argosy/parallel/ddp/stats.h"
 
 namespace torch::nn {
@@ -45,6 +48,9 @@ class Core final {
   void finish_join();
   void abandon_join() noexcept;
 
+  /// See DistributedDataParallel::divide_step().
+  bool divide_step(const optim::Optimizer& optimizer);
+
   void register_comm_hook(CommHook hook, std::string name);
   void sync_buffers();
 
@@ -55,11 +61,14 @@ class Core final {
  private:
   [[nodiscard]] bool alone() const { return reducer_ == nullptr; }
   void broadcast_model(int root) const;
+  void undivide_steps();
 
   std::shared_ptr<torch::nn::Module> module_;
   comm::Group group_;
   DdpOptions options_;
   ParameterTable table_;
+  std::shared_ptr<SharedPart> values_;  // where the parameters lie; or none
+  std::vector<std::weak_ptr<optim::OptimizerImpl>> divided_;
   CoalescedBroadcast buffers_;
   std::shared_ptr<Reducer> reducer_;  // shared only with the backward pass that runs
   std::unique_ptr<JoinSession> join_;

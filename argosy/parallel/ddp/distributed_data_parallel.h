@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/comm/group.h"
+#include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/comm_hook.h"
 #include "argosy/parallel/ddp/core.h"
 #include "argosy/parallel/ddp/join.h"
@@ -109,6 +110,16 @@ class DistributedDataParallel final {
   /// See Join.
   Join join(const JoinOptions& options = {}) { return Join(core_, options); }
 
+  /// Collective. From now on the ranks of the host divide each step of `optimizer`, which updates
+  /// this model's parameters: each updates its share of all elements and writes the new values into
+  /// the others' parameters too. Its state lies once in memory that all see. Same bits. Whether it
+  /// is so: not in a group of one, over several hosts or without DdpOptions::shared_memory.
+  ///
+  /// Then step() is collective, and all ranks must make the same one: same learning rates,
+  /// gradients for the same parameters, which is checked. state_dict() is not: it is whole on every
+  /// rank. In a join() steps are not divided, nor after it.
+  bool divide_step(const optim::Optimizer& optimizer) { return core_->divide_step(optimizer); }
+
   /// Replaces how buckets travel; once, on all ranks alike, outside of backward. Not called in a
   /// group of one. `name` is for stats().
   void register_comm_hook(CommHook hook, std::string name = "custom") {
@@ -119,6 +130,8 @@ class DistributedDataParallel final {
   void sync_buffers() { core_->sync_buffers(); }
 
   [[nodiscard]] DdpStats stats() const { return core_->stats(); }
+  /// For the library's own rooms.
+  [[nodiscard]] const std::shared_ptr<ddp::Core>& core() const { return core_; }
 
  private:
   static constexpr bool kIsPointer = requires(const M& m) {

@@ -22,6 +22,10 @@ struct DdpOptions {
   /// Copy rank 0's buffers (running statistics …) to all ranks before each forward in training mode
   /// that will synchronise gradients.
   bool broadcast_buffers = true;
+  /// Where the ranks can share memory, parameters and buckets lie in it: gradients are summed where
+  /// they lie, and divide_step() can divide the optimizer's work. Each rank has parameters of its
+  /// own.
+  bool shared_memory = true;
   /// Limit for each reduction and broadcast. Zero means the group's.
   std::chrono::milliseconds timeout{0};
 

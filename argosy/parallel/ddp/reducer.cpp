@@ -54,7 +54,12 @@ void Reducer::install_hooks() {
 }
 
 void Reducer::use_buckets(const BucketPlan& plan) {
-  buckets_ = make_buckets(plan, table_.tensors());
+  const std::shared_ptr<SharedPart> part =
+      options_.shared_memory
+          ? SharedPart::create(aligned_bytes(table_.tensors()), group_, options_.timeout)
+          : nullptr;
+  buckets_ =
+      make_buckets(plan, table_.tensors(), part != nullptr ? part->allocate() : ordinary_memory());
   plan_ = plan;
   places_.assign(table_.size(), {});
   stats_.buckets.clear();

@@ -1,0 +1,145 @@
+#include "argosy/parallel/ddp/divided_step.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+
+#include "argosy/base/check.h"
+#include "argosy/parallel/ddp/buckets.h"
+
+namespace argosy::parallel::ddp {
+namespace {
+
+constexpr std::size_t kLine = 64;
+
+/// Share `rank` of `ranks` in [0, bytes) begins here, at a cache line.
+std::size_t share_begin(std::size_t bytes, int rank, int ranks) {
+  const std::size_t lines = (bytes + kLine - 1) / kLine;
+  return lines * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks) * kLine;
+}
+
+}  // namespace
+
+DividedStep::DividedStep(std::shared_ptr<SharedPart> values,
+                         const comm::Group& group,
+                         std::chrono::milliseconds timeout)
+    : values_(std::move(values)), group_(group), timeout_(timeout) {}
+
+std::shared_ptr<DividedStep> DividedStep::create(const engine::NamedTensors& parameters,
+                                                 std::size_t states,
+                                                 std::shared_ptr<SharedPart> values,
+                                                 const comm::Group& group,
+                                                 std::chrono::milliseconds timeout) {
+  std::shared_ptr<DividedStep> step(new DividedStep(std::move(values), group, timeout));
+  step->state_bytes_ = step->place(parameters);
+  if (step->state_bytes_ == 0) {
+    return nullptr;
+  }
+  if (states > 0) {
+    step->states_ = comm::share_memory(step->state_bytes_ * states, group, {.timeout = timeout});
+    if (step->states_ == nullptr) {
+      return nullptr;
+    }
+  }
+  return step;
+}
+
+/// Bytes of all parameters that are divided.
+std::size_t DividedStep::place(const engine::NamedTensors& parameters) {
+  std::size_t total = 0;
+  for (const auto& [name, parameter] : parameters) {
+    if (parameter.numel() > 0 && values_->holds(parameter.data_ptr())) {
+      places_[parameter.data_ptr()] = {.parameter = parameter, .offset = total};
+      total += static_cast<std::size_t>(aligned_bytes(parameter));
+    }
+  }
+  const std::size_t begin = share_begin(total, group_.rank(), group_.size());
+  const std::size_t end = share_begin(total, group_.rank() + 1, group_.size());
+  for (auto& [data, each] : places_) {
+    const std::size_t item = each.parameter.element_size();
+    const auto clamped = [&](std::size_t bound) {
+      return std::clamp(bound, each.offset, each.offset + each.parameter.nbytes()) - each.offset;
+    };
+    each.part = {.begin = clamped(begin) / item, .end = clamped(end) / item, .divided = true};
+  }
+  return total;
+}
+
+const DividedStep::Place* DividedStep::find(const at::Tensor& parameter) const {
+  const auto found = parameter.numel() > 0 ? places_.find(parameter.data_ptr()) : places_.end();
+  return found == places_.end() ? nullptr : &found->second;
+}
+
+optim::StepDivision::Part DividedStep::part_of(const at::Tensor& parameter) const {
+  const Place* const place = find(parameter);
+  return place != nullptr ? place->part
+                          : Part{.begin = 0, .end = static_cast<std::size_t>(parameter.numel())};
+}
+
+at::Tensor DividedStep::state_of(const at::Tensor& parameter, std::size_t index) {
+  const Place* const place = find(parameter);
+  if (place == nullptr) {
+    return {};
+  }
+  std::byte* const data = states_->bytes().data() + index * state_bytes_ + place->offset;
+  const at::Tensor flat = at::from_blob(
+      data,
+      {parameter.numel()},
+      [keep = states_](void* /*data*/) {},
+      parameter.options().requires_grad(false));
+  return view_in(flat, 0, parameter);
+}
+
+void DividedStep::begin(uint64_t digest) {
+  const at::Tensor mine = at::empty({1}, at::kLong);
+  std::memcpy(mine.data_ptr(), &digest, sizeof digest);
+  std::vector<at::Tensor> all;
+  or_leave([&] { all = comm::all_gather(mine, group_, {.timeout = timeout_}); });
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    ARGOSY_CHECK(all[rank].item<int64_t>() == mine.item<int64_t>(),
+                 "parallel.divided_step",
+                 "rank {} is about to make another step than rank {}: other parameters have a "
+                 "gradient, or learning rate, weight decay, number of steps or the norm of the "
+                 "gradients differ. Give all ranks the same options, and average gradients before "
+                 "step().",
+                 rank,
+                 group_.rank());
+  }
+}
+
+void DividedStep::hand_out(const void* data, std::size_t bytes) const noexcept {
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    if (rank != group_.rank()) {
+      std::memcpy(values_->of(rank, data), data, bytes);
+    }
+  }
+}
+
+void DividedStep::end() {
+  or_leave([&] { comm::barrier(group_, {.timeout = timeout_}); });
+}
+
+/// When a rank is lost the group is, and every later step fails; but the others may be in the
+/// middle of this one and still write to where the parameters lie.
+template <typename Collective>
+void DividedStep::or_leave(Collective collective) {
+  try {
+    collective();
+  } catch (...) {
+    const at::NoGradGuard no_grad;
+    for (auto& [data, each] : places_) {
+      at::Tensor own = at::empty_like(each.parameter.detach());
+      own.copy_(each.parameter);
+      each.parameter.set_data(own);
+    }
+    places_.clear();
+    throw;
+  }
+}
+
+}  // namespace argosy::parallel::ddp
