@@ -25,14 +25,16 @@ struct Slot {
   std::size_t group = 0;
   int64_t step = 0;
   std::vector<at::Tensor> states{};  // empty until the first update
+  bool shared = false;               // they lie where the processes that divide a step all see them
 };
 
 // One parameter in one step.
 struct Active {
   std::size_t slot = 0;
   at::Tensor param{};  // flat; shares the parameter's memory unless it has gaps
-  bool divided = false;
-  Range range{};  // the part of it that this process updates
+  StepDivision::Part part{};
+  Range range{};  // that part of it
+  const void* whole_grad = nullptr;
   Update update{};
 };
 
@@ -59,9 +61,22 @@ uint64_t digest(const std::vector<Active>& active) {
     all.add(one.slot);
     all.add(one.update.lr);
     all.add(one.update.step);
+    all.add(one.update.decay.kind);
     all.add(one.update.decay.coeff);
     all.add(one.update.grad_scale);
     all.add(one.update.grad_limit);
+    all.add(one.part.divided);
+    // Of gradients that were not averaged some of these differ.
+    const std::size_t item = item_bytes(one.range.precision);
+    const auto* const grad = static_cast<const char*>(one.whole_grad);
+    const auto count = static_cast<std::size_t>(one.param.numel());
+    for (const std::size_t i : {std::size_t{0}, count / 3, count / 2, count - 1}) {
+      if (i < count) {
+        uint64_t bits = 0;
+        std::memcpy(&bits, grad + i * item, item);
+        all.add(bits);
+      }
+    }
   }
   return all.value();
 }
@@ -125,6 +140,7 @@ class FlatOptimizer final : public OptimizerImpl {
     apply_clip(active, grads);
     if (division_ != nullptr) {
       division_->begin(digest(active));
+      share_states(active);
     }
     update(active);
     if (division_ != nullptr) {
@@ -147,12 +163,10 @@ class FlatOptimizer final : public OptimizerImpl {
 
   void divide(std::shared_ptr<StepDivision> division) override {
     const c10::NoGradGuard no_grad;
-    division_ = std::move(division);
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      for (std::size_t k = 0; k < slots_[i].states.size(); ++k) {
-        slots_[i].states[k] = new_state(parameters_[i].second, k).copy_(slots_[i].states[k]);
-      }
+    for (Slot& slot : slots_) {
+      take_back(slot);
     }
+    division_ = std::move(division);
   }
 
   void zero_grad(const ZeroGradOptions& options) override {
@@ -212,11 +226,11 @@ class FlatOptimizer final : public OptimizerImpl {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       slots_[i].step = 0;
       slots_[i].states.clear();
+      slots_[i].shared = false;  // no other process sees it before all of them make a step
       if (const engine::StateDict* entry = state.find(parameters_[i].first)) {
         slots_[i].step = static_cast<int64_t>(entry->at("step").item<double>());
-        for (std::size_t k = 0; k < rule_->state_names().size(); ++k) {
-          const at::Tensor& saved = entry->at(rule_->state_names()[k]);
-          slots_[i].states.push_back(new_state(parameters_[i].second, k).copy_(saved));
+        for (const std::string& name : rule_->state_names()) {
+          slots_[i].states.push_back(new_state(parameters_[i].second).copy_(entry->at(name)));
         }
       }
     }
@@ -341,23 +355,46 @@ class FlatOptimizer final : public OptimizerImpl {
     return claimed;
   }
 
-  // Memory in the parameter's own order, zeros where it is this process's alone.
-  [[nodiscard]] at::Tensor new_state(const at::Tensor& parameter, std::size_t k) const {
-    at::Tensor shared = division_ != nullptr ? division_->state_of(parameter, k) : at::Tensor();
-    return shared.defined() ? shared : at::zeros_like(parameter.detach());
+  // Zeros in the parameter's own order of memory.
+  static at::Tensor new_state(const at::Tensor& parameter) {
+    return at::zeros_like(parameter.detach());
   }
 
-  void take_part(Active& one, bool first) const {
-    const StepDivision::Part part = division_->part_of(one.param);
-    one.divided = part.divided;
-    if (!part.divided) {
-      return;
+  // State that all processes see becomes this one's. Nobody writes to it: this process is in no
+  // step.
+  static void take_back(Slot& slot) {
+    for (at::Tensor& state : slot.states) {
+      state = slot.shared ? state.clone() : state;
     }
-    one.range = one.range.sub(part.begin, part.end - part.begin);
-    for (void* const state : one.range.states) {
-      if (first && state != nullptr) {
-        std::memset(state, 0, one.range.count * item_bytes(one.range.precision));
+    slot.shared = false;
+  }
+
+  // All processes are about to update: each brings its part of the state that was its own till now.
+  void share_states(std::vector<Active>& active) {
+    for (Active& one : active) {
+      if (!one.part.divided) {
+        continue;
       }
+      Slot& slot = slots_[one.slot];
+      const std::size_t item = item_bytes(one.range.precision);
+      slot.states.resize(rule_->state_names().size());
+      for (std::size_t k = 0; k < slot.states.size(); ++k) {
+        at::Tensor& state = slot.states[k];
+        if (!slot.shared) {
+          at::Tensor shared = division_->state_of(one.param, k);
+          auto* const to = static_cast<char*>(shared.data_ptr()) + one.part.begin * item;
+          if (state.defined()) {
+            const at::Tensor from = in_order_of(one.param, state);
+            const auto* const begin = static_cast<const char*>(from.data_ptr());
+            std::memcpy(to, begin + one.part.begin * item, one.range.count * item);
+          } else {
+            std::memset(to, 0, one.range.count * item);
+          }
+          state = std::move(shared);
+        }
+        one.range.states[k] = static_cast<char*>(state.data_ptr()) + one.part.begin * item;
+      }
+      slot.shared = true;
     }
   }
 
@@ -373,7 +410,7 @@ class FlatOptimizer final : public OptimizerImpl {
       const Active& one = active[array];
       const Range part = one.range.sub(begin, count);
       rule_->update(part, one.update);
-      if (one.divided) {
+      if (one.part.divided) {
         division_->hand_out(part.param, count * item_bytes(part.precision));
       }
     });
@@ -405,10 +442,15 @@ class FlatOptimizer final : public OptimizerImpl {
       one.range.param = one.param.data_ptr();
       one.range.grad = grads.back().data_ptr();
       one.range.count = static_cast<std::size_t>(parameter.numel());
-      const bool first = slots_[i].states.empty();
-      fill_states(slots_[i], one);
+      one.whole_grad = one.range.grad;
       if (division_ != nullptr) {
-        take_part(one, first);
+        one.part = division_->part_of(one.param);
+      }
+      if (one.part.divided) {
+        one.range = one.range.sub(one.part.begin, one.part.end - one.part.begin);
+      } else {
+        take_back(slots_[i]);
+        fill_states(slots_[i], one);
       }
       const GroupInfo& group = groups_[slots_[i].group];
       one.update.lr = group.lr;
@@ -422,7 +464,7 @@ class FlatOptimizer final : public OptimizerImpl {
   void fill_states(Slot& slot, Active& one) const {
     if (slot.states.empty()) {
       for (std::size_t k = 0; k < rule_->state_names().size(); ++k) {
-        slot.states.push_back(new_state(one.param, k));
+        slot.states.push_back(new_state(one.param));
       }
     }
     for (std::size_t k = 0; k < slot.states.size(); ++k) {

@@ -78,8 +78,7 @@ class OptimizerImpl {
   virtual void load_state_dict(const OptimizerState& state) = 0;
   /// How many tensors of state a parameter has; nullopt where divide() is not supported.
   [[nodiscard]] virtual std::optional<std::size_t> states_per_parameter() const { return {}; }
-  /// From now on steps are divided; what there is of state moves. nullptr: no longer, and the state
-  /// is copied into memory of this process.
+  /// From now on steps are divided. nullptr: no longer. State moves in the next step.
   virtual void divide(std::shared_ptr<StepDivision> /*division*/) {}
 };
 

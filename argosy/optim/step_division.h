@@ -28,9 +28,10 @@ class StepDivision {
 
   /// Which part this process updates.
   [[nodiscard]] virtual Part part_of(const at::Tensor& parameter) const = 0;
-  /// Memory for a state of the parameter, in its layout: zeros, or what it held before. `index`:
-  /// which state. Undefined for a parameter that is not divided.
-  [[nodiscard]] virtual at::Tensor state_of(const at::Tensor& parameter, std::size_t index) = 0;
+  /// Memory that all processes see for a state of a divided parameter, in its layout. `index`:
+  /// which state. To be written between begin() and end() only.
+  [[nodiscard]] virtual at::Tensor state_of(const at::Tensor& parameter,
+                                            std::size_t index) const = 0;
 
   /// Collective: returns when all processes are about to update. `digest` tells what each is about
   /// to do. Errors: UsageError when they differ; CommError, TimeoutError naming ranks.

@@ -107,9 +107,9 @@ class Transport {
                                                        uint32_t tag) = 0;
 
   /// Collective: `bytes` of memory that all ranks read and write, zeros at first; nullptr, on every
-  /// rank, where they cannot share memory or there is none left (which is logged). An all_reduce of
-  /// data that lies in one block on all ranks, at places that do not overlap, sums it where it
-  /// lies.
+  /// rank, where they cannot share memory, or one cannot map more (which is logged). Pages are
+  /// taken from the system when they are first touched. An all_reduce of data that lies in one
+  /// block on all ranks, at places that do not overlap, sums it where it lies.
   [[nodiscard]] virtual std::shared_ptr<SharedBlock> share(size_t bytes, Timeout timeout) = 0;
 
   /// Frees sockets and threads; later operations throw. Idempotent; from any thread: it also wakes

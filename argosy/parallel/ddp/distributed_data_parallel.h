@@ -115,9 +115,11 @@ class DistributedDataParallel final {
   /// the others' parameters too. Its state lies once in memory that all see. Same bits. Whether it
   /// is so: not in a group of one, over several hosts or without DdpOptions::shared_memory.
   ///
-  /// Then step() is collective, and all ranks must make the same one: same learning rates,
-  /// gradients for the same parameters, which is checked. state_dict() is not: it is whole on every
-  /// rank. In a join() steps are not divided, nor after it.
+  /// Then step() is collective, and all ranks must make the same one: same learning rates, same
+  /// gradients, which is checked. state_dict() is not collective: it is whole on every rank; nor is
+  /// load_state_dict(). In a join() steps are not divided, nor after it.
+  /// Errors: those of a broken group from step(): the parameters may then be partly old and partly
+  /// new.
   bool divide_step(const optim::Optimizer& optimizer) { return core_->divide_step(optimizer); }
 
   /// Replaces how buckets travel; once, on all ranks alike, outside of backward. Not called in a

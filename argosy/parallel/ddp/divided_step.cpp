@@ -6,10 +6,10 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 #include "argosy/parallel/ddp/buckets.h"
 
 namespace argosy::parallel::ddp {
@@ -81,11 +81,9 @@ optim::StepDivision::Part DividedStep::part_of(const at::Tensor& parameter) cons
                           : Part{.begin = 0, .end = static_cast<std::size_t>(parameter.numel())};
 }
 
-at::Tensor DividedStep::state_of(const at::Tensor& parameter, std::size_t index) {
+at::Tensor DividedStep::state_of(const at::Tensor& parameter, std::size_t index) const {
   const Place* const place = find(parameter);
-  if (place == nullptr) {
-    return {};
-  }
+  ARGOSY_INVARIANT(place != nullptr && states_ != nullptr, "parallel.divided_step");
   std::byte* const data = states_->bytes().data() + index * state_bytes_ + place->offset;
   const at::Tensor flat = at::from_blob(
       data,
@@ -101,14 +99,15 @@ void DividedStep::begin(uint64_t digest) {
   std::vector<at::Tensor> all;
   or_leave([&] { all = comm::all_gather(mine, group_, {.timeout = timeout_}); });
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    ARGOSY_CHECK(all[rank].item<int64_t>() == mine.item<int64_t>(),
-                 "parallel.divided_step",
-                 "rank {} is about to make another step than rank {}: other parameters have a "
-                 "gradient, or learning rate, weight decay, number of steps or the norm of the "
-                 "gradients differ. Give all ranks the same options, and average gradients before "
-                 "step().",
-                 rank,
-                 group_.rank());
+    ARGOSY_CHECK(
+        all[rank].item<int64_t>() == mine.item<int64_t>(),
+        "parallel.divided_step",
+        "rank {} is about to make another step than rank {}: other parameters have a "
+        "gradient, or gradients, learning rates, weight decay, numbers of steps or where the "
+        "parameters lie differ. Give all ranks the same options, and average gradients before "
+        "step().",
+        rank,
+        group_.rank());
   }
 }
 
@@ -131,15 +130,21 @@ void DividedStep::or_leave(Collective collective) {
   try {
     collective();
   } catch (...) {
-    const at::NoGradGuard no_grad;
-    for (auto& [data, each] : places_) {
-      at::Tensor own = at::empty_like(each.parameter.detach());
-      own.copy_(each.parameter);
-      each.parameter.set_data(own);
-    }
-    places_.clear();
+    leave_shared_memory();
     throw;
   }
+}
+
+void DividedStep::leave_shared_memory() noexcept {
+  const at::NoGradGuard no_grad;
+  for (auto& [data, each] : places_) {
+    try {
+      each.parameter.set_data(each.parameter.detach().clone());
+    } catch (const std::exception& error) {  // no memory: the first error is the one to tell
+      log::warn("[parallel.divided_step] a parameter stays in shared memory: {}", error.what());
+    }
+  }
+  places_.clear();
 }
 
 }  // namespace argosy::parallel::ddp

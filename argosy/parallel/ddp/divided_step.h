@@ -36,7 +36,7 @@ class DividedStep final : public optim::StepDivision {
                                                            std::chrono::milliseconds timeout);
 
   [[nodiscard]] Part part_of(const at::Tensor& parameter) const override;
-  [[nodiscard]] at::Tensor state_of(const at::Tensor& parameter, std::size_t index) override;
+  [[nodiscard]] at::Tensor state_of(const at::Tensor& parameter, std::size_t index) const override;
   void begin(uint64_t digest) override;
   void hand_out(const void* data, std::size_t bytes) const noexcept override;
   void end() override;
@@ -55,6 +55,7 @@ class DividedStep final : public optim::StepDivision {
   [[nodiscard]] const Place* find(const at::Tensor& parameter) const;
   template <typename Collective>
   void or_leave(Collective collective);
+  void leave_shared_memory() noexcept;
 
   std::shared_ptr<SharedPart> values_;
   std::shared_ptr<comm::SharedBlock> states_{};

@@ -218,6 +218,121 @@ TEST(DividedStep, ParametersWhoseMemoryOthersUseStay) {
   });
 }
 
+/// Wrapping again moves the parameters elsewhere: state that all saw is each rank's own from there
+/// on.
+TEST(DividedStep, WrappedAgainTheOptimizerGoesOn) {
+  on_ranks(3, [](comm::Group& group) {
+    TwoLayers net(0.5, 37);
+    TwoLayers same(0.5, 37);
+    auto model = std::make_unique<DistributedDataParallel<TwoLayers>>(net, group);
+    DistributedDataParallel<TwoLayers> plain(same, group, {.shared_memory = false});
+    optim::Optimizer optimizer = optim::Adam(net, {.lr = 0.02});
+    optim::Optimizer plain_optimizer = optim::Adam(same, {.lr = 0.02});
+    ASSERT_TRUE(model->divide_step(optimizer));
+    for (int step = 0; step < 8; ++step) {
+      if (step == 2 || step == 6) {
+        model = std::make_unique<DistributedDataParallel<TwoLayers>>(net, group);
+      }
+      if (step == 4) {
+        ASSERT_TRUE(model->divide_step(optimizer));
+      }
+      if (step == 5) {  // as torch::load() does
+        torch::NoGradGuard no_grad;
+        net->first->weight.set_data(net->first->weight.detach().clone());
+      }
+      const auto train = [&](auto& wrapped, optim::Optimizer& each) {
+        wrapped(values({4, 3}, group.rank() + 10.0 * step)).square().sum().backward();
+        each.step();
+        each.zero_grad();
+      };
+      train(*model, optimizer);
+      train(plain, plain_optimizer);
+      expect_same_bits(*model, plain, "step " + std::to_string(step));
+      expect_same_bits(optimizer.state_dict(), plain_optimizer.state_dict(), "its state");
+    }
+  });
+}
+
+TEST(DividedStep, ALoadOnOneRankDoesNotReachInToWhatAnotherSaves) {
+  on_ranks(2, [](comm::Group& group) {
+    Trained each(group, recipes()[0], true);
+    const optim::OptimizerState fresh = each.optimizer.state_dict().clone();
+    each.step(group, 0);
+    const optim::OptimizerState saved = each.optimizer.state_dict();  // refers to what is shared
+    const optim::OptimizerState copy = saved.clone();
+    comm::barrier(group);
+    if (group.rank() == 1) {
+      optim::OptimizerState other = copy.clone();
+      for (auto& [name, entry] : other.parameters) {
+        entry.at("exp_avg").fill_(7);
+      }
+      each.optimizer.load_state_dict(other);
+      each.optimizer.load_state_dict(fresh);
+    }
+    comm::barrier(group);
+    expect_same_bits(saved, copy, "after the other rank has loaded");
+  });
+}
+
+TEST(DividedStep, GradientsThatWereNotAveragedAreFound) {
+  on_ranks(2, [](comm::Group& group) {
+    Trained each(group, recipes()[0], true);
+    each.step(group, 0);
+    {
+      auto local = each.model.no_sync();
+      each.backward(group, 1);
+    }
+    EXPECT_THAT(error_of([&] { each.optimizer.step(); }), HasSubstr("another step than rank"));
+  });
+}
+
+/// Types, sizes and layouts side by side, of which some leave a rank without a share.
+struct MixedImpl : torch::nn::Module {
+  MixedImpl() {
+    const auto add = [&](const char* name, const at::Tensor& tensor) {
+      return register_parameter(name, tensor);
+    };
+    scalar = add("scalar", values({}, 1, at::kFloat));
+    wide = add("wide", values({300}, 2, at::kDouble));
+    empty = add("empty", at::empty({0}, at::kFloat));
+    image = add("image",
+                values({4, 3, 5, 5}, 3, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast));
+    transposed = add("transposed", values({7, 9}, 4, at::kFloat).t());
+  }
+  torch::Tensor forward(double x) {
+    return scalar.square() * x + (wide * x).sin().sum().to(at::kFloat) + empty.sum() +
+           (image * x).cos().sum() + (transposed * x).sin().sum();
+  }
+  torch::Tensor scalar, wide, empty, image, transposed;
+};
+TORCH_MODULE(Mixed);
+
+TEST(DividedStep, ParametersOfAllKinds) {
+  on_ranks(5, [](comm::Group& group) {
+    DistributedDataParallel<Mixed> model(Mixed(), group);
+    DistributedDataParallel<Mixed> plain(Mixed(), group, {.shared_memory = false});
+    optim::Optimizer optimizer = optim::Adam(model, {.lr = 0.02});
+    optim::Optimizer plain_optimizer = optim::Adam(plain, {.lr = 0.02});
+    ASSERT_TRUE(model.divide_step(optimizer));
+    for (int step = 0; step < 4; ++step) {
+      const auto train = [&](auto& wrapped, optim::Optimizer& each) {
+        wrapped(0.3 + 0.1 * group.rank() + step).backward();
+        each.step();
+        each.zero_grad();
+      };
+      train(model, optimizer);
+      train(plain, plain_optimizer);
+      const auto x = model.parameters();
+      const auto y = plain.parameters();
+      for (size_t i = 0; i < x.size(); ++i) {
+        EXPECT_EQ(x[i].strides(), y[i].strides());
+        expect_same_bits(x[i], y[i], "parameter " + std::to_string(i));
+      }
+      expect_same_bits(optimizer.state_dict(), plain_optimizer.state_dict(), "its state");
+    }
+  });
+}
+
 TEST(DividedStep, ARankThatMakesAnotherStepIsNamed) {
   on_ranks(3, [](comm::Group& group) {
     Trained each(group, recipes()[0], true);
@@ -284,18 +399,43 @@ TEST(DividedStep, ItsMemoryGoesWithIt) {
   });
 }
 
+comm::Group process_group(const test::TempDir& folder, int rank, int size) {
+  return comm::connect({.backend = "shm",
+                        .store = rendezvous::file_store((folder.path() / "store").string()),
+                        .rank = rank,
+                        .size = size,
+                        .timeout = std::chrono::seconds(20)});
+}
+
+TEST(DividedStep, GivesTheSameBitsBetweenProcesses) {
+  const test::TempDir folder;
+  test::run_ranks(3,
+                  [&](int rank) {
+                    comm::Group group = process_group(folder, rank, 3);
+                    for (const Recipe& recipe : recipes()) {
+                      Trained divided(group, recipe, true, 4001);  // more than a slot of gradients
+                      Trained plain(group, recipe, false, 4001);
+                      ASSERT_TRUE(divided.divided);
+                      for (int step = 0; step < 4; ++step) {
+                        divided.step(group, step);
+                        plain.step(group, step);
+                        expect_same_bits(divided.model, plain.model, recipe.name);
+                      }
+                      expect_same_bits(divided.optimizer.state_dict(),
+                                       plain.optimizer.state_dict(),
+                                       recipe.name);
+                    }
+                  },
+                  {.mode = test::RankMode::kProcesses});
+}
+
 /// Real processes and real shared memory; a rank dies before its step.
 TEST(DividedStep, ARankThatDiesIsNamedByTheStepOfTheOthers) {
   const test::TempDir folder;
   const auto outcomes = test::try_run_ranks(
       3,
       [&](int rank) {
-        comm::Group group =
-            comm::connect({.backend = "shm",
-                           .store = rendezvous::file_store((folder.path() / "store").string()),
-                           .rank = rank,
-                           .size = 3,
-                           .timeout = std::chrono::seconds(20)});
+        comm::Group group = process_group(folder, rank, 3);
         Trained each(group, recipes()[0], true);
         ASSERT_TRUE(each.divided);
         each.step(group, 0);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "argosy/base/result.h"
@@ -19,7 +20,8 @@ class Blocks final {
  public:
   /// A file for the blocks, which must not shrink.
   [[nodiscard]] static os::UniqueFd make_file();
-  explicit Blocks(os::UniqueFd file) : file_(std::make_shared<os::UniqueFd>(std::move(file))) {}
+  Blocks(os::UniqueFd file, int ranks)
+      : file_(std::make_shared<os::UniqueFd>(std::move(file))), ranks_(ranks) {}
 
   /// On one rank, before all add the block.
   [[nodiscard]] Status make_room(size_t bytes) const;
@@ -41,7 +43,8 @@ class Blocks final {
     std::weak_ptr<SharedBlock> block{};
   };
 
-  std::shared_ptr<os::UniqueFd> file_;
+  const std::shared_ptr<os::UniqueFd> file_;
+  const int ranks_;
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
   uint64_t end_ = 0;

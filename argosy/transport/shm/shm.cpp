@@ -83,7 +83,7 @@ Neighbours::Neighbours(os::SharedMemory memory,
                        const RankNames& names)
     : segment(std::move(memory), size),
       mailbox(segment, rank, size, std::move(mail)),
-      blocks(std::move(blocks_file)),
+      blocks(std::move(blocks_file), size),
       waiter(segment, rank, size, spin, std::move(processes), names, [this] { pump(); }) {}
 
 void Neighbours::pump() {

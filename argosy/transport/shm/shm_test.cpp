@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/rendezvous/file_store.h"
+#include "argosy/transport/shm/shm_transport.h"
 
 #include "tests/support/run_ranks.h"
 #include "tests/support/shared_counter.h"
@@ -124,14 +126,13 @@ TEST_F(ShmTest, BothSidesSendMuchBeforeTheyReceive) {
   });
 }
 
-/// Kilobytes of the process's memory files, whose pages nobody has mapped.
-int64_t mail_kilobytes() {
+/// Kilobytes that a memory file of this process takes.
+int64_t kilobytes_of(const std::string& name) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code ignored;
     const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
     struct stat file {};
-    if (target.find("argosy-mail") != std::string::npos &&
-        ::stat(entry.path().c_str(), &file) == 0) {
+    if (target.find(name) != std::string::npos && ::stat(entry.path().c_str(), &file) == 0) {
       return file.st_blocks / 2;
     }
   }
@@ -152,8 +153,69 @@ TEST_F(ShmTest, WhatWasReceivedIsFreed) {
       }
       t.barrier(kTimeout);
     }
-    EXPECT_EQ(mail_kilobytes(), 0);
+    EXPECT_EQ(kilobytes_of("argosy-mail"), 0);
   });
+}
+
+TEST_F(ShmTest, BlocksAreGivenBackWhenAllHaveLetGo) {
+  run(3, {}, [](Transport& t) {
+    for (int turn = 0; turn < 4; ++turn) {
+      const auto block = t.share(8'000'000, kTimeout);
+      ASSERT_NE(block, nullptr);
+      std::ranges::fill(block->bytes(), std::byte{1});
+      t.barrier(kTimeout);
+      EXPECT_GE(kilobytes_of("argosy-blocks"), 7812);
+      EXPECT_LT(kilobytes_of("argosy-blocks"), 2 * 7812) << "what was before is still there";
+      t.barrier(kTimeout);
+      if (t.rank() == 1) {  // others look at it a while longer
+        continue;
+      }
+      EXPECT_EQ(block->bytes()[7'999'999], std::byte{1});
+    }
+    t.barrier(kTimeout);
+    EXPECT_EQ(kilobytes_of("argosy-blocks"), 0);
+  });
+}
+
+TEST_F(ShmTest, AForkedChildGivesNothingBack) {
+  run(2, {}, [](Transport& t) {
+    auto block = t.share(100'000, kTimeout);
+    ASSERT_NE(block, nullptr);
+    block->bytes()[50'000] = std::byte{1};
+    const pid_t child = ::fork();
+    if (child == 0) {
+      block->discard(0, 100'000);
+      block.reset();
+      ::_exit(0);
+    }
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    EXPECT_EQ(block->bytes()[50'000], std::byte{1});
+  });
+}
+
+/// Sums where the data lies take one round, whatever its size.
+TEST_F(ShmTest, DataInABlockIsNotCopiedThroughSlots) {
+  const auto outcomes = try_processes(2, [&](int rank) {
+    Shm t(rendezvous::file_store(path()), rank, 2, {});
+    t.connect_all({});
+    constexpr int64_t kCount = 1'000'001;
+    const auto block = t.share(kCount * 8, kTimeout);
+    ASSERT_NE(block, nullptr);
+    std::vector<float> own(kCount, 1.0F);
+    uint64_t before = t.rounds();
+    t.all_reduce(own.data(), kCount, DType::kF32, ReduceOp::kSum, kTimeout);
+    EXPECT_GT(t.rounds() - before, 10U);
+    auto* const shared = reinterpret_cast<float*>(block->bytes().data()) + rank * kCount;
+    std::fill_n(shared, kCount, 1.0F);
+    before = t.rounds();
+    t.all_reduce(shared, kCount, DType::kF32, ReduceOp::kSum, kTimeout);
+    EXPECT_EQ(t.rounds() - before, 1U);
+    EXPECT_EQ(std::count(shared, shared + kCount, 2.0F), kCount);
+    t.close();
+  });
+  for (const RankOutcome& outcome : outcomes) {
+    EXPECT_TRUE(outcome.ok()) << describe(outcome);
+  }
 }
 
 TEST_F(ShmTest, WhoLeftInPeaceHarmsNobodyWhoDoesNotNeedIt) {

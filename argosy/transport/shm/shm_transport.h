@@ -53,6 +53,8 @@ class Shm final : public WatchedTransport {
   [[nodiscard]] std::string name() const override { return "shm"; }
 
   void connect_all(const ShmOptions& options);
+  /// Begun so far, by all operations.
+  [[nodiscard]] uint64_t rounds() const { return rounds_; }
 
  protected:
   void do_all_reduce(
