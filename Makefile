@@ -9,6 +9,10 @@ override PREFIX := $(abspath $(PREFIX))
 CMAKE_ARGS ?=
 # Options for ctest, e.g. CTEST_ARGS='-R ddp'
 CTEST_ARGS ?=
+# What make bench measures, and on which libtorch (the one that CMake finds where empty).
+SUITE ?= all
+ENGINE ?=
+BENCH_BUILD := $(if $(ENGINE),build/engine,$(BUILD))
 # A Python with torch and paddle; make peers makes one.
 PEERS ?= $(wildcard .venv-peers/bin/python)
 
@@ -37,10 +41,10 @@ test-clusters: deps-clusters configure ## Also installs Slurm, OpenMPI, MPICH an
 	cmake --build --preset $(PRESET) -j $(JOBS) --target argosy_cli 03_fleet
 	ctest --preset $(PRESET) -L clusters $(CTEST_ARGS)
 
-bench: deps-bench ## Benchmarks; PEERS=<python with torch> also measures PyTorch DDP in the same run
-	cmake --preset $(PRESET) -DARGOSY_BUILD_BENCHMARKS=ON $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
-	cmake --build --preset $(PRESET) -j $(JOBS)
-	python3 benchmarks/compare.py --bin $(BUILD)/bin $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
+bench: deps-bench ## Benchmarks: SUITE=ddp|collectives|optim|input|launch|epoch|memory|all beside PEERS=<python>; ENGINE=<libtorch prefix>
+	cmake --preset $(PRESET) $(if $(ENGINE),-B $(BENCH_BUILD) -DCMAKE_PREFIX_PATH=$(abspath $(ENGINE))) -DARGOSY_BUILD_BENCHMARKS=ON $(if $(wildcard $(BENCH_BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
+	cmake --build $(BENCH_BUILD) -j $(JOBS)
+	python3 benchmarks/compare.py --bin $(BENCH_BUILD)/bin --suites $(SUITE) $(if $(ENGINE),--engine own) $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
 
 peers: deps-peers ## A Python with the official PyTorch and PaddlePaddle in .venv-peers, to measure and test beside
 	@scripts/peers.sh

@@ -25,13 +25,28 @@ struct Options {
   std::vector<int64_t> bytes{4096, 1048576, 33554432};
   int samples = 30;
   int warmup = 5;
-  bool copy = false;  ///< copies the tensor instead, on all ranks at once
+  bool copy = false;      ///< copies the tensor instead, on all ranks at once
+  bool in_place = false;  ///< the tensors lie in memory that the ranks share
 };
 
 /// Small ones many times, so that a clock reading does not matter.
 int operations(int64_t bytes, int ranks) {
   const bool exact = ranks == 2 || ranks == 4;
   return !exact ? 1 : bytes <= 65536 ? 40 : bytes <= 4194304 ? 8 : 1;
+}
+
+/// As DistributedDataParallel has its buckets.
+at::Tensor shared_tensor(int64_t bytes, const comm::Group& group) {
+  const auto size = static_cast<size_t>(bytes);
+  const auto block = comm::share_memory(size * static_cast<size_t>(group.size()), group);
+  if (block == nullptr) {
+    throw UsageError("bench.all_reduce", "--in_place: the ranks share no memory");
+  }
+  return torch::from_blob(
+      block->bytes().data() + size * static_cast<size_t>(group.rank()),
+      {bytes / 4},
+      [block](void*) {},
+      torch::kFloat);
 }
 
 struct Result {
@@ -44,7 +59,7 @@ Result measure(int64_t bytes, const Options& options) {
   const int ranks = group.size();
   const int repeats = operations(bytes, ranks);
   const at::Tensor base = torch::arange(bytes / 4, torch::kFloat).remainder(13);
-  at::Tensor tensor = torch::empty_like(base);
+  at::Tensor tensor = options.in_place ? shared_tensor(bytes, group) : torch::empty_like(base);
   at::Tensor other = torch::zeros_like(base);
   // Rank r starts with base + r.
   const at::Tensor expected =
@@ -100,6 +115,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 100000));
   app.add_option("--warmup", options.warmup, "Samples before them")->check(CLI::Range(0, 100000));
   app.add_flag("--copy", options.copy, "Copy the tensor instead: the bandwidth that there is");
+  app.add_flag("--in_place", options.in_place, "Tensors in memory that the ranks share");
   CLI11_PARSE(app, argc, argv);
   try {
     run(options);

@@ -22,8 +22,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import cases as all_cases
+import plots
 import report
+from suites import SUITES
 
 HERE = Path(__file__).resolve().parent
 
@@ -112,8 +113,12 @@ def unpack_data(folder, scratch):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=Path, default=Path("build/release/bin"), help="our programs")
-    parser.add_argument("--peers", help="a Python with torch (and torchvision for the epoch)")
-    parser.add_argument("--suites", nargs="+", choices=all_cases.SUITES, default=all_cases.SUITES)
+    parser.add_argument("--peers", help="a Python with torch (and torchvision, paddle)")
+    parser.add_argument("--suites", nargs="+", choices=[*SUITES, "all"], default=["all"])
+    parser.add_argument("--only", nargs="+", default=[], help="names of cases; others are left out")
+    parser.add_argument(
+        "--engine", choices=["debian", "own"], default="debian", help="whose libtorch we run on: sets targets"
+    )
     parser.add_argument("--reps", type=int, default=5, help="repetitions, at least 1 (default 5)")
     parser.add_argument("--nproc", type=int, default=2, help="ranks (default 2)")
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
@@ -124,6 +129,7 @@ def parse_arguments():
         parser.error("--reps and --nproc must be at least 1")
     if args.peers and "/" in args.peers:
         args.peers = os.path.abspath(args.peers)  # programs run in folders of their own; no link is followed
+    args.suites = list(SUITES) if "all" in args.suites else args.suites
     if not (args.bin / "argosy").exists():
         parser.error(f"no programs in {args.bin}: run `make bench`, or give --bin")
     return args
@@ -140,18 +146,23 @@ def main():
     args.repeated = {}
     args.load = report.load_at_start()
     args.peer_versions = report.peer_versions(args.peers) if args.peers else {}
-    if "fashion_mnist" in args.suites and args.peers and "torchvision" not in args.peer_versions:
-        sys.exit("compare.py: the suite fashion_mnist needs torchvision in the peers' Python too")
+    with_images = args.peers and {"epoch", "input"} & set(args.suites)
+    if with_images and "torchvision" not in args.peer_versions:
+        sys.exit("compare.py: the suites epoch and input need torchvision in the peers' Python too")
     status = 0
     with tempfile.TemporaryDirectory(prefix="argosy-bench-") as scratch:
-        root = unpack_data(args.data, scratch) if args.peers and "fashion_mnist" in args.suites else None
+        args.scratch = Path(scratch)
+        args.root = unpack_data(args.data, scratch) if with_images else None
         for suite in args.suites:
             results = []
-            for case in all_cases.cases(suite, args, root):
+            for case in SUITES[suite](args):
+                if args.only and case.name not in args.only:
+                    continue
                 runs, failures = measure(case, args, env)
                 results.append(report.evaluate(case, runs, failures))
-            void = report.publish(suite, results, args, HERE.parent)
-            status = 1 if void else status
+            if results and report.publish(suite, results, args, HERE.parent):
+                status = 1
+    print(f"pictures of the newest results: {plots.write(args.out)}")
     return status
 
 

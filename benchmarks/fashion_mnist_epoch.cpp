@@ -1,7 +1,7 @@
 // One epoch on the real Fashion-MNIST as a user writes it: load, train, evaluate.
 //
 //     argosy launch --nproc_per_node 2 bench_fashion_mnist_epoch [--data FOLDER] [--batch_size 64]
-//         [--workers 1]
+//         [--workers 1] [--input_only]
 //
 // The peer is peers/fashion_mnist_epoch.py.
 #include <argosy/argosy.h>
@@ -19,7 +19,29 @@ struct Options {
   std::string data = "/usr/share/datasets/fashion-mnist";
   int64_t batch_size = 64;
   int workers = 1;
+  bool input_only = false;
 };
+
+template <typename Loader>
+void deliver(Loader& loader) {
+  fleet::barrier_worker();
+  const bench::Stopwatch watch;
+  int64_t count = 0;
+  for (auto& [images, labels] : loader) {
+    count += images.size(0);
+  }
+  const double ms = watch.ms();
+  at::Tensor images = torch::tensor({count}, torch::kLong);
+  fleet::all_reduce(images);
+  if (fleet::is_first_worker()) {
+    bench::Report report("input");
+    report.number("ranks", fleet::worker_num());
+    report.numbers("samples_ms", {ms});
+    report.number("images", images.item<double>());
+    bench::add_versions(report);
+    report.print();
+  }
+}
 
 void run(const Options& options) {
   const bench::Stopwatch total;
@@ -33,6 +55,10 @@ void run(const Options& options) {
                           fleet::distributed_batch_sampler(
                               train.size(), {.batch_size = options.batch_size, .shuffle = true}),
                           {.num_workers = options.workers});
+  if (options.input_only) {
+    deliver(loader);
+    return;
+  }
   data::DataLoader test_loader(test, fleet::evaluation_sampler(test.size(), {.batch_size = 500}));
   vision::MnistCnn net;
   auto model = fleet::distributed_model(net);
@@ -79,6 +105,7 @@ int main(int argc, char** argv) {
   app.add_option("--data", options.data, "Folder with the four IDX files");
   app.add_option("--batch_size", options.batch_size, "Per rank")->check(CLI::Range(1, 60000));
   app.add_option("--workers", options.workers, "Loader threads")->check(CLI::Range(0, 64));
+  app.add_flag("--input_only", options.input_only, "Deliver the batches and do not train");
   CLI11_PARSE(app, argc, argv);
   try {
     run(options);

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-VERSION_KEYS = ("libtorch", "torch", "blas", "threads", "memory_kept", "ranks")
+VERSION_KEYS = ("libtorch", "torch", "paddle", "blas", "threads", "memory_kept", "ranks")
 
 
 @dataclass
@@ -31,11 +31,12 @@ class Ratio:
     label: str  # <suite>.<name>.<peer>
     ours: str
     spread: Spread
-    target: float
+    target: float  # None: none
 
     def line(self):
         s = self.spread
-        return f"RATIO {self.label} {s.median:.3f} [{s.low:.3f} {s.high:.3f}] target <={self.target:g}"
+        target = "none" if self.target is None else f"<={self.target:g}"
+        return f"RATIO {self.label} {s.median:.3f} [{s.low:.3f} {s.high:.3f}] target {target}"
 
 
 @dataclass
@@ -119,7 +120,9 @@ def evaluate(case, runs, failures):
             if ours in medians and peer in medians:
                 # Both numbers of a ratio come from the same repetition: they shared its weather.
                 spread = Spread.of([a / b for a, b in zip(medians[ours], medians[peer])])
-                result.ratios.append(Ratio(f"{result.label}.{peer}", ours, spread, target))
+                # The library as it is used bears no name: its way of doing something else does.
+                mine = result.label if ours == "argosy" else f"{result.label}.{ours}"
+                result.ratios.append(Ratio(f"{mine}.{peer}", ours, spread, target))
         for variant, sense, limit in measure.limits:
             if variant in result.spreads:
                 name = result.label if variant == "argosy" else f"{result.label}.{variant}"
@@ -204,7 +207,7 @@ def peer_versions(python):
     """Of torch and torchvision; exits when there is no torch."""
     script = (
         "import importlib.metadata as m, json\n"
-        "names = [n for n in ('torch', 'torchvision', 'numpy') if list(m.distributions(name=n))]\n"
+        "names = [n for n in ('torch', 'torchvision', 'paddlepaddle', 'numpy') if list(m.distributions(name=n))]\n"
         "print(json.dumps({n: m.version(n) for n in names}))"
     )
     try:
@@ -236,6 +239,7 @@ def _json(results, args, root):
         "peers": args.peer_versions,
         "repeated_after_a_crash": args.repeated,
         "repetitions": args.reps,
+        "engine": args.engine,
         "ranks": args.nproc,
         "measures": [
             {

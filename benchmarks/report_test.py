@@ -5,8 +5,9 @@ import unittest
 from argparse import Namespace
 from pathlib import Path
 
-import cases
+import plots
 import report
+from suites import SUITES, base
 
 
 def step_run(samples, first=2.0, last=1.0, agree="yes"):
@@ -25,14 +26,28 @@ def step_run(samples, first=2.0, last=1.0, agree="yes"):
 
 
 def evaluate(ours, peers, failures=None):
-    case = cases.Case(
+    case = base.Case(
         "train",
         "x",
         {"argosy": ["a"], "ddp": ["b"]},
-        [cases.Measure("x_step", "ms", cases._samples_ms, [("argosy", "ddp", 1.0)])],
-        cases._check_step(exact_end=True),
+        [base.Measure("x_step", "ms", base.samples_ms, [("argosy", "ddp", 1.0)])],
+        base.check_step(exact_end=True),
     )
     return report.evaluate(case, {"argosy": ours, "ddp": peers}, failures or {})[0]
+
+
+def arguments(out, reps):
+    return Namespace(
+        engine="debian",
+        nproc=2,
+        peers=None,
+        bin=Path("bin"),
+        out=Path(out),
+        load=0,
+        peer_versions={},
+        repeated={},
+        reps=reps,
+    )
 
 
 class Ratios(unittest.TestCase):
@@ -86,16 +101,7 @@ class Void(unittest.TestCase):
 
     def test_is_reported_by_publish(self):
         with tempfile.TemporaryDirectory() as out:
-            args = Namespace(
-                nproc=2,
-                peers=None,
-                bin=Path("bin"),
-                out=Path(out),
-                load=0,
-                peer_versions={},
-                repeated={},
-                reps=1,
-            )
+            args = arguments(out, reps=1)
             good = evaluate([step_run([1])], [step_run([2])])
             bad = evaluate([step_run([1], agree="no")], [step_run([2])])
             root = Path(__file__).resolve().parent.parent
@@ -112,6 +118,51 @@ class Collectives(unittest.TestCase):
         row = report._rows([result], ranks=4)[1]
         self.assertEqual(row[0], "1M")
         self.assertEqual(row[6:8], ["1.049", "1.573"])  # bytes / time, and times 2 (n - 1) / n
+
+
+
+class Pictures(unittest.TestCase):
+    def page(self, reps, suite):
+        with tempfile.TemporaryDirectory() as out:
+            results = [evaluate([step_run([1])] * 5, [step_run([2])] * 5)]
+            report.publish(suite, [results], arguments(out, reps), Path(__file__).resolve().parent.parent)
+            return plots.write(out).read_text(encoding="utf-8")
+
+    def test_show_each_measure_and_ratio(self):
+        page = self.page(5, "ddp")
+        self.assertIn("<h2>ddp</h2>", page)
+        self.assertIn(">x_step.ddp</text>", page)
+        self.assertIn(">0.500</text>", page)
+        self.assertNotIn("<script", page)
+        self.assertNotIn("//", page)  # nothing to load
+
+    def test_leave_out_runs_of_few_repetitions_and_other_files(self):
+        self.assertNotIn("<svg", self.page(4, "ddp"))
+        self.assertNotIn("<svg", self.page(5, "no_suite"))
+
+    def test_bandwidth_and_scaling_are_drawn(self):
+        variants = {"argosy": {"median": 10.0, "min": 9.0, "max": 11.0}}
+        sizes = [{"name": f"collectives.{size}", "variants": variants} for size in ("4KB", "64KB", "1MB", "32MB")]
+        self.assertIn("<polyline", plots.bandwidth(sizes, 2))
+        ranks = [{"name": f"ddp.{name}", "variants": variants} for name in ("resnet18_1_rank", "resnet18", "resnet18_4_ranks")]
+        self.assertIn("4 ranks", plots.scaling(ranks))
+
+
+class Suites(unittest.TestCase):
+    def test_have_names_of_their_own_and_one_command_for_each_variant(self):
+        args = Namespace(
+            bin=Path("bin"), peers="python", nproc=2, engine="own", data="d", root=Path("r"), scratch=Path("s")
+        )
+        for suite, cases in SUITES.items():
+            names = [(case.name, measure.name) for case in cases(args) for measure in case.measures]
+            self.assertTrue(names, suite)
+            self.assertEqual(len(names), len(set(names)), suite)
+            for case in cases(args):
+                self.assertEqual(case.suite, suite)
+                for measure in case.measures:
+                    for ours, other, _ in measure.pairs:
+                        self.assertIn(ours, case.variants)
+                        self.assertIn(other, case.variants)
 
 
 if __name__ == "__main__":

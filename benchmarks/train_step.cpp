@@ -44,6 +44,15 @@ std::pair<double, bool> checksum(const engine::NamedTensors& parameters) {
   return {sum.item<double>(), torch::equal(low, high)};
 }
 
+/// Parameters and gradients.
+double model_mb(const engine::NamedTensors& parameters) {
+  double bytes = 0;
+  for (const auto& [name, p] : parameters) {
+    bytes += 2.0 * static_cast<double>(p.nbytes());
+  }
+  return bytes / 1e6;
+}
+
 template <typename Model, typename Optimizer, typename Loss>
 void measure_with(const Options& options, Model model, Optimizer optimizer, Loss loss_of_step) {
   std::vector<double> samples_ms;
@@ -60,6 +69,7 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
     }
     losses.push_back(loss.detach());
   }
+  const double memory = bench::pss_mb();
   const auto [sum, agree] = checksum(engine::named_parameters(model));
   if (fleet::is_first_worker()) {
     bench::Report report(options.model);
@@ -68,6 +78,8 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
     report.number("loss_first", losses.front().item<double>());
     report.number("loss_last", losses.back().item<double>());
     report.number("checksum", sum);
+    report.number("pss_mb", memory);
+    report.number("model_mb", model_mb(engine::named_parameters(model)));
     report.text("ranks_agree", agree || options.independent ? "yes" : "no");
     bench::add_versions(report);
     report.print();

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <fstream>
 
+#include "argosy/base/error.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/version.h"
 
@@ -130,6 +132,16 @@ void add_versions(Report& report) {
   report.text("blas", fmt::format("{} ({})", to_string(cpu.blas), cpu.blas_library));
   report.number("threads", at::get_num_threads());
   report.text("memory_kept", cpu.memory_kept ? "yes" : "no");
+}
+
+double pss_mb() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("Pss:")) {
+      return std::stod(line.substr(4)) * 1024 / 1e6;
+    }
+  }
+  throw argosy::Error("bench.pss_mb", "/proc/self/smaps_rollup has no line Pss:");
 }
 
 }  // namespace argosy::bench

@@ -57,6 +57,10 @@ class Report {
 /// Versions of libtorch, its matrix library and its CPU kernels, and the threads of an operator.
 void add_versions(Report& report);
 
+/// This process's memory in MB (10^6 bytes); what is shared counts in equal parts for each that
+/// shares it (PSS).
+[[nodiscard]] double pss_mb();
+
 /// Milliseconds since it was made.
 class Stopwatch {
  public:

@@ -14,7 +14,7 @@ test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils pr
 clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client)
 lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
 bench=("${build[@]}" libbenchmark-dev python3)
-peers=(python3 python3-venv)
+peers=(python3 python3-venv libtcmalloc-minimal4)
 
 die() { echo "argosy: $*" >&2; exit 1; }
 

@@ -70,12 +70,24 @@ def evaluate(model, loader):
     return totals[0].item() / totals[1].item(), totals[1].item()
 
 
+def deliver(loader, rank):
+    dist.barrier()
+    watch = workload.Stopwatch()
+    images = torch.tensor([sum(batch.shape[0] for batch, _ in loader)], dtype=torch.int64)
+    ms = watch.ms()
+    dist.all_reduce(images)
+    if rank == 0:
+        workload.report("input", samples_ms=[ms], images=images.item())
+    workload.finish()
+
+
 def main():
     process = workload.Stopwatch()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", required=True)
     parser.add_argument("--batch_size", type=int, default=64)
     parser.add_argument("--tuned", action="store_true")
+    parser.add_argument("--input_only", action="store_true", help="deliver the batches and do not train")
     args = parser.parse_args()
 
     rank = workload.init()
@@ -84,6 +96,9 @@ def main():
     make_loaders = tuned_loaders if args.tuned else plain_loaders
     loader, test_loader = make_loaders(args, rank, dist.get_world_size())
     load_ms = watch.ms()
+    if args.input_only:
+        deliver(loader, rank)
+        return
     net = workload.MnistCnn(pool_first=args.tuned)
     if args.tuned:
         net = net.to(memory_format=torch.channels_last)

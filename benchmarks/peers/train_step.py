@@ -1,6 +1,6 @@
 """The peer of ../train_step.cpp: PyTorch's DistributedDataParallel and Adam.
 
-    torchrun --standalone --nproc_per_node 2 train_step.py resnet18|resnet18_sized|mnist_cnn [--tuned]
+    torchrun --standalone --nproc_per_node 2 train_step.py resnet18|resnet18_sized|mnist_cnn [--tuned] [--compile]
 
 Plain: what PyTorch's tutorial writes. --tuned: what its performance guide adds (gradients as bucket
 views, the fused Adam, channels_last for the convolutions), and relu on the pooled quarter of the elements, as ours.
@@ -35,6 +35,7 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--warmup", type=int, default=15)
     parser.add_argument("--tuned", action="store_true")
+    parser.add_argument("--compile", action="store_true", help="torch.compile")
     args = parser.parse_args()
 
     rank = workload.init()
@@ -57,6 +58,9 @@ def main():
     model = DistributedDataParallel(net, gradient_as_bucket_view=args.tuned)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True if args.tuned else None)
 
+    if args.compile:
+        model = torch.compile(model)
+
     samples, losses = [], []
     dist.barrier()
     for step in range(args.warmup + args.steps):
@@ -72,6 +76,7 @@ def main():
         if step >= args.warmup:
             samples.append(watch.ms())
         losses.append(loss.detach())
+    memory = workload.pss_mb()
     total, agree = checksum(net)
     if rank == 0:
         workload.report(
@@ -80,6 +85,8 @@ def main():
             loss_first=losses[0].item(),
             loss_last=losses[-1].item(),
             checksum=total,
+            pss_mb=memory,
+            model_mb=sum(2 * p.nbytes for p in net.parameters()) / 1e6,
             ranks_agree="yes" if agree else "no",
         )
     workload.finish()

@@ -99,19 +99,31 @@ class ResNet18Sized(nn.Module):
         return (total / self.TARGET - 1).square()
 
 
+def set_threads():
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+
+
 def init():
     """The job of torchrun's variables; one thread per rank as compare.py sets it."""
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    set_threads()
     dist.init_process_group("gloo")
     return dist.get_rank()
 
 
 def report(bench, **fields):
-    fields = {"bench": bench, "ranks": dist.get_world_size(), **fields}
+    ranks = dist.get_world_size() if dist.is_initialized() else 1
+    fields = {"bench": bench, "ranks": ranks, **fields}
     fields["torch"] = torch.__version__
     fields["blas"] = "MKL" if torch.backends.mkl.is_available() else "other"
     fields["threads"] = torch.get_num_threads()
     print(json.dumps(fields), flush=True)
+
+
+def pss_mb():
+    """Memory of this process in MB; what is shared counts in equal parts for each that shares it."""
+    with open("/proc/self/smaps_rollup", encoding="ascii") as file:
+        kib = next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+    return kib * 1024 / 1e6
 
 
 def finish():

@@ -1,0 +1,13 @@
+"""The suites of compare.py, by name."""
+
+from suites import collectives, ddp, epoch, input, launch, memory, optim
+
+SUITES = {
+    "ddp": ddp.cases,
+    "collectives": collectives.cases,
+    "optim": optim.cases,
+    "input": input.cases,
+    "launch": launch.cases,
+    "epoch": epoch.cases,
+    "memory": memory.cases,
+}

@@ -1,0 +1,89 @@
+"""Training steps of DistributedDataParallel."""
+
+from suites.base import TCMALLOC, Case, Measure, check_step, ours, pairs_with, peer, samples_ms, with_peers
+
+# Ours / DDP as it comes, with channels_last, with tcmalloc too: by the engine that we run on.
+RESNET18 = {"debian": (0.72, 0.82, 0.87), "own": (0.68, 0.77, 0.82)}
+ONE_RANK = {"debian": (0.83, 0.75), "own": (0.77, 0.75)}
+MNIST_CNN = (0.38, 0.52, 0.70)
+
+
+def _peers(args, model, *options):
+    """DDP as PyTorch's tutorials write it, as its performance guide does, and that with tcmalloc."""
+    tuned = peer(args, "train_step.py", model, *options, "--tuned")
+    variants = {"torch_default": peer(args, "train_step.py", model, *options), "torch_channels_last": tuned}
+    if TCMALLOC.exists():
+        variants["torch_tcmalloc"] = ["env", f"LD_PRELOAD={TCMALLOC}", *tuned]
+    return variants
+
+
+def _targets(args, peers, targets):
+    return pairs_with(args, [("argosy", name, target) for name, target in zip(peers, targets)])
+
+
+def _beside_floor(args, name, options, floor, targets):
+    """The step, and the same steps in processes that do not exchange a word: the floor."""
+    mine = ours(args, "bench_train_step", name, *options)
+    peers = _peers(args, name, *options)
+    return Case(
+        "ddp",
+        name,
+        with_peers(args, {"argosy": mine, "floor": [*mine, "--independent"]}, peers),
+        [Measure(name, "ms", samples_ms, [("argosy", "floor", floor), *_targets(args, peers, targets)])],
+        # Convolutions round differently, and Adam magnifies it: only the first loss is comparable.
+        check_step(exact_end=False),
+    )
+
+
+def _sized(args):
+    peers = _peers(args, "resnet18_sized")
+    return Case(
+        "ddp",
+        "resnet18_sized",
+        with_peers(args, {"argosy": ours(args, "bench_train_step", "resnet18_sized")}, peers),
+        [Measure("resnet18_sized", "ms", samples_ms, _targets(args, peers, (1.0, 1.0, 1.0)))],
+        check_step(exact_end=True),
+    )
+
+
+def _ranks(args, ranks):
+    """More ranks than cores."""
+    options = ["resnet18", "--steps", 5, "--warmup", 2]
+    name = f"resnet18_{ranks}_ranks"
+    target = RESNET18[args.engine][0]
+    return Case(
+        "ddp",
+        name,
+        with_peers(
+            args,
+            {"argosy": ours(args, "bench_train_step", *options, ranks=ranks)},
+            {"torch_default": peer(args, "train_step.py", *options, ranks=ranks)},
+        ),
+        [Measure(name, "ms", samples_ms, pairs_with(args, [("argosy", "torch_default", target)]))],
+        check_step(exact_end=False),
+    )
+
+
+def _one_rank(args):
+    options = ["resnet18", "--steps", 12, "--warmup", 4]
+    peers = {
+        "torch_default": peer(args, "train_step.py", *options, ranks=1),
+        "torch_compiled": peer(args, "train_step.py", *options, "--tuned", "--compile", ranks=1),
+    }
+    return Case(
+        "ddp",
+        "resnet18_1_rank",
+        with_peers(args, {"argosy": ours(args, "bench_train_step", *options, ranks=1)}, peers),
+        [Measure("resnet18_1_rank", "ms", samples_ms, _targets(args, peers, ONE_RANK[args.engine]))],
+        check_step(exact_end=False),
+    )
+
+
+def cases(args):
+    resnet18 = RESNET18[args.engine]
+    yield _beside_floor(args, "resnet18", ["--steps", 12, "--warmup", 3], 0.97, resnet18)
+    yield _beside_floor(args, "mnist_cnn", [], 1.0, MNIST_CNN)
+    yield _sized(args)
+    yield _one_rank(args)
+    yield _ranks(args, 4)
+    yield _ranks(args, 8)
