@@ -161,12 +161,12 @@ class FlatOptimizer final : public OptimizerImpl {
     return rule_->state_names().size();
   }
 
-  void divide(std::shared_ptr<StepDivision> division) override {
+  void divide(const std::shared_ptr<StepDivision>& division) override {
     const c10::NoGradGuard no_grad;
     for (Slot& slot : slots_) {
       take_back(slot);
     }
-    division_ = std::move(division);
+    division_ = division;
   }
 
   void zero_grad(const ZeroGradOptions& options) override {

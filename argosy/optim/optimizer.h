@@ -79,7 +79,7 @@ class OptimizerImpl {
   /// How many tensors of state a parameter has; nullopt where divide() is not supported.
   [[nodiscard]] virtual std::optional<std::size_t> states_per_parameter() const { return {}; }
   /// From now on steps are divided. nullptr: no longer. State moves in the next step.
-  virtual void divide(std::shared_ptr<StepDivision> /*division*/) {}
+  virtual void divide(const std::shared_ptr<StepDivision>& /*division*/) {}
 };
 
 /// Updates parameters from their gradients: a handle, whose copies are the same optimizer.

@@ -103,7 +103,7 @@ bool Core::divide_step(const optim::Optimizer& optimizer) {
   if (division == nullptr) {
     return false;
   }
-  impl->divide(std::move(division));
+  impl->divide(division);
   divided_.push_back(impl);
   return true;
 }
