@@ -60,7 +60,8 @@ std::size_t DividedStep::place(const engine::NamedTensors& parameters) {
   }
   const std::size_t begin = share_begin(total, group_.rank(), group_.size());
   const std::size_t end = share_begin(total, group_.rank() + 1, group_.size());
-  for (auto& [data, each] : places_) {
+  for (auto& entry : places_) {
+    Place& each = entry.second;
     const std::size_t item = each.parameter.element_size();
     const auto clamped = [&](std::size_t bound) {
       return std::clamp(bound, each.offset, each.offset + each.parameter.nbytes()) - each.offset;
