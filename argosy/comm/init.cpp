@@ -172,6 +172,7 @@ void say_goodbye(rendezvous::Presence& presence, const std::string& why) {
 }  // namespace
 
 Group init(const InitOptions& options) {
+  os::install_crash_handler();  // first: what is wrong with the call itself is told by it too
   ARGOSY_CHECK(options.timeout > std::chrono::milliseconds(0),
                "comm.init",
                "timeout must be positive, got {} ms",
@@ -182,7 +183,6 @@ Group init(const InitOptions& options) {
                "backend \"in_process\" joins threads, not processes. Use comm::connect().");
   (void)find_backend(backend);  // a typing error shows before anybody waits
   const bool checked = options.checked || env::get_bool("ARGOSY_CHECKED").value_or(false);
-  os::install_crash_handler();
   const Deadline deadline = Deadline::after(options.timeout);
   rendezvous::Joined joined = rendezvous::join(
       {.method = options.init_method, .rank = options.rank, .world_size = options.world_size},

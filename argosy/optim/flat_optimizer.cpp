@@ -66,15 +66,18 @@ uint64_t digest(const std::vector<Active>& active) {
     all.add(one.update.grad_scale);
     all.add(one.update.grad_limit);
     all.add(one.part.divided);
-    // Of gradients that were not averaged some of these differ.
+    // Where gradients were not averaged, or one process has changed its own or its weights, some of
+    // these differ.
     const std::size_t item = item_bytes(one.range.precision);
-    const auto* const grad = static_cast<const char*>(one.whole_grad);
     const auto count = static_cast<std::size_t>(one.param.numel());
-    for (const std::size_t i : {std::size_t{0}, count / 3, count / 2, count - 1}) {
-      if (i < count) {
-        uint64_t bits = 0;
-        std::memcpy(&bits, grad + i * item, item);
-        all.add(bits);
+    for (const void* const data :
+         {one.whole_grad, static_cast<const void*>(one.param.data_ptr())}) {
+      for (const std::size_t i : {std::size_t{0}, count / 3, count / 2, count - 1}) {
+        if (i < count) {
+          uint64_t bits = 0;
+          std::memcpy(&bits, static_cast<const char*>(data) + i * item, item);
+          all.add(bits);
+        }
       }
     }
   }

@@ -7,6 +7,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
+#include "argosy/base/log.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/parallel/ddp/divided_step.h"
 #include "argosy/parallel/ddp/verify.h"
@@ -104,6 +105,7 @@ bool Core::divide_step(const optim::Optimizer& optimizer) {
     return false;
   }
   impl->divide(division);
+  log::info("[parallel.ddp] {} ranks divide the optimizer's steps", group_.size());
   divided_.push_back(impl);
   return true;
 }

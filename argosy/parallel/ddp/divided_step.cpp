@@ -103,10 +103,11 @@ void DividedStep::begin(uint64_t digest) {
     ARGOSY_CHECK(
         all[rank].item<int64_t>() == mine.item<int64_t>(),
         "parallel.divided_step",
-        "rank {} is about to make another step than rank {}: other parameters have a "
-        "gradient, or gradients, learning rates, weight decay, numbers of steps or where the "
-        "parameters lie differ. Give all ranks the same options, and average gradients before "
-        "step().",
+        "rank {} is about to make another step than rank {}: other parameters have a gradient, or "
+        "gradients, weights, learning rates, weight decay, numbers of steps or where the "
+        "parameters lie "
+        "differ. Give all ranks the same options and average gradients before step(), or let ranks "
+        "differ with .divide_update = false in the strategy.",
         rank,
         group_.rank());
   }

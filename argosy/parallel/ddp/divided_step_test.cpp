@@ -16,6 +16,7 @@
 namespace argosy::parallel {
 namespace {
 
+using ::testing::AllOf;
 using testing::error_of;
 using testing::fill;
 using ::testing::HasSubstr;
@@ -271,6 +272,20 @@ TEST(DividedStep, ALoadOnOneRankDoesNotReachInToWhatAnotherSaves) {
     }
     comm::barrier(group);
     expect_same_bits(saved, copy, "after the other rank has loaded");
+  });
+}
+
+TEST(DividedStep, WeightsThatOneRankHasChangedAreFound) {
+  on_ranks(2, [](comm::Group& group) {
+    Trained each(group, recipes()[0], true);
+    each.step(group, 0);
+    each.backward(group, 1);
+    if (group.rank() == 1) {
+      torch::NoGradGuard no_grad;
+      each.model->second->weight.mul_(0.5);
+    }
+    EXPECT_THAT(error_of([&] { each.optimizer.step(); }),
+                AllOf(HasSubstr("another step than rank"), HasSubstr(".divide_update = false")));
   });
 }
 
