@@ -112,7 +112,8 @@ TEST_P(TransportConformance, AllReduceOfDataThatOnlySomeRanksShare) {
           t.rank() == without ? std::span<float>(own) : std::span<float>(shared, kCount);
       std::ranges::fill(data, static_cast<float>(t.rank() + without));
       t.all_reduce(data.data(), kCount, DType::kF32, ReduceOp::kSum, kTimeout);
-      const auto sum = static_cast<float>(t.size() * (t.size() - 1) / 2 + without * t.size());
+      const int total = t.size() * (t.size() - 1) / 2 + without * t.size();
+      const auto sum = static_cast<float>(total);
       for (int64_t i = 0; i < kCount; ++i) {
         ASSERT_EQ(data[static_cast<size_t>(i)], sum) << "element " << i << ", not " << without;
       }
