@@ -1,12 +1,9 @@
 #include "argosy/optim/flat_optimizer.h"
 
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <unordered_map>
 #include <unordered_set>
 
 #include <ATen/Functions.h>
@@ -15,74 +12,13 @@
 
 #include "argosy/base/check.h"
 #include "argosy/engine/layout.h"
+#include "argosy/optim/assign_groups.h"
+#include "argosy/optim/flat_step.h"
 #include "argosy/optim/flat_view.h"
 #include "argosy/optim/load_state.h"
 
 namespace argosy::optim {
 namespace {
-
-struct Slot {
-  std::size_t group = 0;
-  int64_t step = 0;
-  std::vector<at::Tensor> states{};  // empty until the first update
-  bool shared = false;               // they lie where the processes that divide a step all see them
-};
-
-// One parameter in one step.
-struct Active {
-  std::size_t slot = 0;
-  at::Tensor param{};  // flat; shares the parameter's memory unless it has gaps
-  StepDivision::Part part{};
-  Range range{};  // that part of it
-  const void* whole_grad = nullptr;
-  Update update{};
-};
-
-// FNV-1a over what processes that divide a step must agree on.
-class Digest {
- public:
-  template <typename T>
-  void add(const T& value) {
-    std::array<unsigned char, sizeof(T)> bytes{};
-    std::memcpy(bytes.data(), &value, sizeof(T));
-    for (const unsigned char byte : bytes) {
-      hash_ = (hash_ ^ byte) * 0x100000001b3U;
-    }
-  }
-  [[nodiscard]] uint64_t value() const { return hash_; }
-
- private:
-  uint64_t hash_ = 0xcbf29ce484222325U;
-};
-
-uint64_t digest(const std::vector<Active>& active) {
-  Digest all;
-  for (const Active& one : active) {
-    all.add(one.slot);
-    all.add(one.update.lr);
-    all.add(one.update.step);
-    all.add(one.update.decay.kind);
-    all.add(one.update.decay.coeff);
-    all.add(one.update.grad_scale);
-    all.add(one.update.grad_limit);
-    all.add(one.part.divided);
-    // Where gradients were not averaged, or one process has changed its own or its weights, some of
-    // these differ.
-    const std::size_t item = item_bytes(one.range.precision);
-    const auto count = static_cast<std::size_t>(one.param.numel());
-    for (const void* const data :
-         {one.whole_grad, static_cast<const void*>(one.param.data_ptr())}) {
-      for (const std::size_t i : {std::size_t{0}, count / 3, count / 2, count - 1}) {
-        if (i < count) {
-          uint64_t bits = 0;
-          std::memcpy(&bits, static_cast<const char*>(data) + i * item, item);
-          all.add(bits);
-        }
-      }
-    }
-  }
-  return all.value();
-}
 
 class FlatOptimizer final : public OptimizerImpl {
  public:
@@ -143,7 +79,7 @@ class FlatOptimizer final : public OptimizerImpl {
     apply_clip(active, grads);
     if (division_ != nullptr) {
       division_->begin(digest(active));
-      share_states(active);
+      share_states(*division_, rule_->state_names().size(), active, slots_);
     }
     update(active);
     if (division_ != nullptr) {
@@ -303,102 +239,15 @@ class FlatOptimizer final : public OptimizerImpl {
 
   void register_parameters(const engine::NamedTensors& parameters,
                            const std::vector<ParamGroup>& groups) {
-    std::vector<std::vector<bool>> used(groups.size());
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      used[g].assign(groups[g].names.size() + groups[g].params.size(), false);
-      ARGOSY_CHECK(!used[g].empty(), where_, "group {} names no parameters", g + 1);
+    const std::vector<std::size_t> chosen = assign_groups(where_, parameters, groups);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      add(parameters[i].first, parameters[i].second, chosen[i]);
     }
-    for (const auto& [name, parameter] : parameters) {
-      ARGOSY_CHECK(parameter.defined(), where_, "{}: the parameter is undefined", name);
-      std::size_t chosen = 0;
-      for (std::size_t g = 0; g < groups.size(); ++g) {
-        if (claims(groups[g], name, parameter, used[g])) {
-          ARGOSY_CHECK(chosen == 0 || chosen == g + 1,
-                       where_,
-                       "{}: groups {} and {} both claim this parameter",
-                       name,
-                       chosen,
-                       g + 1);
-          chosen = g + 1;
-        }
-      }
-      add(name, parameter, chosen);
-    }
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      for (std::size_t i = 0; i < used[g].size(); ++i) {
-        ARGOSY_CHECK(used[g][i],
-                     where_,
-                     "group {}: no parameter {}. The first of {} is \"{}\".",
-                     g + 1,
-                     i < groups[g].names.size()
-                         ? fmt::format("matches \"{}\"", groups[g].names[i])
-                         : fmt::format("is params[{}]", i - groups[g].names.size()),
-                     parameters.size(),
-                     parameters.front().first);
-      }
-    }
-  }
-
-  // Does the group want this parameter? Notes which of its wishes were met.
-  static bool claims(const ParamGroup& group,
-                     const std::string& name,
-                     const at::Tensor& parameter,
-                     std::vector<bool>& used) {
-    bool claimed = false;
-    for (std::size_t i = 0; i < group.names.size(); ++i) {
-      if (::fnmatch(group.names[i].c_str(), name.c_str(), 0) == 0) {
-        used[i] = claimed = true;
-      }
-    }
-    for (std::size_t i = 0; i < group.params.size(); ++i) {
-      if (group.params[i].is_same(parameter)) {
-        used[group.names.size() + i] = claimed = true;
-      }
-    }
-    return claimed;
   }
 
   // Zeros in the parameter's own order of memory.
   static at::Tensor new_state(const at::Tensor& parameter) {
     return at::zeros_like(parameter.detach());
-  }
-
-  // State that all processes see becomes this one's. Nobody writes to it: this process is in no
-  // step.
-  static void take_back(Slot& slot) {
-    for (at::Tensor& state : slot.states) {
-      state = slot.shared ? state.clone() : state;
-    }
-    slot.shared = false;
-  }
-
-  // All processes are about to update: each brings its part of the state that was its own till now.
-  void share_states(std::vector<Active>& active) {
-    for (Active& one : active) {
-      if (!one.part.divided) {
-        continue;
-      }
-      Slot& slot = slots_[one.slot];
-      const std::size_t item = item_bytes(one.range.precision);
-      slot.states.resize(rule_->state_names().size());
-      for (std::size_t k = 0; k < slot.states.size(); ++k) {
-        at::Tensor& state = slot.states[k];
-        if (!slot.shared) {
-          at::Tensor shared = division_->state_of(one.param, k);
-          auto* const to = static_cast<char*>(shared.data_ptr()) + one.part.begin * item;
-          if (state.defined()) {
-            const at::Tensor from = in_order_of(one.param, state);
-            const auto* const begin = static_cast<const char*>(from.data_ptr());
-            std::memcpy(to, begin + one.part.begin * item, one.range.count * item);
-          } else {
-            std::memset(to, 0, one.range.count * item);
-          }
-          state = std::move(shared);
-        }
-        one.range.states[k] = static_cast<char*>(state.data_ptr()) + one.part.begin * item;
-      }
-      slot.shared = true;
-    }
   }
 
   void update(const std::vector<Active>& active) const {

@@ -9,6 +9,7 @@
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/fingerprint.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 
@@ -46,12 +47,10 @@ Signature parse(const std::string& text) {
   return signature;
 }
 
-std::string digest(const std::string& text) {  // FNV-1a: equal on every machine
-  uint64_t hash = 14695981039346656037ULL;
-  for (unsigned char c : text) {
-    hash = (hash ^ c) * 1099511628211ULL;
-  }
-  return fmt::format("{:016x}", hash);
+std::string digest(const std::string& text) {
+  Fingerprint all;
+  all.add(text);
+  return fmt::format("{:016x}", all.value());
 }
 
 }  // namespace

@@ -1,0 +1,88 @@
+#include "argosy/optim/flat_step.h"
+
+#include <cstring>
+
+#include "argosy/base/fingerprint.h"
+#include "argosy/optim/flat_view.h"
+
+namespace argosy::optim {
+namespace {
+
+/// Of the bits of some elements. Where gradients were not averaged, or one process has changed its
+/// own or its weights, some of these differ.
+void add_samples(Fingerprint& all, const void* data, std::size_t count, std::size_t item) {
+  for (const std::size_t i : {std::size_t{0}, count / 3, count / 2, count - 1}) {
+    if (i < count) {
+      all.add(std::string_view(static_cast<const char*>(data) + i * item, item));
+    }
+  }
+}
+
+/// This process's part of a state moves to memory that all see.
+at::Tensor shared_state(const StepDivision& division,
+                        const Active& one,
+                        std::size_t index,
+                        const at::Tensor& own) {
+  const std::size_t item = item_bytes(one.range.precision);
+  at::Tensor shared = division.state_of(one.param, index);
+  auto* const to = static_cast<char*>(shared.data_ptr()) + one.part.begin * item;
+  if (own.defined()) {
+    const at::Tensor from = in_order_of(one.param, own);
+    const auto* const begin = static_cast<const char*>(from.data_ptr());
+    std::memcpy(to, begin + one.part.begin * item, one.range.count * item);
+  } else {
+    std::memset(to, 0, one.range.count * item);
+  }
+  return shared;
+}
+
+}  // namespace
+
+uint64_t digest(const std::vector<Active>& active) {
+  Fingerprint all;
+  for (const Active& one : active) {
+    all.add(one.slot);
+    all.add(one.update.lr);
+    all.add(one.update.step);
+    all.add(one.update.decay.kind);
+    all.add(one.update.decay.coeff);
+    all.add(one.update.grad_scale);
+    all.add(one.update.grad_limit);
+    all.add(one.part.divided);
+    const auto count = static_cast<std::size_t>(one.param.numel());
+    add_samples(all, one.whole_grad, count, item_bytes(one.range.precision));
+    add_samples(all, one.param.data_ptr(), count, item_bytes(one.range.precision));
+  }
+  return all.value();
+}
+
+void take_back(Slot& slot) {
+  for (at::Tensor& state : slot.states) {
+    state = slot.shared ? state.clone() : state;
+  }
+  slot.shared = false;
+}
+
+void share_states(const StepDivision& division,
+                  std::size_t states,
+                  std::vector<Active>& active,
+                  std::vector<Slot>& slots) {
+  for (Active& one : active) {
+    if (!one.part.divided) {
+      continue;
+    }
+    Slot& slot = slots[one.slot];
+    slot.states.resize(states);
+    for (std::size_t k = 0; k < states; ++k) {
+      at::Tensor& state = slot.states[k];
+      if (!slot.shared) {
+        state = shared_state(division, one, k, state);
+      }
+      one.range.states[k] =
+          static_cast<char*>(state.data_ptr()) + one.part.begin * item_bytes(one.range.precision);
+    }
+    slot.shared = true;
+  }
+}
+
+}  // namespace argosy::optim
