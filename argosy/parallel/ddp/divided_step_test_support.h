@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "argosy/optim/optim.h"
+#include "argosy/parallel/ddp/ddp_test_support.h"
+#include "argosy/rendezvous/file_store.h"
+
+#include "tests/support/temp_dir.h"
+
+namespace argosy::parallel::testing {
+
+struct Recipe {
+  std::string name{};
+  std::function<optim::Optimizer(const DistributedDataParallel<TwoLayers>&)> make{};
+};
+
+inline std::vector<Recipe> recipes() {
+  return {{"Adam", [](const auto& model) { return optim::Adam(model, {.lr = 0.02}); }},
+          {"AdamW of two groups, clipped",
+           [](const auto& model) {
+             return optim::AdamW(
+                 model,
+                 {.lr = 0.03, .amsgrad = true, .grad_clip = optim::ClipGradByGlobalNorm(0.1)},
+                 {{.names = {"*.bias"}, .lr_scale = 3, .weight_decay = 0.0}});
+           }},
+          {"Momentum",
+           [](const auto& model) { return optim::Momentum(model, {.lr = 0.1, .nesterov = true}); }},
+          {"SGD, which has no state",
+           [](const auto& model) { return optim::SGD(model, {.lr = 0.1}); }}};
+}
+
+inline void expect_same_bits(const at::Tensor& a, const at::Tensor& b, const std::string& what) {
+  ASSERT_EQ(a.sizes(), b.sizes()) << what;
+  const at::Tensor x = a.detach().contiguous();
+  const at::Tensor y = b.detach().contiguous();
+  EXPECT_EQ(std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()), 0) << what << ": " << x << y;
+}
+
+inline void expect_same_bits(const DistributedDataParallel<TwoLayers>& a,
+                             const DistributedDataParallel<TwoLayers>& b,
+                             const std::string& what) {
+  const std::vector<at::Tensor> x = a.parameters();
+  const std::vector<at::Tensor> y = b.parameters();
+  for (size_t i = 0; i < x.size(); ++i) {
+    expect_same_bits(x[i], y[i], what + ", parameter " + std::to_string(i));
+  }
+}
+
+inline void expect_same_bits(const optim::OptimizerState& a,
+                             const optim::OptimizerState& b,
+                             const std::string& what) {
+  ASSERT_EQ(a.parameters.size(), b.parameters.size()) << what;
+  for (size_t i = 0; i < a.parameters.size(); ++i) {
+    for (const auto& [name, tensor] : a.parameters[i].second) {
+      expect_same_bits(tensor, b.parameters[i].second.at(name), what + ", state " + name);
+    }
+  }
+}
+
+/// A model and its optimizer, with divided steps or without.
+struct Trained {
+  DistributedDataParallel<TwoLayers> model;
+  optim::Optimizer optimizer;
+  bool divided;
+
+  Trained(const comm::Group& group, const Recipe& recipe, bool shared, int64_t hidden = 37)
+      : model(TwoLayers(0.5, hidden), group, {.shared_memory = shared}),
+        optimizer(recipe.make(model)),
+        divided(model.divide_step(optimizer)) {}
+
+  void backward(const comm::Group& group, int step) {
+    model(values({4, 3}, group.rank() + 10.0 * step)).square().sum().backward();
+  }
+  void step(const comm::Group& group, int step) {
+    backward(group, step);
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+};
+
+inline comm::Group process_group(const test::TempDir& folder, int rank, int size) {
+  return comm::connect({.backend = "shm",
+                        .store = rendezvous::file_store((folder.path() / "store").string()),
+                        .rank = rank,
+                        .size = size,
+                        .timeout = std::chrono::seconds(20)});
+}
+
+}  // namespace argosy::parallel::testing
