@@ -78,9 +78,12 @@ bool Shm::reduce_where_it_lies(const RoundHeader& header,
   constexpr int64_t kPieceBytes = int64_t{64} << 10U;  // still in the cache when it is copied
   const auto element = static_cast<int64_t>(size_of(dtype));
   const uint64_t round = rounds_;
-  begin(round, deadline);
-  fill_slot(round, static_cast<std::byte*>(data), std::min(count, kSlotBytes / element), element);
-  publish(round, header);
+  open_chunk(round,
+             header,
+             static_cast<std::byte*>(data),
+             std::min(count, kSlotBytes / element),
+             element,
+             deadline);
   await_all(round, true, header, deadline);
   if (!all_in_one_block(round)) {
     return false;
@@ -137,12 +140,19 @@ void Shm::reduce_at_once(const RoundHeader& header,
   end(round);
 }
 
-/// What the other ranks sum up of this rank's data.
-void Shm::fill_slot(uint64_t round, const std::byte* chunk, int64_t length, int64_t element) const {
+/// Lays open what the other ranks sum up of this rank's chunk.
+void Shm::open_chunk(uint64_t round,
+                     const RoundHeader& header,
+                     const std::byte* chunk,
+                     int64_t length,
+                     int64_t element,
+                     const Deadline& deadline) {
+  begin(round, deadline);
   const Share mine = share_of(rank(), length, element);
   std::byte* const slot = segment().slot(rank(), round);
   copy_bytes(slot, chunk, mine.begin * element);
   copy_bytes(slot + mine.end * element, chunk + mine.end * element, (length - mine.end) * element);
+  publish(round, header);
 }
 
 /// Three rounds are on their way at once: this rank fills its slot for one while the others sum up
@@ -165,10 +175,7 @@ void Shm::reduce_in_shares(const RoundHeader& header,
   const bool takes = header.root < 0 || header.root == rank();
   for (int64_t i = 0; i < rounds + 2; ++i) {
     if (i < rounds && (i > 0 || header.block == 0)) {
-      const uint64_t round = base + static_cast<uint64_t>(i);
-      begin(round, deadline);
-      fill_slot(round, chunk(i), length(i), element);
-      publish(round, header);
+      open_chunk(base + static_cast<uint64_t>(i), header, chunk(i), length(i), element, deadline);
     }
     if (const int64_t j = i - 1; j >= 0 && j < rounds) {
       const uint64_t round = base + static_cast<uint64_t>(j);

@@ -161,7 +161,12 @@ class Shm final : public WatchedTransport {
                         DType dtype,
                         ReduceOp op,
                         const Deadline& deadline);
-  void fill_slot(uint64_t round, const std::byte* chunk, int64_t length, int64_t element) const;
+  void open_chunk(uint64_t round,
+                  const RoundHeader& header,
+                  const std::byte* chunk,
+                  int64_t length,
+                  int64_t element,
+                  const Deadline& deadline);
   void sum_up(uint64_t round, std::byte* chunk, int64_t length, DType dtype, ReduceOp op, int root);
   void take_shares(
       uint64_t round, std::byte* chunk, int64_t length, int64_t element, const Deadline& deadline);
