@@ -25,7 +25,7 @@ struct Reporter {
 /// returned as it is.
 ///
 ///     [comm.all_reduce] rank 3/8 group "dp" (gloo): all_reduce timed out after 30 s waiting
-///     for rank 5 (seq 1043); rank 5: it last completed all_reduce (seq 1042). See
+///     for rank 5 (seq 1043); rank 5: it was last seen after all_reduce (seq 1042). See
 ///     docs/guides/errors.md#hang. In the flight record: all_reduce seq 1042, 26214400 B f32; last
 ///     completed seq 1041.
 [[nodiscard]] std::exception_ptr explain_failure(const Operation& operation,

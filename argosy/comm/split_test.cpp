@@ -135,7 +135,7 @@ TEST(Groups, ALateRankIsNamedByTheBarrier) {
       EXPECT_THAT(e.peers(), ::testing::ElementsAre(1)) << e.what();
       EXPECT_THAT(e.what(),
                   ::testing::AllOf(HasSubstr("[comm.barrier]"),
-                                   HasSubstr("it last completed all_reduce"),
+                                   HasSubstr("it was last seen after all_reduce"),
                                    HasSubstr("last completed seq 0")));
     }
     if (++gave_up == 2) {

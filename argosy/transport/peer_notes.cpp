@@ -30,12 +30,15 @@ bool is_victim(const std::string& note) {
 
 std::string in_words(const std::string& note) {
   const auto progress = Progress::decode(note);
-  if (!progress || progress->seq == 0) {
-    return "it had not started any operation";
+  if (!progress) {  // a rank's first note comes a moment after the rank
+    return "what it did last is not known";
+  }
+  if (progress->seq == 0) {
+    return "it was last seen before its first operation";
   }
   return progress->inside
              ? fmt::format("it was last seen in {} (seq {})", progress->op, progress->seq)
-             : fmt::format("it last completed {} (seq {})", progress->op, progress->seq);
+             : fmt::format("it was last seen after {} (seq {})", progress->op, progress->seq);
 }
 
 std::string number(int64_t seq) {

@@ -19,7 +19,7 @@ inline constexpr std::string_view kMember = "rank/";
 /// -1: not a rank.
 [[nodiscard]] int rank_of(const std::string& member);
 [[nodiscard]] bool is_victim(const std::string& note);
-/// "it last completed all_reduce (seq 3)"
+/// "it was last seen after all_reduce (seq 3)": a note may be a second old.
 [[nodiscard]] std::string in_words(const std::string& note);
 /// " (seq 3)", or nothing for a message.
 [[nodiscard]] std::string number(int64_t seq);

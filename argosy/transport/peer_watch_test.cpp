@@ -155,9 +155,10 @@ TEST_F(PeerWatchTest, WhoLeftBeforeTheOperationIsSaidToHaveLeft) {
   present->note("in 5 barrier");
   const auto error = watch(0, {.patience = 20ms})->timed_out("barrier", 5, 4s, {1});
   EXPECT_THAT(peers_of(error), ElementsAre(1));
-  EXPECT_THAT(message_of(error),
-              HasSubstr("waiting for rank 1 (seq 5); rank 1: it left the group; it last completed "
-                        "all_reduce (seq 4)"));
+  EXPECT_THAT(
+      message_of(error),
+      HasSubstr("waiting for rank 1 (seq 5); rank 1: it left the group; it was last seen after "
+                "all_reduce (seq 4)"));
 }
 
 TEST_F(PeerWatchTest, AMismatchIsToldToThoseWhoHadNoPartInIt) {
