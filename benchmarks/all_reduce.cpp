@@ -116,11 +116,5 @@ int main(int argc, char** argv) {
   app.add_option("--warmup", options.warmup, "Samples before them")->check(CLI::Range(0, 100000));
   app.add_flag("--copy", options.copy, "Copy the tensor instead: the bandwidth that there is");
   app.add_flag("--in_place", options.in_place, "Tensors in memory that the ranks share");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(options);
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 1;
-  }
+  return bench::main_of(app, argc, argv, [&] { run(options); });
 }

@@ -106,11 +106,5 @@ int main(int argc, char** argv) {
   app.add_option("--batch_size", options.batch_size, "Per rank")->check(CLI::Range(1, 60000));
   app.add_option("--workers", options.workers, "Loader threads")->check(CLI::Range(0, 64));
   app.add_flag("--input_only", options.input_only, "Deliver the batches and do not train");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(options);
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 1;
-  }
+  return bench::main_of(app, argc, argv, [&] { run(options); });
 }

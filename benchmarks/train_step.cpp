@@ -146,11 +146,5 @@ int main(int argc, char** argv) {
   app.add_flag("--independent", options.independent, "Without any exchange between the ranks");
   app.add_option("--steps", options.steps, "Measured steps")->check(CLI::Range(1, 100000));
   app.add_option("--warmup", options.warmup, "Steps before them")->check(CLI::Range(0, 100000));
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(options);
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 1;
-  }
+  return bench::main_of(app, argc, argv, [&] { run(options); });
 }
