@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstring>
 
 namespace argosy {
@@ -63,7 +64,8 @@ std::string errno_message(int error_number) {
   if (words == nullptr || name == nullptr) {
     return fmt::format("unknown error {}", error_number);
   }
-  return fmt::format("{} ({})", words, name);
+  const char* advice = error_number == EMFILE ? "; ulimit -n raises the limit" : "";
+  return fmt::format("{} ({}{})", words, name, advice);
 }
 
 }  // namespace argosy
