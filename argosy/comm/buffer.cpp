@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 
 #include "argosy/base/check.h"
+#include "argosy/comm/operation.h"
 
 namespace argosy::comm {
 namespace {
@@ -39,10 +40,6 @@ std::optional<DType> transport_dtype(at::ScalarType type) {
     default:
       return std::nullopt;
   }
-}
-
-std::string place(std::string_view op) {
-  return fmt::format("comm.{}", op);
 }
 
 /// Elements that share memory: expand() makes them.

@@ -23,7 +23,7 @@ inline GroupState& usable(const Group& group, std::string_view op) {
 
 inline void check_root(std::string_view op, const GroupState& state, int root) {
   ARGOSY_CHECK(root >= 0 && root < state.size(),
-               fmt::format("comm.{}", op),
+               place(op),
                "root {} is not in group \"{}\": expected 0 to {}",
                root,
                state.options().name,

@@ -15,10 +15,6 @@ std::string without_place(std::string_view message) {
   return std::string(end == std::string_view::npos ? message : message.substr(end + 2));
 }
 
-std::string place(const Operation& operation) {
-  return fmt::format("comm.{}", operation.info.op);
-}
-
 std::string who(const Reporter& reporter) {
   return fmt::format("rank {}/{}{} group \"{}\"",
                      reporter.rank,
@@ -68,11 +64,11 @@ std::exception_ptr explain_failure(const Operation& operation,
   try {
     std::rethrow_exception(error);
   } catch (const TimeoutError& e) {
-    return std::make_exception_ptr(TimeoutError(place(operation),
+    return std::make_exception_ptr(TimeoutError(place(operation.info.op),
                                                 text(operation, reporter, without_place(e.what())),
                                                 context(operation, reporter, e.peers())));
   } catch (const CommError& e) {
-    return std::make_exception_ptr(CommError(place(operation),
+    return std::make_exception_ptr(CommError(place(operation.info.op),
                                              text(operation, reporter, without_place(e.what())),
                                              context(operation, reporter, e.peers())));
   } catch (...) {
@@ -85,7 +81,7 @@ std::exception_ptr broken_group_error(const Operation& operation,
                                       const std::string& cause,
                                       const std::vector<int>& peers) {
   return std::make_exception_ptr(CommError(
-      place(operation),
+      place(operation.info.op),
       fmt::format(
           "{}: the group is broken since an earlier operation failed: {}", who(reporter), cause),
       context(operation, reporter, peers)));

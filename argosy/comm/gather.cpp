@@ -13,10 +13,6 @@ namespace {
 
 using transport::Transport;
 
-std::string place(std::string_view op) {
-  return fmt::format("comm.{}", op);
-}
-
 /// One tensor per rank, each like `model`.
 void check_list(std::string_view op,
                 const std::vector<at::Tensor>& tensors,

@@ -55,7 +55,7 @@ GroupState::~GroupState() {
 }
 
 void GroupState::throw_destroyed(std::string_view op) const {
-  throw UsageError(fmt::format("comm.{}", op),
+  throw UsageError(place(op),
                    fmt::format("group \"{}\" was destroyed. Use it before destroy(), or make a new "
                                "one.",
                                options_.name));
@@ -63,7 +63,7 @@ void GroupState::throw_destroyed(std::string_view op) const {
 
 void GroupState::check_usable(std::string_view op) const {
   ARGOSY_CHECK(rank_ >= 0,
-               fmt::format("comm.{}", op),
+               place(op),
                "this process is not a member of group \"{}\" (ranks {} of its world are). Ask "
                "group.rank() >= 0 first.",
                options_.name,

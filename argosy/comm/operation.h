@@ -18,6 +18,11 @@ class Transport;
 
 namespace argosy::comm {
 
+/// "comm.all_reduce": where errors of an operation come from.
+inline std::string place(std::string_view op) {
+  return "comm." + std::string(op);
+}
+
 /// Where an asynchronous operation stands: what a Work refers to.
 ///
 /// Thread-safe. It completes exactly once.

@@ -27,16 +27,16 @@ GroupState& checked_peer(std::string_view op,
                          const Group& group,
                          const PeerOptions& options) {
   GroupState& state = usable(group, op);
-  const std::string place = fmt::format("comm.{}", op);
+  const std::string where = place(op);
   ARGOSY_CHECK(peer >= 0 && peer < state.size(),
-               place,
+               where,
                "peer {} is not in group \"{}\": expected 0 to {}",
                peer,
                state.options().name,
                state.size() - 1);
-  ARGOSY_CHECK(peer != state.rank(), place, "peer {} is this rank itself. Copy the tensor.", peer);
+  ARGOSY_CHECK(peer != state.rank(), where, "peer {} is this rank itself. Copy the tensor.", peer);
   ARGOSY_CHECK(options.tag <= 0x7fffffffU,
-               place,
+               where,
                "tag {} is too large: expected 0 to 2147483647",
                options.tag);
   return state;

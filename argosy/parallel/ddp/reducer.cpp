@@ -13,12 +13,6 @@
 #include "argosy/parallel/ddp/graph.h"
 
 namespace argosy::parallel::ddp {
-namespace {
-
-constexpr const char* kWhere = "parallel.ddp";
-
-}  // namespace
-
 Reducer::Reducer(const ParameterTable& table, const comm::Group& group, const DdpOptions& options)
     : table_(table), group_(group), options_(options), ready_(table.size()) {
   std::vector<size_t> order(table.size());

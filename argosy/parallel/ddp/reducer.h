@@ -144,6 +144,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   at::Tensor used_map_;
   comm::Work used_map_work_;
 
+  static constexpr const char* kWhere = "parallel.ddp";
+
   DdpStats stats_;
   Clock::time_point pass_began_{};
   Clock::time_point first_sent_{};

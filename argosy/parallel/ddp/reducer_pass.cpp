@@ -13,12 +13,6 @@
 #include "argosy/parallel/ddp/reducer.h"
 
 namespace argosy::parallel::ddp {
-namespace {
-
-constexpr const char* kWhere = "parallel.ddp";
-
-}  // namespace
-
 void Reducer::open_pass() {
   if (open_ || !sync_ || failure_.has_value()) {
     return;
