@@ -52,7 +52,8 @@ TEST(Error, TimeoutIsACommErrorThatNamesRanks) {
 
 TEST(Error, ErrnoInWords) {
   EXPECT_EQ(errno_message(ENOENT), "No such file or directory (ENOENT)");
-  EXPECT_EQ(errno_message(EMFILE), "Too many open files (EMFILE; ulimit -n raises the limit)");
+  EXPECT_EQ(errno_message(EMFILE),
+            "Too many open files (EMFILE; the limit: ulimit -n, at most ulimit -Hn)");
   EXPECT_EQ(errno_message(123456), "unknown error 123456");
 }
 

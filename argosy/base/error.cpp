@@ -64,7 +64,7 @@ std::string errno_message(int error_number) {
   if (words == nullptr || name == nullptr) {
     return fmt::format("unknown error {}", error_number);
   }
-  const char* advice = error_number == EMFILE ? "; ulimit -n raises the limit" : "";
+  const char* advice = error_number == EMFILE ? "; the limit: ulimit -n, at most ulimit -Hn" : "";
   return fmt::format("{} ({}{})", words, name, advice);
 }
 
