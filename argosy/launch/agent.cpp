@@ -80,8 +80,11 @@ std::optional<int> wait_before_restart(Session& session, std::chrono::millisecon
     if (deadline.expired()) {
       return std::nullopt;
     }
-    std::array<pollfd, 2> polls{
-        {{session.signals.fd(), POLLIN, 0}, {session.plane ? session.plane->fd() : -1, POLLIN, 0}}};
+    const auto writable = [](const Sink& sink) { return sink.pending() ? sink.poll_fd() : -1; };
+    std::array<pollfd, 4> polls{{{session.signals.fd(), POLLIN, 0},
+                                 {session.plane ? session.plane->fd() : -1, POLLIN, 0},
+                                 {writable(session.output.out()), POLLOUT, 0},
+                                 {writable(session.output.err()), POLLOUT, 0}}};
     (void)::poll(polls.data(), polls.size(), static_cast<int>(deadline.remaining().count() + 1));
   }
 }
@@ -210,6 +213,7 @@ Outcome supervise(Session& session) {
       session.others->begin(next);
     }
     if (const auto signal = wait_before_restart(session, *outcome.restart_after)) {
+      session.say(render_stopped(*signal));
       outcome.exit_code = 128 + *signal;
       outcome.interrupted = true;
       outcome.signal = signal;
@@ -240,18 +244,19 @@ int leave_report(const Session& session,
                  std::chrono::steady_clock::time_point start) {
   const JobDescription& job = session.job.description;
   const std::chrono::duration<double> ran = std::chrono::steady_clock::now() - start;
-  const Status written = write_json({.run_id = job.run_id,
-                                     .job_id = job.job_id.empty() ? job.run_id : job.job_id,
-                                     .program = session.job.program.args,
-                                     .ranks = job.world_size,
-                                     .nodes = job.nodes,
-                                     .restarts = job.restart,
-                                     .exit_code = code,
-                                     .interrupted_by = outcome.signal,
-                                     .failure = outcome.failure,
-                                     .lost = outcome.lost,
-                                     .seconds = ran.count()},
-                                    json_path(session.options, job.node_rank));
+  const Status written =
+      write_json({.run_id = job.run_id,
+                  .job_id = job.job_id.empty() ? job.run_id : job.job_id,
+                  .program = session.job.program.args,
+                  .ranks = job.world_size,
+                  .nodes = job.nodes,
+                  .restarts = job.restart,
+                  .exit_code = code,
+                  .interrupted_by = outcome.signal ? outcome.signal : session.stopped_by,
+                  .failure = outcome.failure,
+                  .lost = outcome.lost,
+                  .seconds = ran.count()},
+                 json_path(session.options, job.node_rank));
   if (!written.ok()) {
     fmt::print(stderr,
                "[launch] --json: {}. See {}\n",

@@ -246,12 +246,13 @@ void Attempt::turn(RestartPolicy& restarts) {
 /// Those that are due by the policy.
 void Attempt::send_signals() {
   if (const std::optional<int> signal = policy_.due(Clock::now())) {
-    if (*signal == SIGKILL && any_running()) {
+    if (*signal == SIGKILL && left_) {
       session_.say(policy_.hurried()
                        ? "[launch] killing the ranks at once\n"
-                       : fmt::format("[launch] killing what did not stop within {}: rank {}\n",
+                       : fmt::format("[launch] killing what did not stop within {}: {}\n",
                                      duration_text(session_.options.shutdown_timeout),
-                                     running_ranks()));
+                                     any_running() ? "rank " + running_ranks()
+                                                   : "processes that the ranks left"));
     }
     for (Rank& rank : ranks_) {
       rank.signal_group(*signal);
@@ -495,20 +496,33 @@ bool Attempt::abandon_the_undying() {
   return found;
 }
 
+/// Processes that ranks have left and that we cannot end; true: there are some.
+bool Attempt::tell_of_what_is_left() {
+  look_for_what_is_left();
+  if (left_) {
+    session_.say(
+        "[launch] processes that the ranks left do not end by SIGKILL, or belong to another user; "
+        "left behind\n");
+  }
+  return left_;
+}
+
 /// The last words, and what they mean for the job.
 Outcome Attempt::report(RestartPolicy& restarts) {
   for (Rank& rank : ranks_) {
     rank.output().forward_rest();
+    session_.logs_cut = session_.logs_cut || rank.output().logs_cut();
   }
   Outcome outcome{.interrupted = policy_.interrupted_by().has_value(),
                   .signal = policy_.interrupted_by()};
   const bool undying = abandon_the_undying();
+  const bool clean = !undying && !tell_of_what_is_left();
   if (session_.plane) {
     report_job(outcome, undying);
     return outcome;
   }
   if (const std::optional<RankEnd>& first = verdict_.first()) {
-    if (!outcome.interrupted && !undying) {
+    if (!outcome.interrupted && clean) {
       outcome.restart_after = restarts.next(*first);
     }
     const Rank& rank = ranks_[static_cast<size_t>(first->rank - ranks_.front().number())];

@@ -81,6 +81,7 @@ class Attempt final {
   void report_job(Outcome& outcome, bool undying);
   [[nodiscard]] Outcome report(RestartPolicy& restarts);
   [[nodiscard]] bool abandon_the_undying();
+  [[nodiscard]] bool tell_of_what_is_left();
 
   /// How long after the end of our ranks the user is told that others are waited for.
   static constexpr std::chrono::seconds kWaitingNotice{10};

@@ -143,7 +143,7 @@ void Attempt::hear_other_nodes() {
 void Attempt::tell_end() {
   told_end_ = true;
   ended_at_ = Clock::now();
-  JobEvent event{.kind = JobEvent::Kind::kEnded, .left_behind = any_running()};
+  JobEvent event{.kind = JobEvent::Kind::kEnded, .left_behind = left_};
   for (Rank& rank : ranks_) {
     rank.output().forward_rest();
   }

@@ -25,6 +25,7 @@ class CombinedLog final {
   /// Whole lines. "" or, once, why the file ends here: a line for the user.
   [[nodiscard]] std::string write(std::string_view lines) { return file_.write(lines); }
   [[nodiscard]] std::string path() const { return file_.path(); }
+  [[nodiscard]] bool cut() const { return file_.cut(); }
 
  private:
   LogFile file_;

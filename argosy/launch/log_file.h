@@ -20,6 +20,8 @@ class LogFile final {
   [[nodiscard]] std::string write(std::string_view bytes);
   /// Has it been written, whole so far? Then its path, else "".
   [[nodiscard]] std::string path() const { return file_ ? path_ : ""; }
+  /// Are bytes missing?
+  [[nodiscard]] bool cut() const { return over_; }
 
  private:
   [[nodiscard]] Status open();

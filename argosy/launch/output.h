@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -9,18 +10,31 @@
 
 namespace argosy::launch {
 
+/// After a signal the user or the system waits for the end, not for a reader that pauses.
+inline constexpr std::chrono::milliseconds kPatienceOnceStopped{500};
+
 /// The launcher's standard output and standard error: two sinks, or one where both lead to the same
 /// terminal, pipe or file.
 class Output final {
  public:
   /// The descriptors stay the caller's.
   Output(int out_fd, int err_fd);
+  ~Output() { flush(); }  ///< what was said before an exception explains it
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  Output(Output&&) = delete;
+  Output& operator=(Output&&) = delete;
 
   Sink& out() { return out_; }
   Sink& err() { return own_err_ ? *own_err_ : out_; }
   [[nodiscard]] bool shared() const { return !own_err_; }
   /// The launcher's own words, whole lines.
   void say(const std::string& text) { err().write(text); }
+
+  /// Did standard output end by an error, a full disk, so that no reader chose to miss the rest?
+  [[nodiscard]] bool cut() const {
+    return out_.broken() && out_.error() != 0 && out_.error() != EPIPE;
+  }
 
   [[nodiscard]] bool pending() const;
   void flush();

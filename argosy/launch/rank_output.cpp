@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -146,6 +147,11 @@ std::string RankOutput::log_paths() const {
     return out.empty() ? err : out;
   }
   return out + " and " + err;
+}
+
+bool RankOutput::logs_cut() const {
+  return std::ranges::any_of(streams_,
+                             [](const Stream& s) { return s.route.file && s.route.file->cut(); });
 }
 
 bool RankOutput::read_once(Stream& stream) {

@@ -57,6 +57,8 @@ class RankOutput final {
                                        std::chrono::steady_clock::time_point end) const;
   /// The files that were written: "a.log", "out.log and err.log", "".
   [[nodiscard]] std::string log_paths() const;
+  /// Is there a file that lacks what the rank wrote to it?
+  [[nodiscard]] bool logs_cut() const;
 
  private:
   struct Stream {

@@ -11,15 +11,6 @@
 #include "argosy/launch/process_setup.h"
 
 namespace argosy::launch {
-namespace {
-
-using namespace std::chrono_literals;
-
-/// After a signal the user or the system waits for the end, not for a reader that pauses.
-constexpr auto kPatienceOnceStopped = 500ms;
-
-}  // namespace
-
 void Session::tell_of_closed_output(std::string_view consequence) {
   if (output.out().broken() && !output.shared() && !told_of_closed_output) {
     told_of_closed_output = true;
@@ -31,9 +22,8 @@ void Session::tell_of_closed_output(std::string_view consequence) {
   }
 }
 
-bool Session::output_was_cut() {
-  const Sink& out = output.out();
-  return out.broken() && out.error() != 0 && out.error() != EPIPE;
+bool Session::logs_are_whole() const {
+  return !job.logs.folder.empty() && !logs_cut && !(combined && combined->cut());
 }
 
 int Session::hand_over_output(int code, bool interrupted) {
@@ -42,10 +32,10 @@ int Session::hand_over_output(int code, bool interrupted) {
     stopped_by = stopped_by ? stopped_by : next_stop_signal(signals);
     return stopped_by.has_value();
   });
-  if (output_was_cut()) {
-    tell_of_closed_output(job.logs.folder.empty() ? "" : "; the rank logs have all of it");
+  if (output.cut()) {
+    tell_of_closed_output(logs_are_whole() ? "; the rank logs have all of it" : "");
     output.flush();
-    if (code == 0 && job.logs.folder.empty()) {
+    if (code == 0 && !logs_are_whole()) {
       return 1;  // what the ranks printed is lost
     }
   }

@@ -37,6 +37,7 @@ struct Session {
   std::optional<JobState> others{};                  ///< what the journal of all nodes says
   bool guard_lost = false;
   bool told_of_closed_output = false;
+  bool logs_cut = false;            ///< a file of a rank ends too early
   std::optional<int> stopped_by{};  ///< what came while this launcher parted from the others
 
   void say(const std::string& text) { output.say(text); }
@@ -49,8 +50,8 @@ struct Session {
   }
   /// Says, once, that standard output has ended, should it have.
   void tell_of_closed_output(std::string_view consequence);
-  /// Did standard output end by an error, a full disk, so that no reader chose to miss the rest?
-  [[nodiscard]] bool output_was_cut();
+  /// Do files have all that the ranks wrote?
+  [[nodiscard]] bool logs_are_whole() const;
   /// A reader may be slow (a pager). Nobody waits for it for ever, and after a signal hardly at
   /// all. Returns the exit code: `code`, unless the user stopped the wait or output was lost.
   [[nodiscard]] int hand_over_output(int code, bool interrupted);

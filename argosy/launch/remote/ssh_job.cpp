@@ -38,6 +38,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kSshFailed = 255;
 /// What the launchers there need on top of their ranks' grace, before their ssh is killed.
 constexpr auto kForTheNetwork = 20s;
+constexpr auto kForADeath = 5s;  ///< of a killed process
 
 /// ssh to one host.
 struct Remote {
@@ -66,9 +67,7 @@ class SshJob final {
     while (std::ranges::any_of(remotes_, [](const auto& remote) { return !remote->ended; })) {
       turn();
     }
-    output_.hand_over(options_.reader_patience, signals_.fd(), [&] {
-      return next_stop_signal(signals_).has_value();
-    });
+    hand_over();
     const bool by_us = code_ == 0 || code_ == 128 + SIGTERM;  // what the leash brings about
     return policy_.interrupted_by() && by_us ? 128 + *policy_.interrupted_by() : code_;
   }
@@ -78,6 +77,8 @@ class SshJob final {
   void turn();
   void take_ends();
   void pull();
+  void kill_or_abandon();
+  void hand_over();
 
   const LaunchOptions& options_;
   const RemoteJob& job_;
@@ -87,6 +88,7 @@ class SshJob final {
   std::vector<std::unique_ptr<Remote>> remotes_{};
   int code_ = 0;
   bool pulled_ = false;
+  std::optional<Clock::time_point> abandon_at_{};  ///< set once they were killed
 };
 
 /// "ssh", or $ARGOSY_SSH_COMMAND ("ssh -p 2222 -i key"). Nobody can answer questions.
@@ -192,7 +194,7 @@ void SshJob::turn() {
       polls.push_back({fd, POLLIN, 0});
     }
   }
-  const std::optional<Clock::time_point> wake = policy_.wake();
+  const std::optional<Clock::time_point> wake = abandon_at_ ? abandon_at_ : policy_.wake();
   const auto left = wake ? std::chrono::ceil<std::chrono::milliseconds>(*wake - Clock::now()) : 1h;
   (void)::poll(polls.data(),
                polls.size(),
@@ -211,12 +213,41 @@ void SshJob::turn() {
   if (policy_.due(Clock::now())) {
     pull();
   }
-  if (policy_.given_up(Clock::now())) {
-    for (const auto& remote : remotes_) {
+  kill_or_abandon();
+  output_.flush();
+}
+
+/// ssh itself, when what it runs has had its time.
+void SshJob::kill_or_abandon() {
+  if (!policy_.given_up(Clock::now())) {
+    return;
+  }
+  const bool killed = abandon_at_.has_value();
+  abandon_at_ = abandon_at_.value_or(Clock::now() + kForADeath);
+  for (const auto& remote : remotes_) {
+    if (!remote->ended && !killed) {
       (void)remote->ssh.signal(SIGKILL);
+    } else if (!remote->ended && Clock::now() >= *abandon_at_) {
+      output_.say(fmt::format("[launch] ssh to {} does not even end by SIGKILL; left behind\n",
+                              remote->host));
+      remote->ssh.abandon();
+      remote->ended = true;
+      code_ = std::max(code_, 1);
     }
   }
-  output_.flush();
+}
+
+/// The readers get what is left; after a signal nobody waits for one that pauses.
+void SshJob::hand_over() {
+  output_.hand_over(policy_.interrupted_by() ? kPatienceOnceStopped : options_.reader_patience,
+                    signals_.fd(),
+                    [&] { return next_stop_signal(signals_).has_value(); });
+  if (output_.cut()) {
+    output_.say(fmt::format("[launch] standard output ends here: {}\n",
+                            errno_message(output_.out().error())));
+    output_.flush();
+    code_ = options_.log_dir.empty() ? std::max(code_, 1) : code_;  // else the hosts have logs
+  }
 }
 
 }  // namespace

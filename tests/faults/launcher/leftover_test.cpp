@@ -50,6 +50,9 @@ TEST(LauncherLeftovers, ThatIgnoreSigterm) {
                "setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' & sleep 0.1",
                {"--shutdown_timeout", "0.2"});
   EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(
+      job.err(),
+      HasSubstr("[launch] killing what did not stop within 0.20 s: processes that the ranks left"));
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 

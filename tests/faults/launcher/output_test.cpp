@@ -23,6 +23,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 TEST(LauncherOutput, LinesOfEightRanksStayWholeAndInOrder) {
   constexpr int kLines = 10'000;
@@ -208,6 +209,31 @@ TEST(LauncherOutput, ALimitOfFileSizesIsAFullDisk) {
                          "/dev/zero; exit 3' >output"});
   EXPECT_EQ(job.wait(), 3);
   EXPECT_THAT(job.err(), HasSubstr("[launch] standard output ends here: File too large"));
+}
+
+TEST(LauncherOutput, ADiskThatIsFullForTheLogsTooIsAFailure) {
+  for (const std::string command : {"launch", "paddle-launch"}) {
+    const TempDir folder;
+    Launched job({.shell = "cd " + folder.path().string() + "; ulimit -f 1; exec \"$0\" " +
+                           command + " --log_dir logs sh -c 'head -c 5000 /dev/zero' >output"});
+    EXPECT_EQ(job.wait(), 1) << job.err();
+    EXPECT_THAT(job.err(), HasSubstr("[launch] standard output ends here: File too large"));
+    EXPECT_THAT(job.err(), Not(HasSubstr("the rank logs have all of it")));
+  }
+}
+
+TEST(LauncherOutput, AFullDiskIsSeenBehindSshToo) {
+  const TempDir folder;
+  const std::string here = "cd " + folder.path().string() +
+                           "; echo 127.0.0.1 >hosts; printf '#!/bin/sh\\nfor last; do :; done\\n"
+                           "exec sh -c \"$last\"\\n' >ssh; chmod +x ssh; export ARGOSY_SSH_COMMAND="
+                           "./ssh; exec \"$0\" launch --hostfile hosts --ssh ";
+  Launched lost({.shell = here + "--log_dir '' echo words >/dev/full"});
+  EXPECT_EQ(lost.wait(), 1);
+  EXPECT_THAT(lost.err(), HasSubstr("[launch] standard output ends here: No space left on device"));
+  Launched whole({.shell = here + "--log_dir '' echo words"});
+  EXPECT_EQ(whole.wait(), 0) << whole.err();
+  EXPECT_THAT(whole.out(), HasSubstr("[rank 0] words\n"));
 }
 
 TEST(LauncherOutput, OnATerminalRanksHaveColours) {

@@ -76,6 +76,7 @@ TEST(LauncherRestart, ASignalEndsTheWait) {
   ASSERT_TRUE(job.wait_for_error("restart 3 of 9 in 2.00 s"));
   job.signal(SIGTERM);
   EXPECT_EQ(job.wait(), 143);
+  EXPECT_THAT(job.err(), HasSubstr("[launch] stopped by SIGTERM; exit code 143\n"));
   EXPECT_THAT(job.err(), Not(HasSubstr("restart 4")));
 }
 
