@@ -238,25 +238,30 @@ void begin_report(const LaunchOptions& options) {
 }
 
 /// --json. The exit code: 1 where a job that went well has no report.
+/// The signal that the exit code tells of.
+std::optional<int> interrupted_by(const Session& session, const Outcome& outcome, int code) {
+  const bool later = session.stopped_by && code == 128 + *session.stopped_by;
+  return later ? session.stopped_by : outcome.signal;
+}
+
 int leave_report(const Session& session,
                  const Outcome& outcome,
                  int code,
                  std::chrono::steady_clock::time_point start) {
   const JobDescription& job = session.job.description;
   const std::chrono::duration<double> ran = std::chrono::steady_clock::now() - start;
-  const Status written =
-      write_json({.run_id = job.run_id,
-                  .job_id = job.job_id.empty() ? job.run_id : job.job_id,
-                  .program = session.job.program.args,
-                  .ranks = job.world_size,
-                  .nodes = job.nodes,
-                  .restarts = job.restart,
-                  .exit_code = code,
-                  .interrupted_by = outcome.signal ? outcome.signal : session.stopped_by,
-                  .failure = outcome.failure,
-                  .lost = outcome.lost,
-                  .seconds = ran.count()},
-                 json_path(session.options, job.node_rank));
+  const Status written = write_json({.run_id = job.run_id,
+                                     .job_id = job.job_id.empty() ? job.run_id : job.job_id,
+                                     .program = session.job.program.args,
+                                     .ranks = job.world_size,
+                                     .nodes = job.nodes,
+                                     .restarts = job.restart,
+                                     .exit_code = code,
+                                     .interrupted_by = interrupted_by(session, outcome, code),
+                                     .failure = outcome.failure,
+                                     .lost = outcome.lost,
+                                     .seconds = ran.count()},
+                                    json_path(session.options, job.node_rank));
   if (!written.ok()) {
     fmt::print(stderr,
                "[launch] --json: {}. See {}\n",

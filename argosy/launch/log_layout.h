@@ -49,6 +49,10 @@ struct LogPlan {
   std::vector<std::string> err_filters{};
 
   [[nodiscard]] RankFiles files(int rank, int local_rank, int restart) const;
+  /// Does each rank have files of its own that take all that it prints?
+  [[nodiscard]] bool each_rank_whole() const {
+    return !folder.empty() && layout != LogLayout::kTorchrun;
+  }
   /// Where the rank may say, in torchrun's form, what it ended with; "": nowhere.
   [[nodiscard]] std::string error_file(int rank, int local_rank, int restart) const;
   /// What out_filters (or err_filters) choose, of all ranks of this node; "": nothing.

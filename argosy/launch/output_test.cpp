@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -34,6 +35,19 @@ TEST(Output, SharesOneSinkWhereBothLeadToOnePlace) {
   std::string text(6, ' ');
   ASSERT_TRUE(os::read_all(read.err.read.get(), std::as_writable_bytes(std::span(text))).ok());
   EXPECT_EQ(text, "words\n");
+}
+
+TEST(Output, WhatWasSaidBeforeAnExceptionIsSaid) {
+  const Read read;
+  try {
+    Output output(read.out.write.get(), read.err.write.get());
+    output.say("words\n");
+    throw std::runtime_error("what comes then");
+  } catch (const std::runtime_error&) {
+    std::string text(6, ' ');
+    EXPECT_EQ(::read(read.err.read.get(), text.data(), text.size()), 6);
+    EXPECT_EQ(text, "words\n");
+  }
 }
 
 TEST(Output, GivesUpAReaderThatTakesNothing) {

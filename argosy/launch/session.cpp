@@ -23,7 +23,9 @@ void Session::tell_of_closed_output(std::string_view consequence) {
 }
 
 bool Session::logs_are_whole() const {
-  return !job.logs.folder.empty() && !logs_cut && !(combined && combined->cut());
+  const bool together = combined && !combined->cut();
+  const bool apart = job.logs.each_rank_whole() && !logs_cut;
+  return together || apart;
 }
 
 int Session::hand_over_output(int code, bool interrupted) {

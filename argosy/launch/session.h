@@ -50,7 +50,7 @@ struct Session {
   }
   /// Says, once, that standard output has ended, should it have.
   void tell_of_closed_output(std::string_view consequence);
-  /// Do files have all that the ranks wrote?
+  /// Do files have all that the ranks wrote, together or each for itself?
   [[nodiscard]] bool logs_are_whole() const;
   /// A reader may be slow (a pager). Nobody waits for it for ever, and after a signal hardly at
   /// all. Returns the exit code: `code`, unless the user stopped the wait or output was lost.

@@ -90,6 +90,8 @@ class JobState final {
   [[nodiscard]] bool may_restart() const {
     return gone_.empty() && !left_behind_ && !interrupted_by_;
   }
+  /// On a node something outlived SIGKILL.
+  [[nodiscard]] bool something_left() const { return left_behind_; }
 
   /// The rank that failed first, by time, of all nodes; nullopt: none failed by itself, or only
   /// after somebody had told the job to stop. Of a node that was lost before it could tell all, it

@@ -69,7 +69,8 @@ class SshJob final {
     }
     hand_over();
     const bool by_us = code_ == 0 || code_ == 128 + SIGTERM;  // what the leash brings about
-    return policy_.interrupted_by() && by_us ? 128 + *policy_.interrupted_by() : code_;
+    const int code = policy_.interrupted_by() && by_us ? 128 + *policy_.interrupted_by() : code_;
+    return incomplete_ ? std::max(code, 1) : code;
   }
 
  private:
@@ -88,6 +89,7 @@ class SshJob final {
   std::vector<std::unique_ptr<Remote>> remotes_{};
   int code_ = 0;
   bool pulled_ = false;
+  bool incomplete_ = false;                        ///< output was lost, or an ssh left behind
   std::optional<Clock::time_point> abandon_at_{};  ///< set once they were killed
 };
 
@@ -167,7 +169,7 @@ void SshJob::take_ends() {
     if (ssh_failed) {
       output_.say(fmt::format("[launch] ssh to {} ended with 255: its words stand above. See {}\n",
                               remote->host,
-                              catalogue_section("launch.ssh")));
+                              catalogue_section("launch.ssh_failed")));
     }
     // A launcher's word counts more than ssh's, unless it says that we stopped it.
     if (code != 0 && (code_ == 0 || (code_ == 1 && !pulled_))) {
@@ -232,7 +234,7 @@ void SshJob::kill_or_abandon() {
                               remote->host));
       remote->ssh.abandon();
       remote->ended = true;
-      code_ = std::max(code_, 1);
+      incomplete_ = true;
     }
   }
 }
@@ -246,7 +248,7 @@ void SshJob::hand_over() {
     output_.say(fmt::format("[launch] standard output ends here: {}\n",
                             errno_message(output_.out().error())));
     output_.flush();
-    code_ = options_.log_dir.empty() ? std::max(code_, 1) : code_;  // else the hosts have logs
+    incomplete_ = incomplete_ || options_.log_dir.empty();  // else the hosts have logs
   }
 }
 

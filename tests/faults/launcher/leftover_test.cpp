@@ -2,6 +2,7 @@
 // the test may take: nothing but the signal that comes first may be needed.
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string>
@@ -12,12 +13,14 @@
 #include <gtest/gtest.h>
 
 #include "launched.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::test {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 using namespace std::chrono_literals;
 
@@ -60,6 +63,26 @@ TEST(LauncherLeftovers, OfAJobThatFailed) {
   Launched job(3, "setsid sleep 1000 & [ $RANK = 1 ] && exit 5; sleep 1000", kLongGrace);
   EXPECT_EQ(job.wait(), 5);
   EXPECT_THAT(job.survivors(), IsEmpty());
+}
+
+TEST(LauncherLeftovers, ThatBelongToAnotherUserAreNamedAndNotRestartedOver) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "needs root, to be two users";
+  }
+  const TempDir folder;
+  const std::string nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups ";
+  Launched job({.shell = "cd " + folder.path().string() +
+                         " && cp /usr/bin/perl p && chmod 4755 p && chmod 755 . && " + nobody +
+                         "test -x \"$0\" || exit 77; exec " + nobody +
+                         "\"$0\" launch --log_dir '' --max_restarts 3 --shutdown_timeout 0.2 sh -c "
+                         "'./p -e \"\\$< = 0; sleep 600\" & sleep 0.3; exit 5'"});
+  const int code = job.wait();
+  if (code == 77) {
+    GTEST_SKIP() << "another user cannot run the launcher from where it is";
+  }
+  EXPECT_EQ(code, 5) << job.err();
+  EXPECT_THAT(job.err(), HasSubstr("belong to another user; left behind"));
+  EXPECT_THAT(job.err(), Not(HasSubstr("restart 1")));
 }
 
 TEST(LauncherLeftovers, OfAFailedJobAreWaitedForWithoutSpinning) {

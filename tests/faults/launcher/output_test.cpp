@@ -222,6 +222,15 @@ TEST(LauncherOutput, ADiskThatIsFullForTheLogsTooIsAFailure) {
   }
 }
 
+TEST(LauncherOutput, LogsOfTheRanksMayBeWholeWhereTheirSumIsNot) {
+  const TempDir folder;
+  Launched job({.shell = "cd " + folder.path().string() +
+                         "; ulimit -f 1; exec \"$0\" launch -n 2 --log_dir logs sh -c 'head -c 700 "
+                         "/dev/zero' >output"});
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.err(), HasSubstr("the rank logs have all of it"));
+}
+
 TEST(LauncherOutput, AFullDiskIsSeenBehindSshToo) {
   const TempDir folder;
   const std::string here = "cd " + folder.path().string() +

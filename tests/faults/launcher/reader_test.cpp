@@ -10,11 +10,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/os/fd.h"
+
 #include "launched.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::test {
 namespace {
 
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(LauncherReader, OneSignalEndsAJobWhoseReaderPauses) {
@@ -84,6 +88,20 @@ TEST(LauncherReader, ASignalEndsTheWaitForAReaderAfterTheJob) {
   ASSERT_TRUE(job.wait_for_error("[launch] exit code 3"));
   job.signal(SIGTERM);
   EXPECT_EQ(job.wait(), 3);
+}
+
+TEST(LauncherReader, TheReportNamesTheSignalThatEndsTheWait) {
+  const TempDir folder;
+  const std::string json = (folder.path() / "end.json").string();
+  Launched job({.args = {"--json", json, "sh", "-c", "echo ready; cat; seq 50000; echo done >&2"},
+                .with_input = true});
+  ASSERT_TRUE(job.wait_for_output("ready"));
+  job.pause_reading();
+  job.input().close();
+  ASSERT_TRUE(job.wait_for_error("done"));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+  EXPECT_THAT(*os::read_file(json), HasSubstr("\"interrupted_by\": \"SIGTERM\""));
 }
 
 }  // namespace
