@@ -38,10 +38,10 @@ class Adopted final {
   void signal(int signal, const Others& others);
   /// Is there any? False too where the kernel does not tell; see os::children().
   [[nodiscard]] bool alive(const Others& others) const;
-
- private:
+  /// Those that there are.
   [[nodiscard]] std::vector<pid_t> list(const Others& others) const;
 
+ private:
   /// Somebody else's, or a stranger's child?
   [[nodiscard]] bool strange(pid_t pid) const;
 

@@ -260,6 +260,7 @@ int leave_report(const Session& session,
                                      .interrupted_by = interrupted_by(session, outcome, code),
                                      .failure = outcome.failure,
                                      .lost = outcome.lost,
+                                     .left_behind = outcome.left_behind,
                                      .seconds = ran.count()},
                                     json_path(session.options, job.node_rank));
   if (!written.ok()) {

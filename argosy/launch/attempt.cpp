@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
@@ -20,6 +22,7 @@
 #include "argosy/launch/report.h"
 #include "argosy/launch/secrets.h"
 #include "argosy/os/addresses.h"
+#include "argosy/os/fd.h"
 #include "argosy/os/oom.h"
 #include "argosy/os/subprocess.h"
 
@@ -43,6 +46,18 @@ std::string colour_of(int rank) {
 }
 
 constexpr std::string_view kHeartbeat = "ARGOSY_HEARTBEAT_FD=";
+
+/// "pid 40 (sh, of user 0)"
+std::string name_of(pid_t pid) {
+  const std::string folder = fmt::format("/proc/{}", pid);
+  struct stat status {};
+  const bool known = ::stat(folder.c_str(), &status) == 0;
+  const Result<std::string> comm = os::read_file(folder + "/comm");
+  std::string name = comm.ok() ? *comm : "?";
+  name.erase(name.find_last_not_of('\n') + 1);
+  return known ? fmt::format("pid {} ({}, of user {})", pid, name, status.st_uid)
+               : fmt::format("pid {}", pid);
+}
 
 /// How often to look whether what the ranks left behind has ended; SIGCHLD tells of most.
 constexpr auto kLeftoverTick = 20ms;
@@ -496,15 +511,20 @@ bool Attempt::abandon_the_undying() {
   return found;
 }
 
-/// Processes that ranks have left and that we cannot end; true: there are some.
-bool Attempt::tell_of_what_is_left() {
+/// Processes that ranks have left and that we cannot end, in words.
+std::vector<std::string> Attempt::tell_of_what_is_left() {
   look_for_what_is_left();
+  std::vector<std::string> left;
   if (left_) {
-    session_.say(
-        "[launch] processes that the ranks left do not end by SIGKILL, or belong to another user; "
-        "left behind\n");
+    for (const pid_t pid : session_.adopted.list([this](pid_t child) { return owned(child); })) {
+      left.push_back(name_of(pid));
+    }
+    session_.say(fmt::format("[launch] left behind: {}, which SIGKILL does not end. See {}\n",
+                             left.empty() ? "something in the ranks' process groups"
+                                          : fmt::format("{}", fmt::join(left, ", ")),
+                             catalogue_section("left-behind")));
   }
-  return left_;
+  return left;
 }
 
 /// The last words, and what they mean for the job.
@@ -516,13 +536,15 @@ Outcome Attempt::report(RestartPolicy& restarts) {
   Outcome outcome{.interrupted = policy_.interrupted_by().has_value(),
                   .signal = policy_.interrupted_by()};
   const bool undying = abandon_the_undying();
-  const bool clean = !undying && !tell_of_what_is_left();
+  if (!undying) {
+    outcome.left_behind = tell_of_what_is_left();
+  }
   if (session_.plane) {
     report_job(outcome, undying);
     return outcome;
   }
   if (const std::optional<RankEnd>& first = verdict_.first()) {
-    if (!outcome.interrupted && clean) {
+    if (!outcome.interrupted && !undying && !left_) {
       outcome.restart_after = restarts.next(*first);
     }
     const Rank& rank = ranks_[static_cast<size_t>(first->rank - ranks_.front().number())];
@@ -534,7 +556,8 @@ Outcome Attempt::report(RestartPolicy& restarts) {
                        .same_words = all_end_with_the_same_words(),
                        .host = os::host_name(),
                        .program = shown_program(),
-                       .what_now = restarts.describe(*first, outcome.restart_after)};
+                       .what_now = restarts.describe(*first, outcome.restart_after) +
+                                   (undying || left_ ? kNotOverThem : "")};
     session_.say(render(*outcome.failure));
     outcome.exit_code = first->exit.shell_code();
   } else if (outcome.interrupted) {

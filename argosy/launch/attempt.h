@@ -25,6 +25,7 @@ struct Outcome {
   bool interrupted = false;                                  ///< the launcher was told to stop
   std::optional<int> signal{};                               ///< by this one
   std::optional<FailureReport> failure{};                    ///< as it was reported
+  std::vector<std::string> left_behind{};                    ///< processes that nothing ended
   std::vector<std::string> lost{};                           ///< nodes whose launchers are gone
   std::optional<std::chrono::milliseconds> restart_after{};  ///< nullopt: the job is over
 };
@@ -81,8 +82,10 @@ class Attempt final {
   void report_job(Outcome& outcome, bool undying);
   [[nodiscard]] Outcome report(RestartPolicy& restarts);
   [[nodiscard]] bool abandon_the_undying();
-  [[nodiscard]] bool tell_of_what_is_left();
+  [[nodiscard]] std::vector<std::string> tell_of_what_is_left();
 
+  /// Why there is no restart.
+  static constexpr const char* kNotOverThem = "; processes were left behind";
   /// How long after the end of our ranks the user is told that others are waited for.
   static constexpr std::chrono::seconds kWaitingNotice{10};
 

@@ -168,7 +168,7 @@ void Attempt::decide(RestartPolicy& restarts) {
   decided_ = true;
   const RankEnd end = to_local(*first, session_.met->plan);
   const auto wait = session_.others->may_restart() ? restarts.next(end) : std::nullopt;
-  const char* const why = session_.others->something_left() ? "; processes were left behind" : "";
+  const char* const why = session_.others->something_left() ? kNotOverThem : "";
   tell({.kind = JobEvent::Kind::kDecided,
         .wait_ms = wait ? wait->count() : -1,
         .text = restarts.describe(end, wait) + why});

@@ -27,9 +27,15 @@ constexpr const char* kWhere = "launch.logs";
 /// One file, at its next line.
 struct Source {
   std::ifstream file{};
+  std::string path{};
   std::string line{};
+  bool torn = false;  ///< the last line has no end
 
-  bool next() { return static_cast<bool>(std::getline(file, line)); }
+  bool next() {
+    const bool got = static_cast<bool>(std::getline(file, line));
+    torn = torn || (got && file.eof());
+    return got;
+  }
   [[nodiscard]] std::string_view time() const {
     return std::string_view(line).substr(0, CombinedLog::kTimeLength);
   }
@@ -103,6 +109,7 @@ std::vector<std::unique_ptr<Source>> open_sources(const std::string& folder) {
   std::vector<std::unique_ptr<Source>> sources;
   for (const std::string& path : paths) {
     auto source = std::make_unique<Source>();
+    source->path = path;
     source->file.open(path);
     if (source->next()) {
       sources.push_back(std::move(source));
@@ -135,15 +142,20 @@ std::optional<Parts> take_apart(const std::string& line) {
                .text = std::string(rest.substr(blank + 6))};
 }
 
-/// Ranks that were asked for and are nowhere in the logs. False: there is none.
-bool tell_of_unknown(const std::vector<int>& asked, const std::set<int>& seen) {
+/// Ranks that were asked for and are nowhere in the logs. False: there is none. `torn`: a log that
+/// ends too early.
+bool tell_of_unknown(const std::vector<int>& asked,
+                     const std::set<int>& seen,
+                     const std::string& torn) {
   bool told = false;
   for (const int rank : asked) {
     if (!seen.contains(rank)) {
       told = true;
       fmt::print(stderr,
-                 "[logs] rank {} printed nothing here; ranks that did: {}\n",
+                 "[logs] rank {} {}; ranks that {}: {}\n",
                  rank,
+                 torn.empty() ? "printed nothing here" : "is not in what is left of the log",
+                 torn.empty() ? "did" : "are",
                  strings::ranges({seen.begin(), seen.end()}));
     }
   }
@@ -183,11 +195,13 @@ int64_t print_logs(const LogQuery& query, std::FILE* out) {
       open_sources(query.folder.empty() ? newest_run() : query.folder);
   int64_t printed = 0;
   std::set<int> seen;
+  std::string torn;
   while (!sources.empty()) {
     const auto first = std::ranges::min_element(
         sources, {}, [](const std::unique_ptr<Source>& source) { return source->time(); });
     const std::string line = (*first)->line;
     if (!(*first)->next()) {
+      torn = (*first)->torn ? (*first)->path : torn;
       sources.erase(first);
     }
     const std::optional<Parts> parts = take_apart(line);
@@ -202,7 +216,13 @@ int64_t print_logs(const LogQuery& query, std::FILE* out) {
       ++printed;
     }
   }
-  if (!tell_of_unknown(query.ranks, seen) && printed == 0) {
+  if (!torn.empty()) {
+    fmt::print(stderr,
+               "[logs] {} ends in the middle of a line, as when the disk is full: rank<k>.log "
+               "beside it may have more\n",
+               torn);
+  }
+  if (!tell_of_unknown(query.ranks, seen, torn) && printed == 0) {
     fmt::print(stderr, "[logs] no line of this run matches\n");
   }
   return printed;

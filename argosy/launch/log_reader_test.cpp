@@ -27,7 +27,7 @@ class Logs : public testing::Test {
     std::ofstream(folder_.path() / "all.node1.log")
         << "2026-11-20 15:00:00.000002 rank 2 out| start here\n"
            "2026-11-20 15:00:01.000000 rank 10 out| \n"
-           "torn";
+           "torn\n";
   }
   std::string print(LogQuery query) {
     query.folder = folder_.path().string();
@@ -55,6 +55,18 @@ TEST_F(Logs, ARankThatPrintedNothingIsSaid) {
   EXPECT_EQ(print({.ranks = {9}}), "");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "[logs] rank 9 printed nothing here; ranks that did: 0-2, 10\n");
+}
+
+TEST_F(Logs, AnEndThatCameTooEarlyIsSaid) {
+  std::ofstream(folder_.path() / "all.log", std::ios::app) << "2026-11-20 15:00:03.000000 rank 1 o";
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(print({.ranks = {9}}), "");
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "[logs] " + (folder_.path() / "all.log").string() +
+          " ends in the middle of a line, as when the disk is full: rank<k>.log beside it may "
+          "have more\n[logs] rank 9 is not in what is left of the log; ranks that are: 0-2, "
+          "10\n");
 }
 
 TEST_F(Logs, AreChosenByRankTextAndStream) {

@@ -88,6 +88,9 @@ std::string to_json(const JobEnd& end) {
   if (!end.lost.empty()) {
     job["lost_nodes"] = end.lost;
   }
+  if (!end.left_behind.empty()) {
+    job["left_behind"] = end.left_behind;
+  }
   // What a rank printed need not be UTF-8.
   return job.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -21,6 +21,7 @@ struct JobEnd {
   std::optional<int> interrupted_by{};     ///< signal
   std::optional<FailureReport> failure{};  ///< of the last start
   std::vector<std::string> lost{};         ///< nodes whose launchers are gone
+  std::vector<std::string> left_behind{};  ///< processes that nothing ended, on this node
   double seconds = 0;
 };
 

@@ -81,7 +81,9 @@ TEST(LauncherLeftovers, ThatBelongToAnotherUserAreNamedAndNotRestartedOver) {
     GTEST_SKIP() << "another user cannot run the launcher from where it is";
   }
   EXPECT_EQ(code, 5) << job.err();
-  EXPECT_THAT(job.err(), HasSubstr("belong to another user; left behind"));
+  EXPECT_THAT(job.err(), HasSubstr("[launch] left behind: pid "));
+  EXPECT_THAT(job.err(), HasSubstr("(p, of user 0), which SIGKILL does not end. See "));
+  EXPECT_THAT(job.err(), HasSubstr("exit code 5; processes were left behind"));
   EXPECT_THAT(job.err(), Not(HasSubstr("restart 1")));
 }
 
