@@ -1,0 +1,174 @@
+// How an attempt ends: who is signalled, what is left, and what is said of it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "argosy/base/catalogue.h"
+#include "argosy/launch/attempt.h"
+#include "argosy/launch/report.h"
+#include "argosy/os/addresses.h"
+#include "argosy/os/fd.h"
+
+namespace argosy::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// "pid 40 (sh, of user 0)"
+std::string name_of(pid_t pid) {
+  const std::string folder = fmt::format("/proc/{}", pid);
+  struct stat status {};
+  const bool known = ::stat(folder.c_str(), &status) == 0;
+  const Result<std::string> comm = os::read_file(folder + "/comm");
+  std::string name = comm.ok() ? *comm : "?";
+  name.erase(name.find_last_not_of('\n') + 1);
+  return known ? fmt::format("pid {} ({}, of user {})", pid, name, status.st_uid)
+               : fmt::format("pid {}", pid);
+}
+
+}  // namespace
+
+/// A child with an owner of its own: not to be reaped as an orphan.
+bool Attempt::owned(pid_t pid) const {
+  return (pid == session_.guard.pid() && !session_.guard_lost) ||
+         std::ranges::any_of(ranks_,
+                             [&](const Rank& rank) { return rank.running() && rank.pid() == pid; });
+}
+
+/// In a rank's group, which is signalled as a whole.
+bool Attempt::in_group(pid_t pid) const {
+  const pid_t group = ::getpgid(pid);
+  return std::ranges::any_of(with_group_, [&](const Rank* rank) { return rank->pid() == group; });
+}
+
+Adopted::Others Attempt::owned_or_in_group() const {
+  return [this](pid_t pid) { return owned(pid) || in_group(pid); };
+}
+
+/// Looks whether anything of the job still lives; lets the guard forget the groups that have
+/// emptied.
+void Attempt::look_for_what_is_left() {
+  std::erase_if(with_group_, [&](Rank* rank) {
+    const bool gone = !rank->group_alive();
+    if (gone) {
+      session_.guard.forget(rank->pid());
+    }
+    return gone;
+  });
+  left_ = !with_group_.empty() || any_running() || session_.adopted.alive(owned_or_in_group());
+}
+
+/// Those that are due by the policy.
+void Attempt::send_signals() {
+  if (const std::optional<int> signal = policy_.due(Clock::now())) {
+    if (*signal == SIGKILL && left_) {
+      session_.say(policy_.hurried()
+                       ? "[launch] killing the ranks at once\n"
+                       : fmt::format("[launch] killing what did not stop within {}: {}\n",
+                                     duration_text(session_.options.shutdown_timeout),
+                                     any_running() ? "rank " + running_ranks()
+                                                   : "processes that the ranks left"));
+    }
+    for (Rank& rank : ranks_) {
+      rank.signal_group(*signal);
+    }
+    sent_ = signal;
+  }
+  if (sent_ && !any_running()) {  // a rank may need its helpers until it has ended
+    session_.adopted.signal(*sent_, owned_or_in_group());
+  }
+}
+
+void Attempt::reap_orphans() {
+  if (!session_.guard_lost && session_.guard.lost()) {
+    session_.guard_lost = true;
+    session_.say(
+        "[launch] the guard process was killed; should the launcher be killed by SIGKILL as "
+        "well, what the ranks have started may stay\n");
+  }
+  session_.adopted.reap([this](pid_t pid) { return owned(pid); });
+}
+
+/// What even SIGKILL does not end; true: there is such a rank.
+bool Attempt::abandon_the_undying() {
+  bool found = false;
+  for (Rank& rank : ranks_) {
+    if (rank.running()) {
+      session_.say(fmt::format(
+          "[launch] rank {} (pid {}) does not even end by SIGKILL, often because a file "
+          "server does not answer; left behind\n",
+          rank.number(),
+          rank.pid()));
+      rank.abandon();
+      found = true;
+    }
+  }
+  return found;
+}
+
+/// Processes that ranks have left and that we cannot end, in words.
+std::vector<std::string> Attempt::tell_of_what_is_left() {
+  look_for_what_is_left();
+  std::vector<std::string> left;
+  if (left_) {
+    for (const pid_t pid : session_.adopted.list([this](pid_t child) { return owned(child); })) {
+      left.push_back(name_of(pid));
+    }
+    session_.say(fmt::format("[launch] left behind: {}, which SIGKILL does not end. See {}\n",
+                             left.empty() ? "something in the ranks' process groups"
+                                          : fmt::format("{}", fmt::join(left, ", ")),
+                             catalogue_section("left-behind")));
+  }
+  return left;
+}
+
+/// The last words, and what they mean for the job.
+Outcome Attempt::report(RestartPolicy& restarts) {
+  for (Rank& rank : ranks_) {
+    rank.output().forward_rest();
+    session_.logs_cut = session_.logs_cut || rank.output().logs_cut();
+  }
+  Outcome outcome{.interrupted = policy_.interrupted_by().has_value(),
+                  .signal = policy_.interrupted_by()};
+  const bool undying = abandon_the_undying();
+  if (!undying) {
+    outcome.left_behind = tell_of_what_is_left();
+  }
+  if (session_.plane) {
+    report_job(outcome, undying);
+    return outcome;
+  }
+  if (const std::optional<RankEnd>& first = verdict_.first()) {
+    if (!outcome.interrupted && !undying && !left_) {
+      outcome.restart_after = restarts.next(*first);
+    }
+    const Rank& rank = ranks_[static_cast<size_t>(first->rank - ranks_.front().number())];
+    outcome.failure = {.first = *first,
+                       .last_lines = rank.output().last_lines(),
+                       .error = error_of(*first),
+                       .log_path = rank.output().log_paths(),
+                       .others = verdict_.others(),
+                       .same_words = all_end_with_the_same_words(),
+                       .host = os::host_name(),
+                       .program = shown_program(),
+                       .what_now = restarts.describe(*first, outcome.restart_after) +
+                                   (undying || left_ ? kNotOverThem : "")};
+    session_.say(render(*outcome.failure));
+    outcome.exit_code = first->exit.shell_code();
+  } else if (outcome.interrupted) {
+    outcome.exit_code = 128 + *policy_.interrupted_by();
+    session_.say(render_unexpected(*policy_.interrupted_by(), verdict_.others()));
+    session_.say(render_stopped(*policy_.interrupted_by()));
+  }
+  outcome.exit_code = undying ? std::max(outcome.exit_code, 1) : outcome.exit_code;
+  return outcome;
+}
+
+}  // namespace argosy::launch
