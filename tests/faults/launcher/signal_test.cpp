@@ -56,7 +56,9 @@ bool comes_to(int pid, char state) {
 }
 
 TEST(LauncherSignals, CtrlZStopsTheRanksTooAndFgLetsThemGoOn) {
-  Launched job(2, "trap 'echo went on' CONT; echo pid $$; while :; do sleep 0.01; done");
+  // No sleep: until a child that is stopped has come to its exec, the shell that waits for that
+  // (vfork) is in state D.
+  Launched job(2, "trap 'echo went on' CONT; echo pid $$; while :; do :; done");
   ASSERT_TRUE(job.wait_for_output("pid ", 2));
   const int rank = std::stoi(job.out().substr(job.out().find("pid ") + 4));
   job.signal(SIGTSTP);
