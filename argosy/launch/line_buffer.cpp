@@ -46,6 +46,17 @@ void Tail::add(std::string_view line) {
   ring_[count_++ % kLines].assign(line.substr(0, kLongest));
 }
 
+std::string_view Tail::forgotten(std::string_view bytes) {
+  for (size_t i = 0; i <= kLines; ++i) {
+    const size_t end = bytes.rfind('\n');
+    if (end == std::string_view::npos) {
+      return "";
+    }
+    bytes = bytes.substr(0, end);
+  }
+  return bytes;
+}
+
 std::vector<std::string> Tail::lines() const {
   std::vector<std::string> result;
   for (size_t i = count_ - std::min(count_, kLines); i < count_; ++i) {

@@ -39,6 +39,8 @@ class Tail final {
   static constexpr size_t kLongest = 2000;  ///< bytes of a line that are kept
 
   void add(std::string_view line);
+  /// The part of `bytes` before its last kLines whole lines: lines in it need not be added.
+  [[nodiscard]] static std::string_view forgotten(std::string_view bytes);
   [[nodiscard]] std::vector<std::string> lines() const;
 
  private:

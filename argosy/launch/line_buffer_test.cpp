@@ -91,6 +91,18 @@ TEST(Tail, KeepsTheLastLinesInOrder) {
   EXPECT_EQ(tail.lines().back().size(), Tail::kLongest);
 }
 
+TEST(Tail, ForgetsNoLineThatItWouldKeep) {
+  std::string bytes;
+  for (size_t i = 0; i < Tail::kLines; ++i) {
+    bytes += "kept\n";
+  }
+  EXPECT_EQ(Tail::forgotten(""), "");
+  EXPECT_EQ(Tail::forgotten(bytes), "");
+  EXPECT_EQ(Tail::forgotten(bytes + "not ended"), "");
+  EXPECT_EQ(Tail::forgotten("end of an earlier read\n" + bytes), "end of an earlier read");
+  EXPECT_EQ(Tail::forgotten("a\n\nb\n" + bytes + "not ended"), "a\n\nb");
+}
+
 TEST(Redraw, ShowsWhatATerminalWould) {
   EXPECT_EQ(after_last_redraw("10%\r20%\r30%"), "30%");
   EXPECT_EQ(after_last_redraw("10%\r20%\r"), "20%");

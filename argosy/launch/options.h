@@ -81,7 +81,7 @@ struct LaunchOptions {
   std::chrono::milliseconds shutdown_timeout = kShutdownTimeout;
   std::chrono::milliseconds heartbeat_timeout{0};  ///< 0: nobody watches
   /// How long, once all ranks have ended, a reader of the launcher's output (a pager) may take
-  /// nothing before the rest is dropped; the rank logs have it.
+  /// nothing before the rest is dropped; the logs have it.
   std::chrono::milliseconds reader_patience = std::chrono::minutes(10);
 
   bool virtual_local_rank = false;     ///< see JobDescription

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <utility>
 
 #include "argosy/launch/report.h"
@@ -14,6 +15,11 @@ namespace {
 
 constexpr size_t kChunk = size_t{64} << 10;  // what a pipe holds
 constexpr int kChunksPerTurn = 4;
+
+bool begins_in(std::string_view bytes, std::string_view line) {
+  const std::less<const char*> before;
+  return !before(line.data(), bytes.data()) && before(line.data(), bytes.data() + bytes.size());
+}
 
 }  // namespace
 
@@ -48,11 +54,31 @@ std::string RankOutput::combined_start(const Stream& stream) {
                                     combined_prefix_[&stream == &streams_[0] ? 0 : 1];
 }
 
-/// Collects the lines of one read for the files that get whole lines, and writes them at its end.
+/// Of one read; kept from one to the next, because growing anew would copy and touch as much again.
+struct RankOutput::Texts {
+  std::string chunk = std::string(kChunk, '\0');
+  std::string shown{};
+  std::string combined{};
+  std::string filtered{};
+
+  static Texts& of_this_thread() {
+    static thread_local Texts texts;
+    return texts;
+  }
+};
+
+/// Collects the lines of one read, `bytes`, for the files that get whole lines, and writes them at
+/// its end.
 class RankOutput::Copies final {
  public:
-  Copies(RankOutput& output, Stream& stream)
-      : output_(output), stream_(stream), start_(output.combined_start(stream)) {}
+  Copies(RankOutput& output, Stream& stream, std::string_view bytes)
+      : output_(output),
+        stream_(stream),
+        start_(output.combined_start(stream)),
+        forgotten_(Tail::forgotten(bytes)) {
+    combined_.clear();
+    filtered_.clear();
+  }
   ~Copies() {
     Sink& err = *output_.streams_[1].route.sink;
     if (output_.combined_ != nullptr) {
@@ -68,7 +94,9 @@ class RankOutput::Copies final {
   Copies& operator=(Copies&&) = delete;
 
   void add(std::string_view line) {
-    output_.tail_.add(line);
+    if (!begins_in(forgotten_, line)) {
+      output_.tail_.add(line);
+    }
     if (!start_.empty()) {
       combined_.append(start_).append(line) += '\n';
     }
@@ -82,15 +110,17 @@ class RankOutput::Copies final {
   RankOutput& output_;
   Stream& stream_;
   const std::string start_;
-  std::string combined_;
-  std::string filtered_;
+  const std::string_view forgotten_;
+  std::string& combined_ = Texts::of_this_thread().combined;
+  std::string& filtered_ = Texts::of_this_thread().filtered;
 };
 
 void RankOutput::give_out(Stream& stream, std::string_view bytes) {
   Sink& sink = *stream.route.sink;
-  std::string text;
+  std::string& text = Texts::of_this_thread().shown;
+  text.clear();
   {
-    Copies copies(*this, stream);
+    Copies copies(*this, stream, bytes);
     stream.lines.add(bytes, [&](std::string_view line) {
       copies.add(line);
       if (stream.route.shown) {
@@ -111,7 +141,7 @@ void RankOutput::give_out(Stream& stream, std::string_view bytes) {
 }
 
 void RankOutput::finish_lines(Stream& stream) {
-  Copies copies(*this, stream);
+  Copies copies(*this, stream, "");
   stream.lines.finish([&](std::string_view line) {
     copies.add(line);
     if (stream.route.shown) {
@@ -158,7 +188,7 @@ bool RankOutput::read_once(Stream& stream) {
   if (!stream.fd) {
     return false;
   }
-  static thread_local std::string chunk(kChunk, '\0');
+  std::string& chunk = Texts::of_this_thread().chunk;
   const ssize_t got = ::read(stream.fd.get(), chunk.data(), chunk.size());
   if (got > 0) {
     last_read_ = std::chrono::steady_clock::now();

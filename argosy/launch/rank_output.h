@@ -73,6 +73,7 @@ class RankOutput final {
   /// Adds the line as it is shown, with its prefix.
   void add_line(std::string& text, const Stream& stream, std::string_view line) const;
 
+  struct Texts;
   /// What becomes of one whole line, besides being shown.
   class Copies;
 

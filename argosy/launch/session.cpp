@@ -35,7 +35,7 @@ int Session::hand_over_output(int code, bool interrupted) {
     return stopped_by.has_value();
   });
   if (output.cut()) {
-    tell_of_closed_output(logs_are_whole() ? "; the rank logs have all of it" : "");
+    tell_of_closed_output(logs_are_whole() ? "; the logs have all of it" : "");
     output.flush();
     if (code == 0 && !logs_are_whole()) {
       return 1;  // what the ranks printed is lost

@@ -1,5 +1,6 @@
 #include "argosy/rendezvous/wire.h"
 
+#include <absl/synchronization/mutex.h>
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <grpc/grpc.h>
@@ -48,6 +49,9 @@ void prepare_grpc() {
     if (!env::get("GRPC_VERBOSITY")) {
       gpr_set_log_function(to_our_log);
     }
+    // Debian's Abseil keeps a graph of all of gRPC's locks and would abort the process for an order
+    // that might deadlock. That costs each lock, and no job should end for it.
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     grpc_init();
   });
 }

@@ -218,7 +218,7 @@ TEST(LauncherOutput, ADiskThatIsFullForTheLogsTooIsAFailure) {
                            command + " --log_dir logs sh -c 'head -c 5000 /dev/zero' >output"});
     EXPECT_EQ(job.wait(), 1) << job.err();
     EXPECT_THAT(job.err(), HasSubstr("[launch] standard output ends here: File too large"));
-    EXPECT_THAT(job.err(), Not(HasSubstr("the rank logs have all of it")));
+    EXPECT_THAT(job.err(), Not(HasSubstr("the logs have all of it")));
   }
 }
 
@@ -228,7 +228,7 @@ TEST(LauncherOutput, LogsOfTheRanksMayBeWholeWhereTheirSumIsNot) {
                          "; ulimit -f 1; exec \"$0\" launch -n 2 --log_dir logs sh -c 'head -c 700 "
                          "/dev/zero' >output"});
   EXPECT_EQ(job.wait(), 0) << job.err();
-  EXPECT_THAT(job.err(), HasSubstr("the rank logs have all of it"));
+  EXPECT_THAT(job.err(), HasSubstr("the logs have all of it"));
 }
 
 TEST(LauncherOutput, AFullDiskIsSeenBehindSshToo) {
