@@ -81,8 +81,8 @@ class Attempt final {
   [[nodiscard]] RemoteEnd to_remote(const RankEnd& end) const;
   void report_job(Outcome& outcome, bool undying);
   [[nodiscard]] Outcome report(RestartPolicy& restarts);
-  [[nodiscard]] bool abandon_the_undying();
-  [[nodiscard]] std::vector<std::string> tell_of_what_is_left();
+  [[nodiscard]] std::vector<pid_t> abandon_the_undying();
+  [[nodiscard]] std::vector<std::string> tell_of_what_is_left(const std::vector<pid_t>& undying);
 
   /// Why there is no restart.
   static constexpr const char* kNotOverThem = "; processes were left behind";

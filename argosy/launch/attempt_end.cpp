@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "argosy/launch/attempt.h"
 #include "argosy/launch/report.h"
 #include "argosy/os/addresses.h"
+#include "argosy/os/children.h"
 #include "argosy/os/fd.h"
 
 namespace argosy::launch {
@@ -21,7 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// "pid 40 (sh, of user 0)"
+constexpr size_t kMostNamed = 20;  // of the processes that are left behind by one
+
+/// "pid 40 (sh, of user 0)"; "?" for bytes that would move a terminal's cursor.
 std::string name_of(pid_t pid) {
   const std::string folder = fmt::format("/proc/{}", pid);
   struct stat status {};
@@ -29,6 +33,8 @@ std::string name_of(pid_t pid) {
   const Result<std::string> comm = os::read_file(folder + "/comm");
   std::string name = comm.ok() ? *comm : "?";
   name.erase(name.find_last_not_of('\n') + 1);
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
   return known ? fmt::format("pid {} ({}, of user {})", pid, name, status.st_uid)
                : fmt::format("pid {}", pid);
 }
@@ -96,37 +102,47 @@ void Attempt::reap_orphans() {
   session_.adopted.reap([this](pid_t pid) { return owned(pid); });
 }
 
-/// What even SIGKILL does not end; true: there is such a rank.
-bool Attempt::abandon_the_undying() {
-  bool found = false;
+/// Ranks that even SIGKILL does not end.
+std::vector<pid_t> Attempt::abandon_the_undying() {
+  std::vector<pid_t> found;
   for (Rank& rank : ranks_) {
     if (rank.running()) {
       session_.say(fmt::format(
-          "[launch] rank {} (pid {}) does not even end by SIGKILL, often because a file "
-          "server does not answer; left behind\n",
+          "[launch] rank {}, {}, does not even end by SIGKILL: it belongs to another "
+          "user, or waits for a file server that does not answer; left behind. See {}\n",
           rank.number(),
-          rank.pid()));
+          name_of(rank.pid()),
+          catalogue_section("left-behind")));
+      found.push_back(rank.pid());
       rank.abandon();
-      found = true;
     }
   }
   return found;
 }
 
-/// Processes that ranks have left and that we cannot end, in words.
-std::vector<std::string> Attempt::tell_of_what_is_left() {
+/// Processes that we cannot end, in words: those of `undying` ranks, of which is told already, and
+/// what ranks have left.
+std::vector<std::string> Attempt::tell_of_what_is_left(const std::vector<pid_t>& undying) {
   look_for_what_is_left();
-  std::vector<std::string> left;
-  if (left_) {
-    for (const pid_t pid : session_.adopted.list([this](pid_t child) { return owned(child); })) {
-      left.push_back(name_of(pid));
+  const auto names = [](const std::vector<pid_t>& pids) {
+    std::vector<std::string> words;
+    for (const pid_t pid : pids) {
+      std::ranges::transform(
+          os::with_descendants(pid, kMostNamed), std::back_inserter(words), name_of);
     }
+    return words;
+  };
+  const std::vector<std::string> left =
+      names(session_.adopted.list([this](pid_t child) { return owned(child); }));
+  if (!left.empty() || (left_ && undying.empty())) {
     session_.say(fmt::format("[launch] left behind: {}, which SIGKILL does not end. See {}\n",
                              left.empty() ? "something in the ranks' process groups"
                                           : fmt::format("{}", fmt::join(left, ", ")),
                              catalogue_section("left-behind")));
   }
-  return left;
+  std::vector<std::string> all = names(undying);
+  all.insert(all.end(), left.begin(), left.end());
+  return all;
 }
 
 /// The last words, and what they mean for the job.
@@ -137,10 +153,9 @@ Outcome Attempt::report(RestartPolicy& restarts) {
   }
   Outcome outcome{.interrupted = policy_.interrupted_by().has_value(),
                   .signal = policy_.interrupted_by()};
-  const bool undying = abandon_the_undying();
-  if (!undying) {
-    outcome.left_behind = tell_of_what_is_left();
-  }
+  const std::vector<pid_t> abandoned = abandon_the_undying();
+  const bool undying = !abandoned.empty();
+  outcome.left_behind = tell_of_what_is_left(abandoned);
   if (session_.plane) {
     report_job(outcome, undying);
     return outcome;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -24,6 +25,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "launch.logs";
 
+// A log is made when its first line comes.
+constexpr std::string_view kWhyShort =
+    ": the job writes to it just now, or its disk was full; rank<k>.log beside it may have more";
+
 /// One file, at its next line.
 struct Source {
   std::ifstream file{};
@@ -31,10 +36,23 @@ struct Source {
   std::string line{};
   bool torn = false;  ///< the last line has no end
 
+  /// Opens it at its first line. "" or what is wrong with it.
+  std::string open(std::string where) {
+    path = std::move(where);
+    file.open(path);
+    if (!file) {
+      return fmt::format("{} cannot be read: {}", path, errno_message(errno));
+    }
+    return next() ? "" : fmt::format("{} is empty{}", path, kWhyShort);
+  }
   bool next() {
     const bool got = static_cast<bool>(std::getline(file, line));
     torn = torn || (got && file.eof());
     return got;
+  }
+  /// What is wrong with the end of a torn one.
+  [[nodiscard]] std::string end() const {
+    return fmt::format("{} ends in the middle of a line{}", path, kWhyShort);
   }
   [[nodiscard]] std::string_view time() const {
     return std::string_view(line).substr(0, CombinedLog::kTimeLength);
@@ -90,7 +108,9 @@ std::string newest_run() {
   return newest;
 }
 
-std::vector<std::unique_ptr<Source>> open_sources(const std::string& folder) {
+/// `troubles`: of those that are left out.
+std::vector<std::unique_ptr<Source>> open_sources(const std::string& folder,
+                                                  std::vector<std::string>& troubles) {
   std::vector<std::string> paths;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -109,10 +129,11 @@ std::vector<std::unique_ptr<Source>> open_sources(const std::string& folder) {
   std::vector<std::unique_ptr<Source>> sources;
   for (const std::string& path : paths) {
     auto source = std::make_unique<Source>();
-    source->path = path;
-    source->file.open(path);
-    if (source->next()) {
+    std::string trouble = source->open(path);
+    if (trouble.empty()) {
       sources.push_back(std::move(source));
+    } else {
+      troubles.push_back(std::move(trouble));
     }
   }
   return sources;
@@ -142,11 +163,9 @@ std::optional<Parts> take_apart(const std::string& line) {
                .text = std::string(rest.substr(blank + 6))};
 }
 
-/// Ranks that were asked for and are nowhere in the logs. False: there is none. `torn`: a log that
-/// ends too early.
-bool tell_of_unknown(const std::vector<int>& asked,
-                     const std::set<int>& seen,
-                     const std::string& torn) {
+/// Ranks that were asked for and are nowhere in the logs. False: there is none. `whole`: the logs
+/// have all that was printed.
+bool tell_of_unknown(const std::vector<int>& asked, const std::set<int>& seen, bool whole) {
   bool told = false;
   for (const int rank : asked) {
     if (!seen.contains(rank)) {
@@ -154,9 +173,9 @@ bool tell_of_unknown(const std::vector<int>& asked,
       fmt::print(stderr,
                  "[logs] rank {} {}; ranks that {}: {}\n",
                  rank,
-                 torn.empty() ? "printed nothing here" : "is not in what is left of the log",
-                 torn.empty() ? "did" : "are",
-                 strings::ranges({seen.begin(), seen.end()}));
+                 whole ? "printed nothing here" : "is not in what there is of the log",
+                 whole ? "did" : "are",
+                 seen.empty() ? "none" : strings::ranges({seen.begin(), seen.end()}));
     }
   }
   return told;
@@ -191,17 +210,19 @@ int64_t print_logs(const LogQuery& query, std::FILE* out) {
   if (!query.pattern.empty()) {
     expression.emplace(query.pattern);
   }
+  std::vector<std::string> troubles;
   std::vector<std::unique_ptr<Source>> sources =
-      open_sources(query.folder.empty() ? newest_run() : query.folder);
+      open_sources(query.folder.empty() ? newest_run() : query.folder, troubles);
   int64_t printed = 0;
   std::set<int> seen;
-  std::string torn;
   while (!sources.empty()) {
     const auto first = std::ranges::min_element(
         sources, {}, [](const std::unique_ptr<Source>& source) { return source->time(); });
     const std::string line = (*first)->line;
     if (!(*first)->next()) {
-      torn = (*first)->torn ? (*first)->path : torn;
+      if ((*first)->torn) {
+        troubles.push_back((*first)->end());
+      }
       sources.erase(first);
     }
     const std::optional<Parts> parts = take_apart(line);
@@ -216,14 +237,11 @@ int64_t print_logs(const LogQuery& query, std::FILE* out) {
       ++printed;
     }
   }
-  if (!torn.empty()) {
-    fmt::print(stderr,
-               "[logs] {} ends in the middle of a line, as when the disk is full: rank<k>.log "
-               "beside it may have more\n",
-               torn);
+  for (const std::string& trouble : troubles) {
+    fmt::print(stderr, "[logs] {}\n", trouble);
   }
-  if (!tell_of_unknown(query.ranks, seen, torn) && printed == 0) {
-    fmt::print(stderr, "[logs] no line of this run matches\n");
+  if (!tell_of_unknown(query.ranks, seen, troubles.empty()) && printed == 0) {
+    fmt::print(stderr, "[logs] no line {}matches\n", troubles.empty() ? "of this run " : "there ");
   }
   return printed;
 }

@@ -64,9 +64,20 @@ TEST_F(Logs, AnEndThatCameTooEarlyIsSaid) {
   EXPECT_EQ(
       testing::internal::GetCapturedStderr(),
       "[logs] " + (folder_.path() / "all.log").string() +
-          " ends in the middle of a line, as when the disk is full: rank<k>.log beside it may "
-          "have more\n[logs] rank 9 is not in what is left of the log; ranks that are: 0-2, "
-          "10\n");
+          " ends in the middle of a line: the job writes to it just now, or its disk was full; "
+          "rank<k>.log beside it may have more\n"
+          "[logs] rank 9 is not in what there is of the log; ranks that are: 0-2, 10\n");
+}
+
+TEST_F(Logs, OneThatHasNoLineIsSaidBesideOneThatEndsTooEarly) {
+  std::ofstream(folder_.path() / "all.log", std::ios::trunc).flush();
+  std::ofstream(folder_.path() / "all.node1.log", std::ios::trunc) << "2026";
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(print({.ranks = {0}}), "");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("all.log is empty: the job writes to it just now, or its disk"));
+  EXPECT_THAT(said, HasSubstr("all.node1.log ends in the middle of a line: "));
+  EXPECT_THAT(said, HasSubstr("rank 0 is not in what there is of the log; ranks that are: none\n"));
 }
 
 TEST_F(Logs, AreChosenByRankTextAndStream) {

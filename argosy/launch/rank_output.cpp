@@ -61,6 +61,14 @@ struct RankOutput::Texts {
   std::string combined{};
   std::string filtered{};
 
+  /// Empties `text`. What a read of nothing but line ends has made of it is not kept.
+  static void clear(std::string& text) {
+    constexpr size_t kMostKept = size_t{1} << 20;
+    text.clear();
+    if (text.capacity() > kMostKept) {
+      text.shrink_to_fit();
+    }
+  }
   static Texts& of_this_thread() {
     static thread_local Texts texts;
     return texts;
@@ -76,8 +84,8 @@ class RankOutput::Copies final {
         stream_(stream),
         start_(output.combined_start(stream)),
         forgotten_(Tail::forgotten(bytes)) {
-    combined_.clear();
-    filtered_.clear();
+    Texts::clear(combined_);
+    Texts::clear(filtered_);
   }
   ~Copies() {
     Sink& err = *output_.streams_[1].route.sink;
@@ -118,7 +126,7 @@ class RankOutput::Copies final {
 void RankOutput::give_out(Stream& stream, std::string_view bytes) {
   Sink& sink = *stream.route.sink;
   std::string& text = Texts::of_this_thread().shown;
-  text.clear();
+  Texts::clear(text);
   {
     Copies copies(*this, stream, bytes);
     stream.lines.add(bytes, [&](std::string_view line) {

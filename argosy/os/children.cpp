@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <string>
@@ -20,17 +21,12 @@ bool proc_counts_as_we_do() {
   return !error && self == std::to_string(::getpid());
 }
 
-}  // namespace
-
-Result<std::vector<pid_t>> children() {
-  if (!proc_counts_as_we_do()) {
-    return Failure::from_errno(
-        "list the children of this process by the /proc of its pid namespace", ENOENT);
-  }
+/// Of all threads of a process, whose folder in /proc is `process`.
+Result<std::vector<pid_t>> children_of(const std::string& process) {
   std::vector<pid_t> pids;
   bool listed = false;
   std::error_code error;
-  std::filesystem::directory_iterator thread("/proc/self/task", error);
+  std::filesystem::directory_iterator thread(process + "/task", error);
   for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
     const Result<std::string> list = read_file(thread->path() / "children");
     if (!list.ok()) {
@@ -44,9 +40,31 @@ Result<std::vector<pid_t>> children() {
     }
   }
   if (!listed) {
-    return Failure::from_errno("list the children of this process", error ? error.value() : ENOENT);
+    return Failure::from_errno("list the children of " + process, error ? error.value() : ENOENT);
   }
   return pids;
+}
+
+}  // namespace
+
+Result<std::vector<pid_t>> children() {
+  if (!proc_counts_as_we_do()) {
+    return Failure::from_errno(
+        "list the children of this process by the /proc of its pid namespace", ENOENT);
+  }
+  return children_of("/proc/self");
+}
+
+std::vector<pid_t> with_descendants(pid_t pid, size_t most) {
+  std::vector<pid_t> all{pid};
+  for (size_t i = 0; i < all.size() && all.size() < most; ++i) {
+    const Result<std::vector<pid_t>> its = children_of("/proc/" + std::to_string(all[i]));
+    if (its.ok()) {
+      all.insert(all.end(), its->begin(), its->end());
+    }
+  }
+  all.resize(std::min(all.size(), most));
+  return all;
 }
 
 std::optional<pid_t> ancestor_named(const std::string& name) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@ namespace argosy::os {
 /// Errors: ENOENT where /proc is not mounted or is that of another pid namespace (`unshare --pid`
 /// without `--mount-proc`), or the kernel was built without CONFIG_PROC_CHILDREN.
 [[nodiscard]] Result<std::vector<pid_t>> children();
+
+/// `pid` and what it has started, what that has started too, each after its parent; the first
+/// `most` of them. `pid` alone where /proc shows no children.
+[[nodiscard]] std::vector<pid_t> with_descendants(pid_t pid, size_t most);
 
 /// The nearest ancestor whose name (/proc/<pid>/comm, at most 15 bytes of it) is `name`; nullopt:
 /// none, or /proc does not say.

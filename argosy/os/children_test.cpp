@@ -1,13 +1,16 @@
 #include "argosy/os/children.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,6 +35,24 @@ TEST(Children, AreListedUntilTheyAreReaped) {
 TEST(Children, OfOtherThreadsToo) {
   const Subprocess child = *Subprocess::spawn({.args = {"sleep", "100"}});
   std::thread([&] { EXPECT_THAT(*children(), Contains(child.pid())); }).join();
+}
+
+TEST(Children, AndTheirsAreFoundFromAbove) {
+  Pipe pipe = *make_pipe();
+  const Subprocess child =
+      *Subprocess::spawn({.args = {"sh", "-c", "sh -c 'sleep 100 & echo $!; wait' & wait"},
+                          .stdout_fd = pipe.write.get()});
+  std::string text(16, '\0');
+  text.resize(static_cast<size_t>(::read(pipe.read.get(), text.data(), text.size())));
+  const auto grandchild = static_cast<pid_t>(std::stoi(text));
+  const std::vector<pid_t> all = with_descendants(child.pid(), 10);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all.front(), child.pid());
+  EXPECT_EQ(all.back(), grandchild);
+  EXPECT_EQ(with_descendants(child.pid(), 2).size(), 2U);
+  EXPECT_EQ(with_descendants(grandchild, 10), std::vector<pid_t>{grandchild});
+  ::kill(all[1], SIGKILL);
+  ::kill(grandchild, SIGKILL);
 }
 
 /// In a new pid namespace, with the /proc of the old one. The exit code says how it went.

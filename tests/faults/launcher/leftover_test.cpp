@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,12 +13,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/os/fd.h"
+
 #include "launched.h"
 #include "tests/support/temp_dir.h"
 
 namespace argosy::test {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -65,26 +69,61 @@ TEST(LauncherLeftovers, OfAJobThatFailed) {
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 
-TEST(LauncherLeftovers, ThatBelongToAnotherUserAreNamedAndNotRestartedOver) {
-  if (::geteuid() != 0) {
-    GTEST_SKIP() << "needs root, to be two users";
+/// Ranks of another user than root, who start `./p`, a Perl that is root and that they cannot end.
+class LauncherLeftoversOfRoot : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) {
+      GTEST_SKIP() << "needs root, to be two users";
+    }
   }
-  const TempDir folder;
-  const std::string nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups ";
-  Launched job({.shell = "cd " + folder.path().string() +
-                         " && cp /usr/bin/perl p && chmod 4755 p && chmod 755 . && " + nobody +
-                         "test -x \"$0\" || exit 77; exec " + nobody +
-                         "\"$0\" launch --log_dir '' --max_restarts 3 --shutdown_timeout 0.2 sh -c "
-                         "'./p -e \"\\$< = 0; sleep 600\" & sleep 0.3; exit 5'"});
-  const int code = job.wait();
+  /// `script` of each rank; the job's exit code.
+  int run(int ranks, const std::string& script) {
+    const std::string nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups ";
+    job_.emplace(
+        Launched::Options{.shell = "cd " + folder_.path().string() +
+                                   " && cp /usr/bin/perl p && chmod 4755 p && chmod 777 . && " +
+                                   nobody + "test -x \"$0\" || exit 77; exec " + nobody +
+                                   "\"$0\" launch --log_dir '' --json end.json --max_restarts 3 "
+                                   "--shutdown_timeout 0.2 -n " +
+                                   std::to_string(ranks) + " sh -c '" + script + "'"});
+    return job_->wait();
+  }
+  [[nodiscard]] std::string json() const { return *os::read_file(folder_.path() / "end.json"); }
+
+  TempDir folder_;
+  std::optional<Launched> job_{};
+};
+
+TEST_F(LauncherLeftoversOfRoot, AreNamedWithTheirChildrenAndNotRestartedOver) {
+  const int code =
+      run(1, R"(./p -e "\$< = 0; \$0 = q(p) . chr(7); fork; sleep 600" & sleep 0.3; exit 5)");
   if (code == 77) {
     GTEST_SKIP() << "another user cannot run the launcher from where it is";
   }
-  EXPECT_EQ(code, 5) << job.err();
-  EXPECT_THAT(job.err(), HasSubstr("[launch] left behind: pid "));
-  EXPECT_THAT(job.err(), HasSubstr("(p, of user 0), which SIGKILL does not end. See "));
-  EXPECT_THAT(job.err(), HasSubstr("exit code 5; processes were left behind"));
-  EXPECT_THAT(job.err(), Not(HasSubstr("restart 1")));
+  EXPECT_EQ(code, 5) << job_->err();
+  EXPECT_THAT(
+      job_->err(),
+      ContainsRegex(".launch. left behind: pid [0-9]+ .p[?], of user 0., pid [0-9]+ .p[?], of "
+                    "user 0., which SIGKILL does not end. See "));
+  EXPECT_THAT(job_->err(), HasSubstr("exit code 5; processes were left behind"));
+  EXPECT_THAT(job_->err(), Not(HasSubstr("restart 1")));
+  EXPECT_THAT(json(),
+              ContainsRegex("\"left_behind\": .\n *\"pid [0-9]+ .p[?], of user 0.\",\n *\"pid"));
+}
+
+TEST_F(LauncherLeftoversOfRoot, ThatAreRanksAreNamedOnce) {
+  const int code =
+      run(2, R"([ $RANK = 1 ] && exec ./p -e "\$< = 0; print 1; sleep 600"; sleep 0.3; exit 5)");
+  if (code == 77) {
+    GTEST_SKIP() << "another user cannot run the launcher from where it is";
+  }
+  EXPECT_EQ(code, 5) << job_->err();
+  EXPECT_THAT(job_->err(),
+              ContainsRegex("rank 1, pid [0-9]+ .p, of user 0., does not even end by SIGKILL"));
+  EXPECT_THAT(job_->err(), Not(HasSubstr("left behind: ")));
+  EXPECT_THAT(job_->err(), HasSubstr("exit code 5; processes were left behind"));
+  EXPECT_THAT(json(), ContainsRegex("\"left_behind\": .\n *\"pid [0-9]+ .p, of user 0.\"\n"));
 }
 
 TEST(LauncherLeftovers, OfAFailedJobAreWaitedForWithoutSpinning) {
