@@ -168,7 +168,7 @@ RankOutput::Start Attempt::routes(int local) {
       .prefix = line_prefix(session_.options.line_prefix, job, local),
       // Where a queue or mpirun puts several launchers' output together, its terminal is no user's.
       .colour = session_.options.one_output ? "" : colour_of(job.first_rank + local),
-      .live = job.first_rank + local == 0,
+      .live = job.first_rank + local == 0 && terminal_redraws(),
       .out = std::move(out),
       .err = std::move(err),
       .rank = job.first_rank + local,

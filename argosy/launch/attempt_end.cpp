@@ -150,6 +150,7 @@ Outcome Attempt::report(RestartPolicy& restarts) {
   for (Rank& rank : ranks_) {
     rank.output().forward_rest();
     session_.logs_cut = session_.logs_cut || rank.output().logs_cut();
+    session_.errors_shown = session_.errors_shown || rank.output().errors_shown();
   }
   Outcome outcome{.interrupted = policy_.interrupted_by().has_value(),
                   .signal = policy_.interrupted_by()};

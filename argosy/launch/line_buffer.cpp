@@ -43,7 +43,18 @@ void LineBuffer::drop_redrawn() {
 }
 
 void Tail::add(std::string_view line) {
-  ring_[count_++ % kLines].assign(line.substr(0, kLongest));
+  line = after_last_redraw(line);
+  std::string& kept = ring_[count_++ % kLines];
+  if (line.size() <= kLongest) {
+    kept = line;
+    return;
+  }
+  line.remove_prefix(line.size() - kLongest);
+  const auto inside = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
+  while (!line.empty() && inside(line.front())) {  // of a character of UTF-8
+    line.remove_prefix(1);
+  }
+  kept.assign("…").append(line);
 }
 
 std::string_view Tail::forgotten(std::string_view bytes) {

@@ -36,8 +36,9 @@ class LineBuffer final {
 class Tail final {
  public:
   static constexpr size_t kLines = 20;
-  static constexpr size_t kLongest = 2000;  ///< bytes of a line that are kept
+  static constexpr size_t kLongest = 2000;  ///< bytes at a line's end that are kept
 
+  /// What a terminal would show of it; "…" stands for a beginning that is too long.
   void add(std::string_view line);
   /// The part of `bytes` before its last kLines whole lines: lines in it need not be added.
   [[nodiscard]] static std::string_view forgotten(std::string_view bytes);

@@ -87,8 +87,16 @@ TEST(Tail, KeepsTheLastLinesInOrder) {
   ASSERT_EQ(lines.size(), Tail::kLines);
   EXPECT_EQ(lines.front(), "30");
   EXPECT_EQ(lines.back(), "49");
-  tail.add(std::string(1 << 20, 'x'));
-  EXPECT_EQ(tail.lines().back().size(), Tail::kLongest);
+}
+
+TEST(Tail, KeepsTheEndOfALineAsATerminalShowsIt) {
+  Tail tail;
+  tail.add(std::string(1 << 20, 'x') + "END");
+  EXPECT_EQ(tail.lines().back(), "…" + std::string(Tail::kLongest - 3, 'x') + "END");
+  tail.add("ä" + std::string(Tail::kLongest - 1, 'x'));  // its second byte would be the first kept
+  EXPECT_EQ(tail.lines().back(), "…" + std::string(Tail::kLongest - 1, 'x'));
+  tail.add("step 1\rstep 2\rfatal");
+  EXPECT_EQ(tail.lines().back(), "fatal");
 }
 
 TEST(Tail, ForgetsNoLineThatItWouldKeep) {

@@ -120,10 +120,12 @@ std::vector<std::unique_ptr<Source>> open_sources(const std::string& folder,
     }
   }
   if (error || paths.empty()) {
-    throw ConfigError(kWhere,
-                      fmt::format("{}: {}. Expected the folder of a run, with an all.log",
-                                  folder,
-                                  error ? error.message() : "no combined log there"));
+    throw ConfigError(
+        kWhere,
+        fmt::format(
+            "{}: {}. Expected the folder of a run (LOG_DIR/<run>), with an all.log",
+            folder,
+            error ? error.message() : "no combined log there; it is made with the first line"));
   }
   std::ranges::sort(paths);
   std::vector<std::unique_ptr<Source>> sources;

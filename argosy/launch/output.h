@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -32,9 +31,9 @@ class Output final {
   void say(const std::string& text) { err().write(text); }
 
   /// Did standard output end by an error, a full disk, so that no reader chose to miss the rest?
-  [[nodiscard]] bool cut() const {
-    return out_.broken() && out_.error() != 0 && out_.error() != EPIPE;
-  }
+  [[nodiscard]] bool cut() const { return out_.cut(); }
+  /// The same for standard error.
+  [[nodiscard]] bool err_cut() const { return own_err_ ? own_err_->cut() : cut(); }
 
   [[nodiscard]] bool pending() const;
   void flush();

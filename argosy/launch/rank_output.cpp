@@ -200,6 +200,7 @@ bool RankOutput::read_once(Stream& stream) {
   const ssize_t got = ::read(stream.fd.get(), chunk.data(), chunk.size());
   if (got > 0) {
     last_read_ = std::chrono::steady_clock::now();
+    stream.printed = true;
     const std::string_view bytes(chunk.data(), static_cast<size_t>(got));
     if (stream.route.file) {
       streams_[1].route.sink->write(stream.route.file->write(bytes));

@@ -59,12 +59,15 @@ class RankOutput final {
   [[nodiscard]] std::string log_paths() const;
   /// Is there a file that lacks what the rank wrote to it?
   [[nodiscard]] bool logs_cut() const;
+  /// Has it written to standard error what is shown there?
+  [[nodiscard]] bool errors_shown() const { return streams_[1].printed && streams_[1].route.shown; }
 
  private:
   struct Stream {
     os::UniqueFd fd{};
     Route route{};
     LineBuffer lines{};
+    bool printed = false;  ///< something, ever
   };
   /// One read; false when nothing more is there now.
   bool read_once(Stream& stream);

@@ -34,7 +34,8 @@ int Session::hand_over_output(int code, bool interrupted) {
     stopped_by = stopped_by ? stopped_by : next_stop_signal(signals);
     return stopped_by.has_value();
   });
-  if (output.cut()) {
+  // Nobody can be told of the loss of standard error but by the exit code.
+  if (output.cut() || (errors_shown && output.err_cut())) {
     tell_of_closed_output(logs_are_whole() ? "; the logs have all of it" : "");
     output.flush();
     if (code == 0 && !logs_are_whole()) {

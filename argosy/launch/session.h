@@ -38,6 +38,7 @@ struct Session {
   bool guard_lost = false;
   bool told_of_closed_output = false;
   bool logs_cut = false;            ///< a file of a rank ends too early
+  bool errors_shown = false;        ///< ranks wrote to standard error
   std::optional<int> stopped_by{};  ///< what came while this launcher parted from the others
 
   void say(const std::string& text) { output.say(text); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ class Sink final {
   [[nodiscard]] bool terminal() const { return terminal_; }
   [[nodiscard]] int columns() const;  ///< of the terminal; 0: not known
   [[nodiscard]] bool broken() const { return broken_; }
+  /// Broken by an error, so that no reader chose to miss the rest?
+  [[nodiscard]] bool cut() const { return broken_ && error_ != 0 && error_ != EPIPE; }
   [[nodiscard]] int error() const { return error_; }  ///< errno of the write that broke it, or 0
   [[nodiscard]] bool pending() const { return unsent() > 0; }
   [[nodiscard]] size_t unsent() const { return pending_.size() - sent_; }  ///< bytes

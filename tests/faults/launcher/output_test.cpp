@@ -202,6 +202,18 @@ TEST(LauncherOutput, AFullDiskIsAFailureWhereNoFileKeepsTheOutput) {
   EXPECT_THAT(kept.err(), HasSubstr("[launch] standard output ends here: No space left on device"));
 }
 
+TEST(LauncherOutput, LostErrorsOfRanksAreAFailureAndLostWordsOfOursAreNot) {
+  const std::string start = "exec \"$0\" launch --log_dir ";
+  Launched lost({.shell = start + "'' sh -c 'echo words >&2' 2>/dev/full"});
+  EXPECT_EQ(lost.wait(), 1);
+  Launched ours({.shell = start + "'' echo words 2>/dev/full"});
+  EXPECT_EQ(ours.wait(), 0);
+  const TempDir folder;
+  Launched kept({.shell = "cd " + folder.path().string() + "; " + start +
+                          "logs sh -c 'echo a >&2' 2>/dev/full"});
+  EXPECT_EQ(kept.wait(), 0);
+}
+
 TEST(LauncherOutput, ALimitOfFileSizesIsAFullDisk) {
   const TempDir folder;
   Launched job({.shell = "cd " + folder.path().string() +
@@ -245,25 +257,39 @@ TEST(LauncherOutput, AFullDiskIsSeenBehindSshToo) {
   EXPECT_THAT(whole.out(), HasSubstr("[rank 0] words\n"));
 }
 
+/// What two ranks of `script` show on a terminal.
+std::string on_a_terminal(const std::string& script, std::vector<std::string> env) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::openpty(&ends[0], &ends[1], nullptr, nullptr, nullptr), 0);
+  const os::UniqueFd master(ends[0]);
+  os::UniqueFd slave(ends[1]);
+  Launched job({.args = {"--nproc_per_node=2", "--log_dir=", "sh", "-c", script},
+                .env = std::move(env),
+                .terminal = slave.get()});
+  slave.close();
+  EXPECT_EQ(job.wait(), 0);
+  std::string shown;
+  std::array<char, 4096> chunk{};
+  for (ssize_t got = 0; (got = ::read(master.get(), chunk.data(), chunk.size())) > 0;) {
+    shown.append(chunk.data(), static_cast<size_t>(got));
+  }
+  return shown;
+}
+
 TEST(LauncherOutput, OnATerminalRanksHaveColours) {
   for (const bool plain : {false, true}) {
-    std::array<int, 2> ends{};
-    ASSERT_EQ(::openpty(&ends[0], &ends[1], nullptr, nullptr, nullptr), 0);
-    const os::UniqueFd master(ends[0]);
-    os::UniqueFd slave(ends[1]);
-    Launched job({.args = {"--nproc_per_node=2", "--log_dir=", "sh", "-c", "echo line $RANK"},
-                  .env = {"TERM=xterm", plain ? "NO_COLOR=1" : "NO_COLOR="},
-                  .terminal = slave.get()});
-    slave.close();
-    EXPECT_EQ(job.wait(), 0);
-    std::string shown;
-    std::array<char, 4096> chunk{};
-    for (ssize_t got = 0; (got = ::read(master.get(), chunk.data(), chunk.size())) > 0;) {
-      shown.append(chunk.data(), static_cast<size_t>(got));
-    }
+    const std::string shown =
+        on_a_terminal("echo line $RANK", {"TERM=xterm", plain ? "NO_COLOR=1" : "NO_COLOR="});
     EXPECT_THAT(shown, HasSubstr(plain ? "[rank 1] line 1" : "\x1b[33m[rank 1] \x1b[0mline 1"));
     EXPECT_EQ(shown.find('\x1b') == std::string::npos, plain);
   }
+}
+
+TEST(LauncherOutput, ADumbTerminalGetsWholeLinesOnly) {
+  const std::string shown =
+      on_a_terminal("printf 'line '; sleep 0.1; echo $RANK", {"TERM=dumb", "NO_COLOR="});
+  EXPECT_THAT(shown, HasSubstr("[rank 0] line 0\r\n"));
+  EXPECT_EQ(shown.find('\x1b'), std::string::npos) << shown;
 }
 
 TEST(LauncherOutput, OnATerminalRankZeroMayDrawABar) {
