@@ -46,6 +46,10 @@ endforeach()
 target_link_libraries(argosy_symbolize INTERFACE "$<$<NOT:${_static}>:absl::symbolize>")
 install(TARGETS argosy_rpc argosy_symbolize EXPORT argosyTargets)
 
+# At a fixed address as well: 34,000 places in gRPC's tables would else be relocated at each start.
 function(argosy_link_statically target)
   set_target_properties(${target} PROPERTIES ARGOSY_STATIC ON)
+  if(_argosy_archives)
+    target_link_options(${target} PRIVATE -no-pie)
+  endif()
 endfunction()
