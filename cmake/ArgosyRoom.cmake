@@ -25,7 +25,8 @@ function(_argosy_use_pch target)
 endfunction()
 
 # The headers that a unit of the same name includes before all else: they stand alone, or the room does
-# not compile (rooms use no precompiled header). The others are compiled by house.headers_stand_alone.
+# not compile (rooms use no precompiled header), and house.layers sees to it that they use nothing private
+# of the room. The others are compiled by house.headers_stand_alone.
 function(_argosy_headers_proven_by_units out headers sources)
   set(proven "")
   foreach(header IN LISTS headers)
@@ -116,8 +117,8 @@ function(argosy_test name)
   endif()
   argosy_program(${name} SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
-  # What is tested is optimised in full; the tests themselves compile in three quarters of the time.
-  # With less inlining GCC takes an empty std::optional for an uninitialized one.
+  # The rooms keep -O3; what a test compiles itself, templates in headers included, takes three quarters
+  # of the time. With less inlining GCC takes an empty std::optional for an uninitialized one.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1 -Wno-maybe-uninitialized>)
   set(properties TIMEOUT ${A_TIMEOUT} PROCESSORS ${A_PROCESSORS})
   if(A_PER_CASE)

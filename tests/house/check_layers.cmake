@@ -1,6 +1,7 @@
 # cmake -DROOT=<tree> -DROOMS=<name|TORCH flag|dep,dep|folder|file,file;…> -P check_layers.cmake
 # A room includes only itself and what its target declares; a room without TORCH includes nothing of
-# libtorch and declares no room that sees it. Rooms may share a folder: a file belongs to the one that
+# libtorch and declares no room that sees it. Installed headers use nothing that only the build of their room has:
+# generated code, private definitions. Rooms may share a folder: a file belongs to the one that
 # lists it, or a file with its stem, else to the room that the folder is named after.
 cmake_minimum_required(VERSION 3.25)
 
@@ -18,6 +19,7 @@ foreach(entry IN LISTS ROOMS)
   foreach(f IN LISTS files)
     string(REGEX REPLACE "\\.[a-z]+$" "" stem "${f}")
     set("owner_${folder_${room}}/${stem}" ${room})
+    list(APPEND listed ${folder_${room}}/${f})
   endforeach()
   list(APPEND rooms ${room})
   list(APPEND folders ${folder_${room}})
@@ -54,6 +56,12 @@ foreach(folder IN LISTS folders)
       continue()
     endif()
     owner_of(${f} room)
+    if(f MATCHES "[.]h$" AND f IN_LIST listed)
+      file(STRINGS ${ROOT}/argosy/${f} private REGEX "^#include .*[.]pb[.]h|ARGOSY_VERSION")
+      if(private)
+        message(SEND_ERROR " ${f}: an installed header may not show what only its room has: ${private}")
+      endif()
+    endif()
     file(STRINGS ${ROOT}/argosy/${f} includes REGEX "^#include [\"<](argosy/[a-z_]+/|torch/|ATen/|c10/)")
     foreach(include IN LISTS includes)
       if(include MATCHES "^#include \"argosy/([^\"]+)\"")
