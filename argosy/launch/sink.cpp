@@ -23,6 +23,13 @@ std::string_view fit(std::string_view text, int columns) {
   return columns <= 1 ? text : strings::first_columns(text, static_cast<size_t>(columns) - 1);
 }
 
+/// Takes everything at once; in pieces of PIPE_BUF, each behind a poll(), they would be most of the
+/// calls.
+bool is_dev_null(const struct stat& info) {
+  struct stat null {};
+  return S_ISCHR(info.st_mode) && ::stat("/dev/null", &null) == 0 && null.st_rdev == info.st_rdev;
+}
+
 }  // namespace
 
 bool same_target(int a, int b) {
@@ -43,7 +50,7 @@ Sink::Sink(int fd) : fd_(fd) {
     return;
   }
   terminal_ = ::isatty(fd) == 1;
-  always_ready_ = S_ISREG(info.st_mode) || S_ISBLK(info.st_mode);
+  always_ready_ = S_ISREG(info.st_mode) || S_ISBLK(info.st_mode) || is_dev_null(info);
   if (always_ready_) {
     return;
   }
