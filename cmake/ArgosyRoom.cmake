@@ -25,15 +25,16 @@ function(_argosy_use_pch target)
 endfunction()
 
 # The headers that a unit of the same name includes before all else: they stand alone, or the room does
-# not compile (rooms use no precompiled header), and house.layers sees to it that they use nothing private
-# of the room. The others are compiled by house.headers_stand_alone.
+# not compile (a build with tests uses neither precompiled headers nor unity there), and house.layers sees
+# to it that they use nothing private of the room. The others are compiled by house.headers_stand_alone.
+# Which are which is seen when CMake runs, as `make` does each time, not when a unit is edited.
 function(_argosy_headers_proven_by_units out headers sources)
   set(proven "")
   foreach(header IN LISTS headers)
     string(REGEX REPLACE "[.]h$" ".cpp" unit "${header}")
     if(unit IN_LIST sources)
       file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${header})
-      file(STRINGS ${unit} first REGEX "^#include" LIMIT_COUNT 1)
+      file(STRINGS ${unit} first REGEX "^#" LIMIT_COUNT 1) # a #define before it would be part of the proof
       if(first STREQUAL "#include \"${path}\"")
         list(APPEND proven ${header})
       endif()
@@ -119,7 +120,7 @@ function(argosy_test name)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   # The rooms keep -O3; what a test compiles itself, templates in headers included, takes three quarters
   # of the time. With less inlining GCC takes an empty std::optional for an uninitialized one.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1 -Wno-maybe-uninitialized>)
+  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>")
   set(properties TIMEOUT ${A_TIMEOUT} PROCESSORS ${A_PROCESSORS})
   if(A_PER_CASE)
     # gtest_discover_tests takes its properties apart three times on their way into ctest's file.

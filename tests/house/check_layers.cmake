@@ -1,7 +1,8 @@
 # cmake -DROOT=<tree> -DROOMS=<name|TORCH flag|dep,dep|folder|file,file;…> -P check_layers.cmake
 # A room includes only itself and what its target declares; a room without TORCH includes nothing of
-# libtorch and declares no room that sees it. Installed headers use nothing that only the build of their room has:
-# generated code, private definitions. Rooms may share a folder: a file belongs to the one that
+# libtorch and declares no room that sees it. Installed headers use nothing that only the build of their room has
+# (generated code, private definitions: a new one belongs into the expression below) and include installed ones
+# only. Rooms may share a folder: a file belongs to the one that
 # lists it, or a file with its stem, else to the room that the folder is named after.
 cmake_minimum_required(VERSION 3.25)
 
@@ -57,15 +58,19 @@ foreach(folder IN LISTS folders)
     endif()
     owner_of(${f} room)
     if(f MATCHES "[.]h$" AND f IN_LIST listed)
-      file(STRINGS ${ROOT}/argosy/${f} private REGEX "^#include .*[.]pb[.]h|ARGOSY_VERSION")
+      file(STRINGS ${ROOT}/argosy/${f} private REGEX "^#[ \t]*include .*[.]pb[.]h|ARGOSY_VERSION")
       if(private)
         message(SEND_ERROR " ${f}: an installed header may not show what only its room has: ${private}")
       endif()
     endif()
-    file(STRINGS ${ROOT}/argosy/${f} includes REGEX "^#include [\"<](argosy/[a-z_]+/|torch/|ATen/|c10/)")
+    file(STRINGS ${ROOT}/argosy/${f} includes REGEX "^#[ \t]*include [\"<](argosy/[a-z_]+/|torch/|ATen/|c10/)")
     foreach(include IN LISTS includes)
-      if(include MATCHES "^#include \"argosy/([^\"]+)\"")
-        owner_of(${CMAKE_MATCH_1} other)
+      if(include MATCHES "\"argosy/([^\"]+)\"")
+        set(path ${CMAKE_MATCH_1})
+        if(f MATCHES "[.]h$" AND f IN_LIST listed AND NOT path IN_LIST listed)
+          message(SEND_ERROR " ${f}: an installed header may not include one that is not: ${path}")
+        endif()
+        owner_of(${path} other)
         # Who declares the room that a folder is named after may use all of the folder.
         if(NOT other STREQUAL room AND NOT other IN_LIST deps_${room}
            AND NOT folder_${other} IN_LIST deps_${room})

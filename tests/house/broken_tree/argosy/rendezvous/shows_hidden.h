@@ -1,0 +1,3 @@
+#pragma once
+
+#include "argosy/rendezvous/hidden.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+inline const char* version() {
+  return ARGOSY_VERSION;
+}
