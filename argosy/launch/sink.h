@@ -39,7 +39,8 @@ class Sink final {
   [[nodiscard]] bool pending() const { return unsent() > 0; }
   [[nodiscard]] size_t unsent() const { return pending_.size() - sent_; }  ///< bytes
   [[nodiscard]] bool full() const { return unsent() >= kFull; }
-  /// What to poll for POLLOUT while pending(); -1 for a file, which always takes everything.
+  /// What to poll for POLLOUT while pending(); -1 for a file and for /dev/null, which
+  /// always take everything.
   [[nodiscard]] int poll_fd() const { return always_ready_ ? -1 : fd_; }
 
  private:

@@ -133,6 +133,27 @@ TEST(Sink, TellsWhatBrokeIt) {
   EXPECT_EQ(sink.error(), ENOSPC);
 }
 
+TEST(Sink, DevNullTakesEverythingAtOnce) {
+  const os::UniqueFd null = *os::open_file("/dev/null", O_WRONLY);
+  Sink sink(null.get());
+  EXPECT_EQ(sink.poll_fd(), -1);
+  sink.write(std::string(size_t{1} << 20, 'x'));
+  sink.flush();
+  EXPECT_FALSE(sink.pending());
+}
+
+TEST(Sink, AStoppedTerminalBlocksNobody) {
+  const Terminal terminal(80);
+  Sink sink(terminal.slave.get());
+  ASSERT_GE(sink.poll_fd(), 0);
+  while (!sink.full()) {  // nobody reads at the other end, as after Ctrl-S
+    sink.write(std::string(size_t{1} << 16, 'x'));
+    sink.flush();
+  }
+  EXPECT_TRUE(sink.pending());
+  EXPECT_FALSE(sink.broken());
+}
+
 TEST(Sink, OneTargetForBothStreams) {
   const Terminal terminal(80);
   const Terminal other(80);
