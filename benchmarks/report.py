@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-VERSION_KEYS = ("libtorch", "torch", "paddle", "blas", "threads", "memory_kept", "ranks")
+VERSION_KEYS = ("libtorch", "torch", "paddle", "blas", "threads", "memory_kept")
 
 
 @dataclass
@@ -69,6 +69,7 @@ class Result:
     spreads: dict = field(default_factory=dict)  # variant: of the runs' medians
     ratios: list = field(default_factory=list)
     limits: list = field(default_factory=list)
+    ranks: dict = field(default_factory=dict)  # variant: how many, where it says so
     void: dict = field(default_factory=dict)  # variant: why
     versions: dict = field(default_factory=dict)
     commands: dict = field(default_factory=dict)
@@ -76,6 +77,10 @@ class Result:
 
 def _versions(run):
     return {k: v for o in run["objects"][:1] for k, v in o.items() if k in VERSION_KEYS}
+
+
+def _ranks(run):
+    return next((o["ranks"] for o in run["objects"] if "ranks" in o), None)
 
 
 def _void(case, runs, failures):
@@ -116,6 +121,7 @@ def evaluate(case, runs, failures):
             medians[variant] = [statistics.median(samples) for samples in result.runs[variant]]
             result.spreads[variant] = Spread.of(medians[variant])
             result.versions[variant] = _versions(mine[0])
+            result.ranks[variant] = _ranks(mine[0])
         for ours, peer, target in measure.pairs:
             if ours in medians and peer in medians:
                 # Both numbers of a ratio come from the same repetition: they shared its weather.
@@ -138,11 +144,11 @@ def _size(number):
     return str(number)
 
 
-def _rows(results, ranks):
+def _rows(results):
     """Table of medians; collectives have the columns of nccl-tests."""
     collective = any(r.bytes for r in results)
     if collective:
-        rows = [["size", "type", "op", "variant", "time us", "[min max]", "algbw GB/s", "busbw GB/s", "#wrong"]]
+        rows = [["size", "ranks", "type", "op", "variant", "time us", "[min max]", "algbw GB/s", "busbw GB/s", "#wrong"]]
     else:
         rows = [["measure", "variant", "median", "[min max]", "unit"]]
     for result in results:
@@ -150,8 +156,9 @@ def _rows(results, ranks):
             spread = f"[{s.low:.1f} {s.high:.1f}]"
             if collective:
                 algbw = result.bytes / s.median / 1e3
+                ranks = result.ranks[variant]
                 busbw = algbw * 2 * (ranks - 1) / ranks
-                rows.append([_size(result.bytes), "float", "sum", variant, f"{s.median:.1f}", spread])
+                rows.append([_size(result.bytes), str(ranks), "float", "sum", variant, f"{s.median:.1f}", spread])
                 rows[-1] += [f"{algbw:.3f}", f"{busbw:.3f}", "0"]
             else:
                 rows.append([result.label, variant, f"{s.median:.2f}", spread, result.unit])
@@ -250,6 +257,7 @@ def _json(results, args, root):
                         "median": s.median,
                         "min": s.low,
                         "max": s.high,
+                        "ranks": r.ranks[v],
                         "versions": r.versions[v],
                         "command": _portable(r.commands[v], args, root),
                         "samples": [[round(x, 4) for x in run] for run in r.runs[v]],
@@ -281,7 +289,7 @@ def _json(results, args, root):
 def publish(suite, results, args, root):
     """Prints a suite and writes its two files. True when something is void."""
     results = [result for case in results for result in case]
-    rows = _rows(results, args.nproc)
+    rows = _rows(results)
     ratios = [line for r in results for line in [*r.ratios, *r.limits]]
     void = {f"{r.case}.{v}": why for r in results for v, why in r.void.items()}
     void_lines = [f"VOID {label}: {why.splitlines()[0]}" for label, why in void.items()]
