@@ -26,12 +26,12 @@ svg text { font: 12px system-ui, sans-serif; fill: #222 } svg .dim { fill: #777 
 
 
 def newest(folder):
-    """{suite: its newest results}, of runs with five repetitions or more."""
+    """{suite: its newest results}, of runs of the whole suite with five repetitions or more."""
     found = {}
     for path in sorted(Path(folder).glob("*.json")):
         suite = re.sub(r"^\d{4}-\d{2}-\d{2}-\d{4}-", "", path.stem)
         data = json.loads(path.read_text(encoding="utf-8"))
-        if suite in SUITES and data["repetitions"] >= 5:
+        if suite in SUITES and data["repetitions"] >= 5 and " --only " not in data["command"]:
             found[suite] = data | {"file": path.name}
     return found
 

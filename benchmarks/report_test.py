@@ -1,9 +1,11 @@
 """What report.py must never get wrong: ratios within a repetition, and void results."""
 
+import sys
 import tempfile
 import unittest
 from argparse import Namespace
 from pathlib import Path
+from unittest import mock
 
 import plots
 import report
@@ -121,7 +123,6 @@ class Collectives(unittest.TestCase):
         self.assertEqual(row[7:9], ["1.049", "1.573"])  # bytes / time, and times 2 (n - 1) / n
 
 
-
 class Pictures(unittest.TestCase):
     def page(self, reps, suite):
         with tempfile.TemporaryDirectory() as out:
@@ -140,6 +141,10 @@ class Pictures(unittest.TestCase):
     def test_leave_out_runs_of_few_repetitions_and_other_files(self):
         self.assertNotIn("<svg", self.page(4, "ddp"))
         self.assertNotIn("<svg", self.page(5, "no_suite"))
+
+    def test_leave_out_runs_of_a_part_of_a_suite(self):
+        with mock.patch.object(sys, "argv", ["compare.py", "--only", "x"]):
+            self.assertNotIn("<svg", self.page(5, "ddp"))
 
     def test_bandwidth_and_scaling_are_drawn(self):
         variants = {"argosy": {"median": 10.0, "min": 9.0, "max": 11.0}}
