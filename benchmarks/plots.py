@@ -31,7 +31,7 @@ def newest(folder):
     for path in sorted(Path(folder).glob("*.json")):
         suite = re.sub(r"^\d{4}-\d{2}-\d{2}-\d{4}-", "", path.stem)
         data = json.loads(path.read_text(encoding="utf-8"))
-        if suite in SUITES and data["repetitions"] >= 5 and " --only " not in data["command"]:
+        if suite in SUITES and data["repetitions"] >= 5 and not data.get("only"):
             found[suite] = data | {"file": path.name}
     return found
 

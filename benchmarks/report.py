@@ -248,6 +248,7 @@ def _json(results, args, root):
         "repetitions": args.reps,
         "engine": args.engine,
         "ranks": args.nproc,
+        "only": args.only,
         "measures": [
             {
                 "name": r.label,

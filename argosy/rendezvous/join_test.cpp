@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <future>
 #include <string>
@@ -15,6 +16,7 @@
 #include "argosy/base/error.h"
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/in_process_store.h"
+#include "argosy/rendezvous/limits.h"
 #include "argosy/rendezvous/store_kinds.h"
 
 #include "tests/support/owned_port.h"
@@ -44,6 +46,12 @@ class WaitForRanks : public testing::TestWithParam<StoreKind> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Stores, WaitForRanks, testing::ValuesIn(store_kinds()), kind_name);
+
+TEST(FirstWaitForRanks, GrowsWithTheirNumber) {
+  EXPECT_EQ(first_wait_for_ranks(2), std::chrono::milliseconds(100));
+  EXPECT_EQ(first_wait_for_ranks(256), std::chrono::milliseconds(1024));
+  EXPECT_EQ(first_wait_for_ranks(100000), kLongestWaitForRanks);
+}
 
 TEST_P(WaitForRanks, AllMeetThoughOneIsLate) {
   constexpr int kRanks = 5;

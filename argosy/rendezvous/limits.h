@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -14,6 +16,16 @@ namespace argosy::rendezvous {
 inline constexpr size_t kLargestKeyBytes = 4096;
 inline constexpr size_t kLargestValueBytes = size_t{16} << 20;
 inline constexpr size_t kLargestNoteBytes = size_t{16} << 10;
+inline constexpr std::chrono::milliseconds kLongestWaitForRanks{2000};
+
+/// How long a rank that meets `world_size` others waits before it looks for the second time who is
+/// missing or dead; then twice as long each time, up to kLongestWaitForRanks. One look is four
+/// calls of the store: all beginning at 100 ms, 256 ranks made a third of what it cost them to
+/// meet.
+[[nodiscard]] constexpr std::chrono::milliseconds first_wait_for_ranks(int world_size) {
+  const auto wait = world_size * std::chrono::milliseconds(4);
+  return std::clamp(wait, std::chrono::milliseconds(100), kLongestWaitForRanks);
+}
 
 /// Throws UsageError("rendezvous.<op>") unless `key` is non-empty, short enough and free of NUL and
 /// newline. Member names and prefixes obey the same rule.

@@ -21,17 +21,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::string_view kWhere = "rendezvous.join";
-constexpr const char* kFailed = "join/failed";  ///< why nobody should wait any longer
-constexpr milliseconds kLongestSlice{2000};
+constexpr const char* kFailed = "join/failed";     ///< why nobody should wait any longer
 constexpr std::string_view kGaveUp = "gave up: ";  ///< how a rank's goodbye begins at its deadline
 constexpr seconds kBetweenWarnings{10};
-
-/// How long to wait before the first look at who is missing or dead; twice as long each time.
-milliseconds first_slice(int world_size) {
-  // Each look is four calls of the store. All ranks looking every 100 ms made a third of what it
-  // costs 256 of them to meet on two cores.
-  return std::clamp(world_size * milliseconds(4), milliseconds(100), kLongestSlice);
-}
 
 std::string card_key(int rank) {
   return fmt::format("join/{}", rank);
@@ -194,7 +186,7 @@ class Registration {
   // that 512 waiting ranks do not keep the store busy.
   void wait_for_all() const {
     auto next_warning = start_ + kBetweenWarnings;
-    milliseconds slice = first_slice(world_size_);
+    milliseconds slice = first_wait_for_ranks(world_size_);
     for (std::vector<int> missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
       const std::vector<Departure> gone = store_.departures("rank/", Deadline::after(seconds(10)));
       if (!gone.empty() && missing_ranks().empty()) {
@@ -223,7 +215,7 @@ class Registration {
         log::warn("[{}] {}", kWhere, state);
       }
       wait_for(missing, deadline_.sooner(Deadline::after(slice)));
-      slice = std::min(slice * 2, kLongestSlice);
+      slice = std::min(slice * 2, kLongestWaitForRanks);
     }
   }
 

@@ -1,3 +1,3 @@
 #pragma once
 
-#include "argosy/rendezvous/hidden.h"
+#include <argosy/rendezvous/hidden.h>
