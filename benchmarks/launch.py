@@ -116,14 +116,18 @@ def peak(launcher, folder):
         job.end()
 
 
-def log_rate(launcher, folder):
+def log_rate(launcher, folder, each=100_000_000):
     """What two ranks write, lines of 100 bytes, through the launcher and into its files: MB/s."""
-    each = 400 << 20
     line = "x" * 99
     start = time.perf_counter()
     subprocess.run([*launcher, "sh", "-c", f"yes {line} | head -c {each}"], cwd=folder, check=True,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return 2 * each / 1e6 / (time.perf_counter() - start)
+
+
+def log_flood(launcher, folder):
+    """So much of it that the disk's cache has to grow by 2 GB."""
+    return log_rate(launcher, folder, each=400_000_000)
 
 
 def orphans(launcher, folder):
@@ -176,7 +180,7 @@ def hosts(launcher, folder):
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
 
-FIGURES = {f.__name__: f for f in (killed, respawn, peak, log_rate, orphans, hosts)}
+FIGURES = {f.__name__: f for f in (killed, respawn, peak, log_rate, log_flood, orphans, hosts)}
 
 
 def main():

@@ -62,7 +62,7 @@ def cases(args):
     yield figure("peak", "MB", 30, ["torchrun", "paddle"])
     # No peer: torchrun's ranks write to the terminal themselves unless it tees, which it does by reading
     # files back.
-    log_rate = _launchers(args, "log_rate")["argosy"]
+    log_rate = _launchers(args, "log_rate", "--reps", "3")["argosy"]
     yield Case(
         "launch",
         "log_rate",
@@ -71,6 +71,8 @@ def cases(args):
         check_nothing,
         warmup_runs=1,  # the first finds the memory of the disk's cache not there yet
     )
+    flood = _launchers(args, "log_flood")["argosy"]
+    yield Case("launch", "log_flood", {"argosy": flood}, [Measure("log_flood", "MB/s", samples)], check_nothing)
     yield Case(
         "launch",
         "orphans",
