@@ -33,6 +33,6 @@ else
 fi
 wait "$command" && exit 0
 rc=$?
-{ grep -E -A5 'error|Error|FAILED' "$log" || tail -n 20 "$log"; } | head -n 20 >&2
+{ grep -E -A8 'error|Error|FAILED' "$log" || tail -n 20 "$log"; } | head -n 20 >&2
 echo "argosy: failed after $SECONDS s with exit code $rc: $* (all of its output: $log)" >&2
 exit "$rc"

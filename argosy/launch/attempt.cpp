@@ -192,6 +192,7 @@ bool Attempt::any_running() const {
 
 /// One round: wait for something, then do everything that is to be done.
 void Attempt::turn(RestartPolicy& restarts) {
+  session_.output.flush();  // before the wait: nothing wakes it for a file that has room
   wait_for_events();
   read_signals();
   take_ends();
@@ -211,7 +212,6 @@ void Attempt::turn(RestartPolicy& restarts) {
   }
   send_signals();
   give_notice();
-  session_.output.flush();
 }
 
 void Attempt::give_notice() {

@@ -65,6 +65,7 @@ RemoteEnd Attempt::to_remote(const RankEnd& end) const {
                    .asked_to_stop = end.asked_to_stop,
                    .log_path = rank.output().log_paths()};
   if (!end.exit.ok() && !end.asked_to_stop) {
+    remote.program = shown_program();
     remote.last_lines = rank.output().last_lines();  // those of its victims would only cost room
     if (const std::optional<ErrorNote> error = error_of(end)) {
       remote.error = error->message.substr(0, kLongestError);
@@ -247,7 +248,7 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
         .log_path = first->log_path,
         .others = ends,
         .host = end.host,
-        .program = shown_program(),
+        .program = first->program,
         .what_now =
             job.decision() ? job.decision()->text : fmt::format("exit code {}", outcome.exit_code)};
     say(render(*outcome.failure));

@@ -25,7 +25,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RemoteEnd,
                                    last_lines,
                                    error,
                                    error_path,
-                                   log_path)
+                                   log_path,
+                                   program)
 NLOHMANN_JSON_SERIALIZE_ENUM(JobEvent::Kind,
                              {{JobEvent::Kind::kFailed, "failed"},
                               {JobEvent::Kind::kInterrupted, "interrupted"},

@@ -25,6 +25,7 @@ struct RemoteEnd {
   std::string error{};                    ///< what the rank itself said of its end
   std::string error_path{};
   std::string log_path{};
+  std::string program{};  ///< what it ran, for people: nodes may be given different ones
 };
 
 /// One entry of the journal that all launchers of a job append to and read in the same order.

@@ -176,6 +176,7 @@ TEST(JobState, WhatWasLeftBehindForbidsARestart) {
 TEST(JobEvent, TravelsAsTextWhateverARankWrote) {
   JobEvent event{
       .kind = Kind::kFailed, .node = 3, .restart = 2, .signal = 0, .ends = {end(5, 9, 1)}};
+  event.ends[0].program = "train --lr 1";
   event.ends[0].last_lines = {"a \"quoted\" line", "bytes \xff\xfe"};
   const JobEvent back = JobEvent::from_json(event.to_json());
   EXPECT_EQ(back.kind, Kind::kFailed);
@@ -183,6 +184,7 @@ TEST(JobEvent, TravelsAsTextWhateverARankWrote) {
   EXPECT_EQ(back.restart, 2);
   ASSERT_EQ(back.ends.size(), 1U);
   EXPECT_EQ(back.ends[0].code, 9);
+  EXPECT_EQ(back.ends[0].program, "train --lr 1");
   EXPECT_EQ(back.ends[0].last_lines[0], "a \"quoted\" line");
   EXPECT_THROW((void)JobEvent::from_json("{"), RendezvousError);
 }

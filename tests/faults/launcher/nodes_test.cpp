@@ -107,6 +107,17 @@ TEST(LauncherNodes, TheFirstFailureIsNamedOnEveryNodeWithItsCodeAndHost) {
   }
 }
 
+TEST(LauncherNodes, TheProgramThatFailedIsNamedNotOnesOwn) {
+  Nodes nodes({}, "");
+  nodes.add(0, 2, 1, "sleep 1000; : mine", {});
+  nodes.add(1, 2, 1, "exit 3; : theirs", {});
+  EXPECT_EQ(nodes.wait(), (std::vector<int>{3, 3}));
+  for (size_t node = 0; node < 2; ++node) {
+    EXPECT_THAT(nodes[node].err(), HasSubstr("exit 3; : theirs"));
+    EXPECT_THAT(nodes[node].err(), Not(HasSubstr(": mine")));
+  }
+}
+
 TEST(LauncherNodes, WriteTheirLogsToOneFolder) {
   const TempDir folder;
   Nodes nodes(

@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/base/deadline.h"
 #include "argosy/os/fd.h"
 
 #include "launched.h"
@@ -54,6 +58,25 @@ TEST(LauncherOutput, OddBytesAndUnfinishedLines) {
   Launched job(1, "printf 'a\\000\\377\\r\\nlast'");
   EXPECT_EQ(job.wait(), 0);
   EXPECT_EQ(job.out(), std::string("[rank 0] a\0\xff\r\n[rank 0] last\n", 28));
+}
+
+TEST(LauncherOutput, AFileHasTheStartTableBeforeTheRanksSayAWord) {
+  const TempDir folder;
+  const std::string log = (folder.path() / "log").string();
+  const std::string go = (folder.path() / "go").string();
+  Launched job({.shell = "exec \"$0\" launch --log_dir '' sh -c 'until [ -e " + go +
+                         " ]; do sleep 0.05; done' >" + log + " 2>&1"});
+  const auto has_table = [&] {
+    const Result<std::string> text = os::read_file(log);
+    return text.ok() && text->find("| ranks ") != std::string::npos;
+  };
+  for (const Deadline patience = Deadline::after(std::chrono::seconds(20));
+       !has_table() && !patience.expired();) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_TRUE(has_table());
+  std::ofstream(go) << "on";
+  EXPECT_EQ(job.wait(), 0);
 }
 
 TEST(LauncherOutput, ALineWithoutEndIsCutAndNothingIsLost) {
