@@ -87,7 +87,8 @@ void Attempt::tell_of_spawn_failure(const SpawnError& error) {
   spawn_failure_ = RemoteEnd{.rank = session_.job.description.first_rank + started,
                              .code = error.exit_code,
                              .at_us = now_us(session_.met->clock_offset_us),
-                             .last_lines = {error.text.substr(0, error.text.find('\n'))}};
+                             .last_lines = {error.text.substr(0, error.text.find('\n'))},
+                             .program = shown_program()};
   tell({.kind = JobEvent::Kind::kFailed, .ends = {*spawn_failure_}});
 }
 

@@ -24,6 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 using testing::AnyOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -438,6 +439,7 @@ TEST(LauncherNodes, AScriptThatOneNodeLacksEndsTheJob) {
   EXPECT_EQ(nodes.wait(), (std::vector<int>{127, 127}));
   EXPECT_THAT(nodes[1].err(), HasSubstr("cannot start \"no-such-script.py\": No such file"));
   EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] rank 1 on "));
+  EXPECT_THAT(nodes[0].err(), ContainsRegex("that was at [^\n]*no-such-script.py"));
 }
 
 TEST(LauncherNodes, ASignalWhileOneWaitsIsSaid) {
