@@ -21,12 +21,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A moment of the monotonic clock as microseconds since 1970, by what both clocks say now.
-int64_t unix_us(Clock::time_point moment) {
-  const auto age = Clock::now() - moment;
-  const auto wall = std::chrono::system_clock::now() - age;
-  return std::chrono::duration_cast<std::chrono::microseconds>(wall.time_since_epoch()).count();
-}
+/// Moments of the monotonic clock as microseconds since 1970, by what both clocks said when it was
+/// made. One for a whole record: with another one for each moment, an operation could end before it
+/// started.
+class UnixTime {
+ public:
+  [[nodiscard]] int64_t us(Clock::time_point moment) const {
+    const auto then = system_ - (steady_ - moment);
+    return std::chrono::duration_cast<std::chrono::microseconds>(then.time_since_epoch()).count();
+  }
+
+ private:
+  Clock::time_point steady_ = Clock::now();
+  std::chrono::system_clock::time_point system_ = std::chrono::system_clock::now();
+};
 
 double milliseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
@@ -111,6 +119,7 @@ std::vector<FlightRecorder::Entry> FlightRecorder::in_order() const {
 
 std::string FlightRecorder::to_json() const {
   static constexpr const char* kNames[] = {"empty", "queued", "running", "done", "failed"};
+  const UnixTime wall;
   nlohmann::json operations = nlohmann::json::array();
   std::string error;
   uint64_t error_id = 0;
@@ -126,7 +135,7 @@ std::string FlightRecorder::to_json() const {
                           {"state", kNames[static_cast<size_t>(entry.state)]},
                           {"elements", event.elements},
                           {"bytes", event.bytes},
-                          {"enqueued_us", unix_us(event.enqueued)}};
+                          {"enqueued_us", wall.us(event.enqueued)}};
     if (event.seq >= 0) {
       row["seq"] = event.seq;
     }
@@ -137,10 +146,10 @@ std::string FlightRecorder::to_json() const {
       row["peer"] = event.peer;
     }
     if (entry.state >= State::kRunning) {
-      row["started_us"] = unix_us(event.started);
+      row["started_us"] = wall.us(event.started);
     }
     if (entry.state >= State::kDone) {
-      row["ended_us"] = unix_us(event.ended);
+      row["ended_us"] = wall.us(event.ended);
     }
     if (!error.empty() && event.id == error_id) {
       row["error"] = error;

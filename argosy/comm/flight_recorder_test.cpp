@@ -67,6 +67,23 @@ TEST(FlightRecorder, KeepsStatesOfEachOperation) {
   EXPECT_FALSE(list[3].contains("started_us"));
 }
 
+TEST(FlightRecorder, TheTimesOfARecordFitTogether) {
+  FlightRecorder recorder(0, "");
+  for (uint64_t id = 0; id < FlightRecorder::kCapacity; ++id) {
+    OperationEvent each = event(id);
+    each.started += std::chrono::milliseconds(2);
+    each.ended += std::chrono::milliseconds(5);
+    recorder.on_enqueued(each);
+    recorder.on_started(each);
+    recorder.on_ended(each);
+  }
+  for (const nlohmann::json& row : rows(recorder)) {
+    const auto us = [&](const char* key) { return row.at(key).get<int64_t>(); };
+    EXPECT_EQ(us("started_us") - us("enqueued_us"), 2000);
+    EXPECT_EQ(us("ended_us") - us("started_us"), 3000);
+  }
+}
+
 TEST(FlightRecorder, KeepsTheLast1024InOrder) {
   FlightRecorder recorder(0, "");
   for (uint64_t id = 0; id < 1500; ++id) {
