@@ -16,6 +16,7 @@
 #include "argosy/base/result.h"
 #include "argosy/base/strings.h"
 #include "argosy/base/thread_pool.h"
+#include "argosy/base/wall_clock.h"
 
 namespace argosy {
 namespace {
@@ -222,6 +223,18 @@ TEST(ThreadPool, DestructorRunsWhatWaits) {
     }
   }
   EXPECT_EQ(done, 50);
+}
+
+TEST(WallClock, KeepsOrderAndDistance) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto before = std::chrono::system_clock::now();
+  const WallClock wall;
+  for (int64_t ms = -2000; ms < 2000; ++ms) {
+    EXPECT_EQ(wall.us(start + std::chrono::milliseconds(ms)) - wall.us(start), 1000 * ms);
+  }
+  const auto us =
+      std::chrono::duration_cast<std::chrono::microseconds>(before.time_since_epoch()).count();
+  EXPECT_NEAR(static_cast<double>(wall.us(start) - us), 0, 60e6) << "since 1970";
 }
 
 TEST(Catalogue, NamesTheEntryOfAMessage) {

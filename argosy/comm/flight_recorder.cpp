@@ -12,6 +12,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/base/wall_clock.h"
 #include "argosy/comm/group_state.h"
 
 #include <nlohmann/json.hpp>
@@ -20,21 +21,6 @@ namespace argosy::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// Moments of the monotonic clock as microseconds since 1970, by what both clocks said when it was
-/// made. One for a whole record: with another one for each moment, an operation could end before it
-/// started.
-class UnixTime {
- public:
-  [[nodiscard]] int64_t us(Clock::time_point moment) const {
-    const auto then = system_ - (steady_ - moment);
-    return std::chrono::duration_cast<std::chrono::microseconds>(then.time_since_epoch()).count();
-  }
-
- private:
-  Clock::time_point steady_ = Clock::now();
-  std::chrono::system_clock::time_point system_ = std::chrono::system_clock::now();
-};
 
 double milliseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
@@ -119,7 +105,7 @@ std::vector<FlightRecorder::Entry> FlightRecorder::in_order() const {
 
 std::string FlightRecorder::to_json() const {
   static constexpr const char* kNames[] = {"empty", "queued", "running", "done", "failed"};
-  const UnixTime wall;
+  const WallClock wall;  // one for all: no operation ends before it started
   nlohmann::json operations = nlohmann::json::array();
   std::string error;
   uint64_t error_id = 0;

@@ -347,6 +347,10 @@ void Attempt::take_ends() {
     Rank& rank = ranks_[number];
     std::optional<RankEnd> end = rank.reap();
     if (end) {
+      if (!wall_) {
+        wall_.emplace();
+      }
+      end->at_us = wall_->us(end->at);
       if (end->exit.signal == SIGKILL && !end->asked_to_stop) {
         end->out_of_memory = was_out_of_memory();
       }

@@ -58,7 +58,7 @@ RemoteEnd Attempt::to_remote(const RankEnd& end) const {
                    .pid = end.pid,
                    .code = end.exit.code,
                    .signal = end.exit.signal,
-                   .at_us = to_us(end.at, session_.met->clock_offset_us),
+                   .at_us = end.at_us + session_.met->clock_offset_us,
                    .ran_ms = std::chrono::duration_cast<std::chrono::milliseconds>(end.ran).count(),
                    .hung = end.hung,
                    .out_of_memory = end.out_of_memory ? static_cast<int>(*end.out_of_memory) : -1,

@@ -4,9 +4,8 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
-
-#include "argosy/launch/nodes/clock.h"
 
 namespace argosy::launch {
 
@@ -54,7 +53,6 @@ std::optional<RankEnd> Rank::reap() {
                  .pid = process_.pid(),
                  .exit = **exit,
                  .at = now,
-                 .at_us = to_us(now, 0),
                  .ran = now - started_,
                  .hung = hung_,
                  .asked_to_stop = asked_to_stop_};

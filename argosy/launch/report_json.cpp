@@ -50,6 +50,9 @@ json describe_failure(const FailureReport& failure) {
   if (!failure.host.empty()) {
     entry["host"] = failure.host;
   }
+  if (!failure.program.empty()) {
+    entry["program"] = failure.program;  // nodes may run different ones
+  }
   entry["last_lines"] = failure.last_lines;
   entry["log"] = failure.log_path;
   if (failure.error) {

@@ -36,14 +36,17 @@ TEST(ReportJson, NamesTheFirstFailureAndTheOthers) {
       .rank = 3, .pid = 7, .exit = {.signal = SIGKILL}, .at = start, .ran = 1500ms, .host = "h"};
   const RankEnd other{
       .rank = 0, .pid = 8, .exit = {.code = 1}, .at = start + 2ms, .asked_to_stop = true};
-  const json report = json::parse(to_json(
-      {.exit_code = 137,
-       .interrupted_by = SIGTERM,
-       .failure = FailureReport{.first = first, .last_lines = {"bytes \xff"}, .others = {other}},
-       .lost = {"node 1 (h, a)"}}));
+  const json report = json::parse(to_json({.exit_code = 137,
+                                           .interrupted_by = SIGTERM,
+                                           .failure = FailureReport{.first = first,
+                                                                    .last_lines = {"bytes \xff"},
+                                                                    .others = {other},
+                                                                    .program = "theirs"},
+                                           .lost = {"node 1 (h, a)"}}));
   const json& failure = report["first_failure"];
   EXPECT_EQ(failure["rank"], 3);
   EXPECT_EQ(failure["host"], "h");
+  EXPECT_EQ(failure["program"], "theirs");
   EXPECT_EQ(failure["exit_code"], 137);
   EXPECT_EQ(failure["signal"], "SIGKILL");
   EXPECT_EQ(failure["seconds"], 1.5);

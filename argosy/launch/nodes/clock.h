@@ -6,18 +6,13 @@
 
 namespace argosy::launch {
 
-/// A time of this machine as microseconds since 1970, as other nodes can compare it. `offset_us`:
-/// see clock_offset_us().
-[[nodiscard]] inline int64_t to_us(std::chrono::steady_clock::time_point at, int64_t offset_us) {
-  const auto ago = std::chrono::steady_clock::now() - at;
+/// Now, as microseconds since 1970 that other nodes can compare. `offset_us`: see
+/// clock_offset_us().
+[[nodiscard]] inline int64_t now_us(int64_t offset_us) {
   return std::chrono::duration_cast<std::chrono::microseconds>(
-             (std::chrono::system_clock::now() - ago).time_since_epoch())
+             std::chrono::system_clock::now().time_since_epoch())
              .count() +
          offset_us;
-}
-
-[[nodiscard]] inline int64_t now_us(int64_t offset_us) {
-  return to_us(std::chrono::steady_clock::now(), offset_us);
 }
 
 /// How far another clock is before this machine's, in microseconds: by the quickest of several

@@ -20,8 +20,6 @@ TEST(ClockOffset, IsFoundThroughSlowAndQuickCalls) {
     return there;
   });
   EXPECT_NEAR(static_cast<double>(offset), static_cast<double>(kAhead), 2'000);
-  const auto now = std::chrono::steady_clock::now();
-  EXPECT_NEAR(static_cast<double>(to_us(now, offset) - to_us(now, 0)), kAhead, 100);
 }
 
 }  // namespace

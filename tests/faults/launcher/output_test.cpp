@@ -70,7 +70,7 @@ TEST(LauncherOutput, AFileHasTheStartTableBeforeTheRanksSayAWord) {
     const Result<std::string> text = os::read_file(log);
     return text.ok() && text->find("| ranks ") != std::string::npos;
   };
-  for (const Deadline patience = Deadline::after(std::chrono::seconds(20));
+  for (const Deadline patience = Deadline::after(std::chrono::seconds(60));
        !has_table() && !patience.expired();) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
