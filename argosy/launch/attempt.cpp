@@ -342,15 +342,15 @@ std::string Attempt::shown_program() const {
 /// Reaps the ranks that have ended, in the order of their deaths.
 void Attempt::take_ends() {
   std::vector<RankEnd> batch;
+  if (!verdict_.first()) {
+    wall_ = WallClock();  // a machine that slept since the ranks started has other times now
+  }
   std::ranges::copy(session_.exits.ended(), std::back_inserter(ended_));
   std::erase_if(ended_, [&](uint64_t number) {
     Rank& rank = ranks_[number];
     std::optional<RankEnd> end = rank.reap();
     if (end) {
-      if (!wall_) {
-        wall_.emplace();
-      }
-      end->at_us = wall_->us(end->at);
+      end->at_us = wall_.us(end->at);
       if (end->exit.signal == SIGKILL && !end->asked_to_stop) {
         end->out_of_memory = was_out_of_memory();
       }

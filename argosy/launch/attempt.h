@@ -108,10 +108,10 @@ class Attempt final {
   std::vector<uint64_t> ended_{};
   Verdict verdict_{};
   std::optional<RemoteEnd> spawn_failure_{};
-  bool decided_ = false;             ///< on node 0: what comes of this start
-  std::optional<WallClock> wall_{};  ///< since the first end: they keep their order
-  bool told_end_ = false;            ///< the other nodes know that nothing of ours is left
-  bool told_waiting_ = false;        ///< the user knows for whom we wait
+  bool decided_ = false;       ///< on node 0: what comes of this start
+  WallClock wall_{};           ///< of the first failure: those after it keep their order
+  bool told_end_ = false;      ///< the other nodes know that nothing of ours is left
+  bool told_waiting_ = false;  ///< the user knows for whom we wait
   std::chrono::steady_clock::time_point ended_at_{};  ///< when told_end_ came to be
   std::optional<std::chrono::steady_clock::time_point> give_up_on_others_{};
   bool hurried_ = false;       ///< the others are waited for a moment only

@@ -20,6 +20,7 @@ TEST(ClockOffset, IsFoundThroughSlowAndQuickCalls) {
     return there;
   });
   EXPECT_NEAR(static_cast<double>(offset), static_cast<double>(kAhead), 2'000);
+  EXPECT_NEAR(static_cast<double>(now_us(kAhead) - now_us(0)), kAhead, 1'000'000);
 }
 
 }  // namespace
