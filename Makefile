@@ -53,9 +53,11 @@ format: deps-test ## Format all sources in place
 	scripts/sources.sh | xargs clang-format-14 -i
 
 lint: deps-lint configure-all ## Formatting, and clang-tidy on what differs from main (BASE=<revision>)
+	@cmake --build --preset $(PRESET) --target argosy_generated >/dev/null
 	scripts/lint.sh $(BUILD) changed $(BASE)
 
 lint-all: deps-lint configure-all ## clang-tidy on every source
+	@cmake --build --preset $(PRESET) --target argosy_generated >/dev/null
 	scripts/lint.sh $(BUILD) all
 
 install: deps-build ## Build and install library, headers and launcher under PREFIX (/usr/local)

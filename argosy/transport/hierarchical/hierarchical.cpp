@@ -123,7 +123,7 @@ class Hierarchical final : public WatchedTransport {
       for (int lane = 0; lane < layout_.lanes; ++lane) {
         local_.run([&](Transport& t) {
           t.reduce(at(wide, share_begin(lane, count)),
-                   share(lane, count),
+                   share_size(lane, count),
                    wide.dtype(),
                    wide.op(),
                    lane,
@@ -134,7 +134,7 @@ class Hierarchical final : public WatchedTransport {
     if (lane_) {
       lane_.run([&](Transport& t) {
         t.all_reduce(at(wide, share_begin(place_, count)),
-                     share(place_, count),
+                     share_size(place_, count),
                      wide.dtype(),
                      wide.op(),
                      deadline.remaining());
@@ -143,7 +143,7 @@ class Hierarchical final : public WatchedTransport {
     if (local_) {
       std::vector<int64_t> counts(layout_.neighbours(rank()).size(), 0);
       for (int lane = 0; lane < layout_.lanes; ++lane) {
-        counts[static_cast<size_t>(lane)] = share(lane, count);
+        counts[static_cast<size_t>(lane)] = share_size(lane, count);
       }
       const int mine = std::min(place_, layout_.lanes);
       local_.run([&](Transport& t) {
@@ -291,7 +291,7 @@ class Hierarchical final : public WatchedTransport {
     const int64_t each = (count + layout_.lanes - 1) / layout_.lanes;
     return std::min(count, lane * each);
   }
-  [[nodiscard]] int64_t share(int lane, int64_t count) const {
+  [[nodiscard]] int64_t share_size(int lane, int64_t count) const {
     return share_begin(lane + 1, count) - share_begin(lane, count);
   }
 
