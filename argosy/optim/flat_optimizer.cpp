@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <unordered_set>
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -12,10 +11,10 @@
 
 #include "argosy/base/check.h"
 #include "argosy/engine/layout.h"
-#include "argosy/optim/assign_groups.h"
 #include "argosy/optim/flat_step.h"
 #include "argosy/optim/flat_view.h"
 #include "argosy/optim/load_state.h"
+#include "argosy/optim/param_registry.h"
 
 namespace argosy::optim {
 namespace {
@@ -26,50 +25,24 @@ class FlatOptimizer final : public OptimizerImpl {
                 const engine::NamedTensors& parameters,
                 const CommonOptions& options,
                 const std::vector<ParamGroup>& groups)
-      : rule_(std::move(rule)), where_(fmt::format("optim.{}", rule_->name())), options_(options) {
-    check_lr(options.lr);
+      : rule_(std::move(rule)),
+        where_(fmt::format("optim.{}", rule_->name())),
+        grad_clip_(options.grad_clip),
+        registry_(*rule_, where_, options, parameters, groups),
+        slots_(registry_.size()) {
     check_clip();
-    rule_->check_decay(options.weight_decay);
-    ARGOSY_CHECK(!parameters.empty(), where_, "there are no parameters to optimize");
-    groups_.push_back(group_info({}));
-    for (const ParamGroup& group : groups) {
-      groups_.push_back(group_info(group));
-    }
-    register_parameters(parameters, groups);
   }
 
-  [[nodiscard]] const engine::NamedTensors& parameters() const override { return parameters_; }
-  [[nodiscard]] const std::vector<GroupInfo>& groups() const override { return groups_; }
-
-  void set_group_lr(std::size_t group, double lr) override {
-    ARGOSY_CHECK(group < groups_.size(),
-                 where_,
-                 "group {} does not exist: there are {}",
-                 group,
-                 groups_.size());
-    check_lr(lr);
-    groups_[group].lr = lr;
+  [[nodiscard]] const engine::NamedTensors& parameters() const override {
+    return registry_.parameters();
   }
+  [[nodiscard]] const std::vector<GroupInfo>& groups() const override { return registry_.groups(); }
+
+  void set_group_lr(std::size_t group, double lr) override { registry_.set_lr(group, lr); }
 
   void add_param_group(const engine::NamedTensors& parameters, const ParamGroup& group) override {
-    ARGOSY_CHECK(group.names.empty() && group.params.empty(),
-                 where_,
-                 "add_param_group takes its parameters from its first argument. Leave names and "
-                 "params empty.");
-    const GroupInfo info = group_info(group);
-    std::unordered_set<std::string> names;
-    for (const auto& [name, parameter] : parameters) {
-      check_new(name, parameter);
-      ARGOSY_CHECK(names.insert(name).second, where_, "{}: two parameters have this name", name);
-      ARGOSY_CHECK(!known_.contains(parameter.unsafeGetTensorImpl()),
-                   where_,
-                   "{}: the optimizer has this parameter already, under another name",
-                   name);
-    }
-    groups_.push_back(info);
-    for (const auto& [name, parameter] : parameters) {
-      add(name, parameter, groups_.size() - 1);
-    }
+    registry_.add_group(parameters, group);
+    slots_.resize(registry_.size());
   }
 
   void step() override {
@@ -86,7 +59,7 @@ class FlatOptimizer final : public OptimizerImpl {
       division_->end();
     }
     for (const Active& one : active) {
-      at::Tensor& parameter = parameters_[one.slot].second;
+      at::Tensor parameter = parameters()[one.slot].second;
       slots_[one.slot].step = one.update.step;
       if (one.param.data_ptr() == parameter.data_ptr()) {
         parameter.unsafeGetTensorImpl()->bump_version();  // autograd must see the change
@@ -111,7 +84,7 @@ class FlatOptimizer final : public OptimizerImpl {
   void zero_grad(const ZeroGradOptions& options) override {
     const c10::NoGradGuard no_grad;
     std::vector<at::Tensor> flat;
-    for (const auto& [name, parameter] : parameters_) {
+    for (const auto& [name, parameter] : parameters()) {
       at::Tensor& grad = parameter.mutable_grad();
       if (!grad.defined()) {
         continue;
@@ -141,7 +114,7 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   [[nodiscard]] OptimizerState state_dict() const override {
-    OptimizerState result{.optimizer = std::string(rule_->name()), .groups = groups_};
+    OptimizerState result{.optimizer = std::string(rule_->name()), .groups = groups()};
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i].step == 0) {
         continue;
@@ -151,97 +124,39 @@ class FlatOptimizer final : public OptimizerImpl {
       for (std::size_t k = 0; k < slots_[i].states.size(); ++k) {
         entry.set(rule_->state_names()[k], slots_[i].states[k]);
       }
-      result.parameters.emplace_back(parameters_[i].first, std::move(entry));
+      result.parameters.emplace_back(parameters()[i].first, std::move(entry));
     }
     return result;
   }
 
   void load_state_dict(const OptimizerState& state) override {
-    check_loadable(state, *rule_, parameters_, groups_);
+    check_loadable(state, *rule_, parameters(), groups());
     const c10::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < state.groups.size(); ++i) {
-      groups_[i].lr = state.groups[i].lr;
-    }
+    registry_.take_over_lr(state.groups);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       slots_[i].step = 0;
       slots_[i].states.clear();
       slots_[i].shared = false;  // no other process sees it before all of them make a step
-      if (const engine::StateDict* entry = state.find(parameters_[i].first)) {
+      if (const engine::StateDict* entry = state.find(parameters()[i].first)) {
         slots_[i].step = static_cast<int64_t>(entry->at("step").item<double>());
         for (const std::string& name : rule_->state_names()) {
-          slots_[i].states.push_back(new_state(parameters_[i].second).copy_(entry->at(name)));
+          slots_[i].states.push_back(new_state(parameters()[i].second).copy_(entry->at(name)));
         }
       }
     }
   }
 
  private:
-  void check_lr(double lr) const {
-    ARGOSY_CHECK(std::isfinite(lr) && lr >= 0, where_, "lr must be a number >= 0, got {}", lr);
-  }
-
   void check_clip() const {
     const auto positive = [&](const char* name, double value) {
       ARGOSY_CHECK(value > 0, where_, "grad_clip: {} must be > 0, got {}", name, value);
     };
-    if (const auto* global = std::get_if<ClipGradByGlobalNorm>(&options_.grad_clip)) {
+    if (const auto* global = std::get_if<ClipGradByGlobalNorm>(&grad_clip_)) {
       positive("clip_norm", global->clip_norm);
-    } else if (const auto* own = std::get_if<ClipGradByNorm>(&options_.grad_clip)) {
+    } else if (const auto* own = std::get_if<ClipGradByNorm>(&grad_clip_)) {
       positive("clip_norm", own->clip_norm);
-    } else if (const auto* value = std::get_if<ClipGradByValue>(&options_.grad_clip)) {
+    } else if (const auto* value = std::get_if<ClipGradByValue>(&grad_clip_)) {
       positive("max", value->max);
-    }
-  }
-
-  [[nodiscard]] GroupInfo group_info(const ParamGroup& group) const {
-    GroupInfo info;
-    info.weight_decay = group.weight_decay.value_or(options_.weight_decay);
-    rule_->check_decay(info.weight_decay);
-    if (group.lr) {
-      check_lr(*group.lr);
-      ARGOSY_CHECK(group.lr_scale == 1.0, where_, "a group has lr or lr_scale, not both");
-      ARGOSY_CHECK(
-          options_.lr > 0 || *group.lr == 0,
-          where_,
-          "a group's lr wants the optimizer's lr > 0, which set_lr() keeps it in proportion "
-          "to, got 0");
-      info.lr = *group.lr;
-      info.lr_scale = options_.lr > 0 ? *group.lr / options_.lr : 1.0;
-    } else {
-      check_lr(group.lr_scale);
-      info.lr_scale = group.lr_scale;
-      info.lr = options_.lr * group.lr_scale;
-    }
-    return info;
-  }
-
-  // Errors: UsageError unless this parameter can be added under this name.
-  void check_new(const std::string& name, const at::Tensor& parameter) const {
-    ARGOSY_CHECK(parameter.defined(), where_, "{}: the parameter is undefined", name);
-    (void)checked_precision(where_, name, parameter);
-    ARGOSY_CHECK(parameter.is_leaf(),
-                 where_,
-                 "{}: expected a leaf tensor, got the result of an operation",
-                 name);
-    ARGOSY_CHECK(!names_.contains(name), where_, "{}: two parameters have this name", name);
-  }
-
-  void add(const std::string& name, const at::Tensor& parameter, std::size_t group) {
-    if (!known_.insert(parameter.unsafeGetTensorImpl()).second) {
-      return;  // tied weights: the first name counts
-    }
-    check_new(name, parameter);
-    names_.insert(name);
-    parameters_.emplace_back(name, parameter);
-    slots_.push_back({.group = group});
-    groups_[group].names.push_back(name);
-  }
-
-  void register_parameters(const engine::NamedTensors& parameters,
-                           const std::vector<ParamGroup>& groups) {
-    const std::vector<std::size_t> chosen = assign_groups(where_, parameters, groups);
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      add(parameters[i].first, parameters[i].second, chosen[i]);
     }
   }
 
@@ -274,7 +189,7 @@ class FlatOptimizer final : public OptimizerImpl {
     active.reserve(slots_.size());
     grads.reserve(slots_.size());
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      const auto& [name, parameter] = parameters_[i];
+      const auto& [name, parameter] = parameters()[i];
       const at::Tensor& grad = parameter.grad();
       if (!grad.defined() || !parameter.requires_grad()) {
         continue;
@@ -304,7 +219,7 @@ class FlatOptimizer final : public OptimizerImpl {
         take_back(slots_[i]);
         fill_states(slots_[i], one);
       }
-      const GroupInfo& group = groups_[slots_[i].group];
+      const GroupInfo& group = registry_.group_of(i);
       one.update.lr = group.lr;
       one.update.decay = group.weight_decay;
       one.update.step = slots_[i].step + 1;
@@ -326,14 +241,14 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   void apply_clip(std::vector<Active>& active, const std::vector<at::Tensor>& grads) const {
-    if (const auto* value = std::get_if<ClipGradByValue>(&options_.grad_clip)) {
+    if (const auto* value = std::get_if<ClipGradByValue>(&grad_clip_)) {
       for (Active& one : active) {
         one.update.grad_limit = value->max;
       }
       return;
     }
-    const auto* global = std::get_if<ClipGradByGlobalNorm>(&options_.grad_clip);
-    const auto* own = std::get_if<ClipGradByNorm>(&options_.grad_clip);
+    const auto* global = std::get_if<ClipGradByGlobalNorm>(&grad_clip_);
+    const auto* own = std::get_if<ClipGradByNorm>(&grad_clip_);
     if (global == nullptr && own == nullptr) {
       return;
     }
@@ -352,13 +267,10 @@ class FlatOptimizer final : public OptimizerImpl {
 
   std::unique_ptr<const Rule> rule_;
   std::string where_;
-  CommonOptions options_;
-  std::vector<GroupInfo> groups_{};
-  engine::NamedTensors parameters_{};
-  std::vector<Slot> slots_{};  // beside parameters_
+  GradClip grad_clip_;
+  ParamRegistry registry_;
+  std::vector<Slot> slots_;  // beside the registry's parameters
   std::shared_ptr<StepDivision> division_{};
-  std::unordered_set<std::string> names_{};
-  std::unordered_set<const c10::TensorImpl*> known_{};
 };
 
 }  // namespace

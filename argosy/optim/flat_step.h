@@ -14,7 +14,6 @@ namespace argosy::optim {
 
 /// What an optimizer keeps for a parameter.
 struct Slot {
-  std::size_t group = 0;
   int64_t step = 0;
   std::vector<at::Tensor> states{};  ///< empty until the first update
   bool shared = false;  ///< they lie where the processes that divide a step all see them
