@@ -1,7 +1,6 @@
 #include "argosy/engine/layout.h"
 
-#include <c10/core/GradMode.h>
-#include <torch/nn/module.h>
+#include "argosy/engine/memory_format.h"
 
 namespace argosy::engine {
 
@@ -26,18 +25,7 @@ bool same_storage_order(const at::Tensor& a, const at::Tensor& b) {
 }
 
 void to_channels_last(const torch::nn::Module& module) {
-  const c10::NoGradGuard no_grad;
-  const auto convert = [](at::Tensor tensor) {
-    if (tensor.dim() == 4) {
-      tensor.set_data(tensor.detach().contiguous(at::MemoryFormat::ChannelsLast));
-    }
-  };
-  for (const auto& item : module.named_parameters()) {
-    convert(item.value());
-  }
-  for (const auto& item : module.named_buffers()) {
-    convert(item.value());
-  }
+  lay_out(module, MemoryFormat::kChannelsLast);
 }
 
 }  // namespace argosy::engine

@@ -14,9 +14,8 @@ namespace argosy::engine {
 /// one do not matter.
 [[nodiscard]] bool same_storage_order(const at::Tensor& a, const at::Tensor& b);
 
-/// Gives every 4-d parameter and buffer of the module the channels_last layout, in which CPU
-/// convolutions run faster; others stay. Feed images in the same layout.
-/// Call it before an optimizer or DistributedDataParallel takes the parameters: their memory moves.
+/// lay_out(module, MemoryFormat::kChannelsLast). Feed images in the same layout. Call it before
+/// DistributedDataParallel takes the module; with its memory_format there is no need for either.
 void to_channels_last(const torch::nn::Module& module);
 
 template <typename T>

@@ -66,8 +66,12 @@ TEST_F(Weights, RoundTripIsExact) {
   from->forward(torch::rand({2, 3, 5, 5}));  // moves the running statistics
   save_weights(from, path());
   expect_equal(state_dict(from), read_weights(path()));
+  EXPECT_TRUE(
+      read_weights(path()).at("features.0.weight").is_contiguous(torch::MemoryFormat::ChannelsLast))
+      << "a file keeps the strides of what was saved";
   load_weights(to, path());
   expect_equal(state_dict(from), state_dict(to));
+  EXPECT_TRUE(to->parameters()[0].is_contiguous()) << "a module keeps its own strides";
   EXPECT_EQ(files(), 1U) << "a temporary file was left behind";
 }
 
