@@ -100,6 +100,16 @@ std::vector<Bucket> make_buckets(const BucketPlan& plan,
   return buckets;
 }
 
+void follow_layout(Bucket& bucket, std::span<const at::Tensor> parameters) {
+  for (size_t k = 0; k < bucket.views.size(); ++k) {
+    at::Tensor& view = bucket.views[k];
+    const at::Tensor values = view.clone();
+    const int64_t offset = view.storage_offset() - bucket.flat.storage_offset();
+    view = view_in(bucket.flat, offset, parameters[bucket.parameters[k]]);
+    view.copy_(values);
+  }
+}
+
 bool same_memory(const at::Tensor& a, const at::Tensor& b) {
   if (a.unsafeGetTensorImpl() == b.unsafeGetTensorImpl()) {
     return true;

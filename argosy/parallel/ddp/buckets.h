@@ -45,6 +45,9 @@ struct Bucket {
                                                std::span<const at::Tensor> parameters,
                                                const Allocate& allocate = ordinary_memory());
 
+/// Gives the views the strides that their parameters have now, keeping what they hold.
+void follow_layout(Bucket& bucket, std::span<const at::Tensor> parameters);
+
 /// A tensor of these sizes and strides in the storage of `flat`, from element `offset` on; no
 /// autograd view.
 [[nodiscard]] at::Tensor view_in(const at::Tensor& flat, int64_t offset, const at::Tensor& like);

@@ -1,5 +1,7 @@
 #include "argosy/parallel/ddp/core.h"
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
@@ -17,6 +19,7 @@ namespace {
 
 constexpr const char* kWhere = "parallel.ddp";
 
+/// The module, laid out as the options say.
 std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> module,
                                            const comm::Group& group,
                                            const DdpOptions& options) {
@@ -27,6 +30,7 @@ std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> mo
                kWhere,
                "this process is not a member of group \"{}\". Wrap the model on its members only.",
                group.name());
+  engine::lay_out(*module, options.memory_format);
   return module;
 }
 
@@ -38,6 +42,7 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
     : module_(checked(std::move(module), group, options)),
       group_(group),
       options_(options),
+      format_(choose_by_layers(*module_, options.memory_format)),
       table_(*module_),
       buffers_({}) {
   engine::setup_cpu({.local_world_size = static_cast<int>(
@@ -59,6 +64,52 @@ void Core::broadcast_model(int root) const {
   const std::vector<at::Tensor> buffers = module_->buffers();
   tensors.insert(tensors.end(), buffers.begin(), buffers.end());
   CoalescedBroadcast(tensors).run(group_, root, options_.timeout);
+}
+
+void Core::settle_format(const Forward& forward) {
+  if (!format_.open || no_sync_depth_ > 0 || !at::GradMode::is_enabled() ||
+      !module_->is_training()) {
+    return;
+  }
+  std::string objection = objection_to_channels_last(*module_, forward);
+  if (!alone()) {
+    const auto all = comm::all_gather_object(objection, group_, {.timeout = options_.timeout});
+    for (size_t rank = 0; rank < all.size() && objection.empty(); ++rank) {
+      objection = all[rank].empty() ? "" : fmt::format("on rank {} {}", rank, all[rank]);
+    }
+  }
+  if (objection.empty()) {
+    use_format(engine::MemoryFormat::kChannelsLast, format_.reason);
+  } else {
+    use_format(engine::MemoryFormat::kAsIs, "the model was tried in channels_last: " + objection);
+  }
+}
+
+void Core::use_format(engine::MemoryFormat format, std::string reason) {
+  format_ = {format, false, std::move(reason)};
+  log::info("[parallel.ddp] memory format: {} ({})", engine::to_string(format), format_.reason);
+  if (format == engine::MemoryFormat::kAsIs) {
+    return;
+  }
+  engine::lay_out(*module_, format);
+  for (const at::Tensor& parameter : table_.tensors()) {
+    at::Tensor& grad = parameter.mutable_grad();
+    if (grad.defined() && engine::has_own_memory(grad)) {  // the reducer sees to those in buckets
+      grad = engine::in_format(grad.detach(), format);
+    }
+  }
+  table_.accept_layout();
+  if (alone()) {
+    return;
+  }
+  reducer_->follow_layout();
+  buffers_ = CoalescedBroadcast(module_->buffers());
+  for (const Divided& each : divided_) {
+    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.optimizer.lock()) {
+      optimizer->divide(nullptr);  // state in the old order becomes its own again
+      optimizer->divide(each.step);
+    }
+  }
 }
 
 void Core::before_forward() {
@@ -106,14 +157,14 @@ bool Core::divide_step(const optim::Optimizer& optimizer) {
   }
   impl->divide(division);
   log::info("[parallel.ddp] {} ranks divide the optimizer's steps", group_.size());
-  divided_.push_back(impl);
+  divided_.push_back({impl, division});
   return true;
 }
 
 /// A rank that has finished makes no more steps: those that go on make theirs alone.
 void Core::undivide_steps() {
-  for (const std::weak_ptr<optim::OptimizerImpl>& each : std::exchange(divided_, {})) {
-    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.lock()) {
+  for (const Divided& each : std::exchange(divided_, {})) {
+    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.optimizer.lock()) {
       optimizer->divide(nullptr);
     }
   }
@@ -121,6 +172,9 @@ void Core::undivide_steps() {
 
 void Core::begin_join(const JoinOptions& options) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.join", "a join of this model is under way already");
+  if (format_.open) {  // a rank without input cannot try, and the others must not wait for it
+    use_format(engine::MemoryFormat::kAsIs, "a join began before the first forward");
+  }
   if (!alone()) {
     undivide_steps();
     join_ = std::make_unique<JoinSession>(group_, options, options_.timeout);
@@ -194,6 +248,8 @@ DdpStats Core::stats() const {
   } else if (hook_of_one_.has_value()) {
     out.comm_hook = hook_of_one_->second;
   }
+  out.memory_format = format_.open ? "auto" : engine::to_string(format_.format);
+  out.memory_format_reason = format_.reason;
   out.rank = group_.rank();
   out.world_size = group_.size();
   out.parameters = table_.size();

@@ -14,6 +14,7 @@
 #include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/coalesced_broadcast.h"
 #include "argosy/parallel/ddp/comm_hook.h"
+#include "argosy/parallel/ddp/format_choice.h"
 #include "argosy/parallel/ddp/join.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
@@ -27,6 +28,8 @@ class Module;
 
 namespace argosy::parallel::ddp {
 
+class DividedStep;
+
 /// What DistributedDataParallel<M> does, without M.
 ///
 /// In a group of one it does nothing: no buckets, no hooks, no copies.
@@ -36,6 +39,12 @@ class Core final {
   Core(std::shared_ptr<torch::nn::Module> module,
        const comm::Group& group,
        const DdpOptions& options);
+
+  /// Collective where gradients will be synchronised and the memory format is open: decides it.
+  void settle_format(const Forward& forward);
+  /// What inputs are to be laid out in.
+  [[nodiscard]] engine::MemoryFormat input_format() const { return format_.format; }
+  [[nodiscard]] bool format_is_open() const { return format_.open; }
 
   /// Collective where gradients will be synchronised and there are buffers, or buckets to rebuild.
   void before_forward();
@@ -61,14 +70,20 @@ class Core final {
  private:
   [[nodiscard]] bool alone() const { return reducer_ == nullptr; }
   void broadcast_model(int root) const;
+  void use_format(engine::MemoryFormat format, std::string reason);
   void undivide_steps();
 
   std::shared_ptr<torch::nn::Module> module_;
   comm::Group group_;
   DdpOptions options_;
+  FormatChoice format_;
   ParameterTable table_;
   std::shared_ptr<SharedPart> values_;  // where the parameters lie; or none
-  std::vector<std::weak_ptr<optim::OptimizerImpl>> divided_;
+  struct Divided {
+    std::weak_ptr<optim::OptimizerImpl> optimizer{};
+    std::shared_ptr<DividedStep> step{};
+  };
+  std::vector<Divided> divided_;
   CoalescedBroadcast buffers_;
   std::shared_ptr<Reducer> reducer_;  // shared only with the backward pass that runs
   std::unique_ptr<JoinSession> join_;

@@ -9,10 +9,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/base/error.h"
 #include "argosy/comm/group.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/comm_hook.h"
 #include "argosy/parallel/ddp/core.h"
+#include "argosy/parallel/ddp/inputs.h"
 #include "argosy/parallel/ddp/join.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/outputs.h"
@@ -77,19 +79,25 @@ class DistributedDataParallel final {
   /// such; see ddp::OutputCollector for types of one's own.
   template <typename... Args>
   auto operator()(Args&&... args) {
-    return around([&] { return forward_of_module(std::forward<Args>(args)...); });
+    return around(
+        [this](auto&&... inputs) {
+          return forward_of_module(static_cast<decltype(inputs)>(inputs)...);
+        },
+        std::forward<Args>(args)...);
   }
   /// For AnyModule and Sequential, whose forward must be told its result:
   /// forward<std::tuple<…>>(x).
   template <typename Result, typename... Args>
   Result forward(Args&&... args) {
-    return around([&]() -> Result {
-      if constexpr (kIsPointer) {
-        return module_->template forward<Result>(std::forward<Args>(args)...);
-      } else {
-        return module_.template forward<Result>(std::forward<Args>(args)...);
-      }
-    });
+    return around(
+        [this](auto&&... inputs) -> Result {
+          if constexpr (kIsPointer) {
+            return module_->template forward<Result>(static_cast<decltype(inputs)>(inputs)...);
+          } else {
+            return module_.template forward<Result>(static_cast<decltype(inputs)>(inputs)...);
+          }
+        },
+        std::forward<Args>(args)...);
   }
 
   [[nodiscard]] const M& module() const { return module_; }
@@ -164,14 +172,36 @@ class DistributedDataParallel final {
     }
   }
 
-  template <typename Forward>
-  auto around(Forward&& forward) {
+  template <typename Forward, typename... Args>
+  auto around(const Forward& forward, Args&&... args) {
+    if (core_->format_is_open()) {
+      core_->settle_format([&](engine::MemoryFormat format) -> std::vector<at::Tensor> {
+        if constexpr ((ddp::kRepeatable<Args> && ...)) {
+          return tensors_in(ddp::with_copies_in<Args...>(format, forward, args...));
+        } else {
+          throw UsageError("parallel.ddp", "an argument of forward cannot be copied");
+        }
+      });
+    }
     core_->before_forward();
-    auto output = std::forward<Forward>(forward)();
+    auto output = run(forward, std::forward<Args>(args)...);
+    core_->after_forward(tensors_in(output));
+    return output;
+  }
+
+  template <typename Forward, typename... Args>
+  auto run(const Forward& forward, Args&&... args) {
+    const engine::MemoryFormat format = core_->input_format();
+    return format == engine::MemoryFormat::kAsIs
+               ? forward(std::forward<Args>(args)...)
+               : ddp::with_inputs_in(format, forward, std::forward<Args>(args)...);
+  }
+
+  template <typename Output>
+  static std::vector<at::Tensor> tensors_in(const Output& output) {
     std::vector<at::Tensor> tensors;
     ddp::OutputCollector{tensors}(output);
-    core_->after_forward(tensors);
-    return output;
+    return tensors;
   }
 
   M module_;

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "argosy/engine/memory_format.h"
+
 namespace argosy::parallel {
 
 /// How DistributedDataParallel reduces gradients. Equal on all ranks; construction checks that.
@@ -26,6 +28,13 @@ struct DdpOptions {
   /// they lie, and divide_step() can divide the optimizer's work. Each rank has parameters of its
   /// own.
   bool shared_memory = true;
+  /// In which order 4-d weights and inputs lie. kContiguous, kChannelsLast: the weights are laid
+  /// out at construction, and the inputs of every forward. kAuto: channels_last where the model's
+  /// layers profit, found out at the first forward that will average gradients by two more
+  /// forwards, in evaluation mode and without gradients, whose outputs must agree up to rounding;
+  /// what was found is logged and in stats(). kAsIs: nothing is touched. See
+  /// docs/guides/memory_format.md.
+  engine::MemoryFormat memory_format = engine::MemoryFormat::kAsIs;
   /// Limit for each reduction and broadcast. Zero means the group's.
   std::chrono::milliseconds timeout{0};
 

@@ -16,6 +16,10 @@ constexpr const char* kWhere = "parallel.ddp";
 constexpr const char* kWrapAgain =
     "Change a model before it is wrapped, or wrap it again (on all ranks).";
 
+std::vector<int64_t> strides_of(const at::Tensor& tensor) {
+  return tensor.layout() == at::kStrided ? tensor.strides().vec() : std::vector<int64_t>();
+}
+
 void check_supported(const std::string& name, const at::Tensor& parameter) {
   ARGOSY_CHECK(parameter.layout() == at::kStrided && parameter.device().is_cpu(),
                kWhere,
@@ -47,13 +51,12 @@ ParameterTable::ParameterTable(const torch::nn::Module& module) {
     if (!tensor.defined()) {
       continue;
     }
-    entries_.push_back(
-        {item.key(),
-         tensor,
-         tensor.scalar_type(),
-         tensor.sizes().vec(),
-         tensor.layout() == at::kStrided ? tensor.strides().vec() : std::vector<int64_t>(),
-         tensor.requires_grad()});
+    entries_.push_back({item.key(),
+                        tensor,
+                        tensor.scalar_type(),
+                        tensor.sizes().vec(),
+                        strides_of(tensor),
+                        tensor.requires_grad()});
     if (tensor.requires_grad() && seen.insert(tensor.unsafeGetTensorImpl()).second) {
       check_supported(item.key(), tensor);
       trainable_.push_back(tensor);
@@ -92,6 +95,12 @@ void ParameterTable::check_unchanged(const torch::nn::Module& module) const {
   }
   if (k != entries_.size()) {
     name_the_difference(module);
+  }
+}
+
+void ParameterTable::accept_layout() {
+  for (Entry& entry : entries_) {
+    entry.strides = strides_of(entry.tensor);
   }
 }
 

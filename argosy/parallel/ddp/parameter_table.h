@@ -34,6 +34,8 @@ class ParameterTable final {
   /// or changed in dtype, shape or memory layout since construction. Cost: one walk over the
   /// module, no tensor is read.
   void check_unchanged(const torch::nn::Module& module) const;
+  /// The strides of now are the right ones.
+  void accept_layout();
 
  private:
   struct Entry {  // one per registered name

@@ -132,6 +132,23 @@ void Reducer::fill(DdpStats& stats) const {
   }
 }
 
+void Reducer::follow_layout() {
+  const at::NoGradGuard no_grad;
+  std::vector<uint8_t> gathered(table_.size());  // under no_sync, before the first averaged pass
+  for (size_t i = 0; i < table_.size(); ++i) {
+    const at::Tensor& grad = table_.tensors()[i].grad();
+    gathered[i] = grad.defined() && same_memory(grad, view_of(i)) ? 1 : 0;
+  }
+  for (Bucket& bucket : buckets_) {
+    ddp::follow_layout(bucket, table_.tensors());
+  }
+  for (size_t i = 0; i < table_.size(); ++i) {
+    if (gathered[i] != 0) {
+      table_.tensors()[i].mutable_grad() = view_of(i);
+    }
+  }
+}
+
 bool Reducer::rebuild_due() const {
   // Not with find_unused_parameters: which gradients arrive, and when, changes from step to step.
   return !rebuilt_ && !options_.find_unused_parameters && stats_.reduced_passes > 0;

@@ -63,6 +63,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   [[nodiscard]] bool rebuild_due() const;
   /// Collective. New buckets in the order in which the gradients of `root` arrived.
   void rebuild(int root);
+  /// The parameters have other strides than before, in the same memory.
+  void follow_layout();
   /// Watches the outputs of a forward; `sync`: backward passes from now on average gradients.
   void after_forward(std::span<const at::Tensor> outputs, bool sync);
 

@@ -23,6 +23,9 @@ struct DdpStats {
   size_t parameters = 0;  ///< tensors that are trained, each once
   int64_t parameter_bytes = 0;
   std::string comm_hook = "average";
+  /// "channels_last", "contiguous", "as_is"; "auto" until that is decided. And why.
+  std::string memory_format{};
+  std::string memory_format_reason{};
   std::vector<DdpBucketStats> buckets{};  ///< in the order of reduction; empty in a group of one
   bool rebuilt = false;                   ///< the buckets follow the order of arrival
   /// Names in the order in which the gradients of the first reduced pass arrived, on this rank.

@@ -63,6 +63,8 @@ Signature describe(const torch::nn::Module& module, const DdpOptions& options) {
       {"option find_unused_parameters", options.find_unused_parameters ? "true" : "false"});
   out.lines.push_back({"option broadcast_buffers", options.broadcast_buffers ? "true" : "false"});
   out.lines.push_back({"option shared_memory", options.shared_memory ? "true" : "false"});
+  out.lines.push_back(
+      {"option memory_format", std::string(engine::to_string(options.memory_format))});
   std::unordered_map<const c10::TensorImpl*, std::string> first_name;
   auto add = [&](const std::string& prefix, const auto& items) {
     for (const auto& item : items) {

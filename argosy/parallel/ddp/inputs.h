@@ -1,0 +1,162 @@
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/engine/memory_format.h"
+
+namespace argosy::parallel::ddp {
+
+// --- Which arguments hold tensors ---------------------------------------------------------------
+
+template <typename T>
+struct Input {  // another type: passes as it came
+  static constexpr bool kHoldsTensors = false;
+};
+
+template <>
+struct Input<at::Tensor> {
+  static constexpr bool kHoldsTensors = true;
+  template <typename Change>
+  static at::Tensor map(const at::Tensor& tensor, const Change& change) {
+    return change(tensor);
+  }
+  static bool same(const at::Tensor& a, const at::Tensor& b) { return a.is_same(b); }
+};
+
+template <typename T>
+requires Input<T>::kHoldsTensors struct Input<std::optional<T>> {
+  static constexpr bool kHoldsTensors = true;
+  template <typename Change>
+  static std::optional<T> map(const std::optional<T>& held, const Change& change) {
+    return held.has_value() ? std::optional<T>(Input<T>::map(*held, change)) : std::nullopt;
+  }
+  static bool same(const std::optional<T>& a, const std::optional<T>& b) {
+    return a.has_value() == b.has_value() && (!a.has_value() || Input<T>::same(*a, *b));
+  }
+};
+
+template <typename T>
+requires Input<T>::kHoldsTensors struct Input<std::vector<T>> {
+  static constexpr bool kHoldsTensors = true;
+  template <typename Change>
+  static std::vector<T> map(const std::vector<T>& held, const Change& change) {
+    std::vector<T> out;
+    out.reserve(held.size());
+    for (const T& each : held) {
+      out.push_back(Input<T>::map(each, change));
+    }
+    return out;
+  }
+  static bool same(const std::vector<T>& a, const std::vector<T>& b) {
+    bool all = a.size() == b.size();
+    for (std::size_t i = 0; all && i < a.size(); ++i) {
+      all = Input<T>::same(a[i], b[i]);
+    }
+    return all;
+  }
+};
+
+// --- An argument in another format --------------------------------------------------------------
+
+/// Stands where an argument T&& would: what holds tensors is a changed copy of it, anything else
+/// itself. What forward assigns to an argument that it takes by reference reaches the caller.
+template <typename T, typename Change>
+class Changed {
+  using Plain = std::remove_cvref_t<T>;
+  static constexpr bool kCopies = Input<Plain>::kHoldsTensors;
+  static constexpr bool kAssignable =
+      kCopies && std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>;
+
+ public:
+  Changed(T&& argument, const Change& change)
+      : argument_(argument), held_(make(static_cast<T&&>(argument), change)) {
+    if constexpr (kAssignable) {
+      given_ = held_;
+    }
+  }
+  Changed(const Changed&) = delete;
+  Changed& operator=(const Changed&) = delete;
+  Changed(Changed&&) = delete;
+  Changed& operator=(Changed&&) = delete;
+  ~Changed() {
+    if constexpr (kAssignable) {
+      if (!Input<Plain>::same(given_, held_)) {
+        argument_ = held_;
+      }
+    }
+  }
+  T&& get() { return static_cast<T&&>(held_); }
+
+ private:
+  static decltype(auto) make(T&& argument, const Change& change) {
+    if constexpr (kCopies) {
+      return Input<Plain>::map(argument, change);
+    } else {
+      return static_cast<T&&>(argument);
+    }
+  }
+  struct Nothing {};
+  std::remove_reference_t<T>& argument_;
+  std::conditional_t<kCopies, Plain, T&&> held_;
+  std::conditional_t<kAssignable, Plain, Nothing> given_{};
+};
+
+/// Calls `forward` with the arguments in this format.
+template <typename Forward, typename... Args>
+decltype(auto) with_inputs_in(engine::MemoryFormat format, const Forward& forward, Args&&... args) {
+  const auto change = [format](const at::Tensor& tensor) {
+    return engine::in_format(tensor, format);
+  };
+  return forward(Changed<Args, decltype(change)>(std::forward<Args>(args), change).get()...);
+}
+
+// --- A forward on the side ----------------------------------------------------------------------
+
+/// Whether forward can be called twice with an argument T&&.
+template <typename T>
+inline constexpr bool kRepeatable =
+    std::is_lvalue_reference_v<T> || std::copy_constructible<std::remove_cvref_t<T>>;
+
+/// Stands where an argument T&& would: a copy of what holds tensors and of what was an rvalue.
+template <typename T, typename Change>
+class Copied {
+  using Plain = std::remove_cvref_t<T>;
+  static constexpr bool kTensors = Input<Plain>::kHoldsTensors;
+  static constexpr bool kCopies = kTensors || !std::is_lvalue_reference_v<T>;
+
+ public:
+  Copied(std::remove_reference_t<T>& argument, const Change& change)
+      : held_(make(argument, change)) {}
+  T&& get() { return static_cast<T&&>(held_); }
+
+ private:
+  static decltype(auto) make(std::remove_reference_t<T>& argument, const Change& change) {
+    if constexpr (kTensors) {
+      return Input<Plain>::map(argument, change);
+    } else if constexpr (kCopies) {
+      return Plain(argument);
+    } else {
+      return (argument);
+    }
+  }
+  std::conditional_t<kCopies, Plain, T&&> held_;
+};
+
+/// The same on copies, which forward may change. Args: as the caller deduced them.
+template <typename... Args, typename Forward>
+decltype(auto) with_copies_in(engine::MemoryFormat format,
+                              const Forward& forward,
+                              std::remove_reference_t<Args>&... args) {
+  const auto change = [format](const at::Tensor& tensor) {
+    return tensor.defined() ? engine::in_format(tensor.detach().clone(), format) : tensor;
+  };
+  return forward(Copied<Args, decltype(change)>(args, change).get()...);
+}
+
+}  // namespace argosy::parallel::ddp

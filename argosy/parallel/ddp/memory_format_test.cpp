@@ -1,0 +1,330 @@
+/// The memory format of a wrapped model: what is chosen, that the results stay, that nothing else
+/// moves.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/optim/optim.h"
+#include "argosy/parallel/ddp/ddp_test_support.h"
+
+namespace argosy::parallel {
+namespace {
+
+using engine::MemoryFormat;
+using testing::fill;
+using ::testing::HasSubstr;
+using testing::on_ranks;
+using testing::values;
+
+constexpr auto kLast = at::MemoryFormat::ChannelsLast;
+constexpr auto kF32 = at::kFloat;
+
+/// What a test wants to see or to go wrong inside of a forward.
+struct Behaviour {
+  bool view = false;       ///< `view` of an image, which wants row-major memory
+  bool raw = false;        ///< reads raw memory in row-major order
+  bool image_out = false;  ///< gives an image
+  bool fails_in_eval = false;
+};
+
+struct ConvNetImpl : torch::nn::Module {
+  explicit ConvNetImpl(Behaviour how = {}) : behaviour(how) {
+    conv = register_module(
+        "conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3).padding(1).bias(false)));
+    norm = register_module("norm", torch::nn::BatchNorm2d(8));
+    drop = register_module("drop", torch::nn::Dropout(0.5));
+    fc = register_module("fc", torch::nn::Linear(8 * 4 * 4, 3));
+    fill(*this, 1);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    ++forwards;
+    seen = x;
+    if (behaviour.fails_in_eval && !is_training()) {
+      throw std::runtime_error("train only\nsecond line");
+    }
+    torch::Tensor h = norm(conv(x)).relu();
+    if (behaviour.image_out) {
+      return h + fc(drop(h.flatten(1))).sum();
+    }
+    if (behaviour.raw) {
+      h = torch::from_blob(h.data_ptr(), h.sizes(), kF32) * h.sum();
+    }
+    return fc(drop(behaviour.view ? h.view({-1, 8 * 4 * 4}) : h.flatten(1)));
+  }
+  Behaviour behaviour;
+  int forwards = 0;
+  torch::Tensor seen;
+  torch::nn::Conv2d conv{nullptr};
+  torch::nn::BatchNorm2d norm{nullptr};
+  torch::nn::Dropout drop{nullptr};
+  torch::nn::Linear fc{nullptr};
+};
+TORCH_MODULE(ConvNet);
+
+using Wrapped = DistributedDataParallel<ConvNet>;
+
+ConvNet without_dropout(Behaviour how = {}) {
+  ConvNet net(how);
+  net->drop->options.p(0);
+  return net;
+}
+
+torch::Tensor images(int rank, int step) {
+  return values({2, 3, 4, 4}, 10.0 * step + rank, kF32);
+}
+
+void train(Wrapped& model, optim::Optimizer& optimizer, int rank, int step) {
+  model(images(rank, step)).square().sum().backward();
+  optimizer.step();
+  optimizer.zero_grad();
+}
+
+void expect_close(const Wrapped& a, const Wrapped& b) {
+  const auto x = a.parameters();
+  const auto y = b.parameters();
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_TRUE(torch::allclose(x[i], y[i], 1e-3, 1e-4)) << "parameter " << i << x[i] << y[i];
+  }
+}
+
+TEST(MemoryFormatChoice, AutoTakesChannelsLastAndTrainsTheSame) {
+  for (const int size : {1, 3}) {
+    for (const bool divided : {false, true}) {
+      on_ranks(size, [&](comm::Group& group) {
+        Wrapped model(without_dropout(), group, {.memory_format = MemoryFormat::kAuto});
+        Wrapped plain(without_dropout(), group);
+        optim::Optimizer optimizer = optim::SGD(model, {.lr = 0.02});
+        optim::Optimizer plain_optimizer = optim::SGD(plain, {.lr = 0.02});
+        if (divided) {
+          EXPECT_EQ(model.divide_step(optimizer), size > 1);
+        }
+        EXPECT_EQ(model.stats().memory_format, "auto");
+        for (int step = 0; step < 4; ++step) {
+          train(model, optimizer, group.rank(), step);
+          train(plain, plain_optimizer, group.rank(), step);
+        }
+        EXPECT_EQ(model.stats().memory_format, "channels_last");
+        EXPECT_EQ(model.stats().memory_format_reason, "1 convolution");
+        EXPECT_EQ(plain.stats().memory_format, "as_is");
+        EXPECT_TRUE(model->conv->weight.is_contiguous(kLast));
+        EXPECT_TRUE(model->conv->weight.grad().is_contiguous(kLast));
+        EXPECT_TRUE(model->seen.is_contiguous(kLast));
+        EXPECT_TRUE(plain->seen.is_contiguous());
+        expect_close(model, plain);
+      });
+    }
+  }
+}
+
+TEST(MemoryFormatChoice, AskedForItIsThereFromTheStart) {
+  on_ranks(2, [](comm::Group& group) {
+    Wrapped model(ConvNet(), group, {.memory_format = MemoryFormat::kChannelsLast});
+    EXPECT_TRUE(model->conv->weight.is_contiguous(kLast));
+    EXPECT_EQ(model.stats().memory_format, "channels_last");
+    torch::NoGradGuard no_grad;
+    (void)model(images(0, 0));
+    EXPECT_TRUE(model->seen.is_contiguous(kLast));
+    ConvNet net;
+    engine::lay_out(*net, MemoryFormat::kChannelsLast);
+    Wrapped back(net, group, {.memory_format = MemoryFormat::kContiguous});
+    EXPECT_TRUE(net->conv->weight.is_contiguous());
+    (void)back(images(0, 0).contiguous(kLast));
+    EXPECT_TRUE(back->seen.is_contiguous());
+    EXPECT_EQ(model->forwards, 1);
+  });
+}
+
+TEST(MemoryFormatChoice, AModelThatReadsMemoryRowByRowStaysAsItIs) {
+  const std::vector<std::pair<Behaviour, std::string>> cases = {
+      {{.view = true}, "it fails then: view size is not compatible"},
+      {{.raw = true}, "its output differs then by"},
+      {{.image_out = true}, "its output is an image"},
+      {{.fails_in_eval = true}, "its forward fails in evaluation mode: train only"}};
+  for (const auto& [behaviour, reason] : cases) {
+    for (const int size : {1, 2}) {
+      on_ranks(size, [&, how = behaviour, why = reason](comm::Group& group) {
+        Wrapped model(without_dropout(how), group, {.memory_format = MemoryFormat::kAuto});
+        const at::Tensor before = model->conv->weight.detach().clone();
+        model(images(group.rank(), 0)).square().sum().backward();
+        EXPECT_EQ(model.stats().memory_format, "as_is");
+        EXPECT_THAT(model.stats().memory_format_reason, HasSubstr(why));
+        EXPECT_TRUE(model->conv->weight.is_contiguous());
+        EXPECT_TRUE(torch::equal(model->conv->weight, before));
+        EXPECT_TRUE(model->seen.is_contiguous());
+        EXPECT_TRUE(model->is_training() && model->drop->is_training());
+      });
+    }
+  }
+}
+
+TEST(MemoryFormatChoice, WhatOneRankCannotDoNoneDoes) {
+  on_ranks(3, [](comm::Group& group) {
+    Wrapped model(without_dropout({.view = group.rank() == 1}),
+                  group,
+                  {.memory_format = MemoryFormat::kAuto});
+    optim::Optimizer optimizer = optim::SGD(model, {.lr = 0.02});
+    train(model, optimizer, group.rank(), 0);
+    EXPECT_EQ(model.stats().memory_format, "as_is");
+    EXPECT_THAT(model.stats().memory_format_reason,
+                HasSubstr(group.rank() == 1 ? "it fails then" : "on rank 1 it fails then"));
+    EXPECT_TRUE(model->conv->weight.is_contiguous());
+  });
+}
+
+/// Forward with dropout and batch norm: random numbers, running statistics, modes of layers.
+TEST(MemoryFormatChoice, TheTrialLeavesNoTrace) {
+  const auto run = [](const comm::Group& group, MemoryFormat format) {
+    torch::manual_seed(7);
+    ConvNet net(Behaviour{.image_out = true});  // tried, and refused
+    Wrapped model(net, group, {.memory_format = format});
+    net->norm->eval();  // frozen statistics, as fine-tuning has them
+    const at::Tensor mine = images(0, 0);
+    const at::Tensor given = mine.clone();
+    model(mine).sum().backward();
+    EXPECT_TRUE(torch::equal(mine, given));
+    EXPECT_FALSE(net->norm->is_training());
+    EXPECT_TRUE(net->drop->is_training());
+    return std::pair(torch::rand({4}), net->norm->running_mean.clone());
+  };
+  on_ranks(1, [&](comm::Group& group) {
+    const auto [random, mean] = run(group, MemoryFormat::kAuto);
+    const auto [plain_random, plain_mean] = run(group, MemoryFormat::kAsIs);
+    EXPECT_TRUE(torch::equal(random, plain_random));
+    EXPECT_TRUE(torch::equal(mean, plain_mean));
+  });
+}
+
+TEST(MemoryFormatChoice, WhatWasGatheredBeforeStays) {
+  on_ranks(2, [](comm::Group& group) {
+    const auto gradients = [&](MemoryFormat format, bool zeroed) {
+      Wrapped model(without_dropout(), group, {.memory_format = format});
+      optim::Optimizer optimizer = optim::Adam(model, {.lr = 0.01});
+      EXPECT_TRUE(model.divide_step(optimizer));
+      if (zeroed) {
+        auto local = model.no_sync();
+        model(images(group.rank(), 1)).square().sum().backward();
+        optimizer.zero_grad();
+      }
+      for (int step = 0; step < 2; ++step) {
+        auto local = model.no_sync();
+        model(images(group.rank(), step)).square().sum().backward();
+      }
+      EXPECT_NE(model.stats().memory_format, "channels_last");
+      model(images(group.rank(), 3)).square().sum().backward();
+      return model.module()->conv->weight.grad().clone();
+    };
+    for (const bool zeroed : {false, true}) {
+      EXPECT_TRUE(torch::allclose(gradients(MemoryFormat::kAuto, zeroed),
+                                  gradients(MemoryFormat::kAsIs, zeroed),
+                                  1e-3,
+                                  1e-4));
+    }
+  });
+}
+
+/// State of the optimizer from before the choice is in another order than the weights after it.
+TEST(MemoryFormatChoice, StateFromBeforeFollows) {
+  on_ranks(2, [](comm::Group& group) {
+    const auto weights = [&](MemoryFormat format) {
+      Wrapped model(without_dropout(), group, {.memory_format = format});
+      optim::Optimizer optimizer = optim::Momentum(model, {.lr = 0.01});
+      EXPECT_TRUE(model.divide_step(optimizer));
+      {
+        auto local = model.no_sync();
+        model(images(0, 0)).square().sum().backward();  // the same on both ranks
+      }
+      optimizer.step();
+      optimizer.zero_grad();
+      for (int step = 1; step < 3; ++step) {
+        train(model, optimizer, group.rank(), step);
+      }
+      return model->conv->weight.detach().clone();
+    };
+    EXPECT_TRUE(
+        torch::allclose(weights(MemoryFormat::kAuto), weights(MemoryFormat::kAsIs), 1e-3, 1e-4));
+  });
+}
+
+TEST(MemoryFormatChoice, EvaluationAndNoSyncDecideNothing) {
+  on_ranks(2, [](comm::Group& group) {
+    Wrapped model(ConvNet(), group, {.memory_format = MemoryFormat::kAuto});
+    {
+      torch::NoGradGuard no_grad;
+      (void)model(images(0, 0));
+    }
+    model.eval();
+    (void)model(images(0, 0));
+    model.train();
+    EXPECT_EQ(model->forwards, 2);
+    EXPECT_EQ(model.stats().memory_format, "auto");
+    (void)model(images(0, 0));
+    EXPECT_EQ(model->forwards, 5) << "two on the side and the training forward itself";
+    EXPECT_EQ(model.stats().memory_format, "channels_last");
+  });
+}
+
+TEST(MemoryFormatChoice, AJoinBeforeTheFirstForwardLeavesTheModelAsItIs) {
+  on_ranks(2, [](comm::Group& group) {
+    Wrapped model(without_dropout(), group, {.memory_format = MemoryFormat::kAuto});
+    auto join = model.join();
+    if (group.rank() == 0) {
+      model(images(0, 0)).square().sum().backward();
+    }
+    join.finish();
+    EXPECT_EQ(model.stats().memory_format, "as_is");
+    EXPECT_THAT(model.stats().memory_format_reason, HasSubstr("join"));
+  });
+}
+
+TEST(MemoryFormatChoice, RanksMustAskForTheSame) {
+  on_ranks(2, [](comm::Group& group) {
+    const DdpOptions options = {.memory_format =
+                                    group.rank() == 0 ? MemoryFormat::kAuto : MemoryFormat::kAsIs};
+    EXPECT_THAT(testing::error_of([&] { Wrapped(ConvNet(), group, options); }),
+                HasSubstr("option memory_format as_is, rank 0: auto"));
+  });
+}
+
+/// Arguments of every kind: what holds images is converted, the rest passes, references stay.
+struct ManyInputsImpl : torch::nn::Module {
+  ManyInputsImpl() {
+    conv = register_module("conv", torch::nn::Conv2d(3, 2, 3));
+    fill(*this, 1);
+  }
+  torch::Tensor forward(torch::Tensor& state,
+                        const std::vector<torch::Tensor>& list,
+                        std::optional<torch::Tensor> maybe,
+                        const std::string& text,
+                        std::unique_ptr<int> number) {
+    all_last = list.at(0).is_contiguous(kLast) && maybe.value().is_contiguous(kLast);
+    state = state + *number + static_cast<double>(text.size());
+    return conv(list.at(0)).sum() + conv(*maybe).sum() + state.sum();
+  }
+  bool all_last = false;
+  torch::nn::Conv2d conv{nullptr};
+};
+TORCH_MODULE(ManyInputs);
+
+TEST(MemoryFormatChoice, ArgumentsKeepTheirKind) {
+  on_ranks(1, [](comm::Group& group) {
+    for (const MemoryFormat format : {MemoryFormat::kChannelsLast, MemoryFormat::kAuto}) {
+      DistributedDataParallel<ManyInputs> model(ManyInputs(), group, {.memory_format = format});
+      at::Tensor state = torch::zeros({1, 3, 2, 2});
+      const std::vector<at::Tensor> list = {images(0, 0)};
+      model(state, list, std::optional<at::Tensor>(images(0, 1)), "four", std::make_unique<int>(2));
+      EXPECT_EQ(state.sum().item<double>(), 12 * 6);
+      EXPECT_TRUE(list[0].is_contiguous());
+      if (format == MemoryFormat::kAuto) {
+        EXPECT_THAT(model.stats().memory_format_reason, HasSubstr("cannot be copied"));
+      } else {
+        EXPECT_TRUE(model->all_last);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace argosy::parallel
