@@ -218,7 +218,8 @@ parallel::DdpOptions ddp_options() {
   const DistributedStrategy& wanted = strategy();
   return {.first_bucket_bytes = static_cast<int64_t>(wanted.last_comm_group_size_MB * kMiB),
           .bucket_cap_bytes = static_cast<int64_t>(wanted.fuse_grad_size_in_MB * kMiB),
-          .find_unused_parameters = wanted.find_unused_parameters};
+          .find_unused_parameters = wanted.find_unused_parameters,
+          .memory_format = wanted.memory_format};
 }
 
 void register_model(const engine::NamedTensors& parameters,

@@ -60,6 +60,7 @@ constexpr Size kSizes[] = {
     {"last_comm_group_size_MB", &S::last_comm_group_size_MB},
 };
 constexpr const char* kHybrid = "hybrid_configs";
+constexpr const char* kFormat = "memory_format";
 /// Paddle's axes.
 constexpr std::array kAxes = {
     "dp_degree", "mp_degree", "pp_degree", "sharding_degree", "sep_degree"};
@@ -79,8 +80,20 @@ std::string unknown(const char* kind,
                           : fmt::format("; known are: {}", fmt::join(known, ", ")));
 }
 
+engine::MemoryFormat format_of(const nlohmann::json& value) {
+  const std::optional<engine::MemoryFormat> format =
+      value.is_string() ? engine::memory_format(value.get<std::string>()) : std::nullopt;
+  if (!format) {
+    refuse(
+        fmt::format("{}: expected \"auto\", \"as_is\", \"contiguous\" or \"channels_last\", got {}",
+                    kFormat,
+                    value.dump()));
+  }
+  return *format;
+}
+
 std::string unknown_key(const std::string& key) {
-  std::vector<std::string> known{kHybrid};
+  std::vector<std::string> known{kHybrid, kFormat};
   for (const Toggle& toggle : kToggles) {
     known.emplace_back(toggle.name);
   }
@@ -109,6 +122,10 @@ bool assign(S& strategy, const std::string& key, const nlohmann::json& value) {
       strategy.*size.field = value.get<double>();
       return true;
     }
+  }
+  if (key == kFormat) {
+    strategy.memory_format = format_of(value);
+    return true;
   }
   if (key == kHybrid) {
     if (!value.is_object()) {
@@ -180,6 +197,7 @@ std::string DistributedStrategy::to_json() const {
   for (const Size& size : kSizes) {
     json[size.name] = this->*size.field;
   }
+  json[kFormat] = engine::to_string(memory_format);
   json[kHybrid] = hybrid_configs;
   return json.dump();
 }

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "argosy/engine/memory_format.h"
+
 namespace argosy::fleet {
 
 /// How fleet distributes a training job. Names and defaults are Paddle's
@@ -30,6 +32,9 @@ struct DistributedStrategy {
   /// of parameters on: see DistributedDataParallel::divide_step(). Ours. Off: each rank updates all
   /// parameters itself.
   bool divide_update = true;
+  /// In which order images and the weights of convolutions lie; see DdpOptions::memory_format.
+  /// Ours. In JSON "auto", "as_is", "contiguous" or "channels_last".
+  engine::MemoryFormat memory_format = engine::MemoryFormat::kAuto;
 
   /// Not supported yet: true is a ConfigError that says so.
   bool amp = false;

@@ -27,10 +27,12 @@ TEST(Strategy, JsonRoundTrip) {
   DistributedStrategy strategy;
   strategy.find_unused_parameters = true;
   strategy.fuse_grad_size_in_MB = 8.5;
+  strategy.memory_format = engine::MemoryFormat::kChannelsLast;
   strategy.hybrid_configs = {{"dp_degree", 4}};
   const DistributedStrategy back = DistributedStrategy::from_json(strategy.to_json());
   EXPECT_TRUE(back.find_unused_parameters);
   EXPECT_EQ(back.fuse_grad_size_in_MB, 8.5);
+  EXPECT_EQ(back.memory_format, engine::MemoryFormat::kChannelsLast);
   EXPECT_EQ(back.hybrid_configs.at("dp_degree"), 4);
 }
 
@@ -45,7 +47,8 @@ TEST(Strategy, AnUnknownToggleNamesTheNearest) {
       refusal(R"({"find_unused_paramters": true})"),
       "[fleet.DistributedStrategy] there is no toggle \"find_unused_paramters\". Did you mean "
       "\"find_unused_parameters\"?");
-  EXPECT_NE(refusal(R"({"zzz": true})").find("known are: hybrid_configs, find_unused_parameters"),
+  EXPECT_NE(refusal(R"({"zzz": true})")
+                .find("known are: hybrid_configs, memory_format, find_unused_parameters"),
             std::string::npos);
 }
 
@@ -62,6 +65,8 @@ TEST(Strategy, WrongTypesAndSizesAreNamed) {
   EXPECT_NE(refusal(R"({"fuse_grad_size_in_MB": 0})").find("expected megabytes above 0, got 0"),
             std::string::npos);
   EXPECT_NE(refusal(R"({"fuse_grad_size_in_MB": "x"})").find("expected a number of megabytes"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"memory_format": "nhwc"})").find(R"(or "channels_last", got "nhwc")"),
             std::string::npos);
   EXPECT_NE(refusal("[1]").find("expected a JSON object"), std::string::npos);
   EXPECT_NE(refusal("{").find("expected a JSON object"), std::string::npos);
