@@ -48,9 +48,7 @@ void fill_weights(torch::nn::Module& module) {
   }
 }
 
-namespace {
-
-Batch batch_of(int64_t n, int64_t channels, int64_t side, int64_t seed) {
+Batch image_batch_of(int64_t n, int64_t channels, int64_t side, int64_t seed) {
   Batch batch;
   batch.labels = (torch::arange(n, torch::kLong) * 7 + seed).remainder(10);
   const at::Tensor classes = pattern({10, channels, side, side}, 5000);
@@ -59,14 +57,12 @@ Batch batch_of(int64_t n, int64_t channels, int64_t side, int64_t seed) {
   return batch;
 }
 
-}  // namespace
-
 Batch image_batch(int64_t n, int64_t seed) {
-  return batch_of(n, 1, 28, seed);
+  return image_batch_of(n, 1, 28, seed);
 }
 
 Batch colour_batch(int64_t n, int64_t side, int64_t seed) {
-  return batch_of(n, 3, side, seed);
+  return image_batch_of(n, 3, side, seed);
 }
 
 namespace {

@@ -33,6 +33,8 @@ struct Batch {
 Batch image_batch(int64_t n, int64_t seed);
 /// The same in colour: f32 [n, 3, side, side].
 Batch colour_batch(int64_t n, int64_t side, int64_t seed);
+/// The same: f32 [n, channels, side, side].
+Batch image_batch_of(int64_t n, int64_t channels, int64_t side, int64_t seed);
 
 /// Parameters with the sizes of ResNet-18's: 62 tensors, 11,689,512 elements. The forward pass is a
 /// dot product per tensor, so that what costs is what DDP and the optimizer do with gradients.

@@ -1,6 +1,6 @@
 """The suites of compare.py, by name."""
 
-from suites import collectives, ddp, epoch, input, launch, memory, optim
+from suites import collectives, ddp, epoch, input, launch, layout, memory, optim
 
 SUITES = {
     "ddp": ddp.cases,
@@ -10,4 +10,5 @@ SUITES = {
     "launch": launch.cases,
     "epoch": epoch.cases,
     "memory": memory.cases,
+    "layout": layout.cases,
 }
