@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -109,6 +110,12 @@ void barrier(const Group& group, const TimeoutOptions& options = {});
 [[nodiscard]] std::shared_ptr<SharedBlock> share_memory(size_t bytes,
                                                         const Group& group,
                                                         const TimeoutOptions& options = {});
+
+/// Runs `action` on this rank, in the thread that works on the group's operations, after all that
+/// were issued before; never when one of them failed. It must call no operation of the group. What
+/// it throws comes out of Work::wait() and breaks the group, as an operation that fails does.
+/// Collective, as all operations of a group: all ranks issue it in the same place.
+[[nodiscard]] Work run_in_order(std::function<void()> action, const Group& group);
 
 struct PeerOptions {
   uint32_t tag = 0;  ///< below 2^31; pairs a send with a receive; equal ones arrive in order

@@ -1,5 +1,5 @@
-/// Collectives that leave the tensor where it is: all_reduce, reduce, broadcast, barrier; and
-/// memory in which they do.
+/// Collectives that leave the tensor where it is: all_reduce, reduce, broadcast, barrier; memory in
+/// which they do; and what runs between them.
 #include "argosy/comm/call.h"
 #include "argosy/comm/collectives.h"
 
@@ -102,6 +102,20 @@ void barrier(const Group& group, const TimeoutOptions& options) {
             [](Transport& transport, const Deadline& deadline) {
               transport.barrier(deadline.remaining());
             });
+}
+
+Work run_in_order(std::function<void()> action, const Group& group) {
+  static constexpr std::string_view kOp = "run_in_order";
+  GroupState& state = usable(group, kOp);
+  ARGOSY_CHECK(action != nullptr, place(kOp), "the action is empty");
+  OperationInfo info{.op = kOp};
+  if (state.options().checked) {
+    info.signature = kOp;
+  }
+  return state.submit(
+      std::move(info),
+      {},
+      [run = std::move(action)](Transport& /*transport*/, const Deadline& /*deadline*/) { run(); });
 }
 
 }  // namespace argosy::comm

@@ -250,9 +250,12 @@ void prepare_optimizer(const optim::Optimizer& optimizer) {
     one_model = one_model && owner != nullptr && (model == nullptr || model == owner);
     model = owner;
   }
-  const bool worth_it = bytes >= kWorthDividing;
-  if (state.strategy.divide_update && worth_it && one_model && model != nullptr) {
-    model->divide_step(optimizer);
+  const DistributedStrategy& wanted = state.strategy;
+  const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters || wanted.overlap_update;
+  if (wanted.divide_update && worth_it && one_model && model != nullptr) {
+    model->divide_step(
+        optimizer,
+        {.share_parameters = wanted.share_parameters, .overlap_update = wanted.overlap_update});
   }
 }
 

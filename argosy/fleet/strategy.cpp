@@ -36,6 +36,8 @@ constexpr Toggle kToggles[] = {
     {"fp16_allreduce", &S::fp16_allreduce, true},
     {"bf16_allreduce", &S::bf16_allreduce, true},
     {"divide_update", &S::divide_update, true},
+    {"share_parameters", &S::share_parameters, true},
+    {"overlap_update", &S::overlap_update, true},
     {"amp", &S::amp, false},
     {"recompute", &S::recompute, false},
     {"gradient_merge", &S::gradient_merge, false},
@@ -159,6 +161,15 @@ void DistributedStrategy::validate() const {
   }
   if (fp16_allreduce && bf16_allreduce) {
     refuse("fp16_allreduce and bf16_allreduce exclude each other. Choose one.");
+  }
+  if ((share_parameters || overlap_update) && !divide_update) {
+    refuse("share_parameters and overlap_update are ways of divide_update, which is off.");
+  }
+  if (overlap_update && (find_unused_parameters || fp16_allreduce || bf16_allreduce)) {
+    refuse(
+        "overlap_update excludes find_unused_parameters, fp16_allreduce and bf16_allreduce: "
+        "gradients "
+        "are final only at the end of backward.");
   }
   for (const auto& [axis, degree] : hybrid_configs) {
     if (std::find(kAxes.begin(), kAxes.end(), axis) == kAxes.end()) {

@@ -32,6 +32,9 @@ struct DistributedStrategy {
   /// of parameters on: see DistributedDataParallel::divide_step(). Ours. Off: each rank updates all
   /// parameters itself.
   bool divide_update = true;
+  /// With divided steps: see parallel::DivideOptions, which tells the hazards. Ours.
+  bool share_parameters = false;
+  bool overlap_update = false;
   /// In which order images and the weights of convolutions lie; see DdpOptions::memory_format.
   /// Ours. In JSON "auto", "as_is", "contiguous" or "channels_last".
   engine::MemoryFormat memory_format = engine::MemoryFormat::kAuto;

@@ -81,6 +81,14 @@ TEST(Strategy, OnlyDataParallelDegrees) {
   EXPECT_NE(refusal(R"({"hybrid_configs": 1})").find("expected an object"), std::string::npos);
 }
 
+TEST(Strategy, WaysToDivideAnUpdateNeedOne) {
+  EXPECT_NE(refusal(R"({"share_parameters": true, "divide_update": false})").find("which is off"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"overlap_update": true, "bf16_allreduce": true})").find("excludes"),
+            std::string::npos);
+  EXPECT_EQ(refusal(R"({"overlap_update": true, "share_parameters": true})"), "nothing was thrown");
+}
+
 TEST(Strategy, HalfPrecisionsExcludeEachOther) {
   EXPECT_NE(refusal(R"({"fp16_allreduce": true, "bf16_allreduce": true})").find("exclude"),
             std::string::npos);

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <utility>
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -47,33 +49,58 @@ class FlatOptimizer final : public OptimizerImpl {
 
   void step() override {
     const c10::NoGradGuard no_grad;
-    std::vector<at::Tensor> grads;
-    std::vector<Active> active = collect(grads);
-    apply_clip(active, grads);
-    if (division_ != nullptr) {
-      division_->begin(digest(active));
-      share_states(*division_, rule_->state_names().size(), active, slots_);
-    }
-    update(active);
-    if (division_ != nullptr) {
-      division_->end();
-    }
-    for (const Active& one : active) {
-      at::Tensor parameter = parameters()[one.slot].second;
-      slots_[one.slot].step = one.update.step;
-      if (one.param.data_ptr() == parameter.data_ptr()) {
-        parameter.unsafeGetTensorImpl()->bump_version();  // autograd must see the change
-      } else {
-        parameter.copy_(one.param);
+    std::vector<Active> active;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (!slots_[i].early) {
+        activate(i, active);
       }
     }
+    apply_clip(active);
+    const std::vector<Active> early = std::exchange(early_, {});
+    if (division_ != nullptr) {
+      division_->begin(digest(early, active));  // by now all ranks have made their early updates
+      share_states(*division_, rule_->state_names().size(), active, slots_);
+    }
+    update(active, at::get_num_threads());
+    if (division_ != nullptr && !active.empty()) {
+      division_->end();
+    }
+    settle(early);
+    settle(active);
   }
+
+  [[nodiscard]] bool can_step_early() const override {
+    return std::holds_alternative<std::monostate>(grad_clip_) ||
+           std::holds_alternative<ClipGradByValue>(grad_clip_);
+  }
+
+  void step_early(std::span<const at::Tensor> parameters) override {
+    const c10::NoGradGuard no_grad;
+    std::vector<Active> active;
+    for (const at::Tensor& parameter : parameters) {
+      if (const std::optional<std::size_t> slot = registry_.find(parameter)) {
+        activate(*slot, active);
+      }
+    }
+    apply_clip(active);
+    if (division_ != nullptr) {
+      share_states(*division_, rule_->state_names().size(), active, slots_);
+    }
+    update(active, 1);  // the intra-op threads are at backward
+    for (Active& one : active) {
+      slots_[one.slot].early = true;
+      early_.push_back(std::move(one));
+    }
+  }
+
+  [[nodiscard]] bool stepped_early() const override { return !early_.empty(); }
 
   [[nodiscard]] std::optional<std::size_t> states_per_parameter() const override {
     return rule_->state_names().size();
   }
 
   void divide(const std::shared_ptr<StepDivision>& division) override {
+    check_complete("divide_step() and join()");
     const c10::NoGradGuard no_grad;
     for (Slot& slot : slots_) {
       take_back(slot);
@@ -114,6 +141,7 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   [[nodiscard]] OptimizerState state_dict() const override {
+    check_complete("state_dict()");
     OptimizerState result{.optimizer = std::string(rule_->name()), .groups = groups()};
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i].step == 0) {
@@ -130,6 +158,7 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   void load_state_dict(const OptimizerState& state) override {
+    check_complete("load_state_dict()");
     check_loadable(state, *rule_, parameters(), groups());
     const c10::NoGradGuard no_grad;
     registry_.take_over_lr(state.groups);
@@ -147,6 +176,14 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
  private:
+  void check_complete(const char* what) const {
+    ARGOSY_CHECK(early_.empty(),
+                 where_,
+                 "{} between backward() and step(), where a part of the update is made already "
+                 "(overlap_update). Call step() first.",
+                 what);
+  }
+
   void check_clip() const {
     const auto positive = [&](const char* name, double value) {
       ARGOSY_CHECK(value > 0, where_, "grad_clip: {} must be > 0, got {}", name, value);
@@ -165,14 +202,14 @@ class FlatOptimizer final : public OptimizerImpl {
     return at::zeros_like(parameter.detach());
   }
 
-  void update(const std::vector<Active>& active) const {
+  void update(const std::vector<Active>& active, int threads) const {
     std::vector<std::size_t> lengths;
     lengths.reserve(active.size());
     for (const Active& one : active) {
       lengths.push_back(one.range.count);
     }
     const std::vector<kernels::Piece> pieces = kernels::cut(lengths);
-    kernels::for_each_piece(pieces, at::get_num_threads(), [&](std::size_t i) {
+    kernels::for_each_piece(pieces, threads, [&](std::size_t i) {
       const auto [array, begin, count] = pieces[i];
       const Active& one = active[array];
       const Range part = one.range.sub(begin, count);
@@ -183,49 +220,55 @@ class FlatOptimizer final : public OptimizerImpl {
     });
   }
 
-  // What this step updates. Nothing has changed when it throws.
-  std::vector<Active> collect(std::vector<at::Tensor>& grads) {
-    std::vector<Active> active;
-    active.reserve(slots_.size());
-    grads.reserve(slots_.size());
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      const auto& [name, parameter] = parameters()[i];
-      const at::Tensor& grad = parameter.grad();
-      if (!grad.defined() || !parameter.requires_grad()) {
-        continue;
-      }
-      Active one{.slot = i};
-      one.range.precision = checked_precision(where_, name, parameter);
-      (void)checked_precision(where_, name + ".grad", grad);
-      ARGOSY_CHECK(
-          grad.sizes() == parameter.sizes() && grad.scalar_type() == parameter.scalar_type(),
-          where_,
-          "{}: expected a gradient of the parameter's shape and dtype, got [{}] {}",
-          name,
-          fmt::join(grad.sizes(), ", "),
-          c10::toString(grad.scalar_type()));
-      one.param = engine::is_dense(parameter) ? parameter : parameter.detach().contiguous();
-      grads.push_back(in_order_of(one.param, grad));
-      one.range.param = one.param.data_ptr();
-      one.range.grad = grads.back().data_ptr();
-      one.range.count = static_cast<std::size_t>(parameter.numel());
-      one.whole_grad = one.range.grad;
-      if (division_ != nullptr) {
-        one.part = division_->part_of(one.param);
-      }
-      if (one.part.divided) {
-        one.range = one.range.sub(one.part.begin, one.part.end - one.part.begin);
-      } else {
-        take_back(slots_[i]);
-        fill_states(slots_[i], one);
-      }
-      const GroupInfo& group = registry_.group_of(i);
-      one.update.lr = group.lr;
-      one.update.decay = group.weight_decay;
-      one.update.step = slots_[i].step + 1;
-      active.push_back(std::move(one));
+  // Adds a parameter that has a gradient to what is updated. Nothing has changed when it throws.
+  void activate(std::size_t slot, std::vector<Active>& active) {
+    const auto& [name, parameter] = parameters()[slot];
+    const at::Tensor& grad = parameter.grad();
+    if (!grad.defined() || !parameter.requires_grad()) {
+      return;
     }
-    return active;
+    Active one{.slot = slot};
+    one.range.precision = checked_precision(where_, name, parameter);
+    (void)checked_precision(where_, name + ".grad", grad);
+    ARGOSY_CHECK(grad.sizes() == parameter.sizes() && grad.scalar_type() == parameter.scalar_type(),
+                 where_,
+                 "{}: expected a gradient of the parameter's shape and dtype, got [{}] {}",
+                 name,
+                 fmt::join(grad.sizes(), ", "),
+                 c10::toString(grad.scalar_type()));
+    one.param = engine::is_dense(parameter) ? parameter : parameter.detach().contiguous();
+    one.grad = in_order_of(one.param, grad);
+    one.range.param = one.param.data_ptr();
+    one.range.grad = one.grad.data_ptr();
+    one.range.count = static_cast<std::size_t>(parameter.numel());
+    if (division_ != nullptr) {
+      one.part = division_->part_of(one.param);
+    }
+    if (one.part.divided) {
+      one.range = one.range.sub(one.part.begin, one.part.end - one.part.begin);
+    } else {
+      take_back(slots_[slot]);
+      fill_states(slots_[slot], one);
+    }
+    const GroupInfo& group = registry_.group_of(slot);
+    one.update.lr = group.lr;
+    one.update.decay = group.weight_decay;
+    one.update.step = slots_[slot].step + 1;
+    active.push_back(std::move(one));
+  }
+
+  // Autograd learns of what was updated.
+  void settle(const std::vector<Active>& updated) {
+    for (const Active& one : updated) {
+      const at::Tensor& parameter = parameters()[one.slot].second;
+      slots_[one.slot].step = one.update.step;
+      slots_[one.slot].early = false;
+      if (one.param.data_ptr() == parameter.data_ptr()) {
+        parameter.unsafeGetTensorImpl()->bump_version();
+      } else {
+        parameter.copy_(one.param);
+      }
+    }
   }
 
   void fill_states(Slot& slot, Active& one) const {
@@ -240,7 +283,7 @@ class FlatOptimizer final : public OptimizerImpl {
     }
   }
 
-  void apply_clip(std::vector<Active>& active, const std::vector<at::Tensor>& grads) const {
+  void apply_clip(std::vector<Active>& active) const {
     if (const auto* value = std::get_if<ClipGradByValue>(&grad_clip_)) {
       for (Active& one : active) {
         one.update.grad_limit = value->max;
@@ -251,6 +294,10 @@ class FlatOptimizer final : public OptimizerImpl {
     const auto* own = std::get_if<ClipGradByNorm>(&grad_clip_);
     if (global == nullptr && own == nullptr) {
       return;
+    }
+    std::vector<at::Tensor> grads;
+    for (const Active& one : active) {
+      grads.push_back(one.grad);
     }
     const std::vector<double> sums = sums_of_squares(grads);
     double total = 0;
@@ -271,6 +318,7 @@ class FlatOptimizer final : public OptimizerImpl {
   ParamRegistry registry_;
   std::vector<Slot> slots_;  // beside the registry's parameters
   std::shared_ptr<StepDivision> division_{};
+  std::vector<Active> early_{};  // updated since the last step()
 };
 
 }  // namespace

@@ -18,6 +18,24 @@ void add_samples(Fingerprint& all, const void* data, std::size_t count, std::siz
   }
 }
 
+void add(Fingerprint& all, const std::vector<Active>& updated, bool early) {
+  for (const Active& one : updated) {
+    all.add(one.slot);
+    all.add(one.update.lr);
+    all.add(one.update.step);
+    all.add(one.update.decay.kind);
+    all.add(one.update.decay.coeff);
+    all.add(one.update.grad_scale);
+    all.add(one.update.grad_limit);
+    all.add(one.part.divided);
+    const auto count = static_cast<std::size_t>(one.param.numel());
+    add_samples(all, one.grad.data_ptr(), count, item_bytes(one.range.precision));
+    if (!early) {  // else the others may be writing there
+      add_samples(all, one.param.data_ptr(), count, item_bytes(one.range.precision));
+    }
+  }
+}
+
 /// This process's part of a state moves to memory that all see.
 at::Tensor shared_state(const StepDivision& division,
                         const Active& one,
@@ -38,21 +56,11 @@ at::Tensor shared_state(const StepDivision& division,
 
 }  // namespace
 
-uint64_t digest(const std::vector<Active>& active) {
+uint64_t digest(const std::vector<Active>& early, const std::vector<Active>& active) {
   Fingerprint all;
-  for (const Active& one : active) {
-    all.add(one.slot);
-    all.add(one.update.lr);
-    all.add(one.update.step);
-    all.add(one.update.decay.kind);
-    all.add(one.update.decay.coeff);
-    all.add(one.update.grad_scale);
-    all.add(one.update.grad_limit);
-    all.add(one.part.divided);
-    const auto count = static_cast<std::size_t>(one.param.numel());
-    add_samples(all, one.whole_grad, count, item_bytes(one.range.precision));
-    add_samples(all, one.param.data_ptr(), count, item_bytes(one.range.precision));
-  }
+  all.add(early.size());
+  add(all, early, true);
+  add(all, active, false);
   return all.value();
 }
 

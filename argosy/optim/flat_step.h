@@ -16,6 +16,7 @@ namespace argosy::optim {
 struct Slot {
   int64_t step = 0;
   std::vector<at::Tensor> states{};  ///< empty until the first update
+  bool early = false;                ///< updated ahead of the step() that completes the step
   bool shared = false;  ///< they lie where the processes that divide a step all see them
 };
 
@@ -24,13 +25,13 @@ struct Active {
   std::size_t slot = 0;
   at::Tensor param{};  ///< flat; shares the parameter's memory unless it has gaps
   StepDivision::Part part{};
-  Range range{};  ///< that part of it
-  const void* whole_grad = nullptr;
+  Range range{};      ///< that part of it
+  at::Tensor grad{};  ///< in its order; kept as long as range points there
   Update update{};
 };
 
-/// Of what processes that divide a step must agree on.
-[[nodiscard]] uint64_t digest(const std::vector<Active>& active);
+/// Of what processes that divide a step must agree on: what was updated early, what is about to be.
+[[nodiscard]] uint64_t digest(const std::vector<Active>& early, const std::vector<Active>& active);
 
 /// State that all processes see becomes this one's. Nobody writes to it: this process is in no
 /// step.

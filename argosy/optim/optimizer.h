@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,6 +81,13 @@ class OptimizerImpl {
   [[nodiscard]] virtual std::optional<std::size_t> states_per_parameter() const { return {}; }
   /// From now on steps are divided. nullptr: no longer. State moves in the next step.
   virtual void divide(const std::shared_ptr<StepDivision>& /*division*/) {}
+  /// Whether each parameter's update needs its own gradient only, so that step_early() can be used.
+  [[nodiscard]] virtual bool can_step_early() const { return false; }
+  /// Updates those of `parameters` that are this optimizer's, ahead of the step() that completes
+  /// the step. In another thread than step(), but not at the same time.
+  virtual void step_early(std::span<const at::Tensor> /*parameters*/) {}
+  /// Whether a step has begun by step_early().
+  [[nodiscard]] virtual bool stepped_early() const { return false; }
 };
 
 /// Updates parameters from their gradients: a handle, whose copies are the same optimizer.

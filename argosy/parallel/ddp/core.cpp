@@ -71,6 +71,7 @@ void Core::settle_format(const Forward& forward) {
       !module_->is_training()) {
     return;
   }
+  share_parameters(false);
   std::string objection = objection_to_channels_last(*module_, forward);
   if (!alone()) {
     const auto all = comm::all_gather_object(objection, group_, {.timeout = options_.timeout});
@@ -83,6 +84,7 @@ void Core::settle_format(const Forward& forward) {
   } else {
     use_format(engine::MemoryFormat::kAsIs, "the model was tried in channels_last: " + objection);
   }
+  share_parameters(true);
 }
 
 void Core::use_format(engine::MemoryFormat format, std::string reason) {
@@ -143,11 +145,18 @@ void Core::after_forward(std::span<const at::Tensor> outputs) {
   }
 }
 
-bool Core::divide_step(const optim::Optimizer& optimizer) {
+bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& options) {
   const std::shared_ptr<optim::OptimizerImpl>& impl = optimizer.impl();
-  impl->divide(nullptr);
+  undivide(*impl);
+  impl->divide(nullptr);  // by an earlier wrapper
+  if (alone() || join_ != nullptr) {
+    return false;
+  }
+  if (options.overlap_update) {
+    reducer_->update_early(impl);
+  }
   const std::optional<size_t> states = impl->states_per_parameter();
-  if (alone() || values_ == nullptr || join_ != nullptr || !states.has_value()) {
+  if (values_ == nullptr || !states.has_value()) {
     return false;
   }
   std::shared_ptr<DividedStep> division =
@@ -155,17 +164,53 @@ bool Core::divide_step(const optim::Optimizer& optimizer) {
   if (division == nullptr) {
     return false;
   }
+  if (options.share_parameters) {
+    division->share_parameters();
+  }
   impl->divide(division);
-  log::info("[parallel.ddp] {} ranks divide the optimizer's steps", group_.size());
-  divided_.push_back({impl, division});
+  log::info("[parallel.ddp] {} ranks divide the optimizer's steps{}{}",
+            group_.size(),
+            options.share_parameters ? ", share its parameters" : "",
+            options.overlap_update ? ", update during backward" : "");
+  divided_.push_back({impl, division, options.share_parameters});
   return true;
+}
+
+/// Collective where this optimizer's parameters are shared.
+void Core::undivide(const optim::OptimizerImpl& optimizer) {
+  for (const Divided& each : divided_) {
+    const std::shared_ptr<optim::OptimizerImpl> known = each.optimizer.lock();
+    if (known.get() == &optimizer) {
+      known->divide(nullptr);
+      each.step->unshare();
+    }
+  }
+  std::erase_if(divided_, [&](const Divided& each) {
+    const std::shared_ptr<optim::OptimizerImpl> known = each.optimizer.lock();
+    return known == nullptr || known.get() == &optimizer;
+  });
+  if (!alone()) {
+    reducer_->update_late(optimizer);
+  }
 }
 
 /// A rank that has finished makes no more steps: those that go on make theirs alone.
 void Core::undivide_steps() {
-  for (const Divided& each : std::exchange(divided_, {})) {
-    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.optimizer.lock()) {
-      optimizer->divide(nullptr);
+  while (!divided_.empty()) {
+    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = divided_.back().optimizer.lock()) {
+      undivide(*optimizer);
+    } else {
+      divided_.pop_back();
+    }
+  }
+  reducer_->update_late();
+}
+
+/// Collective. For as long as each rank does something to the parameters by itself.
+void Core::share_parameters(bool on) {
+  for (const Divided& each : divided_) {
+    if (each.share_parameters) {
+      on ? each.step->share_parameters() : each.step->unshare();
     }
   }
 }

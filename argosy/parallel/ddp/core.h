@@ -58,7 +58,7 @@ class Core final {
   void abandon_join() noexcept;
 
   /// See DistributedDataParallel::divide_step().
-  bool divide_step(const optim::Optimizer& optimizer);
+  bool divide_step(const optim::Optimizer& optimizer, const DivideOptions& options);
 
   void register_comm_hook(CommHook hook, std::string name);
   void sync_buffers();
@@ -71,7 +71,9 @@ class Core final {
   [[nodiscard]] bool alone() const { return reducer_ == nullptr; }
   void broadcast_model(int root) const;
   void use_format(engine::MemoryFormat format, std::string reason);
+  void undivide(const optim::OptimizerImpl& optimizer);
   void undivide_steps();
+  void share_parameters(bool on);
 
   std::shared_ptr<torch::nn::Module> module_;
   comm::Group group_;
@@ -82,6 +84,7 @@ class Core final {
   struct Divided {
     std::weak_ptr<optim::OptimizerImpl> optimizer{};
     std::shared_ptr<DividedStep> step{};
+    bool share_parameters = false;
   };
   std::vector<Divided> divided_;
   CoalescedBroadcast buffers_;

@@ -125,10 +125,13 @@ class DistributedDataParallel final {
   ///
   /// Then step() is collective, and all ranks must make the same one: same learning rates, same
   /// gradients, which is checked. state_dict() is not collective: it is whole on every rank; nor is
-  /// load_state_dict(). In a join() steps are not divided, nor after it.
+  /// load_state_dict(). In a join() steps are not divided, nor after it. Options: hazards, off
+  /// unless asked for; the bits are the same with all of them.
   /// Errors: those of a broken group from step(): the parameters may then be partly old and partly
   /// new.
-  bool divide_step(const optim::Optimizer& optimizer) { return core_->divide_step(optimizer); }
+  bool divide_step(const optim::Optimizer& optimizer, const DivideOptions& options = {}) {
+    return core_->divide_step(optimizer, options);
+  }
 
   /// Replaces how buckets travel; once, on all ranks alike, outside of backward. Not called in a
   /// group of one. `name` is for stats().

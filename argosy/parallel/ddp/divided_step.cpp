@@ -54,7 +54,8 @@ std::size_t DividedStep::place(const engine::NamedTensors& parameters) {
   std::size_t total = 0;
   for (const auto& [name, parameter] : parameters) {
     if (parameter.numel() > 0 && values_->holds(parameter.data_ptr())) {
-      places_[parameter.data_ptr()] = {.parameter = parameter, .offset = total};
+      places_[parameter.data_ptr()] = {
+          .parameter = parameter, .own = parameter.data_ptr(), .offset = total};
       total += static_cast<std::size_t>(aligned_bytes(parameter));
     }
   }
@@ -69,6 +70,55 @@ std::size_t DividedStep::place(const engine::NamedTensors& parameters) {
     each.part = {.begin = clamped(begin) / item, .end = clamped(end) / item, .divided = true};
   }
   return total;
+}
+
+DividedStep::~DividedStep() {
+  if (shared_) {
+    leave_shared_memory();
+  }
+}
+
+void DividedStep::share_parameters() {
+  if (shared_) {
+    return;
+  }
+  values_->keep_for_others();
+  place_at([this](void* own) { return values_->of(0, own); }, false);
+  shared_ = true;
+  or_leave([&] { comm::barrier(group_, {.timeout = timeout_}); });
+}
+
+void DividedStep::unshare() {
+  if (!shared_) {
+    return;
+  }
+  place_at([](void* own) { return own; }, true);
+  shared_ = false;
+  or_leave([&] { comm::barrier(group_, {.timeout = timeout_}); });  // rank 0 may write from now on
+}
+
+/// Moves every parameter; `with_values`: and what it holds, else it takes what is there.
+void DividedStep::place_at(const std::function<void*(void* own)>& where, bool with_values) {
+  const at::NoGradGuard no_grad;
+  std::unordered_map<const void*, Place> places;
+  for (auto& [data, each] : places_) {
+    if (each.parameter.data_ptr() != data) {
+      continue;  // the program has given it other memory: it is divided no longer
+    }
+    void* const there = where(each.own);
+    const at::Tensor flat = at::from_blob(
+        there,
+        {each.parameter.numel()},
+        [keep = values_](void* /*data*/) {},
+        each.parameter.options().requires_grad(false));
+    const at::Tensor place = view_in(flat, 0, each.parameter);
+    if (with_values && there != data) {
+      place.copy_(each.parameter);
+    }
+    each.parameter.set_data(place);
+    places[there] = each;
+  }
+  places_ = std::move(places);
 }
 
 const DividedStep::Place* DividedStep::find(const at::Tensor& parameter) const {
@@ -114,6 +164,9 @@ void DividedStep::begin(uint64_t digest) {
 }
 
 void DividedStep::hand_out(const void* data, std::size_t bytes) const noexcept {
+  if (shared_) {
+    return;
+  }
   for (int rank = 0; rank < group_.size(); ++rank) {
     if (rank != group_.rank()) {
       std::memcpy(values_->of(rank, data), data, bytes);
@@ -140,6 +193,9 @@ void DividedStep::or_leave(Collective collective) {
 void DividedStep::leave_shared_memory() noexcept {
   const at::NoGradGuard no_grad;
   for (auto& [data, each] : places_) {
+    if (each.parameter.data_ptr() != data) {
+      continue;  // it has left already: the module was wrapped again
+    }
     try {
       each.parameter.set_data(each.parameter.detach().clone());
     } catch (const std::exception& error) {  // no memory: the first error is the one to tell
@@ -147,6 +203,7 @@ void DividedStep::leave_shared_memory() noexcept {
     }
   }
   places_.clear();
+  shared_ = false;
 }
 
 }  // namespace argosy::parallel::ddp

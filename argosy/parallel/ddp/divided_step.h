@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -35,6 +36,20 @@ class DividedStep final : public optim::StepDivision {
                                                            const comm::Group& group,
                                                            std::chrono::milliseconds timeout);
 
+  ~DividedStep() override;
+  DividedStep(const DividedStep&) = delete;
+  DividedStep& operator=(const DividedStep&) = delete;
+  DividedStep(DividedStep&&) = delete;
+  DividedStep& operator=(DividedStep&&) = delete;
+
+  /// Collective. From now on all ranks have the same parameters, those in the part of rank 0, and
+  /// no new values need to be handed out. Until unshare(), or the end of this object, when each
+  /// takes a copy with it. Twice does nothing.
+  void share_parameters();
+  /// Collective.
+  void unshare();
+  [[nodiscard]] bool shares_parameters() const { return shared_; }
+
   [[nodiscard]] Part part_of(const at::Tensor& parameter) const override;
   [[nodiscard]] at::Tensor state_of(const at::Tensor& parameter, std::size_t index) const override;
   void begin(uint64_t digest) override;
@@ -44,6 +59,7 @@ class DividedStep final : public optim::StepDivision {
  private:
   struct Place {
     at::Tensor parameter{};
+    void* own = nullptr;     ///< its place in this rank's part of the memory
     std::size_t offset = 0;  ///< in bytes, among all divided parameters
     Part part{};
   };
@@ -52,6 +68,7 @@ class DividedStep final : public optim::StepDivision {
               const comm::Group& group,
               std::chrono::milliseconds timeout);
   std::size_t place(const engine::NamedTensors& parameters);
+  void place_at(const std::function<void*(void* own)>& where, bool with_values);
   [[nodiscard]] const Place* find(const at::Tensor& parameter) const;
   template <typename Collective>
   void or_leave(Collective collective);
@@ -61,7 +78,8 @@ class DividedStep final : public optim::StepDivision {
   std::shared_ptr<comm::SharedBlock> states_{};
   comm::Group group_;
   std::chrono::milliseconds timeout_;
-  std::size_t state_bytes_ = 0;                      ///< of one tensor of state of every parameter
+  bool shared_ = false;          ///< the parameters of all ranks are those of rank 0
+  std::size_t state_bytes_ = 0;  ///< of one tensor of state of every parameter
   std::unordered_map<const void*, Place> places_{};  ///< by where the values lie
 };
 

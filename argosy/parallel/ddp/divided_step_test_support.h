@@ -69,10 +69,16 @@ struct Trained {
   optim::Optimizer optimizer;
   bool divided;
 
-  Trained(const comm::Group& group, const Recipe& recipe, bool shared, int64_t hidden = 37)
-      : model(TwoLayers(0.5, hidden), group, {.shared_memory = shared}),
+  Trained(const comm::Group& group,
+          const Recipe& recipe,
+          bool shared,
+          int64_t hidden = 37,
+          const DivideOptions& options = {})
+      : model(TwoLayers(0.5, hidden),
+              group,
+              {.first_bucket_bytes = 64, .bucket_cap_bytes = 256, .shared_memory = shared}),
         optimizer(recipe.make(model)),
-        divided(model.divide_step(optimizer)) {}
+        divided(model.divide_step(optimizer, options)) {}
 
   void backward(const comm::Group& group, int step) {
     model(values({4, 3}, group.rank() + 10.0 * step)).square().sum().backward();

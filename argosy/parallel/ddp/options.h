@@ -42,4 +42,22 @@ struct DdpOptions {
   void validate() const;
 };
 
+/// How DistributedDataParallel::divide_step() divides. Equal on all ranks.
+struct DivideOptions {
+  /// The ranks of the host have one copy of the parameters between them: a quarter less memory
+  /// traffic in a divided step of two ranks, and one copy instead of one for each rank. Hazard:
+  /// what a program does to a parameter by itself (`p.mul_(0.9)`, an initialisation, weights loaded
+  /// from a file) then happens once for every rank that does it: let one rank do it, between two
+  /// barriers. Where steps are not divided parameters are not shared.
+  bool share_parameters = false;
+  /// The update of a bucket's parameters runs as soon as their gradients are averaged, beside the
+  /// rest of backward; step() completes it. Hazard: when backward() returns the parameters have
+  /// their new values already. What a program does to gradients between backward() and step() (to
+  /// scale them, clip them, skip a step, look at weights before the update) comes too late, a
+  /// learning rate set there counts from the next step on, and a graph that is kept for a second
+  /// backward() sees new weights. Clipping by norms, which needs all gradients first, and
+  /// find_unused_parameters and communication hooks are refused. With or without divided steps.
+  bool overlap_update = false;
+};
+
 }  // namespace argosy::parallel

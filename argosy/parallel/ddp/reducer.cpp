@@ -117,8 +117,37 @@ void Reducer::set_comm_hook(CommHook hook, std::string name) {
                "register_comm_hook can be called once only; \"{}\" is registered",
                hook_name_);
   ARGOSY_CHECK(!started_, kWhere, "register_comm_hook was called during a backward pass");
+  ARGOSY_CHECK(early_.empty(),
+               kWhere,
+               "register_comm_hook cannot be used with overlap_update, whose updates follow the "
+               "reduction itself");
   hook_ = std::move(hook);
   hook_name_ = std::move(name);
+}
+
+void Reducer::update_early(const std::shared_ptr<optim::OptimizerImpl>& optimizer) {
+  ARGOSY_CHECK(optimizer->can_step_early(),
+               kWhere,
+               "overlap_update cannot be used with this optimizer: clipping by norms needs all "
+               "gradients before the first update. Leave out grad_clip or overlap_update.");
+  ARGOSY_CHECK(
+      !options_.find_unused_parameters,
+      kWhere,
+      "overlap_update and find_unused_parameters exclude each other: which gradients count "
+      "is known at the end of backward only");
+  ARGOSY_CHECK(hook_ == nullptr,
+               kWhere,
+               "overlap_update cannot be used with the communication hook \"{}\", which may finish "
+               "a bucket after its reduction",
+               hook_name_);
+  early_.push_back(optimizer);
+}
+
+void Reducer::update_late(const optim::OptimizerImpl& optimizer) {
+  std::erase_if(early_, [&](const std::weak_ptr<optim::OptimizerImpl>& each) {
+    const std::shared_ptr<optim::OptimizerImpl> known = each.lock();
+    return known == nullptr || known.get() == &optimizer;
+  });
 }
 
 void Reducer::fill(DdpStats& stats) const {

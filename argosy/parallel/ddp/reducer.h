@@ -15,6 +15,7 @@
 #include "argosy/comm/group.h"
 #include "argosy/comm/work.h"
 #include "argosy/engine/grad_hook.h"
+#include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/buckets.h"
 #include "argosy/parallel/ddp/comm_hook.h"
 #include "argosy/parallel/ddp/options.h"
@@ -71,6 +72,11 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// Errors: UsageError when there is one already, it is empty, or a pass is under way.
   void set_comm_hook(CommHook hook, std::string name);
   void set_uneven_inputs(UnevenInputs* uneven) { uneven_ = uneven; }
+  /// The update of a bucket's parameters follows its reduction. Errors: UsageError when this
+  /// optimizer or these options do not allow it.
+  void update_early(const std::shared_ptr<optim::OptimizerImpl>& optimizer);
+  void update_late(const optim::OptimizerImpl& optimizer);
+  void update_late() { early_.clear(); }
   /// Takes part in the reductions of one pass of the other ranks, with zeros.
   void shadow_backward();
 
@@ -106,6 +112,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void mark_ready(size_t index);
   void send(size_t index);
   void send_used_map();
+  void update(size_t index);
+  void check_steps_complete() const;
 
   void finish_pass();
   [[nodiscard]] std::vector<size_t> not_ready() const;
@@ -137,6 +145,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   size_t ready_count_ = 0;
   size_t next_ = 0;  // the bucket to send next
   std::vector<BucketWork> sent_;
+  std::vector<std::weak_ptr<optim::OptimizerImpl>> early_;  // whose updates run in backward
+  std::vector<comm::Work> updates_;
 
   // find_unused_parameters only
   std::vector<uint8_t> used_;       // since the last reduction, passes under no_sync included

@@ -24,6 +24,7 @@ void Reducer::open_pass() {
 }
 
 void Reducer::start_pass() {
+  check_steps_complete();
   started_ = true;
   if (uneven_ != nullptr) {
     uneven_->announce_backward();
@@ -176,6 +177,42 @@ void Reducer::send(size_t index) {
   }
   sent_[index] = comm::all_reduce_async(
       buckets_[index].flat, group_, {.op = comm::ReduceOp::kAvg, .timeout = options_.timeout});
+  update(index);
+}
+
+/// In the group's thread, when the reductions so far are done.
+void Reducer::update(size_t index) {
+  std::vector<std::shared_ptr<optim::OptimizerImpl>> optimizers;
+  for (const std::weak_ptr<optim::OptimizerImpl>& each : early_) {
+    if (std::shared_ptr<optim::OptimizerImpl> optimizer = each.lock()) {
+      optimizers.push_back(std::move(optimizer));
+    }
+  }
+  if (optimizers.empty()) {
+    return;
+  }
+  std::vector<at::Tensor> parameters;
+  for (const size_t parameter : buckets_[index].parameters) {
+    parameters.push_back(table_.tensors()[parameter]);
+  }
+  updates_.push_back(comm::run_in_order(
+      [optimizers = std::move(optimizers), parameters = std::move(parameters)] {
+        for (const auto& optimizer : optimizers) {
+          optimizer->step_early(parameters);
+        }
+      },
+      group_));
+}
+
+void Reducer::check_steps_complete() const {
+  for (const std::weak_ptr<optim::OptimizerImpl>& each : early_) {
+    const std::shared_ptr<optim::OptimizerImpl> optimizer = each.lock();
+    ARGOSY_CHECK(optimizer == nullptr || !optimizer->stepped_early(),
+                 kWhere,
+                 "backward() again before optimizer.step(): with overlap_update each averaged "
+                 "backward is followed by a step. Gather gradients of several passes under "
+                 "no_sync().");
+  }
 }
 
 void Reducer::send_used_map() {
@@ -262,6 +299,9 @@ void Reducer::wait_for_buckets() {
       buckets_[b].flat.mul_(static_cast<double>(group_.size()) / divisor);
     }
   }
+  for (const comm::Work& each : updates_) {
+    each.wait();
+  }
   if (options_.find_unused_parameters) {
     used_map_work_.wait();
   }
@@ -317,6 +357,7 @@ void Reducer::reset_pass() noexcept {
   ready_count_ = 0;
   next_ = 0;
   unused_.clear();
+  updates_.clear();
 }
 
 void Reducer::fail(const std::string& why) noexcept {

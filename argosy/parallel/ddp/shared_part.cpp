@@ -46,7 +46,9 @@ SharedPart::SharedPart(std::shared_ptr<comm::SharedBlock> block, int rank, int r
       stride_(block_->bytes().size() / static_cast<size_t>(ranks)) {}
 
 SharedPart::~SharedPart() {
-  block_->discard(static_cast<size_t>(rank_) * stride_, stride_);
+  if (!kept_) {
+    block_->discard(static_cast<size_t>(rank_) * stride_, stride_);
+  }
 }
 
 std::shared_ptr<SharedPart> SharedPart::create(int64_t bytes,

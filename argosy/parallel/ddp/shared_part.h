@@ -44,6 +44,8 @@ class SharedPart final : public std::enable_shared_from_this<SharedPart> {
   [[nodiscard]] std::byte* of(int rank, const void* mine) const;
   [[nodiscard]] bool holds(const void* data) const;
   [[nodiscard]] int ranks() const { return ranks_; }
+  /// Others use this rank's part as theirs: it stays until all ranks have let go of the memory.
+  void keep_for_others() { kept_ = true; }
 
  private:
   SharedPart(std::shared_ptr<comm::SharedBlock> block, int rank, int ranks);
@@ -53,6 +55,7 @@ class SharedPart final : public std::enable_shared_from_this<SharedPart> {
   const int ranks_;
   const size_t stride_;
   size_t used_ = 0;
+  bool kept_ = false;
 };
 
 /// Collective. Gives parameters a place in shared memory with the values they have; those that are
