@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "argosy/optim/kernels/simd.h"
+#include "argosy/base/simd.h"
 
 namespace argosy::optim::kernels {
 

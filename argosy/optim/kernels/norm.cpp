@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "argosy/optim/kernels/simd.h"
+#include "argosy/base/simd.h"
 
 namespace argosy::optim::kernels {
 namespace {

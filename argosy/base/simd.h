@@ -12,3 +12,5 @@
 
 /// For the templates inside: they must become part of each variant.
 #define ARGOSY_KERNEL_INLINE __attribute__((always_inline)) inline
+/// For lambdas inside, behind their parameters.
+#define ARGOSY_KERNEL_LAMBDA __attribute__((always_inline))
