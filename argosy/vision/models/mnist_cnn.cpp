@@ -4,6 +4,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/vision/models/input_check.h"
+#include "argosy/vision/ops/norm_pool_relu.h"
 
 namespace argosy::vision {
 
@@ -38,8 +39,8 @@ at::Tensor as_channels_last(const at::Tensor& images_n1hw) {
 
 at::Tensor MnistCnnImpl::forward(const at::Tensor& images) {
   check_grey_28x28(images, "vision.MnistCnn");
-  at::Tensor x = at::max_pool2d(bn1_(conv1_(as_channels_last(images))), 2).relu_();
-  x = at::max_pool2d(bn2_(conv2_(x)), 2).relu_();
+  at::Tensor x = ops::norm_pool_relu(bn1_, conv1_(as_channels_last(images)));
+  x = ops::norm_pool_relu(bn2_, conv2_(x));
   return fc_(x.flatten(1));
 }
 

@@ -129,21 +129,6 @@ TEST(Models, MnistCnnComputesItsPlainForm) {
   }
 }
 
-TEST(Models, PoolingBeforeReluChangesNoBit) {
-  MnistCnn net;
-  const Inputs in = inputs_with_a_blank();
-  const at::Tensor ours = net(in.images);
-  // The same layout as inside the model, so that only the order of pooling and relu differs.
-  const at::Tensor channels_last = in.images.as_strided(in.images.sizes(), {784, 1, 28, 1});
-  const at::Tensor theirs = plain(net, channels_last);
-  EXPECT_TRUE(torch::equal(ours, theirs));
-  const auto our_gradients = gradients(net, ours, in.labels);
-  const auto their_gradients = gradients(net, theirs, in.labels);
-  for (size_t i = 0; i < our_gradients.size(); ++i) {
-    EXPECT_TRUE(torch::equal(our_gradients[i], their_gradients[i])) << names(*net)[i];
-  }
-}
-
 TEST(Models, GradientsKeepTheLayoutOfTheirParameters) {
   MnistCnn net;
   const Inputs in = inputs(4);

@@ -1,0 +1,205 @@
+#include "argosy/vision/ops/norm_pool_kernels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "argosy/base/simd.h"
+
+namespace argosy::vision::kernels {
+namespace {
+
+/// Sums of so many values are taken in f32, and added up in f64.
+constexpr int64_t kRun = 64;
+
+/// Channels are taken by so many; the compiler cuts these into the registers that there are.
+constexpr int64_t kLanes = 16;
+using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
+using Ints = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
+
+/// Some channels side by side: all lanes, or as many as are left of an image's channels.
+template <bool kFull>
+struct Lanes {
+  int64_t count = kLanes;
+
+  template <typename Vector, typename T>
+  ARGOSY_KERNEL_INLINE void load(const T* from, Vector& to) const {
+    if constexpr (kFull) {
+      std::memcpy(&to, from, sizeof to);
+    } else {
+      to = Vector{};
+      std::memcpy(&to, from, static_cast<std::size_t>(count) * sizeof(T));
+    }
+  }
+  template <typename Vector, typename T>
+  ARGOSY_KERNEL_INLINE void store(const Vector& from, T* to) const {
+    std::memcpy(to, &from, kFull ? sizeof from : static_cast<std::size_t>(count) * sizeof(T));
+  }
+  ARGOSY_KERNEL_INLINE void add(const Floats& values, double* to) const {
+    for (int64_t i = 0; i < (kFull ? kLanes : count); ++i) {
+      to[i] += static_cast<double>(values[i]);
+    }
+  }
+};
+
+/// body(lanes, first channel) for all channels.
+template <typename Body>
+ARGOSY_KERNEL_INLINE void for_channels(int64_t channels, const Body& body) {
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) {
+    body(Lanes<true>{}, c);
+  }
+  if (c < channels) {
+    body(Lanes<false>{channels - c}, c);
+  }
+}
+
+struct Choice {
+  Floats value;
+  Floats x;
+  Ints place;
+};
+
+/// The first of equals; a NaN that is first, for batch norm makes all of them NaN or none.
+ARGOSY_KERNEL_INLINE void consider(
+    const Floats& x, const Floats& scale, const Floats& offset, int32_t place, Choice& best) {
+  const Floats value = x * scale + offset;
+  const Ints better = value > best.value;
+  best.value = better ? value : best.value;
+  best.x = better ? x : best.x;
+  best.place = better ? Ints{} + place : best.place;
+}
+
+}  // namespace
+
+ARGOSY_KERNEL void add_moments(
+    const float* x, const Image& image, const float* shift, double* sums, double* squares) {
+  const int64_t channels = image.channels;
+  const int64_t positions = image.height * image.width;
+  for (int64_t begin = 0; begin < positions; begin += kRun) {
+    const int64_t end = std::min(positions, begin + kRun);
+    for_channels(channels, [&](auto lanes, int64_t c) ARGOSY_KERNEL_LAMBDA {
+      Floats from, value, sum{}, square{};
+      lanes.load(shift + c, from);
+      for (int64_t i = begin; i < end; ++i) {
+        lanes.load(x + i * channels + c, value);
+        value -= from;
+        sum += value;
+        square += value * value;
+      }
+      lanes.add(sum, sums + c);
+      lanes.add(square, squares + c);
+    });
+  }
+}
+
+ARGOSY_KERNEL void norm_pool_relu(const float* x,
+                                  const Image& image,
+                                  const float* scale,
+                                  const float* offset,
+                                  float* y,
+                                  float* chosen,
+                                  int32_t* where) {
+  const int64_t channels = image.channels;
+  const int64_t row = image.width * channels;
+  for (int64_t h = 0; h < image.height / 2; ++h) {
+    for_channels(channels, [&](auto lanes, int64_t c) ARGOSY_KERNEL_LAMBDA {
+      Floats factor, summand, next;
+      lanes.load(scale + c, factor);
+      lanes.load(offset + c, summand);
+      const float* top = x + 2 * h * row + c;
+      int64_t out = h * (image.width / 2) * channels + c;
+      for (int64_t w = 0; w < image.width / 2; ++w, top += 2 * channels, out += channels) {
+        Choice best{};
+        lanes.load(top, best.x);
+        best.value = best.x * factor + summand;
+        lanes.load(top + channels, next);
+        consider(next, factor, summand, 1, best);
+        lanes.load(top + row, next);
+        consider(next, factor, summand, 2, best);
+        lanes.load(top + row + channels, next);
+        consider(next, factor, summand, 3, best);
+        const Floats zero{};
+        lanes.store(Floats(best.value < zero ? zero : best.value), y + out);
+        lanes.store(best.x, chosen + out);
+        lanes.store(Ints(best.value <= zero ? Ints{} + kNowhere : best.place), where + out);
+      }
+    });
+  }
+}
+
+ARGOSY_KERNEL void add_gradient_sums(const float* dy,
+                                     const float* chosen,
+                                     const int32_t* where,
+                                     const Image& image,
+                                     const float* mean,
+                                     const float* inverse_std,
+                                     double* sums,
+                                     double* products) {
+  const int64_t channels = image.channels;
+  const int64_t positions = (image.height / 2) * (image.width / 2);
+  for (int64_t begin = 0; begin < positions; begin += kRun) {
+    const int64_t end = std::min(positions, begin + kRun);
+    for_channels(channels, [&](auto lanes, int64_t c) ARGOSY_KERNEL_LAMBDA {
+      Floats centre, factor, gradient, value, sum{}, product{};
+      Ints place;
+      lanes.load(mean + c, centre);
+      lanes.load(inverse_std + c, factor);
+      for (int64_t i = begin * channels + c; i < end * channels; i += channels) {
+        lanes.load(dy + i, gradient);
+        lanes.load(chosen + i, value);
+        lanes.load(where + i, place);
+        gradient = place == kNowhere ? Floats{} : gradient;
+        sum += gradient;
+        product += gradient * ((value - centre) * factor);
+      }
+      lanes.add(sum, sums + c);
+      lanes.add(product, products + c);
+    });
+  }
+}
+
+ARGOSY_KERNEL void spread_gradient(const float* x,
+                                   const float* dy,
+                                   const int32_t* where,
+                                   const Image& image,
+                                   const float* mean,
+                                   const float* scale,
+                                   const float* slope,
+                                   const float* level,
+                                   float* dx) {
+  const int64_t channels = image.channels;
+  const int64_t row = image.width * channels;
+  for (int64_t h = 0; h < image.height; ++h) {
+    for_channels(channels, [&](auto lanes, int64_t c) ARGOSY_KERNEL_LAMBDA {
+      Floats centre, factor, by, base, value, gradient;
+      Ints place;
+      lanes.load(mean + c, centre);
+      lanes.load(scale + c, factor);
+      lanes.load(slope + c, by);
+      lanes.load(level + c, base);
+      const bool pooled = h / 2 < image.height / 2;
+      const int64_t windows = pooled ? image.width / 2 : 0;
+      int64_t in = h * row + c;
+      int64_t out = h / 2 * (image.width / 2) * channels + c;
+      const int32_t first = h % 2 == 0 ? 0 : 2;
+      for (int64_t w = 0; w < windows; ++w, in += 2 * channels, out += channels) {
+        lanes.load(dy + out, gradient);
+        lanes.load(where + out, place);
+        gradient *= factor;
+        lanes.load(x + in, value);
+        lanes.store(Floats((value - centre) * by + base + (place == first ? gradient : Floats{})),
+                    dx + in);
+        lanes.load(x + in + channels, value);
+        lanes.store(
+            Floats((value - centre) * by + base + (place == first + 1 ? gradient : Floats{})),
+            dx + in + channels);
+      }
+      for (int64_t w = 2 * windows; w < image.width; ++w, in += channels) {  // in no window
+        lanes.load(x + in, value);
+        lanes.store(Floats((value - centre) * by + base), dx + in);
+      }
+    });
+  }
+}
+
+}  // namespace argosy::vision::kernels
