@@ -141,11 +141,11 @@ TEST(ZeroGrad, WritesZerosInPlaceIntoViewsOfABucket) {
   b.mutable_grad() = bucket.slice(0, 4, 7);
   Adam adam(NamedTensors{{"a", a}, {"b", b}});
   const void* address = a.grad().data_ptr();
-  adam.zero_grad();
+  adam.zero_grad({.set_to_none = false});
   EXPECT_EQ(a.grad().data_ptr(), address);
   EXPECT_EQ(bucket.slice(0, 0, 7).abs().sum().item<float>(), 0);
   EXPECT_EQ(bucket.slice(0, 7, 10).sum().item<float>(), 3) << "beside the gradients";
-  adam.zero_grad({.set_to_none = true});
+  adam.zero_grad();
   EXPECT_FALSE(a.grad().defined());
 }
 
@@ -154,7 +154,7 @@ TEST(ZeroGrad, CutsTheGraphOfADoubleBackward) {
   SGD sgd(NamedTensors{{"w", w}});
   (w * w).sum().backward({}, true, /*create_graph=*/true);
   ASSERT_TRUE(w.grad().requires_grad());
-  sgd.zero_grad();
+  sgd.zero_grad({.set_to_none = false});
   EXPECT_FALSE(w.grad().requires_grad());
   EXPECT_EQ(w.grad().sum().item<float>(), 0);
   w.mutable_grad() = torch::Tensor();  // libtorch's cycle of w, its gradient and the graph
