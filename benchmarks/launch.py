@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import hosts as namespaces
+
 # Each rank leaves its pid, by life and number, and sleeps.
 RANK = 'me="$PIDS/${TORCHELASTIC_RESTART_COUNT:-0}.${RANK:-$PADDLE_TRAINER_ID}"; ' \
     'echo $$ > "$me.part"; mv "$me.part" "$me"; '
@@ -146,38 +148,16 @@ def orphans(launcher, folder):
 
 def hosts(launcher, folder):
     """Four network namespaces as hosts, one launcher on each, a job that does nothing: ms; needs root."""
-    names = [f"argosy-bench-{os.getpid()}-{i}" for i in range(4)]
-    bridge = f"argosy-bench-{os.getpid()}-net"
-
-    def ip(*words):
-        subprocess.run(["ip", *words], check=True, capture_output=True)
-
-    try:
-        ip("netns", "add", bridge)
-        ip("-n", bridge, "link", "add", "br0", "type", "bridge")
-        ip("-n", bridge, "link", "set", "br0", "up")
-        for i, name in enumerate(names):
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-            ip("-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", f"p{i}", "netns", bridge)
-            ip("-n", name, "addr", "add", f"10.78.0.{i + 1}/24", "dev", "eth0")
-            ip("-n", name, "link", "set", "eth0", "up")
-            ip("-n", bridge, "link", "set", f"p{i}", "master", "br0")
-            ip("-n", bridge, "link", "set", f"p{i}", "up")
-        addresses = ",".join(f"10.78.0.{i + 1}" for i in range(4))
-        env = dict(os.environ, ARGOSY_TOKEN="bench")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with namespaces.network(4) as (names, addresses):
+        command = [*launcher, "--ips", ",".join(addresses), "--log_dir=", "true"]
         start = time.perf_counter()
-        jobs = [subprocess.Popen(["ip", "netns", "exec", name, *launcher, "--ips", addresses, "--log_dir=", "true"],
-                                 cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL) for name in names]
+        jobs = [namespaces.start(name, command, folder, **quiet) for name in names]
         codes = [job.wait(PATIENCE) for job in jobs]
         took = (time.perf_counter() - start) * 1e3
         if any(codes):
             raise SystemExit(f"exit codes {codes}")
         return took
-    finally:
-        for name in [*names, bridge]:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
 
 FIGURES = {f.__name__: f for f in (killed, respawn, peak, log_rate, log_flood, orphans, hosts)}

@@ -211,10 +211,10 @@ def load_at_start():
 
 
 def peer_versions(python):
-    """Of torch and torchvision; exits when there is no torch."""
+    """Of the peers' packages; exits when there is no torch."""
     script = (
         "import importlib.metadata as m, json\n"
-        "names = [n for n in ('torch', 'torchvision', 'paddlepaddle', 'numpy') if list(m.distributions(name=n))]\n"
+        "names = [n for n in ('torch', 'torchvision', 'paddlepaddle', 'numpy', 'nvidia-dali-cuda130') if list(m.distributions(name=n))]\n"
         "print(json.dumps({n: m.version(n) for n in names}))"
     )
     try:

@@ -1,16 +1,20 @@
 // Time of a training step: forward, backward with reduction, Adam, zero_grad.
 //
 //     argosy launch --nproc_per_node 2 bench_train_step resnet18|resnet18_sized|mnist_cnn
-//         [--steps 60] [--warmup 15] [--independent]
+//         [--steps 60] [--warmup 15] [--independent | --share_parameters --overlap_update]
 //
 // The peer is peers/train_step.py: same weights, same data, same order. --independent: the ranks
 // train beside each other without a word, which is the floor that coupling is measured from.
 #include <argosy/argosy.h>
 
+#include <numeric>
+#include <optional>
+
 #include <torch/torch.h>
 
 #include "argosy/engine/layout.h"
 
+#include "benchmarks/op_profile.h"
 #include "benchmarks/workload.h"
 #include <CLI/CLI.hpp>
 
@@ -23,6 +27,9 @@ struct Options {
   int steps = 60;
   int warmup = 15;
   bool independent = false;
+  bool share_parameters = false;
+  bool overlap_update = false;
+  bool profile = false;
 };
 
 constexpr int64_t kBatch = 100;  // per rank
@@ -53,12 +60,39 @@ double model_mb(const engine::NamedTensors& parameters) {
   return bytes / 1e6;
 }
 
+/// Milliseconds of a step by libtorch operator, of rank 0.
+void print_profile(int steps, double step_ms) {
+  if (!fleet::is_first_worker()) {
+    return;
+  }
+  double rest = step_ms;
+  for (const bench::OpProfile::Row& row : bench::OpProfile::rows()) {
+    const double ms = row.ms / steps;
+    rest -= ms;
+    if (ms > step_ms / 500) {
+      fmt::print("{:8.3f} ms {:5.1f} % {:7.1f} calls  {}\n",
+                 ms,
+                 100 * ms / step_ms,
+                 static_cast<double>(row.calls) / steps,
+                 row.name);
+    }
+  }
+  fmt::print("{:8.3f} ms {:5.1f} %                outside of operators\n{:8.3f} ms a step\n",
+             rest,
+             100 * rest / step_ms,
+             step_ms);
+}
+
 template <typename Model, typename Optimizer, typename Loss>
 void measure_with(const Options& options, Model model, Optimizer optimizer, Loss loss_of_step) {
   std::vector<double> samples_ms;
   std::vector<at::Tensor> losses;
+  std::optional<bench::OpProfile> profile;
   fleet::barrier_worker();
   for (int step = 0; step < options.warmup + options.steps; ++step) {
+    if (options.profile && step == options.warmup) {
+      profile.emplace();
+    }
     const bench::Stopwatch watch;
     at::Tensor loss = loss_of_step(model, step);
     loss.backward();
@@ -68,6 +102,12 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
       samples_ms.push_back(watch.ms());
     }
     losses.push_back(loss.detach());
+  }
+  if (profile) {
+    profile.reset();
+    const double total = std::accumulate(samples_ms.begin(), samples_ms.end(), 0.0);
+    print_profile(options.steps, total / options.steps);
+    return;
   }
   const double memory = bench::pss_mb();
   const auto [sum, agree] = checksum(engine::named_parameters(model));
@@ -108,7 +148,8 @@ void measure_on(const Options& options, Net net, const std::vector<bench::Batch>
 }
 
 void run(const Options& options) {
-  fleet::init();
+  fleet::init(
+      {.share_parameters = options.share_parameters, .overlap_update = options.overlap_update});
   const int rank = fleet::worker_index();
   if (options.model == "resnet18_sized") {
     measure(options, bench::ResNet18Sized(rank), [](auto& model, int) { return model(); });
@@ -123,9 +164,11 @@ void run(const Options& options) {
   if (options.model == "resnet18") {
     vision::ResNet net;
     bench::fill_weights(*net);
-    engine::to_channels_last(*net);
-    for (bench::Batch& batch : batches) {
-      batch.images = batch.images.contiguous(at::MemoryFormat::ChannelsLast);
+    if (options.independent) {  // fleet does the same by itself: memory_format = auto
+      engine::to_channels_last(*net);
+      for (bench::Batch& batch : batches) {
+        batch.images = batch.images.contiguous(at::MemoryFormat::ChannelsLast);
+      }
     }
     measure_on(options, net, batches);
   } else {
@@ -144,6 +187,9 @@ int main(int argc, char** argv) {
       ->required()
       ->check(CLI::IsMember({"resnet18", "resnet18_sized", "mnist_cnn"}));
   app.add_flag("--independent", options.independent, "Without any exchange between the ranks");
+  app.add_flag("--share_parameters", options.share_parameters, "One copy for all ranks");
+  app.add_flag("--overlap_update", options.overlap_update, "Updates beside backward");
+  app.add_flag("--profile", options.profile, "Print the time of libtorch's operators instead");
   app.add_option("--steps", options.steps, "Measured steps")->check(CLI::Range(1, 100000));
   app.add_option("--warmup", options.warmup, "Steps before them")->check(CLI::Range(0, 100000));
   return bench::main_of(app, argc, argv, [&] { run(options); });

@@ -1,6 +1,6 @@
 """The suites of compare.py, by name."""
 
-from suites import collectives, ddp, epoch, input, launch, layout, memory, optim
+from suites import collectives, ddp, epoch, input, launch, layout, memory, optim, scaling
 
 SUITES = {
     "ddp": ddp.cases,
@@ -11,4 +11,5 @@ SUITES = {
     "epoch": epoch.cases,
     "memory": memory.cases,
     "layout": layout.cases,
+    "scaling": scaling.cases,
 }

@@ -14,7 +14,9 @@ def cases(args):
     peers = {}
     if args.peers:
         peers = {"torch_default": peer(args, script, *root), "torch_tuned": peer(args, script, *root, "--tuned")}
-    pairs = pairs_with(args, [("argosy", "torch_default", 1.0), ("argosy", "torch_tuned", 1.0)])
+    if "nvidia-dali-cuda130" in args.peer_versions:
+        peers["dali"] = peer(args, "fashion_mnist_input_dali.py", "--root", args.root)
+    pairs = pairs_with(args, [("argosy", name, 1.0) for name in peers])
     yield Case(
         "input",
         "fashion_mnist",
