@@ -81,7 +81,7 @@ class DistributedDataParallel final {
   auto operator()(Args&&... args) {
     return around(
         [this](auto&&... inputs) {
-          return forward_of_module(static_cast<decltype(inputs)>(inputs)...);
+          return this->forward_of_module(static_cast<decltype(inputs)>(inputs)...);
         },
         std::forward<Args>(args)...);
   }
