@@ -61,8 +61,7 @@ void restride(at::Tensor tensor, at::IntArrayRef strides) {
 bool fast_convolution(const torch::nn::Module& layer) {
   const auto suits = [](const auto* convolution) {
     const at::ScalarType type = convolution->weight.scalar_type();
-    return convolution->options.groups() == 1 && convolution->weight.device().is_cpu() &&
-           (type == at::kFloat || type == at::kBFloat16);
+    return convolution->weight.device().is_cpu() && (type == at::kFloat || type == at::kBFloat16);
   };
   if (const auto* plain = layer.as<torch::nn::Conv2d>()) {
     return suits(plain);
@@ -136,7 +135,7 @@ ChannelsLastAdvice advise_channels_last(const torch::nn::Module& module) {
     convolutions += fast_convolution(*layer) ? 1 : 0;
   }
   if (convolutions == 0) {
-    return {false, "no 2-d convolution of one group in f32 or bf16"};
+    return {false, "no 2-d convolution in f32 or bf16"};
   }
   std::string obstacle;
   for_each_4d(module, [&](const std::string& name, const at::Tensor& tensor) {
