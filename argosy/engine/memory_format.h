@@ -58,8 +58,8 @@ struct ChannelsLastAdvice {
   std::string reason{};
 };
 
-/// The rule: a convolution (Conv2d or ConvTranspose2d) in f32 or bf16 on the CPU, for which libtorch
-/// calls oneDNN; every 4-d parameter row-major and in memory of its own.
+/// The rule: a convolution (Conv2d or ConvTranspose2d) in f32 or bf16 on the CPU, for which
+/// libtorch calls oneDNN; every 4-d parameter row-major and in memory of its own.
 /// docs/guides/memory_format.md has the measurements behind it.
 [[nodiscard]] ChannelsLastAdvice advise_channels_last(const torch::nn::Module& module);
 

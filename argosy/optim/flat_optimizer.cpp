@@ -56,16 +56,16 @@ class FlatOptimizer final : public OptimizerImpl {
       }
     }
     apply_clip(active);
-    const std::vector<Active> early = std::exchange(early_, {});
     if (division_ != nullptr) {
-      division_->begin(digest(early, active));  // by now all ranks have made their early updates
+      division_->begin(digest(early_, active));  // by now all ranks have made their early updates
       share_states(*division_, rule_->state_names().size(), active, slots_);
     }
     update(active, at::get_num_threads());
     if (division_ != nullptr && !active.empty()) {
       division_->end();
     }
-    settle(early);
+    settle(early_);
+    early_.clear();
     settle(active);
   }
 

@@ -203,6 +203,23 @@ TEST(UpdatePaths, BackwardTwiceBeforeAStepIsRefused) {
   });
 }
 
+/// One rank has made its early updates by another learning rate: found in step(), which nobody
+/// completes.
+TEST(UpdatePaths, ARankThatUpdatesOtherwiseIsNamed) {
+  on_ranks(3, [](comm::Group& group) {
+    Trained each(group, recipes()[0], true, 37, {.overlap_update = true});
+    each.step(group, 0);
+    if (group.rank() == 1) {
+      each.optimizer.set_lr(0.5);
+    }
+    each.backward(group, 1);
+    for (int time = 0; time < 2; ++time) {
+      EXPECT_THAT(error_of([&] { each.optimizer.step(); }),
+                  HasSubstr("is about to make another step than rank"));
+    }
+  });
+}
+
 TEST(UpdatePaths, WhatCannotBeAheadOfStepIsRefused) {
   on_ranks(2, [](comm::Group& group) {
     const auto refused = [&](const Recipe& recipe, const DdpOptions& options, bool hook) {
