@@ -30,6 +30,10 @@ kernels::Image shape_of(const at::Tensor& images) {
   return {.height = images.size(2), .width = images.size(3), .channels = images.size(1)};
 }
 
+double values_per_channel(const at::Tensor& images) {
+  return static_cast<double>(images.numel()) / static_cast<double>(images.size(1));
+}
+
 at::Tensor pooled_like(const at::Tensor& images, at::ScalarType type) {
   return at::empty({images.size(0), images.size(1), images.size(2) / 2, images.size(3) / 2},
                    images.options().dtype(type).memory_format(kLast));
@@ -66,7 +70,7 @@ Moments moments_of(const at::Tensor& images) {
       images.size(0), shape.channels, [&](int64_t n, double* first, double* second) {
         kernels::add_moments(x + n * shape.elements(), shape, x, first, second);
       });
-  const auto count = static_cast<double>(images.numel() / shape.channels);
+  const auto count = values_per_channel(images);
   Moments out;
   for (int64_t c = 0; c < shape.channels; ++c) {
     const double shifted = sums[static_cast<std::size_t>(c)] / count;
@@ -92,7 +96,7 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
     const kernels::Image shape = shape_of(images);
     const at::Tensor scale = weight * inverse_std;
     const at::Tensor offset = bias - mean * scale;
-    const at::Tensor y = pooled_like(images, at::kFloat);
+    at::Tensor y = pooled_like(images, at::kFloat);
     const at::Tensor chosen = pooled_like(images, at::kFloat);
     const at::Tensor where = pooled_like(images, at::kInt);
     at::parallel_for(0, images.size(0), 1, [&](int64_t begin, int64_t end) {
@@ -164,7 +168,7 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
                                      first,
                                      second);
         });
-    const auto count = static_cast<double>(images.numel() / channels);
+    const auto count = values_per_channel(images);
     std::vector<float> dbias, dweight, scale, slope, level;
     for (int64_t c = 0; c < channels; ++c) {
       const double sum = sums[static_cast<std::size_t>(c)];
@@ -225,8 +229,7 @@ at::Tensor norm_pool_relu(torch::nn::BatchNorm2d& norm, const at::Tensor& images
   for (const double each : moments.variance) {
     inverse_std.push_back(static_cast<float>(1 / std::sqrt(each + norm->options.eps())));
   }
-  move_statistics(
-      norm, moments, static_cast<double>(images.numel() / static_cast<int64_t>(mean.size())));
+  move_statistics(norm, moments, values_per_channel(images));
   return NormPoolRelu::apply(images, norm->weight, norm->bias, of(mean), of(inverse_std));
 }
 
