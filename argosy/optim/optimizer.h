@@ -48,7 +48,7 @@ struct GroupInfo {
 /// What zero_grad does with a gradient.
 struct ZeroGradOptions {
   /// Drops gradients, so that the next backward's take their place, instead of writing zeros that
-  /// it is added to: a third less memory traffic. grad() is undefined in between, and step() passes
+  /// it is added to: less memory traffic. grad() is undefined in between, and step() passes
   /// by a parameter that the next backward does not reach. PyTorch's default since 2.0, libtorch's
   /// too.
   bool set_to_none = true;

@@ -44,7 +44,7 @@ struct DdpOptions {
 
 /// How DistributedDataParallel::divide_step() divides. Equal on all ranks.
 struct DivideOptions {
-  /// The ranks of the host have one copy of the parameters between them: a quarter less memory
+  /// The ranks of the host have one copy of the parameters between them: an eighth less memory
   /// traffic in a divided step of two ranks, and one copy instead of one for each rank. Hazard:
   /// what a program does to a parameter by itself (`p.mul_(0.9)`, an initialisation, weights loaded
   /// from a file) then happens once for every rank that does it: let one rank do it, between two
