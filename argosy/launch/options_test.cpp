@@ -57,6 +57,8 @@ TEST(LaunchOptions, DefaultsAreOneRankAndLogsUnderRuns) {
 TEST(LaunchOptions, CoresAreBoundByOurWordsAndTorchruns) {
   EXPECT_EQ(parse({"x"}).cpu_bind, os::CpuBinding::kNone);
   EXPECT_EQ(parse({"--cpu_bind=cores", "x"}).cpu_bind, os::CpuBinding::kCores);
+  EXPECT_EQ(parse({"--bind=numa", "x"}).cpu_bind, os::CpuBinding::kNuma);
+  EXPECT_THAT(refusal({"--bind=0.0.0.0", "x"}), HasSubstr("--listen"));
   EXPECT_EQ(parse({"--numa_binding=node", "x"}).cpu_bind, os::CpuBinding::kNuma);
   EXPECT_EQ(parse({"x"}, {{"PET_NUMA_BINDING", "socket"}}).cpu_bind, os::CpuBinding::kSocket);
   EXPECT_THAT(refusal({"--numa_binding=core-complex", "x"}), HasSubstr("none, cores"));

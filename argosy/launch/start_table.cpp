@@ -124,6 +124,39 @@ std::string variables(const JobDescription& job) {
   return text;
 }
 
+/// "SKYLAKEX (--env)", "1 (as found)", or what the launcher chose and why.
+std::string cpu_value(const JobDescription& job,
+                      const std::vector<std::string>& environment,
+                      const std::string& name,
+                      const std::string& why) {
+  const std::string value = value_of(environment, name);
+  if (value.empty()) {
+    return "not set";
+  }
+  const bool by_option =
+      std::ranges::any_of(job.extra, [&](const auto& each) { return each.first == name; });
+  const bool found = !value_of(os::environ_list(), name).empty();
+  return fmt::format("{} ({})", value, by_option ? "--env" : found ? "as found" : why);
+}
+
+/// How the CPUs are set up, by whom, and so what overrides it: variables of these names, --env.
+void add_cpu_rows(const JobDescription& job,
+                  const std::vector<std::string>& environment,
+                  Rows& rows) {
+  const auto value = [&](const std::string& name, const std::string& why) {
+    return cpu_value(job, environment, name, why);
+  };
+  rows.emplace_back("OMP_NUM_THREADS",
+                    value("OMP_NUM_THREADS",
+                          fmt::format("{} usable of this machine, shared out among the ranks",
+                                      plural(job.node.cores, "core"))));
+  rows.emplace_back("OMP_WAIT_POLICY", value("OMP_WAIT_POLICY", "teams of several threads"));
+  rows.emplace_back("OPENBLAS_CORETYPE", value("OPENBLAS_CORETYPE", "this CPU has AVX-512"));
+  if (job.cpus.empty()) {
+    rows.emplace_back("cores", "not bound: see --bind");
+  }
+}
+
 }  // namespace
 
 std::string describe_start(const Job& job, bool everything) {
@@ -156,6 +189,9 @@ std::string describe_start(const Job& job, bool everything) {
                                     : fmt::format("each rank bound, rank {} to {}",
                                                   what.first_rank,
                                                   strings::ranges(first)));
+  }
+  if (everything) {
+    add_cpu_rows(what, environment, rows);
   }
   if (what.tls.on) {
     rows.emplace_back("TLS",

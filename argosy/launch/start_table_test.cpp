@@ -42,6 +42,22 @@ TEST(StartTable, ShowsEveryVariableButNoSecret) {
   EXPECT_THAT(text, Not(HasSubstr("verysecret")));
 }
 
+TEST(StartTable, SaysHowTheCpusAreSetUpAndByWhom) {
+  Job job = job_of_two();
+  job.description.node = {.cores = 5, .avx512 = true};
+  job.description.extra = {{"OMP_WAIT_POLICY", "active"}};
+  ::setenv("OMP_NUM_THREADS", "3", 1);  // NOLINT(concurrency-mt-unsafe): one thread here
+  ::unsetenv("OPENBLAS_CORETYPE");      // NOLINT(concurrency-mt-unsafe)
+  const std::string text = describe_start(job, true);
+  ::unsetenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_THAT(text, HasSubstr("| OMP_NUM_THREADS   | 3 (as found) "));
+  EXPECT_THAT(text, HasSubstr("| OMP_WAIT_POLICY   | active (--env) "));
+  EXPECT_THAT(text, HasSubstr("| OPENBLAS_CORETYPE | SKYLAKEX (this CPU has AVX-512) "));
+  EXPECT_THAT(text, HasSubstr("| cores             | not bound: see --bind "));
+  EXPECT_THAT(describe_start(job, true), HasSubstr("| 2 (5 cores usable of this machine, shared"));
+  EXPECT_THAT(describe_start(job, false), Not(HasSubstr("OMP_")));
+}
+
 TEST(StartTable, LinesAreOfOneLengthAndOneLineEach) {
   Job job = job_of_two();
   job.program.args = {"sh", "-c", std::string(300, 'x') + "\nsecond line"};

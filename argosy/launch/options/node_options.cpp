@@ -202,8 +202,8 @@ NodeOptions read_node_options(const GivenOptions& given) {
   if (const std::optional<Given> interface = given.find("ifname")) {
     nodes.interface = interface->value;
   }
-  if (const std::optional<Given> bind = given.find("bind")) {
-    nodes.bind = bind->value;
+  if (const std::optional<Given> listen = given.find("listen")) {
+    nodes.bind = listen->value;
   }
   settle_patience(given, nodes);
   if (by_ssh) {

@@ -168,7 +168,8 @@ os::CpuBinding cpu_binding(const Given& given) {
   if (word == "socket") {
     return os::CpuBinding::kSocket;
   }
-  bad(given, "none, cores (or exclusive), numa (or node) or socket");
+  bad(given,
+      "none, cores (or exclusive), numa (or node) or socket; where node 0 listens is --listen");
 }
 
 bool is_on(const GivenOptions& given, std::string_view key) {

@@ -252,7 +252,7 @@ TEST(LauncherNodes, TheStoreIsOpenOnlyWhereTheyMeetUnlessAskedFor) {
   EXPECT_EQ(meeting_only.wait(), (std::vector<int>{0, 0}));
   EXPECT_THAT(lines_of(meeting_only[0].out(), "[rank 0] listens at "),
               testing::ElementsAre(testing::EndsWith("0100007F")));  // perhaps IPv6 has it mapped
-  Nodes anywhere({1, 1}, kListens, {"--bind=0.0.0.0"});
+  Nodes anywhere({1, 1}, kListens, {"--listen=0.0.0.0"});
   EXPECT_EQ(anywhere.wait(), (std::vector<int>{0, 0}));
   EXPECT_THAT(lines_of(anywhere[0].out(), "[rank 0] listens at "),
               testing::Each(testing::ContainsRegex("^0+$")));
