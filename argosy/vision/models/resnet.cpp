@@ -10,6 +10,7 @@
 #include <torch/nn/init.h>
 
 #include "argosy/base/check.h"
+#include "argosy/vision/ops/norm_relu.h"
 
 namespace argosy::vision {
 
@@ -80,13 +81,12 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
 
   at::Tensor forward(const at::Tensor& input) {
     at::Tensor x = input;
-    for (size_t i = 0; i < convs_.size(); ++i) {
-      x = norms_[i](convs_[i](x));
-      if (i + 1 < convs_.size()) {
-        x.relu_();
-      }
+    for (size_t i = 0; i + 1 < convs_.size(); ++i) {
+      x = ops::norm_relu(norms_[i], convs_[i](x));
     }
-    return x.add_(downsample_.is_empty() ? input : downsample_->forward(input)).relu_();
+    x = convs_.back()(x);
+    return ops::norm_add_relu(
+        norms_.back(), x, downsample_.is_empty() ? input : downsample_->forward(input));
   }
 
   void zero_last_norm() { nn::init::zeros_(norms_.back()->weight); }
@@ -164,7 +164,7 @@ at::Tensor ResNetImpl::forward(const at::Tensor& images) {
                "input has the wrong shape: expected [N, {}, H, W], got [{}]",
                options_.in_channels,
                fmt::join(images.sizes(), ", "));
-  at::Tensor x = bn1_(conv1_(images)).relu_();
+  at::Tensor x = ops::norm_relu(bn1_, conv1_(images));
   x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
   for (nn::Sequential& layer : layers_) {
     x = layer->forward(x);

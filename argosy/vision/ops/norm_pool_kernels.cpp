@@ -1,57 +1,11 @@
 #include "argosy/vision/ops/norm_pool_kernels.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "argosy/base/simd.h"
+#include "argosy/vision/ops/lanes.h"
 
 namespace argosy::vision::kernels {
 namespace {
-
-/// Sums of so many values are taken in f32, and added up in f64.
-constexpr int64_t kRun = 64;
-
-/// Channels are taken by so many; the compiler cuts these into the registers that there are.
-constexpr int64_t kLanes = 16;
-using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
-using Ints = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
-
-/// Some channels side by side: all lanes, or as many as are left of an image's channels.
-template <bool kFull>
-struct Lanes {
-  int64_t count = kLanes;
-
-  template <typename Vector, typename T>
-  ARGOSY_KERNEL_INLINE void load(const T* from, Vector& to) const {
-    if constexpr (kFull) {
-      std::memcpy(&to, from, sizeof to);
-    } else {
-      to = Vector{};
-      std::memcpy(&to, from, static_cast<std::size_t>(count) * sizeof(T));
-    }
-  }
-  template <typename Vector, typename T>
-  ARGOSY_KERNEL_INLINE void store(const Vector& from, T* to) const {
-    std::memcpy(to, &from, kFull ? sizeof from : static_cast<std::size_t>(count) * sizeof(T));
-  }
-  ARGOSY_KERNEL_INLINE void add(const Floats& values, double* to) const {
-    for (int64_t i = 0; i < (kFull ? kLanes : count); ++i) {
-      to[i] += static_cast<double>(values[i]);
-    }
-  }
-};
-
-/// body(lanes, first channel) for all channels.
-template <typename Body>
-ARGOSY_KERNEL_INLINE void for_channels(int64_t channels, const Body& body) {
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
-    body(Lanes<true>{}, c);
-  }
-  if (c < channels) {
-    body(Lanes<false>{channels - c}, c);
-  }
-}
 
 struct Choice {
   Floats value;
@@ -70,27 +24,6 @@ ARGOSY_KERNEL_INLINE void consider(
 }
 
 }  // namespace
-
-ARGOSY_KERNEL void add_moments(
-    const float* x, const Image& image, const float* shift, double* sums, double* squares) {
-  const int64_t channels = image.channels;
-  const int64_t positions = image.height * image.width;
-  for (int64_t begin = 0; begin < positions; begin += kRun) {
-    const int64_t end = std::min(positions, begin + kRun);
-    for_channels(channels, [&](auto lanes, int64_t c) ARGOSY_KERNEL_LAMBDA {
-      Floats from, value, sum{}, square{};
-      lanes.load(shift + c, from);
-      for (int64_t i = begin; i < end; ++i) {
-        lanes.load(x + i * channels + c, value);
-        value -= from;
-        sum += value;
-        square += value * value;
-      }
-      lanes.add(sum, sums + c);
-      lanes.add(square, squares + c);
-    });
-  }
-}
 
 ARGOSY_KERNEL void norm_pool_relu(const float* x,
                                   const Image& image,

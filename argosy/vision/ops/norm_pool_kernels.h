@@ -2,25 +2,13 @@
 
 #include <cstdint>
 
+#include "argosy/vision/ops/norm_kernels.h"
+
 // Internal to the room. Plain loops over f32 images whose channels lie side by side (H, W, C).
 namespace argosy::vision::kernels {
 
-struct Image {
-  int64_t height = 0;
-  int64_t width = 0;
-  int64_t channels = 0;
-
-  [[nodiscard]] int64_t elements() const { return height * width * channels; }
-  /// Of 2×2 windows; an odd last row or column belongs to none.
-  [[nodiscard]] int64_t pooled() const { return (height / 2) * (width / 2) * channels; }
-};
-
 /// A place in a window, row by row: 0 … 3; kNowhere: relu lets nothing through.
 inline constexpr int32_t kNowhere = 4;
-
-/// Adds for each channel the sums of (x - shift) and of its square to `sums` and `squares`.
-void add_moments(
-    const float* x, const Image& image, const float* shift, double* sums, double* squares);
 
 /// y = max(0, the largest x·scale + offset of each window), where it was, and the x there.
 void norm_pool_relu(const float* x,

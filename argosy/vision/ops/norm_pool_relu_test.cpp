@@ -5,40 +5,13 @@
 #include <tuple>
 #include <vector>
 
-#include <gtest/gtest.h>
-#include <torch/torch.h>
+#include "argosy/vision/ops/norm_test_support.h"
 
 namespace argosy::vision::ops {
 namespace {
 
-namespace nn = torch::nn;
-constexpr auto kLast = at::MemoryFormat::ChannelsLast;
-
-/// A norm whose weights have both signs and a zero: the largest x is not the largest output.
-nn::BatchNorm2d norm_of(int64_t channels, nn::BatchNorm2dOptions options) {
-  nn::BatchNorm2d norm(options);
-  const torch::NoGradGuard no_grad;
-  norm->weight.copy_(at::linspace(-1, 1, channels));
-  norm->bias.copy_(at::linspace(-0.3, 0.4, channels));
-  return norm;
-}
-
-nn::BatchNorm2d norm_of(int64_t channels) {
-  return norm_of(channels, nn::BatchNorm2dOptions(channels));
-}
-
 at::Tensor plain(nn::BatchNorm2d& norm, const at::Tensor& images) {
   return at::max_pool2d(norm(images), 2).relu();
-}
-
-at::Tensor images_of(at::IntArrayRef sizes, double mean = 0) {
-  torch::manual_seed(3);
-  return (torch::randn(sizes) * 2 + mean).contiguous(kLast).requires_grad_();
-}
-
-void expect_close(const at::Tensor& a, const at::Tensor& b, double tolerance, const char* what) {
-  const double scale = b.abs().max().item<double>();
-  EXPECT_LE((a - b).abs().max().item<double>(), tolerance * (scale + 1e-3)) << what;
 }
 
 struct Shape {

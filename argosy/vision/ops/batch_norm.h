@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/modules/batchnorm.h>
+
+#include "argosy/vision/ops/norm_kernels.h"
+
+// Internal to the room: what operators around a batch norm have in common.
+namespace argosy::vision::ops {
+
+inline constexpr auto kLast = at::MemoryFormat::ChannelsLast;
+
+/// Training, f32 on the CPU in channels_last, with a weight and a bias, and more than one value for
+/// each channel: else operators are left to libtorch.
+[[nodiscard]] bool can_fuse(const torch::nn::BatchNorm2d& norm, const at::Tensor& images);
+
+/// Of [N, C, H, W].
+[[nodiscard]] kernels::Image shape_of(const at::Tensor& images);
+
+/// Two numbers for each channel that `add(n, first, second)` sums over image n, over all images:
+/// first all of the one, then of the other. Images are summed by themselves and in order, whatever
+/// thread had them.
+[[nodiscard]] std::vector<double> sums_over_images(
+    int64_t images, int64_t channels, const std::function<void(int64_t, double*, double*)>& add);
+
+/// body(n) for each image, in parallel.
+void for_images(int64_t images, const std::function<void(int64_t)>& body);
+
+/// Of each channel, f32.
+struct BatchStatistics {
+  at::Tensor mean;
+  at::Tensor inverse_std;  ///< 1 / √(biased variance + ε)
+};
+
+/// Those of this batch; moves the running ones as torch::nn::BatchNorm2d does.
+[[nodiscard]] BatchStatistics take_statistics(torch::nn::BatchNorm2d& norm,
+                                              const at::Tensor& images);
+
+/// Gradients of weight and bias, and dx = slope·(x - mean) + level + scale·dy, for each channel.
+struct NormGradient {
+  at::Tensor weight;
+  at::Tensor bias;
+  std::vector<float> scale;
+  std::vector<float> slope;
+  std::vector<float> level;
+};
+
+/// From the sums of dy and of dy times the normalised x over `count` values.
+[[nodiscard]] NormGradient norm_gradient(const std::vector<double>& sums,
+                                         const at::Tensor& weight,
+                                         const at::Tensor& inverse_std,
+                                         double count);
+
+/// Values of one channel in all images.
+[[nodiscard]] double values_per_channel(const at::Tensor& images);
+
+/// The normalised images by libtorch's operators, recorded: for a second derivative.
+[[nodiscard]] at::Tensor recorded_norm(const at::Tensor& images,
+                                       const at::Tensor& weight,
+                                       const at::Tensor& bias,
+                                       const at::Tensor& inverse_std);
+
+}  // namespace argosy::vision::ops

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "argosy/base/simd.h"
+
+// Internal to the kernels of this room: vectors over channels that lie side by side.
+namespace argosy::vision::kernels {
+
+/// Sums of so many values are taken in f32, and added up in f64.
+inline constexpr int64_t kRun = 64;
+
+/// Channels are taken by so many; the compiler cuts these into the registers that there are.
+inline constexpr int64_t kLanes = 16;
+using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
+using Ints = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
+
+/// Some channels side by side: all lanes, or as many as are left of an image's channels.
+template <bool kFull>
+struct Lanes {
+  int64_t count = kLanes;
+
+  template <typename Vector, typename T>
+  ARGOSY_KERNEL_INLINE void load(const T* from, Vector& to) const {
+    if constexpr (kFull) {
+      std::memcpy(&to, from, sizeof to);
+    } else {
+      to = Vector{};
+      std::memcpy(&to, from, static_cast<std::size_t>(count) * sizeof(T));
+    }
+  }
+  template <typename Vector, typename T>
+  ARGOSY_KERNEL_INLINE void store(const Vector& from, T* to) const {
+    std::memcpy(to, &from, kFull ? sizeof from : static_cast<std::size_t>(count) * sizeof(T));
+  }
+  ARGOSY_KERNEL_INLINE void add(const Floats& values, double* to) const {
+    for (int64_t i = 0; i < (kFull ? kLanes : count); ++i) {
+      to[i] += static_cast<double>(values[i]);
+    }
+  }
+};
+
+/// body(lanes, first channel) for all channels.
+template <typename Body>
+ARGOSY_KERNEL_INLINE void for_channels(int64_t channels, const Body& body) {
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) {
+    body(Lanes<true>{}, c);
+  }
+  if (c < channels) {
+    body(Lanes<false>{channels - c}, c);
+  }
+}
+
+/// body(lanes, groups, first channel) for all channels, taken by four vectors at a time while there
+/// are as many: `groups()` of them. For sums over positions: a pass over 64 channels reads memory
+/// in order, one over 16 of more leaves three of four cache lines for later.
+template <typename Body>
+ARGOSY_KERNEL_INLINE void for_channel_groups(int64_t channels, const Body& body) {
+  constexpr int64_t kWide = 4 * kLanes;
+  const int64_t wide = channels / kWide * kWide;
+  for (int64_t c = 0; c < wide; c += kWide) {
+    body(Lanes<true>{}, std::integral_constant<int64_t, 4>{}, c);
+  }
+  for_channels(channels - wide, [&](auto lanes, int64_t c) ARGOSY_KERNEL_LAMBDA {
+    body(lanes, std::integral_constant<int64_t, 1>{}, wide + c);
+  });
+}
+
+}  // namespace argosy::vision::kernels

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+
+// Internal to the room. Loops over f32 images whose channels lie side by side (H, W, C).
+namespace argosy::vision::kernels {
+
+struct Image {
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 0;
+
+  [[nodiscard]] int64_t elements() const { return height * width * channels; }
+  /// Of 2×2 windows; an odd last row or column belongs to none.
+  [[nodiscard]] int64_t pooled() const { return (height / 2) * (width / 2) * channels; }
+};
+
+/// Adds for each channel the sums of (x - shift) and of its square to `sums` and `squares`.
+void add_moments(
+    const float* x, const Image& image, const float* shift, double* sums, double* squares);
+
+/// y = max(0, x·scale + offset + residual); `residual` may be null.
+void norm_relu(const float* x,
+               const float* residual,
+               const Image& image,
+               const float* scale,
+               const float* offset,
+               float* y);
+
+/// Adds for each channel the sums of dy, and of dy times the normalised x, where relu let it
+/// through: where y is positive or, if `y` is null, x·scale + offset. Writes that part of dy to
+/// `passed`, unless that is null.
+void add_relu_gradient_sums(const float* dy,
+                            const float* x,
+                            const float* y,
+                            const Image& image,
+                            const float* mean,
+                            const float* inverse_std,
+                            const float* scale,
+                            const float* offset,
+                            float* passed,
+                            double* sums,
+                            double* products);
+
+/// dx = slope·(x - mean) + level + scale·dy, that where x·scale + offset is positive; everywhere if
+/// `offset` is null.
+void norm_relu_gradient(const float* dy,
+                        const float* x,
+                        const Image& image,
+                        const float* mean,
+                        const float* scale,
+                        const float* offset,
+                        const float* slope,
+                        const float* level,
+                        float* dx);
+
+}  // namespace argosy::vision::kernels

@@ -1,0 +1,144 @@
+#include "argosy/vision/ops/norm_relu.h"
+
+#include <ATen/Functions.h>
+#include <torch/autograd.h>
+
+#include "argosy/vision/ops/batch_norm.h"
+#include "argosy/vision/ops/norm_kernels.h"
+
+namespace argosy::vision::ops {
+namespace {
+
+using torch::autograd::variable_list;
+
+struct NormRelu : torch::autograd::Function<NormRelu> {
+  /// `residual`: of the images' shape and strides.
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& images,
+                            const at::Tensor& weight,
+                            const at::Tensor& bias,
+                            const c10::optional<at::Tensor>& residual,
+                            const BatchStatistics& batch) {
+    const kernels::Image shape = shape_of(images);
+    const at::Tensor scale = weight * batch.inverse_std;
+    const at::Tensor offset = bias - batch.mean * scale;
+    at::Tensor y = at::empty_like(images);
+    for_images(images.size(0), [&](int64_t n) {
+      const int64_t at = n * shape.elements();
+      kernels::norm_relu(images.data_ptr<float>() + at,
+                         residual ? residual->data_ptr<float>() + at : nullptr,
+                         shape,
+                         scale.data_ptr<float>(),
+                         offset.data_ptr<float>(),
+                         y.data_ptr<float>() + at);
+    });
+    // Without a residual x tells where relu let something through.
+    context->save_for_backward({images,
+                                weight,
+                                bias,
+                                batch.mean,
+                                batch.inverse_std,
+                                scale,
+                                offset,
+                                residual ? y : at::Tensor()});
+    return y;
+  }
+
+  static variable_list backward(torch::autograd::AutogradContext* context,
+                                const variable_list& grads) {
+    const variable_list saved = context->get_saved_variables();
+    variable_list out = at::GradMode::is_enabled()  // backward(create_graph)
+                            ? through_operators(saved, grads[0])
+                            : gradients(saved, grads[0].contiguous(kLast));
+    out.emplace_back();
+    return out;
+  }
+
+  /// Recorded, so that it can be derived again.
+  static variable_list through_operators(const variable_list& saved, const at::Tensor& dy) {
+    const at::Tensor normed = recorded_norm(saved[0], saved[1], saved[2], saved[4]);
+    const at::Tensor& y = saved[7];
+    const at::Tensor positive = (y.defined() ? y : normed) > 0;
+    const at::Tensor passed = dy * positive.to(dy.scalar_type());
+    variable_list out = torch::autograd::grad({normed},
+                                              {saved[0], saved[1], saved[2]},
+                                              {passed},
+                                              /*retain_graph=*/true,
+                                              /*create_graph=*/true,
+                                              /*allow_unused=*/true);
+    out.push_back(y.defined() ? passed : at::Tensor());
+    return out;
+  }
+
+  static variable_list gradients(const variable_list& saved, const at::Tensor& dy) {
+    const at::Tensor& images = saved[0];
+    const at::Tensor& y = saved[7];
+    const kernels::Image shape = shape_of(images);
+    const float* const x = images.data_ptr<float>();
+    const float* const mean = saved[3].data_ptr<float>();
+    const float* const offset = saved[6].data_ptr<float>();
+    const at::Tensor passed = y.defined() ? at::empty_like(images) : at::Tensor();
+    const auto add = [&](int64_t n, double* first, double* second) {
+      const int64_t at = n * shape.elements();
+      kernels::add_relu_gradient_sums(dy.data_ptr<float>() + at,
+                                      x + at,
+                                      y.defined() ? y.data_ptr<float>() + at : nullptr,
+                                      shape,
+                                      mean,
+                                      saved[4].data_ptr<float>(),
+                                      saved[5].data_ptr<float>(),
+                                      offset,
+                                      y.defined() ? passed.data_ptr<float>() + at : nullptr,
+                                      first,
+                                      second);
+    };
+    const NormGradient gradient =
+        norm_gradient(sums_over_images(images.size(0), shape.channels, add),
+                      saved[1],
+                      saved[4],
+                      values_per_channel(images));
+    const at::Tensor dx = at::empty_like(images);
+    const at::Tensor& left = y.defined() ? passed : dy;  // passed: what relu stops is gone
+    for_images(images.size(0), [&](int64_t n) {
+      const int64_t at = n * shape.elements();
+      kernels::norm_relu_gradient(left.data_ptr<float>() + at,
+                                  x + at,
+                                  shape,
+                                  mean,
+                                  saved[5].data_ptr<float>(),
+                                  y.defined() ? nullptr : offset,
+                                  gradient.slope.data(),
+                                  gradient.level.data(),
+                                  dx.data_ptr<float>() + at);
+    });
+    return {dx, gradient.weight, gradient.bias, passed};
+  }
+};
+
+bool same_layout(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && a.device() == b.device() &&
+         b.is_contiguous(kLast);
+}
+
+}  // namespace
+
+at::Tensor norm_relu(torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
+  if (!can_fuse(norm, images)) {
+    return norm(images).relu_();
+  }
+  const BatchStatistics batch = take_statistics(norm, images);
+  return NormRelu::apply(images, norm->weight, norm->bias, c10::optional<at::Tensor>(), batch);
+}
+
+at::Tensor norm_add_relu(torch::nn::BatchNorm2d& norm,
+                         const at::Tensor& images,
+                         const at::Tensor& residual) {
+  if (!can_fuse(norm, images) || !same_layout(images, residual)) {
+    return norm(images).add_(residual).relu_();
+  }
+  const BatchStatistics batch = take_statistics(norm, images);
+  return NormRelu::apply(
+      images, norm->weight, norm->bias, c10::optional<at::Tensor>(residual), batch);
+}
+
+}  // namespace argosy::vision::ops

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/modules/batchnorm.h>
+
+namespace argosy::vision::ops {
+
+/// `norm(images).relu()` as one operator, and its gradient: images pass through memory twice
+/// forward and twice backward, in place of once or twice for each operator each way.
+///
+/// Shape: [N, C, H, W] → the same. Running statistics move as in norm(images). Values and gradients
+/// are those of the two operators up to rounding: moments are summed in f32 by 64 and in f64
+/// beyond; the same bits with any number of threads. NaN stays NaN. A second derivative is taken
+/// through libtorch's operators.
+/// In evaluation mode, and for anything but f32 on the CPU in channels_last with a weight and a
+/// bias, it is the two operators.
+[[nodiscard]] at::Tensor norm_relu(torch::nn::BatchNorm2d& norm, const at::Tensor& images);
+
+/// `(norm(images) + residual).relu()`, in the same way.
+///
+/// Shape of `residual`: that of `images`; of another one it is broadcast, by three operators.
+[[nodiscard]] at::Tensor norm_add_relu(torch::nn::BatchNorm2d& norm,
+                                       const at::Tensor& images,
+                                       const at::Tensor& residual);
+
+}  // namespace argosy::vision::ops

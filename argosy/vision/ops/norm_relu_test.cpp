@@ -1,0 +1,151 @@
+#include "argosy/vision/ops/norm_relu.h"
+
+#include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "argosy/vision/ops/norm_test_support.h"
+
+namespace argosy::vision::ops {
+namespace {
+
+enum class Residual { kNone, kOther, kItself };
+
+at::Tensor plain(nn::BatchNorm2d& norm, const at::Tensor& x, const at::Tensor& residual) {
+  const at::Tensor y = norm(x);
+  return (residual.defined() ? y + residual : y).relu();
+}
+
+at::Tensor fused(nn::BatchNorm2d& norm, const at::Tensor& x, const at::Tensor& residual) {
+  return residual.defined() ? norm_add_relu(norm, x, residual) : norm_relu(norm, x);
+}
+
+at::Tensor residual_for(const at::Tensor& x, Residual kind) {
+  if (kind == Residual::kNone) {
+    return {};
+  }
+  return kind == Residual::kItself ? x : at::sin(x.detach() * 3).requires_grad_();
+}
+
+at::Tensor leaf(const at::Tensor& of) {
+  return of.detach().clone().requires_grad_();
+}
+
+void expect_same(const at::Tensor& x, Residual kind, double tolerance) {
+  nn::BatchNorm2d one = norm_of(x.size(1));
+  nn::BatchNorm2d several = norm_of(x.size(1));
+  const at::Tensor same = leaf(x);
+  const at::Tensor residual = residual_for(x, kind);
+  const at::Tensor other = kind == Residual::kOther ? leaf(residual) : residual_for(same, kind);
+  for (int step = 0; step < 2; ++step) {
+    const at::Tensor y = fused(one, x, residual);
+    const at::Tensor expected = plain(several, same, other);
+    EXPECT_NE(y.grad_fn()->name(), expected.grad_fn()->name());
+    expect_close(y, expected, tolerance, "values");
+    EXPECT_TRUE(y.is_contiguous(kLast));
+    const at::Tensor weights = at::linspace(-1, 2, y.numel()).view(y.sizes());
+    (y * weights).sum().backward();
+    (expected * weights).sum().backward();
+    expect_close(x.grad(), same.grad(), 10 * tolerance, "gradient of the images");
+    if (kind == Residual::kOther) {
+      expect_close(residual.grad(), other.grad(), 10 * tolerance, "of the residual");
+    }
+    expect_close(one->weight.grad(), several->weight.grad(), 10 * tolerance, "of the weight");
+    expect_close(one->bias.grad(), several->bias.grad(), 10 * tolerance, "of the bias");
+    expect_close(one->running_mean, several->running_mean, 1e-5, "running mean");
+    expect_close(one->running_var, several->running_var, 1e-4, "running variance");
+    EXPECT_EQ(one->num_batches_tracked.item<int64_t>(), step + 1);
+  }
+}
+
+TEST(NormRelu, IsTheOperatorsAfterEachOther) {
+  for (const Residual kind : {Residual::kNone, Residual::kOther, Residual::kItself}) {
+    for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{
+             {4, 16, 12, 12}, {3, 5, 7, 9}, {2, 33, 4, 3}, {7, 3, 1, 1}, {1, 64, 9, 9}}) {
+      SCOPED_TRACE(testing::Message() << at::IntArrayRef(sizes));
+      expect_same(images_of(sizes), kind, 1e-5);
+    }
+    expect_same(images_of({6, 8, 10, 10}, 300), kind, 1e-3);  // far from zero
+  }
+}
+
+TEST(NormRelu, ElsewhereItIsThemselves) {
+  nn::BatchNorm2d norm = norm_of(4);
+  const at::Tensor x = images_of({2, 4, 6, 6});
+  const at::Tensor rows = x.detach().contiguous();
+  EXPECT_TRUE(norm_relu(norm, rows).is_contiguous());
+  const at::Tensor each = at::linspace(-1, 1, 4).view({1, 4, 1, 1});
+  nn::BatchNorm2d same = norm_of(4);
+  EXPECT_TRUE(torch::equal(norm_add_relu(norm, x, each), plain(same, x, each)));  // broadcast
+  EXPECT_TRUE(torch::equal(norm_add_relu(norm, x, rows), plain(same, x, rows)));  // other strides
+  norm->eval();
+  const at::Tensor before = norm->running_mean.clone();
+  EXPECT_TRUE(torch::equal(norm_relu(norm, x), plain(norm, x, {})));
+  EXPECT_TRUE(torch::equal(norm_add_relu(norm, x, x), plain(norm, x, x)));
+  EXPECT_TRUE(torch::equal(norm->running_mean, before));
+  nn::BatchNorm2d wide = norm_of(4);
+  wide->to(at::kDouble);
+  EXPECT_EQ(norm_relu(wide, x.to(at::kDouble)).scalar_type(), at::kDouble);
+}
+
+TEST(NormRelu, NothingIsOverwritten) {
+  nn::BatchNorm2d norm = norm_of(3);
+  const at::Tensor x = images_of({2, 3, 4, 4}).detach();
+  const at::Tensor residual = x * 2;
+  const at::Tensor x_before = x.clone();
+  const at::Tensor residual_before = residual.clone();
+  const at::Tensor y = norm_add_relu(norm, x, residual);
+  EXPECT_TRUE(torch::equal(x, x_before) && torch::equal(residual, residual_before));
+  EXPECT_TRUE((y >= 0).all().item<bool>() && (y > 0).any().item<bool>());
+}
+
+TEST(NormRelu, NanStaysNan) {
+  nn::BatchNorm2d norm = norm_of(3);
+  const at::Tensor x = images_of({2, 3, 4, 4}).detach();
+  x[1][2][3][3] = std::numeric_limits<float>::quiet_NaN();
+  const at::Tensor y = norm_relu(norm, x);
+  EXPECT_TRUE(y.select(1, 2).isnan().all().item<bool>());
+  EXPECT_FALSE(y.select(1, 1).isnan().any().item<bool>());
+}
+
+TEST(NormRelu, GivesTheSameBitsWithAnyNumberOfThreads) {
+  const auto run = [](int threads) {
+    const int before = at::get_num_threads();
+    at::set_num_threads(threads);
+    nn::BatchNorm2d norm = norm_of(16);
+    const at::Tensor x = images_of({7, 16, 12, 12});
+    const at::Tensor y = norm_add_relu(norm, x, x);
+    y.square().sum().backward();
+    at::set_num_threads(before);
+    return std::tuple(y, x.grad(), norm->weight.grad(), norm->running_var);
+  };
+  const auto [y, dx, dw, variance] = run(1);
+  const auto [y2, dx2, dw2, variance2] = run(3);
+  EXPECT_TRUE(torch::equal(y, y2) && torch::equal(dx, dx2));
+  EXPECT_TRUE(torch::equal(dw, dw2) && torch::equal(variance, variance2));
+}
+
+TEST(NormRelu, ASecondDerivativeIsThatOfTheOperators) {
+  const auto penalty = [](bool as_one, bool with_residual) {
+    nn::BatchNorm2d norm = norm_of(4);
+    const at::Tensor x = images_of({3, 4, 6, 6});
+    const at::Tensor residual = with_residual ? x * 0.5 : at::Tensor();
+    const at::Tensor y = as_one ? fused(norm, x, residual) : plain(norm, x, residual);
+    const at::Tensor weights = at::linspace(-1, 2, y.numel()).view(y.sizes());
+    const auto first = torch::autograd::grad(
+        {(y.square() * weights).sum()}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true);
+    return std::pair(first[0].detach(),
+                     torch::autograd::grad({first[0].square().sum()}, {x, norm->weight}));
+  };
+  for (const bool with_residual : {false, true}) {
+    const auto [first, second] = penalty(true, with_residual);
+    const auto [expected_first, expected_second] = penalty(false, with_residual);
+    expect_close(first, expected_first, 1e-4, "first derivative");
+    expect_close(second[0], expected_second[0], 1e-3, "second, of the images");
+    expect_close(second[1], expected_second[1], 1e-3, "second, of the weight");
+  }
+}
+
+}  // namespace
+}  // namespace argosy::vision::ops
