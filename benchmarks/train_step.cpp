@@ -7,6 +7,7 @@
 // train beside each other without a word, which is the floor that coupling is measured from.
 #include <argosy/argosy.h>
 
+#include <chrono>
 #include <numeric>
 #include <optional>
 
@@ -83,10 +84,32 @@ void print_profile(int steps, double step_ms) {
              step_ms);
 }
 
+/// What the wrapper says of each step; nothing where there is none.
+struct StepStats {
+  std::vector<double> backward_ms;
+  std::vector<double> exposed_ms;    ///< the part of the reduction that backward waits for
+  std::vector<double> bucket_bytes;  ///< in the order of reduction
+
+  template <typename Model>
+  void add(const Model& model) {
+    if constexpr (requires { model.stats(); }) {
+      using Ms = std::chrono::duration<double, std::milli>;
+      const auto stats = model.stats();
+      backward_ms.push_back(Ms(stats.backward).count());
+      exposed_ms.push_back(Ms(stats.exposed).count());
+      bucket_bytes.clear();
+      for (const auto& bucket : stats.buckets) {
+        bucket_bytes.push_back(static_cast<double>(bucket.bytes));
+      }
+    }
+  }
+};
+
 template <typename Model, typename Optimizer, typename Loss>
 void measure_with(const Options& options, Model model, Optimizer optimizer, Loss loss_of_step) {
   std::vector<double> samples_ms;
   std::vector<at::Tensor> losses;
+  StepStats stats;
   std::optional<bench::OpProfile> profile;
   fleet::barrier_worker();
   for (int step = 0; step < options.warmup + options.steps; ++step) {
@@ -100,6 +123,7 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
     optimizer.zero_grad();
     if (step >= options.warmup) {
       samples_ms.push_back(watch.ms());
+      stats.add(model);
     }
     losses.push_back(loss.detach());
   }
@@ -115,6 +139,9 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
     bench::Report report(options.model);
     report.number("ranks", fleet::worker_num());
     report.numbers("samples_ms", samples_ms);
+    report.numbers("backward_ms", stats.backward_ms);
+    report.numbers("exposed_ms", stats.exposed_ms);
+    report.numbers("bucket_bytes", stats.bucket_bytes);
     report.number("loss_first", losses.front().item<double>());
     report.number("loss_last", losses.back().item<double>());
     report.number("checksum", sum);

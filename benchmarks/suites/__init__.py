@@ -1,6 +1,6 @@
 """The suites of compare.py, by name."""
 
-from suites import collectives, ddp, epoch, input, launch, layout, memory, optim, scaling
+from suites import collectives, ddp, epoch, input, launch, layout, memory, ops, optim, scaling
 
 SUITES = {
     "ddp": ddp.cases,
@@ -11,5 +11,6 @@ SUITES = {
     "epoch": epoch.cases,
     "memory": memory.cases,
     "layout": layout.cases,
+    "ops": ops.cases,
     "scaling": scaling.cases,
 }
