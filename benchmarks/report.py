@@ -229,7 +229,7 @@ def peer_versions(python):
 
 def _portable(command, args, root):
     """The command as text, without folders of this machine."""
-    text = shlex.join(str(part) for part in command)
+    text = shlex.join("python3" if part == sys.executable else str(part) for part in command)
     if args.peers:
         text = text.replace(shlex.quote(args.peers), "$PEERS")
     for place in (str(root), str(root.resolve())):

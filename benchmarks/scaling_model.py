@@ -124,7 +124,7 @@ def main():
         print(f"| {label} | {predicted:.0f} | {median:.0f} [{low:.0f} {high:.0f}] | {median / predicted:.2f} |")
     curves = far(base_of(found[("resnet18", "1gbit")], 2), LAST_BUCKET["resnet18"])
     hosts = [n for n, _ in next(iter(curves.values()))]
-    print("\n| link | " + " | ".join(f"{n} hosts" for n in hosts) + " |\n|---" + "|---" * len(hosts) + "|")
+    print("\n| link | " + " | ".join("1 host" if n == 1 else f"{n} hosts" for n in hosts) + " |\n|---" + "|---" * len(hosts) + "|")
     for rate, curve in curves.items():
         print(f"| {rate} | " + " | ".join(f"{100 * share:.0f} %" for _, share in curve) + " |")
     args.picture.write_text(picture(rows, curves) + "\n", encoding="utf-8")
