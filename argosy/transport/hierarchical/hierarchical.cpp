@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
+#include <limits>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -17,6 +20,9 @@
 
 namespace argosy::transport {
 namespace {
+
+/// Of an all_reduce at a time between the hosts.
+constexpr int64_t kBlockBytes = int64_t{8} << 20;
 
 /// A transport between some of the ranks, whose errors become ours.
 class Part final {
@@ -115,44 +121,37 @@ class Hierarchical final : public WatchedTransport {
   }
 
  protected:
-  /// Each lane sums up a share: on its host, then with the other hosts; then all get all shares.
+  /// Block by block; while one is on its way between the hosts, the next is summed up on each, and
+  /// the one before is spread there.
   void do_all_reduce(
       void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) override {
     Wide wide(data, count, dtype, op, size());
-    if (local_) {
-      for (int lane = 0; lane < layout_.lanes; ++lane) {
-        local_.run([&](Transport& t) {
-          t.reduce(at(wide, share_begin(lane, count)),
-                   share_size(lane, count),
-                   wide.dtype(),
-                   wide.op(),
-                   lane,
-                   deadline.remaining());
-        });
+    const int64_t most = elements_of_a_block(wide);
+    std::optional<Block> before;
+    std::future<void> on_its_way;
+    try {
+      for (int64_t begin = 0; begin < count; begin += most) {
+        const Block block{.begin = begin, .count = std::min(most, count - begin)};
+        sum_on_host(wide, block, deadline);
+        if (before) {
+          on_its_way.get();
+        }
+        const bool alone = block.count == count;  // nothing to do meanwhile
+        on_its_way = std::async(alone ? std::launch::deferred : std::launch::async,
+                                [&, block] { sum_between_hosts(wide, block, deadline); });
+        if (before) {
+          spread_on_host(wide, *before, deadline);
+        }
+        before = block;
       }
-    }
-    if (lane_) {
-      lane_.run([&](Transport& t) {
-        t.all_reduce(at(wide, share_begin(place_, count)),
-                     share_size(place_, count),
-                     wide.dtype(),
-                     wide.op(),
-                     deadline.remaining());
-      });
-    }
-    if (local_) {
-      std::vector<int64_t> counts(layout_.neighbours(rank()).size(), 0);
-      for (int lane = 0; lane < layout_.lanes; ++lane) {
-        counts[static_cast<size_t>(lane)] = share_size(lane, count);
+      on_its_way.get();
+      spread_on_host(wide, *before, deadline);
+    } catch (...) {
+      if (on_its_way.valid()) {  // it uses the caller's memory
+        interrupt();
+        on_its_way.wait();
       }
-      const int mine = std::min(place_, layout_.lanes);
-      local_.run([&](Transport& t) {
-        t.all_gather_v(at(wide, share_begin(mine, count)),
-                       wide.data(),
-                       counts,
-                       wide.dtype(),
-                       deadline.remaining());
-      });
+      throw;
     }
     wide.finish();
   }
@@ -283,8 +282,62 @@ class Hierarchical final : public WatchedTransport {
     const std::unique_ptr<Transfer> transfer_;
   };
 
+  /// Some of the elements of an all_reduce. Each lane sums up a share of them.
+  struct Block {
+    int64_t begin = 0;
+    int64_t count = 0;
+  };
+
+  /// All, where there is nothing to do beside what goes between the hosts. The same on all ranks.
+  [[nodiscard]] int64_t elements_of_a_block(const Wide& wide) const {
+    const bool ranks_share_hosts = layout_.hosts() < size();
+    return ranks_share_hosts ? kBlockBytes / wide.bytes_of(1) : std::numeric_limits<int64_t>::max();
+  }
+  void sum_on_host(const Wide& wide, const Block& block, const Deadline& deadline) const {
+    for (int lane = 0; local_ && lane < layout_.lanes; ++lane) {
+      local_.run([&](Transport& t) {
+        t.reduce(share_of(wide, block, lane),
+                 share_size(lane, block.count),
+                 wide.dtype(),
+                 wide.op(),
+                 lane,
+                 deadline.remaining());
+      });
+    }
+  }
+  void sum_between_hosts(const Wide& wide, const Block& block, const Deadline& deadline) const {
+    if (lane_) {
+      lane_.run([&](Transport& t) {
+        t.all_reduce(share_of(wide, block, place_),
+                     share_size(place_, block.count),
+                     wide.dtype(),
+                     wide.op(),
+                     deadline.remaining());
+      });
+    }
+  }
+  void spread_on_host(const Wide& wide, const Block& block, const Deadline& deadline) const {
+    if (!local_) {
+      return;
+    }
+    std::vector<int64_t> counts(layout_.neighbours(rank()).size(), 0);
+    for (int lane = 0; lane < layout_.lanes; ++lane) {
+      counts[static_cast<size_t>(lane)] = share_size(lane, block.count);
+    }
+    local_.run([&](Transport& t) {
+      t.all_gather_v(share_of(wide, block, std::min(place_, layout_.lanes)),
+                     at(wide, block.begin),
+                     counts,
+                     wide.dtype(),
+                     deadline.remaining());
+    });
+  }
+
   static std::byte* at(const Wide& wide, int64_t element) {
     return wide.data() + wide.bytes_of(element);
+  }
+  [[nodiscard]] std::byte* share_of(const Wide& wide, const Block& block, int lane) const {
+    return at(wide, block.begin + share_begin(lane, block.count));
   }
   /// Lane i has the elements from share_begin(i) to share_begin(i + 1).
   [[nodiscard]] int64_t share_begin(int lane, int64_t count) const {

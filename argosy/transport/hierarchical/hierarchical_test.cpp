@@ -2,23 +2,32 @@
 /// rest.
 #include "argosy/transport/hierarchical/hierarchical.h"
 
+#include <chrono>
+#include <cmath>
+#include <csignal>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/base/error.h"
+#include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/store.h"
 #include "argosy/transport/hierarchical/layout.h"
 #include "argosy/transport/hierarchical/wide.h"
 #include "argosy/transport/reduce.h"
 
 #include "tests/support/run_ranks.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::transport {
 namespace {
 
 using ::testing::ElementsAre;
+
+constexpr auto kPatience = std::chrono::seconds(30);
 
 TEST(HostLayout, LanesJoinEqualPlaces) {
   const HostLayout layout = lay_out({7, 7, 3, 3});
@@ -60,6 +69,78 @@ TEST(Hierarchical, DifferentOperationsOnOneHostAreToldToAll) {
     EXPECT_EQ(outcome.error_type, "argosy::CommError") << describe(outcome);
     EXPECT_THAT(outcome.error, ::testing::HasSubstr(" called ")) << describe(outcome);
     EXPECT_THAT(outcome.peers, ::testing::IsEmpty()) << describe(outcome);
+  }
+}
+
+constexpr int64_t kManyBlocks = 5'000'003;  // f32, of 8 MiB each
+const std::vector<int> kTwoHosts{0, 0, 0, 1, 1};
+
+/// Numbers of very different size, for which every other order of the sum gives other bits.
+float value_of(int rank, int64_t i) {
+  const auto mixed =
+      (static_cast<uint64_t>(i) * 2654435761U + static_cast<uint64_t>(rank) * 40503U) & 0xFFFF;
+  const float sign = (i + rank) % 3 == 0 ? -1.0F : 1.0F;
+  return sign *
+         std::ldexp(static_cast<float>(mixed), static_cast<int>((i * 7 + rank * 5) % 31) - 15);
+}
+
+TEST(Hierarchical, ManyBlocksAreSummedInTheOrderOfOne) {
+  const auto store = rendezvous::in_process_store();
+  test::run_ranks(5,
+                  [&](int rank) {
+                    const auto t = make_hierarchical(store, rank, 5, {.hosts = kTwoHosts});
+                    std::vector<float> values(kManyBlocks);
+                    for (int round = 0; round < 2; ++round) {
+                      for (int64_t i = 0; i < kManyBlocks; ++i) {
+                        values[static_cast<size_t>(i)] = value_of(rank, i);
+                      }
+                      t->all_reduce(
+                          values.data(), kManyBlocks, DType::kF32, ReduceOp::kSum, kPatience);
+                      int64_t wrong = 0;
+                      for (int64_t i = 0; i < kManyBlocks; ++i) {
+                        const float here = (value_of(0, i) + value_of(1, i)) + value_of(2, i);
+                        const float there = value_of(3, i) + value_of(4, i);
+                        wrong += values[static_cast<size_t>(i)] == here + there ? 0 : 1;
+                      }
+                      EXPECT_EQ(wrong, 0);
+                    }
+                  },
+                  {.mode = test::RankMode::kThreads});
+}
+
+/// A rank dies while blocks of a large sum are on their way: nobody waits for its deadline, and
+/// all know who it was.
+TEST(Hierarchical, ARankThatDiesBetweenBlocksIsNamed) {
+  for (const int victim : {0, 2, 4}) {
+    SCOPED_TRACE(victim);
+    const test::TempDir folder;
+    const auto start = std::chrono::steady_clock::now();
+    const auto outcomes = test::try_run_ranks(
+        5,
+        [&](int rank) {
+          const auto store = rendezvous::file_store((folder.path() / "store").string());
+          const auto t = make_hierarchical(store, rank, 5, {.hosts = kTwoHosts});
+          std::vector<float> values(kManyBlocks, 1);
+          t->all_reduce(values.data(), kManyBlocks, DType::kF32, ReduceOp::kMax, kPatience);
+          std::thread killer;
+          if (rank == victim) {
+            killer = std::thread([] {
+              std::this_thread::sleep_for(std::chrono::milliseconds(10));
+              ::raise(SIGKILL);
+            });
+          }
+          for (;;) {
+            t->all_reduce(values.data(), kManyBlocks, DType::kF32, ReduceOp::kMax, kPatience);
+          }
+        },
+        {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(50)});
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience);
+    for (const auto& outcome : outcomes) {
+      if (outcome.rank != victim) {
+        EXPECT_EQ(outcome.error_type, "argosy::CommError") << describe(outcome);
+        EXPECT_THAT(outcome.peers, ElementsAre(victim)) << describe(outcome);
+      }
+    }
   }
 }
 
