@@ -1,9 +1,11 @@
 #include "argosy/vision/ops/batch_norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <torch/autograd.h>
 
 namespace argosy::vision::ops {
 namespace {
@@ -11,26 +13,41 @@ namespace {
 struct Moments {
   std::vector<double> mean;
   std::vector<double> variance;  // biased
+  bool far = false;              // some mean is many deviations from what it was taken around
 };
 
-Moments moments_of(const at::Tensor& images) {
+/// Squares of deviations: beyond, f32 loses digits of the variance that count.
+constexpr double kFar = 1e3;
+
+/// Around `shift`, one number for each channel: differences of large numbers would lose the
+/// variance.
+Moments moments_around(const float* shift, const at::Tensor& images) {
   const kernels::Image shape = shape_of(images);
   const auto* const x = images.data_ptr<float>();
-  // Taken from the first pixel: differences of large numbers would lose the variance.
   const std::vector<double> sums = sums_over_images(
       images.size(0), shape.channels, [&](int64_t n, double* first, double* second) {
-        kernels::add_moments(x + n * shape.elements(), shape, x, first, second);
+        kernels::add_moments(x + n * shape.elements(), shape, shift, first, second);
       });
   const auto count = values_per_channel(images);
   Moments out;
   for (int64_t c = 0; c < shape.channels; ++c) {
     const double shifted = sums[static_cast<std::size_t>(c)] / count;
     const double square = sums[static_cast<std::size_t>(shape.channels + c)] / count;
-    out.mean.push_back(shifted + x[c]);
+    out.mean.push_back(shifted + shift[c]);
     const double variance = square - shifted * shifted;
     out.variance.push_back(variance < 0 ? 0 : variance);  // NaN stays
+    out.far = out.far || shifted * shifted > kFar * variance;
   }
   return out;
+}
+
+Moments moments_of(const at::Tensor& images) {
+  const Moments from_first_pixel = moments_around(images.data_ptr<float>(), images);
+  if (!from_first_pixel.far) {
+    return from_first_pixel;
+  }
+  const std::vector<float> mean(from_first_pixel.mean.begin(), from_first_pixel.mean.end());
+  return moments_around(mean.data(), images);
 }
 
 at::Tensor of(const std::vector<float>& values) {
@@ -53,8 +70,9 @@ void move_statistics(torch::nn::BatchNorm2d& norm,
   for (const double each : moments.variance) {
     variance.push_back(static_cast<float>(each * count / (count - 1)));
   }
-  norm->running_mean.mul_(1 - factor).add_(mean, factor);
-  norm->running_var.mul_(1 - factor).add_(of(variance), factor);
+  // As libtorch's norm does it: backward of an earlier use does not take it for a change.
+  norm->running_mean.variable_data().mul_(1 - factor).add_(mean, factor);
+  norm->running_var.variable_data().mul_(1 - factor).add_(of(variance), factor);
 }
 
 }  // namespace
@@ -85,15 +103,18 @@ void for_images(int64_t images, const std::function<void(int64_t)>& body) {
 std::vector<double> sums_over_images(int64_t images,
                                      int64_t channels,
                                      const std::function<void(int64_t, double*, double*)>& add) {
-  std::vector<double> each(static_cast<std::size_t>(2 * images * channels));
-  for_images(images, [&](int64_t n) {
-    double* const first = each.data() + 2 * n * channels;
-    add(n, first, first + channels);
+  const int64_t chunks = std::min<int64_t>(images, 64);
+  std::vector<double> each(static_cast<std::size_t>(2 * chunks * channels));
+  for_images(chunks, [&](int64_t chunk) {
+    double* const first = each.data() + 2 * chunk * channels;
+    for (int64_t n = chunk * images / chunks; n < (chunk + 1) * images / chunks; ++n) {
+      add(n, first, first + channels);
+    }
   });
   std::vector<double> total(static_cast<std::size_t>(2 * channels));
-  for (std::size_t n = 0; n < static_cast<std::size_t>(images); ++n) {
+  for (std::size_t chunk = 0; chunk < static_cast<std::size_t>(chunks); ++chunk) {
     for (std::size_t i = 0; i < total.size(); ++i) {
-      total[i] += each[n * total.size() + i];
+      total[i] += each[chunk * total.size() + i];
     }
   }
   return total;
@@ -143,6 +164,32 @@ at::Tensor recorded_norm(const at::Tensor& images,
   const at::Tensor spare = wanted.pow(-2) - variance.detach();  // the norm's epsilon
   return centred * (variance + spare).rsqrt() * weight.view({1, -1, 1, 1}) +
          bias.view({1, -1, 1, 1});
+}
+
+std::vector<at::Tensor> recorded_gradients(const at::Tensor& output,
+                                           const at::Tensor& dy,
+                                           const std::vector<at::Tensor>& inputs) {
+  std::vector<at::Tensor> wanted;
+  for (const at::Tensor& each : inputs) {
+    if (each.requires_grad()) {
+      wanted.push_back(each);
+    }
+  }
+  if (wanted.empty()) {
+    return std::vector<at::Tensor>(inputs.size());
+  }
+  std::vector<at::Tensor> found = torch::autograd::grad({output},
+                                                        wanted,
+                                                        {dy},
+                                                        /*retain_graph=*/true,
+                                                        /*create_graph=*/true,
+                                                        /*allow_unused=*/true);
+  std::vector<at::Tensor> out;
+  auto next = found.begin();
+  for (const at::Tensor& each : inputs) {
+    out.push_back(each.requires_grad() ? *next++ : at::Tensor());
+  }
+  return out;
 }
 
 }  // namespace argosy::vision::ops

@@ -21,9 +21,9 @@ inline constexpr auto kLast = at::MemoryFormat::ChannelsLast;
 /// Of [N, C, H, W].
 [[nodiscard]] kernels::Image shape_of(const at::Tensor& images);
 
-/// Two numbers for each channel that `add(n, first, second)` sums over image n, over all images:
-/// first all of the one, then of the other. Images are summed by themselves and in order, whatever
-/// thread had them.
+/// Two numbers for each channel to which `add(n, first, second)` adds those of image n, over all
+/// images: first all of the one, then of the other. The same order of sums with any number of
+/// threads.
 [[nodiscard]] std::vector<double> sums_over_images(
     int64_t images, int64_t channels, const std::function<void(int64_t, double*, double*)>& add);
 
@@ -63,5 +63,10 @@ struct NormGradient {
                                        const at::Tensor& weight,
                                        const at::Tensor& bias,
                                        const at::Tensor& inverse_std);
+
+/// Gradients of `output` for images, weight and bias, recorded; undefined for what needs none.
+[[nodiscard]] std::vector<at::Tensor> recorded_gradients(const at::Tensor& output,
+                                                         const at::Tensor& dy,
+                                                         const std::vector<at::Tensor>& inputs);
 
 }  // namespace argosy::vision::ops

@@ -65,12 +65,7 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
       const torch::autograd::variable_list& saved, const at::Tensor& grad) {
     const at::Tensor normed = recorded_norm(saved[0], saved[1], saved[2], saved[4]);
     const at::Tensor y = at::max_pool2d(normed, 2).relu();
-    return torch::autograd::grad({y},
-                                 {saved[0], saved[1], saved[2]},
-                                 {grad},
-                                 /*retain_graph=*/true,
-                                 /*create_graph=*/true,
-                                 /*allow_unused=*/true);
+    return recorded_gradients(y, grad, {saved[0], saved[1], saved[2]});
   }
 
   static std::tuple<at::Tensor, at::Tensor, at::Tensor> gradients(

@@ -60,12 +60,7 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     const at::Tensor& y = saved[7];
     const at::Tensor positive = (y.defined() ? y : normed) > 0;
     const at::Tensor passed = dy * positive.to(dy.scalar_type());
-    variable_list out = torch::autograd::grad({normed},
-                                              {saved[0], saved[1], saved[2]},
-                                              {passed},
-                                              /*retain_graph=*/true,
-                                              /*create_graph=*/true,
-                                              /*allow_unused=*/true);
+    variable_list out = recorded_gradients(normed, passed, {saved[0], saved[1], saved[2]});
     out.push_back(y.defined() ? passed : at::Tensor());
     return out;
   }

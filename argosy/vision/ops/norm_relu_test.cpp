@@ -100,6 +100,48 @@ TEST(NormRelu, NothingIsOverwritten) {
   EXPECT_TRUE((y >= 0).all().item<bool>() && (y > 0).any().item<bool>());
 }
 
+TEST(NormRelu, ASecondDerivativeNeedsNoGradientOfWhatIsFrozen) {
+  for (const bool images : {false, true}) {
+    nn::BatchNorm2d one = norm_of(4);
+    nn::BatchNorm2d several = norm_of(4);
+    for (nn::BatchNorm2d* norm : {&one, &several}) {
+      (*norm)->weight.requires_grad_(!images);
+      (*norm)->bias.requires_grad_(false);
+    }
+    const at::Tensor x = images_of({3, 4, 6, 6}).detach().requires_grad_(images);
+    const at::Tensor of = images ? x : one->weight;
+    const at::Tensor same = images ? x : several->weight;
+    const auto first = torch::autograd::grad(
+        {norm_relu(one, x).pow(3).sum()}, {of}, {}, /*retain_graph=*/true, /*create_graph=*/true);
+    const auto expected = torch::autograd::grad(
+        {plain(several, x, {}).pow(3).sum()}, {same}, {}, true, /*create_graph=*/true);
+    expect_close(first[0].detach(), expected[0].detach(), 1e-4, "first");
+    expect_close(torch::autograd::grad({first[0].square().sum()}, {of})[0],
+                 torch::autograd::grad({expected[0].square().sum()}, {same})[0],
+                 1e-3,
+                 "second");
+  }
+}
+
+TEST(NormRelu, OneNormMayBeUsedInBothWaysBeforeBackward) {
+  nn::BatchNorm2d norm = norm_of(4);
+  const at::Tensor x = images_of({2, 4, 6, 6});
+  const at::Tensor rows = x.detach().contiguous();
+  (norm_relu(norm, rows).sum() + norm_relu(norm, x).sum()).backward();
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 2);
+}
+
+TEST(NormRelu, TheFirstPixelMayBeFarFromAllOthers) {
+  at::Tensor x = images_of({4, 3, 16, 16}).detach() * 0.1;
+  x.select(0, 0).select(1, 0).select(1, 0).fill_(1000);
+  x = x.contiguous(kLast).requires_grad_();
+  expect_same(x, Residual::kNone, 1e-4);
+}
+
+TEST(NormRelu, ManyImagesAreSummedAll) {
+  expect_same(images_of({131, 5, 2, 2}), Residual::kOther, 1e-5);
+}
+
 TEST(NormRelu, NanStaysNan) {
   nn::BatchNorm2d norm = norm_of(3);
   const at::Tensor x = images_of({2, 3, 4, 4}).detach();
