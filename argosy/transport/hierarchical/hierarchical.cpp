@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <future>
-#include <limits>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -126,7 +126,7 @@ class Hierarchical final : public WatchedTransport {
   void do_all_reduce(
       void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) override {
     Wide wide(data, count, dtype, op, size());
-    const int64_t most = elements_of_a_block(wide);
+    const int64_t most = elements_of_a_block(wide, count);
     std::optional<Block> before;
     std::future<void> on_its_way;
     try {
@@ -136,9 +136,9 @@ class Hierarchical final : public WatchedTransport {
         if (before) {
           on_its_way.get();
         }
-        const bool alone = block.count == count;  // nothing to do meanwhile
-        on_its_way = std::async(alone ? std::launch::deferred : std::launch::async,
-                                [&, block] { sum_between_hosts(wide, block, deadline); });
+        const bool beside =
+            lane_ && local_ && block.count < count;  // there is something to do meanwhile
+        on_its_way = start(beside, [&, block] { sum_between_hosts(wide, block, deadline); });
         if (before) {
           spread_on_host(wide, *before, deadline);
         }
@@ -289,9 +289,25 @@ class Hierarchical final : public WatchedTransport {
   };
 
   /// All, where there is nothing to do beside what goes between the hosts. The same on all ranks.
-  [[nodiscard]] int64_t elements_of_a_block(const Wide& wide) const {
-    const bool ranks_share_hosts = layout_.hosts() < size();
-    return ranks_share_hosts ? kBlockBytes / wide.bytes_of(1) : std::numeric_limits<int64_t>::max();
+  /// Blocks of calls with other counts have other sizes, so that they do not meet on a lane.
+  [[nodiscard]] int64_t elements_of_a_block(const Wide& wide, int64_t count) const {
+    const int64_t most = kBlockBytes / wide.bytes_of(1);
+    if (layout_.hosts() == size() || count <= most) {
+      return count;
+    }
+    const int64_t blocks = (count + most - 1) / most;
+    return (count + blocks - 1) / blocks + 16 * blocks;
+  }
+  /// In a thread of its own where there is one to be had.
+  template <typename Exchange>
+  static std::future<void> start(bool beside, const Exchange& exchange) {
+    if (beside) {
+      try {
+        return std::async(std::launch::async, exchange);
+      } catch (const std::system_error& /*no more threads*/) {
+      }
+    }
+    return std::async(std::launch::deferred, exchange);
   }
   void sum_on_host(const Wide& wide, const Block& block, const Deadline& deadline) const {
     for (int lane = 0; local_ && lane < layout_.lanes; ++lane) {

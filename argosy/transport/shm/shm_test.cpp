@@ -327,7 +327,7 @@ TEST_F(ShmTest, ARankElsewhereIsToldToAll) {
 /// before the deadline, and name it. ARGOSY_KILLS: how often. The slowest is printed.
 TEST_F(ShmTest, ARankKilledAtAnyMomentIsNamed) {
   const char* const given = std::getenv("ARGOSY_KILLS");  // NOLINT(concurrency-mt-unsafe)
-  const int kills = given == nullptr ? 10 : std::atoi(given);
+  const int kills = given == nullptr ? 50 : std::atoi(given);
   std::mt19937 random(20261121);
   int64_t slowest = 0;
   int64_t fastest = std::chrono::microseconds(kTimeout).count();
