@@ -65,6 +65,22 @@ TEST_P(CollectivesTest, AllReduceEveryOpAndType) {
   });
 }
 
+TEST_P(CollectivesTest, AnActionRunsAfterWhatWasIssuedBeforeIt) {
+  with_threads(GetParam(), [](Group& group) {
+    at::Tensor sum = at::ones({1000});
+    const Work reduced = all_reduce_async(sum, group);
+    float seen = 0;
+    run_in_order([&] { seen = sum[999].item<float>(); }, group).wait();
+    EXPECT_EQ(seen, static_cast<float>(group.size()));
+    reduced.wait();
+    const Work failed = run_in_order([] { throw std::runtime_error("the action's own"); }, group);
+    EXPECT_THROW(failed.wait(), std::exception);
+    bool ran = false;
+    EXPECT_ANY_THROW(run_in_order([&] { ran = true; }, group).wait());
+    EXPECT_FALSE(ran) << "after a failure nothing runs any more";
+  });
+}
+
 TEST_P(CollectivesTest, ReduceChangesTheRootOnly) {
   with_threads(GetParam(), [](Group& world) {
     const int n = world.size();

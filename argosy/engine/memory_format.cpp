@@ -113,6 +113,16 @@ void lay_out(const torch::nn::Module& module, MemoryFormat format) {
   });
 }
 
+std::string not_laid_out(const torch::nn::Module& module, MemoryFormat format) {
+  std::string found;
+  for_each_4d(module, [&](const std::string& name, const at::Tensor& tensor) {
+    if (found.empty() && is_fixed(format) && !tensor.is_contiguous(engine_format(format))) {
+      found = name;
+    }
+  });
+  return found;
+}
+
 Layout::Layout(const torch::nn::Module& module) {
   for_each_4d(module, [&](const std::string& /*name*/, const at::Tensor& tensor) {
     tensors_.emplace_back(tensor, tensor.strides().vec());

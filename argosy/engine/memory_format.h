@@ -41,6 +41,10 @@ enum class MemoryFormat {
 /// are, gradients too.
 void lay_out(const torch::nn::Module& module, MemoryFormat format);
 
+/// The name of a 4-d parameter or buffer that does not lie so; empty when all do. lay_out() leaves
+/// those that share their memory with other tensors.
+[[nodiscard]] std::string not_laid_out(const torch::nn::Module& module, MemoryFormat format);
+
 /// The strides of a module's 4-d parameters and buffers, to return to.
 class Layout {
  public:

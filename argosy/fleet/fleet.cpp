@@ -252,10 +252,21 @@ void prepare_optimizer(const optim::Optimizer& optimizer) {
   }
   const DistributedStrategy& wanted = state.strategy;
   const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters || wanted.overlap_update;
+  bool divided = false;
   if (wanted.divide_update && worth_it && one_model && model != nullptr) {
-    model->divide_step(
+    divided = model->divide_step(
         optimizer,
         {.share_parameters = wanted.share_parameters, .overlap_update = wanted.overlap_update});
+  }
+  if (wanted.share_parameters && !divided) {
+    log::warn("[fleet.distributed_optimizer] share_parameters has no effect: {}",
+              one_model ? "the ranks do not divide this optimizer's steps"
+                        : "the optimizer's parameters belong to several models");
+  }
+  if (wanted.overlap_update && !one_model) {
+    log::warn(
+        "[fleet.distributed_optimizer] overlap_update has no effect: the optimizer's "
+        "parameters belong to several models");
   }
 }
 

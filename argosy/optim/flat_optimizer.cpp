@@ -88,6 +88,7 @@ class FlatOptimizer final : public OptimizerImpl {
     }
     update(active, 1);  // the intra-op threads are at backward
     for (Active& one : active) {
+      one.param.unsafeGetTensorImpl()->bump_version();  // a backward that still needs it says so
       slots_[one.slot].early = true;
       early_.push_back(std::move(one));
     }
@@ -100,8 +101,9 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   void divide(const std::shared_ptr<StepDivision>& division) override {
-    check_complete("divide_step() and join()");
     const c10::NoGradGuard no_grad;
+    settle(early_);  // of a backward that failed, for else a step came first
+    early_.clear();
     for (Slot& slot : slots_) {
       take_back(slot);
     }
@@ -158,9 +160,10 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   void load_state_dict(const OptimizerState& state) override {
-    check_complete("load_state_dict()");
     check_loadable(state, *rule_, parameters(), groups());
     const c10::NoGradGuard no_grad;
+    settle(early_);  // of a backward that failed
+    early_.clear();
     registry_.take_over_lr(state.groups);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       slots_[i].step = 0;

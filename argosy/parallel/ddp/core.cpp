@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
@@ -51,12 +52,36 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
     return;
   }
   verify_equal(describe(*module_, options_), group_, options_.timeout);
+  agree_on_open_format();
   broadcast_model(0);
   if (options_.shared_memory) {
     values_ = move_into_shared_memory(table_.tensors(), group_, options_.timeout);
   }
   buffers_ = CoalescedBroadcast(module_->buffers());
   reducer_ = Reducer::create(table_, group_, options_);
+}
+
+/// What the program does after that to parameters is each rank's own affair.
+Core::~Core() {
+  for (const Divided& each : divided_) {
+    if (const std::shared_ptr<DividedStep> step = each.step.lock(); step && each.share_parameters) {
+      step->leave();
+    }
+  }
+}
+
+/// What one rank cannot try none tries: who holds a weight's memory differs from rank to rank.
+void Core::agree_on_open_format() {
+  if (options_.memory_format != engine::MemoryFormat::kAuto) {
+    return;
+  }
+  const std::string mine = format_.open ? "" : format_.reason;
+  const auto all = comm::all_gather_object(mine, group_, {.timeout = options_.timeout});
+  for (size_t rank = 0; rank < all.size() && format_.open; ++rank) {
+    if (!all[rank].empty()) {
+      format_ = {format_.format, false, fmt::format("on rank {} {}", rank, all[rank])};
+    }
+  }
 }
 
 void Core::broadcast_model(int root) const {
@@ -108,8 +133,9 @@ void Core::use_format(engine::MemoryFormat format, std::string reason) {
   buffers_ = CoalescedBroadcast(module_->buffers());
   for (const Divided& each : divided_) {
     if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.optimizer.lock()) {
+      const std::shared_ptr<DividedStep> step = each.step.lock();
       optimizer->divide(nullptr);  // state in the old order becomes its own again
-      optimizer->divide(each.step);
+      optimizer->divide(step);
     }
   }
 }
@@ -152,6 +178,8 @@ bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& o
   if (alone() || join_ != nullptr) {
     return false;
   }
+  agree_on_division(options);
+  undivide_sharers(*impl);
   if (options.overlap_update) {
     reducer_->update_early(impl);
   }
@@ -176,13 +204,56 @@ bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& o
   return true;
 }
 
+void Core::agree_on_division(const DivideOptions& options) const {
+  const std::string mine = fmt::format("share_parameters = {}, overlap_update = {}",
+                                       options.share_parameters,
+                                       options.overlap_update);
+  const auto all = comm::all_gather_object(mine, group_, {.timeout = options_.timeout});
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    ARGOSY_CHECK(all[rank] == all[0],
+                 kWhere,
+                 "divide_step() with {} on rank {} and {} on rank 0. Give all ranks the same "
+                 "options.",
+                 all[rank],
+                 rank,
+                 all[0]);
+  }
+}
+
+/// Collective. Parameters that ranks share have one optimizer: the last.
+void Core::undivide_sharers(const optim::OptimizerImpl& optimizer) {
+  std::vector<std::shared_ptr<optim::OptimizerImpl>> earlier;
+  for (const Divided& each : divided_) {
+    if (each.share_parameters) {
+      earlier.push_back(each.optimizer.lock());
+    }
+  }
+  const auto has = [](const optim::OptimizerImpl& one, const at::Tensor& tensor) {
+    return std::ranges::any_of(one.parameters(),
+                               [&](const auto& entry) { return entry.second.is_same(tensor); });
+  };
+  for (const auto& each : earlier) {
+    if (each != nullptr && std::ranges::any_of(optimizer.parameters(), [&](const auto& entry) {
+          return has(*each, entry.second);
+        })) {
+      log::info(
+          "[parallel.ddp] parameters are shared by one optimizer at a time: the steps of "
+          "the one before are divided no longer");
+      undivide(*each);
+    }
+  }
+}
+
 /// Collective where this optimizer's parameters are shared.
 void Core::undivide(const optim::OptimizerImpl& optimizer) {
   for (const Divided& each : divided_) {
     const std::shared_ptr<optim::OptimizerImpl> known = each.optimizer.lock();
     if (known.get() == &optimizer) {
+      const std::shared_ptr<DividedStep> step = each.step.lock();
       known->divide(nullptr);
-      each.step->unshare();
+      if (step != nullptr) {
+        step->unshare();
+      }
     }
   }
   std::erase_if(divided_, [&](const Divided& each) {
@@ -209,8 +280,9 @@ void Core::undivide_steps() {
 /// Collective. For as long as each rank does something to the parameters by itself.
 void Core::share_parameters(bool on) {
   for (const Divided& each : divided_) {
-    if (each.share_parameters) {
-      on ? each.step->share_parameters() : each.step->unshare();
+    const std::shared_ptr<DividedStep> step = each.step.lock();
+    if (step != nullptr && each.share_parameters) {
+      on ? step->share_parameters() : step->unshare();
     }
   }
 }

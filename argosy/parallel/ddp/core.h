@@ -39,6 +39,11 @@ class Core final {
   Core(std::shared_ptr<torch::nn::Module> module,
        const comm::Group& group,
        const DdpOptions& options);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+  Core(Core&&) = delete;
+  Core& operator=(Core&&) = delete;
 
   /// Collective where gradients will be synchronised and the memory format is open: decides it.
   void settle_format(const Forward& forward);
@@ -70,8 +75,11 @@ class Core final {
  private:
   [[nodiscard]] bool alone() const { return reducer_ == nullptr; }
   void broadcast_model(int root) const;
+  void agree_on_open_format();
   void use_format(engine::MemoryFormat format, std::string reason);
   void undivide(const optim::OptimizerImpl& optimizer);
+  void undivide_sharers(const optim::OptimizerImpl& optimizer);
+  void agree_on_division(const DivideOptions& options) const;
   void undivide_steps();
   void share_parameters(bool on);
 
@@ -83,7 +91,7 @@ class Core final {
   std::shared_ptr<SharedPart> values_;  // where the parameters lie; or none
   struct Divided {
     std::weak_ptr<optim::OptimizerImpl> optimizer{};
-    std::shared_ptr<DividedStep> step{};
+    std::weak_ptr<DividedStep> step{};  ///< the optimizer's: sharing ends with the division
     bool share_parameters = false;
   };
   std::vector<Divided> divided_;

@@ -180,7 +180,12 @@ class DistributedDataParallel final {
     if (core_->format_is_open()) {
       core_->settle_format([&](engine::MemoryFormat format) -> std::vector<at::Tensor> {
         if constexpr ((ddp::kRepeatable<Args> && ...)) {
-          return tensors_in(ddp::with_copies_in<Args...>(format, forward, args...));
+          bool wrote = false;
+          auto outputs = tensors_in(ddp::with_copies_in<Args...>(format, wrote, forward, args...));
+          if (wrote) {
+            throw UsageError("parallel.ddp", "forward writes into an image that it is given");
+          }
+          return outputs;
         } else {
           throw UsageError("parallel.ddp", "an argument of forward cannot be copied");
         }

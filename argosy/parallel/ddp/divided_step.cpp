@@ -7,6 +7,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
@@ -37,7 +38,10 @@ std::shared_ptr<DividedStep> DividedStep::create(const engine::NamedTensors& par
                                                  std::chrono::milliseconds timeout) {
   std::shared_ptr<DividedStep> step(new DividedStep(std::move(values), group, timeout));
   step->state_bytes_ = step->place(parameters);
-  if (step->state_bytes_ == 0) {
+  // On a rank whose parameters lie elsewhere nothing would be placed: then nobody divides.
+  const at::Tensor placed = at::full({1}, static_cast<int64_t>(step->state_bytes_), at::kLong);
+  comm::all_reduce(placed, group, {.op = comm::ReduceOp::kMin, .timeout = timeout});
+  if (placed.item<int64_t>() == 0) {
     return nullptr;
   }
   if (states > 0) {
@@ -73,6 +77,10 @@ std::size_t DividedStep::place(const engine::NamedTensors& parameters) {
 }
 
 DividedStep::~DividedStep() {
+  leave();
+}
+
+void DividedStep::leave() noexcept {
   if (shared_) {
     leave_shared_memory();
   }

@@ -48,6 +48,8 @@ class DividedStep final : public optim::StepDivision {
   void share_parameters();
   /// Collective.
   void unshare();
+  /// By this rank alone: its parameters take a copy with them, and are divided no longer.
+  void leave() noexcept;
   [[nodiscard]] bool shares_parameters() const { return shared_; }
 
   [[nodiscard]] Part part_of(const at::Tensor& parameter) const override;

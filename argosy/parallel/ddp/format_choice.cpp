@@ -124,6 +124,10 @@ std::string objection_to_channels_last(torch::nn::Module& module, const Forward&
   }
   try {
     engine::lay_out(module, MemoryFormat::kChannelsLast);
+    if (const std::string name = engine::not_laid_out(module, MemoryFormat::kChannelsLast);
+        !name.empty()) {
+      return name + " shares its memory with other tensors";
+    }
     return compare(wanted, forward(MemoryFormat::kChannelsLast));
   } catch (const std::exception& error) {
     return "it fails then: " + first_line(error.what());

@@ -118,21 +118,44 @@ decltype(auto) with_inputs_in(engine::MemoryFormat format, const Forward& forwar
 
 // --- A forward on the side ----------------------------------------------------------------------
 
+/// What forward can change, and keep changed.
+template <typename T>
+inline constexpr bool kMutable =
+    !std::is_lvalue_reference_v<T> || !std::is_const_v<std::remove_reference_t<T>>;
+
 /// Whether forward can be called twice with an argument T&&.
 template <typename T>
-inline constexpr bool kRepeatable =
-    std::is_lvalue_reference_v<T> || std::copy_constructible<std::remove_cvref_t<T>>;
+inline constexpr bool kRepeatable = !kMutable<T> || std::copy_constructible<std::remove_cvref_t<T>>;
 
-/// Stands where an argument T&& would: a copy of what holds tensors and of what was an rvalue.
+/// Whether a tensor was written to since it was made.
+inline bool written(const at::Tensor& tensor) {
+  return tensor.defined() && tensor._version() > 0;
+}
+
+/// Stands where an argument T&& would: a copy of what holds tensors and of all that forward can
+/// change. `wrote` becomes true when forward has written into an image: the caller would not see it
+/// if that were a copy in another order.
 template <typename T, typename Change>
 class Copied {
   using Plain = std::remove_cvref_t<T>;
   static constexpr bool kTensors = Input<Plain>::kHoldsTensors;
-  static constexpr bool kCopies = kTensors || !std::is_lvalue_reference_v<T>;
+  static constexpr bool kCopies = kTensors || kMutable<T>;
 
  public:
-  Copied(std::remove_reference_t<T>& argument, const Change& change)
-      : held_(make(argument, change)) {}
+  Copied(std::remove_reference_t<T>& argument, const Change& change, bool& wrote)
+      : wrote_(wrote), held_(make(argument, change)) {}
+  Copied(const Copied&) = delete;
+  Copied& operator=(const Copied&) = delete;
+  Copied(Copied&&) = delete;
+  Copied& operator=(Copied&&) = delete;
+  ~Copied() {
+    if constexpr (kTensors) {
+      Input<Plain>::map(held_, [this](const at::Tensor& tensor) {
+        wrote_ = wrote_ || (written(tensor) && tensor.dim() == 4);
+        return tensor;
+      });
+    }
+  }
   T&& get() { return static_cast<T&&>(held_); }
 
  private:
@@ -145,18 +168,20 @@ class Copied {
       return (argument);
     }
   }
+  bool& wrote_;
   std::conditional_t<kCopies, Plain, T&&> held_;
 };
 
 /// The same on copies, which forward may change. Args: as the caller deduced them.
 template <typename... Args, typename Forward>
 decltype(auto) with_copies_in(engine::MemoryFormat format,
+                              bool& wrote,
                               const Forward& forward,
                               std::remove_reference_t<Args>&... args) {
   const auto change = [format](const at::Tensor& tensor) {
     return tensor.defined() ? engine::in_format(tensor.detach().clone(), format) : tensor;
   };
-  return forward(Copied<Args, decltype(change)>(args, change).get()...);
+  return forward(Copied<Args, decltype(change)>(args, change, wrote).get()...);
 }
 
 }  // namespace argosy::parallel::ddp

@@ -28,6 +28,8 @@ struct Behaviour {
   bool raw = false;        ///< reads raw memory in row-major order
   bool image_out = false;  ///< gives an image
   bool fails_in_eval = false;
+  bool draws = false;   ///< random numbers and a write into a buffer, in evaluation mode too
+  bool writes = false;  ///< into the images that it is given
 };
 
 struct ConvNetImpl : torch::nn::Module {
@@ -44,6 +46,14 @@ struct ConvNetImpl : torch::nn::Module {
     seen = x;
     if (behaviour.fails_in_eval && !is_training()) {
       throw std::runtime_error("train only\nsecond line");
+    }
+    if (behaviour.draws) {
+      const torch::NoGradGuard no_grad;
+      norm->running_mean.add_(torch::rand({8}));
+    }
+    if (behaviour.writes) {
+      const torch::NoGradGuard no_grad;
+      seen.mul_(0.5);
     }
     torch::Tensor h = norm(conv(x)).relu();
     if (behaviour.image_out) {
@@ -179,7 +189,7 @@ TEST(MemoryFormatChoice, WhatOneRankCannotDoNoneDoes) {
 TEST(MemoryFormatChoice, TheTrialLeavesNoTrace) {
   const auto run = [](const comm::Group& group, MemoryFormat format) {
     torch::manual_seed(7);
-    ConvNet net(Behaviour{.image_out = true});  // tried, and refused
+    ConvNet net(Behaviour{.image_out = true, .draws = true});  // tried, and refused
     Wrapped model(net, group, {.memory_format = format});
     net->norm->eval();  // frozen statistics, as fine-tuning has them
     const at::Tensor mine = images(0, 0);
@@ -195,6 +205,41 @@ TEST(MemoryFormatChoice, TheTrialLeavesNoTrace) {
     const auto [plain_random, plain_mean] = run(group, MemoryFormat::kAsIs);
     EXPECT_TRUE(torch::equal(random, plain_random));
     EXPECT_TRUE(torch::equal(mean, plain_mean));
+  });
+}
+
+/// Who else holds a weight's memory differs from rank to rank; the order of elements must not.
+TEST(MemoryFormatChoice, AnAliasOnOneRankIsAnObstacleForAll) {
+  for (const bool before_wrapping : {true, false}) {
+    on_ranks(3, [&](comm::Group& group) {
+      ConvNet net = without_dropout();
+      torch::Tensor alias;
+      const auto hold = [&](bool now) {
+        if (now && group.rank() == 1) {
+          alias = net->conv->weight.detach();
+        }
+      };
+      hold(before_wrapping);
+      Wrapped model(net, group, {.memory_format = MemoryFormat::kAuto});
+      hold(!before_wrapping);
+      optim::Optimizer optimizer = optim::SGD(model, {.lr = 0.02});
+      train(model, optimizer, group.rank(), 0);
+      EXPECT_EQ(model.stats().memory_format, "as_is");
+      EXPECT_THAT(model.stats().memory_format_reason, HasSubstr("shares its memory"));
+      EXPECT_TRUE(net->conv->weight.is_contiguous());
+    });
+  }
+}
+
+TEST(MemoryFormatChoice, AForwardThatWritesIntoItsImagesKeepsThem) {
+  on_ranks(1, [](comm::Group& group) {
+    Wrapped model(without_dropout({.writes = true}), group, {.memory_format = MemoryFormat::kAuto});
+    const torch::Tensor mine = images(0, 0);
+    const torch::Tensor given = mine.clone();
+    model(mine).sum().backward();
+    EXPECT_EQ(model.stats().memory_format, "as_is");
+    EXPECT_THAT(model.stats().memory_format_reason, HasSubstr("writes into an image"));
+    EXPECT_TRUE(torch::equal(mine, given * 0.5));  // once, not three times
   });
 }
 

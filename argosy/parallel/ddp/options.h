@@ -30,9 +30,9 @@ struct DdpOptions {
   bool shared_memory = true;
   /// In which order 4-d weights and inputs lie. kContiguous, kChannelsLast: the weights are laid
   /// out at construction, and the inputs of every forward. kAuto: channels_last where the model's
-  /// layers profit, found out at the first forward that will average gradients by two more
-  /// forwards, in evaluation mode and without gradients, whose outputs must agree up to rounding;
-  /// what was found is logged and in stats(). kAsIs: nothing is touched. See
+  /// layers profit, found out at the first forward in training that will average gradients by two
+  /// more forwards, in evaluation mode and without gradients, whose outputs must agree up to
+  /// rounding; what was found is logged and in stats(). kAsIs: nothing is touched. See
   /// docs/guides/memory_format.md.
   engine::MemoryFormat memory_format = engine::MemoryFormat::kAsIs;
   /// Limit for each reduction and broadcast. Zero means the group's.
@@ -44,19 +44,23 @@ struct DdpOptions {
 
 /// How DistributedDataParallel::divide_step() divides. Equal on all ranks.
 struct DivideOptions {
-  /// The ranks of the host have one copy of the parameters between them: an eighth less memory
-  /// traffic in a divided step of two ranks, and one copy instead of one for each rank. Hazard:
+  /// The ranks of the host update one copy of the parameters between them: an eighth less memory
+  /// traffic in a divided step of two ranks (the pages of the other copies stay). Hazard:
   /// what a program does to a parameter by itself (`p.mul_(0.9)`, an initialisation, weights loaded
   /// from a file) then happens once for every rank that does it: let one rank do it, between two
-  /// barriers. Where steps are not divided parameters are not shared.
+  /// barriers. Where steps are not divided parameters are not shared; of several optimizers over
+  /// the same ones the last to be divided shares them.
   bool share_parameters = false;
   /// The update of a bucket's parameters runs as soon as their gradients are averaged, beside the
   /// rest of backward; step() completes it. Hazard: when backward() returns the parameters have
   /// their new values already. What a program does to gradients between backward() and step() (to
   /// scale them, clip them, skip a step, look at weights before the update) comes too late, a
   /// learning rate set there counts from the next step on, and a graph that is kept for a second
-  /// backward() sees new weights. Clipping by norms, which needs all gradients first, and
-  /// find_unused_parameters and communication hooks are refused. With or without divided steps.
+  /// backward() sees new weights, as does a graph that also holds a parameter detached: an error
+  /// says so where autograd can tell. After a backward() that throws some parameters have new
+  /// values and some old: go on from a checkpoint. Clipping by norms, which needs all gradients
+  /// first, and find_unused_parameters and communication hooks are refused. With or without divided
+  /// steps.
   bool overlap_update = false;
 };
 

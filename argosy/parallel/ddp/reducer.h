@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -146,6 +147,12 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   size_t next_ = 0;  // the bucket to send next
   std::vector<BucketWork> sent_;
   std::vector<std::weak_ptr<optim::OptimizerImpl>> early_;  // whose updates run in backward
+  /// Closed when a pass has failed: the program may do what it likes with its optimizer then.
+  struct Gate {
+    std::mutex mutex{};
+    bool open = true;
+  };
+  const std::shared_ptr<Gate> updates_allowed_ = std::make_shared<Gate>();
   std::vector<comm::Work> updates_;
 
   // find_unused_parameters only

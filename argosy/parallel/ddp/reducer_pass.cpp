@@ -182,13 +182,7 @@ void Reducer::send(size_t index) {
 
 /// In the group's thread, when the reductions so far are done.
 void Reducer::update(size_t index) {
-  std::vector<std::shared_ptr<optim::OptimizerImpl>> optimizers;
-  for (const std::weak_ptr<optim::OptimizerImpl>& each : early_) {
-    if (std::shared_ptr<optim::OptimizerImpl> optimizer = each.lock()) {
-      optimizers.push_back(std::move(optimizer));
-    }
-  }
-  if (optimizers.empty()) {
+  if (early_.empty()) {
     return;
   }
   std::vector<at::Tensor> parameters;
@@ -196,9 +190,14 @@ void Reducer::update(size_t index) {
     parameters.push_back(table_.tensors()[parameter]);
   }
   updates_.push_back(comm::run_in_order(
-      [optimizers = std::move(optimizers), parameters = std::move(parameters)] {
-        for (const auto& optimizer : optimizers) {
-          optimizer->step_early(parameters);
+      // Keeps no optimizer: with the last one the group might go, in its own thread.
+      [optimizers = early_, parameters = std::move(parameters), gate = updates_allowed_] {
+        const std::lock_guard lock(gate->mutex);
+        for (const std::weak_ptr<optim::OptimizerImpl>& each : optimizers) {
+          const std::shared_ptr<optim::OptimizerImpl> optimizer = each.lock();
+          if (gate->open && optimizer != nullptr) {
+            optimizer->step_early(parameters);
+          }
         }
       },
       group_));
@@ -361,6 +360,10 @@ void Reducer::reset_pass() noexcept {
 }
 
 void Reducer::fail(const std::string& why) noexcept {
+  {
+    const std::lock_guard lock(updates_allowed_->mutex);  // one that runs comes to its end
+    updates_allowed_->open = false;
+  }
   if (!failure_.has_value()) {
     failure_ = why;
   }

@@ -263,5 +263,83 @@ TEST(UpdatePaths, ARankThatDiesInBackwardIsNamed) {
   }
 }
 
+TEST(UpdatePaths, RanksMustAskForTheSame) {
+  on_ranks(2, [](comm::Group& group) {
+    DistributedDataParallel<TwoLayers> model(TwoLayers(0.5, 37), group);
+    const optim::Optimizer optimizer = optim::Adam(model, {.lr = 0.02});
+    const std::string error =
+        error_of([&] { model.divide_step(optimizer, {.share_parameters = group.rank() == 1}); });
+    EXPECT_THAT(error, HasSubstr("share_parameters = true, overlap_update = false on rank 1"));
+  });
+}
+
+/// The second optimizer of a training in phases, made while the first still lives.
+TEST(UpdatePaths, TheLastOptimizerSharesTheParameters) {
+  for (const size_t first : {size_t{0}, recipes().size() - 1}) {
+    on_ranks(3, [&](comm::Group& group) {
+      Trained shared(group, recipes()[0], true, 37, {.share_parameters = true});
+      Trained plain(group, recipes()[0], false);
+      for (Trained* each : {&shared, &plain}) {
+        each->step(group, 0);
+        const optim::Optimizer second = recipes()[first].make(each->model);
+        EXPECT_EQ(each->model.divide_step(second, {.share_parameters = true}), each == &shared);
+        each->optimizer = second;
+        each->step(group, 1);
+        each->step(group, 2);
+      }
+      expect_same_bits(shared.model, plain.model, "after the second phase");
+    });
+  }
+}
+
+/// Without its optimizer a division ends, and with it the sharing: else each rank's own update
+/// would be made once for every rank.
+TEST(UpdatePaths, SharingEndsWithTheOptimizerThatWasDivided) {
+  on_ranks(3, [](comm::Group& group) {
+    Trained shared(group, recipes()[0], true, 37, {.share_parameters = true});
+    Trained plain(group, recipes()[0], false);
+    for (Trained* each : {&shared, &plain}) {
+      each->step(group, 0);
+      each->optimizer = optim::SGD(each->model, {.lr = 0.1});  // not divided
+      each->step(group, 1);
+      each->step(group, 2);
+    }
+    expect_same_bits(shared.model, plain.model, "updated by each rank alone");
+  });
+}
+
+/// What the error of a failed backward advises works, though a part of the update is made.
+TEST(UpdatePaths, AfterABackwardThatFailedOneCanWrapAgain) {
+  on_ranks(2, [](comm::Group& group) {
+    TwoLayers net(0.5, 37);
+    const DdpOptions small{.first_bucket_bytes = 64, .bucket_cap_bytes = 256};
+    auto model = std::make_unique<DistributedDataParallel<TwoLayers>>(net, group, small);
+    optim::Optimizer optimizer = optim::Adam(*model, {.lr = 0.02});
+    const optim::OptimizerState fresh = optimizer.state_dict().clone();
+    EXPECT_TRUE(model->divide_step(optimizer, {.overlap_update = true}));
+    const at::Tensor x = values({4, 3}, group.rank() + 1.0).requires_grad_();
+    x.register_hook([](const at::Tensor& /*grad*/) -> void { throw std::runtime_error("mine"); });
+    EXPECT_THROW((*model)(x).square().sum().backward(), std::runtime_error);
+    model.reset();
+    DistributedDataParallel<TwoLayers> again(net, group, small);
+    EXPECT_TRUE(again.divide_step(optimizer));
+    optimizer.load_state_dict(fresh);
+    optimizer.zero_grad();
+    DistributedDataParallel<TwoLayers> plain(TwoLayers(0.5, 37), group, small);
+    {
+      const at::NoGradGuard no_grad;
+      for (size_t i = 0; i < plain.parameters().size(); ++i) {
+        plain.parameters()[i].copy_(again.parameters()[i]);
+      }
+    }
+    optim::Optimizer plain_optimizer = optim::Adam(plain, {.lr = 0.02});
+    again(values({4, 3}, group.rank() + 2.0)).square().sum().backward();
+    plain(values({4, 3}, group.rank() + 2.0)).square().sum().backward();
+    optimizer.step();
+    plain_optimizer.step();
+    expect_same_bits(again, plain, "a step after the new start");
+  });
+}
+
 }  // namespace
 }  // namespace argosy::parallel
