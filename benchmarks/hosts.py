@@ -3,12 +3,13 @@
 
     python3 benchmarks/hosts.py --hosts 4 --ranks 1 --rate 1gbit --argosy build/release/bin/argosy -- PROGRAM ARGUMENTS
 
-Prints what rank 0 prints; the exit code is that of the first host.
+Prints what rank 0 prints; the exit code is the first of a host that is not 0.
 """
 
 import argparse
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,7 @@ def main():
     if "--" in own:
         own, program = own[: own.index("--")], own[own.index("--") + 1 :]
     args = parser.parse_args(own)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the namespaces go first
     with network(args.hosts, args.rate) as (names, addresses), tempfile.TemporaryDirectory() as folder:
         launch = [os.path.abspath(args.argosy), "launch", "--ips", ",".join(addresses), "-n", str(args.ranks), "--log_dir="]
         program[0] = os.path.abspath(program[0])
@@ -79,7 +81,9 @@ def main():
         finally:
             for job in jobs:
                 job.terminate()
-    sys.exit(codes[0])
+            for job in jobs:
+                job.wait(10)
+    sys.exit(next((code for code in codes if code != 0), 0))
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def picture(rows, curves):
         parts.append(plots.text(plots.LEFT + max(predicted, high) * scale + 8, y + 13, f"{median:.0f} ms", kind="dim"))
     parts.append(plots.text(plots.LEFT, 14, "a step: measured (blue, line: smallest to largest), predicted (red)"))
     above = 24 + len(rows) * plots.ROW + 40
-    parts.append(plots.text(80, above - 12, "ResNet-18, predicted: share of one host's speed that each of many keeps"))
+    parts.append(plots.text(80, above - 12, "ResNet-18, predicted: share of one host's speed that each of many keeps at most"))
     hosts = [n for n, _ in next(iter(curves.values()))]
     across = lambda n: 80 + hosts.index(n) / (len(hosts) - 1) * (plots.WIDTH - 260)
     up = lambda share: above + 180 - share * 170

@@ -14,6 +14,7 @@
 #include <torch/torch.h>
 
 #include "argosy/engine/layout.h"
+#include "argosy/engine/memory_format.h"
 
 #include "benchmarks/op_profile.h"
 #include "benchmarks/workload.h"
@@ -31,6 +32,7 @@ struct Options {
   bool share_parameters = false;
   bool overlap_update = false;
   bool profile = false;
+  bool as_it_comes = false;
 };
 
 constexpr int64_t kBatch = 100;  // per rank
@@ -175,8 +177,12 @@ void measure_on(const Options& options, Net net, const std::vector<bench::Batch>
 }
 
 void run(const Options& options) {
+  using engine::MemoryFormat;
   fleet::init(
-      {.share_parameters = options.share_parameters, .overlap_update = options.overlap_update});
+      {.divide_update = !options.as_it_comes,
+       .share_parameters = options.share_parameters,
+       .overlap_update = options.overlap_update,
+       .memory_format = options.as_it_comes ? MemoryFormat::kContiguous : MemoryFormat::kAuto});
   const int rank = fleet::worker_index();
   if (options.model == "resnet18_sized") {
     measure(options, bench::ResNet18Sized(rank), [](auto& model, int) { return model(); });
@@ -216,6 +222,10 @@ int main(int argc, char** argv) {
   app.add_flag("--independent", options.independent, "Without any exchange between the ranks");
   app.add_flag("--share_parameters", options.share_parameters, "One copy for all ranks");
   app.add_flag("--overlap_update", options.overlap_update, "Updates beside backward");
+  app.add_flag("--as_it_comes",
+               options.as_it_comes,
+               "Row-major memory, the whole update on each rank; and ARGOSY_MALLOC=default "
+               "beside it: what libtorch does by itself");
   app.add_flag("--profile", options.profile, "Print the time of libtorch's operators instead");
   app.add_option("--steps", options.steps, "Measured steps")->check(CLI::Range(1, 100000));
   app.add_option("--warmup", options.warmup, "Steps before them")->check(CLI::Range(0, 100000));
