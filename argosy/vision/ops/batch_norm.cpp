@@ -42,7 +42,7 @@ Moments moments_around(const float* shift, const at::Tensor& images) {
 }
 
 Moments moments_of(const at::Tensor& images) {
-  const Moments from_first_pixel = moments_around(images.data_ptr<float>(), images);
+  Moments from_first_pixel = moments_around(images.data_ptr<float>(), images);
   if (!from_first_pixel.far) {
     return from_first_pixel;
   }
