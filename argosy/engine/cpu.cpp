@@ -36,13 +36,19 @@ std::string loaded_blas() {
 
 bool keep_memory() {
   const std::string mode = strings::to_lower(env::get("ARGOSY_MALLOC").value_or("keep"));
-  if (mode != "keep" && mode != "default") {
+  if (mode != "keep" && mode != "huge" && mode != "default") {
     throw ConfigError(
         "engine.setup_cpu",
-        fmt::format("ARGOSY_MALLOC: expected \"keep\" or \"default\", got \"{}\"", mode));
+        fmt::format("ARGOSY_MALLOC: expected \"keep\", \"huge\" or \"default\", got \"{}\"", mode));
   }
   if (mode == "default") {
     return false;
+  }
+  const std::string tunables = env::get("GLIBC_TUNABLES").value_or("");
+  if (mode == "huge" && tunables.find("glibc.malloc.hugetlb") == std::string::npos) {
+    log::warn(
+        "[engine.setup_cpu] ARGOSY_MALLOC=huge has no effect once a program runs: start it with "
+        "`argosy launch`, or with GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
   }
   // 32 MiB is the most that glibc takes. M_MMAP_MAX = 0 would keep larger blocks as well, but
   // aligned allocation leaves holes beside each (glibc before 2.38): 192 MB of live tensors grew
@@ -84,6 +90,12 @@ std::optional<int> omp_num_threads(std::string_view value) {
                     value));
   }
   return static_cast<int>(*threads);
+}
+
+void release_free_memory() {
+  if (setup_cpu().memory_kept) {
+    ::malloc_trim(0);
+  }
 }
 
 std::string_view to_string(Blas blas) {

@@ -37,14 +37,18 @@ struct CpuOptions {
 ///   docs/guides/threads.md.
 /// - Memory: glibc returns large blocks to the kernel on every free and gets them back page by page
 ///   (10 % of a ResNet-18 step on two cores); it is told to keep those up to 32 MiB, the most that
-///   it takes. ARGOSY_MALLOC=default leaves glibc as it is. Another allocator (LD_PRELOAD of
-///   tcmalloc, jemalloc) is not touched.
+///   it takes. ARGOSY_MALLOC=huge asks for huge pages too. ARGOSY_MALLOC=default leaves glibc
+///   as it is. Another allocator (LD_PRELOAD of tcmalloc, jemalloc) is not touched.
 /// - Matrix library: warns once when it is the reference BLAS, which is 10 to 40 times slower than
 ///   OpenBLAS and which libtorch-dev alone brings along.
 ///
-/// Errors: ConfigError when ARGOSY_MALLOC is neither "keep" nor "default", or OMP_NUM_THREADS no
-/// number of threads.
+/// Errors: ConfigError when ARGOSY_MALLOC is none of "keep", "huge" and "default", or
+/// OMP_NUM_THREADS no number of threads.
 const CpuSetup& setup_cpu(const CpuOptions& options = {});
+
+/// Where freed memory is kept (ARGOSY_MALLOC): gives what is free now back to the system. For the
+/// end of a preparation whose memory the steps have no use for. Cost: milliseconds.
+void release_free_memory();
 
 /// The threads that a value of OMP_NUM_THREADS asks for, the first number of a list; nullopt for an
 /// empty one. Errors: ConfigError naming the value.

@@ -236,6 +236,7 @@ void prepare_optimizer(const optim::Optimizer& optimizer) {
   }
   std::shared_ptr<parallel::ddp::Core> model;
   bool one_model = true;
+  bool gone = false;  // some wrapper has been let go of
   size_t bytes = 0;
   for (const auto& [name, tensor] : optimizer.parameters()) {
     const auto found = state.distributed.find(tensor.unsafeGetTensorImpl());
@@ -247,26 +248,27 @@ void prepare_optimizer(const optim::Optimizer& optimizer) {
                  name);
     bytes += tensor.nbytes();
     const std::shared_ptr<parallel::ddp::Core> owner = found->second.lock();
-    one_model = one_model && owner != nullptr && (model == nullptr || model == owner);
+    gone = gone || owner == nullptr;
+    one_model = one_model && (model == nullptr || model == owner);
     model = owner;
   }
   const DistributedStrategy& wanted = state.strategy;
   const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters || wanted.overlap_update;
   bool divided = false;
-  if (wanted.divide_update && worth_it && one_model && model != nullptr) {
+  if (wanted.divide_update && worth_it && one_model && !gone && model != nullptr) {
     divided = model->divide_step(
         optimizer,
         {.share_parameters = wanted.share_parameters, .overlap_update = wanted.overlap_update});
   }
+  const char* const obstacle = gone         ? "the distributed model has been let go of"
+                               : !one_model ? "the optimizer's parameters belong to several models"
+                                            : nullptr;
   if (wanted.share_parameters && !divided) {
     log::warn("[fleet.distributed_optimizer] share_parameters has no effect: {}",
-              one_model ? "the ranks do not divide this optimizer's steps"
-                        : "the optimizer's parameters belong to several models");
+              obstacle != nullptr ? obstacle : "the ranks do not divide this optimizer's steps");
   }
-  if (wanted.overlap_update && !one_model) {
-    log::warn(
-        "[fleet.distributed_optimizer] overlap_update has no effect: the optimizer's "
-        "parameters belong to several models");
+  if (wanted.overlap_update && obstacle != nullptr) {
+    log::warn("[fleet.distributed_optimizer] overlap_update has no effect: {}", obstacle);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <c10/core/GradMode.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 #include "argosy/engine/layout.h"
 #include "argosy/optim/flat_step.h"
 #include "argosy/optim/flat_view.h"
@@ -96,14 +97,26 @@ class FlatOptimizer final : public OptimizerImpl {
 
   [[nodiscard]] bool stepped_early() const override { return !early_.empty(); }
 
+  void abandon_step() noexcept override {
+    try {
+      const c10::NoGradGuard no_grad;
+      settle(early_);
+    } catch (const std::exception& error) {  // no memory: the first error is the one to tell
+      log::warn("[{}] a step that was abandoned: {}", where_, error.what());
+    }
+    early_.clear();
+    if (division_ != nullptr) {
+      division_->leave();
+    }
+  }
+
   [[nodiscard]] std::optional<std::size_t> states_per_parameter() const override {
     return rule_->state_names().size();
   }
 
   void divide(const std::shared_ptr<StepDivision>& division) override {
+    check_complete("a change of who makes the steps");
     const c10::NoGradGuard no_grad;
-    settle(early_);  // of a backward that failed, for else a step came first
-    early_.clear();
     for (Slot& slot : slots_) {
       take_back(slot);
     }
@@ -160,10 +173,9 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   void load_state_dict(const OptimizerState& state) override {
+    check_complete("load_state_dict()");
     check_loadable(state, *rule_, parameters(), groups());
     const c10::NoGradGuard no_grad;
-    settle(early_);  // of a backward that failed
-    early_.clear();
     registry_.take_over_lr(state.groups);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       slots_[i].step = 0;

@@ -1,5 +1,8 @@
 #include "argosy/optim/optimizer.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "argosy/base/check.h"
 
 namespace argosy::optim {
@@ -19,6 +22,16 @@ OptimizerState OptimizerState::clone() const {
     copy.parameters.emplace_back(name, entry.clone());
   }
   return copy;
+}
+
+bool have_parameters_in_common(const OptimizerImpl& a, const OptimizerImpl& b) {
+  std::unordered_set<const c10::TensorImpl*> of_a;
+  for (const auto& [name, parameter] : a.parameters()) {
+    of_a.insert(parameter.unsafeGetTensorImpl());
+  }
+  return std::ranges::any_of(b.parameters(), [&](const auto& entry) {
+    return of_a.contains(entry.second.unsafeGetTensorImpl());
+  });
 }
 
 Optimizer::Optimizer(std::shared_ptr<OptimizerImpl> impl) : impl_(std::move(impl)) {

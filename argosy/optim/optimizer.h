@@ -82,6 +82,7 @@ class OptimizerImpl {
   /// How many tensors of state a parameter has; nullopt where divide() is not supported.
   [[nodiscard]] virtual std::optional<std::size_t> states_per_parameter() const { return {}; }
   /// From now on steps are divided. nullptr: no longer. State moves in the next step.
+  /// Errors: UsageError between step_early() and step().
   virtual void divide(const std::shared_ptr<StepDivision>& /*division*/) {}
   /// Whether each parameter's update needs its own gradient only, so that step_early() can be used.
   [[nodiscard]] virtual bool can_step_early() const { return false; }
@@ -90,7 +91,13 @@ class OptimizerImpl {
   virtual void step_early(std::span<const at::Tensor> /*parameters*/) {}
   /// Whether a step has begun by step_early().
   [[nodiscard]] virtual bool stepped_early() const { return false; }
+  /// The backward that step_early() was called from has failed: what is updated stays so, the rest
+  /// of the step is not made, and no other process writes into the parameters from here on.
+  virtual void abandon_step() noexcept {}
 };
+
+/// Whether some parameter is updated by both.
+[[nodiscard]] bool have_parameters_in_common(const OptimizerImpl& a, const OptimizerImpl& b);
 
 /// Updates parameters from their gradients: a handle, whose copies are the same optimizer.
 ///

@@ -41,6 +41,8 @@ class StepDivision {
   /// Collective: returns when every process has all new values. Errors: as begin(); the parameters
   /// are then partly old and partly new.
   virtual void end() = 0;
+  /// By this process alone: nobody writes into its parameters any more, nor are they divided.
+  virtual void leave() noexcept = 0;
 };
 
 }  // namespace argosy::optim

@@ -48,9 +48,13 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       buffers_({}) {
   engine::setup_cpu({.local_world_size = static_cast<int>(
                          env::get_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1))});
-  if (group_.size() == 1) {
-    return;
+  if (group_.size() > 1) {
+    prepare();
   }
+  engine::release_free_memory();  // what building and loading the model has left
+}
+
+void Core::prepare() {
   verify_equal(describe(*module_, options_), group_, options_.timeout);
   agree_on_open_format();
   broadcast_model(0);
@@ -173,13 +177,12 @@ void Core::after_forward(std::span<const at::Tensor> outputs) {
 
 bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& options) {
   const std::shared_ptr<optim::OptimizerImpl>& impl = optimizer.impl();
-  undivide(*impl);
+  end_divisions(*impl);
   impl->divide(nullptr);  // by an earlier wrapper
   if (alone() || join_ != nullptr) {
     return false;
   }
-  agree_on_division(options);
-  undivide_sharers(*impl);
+  agree_on_division(*impl, options);  // by now all ranks have ended theirs
   if (options.overlap_update) {
     reducer_->update_early(impl);
   }
@@ -187,78 +190,63 @@ bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& o
   if (values_ == nullptr || !states.has_value()) {
     return false;
   }
-  std::shared_ptr<DividedStep> division =
+  values_->bring_back();
+  const std::shared_ptr<DividedStep> division =
       DividedStep::create(impl->parameters(), *states, values_, group_, options_.timeout);
   if (division == nullptr) {
     return false;
   }
-  if (options.share_parameters) {
-    division->share_parameters();
-  }
   impl->divide(division);
+  divided_.push_back({impl, division, options.share_parameters});
+  if (options.share_parameters) {
+    sharing_ = true;
+    share_parameters(true);
+  }
   log::info("[parallel.ddp] {} ranks divide the optimizer's steps{}{}",
             group_.size(),
             options.share_parameters ? ", share its parameters" : "",
             options.overlap_update ? ", update during backward" : "");
-  divided_.push_back({impl, division, options.share_parameters});
   return true;
 }
 
-void Core::agree_on_division(const DivideOptions& options) const {
-  const std::string mine = fmt::format("share_parameters = {}, overlap_update = {}",
-                                       options.share_parameters,
-                                       options.overlap_update);
-  const auto all = comm::all_gather_object(mine, group_, {.timeout = options_.timeout});
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    ARGOSY_CHECK(all[rank] == all[0],
-                 kWhere,
-                 "divide_step() with {} on rank {} and {} on rank 0. Give all ranks the same "
-                 "options.",
-                 all[rank],
-                 rank,
-                 all[0]);
+void Core::agree_on_division(const optim::OptimizerImpl& optimizer,
+                             const DivideOptions& options) const {
+  Signature mine;
+  mine.lines.push_back({"share_parameters", options.share_parameters ? "true" : "false"});
+  mine.lines.push_back({"overlap_update", options.overlap_update ? "true" : "false"});
+  for (const auto& [name, parameter] : optimizer.parameters()) {
+    const bool in_place = values_ != nullptr && values_->keeps(parameter);
+    mine.lines.push_back({name,
+                          fmt::format("of {} bytes {}",
+                                      parameter.nbytes(),
+                                      in_place ? "in shared memory" : "in other memory")});
   }
+  verify_equal(mine,
+               group_,
+               options_.timeout,
+               {.what = "what divide_step() is to divide differs",
+                .advice = "Give all ranks the same optimizer and the same options, and parameters "
+                          "the memory that they had when the model was wrapped."});
 }
 
-/// Collective. Parameters that ranks share have one optimizer: the last.
-void Core::undivide_sharers(const optim::OptimizerImpl& optimizer) {
-  std::vector<std::shared_ptr<optim::OptimizerImpl>> earlier;
-  for (const Divided& each : divided_) {
-    if (each.share_parameters) {
-      earlier.push_back(each.optimizer.lock());
-    }
-  }
-  const auto has = [](const optim::OptimizerImpl& one, const at::Tensor& tensor) {
-    return std::ranges::any_of(one.parameters(),
-                               [&](const auto& entry) { return entry.second.is_same(tensor); });
-  };
-  for (const auto& each : earlier) {
-    if (each != nullptr && std::ranges::any_of(optimizer.parameters(), [&](const auto& entry) {
-          return has(*each, entry.second);
-        })) {
-      log::info(
-          "[parallel.ddp] parameters are shared by one optimizer at a time: the steps of "
-          "the one before are divided no longer");
-      undivide(*each);
-    }
-  }
-}
-
-/// Collective where this optimizer's parameters are shared.
-void Core::undivide(const optim::OptimizerImpl& optimizer) {
-  for (const Divided& each : divided_) {
-    const std::shared_ptr<optim::OptimizerImpl> known = each.optimizer.lock();
-    if (known.get() == &optimizer) {
-      const std::shared_ptr<DividedStep> step = each.step.lock();
-      known->divide(nullptr);
-      if (step != nullptr) {
-        step->unshare();
-      }
-    }
-  }
+/// Of this and of other optimizers with the same parameters: a parameter's update is divided by
+/// one, the last. By this rank alone, for other ranks may have let go of theirs already: nobody
+/// writes to shared parameters before an agreement follows.
+void Core::end_divisions(const optim::OptimizerImpl& optimizer) {
   std::erase_if(divided_, [&](const Divided& each) {
     const std::shared_ptr<optim::OptimizerImpl> known = each.optimizer.lock();
-    return known == nullptr || known.get() == &optimizer;
+    if (known != nullptr && !optim::have_parameters_in_common(*known, optimizer)) {
+      return false;
+    }
+    if (known != nullptr) {
+      known->divide(nullptr);
+    }
+    if (known != nullptr && known.get() != &optimizer) {
+      log::info(
+          "[parallel.ddp] a parameter's update is divided by one optimizer at a time: the steps "
+          "of the one before are divided no longer");
+    }
+    return true;
   });
   if (!alone()) {
     reducer_->update_late(optimizer);
@@ -266,24 +254,36 @@ void Core::undivide(const optim::OptimizerImpl& optimizer) {
 }
 
 /// A rank that has finished makes no more steps: those that go on make theirs alone.
-void Core::undivide_steps() {
-  while (!divided_.empty()) {
-    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = divided_.back().optimizer.lock()) {
-      undivide(*optimizer);
-    } else {
-      divided_.pop_back();
+void Core::end_divisions() {
+  for (const Divided& each : divided_) {
+    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.optimizer.lock()) {
+      optimizer->divide(nullptr);
     }
   }
+  divided_.clear();
   reducer_->update_late();
 }
 
-/// Collective. For as long as each rank does something to the parameters by itself.
+/// Collective where a division shares parameters: off for as long as each rank does something to
+/// them by itself. A rank that has let go of its optimizer takes part.
 void Core::share_parameters(bool on) {
-  for (const Divided& each : divided_) {
-    const std::shared_ptr<DividedStep> step = each.step.lock();
-    if (step != nullptr && each.share_parameters) {
-      on ? step->share_parameters() : step->unshare();
+  if (!sharing_) {
+    return;
+  }
+  const auto for_each_sharing = [&](auto&& body) {
+    for (const Divided& each : divided_) {
+      const std::shared_ptr<DividedStep> step = each.step.lock();
+      if (step != nullptr && each.share_parameters) {
+        body(*step);
+      }
     }
+  };
+  for_each_sharing([&](DividedStep& step) { on ? step.share() : step.unshare(); });
+  try {
+    comm::barrier(group_, {.timeout = options_.timeout});
+  } catch (...) {
+    for_each_sharing([](DividedStep& step) { step.leave(); });
+    throw;
   }
 }
 
@@ -293,7 +293,7 @@ void Core::begin_join(const JoinOptions& options) {
     use_format(engine::MemoryFormat::kAsIs, "a join began before the first forward");
   }
   if (!alone()) {
-    undivide_steps();
+    end_divisions();
     join_ = std::make_unique<JoinSession>(group_, options, options_.timeout);
     reducer_->set_uneven_inputs(join_.get());
   }

@@ -74,13 +74,13 @@ class Core final {
 
  private:
   [[nodiscard]] bool alone() const { return reducer_ == nullptr; }
+  void prepare();
   void broadcast_model(int root) const;
   void agree_on_open_format();
   void use_format(engine::MemoryFormat format, std::string reason);
-  void undivide(const optim::OptimizerImpl& optimizer);
-  void undivide_sharers(const optim::OptimizerImpl& optimizer);
-  void agree_on_division(const DivideOptions& options) const;
-  void undivide_steps();
+  void end_divisions(const optim::OptimizerImpl& optimizer);
+  void end_divisions();
+  void agree_on_division(const optim::OptimizerImpl& optimizer, const DivideOptions& options) const;
   void share_parameters(bool on);
 
   std::shared_ptr<torch::nn::Module> module_;
@@ -94,7 +94,8 @@ class Core final {
     std::weak_ptr<DividedStep> step{};  ///< the optimizer's: sharing ends with the division
     bool share_parameters = false;
   };
-  std::vector<Divided> divided_;
+  std::vector<Divided> divided_;  // by this rank's optimizers that live: others may have more
+  bool sharing_ = false;          // some division was to share parameters: on all ranks
   CoalescedBroadcast buffers_;
   std::shared_ptr<Reducer> reducer_;  // shared only with the backward pass that runs
   std::unique_ptr<JoinSession> join_;

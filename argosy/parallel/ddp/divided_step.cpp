@@ -7,7 +7,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/full.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
@@ -38,10 +37,7 @@ std::shared_ptr<DividedStep> DividedStep::create(const engine::NamedTensors& par
                                                  std::chrono::milliseconds timeout) {
   std::shared_ptr<DividedStep> step(new DividedStep(std::move(values), group, timeout));
   step->state_bytes_ = step->place(parameters);
-  // On a rank whose parameters lie elsewhere nothing would be placed: then nobody divides.
-  const at::Tensor placed = at::full({1}, static_cast<int64_t>(step->state_bytes_), at::kLong);
-  comm::all_reduce(placed, group, {.op = comm::ReduceOp::kMin, .timeout = timeout});
-  if (placed.item<int64_t>() == 0) {
+  if (step->state_bytes_ == 0) {
     return nullptr;
   }
   if (states > 0) {
@@ -77,23 +73,18 @@ std::size_t DividedStep::place(const engine::NamedTensors& parameters) {
 }
 
 DividedStep::~DividedStep() {
-  leave();
-}
-
-void DividedStep::leave() noexcept {
   if (shared_) {
-    leave_shared_memory();
+    leave();
   }
 }
 
-void DividedStep::share_parameters() {
+void DividedStep::share() {
   if (shared_) {
     return;
   }
   values_->keep_for_others();
   place_at([this](void* own) { return values_->of(0, own); }, false);
   shared_ = true;
-  or_leave([&] { comm::barrier(group_, {.timeout = timeout_}); });
 }
 
 void DividedStep::unshare() {
@@ -102,7 +93,6 @@ void DividedStep::unshare() {
   }
   place_at([](void* own) { return own; }, true);
   shared_ = false;
-  or_leave([&] { comm::barrier(group_, {.timeout = timeout_}); });  // rank 0 may write from now on
 }
 
 /// Moves every parameter; `with_values`: and what it holds, else it takes what is there.
@@ -193,19 +183,18 @@ void DividedStep::or_leave(Collective collective) {
   try {
     collective();
   } catch (...) {
-    leave_shared_memory();
+    leave();
     throw;
   }
 }
 
-void DividedStep::leave_shared_memory() noexcept {
-  const at::NoGradGuard no_grad;
+void DividedStep::leave() noexcept {
   for (auto& [data, each] : places_) {
     if (each.parameter.data_ptr() != data) {
       continue;  // it has left already: the module was wrapped again
     }
     try {
-      each.parameter.set_data(each.parameter.detach().clone());
+      values_->take_out(each.parameter, each.own);
     } catch (const std::exception& error) {  // no memory: the first error is the one to tell
       log::warn("[parallel.divided_step] a parameter stays in shared memory: {}", error.what());
     }

@@ -27,9 +27,9 @@ namespace argosy::parallel::ddp {
 /// writes to them any more, but they may be partly old and partly new.
 class DividedStep final : public optim::StepDivision {
  public:
-  /// Collective. `values`: where the parameters of the model lie; those elsewhere are not divided.
-  /// `states`: tensors of state that a parameter has. nullptr, on all ranks, when there is no
-  /// memory.
+  /// Collective. `values`: where the parameters of the model lie, the same ones on all ranks; those
+  /// elsewhere are not divided. `states`: tensors of state that a parameter has. nullptr, on all
+  /// ranks, when there is no memory.
   [[nodiscard]] static std::shared_ptr<DividedStep> create(const engine::NamedTensors& parameters,
                                                            std::size_t states,
                                                            std::shared_ptr<SharedPart> values,
@@ -42,21 +42,19 @@ class DividedStep final : public optim::StepDivision {
   DividedStep(DividedStep&&) = delete;
   DividedStep& operator=(DividedStep&&) = delete;
 
-  /// Collective. From now on all ranks have the same parameters, those in the part of rank 0, and
-  /// no new values need to be handed out. Until unshare(), or the end of this object, when each
-  /// takes a copy with it. Twice does nothing.
-  void share_parameters();
-  /// Collective.
+  /// From now on, on all ranks, the parameters are those in the part of rank 0, and no new values
+  /// need to be handed out. Until unshare(), or the end of this object, when each rank takes a copy
+  /// with it. Twice does nothing. A barrier follows each: nobody writes before all have done it.
+  void share();
   void unshare();
-  /// By this rank alone: its parameters take a copy with them, and are divided no longer.
-  void leave() noexcept;
-  [[nodiscard]] bool shares_parameters() const { return shared_; }
 
   [[nodiscard]] Part part_of(const at::Tensor& parameter) const override;
   [[nodiscard]] at::Tensor state_of(const at::Tensor& parameter, std::size_t index) const override;
   void begin(uint64_t digest) override;
   void hand_out(const void* data, std::size_t bytes) const noexcept override;
   void end() override;
+  /// The parameters take a copy with them.
+  void leave() noexcept override;
 
  private:
   struct Place {
@@ -74,7 +72,6 @@ class DividedStep final : public optim::StepDivision {
   [[nodiscard]] const Place* find(const at::Tensor& parameter) const;
   template <typename Collective>
   void or_leave(Collective collective);
-  void leave_shared_memory() noexcept;
 
   std::shared_ptr<SharedPart> values_;
   std::shared_ptr<comm::SharedBlock> states_{};

@@ -48,8 +48,9 @@ struct DivideOptions {
   /// traffic in a divided step of two ranks (the pages of the other copies stay). Hazard:
   /// what a program does to a parameter by itself (`p.mul_(0.9)`, an initialisation, weights loaded
   /// from a file) then happens once for every rank that does it: let one rank do it, between two
-  /// barriers. Where steps are not divided parameters are not shared; of several optimizers over
-  /// the same ones the last to be divided shares them.
+  /// barriers. Where steps are not divided parameters are not shared. Of several optimizers over
+  /// the same ones the last to be divided shares them, and the others must make no step: each rank
+  /// would make it.
   bool share_parameters = false;
   /// The update of a bucket's parameters runs as soon as their gradients are averaged, beside the
   /// rest of backward; step() completes it. Hazard: when backward() returns the parameters have
@@ -58,7 +59,8 @@ struct DivideOptions {
   /// learning rate set there counts from the next step on, and a graph that is kept for a second
   /// backward() sees new weights, as does a graph that also holds a parameter detached: an error
   /// says so where autograd can tell. After a backward() that throws some parameters have new
-  /// values and some old: go on from a checkpoint. Clipping by norms, which needs all gradients
+  /// values and some old, in memory of the rank's own: wrap again and go on from a checkpoint.
+  /// Clipping by norms, which needs all gradients
   /// first, and find_unused_parameters and communication hooks are refused. With or without divided
   /// steps.
   bool overlap_update = false;

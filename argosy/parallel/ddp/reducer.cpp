@@ -146,7 +146,7 @@ void Reducer::update_early(const std::shared_ptr<optim::OptimizerImpl>& optimize
 void Reducer::update_late(const optim::OptimizerImpl& optimizer) {
   std::erase_if(early_, [&](const std::weak_ptr<optim::OptimizerImpl>& each) {
     const std::shared_ptr<optim::OptimizerImpl> known = each.lock();
-    return known == nullptr || known.get() == &optimizer;
+    return known == nullptr || optim::have_parameters_in_common(*known, optimizer);
   });
 }
 

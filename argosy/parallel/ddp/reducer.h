@@ -76,6 +76,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// The update of a bucket's parameters follows its reduction. Errors: UsageError when this
   /// optimizer or these options do not allow it.
   void update_early(const std::shared_ptr<optim::OptimizerImpl>& optimizer);
+  /// No more of the parameters that are also this optimizer's.
   void update_late(const optim::OptimizerImpl& optimizer);
   void update_late() { early_.clear(); }
   /// Takes part in the reductions of one pass of the other ranks, with zeros.

@@ -364,6 +364,11 @@ void Reducer::fail(const std::string& why) noexcept {
     const std::lock_guard lock(updates_allowed_->mutex);  // one that runs comes to its end
     updates_allowed_->open = false;
   }
+  for (const std::weak_ptr<optim::OptimizerImpl>& each : early_) {
+    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.lock()) {
+      optimizer->abandon_step();  // other ranks' updates may still be under way
+    }
+  }
   if (!failure_.has_value()) {
     failure_ = why;
   }

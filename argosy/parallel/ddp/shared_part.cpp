@@ -1,5 +1,6 @@
 #include "argosy/parallel/ddp/shared_part.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -85,6 +86,35 @@ std::byte* SharedPart::of(int rank, const void* mine) const {
 bool SharedPart::holds(const void* data) const {
   const auto* const begin = block_->bytes().data() + static_cast<size_t>(rank_) * stride_;
   return data >= begin && data < begin + stride_;
+}
+
+void SharedPart::take_out(const at::Tensor& tensor, void* mine) {
+  const at::NoGradGuard no_grad;
+  const_cast<at::Tensor&>(tensor).set_data(tensor.detach().clone());  // NOLINT: a handle
+  outside_.push_back({.tensor = tensor, .place = mine, .data = tensor.data_ptr()});
+}
+
+bool SharedPart::keeps(const at::Tensor& tensor) const {
+  return holds(tensor.data_ptr()) || std::ranges::any_of(outside_, [&](const Outside& each) {
+           return each.tensor.is_same(tensor) && each.data == tensor.data_ptr();
+         });
+}
+
+void SharedPart::bring_back() {
+  const at::NoGradGuard no_grad;
+  for (Outside& each : std::exchange(outside_, {})) {
+    if (each.tensor.data_ptr() != each.data) {
+      continue;
+    }
+    const at::Tensor flat = at::from_blob(
+        each.place,
+        {each.tensor.numel()},
+        [keep = shared_from_this()](void* /*data*/) {},
+        each.tensor.options().requires_grad(false));
+    const at::Tensor place = view_in(flat, 0, each.tensor);
+    place.copy_(each.tensor);
+    each.tensor.set_data(place);
+  }
 }
 
 std::shared_ptr<SharedPart> move_into_shared_memory(std::span<const at::Tensor> parameters,

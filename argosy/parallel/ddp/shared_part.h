@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -47,8 +48,21 @@ class SharedPart final : public std::enable_shared_from_this<SharedPart> {
   /// Others use this rank's part as theirs: it stays until all ranks have let go of the memory.
   void keep_for_others() { kept_ = true; }
 
+  /// Gives a tensor whose place is at `mine` memory outside, with the values that it has.
+  void take_out(const at::Tensor& tensor, void* mine);
+  /// Whether a tensor lies in this rank's part, or has been taken out and lies there still.
+  [[nodiscard]] bool keeps(const at::Tensor& tensor) const;
+  /// Tensors that have been taken out get their places again, with the values that they have.
+  void bring_back();
+
  private:
   SharedPart(std::shared_ptr<comm::SharedBlock> block, int rank, int ranks);
+
+  struct Outside {
+    at::Tensor tensor{};
+    void* place = nullptr;
+    const void* data = nullptr;  ///< elsewhere by now: it has gone its own way
+  };
 
   const std::shared_ptr<comm::SharedBlock> block_;
   const int rank_;
@@ -56,6 +70,7 @@ class SharedPart final : public std::enable_shared_from_this<SharedPart> {
   const size_t stride_;
   size_t used_ = 0;
   bool kept_ = false;
+  std::vector<Outside> outside_{};
 };
 
 /// Collective. Gives parameters a place in shared memory with the values they have; those that are

@@ -121,7 +121,8 @@ std::vector<std::string> differences(const Signature& first, const Signature& ot
 
 void verify_equal(const Signature& mine,
                   const comm::Group& group,
-                  std::chrono::milliseconds timeout) {
+                  std::chrono::milliseconds timeout,
+                  const Subject& subject) {
   const std::string text = serialise(mine);
   const auto digests = comm::all_gather_object(digest(text), group, {.timeout = timeout});
   if (std::all_of(
@@ -141,10 +142,11 @@ void verify_equal(const Signature& mine,
     list += fmt::format("; and {} more", found.size() - shown);
   }
   throw UsageError("parallel.ddp",
-                   fmt::format("the model differs between ranks of group \"{}\": {}. Build the "
-                               "same model, with the same options, on every rank.",
+                   fmt::format("{} between ranks of group \"{}\": {}. {}",
+                               subject.what,
                                group.name(),
-                               list));
+                               list,
+                               subject.advice));
 }
 
 }  // namespace argosy::parallel::ddp

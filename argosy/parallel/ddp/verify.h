@@ -26,13 +26,20 @@ struct Signature {
 
 [[nodiscard]] Signature describe(const torch::nn::Module& module, const DdpOptions& options);
 
+/// What is compared, as an error calls it.
+struct Subject {
+  const char* what = "the model differs";
+  const char* advice = "Build the same model, with the same options, on every rank.";
+};
+
 /// Collective. Compares all ranks' signatures with rank 0's.
 /// Errors: UsageError, on all ranks alike, naming ranks and parameters:
 ///   "rank 2: fc.weight f32 [10, 512], rank 0: f32 [10, 256]".
 /// Cost: 16 bytes per rank when all are equal.
 void verify_equal(const Signature& mine,
                   const comm::Group& group,
-                  std::chrono::milliseconds timeout);
+                  std::chrono::milliseconds timeout,
+                  const Subject& subject = {});
 
 /// The comparison itself. Empty when equal.
 [[nodiscard]] std::vector<std::string> differences(const Signature& first,
