@@ -22,17 +22,17 @@ constexpr double kFar = 1e3;
 /// Around `shift`, one number for each channel: differences of large numbers would lose the
 /// variance.
 Moments moments_around(const float* shift, const at::Tensor& images) {
-  const kernels::Image shape = shape_of(images);
+  const kernels::Image row = row_of(images);
   const auto* const x = images.data_ptr<float>();
-  const std::vector<double> sums = sums_over_images(
-      images.size(0), shape.channels, [&](int64_t n, double* first, double* second) {
-        kernels::add_moments(x + n * shape.elements(), shape, shift, first, second);
+  const std::vector<double> sums = sums_over_parts(
+      row, [&](int64_t at, const kernels::Image& part, double* first, double* second) {
+        kernels::add_moments(x + at, part, shift, first, second);
       });
   const auto count = values_per_channel(images);
   Moments out;
-  for (int64_t c = 0; c < shape.channels; ++c) {
+  for (int64_t c = 0; c < row.channels; ++c) {
     const double shifted = sums[static_cast<std::size_t>(c)] / count;
-    const double square = sums[static_cast<std::size_t>(shape.channels + c)] / count;
+    const double square = sums[static_cast<std::size_t>(row.channels + c)] / count;
     out.mean.push_back(shifted + shift[c]);
     const double variance = square - shifted * shifted;
     out.variance.push_back(variance < 0 ? 0 : variance);  // NaN stays
@@ -75,6 +75,40 @@ void move_statistics(torch::nn::BatchNorm2d& norm,
   norm->running_var.variable_data().mul_(1 - factor).add_(of(variance), factor);
 }
 
+/// At most so many sums are taken beside each other, of no fewer elements than are worth a thread.
+constexpr int64_t kParts = 64;
+constexpr int64_t kElementsOfAPart = 16384;
+
+int64_t parts_of(const kernels::Image& row) {
+  return std::clamp<int64_t>(row.elements() / kElementsOfAPart, 1, kParts);
+}
+
+/// body(first element, part k of `parts`)
+template <typename Body>
+void with_part(const kernels::Image& row, int64_t k, int64_t parts, const Body& body) {
+  const int64_t begin = k * row.width / parts;
+  const int64_t end = (k + 1) * row.width / parts;
+  body(begin * row.channels,
+       kernels::Image{.height = 1, .width = end - begin, .channels = row.channels});
+}
+
+/// add(chunk, first, second) for all chunks, in parallel; their sums, in order.
+template <typename Add>
+std::vector<double> sums_over(int64_t chunks, int64_t channels, const Add& add) {
+  std::vector<double> each(static_cast<std::size_t>(2 * chunks * channels));
+  for_images(chunks, [&](int64_t chunk) {
+    double* const first = each.data() + 2 * chunk * channels;
+    add(chunk, first, first + channels);
+  });
+  std::vector<double> total(static_cast<std::size_t>(2 * channels));
+  for (std::size_t chunk = 0; chunk < static_cast<std::size_t>(chunks); ++chunk) {
+    for (std::size_t i = 0; i < total.size(); ++i) {
+      total[i] += each[chunk * total.size() + i];
+    }
+  }
+  return total;
+}
+
 }  // namespace
 
 bool can_fuse(const torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
@@ -86,6 +120,11 @@ bool can_fuse(const torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
 
 kernels::Image shape_of(const at::Tensor& images) {
   return {.height = images.size(2), .width = images.size(3), .channels = images.size(1)};
+}
+
+kernels::Image row_of(const at::Tensor& images) {
+  const int64_t channels = images.size(1);
+  return {.height = 1, .width = images.numel() / channels, .channels = channels};
 }
 
 double values_per_channel(const at::Tensor& images) {
@@ -100,24 +139,32 @@ void for_images(int64_t images, const std::function<void(int64_t)>& body) {
   });
 }
 
+void for_parts(const kernels::Image& row,
+               const std::function<void(int64_t, const kernels::Image&)>& body) {
+  const int64_t parts = parts_of(row);
+  for_images(parts, [&](int64_t k) { with_part(row, k, parts, body); });
+}
+
+std::vector<double> sums_over_parts(
+    const kernels::Image& row,
+    const std::function<void(int64_t, const kernels::Image&, double*, double*)>& add) {
+  const int64_t parts = parts_of(row);
+  return sums_over(parts, row.channels, [&](int64_t k, double* first, double* second) {
+    with_part(row, k, parts, [&](int64_t at, const kernels::Image& part) {
+      add(at, part, first, second);
+    });
+  });
+}
+
 std::vector<double> sums_over_images(int64_t images,
                                      int64_t channels,
                                      const std::function<void(int64_t, double*, double*)>& add) {
-  const int64_t chunks = std::min<int64_t>(images, 64);
-  std::vector<double> each(static_cast<std::size_t>(2 * chunks * channels));
-  for_images(chunks, [&](int64_t chunk) {
-    double* const first = each.data() + 2 * chunk * channels;
+  const int64_t chunks = std::min(images, kParts);
+  return sums_over(chunks, channels, [&](int64_t chunk, double* first, double* second) {
     for (int64_t n = chunk * images / chunks; n < (chunk + 1) * images / chunks; ++n) {
-      add(n, first, first + channels);
+      add(n, first, second);
     }
   });
-  std::vector<double> total(static_cast<std::size_t>(2 * channels));
-  for (std::size_t chunk = 0; chunk < static_cast<std::size_t>(chunks); ++chunk) {
-    for (std::size_t i = 0; i < total.size(); ++i) {
-      total[i] += each[chunk * total.size() + i];
-    }
-  }
-  return total;
 }
 
 BatchStatistics take_statistics(torch::nn::BatchNorm2d& norm, const at::Tensor& images) {

@@ -21,14 +21,24 @@ inline constexpr auto kLast = at::MemoryFormat::ChannelsLast;
 /// Of [N, C, H, W].
 [[nodiscard]] kernels::Image shape_of(const at::Tensor& images);
 
-/// Two numbers for each channel to which `add(n, first, second)` adds those of image n, over all
-/// images: first all of the one, then of the other. The same order of sums with any number of
-/// threads.
-[[nodiscard]] std::vector<double> sums_over_images(
-    int64_t images, int64_t channels, const std::function<void(int64_t, double*, double*)>& add);
+/// The pixels of all images as one row.
+[[nodiscard]] kernels::Image row_of(const at::Tensor& images);
+
+/// body(first element, part) for parts of a row, in parallel: few images have work for many threads
+/// too.
+void for_parts(const kernels::Image& row,
+               const std::function<void(int64_t, const kernels::Image&)>& body);
 
 /// body(n) for each image, in parallel.
 void for_images(int64_t images, const std::function<void(int64_t)>& body);
+
+/// Two numbers for each channel, to which `add` adds those of a part of a row or of image n: first
+/// all of the one, then of the other. The same order of sums with any number of threads.
+[[nodiscard]] std::vector<double> sums_over_parts(
+    const kernels::Image& row,
+    const std::function<void(int64_t, const kernels::Image&, double*, double*)>& add);
+[[nodiscard]] std::vector<double> sums_over_images(
+    int64_t images, int64_t channels, const std::function<void(int64_t, double*, double*)>& add);
 
 /// Of each channel, f32.
 struct BatchStatistics {

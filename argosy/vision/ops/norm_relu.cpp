@@ -19,15 +19,13 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
                             const at::Tensor& bias,
                             const c10::optional<at::Tensor>& residual,
                             const BatchStatistics& batch) {
-    const kernels::Image shape = shape_of(images);
     const at::Tensor scale = weight * batch.inverse_std;
     const at::Tensor offset = bias - batch.mean * scale;
     at::Tensor y = at::empty_like(images);
-    for_images(images.size(0), [&](int64_t n) {
-      const int64_t at = n * shape.elements();
+    for_parts(row_of(images), [&](int64_t at, const kernels::Image& part) {
       kernels::norm_relu(images.data_ptr<float>() + at,
                          residual ? residual->data_ptr<float>() + at : nullptr,
-                         shape,
+                         part,
                          scale.data_ptr<float>(),
                          offset.data_ptr<float>(),
                          y.data_ptr<float>() + at);
@@ -58,8 +56,7 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
   static variable_list through_operators(const variable_list& saved, const at::Tensor& dy) {
     const at::Tensor normed = recorded_norm(saved[0], saved[1], saved[2], saved[4]);
     const at::Tensor& y = saved[7];
-    const at::Tensor positive = (y.defined() ? y : normed) > 0;
-    const at::Tensor passed = dy * positive.to(dy.scalar_type());
+    const at::Tensor passed = dy.masked_fill((y.defined() ? y : normed) <= 0, 0);  // NaN passes
     variable_list out = recorded_gradients(normed, passed, {saved[0], saved[1], saved[2]});
     out.push_back(y.defined() ? passed : at::Tensor());
     return out;
@@ -68,17 +65,16 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
   static variable_list gradients(const variable_list& saved, const at::Tensor& dy) {
     const at::Tensor& images = saved[0];
     const at::Tensor& y = saved[7];
-    const kernels::Image shape = shape_of(images);
+    const kernels::Image row = row_of(images);
     const float* const x = images.data_ptr<float>();
     const float* const mean = saved[3].data_ptr<float>();
     const float* const offset = saved[6].data_ptr<float>();
     const at::Tensor passed = y.defined() ? at::empty_like(images) : at::Tensor();
-    const auto add = [&](int64_t n, double* first, double* second) {
-      const int64_t at = n * shape.elements();
+    const auto add = [&](int64_t at, const kernels::Image& part, double* first, double* second) {
       kernels::add_relu_gradient_sums(dy.data_ptr<float>() + at,
                                       x + at,
                                       y.defined() ? y.data_ptr<float>() + at : nullptr,
-                                      shape,
+                                      part,
                                       mean,
                                       saved[4].data_ptr<float>(),
                                       saved[5].data_ptr<float>(),
@@ -88,17 +84,13 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
                                       second);
     };
     const NormGradient gradient =
-        norm_gradient(sums_over_images(images.size(0), shape.channels, add),
-                      saved[1],
-                      saved[4],
-                      values_per_channel(images));
+        norm_gradient(sums_over_parts(row, add), saved[1], saved[4], values_per_channel(images));
     const at::Tensor dx = at::empty_like(images);
     const at::Tensor& left = y.defined() ? passed : dy;  // passed: what relu stops is gone
-    for_images(images.size(0), [&](int64_t n) {
-      const int64_t at = n * shape.elements();
+    for_parts(row, [&](int64_t at, const kernels::Image& part) {
       kernels::norm_relu_gradient(left.data_ptr<float>() + at,
                                   x + at,
-                                  shape,
+                                  part,
                                   mean,
                                   saved[5].data_ptr<float>(),
                                   y.defined() ? nullptr : offset,
@@ -110,9 +102,8 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
   }
 };
 
-bool same_layout(const at::Tensor& a, const at::Tensor& b) {
-  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && a.device() == b.device() &&
-         b.is_contiguous(kLast);
+bool same_kind(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && a.device() == b.device();
 }
 
 }  // namespace
@@ -128,7 +119,10 @@ at::Tensor norm_relu(torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
 at::Tensor norm_add_relu(torch::nn::BatchNorm2d& norm,
                          const at::Tensor& images,
                          const at::Tensor& residual) {
-  if (!can_fuse(norm, images) || !same_layout(images, residual)) {
+  if (!same_kind(images, residual)) {
+    return (norm(images) + residual).relu_();
+  }
+  if (!can_fuse(norm, images) || !residual.is_contiguous(kLast)) {
     return norm(images).add_(residual).relu_();
   }
   const BatchStatistics batch = take_statistics(norm, images);

@@ -18,7 +18,8 @@ namespace argosy::vision::ops {
 
 /// `(norm(images) + residual).relu()`, in the same way.
 ///
-/// Shape of `residual`: that of `images`; of another one it is broadcast, by three operators.
+/// Shape of `residual`: that of `images`; another shape or type, by three operators, makes that of
+/// the result what it is for `norm(images) + residual`.
 [[nodiscard]] at::Tensor norm_add_relu(torch::nn::BatchNorm2d& norm,
                                        const at::Tensor& images,
                                        const at::Tensor& residual);

@@ -61,8 +61,12 @@ void expect_same(const at::Tensor& x, Residual kind, double tolerance) {
 
 TEST(NormRelu, IsTheOperatorsAfterEachOther) {
   for (const Residual kind : {Residual::kNone, Residual::kOther, Residual::kItself}) {
-    for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{
-             {4, 16, 12, 12}, {3, 5, 7, 9}, {2, 33, 4, 3}, {7, 3, 1, 1}, {1, 64, 9, 9}}) {
+    for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{4, 16, 12, 12},
+                                                                               {3, 5, 7, 9},
+                                                                               {2, 33, 4, 3},
+                                                                               {7, 3, 1, 1},
+                                                                               {1, 64, 9, 9},
+                                                                               {2, 8, 70, 71}}) {
       SCOPED_TRACE(testing::Message() << at::IntArrayRef(sizes));
       expect_same(images_of(sizes), kind, 1e-5);
     }
@@ -87,6 +91,18 @@ TEST(NormRelu, ElsewhereItIsThemselves) {
   nn::BatchNorm2d wide = norm_of(4);
   wide->to(at::kDouble);
   EXPECT_EQ(norm_relu(wide, x.to(at::kDouble)).scalar_type(), at::kDouble);
+}
+
+TEST(NormRelu, AResidualOfAnotherKindMakesTheResultOne) {
+  nn::BatchNorm2d norm = norm_of(4);
+  nn::BatchNorm2d same = norm_of(4);
+  const at::Tensor x = images_of({2, 4, 1, 1});
+  for (const at::Tensor& residual :
+       {images_of({2, 4, 3, 3}), images_of({2, 4, 1, 1}).to(at::kDouble)}) {
+    const at::Tensor y = norm_add_relu(norm, x, residual);
+    EXPECT_TRUE(torch::equal(y, plain(same, x, residual)));
+    EXPECT_EQ(y.scalar_type(), residual.scalar_type());
+  }
 }
 
 TEST(NormRelu, NothingIsOverwritten) {
@@ -151,21 +167,42 @@ TEST(NormRelu, NanStaysNan) {
   EXPECT_FALSE(y.select(1, 1).isnan().any().item<bool>());
 }
 
+/// Where relu stops it no gradient passes, not even an infinite one; a NaN stops none.
+TEST(NormRelu, NanAndInfinityInBackward) {
+  for (const bool create_graph : {false, true}) {
+    nn::BatchNorm2d norm = norm_of(3);
+    const at::Tensor x = images_of({2, 3, 4, 4}).detach();
+    x[1][2][3][3] = std::numeric_limits<float>::quiet_NaN();
+    const at::Tensor images = x.requires_grad_();
+    const at::Tensor residual = at::zeros_like(x).requires_grad_();
+    const at::Tensor y = norm_add_relu(norm, images, residual);
+    const at::Tensor dy = at::where(
+        y == 0, at::full_like(y, std::numeric_limits<float>::infinity()), at::ones_like(y));
+    y.backward(dy, /*retain_graph=*/true, create_graph);
+    EXPECT_TRUE(torch::equal(residual.grad().detach(), (y != 0).to(at::kFloat)));
+    EXPECT_EQ(norm->bias.grad()[2].item<float>(), 32) << "a NaN is let through";
+    EXPECT_TRUE(norm->weight.grad().slice(0, 0, 2).isfinite().all().item<bool>());
+  }
+}
+
 TEST(NormRelu, GivesTheSameBitsWithAnyNumberOfThreads) {
-  const auto run = [](int threads) {
+  const auto run = [](const std::vector<int64_t>& sizes, int threads) {
     const int before = at::get_num_threads();
     at::set_num_threads(threads);
     nn::BatchNorm2d norm = norm_of(16);
-    const at::Tensor x = images_of({7, 16, 12, 12});
+    const at::Tensor x = images_of(sizes);
     const at::Tensor y = norm_add_relu(norm, x, x);
     y.square().sum().backward();
     at::set_num_threads(before);
     return std::tuple(y, x.grad(), norm->weight.grad(), norm->running_var);
   };
-  const auto [y, dx, dw, variance] = run(1);
-  const auto [y2, dx2, dw2, variance2] = run(3);
-  EXPECT_TRUE(torch::equal(y, y2) && torch::equal(dx, dx2));
-  EXPECT_TRUE(torch::equal(dw, dw2) && torch::equal(variance, variance2));
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{7, 16, 12, 12}, {1, 16, 63, 65}}) {  // images, and parts of one
+    const auto [y, dx, dw, variance] = run(sizes, 1);
+    const auto [y2, dx2, dw2, variance2] = run(sizes, 3);
+    EXPECT_TRUE(torch::equal(y, y2) && torch::equal(dx, dx2));
+    EXPECT_TRUE(torch::equal(dw, dw2) && torch::equal(variance, variance2));
+  }
 }
 
 TEST(NormRelu, ASecondDerivativeIsThatOfTheOperators) {
