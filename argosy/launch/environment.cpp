@@ -148,6 +148,13 @@ void set_ours(Variables& env, const JobDescription& job, int local_rank) {
   }
 }
 
+/// --env
+void set_given(Variables& env, const JobDescription& job) {
+  for (const auto& [name, value] : job.extra) {
+    env.set(name, value);
+  }
+}
+
 /// A team that fills the machine is never alone on it: loader and communication threads, other
 /// ranks. Spinning at the end of each operator then holds up the very thread that is waited for.
 void set_threads(Variables& env, int threads) {
@@ -157,6 +164,13 @@ void set_threads(Variables& env, int threads) {
   env.set("OMP_NUM_THREADS", threads);
   if (threads > 1 && !env.given("GOMP_SPINCOUNT")) {
     env.set_default("OMP_WAIT_POLICY", "passive");
+  }
+}
+
+/// ARGOSY_MALLOC=huge: what glibc takes from its environment only. See engine::setup_cpu().
+void set_memory(Variables& env) {
+  if (strings::to_lower(env.value("ARGOSY_MALLOC")) == "huge") {
+    env.set_default("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
   }
 }
 
@@ -181,14 +195,15 @@ void set_virtual_local_rank(Variables& env, const JobDescription& job, int local
   }
 }
 
-int threads_of_a_rank(const JobDescription& job) {
-  // What the queue says may be what it told another task; the process's own cores are a fact.
-  const int cores = job.cores > 0 ? std::min(job.cores, job.node.cores) / job.ranks
-                                  : job.node.cores / local_world_size(job);
-  return std::max(1, cores);
-}
-
 }  // namespace
+
+Share threads_of_a_rank(const JobDescription& job) {
+  // What the queue says may be what it told another task; the process's own cores are a fact.
+  const bool by_queue = job.cores > 0;
+  const int cores = by_queue ? std::min(job.cores, job.node.cores) : job.node.cores;
+  const int ranks = by_queue ? job.ranks : local_world_size(job);
+  return {.threads = std::max(1, cores / ranks), .cores = cores, .by_queue = by_queue};
+}
 
 std::string start_id(const JobDescription& job) {
   return job.restart == 0 ? job.run_id : fmt::format("{}.restart{}", job.run_id, job.restart);
@@ -215,10 +230,12 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   set_torchruns(env, job, local_rank);
   set_paddles(env, job, local_rank);
   set_ours(env, job, local_rank);
-  set_threads(env, threads_of_a_rank(job));
+  set_given(env, job);  // what is decided here gives way to it
+  set_threads(env, threads_of_a_rank(job).threads);
   if (job.node.avx512) {
     env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");
   }
+  set_memory(env);
   if (!job.gpus.empty()) {
     env.set("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(job.gpus, ",")));
   }
@@ -235,9 +252,7 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   } else {
     env.set("TORCHELASTIC_ERROR_FILE", error_file);
   }
-  for (const auto& [name, value] : job.extra) {
-    env.set(name, value);
-  }
+  set_given(env, job);
   return env.list();
 }
 

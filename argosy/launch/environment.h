@@ -43,6 +43,7 @@ struct JobDescription {
   std::string interface {};              ///< through which the ranks talk; empty: as they find
   bool prefix_has_rank = true;           ///< what stands before each line says the rank
   std::vector<std::vector<int>> cpus{};  ///< that each rank is bound to; empty: none is
+  bool bound_by_queue = false;           ///< so that --bind has no effect
   Node node{};
   bool bar = false;  ///< rank 0 may draw a progress bar that redraws itself
   int columns = 0;   ///< width that such a line has, without the prefix; 0: not known
@@ -52,6 +53,14 @@ struct JobDescription {
 [[nodiscard]] inline int local_world_size(const JobDescription& job) {
   return job.local_size > 0 ? job.local_size : job.ranks;
 }
+
+/// The threads of a rank, and what they are a share of.
+struct Share {
+  int threads = 1;
+  int cores = 1;          ///< shared out among the ranks
+  bool by_queue = false;  ///< so many the queue gives; else this process may use so many
+};
+[[nodiscard]] Share threads_of_a_rank(const JobDescription& job);
 
 /// Names one start of the job: run_id, with the number of the restart.
 [[nodiscard]] std::string start_id(const JobDescription& job);
@@ -66,11 +75,12 @@ struct JobDescription {
 /// variables put in. `error_file`: see LogPlan::error_file(); empty: there is none.
 ///
 /// Variables that place a rank in the job replace inherited ones; those that tune it
-/// (OMP_NUM_THREADS, OMP_WAIT_POLICY, OPENBLAS_CORETYPE, ARGOSY_PROGRESS, COLUMNS) give way to
-/// them. OMP_NUM_THREADS becomes cores / ranks of the node; where that is more than one,
-/// OMP_WAIT_POLICY becomes passive, see docs/guides/threads.md. OPENBLAS_CORETYPE=SKYLAKEX where
-/// there is AVX-512: OpenBLAS 0.3.21 takes newer CPUs that have it for older ones without, at 131
-/// instead of 228 GFLOP/s of sgemm. Source: reference lists of torchrun 2.14 and
+/// (OMP_NUM_THREADS, OMP_WAIT_POLICY, OPENBLAS_CORETYPE, GLIBC_TUNABLES, ARGOSY_PROGRESS, COLUMNS)
+/// give way to them. OMP_NUM_THREADS becomes cores / ranks of the node; where that is more than
+/// one, OMP_WAIT_POLICY becomes passive, see docs/guides/threads.md. OPENBLAS_CORETYPE=SKYLAKEX
+/// where there is AVX-512: OpenBLAS 0.3.21 takes newer CPUs that have it for older ones without, at
+/// 131 instead of 228 GFLOP/s of sgemm. With ARGOSY_MALLOC=huge
+/// GLIBC_TUNABLES=glibc.malloc.hugetlb=1. Source: reference lists of torchrun 2.14 and
 /// paddle.distributed.launch 3.3.
 [[nodiscard]] std::vector<std::string> rank_environment(const JobDescription& job,
                                                         int local_rank,

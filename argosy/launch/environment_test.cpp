@@ -175,6 +175,24 @@ TEST(RankEnvironment, HowThreadsWaitIsTheUsersChoice) {
   EXPECT_EQ(environment(job_of_two(), 0, {"GOMP_SPINCOUNT=1000"}).count("OMP_WAIT_POLICY"), 0U);
 }
 
+TEST(RankEnvironment, WhatEnvGivesIsKnownWhenTheRestIsDecided) {
+  JobDescription job = job_of_two();
+  job.extra = {{"OMP_NUM_THREADS", "1"}, {"ARGOSY_MALLOC", "huge"}};
+  const Map map = environment(job, 0);
+  EXPECT_EQ(map.at("OMP_NUM_THREADS"), "1");
+  EXPECT_EQ(map.count("OMP_WAIT_POLICY"), 0U);
+  EXPECT_EQ(map.count("GLIBC_TUNABLES"), 1U);
+}
+
+TEST(RankEnvironment, HugePagesAreAskedFor) {
+  EXPECT_EQ(environment(job_of_two(), 0).count("GLIBC_TUNABLES"), 0U);
+  EXPECT_EQ(environment(job_of_two(), 0, {"ARGOSY_MALLOC=huge"}).at("GLIBC_TUNABLES"),
+            "glibc.malloc.hugetlb=1");
+  EXPECT_EQ(environment(job_of_two(), 0, {"ARGOSY_MALLOC=huge", "GLIBC_TUNABLES=a=b"})
+                .at("GLIBC_TUNABLES"),
+            "a=b");
+}
+
 TEST(RankEnvironment, GpusGoRoundOrNotAtAll) {
   JobDescription job = job_of_two();
   job.node.gpus = 2;

@@ -222,7 +222,8 @@ Job prepare_job(const LaunchOptions& options,
   what.master_port = hold_master_port(job, options, look_up);
   what.world_size = what.ranks;
   // Of several launchers on a node each has the cores that its queue gave it.
-  if (options.cpu_bind != os::CpuBinding::kNone && options.local_tasks == 1) {
+  what.bound_by_queue = options.cpu_bind != os::CpuBinding::kNone && options.local_tasks > 1;
+  if (options.cpu_bind != os::CpuBinding::kNone && !what.bound_by_queue) {
     what.cpus = os::share_out(os::cpu_places(os::affinity_cpus()), what.ranks, options.cpu_bind);
   }
   for (int rank = 0; rank < what.ranks; ++rank) {

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"

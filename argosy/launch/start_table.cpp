@@ -146,13 +146,16 @@ void add_cpu_rows(const JobDescription& job,
   const auto value = [&](const std::string& name, const std::string& why) {
     return cpu_value(job, environment, name, why);
   };
-  rows.emplace_back("OMP_NUM_THREADS",
-                    value("OMP_NUM_THREADS",
-                          fmt::format("{} usable of this machine, shared out among the ranks",
-                                      plural(job.node.cores, "core"))));
+  const Share share = threads_of_a_rank(job);
+  rows.emplace_back(
+      "OMP_NUM_THREADS",
+      value("OMP_NUM_THREADS",
+            fmt::format("{} {}, shared out among the ranks",
+                        plural(share.cores, "core"),
+                        share.by_queue ? "from the queue" : "usable of this machine")));
   rows.emplace_back("OMP_WAIT_POLICY", value("OMP_WAIT_POLICY", "teams of several threads"));
   rows.emplace_back("OPENBLAS_CORETYPE", value("OPENBLAS_CORETYPE", "this CPU has AVX-512"));
-  if (job.cpus.empty()) {
+  if (job.cpus.empty() && !job.bound_by_queue) {
     rows.emplace_back("cores", "not bound: see --bind");
   }
 }
@@ -189,6 +192,9 @@ std::string describe_start(const Job& job, bool everything) {
                                     : fmt::format("each rank bound, rank {} to {}",
                                                   what.first_rank,
                                                   strings::ranges(first)));
+  }
+  if (what.bound_by_queue) {
+    rows.emplace_back("cores", "not bound: each of the queue's launchers here has its own");
   }
   if (everything) {
     add_cpu_rows(what, environment, rows);

@@ -58,6 +58,18 @@ TEST(StartTable, SaysHowTheCpusAreSetUpAndByWhom) {
   EXPECT_THAT(describe_start(job, false), Not(HasSubstr("OMP_")));
 }
 
+TEST(StartTable, SaysWhatTheQueueHasDecided) {
+  Job job = job_of_two();
+  job.description.node = {.cores = 64};
+  job.description.cores = 4;
+  job.description.bound_by_queue = true;
+  ::unsetenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe): one thread here
+  const std::string text = describe_start(job, true);
+  EXPECT_THAT(text, HasSubstr("2 (4 cores from the queue, shared out among the ranks)"));
+  EXPECT_THAT(text, HasSubstr("not bound: each of the queue's launchers here has its own"));
+  EXPECT_THAT(text, Not(HasSubstr("see --bind")));
+}
+
 TEST(StartTable, LinesAreOfOneLengthAndOneLineEach) {
   Job job = job_of_two();
   job.program.args = {"sh", "-c", std::string(300, 'x') + "\nsecond line"};

@@ -166,7 +166,7 @@ TEST(LauncherStart, DryRunShowsEverythingAndStartsNothing) {
   const std::string trace = (folder.path() / "started").string();
   Launched job({.args = {"--dry_run", "--nproc_per_node=2", "--env", "A=b", "touch", trace}});
   EXPECT_EQ(job.wait(), 0);
-  EXPECT_THAT(job.out(), testing::ContainsRegex("| program +| touch "));
+  EXPECT_THAT(job.out(), testing::ContainsRegex("[|] program +[|] touch "));
   EXPECT_THAT(job.out(), HasSubstr("[launch] rank 1: RANK=1\n"));
   EXPECT_THAT(job.out(), HasSubstr("[launch] rank 0: A=b\n"));
   EXPECT_THAT(job.out(), HasSubstr("[launch] rank 0: GROUP_RANK=0\n"));
