@@ -289,7 +289,8 @@ class Hierarchical final : public WatchedTransport {
   };
 
   /// All, where there is nothing to do beside what goes between the hosts. The same on all ranks.
-  /// Blocks of calls with other counts have other sizes, so that they do not meet on a lane.
+  /// Blocks of calls with other counts have, nearly always, other sizes: so ranks whose calls
+  /// differ find it out on a lane. A few pairs of counts have the same.
   [[nodiscard]] int64_t elements_of_a_block(const Wide& wide, int64_t count) const {
     const int64_t most = kBlockBytes / wide.bytes_of(1);
     if (layout_.hosts() == size() || count <= most) {
