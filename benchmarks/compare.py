@@ -49,8 +49,12 @@ def run(command, env, timeout):
     try:
         out, err = job.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
+        os.killpg(job.pid, signal.SIGTERM)  # hosts.py takes its namespaces along
+        try:
+            job.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.communicate()
         raise RunFailed(f"still running after {timeout} s") from None
     except KeyboardInterrupt:
         os.killpg(job.pid, signal.SIGTERM)

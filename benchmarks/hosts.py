@@ -37,7 +37,8 @@ def _add_host(name, bridge, number, rate):
 
 @contextlib.contextmanager
 def network(count, rate=None):
-    """Namespaces on one bridge, and their addresses. Gone afterwards."""
+    """Namespaces on one bridge, and their addresses. Gone afterwards, after SIGTERM too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     names = [f"argosy-bench-{os.getpid()}-{i}" for i in range(count)]
     bridge = f"argosy-bench-{os.getpid()}-net"
     try:
@@ -58,6 +59,18 @@ def start(name, command, folder, **streams):
     return subprocess.Popen(["ip", "netns", "exec", name, *command], cwd=folder, env=env, stdin=subprocess.DEVNULL, **streams)
 
 
+def stop(jobs):
+    """Launchers end their ranks when they are told to; one that does not within 10 s is killed."""
+    for job in jobs:
+        job.terminate()
+    for job in jobs:
+        try:
+            job.wait(10)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            job.wait()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hosts", type=int, required=True)
@@ -68,21 +81,19 @@ def main():
     if "--" in own:
         own, program = own[: own.index("--")], own[own.index("--") + 1 :]
     args = parser.parse_args(own)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the namespaces go first
+    if not program:
+        parser.error("no program: hosts.py … -- PROGRAM …")
     with network(args.hosts, args.rate) as (names, addresses), tempfile.TemporaryDirectory() as folder:
         launch = [os.path.abspath(args.argosy), "launch", "--ips", ",".join(addresses), "-n", str(args.ranks), "--log_dir="]
         program[0] = os.path.abspath(program[0])
-        jobs = [
-            start(name, [*launch, *program], folder, **({} if i == 0 else {"stdout": subprocess.DEVNULL}))
-            for i, name in enumerate(names)
-        ]
+        jobs = []
         try:
+            for i, name in enumerate(names):
+                streams = {} if i == 0 else {"stdout": subprocess.DEVNULL}
+                jobs.append(start(name, [*launch, *program], folder, **streams))
             codes = [job.wait(PATIENCE) for job in jobs]
         finally:
-            for job in jobs:
-                job.terminate()
-            for job in jobs:
-                job.wait(10)
+            stop(jobs)
     sys.exit(next((code for code in codes if code != 0), 0))
 
 

@@ -152,9 +152,14 @@ def hosts(launcher, folder):
     with namespaces.network(4) as (names, addresses):
         command = [*launcher, "--ips", ",".join(addresses), "--log_dir=", "true"]
         start = time.perf_counter()
-        jobs = [namespaces.start(name, command, folder, **quiet) for name in names]
-        codes = [job.wait(PATIENCE) for job in jobs]
-        took = (time.perf_counter() - start) * 1e3
+        jobs = []
+        try:
+            for name in names:
+                jobs.append(namespaces.start(name, command, folder, **quiet))
+            codes = [job.wait(PATIENCE) for job in jobs]
+            took = (time.perf_counter() - start) * 1e3
+        finally:
+            namespaces.stop(jobs)
         if any(codes):
             raise SystemExit(f"exit codes {codes}")
         return took

@@ -15,7 +15,7 @@ LINE = re.compile(r"\s([\d.]+) ms\s+([\d.]+) %\s+(?:[\d.]+ calls\s+)?(.+)$")
 KINDS = [
     ("convolution, backward", "#1b4f8f", ("convolution_backward",)),
     ("convolution", "#4f86c6", ("convolution",)),
-    ("batch norm, pooling, relu", "#cc8844", ("batch_norm", "pool", "threshold", "clamp", "NormPoolRelu", "relu")),
+    ("batch norm, pooling, relu", "#cc8844", ("batch_norm", "pool", "threshold", "clamp", "Norm", "relu")),
     ("linear, loss", "#7a9e3f", ("mm", "log_softmax", "nll")),
     ("copies, zeros, sums", "#b04a5a", ("copy", "fill", "zero", "add", "mul", "Accumulate", "empty")),
     ("the rest: optimizer, communication, waiting", "#999999", ("",)),

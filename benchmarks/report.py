@@ -117,7 +117,10 @@ def evaluate(case, runs, failures):
             result.commands[variant] = case.variants[variant]
             if variant in void or not mine:
                 continue
-            result.runs[variant] = [measure.samples(run) for run in mine]
+            taken = [measure.samples(run) for run in mine]
+            if not all(taken):
+                continue  # this variant has no such number
+            result.runs[variant] = taken
             medians[variant] = [statistics.median(samples) for samples in result.runs[variant]]
             result.spreads[variant] = Spread.of(medians[variant])
             result.versions[variant] = _versions(mine[0])

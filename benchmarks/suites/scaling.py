@@ -17,7 +17,11 @@ def _on_hosts(args, hosts, ranks, rate, program):
 
 
 def _samples_of(key):
-    return lambda run: run["objects"][0][key] or [0.0]  # one rank reduces nothing
+    def samples(run):
+        mine = run["objects"][0]
+        return mine[key] if mine["ranks"] > 1 else []  # one rank reduces nothing
+
+    return samples
 
 
 def _case(args, model, rate, shapes):
