@@ -2,6 +2,7 @@
 /// rest.
 #include "argosy/transport/hierarchical/hierarchical.h"
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -84,26 +85,62 @@ float value_of(int rank, int64_t i) {
          std::ldexp(static_cast<float>(mixed), static_cast<int>((i * 7 + rank * 5) % 31) - 15);
 }
 
+/// The order of a sum: that of the ranks of a host, then that of the hosts.
+float sum_over(const std::vector<int>& hosts, int64_t i) {
+  std::vector<float> of_host;
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    const float value = value_of(static_cast<int>(rank), i);
+    if (rank == 0 || hosts[rank] != hosts[rank - 1]) {
+      of_host.push_back(value);
+    } else {
+      of_host.back() += value;
+    }
+  }
+  return of_host[0] + of_host[1];
+}
+
 TEST(Hierarchical, ManyBlocksAreSummedInTheOrderOfOne) {
+  for (const std::vector<int>& hosts : {kTwoHosts, {0, 0, 1}}) {  // and a host of one rank
+    const auto store = rendezvous::in_process_store();
+    const int size = static_cast<int>(hosts.size());
+    test::run_ranks(size,
+                    [&](int rank) {
+                      const auto t = make_hierarchical(store, rank, size, {.hosts = hosts});
+                      std::vector<float> values(kManyBlocks);
+                      for (int round = 0; round < 2; ++round) {
+                        for (int64_t i = 0; i < kManyBlocks; ++i) {
+                          values[static_cast<size_t>(i)] = value_of(rank, i);
+                        }
+                        t->all_reduce(
+                            values.data(), kManyBlocks, DType::kF32, ReduceOp::kSum, kPatience);
+                        int64_t wrong = 0;
+                        for (int64_t i = 0; i < kManyBlocks; ++i) {
+                          wrong += values[static_cast<size_t>(i)] == sum_over(hosts, i) ? 0 : 1;
+                        }
+                        EXPECT_EQ(wrong, 0);
+                      }
+                    },
+                    {.mode = test::RankMode::kThreads});
+  }
+}
+
+TEST(Hierarchical, ManyBlocksOf16BitFloatsAreAveraged) {
+  constexpr std::array<uint16_t, 5> kOneToFive{0x3C00, 0x4000, 0x4200, 0x4400, 0x4500};  // f16
   const auto store = rendezvous::in_process_store();
   test::run_ranks(5,
                   [&](int rank) {
                     const auto t = make_hierarchical(store, rank, 5, {.hosts = kTwoHosts});
-                    std::vector<float> values(kManyBlocks);
-                    for (int round = 0; round < 2; ++round) {
-                      for (int64_t i = 0; i < kManyBlocks; ++i) {
-                        values[static_cast<size_t>(i)] = value_of(rank, i);
-                      }
-                      t->all_reduce(
-                          values.data(), kManyBlocks, DType::kF32, ReduceOp::kSum, kPatience);
-                      int64_t wrong = 0;
-                      for (int64_t i = 0; i < kManyBlocks; ++i) {
-                        const float here = (value_of(0, i) + value_of(1, i)) + value_of(2, i);
-                        const float there = value_of(3, i) + value_of(4, i);
-                        wrong += values[static_cast<size_t>(i)] == here + there ? 0 : 1;
-                      }
-                      EXPECT_EQ(wrong, 0);
+                    std::vector<uint16_t> values(kManyBlocks);
+                    for (size_t i = 0; i < values.size(); i += 3) {
+                      values[i] = kOneToFive[static_cast<size_t>(rank)];
                     }
+                    t->all_reduce(
+                        values.data(), kManyBlocks, DType::kF16, ReduceOp::kAvg, kPatience);
+                    int64_t wrong = 0;
+                    for (size_t i = 0; i < values.size(); ++i) {
+                      wrong += values[i] == (i % 3 == 0 ? kOneToFive[2] : 0) ? 0 : 1;
+                    }
+                    EXPECT_EQ(wrong, 0);
                   },
                   {.mode = test::RankMode::kThreads});
 }
