@@ -233,21 +233,23 @@ void Core::agree_on_division(const optim::OptimizerImpl& optimizer,
 /// one, the last. By this rank alone, for other ranks may have let go of theirs already: nobody
 /// writes to shared parameters before an agreement follows.
 void Core::end_divisions(const optim::OptimizerImpl& optimizer) {
-  std::erase_if(divided_, [&](const Divided& each) {
+  const auto ends = [&](const Divided& each) {
     const std::shared_ptr<optim::OptimizerImpl> known = each.optimizer.lock();
-    if (known != nullptr && !optim::have_parameters_in_common(*known, optimizer)) {
-      return false;
+    return known == nullptr || optim::have_parameters_in_common(*known, optimizer);
+  };
+  for (const Divided& each : divided_) {
+    const std::shared_ptr<optim::OptimizerImpl> known = each.optimizer.lock();
+    if (known == nullptr || !ends(each)) {
+      continue;
     }
-    if (known != nullptr) {
-      known->divide(nullptr);
-    }
-    if (known != nullptr && known.get() != &optimizer) {
+    known->divide(nullptr);
+    if (known.get() != &optimizer) {
       log::info(
           "[parallel.ddp] a parameter's update is divided by one optimizer at a time: the steps "
           "of the one before are divided no longer");
     }
-    return true;
-  });
+  }
+  std::erase_if(divided_, ends);
   if (!alone()) {
     reducer_->update_late(optimizer);
   }
