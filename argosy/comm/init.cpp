@@ -1,8 +1,10 @@
 #include "argosy/comm/init.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -157,7 +159,18 @@ std::vector<int> agree(const rendezvous::Joined& joined,
 
 /// The option, or the variable where the option leaves the choice.
 std::string wanted_backend(const InitOptions& options) {
-  return options.backend == "auto" ? env::get("ARGOSY_BACKEND").value_or("auto") : options.backend;
+  if (options.backend != "auto") {
+    return options.backend;
+  }
+  const std::string value = strings::to_lower(env::get("ARGOSY_BACKEND").value_or("auto"));
+  constexpr std::array<std::string_view, 4> kKnown{"auto", "shm", "hierarchical", "gloo"};
+  if (std::ranges::find(kKnown, value) == kKnown.end()) {
+    throw ConfigError("comm.init",
+                      fmt::format("ARGOSY_BACKEND: expected {}, got \"{}\". Correct or unset it.",
+                                  fmt::join(kKnown, ", "),
+                                  value));
+  }
+  return value;
 }
 
 /// Tells the others, who wait for this rank, why they do so in vain.

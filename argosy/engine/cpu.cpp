@@ -45,10 +45,13 @@ bool keep_memory() {
     return false;
   }
   const std::string tunables = env::get("GLIBC_TUNABLES").value_or("");
-  if (mode == "huge" && tunables.find("glibc.malloc.hugetlb") == std::string::npos) {
+  if (mode == "huge" && tunables.find("glibc.malloc.hugetlb=1") == std::string::npos) {
     log::warn(
-        "[engine.setup_cpu] ARGOSY_MALLOC=huge has no effect once a program runs: start it with "
-        "`argosy launch`, or with GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
+        "[engine.setup_cpu] ARGOSY_MALLOC=huge has no effect: GLIBC_TUNABLES is \"{}\". glibc "
+        "reads "
+        "glibc.malloc.hugetlb=1 there when a program starts; `argosy launch` sets it where the "
+        "variable is empty.",
+        tunables);
   }
   // 32 MiB is the most that glibc takes. M_MMAP_MAX = 0 would keep larger blocks as well, but
   // aligned allocation leaves holes beside each (glibc before 2.38): 192 MB of live tensors grew

@@ -260,12 +260,17 @@ void prepare_optimizer(const optim::Optimizer& optimizer) {
         optimizer,
         {.share_parameters = wanted.share_parameters, .overlap_update = wanted.overlap_update});
   }
-  const char* const obstacle = gone         ? "the distributed model has been let go of"
+  const char* const obstacle = !wanted.divide_update ? "divide_update is off"
+                               : gone                ? "the distributed model has been let go of"
                                : !one_model ? "the optimizer's parameters belong to several models"
+                               : !worth_it  ? "it has few parameters"
                                             : nullptr;
-  if (wanted.share_parameters && !divided) {
-    log::warn("[fleet.distributed_optimizer] share_parameters has no effect: {}",
-              obstacle != nullptr ? obstacle : "the ranks do not divide this optimizer's steps");
+  if (!divided) {
+    const std::string text = fmt::format(
+        "[fleet.distributed_optimizer] each rank makes the optimizer's whole steps{}: {}",
+        wanted.share_parameters ? ", share_parameters has no effect" : "",
+        obstacle != nullptr ? obstacle : "its ranks share no memory");
+    log::write(wanted.share_parameters ? log::Level::kWarn : log::Level::kInfo, text);
   }
   if (wanted.overlap_update && obstacle != nullptr) {
     log::warn("[fleet.distributed_optimizer] overlap_update has no effect: {}", obstacle);

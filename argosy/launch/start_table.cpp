@@ -139,6 +139,18 @@ std::string cpu_value(const JobDescription& job,
   return fmt::format("{} ({})", value, by_option ? "--env" : found ? "as found" : why);
 }
 
+/// "rank 0: 0-3; rank 1: 4-7"
+std::string bound_cores(const JobDescription& job) {
+  std::string text;
+  for (size_t local = 0; local < job.cpus.size(); ++local) {
+    text += fmt::format("{}rank {}: {}",
+                        text.empty() ? "" : "; ",
+                        job.first_rank + static_cast<int>(local),
+                        strings::ranges(job.cpus[local]));
+  }
+  return text;
+}
+
 /// How the CPUs are set up, by whom, and so what overrides it: variables of these names, --env.
 void add_cpu_rows(const JobDescription& job,
                   const std::vector<std::string>& environment,
@@ -187,11 +199,7 @@ std::string describe_start(const Job& job, bool everything) {
   }
   if (!what.cpus.empty()) {
     const std::vector<int>& first = what.cpus.front();
-    rows.emplace_back("cores",
-                      first.empty() ? "not bound: fewer than ranks"
-                                    : fmt::format("each rank bound, rank {} to {}",
-                                                  what.first_rank,
-                                                  strings::ranges(first)));
+    rows.emplace_back("cores", first.empty() ? "not bound: fewer than ranks" : bound_cores(what));
   }
   if (what.bound_by_queue) {
     rows.emplace_back("cores", "not bound: each of the queue's launchers here has its own");
