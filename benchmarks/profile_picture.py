@@ -18,7 +18,7 @@ KINDS = [
     ("batch norm, pooling, relu", "#cc8844", ("batch_norm", "pool", "threshold", "clamp", "Norm", "relu")),
     ("linear, loss", "#7a9e3f", ("mm", "log_softmax", "nll")),
     ("copies, zeros, sums", "#b04a5a", ("copy", "fill", "zero", "add", "mul", "Accumulate", "empty")),
-    ("the rest: optimizer, communication, waiting", "#999999", ("",)),
+    ("the rest", "#999999", ("",)),
 ]
 
 

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 VERSION_KEYS = ("libtorch", "torch", "paddle", "blas", "threads", "memory_kept")
 
 
@@ -76,7 +77,9 @@ class Result:
 
 
 def _versions(run):
-    return {k: v for o in run["objects"][:1] for k, v in o.items() if k in VERSION_KEYS}
+    """What a program says of itself; paths in the repository without the place of the clone."""
+    found = {k: v for o in run["objects"][:1] for k, v in o.items() if k in VERSION_KEYS}
+    return {k: v.replace(f"{ROOT}/", "") if isinstance(v, str) else v for k, v in found.items()}
 
 
 def _ranks(run):

@@ -29,6 +29,7 @@ struct Options {
   int steps = 60;
   int warmup = 15;
   bool independent = false;
+  bool in_step = false;
   bool share_parameters = false;
   bool overlap_update = false;
   bool profile = false;
@@ -52,6 +53,15 @@ std::pair<double, bool> checksum(const engine::NamedTensors& parameters) {
   comm::all_reduce(low, fleet::group(), {.op = comm::ReduceOp::kMin});
   comm::all_reduce(high, fleet::group(), {.op = comm::ReduceOp::kMax});
   return {sum.item<double>(), torch::equal(low, high)};
+}
+
+/// Of each step, over the ranks: either may have the slower core. kAvg: of a typical rank; kMax: of
+/// the one that the others would wait for.
+std::vector<double> over_ranks(const std::vector<double>& samples, comm::ReduceOp op) {
+  const at::Tensor all = torch::tensor(samples, torch::kDouble);
+  comm::all_reduce(all, fleet::group(), {.op = op});
+  const auto* const values = all.data_ptr<double>();
+  return {values, values + all.numel()};
 }
 
 /// Parameters and gradients.
@@ -119,6 +129,9 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
       profile.emplace();
     }
     const bench::Stopwatch watch;
+    if (options.in_step) {
+      fleet::barrier_worker();
+    }
     at::Tensor loss = loss_of_step(model, step);
     loss.backward();
     optimizer.step();
@@ -137,10 +150,13 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
   }
   const double memory = bench::pss_mb();
   const auto [sum, agree] = checksum(engine::named_parameters(model));
+  const std::vector<double> typical = over_ranks(samples_ms, comm::ReduceOp::kAvg);
+  const std::vector<double> slowest = over_ranks(samples_ms, comm::ReduceOp::kMax);
   if (fleet::is_first_worker()) {
     bench::Report report(options.model);
     report.number("ranks", fleet::worker_num());
-    report.numbers("samples_ms", samples_ms);
+    report.numbers("samples_ms", typical);
+    report.numbers("slowest_ms", slowest);
     report.numbers("backward_ms", stats.backward_ms);
     report.numbers("exposed_ms", stats.exposed_ms);
     report.numbers("bucket_bytes", stats.bucket_bytes);
@@ -220,6 +236,7 @@ int main(int argc, char** argv) {
       ->required()
       ->check(CLI::IsMember({"resnet18", "resnet18_sized", "mnist_cnn"}));
   app.add_flag("--independent", options.independent, "Without any exchange between the ranks");
+  app.add_flag("--in_step", options.in_step, "Each step begins on all ranks at once");
   app.add_flag("--share_parameters", options.share_parameters, "One copy for all ranks");
   app.add_flag("--overlap_update", options.overlap_update, "Updates beside backward");
   app.add_flag("--as_it_comes",

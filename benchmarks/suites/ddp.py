@@ -21,15 +21,30 @@ def _targets(args, peers, targets):
     return pairs_with(args, [("argosy", name, target) for name, target in zip(peers, targets)])
 
 
+def _slowest_ms(run):
+    """Of each step the time of the rank that took longest; PyTorch's programs do not say."""
+    return run["objects"][0].get("slowest_ms", [])
+
+
 def _beside_floor(args, name, options, floor, targets):
-    """The step, and the same steps in processes that do not exchange a word: the floor."""
+    """The step, and the same steps in processes that do not exchange a word: the floor; or one word, when they begin."""
     mine = ours(args, "bench_train_step", name, *options)
+    alone = {"floor": [*mine, "--independent"], "floor_in_step": [*mine, "--independent", "--in_step"]}
     peers = _peers(args, name, *options)
     return Case(
         "ddp",
         name,
-        with_peers(args, {"argosy": mine, "floor": [*mine, "--independent"]}, peers),
-        [Measure(name, "ms", samples_ms, [("argosy", "floor", floor), *_targets(args, peers, targets)])],
+        with_peers(args, {"argosy": mine, **alone}, peers),
+        [
+            Measure(
+                name,
+                "ms",
+                samples_ms,
+                [("argosy", "floor", floor), ("argosy", "floor_in_step", None), *_targets(args, peers, targets)],
+            ),
+            # A coupled step cannot end before the slower of two cores: what coupling costs beyond that.
+            Measure(f"{name}_slower_rank", "ms", _slowest_ms, [("argosy", "floor", None), ("argosy", "floor_in_step", None)]),
+        ],
         # Convolutions round differently, and Adam magnifies it: only the first loss is comparable.
         check_step(exact_end=False),
     )

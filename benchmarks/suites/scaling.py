@@ -46,5 +46,5 @@ def cases(args):
         return
     for rate in ("1gbit", "4gbit"):
         yield _case(args, SIZED, rate, SHAPES)
-    yield _case(args, RESNET18, "1gbit", [(1, 2), (2, 1)])
+    yield _case(args, RESNET18, "1gbit", [(1, 2), (2, 1), (1, 4), (2, 2)])
     yield _case(args, RESNET18, "4gbit", [(1, 2), (2, 1)])
