@@ -162,7 +162,7 @@ std::string wanted_backend(const InitOptions& options) {
   if (options.backend != "auto") {
     return options.backend;
   }
-  const std::string value = strings::to_lower(env::get("ARGOSY_BACKEND").value_or("auto"));
+  std::string value = strings::to_lower(env::get("ARGOSY_BACKEND").value_or("auto"));
   constexpr std::array<std::string_view, 4> kKnown{"auto", "shm", "hierarchical", "gloo"};
   if (std::ranges::find(kKnown, value) == kKnown.end()) {
     throw ConfigError("comm.init",

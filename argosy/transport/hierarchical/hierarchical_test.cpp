@@ -87,16 +87,18 @@ float value_of(int rank, int64_t i) {
 
 /// The order of a sum: that of the ranks of a host, then that of the hosts.
 float sum_over(const std::vector<int>& hosts, int64_t i) {
-  std::vector<float> of_host;
-  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+  float before = 0;
+  float here = value_of(0, i);
+  for (size_t rank = 1; rank < hosts.size(); ++rank) {
     const float value = value_of(static_cast<int>(rank), i);
-    if (rank == 0 || hosts[rank] != hosts[rank - 1]) {
-      of_host.push_back(value);
+    if (hosts[rank] == hosts[rank - 1]) {
+      here += value;
     } else {
-      of_host.back() += value;
+      before = here;
+      here = value;
     }
   }
-  return of_host[0] + of_host[1];
+  return before + here;
 }
 
 TEST(Hierarchical, ManyBlocksAreSummedInTheOrderOfOne) {
