@@ -48,8 +48,8 @@ bool keep_memory() {
   if (mode == "huge" && tunables.find("glibc.malloc.hugetlb=1") == std::string::npos) {
     log::warn(
         "[engine.setup_cpu] ARGOSY_MALLOC=huge has no effect: GLIBC_TUNABLES is \"{}\". glibc "
-        "reads "
-        "glibc.malloc.hugetlb=1 there when a program starts; `argosy launch` sets it where the "
+        "looks "
+        "there for glibc.malloc.hugetlb=1 when a program starts; `argosy launch` sets it where the "
         "variable is empty.",
         tunables);
   }

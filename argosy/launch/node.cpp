@@ -6,7 +6,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
