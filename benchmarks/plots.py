@@ -26,14 +26,34 @@ svg text { font: 12px system-ui, sans-serif; fill: #222 } svg .dim { fill: #777 
 
 
 def newest(folder):
-    """{suite: its newest results}, of runs of the whole suite with five repetitions or more."""
+    """{suite: its newest results}: of the newest run of the whole suite, each measure replaced by that of a later run
+    of a part (--only) with the same variants or more. Runs on another engine are a suite of their own. Five
+    repetitions or more."""
     found = {}
     for path in sorted(Path(folder).glob("*.json")):
         suite = re.sub(r"^\d{4}-\d{2}-\d{2}-\d{4}-", "", path.stem)
         data = json.loads(path.read_text(encoding="utf-8"))
-        if suite in SUITES and data["repetitions"] >= 5 and not data.get("only"):
-            found[suite] = data | {"file": path.name}
+        if suite not in SUITES or data["repetitions"] < 5:
+            continue
+        if data.get("engine", "debian") != "debian":
+            suite += f", engine: {data['engine']}"
+        data["files"] = [path.name]
+        if suite in found and data.get("only"):
+            merge(found[suite], data)
+        elif suite in found or not data.get("only") or "engine" in suite:
+            found[suite] = data
     return found
+
+
+def merge(whole, part):
+    places = {m["name"]: i for i, m in enumerate(whole["measures"])}
+    for measure in part["measures"]:
+        place = places.get(measure["name"])
+        if place is None:
+            continue
+        if set(whole["measures"][place]["variants"]) <= set(measure["variants"]):
+            whole["measures"][place] = measure | {"file": part["files"][0]}
+            whole["files"] += [f for f in part["files"] if f not in whole["files"]]
 
 
 def text(x, y, words, anchor="start", kind=""):
@@ -166,8 +186,8 @@ def section(suite, data):
     machine = data["machine"]
     parts = [f"<h2>{html.escape(suite)}</h2>"]
     about = f"{data['date']}, {data['revision']}, {machine['cpu']}, {machine['cores']} cores; {data['repetitions']} repetitions"
-    link = f'<a href="{html.escape(data["file"])}">{html.escape(data["file"])}</a>'
-    parts.append(f'<p class="note">{html.escape(about)}; {link}</p>')
+    links = ", ".join(f'<a href="{html.escape(file)}">{html.escape(file)}</a>' for file in data["files"])
+    parts.append(f'<p class="note">{html.escape(about)}; {links}</p>')
     measures = [m for m in data["measures"] if m["variants"]]
     picture = ratios(measures)
     if picture:
@@ -177,13 +197,14 @@ def section(suite, data):
     if any(re.search(r"\d[KM]B$", m["name"]) for m in measures):
         parts.append(bandwidth(measures, data["ranks"]))
     for m in measures:
-        parts += [f"<h3>{html.escape(m['name'])}</h3>", bars(m)]
+        later = f' <span class="note">{html.escape(m["file"])}</span>' if "file" in m else ""
+        parts += [f"<h3>{html.escape(m['name'])}{later}</h3>", bars(m)]
     return "\n".join(parts)
 
 
 def page(results):
     intro = (
-        "The newest run of each suite. Absolute times are of a machine that is shared with others and differs from day to "
+        "The newest run of each suite, and of its parts where they ran again since. Absolute times are of a machine that is shared with others and differs from day to "
         "day; what is claimed are the ratios, whose two sides ran in turns. What was measured: benchmarks/README.md."
     )
     body = "\n".join(section(suite, data) for suite, data in sorted(results.items()))

@@ -1,5 +1,6 @@
 """What report.py must never get wrong: ratios within a repetition, and void results."""
 
+import json
 import tempfile
 import unittest
 from argparse import Namespace
@@ -146,8 +147,22 @@ class Pictures(unittest.TestCase):
         self.assertNotIn("<svg", self.page(4, "ddp"))
         self.assertNotIn("<svg", self.page(5, "no_suite"))
 
-    def test_leave_out_runs_of_a_part_of_a_suite(self):
+    def test_leave_out_a_part_of_a_suite_that_never_ran_whole(self):
         self.assertNotIn("<svg", self.page(5, "ddp", only=["x"]))
+
+    def test_show_a_later_run_of_a_part_where_it_has_all_variants(self):
+        def run(minute, only, *measures):
+            data = {"repetitions": 5, "only": only, "measures": [{"name": n, "variants": v} for n, v in measures]}
+            Path(out, f"2026-01-01-00{minute}-ddp.json").write_text(json.dumps(data), encoding="utf-8")
+
+        both, ours = {"argosy": 1, "torch": 1}, {"argosy": 2}
+        with tempfile.TemporaryDirectory() as out:
+            run(10, [], ("ddp.a", both), ("ddp.b", both))
+            run(11, ["a"], ("ddp.a", both | {"floor": 3}))
+            run(12, ["b"], ("ddp.b", ours), ("ddp.unknown", ours))
+            ddp = plots.newest(out)["ddp"]
+        self.assertEqual([m["variants"] for m in ddp["measures"]], [both | {"floor": 3}, both])
+        self.assertEqual(ddp["files"], ["2026-01-01-0010-ddp.json", "2026-01-01-0011-ddp.json"])
 
     def test_bandwidth_and_scaling_are_drawn(self):
         variants = {"argosy": {"median": 10.0, "min": 9.0, "max": 11.0}}
