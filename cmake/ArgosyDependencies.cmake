@@ -16,6 +16,11 @@ find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_path(ARGOSY_ISAL_INCLUDE_DIR isa-l/igzip_lib.h REQUIRED)
 find_library(ARGOSY_ISAL isal REQUIRED) # linked by name: it brings no package for CMake
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
+find_package(TIFF REQUIRED)
+find_library(ARGOSY_WEBP NAMES webp REQUIRED) # Debian has no CMake files for it: it is linked by name
+mark_as_advanced(ARGOSY_WEBP)
 if(ARGOSY_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <csetjmp>
+#include <type_traits>
+
+namespace argosy::image::codecs {
+
+/// Calls C libraries whose error handlers must not return (libjpeg, libpng): the handler leaves by
+/// leave(), and run() returns false. The frames in between are skipped without their destructors,
+/// so a step holds and makes nothing that has one; what must outlive it is captured by reference.
+///
+///     if (!escape.run([&] { png_read_info(png, info); })) {
+///       throw DataError(...);  // here, where C++ is whole again
+///     }
+///
+/// Exceptions cannot be used instead: C code need not have unwind tables. Runs do not nest.
+class Escape final {
+ public:
+  template <typename Step>
+  [[nodiscard]] bool run(Step step) {
+    static_assert(std::is_trivially_destructible_v<Step>, "longjmp skips destructors");
+    return call([](void* argument) { (*static_cast<Step*>(argument))(); }, &step);
+  }
+
+  [[noreturn]] void leave() { std::longjmp(jump_, 1); }  // NOLINT(modernize-avoid-setjmp-longjmp)
+
+ private:
+  bool call(void (*step)(void*), void* argument);
+
+  std::jmp_buf jump_{};
+};
+
+}  // namespace argosy::image::codecs

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+
+#include "argosy/image/codecs/libjpeg.h"
+
+namespace argosy::image::codecs {
+
+/// A Huffman code with the value behind it.
+struct HuffmanStep {
+  int16_t value = 0;
+  uint8_t advance = 0;  ///< AC: zeros before it and itself; kEndOfBlock: no more coefficients
+  uint8_t bits = 0;     ///< of the code and the value; 0: the bits are no code
+};
+
+/// A Huffman table of a baseline JPEG as tables over the next kLook bits. A value's own bits follow
+/// its code, and most codes are short: one look nearly always gives both, and often those of the
+/// next coefficient too. Entries are packed, with the number of bits lowest: it is what the next
+/// look waits for.
+class HuffmanTable final {
+ public:
+  static constexpr int kLook = 11;
+  static constexpr int kEndOfBlock = 128;
+  static constexpr int kSkippedEnd = 1024;
+  enum class Kind : uint8_t { kDc, kAc };
+
+  /// One or two steps. Zero: more than kLook bits, or no code.
+  struct Pair {
+    uint64_t packed;
+    [[nodiscard]] uint32_t bits() const { return static_cast<uint8_t>(packed); }
+    [[nodiscard]] uint32_t first_bits() const { return static_cast<uint8_t>(packed >> 8); }
+    [[nodiscard]] uint32_t advance() const { return static_cast<uint8_t>(packed >> 16); }
+    [[nodiscard]] uint32_t first_advance() const { return static_cast<uint8_t>(packed >> 24); }
+    [[nodiscard]] int16_t first_value() const { return static_cast<int16_t>(packed >> 32); }
+    [[nodiscard]] int16_t last_value() const { return static_cast<int16_t>(packed >> 48); }
+  };
+  /// As many steps as the bits hold, for who wants no values.
+  struct Skip {
+    uint32_t packed;
+    [[nodiscard]] uint32_t bits() const { return static_cast<uint8_t>(packed); }
+    /// Sum; plus kSkippedEnd when the block ends with them.
+    [[nodiscard]] uint32_t advance() const { return packed >> 8; }
+  };
+
+  /// Nothing is done when the table is what it was: most files use the standard's.
+  /// False: no valid set of codes.
+  [[nodiscard]] bool build(const JHUFF_TBL& source, Kind kind);
+
+  /// `window`: the next bits from the top.
+  [[nodiscard]] Pair pair(uint64_t window) const { return pairs_[window >> (64 - kLook)]; }
+  [[nodiscard]] Skip skip(uint64_t window) const { return skips_[window >> (64 - kLook)]; }
+  /// One step, however long: at most 31 bits.
+  [[nodiscard]] HuffmanStep step(uint64_t window) const;
+
+ private:
+  struct Code {
+    uint8_t bits = 0;
+    uint8_t symbol = 0;
+  };
+  [[nodiscard]] bool assign_codes();
+  [[nodiscard]] HuffmanStep finish(Code code, uint64_t window) const;
+  void fill_steps(std::array<HuffmanStep, size_t{1} << kLook>& steps) const;
+
+  static constexpr size_t kEntries = size_t{1} << kLook;
+  std::array<Pair, kEntries> pairs_{};
+  std::array<Skip, kEntries> skips_{};
+  std::array<Code, kEntries> codes_{};
+  std::array<uint32_t, 17>
+      end_{};  // by length: 16 bits below it begin with a code of at most that length
+  std::array<int32_t, 17> first_{};  // by length: index of symbols_ minus code
+  std::array<uint8_t, 17> counts_{};
+  std::array<uint8_t, 256> symbols_{};
+  Kind kind_ = Kind::kDc;
+  bool built_ = false;
+};
+
+}  // namespace argosy::image::codecs

@@ -1,0 +1,161 @@
+#include "argosy/image/codecs/jpeg_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "argosy/base/error.h"
+#include "argosy/image/codecs/codecs.h"
+#include "argosy/image/codecs/libjpeg.h"
+
+namespace argosy::image::codecs {
+namespace {
+
+constexpr const char* kWhere = "image.jpeg";
+constexpr const char* kScans = "damaged: more than 100 scans";
+
+/// Warnings that tell of lost or doubtful pixels. The others are of headers with odd versions.
+bool means_damage(int code) {
+  switch (code) {
+    case JWRN_JPEG_EOF:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_MUST_RESYNC:
+    case JWRN_EXTRANEOUS_DATA:
+    case JWRN_BOGUS_PROGRESSION:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+JpegReader::JpegReader() {
+  info_.err = jpeg_std_error(&errors_);
+  errors_.error_exit = on_error;
+  errors_.emit_message = on_message;
+  info_.client_data = this;  // jpeg_create keeps it and err
+  run([&] { jpeg_create_decompress(&info_); });
+  source_.init_source = [](j_decompress_ptr) {};
+  source_.fill_input_buffer = on_empty;
+  source_.skip_input_data = on_skip;
+  source_.resync_to_restart = jpeg_resync_to_restart;
+  source_.term_source = [](j_decompress_ptr) {};
+  info_.src = &source_;
+  progress_.progress_monitor = on_progress;
+  info_.progress = &progress_;
+}
+
+JpegReader::~JpegReader() {
+  jpeg_destroy_decompress(&info_);
+}
+
+void JpegReader::open(std::span<const uint8_t> bytes,
+                      const JpegLimits& limits,
+                      std::string_view name) {
+  close();
+  bytes_ = bytes;
+  limits_ = limits;
+  name_ = name;
+  reason_ = nullptr;
+  ended_ = false;
+  source_.next_input_byte = bytes.data();
+  source_.bytes_in_buffer = bytes.size();
+  info_.mem->max_memory_to_use = static_cast<long>(limits.most_working_bytes);
+  run([&] { jpeg_read_header(&info_, TRUE); });
+  check_header();
+}
+
+// A block takes at least a bit for its DC coefficient and, in a sequential picture, one for the end
+// of the others: what promises more blocks than that is damaged or an attack, and needs no memory.
+void JpegReader::check_header() {
+  (void)checked_size(info_.image_height, info_.image_width, limits_.most_pixels, kWhere, name_);
+  if (limits_.damaged == Damaged::kAccept || info_.arith_code != FALSE) {
+    return;
+  }
+  int64_t bits = 0;
+  for (int i = 0; i < info_.num_components; ++i) {
+    const jpeg_component_info& part = info_.comp_info[i];
+    bits += int64_t{part.width_in_blocks} * part.height_in_blocks;
+  }
+  bits *= info_.progressive_mode != FALSE ? 1 : 2;
+  if (bits / 8 > static_cast<int64_t>(bytes_.size())) {
+    throw DataError(
+        kWhere,
+        fmt::format("truncated or damaged: the header promises {} x {} pixels, which {} "
+                    "bytes cannot hold",
+                    info_.image_height,
+                    info_.image_width,
+                    bytes_.size()),
+        {std::string(name_)});
+  }
+}
+
+void JpegReader::leave(const char* reason) {
+  reason_ = reason;
+  escape_.leave();
+}
+
+void JpegReader::fail() {
+  std::string what;
+  if (reason_ != nullptr) {
+    what = reason_;
+  } else if (ended_) {
+    what = "truncated";
+  } else {
+    std::array<char, JMSG_LENGTH_MAX> text{};
+    errors_.format_message(reinterpret_cast<j_common_ptr>(&info_), text.data());
+    what = text.data();
+  }
+  const int64_t offset =
+      static_cast<int64_t>(bytes_.size() - (ended_ ? 0 : source_.bytes_in_buffer));
+  if (info_.image_height > 0) {
+    what +=
+        "; " + rows_that_came(info_.output_scanline,
+                              info_.output_height > 0 ? info_.output_height : info_.image_height);
+  }
+  throw DataError(kWhere, what, {std::string(name_), offset});
+}
+
+void JpegReader::on_error(j_common_ptr info) {
+  of(info).escape_.leave();
+}
+
+void JpegReader::on_message(j_common_ptr info, int level) {
+  JpegReader& reader = of(info);
+  if (level < 0 && reader.limits_.damaged == Damaged::kRaise && means_damage(info->err->msg_code)) {
+    reader.escape_.leave();
+  }
+}
+
+void JpegReader::on_progress(j_common_ptr info) {
+  JpegReader& reader = of(info);
+  if (reader.info_.input_scan_number > kMostScans) {
+    reader.leave(kScans);
+  }
+}
+
+/// At the end of the bytes: a warning, and an end marker, after which libjpeg makes do with what
+/// came.
+boolean JpegReader::on_empty(j_decompress_ptr info) {
+  static constexpr std::array<JOCTET, 2> kEnd{0xff, JPEG_EOI};
+  of(reinterpret_cast<j_common_ptr>(info)).ended_ = true;
+  WARNMS(info, JWRN_JPEG_EOF);
+  info->src->next_input_byte = kEnd.data();
+  info->src->bytes_in_buffer = kEnd.size();
+  return TRUE;
+}
+
+void JpegReader::on_skip(j_decompress_ptr info, long count) {
+  if (count <= 0) {
+    return;
+  }
+  const size_t step = std::min(static_cast<size_t>(count), info->src->bytes_in_buffer);
+  info->src->next_input_byte += step;
+  info->src->bytes_in_buffer -= step;
+}
+
+}  // namespace argosy::image::codecs

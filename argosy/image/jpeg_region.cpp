@@ -1,0 +1,180 @@
+#include "argosy/image/jpeg_region.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/image/codecs/codecs.h"
+#include "argosy/image/codecs/jpeg_area.h"
+
+namespace argosy::image {
+namespace {
+
+constexpr const char* kWhere = "image.jpeg_region";
+
+void check_options(const JpegRegionOptions& options) {
+  const int largest = options.largest_reduction;
+  ARGOSY_CHECK(largest == 1 || largest == 2 || largest == 4 || largest == 8,
+               kWhere,
+               "largest_reduction: expected 1, 2, 4 or 8, got {}",
+               largest);
+  ARGOSY_CHECK(options.gap >= 1 && options.gap <= 1024,
+               kWhere,
+               "gap: expected a number from 1 to 1024, got {}",
+               options.gap);
+}
+
+void check_box(const Box& box, Size size, Size wanted) {
+  ARGOSY_CHECK(box.top >= 0 && box.left >= 0 && box.height > 0 && box.width > 0 &&
+                   box.top <= size.height - box.height && box.left <= size.width - box.width,
+               kWhere,
+               "expected a box inside of {} x {} pixels, got rows {}+{}, columns {}+{}",
+               size.height,
+               size.width,
+               box.top,
+               box.height,
+               box.left,
+               box.width);
+  ARGOSY_CHECK(wanted.height > 0 && wanted.width > 0,
+               kWhere,
+               "expected at least 1 x 1 wanted pixels, got {} x {}",
+               wanted.height,
+               wanted.width);
+}
+
+}  // namespace
+
+struct JpegRegionDecoder::Impl {
+  explicit Impl(const JpegRegionOptions& wanted) : options(wanted) {}
+
+  JpegRegionOptions options;
+  codecs::JpegArea area{};
+  codecs::Bytes bytes{};
+  std::string_view name{};
+  Size size{};
+  bool planes = false;
+  bool opened = false;
+
+  /// (Again) at the picture's header.
+  void read_header() {
+    area.reader.open(
+        bytes, {options.damaged, options.most_pixels, options.most_working_bytes}, name);
+  }
+
+  /// Gets ready for `box`; returns the reduction.
+  int begin(const Box& box, Size wanted) {
+    ARGOSY_CHECK(opened, kWhere, "expected open() before each decode");
+    check_box(box, size, wanted);
+    opened = false;
+    return choose_reduction(box, wanted, options);
+  }
+
+  void set_scale(int reduction) {
+    jpeg_decompress_struct& info = area.reader.info();
+    info.scale_num = 1;
+    info.scale_denom = static_cast<unsigned>(reduction);
+    info.dct_method = options.dct == Dct::kExact ? JDCT_ISLOW : JDCT_IFAST;
+    info.do_fancy_upsampling = static_cast<boolean>(options.upsampling == Upsampling::kFancy);
+  }
+
+  /// Calls `attempt` with Argosy's reader of codes, and where that gives up with libjpeg's.
+  template <typename Attempt>
+  void decode(int reduction, Attempt attempt) {
+    set_scale(reduction);
+    if (options.entropy == Entropy::kOwn) {
+      if (attempt(true)) {
+        return;
+      }
+      read_header();
+      set_scale(reduction);
+    }
+    (void)attempt(false);
+  }
+};
+
+JpegRegionDecoder::JpegRegionDecoder(const JpegRegionOptions& options)
+    : impl_(std::make_unique<Impl>(options)) {
+  check_options(options);
+}
+
+JpegRegionDecoder::~JpegRegionDecoder() = default;
+JpegRegionDecoder::JpegRegionDecoder(JpegRegionDecoder&&) noexcept = default;
+JpegRegionDecoder& JpegRegionDecoder::operator=(JpegRegionDecoder&&) noexcept = default;
+
+ImageInfo JpegRegionDecoder::open(std::span<const uint8_t> bytes, std::string_view name) {
+  Impl& self = *impl_;
+  self.opened = false;
+  self.bytes = bytes;
+  self.name = name;
+  self.read_header();
+  const jpeg_decompress_struct& info = self.area.reader.info();
+  self.size = {static_cast<int>(info.image_height), static_cast<int>(info.image_width)};
+  self.planes = info.jpeg_color_space == JCS_GRAYSCALE || info.jpeg_color_space == JCS_YCbCr;
+  self.opened = true;
+  return {Format::kJpeg,
+          self.size,
+          info.num_components,
+          info.data_precision,
+          codecs::orientation_in_jpeg(bytes)};
+}
+
+bool JpegRegionDecoder::has_planes() const {
+  return impl_->planes;
+}
+
+RegionView JpegRegionDecoder::decode(const Box& box, Size wanted) {
+  Impl& self = *impl_;
+  RegionView out;
+  out.reduction = self.begin(box, wanted);
+  self.decode(out.reduction, [&](bool own_entropy) {
+    return codecs::decode_pixels(self.area, box, own_entropy, out);
+  });
+  return out;
+}
+
+PlanesView JpegRegionDecoder::decode_planes(const Box& box, Size wanted) {
+  Impl& self = *impl_;
+  PlanesView out;
+  ARGOSY_CHECK(self.planes || !self.opened,
+               kWhere,
+               "expected a gray or YCbCr picture, whose planes are their own; ask has_planes()");
+  out.reduction = self.begin(box, wanted);
+  self.decode(out.reduction, [&](bool own_entropy) {
+    if (own_entropy) {
+      return codecs::decode_planes_by_mcu(self.area, box, out);
+    }
+    codecs::decode_planes_by_row(self.area, box, out);
+    return true;
+  });
+  return out;
+}
+
+JpegRegion decode_region(std::span<const uint8_t> bytes,
+                         const Box& box,
+                         Size wanted,
+                         const JpegRegionOptions& options,
+                         std::string_view name) {
+  JpegRegionDecoder decoder(options);
+  decoder.open(bytes, name);
+  const RegionView view = decoder.decode(box, wanted);
+  JpegRegion out{Image(view.size, view.order), view.window, view.reduction};
+  for (int y = 0; y < view.size.height; ++y) {
+    std::memcpy(out.pixels.row<uint8_t>(y),
+                view.pixels + static_cast<size_t>(y) * view.row_bytes,
+                out.pixels.row_bytes());
+  }
+  return out;
+}
+
+int choose_reduction(const Box& box, Size wanted, const JpegRegionOptions& options) {
+  int reduction = options.largest_reduction;
+  while (reduction > 1 && (box.height < reduction * (options.gap * wanted.height) ||
+                           box.width < reduction * (options.gap * wanted.width))) {
+    reduction /= 2;
+  }
+  return reduction;
+}
+
+}  // namespace argosy::image

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "argosy/image/codec.h"
+#include "argosy/image/image.h"
+
+namespace argosy::image {
+
+/// Arithmetic of the inverse DCT. kExact is libjpeg's and Pillow's default (islow); kFast (ifast)
+/// is off by up to 4 and gains nothing where AVX2 is there.
+enum class Dct : uint8_t { kExact, kFast };
+
+/// How chroma of half size becomes full: kFancy (libjpeg's and Pillow's default) interpolates,
+/// kPlain repeats. Planes are not upsampled at all.
+enum class Upsampling : uint8_t { kFancy, kPlain };
+
+/// Who reads the Huffman codes of a baseline JPEG: kOwn falls back on kLibjpeg wherever it does not
+/// apply. Pixels are the same.
+enum class Entropy : uint8_t { kOwn, kLibjpeg };
+
+struct JpegRegionOptions {
+  Dct dct = Dct::kExact;
+  Upsampling upsampling = Upsampling::kFancy;
+  /// The largest reduction to choose: 1, 2, 4 or 8. 1: always full scale.
+  int largest_reduction = 8;
+  /// A reduced box must still have this multiple of the wanted rows and columns. Larger than 1
+  /// keeps more of the resampling filter's quality (Pillow's reducing_gap).
+  double gap = 1.0;
+  Damaged damaged = Damaged::kRaise;
+  int64_t most_pixels = Image::kMostPixels;       ///< of the whole picture
+  int64_t most_working_bytes = int64_t{2} << 30;  ///< as DecodeOptions'
+  Entropy entropy = Entropy::kOwn;
+};
+
+/// A box with edges between pixels: pixel i covers [i, i + 1).
+struct Window {
+  double top = 0;
+  double left = 0;
+  double height = 0;
+  double width = 0;
+  bool operator==(const Window&) const = default;
+};
+
+/// Pixels in another's memory.
+struct PlaneView {
+  const uint8_t* pixels = nullptr;  ///< first pixel of the first row
+  size_t row_bytes = 0;             ///< from one row to the next
+  Size size{};
+  /// The wanted box in these pixels. It lies inside them, and they reach no further than a block
+  /// (16 pixels of the full picture, 32 with chroma of a quarter) beyond it.
+  Window window{};
+};
+
+/// A part of a JPEG as interleaved pixels.
+struct RegionView : PlaneView {
+  Order order = Order::kRgb;  ///< kGray or kRgb
+  int reduction = 1;          ///< 1, 2, 4 or 8: full pixels to one of these, in both directions
+};
+
+/// A part of a JPEG as its channels, each in the size that the file keeps it in: chroma of a 4:2:0
+/// picture has half the rows and columns.
+struct PlanesView {
+  std::array<PlaneView, 3> planes{};  ///< Y, Cb, Cr; or Y alone
+  int count = 0;                      ///< 3 or 1
+  int reduction = 1;                  ///< of Y
+};
+
+/// An image with the place of the wanted box in it.
+struct JpegRegion {
+  Image pixels{};
+  Window window{};
+  int reduction = 1;
+};
+
+/// Decodes boxes of JPEGs, one picture after the other, in memory that it keeps.
+///
+///     JpegRegionDecoder decoder;                       // one per thread
+///     Size size = decoder.open(bytes, name).size;
+///     Box box = random_crop(size);
+///     if (decoder.has_planes()) {
+///       PlanesView yuv = decoder.decode_planes(box, {224, 224});   // resample
+///       yuv.planes[i].window
+///     } else {
+///       RegionView rgb = decoder.decode(box, {224, 224});
+///     }
+///
+/// Rows above the box are read but not transformed, columns beside it neither, rows below not even
+/// read. The scale is the largest reduction in the DCT domain (1/2, 1/4, 1/8) that leaves the box
+/// at least options.gap times the wanted size in both directions, as Pillow's draft() does.
+///
+/// decode(): bit-equal to the same part of the whole picture decoded at that scale by libjpeg, at
+/// the box's borders too. decode_planes(): bit-equal to the part of libjpeg's raw data; no
+/// upsampling and no conversion of colour is done, which is left for after the resampling.
+///
+/// Not thread-safe; a thread needs its own. Lifetime: `bytes` until the decode after open()
+/// returns; views until the next call of any member. Each open() serves one decode. Errors:
+/// DataError "image.jpeg" with name; UsageError: box outside the picture, decode without open. An
+/// error leaves the decoder ready for the next open().
+class JpegRegionDecoder final {
+ public:
+  explicit JpegRegionDecoder(const JpegRegionOptions& options = {});
+  ~JpegRegionDecoder();
+  JpegRegionDecoder(JpegRegionDecoder&&) noexcept;
+  JpegRegionDecoder& operator=(JpegRegionDecoder&&) noexcept;
+
+  /// Reads the header.
+  ImageInfo open(std::span<const uint8_t> bytes, std::string_view name = {});
+
+  /// Can decode_planes() be called: is the picture YCbCr or gray? (RGB, CMYK and YCCK are not.)
+  [[nodiscard]] bool has_planes() const;
+
+  /// RGB, or gray of a gray picture.
+  [[nodiscard]] RegionView decode(const Box& box, Size wanted);
+  [[nodiscard]] PlanesView decode_planes(const Box& box, Size wanted);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// decode() of one picture into an image of its own.
+[[nodiscard]] JpegRegion decode_region(std::span<const uint8_t> bytes,
+                                       const Box& box,
+                                       Size wanted,
+                                       const JpegRegionOptions& options = {},
+                                       std::string_view name = {});
+
+/// The reduction that decode() chooses: 1, 2, 4 or 8, at most options.largest_reduction.
+[[nodiscard]] int choose_reduction(const Box& box,
+                                   Size wanted,
+                                   const JpegRegionOptions& options = {});
+
+}  // namespace argosy::image
