@@ -207,6 +207,7 @@ struct Resampler::Impl {
   Taps<int32_t> across{}, down{};
   Taps<double> exact{};  // kept for its memory
   detail::ByteDotColumns byte_dot{};
+  detail::ColumnScratch scratch{};
   bool byte_dot_across = false;
   bool narrow = true;  ///< the pass across changes something
   bool down_first = false;
@@ -227,7 +228,7 @@ struct Resampler::Impl {
   [[nodiscard]] const uint8_t* source(int row) const {
     return pixels + static_cast<size_t>(row) * source_row_bytes;
   }
-  void go_across(const detail::SourceRows& from, int count, const detail::ResultRows& to) const;
+  void go_across(const detail::SourceRows& from, int count, const detail::ResultRows& to);
   void go_down(int y, int64_t bytes, uint8_t* row) const;
   void next_across_first(uint8_t* row);
   void next_down_first(uint8_t* row);
@@ -235,11 +236,11 @@ struct Resampler::Impl {
 
 void Resampler::Impl::go_across(const detail::SourceRows& from,
                                 int count,
-                                const detail::ResultRows& to) const {
+                                const detail::ResultRows& to) {
   if (byte_dot_across) {
     byte_dot.weigh(from, count, to);
   } else {
-    detail::weigh_columns(from, count, across, channels, to);
+    detail::weigh_columns(from, count, columns.end, across, channels, to, scratch);
   }
 }
 

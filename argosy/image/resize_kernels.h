@@ -12,8 +12,9 @@
 namespace argosy::image::detail {
 
 /// So many rows share one reading of the weights of columns.
-inline constexpr int kRowsAtOnce = 8;
+inline constexpr int kRowsAtOnce = 16;
 using SourceRows = std::array<const uint8_t*, kRowsAtOnce>;
+/// Each with room for a multiple of 16 bytes.
 using ResultRows = std::array<uint8_t*, kRowsAtOnce>;
 
 /// result[i] = sum over k of weights[k] × rows[k][i], for n channels side by side.
@@ -22,19 +23,27 @@ void weigh_rows(
 void weigh_rows(
     const float* const* rows, const double* weights, int count, int64_t n, float* result);
 
-/// Each new pixel of so many rows from old ones of the same row. 1 to 4 channels.
+/// Memory that weigh_columns leaves to its next call.
+struct ColumnScratch {
+  std::vector<uint8_t> source{};
+  std::vector<uint8_t> result{};
+};
+
+/// Each new pixel of row_count rows from old ones of the same row; `width` old pixels make a row.
 void weigh_columns(const SourceRows& rows,
                    int row_count,
+                   int width,
                    const Taps<int32_t>& taps,
                    int channels,
-                   const ResultRows& results);
+                   const ResultRows& results,
+                   ColumnScratch& scratch);
 void weigh_columns(const float* row, const Taps<double>& taps, int channels, float* result);
 
-/// The same by AVX-512's sums of four products of bytes (VNNI), with each weight cut into three
-/// bytes, and its free choice of bytes (VBMI).
+/// Is the same to be had by AVX-512's sums of four products of bytes (VNNI), each weight cut into
+/// three bytes, and its free choice of bytes (VBMI)?
 [[nodiscard]] bool has_byte_dot();
 
-/// What weigh_columns reads, laid out for these instructions.
+/// weigh_columns by these instructions.
 class ByteDotColumns final {
  public:
   /// False: the machine has them not, or 16 new channels side by side need more than 64 bytes of
@@ -42,17 +51,17 @@ class ByteDotColumns final {
   [[nodiscard]] bool plan(const Taps<int32_t>& taps, int channels);
   void weigh(const SourceRows& rows, int row_count, const ResultRows& results) const;
 
- private:
   /// Four old bytes for each of 16 new ones, and what they are multiplied with.
   struct alignas(64) Step {
     std::array<uint32_t, 16> choice;  ///< of bytes behind `begin`
     std::array<uint32_t, 16> low;
     std::array<uint32_t, 16> middle;
     std::array<uint32_t, 16> high;
-    uint64_t read = 0;  ///< which bytes behind `begin` there are
+    uint64_t read = 0;  ///< which bytes behind `begin` are read
     int64_t begin = 0;  ///< first byte of the row
   };
 
+ private:
   std::vector<Step> steps_{};  ///< per_group_ each for 16 channels
   int per_group_ = 0;
   int64_t row_bytes_ = 0;  ///< of a new row
