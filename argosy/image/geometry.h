@@ -1,0 +1,154 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+
+#include "argosy/image/geometry_point.h"
+#include "argosy/image/image.h"
+#include "argosy/image/resize.h"
+
+namespace argosy::image {
+
+/// A colour for pixels that come from nowhere: one value for every channel, or one for each, in the
+/// image's own order and range. u8 images take its whole part.
+///
+///     pad(photo, {4, 4, 4, 4}, {.fill = 128});
+///     rotate(photo, 10, {.fill = {124, 116, 104}});
+class Fill final {
+ public:
+  // NOLINTNEXTLINE(google-explicit-constructor): a colour is written as a number
+  Fill(double value = 0) { values_.fill(static_cast<float>(value)); }
+  /// 1 to 4 values. Errors: UsageError for another number.
+  Fill(std::initializer_list<double> values);
+
+  /// Of channel c. Errors: UsageError when it has values, but not as many as the image channels.
+  [[nodiscard]] std::array<float, 4> of(const Image& image) const;
+
+ private:
+  std::array<float, 4> values_{};
+  int count_ = 1;
+};
+
+// ---- pieces ----
+
+/// The pixels of a box that lies inside of the image.
+/// Errors: UsageError for a box that is empty or reaches out of it; pad() first where it may.
+[[nodiscard]] Image crop(const Image& image, Box box);
+
+/// The middle. Where the image is smaller, it stands in the middle of 0s.
+/// Source: torchvision 0.29, transforms/functional.py center_crop.
+[[nodiscard]] Image center_crop(const Image& image, Size size);
+
+/// The box that center_crop() takes; it reaches out of an image that is smaller.
+[[nodiscard]] Box center_box(Size image, Size size);
+
+/// What a box is filled with. The part outside of the image is left out.
+[[nodiscard]] Image erase(const Image& image, Box box, const Fill& fill = 0);
+
+// ---- without new values ----
+
+[[nodiscard]] Image flip_horizontally(const Image& image);  ///< left and right exchanged
+[[nodiscard]] Image flip_vertically(const Image& image);    ///< top and bottom exchanged
+[[nodiscard]] Image transpose(const Image& image);          ///< rows and columns exchanged
+/// Quarter turns, counter-clockwise; negative ones clockwise.
+[[nodiscard]] Image rotate90(const Image& image, int quarter_turns = 1);
+
+// ---- borders ----
+
+/// Pixels to add on each side; in the order of torchvision and Paddle.
+struct Padding {
+  int left = 0;
+  int top = 0;
+  int right = 0;
+  int bottom = 0;
+  bool operator==(const Padding&) const = default;
+};
+
+/// Of [a b c]: kConstant x x|a b c|x x, kEdge a a|a b c|c c, kReflect c b|a b c|b a, kSymmetric
+/// b a|a b c|c b. The names are NumPy's, as in torchvision and Paddle.
+enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kSymmetric };
+
+struct PadOptions {
+  PadMode mode = PadMode::kConstant;
+  Fill fill = 0;  ///< of kConstant
+};
+
+/// The image with borders; a negative number crops that side, as in torchvision. Borders may be
+/// wider than the image: kReflect and kSymmetric go to and fro.
+/// Errors: UsageError where nothing would be left.
+[[nodiscard]] Image pad(const Image& image, Padding padding, const PadOptions& options = {});
+
+// ---- other shapes ----
+//
+// For each new pixel's centre, the place in the old image is found, and the new pixel made of the
+// nearest one there (kNearest), of two by two (kBilinear) or of four by four (kBicubic, parameter
+// -0.5); beyond the image stands the fill. No antialiasing: nothing is meant to shrink much. Sums
+// are in f64, and u8 results cut instead of rounded: bit-equal to Pillow 13 (u8; f32 to its mode
+// F), and kNearest of affine and rotate in its fixed point of 16 bits. u8 RGBA is interpolated with
+// its colours weighed by alpha. Errors: UsageError for an empty image and for kBox, kHamming,
+// kLanczos.
+
+/// Off: the result has the size of the image. On: a size that holds the corners too.
+enum class Expand : uint8_t { kOff, kOn };
+
+struct RotateOptions {
+  Interpolation interpolation = Interpolation::kNearest;
+  Expand expand = Expand::kOff;    ///< as if around the middle, whatever the centre, as in Pillow
+  std::optional<PointF> center{};  ///< of the rotation; without: the middle of the image
+  Fill fill = 0;
+};
+
+/// Turned counter-clockwise.
+/// Source: Pillow 13, Image.rotate.
+[[nodiscard]] Image rotate(const Image& image, double degrees, const RotateOptions& options = {});
+
+struct AffineOptions {
+  double angle = 0;    ///< degrees, clockwise (unlike rotate(); as in torchvision and Paddle)
+  PointF translate{};  ///< pixels, to the right and down, after the rotation
+  double scale = 1;    ///< of both axes, above 0
+  double shear_x = 0;  ///< degrees, clockwise, along x
+  double shear_y = 0;  ///< degrees, clockwise, along y
+  Interpolation interpolation = Interpolation::kNearest;
+  Fill fill = 0;
+  std::optional<PointF> center{};  ///< what stays in place; without: the middle of the image
+};
+
+/// Turned, scaled, sheared and moved; the size stays.
+/// Errors: UsageError also for a scale that is not above 0.
+/// Source: torchvision 0.29, transforms/functional.py affine of a PIL image.
+[[nodiscard]] Image affine(const Image& image, const AffineOptions& options);
+
+struct WarpOptions {
+  Interpolation interpolation = Interpolation::kBilinear;
+  Fill fill = 0;
+};
+
+/// The picture of a plane seen from elsewhere: `start`'s points of the image go to `end`'s.
+/// Errors: UsageError for points of which three lie on a line.
+/// Source: torchvision 0.29, transforms/functional.py perspective: coefficients in f64, rounded to
+/// f32.
+[[nodiscard]] Image perspective(const Image& image,
+                                const std::array<PointF, 4>& start,
+                                const std::array<PointF, 4>& end,
+                                const WarpOptions& options = {});
+
+// ---- where a point of the image goes, for keypoints; see geometry_point.h ----
+
+[[nodiscard]] PointMap crop_map(Box box);
+[[nodiscard]] PointMap center_crop_map(Size image, Size size);
+[[nodiscard]] PointMap pad_map(Padding padding);
+[[nodiscard]] PointMap flip_horizontally_map(Size image);
+[[nodiscard]] PointMap flip_vertically_map(Size image);
+[[nodiscard]] PointMap transpose_map();
+[[nodiscard]] PointMap rotate90_map(Size image, int quarter_turns = 1);
+[[nodiscard]] PointMap resize_map(Size image, Size size);
+[[nodiscard]] PointMap resize_map(const BoxF& source, Size size);
+[[nodiscard]] PointMap rotate_map(Size image, double degrees, const RotateOptions& options = {});
+[[nodiscard]] PointMap affine_map(Size image, const AffineOptions& options);
+[[nodiscard]] PointMap perspective_map(const std::array<PointF, 4>& start,
+                                       const std::array<PointF, 4>& end);
+
+}  // namespace argosy::image

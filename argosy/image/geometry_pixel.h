@@ -1,0 +1,54 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "argosy/image/image.h"
+
+// Internal to the room: pixels that are moved, whatever they hold.
+namespace argosy::image::detail {
+
+template <size_t kBytes>
+struct Pixel {
+  std::array<std::byte, kBytes> bytes;
+};
+
+/// body(Pixel<…>{}) of the image's size of pixels, to be used as its type.
+template <typename Body>
+void with_pixel(const Image& image, const Body& body) {
+  switch (static_cast<size_t>(image.channels()) * bytes_of(image.type())) {
+    case 1:
+      return body(Pixel<1>{});
+    case 3:
+      return body(Pixel<3>{});
+    case 4:
+      return body(Pixel<4>{});
+    case 12:
+      return body(Pixel<12>{});
+    default:
+      return body(Pixel<16>{});
+  }
+}
+
+/// A channel of u8 from a number: its whole part, 0 to 255.
+[[nodiscard]] inline uint8_t cut_u8(float value) {
+  return static_cast<uint8_t>(value >= 255 ? 255 : value > 0 ? value : 0);
+}
+
+/// A colour as a pixel of the image.
+template <typename P>
+P colour_of(Type type, const std::array<float, 4>& values) {
+  P pixel;
+  if (type == Type::kF32) {
+    std::memcpy(pixel.bytes.data(), values.data(), std::min(sizeof pixel, sizeof values));
+  } else {
+    for (size_t c = 0; c < std::min<size_t>(4, pixel.bytes.size()); ++c) {
+      pixel.bytes[c] = std::byte{cut_u8(values[c])};
+    }
+  }
+  return pixel;
+}
+
+}  // namespace argosy::image::detail
