@@ -25,6 +25,15 @@ inline void check_batch_size(const char* where, int64_t batch_size) {
   ARGOSY_CHECK(batch_size > 0, where, "batch_size must be positive, got {}", batch_size);
 }
 
+/// What every view of a data set asks of an index.
+inline void check_index(const char* where, int64_t index, int64_t size) {
+  ARGOSY_CHECK(index >= 0 && index < size,
+               where,
+               "index {} is outside the data set of {} samples",
+               index,
+               size);
+}
+
 /// a / b, rounded up; for a >= 0, b > 0.
 inline int64_t ceil_div(int64_t a, int64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
-
 #include <torch/types.h>
 
 #include "argosy/base/error.h"
+#include "argosy/data/rows.h"
 
 namespace argosy::data {
 namespace {
@@ -42,18 +41,27 @@ at::Tensor stack(const std::vector<at::Tensor>& samples, const BatchContext& con
   }
   std::vector<int64_t> sizes = first.sizes().vec();
   sizes.insert(sizes.begin(), static_cast<int64_t>(samples.size()));
-  at::Tensor out = context.empty(sizes, first.scalar_type());
-  const size_t row_bytes = first.nbytes();
-  auto* to = static_cast<char*>(out.data_ptr());
-  for (size_t i = 0; i < samples.size(); ++i, to += row_bytes) {
-    // Lazily conjugated or negated tensors hold other bytes than they show.
-    if (samples[i].is_contiguous() && !samples[i].is_conj() && !samples[i].is_neg()) {
-      if (row_bytes > 0) {
-        std::memcpy(to, samples[i].data_ptr(), row_bytes);
-      }
-    } else {
-      out.select(0, static_cast<int64_t>(i)).copy_(samples[i]);
-    }
+  at::Tensor out = context.empty_batch(sizes, first.scalar_type());
+  const detail::RowWriter rows(out);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    rows.write(static_cast<int64_t>(i), samples[i]);
+  }
+  return out;
+}
+
+at::Tensor in_memory_format(at::Tensor tensor, const BatchContext& context) {
+  if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != at::kStrided ||
+      context.memory_format == at::MemoryFormat::Contiguous) {
+    return tensor;
+  }
+  const at::MemoryFormat wanted = context.format_of(tensor.dim(), tensor.scalar_type());
+  if (wanted == at::MemoryFormat::Contiguous || tensor.is_contiguous(wanted)) {
+    return tensor;
+  }
+  at::Tensor out = context.empty_batch(tensor.sizes(), tensor.scalar_type());
+  const detail::RowWriter rows(out);
+  for (int64_t i = 0; i < tensor.size(0); ++i) {
+    rows.write(i, tensor.select(0, i));
   }
   return out;
 }

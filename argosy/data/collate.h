@@ -12,71 +12,34 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/data/dataset.h"
+#include "argosy/data/fields.h"
 
 namespace argosy::data {
 
-/// One tensor [samples, …] from equally shaped ones.
+/// One tensor [samples, …] from equally shaped ones; images in the memory format that the context
+/// asks for.
 ///
 /// Errors: DataError naming the sample whose shape or dtype differs from the first one's.
 [[nodiscard]] at::Tensor stack(const std::vector<at::Tensor>& samples, const BatchContext& context);
 
+/// `tensor`, in the memory format that the context asks for; itself when it lies so already.
+[[nodiscard]] at::Tensor in_memory_format(at::Tensor tensor, const BatchContext& context);
+
 namespace detail {
 
-template <typename T>
-concept Tensor = std::is_same_v<std::remove_cvref_t<T>, at::Tensor>;
-
-template <typename T>
-concept TupleLike = requires {
-  std::tuple_size<std::remove_cvref_t<T>>::value;
-};
-
-/// Converts to anything: how the number of a struct's fields is found.
-struct Anything {
-  template <typename T>
-  operator T() const;  // NOLINT(google-explicit-constructor): never defined, only asked about
-};
-
-template <typename T, size_t... I>
-constexpr bool made_of(std::index_sequence<I...>) {
-  return requires {
-    T{(static_cast<void>(I), Anything())...};
-  };
-}
-
-constexpr size_t kMostFields = 6;
-
-template <typename T, size_t N = kMostFields>
-constexpr size_t fields() {
-  if constexpr (N == 0 || made_of<T>(std::make_index_sequence<N>())) {
-    return N;
+/// The same for the tensors of a batch: itself, or the parts of a tuple, pair or array. Others are
+/// left as they are.
+template <typename Batch>
+Batch laid_out(Batch batch, const BatchContext& context) {
+  if constexpr (Tensor<Batch>) {
+    return in_memory_format(std::move(batch), context);
+  } else if constexpr (TupleLike<Batch>) {
+    if (context.memory_format != at::MemoryFormat::Contiguous) {
+      std::apply([&](auto&... part) { ((part = laid_out(std::move(part), context)), ...); }, batch);
+    }
+    return batch;
   } else {
-    return fields<T, N - 1>();
-  }
-}
-
-/// The fields of a struct as a tuple of references.
-template <typename T>
-auto fields_of(const T& s) {
-  constexpr size_t kFields = fields<T>();
-  static_assert(kFields > 0, "a sample struct needs 1 to 6 fields, or pass a collate function");
-  if constexpr (kFields == 1) {
-    const auto& [a] = s;
-    return std::tie(a);
-  } else if constexpr (kFields == 2) {
-    const auto& [a, b] = s;
-    return std::tie(a, b);
-  } else if constexpr (kFields == 3) {
-    const auto& [a, b, c] = s;
-    return std::tie(a, b, c);
-  } else if constexpr (kFields == 4) {
-    const auto& [a, b, c, d] = s;
-    return std::tie(a, b, c, d);
-  } else if constexpr (kFields == 5) {
-    const auto& [a, b, c, d, e] = s;
-    return std::tie(a, b, c, d, e);
-  } else {
-    const auto& [a, b, c, d, e, f] = s;
-    return std::tie(a, b, c, d, e, f);
+    return batch;
   }
 }
 
@@ -103,13 +66,6 @@ at::Tensor collate_numbers(size_t n, auto field, const BatchContext& context) {
     to[i] = static_cast<Stored>(field(i));
   }
   return out;
-}
-
-/// A tuple of part(0), part(1), …, made in this order: the first field is the first to complain.
-template <typename Part, size_t... I>
-auto tuple_of(const Part& part, std::index_sequence<I...>) {
-  return std::tuple<decltype(part(std::integral_constant<size_t, I>()))...>{
-      part(std::integral_constant<size_t, I>())...};
 }
 
 /// field(i): this field of sample i, a reference. Returns a tensor, or a tuple of what its parts

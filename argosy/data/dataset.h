@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -15,19 +16,39 @@
 namespace argosy::data {
 
 /// What making a batch needs to know: which samples, whose random streams, and memory to write
-/// into.
+/// into, in the order that the model wants.
 struct BatchContext {
   std::span<const int64_t> indices{};  ///< samples of the batch
   uint64_t seed = 0;
   int64_t epoch = 0;
   TensorPool* pool = nullptr;
   const std::atomic<bool>* stop = nullptr;
+  /// Of batches of images: of tensors with four dimensions and a floating type.
+  at::MemoryFormat memory_format = at::MemoryFormat::Contiguous;
+  /// What a set of sets adds to the indices of the part that is asked; see key_of().
+  int64_t key_offset = 0;
+  std::atomic<int64_t>* current = nullptr;  ///< see begin_sample()
 
   /// The random stream of sample `index` in this epoch.
-  [[nodiscard]] Random random(int64_t index) const { return {seed, epoch, index}; }
-  /// An uninitialised tensor in recycled memory.
+  [[nodiscard]] Random random(int64_t index) const { return {seed, epoch, index + key_offset}; }
+  /// An uninitialised tensor in recycled memory, row-major.
   [[nodiscard]] at::Tensor empty(at::IntArrayRef sizes, at::ScalarType dtype) const {
     return pool->empty(sizes, dtype);
+  }
+  /// The same in memory_format where that applies. Who writes through a pointer minds the strides:
+  /// a batch of images [n, C, H, W] may lie as [n, H, W, C].
+  [[nodiscard]] at::Tensor empty_batch(at::IntArrayRef sizes, at::ScalarType dtype) const {
+    return pool->empty(sizes, dtype, format_of(sizes.size(), dtype));
+  }
+  [[nodiscard]] at::MemoryFormat format_of(size_t dims, at::ScalarType dtype) const {
+    return dims == 4 && c10::isFloatingType(dtype) ? memory_format : at::MemoryFormat::Contiguous;
+  }
+  /// For a get_batch() whose samples take long: says that `index` is worked on now, so that a
+  /// loader whose batch is late can name it.
+  void begin_sample(int64_t index) const {
+    if (current != nullptr) {
+      current->store(index + key_offset, std::memory_order_relaxed);
+    }
   }
   /// Nobody wants the batch any more; long work may return early with anything.
   [[nodiscard]] bool stopped() const { return stop != nullptr && stop->load(); }
@@ -71,13 +92,23 @@ concept Dataset = Sized<D> &&(GetsSample<D> || GetsRandomSample<D> || GetsBatch<
 
 /// Which sample `index` is: whose random stream it draws from, and what errors call it. Itself,
 /// unless the set is a view of another and says so by sample_key(index): then that of the set which
-/// holds the data, by get() and by get_batch() alike.
+/// holds the data, by get() and by get_batch() alike. Several sets count one after another.
 template <typename D>
 int64_t key_of(const D& dataset, int64_t index) {
   if constexpr (requires { dataset.sample_key(index); }) {
     return dataset.sample_key(index);
   } else {
     return index;
+  }
+}
+
+/// Keys are below this number: size(), or that of the sets which hold the data.
+template <typename D>
+int64_t key_space_of(const D& dataset) {
+  if constexpr (requires { dataset.key_space(); }) {
+    return dataset.key_space();
+  } else {
+    return dataset.size();
   }
 }
 
@@ -92,6 +123,12 @@ decltype(auto) get_sample(const D& dataset, int64_t index, const BatchContext& c
     return dataset.get(index);
   }
 }
+
+/// What get() of a data set gives, as a value.
+template <typename D>
+requires GetsSample<D> || GetsRandomSample<D>
+using SampleOf = std::remove_cvref_t<decltype(get_sample(
+    std::declval<const D&>(), int64_t{0}, std::declval<const BatchContext&>()))>;
 
 /// Holds a data set for a loader or a Subset: a temporary is moved in; a named one is referred to,
 /// not copied (it may be gigabytes), and must outlive the holder. A shared_ptr is shared.

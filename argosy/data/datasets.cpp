@@ -1,22 +1,15 @@
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
 #include <torch/types.h>
 
 #include "argosy/base/check.h"
 #include "argosy/data/permutation.h"
+#include "argosy/data/rows.h"
 #include "argosy/data/subset.h"
 #include "argosy/data/tensor_dataset.h"
 
 namespace argosy::data {
-namespace {
-
-bool rows_are_contiguous(const at::Tensor& source) {
-  return source.size(0) == 0 || source.select(0, 0).is_contiguous();
-}
-
-}  // namespace
 
 at::Tensor gather_rows(const at::Tensor& source,
                        std::span<const int64_t> indices,
@@ -31,21 +24,8 @@ at::Tensor gather_rows(const at::Tensor& source,
   }
   std::vector<int64_t> sizes = source.sizes().vec();
   sizes[0] = static_cast<int64_t>(indices.size());
-  at::Tensor out = context.empty(sizes, source.scalar_type());
-  if (!rows_are_contiguous(source)) {
-    for (size_t i = 0; i < indices.size(); ++i) {
-      out.select(0, static_cast<int64_t>(i)).copy_(source.select(0, indices[i]));
-    }
-    return out;
-  }
-  const size_t row_bytes = indices.empty() ? 0 : out.nbytes() / indices.size();
-  const size_t stride_bytes = source.stride(0) * source.element_size();
-  const auto* from = static_cast<const char*>(source.data_ptr());
-  auto* to = static_cast<char*>(out.data_ptr());
-  for (const int64_t index : indices) {
-    std::memcpy(to, from + index * stride_bytes, row_bytes);
-    to += row_bytes;
-  }
+  at::Tensor out = context.empty_batch(sizes, source.scalar_type());
+  detail::RowWriter(out).gather(source, indices);
   return out;
 }
 

@@ -21,6 +21,8 @@ class EpochCursor final {
  public:
   /// The epoch that the next begin() takes.
   [[nodiscard]] int64_t epoch() const { return next_.epoch; }
+  /// What the next begin() returns.
+  [[nodiscard]] const SamplerState& next() const { return next_; }
 
   /// Chooses the next epoch. A position restored by load() survives if it belongs to that epoch, so
   /// that the usual `for (e = start; …) { loader.set_epoch(e); … }` resumes in its middle.

@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 #include "argosy/data/checks.h"
 
 #include <nlohmann/json.hpp>
@@ -93,9 +94,66 @@ PrefetchOptions prefetch_options(const DataLoaderOptions& options) {
                kWhere,
                "prefetch_factor must be positive, got {}",
                options.prefetch_factor);
+  ARGOSY_CHECK(options.memory_format == at::MemoryFormat::Contiguous ||
+                   options.memory_format == at::MemoryFormat::ChannelsLast,
+               kWhere,
+               "memory_format must be Contiguous or ChannelsLast");
+  ARGOSY_CHECK(options.timeout.count() >= 0,
+               kWhere,
+               "timeout must not be negative, got {} ms",
+               options.timeout.count());
+  ARGOSY_CHECK(options.timeout.count() == 0 || options.num_workers > 0,
+               kWhere,
+               "timeout = {} ms with num_workers = 0: the loop makes its batches itself and cannot "
+               "leave. Take a worker, or no timeout",
+               options.timeout.count());
   return {.workers = options.num_workers,
           .depth = options.prefetch_factor * std::max(1, options.num_workers),
-          .name = "DataLoader"};
+          .name = "DataLoader",
+          .timeout = options.timeout,
+          .worker_init = options.worker_init};
+}
+
+void check_stream_options(const DataLoaderOptions& options, const StreamShards& shards) {
+  ARGOSY_CHECK(!options.shuffle,
+               kWhere,
+               "shuffle with a stream, which has no indices: shuffle in stream(pass), by files or "
+               "through a buffer, with pass.common_random() or pass.random()");
+  ARGOSY_CHECK(options.on_error != OnError::kReplace,
+               kWhere,
+               "on_error = replace with a stream, whose next sample belongs to the next batch. "
+               "Take on_error = skip");
+  check_batch_size(kWhere, options.batch_size.value_or(1));
+  check_rank("data.StreamShards", shards.rank, shards.num_replicas);
+  ARGOSY_CHECK(shards.per_rank > 0,
+               "data.StreamShards",
+               "per_rank must be positive, got {}",
+               shards.per_rank);
+  ARGOSY_CHECK(shards.batches.value_or(1) > 0,
+               "data.StreamShards",
+               "batches must be positive, got {}",
+               *shards.batches);
+}
+
+void check_stream_position(const SamplerState& state, const StreamShards& shards) {
+  ARGOSY_CHECK(!shards.batches.has_value() || state.position <= *shards.batches,
+               "data.load_state",
+               "position {} lies behind the {} batches of an epoch. Was the state saved with other "
+               "StreamShards?",
+               state.position,
+               *shards.batches);
+}
+
+void throw_no_sampler_for_streams() {
+  throw UsageError(kWhere,
+                   "a sampler for a stream, which has no indices. StreamShards says which part of "
+                   "the stream this rank reads");
+}
+
+void throw_length_unknown() {
+  throw UsageError(kWhere,
+                   "size() of a stream: its length is not known before its end. With "
+                   "StreamShards::batches it has that many batches");
 }
 
 void check_state(const LoaderState& saved, const LoaderState& own) {
@@ -136,6 +194,18 @@ uint64_t digest(const BatchPlan& plan) {
   return hash & ((uint64_t{1} << 53) - 1);
 }
 
+uint64_t digest(const DataLoaderOptions& options, const StreamShards& shards) {
+  BatchPlan numbers;
+  const std::vector<int64_t> cut{options.batch_size.value_or(1),
+                                 options.drop_last ? 1 : 0,
+                                 shards.num_replicas,
+                                 shards.rank,
+                                 shards.per_rank,
+                                 shards.batches.value_or(-1)};
+  numbers.add(cut);
+  return digest(numbers);
+}
+
 void throw_already_iterating() {
   throw UsageError(
       kWhere,
@@ -158,10 +228,11 @@ std::string samples_text(std::span<const int64_t> samples) {
 
 void rethrow_as_data_error(const MakingBatch& making) {
   const bool one = making.samples.size() == 1;
-  const std::string of_batch = fmt::format("batch {} of epoch {}{}",
-                                           making.batch,
-                                           making.epoch,
-                                           one ? "" : ", " + samples_text(making.samples));
+  const std::string of_batch =
+      fmt::format("batch {} of epoch {}{}",
+                  making.batch,
+                  making.epoch,
+                  one || making.samples.empty() ? "" : ", " + samples_text(making.samples));
   std::string what;
   try {
     throw;
@@ -180,6 +251,35 @@ void rethrow_as_data_error(const MakingBatch& making) {
   throw DataError(kWhere,
                   fmt::format("{} threw: {} ({})", making.doing, what, of_batch),
                   {.path = "", .index = one ? making.samples.front() : -1});
+}
+
+void report_first_bad(const LoaderStats& stats, OnError on_error) {
+  log::warn("[data.DataLoader] on_error = {}: {}. More of this epoch are counted in stats()",
+            on_error == OnError::kSkip ? "skip" : "replace",
+            stats.bad.messages.empty() ? "a bad sample" : stats.bad.messages.front());
+}
+
+void report_bad(const LoaderStats& stats) {
+  if (stats.bad.count() > 1) {
+    log::warn("[data.DataLoader] epoch {}: {} bad samples were skipped and {} replaced: {}{}",
+              stats.epoch,
+              stats.bad.skipped,
+              stats.bad.replaced,
+              fmt::join(stats.bad.messages, "; "),
+              stats.bad.count() > static_cast<int64_t>(stats.bad.messages.size()) ? "; …" : "");
+  }
+}
+
+void check_some_good(const LoaderStats& stats) {
+  if (stats.batches == 0 && stats.bad.skipped > 0) {
+    throw DataError(
+        kWhere,
+        fmt::format("epoch {}: not one sample was good, {} were skipped (on_error = skip). "
+                    "The first: {}",
+                    stats.epoch,
+                    stats.bad.skipped,
+                    stats.bad.messages.front()));
+  }
 }
 
 }  // namespace detail

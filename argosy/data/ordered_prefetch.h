@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -15,6 +16,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/deadline.h"
+#include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/thread_pool.h"
 
@@ -27,28 +29,40 @@ struct PrefetchOptions {
   /// A wait longer than this is reported in the log (and again after each such time), with the
   /// number of the result that does not come: a stuck disk must not look like a hang without cause.
   std::chrono::milliseconds report_stall_after = std::chrono::seconds(30);
+  /// next() gives up after this time. 0: never.
+  std::chrono::milliseconds timeout{0};
+  /// Called once on each worker, with its number, before it makes anything.
+  std::function<void(int worker)> worker_init{};
+};
+
+/// What a maker is told, and may tell.
+struct Making {
+  int worker;                     ///< from 0; -1: the thread that calls next()
+  const std::atomic<bool>& stop;  ///< the result is not wanted any more: return anything, soon
+  /// The sample that is worked on, -1 when not known: for the report when the result is late.
+  std::atomic<int64_t>& sample;
 };
 
 /// Makes things on worker threads, ahead of time, and hands them out in order.
 ///
 ///     OrderedPrefetch<Image> images({.workers = 4, .depth = 8});
-///     images.start(0, 100, [&](int64_t i, const std::atomic<bool>& stop) { return load(i); });
+///     images.start(0, 100, [&](int64_t i, const Making& making) { return load(i); });
 ///     while (std::optional<Image> image = images.next()) ...   // 0, 1, … 99
 ///
-/// The order is that of the numbers, whatever the number of workers and whoever is faster. At most
-/// `depth` results exist that next() has not given out. What make(i) throws, next() rethrows in the
-/// place of result i; the results after it can still be had.
+/// The order is that of the numbers, whatever the number of workers and whoever is faster; they are
+/// begun in this order too. At most `depth` results exist that next() has not given out. What
+/// make(i) throws, next() rethrows in the place of result i; the results after it can still be had.
 ///
-/// Threads: started by the first start(), kept until destruction, joined by the destructor.
-/// start(), next(), cancel() and the destructor belong to one thread; make runs on all workers at
-/// once and must be safe for that.
+/// Threads: started by the first start(), kept until destruction, joined by the destructor, which
+/// waits for a late one: a thread cannot be ended from outside. start(), next(), cancel() and the
+/// destructor belong to one thread; make runs on all workers at once and must be safe for that.
 template <typename T>
 class OrderedPrefetch final {
  public:
-  /// `stop` turns true when the result is not wanted any more: return or throw anything, soon.
-  using Make = std::function<T(int64_t number, const std::atomic<bool>& stop)>;
+  using Make = std::function<T(int64_t number, const Making& making)>;
 
-  explicit OrderedPrefetch(PrefetchOptions options) : options_(std::move(options)) {
+  explicit OrderedPrefetch(PrefetchOptions options)
+      : options_(std::move(options)), workers_(std::max(1, options_.workers)) {
     ARGOSY_CHECK(options_.workers >= 0 && options_.depth >= 1,
                  "data.OrderedPrefetch",
                  "expected workers >= 0 and depth >= 1, got {} and {}",
@@ -57,14 +71,16 @@ class OrderedPrefetch final {
     slots_.resize(options_.depth);
   }
   ~OrderedPrefetch() {
-    cancel();
-    {
-      const std::lock_guard lock(mutex_);
-      closing_ = true;
-    }
+    std::unique_lock lock(mutex_);
+    stop();
+    closing_ = true;
     work_.notify_all();
-    for (std::thread& thread : threads_) {
-      thread.join();
+    wait_for_idle(lock, kForever);
+    lock.unlock();
+    for (Worker& worker : workers_) {
+      if (worker.thread.joinable()) {
+        worker.thread.join();
+      }
     }
   }
   OrderedPrefetch(const OrderedPrefetch&) = delete;
@@ -73,36 +89,39 @@ class OrderedPrefetch final {
   OrderedPrefetch& operator=(OrderedPrefetch&&) = delete;
 
   /// Begins with results first … end - 1; what an earlier start() still had is dropped.
+  /// Errors: what worker_init threw, of the first worker, as a UsageError; DataError when a late
+  /// worker of an earlier start() has not come back in `timeout`.
   void start(int64_t first, int64_t end, Make make) {
-    cancel();
-    while (threads_.size() < static_cast<size_t>(options_.workers)) {
-      const size_t number = threads_.size();
-      threads_.emplace_back([this, number] {
-        set_thread_name(fmt::format("{}/{}", options_.name, number));
-        run();
-      });
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      make_ = std::move(make);
-      delivered_ = claimed_ = first;
-      end_ = end;
-      stop_ = false;
-    }
+    std::vector<Slot> dropped(options_.depth);  // destroyed after the lock is released
+    Make old;
+    begin_threads();
+    std::unique_lock lock(mutex_);
+    stop();
+    wait_for_idle(lock, options_.timeout);
+    late_ = false;
+    slots_.swap(dropped);
+    old = std::exchange(make_, std::move(make));
+    delivered_ = claimed_ = first;
+    end_ = end;
+    stop_ = false;
+    lock.unlock();
     work_.notify_all();
   }
 
   /// Waits for the next result. nullopt: all were given out, or none was started.
+  /// Errors: what make() threw; DataError with worker and sample after `timeout`.
   std::optional<T> next() {
     if (options_.workers == 0) {
-      return delivered_ < end_ ? std::optional<T>(make_(delivered_++, stop_)) : std::nullopt;
+      return delivered_ < end_ ? std::optional<T>(make_(delivered_++, making(-1))) : std::nullopt;
     }
     std::unique_lock lock(mutex_);
     if (delivered_ >= end_) {
       return std::nullopt;
     }
     Slot& slot = slots_[delivered_ % options_.depth];
-    wait_for(slot, lock);
+    late_ = true;  // unless it comes
+    wait_for(filled_, lock, options_.timeout, delivered_, [&] { return slot.ready; });
+    late_ = false;
     Slot taken = std::exchange(slot, Slot{});
     ++delivered_;
     lock.unlock();
@@ -113,16 +132,20 @@ class OrderedPrefetch final {
     return std::move(taken.value);
   }
 
-  /// Drops what is left. When it returns, no worker runs make any more.
+  /// Drops what is left. When it returns, no worker runs make any more, unless next() has given up
+  /// on one: that one is waited for by the next start() and by the destructor.
   /// Blocks: until the makes that run have returned (they see `stop`).
   void cancel() {
     std::vector<Slot> dropped(options_.depth);  // destroyed after the lock is released
+    Make old;
     std::unique_lock lock(mutex_);
-    stop_ = true;
-    end_ = claimed_;
-    idle_.wait(lock, [&] { return running_ == 0; });
+    stop();
+    if (late_) {
+      return;
+    }
+    wait_for_idle(lock, kForever);
     slots_.swap(dropped);
-    delivered_ = end_;
+    std::swap(make_, old);
   }
 
  private:
@@ -132,23 +155,132 @@ class OrderedPrefetch final {
     bool ready = false;
   };
 
-  void wait_for(const Slot& slot, std::unique_lock<std::mutex>& lock) {
+  struct Worker {
+    std::thread thread;
+    int64_t number = -1;               // of the result that it makes
+    std::atomic<int64_t> sample = -1;  // see Making
+  };
+
+  static constexpr int64_t kAny = -1;
+  static constexpr std::chrono::milliseconds kForever{0};
+
+  [[nodiscard]] Making making(int worker) {
+    return {worker, stop_, workers_[std::max(0, worker)].sample};
+  }
+
+  void stop() {
+    stop_ = true;
+    delivered_ = end_ = claimed_;
+  }
+
+  void begin_threads() {
+    for (int i = 0; i < options_.workers; ++i) {
+      if (!workers_[i].thread.joinable()) {
+        workers_[i].thread = std::thread([this, i] {
+          set_thread_name(fmt::format("{}/{}", options_.name, i));
+          if (initialise(i)) {
+            run(i);
+          }
+        });
+      }
+    }
+    if (options_.workers > 0 && options_.worker_init != nullptr) {
+      std::unique_lock lock(mutex_);
+      wait_for(
+          idle_, lock, options_.timeout, kAny, [&] { return initialised_ == options_.workers; });
+      if (init_error_ != nullptr) {
+        std::rethrow_exception(init_error_);
+      }
+    }
+  }
+
+  /// On worker i. False: it must not work.
+  bool initialise(int i) {
+    if (options_.worker_init == nullptr) {
+      return true;
+    }
+    std::string error;
+    try {
+      options_.worker_init(i);
+    } catch (const std::exception& e) {
+      error = fmt::format("worker_init threw on worker {}: {}", i, e.what());
+    } catch (...) {
+      error = fmt::format("worker_init threw on worker {}", i);
+    }
+    const std::lock_guard lock(mutex_);
+    ++initialised_;
+    if (!error.empty() && (init_error_ == nullptr || i < init_error_of_)) {
+      init_error_ = std::make_exception_ptr(UsageError("data." + options_.name, error));
+      init_error_of_ = i;
+    }
+    idle_.notify_one();
+    return error.empty();
+  }
+
+  struct Late {
+    std::string who;
+    int64_t sample = -1;
+  };
+
+  /// Who is to blame that result `number` (kAny: something) is not there yet.
+  Late find_late(int64_t number) const {
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      const int64_t at = workers_[i].number;
+      if (at >= 0 && (at == number || number == kAny)) {
+        return {
+            fmt::format("worker {} is inside the data set's get() or get_batch(), or collate", i),
+            workers_[i].sample};
+      }
+    }
+    return {"no worker has begun it", -1};
+  }
+
+  void wait_for_idle(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout) {
+    wait_for(idle_, lock, timeout, kAny, [&] { return running_ == 0; });
+  }
+
+  /// Waits for result `number`, or for whatever is in the making (kAny), and reports a long wait.
+  /// Errors: DataError when the timeout has passed.
+  template <typename Ready>
+  void wait_for(std::condition_variable& changed,
+                std::unique_lock<std::mutex>& lock,
+                std::chrono::milliseconds timeout,
+                int64_t number,
+                Ready ready) {
+    if (ready()) {
+      return;
+    }
     const auto begin = Deadline::Clock::now();
+    const Deadline end = timeout == kForever ? Deadline::never() : Deadline::after(timeout);
+    const std::string what = number == kAny ? "workers to return" : fmt::format("batch {}", number);
     while (!wait_until(
-        filled_, lock, Deadline::after(options_.report_stall_after), [&] { return slot.ready; })) {
-      const int64_t number = delivered_;
+        changed, lock, Deadline::after(options_.report_stall_after).sooner(end), ready)) {
+      const std::chrono::duration<double> waited = Deadline::Clock::now() - begin;
+      const Late late = find_late(number);
+      if (end.expired()) {
+        throw DataError(
+            "data." + options_.name,
+            fmt::format(
+                "waited for {} for {:.1f} s, the timeout: {}. A slow disk, or a lock? Raise "
+                "timeout, or look at that thread in a debugger",
+                what,
+                waited.count(),
+                late.who),
+            {.path = "", .index = late.sample});
+      }
       lock.unlock();  // the log may block
-      log::warn(
-          "[data.{}] still waiting for batch {} after {} s: a worker is inside the data set's "
-          "get() or get_batch(). A slow disk, or a lock?",
-          options_.name,
-          number,
-          std::chrono::duration_cast<std::chrono::seconds>(Deadline::Clock::now() - begin).count());
+      log::warn("[data.{}] still waiting for {} after {:.0f} s: {}{}. A slow disk, or a lock?",
+                options_.name,
+                what,
+                waited.count(),
+                late.who,
+                late.sample < 0 ? "" : fmt::format(" (sample {})", late.sample));
       lock.lock();
     }
   }
 
-  void run() {
+  void run(int worker) {
+    Worker& self = workers_[worker];
     std::unique_lock lock(mutex_);
     while (true) {
       work_.wait(lock, [&] {
@@ -158,10 +290,13 @@ class OrderedPrefetch final {
         return;
       }
       const int64_t number = claimed_++;
+      self.number = number;
+      self.sample = -1;
       ++running_;
       lock.unlock();
-      Slot made = make_slot(number);  // make_ stays as it is while running_ > 0
+      Slot made = make_slot(number, making(worker));  // make_ stays as it is while running_ > 0
       lock.lock();
+      self.number = -1;
       if (!stop_) {
         std::swap(slots_[number % options_.depth], made);
       }
@@ -178,11 +313,11 @@ class OrderedPrefetch final {
     }
   }
 
-  Slot make_slot(int64_t number) {
+  Slot make_slot(int64_t number, const Making& making) {
     Slot slot;
     slot.ready = true;
     try {
-      slot.value.emplace(make_(number, stop_));
+      slot.value.emplace(make_(number, making));
     } catch (...) {
       slot.error = std::current_exception();
     }
@@ -193,16 +328,20 @@ class OrderedPrefetch final {
   std::mutex mutex_;
   std::condition_variable work_;    // something to claim, or closing
   std::condition_variable filled_;  // the slot that next() waits for
-  std::condition_variable idle_;    // no make runs
+  std::condition_variable idle_;    // no make runs, or a worker is initialised
   Make make_;
   std::vector<Slot> slots_;  // result i lies in slot i % depth
   int64_t delivered_ = 0;    // results below it were given out
   int64_t claimed_ = 0;      // results below it were taken by a worker
   int64_t end_ = 0;
   int running_ = 0;
+  int initialised_ = 0;
+  int init_error_of_ = 0;
+  std::exception_ptr init_error_;
   bool closing_ = false;
+  bool late_ = false;  // next() has given up on a result
   std::atomic<bool> stop_{false};
-  std::vector<std::thread> threads_;
+  std::vector<Worker> workers_;  // at least one: with none, of the thread that calls next()
 };
 
 }  // namespace argosy::data

@@ -19,7 +19,6 @@ namespace argosy::data {
 namespace {
 
 using namespace std::chrono_literals;
-using Stop = const std::atomic<bool>&;
 
 /// Lets a test hold workers inside make() until it says so.
 class Gate {
@@ -66,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(OrderedPrefetch, Workers, testing::Values(0, 1, 2, 8));
 TEST_P(Workers, GiveResultsInOrderFromAnyStart) {
   OrderedPrefetch<int64_t> prefetch({.workers = GetParam(), .depth = 3});
   for (const int64_t first : {0, 7, 99, 100}) {
-    prefetch.start(first, 100, [](int64_t i, Stop) { return i * i; });
+    prefetch.start(first, 100, [](int64_t i, const Making&) { return i * i; });
     const std::vector<int64_t> all = drain(prefetch);
     ASSERT_EQ(all.size(), static_cast<size_t>(100 - first));
     for (int64_t i = first; i < 100; ++i) {
@@ -78,7 +77,7 @@ TEST_P(Workers, GiveResultsInOrderFromAnyStart) {
 
 TEST_P(Workers, AnExceptionComesInItsPlaceAndTheRestAfterIt) {
   OrderedPrefetch<int64_t> prefetch({.workers = GetParam(), .depth = 4});
-  prefetch.start(0, 20, [](int64_t i, Stop) -> int64_t {
+  prefetch.start(0, 20, [](int64_t i, const Making&) -> int64_t {
     if (i % 5 == 3) {
       throw std::runtime_error(std::to_string(i));
     }
@@ -105,7 +104,8 @@ TEST_P(Workers, AbandonedInTheMiddleAHundredTimes) {
   {
     OrderedPrefetch<std::unique_ptr<Counted>> prefetch({.workers = GetParam(), .depth = 4});
     for (int round = 0; round < 100; ++round) {
-      prefetch.start(0, 50, [&](int64_t, Stop) { return std::make_unique<Counted>(alive); });
+      prefetch.start(
+          0, 50, [&](int64_t, const Making&) { return std::make_unique<Counted>(alive); });
       for (int i = 0; i < round % 7; ++i) {
         EXPECT_NE(prefetch.next(), std::nullopt);
       }
@@ -123,7 +123,7 @@ TEST_P(Workers, DestroyedBeforeDuringAndAfterWork) {
   for (int taken = 0; taken <= 10; ++taken) {
     OrderedPrefetch<int64_t> prefetch({.workers = GetParam(), .depth = 2});
     if (taken > 0) {
-      prefetch.start(0, 9, [](int64_t i, Stop) { return i; });
+      prefetch.start(0, 9, [](int64_t i, const Making&) { return i; });
     }
     for (int i = 1; i < taken; ++i) {
       EXPECT_EQ(prefetch.next(), i - 1);
@@ -136,7 +136,7 @@ TEST(OrderedPrefetch, NeverRunsFurtherAheadThanItsDepth) {
   OrderedPrefetch<int64_t> prefetch({.workers = 8, .depth = 3});
   int64_t taken = 0;
   std::atomic<int64_t> limit{3};
-  prefetch.start(0, 200, [&](int64_t i, Stop) {
+  prefetch.start(0, 200, [&](int64_t i, const Making&) {
     EXPECT_LT(i, limit.load());  // raised before next() makes room
     ++made;
     return i;
@@ -155,7 +155,7 @@ TEST(OrderedPrefetch, NeverRunsFurtherAheadThanItsDepth) {
 TEST(OrderedPrefetch, AllWorkersWorkAtOnce) {
   Gate gate;
   OrderedPrefetch<int64_t> prefetch({.workers = 4, .depth = 4});
-  prefetch.start(0, 4, [&](int64_t i, Stop) {
+  prefetch.start(0, 4, [&](int64_t i, const Making&) {
     gate.pass();
     return i;
   });
@@ -168,7 +168,7 @@ TEST(OrderedPrefetch, TheFirstIsGivenOutLastWhenItIsSlow) {
   Gate gate;
   OrderedPrefetch<int64_t> prefetch({.workers = 2, .depth = 3});
   std::atomic<int> quick{0};
-  prefetch.start(0, 3, [&](int64_t i, Stop) {
+  prefetch.start(0, 3, [&](int64_t i, const Making&) {
     if (i == 0) {
       gate.pass();
     } else if (++quick == 2) {
@@ -183,10 +183,10 @@ TEST(OrderedPrefetch, CancelTellsRunningWorkAndWaitsForIt) {
   Gate gate;
   std::atomic<int> inside{0};
   OrderedPrefetch<int64_t> prefetch({.workers = 2, .depth = 2});
-  prefetch.start(0, 100, [&](int64_t i, Stop stop) {
+  prefetch.start(0, 100, [&](int64_t i, const Making& making) {
     ++inside;
     gate.pass();
-    while (!stop) {
+    while (!making.stop) {
       std::this_thread::yield();
     }
     --inside;
@@ -205,7 +205,7 @@ TEST(OrderedPrefetch, ThreadsAreNamedAndStayForTheNextStart) {
   OrderedPrefetch<std::string> prefetch({.workers = 2, .depth = 2, .name = "loader"});
   for (int epoch = 0; epoch < 5; ++epoch) {
     Gate gate;
-    prefetch.start(0, 2, [&](int64_t, Stop) {
+    prefetch.start(0, 2, [&](int64_t, const Making&) {
       gate.pass();
       char name[16] = {};
       pthread_getname_np(pthread_self(), name, sizeof(name));
@@ -227,10 +227,10 @@ TEST(OrderedPrefetch, AStallIsSaidInTheLog) {
   Gate gate;
   OrderedPrefetch<int64_t> prefetch(
       {.workers = 1, .depth = 1, .name = "DataLoader", .report_stall_after = 1ms});
-  prefetch.start(7, 8, [&](int64_t i, Stop stop) {
+  prefetch.start(7, 8, [&](int64_t i, const Making& making) {
     // Long enough for one report, however slow the machine: the consumer is known to wait.
     const Deadline end = Deadline::after(200ms);
-    while (!end.expired() && !stop) {
+    while (!end.expired() && !making.stop) {
       std::this_thread::yield();
     }
     return i;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "argosy/data/checks.h"
 #include "argosy/data/dataset.h"
 
 namespace argosy::data {
@@ -31,17 +32,18 @@ class Subset final {
   [[nodiscard]] const std::vector<int64_t>& indices() const { return indices_; }
 
   [[nodiscard]] decltype(auto) get(int64_t index) const requires GetsSample<D> {
-    return dataset_->get(indices_.at(index));
+    return dataset_->get(in_whole(index));
   }
 
   /// Sample `index` in the whole set, see key_of().
   [[nodiscard]] int64_t sample_key(int64_t index) const {
-    return key_of(*dataset_, indices_.at(index));
+    return key_of(*dataset_, in_whole(index));
   }
+  [[nodiscard]] int64_t key_space() const { return key_space_of(*dataset_); }
 
   [[nodiscard]] decltype(auto) get(int64_t index,
                                    Random& random) const requires GetsRandomSample<D> {
-    return dataset_->get(indices_.at(index), random);
+    return dataset_->get(in_whole(index), random);
   }
 
   [[nodiscard]] auto get_batch(std::span<const int64_t> indices,
@@ -49,7 +51,7 @@ class Subset final {
     std::vector<int64_t> inner;
     inner.reserve(indices.size());
     for (const int64_t index : indices) {
-      inner.push_back(indices_.at(index));
+      inner.push_back(in_whole(index));
     }
     BatchContext translated = context;
     translated.indices = inner;
@@ -57,6 +59,11 @@ class Subset final {
   }
 
  private:
+  [[nodiscard]] int64_t in_whole(int64_t index) const {
+    check_index("data.Subset", index, size());
+    return indices_[index];
+  }
+
   DatasetRef<D> dataset_;
   std::vector<int64_t> indices_;
 };

@@ -16,9 +16,10 @@ namespace argosy::data {
 
 /// Rows `indices` of `source` as one tensor in the context's memory.
 ///
-/// Shape: source [N, …] → [indices, …], same dtype; any strides, CPU.
+/// Shape: source [N, …] → [indices, …], same dtype; any strides, CPU. Images in the memory format
+/// that the context asks for.
 /// Errors: DataError with the index when one lies outside 0 … N - 1.
-/// Cost: one memcpy per row when rows are contiguous.
+/// Cost: one memcpy per row when rows lie in the source as in the batch.
 [[nodiscard]] at::Tensor gather_rows(const at::Tensor& source,
                                      std::span<const int64_t> indices,
                                      const BatchContext& context);

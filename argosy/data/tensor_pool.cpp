@@ -7,10 +7,23 @@
 
 #include <torch/types.h>
 
+#include "argosy/base/check.h"
+
 namespace argosy::data {
 namespace {
 
 constexpr size_t kAlignment = 64;
+
+void check_format(at::IntArrayRef sizes, at::MemoryFormat format) {
+  const bool channels_last = format == at::MemoryFormat::ChannelsLast;
+  ARGOSY_CHECK(channels_last || format == at::MemoryFormat::Contiguous,
+               "data.TensorPool",
+               "memory format must be Contiguous or ChannelsLast");
+  ARGOSY_CHECK(!channels_last || sizes.size() == 4,
+               "data.TensorPool",
+               "expected four dimensions for ChannelsLast, got {}",
+               sizes.size());
+}
 
 }  // namespace
 
@@ -41,13 +54,15 @@ struct TensorPool::State {
         ++reused;
         return block;
       }
-      ++allocated;
     }
     const size_t capacity = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* memory = std::aligned_alloc(kAlignment, capacity);
     if (memory == nullptr) {
       throw std::bad_alloc();
     }
+    const std::lock_guard lock(mutex);
+    ++allocated;
+    held_bytes += capacity;
     return {memory, capacity};
   }
 
@@ -61,6 +76,7 @@ struct TensorPool::State {
         } catch (const std::bad_alloc&) {  // no room for the book entry: let the block go
         }
       }
+      held_bytes -= block.capacity;
     }
     std::free(block.memory);
   }
@@ -70,26 +86,32 @@ struct TensorPool::State {
   std::multimap<size_t, void*> unused;  // by capacity
   size_t allocated = 0;
   size_t reused = 0;
+  size_t held_bytes = 0;
 };
 
 TensorPool::TensorPool() : TensorPool(Options()) {}
 TensorPool::TensorPool(const Options& options) : state_(std::make_shared<State>(options)) {}
 
-at::Tensor TensorPool::empty(at::IntArrayRef sizes, at::ScalarType dtype) {
+at::Tensor TensorPool::empty(at::IntArrayRef sizes, at::ScalarType dtype, at::MemoryFormat format) {
+  check_format(sizes, format);
   const auto options = at::TensorOptions().dtype(dtype);
   const size_t bytes = c10::multiply_integers(sizes) * c10::elementSize(dtype);
   if (bytes == 0) {
-    return at::empty(sizes, options);
+    return at::empty(sizes, options, format);
   }
   const State::Block block = state_->take(bytes);
   // The deleter belongs to the storage, which views share: it runs when the last of them is gone.
-  return at::from_blob(
-      block.memory, sizes, [state = state_, block](void*) { state->give_back(block); }, options);
+  const auto give_back = [state = state_, block](void*) { state->give_back(block); };
+  if (format == at::MemoryFormat::ChannelsLast) {
+    return at::from_blob(
+        block.memory, sizes, c10::get_channels_last_strides_2d(sizes), give_back, options);
+  }
+  return at::from_blob(block.memory, sizes, give_back, options);
 }
 
 TensorPool::Stats TensorPool::stats() const {
   const std::lock_guard lock(state_->mutex);
-  return {state_->allocated, state_->reused, state_->unused.size()};
+  return {state_->allocated, state_->reused, state_->unused.size(), state_->held_bytes};
 }
 
 }  // namespace argosy::data

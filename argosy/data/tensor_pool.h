@@ -26,13 +26,17 @@ class TensorPool final {
     size_t allocated = 0;  ///< blocks that came from the system so far
     size_t reused = 0;     ///< requests that were served by a used block
     size_t unused = 0;     ///< blocks that wait now
+    size_t bytes = 0;      ///< of all blocks now, those that wait and those in tensors
   };
 
   TensorPool();
   explicit TensorPool(const Options& options);
 
-  /// An uninitialised contiguous tensor. It cannot be enlarged by resize_().
-  [[nodiscard]] at::Tensor empty(at::IntArrayRef sizes, at::ScalarType dtype);
+  /// An uninitialised tensor, dense in this memory format. It cannot be enlarged by resize_().
+  /// Errors: UsageError for ChannelsLast unless there are four dimensions, and for other formats.
+  [[nodiscard]] at::Tensor empty(at::IntArrayRef sizes,
+                                 at::ScalarType dtype,
+                                 at::MemoryFormat format = at::MemoryFormat::Contiguous);
   [[nodiscard]] Stats stats() const;
 
  private:

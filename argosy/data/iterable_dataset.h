@@ -1,0 +1,117 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "argosy/data/dataset.h"
+#include "argosy/data/random.h"
+
+namespace argosy::data {
+
+/// Which share of a stream, and in which epoch.
+struct Pass {
+  uint64_t seed = 0;
+  int64_t epoch = 0;
+  int64_t shard = 0;   ///< this share, 0 to shards - 1
+  int64_t shards = 1;  ///< all ranks' shares; together every sample once
+
+  /// For what all shares draw alike: the order of the files that are dealt to them.
+  [[nodiscard]] Random common_random() const { return {seed, epoch, -1}; }
+  /// For this share alone: a shuffle buffer.
+  [[nodiscard]] Random random() const { return {seed, epoch, -2 - shard}; }
+  /// What sample k (from 0) of this share is called and whose random stream it has. Who deals
+  /// sample i to share i mod shards gives each the number that it has in the whole.
+  [[nodiscard]] int64_t key(int64_t k) const { return k * shards + shard; }
+};
+
+// Data that can only be read in its order (a socket, a pipe, archives, a generator) is any type
+// with stream(pass), const and safe to call from several threads at once. It returns what reads
+// that share: an object with next(), called by one thread at a time.
+//
+//     struct Lines {
+//       std::string path;
+//       struct Reader {
+//         std::ifstream file;
+//         Pass pass;
+//         int64_t line = 0;
+//         std::optional<std::string> next();   // nullopt: the end
+//       };
+//       Reader stream(const Pass& pass) const;   // every pass.shards-th line, from pass.shard on
+//       at::Tensor get(std::string line, Random& random) const;   // optional, see below
+//     };
+//
+// What next() returns is the sample, or, with get(item) or get(item, random), what get() makes it
+// from. Workers take turns at next() and run get() at once, so whatever costs time (decoding,
+// augmentation) belongs into get(). Optional too: skip(n), cheaper than n times next(); returns how
+// many there were. After a DataError next() may be called again, for the sample behind.
+
+/// std::optional<T> next().
+template <typename S>
+concept SampleStream = requires(S& stream) {
+  typename std::remove_cvref_t<decltype(stream.next())>::value_type;
+  requires std::same_as<
+      std::remove_cvref_t<decltype(stream.next())>,
+      std::optional<typename std::remove_cvref_t<decltype(stream.next())>::value_type>>;
+};
+
+/// stream(pass), and no indices.
+template <typename D>
+concept IterableDataset = !Dataset<D> && requires(const D& dataset, const Pass& pass) {
+  { dataset.stream(pass) } -> SampleStream;
+};
+
+template <typename D>
+using StreamOf =
+    std::remove_cvref_t<decltype(std::declval<const D&>().stream(std::declval<const Pass&>()))>;
+
+/// What next() gives.
+template <typename D>
+using ItemOf =
+    typename std::remove_cvref_t<decltype(std::declval<StreamOf<D>&>().next())>::value_type;
+
+/// get() is there and takes a random stream, or not.
+template <typename D>
+concept GetsRandomItem = requires(const D& dataset, ItemOf<D>& item, Random& random) {
+  dataset.get(std::move(item), random);
+};
+template <typename D>
+concept GetsItem = requires(const D& dataset, ItemOf<D>& item) {
+  dataset.get(std::move(item));
+};
+
+/// The sample of an item.
+template <typename D>
+auto get_sample(const D& dataset, ItemOf<D>& item, Random& random) {
+  if constexpr (GetsRandomItem<D>) {
+    return dataset.get(std::move(item), random);
+  } else if constexpr (GetsItem<D>) {
+    return dataset.get(std::move(item));
+  } else {
+    return std::move(item);
+  }
+}
+
+/// How a stream is shared out and where an epoch ends.
+///
+///     data::DataLoader loader(Lines{path}, data::StreamShards{.num_replicas = 4, .rank = 1},
+///                             {.batch_size = 32, .num_workers = 2});
+///
+/// Rank r reads the shares r·per_rank … (r + 1)·per_rank - 1 of num_replicas·per_rank, taking a
+/// batch from each in turn. So batches depend on these numbers, and not on the number of workers.
+struct StreamShards {
+  int num_replicas = 1;  ///< ranks that share the data
+  int rank = 0;          ///< this one, 0 to num_replicas - 1
+  /// Streams that the rank reads side by side, for a next() that is slow itself: so many workers
+  /// can be inside next() at once. Each that ends has a short last batch of its own.
+  int per_rank = 1;
+  /// Batches of an epoch on every rank, all of batch_size. A rank stops after exactly so many: what
+  /// its streams still have is not used in this epoch, and a stream that ends sooner begins again.
+  /// Unset: a rank stops when its streams have ended, each at its own time; ranks that average
+  /// gradients then need DistributedDataParallel::join().
+  std::optional<int64_t> batches{};
+};
+
+}  // namespace argosy::data

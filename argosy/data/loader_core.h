@@ -1,0 +1,177 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "argosy/data/dataset.h"
+#include "argosy/data/epoch_cursor.h"
+#include "argosy/data/loader_options.h"
+#include "argosy/data/loader_stats.h"
+#include "argosy/data/made.h"
+#include "argosy/data/ordered_prefetch.h"
+#include "argosy/data/tensor_pool.h"
+#include "argosy/data/worker_scope.h"
+
+namespace argosy::data::detail {
+
+template <typename Source>
+class LoaderSession;
+
+/// What a loader and a running loop share. The workers live in it.
+template <typename Source>
+struct LoaderCore {
+  using Batch = typename Source::Batch;
+
+  template <typename... Args>
+  explicit LoaderCore(const DataLoaderOptions& opts, Args&&... of_source)
+      : options(opts),
+        source(std::forward<Args>(of_source)...),
+        // Four tensors to a batch for all that can be in flight, in the loop's hand and just freed.
+        pool({.keep = 4 * (2 + static_cast<size_t>(prefetch_options(opts).depth))}),
+        prefetch(prefetch_options(opts)) {}
+
+  [[nodiscard]] LoaderState state_of(const SamplerState& at) {
+    if (order.epoch != at.epoch && at.epoch >= 0) {
+      order = {at.epoch, source.order_digest(at.epoch)};
+    }
+    return {.epoch = at.epoch,
+            .position = at.position,
+            .seed = options.seed,
+            .batches = source.batches(),
+            .samples = source.samples(),
+            .order = order.digest};
+  }
+
+  /// On a worker, or on the loop's thread when there is none.
+  Made<Batch> make(const typename Source::Pass& pass,
+                   int64_t epoch,
+                   int64_t number,
+                   const Making& making) {
+    const WorkerScope scope;
+    const BatchContext context{.seed = options.seed,
+                               .epoch = epoch,
+                               .pool = &pool,
+                               .stop = &making.stop,
+                               .memory_format = options.memory_format,
+                               .current = &making.sample};
+    return pass.make(number, context);
+  }
+
+  const DataLoaderOptions options;
+  Source source;
+  TensorPool pool;
+  LoaderStats stats;
+  struct {
+    int64_t epoch = -1;
+    uint64_t digest = 0;
+  } order;  // of the epoch that state() was last asked about
+  std::weak_ptr<LoaderSession<Source>> running;
+  int64_t sessions = 0;                   // begun so far
+  OrderedPrefetch<Made<Batch>> prefetch;  // last: its threads use what stands above
+};
+
+/// One pass over one epoch. Ends the work ahead when it dies early.
+template <typename Source>
+class LoaderSession final {
+ public:
+  using Batch = typename Source::Batch;
+
+  explicit LoaderSession(std::shared_ptr<LoaderCore<Source>> core)
+      : core_(std::move(core)),
+        pass_(
+            std::make_shared<typename Source::Pass>(core_->source, core_->source.cursor().epoch())),
+        start_(core_->source.cursor().next()) {
+    clock_.begin(core_->stats, start_.epoch);
+    pass_->begin_at(start_.position);
+    core_->prefetch.start(start_.position,
+                          pass_->end(),
+                          [core = core_.get(), pass = pass_, epoch = start_.epoch](
+                              int64_t number, const Making& making) {
+                            return core->make(*pass, epoch, number, making);
+                          });
+    // The epoch is taken when nothing can fail any more.
+    (void)core_->source.cursor().begin();
+    number_ = ++core_->sessions;
+  }
+  ~LoaderSession() {
+    if (number_ == core_->sessions) {  // else the work in flight is a later loop's
+      core_->prefetch.cancel();
+    }
+  }
+  LoaderSession(const LoaderSession&) = delete;
+  LoaderSession& operator=(const LoaderSession&) = delete;
+
+  [[nodiscard]] bool has_batch() const { return batch_.has_value(); }
+  Batch& batch() { return *batch_; }
+
+  void advance() {
+    batch_.reset();  // first, so that its memory can serve the next one
+    if (finished_) {
+      return;
+    }
+    finished_ = true;  // unless a batch comes
+    clock_.asks(core_->stats);
+    try {
+      receive();
+    } catch (...) {
+      core_->prefetch.cancel();
+      throw;
+    }
+    clock_.has(core_->stats);
+    if (!has_batch()) {
+      end_epoch();
+    }
+    finished_ = !has_batch();
+  }
+
+ private:
+  /// The next batch that has samples.
+  void receive() {
+    while (std::optional<Made<Batch>> made = core_->prefetch.next()) {
+      if (pass_->is_last(*made)) {
+        return;
+      }
+      ++taken_;
+      count(*made);
+      if (made->batch.has_value()) {
+        batch_ = std::move(made->batch);
+        core_->source.cursor().consumed(start_.epoch, start_.position + taken_, pass_->end());
+        return;
+      }
+    }
+  }
+
+  void count(const Made<Batch>& made) {
+    LoaderStats& stats = core_->stats;
+    stats.batches += made.batch.has_value() ? 1 : 0;
+    stats.samples += made.samples;
+    const bool first_bad = stats.bad.count() == 0 && made.bad.count() > 0;
+    stats.bad.add(made.bad);
+    if (first_bad) {
+      report_first_bad(stats, core_->options.on_error);
+    }
+  }
+
+  void end_epoch() {
+    const int64_t done = start_.position + taken_;
+    core_->source.cursor().consumed(start_.epoch, done, done);
+    core_->prefetch.cancel();  // a stream's end comes before the last of the work ahead
+    report_bad(core_->stats);
+    check_some_good(core_->stats);
+  }
+
+  const std::shared_ptr<LoaderCore<Source>> core_;
+  const std::shared_ptr<typename Source::Pass> pass_;
+  const SamplerState start_;
+  LoopClock clock_;
+  int64_t number_ = 0;
+  int64_t taken_ = 0;  // results so far, batches without samples included
+  bool finished_ = false;
+  std::optional<Batch> batch_;
+};
+
+}  // namespace argosy::data::detail
