@@ -27,9 +27,38 @@ std::string describe(const at::Tensor& tensor) {
       "[{}] {}", fmt::join(tensor.sizes(), ", "), c10::toString(tensor.scalar_type()));
 }
 
-bool dtype_fits(const at::Tensor& own, const at::Tensor& given, bool convert) {
-  return own.scalar_type() == given.scalar_type() ||
-         (convert && own.is_floating_point() && given.is_floating_point());
+// Why an entry cannot fill a tensor; empty when it can.
+std::string misfit(const at::Tensor& own, const at::Tensor& given, const LoadOptions& options) {
+  if (!given.defined() || given.sizes() != own.sizes()) {
+    return "other shape";
+  }
+  const bool floats = own.is_floating_point() && given.is_floating_point();
+  const bool type_fits =
+      own.scalar_type() == given.scalar_type() || (options.convert_dtype && floats);
+  return type_fits ? "" : "other type";
+}
+
+LoadResult compare(const StateDict& own, const StateDict& dict, const LoadOptions& options) {
+  LoadResult result;
+  for (const auto& [name, tensor] : own) {
+    const at::Tensor* given = dict.find(name);
+    if (given == nullptr) {
+      result.missing.push_back(name);
+    } else if (std::string why = misfit(tensor, *given, options); !why.empty()) {
+      result.mismatched.push_back({name,
+                                   std::move(why),
+                                   describe(tensor),
+                                   given->defined() ? describe(*given) : "nothing"});
+    } else {
+      result.loaded.push_back(name);
+    }
+  }
+  for (const auto& [name, tensor] : dict) {
+    if (!own.contains(name)) {
+      result.unexpected.push_back(name);
+    }
+  }
+  return result;
 }
 
 // One line per group of names; a hundred names would bury the first.
@@ -42,6 +71,48 @@ void list_names(std::string& text, std::string_view title, const std::vector<std
   text += fmt::format("\n  {} ({}): {}", title, names.size(), fmt::join(names.begin(), end, ", "));
   if (names.size() > kShown) {
     text += fmt::format(", and {} more", names.size() - kShown);
+  }
+}
+
+void list_differences(std::string& text, const LoadResult& result) {
+  std::vector<std::string> mismatched;
+  for (const auto& [name, why, expected, got] : result.mismatched) {
+    mismatched.push_back(fmt::format("{}: expected {}, got {}", name, expected, got));
+  }
+  list_names(text, "missing", result.missing);
+  list_names(text, "unexpected", result.unexpected);
+  list_names(text, "mismatched", mismatched);
+}
+
+std::string advice(const LoadResult& result, const LoadOptions& options) {
+  // What DistributedDataParallel puts before the names of the module that it wraps.
+  if (!result.missing.empty() && !result.unexpected.empty() &&
+      result.unexpected.front() == "module." + result.missing.front()) {
+    return "The names begin with \"module.\", as DistributedDataParallel writes them: read the "
+           "file "
+           "with .strip_prefix = \"module.\".";
+  }
+  const std::string_view other = options.partial ? ""
+                                 : result.mismatched.empty()
+                                     ? ", or set .strict = false to load what fits"
+                                     : ", or set .partial = true to load what fits";
+  return fmt::format("Build the module with the options it was saved with{}.", other);
+}
+
+// Throws unless there is enough that fits.
+void judge(const LoadResult& result, const LoadOptions& options) {
+  const bool names_differ = !result.missing.empty() || !result.unexpected.empty();
+  std::string text;
+  if (options.partial) {
+    const bool nothing = result.loaded.empty() && (names_differ || !result.mismatched.empty());
+    text = nothing ? "no entry fits the module by name, shape and type:" : "";
+  } else if (!result.mismatched.empty() || (options.strict && names_differ)) {
+    text = "the entries do not fit the module:";
+  }
+  if (!text.empty()) {
+    list_differences(text, result);
+    text += "\n  " + advice(result, options);
+    throw CheckpointError("engine.load_state_dict", text, {options.source, {}});
   }
 }
 
@@ -96,41 +167,12 @@ LoadResult load_state_dict(const torch::nn::Module& module,
                            const StateDict& dict,
                            const LoadOptions& options) {
   const StateDict own = state_dict(module);
-  LoadResult result;
-  std::vector<std::string> mismatched;
-  for (const auto& [name, tensor] : own) {
-    const at::Tensor* given = dict.find(name);
-    if (given == nullptr) {
-      result.missing.push_back(name);
-    } else if (!given->defined()) {
-      mismatched.push_back(fmt::format("{}: expected {}, got nothing", name, describe(tensor)));
-    } else if (given->sizes() != tensor.sizes() ||
-               !dtype_fits(tensor, *given, options.convert_dtype)) {
-      mismatched.push_back(
-          fmt::format("{}: expected {}, got {}", name, describe(tensor), describe(*given)));
-    }
-  }
-  for (const auto& [name, tensor] : dict) {
-    if (!own.contains(name)) {
-      result.unexpected.push_back(name);
-    }
-  }
-  const bool names_differ = !result.missing.empty() || !result.unexpected.empty();
-  if (!mismatched.empty() || (options.strict && names_differ)) {
-    std::string text = "the entries do not fit the module:";
-    list_names(text, "missing", result.missing);
-    list_names(text, "unexpected", result.unexpected);
-    list_names(text, "mismatched", mismatched);
-    text += "\n  Build the module with the options it was saved with";
-    text += mismatched.empty() ? ", or set .strict = false to load what fits." : ".";
-    throw CheckpointError("engine.load_state_dict", text, {options.source, {}});
-  }
+  LoadResult result = compare(own, dict, options);
+  judge(result, options);
   const c10::NoGradGuard no_grad;
-  for (const auto& [name, tensor] : own) {
-    if (const at::Tensor* given = dict.find(name)) {
-      at::Tensor target = tensor;  // shares memory with the module's own
-      target.copy_(*given);
-    }
+  for (const std::string& name : result.loaded) {
+    at::Tensor target = own.at(name);  // shares memory with the module's own
+    target.copy_(dict.at(name));
   }
   return result;
 }

@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/engine/load_result.h"
 #include "argosy/engine/named.h"
 
 namespace argosy::engine {
@@ -50,22 +51,6 @@ class StateDict final {
   std::unordered_map<std::string, std::size_t> index_;
 };
 
-/// How load_state_dict judges what does not fit.
-struct LoadOptions {
-  /// Names must agree exactly. Without it, entries that only one side has are left alone.
-  bool strict = true;
-  /// Lets a floating-point entry fill a parameter of another floating-point type (bf16 into f32).
-  bool convert_dtype = false;
-  /// Where the entries come from, for messages: a path.
-  std::string source{};
-};
-
-/// What load_state_dict left alone.
-struct LoadResult {
-  std::vector<std::string> missing{};     ///< in the module, not in the dict
-  std::vector<std::string> unexpected{};  ///< in the dict, not in the module
-};
-
 /// Parameters and buffers by structured name, in PyTorch's order: of each module first its
 /// parameters, then its buffers, then its children. Tensors are detached and share the module's
 /// memory. Tied weights appear under each of their names; undefined entries (`bias = false`) do not
@@ -76,7 +61,8 @@ struct LoadResult {
 ///
 /// All or nothing: everything is checked before the first byte is copied.
 /// Errors: CheckpointError that lists every missing, unexpected and mismatched entry by name, shape
-///   and dtype. A wrong shape is an error with or without `strict`.
+///   and dtype. A wrong shape is an error with or without `strict`, unless `partial` is set; then
+///   only that nothing fits is one.
 LoadResult load_state_dict(const torch::nn::Module& module,
                            const StateDict& dict,
                            const LoadOptions& options = {});

@@ -130,6 +130,73 @@ TEST(LoadStateDict, ConvertsFloatingTypesWhenAsked) {
   EXPECT_EQ(net->fc->bias[0].item<float>(), 3);
 }
 
+TEST(LoadStateDict, PartialLoadsWhatFitsByNameAndShapeAndReportsTheRest) {
+  SmallNet from, to;
+  StateDict dict = state_dict(from).clone();
+  dict.set("fc.weight", torch::ones({5, 4}));
+  dict.set("features.1.weight", torch::ones({4}, torch::kDouble));
+  dict.set("head.bias", torch::ones({5}));
+  const StateDict before = state_dict(to).clone();
+  StateDict without;
+  for (const auto& [name, tensor] : dict) {
+    if (name != "fc.bias") {
+      without.set(name, tensor);
+    }
+  }
+  const LoadResult result = load_state_dict(to, without, {.partial = true});
+  EXPECT_THAT(result.loaded,
+              ElementsAre("features.0.weight",
+                          "features.0.bias",
+                          "features.1.bias",
+                          "features.1.running_mean",
+                          "features.1.running_var",
+                          "features.1.num_batches_tracked"));
+  for (const std::string& name : result.loaded) {
+    EXPECT_TRUE(torch::equal(state_dict(to).at(name), dict.at(name))) << name;
+  }
+  for (const char* name : {"fc.weight", "fc.bias", "features.1.weight"}) {
+    EXPECT_TRUE(torch::equal(state_dict(to).at(name), before.at(name))) << name;
+  }
+  EXPECT_EQ(result.to_string(),
+            "loaded 6 of 9 entries of the module; left alone:\n"
+            "entry              why          module            file\n"
+            "features.1.weight  other type   [4] Float         [4] Double\n"
+            "fc.weight          other shape  [2, 4] Float      [5, 4] Float\n"
+            "fc.bias            missing      keeps its values\n"
+            "head.bias          unexpected                     not used\n");
+}
+
+TEST(LoadStateDict, AWholeLoadSaysSo) {
+  EXPECT_EQ(load_state_dict(SmallNet(), state_dict(SmallNet())).to_string(),
+            "loaded 9 of 9 entries of the module\n");
+}
+
+TEST(LoadStateDict, PartialIsAnErrorWhenNothingFits) {
+  const std::string error =
+      load_error(SmallNet(), {{"fc.bias", torch::ones({3})}}, {.partial = true});
+  EXPECT_THAT(error, HasSubstr("no entry fits the module by name, shape and type:"));
+  EXPECT_THAT(error, HasSubstr("fc.bias: expected [2] Float, got [3] Float"));
+  EXPECT_THAT(error, Not(HasSubstr("set .")));
+  EXPECT_THAT(load_error(SmallNet(), {}, {.partial = true}), HasSubstr("missing (9)"));
+}
+
+TEST(LoadStateDict, KnowsTheNamesOfAWrappedModule) {
+  StateDict wrapped;
+  for (const auto& [name, tensor] : state_dict(SmallNet())) {
+    wrapped.set("module." + name, tensor);
+  }
+  for (const bool partial : {false, true}) {
+    EXPECT_THAT(load_error(SmallNet(), wrapped, {.partial = partial}),
+                HasSubstr("read the file with .strip_prefix = \"module.\""));
+  }
+}
+
+TEST(LoadStateDict, TheErrorNamesThePartialLoad) {
+  EXPECT_THAT(load_error(SmallNet(), {{"fc.bias", torch::ones({3})}}, {.strict = false}),
+              HasSubstr("or set .partial = true to load what fits."));
+  EXPECT_THAT(load_error(SmallNet(), {}), HasSubstr("or set .strict = false to load what fits."));
+}
+
 TEST(NamedParameters, TakesEverythingThatHasThem) {
   SmallNet net;
   struct Wrapper {
