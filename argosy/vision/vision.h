@@ -2,6 +2,9 @@
 
 /// Everything of the room: data sets of images, models.
 #include "argosy/vision/datasets/mnist.h"
+#include "argosy/vision/models/cifar_net.h"
+#include "argosy/vision/models/digit_net.h"
+#include "argosy/vision/models/face_net.h"
 #include "argosy/vision/models/lenet.h"
 #include "argosy/vision/models/mnist_cnn.h"
 #include "argosy/vision/models/resnet.h"

@@ -6,14 +6,20 @@
 
 namespace argosy::vision {
 
-void check_grey_28x28(const at::Tensor& images, std::string_view where) {
+void check_images(const at::Tensor& images,
+                  const std::array<int64_t, 3>& chw,
+                  std::string_view where) {
   ARGOSY_CHECK(
-      images.defined() && images.dim() == 4 && images.size(1) == 1 && images.size(2) == 28 &&
-          images.size(3) == 28,
+      images.defined() && images.dim() == 4 && images.sizes().slice(1) == chw,
       where,
-      "input has the wrong shape: expected [N, 1, 28, 28], got [{}]{}",
+      "input has the wrong shape: expected [N, {}], got [{}]{}",
+      fmt::join(chw, ", "),
       fmt::join(images.defined() ? images.sizes() : at::IntArrayRef(), ", "),
       images.defined() && images.dim() == 3 ? ". Use images.unsqueeze(0) for one image" : "");
+}
+
+at::Tensor as_channels_last(const at::Tensor& images_n1hw) {
+  return images_n1hw.squeeze(1).unsqueeze(-1).permute({0, 3, 1, 2});
 }
 
 }  // namespace argosy::vision

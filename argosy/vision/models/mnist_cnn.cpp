@@ -26,17 +26,6 @@ void MnistCnnImpl::reset() {
   fc_ = register_module("fc", nn::Linear(7 * 7 * 32, options_.num_classes));
 }
 
-namespace {
-
-/// The same images with the strides of channels_last; with one channel that is a view. libtorch
-/// asks the strides which layout to compute in, and in its default one max pooling and batch norm
-/// of this network cost more than the convolutions.
-at::Tensor as_channels_last(const at::Tensor& images_n1hw) {
-  return images_n1hw.squeeze(1).unsqueeze(-1).permute({0, 3, 1, 2});
-}
-
-}  // namespace
-
 at::Tensor MnistCnnImpl::forward(const at::Tensor& images) {
   check_grey_28x28(images, "vision.MnistCnn");
   at::Tensor x = ops::norm_pool_relu(bn1_, conv1_(as_channels_last(images)));

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <tuple>
 
 #include <ATen/Functions.h>
 #include <torch/nn/init.h>
@@ -39,9 +40,12 @@ const Plan& plan_of(int64_t depth) {
                    fmt::format("depth must be 18, 34, 50, 101 or 152, got {}", depth));
 }
 
-nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
-  return nn::Conv2d(
-      nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups = 1) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, kernel)
+                        .stride(stride)
+                        .padding(kernel / 2)
+                        .groups(groups)
+                        .bias(false));
 }
 
 struct BlockOptions {
@@ -49,6 +53,10 @@ struct BlockOptions {
   int64_t planes;
   int64_t stride;
   bool bottleneck;
+  int64_t groups;
+  int64_t width_per_group;
+  /// Channels of a bottleneck's 3×3 convolution; torchvision rounds down before it multiplies.
+  [[nodiscard]] int64_t width() const { return planes * width_per_group / 64 * groups; }
   [[nodiscard]] int64_t out() const { return bottleneck ? 4 * planes : planes; }
 };
 
@@ -58,7 +66,7 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
   explicit BlockImpl(const BlockOptions& options) : options_(options) { reset(); }
 
   void reset() override {
-    const auto [in, planes, stride, bottleneck] = options_;
+    const auto [in, planes, stride, bottleneck, groups, width_per_group] = options_;
     convs_.clear();
     norms_.clear();
     nn::Sequential shortcut{nullptr};
@@ -67,9 +75,10 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
       shortcut = nn::Sequential(std::move(projection), nn::BatchNorm2d(options_.out()));
     }
     if (bottleneck) {
-      add(conv(in, planes, 1, 1), planes);
-      add(conv(planes, planes, 3, stride), planes);
-      add(conv(planes, 4 * planes, 1, 1), 4 * planes);
+      const int64_t width = options_.width();
+      add(conv(in, width, 1, 1), width);
+      add(conv(width, width, 3, stride, groups), width);
+      add(conv(width, 4 * planes, 1, 1), 4 * planes);
     } else {
       add(conv(in, planes, 3, stride), planes);
       add(conv(planes, planes, 3, 1), planes);
@@ -105,6 +114,35 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
 };
 TORCH_MODULE(Block);
 
+void check_widths(const ResNetOptions& options) {
+  const auto [depth, groups, width] =
+      std::tuple(options.depth, options.groups, options.width_per_group);
+  ARGOSY_CHECK(groups >= 1 && width >= 1,
+               "vision.ResNet",
+               "groups and width_per_group must be positive, got {} and {}",
+               groups,
+               width);
+  ARGOSY_CHECK(plan_of(depth).bottleneck || (groups == 1 && width == 64),
+               "vision.ResNet",
+               "depth {} has no groups and a width of 64, got groups {} and width_per_group {}. "
+               "They shape bottlenecks, which begin with depth 50",
+               depth,
+               groups,
+               width);
+}
+
+ResNet make(const NamedResNetOptions& options,
+            int64_t depth,
+            int64_t groups = 1,
+            int64_t width_per_group = 64) {
+  return ResNet({.depth = depth,
+                 .num_classes = options.num_classes,
+                 .in_channels = options.in_channels,
+                 .zero_init_residual = options.zero_init_residual,
+                 .groups = groups,
+                 .width_per_group = width_per_group});
+}
+
 }  // namespace
 
 ResNetImpl::ResNetImpl(const ResNetOptions& options) : options_(options) {
@@ -116,6 +154,7 @@ ResNetImpl::ResNetImpl(const ResNetOptions& options) : options_(options) {
                "vision.ResNet",
                "in_channels must be positive, got {}",
                options.in_channels);
+  check_widths(options);
   reset();  // final class: the call is not virtual dispatch into a half-built object
 }
 
@@ -133,7 +172,8 @@ void ResNetImpl::reset() {
     nn::Sequential blocks;
     for (int i = 0; i < plan.blocks[layer]; ++i) {
       const int64_t stride = layer > 0 && i == 0 ? 2 : 1;
-      const BlockOptions block{channels, planes, stride, plan.bottleneck};
+      const BlockOptions block{
+          channels, planes, stride, plan.bottleneck, options_.groups, options_.width_per_group};
       blocks->push_back(Block(block));
       channels = block.out();
     }
@@ -170,6 +210,37 @@ at::Tensor ResNetImpl::forward(const at::Tensor& images) {
     x = layer->forward(x);
   }
   return fc_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+}
+
+ResNet resnet18(const NamedResNetOptions& options) {
+  return make(options, 18);
+}
+ResNet resnet34(const NamedResNetOptions& options) {
+  return make(options, 34);
+}
+ResNet resnet50(const NamedResNetOptions& options) {
+  return make(options, 50);
+}
+ResNet resnet101(const NamedResNetOptions& options) {
+  return make(options, 101);
+}
+ResNet resnet152(const NamedResNetOptions& options) {
+  return make(options, 152);
+}
+ResNet resnext50_32x4d(const NamedResNetOptions& options) {
+  return make(options, 50, 32, 4);
+}
+ResNet resnext101_32x8d(const NamedResNetOptions& options) {
+  return make(options, 101, 32, 8);
+}
+ResNet resnext101_64x4d(const NamedResNetOptions& options) {
+  return make(options, 101, 64, 4);
+}
+ResNet wide_resnet50_2(const NamedResNetOptions& options) {
+  return make(options, 50, 1, 128);
+}
+ResNet wide_resnet101_2(const NamedResNetOptions& options) {
+  return make(options, 101, 1, 128);
 }
 
 }  // namespace argosy::vision
