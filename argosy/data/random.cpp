@@ -7,12 +7,21 @@
 #include "argosy/base/check.h"
 
 namespace argosy::data {
+namespace {
 
-Random::Random(uint64_t seed, int64_t epoch, int64_t index) {
-  const uint64_t key =
-      mix(mix(mix(seed), static_cast<uint64_t>(epoch)), static_cast<uint64_t>(index));
+// Beside the 0 to 3 of the state's words, so that no child's key is a word of its parent's state.
+constexpr uint64_t kFork = 4;
+constexpr uint64_t kSpawn = 5;
+
+}  // namespace
+
+Random::Random(uint64_t seed, int64_t epoch, int64_t index)
+    : Random(Key{mix(mix(mix(seed), static_cast<uint64_t>(epoch)), static_cast<uint64_t>(index))}) {
+}
+
+Random::Random(Key key) : key_(key.value) {
   for (uint64_t i = 0; i < 4; ++i) {
-    state_[i] = mix(key, i);
+    state_[i] = mix(key_, i);
   }
   if ((state_[0] | state_[1] | state_[2] | state_[3]) == 0) {
     state_[0] = 1;  // xoshiro's only dead state
@@ -58,6 +67,14 @@ double Random::normal(double mean, double stddev) {
   // Box-Muller, one of its two numbers: a stream without hidden state is easier to reason about.
   const double radius = std::sqrt(-2.0 * std::log1p(-uniform()));
   return mean + stddev * radius * std::cos(2.0 * std::numbers::pi * uniform());
+}
+
+Random Random::fork(uint64_t part) const {
+  return Random(Key{mix(mix(key_, kFork), part)});
+}
+
+Random Random::spawn() {
+  return Random(Key{mix(mix(key_, kSpawn), spawned_++)});
 }
 
 }  // namespace argosy::data

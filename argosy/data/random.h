@@ -44,8 +44,23 @@ class Random final {
   bool bernoulli(double probability) { return uniform() < probability; }
   double normal(double mean = 0, double stddev = 1);
 
+  /// The stream of one part of the work on this sample: a step of a chain of augmentations. The
+  /// same for the same part whatever was drawn or spawned before, so that one part's draws never
+  /// move another's. Parts with different numbers have unrelated streams.
+  [[nodiscard]] Random fork(uint64_t part) const;
+  /// Another stream with each call, whatever was drawn or forked before: two augmented views of one
+  /// sample differ, and the same two come again in a resumed run.
+  [[nodiscard]] Random spawn();
+
  private:
+  struct Key {
+    uint64_t value;
+  };
+  explicit Random(Key key);
+
   uint64_t state_[4];
+  uint64_t key_;          // what the stream depends on; parent of fork() and spawn()
+  uint64_t spawned_ = 0;  // calls of spawn()
 };
 
 }  // namespace argosy::data

@@ -85,5 +85,52 @@ TEST(Random, IntegerAtTheEdges) {
   EXPECT_THROW((void)random.integer(1, 0), UsageError);
 }
 
+TEST(Random, AForkDependsOnItsPartAloneNotOnWhatWasDrawn) {
+  Random random(1, 2, 3);
+  const uint64_t first = random.fork(0)();
+  static_cast<void>(random());
+  static_cast<void>(random.spawn());
+  EXPECT_EQ(random.fork(0)(), first);
+  EXPECT_NE(random.fork(1)(), first);
+  EXPECT_NE(random.fork(1).fork(0)(), random.fork(0).fork(1)());
+}
+
+TEST(Random, ForksAndSpawnsDoNotMoveTheStreamItself) {
+  Random random(1, 2, 3);
+  static_cast<void>(random.fork(7));
+  static_cast<void>(random.spawn());
+  EXPECT_EQ(random(), 0x230e39ea7df97169ULL);
+}
+
+TEST(Random, EachSpawnIsAnotherStreamAndTheSeriesComesAgain) {
+  Random random(1, 2, 3);
+  const uint64_t first = random.spawn()();
+  static_cast<void>(random());
+  const uint64_t second = random.spawn()();
+  EXPECT_NE(first, second);
+  Random again(1, 2, 3);
+  EXPECT_EQ(again.spawn()(), first);
+  EXPECT_EQ(again.spawn()(), second);
+}
+
+TEST(Random, ChildrenOfNeighboursAreUniformAndUnlikeTheirParents) {
+  std::set<uint64_t> first;
+  for (int64_t index = 0; index < 1000; ++index) {
+    Random random(0, 0, index);
+    for (uint64_t part = 0; part < 10; ++part) {
+      first.insert(random.fork(part)());
+      first.insert(random.spawn()());
+    }
+    first.insert(random());
+  }
+  EXPECT_EQ(first.size(), 21'000U);
+  EXPECT_NEAR(mean_over_streams([](Random& r) { return r.fork(1).uniform(); }), 0.5, 0.0046);
+  EXPECT_NEAR(mean_over_streams([](Random& r) {
+                return (r.fork(1).uniform() - 0.5) * (r.fork(2).uniform() - 0.5);
+              }),
+              0,
+              0.0014);
+}
+
 }  // namespace
 }  // namespace argosy::data
