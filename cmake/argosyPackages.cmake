@@ -7,6 +7,7 @@ find_dependency(spdlog)
 find_dependency(ZLIB)
 find_dependency(LibArchive)
 find_dependency(OpenSSL 3.0)
+find_dependency(CURL)
 find_dependency(Protobuf)
 find_dependency(absl CONFIG)
 find_dependency(gRPC CONFIG QUIET) # it would report what it does without

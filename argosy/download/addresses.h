@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "argosy/download/known_sets.h"
+
+namespace argosy::download {
+
+/// The URLs that a file of a set may come from, in the order to try: <mirror>/<set>/<file> for each
+/// mirror, or the published ones where there is no mirror. A mirror that is no URL is a folder.
+/// Errors: UsageError for a mirror of another scheme than http, https and file.
+[[nodiscard]] std::vector<std::string> urls_of(const KnownSet& set,
+                                               const KnownFile& file,
+                                               const std::vector<std::string>& mirrors);
+
+/// `mirrors`, or where it is empty those that ARGOSY_DATA_MIRROR names.
+[[nodiscard]] std::vector<std::string> mirrors_or_default(const std::vector<std::string>& mirrors);
+
+}  // namespace argosy::download

@@ -1,0 +1,303 @@
+#include "argosy/download/fetch.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "argosy/base/check.h"
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+#include "argosy/base/log.h"
+#include "argosy/base/strings.h"
+#include "argosy/download/addresses.h"
+#include "argosy/download/folder_lock.h"
+#include "argosy/download/known_sets.h"
+#include "argosy/download/part_file.h"
+#include "argosy/download/transfer.h"
+#include "argosy/download/verify.h"
+
+namespace argosy::download {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "download.fetch";
+
+/// A URL and what became of it.
+struct Address {
+  std::string url{};
+  int tries = 0;
+  bool given_up = false;
+  std::string reason{};
+};
+
+/// The bar of one transfer: it begins where the part ended, so that the rate is the line's.
+class Progress {
+ public:
+  Progress(const KnownFile& file, events::ProgressStyle style) : file_(&file), style_(style) {}
+
+  void show(int64_t bytes) {
+    const int64_t kb = bytes / kUnit;
+    if (!bar_ || kb < kb_) {
+      bar_.emplace(events::ProgressOptions{
+          .label = std::string(file_->name),
+          .total = std::max<int64_t>(file_->published.bytes / kUnit - kb, 1),
+          .unit = "kB",
+          .style = style_,
+          .out = stderr});
+    } else {
+      bar_->advance(kb - kb_);
+    }
+    kb_ = kb;
+  }
+  void finish() {
+    if (bar_) {
+      bar_->finish();
+    }
+  }
+  /// Ends a half-drawn line before a message.
+  void stop() { bar_.reset(); }
+
+ private:
+  static constexpr int64_t kUnit = 1000;
+  const KnownFile* file_;
+  events::ProgressStyle style_;
+  std::optional<events::ProgressBar> bar_{};
+  int64_t kb_ = 0;
+};
+
+std::vector<KnownFile> wanted_files(const KnownSet& set, const std::vector<std::string>& names) {
+  if (names.empty()) {
+    return set.one_file_is_enough ? std::vector<KnownFile>{set.files.front()} : set.files;
+  }
+  std::vector<KnownFile> wanted;
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(set.files, name, &KnownFile::name);
+    if (found == set.files.end()) {
+      std::vector<std::string> all;
+      std::ranges::transform(set.files, std::back_inserter(all), &KnownFile::name);
+      throw UsageError(
+          kWhere,
+          fmt::format(
+              "{} has no file {}: expected one of {}", set.name, name, fmt::join(all, ", ")));
+    }
+    wanted.push_back(*found);
+  }
+  return wanted;
+}
+
+/// Those that are not there yet. One that is there and is another file is an error unless it may be
+/// replaced.
+std::vector<KnownFile> missing_files(const std::vector<KnownFile>& wanted,
+                                     const std::string& folder,
+                                     Mismatch mismatch) {
+  std::vector<KnownFile> missing;
+  for (const KnownFile& known : wanted) {
+    const CheckedFile file = check_file((fs::path(folder) / known.name).string(), known);
+    if (file.state == FileState::kDamaged && mismatch == Mismatch::kRefuse) {
+      throw DataError(kWhere,
+                      fmt::format("is there, but is not the published file: {}. It may be used as "
+                                  "it is; else remove it, or have it replaced (--replace)",
+                                  file.reason),
+                      {file.path});
+    }
+    if (file.state != FileState::kFine) {
+      missing.push_back(known);
+    }
+  }
+  return missing;
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw DataError(kWhere,
+                    fmt::format("cannot make the folder: {}. Give another with --to or "
+                                "ARGOSY_DATA_HOME",
+                                errno_message(error.value())),
+                    {folder});
+  }
+}
+
+void check_room(const std::string& folder, int64_t needed) {
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  if (!error && space.available < static_cast<uintmax_t>(std::max<int64_t>(needed, 0))) {
+    throw DataError(kWhere,
+                    fmt::format("the disk is too full: {} kB are needed, {} kB are free. Make "
+                                "room, or give another folder with --to",
+                                events::with_commas(needed / 1000),
+                                events::with_commas(static_cast<int64_t>(space.available / 1000))),
+                    {folder});
+  }
+}
+
+bool is_web_page(const PartFile& part) {
+  const std::string text = strings::to_lower(strings::trim(part.beginning(64)));
+  return text.starts_with("<!doctype html") || text.starts_with("<html");
+}
+
+/// Is the part the published file? Else why not, and it is emptied: none of it can be trusted.
+std::optional<std::string> complaint(PartFile& part, const KnownFile& known) {
+  std::string reason;
+  if (part.size() != known.published.bytes) {
+    reason = fmt::format("expected {} bytes, got {}", known.published.bytes, part.size());
+  } else if (const std::string sum = part.md5(); sum != known.published.md5) {
+    reason = fmt::format("expected MD5 {}, got {}", known.published.md5, sum);
+  } else {
+    return std::nullopt;
+  }
+  if (is_web_page(part)) {
+    reason += " (a web page: from a proxy that wants a password?)";
+  }
+  part.restart();
+  return reason;
+}
+
+/// One try of one address. True: the part is whole and right.
+bool try_address(Address& address,
+                 PartFile& part,
+                 const KnownFile& known,
+                 const FetchOptions& options) {
+  ++address.tries;
+  Progress progress(known, options.progress);
+  const TransferEnd end = transfer(address.url,
+                                   part,
+                                   {.most_bytes = known.published.bytes,
+                                    .connect_timeout = options.connect_timeout,
+                                    .stall_timeout = options.stall_timeout,
+                                    .on_bytes = [&](int64_t bytes) { progress.show(bytes); }});
+  address.reason = end.reason;
+  address.given_up = end.kind == TransferEnd::Kind::kNever;
+  if (end.kind == TransferEnd::Kind::kDone) {
+    const std::optional<std::string> bad = complaint(part, known);
+    if (!bad) {
+      progress.finish();
+      return true;
+    }
+    address.reason = *bad;
+  } else if (part.size() > 0) {
+    address.reason += fmt::format(" (after {} of {} bytes)", part.size(), known.published.bytes);
+  }
+  progress.stop();
+  return false;
+}
+
+[[noreturn]] void give_up(const std::vector<Address>& addresses, const std::string& path) {
+  std::vector<std::string> tried;
+  for (const Address& address : addresses) {
+    tried.push_back(fmt::format("{}: {}{}",
+                                without_secrets(address.url),
+                                address.reason,
+                                address.tries > 1 ? fmt::format(", {} tries", address.tries) : ""));
+  }
+  throw DataError(kWhere,
+                  fmt::format("cannot be fetched: {}. Try later, give another address (--mirror, "
+                              "ARGOSY_DATA_MIRROR), or put the file there yourself",
+                              fmt::join(tried, "; ")),
+                  {path});
+}
+
+void fetch_file(const KnownSet& set,
+                const KnownFile& known,
+                const std::string& path,
+                const FetchOptions& options) {
+  std::vector<Address> addresses;
+  for (std::string& url : urls_of(set, known, mirrors_or_default(options.mirrors))) {
+    addresses.push_back({.url = std::move(url)});
+  }
+  PartFile part(path);
+  if (part.size() >= known.published.bytes && !complaint(part, known)) {
+    part.commit();  // whoever fetched it was ended before it could
+    return;
+  }
+  check_room(fs::path(path).parent_path().string(), known.published.bytes - part.size());
+  auto pause = options.first_pause;
+  std::string last;  // what went wrong; told when it is followed by another try
+  for (int i = 0; i < options.tries; ++i) {
+    if (i > 0) {
+      std::this_thread::sleep_for(pause);
+      pause *= 2;
+    }
+    for (Address& address : addresses) {
+      if (address.given_up) {
+        continue;
+      }
+      if (!last.empty()) {
+        log::warn("download: {}: trying again", last);
+      }
+      if (try_address(address, part, known, options)) {
+        part.commit();
+        return;
+      }
+      last = fmt::format("{}: {}", without_secrets(address.url), address.reason);
+    }
+    if (std::ranges::all_of(addresses, &Address::given_up)) {
+      break;
+    }
+  }
+  give_up(addresses, path);
+}
+
+}  // namespace
+
+void FetchOptions::validate() const {
+  ARGOSY_CHECK(tries >= 1, kWhere, "tries must be at least 1, got {}", tries);
+  ARGOSY_CHECK(first_pause.count() >= 0 && connect_timeout.count() > 0 &&
+                   stall_timeout.count() > 0 && lock_patience.count() >= 0,
+               kWhere,
+               "first_pause and lock_patience must not be negative, connect_timeout and "
+               "stall_timeout must be positive");
+}
+
+std::string folder_of(std::string_view name) {
+  if (const auto home = env::get("ARGOSY_DATA_HOME")) {
+    return (fs::path(*home) / name).string();
+  }
+  if (const auto home = env::get("HOME")) {
+    return (fs::path(*home) / ".cache/argosy/data" / name).string();
+  }
+  throw ConfigError("download.folder",
+                    "no folder for data: neither HOME nor ARGOSY_DATA_HOME is set. Set one of "
+                    "them, or give the folder");
+}
+
+Fetched fetch(std::string_view name, const FetchOptions& options) {
+  return fetch(known_set(name), options);
+}
+
+Fetched fetch(const KnownSet& set, const FetchOptions& options) {
+  options.validate();
+  if (!set.instead.empty()) {
+    throw UsageError(kWhere, fmt::format("{} cannot be fetched. {}", set.name, set.instead));
+  }
+  ARGOSY_CHECK(!set.files.empty(), kWhere, "{} has no files", set.name);
+  const std::string folder = options.to.empty() ? folder_of(set.name) : options.to;
+  const std::vector<KnownFile> wanted = wanted_files(set, options.files);
+  std::vector<KnownFile> missing = missing_files(wanted, folder, options.mismatch);
+  if (!missing.empty()) {
+    make_folder(folder);
+    const FolderLock lock(folder, options.lock_patience);
+    // Whoever had the lock before may have brought them.
+    missing = missing_files(missing, folder, options.mismatch);
+    for (const KnownFile& file : missing) {
+      fetch_file(set, file, (fs::path(folder) / file.name).string(), options);
+    }
+  }
+  Fetched fetched{.folder = folder};
+  for (const KnownFile& file : wanted) {
+    const bool came = std::ranges::find(missing, file.name, &KnownFile::name) != missing.end();
+    fetched.files.push_back({.path = (fs::path(folder) / file.name).string(),
+                             .bytes = file.published.bytes,
+                             .was_there = !came});
+  }
+  return fetched;
+}
+
+}  // namespace argosy::download

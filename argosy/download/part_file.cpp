@@ -1,0 +1,94 @@
+#include "argosy/download/part_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "argosy/base/error.h"
+
+namespace argosy::download {
+namespace {
+
+constexpr const char* kWhere = "download.write";
+
+[[noreturn]] void fail(const std::string& step, const std::string& path, int error_number) {
+  const char* advice = error_number == ENOSPC || error_number == EDQUOT
+                           ? ". Make room, or give another folder with --to; what has come is kept"
+                           : "";
+  throw DataError(kWhere, step + ": " + errno_message(error_number) + advice, {path});
+}
+
+/// Makes a rename in it survive a power failure. File systems that know no such thing say EINVAL.
+void sync_folder(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const Result<os::UniqueFd> fd = os::open_file(folder, O_RDONLY | O_DIRECTORY);
+  if (!fd.ok()) {
+    fail("cannot open the folder", folder, fd.failure().error_number);
+  }
+  if (::fsync(fd->get()) != 0 && errno != EINVAL) {
+    fail("cannot synchronise the folder", folder, errno);
+  }
+}
+
+}  // namespace
+
+PartFile::PartFile(std::string final_path)
+    : final_path_(std::move(final_path)), path_(final_path_ + ".part") {
+  Result<os::UniqueFd> fd = os::open_file(path_, O_RDWR | O_CREAT, 0666);
+  if (!fd.ok()) {
+    fail("cannot open for writing", path_, fd.failure().error_number);
+  }
+  fd_ = *std::move(fd);
+  add_file(sum_, fd_.get(), path_);
+  size_ = ::lseek(fd_.get(), 0, SEEK_CUR);
+}
+
+PartFile::~PartFile() {
+  if (size_ == 0 && !committed_) {
+    ::unlink(path_.c_str());
+  }
+}
+
+void PartFile::append(std::span<const std::byte> bytes) {
+  const Status written = os::write_all(fd_.get(), bytes);
+  if (!written.ok()) {
+    // What came of these bytes is cut off, so that size and sum stay true.
+    (void)!::ftruncate(fd_.get(), size_);
+    ::lseek(fd_.get(), size_, SEEK_SET);
+    fail("cannot write", path_, written.failure().error_number);
+  }
+  sum_.add(bytes);
+  size_ += static_cast<int64_t>(bytes.size());
+}
+
+void PartFile::restart() {
+  if (::ftruncate(fd_.get(), 0) != 0 || ::lseek(fd_.get(), 0, SEEK_SET) != 0) {
+    fail("cannot shorten", path_, errno);
+  }
+  sum_ = Md5();
+  size_ = 0;
+}
+
+void PartFile::commit() {
+  if (::fsync(fd_.get()) != 0) {
+    fail("cannot synchronise", path_, errno);
+  }
+  if (::rename(path_.c_str(), final_path_.c_str()) != 0) {
+    fail("cannot rename to " + final_path_, path_, errno);
+  }
+  committed_ = true;
+  fd_.close();
+  sync_folder(final_path_);
+}
+
+std::string PartFile::beginning(size_t most) const {
+  std::string text(most, '\0');
+  const ssize_t got = ::pread(fd_.get(), text.data(), most, 0);
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
+}  // namespace argosy::download
