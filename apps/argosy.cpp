@@ -1,16 +1,16 @@
 // The command `argosy`. It links no libtorch, which would cost 0.33 s and 164 MB before main.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <system_error>
 #include <vector>
 
-#include "argosy/base/catalogue.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
@@ -23,10 +23,12 @@
 #include "argosy/launch/options/option_rows.h"
 #include "argosy/launch/remote/ssh_job.h"
 
+#include "apps/run_main.h"
+
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
+using argosy::apps::kFailed;
+using argosy::apps::kUsage;
 
 constexpr const char* kHelp = R"(Argosy: distributed training on libtorch.
 
@@ -38,6 +40,7 @@ Commands:
   torch-launch   The same for python -m torch.distributed.launch
   doctor         Say what works on this machine, and what does not
   logs           Print what the ranks of a run have printed, in the order of time
+  data           Fetch, check, look at and pack data sets
   paddle-launch  The same for python -m paddle.distributed.launch (also as fleetrun)
 
 Options:
@@ -89,8 +92,27 @@ int logs(const std::vector<std::string>& args) {
   return argosy::launch::print_logs(parsed.query, stdout) > 0 ? 0 : kFailed;
 }
 
+/// Becomes argosy-data, the program beside this one: libcurl and the codecs, with what they need,
+/// would cost each start of the launcher several milliseconds.
+[[noreturn]] void become_data(const std::vector<std::string>& args) {
+  std::error_code error;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::vector<std::string> words = args;
+  words.insert(words.begin(), (own.parent_path() / "argosy-data").string());
+  std::vector<char*> argv;
+  for (std::string& word : words) {
+    argv.push_back(word.data());
+  }
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  throw argosy::Error("argosy",
+                      fmt::format("cannot start {}: {}. make build, or make install, brings it",
+                                  words[0],
+                                  argosy::errno_message(errno)));
+}
+
 [[noreturn]] void unknown(const std::string& command) {
-  std::vector<std::string> names{"--help", "--version", "doctor", "logs"};
+  std::vector<std::string> names{"--help", "--version", "data", "doctor", "logs"};
   for (const auto& [name, dialect] : kLaunchers) {
     names.push_back(name);
   }
@@ -141,6 +163,9 @@ int dispatch(const std::string& program, const std::vector<std::string>& args) {
   if (command == "logs") {
     return logs({args.begin() + 1, args.end()});
   }
+  if (command == "data") {
+    become_data({args.begin() + 1, args.end()});
+  }
   const auto launcher = kLaunchers.find(command);
   if (launcher == kLaunchers.end()) {
     unknown(command);
@@ -148,35 +173,10 @@ int dispatch(const std::string& program, const std::vector<std::string>& args) {
   return launch({args.begin() + 1, args.end()}, launcher->second);
 }
 
-/// What is wrong, and where it is explained.
-void say(const std::exception& error) {
-  const std::string entry = argosy::catalogue_entry(error.what());
-  std::string text = error.what();
-  if (text.ends_with('.')) {
-    text.pop_back();
-  }
-  fmt::print(stderr, "{}{}\n", text, entry.empty() ? "" : ". See " + entry);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const int code =
-        dispatch(argc > 0 ? argv[0] : "argosy", {argv + std::min(argc, 1), argv + argc});
-    if (std::fflush(stdout) != 0) {
-      std::perror("argosy: cannot write to standard output");
-      return code == 0 ? kFailed : code;
-    }
-    return code;
-  } catch (const argosy::UsageError& error) {
-    say(error);
-    return kUsage;
-  } catch (const argosy::ConfigError& error) {
-    say(error);
-    return kUsage;
-  } catch (const std::exception& error) {
-    say(error);
-    return kFailed;
-  }
+  return argosy::apps::run_main([&] {
+    return dispatch(argc > 0 ? argv[0] : "argosy", {argv + std::min(argc, 1), argv + argc});
+  });
 }
