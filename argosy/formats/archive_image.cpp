@@ -11,6 +11,7 @@
 #include "argosy/base/error.h"
 #include "argosy/formats/archive.h"
 #include "argosy/formats/archive_stream.h"
+#include "argosy/formats/shown_name.h"
 
 namespace argosy::formats {
 namespace {

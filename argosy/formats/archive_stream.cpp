@@ -120,16 +120,6 @@ class Utf8Names final {
 
 }  // namespace
 
-std::string shown_name(std::string_view name) {
-  constexpr size_t kMost = 120;
-  std::string text;
-  for (const char c : name.substr(0, kMost)) {
-    const auto byte = static_cast<uint8_t>(c);
-    text += byte < ' ' || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
-  }
-  return name.size() <= kMost ? text : fmt::format("{}… ({} bytes)", text, name.size());
-}
-
 ArchiveKind archive_kind(const std::string& path) {
   FileReader reader(path);
   std::array<uint8_t, kBlock> begin{};

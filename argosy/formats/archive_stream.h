@@ -11,15 +11,13 @@
 
 #include "argosy/formats/archive.h"
 #include "argosy/formats/file_reader.h"
+#include "argosy/formats/shown_name.h"
 #include "argosy/os/memory.h"
 
 struct archive;
 struct archive_entry;
 
 namespace argosy::formats {
-
-/// `name` for a message: unprintable bytes as \xNN, cut where it is long.
-[[nodiscard]] std::string shown_name(std::string_view name);
 
 /// An archive as libarchive reads it, behind this room's errors and limits: members in order, their
 /// bytes in pieces without a copy where they lie in memory already.

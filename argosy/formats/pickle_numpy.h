@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "argosy/formats/pickle_value.h"
+
+namespace argosy::formats {
+
+/// What is wrong with the arguments of a call in a pickle; the unpickler adds the place.
+struct PickleProblem {
+  std::string what;
+};
+
+/// A numpy.dtype while its pickle is read; a value holds it as an opaque one.
+struct PickleDtype {
+  PickleType type = PickleType::kU8;
+  bool big_endian = false;
+};
+
+using PickleArgs = std::vector<PickleValue>;
+
+/// numpy.dtype("f4", False, True)
+[[nodiscard]] PickleValue make_dtype(const PickleArgs& args);
+/// ... and its state (3, "<", None, None, None, -1, -1, 0).
+void build_dtype(PickleDtype& dtype, const PickleValue& state);
+
+/// numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b"b"): an array without its content.
+[[nodiscard]] PickleValue make_array(const PickleArgs& args);
+/// ... and its state (1, shape, dtype, is Fortran's order, bytes). Returns the memory that it took
+/// beyond the bytes that are there.
+[[nodiscard]] int64_t build_array(const PickleValue& array, const PickleValue& state);
+
+/// numpy.core.numeric._frombuffer(bytes, dtype, shape, "C"), protocol 5's form of an array;
+/// `taken`: as build_array.
+[[nodiscard]] PickleValue array_from_buffer(const PickleArgs& args, int64_t& taken);
+
+/// numpy.core.multiarray.scalar(dtype, bytes): a bool, int or float.
+[[nodiscard]] PickleValue make_scalar(const PickleArgs& args);
+
+}  // namespace argosy::formats
