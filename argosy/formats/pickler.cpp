@@ -4,11 +4,13 @@
 
 #include <array>
 #include <bit>
+#include <initializer_list>
 #include <limits>
 #include <unordered_map>
 
 #include "argosy/base/check.h"
 #include "argosy/formats/pickle_node.h"
+#include "argosy/formats/pickle_ops.h"
 #include "argosy/formats/pickle_text.h"
 
 namespace argosy::formats {
@@ -16,17 +18,20 @@ namespace {
 
 constexpr const char* kWhere = "formats.pickler";
 constexpr int kDeepest = 1000;
+constexpr uint8_t kProtocol = 2;
 
 class Pickler final {
  public:
   std::string run(const PickleValue& value) {
-    out_ = "\x80\x02";
+    put({kOpProto, kProtocol});
     write(value);
-    out_ += '.';
+    put({kOpStop});
     return std::move(out_);
   }
 
  private:
+  void put(std::initializer_list<uint8_t> ops) { out_.append(ops.begin(), ops.end()); }
+
   void write(const PickleValue& value) {
     const PickleNode* node = PickleNode::of(value);
     if (node == nullptr) {
@@ -34,7 +39,7 @@ class Pickler final {
       return;
     }
     if (const auto known = memo_.find(node); known != memo_.end()) {
-      write_memo('h', 'j', known->second);
+      write_memo(kOpBinGet, kOpLongBinGet, known->second);
       return;
     }
     ARGOSY_CHECK(++level_ <= kDeepest, kWhere, "more than {} values inside each other", kDeepest);
@@ -45,21 +50,21 @@ class Pickler final {
   void write_plain(const PickleValue& value) {
     switch (value.kind()) {
       case PickleKind::kBool:
-        out_ += value.as_bool() ? '\x88' : '\x89';
+        put({value.as_bool() ? kOpNewTrue : kOpNewFalse});
         return;
       case PickleKind::kInt:
         write_int(value.as_int());
         return;
       case PickleKind::kFloat: {
         const auto bits = std::bit_cast<uint64_t>(value.as_float());
-        out_ += 'G';
+        put({kOpBinFloat});
         for (int shift = 56; shift >= 0; shift -= 8) {
           out_ += static_cast<char>(bits >> shift);
         }
         return;
       }
       default:
-        out_ += 'N';
+        put({kOpNone});
     }
   }
 
@@ -74,7 +79,7 @@ class Pickler final {
       case PickleKind::kByteArray:
         write_global("__builtin__", "bytearray");
         write_latin1(value.as_text());
-        out_ += "\x86R";
+        put({kOpTuple2, kOpReduce});
         break;
       case PickleKind::kTuple:
         write_tuple(value.items());
@@ -82,9 +87,9 @@ class Pickler final {
       case PickleKind::kSet:
       case PickleKind::kFrozenSet:
         write_global("__builtin__", value.is(PickleKind::kSet) ? "set" : "frozenset");
-        out_ += ']';
-        write_items(value.items(), 'e');
-        out_ += "\x85R";
+        put({kOpEmptyList});
+        write_items(value.items());
+        put({kOpTuple1, kOpReduce});
         break;
       case PickleKind::kArray:
         write_array(value.as_array());
@@ -95,11 +100,11 @@ class Pickler final {
       case PickleKind::kCall:
         write(value.as_call().callable);
         write_tuple(value.as_call().args);
-        out_ += 'R';
+        put({kOpReduce});
         break;
       case PickleKind::kPersistent:
         write(value.persistent_id());
-        out_ += 'Q';
+        put({kOpBinPersId});
         return;  // torch's own pickler does not remember them either
       default:
         write_filled(value);
@@ -112,23 +117,23 @@ class Pickler final {
   void write_filled(const PickleValue& value) {
     switch (value.kind()) {
       case PickleKind::kList:
-        out_ += ']';
+        put({kOpEmptyList});
         remember(value);
-        write_items(value.items(), 'e');
+        write_items(value.items());
         return;
       case PickleKind::kDict:
-        out_ += '}';
+        put({kOpEmptyDict});
         remember(value);
         write_entries(value.entries());
         return;
       case PickleKind::kOrderedDict:
         write_global("collections", "OrderedDict");
-        out_ += ")R";
+        put({kOpEmptyTuple, kOpReduce});
         remember(value);
         write_entries(value.entries());
         if (!value.attributes().is_none()) {
           write(value.attributes());
-          out_ += 'b';
+          put({kOpBuild});
         }
         return;
       default:
@@ -138,17 +143,17 @@ class Pickler final {
 
   void write_int(int64_t value) {
     if (value >= 0 && value <= 0xff) {
-      out_ += 'K';
+      put({kOpBinInt1});
       write_little_endian(static_cast<uint64_t>(value), 1);
     } else if (value >= 0 && value <= 0xffff) {
-      out_ += 'M';
+      put({kOpBinInt2});
       write_little_endian(static_cast<uint64_t>(value), 2);
     } else if (value >= std::numeric_limits<int32_t>::min() &&
                value <= std::numeric_limits<int32_t>::max()) {
-      out_ += 'J';
+      put({kOpBinInt});
       write_little_endian(static_cast<uint64_t>(value), 4);
     } else {
-      out_ += '\x8a';
+      put({kOpLong1});
       write_little_endian(sizeof(value), 1);
       write_little_endian(static_cast<uint64_t>(value), sizeof(value));
     }
@@ -166,7 +171,7 @@ class Pickler final {
                  "a str of {} bytes is too long",
                  text.size());
     ARGOSY_CHECK(is_utf8(text), kWhere, "a str that is not UTF-8: use PickleValue::bytes");
-    out_ += 'X';
+    put({kOpBinUnicode});
     write_little_endian(text.size(), 4);
     out_ += text;
   }
@@ -176,12 +181,12 @@ class Pickler final {
   void write_bytes(std::string_view bytes) {
     if (bytes.empty()) {
       write_global("__builtin__", "bytes");
-      out_ += ")R";
+      put({kOpEmptyTuple, kOpReduce});
       return;
     }
     write_global("_codecs", "encode");
     write_latin1(bytes);
-    out_ += "\x86R";
+    put({kOpTuple2, kOpReduce});
   }
 
   void write_latin1(std::string_view bytes) {
@@ -190,37 +195,37 @@ class Pickler final {
   }
 
   void write_tuple(std::span<const PickleValue> items) {
-    constexpr std::array<char, 4> kShort{')', '\x85', '\x86', '\x87'};
+    constexpr std::array<PickleOp, 4> kShort{kOpEmptyTuple, kOpTuple1, kOpTuple2, kOpTuple3};
     if (items.size() >= kShort.size()) {
-      out_ += '(';
+      put({kOpMark});
     }
     for (const PickleValue& item : items) {
       write(item);
     }
-    out_ += items.size() < kShort.size() ? kShort[items.size()] : 't';
+    put({items.size() < kShort.size() ? kShort[items.size()] : kOpTuple});
   }
 
-  void write_items(std::span<const PickleValue> items, char op) {
+  void write_items(std::span<const PickleValue> items) {
     if (items.empty()) {
       return;
     }
-    out_ += '(';
+    put({kOpMark});
     for (const PickleValue& item : items) {
       write(item);
     }
-    out_ += op;
+    put({kOpAppends});
   }
 
   void write_entries(std::span<const PickleEntry> entries) {
     if (entries.empty()) {
       return;
     }
-    out_ += '(';
+    put({kOpMark});
     for (const PickleEntry& entry : entries) {
       write(entry.key);
       write(entry.value);
     }
-    out_ += 'u';
+    put({kOpSetItems});
   }
 
   void write_global(std::string_view module, std::string_view name) {
@@ -228,48 +233,49 @@ class Pickler final {
         module.find('\n') == std::string_view::npos && name.find('\n') == std::string_view::npos,
         kWhere,
         "a global's name has a line break");
-    out_.append("c").append(module).append("\n").append(name).append("\n");
+    put({kOpGlobal});
+    out_.append(module).append("\n").append(name).append("\n");
   }
 
   /// _reconstruct(ndarray, (0,), b"b") with the state (1, shape, dtype, False, bytes).
   void write_array(const PickleArray& array) {
     write_global("numpy.core.multiarray", "_reconstruct");
     write_global("numpy", "ndarray");
-    out_ += "K";
-    out_ += '\0';
-    out_ += '\x85';
+    write_int(0);
+    put({kOpTuple1});
     write_bytes("b");
-    out_ += "\x87R";
-    out_ += "(K\x01";
+    put({kOpTuple3, kOpReduce, kOpMark});
+    write_int(1);
     write_tuple(std::vector<PickleValue>(array.shape.begin(), array.shape.end()));
     write_dtype(array.type);
-    out_ += '\x89';
+    put({kOpNewFalse});
     write_bytes({reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size()});
-    out_ += "tb";
+    put({kOpTuple, kOpBuild});
   }
 
   /// dtype("f4", False, True) with the state (3, "<", None, None, None, -1, -1, 0).
   void write_dtype(PickleType type) {
     write_global("numpy", "dtype");
     write_text(type_code(type));
-    out_ += "\x89\x88\x87R(K\x03";
+    put({kOpNewFalse, kOpNewTrue, kOpTuple3, kOpReduce, kOpMark});
+    write_int(3);
     write_text(element_bytes(type) == 1 ? "|" : "<");
-    out_ += "NNN";
+    put({kOpNone, kOpNone, kOpNone});
     write_int(-1);
     write_int(-1);
     write_int(0);
-    out_ += "tb";
+    put({kOpTuple, kOpBuild});
   }
 
   void remember(const PickleValue& value) {
     const auto place = static_cast<uint32_t>(memo_.size());
     memo_.emplace(PickleNode::of(value), place);
-    write_memo('q', 'r', place);
+    write_memo(kOpBinPut, kOpLongBinPut, place);
   }
 
-  void write_memo(char narrow, char wide, uint32_t place) {
+  void write_memo(PickleOp narrow, PickleOp wide, uint32_t place) {
     const bool fits = place <= 0xff;
-    out_ += fits ? narrow : wide;
+    put({fits ? narrow : wide});
     write_little_endian(place, fits ? 1 : 4);
   }
 

@@ -3,18 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <charconv>
-#include <cstring>
-#include <limits>
 #include <utility>
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/formats/pickle_numpy.h"
-#include "argosy/formats/pickle_text.h"
+#include "argosy/formats/pickle_ops.h"
 #include "argosy/formats/shown_name.h"
 
 namespace argosy::formats {
@@ -54,12 +49,11 @@ Unpickler::~Unpickler() {
 }
 
 PickleValue Unpickler::run() {
-  constexpr uint8_t kStop = '.';
   try {
     while (true) {
       op_at_ = at_;
       const uint8_t op = take(1)[0];
-      if (op == kStop) {
+      if (op == kOpStop) {
         break;
       }
       const bool known = number(op) || text(op) || tuple(op) || container(op) || fill(op) ||
@@ -97,216 +91,23 @@ bool Unpickler::is_container(PickleKind kind) {
   }
 }
 
-// ---- numbers and text ----
-
-bool Unpickler::number(uint8_t op) {
-  switch (op) {
-    case 'N':
-      push({});
-      return true;
-    case 0x88:
-      push(true);
-      return true;
-    case 0x89:
-      push(false);
-      return true;
-    case 'K':
-      push(little_endian(1));
-      return true;
-    case 'M':
-      push(little_endian(2));
-      return true;
-    case 'J':
-      push(static_cast<int32_t>(little_endian(4)));
-      return true;
-    case 'I':
-      push_int_line();
-      return true;
-    case 'L':
-      push_long_line();
-      return true;
-    case 0x8a:
-      push_long(take(little_endian(1)));
-      return true;
-    case 0x8b:
-      push_long(take(little_endian(4)));
-      return true;
-    case 'F':
-      push_float_line();
-      return true;
-    case 'G': {
-      std::array<uint8_t, 8> digits{};
-      const std::span<const uint8_t> bits = take(digits.size());
-      std::reverse_copy(bits.begin(), bits.end(), digits.begin());
-      push(std::bit_cast<double>(digits));
-      return true;
-    }
-    default:
-      return false;
-  }
-}
-
-bool Unpickler::text(uint8_t op) {
-  switch (op) {
-    case 'X':
-      push_text(PickleKind::kString, take_text(4));
-      return true;
-    case 0x8c:
-      push_text(PickleKind::kString, take_text(1));
-      return true;
-    case 0x8d:
-      push_text(PickleKind::kString, take_text(8));
-      return true;
-    case 'T':
-    case 'B':
-      push_text(PickleKind::kBytes, take_text(4));
-      return true;
-    case 'U':
-    case 'C':
-      push_text(PickleKind::kBytes, take_text(1));
-      return true;
-    case 0x8e:
-      push_text(PickleKind::kBytes, take_text(8));
-      return true;
-    case 0x96:
-      push_text(PickleKind::kByteArray, take_text(8));
-      return true;
-    case 'V':
-      if (const auto decoded = decode_raw_unicode_escape(line())) {
-        push_text(PickleKind::kString, *decoded);
-        return true;
-      }
-      fail("damaged text: an escape that is none");
-    case 'S':
-      if (const auto decoded = decode_string_literal(strings::trim(line()))) {
-        push_text(PickleKind::kBytes, *decoded);
-        return true;
-      }
-      fail("damaged text: not a string literal");
-    default:
-      return false;
-  }
-}
-
-std::span<const uint8_t> Unpickler::take(uint64_t size) {
-  if (size > bytes_.size() - at_) {
-    fail(fmt::format("truncated or damaged: {} more bytes are promised, {} are left",
-                     size,
-                     bytes_.size() - at_));
-  }
-  at_ += size;
-  return bytes_.subspan(at_ - size, size);
-}
-
-uint64_t Unpickler::little_endian(size_t width) {
-  uint64_t value = 0;
-  const std::span<const uint8_t> digits = take(width);
-  for (size_t i = 0; i < width; ++i) {
-    value |= uint64_t{digits[i]} << (8 * i);
-  }
-  return value;
-}
-
-std::string_view Unpickler::take_text(size_t width_of_length) {
-  const std::span<const uint8_t> content = take(little_endian(width_of_length));
-  return {reinterpret_cast<const char*>(content.data()), content.size()};
-}
-
-std::string_view Unpickler::line() {
-  const auto rest = bytes_.subspan(at_);
-  const auto* end = static_cast<const uint8_t*>(
-      rest.empty() ? nullptr : std::memchr(rest.data(), '\n', rest.size()));
-  if (end == nullptr) {
-    fail("truncated or damaged: a line does not end");
-  }
-  const auto size = static_cast<size_t>(end - rest.data());
-  at_ += size + 1;
-  return {reinterpret_cast<const char*>(rest.data()), size};
-}
-
-void Unpickler::push_int_line() {
-  const std::string_view digits = line();
-  if (digits == "00" || digits == "01") {  // how protocol 0 writes bools
-    push(digits == "01");
-    return;
-  }
-  const auto value = strings::parse_int(digits);
-  if (!value) {
-    fail(fmt::format("'{}' is no int of 64 bits", shown_name(digits)));
-  }
-  push(*value);
-}
-
-void Unpickler::push_long_line() {
-  std::string_view digits = line();
-  if (digits.ends_with('L')) {
-    digits.remove_suffix(1);
-  }
-  const auto value = strings::parse_int(digits);
-  if (!value) {
-    fail(fmt::format("'{}' is no int of 64 bits", shown_name(digits)));
-  }
-  push(*value);
-}
-
-/// Two's complement, little-endian, of any length.
-void Unpickler::push_long(std::span<const uint8_t> digits) {
-  constexpr size_t kWidth = sizeof(int64_t);
-  const uint8_t sign = !digits.empty() && (digits.back() & 0x80) != 0 ? 0xff : 0;
-  uint64_t value = 0;
-  for (size_t i = 0; i < kWidth; ++i) {
-    value |= uint64_t{i < digits.size() ? digits[i] : sign} << (8 * i);
-  }
-  const auto beyond = digits.size() > kWidth ? digits.subspan(kWidth) : std::span<const uint8_t>();
-  const bool fits =
-      std::all_of(beyond.begin(), beyond.end(), [&](uint8_t byte) { return byte == sign; }) &&
-      (beyond.empty() || (value >> 63 != 0) == (sign != 0));
-  if (!fits) {
-    fail(fmt::format("an int of {} bytes: more than 64 bits", digits.size()));
-  }
-  push(static_cast<int64_t>(value));
-}
-
-void Unpickler::push_float_line() {
-  const std::string_view digits = line();
-  const auto value = strings::parse_double(digits);
-  if (!value) {
-    fail(fmt::format("'{}' is no float", shown_name(digits)));
-  }
-  push(*value);
-}
-
-void Unpickler::push_text(PickleKind kind, std::string_view text) {
-  if (kind == PickleKind::kString && !is_utf8(text)) {
-    fail("damaged text: a str that is not UTF-8");
-  }
-  charge(kNodeCost + text.size());
-  std::string content(text);
-  if (kind == PickleKind::kString) {
-    push(std::move(content));
-  } else {
-    push(kind == PickleKind::kBytes ? PickleValue::bytes(std::move(content))
-                                    : PickleValue::byte_array(std::move(content)));
-  }
-}
-
 // ---- containers ----
 
 bool Unpickler::tuple(uint8_t op) {
   switch (op) {
-    case ')':
+    case kOpEmptyTuple:
       push_tuple(0);
       return true;
-    case 0x85:
+    case kOpTuple1:
       push_tuple(1);
       return true;
-    case 0x86:
+    case kOpTuple2:
       push_tuple(2);
       return true;
-    case 0x87:
+    case kOpTuple3:
       push_tuple(3);
       return true;
-    case 't':
+    case kOpTuple:
       push_tuple(stack_.size() - mark());
       marks_.pop_back();
       return true;
@@ -317,22 +118,22 @@ bool Unpickler::tuple(uint8_t op) {
 
 bool Unpickler::container(uint8_t op) {
   switch (op) {
-    case ']':
+    case kOpEmptyList:
       push_new(PickleValue::list({}));
       return true;
-    case '}':
+    case kOpEmptyDict:
       push_new(PickleValue::dict({}));
       return true;
-    case 0x8f:
+    case kOpEmptySet:
       push_new(PickleValue::set({}));
       return true;
-    case 'l':
+    case kOpList:
       push_new(PickleValue::list(pop_to_mark()));
       return true;
-    case 'd':
+    case kOpDict:
       push_new(PickleValue::dict(to_entries(pop_to_mark())));
       return true;
-    case 0x91: {
+    case kOpFrozenSet: {
       std::vector<PickleValue> items = pop_to_mark();
       for (const PickleValue& item : items) {
         check_key(item);
@@ -347,26 +148,26 @@ bool Unpickler::container(uint8_t op) {
 
 bool Unpickler::fill(uint8_t op) {
   switch (op) {
-    case 'a': {
+    case kOpAppend: {
       std::vector<PickleValue> one;
       one.push_back(pop());
       append(std::move(one), PickleKind::kList);
       return true;
     }
-    case 'e':
+    case kOpAppends:
       append(pop_to_mark(), PickleKind::kList);
       return true;
-    case 0x90:
+    case kOpAddItems:
       append(pop_to_mark(), PickleKind::kSet);
       return true;
-    case 's': {
+    case kOpSetItem: {
       std::vector<PickleValue> pair(2);
       pair[1] = pop();
       pair[0] = pop();
       set_items(std::move(pair));
       return true;
     }
-    case 'u':
+    case kOpSetItems:
       set_items(pop_to_mark());
       return true;
     default:
@@ -497,28 +298,28 @@ void Unpickler::check_key(const PickleValue& key) const {
 
 bool Unpickler::stack(uint8_t op) {
   switch (op) {
-    case '(':
+    case kOpMark:
       marks_.push_back(stack_.size());
       return true;
-    case '0':
+    case kOpPop:
       if (!marks_.empty() && marks_.back() == stack_.size()) {
         marks_.pop_back();
       } else {
         (void)pop();
       }
       return true;
-    case '1':
+    case kOpPopMark:
       (void)pop_to_mark();
       return true;
-    case '2':
+    case kOpDup:
       push(top());
       return true;
-    case 0x80:
+    case kOpProto:
       if (const uint64_t protocol = little_endian(1); protocol > kNewestProtocol) {
         fail(fmt::format("protocol {}: expected 0 to {}", protocol, kNewestProtocol));
       }
       return true;
-    case 0x95:
+    case kOpFrame:
       if (const uint64_t size = little_endian(8); size > bytes_.size() - at_) {
         fail(fmt::format(
             "truncated or damaged: a frame of {} bytes, {} are left", size, bytes_.size() - at_));
@@ -539,25 +340,25 @@ bool Unpickler::memo(uint8_t op) {
     return static_cast<uint64_t>(*index);
   };
   switch (op) {
-    case 'p':
+    case kOpPut:
       put(index_line());
       return true;
-    case 'q':
+    case kOpBinPut:
       put(little_endian(1));
       return true;
-    case 'r':
+    case kOpLongBinPut:
       put(little_endian(4));
       return true;
-    case 0x94:
+    case kOpMemoize:
       put(static_cast<uint64_t>(memo_count_));
       return true;
-    case 'g':
+    case kOpGet:
       get(index_line());
       return true;
-    case 'h':
+    case kOpBinGet:
       get(little_endian(1));
       return true;
-    case 'j':
+    case kOpLongBinGet:
       get(little_endian(4));
       return true;
     default:
@@ -605,7 +406,8 @@ void Unpickler::measure(PickleNode* root) {
   };
   std::vector<Step> steps{{root, false}};
   while (!steps.empty()) {
-    const auto [node, leave] = steps.back();
+    PickleNode* const node = steps.back().node;
+    const bool leave = steps.back().leave;  // a structured binding could not be captured
     steps.pop_back();
     if (!leave && node->depth != 0) {
       continue;  // reached a second way, and done

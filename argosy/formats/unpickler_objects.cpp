@@ -5,6 +5,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/formats/pickle_numpy.h"
+#include "argosy/formats/pickle_ops.h"
 #include "argosy/formats/pickle_text.h"
 #include "argosy/formats/shown_name.h"
 #include "argosy/formats/unpickler.h"
@@ -76,12 +77,12 @@ bool is_latin1(const PickleValue& encoding) {
 
 bool Unpickler::object(uint8_t op) {
   switch (op) {
-    case 'c': {
+    case kOpGlobal: {
       const std::string_view module = line();
       push_global(module, line());
       return true;
     }
-    case 0x93: {
+    case kOpStackGlobal: {
       const PickleValue name = pop();
       const PickleValue module = pop();
       if (!name.is(PickleKind::kString) || !module.is(PickleKind::kString)) {
@@ -90,42 +91,42 @@ bool Unpickler::object(uint8_t op) {
       push_global(module.as_string(), name.as_string());
       return true;
     }
-    case 'R':
+    case kOpReduce:
       reduce();
       return true;
-    case 'b':
+    case kOpBuild:
       build();
       return true;
-    case 'P': {
+    case kOpPersId: {
       const std::string_view id = line();
       charge(id.size());
       push_persistent(std::string(id));
       return true;
     }
-    case 'Q':
+    case kOpBinPersId:
       push_persistent(pop());
       return true;
-    case 'i': {
+    case kOpInst: {
       const std::string_view module = line();
       refuse(module, line());
     }
-    case 'o': {
+    case kOpObj: {
       const size_t begin = mark();
       fail(fmt::format("refused: it makes an instance of {}",
                        begin < stack_.size() ? stack_[begin].describe() : "nothing"));
     }
-    case 0x92:
+    case kOpNewObjEx:
       (void)pop();
       [[fallthrough]];
-    case 0x81:
+    case kOpNewObj:
       (void)pop();
       fail(fmt::format("refused: it makes an instance of {}", pop().describe()));
-    case 0x82:
-    case 0x83:
-    case 0x84:
+    case kOpExt1:
+    case kOpExt2:
+    case kOpExt4:
       fail("refused: it uses a number of Python's extension registry for a name");
-    case 0x97:
-    case 0x98:
+    case kOpNextBuffer:
+    case kOpReadonlyBuffer:
       fail("refused: it takes a buffer from outside of the pickle");
     default:
       return false;
