@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "argosy/formats/cifar.h"
+#include "argosy/formats/cifar_files.h"
+
+namespace argosy::formats {
+
+/// Adds the samples of a batch, of either form, to `data`; the first batch settles which data set
+/// it is.
+void append_cifar_batch(const CifarFile& file, CifarData& data);
+
+/// The class names in `files`; the published ones where there are none.
+void set_cifar_classes(const std::vector<CifarFile>& files, CifarData& data);
+
+/// The published names: "airplane" …, "apple" …, "aquatic_mammals" …
+[[nodiscard]] std::vector<std::string> cifar_classes(int num_classes);
+[[nodiscard]] std::vector<std::string> cifar_coarse_classes();
+
+}  // namespace argosy::formats
