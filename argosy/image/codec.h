@@ -74,8 +74,11 @@ struct ImageInfo {
 /// JPEG: baseline, progressive, arithmetic; gray, YCbCr, RGB; CMYK and YCCK are taken as Adobe's
 /// (inverted), as Pillow takes them, and become RGB by its formula. PNG: all kinds; 16 bits become
 /// 8 by rounding v · 255 / 65535 (Pillow cuts the lower byte off RGB and keeps gray at 16). TIFF:
-/// what libtiff can make RGBA of, first page. WebP: lossy and lossless; an animation is an error.
-/// BMP: 1 to 32 bits without run lengths. PNM: P1 to P6; a maximum other than 255 is scaled to it.
+/// what libtiff can make RGBA of, first page; of 16-bit gray the upper byte. WebP: lossy and
+/// lossless; an animation is an error. BMP: 1 to 32 bits without run lengths. PNM: P1 to P6; a
+/// maximum other than 255 is scaled to it.
+///
+/// Pixels are Pillow's bit for bit, but for 16 bits and PNM maxima that leave halves to round.
 ///
 /// Thread-safe. Errors: DataError "image.jpeg", "image.png", … with name: damage (see Damaged), a
 /// promise above the limits; "image.decode": no known format. libjpeg's warnings of corrupt data

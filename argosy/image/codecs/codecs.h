@@ -33,7 +33,10 @@ using Bytes = std::span<const uint8_t>;
 [[nodiscard]] Size checked_size(
     int64_t height, int64_t width, int64_t most_pixels, const char* where, std::string_view name);
 /// Throws DataError when a codec would need `bytes` beside the picture.
-void check_working_bytes(int64_t bytes, const DecodeOptions& options, const char* where);
+void check_working_bytes(int64_t bytes,
+                         int64_t most_bytes,
+                         const char* where,
+                         std::string_view name);
 
 /// An image to fill by rows: zero where the options accept that rows may be missing.
 [[nodiscard]] Image new_image(Size size, Order order, const DecodeOptions& options);

@@ -48,15 +48,18 @@ Size checked_size(
   return {static_cast<int>(height), static_cast<int>(width)};
 }
 
-void check_working_bytes(int64_t bytes, const DecodeOptions& options, const char* where) {
-  if (bytes > options.most_working_bytes) {
+void check_working_bytes(int64_t bytes,
+                         int64_t most_bytes,
+                         const char* where,
+                         std::string_view name) {
+  if (bytes > most_bytes) {
     throw DataError(
         where,
         fmt::format("too large: decoding it needs {} bytes beside the picture, the limit "
                     "is {} (DecodeOptions::most_working_bytes)",
                     bytes,
-                    options.most_working_bytes),
-        {std::string(options.name)});
+                    most_bytes),
+        {std::string(name)});
   }
 }
 

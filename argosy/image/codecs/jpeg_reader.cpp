@@ -69,20 +69,27 @@ void JpegReader::open(std::span<const uint8_t> bytes,
   check_header();
 }
 
-// A block takes at least a bit for its DC coefficient and, in a sequential picture, one for the end
-// of the others: what promises more blocks than that is damaged or an attack, and needs no memory.
-void JpegReader::check_header() {
-  (void)checked_size(info_.image_height, info_.image_width, limits_.most_pixels, kWhere, name_);
-  if (limits_.damaged == Damaged::kAccept || info_.arith_code != FALSE) {
-    return;
-  }
-  int64_t bits = 0;
+int64_t JpegReader::blocks() const {
+  int64_t count = 0;
   for (int i = 0; i < info_.num_components; ++i) {
     const jpeg_component_info& part = info_.comp_info[i];
-    bits += int64_t{part.width_in_blocks} * part.height_in_blocks;
+    count += int64_t{part.width_in_blocks} * part.height_in_blocks;
   }
-  bits *= info_.progressive_mode != FALSE ? 1 : 2;
-  if (bits / 8 > static_cast<int64_t>(bytes_.size())) {
+  return count;
+}
+
+// A block takes at least a bit for its DC coefficient and, in a sequential picture, one for the end
+// of the others: what promises more blocks than that is damaged or an attack, and needs no memory.
+// All coefficients are kept at once where they come in several scans.
+void JpegReader::check_header() {
+  (void)checked_size(info_.image_height, info_.image_width, limits_.most_pixels, kWhere, name_);
+  const bool progressive = info_.progressive_mode != FALSE;
+  const bool scans = progressive || info_.comps_in_scan < info_.num_components;
+  const int64_t kept = scans ? blocks() * static_cast<int64_t>(sizeof(JBLOCK)) : 0;
+  check_working_bytes(kept, limits_.most_working_bytes, kWhere, name_);
+  const int64_t least = blocks() / (progressive ? 8 : 4);
+  if (limits_.damaged == Damaged::kRaise && info_.arith_code == FALSE &&
+      least > static_cast<int64_t>(bytes_.size())) {
     throw DataError(
         kWhere,
         fmt::format("truncated or damaged: the header promises {} x {} pixels, which {} "

@@ -83,6 +83,7 @@ class JpegReader final {
   static boolean on_empty(j_decompress_ptr info);
   static void on_skip(j_decompress_ptr info, long count);
   void check_header();
+  [[nodiscard]] int64_t blocks() const;
 
   Escape escape_{};
   jpeg_error_mgr errors_{};

@@ -58,6 +58,8 @@ class PngReader final {
     return escape_.run(step);
   }
 
+  /// The bytes have run out; the last of them were made up.
+  [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] png_struct* png() { return png_; }
   [[nodiscard]] png_info* info() { return info_; }
   [[nodiscard]] int64_t height() { return png_get_image_height(png_, info_); }
@@ -73,9 +75,15 @@ class PngReader final {
   static void on_warning(png_struct*, const char*) {}
   static void on_read(png_struct* png, png_byte* to, size_t count) {
     auto& self = *static_cast<PngReader*>(png_get_io_ptr(png));
-    if (count > self.bytes_.size() - self.at_) {
+    const size_t left = self.bytes_.size() - self.at_;
+    if (count > left) {
+      if (self.ended_) {
+        png_error(png, "truncated");
+      }
+      // Once with zeros: libpng asks for more than it needs for the next row.
       self.ended_ = true;
-      png_error(png, "truncated");
+      std::memset(to + left, 0, count - left);
+      count = left;
     }
     std::memcpy(to, self.bytes_.data() + self.at_, count);
     self.at_ += count;
@@ -164,7 +172,7 @@ Image decode_png(Bytes bytes, const DecodeOptions& options) {
       }
     }
   });
-  if (!whole && options.damaged == Damaged::kRaise) {
+  if ((!whole || reader.ended()) && options.damaged == Damaged::kRaise) {
     reader.fail("; " + rows_that_came(pass + 1 == passes ? y : 0, size.height));
   }
   return to_mode(std::move(image), options.mode);

@@ -164,7 +164,7 @@ int read_pixels(TIFF* tiff, Image& image, const DecodeOptions& options) {
   const int step =
       TIFFIsTiled(tiff) != 0 ? all : static_cast<int>(std::clamp<int64_t>(rows_per_strip, 1, all));
   const int64_t pixels = int64_t{step} * image.width();
-  check_working_bytes(pixels * 4, options, kWhere);
+  check_working_bytes(pixels * 4, options.most_working_bytes, kWhere, options.name);
   std::vector<uint32_t> raster(static_cast<size_t>(pixels));
   const int stop = options.damaged == Damaged::kRaise ? 1 : 0;
   for (int y = 0; y < all; y += step) {

@@ -61,7 +61,8 @@ Image decode_webp(Bytes bytes, const DecodeOptions& options) {
       config.input.height, config.input.width, options.most_pixels, kWhere, options.name);
   // A lossless picture is held as 32-bit pixels, with its cache of rows; a lossy one's alpha as
   // bytes.
-  check_working_bytes(int64_t{size.height} * size.width * 4, options, kWhere);
+  check_working_bytes(
+      int64_t{size.height} * size.width * 4, options.most_working_bytes, kWhere, options.name);
   const bool alpha = config.input.has_alpha != 0 && options.mode == Mode::kAsItIs;
   Image image = new_image(size, alpha ? Order::kRgba : Order::kRgb, options);
   config.output.colorspace = alpha ? MODE_RGBA : MODE_RGB;

@@ -1,0 +1,455 @@
+#include "argosy/image/jpeg_region.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/image/codecs/jpeg_reader.h"
+#include "argosy/image/codecs/test_images.h"
+
+namespace argosy::image {
+namespace {
+
+using codecs::JpegReader;
+using testing::HasSubstr;
+
+/// How a test's JPEG is written.
+struct Writing {
+  int down = 2;  // sampling factors of luma
+  int across = 2;
+  bool gray = false;
+  bool progressive = false;
+  bool arithmetic = false;
+  bool optimized = false;
+  unsigned restart = 0;
+  J_COLOR_SPACE space = JCS_YCbCr;
+};
+
+/// A smooth picture with noise: runs of zeros, long codes and flat blocks all come.
+std::vector<uint8_t> write_jpeg(Size size, const Writing& how, int quality = 90) {
+  std::mt19937 random(7);
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* bytes = nullptr;
+  unsigned long count = 0;
+  jpeg_mem_dest(&info, &bytes, &count);
+  info.image_height = static_cast<JDIMENSION>(size.height);
+  info.image_width = static_cast<JDIMENSION>(size.width);
+  info.input_components = how.gray ? 1 : 3;
+  info.in_color_space = how.gray ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(&info);
+  if (!how.gray) {
+    jpeg_set_colorspace(&info, how.space);
+  }
+  jpeg_set_quality(&info, quality, TRUE);
+  info.comp_info[0].v_samp_factor = how.down;
+  info.comp_info[0].h_samp_factor = how.across;
+  info.arith_code = static_cast<boolean>(how.arithmetic);
+  info.optimize_coding = static_cast<boolean>(how.optimized);
+  info.restart_interval = how.restart;
+  if (how.progressive) {
+    jpeg_simple_progression(&info);
+  }
+  jpeg_start_compress(&info, TRUE);
+  std::vector<uint8_t> row(static_cast<size_t>(size.width) * 3);
+  for (int y = 0; y < size.height; ++y) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      const double x = static_cast<double>(i / 3);
+      const double wave =
+          100 * std::sin(x / 9 + y / 13.0) * std::cos(y / 7.0 + static_cast<double>(i % 3));
+      const int noise =
+          (y / 24 + static_cast<int>(x) / 40) % 3 == 0 ? static_cast<int>(random() % 80) : 0;
+      row[i] = static_cast<uint8_t>(std::clamp(128 + static_cast<int>(wave) + noise, 0, 255));
+    }
+    auto* pointer = row.data();
+    jpeg_write_scanlines(&info, &pointer, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::vector<uint8_t> out(bytes, bytes + count);
+  std::free(bytes);
+  jpeg_destroy_compress(&info);
+  return out;
+}
+
+struct Named {
+  std::string name;
+  Writing how;
+};
+
+const std::vector<Named>& kinds() {
+  static const std::vector<Named> all = {
+      {"4:4:4", {.down = 1, .across = 1}},
+      {"4:2:2", {.down = 1, .across = 2}},
+      {"4:2:0", {}},
+      {"4:1:1", {.down = 1, .across = 4}},
+      {"4:4:0", {.down = 2, .across = 1}},
+      {"4:1:0", {.down = 2, .across = 4}},
+      {"gray", {.down = 1, .across = 1, .gray = true}},
+      {"gray with factors 2 x 2", {.gray = true}},
+      {"restarts", {.restart = 5}},
+      {"restarts, gray", {.down = 1, .across = 1, .gray = true, .restart = 3}},
+      {"progressive", {.progressive = true}},
+      {"progressive gray", {.down = 1, .across = 1, .gray = true, .progressive = true}},
+      {"arithmetic", {.arithmetic = true}},
+      {"optimized codes", {.optimized = true}},
+      {"RGB", {.down = 1, .across = 1, .space = JCS_RGB}},
+  };
+  return all;
+}
+
+/// libjpeg's own pixels of the whole picture at 1/reduction.
+Image whole(const std::vector<uint8_t>& bytes, int reduction, const JpegRegionOptions& options) {
+  JpegReader reader;
+  reader.open(bytes, {}, "");
+  jpeg_decompress_struct& info = reader.info();
+  info.scale_num = 1;
+  info.scale_denom = static_cast<unsigned>(reduction);
+  info.dct_method = options.dct == Dct::kExact ? JDCT_ISLOW : JDCT_IFAST;
+  info.do_fancy_upsampling = static_cast<boolean>(options.upsampling == Upsampling::kFancy);
+  reader.run([&] { jpeg_start_decompress(&info); });
+  Image image({static_cast<int>(info.output_height), static_cast<int>(info.output_width)},
+              info.output_components == 1 ? Order::kGray : Order::kRgb);
+  reader.run([&] {
+    while (info.output_scanline < info.output_height) {
+      JSAMPROW row = image.row<uint8_t>(static_cast<int>(info.output_scanline));
+      jpeg_read_scanlines(&info, &row, 1);
+    }
+  });
+  return image;
+}
+
+/// libjpeg's own raw data of the whole picture.
+std::vector<Image> whole_planes(const std::vector<uint8_t>& bytes, int reduction) {
+  JpegReader reader;
+  reader.open(bytes, {}, "");
+  jpeg_decompress_struct& info = reader.info();
+  info.scale_num = 1;
+  info.scale_denom = static_cast<unsigned>(reduction);
+  info.raw_data_out = TRUE;
+  reader.run([&] { jpeg_start_decompress(&info); });
+  std::vector<Image> planes;
+  for (int c = 0; c < info.num_components; ++c) {
+    const jpeg_component_info& part = info.comp_info[c];
+    const int width = static_cast<int>(part.width_in_blocks + 8) * part.DCT_scaled_size;
+    const int height = static_cast<int>(part.height_in_blocks + 8) * part.DCT_scaled_size;
+    planes.emplace_back(Size{height, width}, Order::kGray);
+  }
+  for (int unit = 0; info.output_scanline < info.output_height; ++unit) {
+    std::array<std::array<JSAMPROW, 64>, 3> rows{};
+    std::array<JSAMPARRAY, 3> data{rows[0].data(), rows[1].data(), rows[2].data()};
+    for (int c = 0; c < info.num_components; ++c) {
+      const jpeg_component_info& part = info.comp_info[c];
+      const int count = part.v_samp_factor * part.DCT_scaled_size;
+      for (int y = 0; y < count; ++y) {
+        rows[c][y] = planes[static_cast<size_t>(c)].row<uint8_t>(unit * count + y);
+      }
+    }
+    reader.run([&] { jpeg_read_raw_data(&info, data.data(), 128); });
+  }
+  return planes;
+}
+
+Box random_box(std::mt19937& random, Size size) {
+  const auto pick = [&](int from, int to) {
+    return std::uniform_int_distribution<int>(from, to)(random);
+  };
+  Box box;
+  box.height = pick(1, size.height);
+  box.width = pick(1, size.width);
+  box.top = pick(0, size.height - box.height);
+  box.left = pick(0, size.width - box.width);
+  return box;
+}
+
+/// Is `view` the part of `image` whose first pixel is (top, left)?
+bool same_pixels(const PlaneView& view, int channels, const Image& image, int top, int left) {
+  for (int y = 0; y < view.size.height; ++y) {
+    const uint8_t* wanted = image.row<uint8_t>(top + y) + left * channels;
+    if (std::memcmp(view.pixels + static_cast<size_t>(y) * view.row_bytes,
+                    wanted,
+                    static_cast<size_t>(view.size.width) * channels) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string to_string(const Box& box) {
+  return "rows " + std::to_string(box.top) + "+" + std::to_string(box.height) + " columns " +
+         std::to_string(box.left) + "+" + std::to_string(box.width);
+}
+
+const std::vector<Size> kSizes = {{95, 133}, {64, 96}, {33, 200}, {17, 15}, {7, 9}};
+
+/// Calls `check` with many boxes of pictures of each kind.
+void with_boxes(
+    int boxes,
+    const std::function<void(
+        const Named&, const std::vector<uint8_t>&, Size, const std::function<Box()>&)>& check) {
+  std::mt19937 random(3);
+  for (const Named& kind : kinds()) {
+    for (const Size& size : kSizes) {
+      const std::vector<uint8_t> bytes = write_jpeg(size, kind.how);
+      int count = 0;
+      for (int i = 0; i < boxes; ++i) {
+        check(kind, bytes, size, [&] {
+          // The whole, single pixels in the corners, then at random.
+          switch (count++) {
+            case 0:
+              return Box{0, 0, size.height, size.width};
+            case 1:
+              return Box{size.height - 1, size.width - 1, 1, 1};
+            case 2:
+              return Box{0, size.width - 1, 1, 1};
+            default:
+              return random_box(random, size);
+          }
+        });
+      }
+    }
+  }
+}
+
+void expect_regions(const JpegRegionOptions& options) {
+  JpegRegionDecoder decoder(options);
+  std::string last;
+  Image full;
+  with_boxes(40, [&](const Named& kind, const auto& bytes, Size size, const auto& next) {
+    const std::string key = kind.name + std::to_string(size.width);
+    if (key != last) {
+      full = whole(bytes, 1, options);
+      last = key;
+    }
+    const Box box = next();
+    decoder.open(bytes);
+    const RegionView view = decoder.decode(box, {box.height, box.width});
+    ASSERT_EQ(view.reduction, 1);
+    ASSERT_EQ(view.size, (Size{box.height, box.width}));
+    ASSERT_EQ(view.window, (Window{0, 0, double(box.height), double(box.width)}));
+    ASSERT_EQ(view.order, full.order());
+    ASSERT_TRUE(same_pixels(view, full.channels(), full, box.top, box.left))
+        << kind.name << " " << size.height << "x" << size.width << ", " << to_string(box);
+  });
+}
+
+TEST(JpegRegion, IsThatPartOfTheWholeBitForBit) {
+  expect_regions({});
+}
+TEST(JpegRegion, IsThatPartOfTheWholeWithLibjpegsEntropyDecoder) {
+  expect_regions({.entropy = Entropy::kLibjpeg});
+}
+TEST(JpegRegion, IsThatPartOfTheWholeWithPlainUpsampling) {
+  expect_regions({.upsampling = Upsampling::kPlain});
+}
+TEST(JpegRegion, IsThatPartOfTheWholeWithTheFastTransform) {
+  expect_regions({.dct = Dct::kFast});
+}
+
+TEST(JpegRegion, ReducedIsThatPartOfTheReducedWhole) {
+  JpegRegionDecoder decoder;
+  for (const int reduction : {2, 4, 8}) {
+    with_boxes(12, [&](const Named& kind, const auto& bytes, Size, const auto& next) {
+      const Box box = next();
+      const Size wanted{std::max(box.height / reduction, 1), std::max(box.width / reduction, 1)};
+      decoder.open(bytes);
+      const RegionView view = decoder.decode(box, wanted);
+      const int r = view.reduction;
+      ASSERT_TRUE(r == 1 || (box.height >= r * wanted.height && box.width >= r * wanted.width));
+      const Image full = whole(bytes, r, {});
+      ASSERT_TRUE(same_pixels(view, full.channels(), full, box.top / r, box.left / r))
+          << kind.name << " 1/" << r << ", " << to_string(box);
+      // The window is the box, and lies inside.
+      EXPECT_DOUBLE_EQ(view.window.top + box.top / r, double(box.top) / r);
+      EXPECT_DOUBLE_EQ(view.window.left + box.left / r, double(box.left) / r);
+      EXPECT_DOUBLE_EQ(view.window.height, double(box.height) / r);
+      EXPECT_DOUBLE_EQ(view.window.width, double(box.width) / r);
+      EXPECT_LE(view.window.top + view.window.height, view.size.height);
+      EXPECT_LE(view.window.left + view.window.width, view.size.width);
+    });
+  }
+}
+
+void expect_planes(const JpegRegionOptions& options, int reduction) {
+  JpegRegionDecoder decoder(options);
+  with_boxes(15, [&](const Named& kind, const auto& bytes, Size size, const auto& next) {
+    const Box box = next();
+    decoder.open(bytes);
+    if (kind.how.space == JCS_RGB) {
+      ASSERT_FALSE(decoder.has_planes());
+      return;
+    }
+    ASSERT_TRUE(decoder.has_planes());
+    const PlanesView view = decoder.decode_planes(
+        box, {std::max(box.height / reduction, 1), std::max(box.width / reduction, 1)});
+    const std::vector<Image> full = whole_planes(bytes, view.reduction);
+    ASSERT_EQ(view.count, kind.how.gray ? 1 : 3);
+    for (int c = 0; c < view.count; ++c) {
+      const PlaneView& plane = view.planes[static_cast<size_t>(c)];
+      const double down = plane.window.height / box.height;
+      const double across = plane.window.width / box.width;
+      const int top = static_cast<int>(std::lround(box.top * down - plane.window.top));
+      const int left = static_cast<int>(std::lround(box.left * across - plane.window.left));
+      ASSERT_NEAR(box.top * down - plane.window.top, top, 1e-9);
+      ASSERT_TRUE(same_pixels(plane, 1, full[static_cast<size_t>(c)], top, left))
+          << kind.name << " " << size.height << "x" << size.width << " 1/" << view.reduction << ", "
+          << to_string(box) << ", plane " << c;
+      EXPECT_GE(plane.window.top, 0);
+      EXPECT_GE(plane.window.left, 0);
+      EXPECT_LE(plane.window.top + plane.window.height, plane.size.height);
+      EXPECT_LE(plane.window.left + plane.window.width, plane.size.width);
+    }
+  });
+}
+
+TEST(JpegPlanes, AreThatPartOfLibjpegsRawData) {
+  for (const int reduction : {1, 2, 4, 8}) {
+    expect_planes({}, reduction);
+  }
+}
+TEST(JpegPlanes, ByLibjpegAloneAreTheSame) {
+  for (const int reduction : {1, 2, 4, 8}) {
+    expect_planes({.entropy = Entropy::kLibjpeg}, reduction);
+  }
+}
+
+TEST(JpegPlanes, ChromaStandsWhereTheSamplingPutsIt) {
+  const std::vector<uint8_t> bytes = write_jpeg({64, 96}, {});
+  JpegRegionDecoder decoder;
+  decoder.open(bytes);
+  const PlanesView view = decoder.decode_planes({19, 37, 21, 30}, {21, 30});
+  EXPECT_EQ(view.planes[0].window, (Window{3, 5, 21, 30}));
+  EXPECT_EQ(view.planes[1].window, (Window{1.5, 2.5, 10.5, 15}));
+  EXPECT_EQ(view.planes[2].window, (Window{1.5, 2.5, 10.5, 15}));
+}
+
+TEST(JpegRegion, CmykIsConvertedAsTheWholeIs) {
+  for (const char* name : {"cmyk.jpg", "ycck.jpg"}) {
+    const std::vector<uint8_t> bytes = test_bytes(name);
+    const Image full = decode(bytes);
+    const JpegRegion region = decode_region(bytes, {3, 5, 20, 11}, {20, 11});
+    ASSERT_EQ(region.pixels.order(), Order::kRgb);
+    EXPECT_TRUE(same_pixels(
+        {region.pixels.row<uint8_t>(0), region.pixels.row_bytes(), region.pixels.size()},
+        3,
+        full,
+        3,
+        5));
+    JpegRegionDecoder decoder;
+    decoder.open(bytes);
+    EXPECT_FALSE(decoder.has_planes());
+    EXPECT_THROW((void)decoder.decode_planes({3, 5, 20, 11}, {20, 11}), UsageError);
+  }
+}
+
+TEST(JpegRegion, TheReductionLeavesAtLeastWhatIsWanted) {
+  EXPECT_EQ(choose_reduction({0, 0, 448, 448}, {224, 224}), 2);
+  EXPECT_EQ(choose_reduction({0, 0, 447, 448}, {224, 224}), 1);
+  EXPECT_EQ(choose_reduction({0, 0, 448, 447}, {224, 224}), 1);
+  EXPECT_EQ(choose_reduction({0, 0, 4000, 4000}, {224, 224}), 8);
+  EXPECT_EQ(choose_reduction({0, 0, 4000, 4000}, {224, 224}, {.largest_reduction = 4}), 4);
+  EXPECT_EQ(choose_reduction({0, 0, 448, 448}, {224, 224}, {.gap = 2}), 1);
+  EXPECT_EQ(choose_reduction({0, 0, 896, 900}, {224, 224}, {.gap = 2}), 2);
+  EXPECT_EQ(choose_reduction({0, 0, 10, 10}, {224, 224}), 1);
+}
+
+TEST(JpegRegion, CallsInTheWrongOrderAndBoxesOutsideAreRefused) {
+  const std::vector<uint8_t> bytes = write_jpeg({20, 30}, {});
+  JpegRegionDecoder decoder;
+  EXPECT_THROW((void)decoder.decode({0, 0, 1, 1}, {1, 1}), UsageError);
+  for (const Box& box : {Box{-1, 0, 5, 5},
+                         Box{0, 0, 21, 5},
+                         Box{0, 26, 5, 5},
+                         Box{0, 0, 0, 5},
+                         Box{2147483647, 0, 2147483647, 5}}) {
+    decoder.open(bytes);
+    EXPECT_THROW((void)decoder.decode(box, {1, 1}), UsageError) << to_string(box);
+  }
+  decoder.open(bytes);
+  EXPECT_THROW((void)decoder.decode({0, 0, 5, 5}, {0, 5}), UsageError);
+  decoder.open(bytes);
+  (void)decoder.decode({0, 0, 5, 5}, {5, 5});
+  EXPECT_THROW((void)decoder.decode({0, 0, 5, 5}, {5, 5}), UsageError);  // one decode for each open
+  EXPECT_THROW(JpegRegionDecoder({.largest_reduction = 3}), UsageError);
+  EXPECT_THROW(JpegRegionDecoder({.gap = 0.5}), UsageError);
+}
+
+TEST(JpegRegion, ADecoderGoesOnAfterAnError) {
+  const std::vector<uint8_t> bytes = test_bytes("flower_1.jpg");
+  const Image full = decode(bytes);
+  std::vector<uint8_t> half(bytes.begin(), bytes.begin() + static_cast<int64_t>(bytes.size() / 2));
+  JpegRegionDecoder decoder;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THROW(decoder.open(std::vector<uint8_t>{1, 2, 3}), DataError);
+    EXPECT_THROW((void)decoder.decode({0, 0, 5, 5}, {5, 5}), UsageError);
+    decoder.open(half, "half.jpg");
+    try {
+      (void)decoder.decode({300, 100, 200, 200}, {200, 200});
+      FAIL() << "nothing was thrown";
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.place().path, "half.jpg");
+      EXPECT_THAT(error.what(), HasSubstr("truncated; "));
+    }
+    decoder.open(bytes);
+    const RegionView view = decoder.decode({300, 100, 200, 201}, {200, 201});
+    EXPECT_TRUE(same_pixels(view, 3, full, 300, 100));
+  }
+}
+
+TEST(JpegRegion, WhatLiesBelowTheBoxNeedNotBeThere) {
+  const std::vector<uint8_t> bytes = test_bytes("flower_1.jpg");
+  const Image full = decode(bytes);
+  const std::vector<uint8_t> half(bytes.begin(),
+                                  bytes.begin() + static_cast<int64_t>(bytes.size() / 2));
+  const JpegRegion region = decode_region(half, {50, 100, 80, 90}, {80, 90});
+  EXPECT_TRUE(
+      same_pixels({region.pixels.row<uint8_t>(0), region.pixels.row_bytes(), region.pixels.size()},
+                  3,
+                  full,
+                  50,
+                  100));
+}
+
+TEST(JpegRegion, DamageIsLibjpegsErrorOrLibjpegsPixels) {
+  std::vector<uint8_t> bytes = write_jpeg({95, 133}, {.restart = 5});
+  const Box box{20, 30, 60, 70};
+  std::mt19937 random(11);
+  int errors = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::vector<uint8_t> bad = bytes;
+    bad[700 + random() % (bad.size() - 700)] ^= static_cast<uint8_t>(1 << random() % 8);
+    const auto outcome = [&](Entropy entropy, Damaged damaged) {
+      try {
+        const JpegRegion region =
+            decode_region(bad, box, {60, 70}, {.damaged = damaged, .entropy = entropy});
+        return std::string(reinterpret_cast<const char*>(region.pixels.data()),
+                           region.pixels.total_bytes());
+      } catch (const DataError& error) {
+        return std::string("error ") + error.what();
+      }
+    };
+    const std::string own = outcome(Entropy::kOwn, Damaged::kRaise);
+    const std::string theirs = outcome(Entropy::kLibjpeg, Damaged::kRaise);
+    // Restarts let Argosy jump over damage above the box, which libjpeg reads.
+    if (own.rfind("error", 0) == 0 || theirs.rfind("error", 0) != 0) {
+      EXPECT_EQ(own, theirs) << i;
+    }
+    errors += static_cast<int>(own.rfind("error", 0) == 0);
+    EXPECT_NE(outcome(Entropy::kOwn, Damaged::kAccept).rfind("error", 0), 0U) << i;
+  }
+  EXPECT_GT(errors, 50);
+}
+
+}  // namespace
+}  // namespace argosy::image
