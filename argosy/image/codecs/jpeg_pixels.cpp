@@ -78,6 +78,16 @@ JDIMENSION mcu_width_of(const jpeg_decompress_struct& info) {
   return static_cast<JDIMENSION>(blocks * info.min_DCT_scaled_size);
 }
 
+/// libjpeg-turbo 2.1 forgets columns of a component that the inverse DCT enlarges and the upsampling
+/// enlarges again (luma 4 × 2 and a reduction).
+bool can_crop(const jpeg_decompress_struct& info) {
+  return std::all_of(info.comp_info, info.comp_info + info.num_components, [&](const auto& part) {
+    return part.DCT_scaled_size == info.min_DCT_scaled_size ||
+           part.h_samp_factor * part.DCT_scaled_size ==
+               info.max_h_samp_factor * info.min_DCT_scaled_size;
+  });
+}
+
 J_COLOR_SPACE wanted_space(const jpeg_decompress_struct& info) {
   switch (info.jpeg_color_space) {
     case JCS_GRAYSCALE:
@@ -134,7 +144,12 @@ bool decode_pixels(JpegArea& area, const Box& box, bool own_entropy, RegionView&
     info.entropy->decode_mcu = Reading::read_mcu;
   }
   Cut cut = cut_of(info, box, reduction);
-  reader.run([&] { jpeg_crop_scanline(&info, &cut.first_column, &cut.columns); });
+  if (can_crop(info)) {
+    reader.run([&] { jpeg_crop_scanline(&info, &cut.first_column, &cut.columns); });
+  } else {
+    cut.first_column = 0;
+    cut.columns = info.output_width;
+  }
   const JDIMENSION mcu_width = mcu_width_of(info);
   reading.first = cut.first_column / mcu_width;
   reading.last = (cut.first_column + cut.columns - 1) / mcu_width;
