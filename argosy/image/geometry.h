@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 
 #include "argosy/image/geometry_point.h"
 #include "argosy/image/image.h"
@@ -26,6 +28,11 @@ class Fill final {
 
   /// Of channel c. Errors: UsageError when it has values, but not as many as the image channels.
   [[nodiscard]] std::array<float, 4> of(const Image& image) const;
+  /// As it was given: 1 to 4 values.
+  [[nodiscard]] std::span<const float> values() const {
+    return {values_.data(), static_cast<size_t>(count_)};
+  }
+  bool operator==(const Fill&) const = default;
 
  private:
   std::array<float, 4> values_{};

@@ -56,6 +56,16 @@ inline Order order_of(const std::string& name) {
 }
 
 inline uint8_t value_of(const std::string& pattern, int y, int x, int c, uint32_t place) {
+  if (pattern == "cube") {  // 18 steps of red, of green and of blue
+    const int step = c == 0 ? y : c == 1 ? x / 18 : x % 18;
+    return static_cast<uint8_t>(15 * step);
+  }
+  if (pattern == "one") {
+    return 7;
+  }
+  if (pattern == "dull") {
+    return static_cast<uint8_t>(value_of("noise", y, x, c, place) / 4 + 40);
+  }
   if (pattern == "smooth") {
     return static_cast<uint8_t>(y * 3 + x * 2 + c * 40 + y * x / 16);
   }
@@ -65,7 +75,7 @@ inline uint8_t value_of(const std::string& pattern, int y, int x, int c, uint32_
   return static_cast<uint8_t>(value ^ (value >> 13));
 }
 
-/// The pictures of golden_file.py.
+/// The pictures of golden_file.py and generate_colour.py.
 inline Image picture(const std::string& pattern, Size size, Order order, Type type) {
   Image image(size, order, type);
   uint32_t place = 0;
