@@ -48,6 +48,32 @@ TEST_F(Collate, StridesBitsAndEmptyTensorsAreRespected) {
             (std::vector<int64_t>{1}));
 }
 
+TEST_F(Collate, ImagesTakeTheMemoryFormatOfTheContext) {
+  context.memory_format = at::MemoryFormat::ChannelsLast;
+  const at::Tensor batch = torch::rand({3, 3, 4, 5});
+  const auto expect_same = [&](const at::Tensor& all) {
+    const at::Tensor out = (*this)(std::vector<at::Tensor>{all[0], all[1], all[2]});
+    EXPECT_TRUE(at::equal(out, all));
+    EXPECT_TRUE(out.is_contiguous(all.dim() == 4 && all.is_floating_point()
+                                      ? at::MemoryFormat::ChannelsLast
+                                      : at::MemoryFormat::Contiguous));
+  };
+  expect_same(batch);
+  expect_same(batch.to(at::MemoryFormat::ChannelsLast));
+  expect_same(batch.transpose(2, 3));
+  expect_same(batch.slice(3, 1, 4));
+  expect_same(batch.slice(1, 0, 1));
+  expect_same(batch.slice(1, 0, 2));
+  expect_same(batch.to(torch::kDouble));
+  expect_same(batch.to(torch::kHalf));
+  expect_same((batch * 255).to(torch::kByte));
+  expect_same(torch::rand({3, 4, 5}));
+  expect_same(torch::rand({3, 1, 1, 1}));
+  context.memory_format = at::MemoryFormat::Contiguous;
+  EXPECT_TRUE((*this)(std::vector<at::Tensor>{batch.to(at::MemoryFormat::ChannelsLast)[0]})
+                  .is_contiguous());
+}
+
 TEST_F(Collate, NumbersTakeTheirTypes) {
   EXPECT_TRUE(at::equal((*this)(std::vector<int>{1, -2}), torch::tensor({1, -2}, torch::kLong)));
   EXPECT_TRUE(at::equal((*this)(std::vector<uint8_t>{255}), torch::tensor({255}, torch::kLong)));

@@ -1,8 +1,11 @@
 // What goes wrong in a loader, and how it is said.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -40,6 +43,13 @@ TEST(DataLoaderErrors, OptionsThatABatchSamplerDecidesAreRefused) {
               HasSubstr("num_workers must not be negative"));
   EXPECT_THAT(usage_error_of([&] { DataLoader(set, {.prefetch_factor = 0}); }),
               HasSubstr("prefetch_factor must be positive"));
+  EXPECT_THAT(usage_error_of([&] { DataLoader(set, {.timeout = std::chrono::seconds(1)}); }),
+              HasSubstr("timeout = 1000 ms with num_workers = 0"));
+  EXPECT_THAT(usage_error_of([&] { DataLoader(set, {.timeout = std::chrono::seconds(-1)}); }),
+              HasSubstr("timeout must not be negative"));
+  EXPECT_THAT(
+      usage_error_of([&] { DataLoader(set, {.memory_format = at::MemoryFormat::Preserve}); }),
+      HasSubstr("memory_format must be Contiguous or ChannelsLast"));
 }
 
 TEST(DataLoaderErrors, ASamplerOfAnotherDataSetIsFoundAtTheFirstBatch) {
@@ -135,6 +145,73 @@ TEST(DataLoaderErrors, OfAWholeBatchNameItsSamples) {
             "[vision.shard] a.tar: torn record (batch 8 of epoch 0, samples 16, 17) (at byte 512)");
   EXPECT_EQ(data_error_of(DataLoader(FailingBatch(), {.batch_size = 1})),
             "[data.DataLoader] get_batch() threw: no such shard (batch 17 of epoch 0) (sample 17)");
+}
+
+/// Hangs in one sample until the test lets it go.
+struct Hanging {
+  std::atomic<bool>* released;
+  bool whole = false;
+  int64_t size() const { return 40; }
+  int64_t get(int64_t index) const {
+    while (index == 17 && !*released) {
+      std::this_thread::yield();
+    }
+    return index;
+  }
+};
+struct HangingBatch : Hanging {
+  at::Tensor get_batch(std::span<const int64_t> indices, const BatchContext& context) const {
+    for (const int64_t index : indices) {
+      context.begin_sample(index);
+      (void)get(index);
+    }
+    return torch::tensor(std::vector<int64_t>(indices.begin(), indices.end()));
+  }
+};
+
+template <typename Set>
+void expect_named_when_late(const Set& set, std::atomic<bool>& released) {
+  DataLoader loader(set,
+                    {.batch_size = 4, .num_workers = 2, .timeout = std::chrono::milliseconds(200)});
+  int64_t seen = 0;
+  try {
+    for (auto& batch : loader) {
+      seen += batch.size(0);
+    }
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("[data.DataLoader] waited for batch 4 for "));
+    EXPECT_THAT(error.what(), ::testing::ContainsRegex("worker [01] is inside"));
+    EXPECT_EQ(error.place().index, 17);
+  }
+  EXPECT_EQ(seen, 16);
+  EXPECT_EQ(loader.state().position, 4);
+  released = true;  // the next loop waits for the worker
+  loader.set_epoch(0);
+  seen = 0;
+  for (auto& batch : loader) {
+    seen += batch.size(0);
+  }
+  EXPECT_EQ(seen, 40);
+}
+
+TEST(DataLoaderErrors, ALateBatchNamesWorkerAndSample) {
+  std::atomic<bool> released{false};
+  expect_named_when_late(Hanging{&released}, released);
+  released = false;
+  expect_named_when_late(HangingBatch{{&released}}, released);
+}
+
+TEST(DataLoaderErrors, AWorkerThatCannotBeInitialisedEndsTheLoopAndTakesNoEpoch) {
+  const TensorDataset set(torch::arange(10));
+  DataLoader loader(set, {.num_workers = 2, .worker_init = [](int worker) {
+                            if (worker == 1) {
+                              throw std::runtime_error("no device");
+                            }
+                          }});
+  EXPECT_EQ(usage_error_of([&] { (void)loader.begin(); }),
+            "[data.DataLoader] worker_init threw on worker 1: no device");
+  EXPECT_EQ(loader.epoch(), 0);
 }
 
 TEST(DataLoaderErrors, NameASampleOfASubsetByItsPlaceInTheWholeSet) {

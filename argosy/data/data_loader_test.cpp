@@ -1,8 +1,11 @@
 // What a loop over a loader yields.
 #include "argosy/data/data_loader.h"
 
+#include <chrono>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -97,6 +100,87 @@ TEST(DataLoader, TakesSamplersOfBothKindsAndSharesTheirEpoch) {
   EXPECT_EQ(at, 2);
   DataLoader strided(set, DistributedSampler(12, {.num_replicas = 3}), {.batch_size = 2});
   EXPECT_EQ(strided.size(), 2);
+}
+
+/// Images of three channels, by the sample and by the batch.
+struct Images {
+  at::Tensor all = torch::rand({10, 3, 4, 5});
+  int64_t size() const { return 10; }
+  std::pair<at::Tensor, int64_t> get(int64_t i) const { return {all[i], i}; }
+};
+struct ImageBatches : Images {
+  std::pair<at::Tensor, at::Tensor> get_batch(std::span<const int64_t> indices,
+                                              const BatchContext&) const {
+    const at::Tensor index = torch::tensor(std::vector<int64_t>(indices.begin(), indices.end()));
+    return {all.index_select(0, index), index};
+  }
+};
+
+template <typename Set>
+void expect_channels_last(const Set& set, const at::Tensor& all) {
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    DataLoader loader(set, {.batch_size = 4, .num_workers = 1, .memory_format = format});
+    int64_t from = 0;
+    for (auto& [x, y] : loader) {
+      EXPECT_TRUE(x.is_contiguous(format));
+      EXPECT_TRUE(at::equal(x, all.slice(0, from, from + 4)));
+      EXPECT_TRUE(y.is_contiguous());
+      from += 4;
+    }
+  }
+}
+
+TEST(DataLoader, ImagesLieInTheMemoryFormatThatTheModelWants) {
+  const Images images;
+  expect_channels_last(images, images.all);
+  const ImageBatches batches;  // one that does not ask the context: converted by the worker
+  expect_channels_last(batches, batches.all);
+  for (const at::Tensor& source :
+       {images.all, images.all.to(at::MemoryFormat::ChannelsLast), images.all.transpose(2, 3)}) {
+    expect_channels_last(TensorDataset(source, torch::arange(10)), source);
+  }
+}
+
+TEST(DataLoader, StatsSayWhoWaitedForWhom) {
+  struct Slow {
+    int64_t size() const { return 6; }
+    int64_t get(int64_t index) const {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      return index;
+    }
+  };
+  DataLoader loader(Slow(), {.batch_size = 2});
+  EXPECT_EQ(loader.stats().epoch, -1);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    int64_t batches = 0;
+    for ([[maybe_unused]] auto& batch : loader) {
+      EXPECT_EQ(loader.stats().batches, ++batches);
+    }
+    const LoaderStats stats = loader.stats();
+    EXPECT_EQ(stats.epoch, epoch);
+    EXPECT_EQ(stats.samples, 6);
+    EXPECT_GE(stats.waited.count(), 0.018);
+    EXPECT_GT(stats.input_bound(), 0.5);
+    EXPECT_GE(stats.pool_bytes, 16U);
+  }
+  const TensorDataset fast(torch::arange(6));
+  DataLoader quick(fast, {.batch_size = 2, .num_workers = 1});
+  for ([[maybe_unused]] auto& batch : quick) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_GE(quick.stats().used.count(), 0.03);
+  EXPECT_LT(quick.stats().input_bound(), 0.5);
+}
+
+// What Paddle calls batch_size=None.
+TEST(DataLoader, ACollateFunctionCanLeaveSamplesAsTheyAre) {
+  const TensorDataset set(torch::arange(3));
+  int64_t expected = 0;
+  for (auto& [x] : DataLoader(set, {}, [](const auto& samples) { return samples[0]; })) {
+    EXPECT_EQ(x.dim(), 0);
+    EXPECT_EQ(x.template item<int64_t>(), expected++);
+  }
+  EXPECT_EQ(expected, 3);
 }
 
 TEST(DataLoader, ACollateFunctionMakesAnyBatch) {

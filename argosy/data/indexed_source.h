@@ -188,7 +188,7 @@ class IndexedSource final {
         return made;
       }
     }
-    throw *error;
+    raise_of_batch(*error, rest, number);
   }
 
   /// get_batch(). False: a sample is bad, and on_error allows that.
@@ -215,6 +215,16 @@ class IndexedSource final {
   [[noreturn]] void rethrow_of_batch(const BatchContext& context, int64_t number) const {
     const std::vector<int64_t> keys = keys_of(context.indices);
     rethrow_as_data_error({"get_batch()", keys, context.epoch, number});
+  }
+
+  [[noreturn]] void raise_of_batch(const DataError& error,
+                                   const BatchContext& context,
+                                   int64_t number) const {
+    try {
+      throw error;
+    } catch (...) {
+      rethrow_of_batch(context, number);
+    }
   }
 
   /// What is wrong with sample `index` alone.
@@ -258,7 +268,9 @@ class IndexedSource final {
       });
     }
     if (std::equal(good.begin(), good.end(), indices.begin(), indices.end())) {
-      throw error;  // of the batch, not of a sample
+      BatchContext whole = context;
+      whole.indices = indices;
+      raise_of_batch(error, whole, number);  // not the fault of a sample
     }
     return good;
   }

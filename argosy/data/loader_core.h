@@ -70,7 +70,8 @@ struct LoaderCore {
     uint64_t digest = 0;
   } order;  // of the epoch that state() was last asked about
   std::weak_ptr<LoaderSession<Source>> running;
-  int64_t sessions = 0;                   // begun so far
+  int64_t sessions = 0;  // begun so far
+  bool has_reported_bad = false;
   OrderedPrefetch<Made<Batch>> prefetch;  // last: its threads use what stands above
 };
 
@@ -149,10 +150,11 @@ class LoaderSession final {
     LoaderStats& stats = core_->stats;
     stats.batches += made.batch.has_value() ? 1 : 0;
     stats.samples += made.samples;
-    const bool first_bad = stats.bad.count() == 0 && made.bad.count() > 0;
-    stats.bad.add(made.bad);
-    if (first_bad) {
-      report_first_bad(stats, core_->options.on_error);
+    if (made.bad.count() > 0) {
+      stats.bad.add(made.bad);
+      if (!std::exchange(core_->has_reported_bad, true)) {
+        report_first_bad(made.bad);
+      }
     }
   }
 

@@ -253,20 +253,21 @@ void rethrow_as_data_error(const MakingBatch& making) {
                   {.path = "", .index = one ? making.samples.front() : -1});
 }
 
-void report_first_bad(const LoaderStats& stats, OnError on_error) {
-  log::warn("[data.DataLoader] on_error = {}: {}. More of this epoch are counted in stats()",
-            on_error == OnError::kSkip ? "skip" : "replace",
-            stats.bad.messages.empty() ? "a bad sample" : stats.bad.messages.front());
+void report_first_bad(const BadSamples& bad) {
+  log::warn("[data.DataLoader] a bad sample was {}: {}. The sum follows at the end of each epoch",
+            bad.skipped > 0 ? "skipped" : "replaced",
+            fmt::join(bad.messages, "; "));
 }
 
 void report_bad(const LoaderStats& stats) {
-  if (stats.bad.count() > 1) {
-    log::warn("[data.DataLoader] epoch {}: {} bad samples were skipped and {} replaced: {}{}",
+  const BadSamples& bad = stats.bad;
+  if (bad.count() > 0) {
+    log::warn("[data.DataLoader] epoch {}: {} bad samples were {}: {}{}",
               stats.epoch,
-              stats.bad.skipped,
-              stats.bad.replaced,
-              fmt::join(stats.bad.messages, "; "),
-              stats.bad.count() > static_cast<int64_t>(stats.bad.messages.size()) ? "; …" : "");
+              bad.count(),
+              bad.skipped > 0 ? "skipped" : "replaced",
+              fmt::join(bad.messages, "; "),
+              bad.count() > static_cast<int64_t>(bad.messages.size()) ? "; …" : "");
   }
 }
 

@@ -94,8 +94,8 @@ struct MakingBatch {
 /// DataError that knows its sample stays as it is.
 [[noreturn]] void rethrow_as_data_error(const MakingBatch& making);
 
-/// Says in the log that samples of this epoch were bad: the first one, and at the end how many.
-void report_first_bad(const LoaderStats& stats, OnError on_error);
+/// Says in the log what on_error did: the first time, and after each epoch in which it did more.
+void report_first_bad(const BadSamples& bad);
 void report_bad(const LoaderStats& stats);
 /// DataError when an epoch had samples, and all were skipped.
 void check_some_good(const LoaderStats& stats);

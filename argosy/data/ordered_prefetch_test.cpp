@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -238,6 +239,126 @@ TEST(OrderedPrefetch, AStallIsSaidInTheLog) {
   EXPECT_EQ(prefetch.next(), 7);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("still waiting for batch 7"),
             std::string::npos);
+}
+
+/// A worker that hangs in sample 17 until the test lets it go.
+class Stuck {
+ public:
+  explicit Stuck(OrderedPrefetch<int64_t>& prefetch) {
+    prefetch.start(0, 4, [this](int64_t i, const Making& making) {
+      making.sample = 17;
+      if (i == 1) {
+        gate_.pass();
+      }
+      return i;
+    });
+  }
+  void let_go() { gate_.open(); }
+
+ private:
+  Gate gate_;
+};
+
+TEST(OrderedPrefetch, ALateResultIsADataErrorThatNamesWorkerAndSample) {
+  OrderedPrefetch<int64_t> prefetch(
+      {.workers = 1, .depth = 2, .name = "DataLoader", .timeout = 20ms});
+  Stuck stuck(prefetch);
+  EXPECT_EQ(prefetch.next(), 0);
+  try {
+    (void)prefetch.next();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.place().index, 17);
+    const std::string what = error.what();
+    EXPECT_EQ(what.find("[data.DataLoader] waited for batch 1 for "), 0U) << what;
+    EXPECT_NE(what.find("worker 0 is inside the data set's get()"), std::string::npos) << what;
+  }
+  prefetch.cancel();  // does not wait
+  EXPECT_EQ(prefetch.next(), std::nullopt);
+  EXPECT_THROW(prefetch.start(0, 1, [](int64_t i, const Making&) { return i; }), DataError);
+  stuck.let_go();
+  // The worker comes back in its own time; only then can a new start succeed.
+  const Deadline end = Deadline::after(20s);
+  while (!end.expired()) {
+    try {
+      prefetch.start(5, 8, [](int64_t i, const Making&) { return i; });
+      break;
+    } catch (const DataError&) {
+    }
+  }
+  EXPECT_EQ(drain(prefetch), (std::vector<int64_t>{5, 6, 7}));
+}
+
+TEST(OrderedPrefetch, ALateResultMayStillBeWaitedFor) {
+  OrderedPrefetch<int64_t> prefetch({.workers = 1, .depth = 2, .timeout = 1ms});
+  Stuck stuck(prefetch);
+  while (prefetch.next() != 0) {
+  }
+  EXPECT_THROW((void)prefetch.next(), DataError);
+  stuck.let_go();
+  std::vector<int64_t> rest;
+  while (rest.size() < 3) {
+    try {
+      rest.push_back(*prefetch.next());
+    } catch (const DataError&) {  // one millisecond is short
+    }
+  }
+  EXPECT_EQ(rest, (std::vector<int64_t>{1, 2, 3}));
+}
+
+TEST(OrderedPrefetch, TheDestructorWaitsForALateWorker) {
+  std::atomic<bool> inside{false};
+  std::atomic<bool> returned{false};
+  {
+    OrderedPrefetch<int64_t> prefetch({.workers = 1, .depth = 1, .timeout = 5ms});
+    prefetch.start(0, 1, [&](int64_t i, const Making& making) {
+      inside = true;
+      while (!making.stop) {
+        std::this_thread::yield();
+      }
+      returned = true;
+      return i;
+    });
+    EXPECT_THROW((void)prefetch.next(), DataError);
+  }
+  EXPECT_EQ(inside, returned);
+}
+
+TEST(OrderedPrefetch, WorkersAreInitialisedOnceEachBeforeTheyWork) {
+  std::mutex mutex;
+  std::multiset<int> initialised;
+  OrderedPrefetch<int> prefetch({.workers = 3, .depth = 3, .worker_init = [&](int worker) {
+                                   const std::lock_guard lock(mutex);
+                                   initialised.insert(worker);
+                                 }});
+  for (int round = 0; round < 2; ++round) {
+    prefetch.start(0, 9, [&](int64_t, const Making& making) {
+      const std::lock_guard lock(mutex);
+      EXPECT_EQ(initialised.count(making.worker), 1U);
+      return making.worker;
+    });
+    EXPECT_EQ(drain(prefetch).size(), 9U);
+  }
+  EXPECT_EQ(initialised, (std::multiset<int>{0, 1, 2}));
+  OrderedPrefetch<int> alone({.worker_init = [](int) { FAIL() << "there is no worker"; }});
+  alone.start(0, 1, [](int64_t, const Making& making) { return making.worker; });
+  EXPECT_EQ(drain(alone), (std::vector<int>{-1}));
+}
+
+TEST(OrderedPrefetch, AWorkerThatCannotBeInitialisedEndsEveryStart) {
+  OrderedPrefetch<int> prefetch({.workers = 4, .depth = 4, .worker_init = [](int worker) {
+                                   if (worker % 2 == 1) {
+                                     throw std::runtime_error("no device");
+                                   }
+                                 }});
+  for (int round = 0; round < 2; ++round) {
+    try {
+      prefetch.start(0, 9, [](int64_t, const Making&) { return 0; });
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const UsageError& error) {
+      EXPECT_STREQ(error.what(), "[data.loader] worker_init threw on worker 1: no device");
+    }
+  }
 }
 
 TEST(OrderedPrefetch, OptionsAreChecked) {

@@ -43,7 +43,8 @@ void interleave(const uint32_t* from, uint32_t* to, int64_t pixels) {
 RowWriter::RowWriter(const at::Tensor& batch)
     : batch_(batch),
       memory_(static_cast<char*>(batch.data_ptr())),
-      row_bytes_(batch.numel() == 0 ? 0 : batch.nbytes() / static_cast<size_t>(batch.size(0))) {}
+      row_bytes_(batch.numel() == 0 ? 0 : batch.nbytes() / static_cast<size_t>(batch.size(0))),
+      row_major_(batch.is_contiguous()) {}
 
 RowWriter::Way RowWriter::way_for(const at::Tensor& source, at::IntArrayRef strides) const {
   // Lazily conjugated or negated tensors hold other bytes than they show.
@@ -76,7 +77,8 @@ void RowWriter::write(int64_t row, const at::Tensor& sample) const {
   if (row_bytes_ == 0) {
     return;
   }
-  const Way way = way_for(sample, sample.strides());
+  const bool simple = row_major_ && sample.is_contiguous() && !sample.is_conj() && !sample.is_neg();
+  const Way way = simple ? Way::kBytes : way_for(sample, sample.strides());
   if (way == Way::kElements) {
     batch_.select(0, row).copy_(sample);
   } else {

@@ -34,6 +34,7 @@ class RowWriter final {
   at::Tensor batch_;
   char* memory_;
   size_t row_bytes_ = 0;
+  bool row_major_;
 };
 
 }  // namespace argosy::data::detail

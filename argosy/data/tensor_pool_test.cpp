@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "argosy/base/error.h"
+
 namespace argosy::data {
 namespace {
 
@@ -20,6 +22,31 @@ TEST(TensorPool, MemoryComesBackWhenTheTensorDies) {
   EXPECT_EQ(pool.empty({28, 100}, at::kFloat).data_ptr(), memory);
   EXPECT_EQ(pool.stats().allocated, 1U);
   EXPECT_EQ(pool.stats().reused, 1U);
+}
+
+TEST(TensorPool, GivesChannelsLastMemory) {
+  TensorPool pool;
+  at::Tensor images = pool.empty({2, 3, 4, 5}, at::kFloat, at::MemoryFormat::ChannelsLast);
+  EXPECT_EQ(images.strides(), (std::vector<int64_t>{60, 1, 15, 3}));
+  EXPECT_TRUE(images.is_contiguous(at::MemoryFormat::ChannelsLast));
+  const void* memory = images.data_ptr();
+  images.reset();
+  EXPECT_EQ(pool.empty({2, 3, 4, 5}, at::kFloat).data_ptr(), memory);
+  EXPECT_TRUE(pool.empty({0, 3, 4, 5}, at::kFloat, at::MemoryFormat::ChannelsLast)
+                  .is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_THROW((void)pool.empty({3, 4, 5}, at::kFloat, at::MemoryFormat::ChannelsLast), UsageError);
+  EXPECT_THROW((void)pool.empty({3}, at::kFloat, at::MemoryFormat::Preserve), UsageError);
+}
+
+TEST(TensorPool, CountsItsBytesWhereverTheyAre) {
+  TensorPool pool({.keep = 1});
+  at::Tensor a = pool.empty({100}, at::kByte);
+  at::Tensor b = pool.empty({64}, at::kByte);
+  EXPECT_EQ(pool.stats().bytes, 128U + 64U);
+  a.reset();
+  EXPECT_EQ(pool.stats().bytes, 128U + 64U);  // it waits
+  b.reset();
+  EXPECT_EQ(pool.stats().bytes, 128U);  // one too many to keep
 }
 
 TEST(TensorPool, ViewsSlicesAndGraphsKeepTheirMemory) {

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "argosy/data/dataset.h"
+#include "argosy/data/iterable_dataset.h"
+#include "argosy/data/random.h"
+
+namespace argosy::data {
+
+namespace detail {
+
+/// f(sample, random), or f(sample) where it takes no stream.
+template <typename F, typename Sample>
+auto call_map(const F& function, Sample&& sample, Random& random) {
+  if constexpr (std::invocable<const F&, Sample, Random&>) {
+    return function(std::forward<Sample>(sample), random);
+  } else {
+    static_assert(std::invocable<const F&, Sample>,
+                  "the function of a Map is called, through const, as f(sample) or f(sample, "
+                  "random) with what get() of the data set returns; this one takes neither");
+    return function(std::forward<Sample>(sample));
+  }
+}
+
+/// What get(index) returns.
+template <typename D>
+using PlainSample = decltype(std::declval<const D&>().get(int64_t{0}));
+
+/// Whether a Map needs a random stream for its samples.
+template <typename D, typename F>
+constexpr bool map_draws() {
+  if constexpr (GetsRandomSample<D>) {
+    return true;
+  } else {
+    return std::invocable<const F&, PlainSample<D>, Random&>;
+  }
+}
+
+}  // namespace detail
+
+/// A data set whose samples go through a function, when they are asked for and not before.
+///
+///     data::Map faces(table, [](Face face) { face.points /= 96; return face; });
+///     data::Map flipped(faces, [](Face face, data::Random& random) { … });
+///
+/// `function`: f(sample) or f(sample, random), called through const by several threads at once. The
+/// stream is the sample's own, behind what the wrapped set draws from it. A tensor that it gets may
+/// be the set's own memory: it returns a new one instead of writing into it. Also for a stream,
+/// where workers call it at once, outside their turns at next().
+/// Needs get(); get_batch() of the wrapped set is not used.
+/// Errors: what the function throws comes out as from get() itself, with the sample's index.
+template <typename D, typename F>
+class Map final {
+  static_assert(GetsSample<D> || GetsRandomSample<D> || IterableDataset<D>,
+                "Map calls get(): this data set has only get_batch()");
+
+ public:
+  Map(DatasetRef<D> dataset, F function)
+      : dataset_(std::move(dataset)), function_(std::move(function)) {}
+
+  [[nodiscard]] int64_t size() const requires Dataset<D> { return dataset_->size(); }
+  [[nodiscard]] int64_t sample_key(int64_t index) const requires Dataset<D> {
+    return key_of(*dataset_, index);
+  }
+  [[nodiscard]] int64_t key_space() const requires Dataset<D> { return key_space_of(*dataset_); }
+
+  [[nodiscard]] auto get(int64_t index) const
+      requires(GetsSample<D>&& std::invocable<const F&, detail::PlainSample<D>>) {
+    return function_(dataset_->get(index));
+  }
+  [[nodiscard]] auto get(int64_t index, Random& random) const
+      requires(Dataset<D>&& detail::map_draws<D, F>()) {
+    if constexpr (GetsRandomSample<D>) {
+      return detail::call_map(function_, dataset_->get(index, random), random);
+    } else {
+      return detail::call_map(function_, dataset_->get(index), random);
+    }
+  }
+
+  /// Of a stream: its items as they are …
+  template <typename T = D>
+  requires IterableDataset<T>
+  [[nodiscard]] auto stream(const Pass& pass) const { return dataset_->stream(pass); }
+  /// … and the function on what it makes of them.
+  template <typename T = D>
+  requires IterableDataset<T>
+  [[nodiscard]] auto get(ItemOf<T> item, Random& random) const {
+    return detail::call_map(function_, get_sample(*dataset_, item, random), random);
+  }
+
+ private:
+  DatasetRef<D> dataset_;
+  F function_;
+};
+
+template <typename D, typename F>
+Map(D&&, F) -> Map<std::remove_cvref_t<D>, F>;
+
+}  // namespace argosy::data
