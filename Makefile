@@ -13,13 +13,16 @@ CTEST_ARGS ?=
 SUITE ?= all
 ENGINE ?=
 BENCH_BUILD := $(if $(ENGINE),build/engine,$(BUILD))
+# What make fuzz runs, and for how long each.
+TARGET ?= all
+SECONDS ?= 600
 # A Python with torch and paddle; make peers makes one.
 PEERS ?= $(wildcard .venv-peers/bin/python)
 
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test test-clusters build bench peers format lint lint-all install clean deps-% configure configure-all
+.PHONY: help demo test test-clusters build bench fuzz peers format lint lint-all install clean deps-% configure configure-all
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -45,6 +48,9 @@ bench: deps-bench ## Benchmarks: SUITE=ddp|collectives|optim|input|launch|epoch|
 	cmake --preset $(PRESET) $(if $(ENGINE),-B $(BENCH_BUILD) -DCMAKE_PREFIX_PATH=$(abspath $(ENGINE))) -DARGOSY_BUILD_BENCHMARKS=ON $(if $(wildcard $(BENCH_BUILD)/CMakeCache.txt),,-DARGOSY_BUILD_TESTS=OFF) $(CMAKE_ARGS)
 	cmake --build $(BENCH_BUILD) -j $(JOBS)
 	python3 benchmarks/compare.py --bin $(BENCH_BUILD)/bin --suites $(SUITE) $(if $(ENGINE),--engine own) $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
+
+fuzz: deps-fuzz ## Fuzz the readers with clang's sanitizers: TARGET=<name>|all, SECONDS=<each>
+	tests/fuzz/run.sh $(TARGET) $(SECONDS)
 
 peers: deps-peers ## A Python with the official PyTorch, PaddlePaddle and DALI in .venv-peers, to measure and test beside
 	@scripts/peers.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a target needs from Debian's packages, and nothing that is there already.
-#   scripts/install_deps.sh build|test|clusters|lint|bench|peers [--list]
+#   scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers [--list]
 # --list prints the package names instead. Needs root, or sudo, only when something is missing.
 set -euo pipefail
 
@@ -15,13 +15,14 @@ test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils pr
 clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client)
 lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
 bench=("${build[@]}" libbenchmark-dev python3)
+fuzz=("${build[@]}" clang-14 libclang-rt-14-dev)
 peers=(python3 python3-venv libtcmalloc-minimal4)
 
 die() { echo "argosy: $*" >&2; exit 1; }
 
 case ${1-} in
-  build | test | clusters | lint | bench | peers) declare -n wanted=$1 ;;
-  *) die "usage: scripts/install_deps.sh build|test|clusters|lint|bench|peers [--list]" ;;
+  build | test | clusters | lint | bench | fuzz | peers) declare -n wanted=$1 ;;
+  *) die "usage: scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers [--list]" ;;
 esac
 if [[ ${2-} == --list ]]; then
   printf '%s\n' "${wanted[@]}"

@@ -47,7 +47,7 @@ struct ArchiveMember {
 ///
 /// The kind is recognised by the content, not by the name. Folders are passed over. A zip file's
 /// members come in the order of its table.
-/// Not thread-safe. Memory: a few hundred KiB beside what read_all() returns; plain files are
+/// Not thread-safe. Memory: some hundred KiB beside what read_all() returns; plain files are
 /// mapped and must not be shortened meanwhile.
 /// Errors: DataError with path, and offset (in the unpacked data) or name of the member: cannot
 /// open; not such an archive; damaged; truncated, also between two members; bytes after the end; a

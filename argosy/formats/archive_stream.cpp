@@ -148,7 +148,7 @@ ArchiveStream::ArchiveStream(std::string path, const ArchiveLimits& limits)
   if (reader.compressed()) {
     std::error_code unknown;
     file_bytes_ = static_cast<int64_t>(std::filesystem::file_size(path_, unknown));
-    buffer_.resize(size_t{256} * 1024);
+    buffer_.resize(size_t{64} * 1024);
     gzip_ = std::move(reader);
     filled_ = fill();
     kind_ = kind_of(std::span(buffer_).first(filled_));

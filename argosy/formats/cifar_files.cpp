@@ -87,12 +87,12 @@ Folders read_archive(const std::string& path, const CifarOptions& options) {
 }
 
 std::vector<uint8_t> read_whole(const std::string& path, int64_t limit) {
-  constexpr size_t kPiece = size_t{1} << 20;
+  constexpr size_t kFirst = size_t{64} * 1024;
   FileReader reader(path);
   std::vector<uint8_t> bytes;
   while (true) {
     const size_t have = bytes.size();
-    bytes.resize(have + kPiece);
+    bytes.resize(std::max(kFirst, have * 2));
     const size_t got = reader.read(std::span(bytes).subspan(have));
     bytes.resize(have + got);
     if (got == 0) {

@@ -1,0 +1,49 @@
+// fuzz-sources: formats/archive.cpp formats/archive_stream.cpp formats/cifar.cpp
+// formats/cifar_batch.cpp fuzz-sources: formats/cifar_classes.cpp formats/cifar_files.cpp
+// formats/file_reader.cpp formats/pickle.cpp fuzz-sources: formats/pickle_numpy.cpp
+// formats/pickle_text.cpp formats/pickle_value.cpp formats/shown_name.cpp fuzz-sources:
+// formats/unpickler.cpp formats/unpickler_atoms.cpp formats/unpickler_objects.cpp fuzz-sources:
+// os/fd.cpp os/memory.cpp fuzz-libraries: -larchive -lz fuzz-options: -max_len=16384 fuzz-rooms:
+// argosy::formats
+#include "argosy/base/error.h"
+#include "argosy/formats/cifar.h"
+
+#include "tests/fuzz/memory_path.h"
+
+namespace {
+
+using argosy::formats::CifarData;
+
+void check(bool condition) {
+  if (!condition) {
+    std::abort();
+  }
+}
+
+void check_data(const CifarData& data) {
+  const auto classes = static_cast<size_t>(data.num_classes);
+  check(data.size() > 0 && data.pixels.size() == data.size() * CifarData::kImageBytes);
+  check(data.classes.size() == classes);
+  check(data.coarse_labels.size() == (classes == 100 ? data.size() : 0));
+  for (const uint8_t label : data.labels) {
+    check(label < classes);
+  }
+  for (const uint8_t label : data.coarse_labels) {
+    check(label < data.coarse_classes.size());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const argosy::formats::ArchiveLimits limits{
+      .members = 200, .member_bytes = 1 << 20, .total_bytes = 4 << 20, .ratio = 100};
+  const std::string& path = memory_path(data, size);
+  for (const auto part : {argosy::formats::CifarPart::kTrain, argosy::formats::CifarPart::kTest}) {
+    try {
+      check_data(argosy::formats::read_cifar(path, {.part = part, .limits = limits}));
+    } catch (const argosy::DataError&) {  // what bad input is to bring
+    }
+  }
+  return 0;
+}
