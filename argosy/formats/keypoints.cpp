@@ -1,0 +1,188 @@
+#include "argosy/formats/keypoints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "argosy/base/strings.h"
+#include "argosy/formats/csv.h"
+#include "argosy/formats/greys.h"
+
+namespace argosy::formats {
+namespace {
+
+constexpr const char* kWhere = "formats.keypoints";
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// Where things stand in training.csv.
+struct Columns {
+  size_t image = 0;
+  std::vector<std::string> names{};
+  std::vector<size_t> coordinates{};  // 2 for each name: x, y
+};
+
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw DataError(kWhere, what, {path});
+}
+
+size_t need_column(const CsvReader& table, const std::string& path, std::string_view name) {
+  const std::optional<size_t> at = table.column(name);
+  if (!at) {
+    fail(path, fmt::format("the column \"{}\" is missing", name));
+  }
+  return *at;
+}
+
+Columns find_columns(const CsvReader& table, const std::string& path) {
+  Columns columns{.image = need_column(table, path, "Image")};
+  for (size_t i = 0; i < table.header().size(); ++i) {
+    const std::string& column = table.header()[i];
+    if (column.ends_with("_x")) {
+      const std::string name = column.substr(0, column.size() - 2);
+      columns.names.push_back(name);
+      columns.coordinates.push_back(i);
+      columns.coordinates.push_back(need_column(table, path, name + "_y"));
+    }
+  }
+  if (columns.names.empty()) {
+    fail(path, "no points: expected columns NAME_x and NAME_y. (test.csv is read by read_faces.)");
+  }
+  if (columns.coordinates.size() + 1 != table.header().size()) {
+    fail(path,
+         fmt::format("expected the columns Image and pairs of NAME_x and NAME_y, got {} columns "
+                     "of which {} are that",
+                     table.header().size(),
+                     columns.coordinates.size() + 1));
+  }
+  return columns;
+}
+
+/// NaN where the field is missing.
+float coordinate(const CsvReader& table, size_t column) {
+  const std::string_view text = table.fields()[column];
+  if (text.empty() || (text.size() == 3 && strings::to_lower(text) == "nan")) {
+    return kNaN;
+  }
+  const std::optional<double> value = strings::parse_double(text);
+  const auto narrow = static_cast<float>(value.value_or(kNaN));
+  if (!std::isfinite(narrow)) {
+    throw table.error(
+        column, fmt::format("expected a coordinate or nothing, got \"{}\"", text.substr(0, 40)));
+  }
+  return narrow;
+}
+
+/// Appends the image in `column`; the first one decides on the side.
+void append_image(const CsvReader& table,
+                  size_t column,
+                  int64_t& side,
+                  std::vector<uint8_t>& pixels) {
+  const std::string_view text = table.fields()[column];
+  if (side == 0) {
+    const size_t n = count_greys(text);
+    side = std::lround(std::sqrt(static_cast<double>(n)));
+    if (n == 0 || static_cast<size_t>(side * side) != n) {
+      side = 0;
+      throw table.error(column, fmt::format("expected the grey values of a square, got {}", n));
+    }
+  }
+  const size_t have = pixels.size();
+  const auto area = static_cast<size_t>(side * side);
+  if (pixels.capacity() < have + area) {
+    pixels.reserve(std::max(area * table.expected_rows(), 2 * have));
+  }
+  pixels.resize(have + area);
+  if (const auto problem = greys_of(text, std::span(pixels).subspan(have))) {
+    throw table.error(column, *problem);
+  }
+}
+
+/// Reads the row's coordinates; false where one is missing and the row is to be left out.
+bool append_points(const CsvReader& table,
+                   const Columns& columns,
+                   Missing missing,
+                   std::vector<float>& points) {
+  const size_t have = points.size();
+  for (const size_t column : columns.coordinates) {
+    float value = coordinate(table, column);
+    if (std::isnan(value) && missing == Missing::kDrop) {
+      points.resize(have);
+      return false;
+    }
+    if (std::isnan(value) && missing == Missing::kForwardFill) {
+      if (have == 0) {
+        throw table.error(column,
+                          "missing in the first row, which leaves nothing to fill it with. Use "
+                          "Missing::kDrop or kKeep");
+      }
+      value = points[points.size() - columns.coordinates.size()];
+    }
+    points.push_back(value);
+  }
+  return true;
+}
+
+int64_t integer(const CsvReader& table, size_t column) {
+  const std::optional<int64_t> value = strings::parse_int(table.fields()[column]);
+  if (!value) {
+    throw table.error(
+        column,
+        fmt::format("expected a whole number, got \"{}\"", table.fields()[column].substr(0, 40)));
+  }
+  return *value;
+}
+
+}  // namespace
+
+Keypoints read_keypoints(const std::string& path, const KeypointsOptions& options) {
+  CsvReader table(path, {.most_bytes = options.most_bytes});
+  Columns columns = find_columns(table, path);
+  Keypoints faces;
+  while (table.next()) {
+    if (append_points(table, columns, options.missing, faces.points)) {
+      append_image(table, columns.image, faces.side, faces.pixels);
+      faces.rows.push_back(table.row());
+    }
+  }
+  if (faces.rows.empty()) {
+    fail(path,
+         table.row() < 0 ? "the table is empty"
+                         : fmt::format("none of the {} rows has all its points", table.row() + 1));
+  }
+  faces.names = std::move(columns.names);
+  return faces;
+}
+
+Faces read_faces(const std::string& path, int64_t most_bytes) {
+  CsvReader table(path, {.most_bytes = most_bytes});
+  const size_t id = need_column(table, path, "ImageId");
+  const size_t image = need_column(table, path, "Image");
+  Faces faces;
+  while (table.next()) {
+    faces.image_ids.push_back(integer(table, id));
+    append_image(table, image, faces.side, faces.pixels);
+  }
+  if (faces.image_ids.empty()) {
+    fail(path, "the table is empty");
+  }
+  return faces;
+}
+
+std::vector<KeypointQuery> read_id_lookup(const std::string& path) {
+  CsvReader table(path);
+  const size_t row_id = need_column(table, path, "RowId");
+  const size_t image_id = need_column(table, path, "ImageId");
+  const size_t feature = need_column(table, path, "FeatureName");
+  std::vector<KeypointQuery> queries;
+  while (table.next()) {
+    queries.push_back(
+        {integer(table, row_id), integer(table, image_id), std::string(table.fields()[feature])});
+  }
+  return queries;
+}
+
+}  // namespace argosy::formats

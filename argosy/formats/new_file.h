@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "argosy/os/fd.h"
+
+namespace argosy::formats {
+
+/// A file that appears whole or not at all: written beside its place under a name of its own,
+/// brought to the disk, then renamed. Without finish() nothing is left behind; a file of that name
+/// that was there before stays until then.
+///
+///     NewFile file("out.rec", "formats.records");
+///     file.write(bytes);
+///     file.finish();
+///
+/// Not thread-safe. Several processes may write the same file: the last to finish wins.
+/// Errors: DataError(where) with path and the system's reason.
+class NewFile final {
+ public:
+  NewFile(std::string path, std::string where);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write(std::string_view text);
+  void write(std::span<const std::byte> bytes);
+  /// Bytes written so far.
+  [[nodiscard]] int64_t position() const { return position_; }
+  /// The file and its name are on the disk when this returns.
+  void finish();
+
+ private:
+  void flush();
+  void check(const Status& status, std::string_view step) const;
+
+  std::string path_;
+  std::string where_;
+  std::string temporary_{};
+  os::UniqueFd fd_{};
+  std::vector<std::byte> buffer_{};
+  int64_t position_ = 0;
+};
+
+}  // namespace argosy::formats
