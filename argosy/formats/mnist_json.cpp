@@ -1,0 +1,183 @@
+#include "argosy/formats/mnist_json.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "argosy/base/check.h"
+#include "argosy/formats/json_text.h"
+
+namespace argosy::formats {
+namespace {
+
+namespace json = simdjson::ondemand;
+
+static_assert(JsonText::kPadding >= simdjson::SIMDJSON_PADDING);
+// Text of one number, indentation included, and of what stands around a list.
+constexpr size_t kMostNumberText = 64;
+constexpr size_t kMostListText = 4096;
+
+size_t most_text(size_t numbers) {
+  return numbers * kMostNumberText + kMostListText;
+}
+
+/// Calls `use(element)` for each element of the list; it returns what is wrong with it, or null.
+template <typename Use>
+void for_each_number(const JsonText& text, json::parser& parser, std::string_view list, Use use) {
+  json::document document;
+  json::array array;
+  simdjson::error_code code =
+      parser.iterate(list.data(), list.size(), list.size() + JsonText::kPadding).get(document);
+  if (code == simdjson::SUCCESS) {
+    code = document.get_array().get(array);
+  }
+  if (code != simdjson::SUCCESS) {
+    text.fail(fmt::format("not a list of numbers: {}", simdjson::error_message(code)));
+  }
+  size_t n = 0;
+  for (auto element : array) {  // nothing can follow it: the piece ends with its first ']'
+    if (const char* problem = use(element)) {
+      text.fail(fmt::format("number {}: {}", n, problem));
+    }
+    ++n;
+  }
+}
+
+void read_image(const JsonText& text,
+                json::parser& parser,
+                std::string_view list,
+                std::span<float> values) {
+  size_t n = 0;
+  for_each_number(text, parser, list, [&](auto element) -> const char* {
+    double value = 0;
+    if (element.get_double().get(value) != simdjson::SUCCESS) {
+      return "expected a number";
+    }
+    if (std::abs(value) > std::numeric_limits<float>::max()) {
+      return "too large for a float";
+    }
+    if (n < values.size()) {
+      values[n] = static_cast<float>(value);
+    }
+    ++n;
+    return nullptr;
+  });
+  if (n != values.size()) {
+    text.fail(fmt::format("expected {} numbers, got {}", values.size(), n));
+  }
+}
+
+/// Returns how many there are.
+size_t read_images(JsonText& text,
+                   json::parser& parser,
+                   size_t pixels,
+                   std::vector<float>* values) {
+  text.expect('[', "the list of images");
+  size_t n = 0;
+  while (text.peek() != ']') {
+    if (n > 0) {
+      text.expect(',', "the next image");
+    }
+    text.image = static_cast<int64_t>(n);
+    const std::string_view list = text.array(most_text(pixels));
+    if (values != nullptr) {
+      values->resize((n + 1) * pixels);
+      read_image(text, parser, list, std::span(*values).last(pixels));
+    }
+    ++n;
+    text.image = -1;
+  }
+  text.expect(']', "the end of the images");
+  return n;
+}
+
+void read_labels(JsonText& text,
+                 json::parser& parser,
+                 size_t images,
+                 uint64_t classes,
+                 std::vector<uint8_t>* labels) {
+  const std::string_view list = text.array(most_text(images));
+  if (labels == nullptr) {
+    return;
+  }
+  labels->reserve(images);
+  const std::string problem = fmt::format("expected labels, whole numbers 0 to {}", classes - 1);
+  for_each_number(text, parser, list, [&](auto element) {
+    uint64_t label = 0;
+    if (element.get_uint64().get(label) != simdjson::SUCCESS || label >= classes) {
+      text.image = static_cast<int64_t>(labels->size());
+      return problem.c_str();
+    }
+    labels->push_back(static_cast<uint8_t>(label));
+    return static_cast<const char*>(nullptr);
+  });
+  if (labels->size() != images) {
+    text.fail(
+        fmt::format("expected {} labels as there are images, got {}", images, labels->size()));
+  }
+}
+
+void read_split(JsonText& text,
+                json::parser& parser,
+                const MnistJsonOptions& options,
+                MnistJsonSplit* split) {
+  text.expect('[', "the split's images and labels");
+  const size_t images = read_images(text,
+                                    parser,
+                                    static_cast<size_t>(options.pixels),
+                                    split == nullptr ? nullptr : &split->values);
+  text.expect(',', "and then the labels");
+  read_labels(text,
+              parser,
+              images,
+              static_cast<uint64_t>(options.classes),
+              split == nullptr ? nullptr : &split->labels);
+  text.expect(']', "the end of the split: images, labels and nothing else");
+}
+
+}  // namespace
+
+MnistJson read_mnist_json(const std::string& path, const MnistJsonOptions& options) {
+  constexpr const char* kWhere = "formats.mnist_json";
+  ARGOSY_CHECK(options.pixels > 0 && options.pixels <= 1 << 20,
+               kWhere,
+               "pixels must be 1 to 2^20, got {}",
+               options.pixels);
+  ARGOSY_CHECK(options.classes > 0 && options.classes <= 256,
+               kWhere,
+               "classes must be 1 to 256, got {}",
+               options.classes);
+  JsonText text(path, options.most_bytes);
+  json::parser parser;
+  MnistJson digits;
+  text.expect('[', "the list of splits");
+  struct Part {
+    const char* name;
+    MnistJsonSplit* split;
+  };
+  int n = 0;
+  for (const Part& part : {Part{"train", options.train ? &digits.train : nullptr},
+                           Part{"valid", options.valid ? &digits.valid : nullptr},
+                           Part{"test", options.test ? &digits.test : nullptr}}) {
+    text.place.clear();
+    if (text.peek() == ']') {
+      text.fail(fmt::format(
+          "expected three splits [train, valid, test], got {}: {} is missing", n, part.name));
+    }
+    if (n++ > 0) {
+      text.expect(',', "the next split");
+    }
+    text.place = part.name;
+    read_split(text, parser, options, part.split);
+  }
+  text.place.clear();
+  text.expect(']', "the end of the three splits");
+  text.finish();
+  return digits;
+}
+
+}  // namespace argosy::formats
