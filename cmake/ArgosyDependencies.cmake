@@ -16,6 +16,7 @@ find_package(Gloo REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(simdjson REQUIRED)
+find_path(ARGOSY_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # a header is all that is used
 find_path(ARGOSY_ISAL_INCLUDE_DIR isa-l/igzip_lib.h REQUIRED)
 find_library(ARGOSY_ISAL isal REQUIRED) # linked by name: it brings no package for CMake
 find_package(JPEG REQUIRED)

@@ -11,7 +11,7 @@ build=(g++ cmake ninja-build pkg-config
   libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libarchive-dev libisal-dev libssl-dev
   libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev libcurl4-openssl-dev
   libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libssl-dev
-  libsimdjson-dev libisal-dev
+  libsimdjson-dev libxxhash-dev libisal-dev
   dataset-fashion-mnist)
 test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 iproute2)
 clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client)

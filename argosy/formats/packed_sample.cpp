@@ -1,0 +1,174 @@
+#include "argosy/formats/packed_sample.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "argosy/base/check.h"
+#include "argosy/formats/record_layout.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::formats {
+namespace {
+
+constexpr const char* kWhere = "formats.packed_sample";
+constexpr uint8_t kVersion = 1;
+constexpr size_t kHeaderBytes = 32;
+constexpr const char* kFormat = "argosy.samples";
+
+template <typename Number>
+void append(std::vector<std::byte>& bytes, Number number) {
+  const auto raw = layout::to_little(number);
+  bytes.insert(bytes.end(), raw.begin(), raw.end());
+}
+
+template <typename Number>
+std::vector<Number> numbers_of(std::span<const std::byte> bytes) {
+  std::vector<Number> numbers(bytes.size() / sizeof(Number));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = layout::from_little<Number>(bytes.data() + i * sizeof(Number));
+  }
+  return numbers;
+}
+
+bool has_shape(const PackedSample& sample) {
+  constexpr int64_t kMostSide = std::numeric_limits<int32_t>::max();
+  const bool sides = sample.height >= 1 && sample.height <= kMostSide && sample.width >= 1 &&
+                     sample.width <= kMostSide;
+  const bool channels = sample.channels == 1 || sample.channels == 3 || sample.channels == 4;
+  int64_t bytes = 0;  // two sides of 31 bits fit, four times that may not
+  return sides && channels &&
+         !__builtin_mul_overflow(sample.height * sample.width, sample.channels, &bytes) &&
+         static_cast<uint64_t>(bytes) == sample.picture.size();
+}
+
+bool is_sound(const PackedSample& sample) {
+  return sample.kind == Picture::kPixels
+             ? has_shape(sample)
+             : sample.height == 0 && sample.width == 0 && sample.channels == 0;
+}
+
+}  // namespace
+
+std::vector<std::byte> pack_sample(const PackedSample& sample) {
+  ARGOSY_CHECK(is_sound(sample),
+               kWhere,
+               "{} bytes of picture and the shape {} x {} x {} (height, width, channels) disagree: "
+               "pixels need it, encoded pictures have zeros",
+               sample.picture.size(),
+               sample.height,
+               sample.width,
+               sample.channels);
+  constexpr size_t kMost = std::numeric_limits<uint32_t>::max();
+  ARGOSY_CHECK(
+      sample.labels.size() <= kMost && sample.points.size() <= kMost && sample.name.size() <= kMost,
+      kWhere,
+      "more than 2^32 labels, points or bytes of name");
+  std::vector<std::byte> record;
+  record.reserve(kHeaderBytes + 8 * sample.labels.size() + 4 * sample.points.size() +
+                 sample.name.size() + sample.picture.size());
+  append(record, kVersion);
+  append(record, static_cast<uint8_t>(sample.kind));
+  append(record, static_cast<uint8_t>(sample.channels));
+  append(record, uint8_t{0});
+  append(record, static_cast<uint32_t>(sample.height));
+  append(record, static_cast<uint32_t>(sample.width));
+  append(record, static_cast<uint32_t>(sample.labels.size()));
+  append(record, static_cast<uint32_t>(sample.points.size()));
+  append(record, static_cast<uint32_t>(sample.name.size()));
+  append(record, static_cast<uint64_t>(sample.picture.size()));
+  for (const int64_t label : sample.labels) {
+    append(record, label);
+  }
+  for (const float point : sample.points) {
+    append(record, point);
+  }
+  const auto name = std::as_bytes(std::span(sample.name));
+  record.insert(record.end(), name.begin(), name.end());
+  record.insert(record.end(), sample.picture.begin(), sample.picture.end());
+  return record;
+}
+
+PackedSample unpack_sample(std::span<const std::byte> record,
+                           const std::string& path,
+                           int64_t index) {
+  const auto fail = [&](const std::string& what) {
+    throw DataError(kWhere, what, {path, -1, index});
+  };
+  if (record.size() < kHeaderBytes) {
+    fail(
+        fmt::format("expected a sample's header of {} bytes, got {}", kHeaderBytes, record.size()));
+  }
+  if (record[0] != std::byte{kVersion} || record[3] != std::byte{0}) {
+    fail(fmt::format("a sample of version {}: this program reads version {}",
+                     static_cast<int>(record[0]),
+                     kVersion));
+  }
+  const auto u32 = [&](size_t at) { return layout::from_little<uint32_t>(record.data() + at); };
+  const uint64_t labels = uint64_t{u32(12)} * 8;  // 35 bits at most, so the sum fits
+  const uint64_t points = uint64_t{u32(16)} * 4;
+  const uint64_t name = u32(20);
+  const auto picture = layout::from_little<uint64_t>(record.data() + 24);
+  const uint64_t before = kHeaderBytes + labels + points + name;
+  if (before > record.size() || picture != record.size() - before) {
+    fail(fmt::format("a sample of {} bytes before its picture of {} in a record of {}",
+                     before,
+                     picture,
+                     record.size()));
+  }
+  PackedSample sample{.kind = static_cast<Picture>(record[1]),
+                      .height = u32(4),
+                      .width = u32(8),
+                      .channels = static_cast<int64_t>(record[2]),
+                      .labels = numbers_of<int64_t>(record.subspan(kHeaderBytes, labels)),
+                      .points = numbers_of<float>(record.subspan(kHeaderBytes + labels, points)),
+                      .picture = record.subspan(before)};
+  const auto text = record.subspan(before - name, name);
+  sample.name = {reinterpret_cast<const char*>(text.data()), text.size()};
+  if ((sample.kind != Picture::kEncoded && sample.kind != Picture::kPixels) || !is_sound(sample)) {
+    fail(fmt::format("a picture of kind {} with {} bytes and the shape {} x {} x {}",
+                     static_cast<int>(record[1]),
+                     picture,
+                     sample.height,
+                     sample.width,
+                     sample.channels));
+  }
+  return sample;
+}
+
+std::string pack_metadata(const PackedSet& set) {
+  return nlohmann::ordered_json{{"format", kFormat},
+                                {"version", 1},
+                                {"kind", set.kind},
+                                {"classes", set.classes},
+                                {"point_names", set.point_names},
+                                {"shape", set.shape}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+PackedSet unpack_metadata(std::string_view json, const std::string& path) {
+  try {
+    const auto fields = nlohmann::json::parse(json);
+    if (fields.at("format") != kFormat || fields.at("version") != 1) {
+      throw DataError(kWhere,
+                      fmt::format("metadata of \"{}\", version {}: this program reads \"{}\", "
+                                  "version 1",
+                                  fields.at("format").dump(),
+                                  fields.at("version").dump(),
+                                  kFormat),
+                      {path});
+    }
+    PackedSet set;
+    fields.at("kind").get_to(set.kind);
+    fields.at("classes").get_to(set.classes);
+    fields.at("point_names").get_to(set.point_names);
+    fields.at("shape").get_to(set.shape);
+    return set;
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(
+        kWhere, fmt::format("metadata that is none of samples: {}", error.what()), {path});
+  }
+}
+
+}  // namespace argosy::formats

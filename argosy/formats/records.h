@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace argosy::formats {
+
+/// Writes a record file: pieces of bytes, each with a checksum, and an index of them at the end.
+///
+///     RecordWriter out("train.rec", R"({"classes": ["cat", "dog"]})");
+///     for (…) out.append(bytes);
+///     out.finish();
+///
+/// The file appears with finish(), whole and on the disk; a writer that goes away before leaves
+/// nothing. Layout, all numbers little-endian, everything on multiples of 8 bytes:
+///
+///     header  8 bytes magic "ARGOREC\n" · u32 version = 1 · u32 0 · u64 metadata bytes ·
+///             u64 checksum of what stands before it and of the metadata · metadata · zeros to 8
+///     record  u64 payload bytes · u64 checksum of the payload, seeded with the record's number ·
+///             payload · zeros to 8
+///     index   u64 offset of each record
+///     footer  u64 offset of the index · u64 records · u64 checksum of the index and of the two
+///             before it · 8 bytes magic "ARGOEND\n"
+///
+/// Checksums are XXH3 (64 bits). Metadata is a JSON object of at most 16 MiB; this layer does not
+/// look into it. Not thread-safe.
+/// Errors: DataError with path where the file cannot be written; UsageError for an append() after
+/// finish(), too much metadata, or a record above kMostRecordBytes.
+class RecordWriter final {
+ public:
+  static constexpr size_t kMostRecordBytes = size_t{1} << 32;
+  static constexpr size_t kMostMetadataBytes = size_t{16} << 20;
+
+  RecordWriter(const std::string& path, std::string_view metadata);
+  ~RecordWriter();
+  RecordWriter(RecordWriter&&) noexcept;
+  RecordWriter& operator=(RecordWriter&&) noexcept;
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+
+  /// Adds a record; its number is how many were there before.
+  void append(std::span<const std::byte> payload);
+  [[nodiscard]] int64_t size() const;
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Reads a record file through a mapping: any number of readers and processes share its pages.
+///
+///     RecordReader in("train.rec");
+///     std::span<const std::byte> bytes = in.record(7);
+///
+/// Opening checks header, index and footer and touches no record; record() checks the one it gives.
+/// Thread-safe: everything is const. The file must not be cut short while it is open (a rename over
+/// it is fine); a reader then dies by SIGBUS.
+/// Errors: DataError with path and offset, and of records the number as index: not a record file, a
+/// newer version, torn (says which record is the last whole one), damaged.
+/// Lifetime: what record() and metadata() give lives as long as the reader.
+/// Cost: no memory but the mapping; checksums run at more than 10 GB/s.
+class RecordReader final {
+ public:
+  explicit RecordReader(const std::string& path);
+  ~RecordReader();
+  RecordReader(RecordReader&&) noexcept;
+  RecordReader& operator=(RecordReader&&) noexcept;
+  RecordReader(const RecordReader&) = delete;
+  RecordReader& operator=(const RecordReader&) = delete;
+
+  [[nodiscard]] int64_t size() const;
+  [[nodiscard]] const std::string& path() const;
+  [[nodiscard]] std::string_view metadata() const;
+  /// The payload of record `index`, which begins on a multiple of 8 bytes.
+  /// Errors: UsageError when the index is outside [0, size()); DataError where it is damaged.
+  [[nodiscard]] std::span<const std::byte> record(int64_t index) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace argosy::formats
