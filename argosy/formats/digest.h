@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace argosy::formats {
+
+/// Kinds of digests that data sets are published with. MD5 finds damage, not malice.
+enum class Digest : uint8_t { kMd5, kSha256 };
+
+/// The digest of bytes that come in pieces.
+///
+///     Digester digester(Digest::kSha256);
+///     digester.update(bytes);
+///     std::string text = digester.hex();
+///
+/// Not thread-safe. Errors: UsageError for use after hex(); InternalError where OpenSSL refuses the
+/// algorithm (MD5 under a FIPS policy).
+class Digester final {
+ public:
+  explicit Digester(Digest kind);
+  ~Digester();
+  Digester(Digester&&) noexcept;
+  Digester& operator=(Digester&&) noexcept;
+  Digester(const Digester&) = delete;
+  Digester& operator=(const Digester&) = delete;
+
+  void update(std::span<const std::byte> bytes);
+  /// Lower-case hexadecimal digits, as md5sum and sha256sum print them. Ends the digest.
+  [[nodiscard]] std::string hex();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+[[nodiscard]] std::string digest_of(Digest kind, std::span<const std::byte> bytes);
+
+struct FileDigestOptions {
+  /// Called after every 4 MiB and at the end, with the bytes done and the file's size at the start.
+  /// What it throws ends the work.
+  std::function<void(int64_t done, int64_t total)> progress{};
+};
+
+/// The digest of a regular file's bytes, as they are on the disk (gzip is not unpacked).
+/// Errors: DataError with path: it cannot be opened or read, it is no regular file.
+/// Cost: MD5 0.6 GB/s, SHA-256 1.5 GB/s with a CPU that has it; memory: one buffer of 256 KiB.
+[[nodiscard]] std::string file_digest(Digest kind,
+                                      const std::string& path,
+                                      const FileDigestOptions& options = {});
+
+}  // namespace argosy::formats

@@ -1,0 +1,177 @@
+#include "argosy/formats/folder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/base/strings.h"
+
+namespace argosy::formats {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "formats.folder";
+constexpr size_t kMostNames = 10;  // in a message
+
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw DataError(kWhere, what, {path});
+}
+
+/// What a folder lies in, itself included: device and inode of each.
+using Ancestors = std::set<std::pair<dev_t, ino_t>>;
+
+struct Listing {
+  std::vector<std::string> folders{};  // names, not sorted
+  std::vector<std::string> files{};
+  std::vector<std::string> broken{};  // links that lead nowhere
+};
+
+Listing list(const std::string& path) {
+  std::error_code error;
+  fs::directory_iterator entry(path, error);
+  Listing listing;
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code broken;
+    const fs::file_type type = entry->status(broken).type();
+    auto& names = type == fs::file_type::directory             ? listing.folders
+                  : broken || type == fs::file_type::not_found ? listing.broken
+                                                               : listing.files;
+    names.push_back(entry->path().filename().string());
+  }
+  if (error) {
+    fail(path,
+         error == std::errc::no_such_file_or_directory ? "no such folder"
+         : error == std::errc::not_a_directory
+             ? "expected a folder"
+             : "cannot list the folder: " + errno_message(error.value()));
+  }
+  return listing;
+}
+
+std::vector<std::string> lower_case(std::vector<std::string> texts) {
+  for (std::string& text : texts) {
+    text = strings::to_lower(text);
+  }
+  return texts;
+}
+
+bool has_extension(const std::string& name, const std::vector<std::string>& lower_extensions) {
+  const std::string lower = strings::to_lower(name);
+  return std::any_of(lower_extensions.begin(),
+                     lower_extensions.end(),
+                     [&](const std::string& extension) { return lower.ends_with(extension); });
+}
+
+/// Adds the folder and all below it to `folders`, each with its images.
+struct Folder {
+  std::string path{};
+  std::vector<std::string> images{};
+};
+
+void walk(const std::string& path,
+          const Ancestors& above,
+          const std::vector<std::string>& extensions,
+          std::vector<Folder>& folders) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    fail(path, "cannot open: " + errno_message(errno));
+  }
+  Ancestors ancestors = above;
+  if (!ancestors.emplace(status.st_dev, status.st_ino).second) {
+    fail(path, "a link that leads back to a folder that it lies in");
+  }
+  Listing listing = list(path);
+  for (const std::string& name : listing.broken) {
+    if (has_extension(name, extensions)) {
+      fail(fmt::format("{}/{}", path, name), "a link that leads nowhere");
+    }
+  }
+  Folder& folder = folders.emplace_back(Folder{.path = path});
+  std::copy_if(std::make_move_iterator(listing.files.begin()),
+               std::make_move_iterator(listing.files.end()),
+               std::back_inserter(folder.images),
+               [&](const std::string& name) { return has_extension(name, extensions); });
+  std::sort(folder.images.begin(), folder.images.end());
+  for (const std::string& name : listing.folders) {
+    walk(fmt::format("{}/{}", path, name), ancestors, extensions, folders);
+  }
+}
+
+/// All images at and below `path`, in the order that sorting os.walk() gives.
+std::vector<std::string> images_below(const std::string& path, const FolderOptions& options) {
+  std::vector<Folder> folders;
+  walk(path, {}, lower_case(options.extensions), folders);
+  std::sort(folders.begin(), folders.end(), [](const Folder& a, const Folder& b) {
+    return a.path < b.path;
+  });
+  std::vector<std::string> images;
+  for (const Folder& folder : folders) {
+    for (const std::string& name : folder.images) {
+      images.push_back(fmt::format("{}/{}", folder.path, name));
+    }
+  }
+  return images;
+}
+
+std::string without_slashes(std::string root) {
+  while (root.size() > 1 && root.ends_with('/')) {
+    root.pop_back();
+  }
+  return root;
+}
+
+}  // namespace
+
+ClassFolder scan_class_folder(const std::string& root, const FolderOptions& options) {
+  const std::string base = without_slashes(root);
+  ClassFolder found{.classes = list(base).folders};
+  if (found.classes.empty()) {
+    fail(root, "no class folders: expected ROOT/CLASS/IMAGE");
+  }
+  std::sort(found.classes.begin(), found.classes.end());
+  std::vector<std::string> empty;
+  for (size_t label = 0; label < found.classes.size(); ++label) {
+    const size_t before = found.samples.size();
+    for (std::string& path :
+         images_below(fmt::format("{}/{}", base, found.classes[label]), options)) {
+      found.samples.push_back({std::move(path), static_cast<int64_t>(label)});
+    }
+    if (found.samples.size() == before) {
+      empty.push_back(found.classes[label]);
+    }
+  }
+  if (!empty.empty() && options.empty_class == EmptyClass::kError) {
+    const size_t shown = std::min(empty.size(), kMostNames);
+    fail(
+        root,
+        fmt::format("{} of {} classes have no image: {}{}. Expected files that end in {}; or allow "
+                    "it by EmptyClass::kKeep",
+                    empty.size(),
+                    found.classes.size(),
+                    fmt::join(empty.begin(), empty.begin() + static_cast<ptrdiff_t>(shown), ", "),
+                    shown < empty.size() ? ", …" : "",
+                    fmt::join(options.extensions, " ")));
+  }
+  return found;
+}
+
+std::vector<std::string> scan_image_folder(const std::string& root, const FolderOptions& options) {
+  std::vector<std::string> images = images_below(without_slashes(root), options);
+  if (images.empty()) {
+    fail(root,
+         fmt::format("no image in the folder and below: expected files that end in {}",
+                     fmt::join(options.extensions, " ")));
+  }
+  return images;
+}
+
+}  // namespace argosy::formats
