@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kWhere = "formats.mat";
 constexpr size_t kHeaderBytes = 128;
 constexpr size_t kVersionAt = 124;
-constexpr size_t kPiece = size_t{256} * 1024;
+constexpr int64_t kPiece = int64_t{256} * 1024;
 constexpr double kMostExact = 9007199254740992.0;  // 2^53
 
 // Flags and classes of an array, in the first word of its flags.
@@ -34,10 +34,11 @@ std::string too_large(int64_t most) {
 
 std::vector<uint8_t> read_file(const std::string& path, int64_t most) {
   FileReader reader(path);
+  const auto piece = static_cast<size_t>(std::min(reader.most_bytes() + 1, kPiece));
   std::vector<uint8_t> bytes;
   while (true) {
     const size_t have = bytes.size();
-    bytes.resize(have + kPiece);
+    bytes.resize(have + piece);
     const size_t got = reader.read(std::span(bytes).subspan(have));
     bytes.resize(have + got);
     if (got == 0) {
@@ -78,15 +79,16 @@ std::vector<uint8_t> inflate_all(const MatSource& source, const MatElement& elem
   if (inflateInit(&stream) != Z_OK) {
     source.fail(element.at, "zlib could not start");
   }
+  const size_t piece = std::clamp<size_t>(8 * element.data.size(), 1024, kPiece);
   std::vector<uint8_t> bytes;
   stream.next_in = const_cast<Bytef*>(element.data.data());
   stream.avail_in = static_cast<uInt>(element.data.size());
   int code = Z_OK;
   while (code == Z_OK && static_cast<int64_t>(bytes.size()) <= most) {
     const size_t have = bytes.size();
-    bytes.resize(have + kPiece);
+    bytes.resize(have + piece);
     stream.next_out = bytes.data() + have;
-    stream.avail_out = kPiece;
+    stream.avail_out = static_cast<uInt>(piece);
     code = inflate(&stream, Z_NO_FLUSH);
     bytes.resize(bytes.size() - stream.avail_out);
   }
