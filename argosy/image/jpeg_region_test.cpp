@@ -407,6 +407,32 @@ TEST(JpegRegion, ADecoderGoesOnAfterAnError) {
   }
 }
 
+/// Without its table of quantisation number `index`.
+std::vector<uint8_t> without_table(std::vector<uint8_t> bytes, int index) {
+  for (size_t at = 2; bytes[at + 1] != 0xda;
+       at += 2 + bytes[at + 2] * size_t{256} + bytes[at + 3]) {
+    if (bytes[at + 1] == 0xdb && bytes[at + 4] == index) {
+      bytes.erase(bytes.begin() + static_cast<int64_t>(at),
+                  bytes.begin() + static_cast<int64_t>(at) + 69);
+      return bytes;
+    }
+  }
+  return bytes;
+}
+
+TEST(JpegRegion, NothingOfOnePictureReachesTheNext) {
+  const std::vector<uint8_t> bytes = write_jpeg({20, 30}, {});
+  const std::vector<uint8_t> lacking = without_table(bytes, 0);
+  ASSERT_LT(lacking.size(), bytes.size());
+  JpegRegionDecoder decoder;
+  for (int i = 0; i < 2; ++i) {
+    decoder.open(lacking);
+    EXPECT_THROW((void)decoder.decode({0, 0, 5, 5}, {5, 5}), DataError);
+    decoder.open(bytes);
+    (void)decoder.decode({0, 0, 5, 5}, {5, 5});
+  }
+}
+
 TEST(JpegRegion, WhatLiesBelowTheBoxNeedNotBeThere) {
   const std::vector<uint8_t> bytes = test_bytes("flower_1.jpg");
   const Image full = decode(bytes);

@@ -78,8 +78,8 @@ JDIMENSION mcu_width_of(const jpeg_decompress_struct& info) {
   return static_cast<JDIMENSION>(blocks * info.min_DCT_scaled_size);
 }
 
-/// libjpeg-turbo 2.1 forgets columns of a component that the inverse DCT enlarges and the upsampling
-/// enlarges again (luma 4 × 2 and a reduction).
+/// libjpeg-turbo 2.1 forgets columns of a component that the inverse DCT enlarges and the
+/// upsampling enlarges again (luma 4 × 2 and a reduction).
 bool can_crop(const jpeg_decompress_struct& info) {
   return std::all_of(info.comp_info, info.comp_info + info.num_components, [&](const auto& part) {
     return part.DCT_scaled_size == info.min_DCT_scaled_size ||

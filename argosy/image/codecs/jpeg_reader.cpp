@@ -34,29 +34,45 @@ bool means_damage(int code) {
 }  // namespace
 
 JpegReader::JpegReader() {
-  info_.err = jpeg_std_error(&errors_);
-  errors_.error_exit = on_error;
-  errors_.emit_message = on_message;
-  info_.client_data = this;  // jpeg_create keeps it and err
-  run([&] { jpeg_create_decompress(&info_); });
   source_.init_source = [](j_decompress_ptr) {};
   source_.fill_input_buffer = on_empty;
   source_.skip_input_data = on_skip;
   source_.resync_to_restart = jpeg_resync_to_restart;
   source_.term_source = [](j_decompress_ptr) {};
-  info_.src = &source_;
   progress_.progress_monitor = on_progress;
-  info_.progress = &progress_;
 }
 
 JpegReader::~JpegReader() {
-  jpeg_destroy_decompress(&info_);
+  close();
+}
+
+// libjpeg keeps tables from one picture to the next, for those that bring none: what such a one
+// became would depend on the one before it. So each gets a new decompressor, which costs a
+// microsecond.
+void JpegReader::close() {
+  if (created_) {
+    jpeg_destroy_decompress(&info_);
+    created_ = false;
+  }
+}
+
+void JpegReader::create() {
+  close();
+  info_ = {};
+  info_.err = jpeg_std_error(&errors_);
+  errors_.error_exit = on_error;
+  errors_.emit_message = on_message;
+  info_.client_data = this;  // jpeg_create keeps it and err
+  run([&] { jpeg_create_decompress(&info_); });
+  created_ = true;
+  info_.src = &source_;
+  info_.progress = &progress_;
 }
 
 void JpegReader::open(std::span<const uint8_t> bytes,
                       const JpegLimits& limits,
                       std::string_view name) {
-  close();
+  create();
   bytes_ = bytes;
   limits_ = limits;
   name_ = name;

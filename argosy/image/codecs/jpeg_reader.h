@@ -28,10 +28,10 @@ struct JpegLimits {
 ///     reader.info().out_color_space = JCS_RGB;
 ///     reader.run([&] { jpeg_start_decompress(&reader.info()); });
 ///
-/// One object serves many pictures; libjpeg's small allocations are made for each. Warnings of
-/// corrupt data are errors unless damage is accepted. A progressive picture may have kMostScans
-/// scans: each goes over all of it, so that a small file could else keep a processor busy for
-/// minutes. Not thread-safe. Lifetime: `bytes` and `name` until the last run() on them.
+/// One object serves many pictures; libjpeg's own memory, of a few kilobytes, is each one's.
+/// Warnings of corrupt data are errors unless damage is accepted. A progressive picture may have
+/// kMostScans scans: each goes over all of it, so that a small file could else keep a processor
+/// busy for minutes. Not thread-safe. Lifetime: `bytes` and `name` until the last run() on them.
 class JpegReader final {
  public:
   static constexpr int kMostScans = 100;
@@ -70,7 +70,7 @@ class JpegReader final {
   [[nodiscard]] bool left_for(const char* reason) const { return reason_ == reason; }
 
   /// Drops what belongs to the picture.
-  void close() { jpeg_abort_decompress(&info_); }
+  void close();
 
   /// For who hooks into libjpeg: found again through info().client_data.
   void* hook = nullptr;
@@ -82,6 +82,7 @@ class JpegReader final {
   static void on_progress(j_common_ptr info);
   static boolean on_empty(j_decompress_ptr info);
   static void on_skip(j_decompress_ptr info, long count);
+  void create();
   void check_header();
   [[nodiscard]] int64_t blocks() const;
 
@@ -95,6 +96,7 @@ class JpegReader final {
   std::string_view name_{};
   const char* reason_ = nullptr;  // of leave(); else the message is libjpeg's
   bool ended_ = false;            // the bytes have run out
+  bool created_ = false;          // info_ is libjpeg's
 };
 
 }  // namespace argosy::image::codecs
