@@ -31,28 +31,13 @@ bool HuffmanTable::build(const JHUFF_TBL& source, Kind kind) {
   if (!assign_codes()) {
     return false;
   }
-  std::array<HuffmanStep, kEntries> steps;
+  Steps steps;
   fill_steps(steps);
-  constexpr size_t kMask = kEntries - 1;
-  for (size_t i = 0; i < kEntries; ++i) {
-    const HuffmanStep first = steps[i];
-    HuffmanStep second = steps[(i << first.bits) & kMask];
-    const bool one = kind == Kind::kDc || first.bits == 0 || first.advance == kEndOfBlock ||
-                     first.bits + second.bits > kLook;
-    pairs_[i] = pack(first, one ? HuffmanStep{} : second);
-  }
-  for (size_t i = kEntries; i-- > 0 && kind == Kind::kAc;) {
-    uint32_t bits = 0;
-    uint32_t advance = 0;
-    while (advance < kSkippedEnd) {
-      const HuffmanStep step = steps[(i << bits) & kMask];
-      if (step.bits == 0 || bits + step.bits > kLook) {
-        break;
-      }
-      bits += step.bits;
-      advance += step.advance == kEndOfBlock ? kSkippedEnd : step.advance;
-    }
-    skips_[i] = {advance << 8 | bits};
+  if (kind == Kind::kDc) {
+    fill_dc(steps);
+  } else {
+    fill_pairs(steps);
+    fill_skips(steps);
   }
   built_ = true;
   return true;
@@ -98,11 +83,44 @@ HuffmanStep HuffmanTable::finish(Code code, uint64_t window) const {
   return step;
 }
 
-void HuffmanTable::fill_steps(std::array<HuffmanStep, kEntries>& steps) const {
+void HuffmanTable::fill_steps(Steps& steps) const {
   for (size_t i = 0; i < kEntries; ++i) {
     const HuffmanStep step =
         codes_[i].bits > 0 ? finish(codes_[i], uint64_t{i} << (64 - kLook)) : HuffmanStep{};
     steps[i] = step.bits <= kLook ? step : HuffmanStep{};
+  }
+}
+
+void HuffmanTable::fill_dc(const Steps& steps) {
+  for (size_t i = 0; i < dc_.size(); ++i) {
+    const HuffmanStep step = steps[i << (kLook - kDcLook)];
+    dc_[i] = step.bits <= kDcLook ? step : HuffmanStep{};
+  }
+}
+
+void HuffmanTable::fill_pairs(const Steps& steps) {
+  for (size_t i = 0; i < kEntries; ++i) {
+    const HuffmanStep first = steps[i];
+    const HuffmanStep second = steps[(i << first.bits) & (kEntries - 1)];
+    const bool one =
+        first.bits == 0 || first.advance == kEndOfBlock || first.bits + second.bits > kLook;
+    pairs_[i] = pack(first, one ? HuffmanStep{} : second);
+  }
+}
+
+void HuffmanTable::fill_skips(const Steps& steps) {
+  for (size_t i = 0; i < kEntries; ++i) {
+    uint32_t bits = 0;
+    uint32_t advance = 0;
+    while (advance < kSkippedEnd) {
+      const HuffmanStep step = steps[(i << bits) & (kEntries - 1)];
+      if (step.bits == 0 || bits + step.bits > kLook) {
+        break;
+      }
+      bits += step.bits;
+      advance += step.advance == kEndOfBlock ? kSkippedEnd : step.advance;
+    }
+    skips_[i] = {advance << 8 | bits};
   }
 }
 

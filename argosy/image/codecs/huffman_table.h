@@ -23,6 +23,7 @@ struct HuffmanStep {
 class HuffmanTable final {
  public:
   static constexpr int kLook = 11;
+  static constexpr int kDcLook = 9;  // values stand alone there: less memory to keep at hand
   static constexpr int kEndOfBlock = 128;
   static constexpr int kSkippedEnd = 1024;
   enum class Kind : uint8_t { kDc, kAc };
@@ -49,7 +50,9 @@ class HuffmanTable final {
   /// False: no valid set of codes.
   [[nodiscard]] bool build(const JHUFF_TBL& source, Kind kind);
 
-  /// `window`: the next bits from the top.
+  /// `window`: the next bits from the top. Of a DC table: bits = 0: as in Pair.
+  [[nodiscard]] HuffmanStep dc(uint64_t window) const { return dc_[window >> (64 - kDcLook)]; }
+  /// Of an AC table.
   [[nodiscard]] Pair pair(uint64_t window) const { return pairs_[window >> (64 - kLook)]; }
   [[nodiscard]] Skip skip(uint64_t window) const { return skips_[window >> (64 - kLook)]; }
   /// One step, however long: at most 31 bits.
@@ -62,9 +65,14 @@ class HuffmanTable final {
   };
   [[nodiscard]] bool assign_codes();
   [[nodiscard]] HuffmanStep finish(Code code, uint64_t window) const;
-  void fill_steps(std::array<HuffmanStep, size_t{1} << kLook>& steps) const;
-
   static constexpr size_t kEntries = size_t{1} << kLook;
+  using Steps = std::array<HuffmanStep, kEntries>;
+  void fill_steps(Steps& steps) const;
+  void fill_dc(const Steps& steps);
+  void fill_pairs(const Steps& steps);
+  void fill_skips(const Steps& steps);
+
+  std::array<HuffmanStep, size_t{1} << kDcLook> dc_{};
   std::array<Pair, kEntries> pairs_{};
   std::array<Skip, kEntries> skips_{};
   std::array<Code, kEntries> codes_{};

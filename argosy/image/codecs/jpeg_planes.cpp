@@ -3,32 +3,21 @@
 #include <bit>
 #include <cstring>
 
+#include "argosy/image/codecs/block_writer.h"
 #include "argosy/image/codecs/jpeg_area.h"
 #include "argosy/image/codecs/libjpeg.h"
 
 namespace argosy::image::codecs {
 namespace {
 
-/// One component's part of the decoded area: whole MCUs.
-struct Target {
-  const jpeg_component_info* component = nullptr;
-  uint8_t* pixels = nullptr;
-  size_t row_bytes = 0;
-  int block = DCTSIZE;  // rows and columns of a block after its inverse DCT
-  int mcu_height = DCTSIZE;
-  int mcu_width = DCTSIZE;
-};
-
-using Targets = std::array<Target, 3>;
-
 /// Memory for `rows` × `columns` units of which each component's part is `down` × `across` blocks.
-Target make_target(Buffer& buffer,
-                   const jpeg_component_info& component,
-                   int down,
-                   int across,
-                   int64_t rows,
-                   int64_t columns) {
-  Target target;
+PlaneTarget make_target(Buffer& buffer,
+                        const jpeg_component_info& component,
+                        int down,
+                        int across,
+                        int64_t rows,
+                        int64_t columns) {
+  PlaneTarget target;
   target.component = &component;
   target.block = component.DCT_scaled_size;
   target.mcu_height = down * target.block;
@@ -41,7 +30,7 @@ Target make_target(Buffer& buffer,
 
 /// What lies in the MCUs of `mcus`, of which the first is at target.pixels, with the place of
 /// `box`.
-PlaneView view_of(const Target& target, const McuBox& mcus, const Box& box) {
+PlaneView view_of(const PlaneTarget& target, const McuBox& mcus, const Box& box) {
   const double down = double{1} * target.mcu_height / mcus.height;
   const double across = double{1} * target.mcu_width / mcus.width;
   const int top = mcus.first_row * target.mcu_height;
@@ -56,76 +45,13 @@ PlaneView view_of(const Target& target, const McuBox& mcus, const Box& box) {
           {box.top * down - top, box.left * across - left, box.height * down, box.width * across}};
 }
 
-/// A block without AC coefficients is flat; libjpeg's inverse DCTs give this at each size.
-template <int kSize>
-void fill(uint8_t* to, size_t row_bytes, int value) {
-  const uint64_t eight = 0x0101010101010101U * static_cast<uint64_t>(value);
-  for (int y = 0; y < kSize; ++y, to += row_bytes) {
-    std::memcpy(to, &eight, kSize);
-  }
-}
-
-void fill_flat(const Target& target, uint8_t* to, int dc) {
-  const int quantum = target.component->quant_table->quantval[0];
-  const int value = std::clamp(((dc * quantum + 4) >> 3) + CENTERJSAMPLE, 0, MAXJSAMPLE);
-  switch (target.block) {
-    case 8:
-      return fill<8>(to, target.row_bytes, value);
-    case 4:
-      return fill<4>(to, target.row_bytes, value);
-    case 2:
-      return fill<2>(to, target.row_bytes, value);
-    default:
-      return fill<1>(to, target.row_bytes, value);
-  }
-}
-
 bool is_plain_size(int size) {
   return size == 8 || size == 4 || size == 2 || size == 1;
 }
 
-/// Where the blocks of an MCU go.
-struct Slot {
-  const Target* target = nullptr;
-  int component = 0;
-  size_t offset = 0;  // from the MCU's first pixel
-};
-
-int slots_of(const jpeg_decompress_struct& info,
-             const Targets& targets,
-             std::array<Slot, D_MAX_BLOCKS_IN_MCU>& slots) {
-  int count = 0;
-  for (int c = 0; c < info.comps_in_scan; ++c) {
-    const Target& target = targets[static_cast<size_t>(c)];
-    for (int y = 0; y < target.mcu_height; y += target.block) {
-      for (int x = 0; x < target.mcu_width; x += target.block) {
-        slots[static_cast<size_t>(count++)] = {
-            &target, c, static_cast<size_t>(y) * target.row_bytes + static_cast<size_t>(x)};
-      }
-    }
-  }
-  return count;
-}
-
-/// Turns coefficients into pixels.
-void transform(
-    jpeg_decompress_struct& info, const Slot& slot, uint8_t* to, int16_t* block, bool ac) {
-  if (!ac) {
-    fill_flat(*slot.target, to, block[0]);
-    return;
-  }
-  std::array<JSAMPROW, DCTSIZE> rows;
-  for (size_t y = 0; y < rows.size(); ++y) {
-    rows[y] = to + y * slot.target->row_bytes;
-  }
-  jpeg_component_info& component = info.comp_info[slot.component];
-  info.idct->inverse_DCT[component.component_index](&info, &component, block, rows.data(), 0);
-}
-
-bool transform_mcus(JpegArea& area, const McuBox& mcus, const Targets& targets) {
+bool transform_mcus(JpegArea& area, const McuBox& mcus, const PlaneTargets& targets) {
   jpeg_decompress_struct& info = area.reader.info();
-  std::array<Slot, D_MAX_BLOCKS_IN_MCU> slots;
-  const int count = slots_of(info, targets, slots);
+  const BlockWriter writer(info, targets);
   alignas(Buffer::kAlign) std::array<JpegScan::Block, D_MAX_BLOCKS_IN_MCU> blocks;
   std::array<int16_t*, D_MAX_BLOCKS_IN_MCU> pointers{};
   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -140,19 +66,12 @@ bool transform_mcus(JpegArea& area, const McuBox& mcus, const Targets& targets) 
       return false;
     }
     for (int column = 0; column <= mcus.last_column - mcus.first_column; ++column) {
-      std::memset(blocks.data(), 0, sizeof(JpegScan::Block) * static_cast<size_t>(count));
+      std::memset(blocks.data(), 0, sizeof(JpegScan::Block) * static_cast<size_t>(writer.blocks()));
       uint32_t with_ac = 0;
       if (!area.scan.read(pointers.data(), with_ac)) {
         return false;
       }
-      for (int i = 0; i < count; ++i) {
-        const Slot& slot = slots[static_cast<size_t>(i)];
-        const Target& target = *slot.target;
-        uint8_t* to = target.pixels +
-                      static_cast<size_t>(row * target.mcu_height) * target.row_bytes +
-                      static_cast<size_t>(column * target.mcu_width) + slot.offset;
-        transform(info, slot, to, pointers[static_cast<size_t>(i)], (with_ac >> i & 1) != 0);
-      }
+      writer.write(row, column, pointers.data(), with_ac);
     }
   }
   return !area.scan.ran_out();
@@ -168,7 +87,7 @@ McuBox units_of(const Box& box, int height, int width) {
 }
 
 void fill_out(const jpeg_decompress_struct& info,
-              const Targets& targets,
+              const PlaneTargets& targets,
               const McuBox& mcus,
               const Box& box,
               PlanesView& out) {
@@ -195,7 +114,7 @@ bool decode_planes_by_mcu(JpegArea& area, const Box& box, PlanesView& out) {
       units_of(box,
                DCTSIZE * info.max_v_samp_factor / first.v_samp_factor * first.MCU_height,
                DCTSIZE * info.max_h_samp_factor / first.h_samp_factor * first.MCU_width);
-  Targets targets;
+  PlaneTargets targets;
   for (int c = 0; c < info.comps_in_scan; ++c) {
     const jpeg_component_info& component = *info.cur_comp_info[c];
     if (!is_plain_size(component.DCT_scaled_size)) {
@@ -224,7 +143,7 @@ void decode_planes_by_row(JpegArea& area, const Box& box, PlanesView& out) {
   const McuBox mcus =
       units_of(box, DCTSIZE * info.max_v_samp_factor, DCTSIZE * info.max_h_samp_factor);
   const int64_t across = (info.image_width + mcus.width - 1) / mcus.width;
-  Targets targets;
+  PlaneTargets targets;
   for (int c = 0; c < info.num_components; ++c) {
     const jpeg_component_info& component = info.comp_info[c];
     targets[static_cast<size_t>(c)] = make_target(area.buffers[static_cast<size_t>(c)],
@@ -242,7 +161,7 @@ void decode_planes_by_row(JpegArea& area, const Box& box, PlanesView& out) {
     for (int row = 0; row <= mcus.last_row; ++row) {
       const int place = std::max(row - mcus.first_row, 0);
       for (int c = 0; c < info.num_components; ++c) {
-        const Target& target = targets[static_cast<size_t>(c)];
+        const PlaneTarget& target = targets[static_cast<size_t>(c)];
         for (int y = 0; y < target.mcu_height; ++y) {
           rows[static_cast<size_t>(c)][static_cast<size_t>(y)] =
               target.pixels + static_cast<size_t>(place * target.mcu_height + y) * target.row_bytes;
@@ -254,7 +173,7 @@ void decode_planes_by_row(JpegArea& area, const Box& box, PlanesView& out) {
     }
   });
   for (int c = 0; c < info.num_components; ++c) {  // the planes begin at the picture's left edge
-    Target& target = targets[static_cast<size_t>(c)];
+    PlaneTarget& target = targets[static_cast<size_t>(c)];
     target.pixels += static_cast<size_t>(mcus.first_column * target.mcu_width);
   }
   fill_out(info, targets, mcus, box, out);

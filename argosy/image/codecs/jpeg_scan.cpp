@@ -71,13 +71,13 @@ constexpr int kLooks = 56 / HuffmanTable::kLook;
 template <typename Bits>
 bool take_dc(Bits& bits, const HuffmanTable& table, uint32_t& prediction) {
   refill(bits);
-  const HuffmanTable::Pair pair = table.pair(bits.window);
-  if (pair.bits() > 0) [[likely]] {
-    consume(bits, pair.bits());
-    prediction += static_cast<uint32_t>(pair.first_value());
+  HuffmanStep step = table.dc(bits.window);
+  if (step.bits > 0) [[likely]] {
+    consume(bits, step.bits);
+    prediction += static_cast<uint32_t>(step.value);
     return true;
   }
-  const HuffmanStep step = take(bits, table);
+  step = take(bits, table);
   prediction += static_cast<uint32_t>(step.value);
   refill(bits);
   return step.bits > 0;
