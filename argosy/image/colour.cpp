@@ -186,7 +186,7 @@ Image adjust_contrast(const Image& image, double factor) {
     const auto mean = static_cast<float>(mean_gray<float>(image));
     return changed_f32(image, [&](float value) { return detail::blend(mean, value, factor); });
   }
-  const auto mean = static_cast<uint8_t>(mean_gray<uint8_t>(image) + 0.5);
+  const auto mean = static_cast<uint8_t>(std::lround(mean_gray<uint8_t>(image)));
   return looked_up(image, table_of([&](int i) {
                      return detail::blend(
                          mean, static_cast<uint8_t>(i), static_cast<float>(factor));

@@ -45,6 +45,12 @@ float sixths(const Colour<T>& colour, T most, float spread) {
                               : static_cast<float>(Sum{4} + green - red);
 }
 
+/// Of a number from 0 to 255. std::round is a call where there is no SSE 4.1.
+uint8_t rounded(double value) {
+  const auto whole = static_cast<uint8_t>(value);
+  return static_cast<uint8_t>(whole + (value - whole >= 0.5 ? 1 : 0));
+}
+
 /// By way of 8 bits of hue, saturation and value: Pillow's Convert.c, in its types.
 class TurnU8 final {
  public:
@@ -75,7 +81,7 @@ class TurnU8 final {
     }
     const auto [sixth, part] = hues_[hue];
     const auto full = static_cast<float>(saturation / 255.0);
-    const auto level = [&](double share) { return static_cast<uint8_t>(most * share + 0.5); };
+    const auto level = [&](double share) { return rounded(most * share); };
     return colour_of<uint8_t>(
         sixth,
         {most, level(1.0 - full * part), level(1.0 - full * (1.0 - part)), level(1.0 - full)});

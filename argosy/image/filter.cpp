@@ -28,14 +28,14 @@ std::vector<float> gaussian(int kernel, int size, double sigma) {
       sigma >= 0 && std::isfinite(sigma), kBlur, "expected a sigma from 0 on, got {}", sigma);
   sigma = sigma == 0 ? kernel * 0.15 + 0.35 : sigma;
   std::vector<float> weights(static_cast<size_t>(kernel));
+  const int reach = kernel / 2;
+  const auto height = [&](int at) { return std::exp(-0.5 * (at / sigma) * (at / sigma)); };
   double sum = 0;
-  for (int i = 0; i < kernel; ++i) {
-    const double x = (i - kernel / 2) / sigma;
-    sum += std::exp(-0.5 * x * x);
+  for (int at = -reach; at <= reach; ++at) {
+    sum += height(at);
   }
-  for (int i = 0; i < kernel; ++i) {
-    const double x = (i - kernel / 2) / sigma;
-    weights[static_cast<size_t>(i)] = static_cast<float>(std::exp(-0.5 * x * x) / sum);
+  for (int at = -reach; at <= reach; ++at) {
+    weights[static_cast<size_t>(at + reach)] = static_cast<float>(height(at) / sum);
   }
   return weights;
 }

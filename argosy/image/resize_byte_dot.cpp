@@ -2,7 +2,7 @@
 
 // Four products of bytes in one instruction. The plain loops of resize_kernels.cpp take each
 // product of a byte and a weight of 22 bits in a lane of 32, and turn the picture twice: measured,
-// 380 × 380 × 3 bytes to 224 × 224 takes them about four times as long
+// 380 × 380 × 3 bytes to 224 × 224 takes them five times as long
 // (docs/reference/transforms_exactness.md).
 #if defined(__x86_64__) && defined(__GNUC__)
 
