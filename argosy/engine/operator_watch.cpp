@@ -47,7 +47,7 @@ int64_t product(const std::vector<int64_t>& sizes) {
   return result;
 }
 
-enum class Formula { kNone, kConvolution, kProduct, kProductWithBias, kAttention };
+enum class Formula { kNone, kConvolution, kProduct, kProductWithBias, kAttention, kRecurrent };
 
 Formula formula_of(std::string_view name) {
   constexpr std::array<std::string_view, 9> kConvolutions{"conv1d",
@@ -70,6 +70,9 @@ Formula formula_of(std::string_view name) {
   }
   if (is_one_of(name, kProductsWithBias)) {
     return Formula::kProductWithBias;
+  }
+  if (name == "mkldnn_rnn_layer") {  // newer libtorchs have it inside of lstm
+    return Formula::kRecurrent;
   }
   return name.find("scaled_dot_product") != std::string_view::npos ? Formula::kAttention
                                                                    : Formula::kNone;
@@ -98,6 +101,11 @@ int64_t multiply_adds(const Begun& op, int64_t output_numel) {
       const int64_t queries = dim(0, 0) == 0 ? 0 : product(op.shapes[0]) / dim(0, 0);
       return queries * dim(1, 1) * (dim(0, 0) + dim(2, 0));
     }
+    case Formula::kRecurrent:  // of inputs and of the state, for each step and sample
+      return op.shapes.size() < 3 || dim(0, 0) == 0
+                 ? 0
+                 : product(op.shapes[0]) / dim(0, 0) *
+                       (product(op.shapes[1]) + product(op.shapes[2]));
     case Formula::kNone:
       break;
   }
