@@ -36,11 +36,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if mode == "drop" and begin == 0:
             rest = rest[: len(rest) // 2]
         step = max(1, len(rest) // 10) if mode == "slow" else len(rest)
-        for at in range(0, len(rest), step):
-            self.wfile.write(rest[at : at + step])
-            self.wfile.flush()
-            if mode == "slow":
-                time.sleep(0.05)
+        try:
+            for at in range(0, len(rest), step):
+                self.wfile.write(rest[at : at + step])
+                self.wfile.flush()
+                if mode == "slow":
+                    time.sleep(0.05)
+        except OSError:
+            pass  # the client was killed, as one is here on purpose
 
     def log_message(self, *_):
         pass

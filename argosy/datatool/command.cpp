@@ -24,6 +24,8 @@ const std::vector<Part>& parts() {
   static const std::vector<Part> all{
       {"fetch", "Bring the files of a data set, once however many ask", run_fetch},
       {"verify", "Say which files are whole, missing or damaged", run_verify},
+      {"info", "Samples, classes, shapes, values; a sheet of samples as PNG", run_info},
+      {"pack", "Write a record file that reads back faster", run_pack},
   };
   return all;
 }

@@ -14,5 +14,7 @@ namespace argosy::datatool {
 /// Its parts, one file each. `args` follow the part's name.
 [[nodiscard]] int run_fetch(const std::vector<std::string>& args);
 [[nodiscard]] int run_verify(const std::vector<std::string>& args);
+[[nodiscard]] int run_info(const std::vector<std::string>& args);
+[[nodiscard]] int run_pack(const std::vector<std::string>& args);
 
 }  // namespace argosy::datatool

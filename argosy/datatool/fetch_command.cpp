@@ -5,6 +5,7 @@
 
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
+#include "argosy/datatool/print_json.h"
 #include "argosy/download/fetch.h"
 #include "argosy/events/progress_bar.h"
 
@@ -77,7 +78,7 @@ int run_fetch(const std::vector<std::string>& args) {
   options.mismatch = replace ? download::Mismatch::kReplace : download::Mismatch::kRefuse;
   const download::Fetched fetched = download::fetch(name, options);
   if (json) {
-    fmt::print("{}\n", to_json(name, fetched).dump(2));
+    print_json(to_json(name, fetched));
   } else {
     print(name, fetched);
   }

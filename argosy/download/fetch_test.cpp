@@ -17,8 +17,8 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
-#include "argosy/download/md5.h"
 #include "argosy/download/test_server.h"
+#include "argosy/formats/digest.h"
 
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
@@ -35,9 +35,7 @@ using testing::SizeIs;
 namespace fs = std::filesystem;
 
 std::string md5_of(const std::string& text) {
-  Md5 sum;
-  sum.add(std::as_bytes(std::span(text)));
-  return sum.hex();
+  return formats::digest_of(formats::Digest::kMd5, std::as_bytes(std::span(text)));
 }
 
 std::string content(const fs::path& path) {

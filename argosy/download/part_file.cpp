@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "argosy/base/error.h"
 
@@ -42,8 +43,22 @@ PartFile::PartFile(std::string final_path)
     fail("cannot open for writing", path_, fd.failure().error_number);
   }
   fd_ = *std::move(fd);
-  add_file(sum_, fd_.get(), path_);
-  size_ = ::lseek(fd_.get(), 0, SEEK_CUR);
+  add_what_is_there();
+}
+
+void PartFile::add_what_is_there() {
+  std::vector<std::byte> buffer(size_t{256} << 10);
+  while (true) {
+    const Result<size_t> got = os::read_all(fd_.get(), buffer);
+    if (!got.ok()) {
+      fail("cannot read", path_, got.failure().error_number);
+    }
+    sum_.update(std::span(buffer).first(*got));
+    size_ += static_cast<int64_t>(*got);
+    if (*got < buffer.size()) {
+      return;
+    }
+  }
 }
 
 PartFile::~PartFile() {
@@ -60,7 +75,7 @@ void PartFile::append(std::span<const std::byte> bytes) {
     ::lseek(fd_.get(), size_, SEEK_SET);
     fail("cannot write", path_, written.failure().error_number);
   }
-  sum_.add(bytes);
+  sum_.update(bytes);
   size_ += static_cast<int64_t>(bytes.size());
 }
 
@@ -68,7 +83,7 @@ void PartFile::restart() {
   if (::ftruncate(fd_.get(), 0) != 0 || ::lseek(fd_.get(), 0, SEEK_SET) != 0) {
     fail("cannot shorten", path_, errno);
   }
-  sum_ = Md5();
+  sum_ = formats::Digester(formats::Digest::kMd5);
   size_ = 0;
 }
 

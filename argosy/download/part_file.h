@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "argosy/download/md5.h"
+#include "argosy/formats/digest.h"
 #include "argosy/os/fd.h"
 
 namespace argosy::download {
@@ -33,15 +33,18 @@ class PartFile final {
   void commit();
 
   [[nodiscard]] int64_t size() const { return size_; }
-  [[nodiscard]] std::string md5() const { return sum_.hex(); }
+  /// Its MD5, once: restart() or commit() comes next.
+  [[nodiscard]] std::string md5() { return sum_.hex(); }
   /// The first bytes of it, for a message.
   [[nodiscard]] std::string beginning(size_t most) const;
 
  private:
+  void add_what_is_there();
+
   std::string final_path_;
   std::string path_;
   os::UniqueFd fd_{};
-  Md5 sum_{};
+  formats::Digester sum_{formats::Digest::kMd5};
   int64_t size_ = 0;
   bool committed_ = false;
 };

@@ -8,7 +8,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/download/fetch.h"
-#include "argosy/download/md5.h"
+#include "argosy/formats/digest.h"
 
 namespace argosy::download {
 namespace {
@@ -78,7 +78,7 @@ Verified verify_folder(const std::string& folder) {
 }
 
 Verified verify_file(const std::string& path) {
-  const std::string sum = md5_of_file(path);
+  const std::string sum = formats::file_digest(formats::Digest::kMd5, path);
   const std::string name = fs::path(path).filename().string();
   const KnownSet* set_of_name = nullptr;
   const KnownFile* file_of_name = nullptr;
@@ -137,7 +137,7 @@ CheckedFile check_file(const std::string& path, const KnownFile& known) {
     return file;
   }
   try {
-    file.md5 = md5_of_file(path);
+    file.md5 = formats::file_digest(formats::Digest::kMd5, path);
   } catch (const DataError& bad) {
     file.reason = bad.what();
     return file;

@@ -35,7 +35,8 @@ class Canvas final {
   void fill(const image::Box& box, Colour colour);
   /// Draws a grey, RGB, BGR or RGBA (over what is there) picture of u8. Errors: UsageError for f32.
   void draw(At at, const image::Image& picture);
-  /// Printable ASCII, 5 × 7 pixels a character, times `scale`; at `at` is its left upper corner.
+  /// Printable ASCII, 5 × 7 pixels a character (and 2 below the line), times `scale`; its left
+  /// upper corner is at `at`.
   void text(At at, std::string_view text, Colour colour, int scale = 1);
   /// A disc.
   void dot(At centre, int radius, Colour colour);
@@ -51,6 +52,6 @@ class Canvas final {
 /// The part of `text` that fits into `width` pixels, with ".." where something is cut off.
 [[nodiscard]] std::string fitting_text(std::string_view text, int width, int scale = 1);
 
-inline constexpr int kTextHeight = 7;
+inline constexpr int kTextHeight = 7;  ///< down to the line
 
 }  // namespace argosy::samples

@@ -60,8 +60,13 @@ void draw_tile(Canvas& canvas, At at, const Tile& tile, int side) {
   }
   if (!tile.caption.empty()) {
     const int below = at.top + side + 3;
-    canvas.fill({.top = below, .left = at.left, .height = kTextHeight, .width = 4}, tile.colour);
-    canvas.text({.top = below, .left = at.left + 7}, fitting_text(tile.caption, side - 7), kInk);
+    int left = 0;
+    if (tile.mark) {
+      canvas.fill({.top = below, .left = at.left, .height = kTextHeight, .width = 4}, *tile.mark);
+      left = 7;
+    }
+    canvas.text(
+        {.top = below, .left = at.left + left}, fitting_text(tile.caption, side - left), kInk);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,9 @@ struct Dots {
 
 /// One picture of a sheet.
 struct Tile {
-  image::Image picture{};  ///< u8
-  std::string caption{};   ///< ASCII; cut where it is too long
-  Colour colour{};         ///< of the caption's mark: the class, right or wrong …
+  image::Image picture{};        ///< u8
+  std::string caption{};         ///< ASCII; cut where it is too long
+  std::optional<Colour> mark{};  ///< colour beside the caption: the class, right or wrong …
   std::vector<Dots> dots{};
 };
 

@@ -67,18 +67,20 @@ TEST(Font, EveryPrintableCharacterHasAGlyphOfItsOwn) {
 }
 
 TEST(Canvas, WritesText) {
-  Canvas canvas({.height = 7, .width = 11}, kWhite);
-  canvas.text({}, "i1", kRed);
+  Canvas canvas({.height = 9, .width = 11}, kWhite);
+  canvas.text({}, "g1", kRed);
   EXPECT_EQ(drawn(canvas.picture()),
-            "..#.....#..\n"
+            "........#..\n"
             ".......##..\n"
-            ".##.....#..\n"
-            "..#.....#..\n"
-            "..#.....#..\n"
-            "..#.....#..\n"
-            ".###...###.\n");
-  EXPECT_EQ(text_width("i1"), 11);
-  EXPECT_EQ(text_width("i1", 2), 22);
+            ".####...#..\n"
+            "#...#...#..\n"
+            "#...#...#..\n"
+            "#...#...#..\n"
+            ".####..###.\n"
+            "....#......\n"
+            ".###.......\n");
+  EXPECT_EQ(text_width("g1"), 11);
+  EXPECT_EQ(text_width("g1", 2), 22);
   EXPECT_EQ(text_width(""), 0);
 }
 
@@ -137,7 +139,7 @@ TEST(ContactSheet, PointsLieOnTheMiddleOfTheirPixels) {
 
 TEST(ContactSheet, TilesFillRowsAndBearTheirCaptions) {
   const Image dark = filled({.height = 4, .width = 4}, Order::kGray, 0);
-  const std::vector<Tile> tiles(3, {.picture = dark, .caption = "a", .colour = kRed});
+  const std::vector<Tile> tiles(3, {.picture = dark, .caption = "a", .mark = kRed});
   const Image sheet = contact_sheet(tiles, {.columns = 2, .side = 20});
   EXPECT_EQ(sheet.width(), 46);
   EXPECT_EQ(pixel(sheet, 23, 0), kRedPixel) << "the caption's mark";

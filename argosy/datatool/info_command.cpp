@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "argosy/base/env.h"
+#include "argosy/base/strings.h"
+#include "argosy/datatool/arguments.h"
+#include "argosy/datatool/command.h"
+#include "argosy/datatool/info_report.h"
+#include "argosy/datatool/print_json.h"
+#include "argosy/datatool/source_argument.h"
+#include "argosy/image/codec.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::datatool {
+namespace {
+
+int terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return size.ws_col;
+  }
+  const std::string columns = env::get("COLUMNS").value_or("80");
+  return static_cast<int>(std::clamp<int64_t>(strings::parse_int(columns).value_or(80), 20, 1000));
+}
+
+}  // namespace
+
+int run_info(const std::vector<std::string>& args) {
+  CLI::App app(
+      "Say what a data set holds: samples, classes, shapes, values.\n"
+      "Exit codes: 0 done, 1 it cannot be read, 2 wrong usage.\n");
+  app.name("argosy data info");
+  app.footer("\nExample, after argosy data fetch mnist: argosy data info mnist --sheet mnist.png");
+  std::string what;
+  std::string path;
+  std::string sheet;
+  bool json = false;
+  bool all = false;
+  app.add_option("NAME|PATH", what, "A set's name, or a file or folder that shows what it is")
+      ->required();
+  app.add_option("PATH", path, "Where a named set lies. Default: where fetch brings it");
+  app.add_option("--sheet", sheet, "Draw the classes and a sheet of samples into this PNG")
+      ->type_name("FILE");
+  app.add_flag("--all", all, "Decode every picture for the values, not 1,000 of them");
+  app.add_flag("--json", json, "For programs");
+  if (parse_or_help(app, args)) {
+    return 0;
+  }
+  const std::unique_ptr<samples::SampleSource> source = open_argument(what, path);
+  const Findings findings{.source = source.get(),
+                          .survey = samples::survey(*source, {.pictures = all ? 0 : 1000})};
+  if (!sheet.empty()) {
+    image::write_file(sheet, image::encode_png(info_sheet(findings)));
+  }
+  if (json) {
+    print_json(info_json(findings));
+  } else {
+    fmt::print("{}", info_text(findings, terminal_columns(), bar_style_of(STDOUT_FILENO)));
+  }
+  return 0;
+}
+
+}  // namespace argosy::datatool

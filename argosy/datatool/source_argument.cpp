@@ -1,0 +1,60 @@
+#include "argosy/datatool/source_argument.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "argosy/base/error.h"
+#include "argosy/download/fetch.h"
+#include "argosy/download/known_sets.h"
+
+namespace argosy::datatool {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "datatool.open";
+
+std::unique_ptr<samples::SampleSource> open_named(const download::KnownSet& set,
+                                                  const std::string& path) {
+  std::error_code error;
+  if (!path.empty()) {
+    return samples::open_samples(set.name, path);
+  }
+  const std::string folder = download::folder_of(set.name);
+  if (!fs::exists(folder, error)) {
+    throw DataError(
+        kWhere,
+        fmt::format("{} is not there. {}",
+                    set.name,
+                    set.instead.empty() ? fmt::format("To bring it: argosy data fetch {}", set.name)
+                                        : set.instead),
+        {folder});
+  }
+  return samples::open_samples(set.name, folder);
+}
+
+}  // namespace
+
+std::unique_ptr<samples::SampleSource> open_argument(const std::string& what,
+                                                     const std::string& path) {
+  if (const download::KnownSet* set = download::find_known_set(what)) {
+    return open_named(*set, path);
+  }
+  std::error_code error;
+  if (!path.empty() || !fs::exists(what, error)) {
+    (void)download::known_set(what);  // says which name was meant
+  }
+  const std::string set = samples::recognised_set(what);
+  if (set.empty()) {
+    throw UsageError(
+        kWhere,
+        fmt::format("{}: neither its name nor its content says what it is. Give the set's name "
+                    "before it: argosy data info NAME {}",
+                    what,
+                    what));
+  }
+  return samples::open_samples(set, what);
+}
+
+}  // namespace argosy::datatool

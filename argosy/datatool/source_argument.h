@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "argosy/samples/sample_source.h"
+
+namespace argosy::datatool {
+
+/// What `NAME PATH`, `NAME` (where fetch brings it) or `PATH` (recognised by its files) stands for.
+///
+/// Errors: UsageError naming the set that was probably meant; DataError of the readers, and where a
+/// named set is not there, with the command that brings it.
+[[nodiscard]] std::unique_ptr<samples::SampleSource> open_argument(const std::string& what,
+                                                                   const std::string& path);
+
+}  // namespace argosy::datatool
