@@ -8,10 +8,9 @@ build=(g++ cmake ninja-build pkg-config
   libtorch-dev libopenblas0-openmp # libtorch-dev alone brings the reference BLAS, 20 times slower
   libgloo-dev
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libarchive-dev libisal-dev libssl-dev
-  libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev libcurl4-openssl-dev
-  libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libssl-dev
-  libsimdjson-dev libxxhash-dev libisal-dev
+  libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev libcurl4-openssl-dev libxxhash-dev
+  zlib1g-dev libisal-dev libarchive-dev libsimdjson-dev
+  libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev
   dataset-fashion-mnist)
 test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 iproute2)
 clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client)
