@@ -18,9 +18,10 @@
 namespace argosy::image::detail {
 namespace {
 
-constexpr int kGroup = 16;  ///< new channels that are made together
-constexpr int kTaps = 4;    ///< old ones that one instruction multiplies
-constexpr int kBytes = 64;  ///< of a register
+constexpr int kGroup = 16;          ///< new channels that are made together
+constexpr int kTaps = 4;            ///< old ones that one instruction multiplies
+constexpr int kBytes = 64;          ///< of a register
+constexpr int kReach = 2 * kBytes;  ///< one instruction chooses from two
 
 /// The bytes of four weights, as one lane of a register: weight = low + 256 × middle + 65536 ×
 /// high, each with a sign.
@@ -72,11 +73,16 @@ ARGOSY_BYTE_DOT_INLINE __m512i whole(const Sums& sums) {
 
 // ---- columns ----
 
+/// A bit for each of so many bytes of a register.
+constexpr uint64_t first_bytes(int count) {
+  return count <= 0 ? 0 : count >= kBytes ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+}
+
 /// A step in registers.
 struct Held {
   Weights weights;
   __m512i choice;
-  __mmask64 read;
+  __mmask64 near, far;
   int64_t begin;
 };
 
@@ -85,17 +91,25 @@ ARGOSY_BYTE_DOT_INLINE Held hold(const ByteDotColumns::Step& step) {
            _mm512_load_si512(step.middle.data()),
            _mm512_load_si512(step.high.data())},
           _mm512_load_si512(step.choice.data()),
-          step.read,
+          step.near,
+          step.far,
           step.begin};
 }
 
+template <bool kFar>
 ARGOSY_BYTE_DOT_INLINE void add(Sums& sums, const Held& step, const uint8_t* row) {
-  const __m512i bytes = _mm512_maskz_loadu_epi8(step.read, row + step.begin);
-  add(sums, _mm512_permutexvar_epi8(step.choice, bytes), step.weights);
+  const uint8_t* from = row + step.begin;
+  const __m512i near = _mm512_maskz_loadu_epi8(step.near, from);
+  if (kFar) {
+    const __m512i far = _mm512_maskz_loadu_epi8(step.far, from + kBytes);
+    add(sums, _mm512_permutex2var_epi8(near, step.choice, far), step.weights);
+  } else {
+    add(sums, _mm512_permutexvar_epi8(step.choice, near), step.weights);
+  }
 }
 
 /// 16 channels of each row; the first kHeld of `count` steps stay in registers.
-template <int kHeld>
+template <int kHeld, bool kFar>
 ARGOSY_BYTE_DOT_INLINE void weigh_group(const ByteDotColumns::Step* steps,
                                         int count,
                                         const SourceRows& rows,
@@ -107,12 +121,12 @@ ARGOSY_BYTE_DOT_INLINE void weigh_group(const ByteDotColumns::Step* steps,
   for (int r = 0; r < row_count; ++r) {
     const uint8_t* row = rows[static_cast<size_t>(r)];
     Sums sums = nothing();
-    add(sums, first, row);
+    add<kFar>(sums, first, row);
     if (kHeld == 2) {
-      add(sums, second, row);
+      add<kFar>(sums, second, row);
     }
     for (int s = kHeld; s < count; ++s) {
-      add(sums, hold(steps[s]), row);
+      add<kFar>(sums, hold(steps[s]), row);
     }
     const __m512i sum = _mm512_max_epi32(whole(sums), _mm512_setzero_si512());
     const __m128i bytes = _mm512_cvtusepi32_epi8(sum);
@@ -182,6 +196,7 @@ bool ByteDotColumns::plan(const Taps<int32_t>& taps, int channels) {
   per_group_ = (*std::max_element(taps.count.begin(), taps.count.end()) + kTaps - 1) / kTaps;
   const int64_t groups = (row_bytes_ + kGroup - 1) / kGroup;
   steps_.resize(static_cast<size_t>(groups * per_group_));
+  far_ = false;
   const uint32_t next_pixel = static_cast<uint32_t>(channels) * 0x03020100U;
   Step* step = steps_.data();
   for (int64_t begin = 0; begin < row_bytes_; begin += kGroup) {
@@ -201,9 +216,10 @@ bool ByteDotColumns::plan(const Taps<int32_t>& taps, int channels) {
         }
         const int offset = (taps.first[static_cast<size_t>(i)] - left) * channels;
         bytes = std::max(bytes, offset + std::min(count, kTaps) * channels);
-        if (bytes > kBytes) {
+        if (bytes > kReach) {
           return false;
         }
+        far_ = far_ || bytes > kBytes;
         const Lane lane = lane_of(taps.of(i) + s * kTaps, count);
         const int64_t place = int64_t{i} * channels - begin;
         for (int c = 0; c < channels; ++c) {
@@ -217,7 +233,8 @@ bool ByteDotColumns::plan(const Taps<int32_t>& taps, int channels) {
           step->high[at] = lane.high;
         }
       }
-      step->read = bytes == kBytes ? ~uint64_t{0} : (uint64_t{1} << bytes) - 1;
+      step->near = first_bytes(bytes);
+      step->far = first_bytes(bytes - kBytes);
     }
   }
   return true;
@@ -228,10 +245,12 @@ ARGOSY_BYTE_DOT void ByteDotColumns::weigh(const SourceRows& rows,
                                            const ResultRows& results) const {
   const Step* steps = steps_.data();
   for (int64_t at = 0; at < row_bytes_; at += kGroup, steps += per_group_) {
-    if (per_group_ == 1) {
-      weigh_group<1>(steps, 1, rows, row_count, at, results);
+    if (per_group_ == 1 && !far_) {
+      weigh_group<1, false>(steps, 1, rows, row_count, at, results);
+    } else if (far_) {
+      weigh_group<1, true>(steps, per_group_, rows, row_count, at, results);
     } else {
-      weigh_group<2>(steps, per_group_, rows, row_count, at, results);
+      weigh_group<2, false>(steps, per_group_, rows, row_count, at, results);
     }
   }
 }

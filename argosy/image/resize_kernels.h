@@ -46,8 +46,8 @@ void weigh_columns(const float* row, const Taps<double>& taps, int channels, flo
 /// weigh_columns by these instructions.
 class ByteDotColumns final {
  public:
-  /// False: the machine has them not, or 16 new channels side by side need more than 64 bytes of
-  /// old ones (a picture that shrinks to a third or less).
+  /// False: the machine has them not, or 16 new channels side by side need more than 128 bytes of
+  /// old ones (a picture that shrinks to a sixth or less).
   [[nodiscard]] bool plan(const Taps<int32_t>& taps, int channels);
   void weigh(const SourceRows& rows, int row_count, const ResultRows& results) const;
 
@@ -57,13 +57,15 @@ class ByteDotColumns final {
     std::array<uint32_t, 16> low;
     std::array<uint32_t, 16> middle;
     std::array<uint32_t, 16> high;
-    uint64_t read = 0;  ///< which bytes behind `begin` are read
+    uint64_t near = 0;  ///< which of the 64 bytes from `begin` on are read
+    uint64_t far = 0;   ///< which of the next 64
     int64_t begin = 0;  ///< first byte of the row
   };
 
  private:
   std::vector<Step> steps_{};  ///< per_group_ each for 16 channels
   int per_group_ = 0;
+  bool far_ = false;       ///< any step reads more than 64 bytes
   int64_t row_bytes_ = 0;  ///< of a new row
 };
 
