@@ -34,8 +34,8 @@ std::vector<float> gaussian(int kernel, int size, double sigma) {
   for (int at = -reach; at <= reach; ++at) {
     sum += height(at);
   }
-  for (int at = -reach; at <= reach; ++at) {
-    weights[static_cast<size_t>(at + reach)] = static_cast<float>(height(at) / sum);
+  for (int at = -reach; float& weight : weights) {
+    weight = static_cast<float>(height(at++) / sum);
   }
   return weights;
 }
