@@ -1,6 +1,6 @@
 #pragma once
 
-/// Everything of the room: data sets of images, models.
+/// Everything of the room: data sets of images, transforms, models.
 #include "argosy/vision/datasets/mnist.h"
 #include "argosy/vision/models/cifar_net.h"
 #include "argosy/vision/models/digit_net.h"
@@ -11,3 +11,5 @@
 #include "argosy/vision/ops/norm_pool_relu.h"
 #include "argosy/vision/ops/norm_relu.h"
 #include "argosy/vision/split.h"
+#include "argosy/vision/transforms/fused.h"
+#include "argosy/vision/transforms/transforms.h"

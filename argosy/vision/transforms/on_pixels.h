@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "argosy/vision/transforms/picture.h"
+
+// Internal to the transforms.
+namespace argosy::vision::detail {
+
+/// The picture with f(image) for its pixels; the points stay. A tensor becomes an image for f and a
+/// tensor again: both ways are exact, so that a step has one arithmetic for both.
+/// Errors: UsageError `[where] …` for a tensor that cannot be one.
+template <typename F>
+Picture on_pixels(Picture picture, std::string_view where, const F& f) {
+  if (picture.is_image()) {
+    picture.set_image(f(picture.take_image()));
+  } else {
+    const image::Image out = f(to_hwc(picture.tensor(), where));
+    picture.set_tensor({.chw = to_chw(out), .order = out.order()});
+  }
+  return picture;
+}
+
+}  // namespace argosy::vision::detail
