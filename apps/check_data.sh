@@ -36,9 +36,10 @@ json() {
 expect 0 "Usage: argosy data <command>" --help
 expect 2 "Usage: argosy data <command>"
 expect 2 "Did you mean argosy data fetch? See" fetsh
-for command in fetch verify; do
-  expect 0 "Example: argosy data $command mnist" $command --help
-  expect 2 "Did you mean mnist?" $command mnits
+for command in fetch verify info pack; do
+  expect 0 "Example" $command --help
+  out=$([[ $command == pack ]] && echo "$scratch/x.rec")
+  expect 2 "Did you mean mnist?" $command mnits $out
   expect 2 "NAME" $command
 done
 expect 2 "unknown option --jsno. Did you mean --json?" verify mnist --jsno
@@ -60,6 +61,44 @@ expect 1 "damaged  setid.mat        expected 14989 bytes, got 14990" verify flow
 expect 1 "is there, but is not the published file" fetch flowers102 --mirror "$samples" --file setid.mat
 expect 0 "fetched" fetch flowers102 --mirror "$samples" --file setid.mat --replace
 expect 1 "Couldn't open file" fetch flowers102 --mirror "$samples/nowhere" --file 102flowers.tgz
+
+# What a set holds: by name and path, or by a path that says what it is.
+expect 0 "samples   " info cifar10 "$samples/cifar10/cifar-10-python.tar.gz"
+expect 0 "airplane" info "$samples/cifar10"
+expect 1 "[datatool.open] $scratch/home/mnist: mnist is not there. To bring it: argosy data fetch mnist" info mnist
+expect 1 "Kaggle" info keypoints
+expect 2 "Did you mean cifar10?" info cifar1O "$samples/cifar10"
+expect 2 "neither its name nor its content says what it is" info "$here/check_data.sh"
+json 'j["classes"] == 10 and sum(j["per_class"]) == j["samples"] and j["shape"] == [32, 32, 3]' info cifar10 "$samples/cifar10"
+json 'j["classes"] == 0 and j["shape"] == [96, 96, 1] and len(j["point_names"]) == 15' info "$samples/keypoints"
+"$data" info cifar10 "$samples/cifar10" | LC_ALL=C grep -q '[^ -~]' && complain "info in a pipe is not plain text"
+expect 0 "classes   10" info cifar10 "$samples/cifar10" --sheet "$scratch/sheet.png"
+python3 -c "
+import struct, sys, zlib
+data = open(sys.argv[1], 'rb').read()
+assert data[:8] == b'\x89PNG\r\n\x1a\n', data[:8]
+width, height = struct.unpack('>II', data[16:24])
+assert 600 < width < 2000 and 300 < height < 2000, (width, height)
+" "$scratch/sheet.png" || complain "the sheet is no PNG of a sensible size"
+expect 1 "No such file or directory" info cifar10 "$samples/cifar10" --sheet "$scratch/no/such/sheet.png"
+
+# Packed, the same samples come back; damage is found.
+expect 0 "$scratch/cifar.rec: " pack cifar10 "$samples/cifar10" "$scratch/cifar.rec"
+expect 0 "all whole" verify "$scratch/cifar.rec"
+"$data" info cifar10 "$samples/cifar10" --json --all >"$scratch/before"
+"$data" info "$scratch/cifar.rec" --json --all >"$scratch/after"
+python3 -c "
+import json, sys
+before, after = (json.load(open(path)) for path in sys.argv[1:])
+for key in ('samples', 'per_class', 'shape', 'class_names', 'mean', 'std'):
+    assert before[key] == after[key], key
+" "$scratch/before" "$scratch/after" || complain "packing changed the samples"
+printf x | dd of="$scratch/cifar.rec" bs=1 seek=50000 conv=notrunc status=none
+expect 1 "1 damaged" verify "$scratch/cifar.rec"
+json 'j["ok"] is False and j["damaged"] == 1' verify "$scratch/cifar.rec"
+expect 2 'has no split "valid". Expected one of train, test' pack cifar10 "$samples/cifar10" "$scratch/x.rec" --split valid
+expect 1 "/no/such" pack cifar10 "$samples/cifar10" /no/such/x.rec
+[[ ! -e $scratch/x.rec ]] || complain "a pack that failed left a file"
 
 # A server on the loopback.
 python3 "$here/check_data_server.py" "$samples" "$scratch/requests" >"$scratch/port" &
@@ -108,8 +147,7 @@ for ((i = 0; i < 200; ++i)); do
   [[ -s $scratch/home/flowers102/setid.mat.part ]] && break
   sleep 0.01
 done
-kill -9 "$victim"
-wait "$victim" 2>/dev/null
+{ kill -9 "$victim" && wait "$victim"; } 2>/dev/null
 expect 0 "fetched" fetch flowers102 --mirror "$url/plain" --file setid.mat
 tail -n 1 "$scratch/requests" | grep -q "bytes=" || complain "what a killed process left was not used"
 

@@ -1,0 +1,102 @@
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/datatool/chart.h"
+#include "argosy/datatool/info_report.h"
+#include "argosy/samples/survey.h"
+
+#include "tests/support/temp_dir.h"
+#include <nlohmann/json.hpp>
+
+namespace argosy::datatool {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+TEST(BarChart, DrawsEighthsOrPlainSigns) {
+  const std::vector<Bar> bars{{"cat", 8}, {"a dog", 3}, {"", 0}};
+  EXPECT_EQ(bar_chart(bars, 15, BarStyle::kPlain),
+            "cat   8 #######\n"
+            "a dog 3 ###\n"
+            "      0\n");
+  EXPECT_EQ(bar_chart(bars, 15, BarStyle::kBlocks),
+            "cat   8 ███████\n"
+            "a dog 3 ██▋\n"
+            "      0\n");
+}
+
+TEST(BarChart, LongNamesAndNarrowTerminalsBreakNothing) {
+  EXPECT_EQ(bar_chart({{"a name that is long", 1000}}, 24, BarStyle::kPlain),
+            "a name t 1,000 #########\n");
+  EXPECT_EQ(bar_chart({{"für", 7}}, 0, BarStyle::kPlain), "f 7 #\n");
+  EXPECT_EQ(bar_chart({{"zero", 0}}, 40, BarStyle::kPlain), "zero 0\n");
+}
+
+TEST(BarChart, PicturesAreAsWideAsAsked) {
+  for (const size_t count : {1U, 20U, 21U, 1000U}) {
+    std::vector<Bar> bars(count, {"class", 1'000'000'000'000});
+    bars[0].value = 0;
+    EXPECT_EQ(drawn_bar_chart(bars, 640).width(), 640) << count;
+  }
+}
+
+/// 12 images of 1 × 2 pixels with labels 0 to 2.
+class InfoTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string header("\0\0\x08\x03\0\0\0\x0c\0\0\0\x01\0\0\0\x02", 16);
+    std::ofstream(folder_.path() / "train-images-idx3-ubyte") << header << std::string(24, '\x33');
+    std::ofstream labels(folder_.path() / "train-labels-idx1-ubyte");
+    labels << std::string("\0\0\x08\x01\0\0\0\x0c", 8);
+    for (int i = 0; i < 12; ++i) {
+      labels << static_cast<char>(i % 3);
+    }
+    labels.close();
+    source_ = samples::open_samples("mnist", folder_.path().string());
+    findings_ = {.source = source_.get(), .survey = samples::survey(*source_)};
+  }
+  test::TempDir folder_{};
+  std::unique_ptr<samples::SampleSource> source_{};
+  Findings findings_{};
+};
+
+TEST_F(InfoTest, JsonHasWhatAProgramWants) {
+  const auto json = nlohmann::json::parse(info_json(findings_).dump());
+  EXPECT_EQ(json.at("samples"), 12);
+  EXPECT_EQ(json.at("classes"), 10);
+  EXPECT_EQ(json.at("per_class"), nlohmann::json({4, 4, 4, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(json.at("shape"), nlohmann::json({1, 2, 1}));
+  EXPECT_EQ(json.at("values"), nlohmann::json({0x33, 0x33}));
+  EXPECT_EQ(json.at("splits").at("train"), 12);
+  findings_.survey.width.most = 5;
+  EXPECT_EQ(info_json(findings_).at("shape").at(1), nullptr);
+}
+
+TEST_F(InfoTest, TextSaysTheSame) {
+  const std::string text = info_text(findings_, 40, BarStyle::kPlain);
+  EXPECT_THAT(text, HasSubstr("  samples   12: train 12\n"));
+  EXPECT_THAT(text, HasSubstr("  pictures  1 x 2 pixels, 1 channel\n"));
+  EXPECT_THAT(text, HasSubstr("  values    51; in [0, 1]: mean 0.2000, std 0.0000\n"));
+  EXPECT_THAT(text, HasSubstr("\n0 4 ####################################\n"));
+}
+
+TEST_F(InfoTest, TheSheetShowsTheSamples) {
+  const image::Image sheet = info_sheet(findings_);
+  // 12 tiles with pixels of 0x33, each drawn 32 × 64.
+  int64_t dark = 0;
+  for (int y = 0; y < sheet.height(); ++y) {
+    for (int x = 0; x < sheet.width(); ++x) {
+      const auto* p = sheet.row<uint8_t>(y) + ptrdiff_t{3} * x;
+      dark += p[0] == 0x33 && p[1] == 0x33 && p[2] == 0x33 ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(dark, 12 * 32 * 64);
+}
+
+}  // namespace
+}  // namespace argosy::datatool
