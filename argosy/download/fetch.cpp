@@ -39,20 +39,24 @@ struct Address {
 /// The bar of one transfer: it begins where the part ended, so that the rate is the line's.
 class Progress {
  public:
-  Progress(const KnownFile& file, events::ProgressStyle style) : file_(&file), style_(style) {}
+  Progress(const KnownFile& file, int64_t part_bytes, events::ProgressStyle style)
+      : file_(&file), style_(style), kb_(part_bytes / kUnit) {}
 
-  void show(int64_t bytes) {
-    const int64_t kb = bytes / kUnit;
-    if (!bar_ || kb < kb_) {
-      bar_.emplace(events::ProgressOptions{
-          .label = std::string(file_->name),
-          .total = std::max<int64_t>(file_->published.bytes / kUnit - kb, 1),
-          .unit = "kB",
-          .style = style_,
-          .out = stderr});
-    } else {
-      bar_->advance(kb - kb_);
+  void show(int64_t part_bytes) {
+    const int64_t kb = part_bytes / kUnit;
+    if (kb < kb_) {  // begun anew
+      bar_.reset();
+      kb_ = 0;
     }
+    if (!bar_) {
+      const int64_t left = file_->published.bytes / kUnit - kb_;
+      bar_.emplace(events::ProgressOptions{.label = file_->name,
+                                           .total = std::max<int64_t>(left, 1),
+                                           .unit = "kB",
+                                           .style = style_,
+                                           .out = stderr});
+    }
+    bar_->advance(kb - kb_);
     kb_ = kb;
   }
   void finish() {
@@ -67,8 +71,8 @@ class Progress {
   static constexpr int64_t kUnit = 1000;
   const KnownFile* file_;
   events::ProgressStyle style_;
+  int64_t kb_;
   std::optional<events::ProgressBar> bar_{};
-  int64_t kb_ = 0;
 };
 
 std::vector<KnownFile> wanted_files(const KnownSet& set, const std::vector<std::string>& names) {
@@ -166,7 +170,7 @@ bool try_address(Address& address,
                  const KnownFile& known,
                  const FetchOptions& options) {
   ++address.tries;
-  Progress progress(known, options.progress);
+  Progress progress(known, part.size(), options.progress);
   const TransferEnd end = transfer(address.url,
                                    part,
                                    {.most_bytes = known.published.bytes,

@@ -202,6 +202,20 @@ TEST_F(FetchTest, AServerInTroubleIsAskedThreeTimes) {
               HasSubstr("HTTP status 500, 3 tries"));
 }
 
+TEST_F(FetchTest, ProgressEndsAtAHundredPercentAlsoOfWhatWasLeft) {
+  FetchOptions told = options();
+  told.progress = events::ProgressStyle::kLines;
+  const TestServer server([&](const Request&) { return whole(); });
+  for (const size_t there : {size_t{0}, body_.size() - 1500}) {
+    fs::create_directories(folder_.path() / "set");
+    fs::remove(file());
+    write(part(), body_.substr(0, there));
+    testing::internal::CaptureStderr();
+    fetch(set({server.url() + "/"}), told);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("data.bin 100%"));
+  }
+}
+
 TEST_F(FetchTest, PausesGrow) {
   FetchOptions slow = options();
   slow.first_pause = 40ms;
