@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "argosy/image/image.h"
@@ -63,7 +64,10 @@ enum class Flip : uint8_t { kOff, kHorizontal };
 struct ResamplerOptions {
   Interpolation interpolation = Interpolation::kBilinear;
   Antialias antialias = Antialias::kOn;
-  Flip flip = Flip::kOff;  ///< of the result; costs nothing
+  Flip flip = Flip::kOff;  ///< of what is made; costs nothing
+  /// Rows and columns of the target that are made: the bits of a crop() of the whole, for the price
+  /// of the part. None: all.
+  std::optional<Box> part{};
 };
 
 /// resize() of u8 pixels row by row: for a pipeline which does more with each row while it is in
@@ -93,7 +97,8 @@ class Resampler final {
   ~Resampler();
 
   /// Computes the weights for pictures of `source` pixels, keeping what memory there is.
-  /// Errors: UsageError as resize(), and for channels outside 1 to 4.
+  /// Errors: UsageError as resize(), for channels outside 1 to 4, and for a part that is empty or
+  /// reaches out of the target.
   void plan(Size source,
             const BoxF& box,
             Size target,
@@ -115,7 +120,7 @@ class Resampler final {
   /// apart; nothing outside of them is read.
   /// Lifetime: `pixels` must stay until the last next().
   void start(const uint8_t* pixels, size_t row_bytes);
-  /// Makes the next row: target.width × channels bytes.
+  /// Makes the next row: target.width × channels bytes, or the part's.
   /// Errors: UsageError when all rows were made, or without start().
   void next(uint8_t* row);
 

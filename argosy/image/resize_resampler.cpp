@@ -48,6 +48,20 @@ Resampler::Range range_of(const Taps<int32_t>& taps) {
   return range;
 }
 
+void check_part(const Box& part, Size target) {
+  ARGOSY_CHECK(part.height > 0 && part.width > 0 && part.top >= 0 && part.left >= 0 &&
+                   part.top <= target.height - part.height &&
+                   part.left <= target.width - part.width,
+               detail::kResize,
+               "expected a part inside of the {} x {} target, got {} x {} at row {}, column {}",
+               target.height,
+               target.width,
+               part.height,
+               part.width,
+               part.top,
+               part.left);
+}
+
 /// Rows of bytes for the kernels, each at the start of a cache line.
 struct Rows {
   std::vector<uint8_t> bytes{};
@@ -186,19 +200,23 @@ void Resampler::plan(
   Impl& impl = *impl_;
   impl.pixels = nullptr;
   impl.channels = channels;
-  impl.row_bytes = int64_t{target.width} * channels;
+  const Box part = options.part.value_or(Box{0, 0, target.height, target.width});
+  check_part(part, target);
+  impl.row_bytes = int64_t{part.width} * channels;
   const auto make = [&](int from, float begin, float end, int to, Taps<int32_t>& taps) {
     detail::make_taps(from, begin, end, to, options.interpolation, options.antialias, impl.exact);
     detail::to_fixed(impl.exact, taps);
   };
   make(source.height, edges.top, edges.bottom, target.height, impl.down);
   make(source.width, edges.left, edges.right, target.width, impl.across);
+  detail::keep(part.top, part.top + part.height, impl.down);
+  detail::keep(part.left, part.left + part.width, impl.across);
   if (options.flip == Flip::kHorizontal) {
     detail::reverse(impl.across);
   }
   impl.rows = range_of(impl.down);
   impl.columns = range_of(impl.across);
-  impl.narrow = target.width != source.width || !changes_nothing(impl.across);
+  impl.narrow = part.width != source.width || !changes_nothing(impl.across);
   impl.byte_dot_across = impl.narrow && impl.byte_dot.plan(impl.across, channels);
   impl.inputs.resize(static_cast<size_t>(impl.down.most));
   impl.down_first = impl.narrow && detail::down_first(source, target, options.antialias);

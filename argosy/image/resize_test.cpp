@@ -201,6 +201,40 @@ TEST(Resampler, IsPlannedAgainForOtherPictures) {
   }
 }
 
+TEST(Resampler, APartHasTheBitsOfTheWhole) {
+  std::mt19937 random(17);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int i = 0; i < 200; ++i) {
+    const Size size{1 + below(120), 1 + below(120)};
+    const Size to{1 + below(90), i % 3 == 0 ? size.width : 1 + below(90)};
+    const Image image = noise(size, Order::kRgb);
+    const ResizeOptions how{static_cast<Interpolation>(below(6))};
+    Box part{below(to.height), below(to.width), 0, 0};
+    part.height = 1 + below(to.height - part.top);
+    part.width = 1 + below(to.width - part.left);
+    const bool flip = below(2) == 1;
+    Resampler resampler(size,
+                        {0, 0, double(size.height), double(size.width)},
+                        to,
+                        3,
+                        {.interpolation = how.interpolation,
+                         .flip = flip ? Flip::kHorizontal : Flip::kOff,
+                         .part = part});
+    const Image whole = resize(image, to, how);
+    std::vector<uint8_t> row(static_cast<size_t>(part.width) * 3);
+    resampler.start(image.row<uint8_t>(0), image.row_bytes());
+    for (int y = 0; y < part.height; ++y) {
+      resampler.next(row.data());
+      for (int x = 0; x < part.width; ++x) {
+        const int from = part.left + (flip ? part.width - 1 - x : x);
+        ASSERT_EQ(std::memcmp(row.data() + x * 3, whole.row<uint8_t>(part.top + y) + from * 3, 3),
+                  0)
+            << i << ": " << x << ' ' << y;
+      }
+    }
+  }
+}
+
 TEST(Resampler, SaysWhatIsWrongWithACall) {
   Resampler resampler({8, 8}, {0, 0, 8, 8}, {1, 4}, 3);
   std::vector<uint8_t> row(12), pixels(192);
@@ -212,6 +246,12 @@ TEST(Resampler, SaysWhatIsWrongWithACall) {
                 resampler.plan({8, 8}, {0, 0, 8, 8}, {4, 4}, 5);
               }),
               HasSubstr("got 5"));
+  for (const Box& part : {Box{0, 0, 0, 4}, Box{0, 0, 4, 5}, Box{-1, 0, 2, 2}, Box{3, 0, 2, 2}}) {
+    EXPECT_THAT(message_of([&] {
+                  resampler.plan({8, 8}, {0, 0, 8, 8}, {4, 4}, 3, {.part = part});
+                }),
+                HasSubstr("expected a part inside of the 4 x 4 target"));
+  }
 }
 
 /// Each kernel of this machine gives the bits of the plain loops. A row stands at the very end of

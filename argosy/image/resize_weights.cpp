@@ -196,6 +196,16 @@ void to_fixed(const Taps<double>& taps, Taps<int32_t>& fixed) {
       });
 }
 
+void keep(int begin, int end, Taps<int32_t>& taps) {
+  const auto cut = [](auto& values, ptrdiff_t from, ptrdiff_t to) {
+    values.erase(values.begin() + to, values.end());
+    values.erase(values.begin(), values.begin() + from);
+  };
+  cut(taps.first, begin, end);
+  cut(taps.count, begin, end);
+  cut(taps.weights, ptrdiff_t{begin} * taps.most, ptrdiff_t{end} * taps.most);
+}
+
 void reverse(Taps<int32_t>& taps) {
   std::reverse(taps.first.begin(), taps.first.end());
   std::reverse(taps.count.begin(), taps.count.end());

@@ -38,6 +38,9 @@ void make_taps(int from,
 /// Rounds weights to kFractionBits.
 void to_fixed(const Taps<double>& taps, Taps<int32_t>& fixed);
 
+/// Forgets all new pixels but those from `begin` to before `end`.
+void keep(int begin, int end, Taps<int32_t>& taps);
+
 /// Exchanges first and last new pixel, and so on.
 void reverse(Taps<int32_t>& taps);
 
