@@ -1,0 +1,123 @@
+#include "argosy/image/normalise.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "argosy/base/check.h"
+#include "argosy/image/normalise_kernels.h"
+
+namespace argosy::image {
+namespace {
+
+constexpr const char* kWhere = "image.Normaliser";
+constexpr size_t kPixels = 256;  // that are taken apart at a time
+
+/// Of `channels` channels side by side, from `first` on.
+kernels::NormaliseRun run_of(const Normalisation& wanted, size_t first, size_t channels) {
+  kernels::NormaliseRun run{};
+  run.divisor = wanted.divisor;
+  run.divisor_inverse = 1.0F / wanted.divisor;
+  for (size_t i = 0; i < kernels::kNormaliseRun; ++i) {
+    const size_t c = first + i % channels;
+    run.mean[i] = wanted.mean[c];
+    run.std[i] = wanted.std[c];
+    run.std_inverse[i] = 1.0F / wanted.std[c];
+  }
+  return run;
+}
+
+void check_divisor(const char* name, float value) {
+  ARGOSY_CHECK(std::isfinite(value) && value != 0,
+               kWhere,
+               "expected {} to be a finite number other than 0, got {}",
+               name,
+               value);
+}
+
+std::array<float, 256> table_of(const Normalisation& wanted, size_t channel) {
+  std::array<float, 256> table{};
+  for (size_t v = 0; v < table.size(); ++v) {
+    const float scaled = static_cast<float>(v) / wanted.divisor;
+    table[v] = (scaled - wanted.mean[channel]) / wanted.std[channel];
+  }
+  return table;
+}
+
+/// Does the arithmetic of the kernel give the table's bits?
+bool equals(const std::array<float, 256>& table, const kernels::NormaliseRun& run) {
+  std::array<uint8_t, 256> values{};
+  std::iota(values.begin(), values.end(), uint8_t{0});
+  std::array<float, 256> computed{};
+  kernels::normalise(values.data(), values.size(), run, computed.data());
+  return std::memcmp(computed.data(), table.data(), sizeof table) == 0;
+}
+
+}  // namespace
+
+struct Normaliser::Tables {
+  size_t channels = 0;
+  std::vector<std::array<float, 256>> values{};  // of each channel
+  std::vector<kernels::NormaliseRun> planes{};   // each channel alone
+  kernels::NormaliseRun side_by_side{};
+  bool by_arithmetic = false;  // same bits as the table's, and faster
+};
+
+Normaliser::Normaliser(const Normalisation& wanted) {
+  ARGOSY_CHECK(wanted.channels >= 1 && wanted.channels <= 4,
+               kWhere,
+               "expected 1 to 4 channels, got {}",
+               wanted.channels);
+  check_divisor("divisor", wanted.divisor);
+  Tables tables{.channels = static_cast<size_t>(wanted.channels),
+                .by_arithmetic = kernels::can_normalise()};
+  for (size_t c = 0; c < tables.channels; ++c) {
+    check_divisor("std", wanted.std[c]);
+    tables.values.push_back(table_of(wanted, c));
+    tables.planes.push_back(run_of(wanted, c, 1));
+    tables.by_arithmetic =
+        tables.by_arithmetic && equals(tables.values.back(), tables.planes.back());
+  }
+  tables.side_by_side = run_of(wanted, 0, tables.channels);
+  tables_ = std::make_shared<const Tables>(std::move(tables));
+}
+
+float Normaliser::operator()(int channel, uint8_t value) const {
+  return tables_->values[static_cast<size_t>(channel)][value];
+}
+
+void Normaliser::row(const uint8_t* pixels, int width, const RowTarget& target) const {
+  const Tables& tables = *tables_;
+  const size_t channels = tables.channels;
+  const auto count = static_cast<size_t>(width);
+  if (tables.by_arithmetic && (channels == 1 || target.channel_stride == 1)) {
+    kernels::normalise(pixels, count * channels, tables.side_by_side, target.first);
+    return;
+  }
+  const size_t step = target.channel_stride == 1 ? channels : 1;  // from a pixel to the next
+  if (!tables.by_arithmetic || channels != 3) {
+    for (size_t c = 0; c < channels; ++c) {
+      const std::array<float, 256>& table = tables.values[c];
+      float* out = target.first + c * target.channel_stride;
+      for (size_t x = 0; x < count; ++x) {
+        out[x * step] = table[pixels[x * channels + c]];
+      }
+    }
+    return;
+  }
+  std::array<uint8_t, 3 * kPixels> planes;  // NOLINT(*-member-init): written before it is read
+  for (size_t x = 0; x < count; x += kPixels) {
+    const size_t some = std::min(kPixels, count - x);
+    kernels::split_channels(pixels + 3 * x, some, planes.data(), kPixels);
+    for (size_t c = 0; c < 3; ++c) {
+      float* out = target.first + c * target.channel_stride + x;
+      kernels::normalise(planes.data() + c * kPixels, some, tables.planes[c], out);
+    }
+  }
+}
+
+}  // namespace argosy::image
