@@ -24,6 +24,7 @@ struct Description {
   std::string set{};                       ///< "cifar10"
   std::string path{};                      ///< file or folder that it was read from
   std::vector<std::string> classes{};      ///< names of labels 0, 1, …; empty: no labels
+  std::vector<std::string> groups{};       ///< names of a second label 0, 1, …; empty: none
   std::vector<std::string> point_names{};  ///< of the keypoints; empty: none
   std::vector<Split> splits{};             ///< one after the other, from 0 to size(); empty: none
   double value_scale = 1;                  ///< a pixel p stands for p × value_scale in the file

@@ -1,0 +1,49 @@
+#include "argosy/vision/datasets/cifar.h"
+
+#include <memory>
+#include <utility>
+
+#include "argosy/samples/sample_source.h"
+#include "argosy/vision/datasets/split_of.h"
+
+namespace argosy::vision {
+namespace {
+
+constexpr size_t kCoarse = 1;  // the second of a sample's labels; the first is the fine one
+constexpr const char* kWhere100 = "vision.Cifar100";
+
+using Source = std::shared_ptr<const samples::SampleSource>;
+
+std::vector<std::string> classes_of(const Source& source, Cifar100Options::Labels labels) {
+  return labels == Cifar100Options::Labels::kFine ? source->description().classes
+                                                  : source->description().groups;
+}
+
+}  // namespace
+
+Cifar10::Cifar10(const std::string& path, Split split, PictureOptions options)
+    : LabelledPictures([&] {
+        const Source source = samples::open_samples("cifar10", path);
+        return Parts{.where = "vision.Cifar10",
+                     .pictures = split_of(source, split, "vision.Cifar10"),
+                     .classes = source->description().classes,
+                     .options = std::move(options)};
+      }()) {}
+
+Cifar100::Cifar100(const std::string& path, Split split, Cifar100Options options)
+    : LabelledPictures([&] {
+        const Source source = samples::open_samples("cifar100", path);
+        Parts parts{.where = kWhere100,
+                    .pictures = split_of(source, split, kWhere100),
+                    .classes = classes_of(source, options.labels),
+                    .options = {.transform = std::move(options.transform)}};
+        if (options.labels == Cifar100Options::Labels::kCoarse) {
+          parts.label = [source](int64_t index) {
+            std::vector<uint8_t> scratch;
+            return source->get(index, scratch).labels.at(kCoarse);
+          };
+        }
+        return parts;
+      }()) {}
+
+}  // namespace argosy::vision

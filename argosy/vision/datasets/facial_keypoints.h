@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/data/dataset.h"
+#include "argosy/data/random.h"
+#include "argosy/vision/transforms/compose.h"
+#include "argosy/vision/transforms/picture.h"
+
+namespace argosy::vision {
+
+/// What happens to a face of which not all points are known.
+enum class Missing : uint8_t {
+  kDrop,         ///< it is left out
+  kForwardFill,  ///< a missing coordinate is that of the last face that has it
+  kKeep          ///< a missing coordinate is NaN
+};
+
+struct FacialKeypointsOptions {
+  Missing missing = Missing::kDrop;
+  /// Applied to image and points together: a flip moves both.
+  Compose transform{};
+};
+
+/// Faces with points on them, from training.csv of Kaggle's facial-keypoints contest.
+///
+///     vision::FacialKeypoints faces("training.csv.gz", {.missing = vision::Missing::kDrop,
+///                                                       .transform = {ToTensor()}});
+///     auto [image, points] = faces.get(0, random);    // f32 [1, 96, 96]; f32 [15, 2] in pixels
+///
+/// `path`: the file, plain or gzip, or its folder. A data::Dataset; a value; thread-safe.
+/// Errors: DataError with path, line and column: see formats::read_keypoints().
+/// Cost: 7,049 faces are read in some 0.2 s, from gzip too (see benchmarks/README.md, suite input).
+class FacialKeypoints final {
+ public:
+  explicit FacialKeypoints(const std::string& path, FacialKeypointsOptions options = {});
+
+  [[nodiscard]] int64_t size() const;
+  /// Image [C, H, W] and points f32 [K, 2], x then y in pixels of that image.
+  /// Errors: UsageError when the index is outside [0, size()).
+  [[nodiscard]] KeypointTensor get(int64_t index, data::Random& random) const;
+  /// The face as it is stored: gray u8 [96, 96] and its points.
+  [[nodiscard]] KeypointImage at(int64_t index) const;
+
+  /// K names: "left_eye_center".
+  [[nodiscard]] const std::vector<std::string>& names() const;
+  /// Points that change places in a mirror, by number: for RandomHorizontalFlip's keypoint_pairs.
+  [[nodiscard]] std::vector<std::pair<int64_t, int64_t>> pairs() const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace argosy::vision

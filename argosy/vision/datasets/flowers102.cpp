@@ -1,0 +1,48 @@
+#include "argosy/vision/datasets/flowers102.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/samples/sample_source.h"
+#include "argosy/vision/datasets/split_of.h"
+
+namespace argosy::vision {
+namespace {
+
+constexpr const char* kWhere = "vision.Flowers102";
+
+Split stored(Split split, FlowersSplits splits) {
+  if (splits == FlowersSplits::kPublished || split == Split::kValid) {
+    return split;
+  }
+  return split == Split::kTrain ? Split::kTest : Split::kTrain;
+}
+
+}  // namespace
+
+Flowers102::Flowers102(const std::string& folder, Split split, Flowers102Options options)
+    : LabelledPictures([&] {
+        const std::shared_ptr<const samples::SampleSource> source =
+            samples::open_samples("flowers102", folder);
+        const samples::Description& about = source->description();
+        if (about.missing > 0 && options.missing == MissingPictures::kError) {
+          throw DataError(
+              kWhere,
+              fmt::format(
+                  "{} of the {} pictures that setid.mat names are not in the archive. Fetch "
+                  "it again, or set .missing = MissingPictures::kSkip to go on with those "
+                  "that are there",
+                  about.missing,
+                  about.missing + source->size()),
+              {folder});
+        }
+        return Parts{.where = kWhere,
+                     .pictures = split_of(source, stored(split, options.splits), kWhere),
+                     .classes = about.classes,
+                     .options = {.transform = std::move(options.transform)}};
+      }()) {}
+
+}  // namespace argosy::vision

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/data/dataset.h"
+#include "argosy/data/random.h"
+#include "argosy/image/image.h"
+#include "argosy/vision/transforms/compose.h"
+
+namespace argosy::samples {
+class SampleSource;
+}
+
+namespace argosy::vision {
+
+class FusedPictures;
+
+/// Samples [first, first + count) of a source, and what becomes of their pictures.
+struct PicturesOf {
+  std::shared_ptr<const samples::SampleSource> source{};
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+/// Turns stored pictures into tensors by a chain of transforms, a whole batch straight into its
+/// memory where the chain allows it.
+///
+/// A chain of a crop or resize, flips, ToTensor and Normalize, written plainly, is run in one pass
+/// (see recognise() in transforms/fused.h): only what the crop needs is decoded, and each row is
+/// resized, flipped, normalised and written to its place in the batch while it is in the cache.
+/// Random draws are those of the chain. Its pixels too, but where a JPEG is reduced while it is
+/// decoded (the crop has twice the wanted rows and columns, or more): see docs/guides/images.md.
+///
+/// Thread-safe: everything is const; each thread keeps a decoder of its own.
+class PictureBatches final {
+ public:
+  /// `order`: what the chain is given, kRgb or kGray, whatever is stored.
+  PictureBatches(PicturesOf pictures, Compose transform, image::Order order);
+  ~PictureBatches();
+  PictureBatches(PictureBatches&&) noexcept;
+  PictureBatches& operator=(PictureBatches&&) noexcept;
+
+  [[nodiscard]] int64_t size() const { return pictures_.count; }
+  /// The picture as it is stored, decoded. 0 ≤ index < size().
+  [[nodiscard]] image::Image picture(int64_t index) const;
+  [[nodiscard]] const Compose& transform() const { return transform_; }
+  /// Is the chain run in one pass?
+  [[nodiscard]] bool fused() const;
+
+  /// One sample: [C, H, W].
+  [[nodiscard]] at::Tensor get(int64_t index, data::Random& random) const;
+  /// [n, C, H, W] in the context's memory and memory format.
+  /// Errors: DataError with the sample's index: cannot be read or decoded, or of another shape than
+  /// the batch's first.
+  [[nodiscard]] at::Tensor get_batch(std::span<const int64_t> indices,
+                                     const data::BatchContext& context) const;
+
+ private:
+  [[nodiscard]] at::Tensor fused_batch(std::span<const int64_t> indices,
+                                       const data::BatchContext& context) const;
+  [[nodiscard]] at::Tensor plain_batch(std::span<const int64_t> indices,
+                                       const data::BatchContext& context) const;
+
+  PicturesOf pictures_;
+  Compose transform_;
+  image::Order order_;
+  std::unique_ptr<const FusedPictures> fused_;  // or none
+};
+
+}  // namespace argosy::vision

@@ -1,0 +1,327 @@
+// The data sets of pictures: that one pass over a stored picture gives what the chain gives, and
+// what the sets make of their files. What the files may hold is tested in formats and samples.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/data/data_loader.h"
+#include "argosy/image/codec.h"
+#include "argosy/image/resize.h"
+#include "argosy/vision/datasets/cifar.h"
+#include "argosy/vision/datasets/facial_keypoints.h"
+#include "argosy/vision/datasets/flowers102.h"
+#include "argosy/vision/datasets/folder.h"
+#include "argosy/vision/datasets/mnist_json.h"
+#include "argosy/vision/transforms/transforms.h"
+
+namespace argosy::vision {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::string kData = ARGOSY_TEST_DATA;
+const Normalize kNormalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
+
+/// A step that does nothing, and keeps a chain from being run in one pass.
+const auto kPlainly = [](const image::Image& image) { return image; };
+
+/// A folder that goes with the object.
+class Scratch final {
+ public:
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "argosy_pictures_XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Scratch() { fs::remove_all(path_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void copy(const std::string& from, const std::string& to) const {
+    fs::create_directories((path_ / to).parent_path());
+    fs::copy_file(from, path_ / to);
+  }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+/// Three classes with pictures of several formats and sizes.
+class Photos : public testing::Test {
+ protected:
+  void SetUp() override {
+    photos_.copy(kData + "/images/flower_1.jpg", "b/flower_1.jpg");
+    photos_.copy(kData + "/images/flower_2.jpg", "a/flower_2.JPG");
+    photos_.copy(kData + "/images/flower_3.jpg", "b/more/flower_3.jpg");
+    photos_.copy(kData + "/images/gray.jpg", "c/gray.jpg");
+    photos_.copy(kData + "/images/rgb24.bmp", "c/rgb24.bmp");
+    photos_.copy(kData + "/images/rgba.png", "c/rgba.png");
+    photos_.copy(kData + "/images/cmyk.jpg", "c/cmyk.jpg");
+  }
+  Scratch photos_{};
+};
+
+template <typename Set>
+std::tuple<at::Tensor, at::Tensor> batch_of(const Set& set,
+                                            const std::vector<int64_t>& indices,
+                                            int64_t epoch,
+                                            at::MemoryFormat format) {
+  static data::TensorPool pool;
+  data::BatchContext context{.indices = indices, .seed = 5, .epoch = epoch, .pool = &pool};
+  context.memory_format = format;
+  return set.get_batch(indices, context);
+}
+
+std::vector<int64_t> all_of(int64_t size) {
+  std::vector<int64_t> indices(static_cast<size_t>(size));
+  for (int64_t i = 0; i < size; ++i) {
+    indices[static_cast<size_t>(i)] = i;
+  }
+  return indices;
+}
+
+/// One pass, as a batch in either memory format and as samples, against the chain step by step.
+template <typename Make>
+void expect_same_bits(const Make& make, const Compose& chain, int64_t epochs) {
+  const auto set = make(chain);
+  const std::vector<int64_t> indices = all_of(set.size());
+  for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+    const at::Tensor rows =
+        std::get<0>(batch_of(set, indices, epoch, at::MemoryFormat::Contiguous));
+    const at::Tensor pixels =
+        std::get<0>(batch_of(set, indices, epoch, at::MemoryFormat::ChannelsLast));
+    EXPECT_TRUE(pixels.is_contiguous(at::MemoryFormat::ChannelsLast));
+    for (int64_t i = 0; i < set.size(); ++i) {
+      data::Random random(5, epoch, i);
+      data::Random same(5, epoch, i);
+      const at::Tensor wanted = chain(set.picture(i), random);
+      EXPECT_TRUE(at::equal(rows[i], wanted))
+          << chain.to_string() << ", sample " << i << ", epoch " << epoch << ": differ by "
+          << (rows[i] - wanted).abs().max().item<float>();
+      EXPECT_TRUE(at::equal(pixels[i], wanted));
+      EXPECT_TRUE(at::equal(set.get(i, same).image, wanted));
+    }
+  }
+}
+
+TEST_F(Photos, OnePassGivesTheBitsOfTheChain) {
+  const auto make = [&](const Compose& chain) {
+    return DatasetFolder(photos_.path(), {.transform = chain});
+  };
+  for (const Compose& chain :
+       {Compose{RandomResizedCrop(300), RandomHorizontalFlip(), ToTensor(), kNormalize},
+        Compose{RandomResizedCrop(260, {.interpolation = image::Interpolation::kBicubic}),
+                RandomVerticalFlip(),
+                ToTensor()},
+        Compose{Resize({290, 310}), RandomCrop(132), RandomHorizontalFlip(), kNormalize},
+        Compose{Resize({283, 281}, {.interpolation = image::Interpolation::kNearest}),
+                RandomCrop(32, {.padding = {4, 4, 4, 4}}),
+                ToTensor()}}) {
+    expect_same_bits(make, chain, 4);
+  }
+}
+
+TEST(Cifar, OnePassGivesTheBitsOfTheChain) {
+  const auto make = [&](const Compose& chain) {
+    return Cifar10(kData + "/cifar10/cifar-10-binary.tar.gz", Split::kTest, {.transform = chain});
+  };
+  for (const Compose& chain :
+       {Compose{RandomCrop(32, {.padding = {4, 4, 4, 4}}),
+                RandomHorizontalFlip(),
+                ToTensor(),
+                kNormalize},
+        Compose{Pad(2, {.fill = 7}), RandomHorizontalFlip(1), RandomVerticalFlip(1), ToTensor()},
+        Compose{CenterCrop(20), kNormalize},
+        Compose{ToTensor()}}) {
+    expect_same_bits(make, chain, 3);
+  }
+}
+
+TEST_F(Photos, ALargeReductionIsMadeWhileDecodingAndStaysNear) {
+  const Compose chain{Resize({24, 24}), ToTensor()};
+  const DatasetFolder fused(photos_.path(), {.transform = chain});
+  const DatasetFolder plain(photos_.path(), {.transform = Compose{kPlainly, chain}});
+  for (int64_t i = 0; i < fused.size(); ++i) {
+    const at::Tensor difference = (fused.get(i).image - plain.get(i).image).abs();
+    EXPECT_LT(difference.mean().item<float>(), 0.02) << i;
+    EXPECT_LT(difference.max().item<float>(), 0.3) << i;
+  }
+}
+
+TEST_F(Photos, WorkersAndResumesChangeNoPixel) {
+  const DatasetFolder set(
+      photos_.path(),
+      {.transform = {RandomResizedCrop(32), RandomHorizontalFlip(), ToTensor(), kNormalize}});
+  std::vector<at::Tensor> first;
+  for (const int workers : {0, 1, 8}) {
+    data::DataLoader loader(set,
+                            {.batch_size = 2, .shuffle = true, .num_workers = workers, .seed = 3});
+    size_t i = 0;
+    for (auto& [images, labels] : loader) {
+      if (workers == 0) {
+        first.push_back(images.clone());
+      } else {
+        EXPECT_TRUE(at::equal(images, first.at(i))) << workers << " workers, batch " << i;
+      }
+      ++i;
+    }
+    EXPECT_EQ(i, first.size());
+  }
+}
+
+TEST_F(Photos, FoldersAreClassesInOrder) {
+  const DatasetFolder set(photos_.path(), {});
+  EXPECT_THAT(set.classes(), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(set.labels(), ElementsAre(0, 1, 1, 2, 2, 2, 2));
+  const at::Tensor image = set.get(0).image;
+  EXPECT_EQ(image.scalar_type(), at::kByte);
+  EXPECT_EQ(image.size(0), 3);
+  EXPECT_EQ(set.picture(3).order(), image::Order::kRgb);  // gray.jpg
+}
+
+TEST_F(Photos, PicturesOfSeveralSizesMakeNoBatch) {
+  const DatasetFolder set(photos_.path(), {});
+  try {
+    (void)batch_of(set, {0, 1}, 0, at::MemoryFormat::Contiguous);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("of the batch's first sample"));
+    EXPECT_THAT(error.what(), HasSubstr("RandomResizedCrop(224)"));
+    EXPECT_EQ(error.place().index, 1);
+  }
+}
+
+TEST_F(Photos, ADamagedPictureIsNamedWithItsIndex) {
+  std::vector<uint8_t> bytes = image::read_file(photos_.path() + "/a/flower_2.JPG");
+  bytes.resize(bytes.size() / 3);
+  std::ofstream(photos_.path() + "/a/flower_2.JPG", std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  for (const Compose& chain :
+       {Compose{Resize({32, 32}), ToTensor()}, Compose{kPlainly, Resize({32, 32}), ToTensor()}}) {
+    const DatasetFolder set(photos_.path(), {.transform = chain});
+    EXPECT_NO_THROW((void)set.get(1));
+    try {
+      (void)batch_of(set, {1, 0}, 0, at::MemoryFormat::Contiguous);
+      FAIL();
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("flower_2.JPG"));
+      EXPECT_EQ(error.place().index, 0);
+    }
+    EXPECT_NO_THROW((void)set.get(1)) << "the thread's decoder goes on after an error";
+  }
+}
+
+TEST_F(Photos, WithoutLabelsAllPicturesCount) {
+  const ImageFolder set(photos_.path() + "/b", {.transform = {Resize({8, 8}), ToTensor()}});
+  EXPECT_EQ(set.size(), 2);
+  data::DataLoader loader(set, {.batch_size = 2});
+  for (auto& [images] : loader) {
+    EXPECT_EQ(images.sizes(), (std::vector<int64_t>{2, 3, 8, 8}));
+  }
+  EXPECT_THAT(set.path(0), HasSubstr("flower_1.jpg"));
+}
+
+TEST(DatasetFolder, ClassesWithoutPicturesAndNoClassesAreErrors) {
+  const Scratch scratch;
+  fs::create_directories(scratch.path() + "/empty_one");
+  fs::create_directories(scratch.path() + "/full");
+  fs::copy_file(kData + "/images/gray.jpg", scratch.path() + "/full/gray.jpg");
+  try {
+    const DatasetFolder set(scratch.path(), {});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("empty_one"));
+  }
+  EXPECT_THROW(DatasetFolder(scratch.path() + "/full", {}), DataError);
+  EXPECT_THROW(DatasetFolder(scratch.path() + "/nowhere", {}), DataError);
+}
+
+TEST(Cifar, BothFormsHoldTheSamePictures) {
+  const Cifar10 binary(kData + "/cifar10/cifar-10-binary.tar.gz", Split::kTrain, {});
+  EXPECT_EQ(binary.classes().at(3), "cat");
+  const auto [images, labels] =
+      batch_of(binary, all_of(binary.size()), 0, at::MemoryFormat::Contiguous);
+  EXPECT_EQ(images.sizes(), (std::vector<int64_t>{binary.size(), 3, 32, 32}));
+  EXPECT_EQ(images.scalar_type(), at::kByte);
+  EXPECT_GE(labels.min().item<int64_t>(), 0);
+  EXPECT_LE(labels.max().item<int64_t>(), 9);
+  const image::Image picture = binary.picture(5);
+  EXPECT_EQ(images[5][2][7][9].item<int>(), picture.row<uint8_t>(7)[9 * 3 + 2]);
+  EXPECT_THROW(Cifar10(kData + "/cifar10/cifar-10-binary.tar.gz", Split::kValid, {}), UsageError);
+  EXPECT_THROW((void)binary.get(binary.size()), UsageError);
+}
+
+TEST(Flowers, MissingPicturesAreCountedOrPassedOver) {
+  const std::string shared = std::string(ARGOSY_SHARED_DATA) + "/flowers102";
+  if (!fs::exists(shared)) {
+    GTEST_SKIP() << "no ../shared/data/flowers102";
+  }
+  try {
+    const Flowers102 set(shared, Split::kTrain, {});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("7654 of the 8189 pictures"));
+  }
+  const Flowers102 train(shared, Split::kTrain, {.missing = MissingPictures::kSkip});
+  const Flowers102 paddles(
+      shared, Split::kTrain, {.splits = FlowersSplits::kPaddle, .missing = MissingPictures::kSkip});
+  const Flowers102 test(shared, Split::kTest, {.missing = MissingPictures::kSkip});
+  const Flowers102 valid(shared, Split::kValid, {.missing = MissingPictures::kSkip});
+  EXPECT_EQ(train.size() + test.size() + valid.size(), 535);
+  EXPECT_EQ(paddles.size(), test.size());
+  EXPECT_EQ(train.classes().size(), 102);
+  EXPECT_EQ(*std::ranges::min_element(test.labels()), 0);
+  EXPECT_EQ(*std::ranges::max_element(test.labels()), 101);
+}
+
+TEST(FacialKeypoints, AFlipMovesThePointsAndExchangesTheSides) {
+  const FacialKeypoints plain(kData + "/keypoints/training.csv.gz", {});
+  ASSERT_EQ(plain.names().size(), 15);
+  EXPECT_EQ(plain.names()[0], "left_eye_center");
+  const FacialKeypoints flipped(
+      kData + "/keypoints/training.csv.gz",
+      {.transform = {RandomHorizontalFlip({.p = 1, .keypoint_pairs = plain.pairs()})}});
+  EXPECT_EQ(plain.pairs().size(), 6);  // eyes 3, brows 2, mouth's corners
+  data::Random random(0, 0, 2);
+  const auto [image, points] = plain.get(2, random);
+  const auto [mirrored, moved] = flipped.get(2, random);
+  EXPECT_TRUE(at::equal(mirrored, image.flip(2)));
+  EXPECT_FLOAT_EQ(moved[0][1].item<float>(),
+                  points[1][1].item<float>());  // left is the right one's
+  EXPECT_FLOAT_EQ(moved[0][0].item<float>(), 95 - points[1][0].item<float>());
+}
+
+TEST(FacialKeypoints, ALoaderMakesBatchesOfBoth) {
+  const FacialKeypoints faces(kData + "/keypoints/training.csv.gz", {.transform = {ToTensor()}});
+  data::DataLoader loader(faces, {.batch_size = 4, .num_workers = 2});
+  for (auto& [images, points] : loader) {
+    EXPECT_EQ(images.sizes().slice(1), (std::vector<int64_t>{1, 96, 96}));
+    EXPECT_EQ(points.sizes().slice(1), (std::vector<int64_t>{15, 2}));
+    EXPECT_LE(images.max().item<float>(), 1.0F);
+  }
+}
+
+TEST(MnistJson, SplitsAreTensors) {
+  const std::string file = kData + "/mnist/mnist.json.gz";
+  const MnistJson train(file, Split::kTrain);
+  EXPECT_GT(train.size(), MnistJson(file, Split::kValid).size());
+  const auto [image, label] = train.get(0);
+  EXPECT_EQ(image.sizes(), (std::vector<int64_t>{1, 28, 28}));
+  EXPECT_EQ(label.scalar_type(), at::kLong);
+  EXPECT_LE(train.images().max().item<float>(), 1.0F);
+  EXPECT_THROW((void)train.get(train.size()), UsageError);
+  EXPECT_GT(MnistJson(kData + "/mnist", Split::kTest).size(), 0) << "the folder will do";
+}
+
+}  // namespace
+}  // namespace argosy::vision

@@ -1,0 +1,32 @@
+#include "argosy/vision/datasets/split_of.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+#include <vector>
+
+#include "argosy/base/error.h"
+#include "argosy/samples/sample_source.h"
+
+namespace argosy::vision {
+
+PicturesOf split_of(std::shared_ptr<const samples::SampleSource> source,
+                    Split split,
+                    std::string_view where) {
+  std::vector<std::string> names;
+  for (const samples::Split& each : source->description().splits) {
+    if (each.name == to_string(split)) {
+      return {.source = std::move(source), .first = each.first, .count = each.count};
+    }
+    names.push_back(each.name);
+  }
+  throw UsageError(where,
+                   fmt::format("there is no split \"{}\" in {}, only {}. Divide one with "
+                               "data::random_split",
+                               to_string(split),
+                               source->description().path,
+                               fmt::join(names, ", ")));
+}
+
+}  // namespace argosy::vision
