@@ -38,7 +38,11 @@ enum class Orientation : uint8_t { kIgnore, kApply };
 ///   kAccept: the picture with what came; the rest is what the codec leaves: gray or smeared in a
 ///     JPEG, zeros elsewhere. As Pillow with LOAD_TRUNCATED_IMAGES. A header that cannot be read
 ///     remains an error.
-enum class Damaged : uint8_t { kRaise, kAccept };
+///   kRaiseTruncated: kRaise for a file that ends early and for all that is no JPEG; other damage
+///   in
+///     a JPEG is accepted, as by Pillow's open() and so by torchvision and Paddle. Published sets
+///     have such pictures: Flowers-102's image_06735.jpg lacks its last 54 rows.
+enum class Damaged : uint8_t { kRaise, kRaiseTruncated, kAccept };
 
 struct DecodeOptions {
   Mode mode = Mode::kAsItIs;

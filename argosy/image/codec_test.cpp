@@ -16,6 +16,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/image/codecs/test_images.h"
+#include "argosy/image/jpeg_region.h"
 
 namespace argosy::image {
 namespace {
@@ -165,6 +166,25 @@ TEST(Codec, CorruptDataIsAnErrorUnlessAccepted) {
   bytes[bytes.size() / 2 + 1] = 0xd9;
   EXPECT_THAT(message_of(bytes, {.name = "f.jpg"}), HasSubstr("premature end of data segment"));
   EXPECT_EQ(decode(bytes, {.damaged = Damaged::kAccept}).size(), (Size{504, 501}));
+}
+
+/// As in Flowers-102: the end marker comes before the last rows, and bytes follow it.
+TEST(Codec, OtherDamageThanATruncatedFileIsAcceptedWhenAskedFor) {
+  std::vector<uint8_t> bytes = test_bytes("flower_1.jpg");
+  const size_t at = bytes.size() * 2 / 3;
+  bytes.insert(bytes.begin() + static_cast<ptrdiff_t>(at), {0x00, 0xff, 0xd9});
+  EXPECT_THROW((void)decode(bytes), DataError);
+  const Image whole = decode(bytes, {.damaged = Damaged::kAccept});
+  const Image same = decode(bytes, {.damaged = Damaged::kRaiseTruncated});
+  EXPECT_EQ(std::memcmp(same.data(), whole.data(), whole.total_bytes()), 0);
+  const Box all{0, 0, whole.height(), whole.width()};
+  EXPECT_NO_THROW(
+      (void)decode_region(bytes, all, whole.size(), {.damaged = Damaged::kRaiseTruncated}));
+  bytes.resize(at);
+  for (const Damaged damaged : {Damaged::kRaise, Damaged::kRaiseTruncated}) {
+    EXPECT_THROW((void)decode(bytes, {.damaged = damaged}), DataError);
+    EXPECT_THROW((void)decode_region(bytes, all, whole.size(), {.damaged = damaged}), DataError);
+  }
 }
 
 TEST(Codec, LimitsAreCheckedBeforeAnythingIsAllocated) {

@@ -168,7 +168,7 @@ Image decode_bmp(Bytes bytes, const DecodeOptions& options) {
   const size_t left = bytes.size() - std::min(bytes.size(), header.pixels);
   const auto rows = static_cast<int>(
       std::min<int64_t>(size.height, static_cast<int64_t>(left / header.row_bytes())));
-  if (rows < size.height && options.damaged == Damaged::kRaise) {
+  if (rows < size.height && options.damaged != Damaged::kAccept) {
     fail("truncated; " + rows_that_came(rows, size.height), options.name);
   }
   const bool gray = header.has_palette() && header.gray;

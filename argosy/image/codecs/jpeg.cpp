@@ -72,7 +72,7 @@ Image decode_jpeg(Bytes bytes, const DecodeOptions& options) {
   const bool gray = info.out_color_space == JCS_GRAYSCALE;
   Image image = new_image(size, gray ? Order::kGray : Order::kRgb, options);
   const bool whole = cmyk ? read_cmyk_rows(reader, image) : read_rows(reader, image);
-  if (!whole && options.damaged == Damaged::kRaise) {
+  if (!whole && options.damaged != Damaged::kAccept) {
     reader.fail();
   }
   return to_mode(std::move(image), options.mode);

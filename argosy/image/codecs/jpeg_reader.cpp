@@ -16,16 +16,17 @@ constexpr const char* kWhere = "image.jpeg";
 constexpr const char* kScans = "damaged: more than 100 scans";
 
 /// Warnings that tell of lost or doubtful pixels. The others are of headers with odd versions.
-bool means_damage(int code) {
+bool is_refused(int code, Damaged damaged) {
   switch (code) {
     case JWRN_JPEG_EOF:
+      return damaged != Damaged::kAccept;
     case JWRN_HIT_MARKER:
     case JWRN_HUFF_BAD_CODE:
     case JWRN_ARITH_BAD_CODE:
     case JWRN_MUST_RESYNC:
     case JWRN_EXTRANEOUS_DATA:
     case JWRN_BOGUS_PROGRESSION:
-      return true;
+      return damaged == Damaged::kRaise;
     default:
       return false;
   }
@@ -104,7 +105,7 @@ void JpegReader::check_header() {
   const int64_t kept = scans ? blocks() * static_cast<int64_t>(sizeof(JBLOCK)) : 0;
   check_working_bytes(kept, limits_.most_working_bytes, kWhere, name_);
   const int64_t least = blocks() / (progressive ? 8 : 4);
-  if (limits_.damaged == Damaged::kRaise && info_.arith_code == FALSE &&
+  if (limits_.damaged != Damaged::kAccept && info_.arith_code == FALSE &&
       least > static_cast<int64_t>(bytes_.size())) {
     throw DataError(
         kWhere,
@@ -149,7 +150,7 @@ void JpegReader::on_error(j_common_ptr info) {
 
 void JpegReader::on_message(j_common_ptr info, int level) {
   JpegReader& reader = of(info);
-  if (level < 0 && reader.limits_.damaged == Damaged::kRaise && means_damage(info->err->msg_code)) {
+  if (level < 0 && is_refused(info->err->msg_code, reader.limits_.damaged)) {
     reader.escape_.leave();
   }
 }

@@ -129,7 +129,7 @@ Order set_transforms(PngReader& reader, Mode mode) {
 void check_promise(PngReader& reader, size_t bytes, const DecodeOptions& options) {
   const auto needed =
       static_cast<int64_t>(png_get_rowbytes(reader.png(), reader.info())) * reader.height();
-  if (options.damaged == Damaged::kRaise && needed / kLargestRatio > static_cast<int64_t>(bytes)) {
+  if (options.damaged != Damaged::kAccept && needed / kLargestRatio > static_cast<int64_t>(bytes)) {
     throw DataError(
         kWhere,
         fmt::format("truncated or damaged: the header promises {} x {} pixels, which {} "
@@ -172,7 +172,7 @@ Image decode_png(Bytes bytes, const DecodeOptions& options) {
       }
     }
   });
-  if ((!whole || reader.ended()) && options.damaged == Damaged::kRaise) {
+  if ((!whole || reader.ended()) && options.damaged != Damaged::kAccept) {
     reader.fail("; " + rows_that_came(pass + 1 == passes ? y : 0, size.height));
   }
   return to_mode(std::move(image), options.mode);

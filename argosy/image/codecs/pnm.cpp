@@ -149,14 +149,14 @@ Image decode_pnm(Bytes bytes, const DecodeOptions& options) {
       checked_size(header.height, header.width, options.most_pixels, kWhere, options.name);
   const int64_t rows = rows_in(header, bytes.size());
   const auto ended = [&](int64_t came, size_t at) {
-    if (options.damaged == Damaged::kRaise) {
+    if (options.damaged != Damaged::kAccept) {
       fail("truncated or damaged; " + rows_that_came(came, size.height), options.name, at);
     }
   };
   if (rows < size.height && !header.text()) {
     ended(rows, bytes.size());
   }
-  if (rows < size.height && header.text() && options.damaged == Damaged::kRaise) {
+  if (rows < size.height && header.text() && options.damaged != Damaged::kAccept) {
     fail("truncated: fewer bytes than pixels", options.name, bytes.size());
   }
   Image image = new_image(size, header.channels() == 3 ? Order::kRgb : Order::kGray, options);

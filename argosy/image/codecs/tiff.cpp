@@ -166,7 +166,7 @@ int read_pixels(TIFF* tiff, Image& image, const DecodeOptions& options) {
   const int64_t pixels = int64_t{step} * image.width();
   check_working_bytes(pixels * 4, options.most_working_bytes, kWhere, options.name);
   std::vector<uint32_t> raster(static_cast<size_t>(pixels));
-  const int stop = options.damaged == Damaged::kRaise ? 1 : 0;
+  const int stop = options.damaged != Damaged::kAccept ? 1 : 0;
   for (int y = 0; y < all; y += step) {
     const int rows = std::min(step, all - y);
     const int done =
@@ -210,7 +210,7 @@ Image decode_tiff(Bytes bytes, const DecodeOptions& options) {
   }
   Image image = new_image(size, order_of(header, options.mode), options);
   const int rows = read_pixels(tiff.get(), image, options);
-  if (rows < size.height && options.damaged == Damaged::kRaise) {
+  if (rows < size.height && options.damaged != Damaged::kAccept) {
     fail(source, options.name, "; " + rows_that_came(rows, size.height));
   }
   return to_mode(std::move(image), options.mode);

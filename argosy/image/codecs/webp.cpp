@@ -75,7 +75,7 @@ Image decode_webp(Bytes bytes, const DecodeOptions& options) {
   }
   if (status != VP8_STATUS_OK) {
     const int rows = read_rows(bytes, config);
-    if (options.damaged == Damaged::kRaise) {
+    if (options.damaged != Damaged::kAccept) {
       const bool ended = status == VP8_STATUS_NOT_ENOUGH_DATA || status == VP8_STATUS_SUSPENDED;
       fail((ended ? "truncated; " : "damaged; ") + rows_that_came(rows, size.height), options.name);
     }

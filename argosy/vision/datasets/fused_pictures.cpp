@@ -24,7 +24,7 @@ using image::Size;
 
 /// What a thread keeps from picture to picture.
 struct Workshop {
-  image::JpegRegionDecoder decoder{{.damaged = image::Damaged::kAccept}};
+  image::JpegRegionDecoder decoder{{.damaged = image::Damaged::kRaiseTruncated}};
   image::Resampler resampler{};
   std::vector<uint8_t> resized{};  // a row of it
   std::vector<uint8_t> row{};      // a row of the result
@@ -301,7 +301,7 @@ image::Image decode(const formats::PackedSample& sample, image::Order order) {
           : image::decode(
                 bytes_of(sample),
                 {.mode = order == image::Order::kGray ? image::Mode::kGray : image::Mode::kRgb,
-                 .damaged = image::Damaged::kAccept,
+                 .damaged = image::Damaged::kRaiseTruncated,
                  .name = sample.name});
   return image.order() == order ? std::move(image) : image::convert(image, order);
 }

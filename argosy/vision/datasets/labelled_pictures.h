@@ -38,6 +38,8 @@ struct PictureOptions {
 ///     data::DataLoader loader(train, {.batch_size = 32, .shuffle = true, .num_workers = 2});
 ///     for (auto& [images, labels] : loader) ...            // f32 [32, 3, 224, 224], i64 [32]
 ///
+/// A picture whose file ends early is an error; other damage in a JPEG is accepted, as by Pillow
+/// and torchvision: see image::Damaged. The loader's on_error passes over or replaces such samples.
 /// A value; copies share everything. Thread-safe: everything is const.
 class LabelledPictures {
  public:
