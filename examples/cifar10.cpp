@@ -1,0 +1,91 @@
+// Image classification on CIFAR-10, as in Paddle's tutorial: CifarNet, Adam 1e-3, batches of 32,
+// the last short one dropped, validation after each epoch.
+//
+//     ./cifar10 cifar-10-python.tar.gz [--epochs 10] [--batch_size 32]
+//     argosy launch --nproc_per_node 2 ./cifar10 cifar-10-python.tar.gz --batch_size 16
+//
+// Reads the archive as Paddle downloads it (Python's or the binary form, nothing is unpacked).
+// --batch_size is each process's: halve it on two, and the curve stays the same but for rounding
+// and the order of the samples.
+#include <argosy/argosy.h>
+
+#include <torch/torch.h>
+
+#include <CLI/CLI.hpp>
+
+using namespace argosy;
+
+namespace {
+
+struct Options {
+  std::string data{};
+  int epochs = 10;
+  int64_t batch_size = 32;
+  int workers = 1;
+};
+
+void run(const Options& options) {
+  fleet::init();
+  torch::manual_seed(1);
+  const vision::PictureOptions pictures{.transform = {vision::ToTensor()}};
+  const vision::Cifar10 train(options.data, vision::Split::kTrain, pictures);
+  const vision::Cifar10 test(options.data, vision::Split::kTest, pictures);
+  data::DataLoader loader(
+      train,
+      fleet::distributed_batch_sampler(
+          train.size(), {.batch_size = options.batch_size, .shuffle = true, .drop_last = true}),
+      {.num_workers = options.workers});
+  data::DataLoader test_loader(test, fleet::evaluation_sampler(test.size(), {.batch_size = 500}));
+  auto model = fleet::distributed_model(vision::CifarNet(10));
+  auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));
+
+  fleet::print("CifarNet on {} process{}: {} training and {} test pictures of {} classes\n",
+               fleet::worker_num(),
+               fleet::worker_num() == 1 ? "" : "es",
+               train.size(),
+               test.size(),
+               train.classes().size());
+  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
+    metrics::MeanLoss mean_loss;
+    for (auto& [images, labels] : loader) {
+      auto loss = torch::nn::functional::cross_entropy(model(images), labels);
+      loss.backward();
+      optimizer.step();
+      optimizer.zero_grad();
+      mean_loss.update(loss, images.size(0));
+    }
+    metrics::Accuracy accuracy;
+    const double right = metrics::evaluate(model, test_loader, accuracy);
+    fleet::print("epoch {:2}: loss {:.4f}, accuracy {:.2f} %  ({})\n",
+                 epoch,
+                 mean_loss.compute(fleet::group()),
+                 100 * right,
+                 loader.stats().to_string());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Trains CifarNet on CIFAR-10; under `argosy launch` on several processes.");
+  app.add_option("data", options.data, "cifar-10-python.tar.gz, or its folder")->required();
+  app.add_option("--epochs", options.epochs, "Passes over the training set")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--batch_size", options.batch_size, "Pictures per step and process")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--workers", options.workers, "Loader threads")->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    run(options);
+  } catch (const std::exception& error) {
+    log::error("{}", error.what());
+    return 1;
+  }
+}
