@@ -261,13 +261,13 @@ TEST(Unpickle, DepthIsLimited) {
   };
   EXPECT_EQ(load(nested(200)).kind(), PickleKind::kList);
   EXPECT_THAT(message_of(nested(201)), HasSubstr("more than 200 levels"));
-  EXPECT_THAT(message_of(nested(1'000'000)), HasSubstr("more than 200 levels"));
-  EXPECT_THAT(message_of("N" + std::string(1'000'000, '\x85') + "."),
+  EXPECT_THAT(message_of(nested(200'000)), HasSubstr("more than 200 levels"));
+  EXPECT_THAT(message_of("N" + std::string(200'000, '\x85') + "."),
               HasSubstr("more than 200 levels"));
-  EXPECT_THAT(message_of("N" + std::string(1'000'000, '\x85') + "0"),
+  EXPECT_THAT(message_of("N" + std::string(200'000, '\x85') + "0"),
               HasSubstr("1 more bytes are promised"));
   // Deep, and thrown away before the end.
-  EXPECT_THAT(message_of("N" + std::string(1'000'000, '\x85') + "0N."),
+  EXPECT_THAT(message_of("N" + std::string(200'000, '\x85') + "0N."),
               HasSubstr("more than 200 levels"));
   EXPECT_EQ(load(nested(201), {.depth = 201}).kind(), PickleKind::kList);
   EXPECT_THROW(load("N.", {.depth = 1001}), UsageError);

@@ -74,16 +74,18 @@ struct PickleNode;
 class PickleValue final {
  public:
   PickleValue() = default;  ///< None
+  // Implicit, so that lists of values read as in Python.
+  // NOLINTBEGIN(google-explicit-constructor)
   template <std::same_as<bool> T>
-  PickleValue(T value) : state_(value) {}  // NOLINT(google-explicit-constructor)
+  PickleValue(T value) : state_(value) {}
   template <std::integral T>
   requires(!std::same_as<T, bool> && !std::same_as<T, uint64_t>) PickleValue(T value)
-      : state_(static_cast<int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
-  PickleValue(uint64_t value);                  // NOLINT(google-explicit-constructor)
-  PickleValue(double value) : state_(value) {}  // NOLINT(google-explicit-constructor)
-  PickleValue(std::string text);                // NOLINT(google-explicit-constructor)
-  PickleValue(const char* text)
-      : PickleValue(std::string(text)) {}  // NOLINT(google-explicit-constructor)
+      : state_(static_cast<int64_t>(value)) {}
+  PickleValue(uint64_t value);
+  PickleValue(double value) : state_(value) {}
+  PickleValue(std::string text);
+  PickleValue(const char* text) : PickleValue(std::string(text)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   [[nodiscard]] static PickleValue bytes(std::string bytes);
   [[nodiscard]] static PickleValue byte_array(std::string bytes);
