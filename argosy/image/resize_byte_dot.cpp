@@ -220,7 +220,7 @@ bool ByteDotColumns::plan(const Taps<int32_t>& taps, int channels) {
           return false;
         }
         far_ = far_ || bytes > kBytes;
-        const Lane lane = lane_of(&taps.of(i)[s * kTaps], count);
+        const Lane lane = lane_of(taps.of(i) + ptrdiff_t{s} * kTaps, count);
         const int64_t place = int64_t{i} * channels - begin;
         for (int c = 0; c < channels; ++c) {
           if (place + c < 0 || place + c >= kGroup) {
@@ -265,7 +265,7 @@ ARGOSY_BYTE_DOT void weigh_rows_byte_dot(
   Lane lanes[kMostSteps];
   const uint8_t* sources[kMostSteps * kTaps];
   for (int s = 0; s < steps; ++s) {
-    lanes[s] = lane_of(&weights[s * kTaps], count - s * kTaps);
+    lanes[s] = lane_of(weights + ptrdiff_t{s} * kTaps, count - s * kTaps);
   }
   for (int k = 0; k < steps * kTaps; ++k) {
     sources[k] = rows[std::min(k, count - 1)];  // those that are missing: 0 times the last
