@@ -270,6 +270,9 @@ TEST(ResizeKernels, AllVariantsGiveTheSameBits) {
     if (random() % 2 == 0) {
       detail::reverse(taps);
     }
+    const auto place = [&](int x, int c) {
+      return static_cast<size_t>(x) * static_cast<size_t>(channels) + static_cast<size_t>(c);
+    };
     const int row_count = 1 + static_cast<int>(random() % detail::kRowsAtOnce);
     std::vector<std::vector<uint8_t>> sources, expected, results;
     detail::SourceRows rows{};
@@ -279,7 +282,7 @@ TEST(ResizeKernels, AllVariantsGiveTheSameBits) {
       for (uint8_t& value : sources.back()) {
         value = static_cast<uint8_t>(random() % 4 == 0 ? 255 * (random() % 2) : random());
       }
-      const auto room = static_cast<size_t>((to * channels + 15) / 16 * 16);
+      const size_t room = (static_cast<size_t>(to) * static_cast<size_t>(channels) + 15) / 16 * 16;
       expected.emplace_back(room);
       results.emplace_back(room);
     }
@@ -293,10 +296,9 @@ TEST(ResizeKernels, AllVariantsGiveTheSameBits) {
           int64_t sum = 1 << (detail::kFractionBits - 1);
           for (int k = 0; k < taps.count[static_cast<size_t>(x)]; ++k) {
             sum += int64_t{taps.of(x)[k]} *
-                   sources[r][static_cast<size_t>(
-                       (taps.first[static_cast<size_t>(x)] + k) * channels + c)];
+                   sources[r][place(taps.first[static_cast<size_t>(x)] + k, c)];
           }
-          expected[r][static_cast<size_t>(x * channels + c)] =
+          expected[r][place(x, c)] =
               static_cast<uint8_t>(std::clamp<int64_t>(sum >> detail::kFractionBits, 0, 255));
         }
       }

@@ -69,6 +69,11 @@ void allot(int to, int64_t most, Taps<double>& taps) {
   taps.weights.assign(static_cast<size_t>(to * most), 0.0);
 }
 
+/// Cut off, also below 0, as there.
+int whole(double value) {
+  return static_cast<int>(value);
+}
+
 /// The filter stretched by as much as the picture shrinks.
 template <typename Filter>
 void antialiased(
@@ -81,8 +86,8 @@ void antialiased(
   double* weights = taps.weights.data();
   for (int i = 0; i < to; ++i, weights += taps.most) {
     const double center = begin + (i + 0.5) * scale;
-    const int first = std::max(0, static_cast<int>(center - support + 0.5));
-    const int count = std::min(from, static_cast<int>(center + support + 0.5)) - first;
+    const int first = std::max(0, whole(center - support + 0.5));
+    const int count = std::min(from, whole(center + support + 0.5)) - first;
     double sum = 0;
     for (int k = 0; k < count; ++k) {
       weights[k] = filter((k + first - center + 0.5) * shrink);
