@@ -1,4 +1,8 @@
 // CSV, and the tables of the facial-keypoints contest in it. Seeds: corpus/csv.
+// fuzz-sources: formats/csv.cpp formats/file_reader.cpp formats/greys.cpp formats/keypoints.cpp
+// fuzz-libraries: -lisal
+// fuzz-options: -max_len=16384
+// fuzz-rooms: argosy::formats
 #include <cstdint>
 #include <string>
 

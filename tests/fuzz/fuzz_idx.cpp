@@ -1,5 +1,5 @@
 // fuzz-sources: formats/file_reader.cpp formats/idx.cpp
-// fuzz-libraries: -lz
+// fuzz-libraries: -lz -lisal
 // fuzz-options: -max_len=4096
 // fuzz-rooms: argosy::formats
 #include <algorithm>

@@ -1,4 +1,8 @@
 // MNIST as JSON, with images of two numbers. Seeds: corpus/json.
+// fuzz-sources: formats/file_reader.cpp formats/json_text.cpp formats/mnist_json.cpp
+// fuzz-libraries: -lisal -lsimdjson
+// fuzz-options: -max_len=16384
+// fuzz-rooms: argosy::formats
 #include <cstdint>
 
 #include "argosy/base/error.h"
