@@ -49,17 +49,23 @@ bool has_folders(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<SampleSource> open_folder(const std::string& path) {
-  Description description{.set = "folder", .path = path};
-  formats::ClassFolder found;
-  if (has_folders(path)) {
-    found = formats::scan_class_folder(path, {.empty_class = formats::EmptyClass::kKeep});
-    description.classes = found.classes;
-  } else {
-    for (std::string& file : formats::scan_image_folder(path)) {
-      found.samples.push_back({.path = std::move(file)});
-    }
+  if (!has_folders(path)) {
+    return open_image_folder(path);
   }
-  return std::make_unique<FolderSource>(std::move(description), std::move(found.samples));
+  formats::ClassFolder found =
+      formats::scan_class_folder(path, {.empty_class = formats::EmptyClass::kKeep});
+  return std::make_unique<FolderSource>(
+      Description{.set = "folder", .path = path, .classes = std::move(found.classes)},
+      std::move(found.samples));
+}
+
+std::unique_ptr<SampleSource> open_image_folder(const std::string& path) {
+  std::vector<formats::FolderSample> files;
+  for (std::string& file : formats::scan_image_folder(path)) {
+    files.push_back({.path = std::move(file)});
+  }
+  return std::make_unique<FolderSource>(Description{.set = "folder", .path = path},
+                                        std::move(files));
 }
 
 }  // namespace argosy::samples

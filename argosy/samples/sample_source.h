@@ -71,6 +71,10 @@ class SampleSource {
 [[nodiscard]] std::unique_ptr<SampleSource> open_samples(const std::string& set,
                                                          const std::string& path);
 
+/// All pictures under a folder, whatever folders they are in, without labels.
+/// Errors: DataError: no such folder, no picture in it.
+[[nodiscard]] std::unique_ptr<SampleSource> open_image_folder(const std::string& path);
+
 /// The name of the set that a file or folder looks like; empty: of none. A folder of folders is a
 /// "folder".
 [[nodiscard]] std::string recognised_set(const std::string& path);

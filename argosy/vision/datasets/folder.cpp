@@ -61,7 +61,7 @@ DatasetFolder::DatasetFolder(const std::string& root, PictureOptions options)
       }()) {}
 
 ImageFolder::ImageFolder(const std::string& root, PictureOptions options)
-    : source_(samples::open_samples("folder", root)),
+    : source_(samples::open_image_folder(root)),
       batches_(std::make_shared<const PictureBatches>(
           PicturesOf{.source = source_, .count = source_->size()},
           std::move(options.transform),
