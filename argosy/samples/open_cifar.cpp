@@ -76,7 +76,8 @@ std::unique_ptr<SampleSource> open_cifar(const std::string& set, const std::stri
   }
   constexpr auto kSide = static_cast<int64_t>(CifarData::kSide);
   return std::make_unique<PixelSource>(
-      Description{.set = set, .path = file, .classes = train.classes, .groups = train.coarse_classes},
+      Description{
+          .set = set, .path = file, .classes = train.classes, .groups = train.coarse_classes},
       Shape{.height = kSide, .width = kSide, .channels = CifarData::kChannels},
       std::move(blocks));
 }

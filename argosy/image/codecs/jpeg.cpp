@@ -11,7 +11,6 @@
 namespace argosy::image::codecs {
 namespace {
 
-
 /// Gray comes from libjpeg where it is a channel of the file; else from RGB, with Pillow's weights.
 J_COLOR_SPACE wanted_space(const jpeg_decompress_struct& info, Mode mode) {
   switch (info.jpeg_color_space) {
