@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -85,46 +86,34 @@ struct ArchiveImage::Impl {
             member->size,
             limits.member_bytes));
       }
-      members.push_back(take(stream, member->name, limits));
+      members.push_back(take(stream, *member, limits));
     }
     buffer.shrink();
     mapping = stream.take_mapping();
     sort_names();
   }
 
-  /// The current member, mapped where its pieces lie in the mapping one after the other.
-  Member take(ArchiveStream& stream, const std::string& name, const ArchiveLimits& limits) {
+  /// The current member, mapped where it lies in the mapping in one piece.
+  Member take(ArchiveStream& stream, const ArchiveMember& header, const ArchiveLimits& limits) {
     const std::span<const uint8_t> mapped = stream.mapping();
-    Member member{name, buffer.size(), 0, false};
+    Member member{header.name, buffer.size(), static_cast<size_t>(header.size), false};
     for (auto piece = stream.next_piece(); !piece.empty(); piece = stream.next_piece()) {
       const bool inside = !mapped.empty() && std::greater_equal<>()(piece.data(), mapped.data()) &&
                           std::less<>()(piece.data(), mapped.data() + mapped.size());
-      const size_t at = inside ? static_cast<size_t>(piece.data() - mapped.data()) : 0;
-      if (inside && member.size == 0) {
+      if (inside && piece.size() == member.size) {
         member.mapped = true;
-        member.offset = at;
-      } else if (member.mapped && (!inside || at != member.offset + member.size)) {
-        unmap(member, mapped);
+        member.offset = static_cast<size_t>(piece.data() - mapped.data());
+        continue;
       }
-      if (!member.mapped) {
-        if (static_cast<int64_t>(buffer.size() + piece.size()) > limits.total_bytes) {
-          stream.fail_member(
-              fmt::format("the members so far take more than {} bytes of memory. If it is sound, "
-                          "raise ArchiveLimits::total_bytes",
-                          limits.total_bytes));
-        }
-        buffer.append(piece);
+      if (static_cast<int64_t>(buffer.size() + piece.size()) > limits.total_bytes) {
+        stream.fail_member(
+            fmt::format("the members so far take more than {} bytes of memory. If it is sound, "
+                        "raise ArchiveLimits::total_bytes",
+                        limits.total_bytes));
       }
-      member.size += piece.size();
+      buffer.append(piece);
     }
     return member;
-  }
-
-  void unmap(Member& member, std::span<const uint8_t> mapped) {
-    const size_t begin = buffer.size();
-    buffer.append(mapped.subspan(member.offset, member.size));
-    member.offset = begin;
-    member.mapped = false;
   }
 
   void sort_names() {

@@ -212,6 +212,7 @@ TEST(Unpickle, DamagedProgramsAreErrors) {
   EXPECT_THAT(message_of("(N."), HasSubstr("left over"));
   EXPECT_THAT(message_of("Ne."), HasSubstr("needs a mark"));
   EXPECT_THAT(message_of("](a."), HasSubstr("needs a value"));
+  EXPECT_THAT(message_of("]N(a."), HasSubstr("needs a value"));  // not from below the mark
   EXPECT_THAT(message_of("NNa."), HasSubstr("expected a list to fill, got None"));
   EXPECT_THAT(message_of("](NNu."), HasSubstr("expected a dict to fill, got list of 0"));
   EXPECT_THAT(message_of("}(Nu."), HasSubstr("a dict's key has no value"));
