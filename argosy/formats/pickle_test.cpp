@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/formats/pickle_text.h"
 #include "argosy/formats/test_damage.h"
 #include "argosy/formats/test_pickles.h"
 
@@ -203,6 +204,13 @@ TEST(Unpickle, ArraysThatLieAreErrors) {
       "Au1;0x9223372036854775807x9223372036854775807;");
 }
 
+TEST(Unpickle, AnArrayGetsItsContentOnce) {
+  std::string pickle = array_pickle("I2\n", "u1", "S'ab'\n");
+  pickle.pop_back();
+  EXPECT_THAT(message_of(pickle + "(I1\n(I0\ntNI00\nS''\ntb."),
+              HasSubstr("gets its content twice"));
+}
+
 TEST(Unpickle, DamagedProgramsAreErrors) {
   EXPECT_THAT(message_of(""), HasSubstr("1 more bytes are promised, 0 are left"));
   EXPECT_THAT(message_of("."), HasSubstr("needs a value that is not there"));
@@ -393,6 +401,46 @@ TEST(UnpickleDamage, TorchLikePicklesTruncatedAndFlipped) {
   const auto read = [&](const std::string& damaged) { (void)to_text(load(damaged, options)); };
   EXPECT_EQ(read_truncated(kTorchLike, read).refused, 200);
   EXPECT_GT(read_flipped(kTorchLike, read).refused, 5000);
+}
+
+TEST(PickleText, KnowsUtf8AsPythonDoes) {
+  for (const std::string& good : {""s,
+                                  "a"s,
+                                  "\xc2\x80"s,
+                                  "\xdf\xbf"s,
+                                  "\xe0\xa0\x80"s,
+                                  "\xed\xa0\x80"s,
+                                  "\xef\xbf\xbf"s,
+                                  "\xf0\x90\x80\x80"s,
+                                  "\xf4\x8f\xbf\xbf"s}) {
+    EXPECT_TRUE(is_utf8(good)) << to_hex(good);
+    EXPECT_TRUE(is_utf8("x" + good + "y")) << to_hex(good);
+  }
+  for (const std::string& bad : {"\x80"s,
+                                 "\xc1\xbf"s,
+                                 "\xc2"s,
+                                 "\xc2\x7f"s,
+                                 "\xc2\xc0"s,
+                                 "\xe0\x9f\xbf"s,
+                                 "\xe1\x80"s,
+                                 "\xe1\x80\x7f"s,
+                                 "\xf0\x8f\xbf\xbf"s,
+                                 "\xf4\x90\x80\x80"s,
+                                 "\xf5\x80\x80\x80"s,
+                                 "\xff"s}) {
+    EXPECT_FALSE(is_utf8(bad)) << to_hex(bad);
+    EXPECT_FALSE(is_utf8("x" + bad + "y")) << to_hex(bad);
+  }
+}
+
+TEST(PickleText, Latin1ThereAndBack) {
+  std::string all(256, '\0');
+  for (int i = 0; i < 256; ++i) {
+    all[i] = static_cast<char>(i);
+  }
+  EXPECT_EQ(latin1_to_utf8("\x7f\x80\xff"), "\x7f\xc2\x80\xc3\xbf");
+  EXPECT_EQ(utf8_to_latin1(latin1_to_utf8(all)), all);
+  EXPECT_EQ(utf8_to_latin1("\xc4\x80"), std::nullopt);  // U+0100
 }
 
 TEST(PickleValue, AccessorsNameWhatTheyExpected) {

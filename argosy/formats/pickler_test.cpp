@@ -119,8 +119,10 @@ TEST(Pickler, ManySharedValuesFindTheirPlaceInTheMemo) {
   const std::vector<PickleValue> once = items;
   items.insert(items.end(), once.begin(), once.end());
   const PickleValue again = unpickle(as_bytes(pickle(PickleValue::list(items))));
-  EXPECT_EQ(again.items()[599].as_string(), "text 299");
-  EXPECT_TRUE(again.items()[599].same(again.items()[299]));
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(again.items()[300 + i].as_string(), "text " + std::to_string(i));
+    EXPECT_TRUE(again.items()[300 + i].same(again.items()[i]));
+  }
 }
 
 /// The golden values, from Python's pickle through ours.
