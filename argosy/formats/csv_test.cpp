@@ -48,8 +48,7 @@ TEST(Csv, LineEndsOfAllKindsGiveTheSame) {
                            "a,b\r\n1,2\r\n,4\r\n",
                            "a,b\n1,2\n,4",
                            "a,b\r\n1,2\n,4\r\n",
-                           "\xef\xbb\xbf"
-                           "a,b\n1,2\n,4\n",
+                           "\xef\xbb\xbf\x61,b\n1,2\n,4\n",
                            "\na,b\n\n1,2\r\n\r\n,4\n\n"}) {
     EXPECT_EQ(rows_of(text), expected) << text;
     EXPECT_EQ(rows_of(gzip(text)), expected) << text;

@@ -117,7 +117,7 @@ std::vector<Number> convert(const MatSource& source, const MatElement& element) 
         source.fail(element.at, fmt::format("number {} is above 2^63", i));
       }
     }
-    numbers[i] = static_cast<Number>(stored);
+    numbers[i] = static_cast<Number>(+stored);  // +: of 8 bits too it is a number
   }
   return numbers;
 }

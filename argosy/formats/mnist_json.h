@@ -39,7 +39,7 @@ struct MnistJson {
 /// ("valid, image 17: expected 784 numbers, got 783"): not this structure, a split that is missing
 /// or too many, a number that is none or too large for f32, a label outside the classes, numbers
 /// of images and labels that differ; and FileReader's.
-/// Cost: one image's text at a time; no document is built. The full MNIST takes about 0.8 s.
+/// Cost: one image's text at a time; no document is built. The full MNIST takes about 1 s.
 [[nodiscard]] MnistJson read_mnist_json(const std::string& path,
                                         const MnistJsonOptions& options = {});
 

@@ -190,7 +190,7 @@ TEST_F(RecordFolder, ARecordLargerThanTheWritersBufferIsWhole) {
 TEST_F(RecordFolder, WhatCannotBeOpenedSaysWhy) {
   EXPECT_THROW(RecordWriter("/nonexistent/a.rec", "{}"), DataError);
   try {
-    RecordReader("/nonexistent/a.rec");
+    const RecordReader in("/nonexistent/a.rec");
     FAIL();
   } catch (const DataError& error) {
     EXPECT_STREQ(
