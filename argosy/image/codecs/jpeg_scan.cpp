@@ -66,6 +66,7 @@ HuffmanStep take(Bits& bits, const HuffmanTable& table) {
 
 // The looks that one refill, of 56 bits, is enough for.
 constexpr int kLooks = 56 / HuffmanTable::kLook;
+static_assert(HuffmanTable::kDcLook <= HuffmanTable::kLook);
 
 /// A DC difference. Leaves bits for kLooks - 1 looks.
 template <typename Bits>
@@ -94,6 +95,7 @@ void give_back(Bits& bits, uint64_t window, HuffmanTable::Pair pair, int16_t* bl
   block[DCTSIZE2 - 1] = pair.first_value();
 }
 
+/// The other coefficients of a block, one or two at a look.
 template <typename Bits>
 Found take_ac(Bits& bits, const HuffmanTable& table, int16_t* block) {
   uint32_t k = 1;
@@ -125,8 +127,9 @@ Found take_ac(Bits& bits, const HuffmanTable& table, int16_t* block) {
       const HuffmanStep step = take(bits, table);
       k += step.advance;
       block[kNatural[k - 1]] = step.value;
-      if (step.bits == 0)
+      if (step.bits == 0) {
         return Found::kNothing;
+      }
       if (k >= DCTSIZE2) {
         return k == DCTSIZE2 || k > HuffmanTable::kEndOfBlock ? Found::kAc : Found::kNothing;
       }
@@ -202,7 +205,8 @@ bool JpegScan::build_tables(const jpeg_decompress_struct& info) {
     const jpeg_component_info& owner = *info.cur_comp_info[component];
     parts_[static_cast<size_t>(i)] = {&dc_[static_cast<size_t>(owner.dc_tbl_no)],
                                       &ac_[static_cast<size_t>(owner.ac_tbl_no)],
-                                      component};
+                                      component,
+                                      owner.DCT_scaled_size > 1};
   }
   return true;
 }
@@ -291,7 +295,12 @@ bool JpegScan::read(int16_t* const* blocks, uint32_t& with_ac) {
     uint32_t& prediction = predictions_[static_cast<size_t>(part.component)];
     const bool dc = take_dc(bits, *part.dc, prediction);
     blocks[i][0] = static_cast<int16_t>(prediction);
-    const Found found = take_ac(bits, *part.ac, blocks[i]);
+    Found found = Found::kDcOnly;
+    if (part.wants_ac) [[likely]] {
+      found = take_ac(bits, *part.ac, blocks[i]);
+    } else if (!skip_ac(bits, *part.ac)) {
+      return false;
+    }
     if (!dc || found == Found::kNothing) [[unlikely]] {
       return false;
     }

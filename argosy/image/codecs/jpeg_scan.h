@@ -33,7 +33,8 @@ class JpegScan final {
   [[nodiscard]] bool start(const jpeg_decompress_struct& info, std::span<const uint8_t> data);
 
   /// Reads the next MCU: blocks[i], which are zero, get the coefficients, in the scan's order.
-  /// Returns false, or sets bit i of `with_ac` where block i has more than its first coefficient.
+  /// Returns false, or sets bit i of `with_ac` where block i has more than its first coefficient
+  /// and is reduced to more than one pixel.
   [[nodiscard]] bool read(int16_t* const* blocks, uint32_t& with_ac);
 
   /// Goes on by `count` MCUs.
@@ -53,6 +54,7 @@ class JpegScan final {
     const HuffmanTable* dc = nullptr;
     const HuffmanTable* ac = nullptr;
     int component = 0;
+    bool wants_ac = true;  // false: reduced to one pixel, its first coefficient
   };
   [[nodiscard]] bool build_tables(const jpeg_decompress_struct& info);
   [[nodiscard]] bool unstuff(std::span<const uint8_t> data, bool with_restarts);
