@@ -172,7 +172,7 @@ struct HangingBatch : Hanging {
 template <typename Set>
 void expect_named_when_late(const Set& set, std::atomic<bool>& released) {
   DataLoader loader(set,
-                    {.batch_size = 4, .num_workers = 2, .timeout = std::chrono::milliseconds(200)});
+                    {.batch_size = 4, .num_workers = 2, .timeout = std::chrono::milliseconds(500)});
   int64_t seen = 0;
   try {
     for (auto& batch : loader) {

@@ -174,6 +174,7 @@ class OrderedPrefetch final {
   }
 
   void begin_threads() {
+    std::unique_lock lock(mutex_);
     for (int i = 0; i < options_.workers; ++i) {
       if (!workers_[i].thread.joinable()) {
         workers_[i].thread = std::thread([this, i] {
@@ -182,15 +183,12 @@ class OrderedPrefetch final {
             run(i);
           }
         });
+        initialising_ += options_.worker_init == nullptr ? 0 : 1;
       }
     }
-    if (options_.workers > 0 && options_.worker_init != nullptr) {
-      std::unique_lock lock(mutex_);
-      wait_for(
-          idle_, lock, options_.timeout, kAny, [&] { return initialised_ == options_.workers; });
-      if (init_error_ != nullptr) {
-        std::rethrow_exception(init_error_);
-      }
+    wait_for(idle_, lock, options_.timeout, kAny, [&] { return initialising_ == 0; });
+    if (init_error_ != nullptr) {
+      std::rethrow_exception(init_error_);
     }
   }
 
@@ -208,7 +206,7 @@ class OrderedPrefetch final {
       error = fmt::format("worker_init threw on worker {}", i);
     }
     const std::lock_guard lock(mutex_);
-    ++initialised_;
+    --initialising_;
     if (!error.empty() && (init_error_ == nullptr || i < init_error_of_)) {
       init_error_ = std::make_exception_ptr(UsageError("data." + options_.name, error));
       init_error_of_ = i;
@@ -232,11 +230,11 @@ class OrderedPrefetch final {
             workers_[i].sample};
       }
     }
-    return {"no worker has begun it", -1};
+    return {initialising_ > 0 ? "worker_init has not returned" : "no worker has begun it", -1};
   }
 
   void wait_for_idle(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout) {
-    wait_for(idle_, lock, timeout, kAny, [&] { return running_ == 0; });
+    wait_for(idle_, lock, timeout, kAny, [&] { return running_ + initialising_ == 0; });
   }
 
   /// Waits for result `number`, or for whatever is in the making (kAny), and reports a long wait.
@@ -335,7 +333,7 @@ class OrderedPrefetch final {
   int64_t claimed_ = 0;      // results below it were taken by a worker
   int64_t end_ = 0;
   int running_ = 0;
-  int initialised_ = 0;
+  int initialising_ = 0;  // workers that have not come out of worker_init
   int init_error_of_ = 0;
   std::exception_ptr init_error_;
   bool closing_ = false;

@@ -253,6 +253,7 @@ class Stuck {
       return i;
     });
   }
+  void wait_until_inside() { gate_.wait_for_arrivals(1); }
   void let_go() { gate_.open(); }
 
  private:
@@ -263,6 +264,7 @@ TEST(OrderedPrefetch, ALateResultIsADataErrorThatNamesWorkerAndSample) {
   OrderedPrefetch<int64_t> prefetch(
       {.workers = 1, .depth = 2, .name = "DataLoader", .timeout = 20ms});
   Stuck stuck(prefetch);
+  stuck.wait_until_inside();
   EXPECT_EQ(prefetch.next(), 0);
   try {
     (void)prefetch.next();
@@ -289,11 +291,33 @@ TEST(OrderedPrefetch, ALateResultIsADataErrorThatNamesWorkerAndSample) {
   EXPECT_EQ(drain(prefetch), (std::vector<int64_t>{5, 6, 7}));
 }
 
+TEST(OrderedPrefetch, ALateResultDoesNotBlameTheSampleOfAnEarlierOne) {
+  Gate gate;
+  OrderedPrefetch<int64_t> prefetch({.workers = 1, .depth = 2, .timeout = 10ms});
+  prefetch.start(0, 2, [&](int64_t i, const Making& making) {
+    if (i == 0) {
+      making.sample = 17;
+    } else {
+      gate.pass();
+    }
+    return i;
+  });
+  gate.wait_for_arrivals(1);
+  EXPECT_EQ(prefetch.next(), 0);
+  try {
+    (void)prefetch.next();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.place().index, -1);
+  }
+  gate.open();
+}
+
 TEST(OrderedPrefetch, ALateResultMayStillBeWaitedFor) {
   OrderedPrefetch<int64_t> prefetch({.workers = 1, .depth = 2, .timeout = 1ms});
   Stuck stuck(prefetch);
-  while (prefetch.next() != 0) {
-  }
+  stuck.wait_until_inside();
+  EXPECT_EQ(prefetch.next(), 0);
   EXPECT_THROW((void)prefetch.next(), DataError);
   stuck.let_go();
   std::vector<int64_t> rest;
@@ -343,6 +367,23 @@ TEST(OrderedPrefetch, WorkersAreInitialisedOnceEachBeforeTheyWork) {
   OrderedPrefetch<int> alone({.worker_init = [](int) { FAIL() << "there is no worker"; }});
   alone.start(0, 1, [](int64_t, const Making& making) { return making.worker; });
   EXPECT_EQ(drain(alone), (std::vector<int>{-1}));
+}
+
+TEST(OrderedPrefetch, AWorkerInitThatHangsMeetsTheTimeout) {
+  Gate gate;
+  OrderedPrefetch<int> prefetch(
+      {.workers = 2, .depth = 2, .timeout = 10ms, .worker_init = [&](int) { gate.pass(); }});
+  const auto start = [&] { prefetch.start(0, 3, [](int64_t, const Making&) { return 0; }); };
+  for (int round = 0; round < 2; ++round) {
+    try {
+      start();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find("worker_init has not returned"), std::string::npos)
+          << error.what();
+    }
+  }
+  gate.open();
 }
 
 TEST(OrderedPrefetch, AWorkerThatCannotBeInitialisedEndsEveryStart) {

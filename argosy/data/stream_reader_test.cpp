@@ -136,7 +136,9 @@ TEST(StreamReader, ARepeatedStreamFillsEveryPortion) {
   StreamReader<Numbers> reader({.n = 4}, 0, {.batch_size = 3, .repeat = true});
   ReadAll read;
   EXPECT_THAT(read(reader, 0).items, ElementsAre(0, 1, 2));
-  EXPECT_THAT(read(reader, 1).items, ElementsAre(3, 0, 1));
+  const auto second = read(reader, 1);
+  EXPECT_THAT(second.items, ElementsAre(3, 0, 1));
+  EXPECT_THAT(second.keys, ElementsAre(103, 100, 101));  // the same samples have the same names
   EXPECT_THAT(read(reader, 2).items, ElementsAre(2, 3, 0));
   expect_resumes(Numbers{.n = 4}, true);
   expect_resumes(Skipping{{.n = 4}}, true);
