@@ -76,7 +76,7 @@ class Lambda final {
     return detail::call_transform(function_, name_, std::move(picture), random);
   }
   [[nodiscard]] std::string_view name() const { return name_; }
-  [[nodiscard]] bool is_random() const { return detail::draws<F>; }
+  [[nodiscard]] bool is_random() const { return detail::kDraws<F>; }
   [[nodiscard]] std::string to_string() const { return name_ + "()"; }
 
  private:

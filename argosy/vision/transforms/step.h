@@ -36,8 +36,8 @@ concept Transform =
     Takes<F, Picture> || Takes<F, image::Image> || Takes<F, TensorImage> || Takes<F, at::Tensor>;
 
 template <typename F>
-inline constexpr bool draws = TakesRandom<F, Picture> || TakesRandom<F, image::Image> ||
-                              TakesRandom<F, TensorImage> || TakesRandom<F, at::Tensor>;
+inline constexpr bool kDraws = TakesRandom<F, Picture> || TakesRandom<F, image::Image> ||
+                               TakesRandom<F, TensorImage> || TakesRandom<F, at::Tensor>;
 
 template <typename F, typename In>
 auto call(const F& function, In input, data::Random& random) {
@@ -187,7 +187,7 @@ struct Step::Holder final : Base {
                   }) {
       return transform.is_random();
     } else {
-      return detail::draws<T>;
+      return detail::kDraws<T>;
     }
   }
   const std::type_info& type() const override { return typeid(T); }

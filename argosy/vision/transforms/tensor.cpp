@@ -27,17 +27,14 @@ void convert(const uint8_t* from, float* to, const Line& line, const Floats& tab
   }
 }
 
-void normalise(const float* from, float* to, const Line& line, float mean, float std) {
-  for (int64_t i = 0; i < line.count; ++i) {
-    to[i * line.to_stride] = (from[i * line.stride] - mean) / std;
-  }
-}
-
-Floats unit_values() {
-  Floats values{};
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(i) / 255.0F;
-  }
+const Floats& unit_values() {
+  static const Floats values = [] {
+    Floats made{};
+    for (size_t i = 0; i < made.size(); ++i) {
+      made[i] = static_cast<float>(i) / 255.0F;
+    }
+    return made;
+  }();
   return values;
 }
 
@@ -48,6 +45,30 @@ Floats normalised_values(float mean, float std, image::Scale scale) {
     values[i] = ((scale == image::Scale::kUnit ? value / 255.0F : value) - mean) / std;
   }
   return values;
+}
+
+/// Channel c of f32, and of u8 by a table of its 256 values, which has the same bits.
+void normalise(const float* from,
+               float* to,
+               const Line& line,
+               const Normalize::Constants& all,
+               int64_t c,
+               image::Scale /*scale*/) {
+  const float mean = all.mean[static_cast<size_t>(c)];
+  const float std = all.std[static_cast<size_t>(c)];
+  for (int64_t i = 0; i < line.count; ++i) {
+    to[i * line.to_stride] = (from[i * line.stride] - mean) / std;
+  }
+}
+
+void normalise(const uint8_t* from,
+               float* to,
+               const Line& line,
+               const Normalize::Constants& all,
+               int64_t c,
+               image::Scale scale) {
+  const auto channel = static_cast<size_t>(c);
+  convert(from, to, line, normalised_values(all.mean[channel], all.std[channel], scale));
 }
 
 /// A tensor that the kernels can read: u8 or f32, dense, on the CPU, channels known.
@@ -62,24 +83,22 @@ at::Tensor readable(const Picture& picture, std::string_view where) {
 }
 
 at::Tensor unit_tensor(const image::Image& image) {
-  static const Floats kUnit = unit_values();
   const int64_t planes = image.channels();
   const Line line{
       .count = int64_t{image.height()} * image.width(), .stride = planes, .to_stride = 1};
   at::Tensor out = at::empty({planes, image.height(), image.width()}, at::kFloat);
   for (int64_t c = 0; c < planes; ++c) {
-    convert(image.row<uint8_t>(0) + c, out.data_ptr<float>() + c * line.count, line, kUnit);
+    convert(image.row<uint8_t>(0) + c, out.data_ptr<float>() + c * line.count, line, unit_values());
   }
   return out;
 }
 
 at::Tensor unit_tensor(const at::Tensor& chw) {
-  static const Floats kUnit = unit_values();
   at::Tensor out = at::empty(chw.sizes(), at::kFloat);
   convert(chw.data_ptr<uint8_t>(),
           out.data_ptr<float>(),
           {.count = chw.numel(), .stride = 1, .to_stride = 1},
-          kUnit);
+          unit_values());
   return out;
 }
 
@@ -184,40 +203,38 @@ Normalize::Constants Normalize::constants(image::Order order, image::Type type) 
 }
 
 Picture Normalize::operator()(Picture picture) const {
-  const std::optional<image::Order> order = picture.order();
-  const bool is_image = picture.is_image();
-  const at::Tensor chw = is_image ? at::Tensor() : readable(picture, "vision.Normalize");
-  const bool bytes =
-      is_image ? picture.image().type() == image::Type::kU8 : chw.scalar_type() == at::kByte;
-  const Constants constants = this->constants(*order, bytes ? image::Type::kU8 : image::Type::kF32);
-  const image::Size size = picture.size();
-  const auto channels = static_cast<int64_t>(constants.mean.size());
-  const int64_t count = int64_t{size.height} * size.width;
-  const Line line{
-      .count = count, .stride = is_image ? channels : 1, .to_stride = is_image ? channels : 1};
-  image::Image image_out =
-      is_image ? image::Image(size, *order, image::Type::kF32) : image::Image();
-  at::Tensor tensor_out = is_image ? at::Tensor() : at::empty(chw.sizes(), at::kFloat);
-  const void* const from = is_image ? picture.image().data() : chw.data_ptr();
-  float* const to = is_image ? image_out.row<float>(0) : tensor_out.data_ptr<float>();
-  for (int64_t c = 0; c < channels; ++c) {
-    const float mean = constants.mean[static_cast<size_t>(c)];
-    const float std = constants.std[static_cast<size_t>(c)];
-    const int64_t first = is_image ? c : c * count;
+  if (picture.is_image()) {
+    const image::Image& image = picture.image();
+    image::Image out(image.size(), image.order(), image::Type::kF32);
+    const int64_t channels = image.channels();
+    const Constants all = constants(image.order(), image.type());
+    for (int64_t c = 0; c < channels; ++c) {
+      const Line line{int64_t{image.height()} * image.width(), channels, channels};
+      if (image.type() == image::Type::kU8) {
+        normalise(image.row<uint8_t>(0) + c, out.row<float>(0) + c, line, all, c, options_.scale);
+      } else {
+        normalise(image.row<float>(0) + c, out.row<float>(0) + c, line, all, c, options_.scale);
+      }
+    }
+    picture.set_image(std::move(out));
+    return picture;
+  }
+  const at::Tensor chw = readable(picture, "vision.Normalize");
+  const bool bytes = chw.scalar_type() == at::kByte;
+  const image::Order order = *picture.order();
+  const Constants all = constants(order, bytes ? image::Type::kU8 : image::Type::kF32);
+  at::Tensor out = at::empty(chw.sizes(), at::kFloat);
+  const int64_t count = chw.size(1) * chw.size(2);
+  for (int64_t c = 0; c < chw.size(0); ++c) {
+    float* const to = out.data_ptr<float>() + c * count;
+    const Line line{count, 1, 1};
     if (bytes) {
-      convert(static_cast<const uint8_t*>(from) + first,
-              to + first,
-              line,
-              normalised_values(mean, std, options_.scale));
+      normalise(chw.data_ptr<uint8_t>() + c * count, to, line, all, c, options_.scale);
     } else {
-      normalise(static_cast<const float*>(from) + first, to + first, line, mean, std);
+      normalise(chw.data_ptr<float>() + c * count, to, line, all, c, options_.scale);
     }
   }
-  if (is_image) {
-    picture.set_image(std::move(image_out));
-  } else {
-    picture.set_tensor({.chw = std::move(tensor_out), .order = order});
-  }
+  picture.set_tensor({.chw = std::move(out), .order = order});
   return picture;
 }
 

@@ -508,7 +508,7 @@ TEST(Functional, TensorsGetTheNumbersOfImages) {
   EXPECT_THAT(complaint([] {
                 return F::crop(torch::zeros({3, 4, 4}, torch::kInt), {0, 0, 2, 2});
               }),
-              HasSubstr("[vision.crop]"));
+              HasSubstr("[vision.functional] expected an image or a CHW tensor of u8 or f32"));
   EXPECT_THROW(F::resize(torch::zeros({4, 4}), {2, 2}), UsageError);
 }
 

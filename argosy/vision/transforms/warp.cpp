@@ -126,7 +126,8 @@ RandomPerspective::RandomPerspective(const RandomPerspectiveOptions& options) : 
 
 RandomPerspective::Corners RandomPerspective::draw(image::Size size, data::Random& random) const {
   const auto reach = [&](int edge) {
-    return static_cast<int64_t>(options_.distortion_scale * (edge / 2));
+    const int half = edge / 2;  // of whole pixels, as torchvision has it
+    return static_cast<int64_t>(options_.distortion_scale * half);
   };
   const int64_t x = reach(size.width);
   const int64_t y = reach(size.height);
