@@ -117,6 +117,11 @@ std::vector<KnownFile> missing_files(const std::vector<KnownFile>& wanted,
   return missing;
 }
 
+/// Nothing that would lead out of the folder.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
+}
+
 void make_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -282,6 +287,9 @@ Fetched fetch(const KnownSet& set, const FetchOptions& options) {
     throw UsageError(kWhere, fmt::format("{} cannot be fetched. {}", set.name, set.instead));
   }
   ARGOSY_CHECK(!set.files.empty(), kWhere, "{} has no files", set.name);
+  for (const KnownFile& file : set.files) {
+    ARGOSY_CHECK(is_plain_name(file.name), kWhere, "\"{}\" is no name of a file", file.name);
+  }
   const std::string folder = options.to.empty() ? folder_of(set.name) : options.to;
   const std::vector<KnownFile> wanted = wanted_files(set, options.files);
   std::vector<KnownFile> missing = missing_files(wanted, folder, options.mismatch);

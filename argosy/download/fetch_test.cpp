@@ -420,6 +420,15 @@ TEST_F(FetchTest, OfAlternativesTheFirstIsFetched) {
   EXPECT_THAT(server.requests(), SizeIs(1));
 }
 
+TEST_F(FetchTest, NamesOfFilesStayInTheFolder) {
+  for (const char* name : {"../escaped", "/tmp/escaped", "", ".."}) {
+    KnownSet bad = set({});
+    bad.files[0].name = name;
+    EXPECT_THAT(test::error_text<UsageError>([&] { fetch(bad, options()); }),
+                HasSubstr("is no name of a file"));
+  }
+}
+
 TEST(FetchNames, WhatNobodyCanFetchSaysWhatToDo) {
   for (const char* name : {"keypoints", "folder", "records", "mnist_json"}) {
     EXPECT_THAT(test::error_text<UsageError>([&] { fetch(name); }),
