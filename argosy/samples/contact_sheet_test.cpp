@@ -135,6 +135,20 @@ TEST(ContactSheet, PointsLieOnTheMiddleOfTheirPixels) {
       {.columns = 1, .side = 4});
   EXPECT_EQ(pixel(sheet, 1, 3), kRedPixel);
   EXPECT_EQ(pixel(sheet, 3, 0), kWhitePixel);
+  // Four times as large: a disc of radius 4 around the middle of rows 4 to 7 and columns 8 to 11.
+  const Image grown =
+      contact_sheet({{.picture = white, .dots = {{.points = {2, 1}, .colour = kRed}}}},
+                    {.columns = 1, .side = 16});
+  for (const auto& [y, x, colour] : {std::tuple{6, 6, kRedPixel},
+                                     {6, 5, kWhitePixel},
+                                     {6, 14, kRedPixel},
+                                     {6, 15, kWhitePixel},
+                                     {2, 10, kRedPixel},
+                                     {1, 10, kWhitePixel},
+                                     {10, 10, kRedPixel},
+                                     {11, 10, kWhitePixel}}) {
+    EXPECT_EQ(pixel(grown, y, x), colour) << y << ", " << x;
+  }
 }
 
 TEST(ContactSheet, TilesFillRowsAndBearTheirCaptions) {
