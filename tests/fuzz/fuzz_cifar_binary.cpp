@@ -1,10 +1,11 @@
 // fuzz-sources: formats/archive.cpp formats/archive_stream.cpp formats/cifar.cpp
-// formats/cifar_batch.cpp fuzz-sources: formats/cifar_classes.cpp formats/cifar_files.cpp
-// formats/file_reader.cpp formats/pickle.cpp fuzz-sources: formats/pickle_numpy.cpp
-// formats/pickle_text.cpp formats/pickle_value.cpp formats/shown_name.cpp fuzz-sources:
-// formats/unpickler.cpp formats/unpickler_atoms.cpp formats/unpickler_objects.cpp fuzz-sources:
-// os/fd.cpp os/memory.cpp fuzz-libraries: -larchive -lz fuzz-options: -max_len=16384 fuzz-rooms:
-// argosy::formats
+//   formats/cifar_batch.cpp formats/cifar_classes.cpp formats/cifar_files.cpp
+//   formats/file_reader.cpp formats/pickle.cpp formats/pickle_numpy.cpp formats/pickle_text.cpp
+//   formats/pickle_value.cpp formats/shown_name.cpp formats/unpickler.cpp
+//   formats/unpickler_atoms.cpp formats/unpickler_objects.cpp os/fd.cpp os/memory.cpp
+// fuzz-libraries: -larchive -lz -lisal
+// fuzz-options: -max_len=16384
+// fuzz-rooms: argosy::formats
 #include "argosy/base/error.h"
 #include "argosy/formats/cifar.h"
 

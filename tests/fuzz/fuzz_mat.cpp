@@ -1,7 +1,9 @@
 // MATLAB 5 files. Seeds: corpus/mat.
 // fuzz-sources: formats/file_reader.cpp formats/flowers102.cpp formats/mat.cpp
-// formats/mat_elements.cpp fuzz-libraries: -lisal -lz fuzz-options: -max_len=16384 fuzz-rooms:
-// argosy::formats
+//   formats/mat_elements.cpp
+// fuzz-libraries: -lisal -lz
+// fuzz-options: -max_len=16384
+// fuzz-rooms: argosy::formats
 #include <cstdint>
 #include <numeric>
 

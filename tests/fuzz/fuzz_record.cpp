@@ -2,8 +2,10 @@
 // cannot hit are set right, where the layout allows it, after the bytes were tried as they are.
 // Seeds: corpus/record.
 // fuzz-sources: formats/new_file.cpp formats/packed_sample.cpp formats/record_reader.cpp
-// formats/record_writer.cpp fuzz-libraries: fuzz-options: -max_len=16384 fuzz-rooms:
-// argosy::formats
+//   formats/record_writer.cpp
+// fuzz-libraries:
+// fuzz-options: -max_len=16384
+// fuzz-rooms: argosy::formats
 #include <cstdint>
 #include <cstring>
 #include <span>
