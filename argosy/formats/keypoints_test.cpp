@@ -183,6 +183,21 @@ TEST(Greys, AnyCharacterChangedIsSeenOrRead) {
   }
 }
 
+TEST(Greys, NumbersThatAreTooLargeAreSeenWhereverTheyStand) {
+  std::vector<uint8_t> expected;
+  for (const size_t at : {0, 1, 50, 77, 99}) {
+    for (const char* number : {"255", "256", "257", "260", "300", "999", "1000", "2555", "12345"}) {
+      std::string text;
+      for (size_t i = 0; i < 100; ++i) {
+        text += (i == 0 ? "" : " ") + (i == at ? number : std::to_string(200 + i % 56));
+      }
+      std::vector<uint8_t> greys(100);
+      EXPECT_EQ(greys_of(text, greys) == std::nullopt, std::stoi(number) <= 255)
+          << number << " at " << at;
+    }
+  }
+}
+
 TEST(Greys, MoreSpacesAndLeadingZerosAreRead) {
   std::vector<uint8_t> greys(3);
   EXPECT_EQ(greys_of("  7   0012 255  ", greys), std::nullopt);
