@@ -209,7 +209,12 @@ TEST(Codec, AHeaderThatPromisesMoreThanItsBytesCanHoldNeedsNoMemory) {
   std::vector<uint8_t> png = test_bytes("rgb.png");
   png[18] = 0x20;  // 8192 + 33 columns
   png[22] = 0x20;
-  EXPECT_THAT(message_of(png), HasSubstr("[image.png]"));  // the checksum already tells
+  EXPECT_THAT(message_of(png), HasSubstr("CRC error"));
+  const auto sum = static_cast<uint32_t>(crc32(0, png.data() + 12, 17));
+  for (size_t i = 0; i < 4; ++i) {
+    png[29 + i] = static_cast<uint8_t>(sum >> (24 - 8 * i));
+  }
+  EXPECT_THAT(message_of(png), HasSubstr("bytes cannot hold"));
   constexpr std::array<uint8_t, 2> kFrame{0xff, 0xc0};
   std::vector<uint8_t> jpeg = test_bytes("420.jpg");
   const auto frame = std::search(jpeg.begin(), jpeg.end(), kFrame.begin(), kFrame.end());
@@ -239,8 +244,7 @@ TEST(Codec, ThousandsOfProgressiveScansEndWithAnError) {
     many.insert(many.end(), scan, next);
   }
   many.insert(many.end(), next, bytes.end());
-  EXPECT_THAT(message_of(many, {.damaged = Damaged::kAccept}).substr(0, 100),
-              testing::AnyOf(HasSubstr("nothing was thrown"), HasSubstr("scans")));
+  EXPECT_THAT(message_of(many, {.damaged = Damaged::kAccept}), HasSubstr("more than 100 scans"));
   EXPECT_THAT(message_of(many), HasSubstr("[image.jpeg]"));
 }
 

@@ -360,6 +360,8 @@ TEST(JpegRegion, TheReductionLeavesAtLeastWhatIsWanted) {
   EXPECT_EQ(choose_reduction({0, 0, 4000, 4000}, {224, 224}), 8);
   EXPECT_EQ(choose_reduction({0, 0, 4000, 4000}, {224, 224}, {.largest_reduction = 4}), 4);
   EXPECT_EQ(choose_reduction({0, 0, 448, 448}, {224, 224}, {.gap = 2}), 1);
+  EXPECT_EQ(choose_reduction({0, 0, 448, 4000}, {224, 224}, {.gap = 2}), 1);
+  EXPECT_EQ(choose_reduction({0, 0, 4000, 448}, {224, 224}, {.gap = 2}), 1);
   EXPECT_EQ(choose_reduction({0, 0, 896, 900}, {224, 224}, {.gap = 2}), 2);
   EXPECT_EQ(choose_reduction({0, 0, 10, 10}, {224, 224}), 1);
 }
@@ -445,6 +447,28 @@ TEST(JpegRegion, WhatLiesBelowTheBoxNeedNotBeThere) {
                   full,
                   50,
                   100));
+}
+
+TEST(JpegRegion, ATruncatedFileNeverGivesOtherPixels) {
+  for (const Writing& how : {Writing{}, Writing{.restart = 7}}) {
+    const std::vector<uint8_t> bytes = write_jpeg({40, 52}, how);
+    const Image full = decode(bytes);
+    const Box box{5, 9, 21, 40};
+    JpegRegionDecoder decoder;
+    int came = 0;
+    for (size_t cut = 700; cut < bytes.size(); ++cut) {
+      const std::vector<uint8_t> part(bytes.begin(), bytes.begin() + static_cast<int64_t>(cut));
+      try {
+        decoder.open(part);
+        const RegionView view = decoder.decode(box, {21, 40});
+        ASSERT_TRUE(same_pixels(view, 3, full, 5, 9)) << cut;
+        ++came;
+      } catch (const DataError&) {
+        ASSERT_EQ(came, 0) << cut;  // from some length on all is there
+      }
+    }
+    EXPECT_GT(came, 0);
+  }
 }
 
 TEST(JpegRegion, DamageIsLibjpegsErrorOrLibjpegsPixels) {

@@ -58,8 +58,6 @@ class PngReader final {
     return escape_.run(step);
   }
 
-  /// The bytes have run out; the last of them were made up.
-  [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] png_struct* png() { return png_; }
   [[nodiscard]] png_info* info() { return info_; }
   [[nodiscard]] int64_t height() { return png_get_image_height(png_, info_); }
@@ -80,7 +78,8 @@ class PngReader final {
       if (self.ended_) {
         png_error(png, "truncated");
       }
-      // Once with zeros: libpng asks for more than it needs for the next row.
+      // Once with zeros: libpng asks for more than it needs for the next row. They are no pixels
+      // that pass for sound, for the checksum is missing then, too.
       self.ended_ = true;
       std::memset(to + left, 0, count - left);
       count = left;
@@ -172,7 +171,7 @@ Image decode_png(Bytes bytes, const DecodeOptions& options) {
       }
     }
   });
-  if ((!whole || reader.ended()) && options.damaged != Damaged::kAccept) {
+  if (!whole && options.damaged != Damaged::kAccept) {
     reader.fail("; " + rows_that_came(pass + 1 == passes ? y : 0, size.height));
   }
   return to_mode(std::move(image), options.mode);
