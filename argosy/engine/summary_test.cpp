@@ -158,6 +158,20 @@ TEST(Summary, TiedParametersCountOnce) {
   EXPECT_THAT(result.unused, IsEmpty());
 }
 
+struct HalvesImpl : nn::Module {
+  HalvesImpl() { weight = register_parameter("weight", torch::ones({4, 6})); }
+  at::Tensor forward(const at::Tensor& x) {
+    return torch::linear(x, weight.slice(0, 0, 2)) + torch::linear(x, weight.slice(0, 2, 4));
+  }
+  at::Tensor weight;
+};
+TORCH_MODULE(Halves);
+
+TEST(Summary, PartsOfAParameterBelongToIt) {
+  EXPECT_THAT(layers(summary(nn::Sequential(Halves()), {3, 6})),
+              ElementsAre("0 Halves", "0 Halves", "add"));
+}
+
 TEST(Summary, RecurrentLayersAndAttentionAreCounted) {
   const Summary lstm = summary(nn::LSTM(3, 5), {7, 2, 3});
   ASSERT_EQ(lstm.rows.size(), 1U);

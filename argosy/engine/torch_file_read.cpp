@@ -71,9 +71,9 @@ std::vector<int64_t> ints(const PickleValue& value, std::string_view what) {
 // The functions and classes of torch's pickles, and what stands for them here.
 
 std::optional<PickleValue> known_global(std::string_view module, std::string_view name) {
-  const bool rebuilds =
-      module == "torch._utils" &&
-      (name == "_rebuild_tensor_v2" || name == "_rebuild_tensor" || name == "_rebuild_parameter");
+  const bool rebuilds = module == "torch._utils" &&
+                        (name == "_rebuild_tensor_v2" || name == "_rebuild_tensor" ||
+                         name == "_rebuild_parameter" || name == "_rebuild_parameter_with_state");
   const bool plain = module == "torch" && (name == "Size" || type_of_storage(name));
   const bool counter = module == "collections" && name == "Counter";  // of some schedulers
   if (!rebuilds && !plain && !counter) {
@@ -95,7 +95,7 @@ std::optional<PickleValue> known_call(const PickleValue& callable,
                                            ints(args[2], "size of a tensor"),
                                            ints(args[3], "strides of a tensor")});
   }
-  if (name == "_rebuild_parameter" && !args.empty() &&
+  if (name.starts_with("_rebuild_parameter") && !args.empty() &&
       args[0].if_opaque<TensorPlace>() != nullptr) {
     return args[0];
   }

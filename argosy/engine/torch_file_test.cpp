@@ -384,14 +384,15 @@ TEST_F(TorchFileOnDisk, AStorageThatIsNotThereIsRefused) {
   EXPECT_THAT(error({.key = "../0"}, six_floats()), HasSubstr("got no such member"));
   EXPECT_THAT(error({.type = PickleValue::global("torch", "QUInt8Storage")}, six_floats()),
               HasSubstr("torch.QUInt8Storage"));
-  Made longs{.type = PickleValue::global("torch", "LongStorage")};
-  longs.numel = 3;
-  longs.sizes = PickleValue::tuple({3});
-  longs.strides = PickleValue::tuple({1});
-  const PickleValue both =
-      PickleValue::dict({{"floats", Made().tensor()}, {"longs", longs.tensor()}});
-  EXPECT_THAT(read_error(file({{"data.pkl", formats::pickle(both)}, {"data/0", six_floats()}})),
-              HasSubstr("\"longs\": storage 0 has two types or sizes"));
+  for (const char* other : {"IntStorage", "FloatStorage"}) {
+    Made again{.type = PickleValue::global("torch", other)};
+    again.numel = again.type.as_global().name == "IntStorage" ? 6 : 5;
+    again.sizes = PickleValue::tuple({1, 3});
+    const PickleValue both =
+        PickleValue::dict({{"first", Made().tensor()}, {"again", again.tensor()}});
+    EXPECT_THAT(read_error(file({{"data.pkl", formats::pickle(both)}, {"data/0", six_floats()}})),
+                HasSubstr("\"again\": storage 0 has two types or sizes"));
+  }
 }
 
 TEST_F(TorchFileOnDisk, OtherArchivesAreNoStateDicts) {

@@ -70,6 +70,7 @@ def main():
     net = model()
     wrapped = collections.OrderedDict(("module." + name, t) for name, t in net.state_dict().items())
     parameters = collections.OrderedDict(net.named_parameters())
+    parameters["0.bias"].rank = 2  # an attribute
     for file, entries in {"types.pth": types(), "model.pth": net.state_dict(), "wrapped.pth": wrapped,
                           "parameters.pth": parameters}.items():
         torch.save(entries, file)
