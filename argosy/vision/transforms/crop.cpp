@@ -25,13 +25,22 @@ void check_size(std::string_view where, Size size) {
                "expected a size of at least 1 x 1, got {} x {}",
                size.height,
                size.width);
+  ARGOSY_CHECK(int64_t{size.height} * size.width <= Image::kMostPixels,
+               where,
+               "expected a size of at most {} pixels, got {} x {}",
+               Image::kMostPixels,
+               size.height,
+               size.width);
 }
 
 void check_padding(std::string_view where, const image::Padding& padding) {
-  ARGOSY_CHECK(padding.left >= 0 && padding.top >= 0 && padding.right >= 0 && padding.bottom >= 0,
-               where,
-               "a border must not be negative, got {}",
-               detail::text(padding));
+  for (const int border : {padding.left, padding.top, padding.right, padding.bottom}) {
+    ARGOSY_CHECK(border >= 0 && border <= Image::kMostPixels,
+                 where,
+                 "a border must be from 0 to {} pixels, got {}",
+                 Image::kMostPixels,
+                 border);
+  }
 }
 
 Size padded(Size size, const image::Padding& padding) {

@@ -196,6 +196,9 @@ TEST(RandomCrop, ASmallerPictureIsAnErrorUnlessPadded) {
                     HasSubstr(".pad_if_needed")));
   EXPECT_EQ(RandomCrop(32, {.pad_if_needed = true})(bytes(), random).size(), (Size{32, 32}));
   EXPECT_THROW(RandomCrop(0), UsageError);
+  EXPECT_THROW(RandomCrop(1 << 20), UsageError);
+  EXPECT_THROW(Pad(std::numeric_limits<int>::max()), UsageError);
+  EXPECT_THROW(Pad(-1), UsageError);
   EXPECT_THROW(RandomCrop(4, {.padding = {-1, 0, 0, 0}}), UsageError);
 }
 
