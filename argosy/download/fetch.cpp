@@ -221,6 +221,7 @@ void fetch_file(const KnownSet& set,
   for (std::string& url : urls_of(set, known, mirrors_or_default(options.mirrors))) {
     addresses.push_back({.url = std::move(url)});
   }
+  ARGOSY_CHECK(!addresses.empty(), kWhere, "{} has no address, and there is no mirror", set.name);
   PartFile part(path);
   if (part.size() >= known.published.bytes && !complaint(part, known)) {
     part.commit();  // whoever fetched it was ended before it could

@@ -420,6 +420,11 @@ TEST_F(FetchTest, OfAlternativesTheFirstIsFetched) {
   EXPECT_THAT(server.requests(), SizeIs(1));
 }
 
+TEST_F(FetchTest, ASetWithoutAddressesNeedsAMirror) {
+  EXPECT_EQ(test::error_text<UsageError>([&] { fetch(set({}), options()); }),
+            "[download.fetch] set has no address, and there is no mirror");
+}
+
 TEST_F(FetchTest, NamesOfFilesStayInTheFolder) {
   for (const char* name : {"../escaped", "/tmp/escaped", "", ".."}) {
     KnownSet bad = set({});
