@@ -41,7 +41,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(rest[at : at + step])
                 self.wfile.flush()
                 if mode == "slow":
-                    time.sleep(0.05)
+                    time.sleep(0.15)
         except OSError:
             pass  # the client was killed, as one is here on purpose
 
