@@ -13,11 +13,13 @@
 namespace argosy::image {
 
 /// Arithmetic of the inverse DCT. kExact is libjpeg's and Pillow's default (islow); kFast (ifast)
-/// is off by up to 4 and gains nothing where AVX2 is there.
+/// is off by up to 5 levels (1.3 in the mean square, on photographs), saves decode() a tenth of its
+/// time and costs decode_planes() more, for there kExact has a faster one.
 enum class Dct : uint8_t { kExact, kFast };
 
 /// How chroma of half size becomes full: kFancy (libjpeg's and Pillow's default) interpolates,
-/// kPlain repeats. Planes are not upsampled at all.
+/// kPlain repeats: 1.6 levels off in the mean square, a tenth of decode()'s time. Planes are not
+/// upsampled.
 enum class Upsampling : uint8_t { kFancy, kPlain };
 
 /// Who reads the Huffman codes of a baseline JPEG: kOwn falls back on kLibjpeg wherever it does not

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -27,8 +28,8 @@ struct Formats {
   std::vector<const char*> files;
 };
 
-void PrintTo(const Formats& formats, std::ostream* out) {
-  *out << formats.name;
+std::ostream& operator<<(std::ostream& out, const Formats& formats) {
+  return out << formats.name;
 }
 
 /// Sanitizers keep what is freed.
