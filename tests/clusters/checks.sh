@@ -20,6 +20,12 @@ expect_accuracy() {
   awk -v got="${accuracy:-0}" -v least="$1" 'BEGIN { exit !(got >= least) }' ||
     fail "expected one accuracy of $1 % or more after epoch 2, got \"$accuracy\""
 }
+# own_copy PROGRAM FOLDER: $program becomes a copy there, so that nothing_left sees this test's processes
+# and not those of one that runs beside it
+own_copy() {
+  program=$2/$(basename "$1")
+  cp "$1" "$program"
+}
 # nothing_left PROGRAM: no process of it
 nothing_left() {
   local pid

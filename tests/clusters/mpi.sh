@@ -2,13 +2,14 @@
 # mpi.sh ARGOSY PROGRAM MPIRUN...: a real mpirun starts launchers, and trains PROGRAM (03_fleet) by itself.
 # Exit code 77 (skipped) where that mpirun is not there.
 set -uo pipefail
-argosy=$1 program=$2
+argosy=$1 trained=$2
 shift 2
 command -v "$1" >/dev/null || { echo "skipped: no $1 here: make test-clusters installs it"; exit 77; }
 . "$(dirname "$0")/checks.sh"
 cluster=$(mktemp -d)
 trap 'rm -rf "$cluster"' EXIT
 cd "$cluster" || exit 1
+own_copy "$trained" "$cluster"
 options=()
 if [[ $1 == *openmpi* ]]; then
   options=(--oversubscribe --mca oob_tcp_if_include lo --mca btl_tcp_if_include lo)

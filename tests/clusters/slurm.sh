@@ -2,11 +2,12 @@
 # slurm.sh ARGOSY PROGRAM: a real Slurm runs launchers and trains PROGRAM (03_fleet) with them and without.
 # Exit code 77 (skipped) where there is no Slurm.
 set -uo pipefail
-argosy=$1 program=$2
+argosy=$1
 . "$(dirname "$0")/slurm_cluster.sh"
 . "$(dirname "$0")/checks.sh"
 trap cluster_down EXIT
 cluster_up || exit 77
+own_copy "$2" "$cluster"
 
 # batch OPTIONS SCRIPT: a job of that script, its output in $output, its exit code in $code
 batch() {

@@ -2,7 +2,7 @@
 # ssh.sh ARGOSY PROGRAM: --hostfile --ssh with a real sshd, two hosts that are addresses of the loopback.
 # Exit code 77 (skipped) where there is no sshd.
 set -uo pipefail
-argosy=$1 program=$2
+argosy=$1
 sshd=$(PATH=$PATH:/usr/sbin command -v sshd) && command -v ssh ssh-keygen >/dev/null ||
   { echo "skipped: no sshd here: make test-clusters installs it"; exit 77; }
 . "$(dirname "$0")/checks.sh"
@@ -15,6 +15,7 @@ clean_up() {
 }
 trap clean_up EXIT
 cd "$scratch" || exit 1
+own_copy "$2" "$scratch"
 for key in host user; do ssh-keygen -q -t ed25519 -N '' -f "$key"; done
 cp user.pub authorized
 cat >sshd.conf <<EOF
@@ -81,18 +82,19 @@ output=$(timeout 100 "$argosy" launch --hostfile gone --ssh --timeout 60 --log_d
 code=$?
 expect 1 "ssh to 127.0.0.9 ended with 255"
 
-# stopped WORDS SIGNAL EXPECTED: the launcher here gets SIGNAL once the ranks run
+# stopped SIGNAL: the launcher here gets it once the ranks run
+nap="sleep 1001.$$" # what no other test runs
 stopped() {
   : >out
-  "$argosy" launch --hostfile hosts --ssh --log_dir '' sh -c "trap 'echo asked; exit 0' TERM; echo ready; sleep 1001 & wait" >out 2>&1 </dev/null &
+  "$argosy" launch --hostfile hosts --ssh --log_dir '' sh -c "trap 'echo asked; exit 0' TERM; echo ready; $nap & wait" >out 2>&1 </dev/null &
   local launcher=$!
   for ((i = 0; i < 200; ++i)); do [[ $(grep -c ready out) == 3 ]] && break || sleep 0.05; done
   kill "-$1" "$launcher"
   wait "$launcher" 2>/dev/null
   code=$?
-  for ((i = 0; i < 100; ++i)); do pgrep -f 'sleep 1001' >/dev/null || break; sleep 0.1; done
+  for ((i = 0; i < 100; ++i)); do pgrep -fx "$nap" >/dev/null || break; sleep 0.1; done
   output=$(cat out)
-  ! pgrep -f 'sleep 1001' >/dev/null || fail "a rank's process is left after SIG$1"
+  ! pgrep -fx "$nap" >/dev/null || fail "a rank's process is left after SIG$1"
 }
 stopped TERM
 expect 143 "asked"
