@@ -92,8 +92,19 @@ class Pad final {
   image::PadOptions options_;
 };
 
+/// The width of a border: of all sides, or of left, top, right and bottom.
+///
+///     RandomCrop(32, {.padding = 4})    RandomCrop(32, {.padding = {0, 4, 0, 4}})
+struct Border : image::Padding {
+  Border() = default;
+  Border(int all) : Border(all, all, all, all) {}  // NOLINT(google-explicit-constructor)
+  Border(const image::Padding& padding)
+      : image::Padding(padding) {}  // NOLINT(google-explicit-constructor)
+  Border(int left, int top, int right, int bottom) : image::Padding{left, top, right, bottom} {}
+};
+
 struct RandomCropOptions {
-  image::Padding padding{};  ///< border put around the picture first
+  Border padding{};  ///< put around the picture first
   /// Whether a picture that is smaller still gets a border wide enough on both sides; else that is
   /// an error.
   bool pad_if_needed = false;
@@ -103,7 +114,7 @@ struct RandomCropOptions {
 
 /// A part of this size from anywhere in the picture.
 ///
-///     RandomCrop(32, {.padding = {4, 4, 4, 4}})   // CIFAR's
+///     RandomCrop(32, {.padding = 4})   // CIFAR's
 ///
 /// Source: torchvision 0.29; Paddle's is the same.
 /// Errors: UsageError for sizes below 1; at the call for a picture that is smaller.

@@ -202,6 +202,13 @@ TEST(RandomCrop, ASmallerPictureIsAnErrorUnlessPadded) {
   EXPECT_THROW(RandomCrop(4, {.padding = {-1, 0, 0, 0}}), UsageError);
 }
 
+TEST(RandomCrop, ANumberIsTheBorderOfAllSides) {
+  EXPECT_EQ(RandomCrop(32, {.padding = 4}).to_string(), "RandomCrop(32, padding=4)");
+  EXPECT_EQ(RandomCrop(32, {.padding = 4}).options().padding, (image::Padding{4, 4, 4, 4}));
+  EXPECT_EQ(RandomCrop(32, {.padding = {1, 2, 3, 4}}).options().padding,
+            (image::Padding{1, 2, 3, 4}));
+}
+
 TEST(RandomResizedCrop, StaysInsideAndInItsRanges) {
   const RandomResizedCrop crop(8, {.scale = {0.2, 0.5}, .ratio = {0.5, 2.0}});
   for (int64_t i = 0; i < 1000; ++i) {
