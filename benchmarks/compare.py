@@ -126,6 +126,9 @@ def parse_arguments():
     parser.add_argument("--reps", type=int, default=5, help="repetitions, at least 1 (default 5)")
     parser.add_argument("--nproc", type=int, default=2, help="ranks (default 2)")
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
+    parser.add_argument(
+        "--pictures", type=Path, default=HERE.parent.parent / "shared" / "data", help="data sets of the suite input"
+    )
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one run")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="where files go")
     args = parser.parse_args()

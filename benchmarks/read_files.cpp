@@ -1,7 +1,10 @@
-// Seconds that a whole file takes to become numbers in memory, for peers/read_files.py:
-//   bench_read_files keypoints training.csv.gz
-//   bench_read_files mnist_json mnist.json.gz
-// Prints one line of JSON: seconds, numbers read, their sum (which the peer compares).
+// How long a whole file takes to become numbers in memory:
+//
+//     bench_read_files keypoints training.csv.gz
+//     bench_read_files mnist_json mnist.json.gz
+//
+// Prints a line for compare.py: milliseconds, numbers read, their sum. Free of libtorch. The peer
+// is peers/read_files.py.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -26,15 +29,17 @@ Outcome outcome(const Numbers& numbers) {
   return {numbers.size(), std::accumulate(numbers.begin(), numbers.end(), 0.0)};
 }
 
-double seconds_of(const std::function<void()>& work) {
+double ms_of(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
 }
 
-void report(double seconds, const Outcome& outcome) {
-  fmt::print("{{\"seconds\": {:.6f}, \"numbers\": {}, \"sum\": {:.6f}}}\n",
-             seconds,
+void report(const std::string& kind, double ms, const Outcome& outcome) {
+  fmt::print("{{\"bench\": \"{}\", \"samples_ms\": [{:.3f}], \"numbers\": {}, \"sum\": {:.6f}}}\n",
+             kind,
+             ms,
              outcome.numbers,
              outcome.sum);
 }
@@ -47,13 +52,13 @@ int main(int argc, char** argv) {
   try {
     if (kind == "keypoints") {
       Keypoints faces;
-      const double seconds =
-          seconds_of([&] { faces = read_keypoints(argv[2], {.missing = Missing::kKeep}); });
-      report(seconds, outcome(faces.pixels));
+      const double ms =
+          ms_of([&] { faces = read_keypoints(argv[2], {.missing = Missing::kKeep}); });
+      report(kind, ms, outcome(faces.pixels));
     } else if (kind == "mnist_json") {
       MnistJson digits;
-      const double seconds = seconds_of([&] { digits = read_mnist_json(argv[2]); });
-      report(seconds, outcome(digits.train.values));
+      const double ms = ms_of([&] { digits = read_mnist_json(argv[2]); });
+      report(kind, ms, outcome(digits.train.values));
     } else {
       fmt::print(stderr, "usage: bench_read_files keypoints|mnist_json FILE\n");
       return 2;

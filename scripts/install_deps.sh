@@ -15,7 +15,7 @@ build=(g++ cmake ninja-build pkg-config
 test=("${build[@]}" libgtest-dev libgmock-dev ccache clang-format-14 binutils procps python3 iproute2)
 clusters=("${test[@]}" slurmctld slurmd slurm-client munge openmpi-bin mpich openssh-server openssh-client)
 lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
-bench=("${build[@]}" libbenchmark-dev python3)
+bench=("${build[@]}" libbenchmark-dev libopencv-core-dev libopencv-imgproc-dev python3)
 fuzz=("${build[@]}" clang-14 libclang-rt-14-dev)
 peers=(python3 python3-venv libtcmalloc-minimal4)
 

@@ -1,0 +1,133 @@
+// Batches of pictures, delivered and not trained on, in one process as a user writes it.
+//
+//     bench_picture_input flowers|cifar10|mnist PATH [--workers 0] [--epochs 3] [--channels_last]
+//         [--first_batch]
+//
+// flowers: a folder of JPEGs for each class; RandomResizedCrop(224), flip, normalise; batches of
+// 32. cifar10: the binary archive; RandomCrop(32, padding 4), flip, normalise; batches of 128.
+// mnist: the four IDX files, ToTensor; batches of 100. One sample for each epoch.
+// --first_batch: ends with the first batch; its sample is the time since STARTED (nanoseconds of
+// the clock, in the environment). The peers are peers/picture_input.py and
+// peers/picture_input_dali.py.
+#include <argosy/argosy.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include <torch/torch.h>
+
+#include "benchmarks/workload.h"
+#include <CLI/CLI.hpp>
+
+namespace {
+
+using namespace argosy;
+
+struct Options {
+  std::string work{};
+  std::string path{};
+  int workers = 0;
+  int epochs = 3;
+  bool channels_last = false;
+  bool first_batch = false;
+};
+
+double ms_since_started() {
+  const char* started = std::getenv("STARTED");
+  if (started == nullptr) {
+    throw UsageError("bench", "--first_batch needs STARTED in the environment");
+  }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return (std::chrono::duration<double, std::nano>(now).count() - std::stod(started)) / 1e6;
+}
+
+void publish(const Options& options,
+             const std::vector<double>& samples_ms,
+             int64_t images,
+             double mean) {
+  bench::Report report(options.work);
+  report.numbers("samples_ms", samples_ms);
+  report.number("images", static_cast<double>(images));
+  report.number("mean", mean);
+  if (!options.first_batch) {
+    bench::add_versions(report);
+  }
+  report.print();
+}
+
+template <typename Loader>
+void deliver(Loader& loader, const Options& options) {
+  std::vector<double> samples_ms;
+  int64_t images = 0;
+  double mean = 0;
+  for (int epoch = 0; epoch < options.epochs; ++epoch) {
+    images = 0;
+    const bench::Stopwatch watch;
+    for (auto& [pixels, labels] : loader) {
+      if (options.first_batch) {
+        publish(
+            options, {ms_since_started()}, pixels.size(0), pixels.mean().template item<double>());
+        return;
+      }
+      images += pixels.size(0);
+      if (epoch == 0) {  // checks what is delivered, and is not timed
+        mean += pixels.mean().template item<double>() * static_cast<double>(pixels.size(0));
+      }
+    }
+    if (epoch > 0) {
+      samples_ms.push_back(watch.ms());
+    }
+  }
+  publish(options, samples_ms, images, mean / static_cast<double>(images));
+}
+
+template <typename Set>
+void deliver_set(const Set& set, int64_t batch_size, const Options& options) {
+  data::DataLoader loader(set,
+                          {.batch_size = batch_size,
+                           .shuffle = true,
+                           .num_workers = options.workers,
+                           .memory_format = options.channels_last ? at::MemoryFormat::ChannelsLast
+                                                                  : at::MemoryFormat::Contiguous});
+  deliver(loader, options);
+}
+
+void run(const Options& options) {
+  at::set_num_threads(1);
+  if (options.work == "flowers") {
+    const vision::DatasetFolder set(
+        options.path,
+        {.transform = {vision::RandomResizedCrop(224),
+                       vision::RandomHorizontalFlip(),
+                       vision::ToTensor(),
+                       vision::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225})}});
+    deliver_set(set, 32, options);
+  } else if (options.work == "cifar10") {
+    const vision::Cifar10 set(
+        options.path,
+        vision::Split::kTrain,
+        {.transform = {vision::RandomCrop(32, {.padding = 4}),
+                       vision::RandomHorizontalFlip(),
+                       vision::ToTensor(),
+                       vision::Normalize({0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616})}});
+    deliver_set(set, 128, options);
+  } else {
+    deliver_set(vision::Mnist(options.path, vision::Split::kTrain), 100, options);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Batches of pictures, delivered and not trained on.");
+  app.add_option("work", options.work, "What is delivered")
+      ->required()
+      ->check(CLI::IsMember({"flowers", "cifar10", "mnist"}));
+  app.add_option("path", options.path, "The files")->required();
+  app.add_option("--workers", options.workers, "Loader threads")->check(CLI::Range(0, 64));
+  app.add_option("--epochs", options.epochs, "The first is not timed")->check(CLI::Range(2, 1000));
+  app.add_flag("--channels_last", options.channels_last, "Memory format of the batches");
+  app.add_flag("--first_batch", options.first_batch, "End with it");
+  return bench::main_of(app, argc, argv, [&] { run(options); });
+}
