@@ -165,6 +165,8 @@ def main():
             for case in SUITES[suite](args):
                 if args.only and case.name not in args.only:
                     continue
+                if case.prepare and not case.prepare():
+                    continue
                 runs, failures = measure(case, args, env)
                 results.append(report.evaluate(case, runs, failures))
             if results and report.publish(suite, results, args, HERE.parent):

@@ -175,7 +175,7 @@ class Pictures(unittest.TestCase):
 class Suites(unittest.TestCase):
     def test_have_names_of_their_own_and_one_command_for_each_variant(self):
         args = Namespace(
-            bin=Path("bin"), peers="python", nproc=2, engine="own", data="d", root=Path("r"), scratch=Path("s"),
+            bin=Path("bin"), peers="python", nproc=2, engine="own", data="d", root=Path("r"), scratch=Path("s"), pictures=Path("p"),
             peer_versions={"nvidia-dali-cuda130": "2.4.0"},
         )
         for suite, cases in SUITES.items():

@@ -32,6 +32,7 @@ class Case:
     measures: list
     check: Callable  # (run, runs of the others) -> what is wrong with it, or None
     warmup_runs: int = 0
+    prepare: Callable = None  # makes its files; False: what they are made from is not there
 
 
 def ours(args, program, *options, ranks=None, env=()):

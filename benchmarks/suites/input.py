@@ -7,11 +7,13 @@ from suites.base import PEERS, Case, Measure, ours, pairs_with, peer, samples_ms
 
 
 def cases(args):
-    for make in (_fashion_mnist, _flowers, _cifar10, _mnist, _keypoints, _mnist_json, _first_batch):
-        if not args.only or make.__name__[1:] in args.only:  # some files take minutes to be made
-            case = make(args)
-            if case:
-                yield case
+    yield _fashion_mnist(args)
+    yield _flowers(args)
+    yield _cifar10(args)
+    yield _mnist(args)
+    yield _read_case(args, "keypoints", input_data.keypoints(args), "pandas", 1 / 5)
+    yield _read_case(args, "mnist_json", input_data.mnist_json(args), "python_json", 1 / 4)
+    yield _first_batch(args)
 
 
 def _us_per_image(run):
@@ -74,9 +76,7 @@ def _fashion_mnist(args):
 
 
 def _flowers(args):
-    folder = input_data.flowers(args)
-    if folder is None:
-        return None
+    folder, prepare = input_data.flowers(args)
     program, loops, script = args.bin / "bench_picture_input", args.bin / "bench_jpeg_loops", "picture_input.py"
     two = ("--workers", 2)
     variants = {
@@ -101,26 +101,24 @@ def _flowers(args):
         variants["dali"] = _on(1, *_python(args, "picture_input_dali.py", folder))
         variants["dali_2_workers"] = _on(2, *_python(args, "picture_input_dali.py", folder, *two))
         pairs += [("argosy", "dali", 0.4), ("argosy_2_workers", "dali_2_workers", None)]
-    return Case("input", "flowers", variants, [Measure("flowers", "us/image", _us_per_image, pairs)], _same_pictures)
+    measures = [Measure("flowers", "us/image", _us_per_image, pairs)]
+    return Case("input", "flowers", variants, measures, _same_pictures, prepare=prepare)
 
 
 def _cifar10(args):
-    path = input_data.cifar10(args)
-    if path is None:
-        return None
+    path, prepare = input_data.cifar10(args)
     peers = {}
     if args.peers:
         plain = _python(args, "picture_input.py", "cifar10", path)
         peers = {"torch_pillow": _on(1, *plain), "torch_v2": _on(1, *plain, "--tensors")}
     mine = {"argosy": _on(1, args.bin / "bench_picture_input", "cifar10", path, "--epochs", 20)}
     pairs = pairs_with(args, [("argosy", name, 1 / 20) for name in peers])
-    return Case("input", "cifar10", {**mine, **peers}, [Measure("cifar10", "us/image", _us_per_image, pairs)], _same_pictures)
+    measures = [Measure("cifar10", "us/image", _us_per_image, pairs)]
+    return Case("input", "cifar10", {**mine, **peers}, measures, _same_pictures, prepare=prepare)
 
 
 def _mnist(args):
-    path = input_data.mnist(args)
-    if path is None:
-        return None
+    path, prepare = input_data.mnist(args)
     return Case(
         "input",
         "mnist",
@@ -131,11 +129,13 @@ def _mnist(args):
         ),
         [Measure("mnist", "us/image", _us_per_image, pairs_with(args, [("argosy", "torch_default", 1 / 50)]))],
         _same_pictures,
+        prepare=prepare,
     )
 
 
-def _read_case(args, kind, path, peer_name, target):
-    return path and Case(
+def _read_case(args, kind, data, peer_name, target):
+    path, prepare = data
+    return Case(
         "input",
         kind,
         with_peers(
@@ -145,22 +145,13 @@ def _read_case(args, kind, path, peer_name, target):
         ),
         [Measure(kind, "ms", samples_ms, pairs_with(args, [("argosy", peer_name, target)]))],
         _same_numbers,
+        prepare=prepare,
     )
-
-
-def _keypoints(args):
-    return _read_case(args, "keypoints", input_data.keypoints(args), "pandas", 1 / 5)
-
-
-def _mnist_json(args):
-    return _read_case(args, "mnist_json", input_data.mnist_json(args), "python_json", 1 / 4)
 
 
 def _first_batch(args):
     """From the start of a process that nothing has warmed but the page cache."""
-    folder = input_data.flowers(args)
-    if folder is None:
-        return None
+    folder, prepare = input_data.flowers(args)
 
     def timed(*command):
         return ["sh", "-c", 'STARTED=$(date +%s%N) exec "$@"', "sh", *_on(2, *command)]
@@ -175,4 +166,5 @@ def _first_batch(args):
         with_peers(args, {"argosy": timed(args.bin / "bench_picture_input", *options)}, peers),
         [Measure("first_batch", "ms", samples_ms, pairs_with(args, [("argosy", name, 1 / 20) for name in peers]))],
         _delivered(32),
+        prepare=prepare,
     )
