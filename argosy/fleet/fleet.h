@@ -19,6 +19,7 @@
 #include "argosy/fleet/strategy.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/distributed_data_parallel.h"
+#include "argosy/parallel/sync_batch_norm.h"
 
 /// The facade: the five steps of distributed training, with the job's group kept for the program.
 ///
@@ -92,6 +93,9 @@ void save_on_first(const torch::nn::Module& module, const std::string& path);
 /// See parallel::DistributedDataParallel for what it checks and does.
 template <typename Module>
 [[nodiscard]] auto distributed_model(Module module) {
+  if (strategy().sync_batch_norm) {
+    parallel::convert_sync_batchnorm(module, group());
+  }
   parallel::DistributedDataParallel model(std::move(module), group(), detail::ddp_options());
   if (strategy().fp16_allreduce) {
     model.register_comm_hook(parallel::fp16_compress(), "fp16");

@@ -35,6 +35,8 @@ struct DistributedStrategy {
   /// With divided steps: see parallel::DivideOptions, which tells the hazards. Ours.
   bool share_parameters = false;
   bool overlap_update = false;
+  /// distributed_model() takes batch norms over all ranks: parallel::convert_sync_batchnorm().
+  bool sync_batch_norm = false;
   /// In which order images and the weights of convolutions lie; see DdpOptions::memory_format.
   /// Ours. In JSON "auto", "as_is", "contiguous" or "channels_last".
   engine::MemoryFormat memory_format = engine::MemoryFormat::kAuto;
@@ -51,7 +53,6 @@ struct DistributedStrategy {
   bool sharding = false;
   bool pipeline = false;
   bool tensor_parallel = false;
-  bool sync_batch_norm = false;
   bool use_hierarchical_allreduce = false;
   bool elastic = false;
   bool auto_search = false;

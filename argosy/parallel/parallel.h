@@ -6,3 +6,4 @@
 #include "argosy/parallel/ddp/join.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/stats.h"
+#include "argosy/parallel/sync_batch_norm.h"

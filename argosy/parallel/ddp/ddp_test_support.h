@@ -27,7 +27,11 @@ inline comm::Group thread_group(const std::shared_ptr<rendezvous::Store>& store,
       transport::make_in_process(rendezvous::prefix_store(store, "transport"), rank, size),
       rendezvous::prefix_store(store, "group"),
       "world",
-      timeout);
+      timeout,
+      /*checked=*/false,
+      [](const comm::TransportRequest& wanted) {
+        return transport::make_in_process(wanted.store, wanted.rank, wanted.size);
+      });
 }
 
 /// fn(group) on `size` threads at once.

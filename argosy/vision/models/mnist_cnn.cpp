@@ -20,9 +20,9 @@ MnistCnnImpl::MnistCnnImpl(const MnistCnnOptions& options) : options_(options) {
 
 void MnistCnnImpl::reset() {
   conv1_ = register_module("conv1", nn::Conv2d(nn::Conv2dOptions(1, 16, 5).padding(2)));
-  bn1_ = register_module("bn1", nn::BatchNorm2d(16));
+  bn1_ = register_module("bn1", engine::BatchNorm2d(16));
   conv2_ = register_module("conv2", nn::Conv2d(nn::Conv2dOptions(16, 32, 5).padding(2)));
-  bn2_ = register_module("bn2", nn::BatchNorm2d(32));
+  bn2_ = register_module("bn2", engine::BatchNorm2d(32));
   fc_ = register_module("fc", nn::Linear(7 * 7 * 32, options_.num_classes));
 }
 

@@ -3,10 +3,11 @@
 #include <cstdint>
 
 #include <torch/nn/cloneable.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
+
+#include "argosy/engine/synced_norm.h"
 
 namespace argosy::vision {
 
@@ -35,7 +36,7 @@ class MnistCnnImpl final : public torch::nn::Cloneable<MnistCnnImpl> {
  private:
   MnistCnnOptions options_;
   torch::nn::Conv2d conv1_{nullptr}, conv2_{nullptr};
-  torch::nn::BatchNorm2d bn1_{nullptr}, bn2_{nullptr};
+  engine::BatchNorm2d bn1_{nullptr}, bn2_{nullptr};
   torch::nn::Linear fc_{nullptr};
 };
 

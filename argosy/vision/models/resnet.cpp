@@ -72,7 +72,7 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
     nn::Sequential shortcut{nullptr};
     if (stride != 1 || in != options_.out()) {  // draws its numbers first, and is the last module
       nn::Conv2d projection = conv(in, options_.out(), 1, stride);
-      shortcut = nn::Sequential(std::move(projection), nn::BatchNorm2d(options_.out()));
+      shortcut = nn::Sequential(std::move(projection), engine::BatchNorm2d(options_.out()));
     }
     if (bottleneck) {
       const int64_t width = options_.width();
@@ -104,12 +104,12 @@ class BlockImpl final : public nn::Cloneable<BlockImpl> {
   void add(nn::Conv2d conv, int64_t channels) {
     const std::string number = std::to_string(convs_.size() + 1);
     convs_.push_back(register_module("conv" + number, std::move(conv)));
-    norms_.push_back(register_module("bn" + number, nn::BatchNorm2d(channels)));
+    norms_.push_back(register_module("bn" + number, engine::BatchNorm2d(channels)));
   }
 
   BlockOptions options_;
   std::vector<nn::Conv2d> convs_;
-  std::vector<nn::BatchNorm2d> norms_;
+  std::vector<engine::BatchNorm2d> norms_;
   nn::Sequential downsample_{nullptr};
 };
 TORCH_MODULE(Block);
@@ -165,7 +165,7 @@ void ResNetImpl::reset() {
       "conv1",
       nn::Conv2d(
           nn::Conv2dOptions(options_.in_channels, channels, 7).stride(2).padding(3).bias(false)));
-  bn1_ = register_module("bn1", nn::BatchNorm2d(channels));
+  bn1_ = register_module("bn1", engine::BatchNorm2d(channels));
   layers_.clear();
   for (size_t layer = 0; layer < plan.blocks.size(); ++layer) {
     const int64_t planes = int64_t{64} << layer;

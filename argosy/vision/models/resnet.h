@@ -4,11 +4,12 @@
 #include <vector>
 
 #include <torch/nn/cloneable.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
+
+#include "argosy/engine/synced_norm.h"
 
 namespace argosy::vision {
 
@@ -42,7 +43,7 @@ class ResNetImpl final : public torch::nn::Cloneable<ResNetImpl> {
 
   ResNetOptions options_;
   torch::nn::Conv2d conv1_{nullptr};
-  torch::nn::BatchNorm2d bn1_{nullptr};
+  engine::BatchNorm2d bn1_{nullptr};
   std::vector<torch::nn::Sequential> layers_;
   torch::nn::Linear fc_{nullptr};
 };

@@ -7,13 +7,14 @@
 #include <ATen/Parallel.h>
 #include <torch/autograd.h>
 
+#include "argosy/base/check.h"
+#include "argosy/vision/ops/norm.h"
+
 namespace argosy::vision::ops {
 namespace {
 
-struct Moments {
-  std::vector<double> mean;
-  std::vector<double> variance;  // biased
-  bool far = false;              // some mean is many deviations from what it was taken around
+struct Moments : engine::ChannelMoments {
+  bool far = false;  // some mean is many deviations from what it was taken around
 };
 
 /// Squares of deviations: beyond, f32 loses digits of the variance that count.
@@ -30,6 +31,7 @@ Moments moments_around(const float* shift, const at::Tensor& images) {
       });
   const auto count = values_per_channel(images);
   Moments out;
+  out.count = count;
   for (int64_t c = 0; c < row.channels; ++c) {
     const double shifted = sums[static_cast<std::size_t>(c)] / count;
     const double square = sums[static_cast<std::size_t>(row.channels + c)] / count;
@@ -54,25 +56,11 @@ at::Tensor of(const std::vector<float>& values) {
   return at::tensor(values, at::kFloat);
 }
 
-void move_statistics(torch::nn::BatchNorm2d& norm,
-                     const Moments& moments,
-                     const at::Tensor& mean,
-                     double count) {
-  if (!norm->options.track_running_stats()) {
-    return;
-  }
-  const at::NoGradGuard no_grad;
-  norm->num_batches_tracked += 1;
-  const double factor = norm->options.momentum().has_value()
-                            ? *norm->options.momentum()
-                            : 1.0 / norm->num_batches_tracked.item<double>();
-  std::vector<float> variance;
-  for (const double each : moments.variance) {
-    variance.push_back(static_cast<float>(each * count / (count - 1)));
-  }
-  // As libtorch's norm does it: backward of an earlier use does not take it for a change.
-  norm->running_mean.variable_data().mul_(1 - factor).add_(mean, factor);
-  norm->running_var.variable_data().mul_(1 - factor).add_(of(variance), factor);
+engine::NormPeersPtr peers_in(torch::autograd::AutogradContext& context) {
+  const auto found = context.saved_data.find("peers");
+  return found == context.saved_data.end()
+             ? engine::NormPeersPtr()
+             : c10::static_intrusive_pointer_cast<engine::NormPeers>(found->second.toCapsule());
 }
 
 /// At most so many sums are taken beside each other, of no fewer elements than are worth a thread.
@@ -111,12 +99,22 @@ std::vector<double> sums_over(int64_t chunks, int64_t channels, const Add& add) 
 
 }  // namespace
 
-bool can_fuse(const torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
-  return norm->is_training() && norm->options.affine() && images.dim() == 4 &&
+bool can_fuse(const engine::NormState& norm, const at::Tensor& images) {
+  return norm.training && norm.options.affine() && images.dim() == 4 &&
          images.scalar_type() == at::kFloat && images.device().is_cpu() &&
-         norm->weight.scalar_type() == at::kFloat && images.size(1) == norm->weight.numel() &&
+         norm.weight.scalar_type() == at::kFloat && images.size(1) == norm.weight.numel() &&
          images.numel() > images.size(1) && images.is_contiguous(kLast);
 }
+
+Norm::Norm(const torch::nn::BatchNorm2d& norm)
+    : state_{.options = norm->options,
+             .weight = norm->weight,
+             .bias = norm->bias,
+             .running_mean = norm->running_mean,
+             .running_var = norm->running_var,
+             .num_batches_tracked = norm->num_batches_tracked,
+             .training = norm->is_training(),
+             .peers = {}} {}
 
 kernels::Image shape_of(const at::Tensor& images) {
   return {.height = images.size(2), .width = images.size(3), .channels = images.size(1)};
@@ -167,22 +165,39 @@ std::vector<double> sums_over_images(int64_t images,
   });
 }
 
-BatchStatistics take_statistics(torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
-  const Moments moments = moments_of(images);
+BatchStatistics take_statistics(const engine::NormState& norm, const at::Tensor& images) {
+  engine::ChannelMoments moments = moments_of(images);
+  if (norm.peers != nullptr) {
+    moments = engine::merge(moments, *norm.peers);
+  }
   std::vector<float> inverse_std;
   for (const double each : moments.variance) {
-    inverse_std.push_back(static_cast<float>(1 / std::sqrt(each + norm->options.eps())));
+    inverse_std.push_back(static_cast<float>(1 / std::sqrt(each + norm.options.eps())));
   }
-  const at::Tensor mean = of({moments.mean.begin(), moments.mean.end()});
-  move_statistics(norm, moments, mean, values_per_channel(images));
-  return {.mean = mean, .inverse_std = of(inverse_std)};
+  engine::move_running_statistics(norm, moments);
+  return {.mean = of({moments.mean.begin(), moments.mean.end()}),
+          .inverse_std = of(inverse_std),
+          .count = moments.count,
+          .peers = norm.peers};
+}
+
+void keep(torch::autograd::AutogradContext& context, const BatchStatistics& batch) {
+  context.saved_data["count"] = batch.count;
+  if (batch.peers != nullptr) {
+    context.saved_data["peers"] = c10::IValue::make_capsule(batch.peers);
+  }
 }
 
 NormGradient norm_gradient(const std::vector<double>& sums,
                            const at::Tensor& weight,
                            const at::Tensor& inverse_std,
-                           double count) {
+                           torch::autograd::AutogradContext& context) {
   const auto channels = static_cast<std::size_t>(weight.numel());
+  const double count = context.saved_data["count"].toDouble();
+  std::vector<double> all = sums;
+  if (const engine::NormPeersPtr peers = peers_in(context)) {
+    peers->sum(at::from_blob(all.data(), {static_cast<int64_t>(all.size())}, at::kDouble));
+  }
   NormGradient out;
   std::vector<float> of_weight, of_bias;
   for (std::size_t c = 0; c < channels; ++c) {
@@ -193,8 +208,8 @@ NormGradient norm_gradient(const std::vector<double>& sums,
     of_bias.push_back(static_cast<float>(sum));
     of_weight.push_back(static_cast<float>(product));
     out.scale.push_back(static_cast<float>(factor));
-    out.slope.push_back(static_cast<float>(-factor * inverse * product / count));
-    out.level.push_back(static_cast<float>(-factor * sum / count));
+    out.slope.push_back(static_cast<float>(-factor * inverse * all[channels + c] / count));
+    out.level.push_back(static_cast<float>(-factor * all[c] / count));
   }
   out.weight = of(of_weight);
   out.bias = of(of_bias);
@@ -204,7 +219,11 @@ NormGradient norm_gradient(const std::vector<double>& sums,
 at::Tensor recorded_norm(const at::Tensor& images,
                          const at::Tensor& weight,
                          const at::Tensor& bias,
-                         const at::Tensor& inverse_std) {
+                         const at::Tensor& inverse_std,
+                         torch::autograd::AutogradContext& context) {
+  ARGOSY_CHECK(peers_in(context) == nullptr,
+               "vision.ops",
+               "a second derivative through a norm over several processes is not there");
   const at::Tensor centred = images - images.mean({0, 2, 3}, true);
   const at::Tensor variance = centred.square().mean({0, 2, 3}, true);
   const at::Tensor wanted = inverse_std.view({1, -1, 1, 1});

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/modules/batchnorm.h>
+#include <torch/csrc/autograd/custom_function.h>
 
+#include "argosy/engine/synced_norm.h"
 #include "argosy/vision/ops/norm_kernels.h"
 
 // Internal to the room: what operators around a batch norm have in common.
@@ -16,7 +17,7 @@ inline constexpr auto kLast = at::MemoryFormat::ChannelsLast;
 
 /// Training, f32 on the CPU in channels_last, with a weight and a bias, and more than one value for
 /// each channel: else operators are left to libtorch.
-[[nodiscard]] bool can_fuse(const torch::nn::BatchNorm2d& norm, const at::Tensor& images);
+[[nodiscard]] bool can_fuse(const engine::NormState& norm, const at::Tensor& images);
 
 /// Of [N, C, H, W].
 [[nodiscard]] kernels::Image shape_of(const at::Tensor& images);
@@ -43,11 +44,13 @@ void for_images(int64_t images, const std::function<void(int64_t)>& body);
 /// Of each channel, f32.
 struct BatchStatistics {
   at::Tensor mean;
-  at::Tensor inverse_std;  ///< 1 / √(biased variance + ε)
+  at::Tensor inverse_std;        ///< 1 / √(biased variance + ε)
+  double count = 0;              ///< values of one channel
+  engine::NormPeersPtr peers{};  ///< with whom they were taken
 };
 
-/// Those of this batch; moves the running ones as torch::nn::BatchNorm2d does.
-[[nodiscard]] BatchStatistics take_statistics(torch::nn::BatchNorm2d& norm,
+/// Those of this batch, and of the peers'; moves the running ones as torch::nn::BatchNorm2d does.
+[[nodiscard]] BatchStatistics take_statistics(const engine::NormState& norm,
                                               const at::Tensor& images);
 
 /// Gradients of weight and bias, and dx = slope·(x - mean) + level + scale·dy, for each channel.
@@ -59,20 +62,25 @@ struct NormGradient {
   std::vector<float> level;
 };
 
-/// From the sums of dy and of dy times the normalised x over `count` values.
+/// How many values the statistics were taken of, and with whom, from forward to backward.
+void keep(torch::autograd::AutogradContext& context, const BatchStatistics& batch);
+
+/// From the sums of dy and of dy times the normalised x. Collective where there are peers.
 [[nodiscard]] NormGradient norm_gradient(const std::vector<double>& sums,
                                          const at::Tensor& weight,
                                          const at::Tensor& inverse_std,
-                                         double count);
+                                         torch::autograd::AutogradContext& context);
 
 /// Values of one channel in all images.
 [[nodiscard]] double values_per_channel(const at::Tensor& images);
 
 /// The normalised images by libtorch's operators, recorded: for a second derivative.
+/// Errors: UsageError where the statistics were taken with peers.
 [[nodiscard]] at::Tensor recorded_norm(const at::Tensor& images,
                                        const at::Tensor& weight,
                                        const at::Tensor& bias,
-                                       const at::Tensor& inverse_std);
+                                       const at::Tensor& inverse_std,
+                                       torch::autograd::AutogradContext& context);
 
 /// Gradients of `output` for images, weight and bias, recorded; undefined for what needs none.
 [[nodiscard]] std::vector<at::Tensor> recorded_gradients(const at::Tensor& output,

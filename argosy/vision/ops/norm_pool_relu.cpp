@@ -12,7 +12,7 @@
 namespace argosy::vision::ops {
 namespace {
 
-at::Tensor three_operators(torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
+at::Tensor three_operators(const Norm& norm, const at::Tensor& images) {
   return at::max_pool2d(norm(images), 2).relu_();
 }
 
@@ -26,8 +26,9 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
                             const at::Tensor& images,
                             const at::Tensor& weight,
                             const at::Tensor& bias,
-                            const at::Tensor& mean,
-                            const at::Tensor& inverse_std) {
+                            const BatchStatistics& batch) {
+    const at::Tensor& mean = batch.mean;
+    const at::Tensor& inverse_std = batch.inverse_std;
     const kernels::Image shape = shape_of(images);
     const at::Tensor scale = weight * inverse_std;
     const at::Tensor offset = bias - mean * scale;
@@ -44,6 +45,7 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
                               where.data_ptr<int32_t>() + n * shape.pooled());
     });
     context->save_for_backward({images, weight, bias, mean, inverse_std, chosen, where});
+    keep(*context, batch);
     return y;
   }
 
@@ -52,24 +54,28 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
     const torch::autograd::variable_list saved = context->get_saved_variables();
     const at::Tensor nothing;
     if (at::GradMode::is_enabled()) {  // backward(create_graph)
-      torch::autograd::variable_list out = through_three_operators(saved, grads[0]);
-      out.insert(out.end(), {nothing, nothing});
+      torch::autograd::variable_list out = through_three_operators(*context, saved, grads[0]);
+      out.push_back(nothing);
       return out;
     }
-    const auto [dx, dweight, dbias] = gradients(saved, grads[0].contiguous(kLast));
-    return {dx, dweight, dbias, nothing, nothing};
+    const auto [dx, dweight, dbias] = gradients(*context, saved, grads[0].contiguous(kLast));
+    return {dx, dweight, dbias, nothing};
   }
 
   /// Recorded, so that it can be derived again.
   static torch::autograd::variable_list through_three_operators(
-      const torch::autograd::variable_list& saved, const at::Tensor& grad) {
-    const at::Tensor normed = recorded_norm(saved[0], saved[1], saved[2], saved[4]);
+      torch::autograd::AutogradContext& context,
+      const torch::autograd::variable_list& saved,
+      const at::Tensor& grad) {
+    const at::Tensor normed = recorded_norm(saved[0], saved[1], saved[2], saved[4], context);
     const at::Tensor y = at::max_pool2d(normed, 2).relu();
     return recorded_gradients(y, grad, {saved[0], saved[1], saved[2]});
   }
 
   static std::tuple<at::Tensor, at::Tensor, at::Tensor> gradients(
-      const torch::autograd::variable_list& saved, const at::Tensor& dy) {
+      torch::autograd::AutogradContext& context,
+      const torch::autograd::variable_list& saved,
+      const at::Tensor& dy) {
     const at::Tensor& images = saved[0];
     const kernels::Image shape = shape_of(images);
     const auto* const mean = saved[3].data_ptr<float>();
@@ -88,8 +94,7 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
                                      first,
                                      second);
         });
-    const NormGradient gradient =
-        norm_gradient(sums, saved[1], saved[4], values_per_channel(images));
+    const NormGradient gradient = norm_gradient(sums, saved[1], saved[4], context);
     const at::Tensor dx = at::empty_like(images);
     for_images(images.size(0), [&](int64_t n) {
       kernels::spread_gradient(images.data_ptr<float>() + n * shape.elements(),
@@ -108,12 +113,12 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
 
 }  // namespace
 
-at::Tensor norm_pool_relu(torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
-  if (!can_fuse(norm, images) || images.size(2) < 2 || images.size(3) < 2) {
+at::Tensor norm_pool_relu(const Norm& norm, const at::Tensor& images) {
+  if (!can_fuse(norm.state(), images) || images.size(2) < 2 || images.size(3) < 2) {
     return three_operators(norm, images);
   }
-  const BatchStatistics batch = take_statistics(norm, images);
-  return NormPoolRelu::apply(images, norm->weight, norm->bias, batch.mean, batch.inverse_std);
+  const BatchStatistics batch = take_statistics(norm.state(), images);
+  return NormPoolRelu::apply(images, norm.state().weight, norm.state().bias, batch);
 }
 
 }  // namespace argosy::vision::ops

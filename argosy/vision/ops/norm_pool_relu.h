@@ -1,7 +1,8 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/modules/batchnorm.h>
+
+#include "argosy/vision/ops/norm.h"
 
 namespace argosy::vision::ops {
 
@@ -15,6 +16,6 @@ namespace argosy::vision::ops {
 /// first counts, NaN stays NaN. A second derivative is taken through the three operators.
 /// In evaluation mode, and for anything but f32 on the CPU in channels_last with a weight and a
 /// bias, it is the three operators.
-[[nodiscard]] at::Tensor norm_pool_relu(torch::nn::BatchNorm2d& norm, const at::Tensor& images);
+[[nodiscard]] at::Tensor norm_pool_relu(const Norm& norm, const at::Tensor& images);
 
 }  // namespace argosy::vision::ops

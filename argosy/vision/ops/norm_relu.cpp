@@ -39,6 +39,7 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
                                 scale,
                                 offset,
                                 residual ? y : at::Tensor()});
+    keep(*context, batch);
     return y;
   }
 
@@ -46,15 +47,17 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
                                 const variable_list& grads) {
     const variable_list saved = context->get_saved_variables();
     variable_list out = at::GradMode::is_enabled()  // backward(create_graph)
-                            ? through_operators(saved, grads[0])
-                            : gradients(saved, grads[0].contiguous(kLast));
+                            ? through_operators(*context, saved, grads[0])
+                            : gradients(*context, saved, grads[0].contiguous(kLast));
     out.emplace_back();
     return out;
   }
 
   /// Recorded, so that it can be derived again.
-  static variable_list through_operators(const variable_list& saved, const at::Tensor& dy) {
-    const at::Tensor normed = recorded_norm(saved[0], saved[1], saved[2], saved[4]);
+  static variable_list through_operators(torch::autograd::AutogradContext& context,
+                                         const variable_list& saved,
+                                         const at::Tensor& dy) {
+    const at::Tensor normed = recorded_norm(saved[0], saved[1], saved[2], saved[4], context);
     const at::Tensor& y = saved[7];
     const at::Tensor passed = dy.masked_fill((y.defined() ? y : normed) <= 0, 0);  // NaN passes
     variable_list out = recorded_gradients(normed, passed, {saved[0], saved[1], saved[2]});
@@ -62,7 +65,9 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     return out;
   }
 
-  static variable_list gradients(const variable_list& saved, const at::Tensor& dy) {
+  static variable_list gradients(torch::autograd::AutogradContext& context,
+                                 const variable_list& saved,
+                                 const at::Tensor& dy) {
     const at::Tensor& images = saved[0];
     const at::Tensor& y = saved[7];
     const kernels::Image row = row_of(images);
@@ -84,7 +89,7 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
                                       second);
     };
     const NormGradient gradient =
-        norm_gradient(sums_over_parts(row, add), saved[1], saved[4], values_per_channel(images));
+        norm_gradient(sums_over_parts(row, add), saved[1], saved[4], context);
     const at::Tensor dx = at::empty_like(images);
     const at::Tensor& left = y.defined() ? passed : dy;  // passed: what relu stops is gone
     for_parts(row, [&](int64_t at, const kernels::Image& part) {
@@ -108,26 +113,25 @@ bool same_kind(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-at::Tensor norm_relu(torch::nn::BatchNorm2d& norm, const at::Tensor& images) {
-  if (!can_fuse(norm, images)) {
+at::Tensor norm_relu(const Norm& norm, const at::Tensor& images) {
+  if (!can_fuse(norm.state(), images)) {
     return norm(images).relu_();
   }
-  const BatchStatistics batch = take_statistics(norm, images);
-  return NormRelu::apply(images, norm->weight, norm->bias, c10::optional<at::Tensor>(), batch);
+  const BatchStatistics batch = take_statistics(norm.state(), images);
+  return NormRelu::apply(
+      images, norm.state().weight, norm.state().bias, c10::optional<at::Tensor>(), batch);
 }
 
-at::Tensor norm_add_relu(torch::nn::BatchNorm2d& norm,
-                         const at::Tensor& images,
-                         const at::Tensor& residual) {
+at::Tensor norm_add_relu(const Norm& norm, const at::Tensor& images, const at::Tensor& residual) {
   if (!same_kind(images, residual)) {
     return (norm(images) + residual).relu_();
   }
-  if (!can_fuse(norm, images) || !residual.is_contiguous(kLast)) {
+  if (!can_fuse(norm.state(), images) || !residual.is_contiguous(kLast)) {
     return norm(images).add_(residual).relu_();
   }
-  const BatchStatistics batch = take_statistics(norm, images);
+  const BatchStatistics batch = take_statistics(norm.state(), images);
   return NormRelu::apply(
-      images, norm->weight, norm->bias, c10::optional<at::Tensor>(residual), batch);
+      images, norm.state().weight, norm.state().bias, c10::optional<at::Tensor>(residual), batch);
 }
 
 }  // namespace argosy::vision::ops

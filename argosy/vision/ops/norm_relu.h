@@ -1,7 +1,8 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/modules/batchnorm.h>
+
+#include "argosy/vision/ops/norm.h"
 
 namespace argosy::vision::ops {
 
@@ -14,13 +15,13 @@ namespace argosy::vision::ops {
 /// through libtorch's operators.
 /// In evaluation mode, and for anything but f32 on the CPU in channels_last with a weight and a
 /// bias, it is the two operators.
-[[nodiscard]] at::Tensor norm_relu(torch::nn::BatchNorm2d& norm, const at::Tensor& images);
+[[nodiscard]] at::Tensor norm_relu(const Norm& norm, const at::Tensor& images);
 
 /// `(norm(images) + residual).relu()`, in the same way.
 ///
 /// Shape of `residual`: that of `images`; another shape or type, by three operators, makes that of
 /// the result what it is for `norm(images) + residual`.
-[[nodiscard]] at::Tensor norm_add_relu(torch::nn::BatchNorm2d& norm,
+[[nodiscard]] at::Tensor norm_add_relu(const Norm& norm,
                                        const at::Tensor& images,
                                        const at::Tensor& residual);
 

@@ -1,0 +1,232 @@
+#include "argosy/engine/synced_norm.h"
+
+#include <cmath>
+#include <ostream>
+
+#include <ATen/Functions.h>
+#include <torch/autograd.h>
+#include <torch/nn/functional/batchnorm.h>
+
+#include "argosy/base/check.h"
+
+namespace argosy::engine {
+namespace {
+
+constexpr const char* kWhere = "engine.batch_norm";
+
+at::Tensor of(const std::vector<double>& values, const at::TensorOptions& options) {
+  return at::tensor(values, at::kDouble).to(options);
+}
+
+std::vector<double> numbers(const at::Tensor& values) {
+  const at::Tensor f64 = values.to(at::kCPU, at::kDouble).contiguous();
+  return {f64.data_ptr<double>(), f64.data_ptr<double>() + f64.numel()};
+}
+
+/// All dimensions but that of the channels.
+std::vector<int64_t> others(const at::Tensor& images) {
+  std::vector<int64_t> dims{0};
+  for (int64_t dim = 2; dim < images.dim(); ++dim) {
+    dims.push_back(dim);
+  }
+  return dims;
+}
+
+/// One number for each channel, to be multiplied with the images.
+at::Tensor across(const at::Tensor& channels, const at::Tensor& images) {
+  std::vector<int64_t> sizes(static_cast<size_t>(images.dim()), 1);
+  sizes[1] = -1;
+  return channels.view(sizes);
+}
+
+/// The type that sums are taken in.
+at::ScalarType wide(const at::Tensor& images) {
+  return images.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+ChannelMoments moments_of(const at::Tensor& images) {
+  const auto channels = static_cast<size_t>(images.size(1));
+  ChannelMoments out{std::vector<double>(channels), std::vector<double>(channels), 0};
+  if (images.numel() > 0) {
+    const auto [variance, mean] =
+        at::var_mean(images.to(wide(images)), others(images), /*unbiased=*/false);
+    out.mean = numbers(mean);
+    out.variance = numbers(variance);
+    out.count = static_cast<double>(images.numel()) / static_cast<double>(channels);
+  }
+  return out;
+}
+
+struct Norm : torch::autograd::Function<Norm> {
+  using Tensors = torch::autograd::variable_list;
+
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& images,
+                            const at::Tensor& weight,
+                            const at::Tensor& bias,
+                            const at::Tensor& mean,
+                            const at::Tensor& inverse_std,
+                            double count,
+                            const NormPeersPtr& peers) {
+    context->save_for_backward({images, weight, mean, inverse_std});
+    context->saved_data["count"] = count;
+    context->saved_data["peers"] = c10::IValue::make_capsule(peers);
+    at::Tensor out =
+        (images.to(mean.scalar_type()) - across(mean, images)) * across(inverse_std, images);
+    if (weight.defined()) {
+      out = out * across(weight, images) + across(bias, images);
+    }
+    return out.to(images.scalar_type());
+  }
+
+  static Tensors backward(torch::autograd::AutogradContext* context, const Tensors& grads) {
+    ARGOSY_CHECK(!at::GradMode::is_enabled(),
+                 kWhere,
+                 "a second derivative through a norm over several processes is not there. Give "
+                 "the norm back its own process: convert_sync_batchnorm() is what took it away");
+    const Tensors saved = context->get_saved_variables();
+    const at::Tensor& images = saved[0];
+    const at::Tensor& weight = saved[1];
+    const at::Tensor dy = grads[0].to(saved[2].scalar_type());
+    const at::Tensor normed =
+        (images.to(dy.scalar_type()) - across(saved[2], images)) * across(saved[3], images);
+    const at::Tensor sum = dy.sum(others(images));
+    const at::Tensor product = (dy * normed).sum(others(images));
+
+    const at::Tensor all = at::stack({sum, product}).to(at::kCPU, at::kDouble).contiguous();
+    const auto peers =
+        c10::static_intrusive_pointer_cast<NormPeers>(context->saved_data["peers"].toCapsule());
+    peers->sum(all);
+    const at::Tensor means = (all / context->saved_data["count"].toDouble()).to(sum.options());
+    at::Tensor dx = (dy - across(means[0], images) - normed * across(means[1], images)) *
+                    across(saved[3], images);
+    Tensors out(7);
+    if (weight.defined()) {
+      dx = dx * across(weight, images);
+      out[1] = product.to(weight.scalar_type());
+      out[2] = sum.to(weight.scalar_type());
+    }
+    out[0] = dx.to(images.scalar_type());
+    return out;
+  }
+};
+
+/// As torch::nn::BatchNormImplBase::forward().
+at::Tensor libtorchs_norm(const NormState& norm, const at::Tensor& images) {
+  double factor = norm.options.momentum().value_or(0.0);
+  if (norm.training && norm.options.track_running_stats()) {
+    norm.num_batches_tracked.add_(1);
+    if (!norm.options.momentum().has_value()) {
+      factor = 1.0 / norm.num_batches_tracked.item<double>();
+    }
+  }
+  return torch::nn::functional::detail::batch_norm(
+      images,
+      norm.running_mean,
+      norm.running_var,
+      norm.weight,
+      norm.bias,
+      norm.training || !norm.options.track_running_stats(),
+      factor,
+      norm.options.eps());
+}
+
+}  // namespace
+
+ChannelMoments merge(const ChannelMoments& mine, NormPeers& peers) {
+  const size_t channels = mine.mean.size();
+  std::vector<double> packed = mine.mean;
+  packed.insert(packed.end(), mine.variance.begin(), mine.variance.end());
+  packed.push_back(mine.count);
+  const at::Tensor all = peers.gather(at::tensor(packed, at::kDouble)).contiguous();
+  const size_t width = packed.size();
+  ChannelMoments total{std::vector<double>(channels), std::vector<double>(channels), 0};
+  for (int64_t rank = 0; rank < all.size(0); ++rank) {
+    const double* one = all.data_ptr<double>() + static_cast<size_t>(rank) * width;
+    const double count = one[width - 1];
+    if (count == 0) {
+      continue;
+    }
+    const double share = count / (total.count + count);  // Chan, Golub and LeVeque 1979
+    for (size_t c = 0; c < channels; ++c) {
+      const double delta = one[c] - total.mean[c];
+      total.mean[c] += delta * share;
+      total.variance[c] +=
+          (one[channels + c] - total.variance[c]) * share + delta * delta * share * (1 - share);
+    }
+    total.count += count;
+  }
+  ARGOSY_CHECK(total.count > 1,
+               kWhere,
+               "expected more than one value for each channel in the batches of all processes "
+               "together, got {}",
+               total.count);
+  return total;
+}
+
+void move_running_statistics(const NormState& norm, const ChannelMoments& moments) {
+  if (!norm.options.track_running_stats()) {
+    return;
+  }
+  const at::NoGradGuard no_grad;
+  norm.num_batches_tracked.add_(1);
+  const double factor = norm.options.momentum().has_value()
+                            ? *norm.options.momentum()
+                            : 1.0 / norm.num_batches_tracked.item<double>();
+  std::vector<double> unbiased;
+  for (const double each : moments.variance) {
+    unbiased.push_back(each * moments.count / (moments.count - 1));
+  }
+  // As libtorch's norm does it: backward of an earlier use does not take it for a change.
+  const auto move = [&](const at::Tensor& running, const std::vector<double>& towards) {
+    running.variable_data().mul_(1 - factor).add_(of(towards, running.options()), factor);
+  };
+  move(norm.running_mean, moments.mean);
+  move(norm.running_var, unbiased);
+}
+
+at::Tensor batch_norm(const NormState& norm, const at::Tensor& images) {
+  if (norm.peers == nullptr || !norm.training) {
+    return libtorchs_norm(norm, images);
+  }
+  ChannelMoments moments;
+  {
+    const at::NoGradGuard no_grad;
+    moments = merge(moments_of(images), *norm.peers);
+  }
+  move_running_statistics(norm, moments);
+  std::vector<double> inverse_std;
+  for (const double each : moments.variance) {
+    inverse_std.push_back(1 / std::sqrt(each + norm.options.eps()));
+  }
+  const at::TensorOptions options = images.options().dtype(wide(images));
+  return Norm::apply(images,
+                     norm.weight,
+                     norm.bias,
+                     of(moments.mean, options),
+                     of(inverse_std, options),
+                     moments.count,
+                     norm.peers);
+}
+
+void SyncedNorm::check_dims(size_t dims, const at::Tensor& images) {
+  const auto wanted = static_cast<int64_t>(dims) + 2;
+  ARGOSY_CHECK(images.dim() == wanted || (dims == 1 && images.dim() == 2),
+               "engine.BatchNorm",
+               "expected {}{} dimensions, [N, C, ...], got {}",
+               dims == 1 ? "2 or " : "",
+               wanted,
+               images.dim());
+}
+
+void SyncedNorm::print(std::ostream& stream,
+                       size_t dims,
+                       const torch::nn::BatchNormOptions& options) {
+  stream << "torch::nn::BatchNorm" << dims << "d(" << options.num_features()
+         << ", eps=" << options.eps() << ", momentum=";
+  options.momentum().has_value() ? stream << *options.momentum() : stream << "None";
+  stream << std::boolalpha << ", affine=" << options.affine()
+         << ", track_running_stats=" << options.track_running_stats() << ")";
+}
+
+}  // namespace argosy::engine

@@ -1,0 +1,258 @@
+#include "argosy/parallel/sync_batch_norm.h"
+
+#include <functional>
+#include <tuple>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/error.h"
+#include "argosy/parallel/ddp/ddp_test_support.h"
+#include "argosy/vision/models/resnet.h"
+#include "argosy/vision/ops/norm_pool_relu.h"
+#include "argosy/vision/ops/norm_relu.h"
+
+namespace argosy::parallel {
+namespace {
+
+using ::testing::AllOf;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::on_ranks;
+using testing::values;
+
+/// A convolution, a norm that is asked for what it can, and a weighted sum of what comes out.
+struct NetImpl : torch::nn::Module {
+  explicit NetImpl(at::ScalarType type = at::kDouble) {
+    conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 3, 3).padding(1)));
+    norm = register_module("norm", SyncBatchNorm2d(3));
+    to(type);
+    testing::fill(*this, 1);
+  }
+  /// One number for each sample.
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor out = norm(conv(x)).tanh();
+    return (out * values(out.sizes().slice(1), 5, out.scalar_type())).sum({1, 2, 3});
+  }
+  torch::nn::Conv2d conv{nullptr};
+  SyncBatchNorm2d norm{nullptr};
+};
+TORCH_MODULE(Net);
+
+struct Outcome {
+  at::Tensor out;
+  at::Tensor dx;
+  std::vector<at::Tensor> gradients;
+  at::Tensor mean;
+  at::Tensor variance;
+};
+
+/// Gradients of the sum of all samples' outcomes.
+template <typename Model>
+Outcome run(Model& model, const at::Tensor& input) {
+  const at::Tensor x = input.detach().clone().requires_grad_();
+  const at::Tensor out = model->forward(x);
+  out.sum().backward();
+  Outcome outcome{.out = out.detach(), .dx = x.grad(), .gradients = {}, .mean = {}, .variance = {}};
+  for (const at::Tensor& parameter : model->parameters()) {
+    outcome.gradients.push_back(parameter.grad().clone());
+  }
+  return outcome;
+}
+
+void expect_close(const at::Tensor& got, const at::Tensor& wanted, double bound) {
+  ASSERT_EQ(got.sizes(), wanted.sizes());
+  EXPECT_LE((got - wanted).abs().max().item<double>(), bound);
+}
+
+at::Tensor samples(at::ScalarType type = at::kDouble) {
+  return values({7, 2, 4, 5}, 3, type) * 2 + 30;  // a mean of many deviations
+}
+
+/// Samples [begin[r], begin[r + 1]) on rank r: together they must do what one process does.
+void expect_like_one_process(const std::vector<int64_t>& begin, at::ScalarType type, double bound) {
+  Net one(type);
+  const Outcome wanted = run(one, samples(type));
+  const int ranks = static_cast<int>(begin.size()) - 1;
+  on_ranks(ranks, [&](comm::Group& group) {
+    Net mine(type);
+    convert_sync_batchnorm(mine, group);
+    const int64_t from = begin[static_cast<size_t>(group.rank())];
+    const int64_t to = begin[static_cast<size_t>(group.rank()) + 1];
+    const Outcome got = run(mine, samples(type).slice(0, from, to));
+    if (to > from) {
+      expect_close(got.out, wanted.out.slice(0, from, to), bound);
+      expect_close(got.dx, wanted.dx.slice(0, from, to), bound);
+    }
+    for (size_t i = 0; i < wanted.gradients.size(); ++i) {
+      at::Tensor sum = got.gradients[i];
+      comm::all_reduce(sum, group);  // the samples' sum; DistributedDataParallel divides it
+      expect_close(sum, wanted.gradients[i], 20 * bound);
+    }
+    expect_close(mine->norm->running_mean, one->norm->running_mean, bound);
+    expect_close(mine->norm->running_var, one->norm->running_var, 10 * bound);
+    EXPECT_EQ(mine->norm->num_batches_tracked.item<int64_t>(), 1);
+  });
+}
+
+TEST(SyncBatchNorm, RanksTrainLikeOneProcessWithAllSamples) {
+  expect_like_one_process({0, 4, 7}, at::kDouble, 1e-12);
+}
+TEST(SyncBatchNorm, UnevenBatchesAndAnEmptyOneToo) {
+  expect_like_one_process({0, 1, 1, 7}, at::kDouble, 1e-12);
+}
+TEST(SyncBatchNorm, InF32WithinItsRounding) {
+  expect_like_one_process({0, 2, 7}, at::kFloat, 1e-5);
+}
+
+TEST(SyncBatchNorm, ConstantsWithLargeMeansKeepAVarianceOfZero) {
+  on_ranks(3, [](comm::Group& group) {
+    SyncBatchNorm1d norm(2);
+    convert_sync_batchnorm(*norm, group);
+    const at::Tensor out = norm(at::full({4, 2}, 1e6));
+    EXPECT_EQ(out.abs().max().item<float>(), 0);
+    EXPECT_NEAR(norm->running_var[0].item<float>(), 0.9, 1e-6);
+  });
+}
+
+TEST(SyncBatchNorm, InEvaluationNothingIsExchanged) {
+  on_ranks(2, [](comm::Group& group) {
+    Net net;
+    convert_sync_batchnorm(*net, group);
+    net->eval();
+    if (group.rank() == 0) {  // the other one does not come
+      (void)net->forward(samples());
+    }
+    EXPECT_EQ(net->norm->num_batches_tracked.item<int64_t>(), 0);
+  });
+}
+
+TEST(SyncBatchNorm, BeforeItIsConvertedItIsLibtorchsToTheBit) {
+  SyncBatchNorm3d mine(2);
+  torch::nn::BatchNorm3d theirs(2);
+  const at::Tensor x = values({3, 2, 2, 3, 2}, 1, at::kFloat);
+  EXPECT_TRUE(mine(x).equal(theirs(x)));
+  EXPECT_TRUE(mine->running_var.equal(theirs->running_var));
+  EXPECT_THAT(error_of([&] { (void)mine(x[0]); }), HasSubstr("expected 5 dimensions"));
+}
+
+TEST(SyncBatchNorm, ACloneIsOfTheSameTypeWithItsOwnWeights) {
+  Net net;
+  const auto copy = net->norm->clone();
+  auto* norm = dynamic_cast<engine::BatchNorm2dImpl*>(copy.get());
+  ASSERT_NE(norm, nullptr);
+  EXPECT_EQ(norm->peers(), nullptr);
+  EXPECT_TRUE(norm->weight.equal(net->norm->weight));
+  EXPECT_NE(norm->weight.data_ptr(), net->norm->weight.data_ptr());
+  EXPECT_EQ(norm->named_parameters().size(), 2U);
+}
+
+TEST(SyncBatchNorm, LibtorchsNormsAreNamed) {
+  on_ranks(2, [](comm::Group& group) {
+    torch::nn::Sequential net(
+        torch::nn::Linear(2, 2), torch::nn::BatchNorm1d(2), SyncBatchNorm1d(2));
+    EXPECT_THAT(error_of([&] { convert_sync_batchnorm(*net, group); }),
+                AllOf(HasSubstr("libtorch's: 1."), HasSubstr("SyncBatchNorm2d")));
+    torch::nn::Linear none(2, 2);
+    EXPECT_THAT(error_of([&] { convert_sync_batchnorm(*none, group); }), HasSubstr("without"));
+  });
+}
+
+TEST(SyncBatchNorm, OneValueInAllIsAnErrorEverywhere) {
+  on_ranks(2, [](comm::Group& group) {
+    SyncBatchNorm1d norm(2);
+    convert_sync_batchnorm(*norm, group);
+    const at::Tensor x = at::ones({group.rank() == 0 ? 1 : 0, 2});
+    EXPECT_THAT(error_of([&] { (void)norm(x); }), HasSubstr("more than one value"));
+  });
+}
+
+TEST(SyncBatchNorm, ASecondDerivativeIsAnErrorThatSaysSo) {
+  on_ranks(2, [](comm::Group& group) {
+    Net net;
+    convert_sync_batchnorm(*net, group);
+    const at::Tensor x = samples().requires_grad_();
+    const at::Tensor out = net->forward(x).sum();
+    EXPECT_THAT(error_of([&] { out.backward({}, /*retain_graph=*/true, /*create_graph=*/true); }),
+                HasSubstr("second derivative"));
+  });
+}
+
+/// Of a norm that is part of an operator, in f32 and channels_last.
+using Operator = std::function<at::Tensor(engine::BatchNorm2d&, const at::Tensor&)>;
+
+void expect_operator_like_one_process(const Operator& op) {
+  const at::Tensor x =
+      (values({7, 5, 6, 4}, 3, at::kFloat) * 2 + 1).contiguous(at::MemoryFormat::ChannelsLast);
+  const auto run_op = [&](engine::BatchNorm2d& norm, const at::Tensor& part) {
+    testing::fill(*norm, 1);
+    const at::Tensor in = part.detach().clone().requires_grad_();
+    const at::Tensor out = op(norm, in);
+    (out * values(out.sizes().slice(1), 5, at::kFloat)).sum().backward();
+    return std::tuple(out.detach(), in.grad(), norm->weight.grad(), norm->bias.grad());
+  };
+  engine::BatchNorm2d one(5);
+  const auto [out, dx, dweight, dbias] = run_op(one, x);
+  on_ranks(2, [&, &out = out, &dx = dx, &dweight = dweight, &dbias = dbias](comm::Group& group) {
+    engine::BatchNorm2d norm(5);
+    convert_sync_batchnorm(norm, group);
+    const int64_t from = group.rank() == 0 ? 0 : 2;
+    const int64_t to = group.rank() == 0 ? 2 : 7;
+    const auto [my_out, my_dx, my_dweight, my_dbias] = run_op(norm, x.slice(0, from, to));
+    expect_close(my_out, out.slice(0, from, to), 2e-6);
+    expect_close(my_dx, dx.slice(0, from, to), 2e-6);
+    comm::all_reduce(my_dweight, group);
+    comm::all_reduce(my_dbias, group);
+    expect_close(my_dweight, dweight, 2e-5);
+    expect_close(my_dbias, dbias, 2e-5);
+    expect_close(norm->running_var, one->running_var, 1e-6);
+  });
+}
+
+TEST(SyncBatchNorm, NormAndReluAsOneOperatorToo) {
+  expect_operator_like_one_process(
+      [](auto& norm, const at::Tensor& x) { return vision::ops::norm_relu(norm, x); });
+}
+TEST(SyncBatchNorm, WithAResidualToo) {
+  expect_operator_like_one_process(
+      [](auto& norm, const at::Tensor& x) { return vision::ops::norm_add_relu(norm, x * 2, x); });
+}
+TEST(SyncBatchNorm, WithPoolingToo) {
+  expect_operator_like_one_process(
+      [](auto& norm, const at::Tensor& x) { return vision::ops::norm_pool_relu(norm, x); });
+}
+
+TEST(SyncBatchNorm, AResNetUnderTheWrapperTrainsLikeOneProcess) {
+  const auto make = [] {
+    vision::ResNet net({.depth = 18, .num_classes = 4});
+    net->to(at::kDouble);
+    testing::fill(*net, 2);
+    return net;
+  };
+  const at::Tensor x = values({6, 3, 32, 32}, 1);
+  const at::Tensor labels = at::arange(6) % 4;
+  vision::ResNet one = make();
+  torch::nn::functional::cross_entropy(one(x), labels).backward();
+  const auto wanted = one->named_parameters();
+  const auto buffers = one->named_buffers();
+  on_ranks(2, [&](comm::Group& group) {
+    vision::ResNet net = make();
+    convert_sync_batchnorm(net, group);
+    DistributedDataParallel model(net, group);
+    const int64_t from = 3 * group.rank();
+    const at::Tensor out = model(x.slice(0, from, from + 3));
+    torch::nn::functional::cross_entropy(out, labels.slice(0, from, from + 3)).backward();
+    for (const auto& parameter : net->named_parameters()) {
+      const at::Tensor& other = wanted[parameter.key()].grad();
+      EXPECT_TRUE(at::allclose(parameter->grad(), other, 1e-7, 1e-9)) << parameter.key();
+    }
+    for (const auto& buffer : net->named_buffers()) {
+      EXPECT_TRUE(at::allclose(*buffer, buffers[buffer.key()], 1e-9, 1e-9)) << buffer.key();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace argosy::parallel

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/modules/batchnorm.h>
+
+#include "argosy/engine/synced_norm.h"
+
+namespace argosy::vision::ops {
+
+/// A batch norm that is part of an operator: libtorch's, or one that parallel's
+/// convert_sync_batchnorm() takes over ranks. References into it.
+class Norm final {
+ public:
+  Norm(const torch::nn::BatchNorm2d& norm);  // NOLINT(google-explicit-constructor)
+  Norm(const engine::BatchNorm2d& norm)
+      : state_(norm->state()) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] const engine::NormState& state() const { return state_; }
+  /// The norm alone.
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& images) const {
+    return engine::batch_norm(state_, images);
+  }
+
+ private:
+  engine::NormState state_;
+};
+
+}  // namespace argosy::vision::ops
