@@ -212,7 +212,7 @@ at::Tensor batch_norm(const NormState& norm, const at::Tensor& images) {
 void SyncedNorm::check_dims(size_t dims, const at::Tensor& images) {
   const auto wanted = static_cast<int64_t>(dims) + 2;
   ARGOSY_CHECK(images.dim() == wanted || (dims == 1 && images.dim() == 2),
-               "engine.BatchNorm",
+               kWhere,
                "expected {}{} dimensions, [N, C, ...], got {}",
                dims == 1 ? "2 or " : "",
                wanted,
