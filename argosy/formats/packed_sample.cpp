@@ -16,6 +16,7 @@ constexpr const char* kWhere = "formats.packed_sample";
 constexpr uint8_t kVersion = 1;
 constexpr size_t kHeaderBytes = 32;
 constexpr const char* kFormat = "argosy.samples";
+constexpr int kMetadataVersion = 2;
 
 template <typename Number>
 void append(std::vector<std::byte>& bytes, Number number) {
@@ -47,6 +48,41 @@ bool is_sound(const PackedSample& sample) {
   return sample.kind == Picture::kPixels
              ? has_shape(sample)
              : sample.height == 0 && sample.width == 0 && sample.channels == 0;
+}
+
+/// What no reader could make sense of; empty: nothing.
+std::string wrong_splits(const std::vector<PackedSplit>& splits) {
+  constexpr size_t kMostSplits = 1000;
+  constexpr int64_t kMost = int64_t{1} << 53;  // exact in every JSON reader; all together fit
+  if (splits.size() > kMostSplits) {
+    return fmt::format("{} splits: at most {} are expected", splits.size(), kMostSplits);
+  }
+  for (size_t i = 0; i < splits.size(); ++i) {
+    if (splits[i].samples < 0 || splits[i].samples > kMost) {
+      return fmt::format("the split \"{}\" has a number of samples that is none from 0 to {}",
+                         splits[i].name,
+                         kMost);
+    }
+    for (size_t other = 0; other < i; ++other) {
+      if (splits[other].name == splits[i].name) {
+        return fmt::format("two splits \"{}\"", splits[i].name);
+      }
+    }
+  }
+  return {};
+}
+
+std::vector<PackedSplit> splits_of(const nlohmann::json& list) {
+  std::vector<PackedSplit> splits;
+  for (const nlohmann::json& each : list.get_ref<const nlohmann::json::array_t&>()) {
+    PackedSplit& split = splits.emplace_back();
+    each.at("name").get_to(split.name);
+    const nlohmann::json& samples = each.at("samples");
+    const bool whole = samples.is_number_integer() &&
+                       !(samples.is_number_unsigned() && samples.get<uint64_t>() >> 63 != 0);
+    split.samples = whole ? samples.get<int64_t>() : -1;
+  }
+  return splits;
 }
 
 }  // namespace
@@ -138,25 +174,35 @@ PackedSample unpack_sample(std::span<const std::byte> record,
 }
 
 std::string pack_metadata(const PackedSet& set) {
+  const std::string wrong = wrong_splits(set.splits);
+  ARGOSY_CHECK(wrong.empty(), kWhere, "{}", wrong);
+  auto splits = nlohmann::ordered_json::array();
+  for (const PackedSplit& split : set.splits) {
+    splits.push_back({{"name", split.name}, {"samples", split.samples}});
+  }
   return nlohmann::ordered_json{{"format", kFormat},
-                                {"version", 1},
+                                {"version", kMetadataVersion},
                                 {"kind", set.kind},
                                 {"classes", set.classes},
+                                {"groups", set.groups},
                                 {"point_names", set.point_names},
-                                {"shape", set.shape}}
+                                {"shape", set.shape},
+                                {"splits", splits}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 PackedSet unpack_metadata(std::string_view json, const std::string& path) {
   try {
     const auto fields = nlohmann::json::parse(json);
-    if (fields.at("format") != kFormat || fields.at("version") != 1) {
+    const auto& version = fields.at("version");
+    if (fields.at("format") != kFormat || (version != 1 && version != kMetadataVersion)) {
       throw DataError(kWhere,
-                      fmt::format("metadata of \"{}\", version {}: this program reads \"{}\", "
-                                  "version 1",
+                      fmt::format("metadata of {}, version {}: this program reads \"{}\", versions "
+                                  "1 and {}",
                                   fields.at("format").dump(),
-                                  fields.at("version").dump(),
-                                  kFormat),
+                                  version.dump(),
+                                  kFormat,
+                                  kMetadataVersion),
                       {path});
     }
     PackedSet set;
@@ -164,6 +210,13 @@ PackedSet unpack_metadata(std::string_view json, const std::string& path) {
     fields.at("classes").get_to(set.classes);
     fields.at("point_names").get_to(set.point_names);
     fields.at("shape").get_to(set.shape);
+    if (version != 1) {
+      fields.at("groups").get_to(set.groups);
+      set.splits = splits_of(fields.at("splits"));
+    }
+    if (const std::string wrong = wrong_splits(set.splits); !wrong.empty()) {
+      throw DataError(kWhere, wrong, {path});
+    }
     return set;
   } catch (const nlohmann::json::exception& error) {
     throw DataError(

@@ -45,18 +45,31 @@ struct PackedSample {
                                          const std::string& path = {},
                                          int64_t index = -1);
 
+/// So many samples of a record file, after those of the splits before it.
+struct PackedSplit {
+  std::string name{};  ///< "train"
+  int64_t samples = 0;
+
+  friend bool operator==(const PackedSplit&, const PackedSplit&) = default;
+};
+
 /// What a record file of an image set says about all its samples: the metadata of its header.
 struct PackedSet {
   std::string kind{};                      ///< data set that it was made from: "flowers102"
   std::vector<std::string> classes{};      ///< names of labels 0, 1, …; may be empty
+  std::vector<std::string> groups{};       ///< names of a second label 0, 1, …; may be empty
   std::vector<std::string> point_names{};  ///< of the keypoints; may be empty
   std::vector<int64_t> shape{};            ///< height, width, channels where all agree; else empty
+  /// In the order of the samples, all of which they take up; empty: the set is not divided.
+  std::vector<PackedSplit> splits{};
 };
 
-/// As JSON: {"format": "argosy.samples", "version": 1, "kind": …, "classes": […], …}.
+/// As JSON: {"format": "argosy.samples", "version": 2, "kind": …, "classes": […], …}.
+/// Errors: UsageError for splits with one name, or less than no samples.
 [[nodiscard]] std::string pack_metadata(const PackedSet& set);
+/// Version 1 as well, which has no groups and no splits.
 /// Errors: DataError with `path`: no JSON, not of samples, another version, a field of another
-/// type.
+/// type, splits that pack_metadata() refuses.
 [[nodiscard]] PackedSet unpack_metadata(std::string_view json, const std::string& path = {});
 
 }  // namespace argosy::formats

@@ -335,15 +335,63 @@ TEST(PackedSample, AnyDamageIsADataErrorOrASample) {
 TEST(PackedSet, ComesBackAsItWas) {
   const PackedSet set{.kind = "keypoints",
                       .classes = {"a", "\xc3\xa9 \"b\""},
+                      .groups = {"g"},
                       .point_names = {"eye"},
-                      .shape = {96, 96, 1}};
+                      .shape = {96, 96, 1},
+                      .splits = {{"train", 60'000}, {"test", 0}}};
   const PackedSet back = unpack_metadata(pack_metadata(set));
   EXPECT_EQ(back.kind, set.kind);
   EXPECT_EQ(back.classes, set.classes);
   EXPECT_EQ(back.point_names, set.point_names);
   EXPECT_EQ(back.shape, set.shape);
+  EXPECT_EQ(back.groups, set.groups);
+  EXPECT_EQ(back.splits, set.splits);
   EXPECT_NO_THROW(
       (void)unpack_metadata(pack_metadata({.kind = "\xff"})));  // a name that is no UTF-8
+}
+
+TEST(PackedSet, AFileOfVersion1IsReadAsOneWithoutSplits) {
+  const PackedSet set = unpack_metadata(
+      R"({"format": "argosy.samples", "version": 1, "kind": "own", "classes": ["a"], "point_names": [], "shape": [1, 2, 3]})");
+  EXPECT_THAT(set.classes, ElementsAre("a"));
+  EXPECT_THAT(set.shape, ElementsAre(1, 2, 3));
+  EXPECT_TRUE(set.splits.empty() && set.groups.empty());
+}
+
+TEST(PackedSet, AnotherVersionIsNamedWithThoseThatAreRead) {
+  try {
+    (void)unpack_metadata(R"({"format": "argosy.samples", "version": 3})", "train.rec");
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[formats.packed_sample] train.rec: metadata of \"argosy.samples\", version 3: "
+                 "this program reads \"argosy.samples\", versions 1 and 2");
+  }
+}
+
+TEST(PackedSet, SplitsThatNobodyCouldReadAreRefused) {
+  for (const std::vector<PackedSplit>& splits : {std::vector<PackedSplit>{{"train", -1}},
+                                                 {{"train", 1}, {"valid", 2}, {"train", 3}},
+                                                 {{"train", std::numeric_limits<int64_t>::max()}},
+                                                 std::vector<PackedSplit>(1001)}) {
+    EXPECT_THROW((void)pack_metadata({.splits = splits}), UsageError) << splits.size();
+  }
+  for (const char* splits : {R"({"name": "a", "samples": 1})",
+                             R"([1])",
+                             R"([{"name": "a"}])",
+                             R"([{"samples": 1}])",
+                             R"([{"name": 1, "samples": 1}])",
+                             R"([{"name": "a", "samples": -1}])",
+                             R"([{"name": "a", "samples": 1.5}])",
+                             R"([{"name": "a", "samples": 18446744073709551615}])",
+                             R"([{"name": "a", "samples": 9223372036854775807}])",
+                             R"([{"name": "a", "samples": 1}, {"name": "a", "samples": 1}])"}) {
+    const std::string json =
+        std::string(
+            R"({"format": "argosy.samples", "version": 2, "kind": "k", "classes": [], "groups": [], "point_names": [], "shape": [], "splits": )") +
+        splits + "}";
+    EXPECT_THROW((void)unpack_metadata(json, "train.rec"), DataError) << splits;
+  }
 }
 
 TEST(PackedSet, OtherMetadataIsRefused) {

@@ -1,5 +1,9 @@
-#include <utility>
+#include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
+#include "argosy/base/error.h"
 #include "argosy/formats/records.h"
 #include "argosy/samples/sources.h"
 
@@ -20,6 +24,26 @@ class RecordSource final : public SampleSource {
   formats::RecordReader reader_;
 };
 
+/// Where each split begins, with those before it. Together they must be the whole file.
+std::vector<Split> splits_of(const std::vector<formats::PackedSplit>& packed,
+                             const formats::RecordReader& reader) {
+  std::vector<Split> splits;
+  int64_t first = 0;
+  for (const formats::PackedSplit& split : packed) {
+    splits.push_back({.name = split.name, .first = first, .count = split.samples});
+    first += split.samples;
+  }
+  if (!splits.empty() && first != reader.size()) {
+    throw DataError(
+        "samples.records",
+        fmt::format("its splits have {} samples together, and there are {} records. Pack it again",
+                    first,
+                    reader.size()),
+        {reader.path()});
+  }
+  return splits;
+}
+
 }  // namespace
 
 std::unique_ptr<SampleSource> open_records(const std::string& path) {
@@ -27,7 +51,9 @@ std::unique_ptr<SampleSource> open_records(const std::string& path) {
   formats::PackedSet set = formats::unpack_metadata(reader.metadata(), path);
   Description description{.set = "records", .path = path};
   description.classes = std::move(set.classes);
+  description.groups = std::move(set.groups);
   description.point_names = std::move(set.point_names);
+  description.splits = splits_of(set.splits, reader);
   return std::make_unique<RecordSource>(std::move(description), std::move(reader));
 }
 

@@ -28,6 +28,18 @@ std::vector<int64_t> common_shape(const SampleSource& source, const Split& split
   return shape;
 }
 
+/// What the file says of its splits: those of the source, or the one that is packed.
+std::vector<formats::PackedSplit> packed_splits(const SampleSource& source, const Split& only) {
+  if (!only.name.empty()) {
+    return {{only.name, only.count}};
+  }
+  std::vector<formats::PackedSplit> splits;
+  for (const Split& split : source.description().splits) {
+    splits.push_back({split.name, split.count});
+  }
+  return splits;
+}
+
 }  // namespace
 
 Split find_split(const SampleSource& source, const std::string& name) {
@@ -55,8 +67,10 @@ Packed pack(const SampleSource& source, const std::string& path, const PackOptio
   const Description& description = source.description();
   const formats::PackedSet set{.kind = description.set,
                                .classes = description.classes,
+                               .groups = description.groups,
                                .point_names = description.point_names,
-                               .shape = common_shape(source, split)};
+                               .shape = common_shape(source, split),
+                               .splits = packed_splits(source, split)};
   formats::RecordWriter writer(path, formats::pack_metadata(set));
   std::vector<uint8_t> scratch;
   for (int64_t i = 0; i < split.count; ++i) {

@@ -20,8 +20,9 @@ struct Packed {
 };
 
 /// Writes samples into a record file (formats/records.h), each as formats::PackedSample: pictures
-/// as they are in the source, encoded ones encoded. The file appears whole or not at all. Errors:
-/// UsageError for a split that is none; DataError of the source and of the file.
+/// as they are in the source, encoded ones encoded. The file keeps which split each sample is of,
+/// and appears whole or not at all. Errors: UsageError for a split that is none; DataError of the
+/// source and of the file.
 Packed pack(const SampleSource& source, const std::string& path, const PackOptions& options = {});
 
 /// Samples of a split, or all. Errors: UsageError that names the splits there are.

@@ -184,9 +184,50 @@ TEST_F(SourcesTest, APackedSetGivesTheSameSamples) {
   }
   EXPECT_EQ(pack(*source, record_file(), {.split = "test"}).samples, 1);
   EXPECT_EQ(open_samples("records", record_file())->label(0), 2);
+  EXPECT_EQ(open_samples("records", record_file())->description().splits.at(0).name, "test");
   EXPECT_THAT(
       test::error_text<UsageError>([&] { pack(*source, record_file(), {.split = "valid"}); }),
       HasSubstr("mnist has no split \"valid\". Expected one of train, test"));
+}
+
+TEST_F(SourcesTest, APackedSetKeepsItsSplits) {
+  write_idx(folder_.path(), "train", 3, std::string("\x09\x00\x01", 3));
+  write_idx(folder_.path(), "t10k", 1, "\x02");
+  pack(*open_samples("mnist", path()), record_file());
+  const auto records = open_samples("records", record_file());
+  ASSERT_THAT(records->description().splits, SizeIs(2));
+  const Split test = find_split(*records, "test");
+  EXPECT_EQ(test.first, 3);
+  EXPECT_EQ(test.count, 1);
+  EXPECT_EQ(records->label(test.first), 2);
+  // Packed once more, all or one of them, they are what they were.
+  const std::string again = path() + "/again.rec";
+  pack(*records, again);
+  EXPECT_EQ(find_split(*open_samples("records", again), "train").count, 3);
+  pack(*records, again, {.split = "train"});
+  EXPECT_THAT(open_samples("records", again)->description().splits, SizeIs(1));
+  EXPECT_EQ(open_samples("records", again)->size(), 3);
+}
+
+TEST_F(SourcesTest, ASetWithoutSplitsIsPackedWithoutAny) {
+  write_png(folder_.path() / "pictures/a/1.png", grey(1));
+  pack(*open_samples("folder", path() + "/pictures"), record_file());
+  EXPECT_THAT(open_samples("records", record_file())->description().splits, IsEmpty());
+}
+
+TEST_F(SourcesTest, SplitsThatAreNotTheWholeRecordFileAreAnError) {
+  for (const int64_t samples : {1, 3}) {
+    formats::RecordWriter writer(record_file(),
+                                 formats::pack_metadata({.splits = {{"train", samples}}}));
+    const std::vector<std::byte> picture(4);
+    writer.append(formats::pack_sample({.picture = picture}));
+    writer.append(formats::pack_sample({.picture = picture}));
+    writer.finish();
+    EXPECT_THAT(test::error_text<DataError>([&] { (void)open_samples("records", record_file()); }),
+                AllOf(HasSubstr("[samples.records] " + record_file()),
+                      HasSubstr("its splits have " + std::to_string(samples) +
+                                " samples together, and there are 2 records")));
+  }
 }
 
 TEST_F(SourcesTest, ThePackedShapeIsThatOfAllPictures) {
