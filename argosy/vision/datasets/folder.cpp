@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -65,23 +66,29 @@ ImageFolder::ImageFolder(const std::string& root, PictureOptions options)
       batches_(std::make_shared<const PictureBatches>(
           PicturesOf{.source = source_, .count = source_->size()},
           std::move(options.transform),
-          image::Order::kRgb)) {}
+          checked_order(kImages, options.order))) {}
 
-std::tuple<at::Tensor> ImageFolder::get(int64_t index, data::Random& random) const {
+void ImageFolder::check_index(int64_t index) const {
   ARGOSY_CHECK(index >= 0 && index < size(),
                kImages,
                "index {} is outside the data set of {} samples",
                index,
                size());
+}
+
+std::tuple<at::Tensor> ImageFolder::get(int64_t index, data::Random& random) const {
+  check_index(index);
   return {batches_->get(index, random)};
 }
 
 std::tuple<at::Tensor> ImageFolder::get_batch(std::span<const int64_t> indices,
                                               const data::BatchContext& context) const {
+  std::ranges::for_each(indices, [&](int64_t index) { check_index(index); });
   return {batches_->get_batch(indices, context)};
 }
 
 std::string ImageFolder::path(int64_t index) const {
+  check_index(index);
   std::vector<uint8_t> scratch;
   return std::string(source_->get(index, scratch).name);
 }

@@ -46,6 +46,7 @@ class ImageFolder final {
   [[nodiscard]] std::string path(int64_t index) const;
 
  private:
+  void check_index(int64_t index) const;
   std::shared_ptr<const samples::SampleSource> source_;
   std::shared_ptr<const PictureBatches> batches_;
 };

@@ -1,5 +1,8 @@
 #include "argosy/vision/datasets/labelled_pictures.h"
 
+#include <fmt/format.h>
+
+#include <mutex>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -8,29 +11,68 @@
 namespace argosy::vision {
 
 struct LabelledPictures::State {
+  explicit State(Parts parts)
+      : where(parts.where),
+        pictures(parts.pictures),
+        batches(std::move(parts.pictures),
+                std::move(parts.options.transform),
+                checked_order(parts.where, parts.options.order)),
+        classes(std::move(parts.classes)),
+        label_of_source(std::move(parts.label)),
+        read_labels(parts.read_labels) {
+    if (read_labels == ReadLabels::kAtOnce) {
+      (void)all_labels();
+    }
+  }
+
   const char* where;
+  PicturesOf pictures;
   PictureBatches batches;
-  std::vector<int64_t> labels;
   std::vector<std::string> classes;
+  std::function<int64_t(int64_t index)> label_of_source;
+  ReadLabels read_labels;
+  mutable std::once_flag labels_are_read{};
+  mutable std::vector<int64_t> labels{};
+
+  [[nodiscard]] int64_t read_label(int64_t index) const {
+    try {
+      const int64_t of_source = pictures.first + index;
+      const int64_t label =
+          label_of_source ? label_of_source(of_source) : pictures.source->label(of_source);
+      if (label < 0 || label >= std::ssize(classes)) {
+        throw DataError(where,
+                        fmt::format("label {} is none of {} classes", label, classes.size()),
+                        {.path = pictures.source->description().path});
+      }
+      return label;
+    } catch (const DataError& error) {
+      throw error.with_index(index);
+    }
+  }
+
+  const std::vector<int64_t>& all_labels() const {
+    std::call_once(labels_are_read, [&] {
+      std::vector<int64_t> all;
+      all.reserve(static_cast<size_t>(pictures.count));
+      for (int64_t i = 0; i < pictures.count; ++i) {
+        all.push_back(read_label(i));
+      }
+      labels = std::move(all);
+    });
+    return labels;
+  }
+
+  [[nodiscard]] int64_t label(int64_t index) const {
+    return read_labels == ReadLabels::kWithSamples ? read_label(index)
+                                                   : labels[static_cast<size_t>(index)];
+  }
 };
 
-LabelledPictures::LabelledPictures(Parts parts) {
-  const PicturesOf& of = parts.pictures;
-  std::vector<int64_t> labels;
-  labels.reserve(static_cast<size_t>(of.count));
-  for (int64_t i = 0; i < of.count; ++i) {
-    labels.push_back(parts.label ? parts.label(of.first + i) : of.source->label(of.first + i));
-  }
-  state_ = std::make_shared<const State>(
-      State{.where = parts.where,
-            .batches = PictureBatches(
-                std::move(parts.pictures), std::move(parts.options.transform), image::Order::kRgb),
-            .labels = std::move(labels),
-            .classes = std::move(parts.classes)});
-}
+LabelledPictures::LabelledPictures(Parts parts)
+    : state_(std::make_shared<const State>(std::move(parts))) {}
 
 int64_t LabelledPictures::size() const {
-  return static_cast<int64_t>(state_->labels.size());
+  return state_->pictures.count;
 }
 
 void LabelledPictures::check_index(int64_t index) const {
@@ -43,8 +85,7 @@ void LabelledPictures::check_index(int64_t index) const {
 
 LabelledPicture LabelledPictures::get(int64_t index, data::Random& random) const {
   check_index(index);
-  return {.image = state_->batches.get(index, random),
-          .label = state_->labels[static_cast<size_t>(index)]};
+  return {.image = state_->batches.get(index, random), .label = state_->label(index)};
 }
 
 LabelledPicture LabelledPictures::get(int64_t index) const {
@@ -61,7 +102,7 @@ std::tuple<at::Tensor, at::Tensor> LabelledPictures::get_batch(
   auto* label = labels.data_ptr<int64_t>();
   for (const int64_t index : indices) {
     check_index(index);
-    *label++ = state_->labels[static_cast<size_t>(index)];
+    *label++ = state_->label(index);
   }
   return {state_->batches.get_batch(indices, context), std::move(labels)};
 }
@@ -72,7 +113,7 @@ image::Image LabelledPictures::picture(int64_t index) const {
 }
 
 const std::vector<int64_t>& LabelledPictures::labels() const {
-  return state_->labels;
+  return state_->all_labels();
 }
 const std::vector<std::string>& LabelledPictures::classes() const {
   return state_->classes;

@@ -27,12 +27,14 @@ struct LabelledPicture {
 /// How pictures leave a data set.
 struct PictureOptions {
   /// Applied to each sample, with the sample's own random stream. Without one a sample is a u8
-  /// tensor [3, H, W], and pictures of several sizes make no batch.
+  /// tensor [C, H, W], and pictures of several sizes make no batch.
   Compose transform{};
+  /// What the transform is given, whatever is stored: kRgb, C = 3, or kGray, C = 1.
+  image::Order order = image::Order::kRgb;
 };
 
-/// RGB pictures with a class each: what Cifar10, Flowers102, DatasetFolder and PackedPictures have
-/// in common. A data::Dataset with the fast path.
+/// Pictures with a class each, RGB unless the options say otherwise: what Cifar10, Flowers102,
+/// DatasetFolder and PackedPictures have in common. A data::Dataset with the fast path.
 ///
 ///     vision::Flowers102 train(folder, vision::Split::kTrain, {.transform = augment});
 ///     data::DataLoader loader(train, {.batch_size = 32, .shuffle = true, .num_workers = 2});
@@ -54,13 +56,18 @@ class LabelledPictures {
   [[nodiscard]] std::tuple<at::Tensor, at::Tensor> get_batch(
       std::span<const int64_t> indices, const data::BatchContext& context) const;
 
-  /// The picture as it is stored, decoded to RGB: before any transform.
+  /// The picture as it is stored, decoded to the options' order: before any transform.
   [[nodiscard]] image::Image picture(int64_t index) const;
+  /// Of all samples. PackedPictures reads its file for them, once, when they are first asked for.
   [[nodiscard]] const std::vector<int64_t>& labels() const;
   /// A name for each class, in the order of the labels.
   [[nodiscard]] const std::vector<std::string>& classes() const;
 
  protected:
+  enum class ReadLabels : uint8_t {
+    kAtOnce,
+    kWithSamples  ///< each with its sample: nothing is read before
+  };
   struct Parts {
     const char* where = "";  ///< "vision.Cifar10"
     PicturesOf pictures{};
@@ -68,7 +75,10 @@ class LabelledPictures {
     PictureOptions options{};
     /// Of sample `index` of the source; empty: the source's label().
     std::function<int64_t(int64_t index)> label{};
+    ReadLabels read_labels = ReadLabels::kAtOnce;
   };
+  /// Errors: UsageError for an order that is none of the two; DataError with path and index for a
+  /// label that is none of the classes, here or when it is read.
   explicit LabelledPictures(Parts parts);
 
  private:

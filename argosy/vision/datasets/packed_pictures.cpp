@@ -5,21 +5,42 @@
 
 #include "argosy/base/error.h"
 #include "argosy/samples/sample_source.h"
+#include "argosy/vision/datasets/split_of.h"
 
 namespace argosy::vision {
+namespace {
+
+constexpr const char* kWhere = "vision.PackedPictures";
+
+PicturesOf all_of(const std::string& path) {
+  const std::shared_ptr<const samples::SampleSource> source =
+      samples::open_samples("records", path);
+  return {.source = source, .count = source->size()};
+}
+
+}  // namespace
 
 PackedPictures::PackedPictures(const std::string& path, PictureOptions options)
+    : PackedPictures(all_of(path), std::move(options)) {}
+
+PackedPictures::PackedPictures(const std::string& path, Split split, PictureOptions options)
+    : PackedPictures(split_of(samples::open_samples("records", path), split, kWhere),
+                     std::move(options)) {}
+
+PackedPictures::PackedPictures(PicturesOf pictures, PictureOptions options)
     : LabelledPictures([&] {
-        const std::shared_ptr<const samples::SampleSource> source =
-            samples::open_samples("records", path);
-        Parts parts{.where = "vision.PackedPictures",
-                    .pictures = {.source = source, .count = source->size()},
-                    .classes = source->description().classes,
-                    .options = std::move(options)};
-        if (parts.classes.empty()) {
-          throw DataError(parts.where, "its samples have no labels", {path});
+        const samples::Description& about = pictures.source->description();
+        if (about.classes.empty()) {
+          throw DataError(kWhere,
+                          "it names no classes: its samples have no labels, or it was written "
+                          "without PackedSet::classes",
+                          {about.path});
         }
-        return parts;
+        return Parts{.where = kWhere,
+                     .pictures = pictures,
+                     .classes = about.classes,
+                     .options = std::move(options),
+                     .read_labels = ReadLabels::kWithSamples};
       }()) {}
 
 }  // namespace argosy::vision

@@ -9,7 +9,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include "argosy/base/error.h"
+#include "argosy/base/check.h"
 #include "argosy/samples/sample_source.h"
 #include "argosy/vision/datasets/fused_pictures.h"
 
@@ -35,6 +35,13 @@ decltype(auto) with_sample(const PicturesOf& pictures, int64_t index, const Use&
 }
 
 }  // namespace
+
+image::Order checked_order(const char* where, image::Order order) {
+  ARGOSY_CHECK(order == image::Order::kRgb || order == image::Order::kGray,
+               where,
+               "order must be kRgb or kGray");
+  return order;
+}
 
 PictureBatches::PictureBatches(PicturesOf pictures, Compose transform, image::Order order)
     : pictures_(std::move(pictures)),

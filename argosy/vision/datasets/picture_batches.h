@@ -26,6 +26,9 @@ struct PicturesOf {
   int64_t count = 0;
 };
 
+/// `order` where it is one that pictures can have here. Errors: UsageError `[where] …`.
+[[nodiscard]] image::Order checked_order(const char* where, image::Order order);
+
 /// Turns stored pictures into tensors by a chain of transforms, a whole batch straight into its
 /// memory where the chain allows it.
 ///

@@ -13,13 +13,18 @@
 
 #include "argosy/base/error.h"
 #include "argosy/data/data_loader.h"
+#include "argosy/formats/packed_sample.h"
+#include "argosy/formats/records.h"
 #include "argosy/image/codec.h"
 #include "argosy/image/resize.h"
+#include "argosy/samples/pack.h"
+#include "argosy/samples/sample_source.h"
 #include "argosy/vision/datasets/cifar.h"
 #include "argosy/vision/datasets/facial_keypoints.h"
 #include "argosy/vision/datasets/flowers102.h"
 #include "argosy/vision/datasets/folder.h"
 #include "argosy/vision/datasets/mnist_json.h"
+#include "argosy/vision/datasets/packed_pictures.h"
 #include "argosy/vision/transforms/transforms.h"
 
 namespace argosy::vision {
@@ -282,6 +287,124 @@ TEST(Flowers, MissingPicturesAreCountedOrPassedOver) {
   EXPECT_EQ(train.classes().size(), 102);
   EXPECT_EQ(*std::ranges::min_element(test.labels()), 0);
   EXPECT_EQ(*std::ranges::max_element(test.labels()), 101);
+}
+
+/// CIFAR-10's two splits in one record file.
+class PackedCifar : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto source = samples::open_samples("cifar10", kArchive);
+    samples::pack(*source, file_);
+  }
+  const std::string kArchive = kData + "/cifar10/cifar-10-binary.tar.gz";
+  Scratch scratch_{};
+  const std::string file_ = scratch_.path() + "/cifar.rec";
+};
+
+TEST_F(PackedCifar, ASplitHasTheSamplesOfTheOriginals) {
+  const Compose augment{
+      RandomCrop(32, {.padding = {4, 4, 4, 4}}), RandomHorizontalFlip(), ToTensor()};
+  for (const Split split : {Split::kTrain, Split::kTest}) {
+    const Cifar10 original(kArchive, split, {.transform = augment});
+    const PackedPictures packed(file_, split, {.transform = augment});
+    ASSERT_EQ(packed.size(), original.size());
+    EXPECT_EQ(packed.labels(), original.labels());
+    EXPECT_EQ(packed.classes(), original.classes());
+    const std::vector<int64_t> all = all_of(packed.size());
+    const auto [images, labels] = batch_of(packed, all, 1, at::MemoryFormat::Contiguous);
+    const auto [wanted, wanted_labels] = batch_of(original, all, 1, at::MemoryFormat::Contiguous);
+    EXPECT_TRUE(at::equal(images, wanted));
+    EXPECT_TRUE(at::equal(labels, wanted_labels));
+  }
+  EXPECT_EQ(
+      PackedPictures(file_).size(),
+      PackedPictures(file_, Split::kTrain).size() + PackedPictures(file_, Split::kTest).size());
+}
+
+TEST_F(PackedCifar, ASplitThatIsNotThereIsNamedWithThoseThatAre) {
+  try {
+    const PackedPictures set(file_, Split::kValid);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("[vision.PackedPictures] there is no split \"valid\" in " + file_ +
+                          ", only train, test. Divide one with"));
+  }
+  samples::pack(*samples::open_samples("folder", kData + "/images"), file_);
+  try {
+    const PackedPictures set(file_, Split::kTrain);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("only samples without splits. Divide them with"));
+  }
+  EXPECT_THROW(PackedPictures{file_}, DataError) << "pictures without classes";
+}
+
+TEST_F(PackedCifar, GrayIsWhatTheTransformIsGiven) {
+  const auto make = [&](const Compose& chain) {
+    return PackedPictures(file_, Split::kTest, {.transform = chain, .order = image::Order::kGray});
+  };
+  expect_same_bits(make, {RandomHorizontalFlip(), ToTensor(), Normalize(0.5, 0.5)}, 2);
+  const PackedPictures gray = make({ToTensor()});
+  EXPECT_EQ(gray.get(0).image.sizes(), (std::vector<int64_t>{1, 32, 32}));
+  EXPECT_EQ(gray.picture(0).order(), image::Order::kGray);
+  EXPECT_THROW(PackedPictures(file_, {.order = image::Order::kBgr}), UsageError);
+}
+
+TEST_F(PackedCifar, OpeningReadsNoSampleAndADamagedOneIsNamedInItsSplit) {
+  const int64_t train = PackedPictures(file_, Split::kTrain).size();
+  const int64_t record = 16 + 32 + 8 + 3072;  // of a picture of 32 x 32 with a label
+  const auto size = static_cast<int64_t>(fs::file_size(file_));
+  const int64_t first = size - 32 - 8 * samples::open_samples("records", file_)->size() -
+                        record * samples::open_samples("records", file_)->size();
+  std::fstream(file_, std::ios::binary | std::ios::in | std::ios::out)
+      .seekp(first + (train + 2) * record + 1000)
+      .put('!');
+  const PackedPictures set(file_, Split::kTest, {.transform = {ToTensor()}});
+  EXPECT_NO_THROW((void)set.get(1));
+  try {
+    (void)batch_of(set, {1, 2, 3}, 0, at::MemoryFormat::Contiguous);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the record's checksum is wrong"));
+    EXPECT_EQ(error.place().index, 2);
+  }
+  EXPECT_THROW((void)set.labels(), DataError);
+  data::DataLoader loader(set, {.batch_size = 4, .on_error = data::OnError::kSkip});
+  int64_t samples = 0;
+  for (auto& [images, labels] : loader) {
+    samples += images.size(0);
+  }
+  EXPECT_EQ(samples, set.size() - 1);
+  EXPECT_EQ(loader.stats().bad.skipped, 1);
+}
+
+TEST(PackedPictures, LabelsOutsideTheClassesAreErrorsWhereTheyAre) {
+  const Scratch scratch;
+  const std::string file = scratch.path() + "/own.rec";
+  formats::RecordWriter writer(file,
+                               formats::pack_metadata({.kind = "own", .classes = {"a", "b"}}));
+  const std::vector<std::byte> pixel(1);
+  for (const std::vector<int64_t>& labels : {std::vector<int64_t>{1}, {2}, {-1}, {}}) {
+    writer.append(formats::pack_sample({.kind = formats::Picture::kPixels,
+                                        .height = 1,
+                                        .width = 1,
+                                        .channels = 1,
+                                        .labels = labels,
+                                        .picture = pixel}));
+  }
+  writer.finish();
+  const PackedPictures set(file);
+  EXPECT_EQ(set.get(0).label, 1);
+  for (const int64_t wrong : {1, 2, 3}) {
+    try {
+      (void)set.get(wrong);
+      FAIL() << wrong;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("is none of 2 classes"));
+      EXPECT_EQ(error.place().index, wrong);
+    }
+  }
 }
 
 TEST(FacialKeypoints, AFlipMovesThePointsAndExchangesTheSides) {

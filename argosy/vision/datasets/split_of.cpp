@@ -22,11 +22,13 @@ PicturesOf split_of(std::shared_ptr<const samples::SampleSource> source,
     names.push_back(each.name);
   }
   throw UsageError(where,
-                   fmt::format("there is no split \"{}\" in {}, only {}. Divide one with "
+                   fmt::format("there is no split \"{}\" in {}, only {}. Divide {} with "
                                "data::random_split",
                                to_string(split),
                                source->description().path,
-                               fmt::join(names, ", ")));
+                               names.empty() ? "samples without splits"
+                                             : fmt::format("{}", fmt::join(names, ", ")),
+                               names.empty() ? "them" : "one"));
 }
 
 }  // namespace argosy::vision
