@@ -93,10 +93,14 @@ before, after = (json.load(open(path)) for path in sys.argv[1:])
 for key in ('samples', 'per_class', 'shape', 'class_names', 'mean', 'std'):
     assert before[key] == after[key], key
 " "$scratch/before" "$scratch/after" || complain "packing changed the samples"
+json 'j["splits"] == {"train": j["samples"] - 3, "test": 3}' info "$scratch/cifar.rec"
+expect 0 "3 samples" pack "$scratch/cifar.rec" "$scratch/test.rec" --split test
+json 'j["splits"] == {"test": 3}' info records "$scratch/test.rec"
 printf x | dd of="$scratch/cifar.rec" bs=1 seek=50000 conv=notrunc status=none
 expect 1 "1 damaged" verify "$scratch/cifar.rec"
 json 'j["ok"] is False and j["damaged"] == 1' verify "$scratch/cifar.rec"
 expect 2 'has no split "valid". Expected one of train, test' pack cifar10 "$samples/cifar10" "$scratch/x.rec" --split valid
+expect 2 "$scratch is a folder: expected the record file to write" pack cifar10 "$scratch"
 expect 1 "/no/such" pack cifar10 "$samples/cifar10" /no/such/x.rec
 [[ ! -e $scratch/x.rec ]] || complain "a pack that failed left a file"
 

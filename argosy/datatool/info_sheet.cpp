@@ -55,7 +55,7 @@ Choice choose(const Findings& findings) {
     return {spread_over(others, 48), {.columns = 8, .side = small ? 64 : 128}};
   }
   const bool few = of_class.size() <= kFewClasses;
-  Choice choice{.grid = {.columns = few ? kEachClass : 12, .side = small ? 64 : 96}};
+  Choice choice{.grid = {.columns = few ? kEachClass : 12, .side = small && !few ? 64 : 96}};
   for (const std::vector<int64_t>& all : of_class) {
     const std::vector<int64_t> some = spread_over(all, few ? kEachClass : 1);
     choice.samples.insert(choice.samples.end(), some.begin(), some.end());

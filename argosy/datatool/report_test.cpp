@@ -87,7 +87,7 @@ TEST_F(InfoTest, TextSaysTheSame) {
 
 TEST_F(InfoTest, TheSheetShowsTheSamples) {
   const image::Image sheet = info_sheet(findings_);
-  // 12 tiles with pixels of 0x33, each drawn 32 × 64.
+  // 12 tiles with pixels of 0x33, each drawn 48 × 96.
   int64_t dark = 0;
   for (int y = 0; y < sheet.height(); ++y) {
     for (int x = 0; x < sheet.width(); ++x) {
@@ -95,7 +95,7 @@ TEST_F(InfoTest, TheSheetShowsTheSamples) {
       dark += p[0] == 0x33 && p[1] == 0x33 && p[2] == 0x33 ? 1 : 0;
     }
   }
-  EXPECT_EQ(dark, 12 * 32 * 64);
+  EXPECT_EQ(dark, 12 * 48 * 96);
 }
 
 }  // namespace

@@ -36,17 +36,14 @@ class ArchiveReader::Impl {
   }
 
   std::vector<uint8_t> read_all() {
-    const int64_t limit = stream_.limits().member_bytes;
+    check_fits(stream_.current().size);  // nothing is unpacked of one that says so itself
     std::vector<uint8_t> bytes(rest_.begin(), rest_.end());
     for (rest_ = {};;) {
       const std::span<const uint8_t> piece = stream_.next_piece();
       if (piece.empty()) {
         return bytes;
       }
-      if (static_cast<int64_t>(bytes.size() + piece.size()) > limit) {
-        stream_.fail_member(fmt::format(
-            "more than {} bytes. If it is sound, raise ArchiveLimits::member_bytes", limit));
-      }
+      check_fits(static_cast<int64_t>(bytes.size() + piece.size()));
       bytes.insert(bytes.end(), piece.begin(), piece.end());
     }
   }
@@ -54,6 +51,14 @@ class ArchiveReader::Impl {
   [[nodiscard]] const ArchiveStream& stream() const { return stream_; }
 
  private:
+  void check_fits(int64_t bytes) const {
+    const int64_t limit = stream_.limits().member_bytes;
+    if (bytes > limit) {
+      stream_.fail_member(fmt::format(
+          "more than {} bytes. If it is sound, raise ArchiveLimits::member_bytes", limit));
+    }
+  }
+
   ArchiveStream stream_;
   std::span<const uint8_t> rest_;  // of the piece that was handed out in part
 };

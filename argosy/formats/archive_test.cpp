@@ -262,6 +262,12 @@ TEST(ArchiveReader, LimitsNameThemselves) {
   EXPECT_THROW(ArchiveReader(TestFile(content).path(), {.ratio = 0}), UsageError);
 }
 
+TEST(ArchiveReader, AMemberThatSaysItIsTooLargeIsNotUnpacked) {
+  std::string content = tar({{"big", std::string(1500, 'x')}});
+  content.resize(512 + 512);  // of the three blocks that its header promises one is there
+  EXPECT_THAT(error_of(content, {.member_bytes = 1499}).what(), HasSubstr("more than 1499 bytes"));
+}
+
 TEST(ArchiveReader, ABadChecksumIsSeenThoughAllMembersCame) {
   std::string content = gzip(tar(some_members()));
   content[content.size() - 8] ^= 1;

@@ -13,7 +13,8 @@ enum class CifarPart : uint8_t { kTrain, kTest };
 
 struct CifarOptions {
   CifarPart part = CifarPart::kTrain;
-  ArchiveLimits limits{};  ///< member_bytes also bounds a file of a folder
+  /// member_bytes also bounds a file of a folder; the largest of those published has 155 MB.
+  ArchiveLimits limits{.member_bytes = int64_t{512} << 20};
 };
 
 /// A part of CIFAR-10 or CIFAR-100, as stored.

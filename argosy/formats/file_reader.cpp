@@ -1,5 +1,6 @@
 #include "argosy/formats/file_reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -57,7 +58,9 @@ struct FileReader::Impl {
   bool in_member = false;
 
   explicit Impl(std::string name) : path(std::move(name)) {
-    file.reset(std::fopen(path.c_str(), "rbe"));
+    // O_NONBLOCK: a pipe would wait for a writer. To reading a regular file it is nothing.
+    const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    file.reset(fd < 0 ? nullptr : ::fdopen(fd, "rb"));
     if (file == nullptr) {
       throw DataError("formats.open", "cannot open: " + errno_message(errno), {path});
     }

@@ -1,5 +1,6 @@
 #include "argosy/formats/file_reader.h"
 
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <array>
@@ -125,6 +126,19 @@ TEST(FileReader, AFlippedBitAnywhereInTheDataNeverPasses) {
     const TestFile file(bad);
     EXPECT_THROW(read_all(file.path(), 64), DataError) << "byte " << i;
   }
+}
+
+TEST(FileReader, APipeIsRefusedAndNotWaitedFor) {
+  const TestFile place("");
+  const std::string pipe = place.path() + ".pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  try {
+    const FileReader reader(pipe);
+    ADD_FAILURE();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("expected a regular file"));
+  }
+  std::filesystem::remove(pipe);
 }
 
 TEST(FileReader, AbsentFileAndFolderSayWhy) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "argosy/base/check.h"
+#include "argosy/base/strings.h"
 #include "argosy/samples/font.h"
 
 namespace argosy::samples {
@@ -34,6 +35,11 @@ Ink ink_of(const uint8_t* pixel, image::Order order) {
 
 uint8_t mixed(uint8_t above, uint8_t below, int cover) {
   return static_cast<uint8_t>((above * cover + below * (255 - cover) + 127) / 255);
+}
+
+/// A byte of UTF-8 behind a character's first.
+bool continues_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
 }  // namespace
@@ -93,6 +99,9 @@ void Canvas::draw(At at, const image::Image& picture) {
 
 void Canvas::text(At at, std::string_view text, Colour colour, int scale) {
   for (const char character : text) {
+    if (continues_character(character)) {
+      continue;  // its first byte was drawn
+    }
     const auto& rows = glyph(character);
     for (int y = 0; y < kGlyphHeight; ++y) {
       for (int x = 0; x < kGlyphWidth; ++x) {
@@ -120,7 +129,7 @@ void Canvas::dot(At centre, int radius, Colour colour) {
 }
 
 int text_width(std::string_view text, int scale) {
-  return text.empty() ? 0 : (static_cast<int>(text.size()) * kAdvance - 1) * scale;
+  return text.empty() ? 0 : (static_cast<int>(strings::columns(text)) * kAdvance - 1) * scale;
 }
 
 std::string fitting_text(std::string_view text, int width, int scale) {
@@ -128,10 +137,12 @@ std::string fitting_text(std::string_view text, int width, int scale) {
   if (text_width(text, scale) <= width) {
     return std::string(text);
   }
-  while (!text.empty() && text_width(text, scale) + text_width(kCut, scale) + scale > width) {
-    text.remove_suffix(1);
+  const int room = width - text_width(kCut, scale) - scale;
+  size_t most = strings::columns(text);
+  while (most > 0 && text_width(strings::first_columns(text, most), scale) > room) {
+    --most;
   }
-  return std::string(text).append(kCut);
+  return std::string(strings::first_columns(text, most)).append(kCut);
 }
 
 }  // namespace argosy::samples

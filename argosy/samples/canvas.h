@@ -37,6 +37,7 @@ class Canvas final {
   void draw(At at, const image::Image& picture);
   /// Printable ASCII, 5 × 7 pixels a character (and 2 below the line), times `scale`; its left
   /// upper corner is at `at`.
+  /// Characters beyond ASCII are a '?' each.
   void text(At at, std::string_view text, Colour colour, int scale = 1);
   /// A disc.
   void dot(At centre, int radius, Colour colour);

@@ -82,6 +82,16 @@ TEST(Canvas, WritesText) {
   EXPECT_EQ(text_width("g1"), 11);
   EXPECT_EQ(text_width("g1", 2), 22);
   EXPECT_EQ(text_width(""), 0);
+  EXPECT_EQ(text_width("\xc3\xb6g"), 11) << "a character, however many bytes it has";
+}
+
+TEST(Canvas, ACharacterThatTheFontLacksIsOneQuestionMark) {
+  Canvas known({.height = 9, .width = 17}, kWhite);
+  known.text({}, "L?w", kRed);
+  Canvas other({.height = 9, .width = 17}, kWhite);
+  other.text({}, "L\xc3\xb6w", kRed);
+  EXPECT_EQ(drawn(other.picture()), drawn(known.picture()));
+  EXPECT_EQ(fitting_text("\xc3\xb6\xc3\xb6\xc3\xb6\xc3\xb6", text_width("oo..") - 1), "\xc3\xb6..");
 }
 
 TEST(Canvas, DrawsNothingOutside) {

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <span>
 #include <utility>
 
+#include "argosy/base/error.h"
 #include "argosy/formats/folder.h"
 #include "argosy/image/codec.h"
 #include "argosy/samples/sources.h"
@@ -54,6 +57,13 @@ std::unique_ptr<SampleSource> open_folder(const std::string& path) {
   }
   formats::ClassFolder found =
       formats::scan_class_folder(path, {.empty_class = formats::EmptyClass::kKeep});
+  if (found.samples.empty()) {
+    throw DataError("samples.folder",
+                    fmt::format("no picture in its {} class folder{}",
+                                found.classes.size(),
+                                found.classes.size() == 1 ? "" : "s"),
+                    {path});
+  }
   return std::make_unique<FolderSource>(
       Description{.set = "folder", .path = path, .classes = std::move(found.classes)},
       std::move(found.samples));

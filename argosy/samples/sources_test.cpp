@@ -131,6 +131,15 @@ TEST_F(SourcesTest, AFolderOfFoldersHasClassesAndOneOfPicturesHasNone) {
   EXPECT_THAT(survey(*dogs).per_class, IsEmpty());
 }
 
+TEST_F(SourcesTest, FoldersWithoutAPictureAreAnError) {
+  fs::create_directories(folder_.path() / "cat");
+  write(folder_.path() / "dog/notes.txt", "no picture");
+  EXPECT_THAT(test::error_text<DataError>([&] { (void)open_samples("folder", path()); }),
+              HasSubstr("[samples.folder] " + path() + ": no picture in its 2 class folders"));
+  write_png(folder_.path() / "cat/1.png", grey(10));
+  EXPECT_THAT(survey(*open_samples("folder", path())).per_class, ElementsAre(1, 0));
+}
+
 TEST_F(SourcesTest, TheFiguresAreTheSamplesOwn) {
   write_png(folder_.path() / "a/1.png", grey(0));
   write_png(folder_.path() / "a/2.png", grey(255));
