@@ -72,6 +72,23 @@ TEST_F(ProgressTest, BarRedrawsItsLine) {
             "0:02\x1b[K\n");
 }
 
+TEST_F(ProgressTest, SharesAreWholePerCents) {
+  ProgressBar bar(options(ProgressStyle::kLines));
+  now_ += 6s;
+  bar.show("loss", 0.5);
+  bar.show_share("input-bound", 0.124);
+  bar.advance(600);
+  now_ += 4s;
+  bar.show_share("input-bound", 1);
+  bar.advance(400);
+  bar.finish();
+  EXPECT_THAT(
+      drawn(),
+      ::testing::AllOf(
+          ::testing::HasSubstr("60%  loss 0.5000  input-bound 12 %  100 images/s  0:04 left\n"),
+          ::testing::HasSubstr("100%  loss 0.5000  input-bound 100 %  100 images/s  in 0:10\n")));
+}
+
 TEST_F(ProgressTest, LinesComeAtTheirInterval) {
   ProgressBar bar(options(ProgressStyle::kLines));
   now_ += 4s;

@@ -112,13 +112,21 @@ ProgressBar::~ProgressBar() {
 }
 
 void ProgressBar::show(const std::string& name, double value) {
+  show_text(name, fmt::format("{:#.4g}", value));
+}
+
+void ProgressBar::show_share(const std::string& name, double share) {
+  show_text(name, fmt::format("{:.0f} %", std::floor(100 * share + 0.5)));
+}
+
+void ProgressBar::show_text(const std::string& name, std::string text) {
   for (auto& [known, old] : values_) {
     if (known == name) {
-      old = value;
+      old = std::move(text);
       return;
     }
   }
-  values_.emplace_back(name, value);
+  values_.emplace_back(name, std::move(text));
 }
 
 double ProgressBar::seconds() const {
@@ -163,7 +171,7 @@ std::string ProgressBar::line(bool last, int columns) const {
   const double rate = static_cast<double>(done_) / elapsed;
   std::vector<std::string> parts;
   for (const auto& [name, value] : values_) {
-    parts.push_back(fmt::format("  {} {:#.4g}", name, value));
+    parts.push_back(fmt::format("  {} {}", name, value));
   }
   parts.push_back(fmt::format("  {} {}/s", with_commas(std::llround(rate)), options_.unit));
   if (last) {

@@ -49,6 +49,8 @@ class ProgressBar final {
 
   /// A value to show beside the bar from the next drawing on, with four significant digits.
   void show(const std::string& name, double value);
+  /// The same for a share of the whole, 0 to 1: "input-bound 12 %".
+  void show_share(const std::string& name, double share);
   void advance(int64_t items);
   /// Draws the final state with the total time instead of the time left. Idempotent.
   void finish();
@@ -57,6 +59,7 @@ class ProgressBar final {
   [[nodiscard]] double seconds() const;
 
  private:
+  void show_text(const std::string& name, std::string text);
   void draw(bool last);
   [[nodiscard]] std::string line(bool last, int columns) const;
 
@@ -64,7 +67,7 @@ class ProgressBar final {
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point next_draw_;
   int64_t done_ = 0;
-  std::vector<std::pair<std::string, double>> values_;
+  std::vector<std::pair<std::string, std::string>> values_;  // names, and how they are written
   bool finished_ = false;
   bool line_open_ = false;
 };

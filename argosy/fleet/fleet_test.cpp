@@ -204,6 +204,40 @@ TEST(Fleet, ProgressPassesEveryBatchThrough) {
   });
 }
 
+/// Three batches, and what a loader says of the wait for them.
+struct WaitedFor {
+  struct Stats {
+    double share;
+    [[nodiscard]] double input_bound() const { return share; }
+  };
+  std::vector<std::tuple<at::Tensor>> batches =
+      std::vector<std::tuple<at::Tensor>>(3, {torch::ones({4})});
+  double share = 0;
+  auto begin() { return batches.begin(); }
+  auto end() { return batches.end(); }
+  [[nodiscard]] Stats stats() const { return {share}; }
+};
+
+std::string drawn_of(WaitedFor loader) {
+  std::FILE* file = std::tmpfile();
+  auto shown = progress(loader, {.total = 12, .style = events::ProgressStyle::kLines, .out = file});
+  for ([[maybe_unused]] auto& batch : shown) {
+  }
+  shown.finish();
+  std::string text(static_cast<size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  EXPECT_EQ(std::fread(text.data(), 1, text.size(), file), text.size());
+  std::fclose(file);
+  return text;
+}
+
+TEST(Fleet, TheLastLineSaysHowLongTheLoaderWasWaitedFor) {
+  run_job(1, [](const std::string&) {
+    EXPECT_THAT(drawn_of({.share = 0.124}), HasSubstr("100%  input-bound 12 %"));
+    EXPECT_THAT(drawn_of({.share = 0}), HasSubstr("input-bound 0 %"));
+  });
+}
+
 TEST(Fleet, ADegreeThatIsNotTheNumberOfRanksIsRefused) {
   EXPECT_THAT(test::error_text<Error>([] {
                 DistributedStrategy strategy;
