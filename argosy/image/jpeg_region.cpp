@@ -7,7 +7,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/image/codecs/codecs.h"
-#include "argosy/image/codecs/jpeg_area.h"
+#include "argosy/image/codecs/jpeg_pixels.h"
 
 namespace argosy::image {
 namespace {
@@ -54,7 +54,6 @@ struct JpegRegionDecoder::Impl {
   codecs::Bytes bytes{};
   std::string_view name{};
   Size size{};
-  bool planes = false;
   bool opened = false;
 
   /// (Again) at the picture's header.
@@ -75,22 +74,16 @@ struct JpegRegionDecoder::Impl {
     jpeg_decompress_struct& info = area.reader.info();
     info.scale_num = 1;
     info.scale_denom = static_cast<unsigned>(reduction);
-    info.dct_method = options.dct == Dct::kExact ? JDCT_ISLOW : JDCT_IFAST;
-    info.do_fancy_upsampling = static_cast<boolean>(options.upsampling == Upsampling::kFancy);
   }
 
-  /// Calls `attempt` with Argosy's reader of codes, and where that gives up with libjpeg's.
-  template <typename Attempt>
-  void decode(int reduction, Attempt attempt) {
-    set_scale(reduction);
-    if (options.entropy == Entropy::kOwn) {
-      if (attempt(true)) {
-        return;
-      }
+  /// With Argosy's reader of codes, and where that gives up with libjpeg's.
+  void decode(const Box& box, RegionView& out) {
+    set_scale(out.reduction);
+    if (!codecs::decode_pixels(area, box, options.entropy, out)) {
       read_header();
-      set_scale(reduction);
+      set_scale(out.reduction);
+      (void)codecs::decode_pixels(area, box, Entropy::kLibjpeg, out);
     }
-    (void)attempt(false);
   }
 };
 
@@ -111,7 +104,6 @@ ImageInfo JpegRegionDecoder::open(std::span<const uint8_t> bytes, std::string_vi
   self.read_header();
   const jpeg_decompress_struct& info = self.area.reader.info();
   self.size = {static_cast<int>(info.image_height), static_cast<int>(info.image_width)};
-  self.planes = info.jpeg_color_space == JCS_GRAYSCALE || info.jpeg_color_space == JCS_YCbCr;
   self.opened = true;
   return {Format::kJpeg,
           self.size,
@@ -120,34 +112,11 @@ ImageInfo JpegRegionDecoder::open(std::span<const uint8_t> bytes, std::string_vi
           codecs::orientation_in_jpeg(bytes)};
 }
 
-bool JpegRegionDecoder::has_planes() const {
-  return impl_->planes;
-}
-
 RegionView JpegRegionDecoder::decode(const Box& box, Size wanted) {
   Impl& self = *impl_;
   RegionView out;
   out.reduction = self.begin(box, wanted);
-  self.decode(out.reduction, [&](bool own_entropy) {
-    return codecs::decode_pixels(self.area, box, own_entropy, out);
-  });
-  return out;
-}
-
-PlanesView JpegRegionDecoder::decode_planes(const Box& box, Size wanted) {
-  Impl& self = *impl_;
-  PlanesView out;
-  ARGOSY_CHECK(self.planes || !self.opened,
-               kWhere,
-               "expected a gray or YCbCr picture, whose planes are their own; ask has_planes()");
-  out.reduction = self.begin(box, wanted);
-  self.decode(out.reduction, [&](bool own_entropy) {
-    if (own_entropy) {
-      return codecs::decode_planes_by_mcu(self.area, box, out);
-    }
-    codecs::decode_planes_by_row(self.area, box, out);
-    return true;
-  });
+  self.decode(box, out);
   return out;
 }
 

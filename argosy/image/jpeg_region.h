@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,23 +11,11 @@
 
 namespace argosy::image {
 
-/// Arithmetic of the inverse DCT. kExact is libjpeg's and Pillow's default (islow); kFast (ifast)
-/// is off by up to 5 levels (1.3 in the mean square, on photographs), saves decode() a tenth of its
-/// time and costs decode_planes() more, for there kExact has a faster one.
-enum class Dct : uint8_t { kExact, kFast };
-
-/// How chroma of half size becomes full: kFancy (libjpeg's and Pillow's default) interpolates,
-/// kPlain repeats: 1.6 levels off in the mean square, a tenth of decode()'s time. Planes are not
-/// upsampled.
-enum class Upsampling : uint8_t { kFancy, kPlain };
-
 /// Who reads the Huffman codes of a baseline JPEG: kOwn falls back on kLibjpeg wherever it does not
 /// apply. Pixels are the same.
 enum class Entropy : uint8_t { kOwn, kLibjpeg };
 
 struct JpegRegionOptions {
-  Dct dct = Dct::kExact;
-  Upsampling upsampling = Upsampling::kFancy;
   /// The largest reduction to choose: 1, 2, 4 or 8. 1: always full scale.
   int largest_reduction = 8;
   /// A reduced box must still have this multiple of the wanted rows and columns. Larger than 1
@@ -49,28 +36,15 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-/// Pixels in another's memory.
-struct PlaneView {
+/// A part of a JPEG as interleaved pixels, in another's memory.
+struct RegionView {
   const uint8_t* pixels = nullptr;  ///< first pixel of the first row
   size_t row_bytes = 0;             ///< from one row to the next
   Size size{};
-  /// The wanted box in these pixels. It lies inside them, and they reach no further than a block
-  /// (16 pixels of the full picture, 32 with chroma of a quarter) beyond it.
+  /// The wanted box in these pixels, which are those that it touches.
   Window window{};
-};
-
-/// A part of a JPEG as interleaved pixels.
-struct RegionView : PlaneView {
   Order order = Order::kRgb;  ///< kGray or kRgb
   int reduction = 1;          ///< 1, 2, 4 or 8: full pixels to one of these, in both directions
-};
-
-/// A part of a JPEG as its channels, each in the size that the file keeps it in: chroma of a 4:2:0
-/// picture has half the rows and columns.
-struct PlanesView {
-  std::array<PlaneView, 3> planes{};  ///< Y, Cb, Cr; or Y alone
-  int count = 0;                      ///< 3 or 1
-  int reduction = 1;                  ///< of Y
 };
 
 /// An image with the place of the wanted box in it.
@@ -85,23 +59,17 @@ struct JpegRegion {
 ///     JpegRegionDecoder decoder;                       // one per thread
 ///     Size size = decoder.open(bytes, name).size;
 ///     Box box = random_crop(size);
-///     if (decoder.has_planes()) {
-///       PlanesView yuv = decoder.decode_planes(box, {224, 224});   // resample
-///       yuv.planes[i].window
-///     } else {
-///       RegionView rgb = decoder.decode(box, {224, 224});
-///     }
+///     RegionView rgb = decoder.decode(box, {224, 224});   // resample rgb.window
 ///
 /// Rows above the box are read but not transformed, columns beside it neither, rows below not even
 /// read. The scale is the largest reduction in the DCT domain (1/2, 1/4, 1/8) that leaves the box
 /// at least options.gap times the wanted size in both directions, as Pillow's draft() does.
 ///
-/// decode(): bit-equal to the same part of the whole picture decoded at that scale by libjpeg, at
-/// the box's borders too. decode_planes(): bit-equal to the part of libjpeg's raw data; no
-/// upsampling and no conversion of colour is done, which is left for after the resampling.
+/// Pixels are bit-equal to the same part of the whole picture decoded at that scale by libjpeg with
+/// its defaults (accurate inverse DCT, interpolated chroma), at the box's borders too.
 ///
 /// Not thread-safe; a thread needs its own. Lifetime: `bytes` until the decode after open()
-/// returns; views until the next call of any member. Each open() serves one decode. Errors:
+/// returns; a view until the next call of any member. Each open() serves one decode. Errors:
 /// DataError "image.jpeg" with name; UsageError: box outside the picture, decode without open. An
 /// error leaves the decoder ready for the next open().
 class JpegRegionDecoder final {
@@ -114,12 +82,8 @@ class JpegRegionDecoder final {
   /// Reads the header.
   ImageInfo open(std::span<const uint8_t> bytes, std::string_view name = {});
 
-  /// Can decode_planes() be called: is the picture YCbCr or gray? (RGB, CMYK and YCCK are not.)
-  [[nodiscard]] bool has_planes() const;
-
   /// RGB, or gray of a gray picture.
   [[nodiscard]] RegionView decode(const Box& box, Size wanted);
-  [[nodiscard]] PlanesView decode_planes(const Box& box, Size wanted);
 
  private:
   struct Impl;

@@ -69,7 +69,7 @@ const std::vector<Sample>& samples() {
   return all;
 }
 
-enum class What { kWhole, kBox, kPlanes };
+enum class What { kWhole, kBox };
 
 void run(benchmark::State& state, What what, const JpegRegionOptions& options) {
   JpegRegionDecoder decoder(options);
@@ -80,12 +80,7 @@ void run(benchmark::State& state, What what, const JpegRegionOptions& options) {
     try {
       decoder.open(sample.bytes);
       const Box whole{0, 0, sample.size.height, sample.size.width};
-      if (what == What::kPlanes) {
-        benchmark::DoNotOptimize(decoder.decode_planes(sample.box, kWanted));
-      } else {
-        benchmark::DoNotOptimize(
-            decoder.decode(what == What::kWhole ? whole : sample.box, kWanted));
-      }
+      benchmark::DoNotOptimize(decoder.decode(what == What::kWhole ? whole : sample.box, kWanted));
     } catch (const std::exception&) {
       ++failed;
     }
@@ -104,13 +99,7 @@ ARGOSY_ROAD(box_libjpeg, kBox, .largest_reduction = 1, .entropy = kTheirs);
 ARGOSY_ROAD(box_libjpeg_reduced, kBox, .entropy = kTheirs);
 ARGOSY_ROAD(box, kBox, .largest_reduction = 1);
 ARGOSY_ROAD(box_reduced, kBox);
-ARGOSY_ROAD(box_reduced_ifast, kBox, .dct = Dct::kFast);
-ARGOSY_ROAD(box_reduced_plain_upsampling, kBox, .upsampling = Upsampling::kPlain);
-ARGOSY_ROAD(planes_libjpeg, kPlanes, .largest_reduction = 1, .entropy = kTheirs);
-ARGOSY_ROAD(planes_libjpeg_reduced, kPlanes, .entropy = kTheirs);
-ARGOSY_ROAD(planes, kPlanes, .largest_reduction = 1);
-ARGOSY_ROAD(planes_reduced, kPlanes);
-ARGOSY_ROAD(planes_reduced_gap_1_5, kPlanes, .gap = 1.5);
+ARGOSY_ROAD(box_reduced_gap_1_5, kBox, .gap = 1.5);
 
 }  // namespace
 }  // namespace argosy::image

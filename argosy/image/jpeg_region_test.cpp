@@ -14,6 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/image/codecs/jpeg_entropy.h"
+#include "argosy/image/codecs/jpeg_pixels.h"
 #include "argosy/image/codecs/jpeg_reader.h"
 #include "argosy/image/codecs/test_images.h"
 
@@ -110,14 +112,12 @@ const std::vector<Named>& kinds() {
 }
 
 /// libjpeg's own pixels of the whole picture at 1/reduction.
-Image whole(const std::vector<uint8_t>& bytes, int reduction, const JpegRegionOptions& options) {
+Image whole(const std::vector<uint8_t>& bytes, int reduction) {
   JpegReader reader;
   reader.open(bytes, {}, "");
   jpeg_decompress_struct& info = reader.info();
   info.scale_num = 1;
   info.scale_denom = static_cast<unsigned>(reduction);
-  info.dct_method = options.dct == Dct::kExact ? JDCT_ISLOW : JDCT_IFAST;
-  info.do_fancy_upsampling = static_cast<boolean>(options.upsampling == Upsampling::kFancy);
   reader.run([&] { jpeg_start_decompress(&info); });
   Image image({static_cast<int>(info.output_height), static_cast<int>(info.output_width)},
               info.output_components == 1 ? Order::kGray : Order::kRgb);
@@ -128,37 +128,6 @@ Image whole(const std::vector<uint8_t>& bytes, int reduction, const JpegRegionOp
     }
   });
   return image;
-}
-
-/// libjpeg's own raw data of the whole picture.
-std::vector<Image> whole_planes(const std::vector<uint8_t>& bytes, int reduction) {
-  JpegReader reader;
-  reader.open(bytes, {}, "");
-  jpeg_decompress_struct& info = reader.info();
-  info.scale_num = 1;
-  info.scale_denom = static_cast<unsigned>(reduction);
-  info.raw_data_out = TRUE;
-  reader.run([&] { jpeg_start_decompress(&info); });
-  std::vector<Image> planes;
-  for (int c = 0; c < info.num_components; ++c) {
-    const jpeg_component_info& part = info.comp_info[c];
-    const int width = static_cast<int>(part.width_in_blocks + 8) * part.DCT_scaled_size;
-    const int height = static_cast<int>(part.height_in_blocks + 8) * part.DCT_scaled_size;
-    planes.emplace_back(Size{height, width}, Order::kGray);
-  }
-  for (int unit = 0; info.output_scanline < info.output_height; ++unit) {
-    std::array<std::array<JSAMPROW, 64>, 3> rows{};
-    std::array<JSAMPARRAY, 3> data{rows[0].data(), rows[1].data(), rows[2].data()};
-    for (int c = 0; c < info.num_components; ++c) {
-      const jpeg_component_info& part = info.comp_info[c];
-      const int count = part.v_samp_factor * part.DCT_scaled_size;
-      for (int y = 0; y < count; ++y) {
-        rows[c][y] = planes[static_cast<size_t>(c)].row<uint8_t>(unit * count + y);
-      }
-    }
-    reader.run([&] { jpeg_read_raw_data(&info, data.data(), 128); });
-  }
-  return planes;
 }
 
 Box random_box(std::mt19937& random, Size size) {
@@ -174,7 +143,8 @@ Box random_box(std::mt19937& random, Size size) {
 }
 
 /// Is `view` the part of `image` whose first pixel is (top, left)?
-bool same_pixels(const PlaneView& view, int channels, const Image& image, int top, int left) {
+bool same_pixels(const RegionView& view, const Image& image, int top, int left) {
+  const int channels = image.channels();
   for (int y = 0; y < view.size.height; ++y) {
     const uint8_t* wanted = image.row<uint8_t>(top + y) + left * channels;
     if (std::memcmp(view.pixels + static_cast<size_t>(y) * view.row_bytes,
@@ -184,6 +154,10 @@ bool same_pixels(const PlaneView& view, int channels, const Image& image, int to
     }
   }
   return true;
+}
+
+bool same_pixels(const Image& part, const Image& image, int top, int left) {
+  return same_pixels({part.row<uint8_t>(0), part.row_bytes(), part.size()}, image, top, left);
 }
 
 std::string to_string(const Box& box) {
@@ -229,7 +203,7 @@ void expect_regions(const JpegRegionOptions& options) {
   with_boxes(40, [&](const Named& kind, const auto& bytes, Size size, const auto& next) {
     const std::string key = kind.name + std::to_string(size.width);
     if (key != last) {
-      full = whole(bytes, 1, options);
+      full = whole(bytes, 1);
       last = key;
     }
     const Box box = next();
@@ -239,7 +213,7 @@ void expect_regions(const JpegRegionOptions& options) {
     ASSERT_EQ(view.size, (Size{box.height, box.width}));
     ASSERT_EQ(view.window, (Window{0, 0, double(box.height), double(box.width)}));
     ASSERT_EQ(view.order, full.order());
-    ASSERT_TRUE(same_pixels(view, full.channels(), full, box.top, box.left))
+    ASSERT_TRUE(same_pixels(view, full, box.top, box.left))
         << kind.name << " " << size.height << "x" << size.width << ", " << to_string(box);
   });
 }
@@ -250,11 +224,23 @@ TEST(JpegRegion, IsThatPartOfTheWholeBitForBit) {
 TEST(JpegRegion, IsThatPartOfTheWholeWithLibjpegsEntropyDecoder) {
   expect_regions({.entropy = Entropy::kLibjpeg});
 }
-TEST(JpegRegion, IsThatPartOfTheWholeWithPlainUpsampling) {
-  expect_regions({.upsampling = Upsampling::kPlain});
+
+/// Does Argosy's own reader decode all of the picture?
+bool reads_by_itself(const std::vector<uint8_t>& bytes, Size size) {
+  codecs::JpegArea area;
+  area.reader.open(bytes, {}, "");
+  RegionView view;
+  return codecs::decode_pixels(area, {0, 0, size.height, size.width}, Entropy::kOwn, view);
 }
-TEST(JpegRegion, IsThatPartOfTheWholeWithTheFastTransform) {
-  expect_regions({.dct = Dct::kFast});
+
+TEST(JpegRegion, BaselinePicturesAreReadByArgosyAndTheOthersByLibjpeg) {
+  const Size size{95, 133};
+  for (const Named& kind : kinds()) {
+    const bool ours = !kind.how.progressive && !kind.how.arithmetic;
+    EXPECT_EQ(reads_by_itself(write_jpeg(size, kind.how), size),
+              ours && codecs::can_replace_entropy_decoder())
+        << kind.name;
+  }
 }
 
 TEST(JpegRegion, ReducedIsThatPartOfTheReducedWhole) {
@@ -267,8 +253,8 @@ TEST(JpegRegion, ReducedIsThatPartOfTheReducedWhole) {
       const RegionView view = decoder.decode(box, wanted);
       const int r = view.reduction;
       ASSERT_TRUE(r == 1 || (box.height >= r * wanted.height && box.width >= r * wanted.width));
-      const Image full = whole(bytes, r, {});
-      ASSERT_TRUE(same_pixels(view, full.channels(), full, box.top / r, box.left / r))
+      const Image full = whole(bytes, r);
+      ASSERT_TRUE(same_pixels(view, full, box.top / r, box.left / r))
           << kind.name << " 1/" << r << ", " << to_string(box);
       // The window is the box, and lies inside.
       EXPECT_DOUBLE_EQ(view.window.top + box.top / r, double(box.top) / r);
@@ -281,75 +267,13 @@ TEST(JpegRegion, ReducedIsThatPartOfTheReducedWhole) {
   }
 }
 
-void expect_planes(const JpegRegionOptions& options, int reduction) {
-  JpegRegionDecoder decoder(options);
-  with_boxes(15, [&](const Named& kind, const auto& bytes, Size size, const auto& next) {
-    const Box box = next();
-    decoder.open(bytes);
-    if (kind.how.space == JCS_RGB) {
-      ASSERT_FALSE(decoder.has_planes());
-      return;
-    }
-    ASSERT_TRUE(decoder.has_planes());
-    const PlanesView view = decoder.decode_planes(
-        box, {std::max(box.height / reduction, 1), std::max(box.width / reduction, 1)});
-    const std::vector<Image> full = whole_planes(bytes, view.reduction);
-    ASSERT_EQ(view.count, kind.how.gray ? 1 : 3);
-    for (int c = 0; c < view.count; ++c) {
-      const PlaneView& plane = view.planes[static_cast<size_t>(c)];
-      const double down = plane.window.height / box.height;
-      const double across = plane.window.width / box.width;
-      const int top = static_cast<int>(std::lround(box.top * down - plane.window.top));
-      const int left = static_cast<int>(std::lround(box.left * across - plane.window.left));
-      ASSERT_NEAR(box.top * down - plane.window.top, top, 1e-9);
-      ASSERT_TRUE(same_pixels(plane, 1, full[static_cast<size_t>(c)], top, left))
-          << kind.name << " " << size.height << "x" << size.width << " 1/" << view.reduction << ", "
-          << to_string(box) << ", plane " << c;
-      EXPECT_GE(plane.window.top, 0);
-      EXPECT_GE(plane.window.left, 0);
-      EXPECT_LE(plane.window.top + plane.window.height, plane.size.height);
-      EXPECT_LE(plane.window.left + plane.window.width, plane.size.width);
-    }
-  });
-}
-
-TEST(JpegPlanes, AreThatPartOfLibjpegsRawData) {
-  for (const int reduction : {1, 2, 4, 8}) {
-    expect_planes({}, reduction);
-  }
-}
-TEST(JpegPlanes, ByLibjpegAloneAreTheSame) {
-  for (const int reduction : {1, 2, 4, 8}) {
-    expect_planes({.entropy = Entropy::kLibjpeg}, reduction);
-  }
-}
-
-TEST(JpegPlanes, ChromaStandsWhereTheSamplingPutsIt) {
-  const std::vector<uint8_t> bytes = write_jpeg({64, 96}, {});
-  JpegRegionDecoder decoder;
-  decoder.open(bytes);
-  const PlanesView view = decoder.decode_planes({19, 37, 21, 30}, {21, 30});
-  EXPECT_EQ(view.planes[0].window, (Window{3, 5, 21, 30}));
-  EXPECT_EQ(view.planes[1].window, (Window{1.5, 2.5, 10.5, 15}));
-  EXPECT_EQ(view.planes[2].window, (Window{1.5, 2.5, 10.5, 15}));
-}
-
 TEST(JpegRegion, CmykIsConvertedAsTheWholeIs) {
   for (const char* name : {"cmyk.jpg", "ycck.jpg"}) {
     const std::vector<uint8_t> bytes = test_bytes(name);
     const Image full = decode(bytes);
     const JpegRegion region = decode_region(bytes, {3, 5, 20, 11}, {20, 11});
     ASSERT_EQ(region.pixels.order(), Order::kRgb);
-    EXPECT_TRUE(same_pixels(
-        {region.pixels.row<uint8_t>(0), region.pixels.row_bytes(), region.pixels.size()},
-        3,
-        full,
-        3,
-        5));
-    JpegRegionDecoder decoder;
-    decoder.open(bytes);
-    EXPECT_FALSE(decoder.has_planes());
-    EXPECT_THROW((void)decoder.decode_planes({3, 5, 20, 11}, {20, 11}), UsageError);
+    EXPECT_TRUE(same_pixels(region.pixels, full, 3, 5));
   }
 }
 
@@ -405,7 +329,7 @@ TEST(JpegRegion, ADecoderGoesOnAfterAnError) {
     }
     decoder.open(bytes);
     const RegionView view = decoder.decode({300, 100, 200, 201}, {200, 201});
-    EXPECT_TRUE(same_pixels(view, 3, full, 300, 100));
+    EXPECT_TRUE(same_pixels(view, full, 300, 100));
   }
 }
 
@@ -441,12 +365,7 @@ TEST(JpegRegion, WhatLiesBelowTheBoxNeedNotBeThere) {
   const std::vector<uint8_t> half(bytes.begin(),
                                   bytes.begin() + static_cast<int64_t>(bytes.size() / 2));
   const JpegRegion region = decode_region(half, {50, 100, 80, 90}, {80, 90});
-  EXPECT_TRUE(
-      same_pixels({region.pixels.row<uint8_t>(0), region.pixels.row_bytes(), region.pixels.size()},
-                  3,
-                  full,
-                  50,
-                  100));
+  EXPECT_TRUE(same_pixels(region.pixels, full, 50, 100));
 }
 
 TEST(JpegRegion, ATruncatedFileNeverGivesOtherPixels) {
@@ -461,7 +380,7 @@ TEST(JpegRegion, ATruncatedFileNeverGivesOtherPixels) {
       try {
         decoder.open(part);
         const RegionView view = decoder.decode(box, {21, 40});
-        ASSERT_TRUE(same_pixels(view, 3, full, 5, 9)) << cut;
+        ASSERT_TRUE(same_pixels(view, full, 5, 9)) << cut;
         ++came;
       } catch (const DataError&) {
         ASSERT_EQ(came, 0) << cut;  // from some length on all is there

@@ -1,9 +1,10 @@
+#include "argosy/image/codecs/jpeg_pixels.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 
 #include "argosy/image/codecs/codecs.h"
-#include "argosy/image/codecs/jpeg_area.h"
+#include "argosy/image/codecs/jpeg_entropy.h"
 #include "argosy/image/codecs/libjpeg.h"
 
 namespace argosy::image::codecs {
@@ -11,8 +12,8 @@ namespace {
 
 constexpr const char* kUnusual = "unusual scan";
 
-/// Stands in for libjpeg's Huffman decoder: JpegScan reads for it. What lies beside the columns
-/// that libjpeg transforms is only skipped.
+/// JpegScan in the place of libjpeg's Huffman decoder. What lies beside the columns that libjpeg
+/// transforms is only skipped.
 struct Reading {
   JpegScan* scan = nullptr;
   uint32_t column = 0;  // of the next MCU
@@ -31,8 +32,7 @@ struct Reading {
       for (int i = 0; i < info->blocks_in_MCU; ++i) {
         pointers[static_cast<size_t>(i)] = blocks[i][0];
       }
-      uint32_t with_ac = 0;
-      good = self.scan->read(pointers.data(), with_ac);
+      good = self.scan->read(pointers.data());
     }
     if (!good) {
       reader.leave(kUnusual);
@@ -75,16 +75,16 @@ Cut cut_of(const jpeg_decompress_struct& info, const Box& box, int reduction) {
 /// Of the reduced picture; a lone component has MCUs of one block.
 JDIMENSION mcu_width_of(const jpeg_decompress_struct& info) {
   const int blocks = info.num_components == 1 ? 1 : info.max_h_samp_factor;
-  return static_cast<JDIMENSION>(blocks * info.min_DCT_scaled_size);
+  return static_cast<JDIMENSION>(blocks * least_scaled_size(info));
 }
 
 /// libjpeg-turbo 2.1 forgets columns of a component that the inverse DCT enlarges and the
 /// upsampling enlarges again (luma 4 × 2 and a reduction).
 bool can_crop(const jpeg_decompress_struct& info) {
   return std::all_of(info.comp_info, info.comp_info + info.num_components, [&](const auto& part) {
-    return part.DCT_scaled_size == info.min_DCT_scaled_size ||
-           part.h_samp_factor * part.DCT_scaled_size ==
-               info.max_h_samp_factor * info.min_DCT_scaled_size;
+    return scaled_size(part) == least_scaled_size(info) ||
+           part.h_samp_factor * scaled_size(part) ==
+               info.max_h_samp_factor * least_scaled_size(info);
   });
 }
 
@@ -124,7 +124,7 @@ const uint8_t* to_rgb(Buffer& buffer, const uint8_t* cmyk, size_t row_bytes, Siz
 
 }  // namespace
 
-bool decode_pixels(JpegArea& area, const Box& box, bool own_entropy, RegionView& out) {
+bool decode_pixels(JpegArea& area, const Box& box, Entropy entropy, RegionView& out) {
   JpegReader& reader = area.reader;
   jpeg_decompress_struct& info = reader.info();
   const int reduction = static_cast<int>(info.scale_denom / info.scale_num);
@@ -133,15 +133,15 @@ bool decode_pixels(JpegArea& area, const Box& box, bool own_entropy, RegionView&
     jpeg_start_decompress(&info);
   });
   Reading reading;
-  if (own_entropy) {
-    if (!area.scan.start(info, reader.unread())) {
+  if (entropy == Entropy::kOwn) {
+    if (!area.scan.start(info, reader.unread()) ||
+        !replace_entropy_decoder(info, Reading::read_mcu)) {
       return false;
     }
     reading.scan = &area.scan;
     reading.columns = info.MCUs_per_row;
     reading.last = info.MCUs_per_row - 1;
     reader.hook = &reading;
-    info.entropy->decode_mcu = Reading::read_mcu;
   }
   Cut cut = cut_of(info, box, reduction);
   if (can_crop(info)) {
@@ -156,7 +156,7 @@ bool decode_pixels(JpegArea& area, const Box& box, bool own_entropy, RegionView&
   const auto channels = static_cast<size_t>(info.output_components);
   const size_t row_bytes = cut.columns * channels;
   uint8_t* const pixels =
-      area.buffers[0].at_least(row_bytes * (static_cast<size_t>(cut.bottom) - cut.first_row));
+      area.pixels.at_least(row_bytes * (static_cast<size_t>(cut.bottom) - cut.first_row));
   const bool done = reader.try_run([&] {
     if (cut.first_row > 0) {
       (void)jpeg_skip_scanlines(&info, cut.first_row);
@@ -167,7 +167,7 @@ bool decode_pixels(JpegArea& area, const Box& box, bool own_entropy, RegionView&
   if (!done && !reader.left_for(kUnusual)) {
     reader.fail();
   }
-  if (!done || (own_entropy && area.scan.ran_out())) {
+  if (!done || (entropy == Entropy::kOwn && area.scan.ran_out())) {
     return false;
   }
   const double scale = 1.0 / reduction;
@@ -178,7 +178,7 @@ bool decode_pixels(JpegArea& area, const Box& box, bool own_entropy, RegionView&
   out.pixels = first;
   if (info.out_color_space == JCS_CMYK) {
     out.row_bytes = static_cast<size_t>(size.width) * 3;
-    out.pixels = to_rgb(area.buffers[1], first, row_bytes, size);
+    out.pixels = to_rgb(area.rgb, first, row_bytes, size);
   }
   out.size = size;
   out.window = {box.top * scale - cut.top,

@@ -84,8 +84,6 @@ bool take_dc(Bits& bits, const HuffmanTable& table, uint32_t& prediction) {
   return step.bits > 0;
 }
 
-enum class Found : uint8_t { kNothing, kDcOnly, kAc };
-
 /// The block is full: its last coefficient was the first of a pair, so the second is of the next
 /// block.
 template <typename Bits>
@@ -97,7 +95,7 @@ void give_back(Bits& bits, uint64_t window, HuffmanTable::Pair pair, int16_t* bl
 
 /// The other coefficients of a block, one or two at a look.
 template <typename Bits>
-Found take_ac(Bits& bits, const HuffmanTable& table, int16_t* block) {
+bool take_ac(Bits& bits, const HuffmanTable& table, int16_t* block) {
   uint32_t k = 1;
   int looks = kLooks - 1;
   for (;; refill(bits), looks = kLooks) {
@@ -114,13 +112,13 @@ Found take_ac(Bits& bits, const HuffmanTable& table, int16_t* block) {
       if (k >= DCTSIZE2) {
         if (k == DCTSIZE2 || (k > HuffmanTable::kEndOfBlock &&
                               k < HuffmanTable::kEndOfBlock + DCTSIZE2)) [[likely]] {
-          return k == 1 + HuffmanTable::kEndOfBlock ? Found::kDcOnly : Found::kAc;
+          return true;
         }
         if (k - pair.advance() + pair.first_advance() != DCTSIZE2) {
-          return Found::kNothing;  // a coefficient behind the last
+          return false;  // a coefficient behind the last
         }
         give_back(bits, before, pair, block);
-        return Found::kAc;
+        return true;
       }
     }
     if (looks > 0) {
@@ -128,10 +126,10 @@ Found take_ac(Bits& bits, const HuffmanTable& table, int16_t* block) {
       k += step.advance;
       block[kNatural[k - 1]] = step.value;
       if (step.bits == 0) {
-        return Found::kNothing;
+        return false;
       }
       if (k >= DCTSIZE2) {
-        return k == DCTSIZE2 || k > HuffmanTable::kEndOfBlock ? Found::kAc : Found::kNothing;
+        return k == DCTSIZE2 || k > HuffmanTable::kEndOfBlock;
       }
     }
   }
@@ -206,7 +204,7 @@ bool JpegScan::build_tables(const jpeg_decompress_struct& info) {
     parts_[static_cast<size_t>(i)] = {&dc_[static_cast<size_t>(owner.dc_tbl_no)],
                                       &ac_[static_cast<size_t>(owner.ac_tbl_no)],
                                       component,
-                                      owner.DCT_scaled_size > 1};
+                                      scaled_size(owner) > 1};
   }
   return true;
 }
@@ -284,27 +282,20 @@ bool JpegScan::begin_mcu() {
   return bits_.next <= clean_.get() + segment_ends_.back() + sizeof(uint64_t);
 }
 
-bool JpegScan::read(int16_t* const* blocks, uint32_t& with_ac) {
+bool JpegScan::read(int16_t* const* blocks) {
   if (!begin_mcu()) {
     return false;
   }
   Bits bits = bits_;
-  with_ac = 0;
   for (int i = 0; i < parts_in_mcu_; ++i) {
     const Part& part = parts_[static_cast<size_t>(i)];
     uint32_t& prediction = predictions_[static_cast<size_t>(part.component)];
     const bool dc = take_dc(bits, *part.dc, prediction);
     blocks[i][0] = static_cast<int16_t>(prediction);
-    Found found = Found::kDcOnly;
-    if (part.wants_ac) [[likely]] {
-      found = take_ac(bits, *part.ac, blocks[i]);
-    } else if (!skip_ac(bits, *part.ac)) {
+    const bool ac = part.wants_ac ? take_ac(bits, *part.ac, blocks[i]) : skip_ac(bits, *part.ac);
+    if (!dc || !ac) [[unlikely]] {
       return false;
     }
-    if (!dc || found == Found::kNothing) [[unlikely]] {
-      return false;
-    }
-    with_ac |= static_cast<uint32_t>(found == Found::kAc) << i;
   }
   bits_ = bits;
   return true;

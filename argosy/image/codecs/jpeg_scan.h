@@ -27,15 +27,12 @@ namespace argosy::image::codecs {
 /// thread-safe. Memory: a copy of the compressed bytes, kept for the next picture.
 class JpegScan final {
  public:
-  using Block = std::array<int16_t, DCTSIZE2>;  ///< in natural order
-
   /// For the scan that `info` has just read the header of. `data`: what follows. False: see above.
   [[nodiscard]] bool start(const jpeg_decompress_struct& info, std::span<const uint8_t> data);
 
-  /// Reads the next MCU: blocks[i], which are zero, get the coefficients, in the scan's order.
-  /// Returns false, or sets bit i of `with_ac` where block i has more than its first coefficient
-  /// and is reduced to more than one pixel.
-  [[nodiscard]] bool read(int16_t* const* blocks, uint32_t& with_ac);
+  /// Reads the next MCU: blocks[i], which are zero, get the coefficients, in natural order; only
+  /// the first where the block is reduced to one pixel.
+  [[nodiscard]] bool read(int16_t* const* blocks);
 
   /// Goes on by `count` MCUs.
   [[nodiscard]] bool skip(int64_t count);
