@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <torch/types.h>
@@ -122,7 +123,9 @@ std::vector<std::vector<int64_t>> split_indices(int64_t n,
   int64_t sum = 0;
   for (const int64_t size : sizes) {
     ARGOSY_CHECK(size >= 0, "data.random_split", "sizes must not be negative, got {}", size);
-    sum += size;
+    if (__builtin_add_overflow(sum, size, &sum)) {
+      sum = std::numeric_limits<int64_t>::max();  // too many, however many
+    }
   }
   ARGOSY_CHECK(sum == n,
                "data.random_split",

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/data/checks.h"
 #include "argosy/data/dataset.h"
 
 namespace argosy::data {
@@ -47,6 +48,7 @@ class TensorDataset final {
   [[nodiscard]] const std::array<at::Tensor, N>& tensors() const { return tensors_; }
 
   [[nodiscard]] std::array<at::Tensor, N> get(int64_t index) const {
+    check_index("data.TensorDataset", index, size_);
     std::array<at::Tensor, N> sample;
     for (size_t i = 0; i < N; ++i) {
       sample[i] = tensors_[i].select(0, index);
