@@ -360,6 +360,20 @@ TEST(ArchiveImage, EveryTruncationIsAnError) {
   }
 }
 
+TEST(ArchiveImage, FlippedBytesGiveErrorsOrMembersAndNothingElse) {
+  const MemoryFile file;
+  for (const auto& [form, content] : forms()) {
+    SCOPED_TRACE(form);
+    const DamageCount count = read_flipped(content, [&](const std::string& damaged) {
+      const ArchiveImage image(file.path(damaged));
+      for (size_t i = 0; i < image.size(); ++i) {
+        EXPECT_LE(image.bytes(i).size(), size_t{1} << 20);
+      }
+    });
+    EXPECT_GT(count.refused, 0);
+  }
+}
+
 TEST(ArchiveImage, SpansSurviveAMoveAndThreadsShareIt) {
   ArchiveImage first(TestFile(gzip(tar(some_members()))).path());
   const std::span<const uint8_t> bytes = first.bytes(0);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/formats/file_reader.h"
 
@@ -66,8 +67,8 @@ void read_header(FileReader& reader, IdxArray& array) {
   }
 }
 
-/// Bytes that the header promises, checked against what the file can hold at most.
-size_t payload_bytes(const FileReader& reader, const IdxArray& array) {
+/// Bytes that the header promises, checked against what the file can hold at most and the limit.
+size_t payload_bytes(const FileReader& reader, const IdxArray& array, int64_t most_bytes) {
   int64_t bytes = element_bytes(array.type);
   bool too_large = false;
   const bool empty = std::find(array.dims.begin(), array.dims.end(), 0) != array.dims.end();
@@ -84,6 +85,15 @@ size_t payload_bytes(const FileReader& reader, const IdxArray& array) {
                      "the file has",
                      fmt::join(array.dims, " x "),
                      element_bytes(array.type)));
+  }
+  if (bytes > most_bytes) {
+    fail(reader,
+         4,
+         fmt::format("dimensions {} are {} bytes of elements, more than {}. If it is sound, raise "
+                     "IdxOptions::most_bytes",
+                     fmt::join(array.dims, " x "),
+                     bytes,
+                     most_bytes));
   }
   return static_cast<size_t>(bytes);
 }
@@ -136,11 +146,12 @@ int64_t element_bytes(IdxType type) {
   return 1;
 }
 
-IdxArray read_idx(const std::string& path) {
+IdxArray read_idx(const std::string& path, const IdxOptions& options) {
+  ARGOSY_CHECK(options.most_bytes >= 0, kWhere, "IdxOptions::most_bytes must not be negative");
   FileReader reader(path);
   IdxArray array;
   read_header(reader, array);
-  read_payload(reader, payload_bytes(reader, array), array.bytes);
+  read_payload(reader, payload_bytes(reader, array, options.most_bytes), array.bytes);
   to_host_order(array.bytes, static_cast<size_t>(element_bytes(array.type)));
   return array;
 }

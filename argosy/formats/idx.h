@@ -25,14 +25,20 @@ struct IdxArray {
   std::vector<uint8_t> bytes;  ///< product of dims × element_bytes(type)
 };
 
+struct IdxOptions {
+  /// Most bytes of elements: what a gzip bomb runs into. MNIST has 47 MB.
+  int64_t most_bytes = int64_t{4} << 30;
+};
+
 /// Reads an IDX file (MNIST's format), plain or gzip, whichever its first bytes say.
 ///
 ///     IdxArray images = read_idx("train-images-idx3-ubyte.gz");  // dims {60000, 28, 28}
 ///
 /// Errors: DataError with path and byte offset (in the unpacked data): wrong magic number, unknown
-/// type, dimensions that the file cannot hold, truncated, trailing bytes; and FileReader's.
+/// type, dimensions that the file cannot hold or that are above the limit, truncated, trailing
+/// bytes; and FileReader's. UsageError for a limit below 0.
 /// Cost: nothing is allocated on the word of a length field; memory grows with the data that came.
 /// Source: the format's description on Y. LeCun's MNIST page; gzip is RFC 1952.
-[[nodiscard]] IdxArray read_idx(const std::string& path);
+[[nodiscard]] IdxArray read_idx(const std::string& path, const IdxOptions& options = {});
 
 }  // namespace argosy::formats

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/formats/test_damage.h"
 #include "argosy/formats/test_files.h"
 
 namespace argosy::formats {
@@ -116,6 +117,39 @@ TEST(Idx, LengthFieldsThatLieAllocateNothing) {
       EXPECT_THAT(error.what(), HasSubstr("need more bytes than the file has"));
       EXPECT_EQ(error.place().offset, 4);
     }
+  }
+}
+
+TEST(Idx, AGzipBombEndsAtTheLimit) {
+  const TestFile bomb(gzip(idx(0x0d, {1000, 1000}, std::string(4'000'000, '\0'))));
+  ASSERT_LT(std::filesystem::file_size(bomb.path()), 10'000U);
+  try {
+    (void)read_idx(bomb.path(), {.most_bytes = 3'999'999});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("dimensions 1000 x 1000 are 4000000 bytes of elements, more than 3999999. "
+                  "If it is sound, raise IdxOptions::most_bytes"));
+    EXPECT_EQ(error.place().offset, 4);
+  }
+  EXPECT_EQ(read_idx(bomb.path(), {.most_bytes = 4'000'000}).bytes.size(), 4'000'000U);
+}
+
+TEST(Idx, TruncatedAndFlippedItIsAnErrorOrAnArray) {
+  const MemoryFile file;
+  const auto read = [&](const std::string& damaged) {
+    const IdxArray array = read_idx(file.path(damaged));
+    int64_t elements = 1;
+    for (const int64_t dim : array.dims) {
+      elements *= dim;
+    }
+    EXPECT_EQ(static_cast<int64_t>(array.bytes.size()), elements * element_bytes(array.type));
+  };
+  const std::string content = idx(0x0b, {9, 7, 5}, std::string(630, 'p'));
+  for (const std::string& form : {content, gzip(content)}) {
+    EXPECT_EQ(read_truncated(form, read).refused, 200);
+    EXPECT_GT(read_flipped(form, read).refused, 100);
   }
 }
 
