@@ -1,13 +1,19 @@
 #include "argosy/vision/datasets/facial_keypoints.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <ATen/ops/empty.h>
 
 #include "argosy/base/check.h"
 #include "argosy/formats/keypoints.h"
 #include "argosy/samples/files.h"
+#include "argosy/vision/datasets/fused_pictures.h"
+#include "argosy/vision/transforms/fused.h"
 
 namespace argosy::vision {
 namespace {
@@ -36,30 +42,71 @@ std::string other_side(const std::string& name) {
   return {};
 }
 
+/// Does the chain change values only, so that the points stay where they are?
+bool leaves_points_alone(const Compose& chain, image::Size size) {
+  const std::optional<FusedPlan> plan = recognise(chain);
+  if (!plan.has_value() || chain.is_random()) {
+    return false;
+  }
+  data::Random unused(0, 0, 0);
+  const image::Box whole{0, 0, size.height, size.width};
+  return plan->draw(size, unused) == FusedDraw{.source = whole, .resized = size, .window = whole};
+}
+
+/// The shape of one in front of which stands the number of all.
+std::vector<int64_t> batch_sizes(size_t count, at::IntArrayRef one) {
+  std::vector<int64_t> sizes = one.vec();
+  sizes.insert(sizes.begin(), static_cast<int64_t>(count));
+  return sizes;
+}
+
 }  // namespace
 
 struct FacialKeypoints::State {
+  State(formats::Keypoints from_file, Compose chain)
+      : faces(std::move(from_file)), transform(std::move(chain)) {
+    const auto side = static_cast<int>(faces.side);
+    if (leaves_points_alone(transform, {side, side})) {
+      whole_rows = FusedPictures::make(transform, image::Order::kGray);
+    }
+  }
+
+  [[nodiscard]] formats::PackedSample stored(int64_t index) const {
+    const auto bytes = static_cast<size_t>(faces.side * faces.side);
+    return {.kind = formats::Picture::kPixels,
+            .height = faces.side,
+            .width = faces.side,
+            .channels = 1,
+            .picture = std::as_bytes(
+                std::span(faces.pixels).subspan(static_cast<size_t>(index) * bytes, bytes))};
+  }
+
   formats::Keypoints faces;
   Compose transform;
+  std::unique_ptr<const FusedPictures> whole_rows{};  // or none
 };
 
 FacialKeypoints::FacialKeypoints(const std::string& path, FacialKeypointsOptions options)
     : state_(std::make_shared<const State>(
-          State{.faces = formats::read_keypoints(
-                    samples::file_or_in_folder(path, {"training.csv.gz", "training.csv"}),
-                    {.missing = in_formats(options.missing)}),
-                .transform = std::move(options.transform)})) {}
+          formats::read_keypoints(
+              samples::file_or_in_folder(path, {"training.csv.gz", "training.csv"}),
+              {.missing = in_formats(options.missing)}),
+          std::move(options.transform))) {}
 
 int64_t FacialKeypoints::size() const {
   return state_->faces.size();
 }
 
-KeypointImage FacialKeypoints::at(int64_t index) const {
+void FacialKeypoints::check_index(int64_t index) const {
   ARGOSY_CHECK(index >= 0 && index < size(),
                kWhere,
                "index {} is outside the data set of {} samples",
                index,
                size());
+}
+
+KeypointImage FacialKeypoints::at(int64_t index) const {
+  check_index(index);
   const formats::Keypoints& faces = state_->faces;
   const auto side = static_cast<int>(faces.side);
   const auto points = static_cast<int64_t>(faces.names.size());
@@ -76,6 +123,59 @@ KeypointImage FacialKeypoints::at(int64_t index) const {
 
 KeypointTensor FacialKeypoints::get(int64_t index, data::Random& random) const {
   return state_->transform(at(index), random);
+}
+
+std::tuple<at::Tensor, at::Tensor> FacialKeypoints::get_batch(
+    std::span<const int64_t> indices, const data::BatchContext& context) const {
+  return state_->whole_rows != nullptr ? batch_of_rows(indices, context)
+                                       : batch_of_samples(indices, context);
+}
+
+std::tuple<at::Tensor, at::Tensor> FacialKeypoints::batch_of_rows(
+    std::span<const int64_t> indices, const data::BatchContext& context) const {
+  const auto points = static_cast<int64_t>(names().size()) * 2;
+  at::Tensor images =
+      context.empty_batch(batch_sizes(indices.size(), state_->whole_rows->sizes()), at::kFloat);
+  at::Tensor all_points =
+      context.empty({static_cast<int64_t>(indices.size()), points / 2, 2}, at::kFloat);
+  auto* to = all_points.data_ptr<float>();
+  for (size_t i = 0; i < indices.size() && !context.stopped(); ++i) {
+    check_index(indices[i]);
+    context.begin_sample(indices[i]);
+    data::Random unused = context.random(indices[i]);
+    state_->whole_rows->write(
+        state_->stored(indices[i]), unused, target_of(images.select(0, static_cast<int64_t>(i))));
+    to = std::copy_n(state_->faces.points.data() + indices[i] * points, points, to);
+  }
+  return {std::move(images), std::move(all_points)};
+}
+
+std::tuple<at::Tensor, at::Tensor> FacialKeypoints::batch_of_samples(
+    std::span<const int64_t> indices, const data::BatchContext& context) const {
+  at::Tensor images;
+  at::Tensor all_points;
+  for (size_t i = 0; i < indices.size() && !context.stopped(); ++i) {
+    context.begin_sample(indices[i]);
+    data::Random random = context.random(indices[i]);
+    const KeypointTensor face = get(indices[i], random);
+    if (!images.defined()) {
+      images = context.empty_batch(batch_sizes(indices.size(), face.image.sizes()),
+                                   face.image.scalar_type());
+      all_points = context.empty(batch_sizes(indices.size(), face.points.sizes()), at::kFloat);
+    }
+    if (face.image.sizes() != images.sizes().slice(1) ||
+        face.image.scalar_type() != images.scalar_type()) {
+      throw DataError(kWhere,
+                      fmt::format("expected an image of shape [{}] as the batch's first, got [{}]. "
+                                  "End the transform in a fixed size",
+                                  fmt::join(images.sizes().slice(1), ", "),
+                                  fmt::join(face.image.sizes(), ", ")),
+                      {.path = "", .index = indices[i]});
+    }
+    images.select(0, static_cast<int64_t>(i)).copy_(face.image);
+    all_points.select(0, static_cast<int64_t>(i)).copy_(face.points);
+  }
+  return {std::move(images), std::move(all_points)};
 }
 
 const std::vector<std::string>& FacialKeypoints::names() const {

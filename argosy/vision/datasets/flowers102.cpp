@@ -39,10 +39,11 @@ Flowers102::Flowers102(const std::string& folder, Split split, Flowers102Options
                   about.missing + source->size()),
               {folder});
         }
-        return Parts{.where = kWhere,
-                     .pictures = split_of(source, stored(split, options.splits), kWhere),
-                     .classes = about.classes,
-                     .options = {.transform = std::move(options.transform)}};
+        return Parts{
+            .where = kWhere,
+            .pictures = split_of(source, stored(split, options.splits), kWhere),
+            .classes = about.classes,
+            .options = {.transform = std::move(options.transform), .cache = options.cache}};
       }()) {}
 
 }  // namespace argosy::vision

@@ -24,6 +24,7 @@ struct Flowers102Options {
   Compose transform{};  ///< see PictureOptions
   FlowersSplits splits = FlowersSplits::kPublished;
   MissingPictures missing = MissingPictures::kError;
+  PictureCache cache{};  ///< see PictureOptions; encoded, the pictures lie in memory as it is
 };
 
 /// Oxford Flowers-102: 8,189 photographs of some 500 × 600 pixels, 102 classes. Labels are 0 to

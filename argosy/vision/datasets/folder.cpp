@@ -9,6 +9,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/samples/sample_source.h"
+#include "argosy/vision/datasets/cached_source.h"
 
 namespace argosy::vision {
 namespace {
@@ -49,6 +50,13 @@ void check_classes(const Source& source, const std::string& root) {
   }
 }
 
+/// All pictures under `root`, kept as the options say.
+Source opened(const std::string& root, const PictureOptions& options) {
+  Source source = samples::open_image_folder(root);
+  const Source kept = cached(kImages, source, options.cache, checked_order(kImages, options.order));
+  return kept != nullptr ? kept : source;
+}
+
 }  // namespace
 
 DatasetFolder::DatasetFolder(const std::string& root, PictureOptions options)
@@ -62,11 +70,11 @@ DatasetFolder::DatasetFolder(const std::string& root, PictureOptions options)
       }()) {}
 
 ImageFolder::ImageFolder(const std::string& root, PictureOptions options)
-    : source_(samples::open_image_folder(root)),
+    : source_(opened(root, options)),
       batches_(std::make_shared<const PictureBatches>(
           PicturesOf{.source = source_, .count = source_->size()},
           std::move(options.transform),
-          checked_order(kImages, options.order))) {}
+          options.order)) {}
 
 void ImageFolder::check_index(int64_t index) const {
   ARGOSY_CHECK(index >= 0 && index < size(),

@@ -7,6 +7,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/samples/sample_source.h"
+#include "argosy/vision/datasets/cached_source.h"
 
 namespace argosy::vision {
 
@@ -14,9 +15,13 @@ struct LabelledPictures::State {
   explicit State(Parts parts)
       : where(parts.where),
         pictures(parts.pictures),
-        batches(std::move(parts.pictures),
+        cache(cached(where,
+                     pictures.source,
+                     parts.options.cache,
+                     checked_order(where, parts.options.order))),
+        batches({cache != nullptr ? cache : pictures.source, pictures.first, pictures.count},
                 std::move(parts.options.transform),
-                checked_order(parts.where, parts.options.order)),
+                parts.options.order),
         classes(std::move(parts.classes)),
         label_of_source(std::move(parts.label)),
         read_labels(parts.read_labels) {
@@ -27,6 +32,7 @@ struct LabelledPictures::State {
 
   const char* where;
   PicturesOf pictures;
+  std::shared_ptr<const CachedSource> cache;  // or none
   PictureBatches batches;
   std::vector<std::string> classes;
   std::function<int64_t(int64_t index)> label_of_source;
@@ -114,6 +120,9 @@ image::Image LabelledPictures::picture(int64_t index) const {
 
 const std::vector<int64_t>& LabelledPictures::labels() const {
   return state_->all_labels();
+}
+data::CacheStats LabelledPictures::cache_stats() const {
+  return state_->cache != nullptr ? state_->cache->stats() : data::CacheStats();
 }
 const std::vector<std::string>& LabelledPictures::classes() const {
   return state_->classes;

@@ -12,6 +12,7 @@
 
 #include "argosy/data/dataset.h"
 #include "argosy/data/random.h"
+#include "argosy/data/sample_cache.h"
 #include "argosy/image/image.h"
 #include "argosy/vision/datasets/picture_batches.h"
 #include "argosy/vision/transforms/compose.h"
@@ -31,6 +32,7 @@ struct PictureOptions {
   Compose transform{};
   /// What the transform is given, whatever is stored: kRgb, C = 3, or kGray, C = 1.
   image::Order order = image::Order::kRgb;
+  PictureCache cache{};  ///< nothing is kept
 };
 
 /// Pictures with a class each, RGB unless the options say otherwise: what Cifar10, Flowers102,
@@ -60,6 +62,8 @@ class LabelledPictures {
   [[nodiscard]] image::Image picture(int64_t index) const;
   /// Of all samples. PackedPictures reads its file for them, once, when they are first asked for.
   [[nodiscard]] const std::vector<int64_t>& labels() const;
+  /// What PictureOptions::cache did; zeros where nothing is to be kept.
+  [[nodiscard]] data::CacheStats cache_stats() const;
   /// A name for each class, in the order of the labels.
   [[nodiscard]] const std::vector<std::string>& classes() const;
 
@@ -77,8 +81,8 @@ class LabelledPictures {
     std::function<int64_t(int64_t index)> label{};
     ReadLabels read_labels = ReadLabels::kAtOnce;
   };
-  /// Errors: UsageError for an order that is none of the two; DataError with path and index for a
-  /// label that is none of the classes, here or when it is read.
+  /// Errors: UsageError for an order that is none of the two, or a cache without room; DataError
+  /// with path and index for a label that is none of the classes, here or when it is read.
   explicit LabelledPictures(Parts parts);
 
  private:

@@ -19,6 +19,26 @@ namespace argosy::vision {
 
 class FusedPictures;
 
+/// In which form pictures are kept in memory once they were read.
+enum class Keep : uint8_t {
+  kNothing,
+  kEncoded,  ///< as they are: saves the disk
+  /// Decoded, in full: saves the codec too, takes ten times the memory of a JPEG and more. A crop
+  /// then has the pixels of the plain chain, also where a JPEG would be reduced while it is
+  /// decoded.
+  kDecoded
+};
+
+/// What data sets that read from the disk may keep: the first pictures that come, for as long as
+/// the data set lives. Crops and flips are drawn anew each time, and chains run in one pass as
+/// ever.
+struct PictureCache {
+  Keep keep = Keep::kNothing;
+  /// Of all of them. Once it is used up no more are kept; decoded ones beyond it are decoded in
+  /// full each time, so that no pixel depends on which were first.
+  int64_t max_bytes = int64_t{1} << 30;
+};
+
 /// Samples [first, first + count) of a source, and what becomes of their pictures.
 struct PicturesOf {
   std::shared_ptr<const samples::SampleSource> source{};

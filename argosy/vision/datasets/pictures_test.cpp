@@ -12,7 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/data/concat.h"
 #include "argosy/data/data_loader.h"
+#include "argosy/data/subset.h"
 #include "argosy/formats/packed_sample.h"
 #include "argosy/formats/records.h"
 #include "argosy/image/codec.h"
@@ -180,6 +182,99 @@ TEST_F(Photos, WorkersAndResumesChangeNoPixel) {
       ++i;
     }
     EXPECT_EQ(i, first.size());
+  }
+}
+
+std::vector<at::Tensor> images_of(const DatasetFolder& set, int workers) {
+  data::DataLoader loader(set,
+                          {.batch_size = 2, .shuffle = true, .num_workers = workers, .seed = 3});
+  std::vector<at::Tensor> all;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (auto& [images, labels] : loader) {
+      all.push_back(images);
+    }
+  }
+  return all;
+}
+
+TEST_F(Photos, KeptInAnyFormAndUpToAnyLimitTheyGiveTheSamePixels) {
+  for (const Compose& chain :
+       {Compose{RandomResizedCrop(300), RandomHorizontalFlip(), ToTensor(), kNormalize},
+        Compose{kPlainly, RandomResizedCrop(64), ToTensor()}}) {
+    const std::vector<at::Tensor> wanted =
+        images_of(DatasetFolder(photos_.path(), {.transform = chain}), 0);
+    for (const Keep keep : {Keep::kEncoded, Keep::kDecoded}) {
+      for (const int64_t limit : {1LL, 1'000'000LL, 1LL << 30}) {
+        for (const int workers : {0, 8}) {
+          const DatasetFolder set(
+              photos_.path(), {.transform = chain, .cache = {.keep = keep, .max_bytes = limit}});
+          const std::vector<at::Tensor> images = images_of(set, workers);
+          ASSERT_EQ(images.size(), wanted.size());
+          for (size_t i = 0; i < images.size(); ++i) {
+            EXPECT_TRUE(at::equal(images[i], wanted[i])) << i << ", limit " << limit;
+          }
+          const data::CacheStats stats = set.cache_stats();
+          EXPECT_LE(stats.bytes, limit);
+          EXPECT_EQ(stats.hits + stats.misses, 2 * set.size());
+          EXPECT_EQ(stats.full, stats.kept < set.size());
+          EXPECT_EQ(stats.kept == 0, limit == 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Photos, WhatIsKeptNeedsTheDiskOnce) {
+  const Compose chain{Resize({32, 32}), ToTensor()};
+  for (const Keep keep : {Keep::kEncoded, Keep::kDecoded}) {
+    const Scratch scratch;
+    scratch.copy(kData + "/images/flower_1.jpg", "a/1.jpg");
+    const DatasetFolder set(scratch.path(), {.transform = chain, .cache = {.keep = keep}});
+    const ImageFolder photos(scratch.path(), {.transform = chain, .cache = {.keep = keep}});
+    const at::Tensor first = set.get(0).image;
+    data::Random random(0, 0, 0);
+    (void)photos.get(0, random);
+    fs::remove_all(scratch.path() + "/a");
+    EXPECT_TRUE(at::equal(set.get(0).image, first));
+    EXPECT_TRUE(at::equal(std::get<0>(photos.get(0, random)), first));
+    EXPECT_EQ(set.cache_stats().hits, 1);
+    const DatasetFolder other(photos_.path(), {.transform = chain});
+    EXPECT_EQ(other.cache_stats().misses, 0);
+    EXPECT_THROW(DatasetFolder(photos_.path(), {.cache = {.keep = keep, .max_bytes = 0}}),
+                 UsageError);
+  }
+}
+
+TEST_F(Photos, AFileThatWentAwayIsADataErrorWithItsIndex) {
+  const DatasetFolder set(photos_.path(), {.transform = {Resize({32, 32}), ToTensor()}});
+  fs::remove(photos_.path() + "/b/flower_1.jpg");
+  try {
+    (void)batch_of(set, {0, 1}, 0, at::MemoryFormat::Contiguous);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("flower_1.jpg"));
+    EXPECT_EQ(error.place().index, 1);
+  }
+}
+
+TEST_F(Photos, ViewsKeepTheFastPathAndThePixels) {
+  const DatasetFolder set(
+      photos_.path(),
+      {.transform = {RandomResizedCrop(32), RandomHorizontalFlip(), ToTensor(), kNormalize}});
+  static_assert(data::GetsBatch<data::Subset<DatasetFolder>>);
+  static_assert(data::GetsBatch<data::Concat<DatasetFolder, data::Subset<DatasetFolder>>>);
+  static_assert(data::GetsBatch<data::Subset<Flowers102>> &&
+                data::GetsBatch<data::Subset<PackedPictures>> &&
+                data::GetsBatch<data::Subset<FacialKeypoints>>);
+  const auto [whole, labels] = batch_of(set, all_of(set.size()), 2, at::MemoryFormat::ChannelsLast);
+  const auto parts = data::random_split(set, {0.5, 0.5}, {.seed = 9});
+  for (const auto& part : parts) {
+    const auto [images, own] =
+        batch_of(part, all_of(part.size()), 2, at::MemoryFormat::ChannelsLast);
+    const at::Tensor index = at::tensor(part.indices());
+    EXPECT_TRUE(at::equal(images, whole.index_select(0, index)));
+    EXPECT_TRUE(at::equal(own, labels.index_select(0, index)));
+    EXPECT_TRUE(images.is_contiguous(at::MemoryFormat::ChannelsLast));
   }
 }
 
@@ -422,6 +517,34 @@ TEST(FacialKeypoints, AFlipMovesThePointsAndExchangesTheSides) {
   EXPECT_FLOAT_EQ(moved[0][1].item<float>(),
                   points[1][1].item<float>());  // left is the right one's
   EXPECT_FLOAT_EQ(moved[0][0].item<float>(), 95 - points[1][0].item<float>());
+}
+
+/// Batches are the samples of get(), through a view and with any number of workers.
+TEST(FacialKeypoints, ABatchIsWhatTheSamplesAre) {
+  const std::string file = kData + "/keypoints/training.csv.gz";
+  const auto pairs = FacialKeypoints(file).pairs();
+  for (const Compose& chain :
+       {Compose{},
+        Compose{ToTensor()},
+        Compose{
+            RandomHorizontalFlip({.keypoint_pairs = pairs}), ToTensor(), Normalize(0.5, 0.25)}}) {
+    const FacialKeypoints faces(file, {.transform = chain});
+    for (const int workers : {0, 1, 8}) {
+      const auto parts = data::random_split(faces, {0.8, 0.2}, {.seed = 43});
+      data::DataLoader loader(parts[0], {.batch_size = 3, .num_workers = workers, .seed = 7});
+      int64_t at = 0;
+      for (auto& [images, points] : loader) {
+        for (int64_t i = 0; i < images.size(0); ++i, ++at) {
+          const int64_t index = parts[0].indices().at(static_cast<size_t>(at));
+          data::Random random(7, 0, index);
+          const KeypointTensor face = faces.get(index, random);
+          EXPECT_TRUE(at::equal(images[i], face.image));
+          EXPECT_TRUE(at::equal(points[i], face.points));
+        }
+      }
+      EXPECT_EQ(at, parts[0].size());
+    }
+  }
 }
 
 TEST(FacialKeypoints, ALoaderMakesBatchesOfBoth) {

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "argosy/data/sample_cache.h"
+#include "argosy/image/image.h"
+#include "argosy/samples/sample_source.h"
+#include "argosy/vision/datasets/picture_batches.h"
+
+// Internal to the data sets.
+namespace argosy::vision {
+
+/// A source whose samples are kept in memory once they were read, up to a number of bytes, as they
+/// are or decoded to `order`. What does not fit is given in the same form, made anew each time:
+/// which samples are kept depends on who comes first, and pixels must not.
+class CachedSource final : public samples::SampleSource {
+ public:
+  CachedSource(std::shared_ptr<const samples::SampleSource> source,
+               const PictureCache& options,
+               image::Order order);
+  ~CachedSource() override;
+  CachedSource(const CachedSource&) = delete;
+  CachedSource& operator=(const CachedSource&) = delete;
+  CachedSource(CachedSource&&) = delete;
+  CachedSource& operator=(CachedSource&&) = delete;
+
+  [[nodiscard]] int64_t size() const override { return source_->size(); }
+  [[nodiscard]] formats::PackedSample get(int64_t index,
+                                          std::vector<uint8_t>& scratch) const override;
+  [[nodiscard]] int64_t label(int64_t index) const override { return source_->label(index); }
+  [[nodiscard]] data::CacheStats stats() const;
+
+ private:
+  struct Kept;
+  [[nodiscard]] formats::PackedSample in_form(formats::PackedSample sample,
+                                              std::vector<uint8_t>& scratch) const;
+  [[nodiscard]] const Kept* keep(int64_t index, const formats::PackedSample& sample) const;
+
+  std::shared_ptr<const samples::SampleSource> source_;
+  const PictureCache options_;
+  const image::Order order_;
+  mutable std::vector<std::atomic<const Kept*>> kept_;  // by index; null: not kept
+  mutable std::atomic<int64_t> hits_{0};
+  mutable std::atomic<int64_t> misses_{0};
+  mutable std::atomic<int64_t> count_{0};
+  mutable std::atomic<int64_t> bytes_{0};
+  mutable std::atomic<bool> full_{false};
+};
+
+/// `source` behind such a cache; nullptr where nothing is to be kept.
+/// Errors: UsageError `[where] …` for a limit that is not positive.
+[[nodiscard]] std::shared_ptr<const CachedSource> cached(
+    const char* where,
+    std::shared_ptr<const samples::SampleSource> source,
+    const PictureCache& options,
+    image::Order order);
+
+}  // namespace argosy::vision
