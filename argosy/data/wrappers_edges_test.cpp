@@ -177,7 +177,7 @@ struct Three {
 
 TEST(IterableDataset, MoreRanksAndStreamsThanSamplesLoseNothing) {
   for (const int per_rank : {1, 4}) {
-    for (const int workers : {0, 1, 8}) {
+    for (const int workers : {0, 2}) {
       std::vector<int64_t> seen;
       for (int rank = 0; rank < 8; ++rank) {
         DataLoader loader(Three(),
