@@ -420,5 +420,21 @@ TEST(JpegRegion, DamageIsLibjpegsErrorOrLibjpegsPixels) {
   EXPECT_GT(errors, 50);
 }
 
+TEST(JpegRegion, ARestartMarkerOfTheWrongNumberIsLeftToLibjpeg) {
+  std::vector<uint8_t> bytes = write_jpeg({95, 133}, {.restart = 5});
+  const std::array<uint8_t, 2> marker{0xff, 0xd2};
+  const auto at = std::search(bytes.begin() + 600, bytes.end(), marker.begin(), marker.end());
+  ASSERT_NE(at, bytes.end());
+  at[1] = 0xd4;
+  const Box box{0, 0, 95, 133};
+  std::array<JpegRegion, 2> accepted;
+  for (const Entropy entropy : {Entropy::kOwn, Entropy::kLibjpeg}) {
+    EXPECT_THROW((void)decode_region(bytes, box, {95, 133}, {.entropy = entropy}), DataError);
+    accepted[static_cast<size_t>(entropy)] =
+        decode_region(bytes, box, {95, 133}, {.damaged = Damaged::kAccept, .entropy = entropy});
+  }
+  EXPECT_TRUE(same_pixels(accepted[0].pixels, accepted[1].pixels, 0, 0));
+}
+
 }  // namespace
 }  // namespace argosy::image
