@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -58,11 +59,16 @@ struct FileReader::Impl {
   bool in_member = false;
 
   explicit Impl(std::string name) : path(std::move(name)) {
-    // O_NONBLOCK: a pipe would wait for a writer. To reading a regular file it is nothing.
-    const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    file.reset(fd < 0 ? nullptr : ::fdopen(fd, "rb"));
-    if (file == nullptr) {
+    // Without O_NONBLOCK opening a pipe would wait for a writer.
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
       throw DataError("formats.open", "cannot open: " + errno_message(errno), {path});
+    }
+    file.reset(::fdopen(fd, "rb"));
+    if (file == nullptr) {
+      const int error_number = errno;
+      ::close(fd);
+      throw DataError("formats.open", "cannot open: " + errno_message(error_number), {path});
     }
     struct stat status {};
     if (::fstat(::fileno(file.get()), &status) != 0 || !S_ISREG(status.st_mode)) {
