@@ -12,7 +12,9 @@
 #include "argosy/base/check.h"
 #include "argosy/formats/keypoints.h"
 #include "argosy/samples/files.h"
+#include "argosy/samples/sample_source.h"
 #include "argosy/vision/datasets/fused_pictures.h"
+#include "argosy/vision/datasets/packed_faces.h"
 #include "argosy/vision/transforms/fused.h"
 
 namespace argosy::vision {
@@ -30,6 +32,14 @@ formats::Missing in_formats(Missing missing) {
       return formats::Missing::kKeep;
   }
   return formats::Missing::kDrop;
+}
+
+formats::Keypoints read_any(const std::string& path, formats::Missing missing) {
+  return samples::recognised_set(path) == "records"
+             ? read_packed_faces(path, missing)
+             : formats::read_keypoints(
+                   samples::file_or_in_folder(path, {"training.csv.gz", "training.csv"}),
+                   {.missing = missing});
 }
 
 /// "right_eye_center" of "left_eye_center", and the other way round; empty of "nose_tip".
@@ -87,11 +97,8 @@ struct FacialKeypoints::State {
 };
 
 FacialKeypoints::FacialKeypoints(const std::string& path, FacialKeypointsOptions options)
-    : state_(std::make_shared<const State>(
-          formats::read_keypoints(
-              samples::file_or_in_folder(path, {"training.csv.gz", "training.csv"}),
-              {.missing = in_formats(options.missing)}),
-          std::move(options.transform))) {}
+    : state_(std::make_shared<const State>(read_any(path, in_formats(options.missing)),
+                                           std::move(options.transform))) {}
 
 int64_t FacialKeypoints::size() const {
   return state_->faces.size();

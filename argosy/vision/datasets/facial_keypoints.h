@@ -36,10 +36,10 @@ struct FacialKeypointsOptions {
 ///                                                       .transform = {ToTensor()}});
 ///     auto [image, points] = faces.get(0, random);    // f32 [1, 96, 96]; f32 [15, 2] in pixels
 ///
-/// `path`: the file, plain or gzip, or its folder. A data::Dataset with the fast path; a value;
-/// thread-safe.
-/// Errors: DataError with path, line and column: see formats::read_keypoints().
-/// Cost: 7,049 faces are read in some 0.2 s, from gzip too (see benchmarks/README.md, suite input).
+/// `path`: the file, plain or gzip, or its folder; or a record file that `argosy data pack` wrote
+/// of them. A data::Dataset with the fast path; a value; thread-safe. Errors: DataError with path,
+/// line and column: see formats::read_keypoints(). Cost: 7,049 faces are read in some 0.2 s, from
+/// gzip too (see benchmarks/README.md, suite input).
 class FacialKeypoints final {
  public:
   explicit FacialKeypoints(const std::string& path, FacialKeypointsOptions options = {});

@@ -561,6 +561,32 @@ TEST(FacialKeypoints, ABatchIsWhatTheSamplesAre) {
   }
 }
 
+TEST(FacialKeypoints, PackedFacesAreThoseOfTheTable) {
+  const Scratch scratch;
+  const std::string table = scratch.path() + "/training.csv";
+  std::ofstream(table) << "eye_x,eye_y,nose_x,nose_y,Image\n"
+                          "1,2,3,4,1 2 3 4\n5,,7,8,5 6 7 8\n9,1,,3,9 8 7 6\n1,1,1,1,0 0 0 255\n";
+  std::ofstream(scratch.path() + "/test.csv") << "ImageId,Image\n1,4 3 2 1\n";
+  const std::string packed = scratch.path() + "/faces.rec";
+  samples::pack(*samples::open_samples("keypoints", scratch.path()), packed);
+  for (const Missing missing : {Missing::kDrop, Missing::kForwardFill, Missing::kKeep}) {
+    const FacialKeypoints before(table, {.missing = missing});
+    const FacialKeypoints after(packed, {.missing = missing});
+    ASSERT_EQ(after.size(), before.size());
+    EXPECT_EQ(after.names(), before.names());
+    for (int64_t i = 0; i < before.size(); ++i) {
+      EXPECT_TRUE(at::allclose(after.at(i).points, before.at(i).points, 0, 0, true)) << i;
+      EXPECT_EQ(std::memcmp(after.at(i).image.data(), before.at(i).image.data(), 4), 0) << i;
+    }
+  }
+  std::ofstream(table) << "eye_x,eye_y,Image\n1,,1 2 3 4\n";
+  samples::pack(*samples::open_samples("keypoints", table), packed);
+  EXPECT_THROW(FacialKeypoints(packed, {.missing = Missing::kForwardFill}), DataError);
+  EXPECT_THROW(FacialKeypoints{packed}, DataError) << "no whole face";
+  samples::pack(*samples::open_samples("folder", kData + "/images"), packed);
+  EXPECT_THROW(FacialKeypoints{packed}, DataError) << "no points";
+}
+
 TEST(FacialKeypoints, ALoaderMakesBatchesOfBoth) {
   const FacialKeypoints faces(kData + "/keypoints/training.csv.gz", {.transform = {ToTensor()}});
   data::DataLoader loader(faces, {.batch_size = 4, .num_workers = 2});
