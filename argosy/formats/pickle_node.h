@@ -68,6 +68,7 @@ struct ItemsNode final : PickleNode {
   }
   void clear() override { items.clear(); }
   std::vector<PickleValue> items;
+  bool good_key = false;  ///< the unpickler's: a tuple whose items it found fit for a key
 };
 
 /// dict, OrderedDict.

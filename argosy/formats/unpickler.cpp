@@ -276,18 +276,20 @@ std::vector<PickleEntry> Unpickler::to_entries(std::vector<PickleValue> values) 
   return entries;
 }
 
-/// Only what Python could hash. A tuple's items are looked at one level deep: no reader here needs
-/// more, and it stays linear.
+/// Only what Python could hash. A tuple's items are looked at one level deep, as no reader here
+/// needs more, and once: the same tuple may be the key a million times.
 void Unpickler::check_key(const PickleValue& key) const {
   const auto plain = [](PickleKind kind) {
     return kind <= PickleKind::kBytes || kind == PickleKind::kGlobal;
   };
   bool good = plain(key.kind()) || key.is(PickleKind::kFrozenSet);
   if (key.is(PickleKind::kTuple)) {
-    const auto items = key.items();
-    good = std::all_of(items.begin(), items.end(), [&](const PickleValue& item) {
-      return plain(item.kind()) || item.is(PickleKind::kTuple) || item.is(PickleKind::kFrozenSet);
-    });
+    auto& tuple = PickleNode::as<ItemsNode>(key);
+    good = tuple.good_key || std::ranges::all_of(tuple.items, [&](const PickleValue& item) {
+             return plain(item.kind()) || item.is(PickleKind::kTuple) ||
+                    item.is(PickleKind::kFrozenSet);
+           });
+    tuple.good_key = good;
   }
   if (!good) {
     fail(fmt::format("damaged: {} as a key", key.describe()));
