@@ -6,6 +6,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/formats/record_layout.h"
+#include "argosy/formats/shown_name.h"
 
 #include <nlohmann/json.hpp>
 
@@ -83,6 +84,11 @@ std::vector<PackedSplit> splits_of(const nlohmann::json& list) {
     split.samples = whole ? samples.get<int64_t>() : -1;
   }
   return splits;
+}
+
+/// A field for a message. Only what has no levels is written out: dump() goes down by recursion.
+std::string shown(const nlohmann::json& field) {
+  return shown_name(field.is_primitive() ? field.dump() : field.type_name());
 }
 
 }  // namespace
@@ -199,8 +205,8 @@ PackedSet unpack_metadata(std::string_view json, const std::string& path) {
       throw DataError(kWhere,
                       fmt::format("metadata of {}, version {}: this program reads \"{}\", versions "
                                   "1 and {}",
-                                  fields.at("format").dump(),
-                                  version.dump(),
+                                  shown(fields.at("format")),
+                                  shown(version),
                                   kFormat,
                                   kMetadataVersion),
                       {path});

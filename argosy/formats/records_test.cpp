@@ -409,5 +409,16 @@ TEST(PackedSet, OtherMetadataIsRefused) {
   }
 }
 
+TEST(PackedSet, MetadataOfAMillionLevelsIsRefusedAndNoStackOverflows) {
+  constexpr size_t kLevels = 1'000'000;
+  const std::string deep = std::string(kLevels, '[') + std::string(kLevels, ']');
+  for (const std::string& json :
+       {R"({"format": )" + deep + R"(, "version": 1})",
+        R"({"format": "argosy.samples", "version": )" + deep + "}",
+        R"({"format": "argosy.samples", "version": 1, "kind": )" + deep + "}"}) {
+    EXPECT_THROW((void)unpack_metadata(json, "train.rec"), DataError);
+  }
+}
+
 }  // namespace
 }  // namespace argosy::formats
