@@ -93,7 +93,11 @@ void append_image(const CsvReader& table,
   const size_t have = pixels.size();
   const auto area = static_cast<size_t>(side * side);
   if (pixels.capacity() < have + area) {
-    pixels.reserve(std::max(area * table.expected_rows(), 2 * have));
+    // As many of the rows to come have a face as of those so far.
+    const auto so_far = static_cast<double>(have + area);
+    const double all =
+        so_far * static_cast<double>(table.expected_rows()) / static_cast<double>(table.row() + 1);
+    pixels.reserve(std::max(static_cast<size_t>(all), 2 * have));
   }
   pixels.resize(have + area);
   if (const auto problem = greys_of(text, std::span(pixels).subspan(have))) {

@@ -79,6 +79,24 @@ TEST(Keypoints, ForwardFillHasNothingForTheFirstFace) {
   EXPECT_THAT(error.what(), HasSubstr("line 2: column 2 (\"a_y\"): missing in the first row"));
 }
 
+TEST(Keypoints, RowsThatWereLeftOutReserveNothing) {
+  // 200,000 rows without points, then a face of 1000 × 1000: not room for 200,000 such faces.
+  std::string table = "eye_x,eye_y,Image\n";
+  for (int i = 0; i < 200'000; ++i) {
+    table += ",,\n";
+  }
+  table += "1,2,7";
+  for (int i = 1; i < 1'000'000; ++i) {
+    table += " 7";
+  }
+  const TestFile file(table + "\n");
+  const MemoryLimit limit;
+  const Keypoints faces = read_keypoints(file.path());
+  EXPECT_EQ(faces.size(), 1);
+  EXPECT_EQ(faces.side, 1000);
+  EXPECT_LT(faces.pixels.capacity(), size_t{20} << 20);
+}
+
 TEST(Keypoints, ColumnsMayStandInAnyOrder) {
   const Keypoints faces = read_keypoints(TestFile("Image,a_y,b_x,a_x,b_y\r\n7,2,3,1,4\r\n").path());
   EXPECT_THAT(faces.names, ElementsAre("b", "a"));
