@@ -17,13 +17,13 @@ bool is_space(char c) {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-std::string shown(char c) {
-  if (c == 0) {
+/// What peek() gave.
+std::string shown(int c) {
+  if (c == JsonText::kEnd) {
     return "the end of the file";
   }
-  return c >= ' ' && c <= '~'
-             ? fmt::format("'{}'", c)
-             : fmt::format("byte {:#04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+  return c >= ' ' && c <= '~' ? fmt::format("'{}'", static_cast<char>(c))
+                              : fmt::format("byte {:#04x}", c);
 }
 
 /// A small file needs no more than itself, and a byte to see its end by.
@@ -68,24 +68,24 @@ bool JsonText::fill() {
   return got > 0;
 }
 
-char JsonText::peek() {
+int JsonText::peek() {
   while (true) {
     while (begin_ < end_ && is_space(buffer_[begin_])) {
       ++begin_;
     }
     if (begin_ < end_) {
       last_ = offset();
-      return buffer_[begin_];
+      return static_cast<unsigned char>(buffer_[begin_]);
     }
     if (!fill()) {
       last_ = offset();
-      return 0;
+      return kEnd;
     }
   }
 }
 
 void JsonText::expect(char c, std::string_view what) {
-  const char got = peek();
+  const int got = peek();
   if (got != c) {
     fail(fmt::format("expected '{}', {}, got {}", c, what, shown(got)));
   }
@@ -93,7 +93,7 @@ void JsonText::expect(char c, std::string_view what) {
 }
 
 std::string_view JsonText::array(size_t most) {
-  const char first = peek();
+  const int first = peek();
   if (first != '[') {
     fail(fmt::format("expected '[', a list of numbers, got {}", shown(first)));
   }
@@ -119,8 +119,8 @@ std::string_view JsonText::array(size_t most) {
 }
 
 void JsonText::finish() {
-  const char c = peek();
-  if (c != 0) {
+  const int c = peek();
+  if (c != kEnd) {
     fail(fmt::format("expected nothing more, got {}", shown(c)));
   }
 }

@@ -21,8 +21,9 @@ class JsonText final {
  public:
   JsonText(const std::string& path, int64_t most_bytes);
 
-  /// The next character that is not white space, which stays unread; 0 at the end of the text.
-  char peek();
+  static constexpr int kEnd = -1;
+  /// The next character that is not white space, which stays unread; kEnd at the end of the text.
+  int peek();
   /// Reads this character. `what` says what it begins or ends.
   void expect(char c, std::string_view what);
   /// Reads an array without arrays inside, its brackets included. kPadding bytes behind the piece

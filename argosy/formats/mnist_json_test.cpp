@@ -121,6 +121,14 @@ TEST(MnistJson, MissingAndSurplusSplitsAreNamed) {
   EXPECT_THAT(words("\x01"), HasSubstr("got byte 0x01"));
 }
 
+TEST(MnistJson, AZeroByteIsNotTheEnd) {
+  const std::string zero(1, '\0');
+  EXPECT_THAT(words(kSmall + zero), HasSubstr("expected nothing more, got byte 0x00"));
+  EXPECT_THAT(words(kSmall + zero + "garbage"), HasSubstr("got byte 0x00"));
+  EXPECT_THAT(words("[" + zero), HasSubstr("got byte 0x00"));
+  EXPECT_THAT(words("["), HasSubstr("got the end of the file"));
+}
+
 TEST(MnistJson, OffsetsOfPackedFilesSaySo) {
   EXPECT_THAT(words(gzip("[[[[1]],[0]],[[],[]],[[],[]]]")),
               HasSubstr("got 1, in the unpacked text"));
