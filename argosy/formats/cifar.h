@@ -13,7 +13,8 @@ enum class CifarPart : uint8_t { kTrain, kTest };
 
 struct CifarOptions {
   CifarPart part = CifarPart::kTrain;
-  /// member_bytes also bounds a file of a folder; the largest of those published has 155 MB.
+  /// member_bytes and total_bytes also bound the files of a folder; the largest published has
+  /// 155 MB.
   ArchiveLimits limits{.member_bytes = int64_t{512} << 20};
 };
 

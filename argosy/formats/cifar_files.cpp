@@ -73,14 +73,28 @@ std::string_view folder_of(std::string_view name) {
 
 using Folders = std::map<std::string, std::vector<CifarFile>>;
 
+/// Counts a file that was read. Errors: all together are more than ArchiveLimits::total_bytes.
+void charge(const CifarFile& file, const CifarOptions& options, int64_t& total) {
+  total += static_cast<int64_t>(file.bytes.size());
+  if (total > options.limits.total_bytes) {
+    throw DataError(kWhere,
+                    fmt::format("the files so far take more than {} bytes of memory. If it is "
+                                "sound, raise ArchiveLimits::total_bytes",
+                                options.limits.total_bytes),
+                    {file.place});
+  }
+}
+
 Folders read_archive(const std::string& path, const CifarOptions& options) {
   ArchiveReader reader(path, options.limits);
   Folders folders;
+  int64_t total = 0;
   while (const std::optional<ArchiveMember> member = reader.next()) {
     const std::string_view name = base_name(member->name);
     if (is_wanted(name, options.part)) {
-      folders[std::string(folder_of(member->name))].push_back(
-          {reader.place(), std::string(name), reader.read_all()});
+      auto& files = folders[std::string(folder_of(member->name))];
+      files.push_back({reader.place(), std::string(name), reader.read_all()});
+      charge(files.back(), options, total);
     }
   }
   return folders;
@@ -149,6 +163,7 @@ Folders read_folder(const std::string& path, const CifarOptions& options) {
     }
   }
   Folders folders;
+  int64_t total = 0;
   for (const auto& [folder, inside] : found) {
     if (!has_batches(inside, options.part)) {
       continue;
@@ -158,6 +173,7 @@ Folders read_folder(const std::string& path, const CifarOptions& options) {
       if (is_wanted(name, options.part) && is_file(entry)) {
         folders[folder].push_back(
             {entry.string(), name, read_whole(entry.string(), options.limits.member_bytes)});
+        charge(folders[folder].back(), options, total);
       }
     }
   }

@@ -350,6 +350,24 @@ TEST(Cifar, LimitsNameThemselves) {
               HasSubstr("raise ArchiveLimits::member_bytes"));
 }
 
+TEST(Cifar, ManyBatchesEndAtTheLimitOfThemAll) {
+  TestMembers members;
+  for (int i = 0; i < 20; ++i) {
+    members.emplace_back("folder" + std::to_string(i) + "/data_batch_1.bin", batch10({1, 2}));
+  }
+  const CifarOptions options{.limits = {.total_bytes = 10'000}};
+  const TestFile archive(tar(members));
+  const TestFolder folder(members);
+  for (const std::string& path : {archive.path(), folder.path()}) {
+    try {
+      (void)read_cifar(path, options);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("raise ArchiveLimits::total_bytes"));
+    }
+  }
+}
+
 TEST(Cifar, TruncatedAnywhereItIsAnErrorAndFlippedNothingWorse) {
   const MemoryFile file;
   const auto read = [&](const std::string& damaged) {
