@@ -23,7 +23,8 @@ struct ArchiveLimits {
   int64_t members = 10'000'000;
   /// Unpacked bytes of a member that is read whole.
   int64_t member_bytes = int64_t{2} << 30;
-  /// Memory that all members of an ArchiveImage take; what it maps from the disk does not count.
+  /// Memory that all members of an ArchiveImage take, and that their names take; what it maps from
+  /// the disk does not count.
   int64_t total_bytes = int64_t{8} << 30;
   /// Unpacked bytes for each byte of the file, looked at beyond 64 MiB. Pictures have 1 to 2, text
   /// 3 to 20, a gzip bomb 1032 (deflate's most).

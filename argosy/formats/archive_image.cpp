@@ -76,6 +76,7 @@ struct ArchiveImage::Impl {
 
   void load(const Wanted& wanted, const ArchiveLimits& limits) {
     ArchiveStream stream(path, limits);
+    size_t names = 0;  // bytes
     while (const std::optional<ArchiveMember> member = stream.next()) {
       if (wanted && !wanted(member->name)) {
         continue;
@@ -86,11 +87,22 @@ struct ArchiveImage::Impl {
             member->size,
             limits.member_bytes));
       }
+      names += member->name.size() + sizeof(Member);
+      check_total(stream, names, limits);
       members.push_back(take(stream, *member, limits));
     }
     buffer.shrink();
     mapping = stream.take_mapping();
     sort_names();
+  }
+
+  static void check_total(const ArchiveStream& stream, size_t bytes, const ArchiveLimits& limits) {
+    if (static_cast<int64_t>(bytes) > limits.total_bytes) {
+      stream.fail_member(
+          fmt::format("the members so far take more than {} bytes of memory. If it is sound, "
+                      "raise ArchiveLimits::total_bytes",
+                      limits.total_bytes));
+    }
   }
 
   /// The current member, mapped where it lies in the mapping in one piece.
@@ -105,12 +117,7 @@ struct ArchiveImage::Impl {
         member.offset = static_cast<size_t>(piece.data() - mapped.data());
         continue;
       }
-      if (static_cast<int64_t>(buffer.size() + piece.size()) > limits.total_bytes) {
-        stream.fail_member(
-            fmt::format("the members so far take more than {} bytes of memory. If it is sound, "
-                        "raise ArchiveLimits::total_bytes",
-                        limits.total_bytes));
-      }
+      check_total(stream, buffer.size() + piece.size(), limits);
       buffer.append(piece);
     }
     return member;

@@ -343,6 +343,16 @@ TEST(ArchiveImage, LimitsNameThemselves) {
   EXPECT_EQ(message({.member_bytes = 1500, .total_bytes = 2016}), "nothing was thrown");
 }
 
+TEST(ArchiveImage, NamesOfEmptyMembersMeetTheLimitToo) {
+  TestMembers members;
+  for (int i = 0; i < 10; ++i) {
+    members.emplace_back(std::to_string(i) + std::string(1000, 'n'), "");
+  }
+  const TestFile file(gzip(tar(members)));
+  EXPECT_EQ(ArchiveImage(file.path(), {}, {.total_bytes = 20'000}).size(), 10U);
+  EXPECT_THROW(ArchiveImage(file.path(), {}, {.total_bytes = 9'000}), DataError);
+}
+
 TEST(ArchiveImage, TwoMembersOfOneNameAreAnError) {
   const TestFile file(tar({{"a", "1"}, {"b", "2"}, {"a", "3"}}));
   EXPECT_THROW(ArchiveImage(file.path()), DataError);
