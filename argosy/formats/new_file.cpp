@@ -52,8 +52,9 @@ NewFile::~NewFile() {
   }
 }
 
-void NewFile::check(const Status& status, std::string_view step) const {
+void NewFile::check(const Status& status, std::string_view step) {
   if (!status.ok()) {
+    fd_.close();  // what lies there is not what was written, so nothing may follow it
     throw DataError(
         where_,
         fmt::format("cannot {}: {}", step, errno_message(status.failure().error_number)),
@@ -66,6 +67,9 @@ void NewFile::write(std::string_view text) {
 }
 
 void NewFile::write(std::span<const std::byte> bytes) {
+  if (!fd_) {
+    throw DataError(where_, "cannot go on: an earlier step failed, or it is finished", {path_});
+  }
   position_ += static_cast<int64_t>(bytes.size());
   if (buffer_.size() + bytes.size() > kBufferBytes) {
     flush();

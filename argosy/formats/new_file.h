@@ -19,7 +19,8 @@ namespace argosy::formats {
 ///     file.finish();
 ///
 /// Not thread-safe. Several processes may write the same file: the last to finish wins.
-/// Errors: DataError(where) with path and the system's reason.
+/// Errors: DataError(where) with path and the system's reason; after one nothing can be written or
+/// finished any more.
 class NewFile final {
  public:
   NewFile(std::string path, std::string where);
@@ -36,7 +37,7 @@ class NewFile final {
 
  private:
   void flush();
-  void check(const Status& status, std::string_view step) const;
+  void check(const Status& status, std::string_view step);
 
   std::string path_;
   std::string where_;

@@ -1,7 +1,9 @@
 #include "argosy/formats/records.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -185,6 +187,24 @@ TEST_F(RecordFolder, ARecordLargerThanTheWritersBufferIsWhole) {
   const RecordReader in(path_);
   EXPECT_EQ(text_of(in.record(1)), large);
   EXPECT_EQ(text_of(in.record(2)), "after");
+}
+
+// A limit on the file's size stands for a full disk.
+TEST_F(RecordFolder, AWriterThatFailedOnceCannotFinish) {
+  RecordWriter out(path_, "{}");
+  const std::string payload(3 << 20, 'x');  // beyond the writer's buffer
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_action = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{.rlim_cur = 1 << 20, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_THROW(out.append(bytes_of(payload)), DataError);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, old_action);
+  // There is room again, but what was to be in the file is not.
+  EXPECT_THROW(out.append(bytes_of("small")), DataError);
+  EXPECT_THROW(out.finish(), DataError);
+  EXPECT_TRUE(content_of(path_) == "old") << "3 MB are not to be printed";
 }
 
 TEST_F(RecordFolder, WhatCannotBeOpenedSaysWhy) {
