@@ -306,9 +306,11 @@ Fetched fetch(const KnownSet& set, const FetchOptions& options) {
   Fetched fetched{.folder = folder};
   for (const KnownFile& file : wanted) {
     const bool came = std::ranges::find(missing, file.name, &KnownFile::name) != missing.end();
-    fetched.files.push_back({.path = (fs::path(folder) / file.name).string(),
-                             .bytes = file.published.bytes,
-                             .was_there = !came});
+    const fs::path path = fs::path(folder) / file.name;
+    std::error_code error;  // one that was there may be a distribution's, of another length
+    const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
+    fetched.files.push_back(
+        {.path = path.string(), .bytes = error ? file.published.bytes : bytes, .was_there = !came});
   }
   return fetched;
 }

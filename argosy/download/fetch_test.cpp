@@ -358,6 +358,16 @@ TEST_F(FetchTest, AReadOnlyFolderWithAllFilesNeedsNothing) {
   EXPECT_FALSE(fs::exists(folder_.path() / "set/.fetch.lock"));
 }
 
+TEST_F(FetchTest, ADistributionsOwnPackingIsToldByItsOwnLength) {
+  fs::create_directories(folder_.path() / "set");
+  write(file(), "repacked");
+  KnownSet repacked = set({});
+  repacked.files[0].also_right = {{8, md5_of("repacked")}};
+  const Fetched fetched = fetch(repacked, options());
+  EXPECT_TRUE(fetched.files[0].was_there);
+  EXPECT_EQ(fetched.files[0].bytes, 8);
+}
+
 TEST_F(FetchTest, AFolderThatCannotBeMadeIsNamed) {
   FetchOptions elsewhere = options();
   elsewhere.to = "/dev/null/data";
