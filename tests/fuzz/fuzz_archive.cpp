@@ -8,7 +8,7 @@
 #include "argosy/base/error.h"
 #include "argosy/formats/archive.h"
 
-#include "tests/fuzz/memory_path.h"
+#include "tests/fuzz/fuzz_file.h"
 
 namespace {
 
@@ -53,7 +53,7 @@ void read_image(const std::string& path) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string& path = memory_path(data, size);
+  const std::string& path = fuzz_file(data, size);
   try {
     read_members(path);
   } catch (const argosy::DataError&) {  // what bad input is to bring

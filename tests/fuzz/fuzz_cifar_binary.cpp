@@ -9,7 +9,7 @@
 #include "argosy/base/error.h"
 #include "argosy/formats/cifar.h"
 
-#include "tests/fuzz/memory_path.h"
+#include "tests/fuzz/fuzz_file.h"
 
 namespace {
 
@@ -39,7 +39,7 @@ void check_data(const CifarData& data) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const argosy::formats::ArchiveLimits limits{
       .members = 200, .member_bytes = 1 << 20, .total_bytes = 4 << 20, .ratio = 100};
-  const std::string& path = memory_path(data, size);
+  const std::string& path = fuzz_file(data, size);
   for (const auto part : {argosy::formats::CifarPart::kTrain, argosy::formats::CifarPart::kTest}) {
     try {
       check_data(argosy::formats::read_cifar(path, {.part = part, .limits = limits}));

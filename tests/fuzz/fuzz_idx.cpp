@@ -7,11 +7,11 @@
 #include "argosy/base/error.h"
 #include "argosy/formats/idx.h"
 
-#include "tests/fuzz/memory_path.h"
+#include "tests/fuzz/fuzz_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    const argosy::formats::IdxArray array = argosy::formats::read_idx(memory_path(data, size));
+    const argosy::formats::IdxArray array = argosy::formats::read_idx(fuzz_file(data, size));
     int64_t bytes = argosy::formats::element_bytes(array.type);
     for (const int64_t dim : array.dims) {  // a product that has a zero may overflow before it
       bytes =
