@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# check_curves.sh ARGOSY BATCH MOST BOUND DATA PROGRAM [ARGUMENT…]: trains alone with BATCH samples a
+# step, then on two processes with half of them each. The training loss of the last epoch must be at
+# most MOST both times, and the two curves must differ by at most BOUND, a part of the larger value,
+# in each epoch. DATA: a CSV (.gz; FILE:N takes its first N lines below the header) or a folder; 77,
+# which ctest counts as skipped, where it is not there. The program gets it as its first argument.
+set -euo pipefail
+argosy=$1 batch=$2 most=$3 bound=$4 data=$5 program=$6
+shift 6
+if [[ ! -e ${data%:*} ]]; then
+  echo "check_curves: skipped: there is no ${data%:*}"
+  exit 77
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+if [[ $data == *:* ]]; then
+  # awk reads to the end, so that zcat is not cut off.
+  zcat "${data%:*}" | awk -v lines="${data##*:}" 'NR <= lines + 1' >data.csv
+  data=data.csv
+fi
+
+OMP_NUM_THREADS=1 "$program" "$data" --batch_size "$batch" "$@" | tee alone.txt
+OMP_NUM_THREADS=1 "$argosy" launch --nproc_per_node 2 --log_dir "" \
+  "$program" "$data" --batch_size "$((batch / 2))" "$@" | tee two.txt
+
+for run in alone two; do
+  sed -nE 's/.*epoch +[0-9]+: (training|loss) ([^,]+),.*/\2/p' $run.txt >$run.curve
+done
+paste alone.curve two.curve | awk -v most="$most" -v bound="$bound" '
+  NF != 2 || $1 !~ /^[0-9.e+-]+$/ || $2 !~ /^[0-9.e+-]+$/ { print "check_curves: no two numbers: " $0; bad = 1; next }
+  {
+    larger = $1 > $2 ? $1 : $2
+    apart = ($1 > $2 ? $1 - $2 : $2 - $1) / larger
+    if (apart > widest) widest = apart
+    last = larger
+  }
+  END {
+    printf "check_curves: last training loss %g, wanted at most %g; the curves differ by %.3f, at most %g\n", last, most, widest, bound
+    exit bad || NR == 0 || last > most || widest > bound
+  }'
