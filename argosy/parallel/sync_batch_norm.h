@@ -27,7 +27,8 @@ using SyncBatchNorm3d = engine::BatchNorm3d;
 ///     parallel::convert_sync_batchnorm(net, group);
 ///     parallel::DistributedDataParallel model(net, group);
 ///
-/// Collective: all ranks call it, and then run the same norms in the same order. Cost of a norm: an
+/// Collective: all ranks call it, and then run the same norms in the same order; not inside
+/// DistributedDataParallel::join(), where ranks stop at different steps. Cost of a norm: an
 /// all-gather of 2 C + 1 f64 forward and an all-reduce of 2 C backward, on a group of its own.
 /// Weights and biases of norms get the gradients of the rank's own batch, which
 /// DistributedDataParallel averages, as PyTorch's do.
