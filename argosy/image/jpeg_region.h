@@ -76,6 +76,8 @@ class JpegRegionDecoder final {
  public:
   explicit JpegRegionDecoder(const JpegRegionOptions& options = {});
   ~JpegRegionDecoder();
+  JpegRegionDecoder(const JpegRegionDecoder&) = delete;
+  JpegRegionDecoder& operator=(const JpegRegionDecoder&) = delete;
   JpegRegionDecoder(JpegRegionDecoder&&) noexcept;
   JpegRegionDecoder& operator=(JpegRegionDecoder&&) noexcept;
 
