@@ -68,7 +68,8 @@ std::vector<uint8_t> write_jpeg(Size size, const Writing& how, int quality = 90)
   std::vector<uint8_t> row(static_cast<size_t>(size.width) * 3);
   for (int y = 0; y < size.height; ++y) {
     for (size_t i = 0; i < row.size(); ++i) {
-      const double x = static_cast<double>(i / 3);
+      const size_t column = i / 3;
+      const auto x = static_cast<double>(column);
       const double wave =
           100 * std::sin(x / 9 + y / 13.0) * std::cos(y / 7.0 + static_cast<double>(i % 3));
       const int noise =
@@ -254,11 +255,13 @@ TEST(JpegRegion, ReducedIsThatPartOfTheReducedWhole) {
       const int r = view.reduction;
       ASSERT_TRUE(r == 1 || (box.height >= r * wanted.height && box.width >= r * wanted.width));
       const Image full = whole(bytes, r);
-      ASSERT_TRUE(same_pixels(view, full, box.top / r, box.left / r))
+      const int top = box.top / r;
+      const int left = box.left / r;
+      ASSERT_TRUE(same_pixels(view, full, top, left))
           << kind.name << " 1/" << r << ", " << to_string(box);
       // The window is the box, and lies inside.
-      EXPECT_DOUBLE_EQ(view.window.top + box.top / r, double(box.top) / r);
-      EXPECT_DOUBLE_EQ(view.window.left + box.left / r, double(box.left) / r);
+      EXPECT_DOUBLE_EQ(view.window.top + top, double(box.top) / r);
+      EXPECT_DOUBLE_EQ(view.window.left + left, double(box.left) / r);
       EXPECT_DOUBLE_EQ(view.window.height, double(box.height) / r);
       EXPECT_DOUBLE_EQ(view.window.width, double(box.width) / r);
       EXPECT_LE(view.window.top + view.window.height, view.size.height);
