@@ -58,6 +58,10 @@ expect 1 "2 fine, 1 missing, 0 damaged" verify flowers102
 expect 0 "fine     setid.mat" verify "$scratch/home/flowers102/setid.mat"
 printf x >>"$scratch/home/flowers102/setid.mat"
 expect 1 "damaged  setid.mat        expected 14989 bytes, got 14990" verify flowers102
+(cd "$scratch/home/flowers102" && expect 1 "argosy data fetch flowers102 --to . --replace" verify setid.mat; exit "$failed") || failed=1
+mkdir "$scratch/it's here" && cp "$samples/flowers102/setid.mat" "$scratch/it's here"
+expect 1 "argosy data fetch flowers102 --to '$scratch/it'\''s here'" verify "$scratch/it's here"
+expect 2 "[download.name] unknown data set" verify "$(printf 'a%.0s' {1..5000})"
 expect 1 "is there, but is not the published file" fetch flowers102 --mirror "$samples" --file setid.mat
 expect 0 "fetched" fetch flowers102 --mirror "$samples" --file setid.mat --replace
 expect 1 "Couldn't open file" fetch flowers102 --mirror "$samples/nowhere" --file 102flowers.tgz
@@ -98,6 +102,9 @@ expect 0 "3 samples" pack "$scratch/cifar.rec" "$scratch/test.rec" --split test
 json 'j["splits"] == {"test": 3}' info records "$scratch/test.rec"
 printf x | dd of="$scratch/cifar.rec" bs=1 seek=50000 conv=notrunc status=none
 expect 1 "1 damaged" verify "$scratch/cifar.rec"
+printf X | dd of="$scratch/cifar.rec" bs=1 conv=notrunc status=none
+expect 1 "not a record file: expected 32 bytes of header" verify records "$scratch/cifar.rec"
+printf A | dd of="$scratch/cifar.rec" bs=1 conv=notrunc status=none
 json 'j["ok"] is False and j["damaged"] == 1' verify "$scratch/cifar.rec"
 expect 2 'has no split "valid". Expected one of train, test' pack cifar10 "$samples/cifar10" "$scratch/x.rec" --split valid
 expect 2 "$scratch is a folder: expected the record file to write" pack cifar10 "$scratch"

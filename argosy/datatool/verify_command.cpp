@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 #include "argosy/base/error.h"
 #include "argosy/datatool/arguments.h"
@@ -23,13 +24,14 @@ using download::FileState;
 using download::Verified;
 
 Verified look(const std::string& what, const std::string& path) {
+  std::error_code error;
   if (download::find_known_set(what) == nullptr) {
-    if (!path.empty() || !fs::exists(what)) {
+    if (!path.empty() || !fs::exists(what, error)) {
       (void)download::known_set(what);  // says which name was meant
     }
     return download::verify_path(what);
   }
-  return !path.empty() && !fs::is_directory(path) && fs::exists(path)
+  return !path.empty() && !fs::is_directory(path, error) && fs::exists(path, error)
              ? download::verify_path(path)
              : download::verify(what, path);
 }
@@ -46,6 +48,23 @@ nlohmann::ordered_json to_json(const Verified& verified) {
                      {"reason", file.reason}});
   }
   return {{"ok", verified.fine()}, {"set", verified.set}, {"files", files}};
+}
+
+/// A folder as a word of a shell's line.
+std::string shell_word(const std::string& folder) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=:@%,";
+  if (folder.empty()) {
+    return ".";
+  }
+  if (folder.find_first_not_of(kPlain) == std::string::npos) {
+    return folder;
+  }
+  std::string word;
+  for (const char c : folder) {
+    word += c == '\'' ? "'\\''" : std::string(1, c);
+  }
+  return "'" + word + "'";
 }
 
 void print(const Verified& verified) {
@@ -72,7 +91,7 @@ void print(const Verified& verified) {
              count(FileState::kMissing),
              count(FileState::kDamaged),
              verified.set,
-             fs::path(verified.files.front().path).parent_path().string(),
+             shell_word(fs::path(verified.files.front().path).parent_path().string()),
              count(FileState::kDamaged) > 0 ? " --replace" : "");
 }
 
@@ -135,7 +154,8 @@ int run_verify(const std::vector<std::string>& args) {
     return 0;
   }
   const std::string& place = path.empty() ? what : path;
-  if (samples::recognised_set(place) == "records") {
+  // A record file may be damaged where it says that it is one: its name before it is believed.
+  if ((what == "records" && !path.empty()) || samples::recognised_set(place) == "records") {
     return verify_records(place, json);
   }
   const Verified verified = look(what, path);
