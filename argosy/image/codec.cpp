@@ -183,7 +183,9 @@ Image decode(std::span<const uint8_t> bytes, const DecodeOptions& options) {
 
 std::vector<uint8_t> read_file(const std::string& path) {
   constexpr int64_t kMost = int64_t{1} << 31;
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rbe"));
+  // Without O_NONBLOCK opening a pipe would wait for a writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const std::unique_ptr<std::FILE, CloseFile> file(fd < 0 ? nullptr : ::fdopen(fd, "rb"));
   if (file == nullptr) {
     throw DataError("image.open", "cannot open: " + errno_message(errno), {path});
   }

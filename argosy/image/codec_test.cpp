@@ -1,6 +1,7 @@
 #include "argosy/image/codec.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -120,6 +121,14 @@ TEST(Codec, AFileThatCannotBeReadIsNamed) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("[image.open]"), HasSubstr("ENOENT")));
   }
   EXPECT_THROW((void)decode_file(ARGOSY_TEST_DATA), DataError);  // a folder
+}
+
+TEST(Codec, APipeIsRefusedAndNobodyWaitsForItsWriter) {
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("argosy_pipe_" + std::to_string(::getpid()));
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW((void)decode_file(path), DataError);
+  std::filesystem::remove(path);
 }
 
 std::vector<uint8_t> first(std::vector<uint8_t> bytes, size_t count) {
