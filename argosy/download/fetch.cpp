@@ -90,7 +90,9 @@ std::vector<KnownFile> wanted_files(const KnownSet& set, const std::vector<std::
           fmt::format(
               "{} has no file {}: expected one of {}", set.name, name, fmt::join(all, ", ")));
     }
-    wanted.push_back(*found);
+    if (std::ranges::find(wanted, name, &KnownFile::name) == wanted.end()) {  // not named twice
+      wanted.push_back(*found);
+    }
   }
   return wanted;
 }

@@ -411,8 +411,9 @@ TEST_F(FetchTest, OneOfSeveralFilesMayBeChosen) {
   const TestServer server([&](const Request&) { return Reply{.body = "other"}; });
   several.addresses = {server.url() + "/"};
   FetchOptions chosen = options();
-  chosen.files = {"other.bin"};
-  fetch(several, chosen);
+  chosen.files = {"other.bin", "other.bin"};  // named twice, fetched once
+  EXPECT_THAT(fetch(several, chosen).files, SizeIs(1));
+  EXPECT_THAT(server.requests(), SizeIs(1));
   EXPECT_EQ(content(folder_.path() / "set/other.bin"), "other");
   EXPECT_FALSE(fs::exists(file()));
   chosen.files = {"others.bin"};
