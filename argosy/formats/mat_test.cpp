@@ -249,6 +249,14 @@ TEST(Mat, DamageInACompressedVariableNamesBothPlaces) {
               HasSubstr("torn: expected a variable"));
 }
 
+TEST(Mat, BytesBehindACompressedVariableAreAnError) {
+  const Writer out(std::endian::native);
+  std::string element = out.compressed(out.matrix(kDouble, {1, 1}, "a", kU8Type, "\x01"));
+  const auto size = static_cast<uint32_t>(element.size() - 8 + 3);
+  element.replace(4, 4, out.number(size));
+  EXPECT_THAT(error_of(out.header() + element + "xyz").what(), HasSubstr("bytes follow it"));
+}
+
 TEST(Mat, ANameTwiceIsAnError) {
   const Writer out(std::endian::little);
   const std::string one = out.matrix(kDouble, {1, 1}, "v", kU8Type, "a");

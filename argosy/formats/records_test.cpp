@@ -1,5 +1,6 @@
 #include "argosy/formats/records.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -175,6 +176,27 @@ TEST_F(RecordFolder, TwoWritersDoNotMix) {
   two.finish();
   one.finish();
   EXPECT_EQ(text_of(RecordReader(path_).record(0)), "one");
+}
+
+// Another machine or container that writes into the folder may have a process of the same number.
+TEST_F(RecordFolder, AnothersFileInTheMakingIsLeftAlone) {
+  const RecordWriter first(path_, "{}");
+  std::string others;
+  for (const std::string& name : names()) {
+    if (name.ends_with(".tmp")) {  // train.rec.PID.COUNT.tmp: what the next writer would take
+      const size_t dot = name.rfind('.', name.size() - 5);
+      const int count = std::stoi(name.substr(dot + 1));
+      others =
+          fs::path(path_).parent_path() / fmt::format("{}.{}.tmp", name.substr(0, dot), count + 1);
+    }
+  }
+  ASSERT_NE(others, "");
+  std::ofstream(others) << "another's";
+  RecordWriter second(path_, "{}");
+  second.append(bytes_of("new"));
+  second.finish();
+  EXPECT_EQ(content_of(others), "another's");
+  EXPECT_EQ(RecordReader(path_).size(), 1);
 }
 
 TEST_F(RecordFolder, ARecordLargerThanTheWritersBufferIsWhole) {
