@@ -65,12 +65,23 @@ class Fill final {
 
 // ---- borders ----
 
-/// Pixels to add on each side; in the order of torchvision and Paddle.
+/// Pixels to add on each side: one number for all of them, two (left and right, top and bottom) or
+/// four (left, top, right, bottom), as torchvision and Paddle write them.
+///
+///     pad(photo, 4)    pad(photo, {4, 2})    pad(photo, {1, 2, 3, 4})
 struct Padding {
   int left = 0;
   int top = 0;
   int right = 0;
   int bottom = 0;
+
+  // Constructors, for an aggregate would take one number, or two, for the first sides alone.
+  Padding() = default;
+  Padding(int all) : Padding(all, all) {}  // NOLINT(google-explicit-constructor): see above
+  Padding(int left_right, int top_bottom)
+      : Padding(left_right, top_bottom, left_right, top_bottom) {}
+  Padding(int left, int top, int right, int bottom)
+      : left(left), top(top), right(right), bottom(bottom) {}
   bool operator==(const Padding&) const = default;
 };
 

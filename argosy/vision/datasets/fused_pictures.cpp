@@ -284,7 +284,7 @@ FusedPictures::FusedPictures(FusedPlan plan,
                              const image::Normalisation& arithmetic)
     : plan_(std::move(plan)), order_(order), normalise_(arithmetic) {
   const image::Image edge = image::pad(
-      image::Image({1, 1}, order), {.left = 1}, {image::PadMode::kConstant, plan_.border()});
+      image::Image({1, 1}, order), {1, 0, 0, 0}, {image::PadMode::kConstant, plan_.border()});
   const auto* pixel = edge.row<uint8_t>(0);
   border_.assign(pixel, pixel + edge.channels());
 }

@@ -228,7 +228,7 @@ std::string RandomCrop::to_string() const {
   const RandomCropOptions usual;
   return Description(kName)
       .argument(size_)
-      .option<image::Padding>("padding", options_.padding, usual.padding)
+      .option("padding", options_.padding, usual.padding)
       .option("pad_if_needed", options_.pad_if_needed, usual.pad_if_needed)
       .option("mode", options_.mode, usual.mode)
       .option("fill", options_.fill, usual.fill)

@@ -71,15 +71,17 @@ class CenterCrop final {
 
 /// A border around the picture.
 ///
-///     Pad(4)    Pad({.left = 1, .top = 2, .right = 3, .bottom = 4}, {.mode =
-///     image::PadMode::kReflect})
+///     Pad(4)    Pad({4, 2})    Pad({1, 2, 3, 4}, {.mode = image::PadMode::kReflect})
+///
+/// One number for all sides, two (left and right, top and bottom) or four (left, top, right,
+/// bottom), as torchvision and Paddle have them.
 ///
 /// Errors: UsageError for a negative border; at the call for one that a mirror cannot fill.
 class Pad final {
  public:
   static constexpr std::string_view kName = "Pad";
   explicit Pad(int border, const image::PadOptions& options = {})
-      : Pad(image::Padding{border, border, border, border}, options) {}
+      : Pad(image::Padding(border), options) {}
   explicit Pad(const image::Padding& padding, const image::PadOptions& options = {});
   [[nodiscard]] Picture operator()(Picture picture) const;
   [[nodiscard]] std::string to_string() const;
@@ -92,19 +94,9 @@ class Pad final {
   image::PadOptions options_;
 };
 
-/// The width of a border: of all sides, or of left, top, right and bottom.
-///
-///     RandomCrop(32, {.padding = 4})    RandomCrop(32, {.padding = {0, 4, 0, 4}})
-struct Border : image::Padding {
-  Border() = default;
-  Border(int all) : Border(all, all, all, all) {}  // NOLINT(google-explicit-constructor)
-  Border(const image::Padding& padding)
-      : image::Padding(padding) {}  // NOLINT(google-explicit-constructor)
-  Border(int left, int top, int right, int bottom) : image::Padding{left, top, right, bottom} {}
-};
-
 struct RandomCropOptions {
-  Border padding{};  ///< put around the picture first
+  /// Put around the picture first: 4, {4, 2} or {1, 2, 3, 4}, as of Pad.
+  image::Padding padding{};
   /// Whether a picture that is smaller still gets a border wide enough on both sides; else that is
   /// an error.
   bool pad_if_needed = false;

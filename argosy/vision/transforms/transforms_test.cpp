@@ -209,6 +209,18 @@ TEST(RandomCrop, ANumberIsTheBorderOfAllSides) {
             (image::Padding{1, 2, 3, 4}));
 }
 
+TEST(Pad, OneTwoAndFourNumbersMeanWhatTheyMeanToTorchvision) {
+  EXPECT_EQ(Pad(4).padding(), (image::Padding{4, 4, 4, 4}));
+  EXPECT_EQ(Pad({4}).padding(), (image::Padding{4, 4, 4, 4}));
+  EXPECT_EQ(Pad({4, 2}).padding(), (image::Padding{4, 2, 4, 2}));
+  EXPECT_EQ(Pad({1, 2, 3, 4}).padding(), (image::Padding{1, 2, 3, 4}));
+  EXPECT_EQ(RandomCrop(32, {.padding = {4, 2}}).options().padding, (image::Padding{4, 2, 4, 2}));
+  const at::Tensor chw = at::ones({1, 3, 4});
+  EXPECT_EQ(functional::pad(chw, 1).sizes(), (at::IntArrayRef{1, 5, 6}));
+  EXPECT_EQ(functional::pad(chw, {1}).sizes(), (at::IntArrayRef{1, 5, 6}));
+  EXPECT_EQ(functional::pad(chw, {2, 1}).sizes(), (at::IntArrayRef{1, 5, 8}));
+}
+
 TEST(RandomResizedCrop, StaysInsideAndInItsRanges) {
   const RandomResizedCrop crop(8, {.scale = {0.2, 0.5}, .ratio = {0.5, 2.0}});
   for (int64_t i = 0; i < 1000; ++i) {
