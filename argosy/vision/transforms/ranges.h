@@ -12,6 +12,10 @@ namespace argosy::vision {
 struct Range {
   double low = 0;
   double high = 0;
+
+  constexpr Range() = default;
+  /// Both: an aggregate would take `.shear_x = -10` for {-10, 0}.
+  constexpr Range(double low, double high) : low(low), high(high) {}
   bool operator==(const Range&) const = default;
 
   [[nodiscard]] double draw(data::Random& random) const { return random.uniform(low, high); }

@@ -124,7 +124,7 @@ TEST(Points, MoveWithThePixels) {
                              marked({41, 41}, 22, 18), own),
                          0.1);
     expect_point_on_spot(
-        RandomPerspective({.p = 1, .distortion_scale = 0.3})(marked({61, 61}, 32, 28), own), 0.2);
+        RandomPerspective({.distortion_scale = 0.3, .p = 1})(marked({61, 61}, 32, 28), own), 0.2);
     expect_point_on_spot(RandomResizedCrop(60, {.scale = {0.9, 1.0}, .ratio = {0.95, 1.05}})(
                              marked({41, 41}, 22, 18), own),
                          0.1);
@@ -219,6 +219,24 @@ TEST(Pad, OneTwoAndFourNumbersMeanWhatTheyMeanToTorchvision) {
   EXPECT_EQ(functional::pad(chw, 1).sizes(), (at::IntArrayRef{1, 5, 6}));
   EXPECT_EQ(functional::pad(chw, {1}).sizes(), (at::IntArrayRef{1, 5, 6}));
   EXPECT_EQ(functional::pad(chw, {2, 1}).sizes(), (at::IntArrayRef{1, 5, 8}));
+}
+
+/// Whether T{number} compiles: of an aggregate it would set the first member and leave the second.
+template <typename T>
+concept TakesOneNumber = requires {
+  T{0.1};
+};
+
+TEST(Options, OneNumberIsNeverHalfOfTwo) {
+  EXPECT_FALSE(TakesOneNumber<Range>);
+  EXPECT_FALSE(TakesOneNumber<RandomAffineOptions::Shift>);
+  EXPECT_TRUE(TakesOneNumber<Spread>);
+  EXPECT_TRUE(TakesOneNumber<image::Fill>);
+}
+
+TEST(RandomPerspective, ItsNumbersStandInTorchvisionsOrder) {
+  EXPECT_EQ(RandomPerspective({0.25, 1.0}).to_string(),
+            "RandomPerspective(distortion_scale=0.25, p=1)");
 }
 
 TEST(RandomResizedCrop, StaysInsideAndInItsRanges) {

@@ -41,6 +41,10 @@ struct RandomAffineOptions {
   struct Shift {
     double x = 0;
     double y = 0;
+
+    Shift() = default;
+    /// Both: an aggregate would take `.translate = 0.1` for {0.1, 0}.
+    Shift(double x, double y) : x(x), y(y) {}
     bool operator==(const Shift&) const = default;
   };
   Shift translate{};
@@ -75,9 +79,9 @@ class RandomAffine final {
 };
 
 struct RandomPerspectiveOptions {
-  double p = 0.5;
   /// 0: none; 1: each corner may move to the middle of the picture.
   double distortion_scale = 0.5;
+  double p = 0.5;
   image::Interpolation interpolation = image::Interpolation::kBilinear;
   image::Fill fill{};
 };
