@@ -43,6 +43,9 @@ struct TensorPlace {
   int64_t offset = 0;
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
+  // What libtorch would do when the numbers are read: the storage has them without it.
+  bool conjugated = false;
+  bool negated = false;
 };
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, std::string key = {}) {
@@ -68,6 +71,12 @@ std::vector<int64_t> ints(const PickleValue& value, std::string_view what) {
   return result;
 }
 
+/// Whether `metadata` has this word: {'conj': True}, or None.
+bool flag(const PickleValue& metadata, std::string_view word) {
+  const PickleValue* value = metadata.is_none() ? nullptr : metadata.find(word);
+  return value != nullptr && value->as_bool(word);
+}
+
 // The functions and classes of torch's pickles, and what stands for them here.
 
 std::optional<PickleValue> known_global(std::string_view module, std::string_view name) {
@@ -90,10 +99,14 @@ std::optional<PickleValue> known_call(const PickleValue& callable,
     if (storage == nullptr) {
       return std::nullopt;
     }
-    return PickleValue::opaque(TensorPlace{*storage,
-                                           args[1].as_int("offset of a tensor"),
-                                           ints(args[2], "size of a tensor"),
-                                           ints(args[3], "strides of a tensor")});
+    constexpr size_t kMetadata = 6;  // behind requires_grad and backward_hooks
+    return PickleValue::opaque(
+        TensorPlace{*storage,
+                    args[1].as_int("offset of a tensor"),
+                    ints(args[2], "size of a tensor"),
+                    ints(args[3], "strides of a tensor"),
+                    args.size() > kMetadata && flag(args[kMetadata], "conj"),
+                    args.size() > kMetadata && flag(args[kMetadata], "neg")});
   }
   if (name.starts_with("_rebuild_parameter") && !args.empty() &&
       args[0].if_opaque<TensorPlace>() != nullptr) {
@@ -162,7 +175,9 @@ class TorchArchive final {
   [[nodiscard]] at::Tensor tensor(const TensorPlace& place, const std::string& name) {
     check(place, name);
     const at::Tensor& flat = storage(place.storage, name);
-    return flat.as_strided(place.sizes, place.strides, place.offset);
+    at::Tensor values = flat.as_strided(place.sizes, place.strides, place.offset);
+    values = place.conjugated ? values.conj().resolve_conj() : values;
+    return place.negated ? values.neg() : values;
   }
 
  private:

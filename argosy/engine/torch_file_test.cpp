@@ -324,6 +324,7 @@ struct Made {
   PickleValue sizes = PickleValue::tuple({2, 3});
   PickleValue strides = PickleValue::tuple({3, 1});
   PickleValue key = "0";
+  PickleValue metadata{};
 
   [[nodiscard]] PickleValue tensor() const {
     const PickleValue id = PickleValue::tuple({"storage", type, key, "cuda:0", numel});
@@ -333,7 +334,8 @@ struct Made {
                               sizes,
                               strides,
                               false,
-                              PickleValue::ordered_dict({})});
+                              PickleValue::ordered_dict({}),
+                              metadata});
   }
   [[nodiscard]] std::string pickle() const {
     return formats::pickle(PickleValue::dict({{"weight", tensor()}}));
@@ -418,6 +420,33 @@ TEST_F(TorchFileOnDisk, BoolsAreZeroOrOne) {
   EXPECT_EQ(describe(dict.at("weight")), "bool [2, 3] [3, 1] : 0 1 1 1 1 1");
   const auto* raw = static_cast<const uint8_t*>(dict.at("weight").data_ptr());
   EXPECT_EQ(raw[5], 1);
+}
+
+TEST_F(TorchFileOnDisk, ConjugatedAndNegatedViewsHaveTheirOwnNumbers) {
+  const std::vector<float> numbers{1, 2, 3, 4, 5, 6};
+  const std::string bytes(reinterpret_cast<const char*>(numbers.data()), 24);
+  const auto read = [&](Made made, const char* word) {  // as torch.save writes x.conj().imag
+    made.metadata = PickleValue::dict({{word, true}});
+    return describe(
+        read_torch_file(file({{"data.pkl", made.pickle()}, {"data/0", bytes}})).at("weight"));
+  };
+  EXPECT_EQ(read({.sizes = PickleValue::tuple({3}), .strides = PickleValue::tuple({2})}, "neg"),
+            "float32 [3] [1] : -1 -3 -5");
+  EXPECT_EQ(read({.type = PickleValue::global("torch", "ComplexFloatStorage"),
+                  .numel = 3,
+                  .sizes = PickleValue::tuple({3}),
+                  .strides = PickleValue::tuple({1})},
+                 "conj"),
+            "complex64 [3] [1] : 1 -2 3 -4 5 -6");
+}
+
+TEST_F(TorchFileOnDisk, ATensorAndItsConjugateAreTwo) {
+  const std::string path = file({{"x", "x"}});
+  const at::Tensor one = torch::complex(torch::tensor({1.0F}), torch::tensor({2.0F}));
+  write_torch_file(path, {{"one", one}, {"other", one.conj()}});
+  const StateDict dict = read_torch_file(path);
+  EXPECT_EQ(describe(dict.at("one")), "complex64 [1] [1] : 1 2");
+  EXPECT_EQ(describe(dict.at("other")), "complex64 [1] [1] : 1 -2");
 }
 
 }  // namespace

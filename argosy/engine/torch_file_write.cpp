@@ -40,8 +40,8 @@ class TorchPickle final {
   [[nodiscard]] const std::vector<at::Tensor>& storages() const { return storages_; }
 
  private:
-  using Identity =
-      std::tuple<const void*, at::ScalarType, std::vector<int64_t>, std::vector<int64_t>>;
+  using Identity = std::
+      tuple<const void*, at::ScalarType, std::vector<int64_t>, std::vector<int64_t>, bool, bool>;
 
   [[noreturn]] void fail(const std::string& name, const std::string& what) const {
     throw CheckpointError(kWrite, what, {path_, name});
@@ -56,8 +56,12 @@ class TorchPickle final {
            fmt::format("expected a dense tensor of numbers, got one of type {}. Convert it first",
                        c10::toString(tensor.scalar_type())));
     }
-    const Identity identity{
-        tensor.data_ptr(), tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec()};
+    const Identity identity{tensor.data_ptr(),
+                            tensor.scalar_type(),
+                            tensor.sizes().vec(),
+                            tensor.strides().vec(),
+                            tensor.is_conj(),
+                            tensor.is_neg()};
     const auto known = known_.find(identity);
     if (known != known_.end() && tensor.numel() > 0) {
       return known->second;
