@@ -252,6 +252,12 @@ Image solarize(const Image& image, double threshold) {
     return looked_up(
         image, table_of([&](int i) { return static_cast<uint8_t>(i < threshold ? i : 255 - i); }));
   }
+  ARGOSY_CHECK(
+      threshold <= 1,
+      "image.solarize",
+      "the threshold of f32 pixels, which are 0 to 1, must not be above 1, got {}. Say it as "
+      "a part of 1, or solarize u8",
+      threshold);
   return changed_f32(image, [from = static_cast<float>(threshold)](float value) {
     return value >= from ? 1 - value : value;
   });

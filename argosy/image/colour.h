@@ -34,6 +34,7 @@ namespace argosy::image {
 /// Keeps the `bits` highest of 8. Errors: UsageError for f32, and for bits outside of 1 to 8.
 [[nodiscard]] Image posterize(const Image& image, int bits);
 /// Inverts values from `threshold` on (u8: 0 to 255; f32: 0 to 1).
+/// Errors: UsageError for f32 and a threshold above 1, which is one of u8 and would change nothing.
 [[nodiscard]] Image solarize(const Image& image, double threshold);
 
 // ---- by what values there are in a channel ----

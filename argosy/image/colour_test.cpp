@@ -80,6 +80,13 @@ TEST(Colour, AlphaStaysAsItIs) {
   EXPECT_EQ(equalize(image).row<uint8_t>(0)[3], 77);
 }
 
+TEST(Colour, AThresholdOfBytesIsNoneOfFloats) {
+  const Image image = pixel(Order::kGray, {200});
+  EXPECT_EQ(solarize(image, 128).row<uint8_t>(0)[0], 55);
+  EXPECT_THROW((void)solarize(to_f32(image), 128), UsageError);
+  EXPECT_FLOAT_EQ(solarize(to_f32(image), 0.5).row<float>(0)[0], 1 - 200 / 255.0F);
+}
+
 TEST(Colour, ConvertKnowsWhatEachChannelIs) {
   const Image bgr = pixel(Order::kBgr, {10, 20, 30});
   EXPECT_THAT(values_of(convert(bgr, Order::kRgb)), ElementsAre(30, 20, 10));

@@ -37,6 +37,7 @@ class RandomPosterize final {
 };
 
 /// Inverts what is at least as bright as `threshold` (0 to 255; f32: 0 to 1), with probability p.
+/// Errors: at the call for f32 and a threshold above 1, as torchvision's.
 class RandomSolarize final {
  public:
   static constexpr std::string_view kName = "RandomSolarize";
