@@ -90,22 +90,23 @@ struct CacheOptions {
 ///     data::Map augmented(decoded, crop_and_flip);   // what draws stands above the cache
 ///     decoded.stats().hits
 ///
-/// Samples are those that get(index) returns; what is kept and when: see SampleCache, which a data
-/// set that draws can use itself for its encoded bytes. Tensors are handed out, not copied, so who
-/// gets a sample must not write into it: the version that libtorch counts for a tensor is compared
-/// at each hit. Copies share the cache.
-/// Thread-safe. Errors: UsageError when a kept sample was written to in place.
+/// Samples are those that get(index) returns, also of a set that has get(index, random) too: sets
+/// of pictures refuse get(index) where their transform draws. What is kept and when: see
+/// SampleCache, which a data set that draws can use itself for its encoded bytes. Tensors are
+/// handed out, not copied, so who gets a sample must not write into it: the version that libtorch
+/// counts for a tensor is compared at each hit. Copies share the cache. Thread-safe. Errors:
+/// UsageError when a kept sample was written to in place.
 template <Dataset D, typename Bytes = SampleBytes>
 class Cache final {
   static_assert(
-      !GetsRandomSample<D>,
-      "Cache of a data set with get(index, random): its samples differ in each epoch, and "
-      "kept ones would not. Put the Cache below what draws: Map(Cache(set), augment)");
+      GetsSample<D> || !GetsRandomSample<D>,
+      "Cache of a data set that has get(index, random) alone: its samples differ in each epoch, "
+      "and kept ones would not. Put the Cache below what draws: Map(Cache(set), augment)");
   static_assert(GetsRandomSample<D> || GetsSample<D>,
                 "Cache keeps what get(index) returns: this data set has only get_batch()");
 
  public:
-  using Sample = SampleOf<D>;
+  using Sample = std::remove_cvref_t<decltype(std::declval<const D&>().get(int64_t{0}))>;
 
   explicit Cache(DatasetRef<D> dataset, const CacheOptions& options = {}, Bytes bytes = {})
       : dataset_(std::move(dataset)),

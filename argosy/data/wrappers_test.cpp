@@ -281,6 +281,19 @@ TEST(Cache, MakesEachSampleOnceOverEpochsAndWorkers) {
             50 * static_cast<int64_t>(400 + 40 + detail::kTensorBytes + sizeof(cache.get(0))));
 }
 
+/// As the sets of pictures are: both forms, whatever the transform.
+struct Both : Words {
+  using Words::get;
+  std::string get(int64_t index, Random& /*random*/) const { return get(index) + "!"; }
+};
+
+TEST(Cache, KeepsWhatASetGivesWithoutAStream) {
+  const Cache cache(Both{});
+  EXPECT_EQ(cache.get(2), "xx");
+  EXPECT_EQ(cache.get(2), "xx");
+  EXPECT_EQ(cache.stats().hits, 1);
+}
+
 TEST(Cache, StopsKeepingAtItsLimit) {
   std::vector<std::atomic<int>> made(50);
   const Cache cache(Costly{&made}, {.max_bytes = 10'000}, [](const auto&) { return 1000; });
