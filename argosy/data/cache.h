@@ -150,8 +150,8 @@ class Cache final {
 };
 
 template <typename D>
-explicit Cache(D&&, const CacheOptions& = {}) -> Cache<std::remove_cvref_t<D>>;
+explicit Cache(D&&, const CacheOptions& = {}) -> Cache<DatasetOf<D>>;
 template <typename D, typename Bytes>
-Cache(D&&, const CacheOptions&, Bytes) -> Cache<std::remove_cvref_t<D>, Bytes>;
+Cache(D&&, const CacheOptions&, Bytes) -> Cache<DatasetOf<D>, Bytes>;
 
 }  // namespace argosy::data

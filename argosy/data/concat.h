@@ -238,7 +238,7 @@ class Concat final {
 };
 
 template <typename... Ds>
-Concat(Ds&&...) -> Concat<std::remove_cvref_t<Ds>...>;
+Concat(Ds&&...) -> Concat<DatasetOf<Ds>...>;
 template <typename D>
 explicit Concat(std::vector<D>) -> Concat<D>;
 

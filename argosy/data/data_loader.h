@@ -207,23 +207,21 @@ requires(Dataset<D> || IterableDataset<D>) class DataLoader<D, Collate>::Iterato
 };
 
 template <typename D>
-explicit DataLoader(D&&, const DataLoaderOptions& = {}) -> DataLoader<std::remove_cvref_t<D>>;
+explicit DataLoader(D&&, const DataLoaderOptions& = {}) -> DataLoader<DatasetOf<D>>;
 template <typename D, typename Collate>
-DataLoader(D&&, const DataLoaderOptions&, Collate) -> DataLoader<std::remove_cvref_t<D>, Collate>;
+DataLoader(D&&, const DataLoaderOptions&, Collate) -> DataLoader<DatasetOf<D>, Collate>;
 template <typename D>
-DataLoader(D&&, Sampler, const DataLoaderOptions& = {}) -> DataLoader<std::remove_cvref_t<D>>;
+DataLoader(D&&, Sampler, const DataLoaderOptions& = {}) -> DataLoader<DatasetOf<D>>;
 template <typename D, typename Collate>
-DataLoader(D&&, Sampler, const DataLoaderOptions&, Collate)
-    -> DataLoader<std::remove_cvref_t<D>, Collate>;
+DataLoader(D&&, Sampler, const DataLoaderOptions&, Collate) -> DataLoader<DatasetOf<D>, Collate>;
 template <typename D>
-DataLoader(D&&, BatchSampler, const DataLoaderOptions& = {}) -> DataLoader<std::remove_cvref_t<D>>;
+DataLoader(D&&, BatchSampler, const DataLoaderOptions& = {}) -> DataLoader<DatasetOf<D>>;
 template <typename D, typename Collate>
 DataLoader(D&&, BatchSampler, const DataLoaderOptions&, Collate)
-    -> DataLoader<std::remove_cvref_t<D>, Collate>;
+    -> DataLoader<DatasetOf<D>, Collate>;
 template <typename D, std::same_as<StreamShards> Shards>
-DataLoader(D&&, Shards, const DataLoaderOptions& = {}) -> DataLoader<std::remove_cvref_t<D>>;
+DataLoader(D&&, Shards, const DataLoaderOptions& = {}) -> DataLoader<DatasetOf<D>>;
 template <typename D, std::same_as<StreamShards> Shards, typename Collate>
-DataLoader(D&&, Shards, const DataLoaderOptions&, Collate)
-    -> DataLoader<std::remove_cvref_t<D>, Collate>;
+DataLoader(D&&, Shards, const DataLoaderOptions&, Collate) -> DataLoader<DatasetOf<D>, Collate>;
 
 }  // namespace argosy::data

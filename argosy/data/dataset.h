@@ -138,6 +138,7 @@ class DatasetRef final {
   DatasetRef(const D& dataset) : pointer_(std::shared_ptr<void>(), &dataset) {}         // NOLINT
   DatasetRef(D&& dataset) : pointer_(std::make_shared<const D>(std::move(dataset))) {}  // NOLINT
   DatasetRef(std::shared_ptr<const D> dataset) : pointer_(std::move(dataset)) {}        // NOLINT
+  DatasetRef(std::shared_ptr<D> dataset) : pointer_(std::move(dataset)) {}              // NOLINT
 
   const D& operator*() const { return *pointer_; }
   const D* operator->() const { return pointer_.get(); }
@@ -145,5 +146,20 @@ class DatasetRef final {
  private:
   std::shared_ptr<const D> pointer_;
 };
+
+namespace detail {
+template <typename T>
+struct HeldBy {
+  using Type = T;
+};
+template <typename T>
+struct HeldBy<std::shared_ptr<T>> {
+  using Type = std::remove_const_t<T>;
+};
+}  // namespace detail
+
+/// The data set that a DatasetRef made of a T refers to: for deduction guides.
+template <typename T>
+using DatasetOf = typename detail::HeldBy<std::remove_cvref_t<T>>::Type;
 
 }  // namespace argosy::data

@@ -98,6 +98,6 @@ class Map final {
 };
 
 template <typename D, typename F>
-Map(D&&, F) -> Map<std::remove_cvref_t<D>, F>;
+Map(D&&, F) -> Map<DatasetOf<D>, F>;
 
 }  // namespace argosy::data

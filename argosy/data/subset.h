@@ -69,7 +69,7 @@ class Subset final {
 };
 
 template <typename D>
-Subset(D&&, std::vector<int64_t>) -> Subset<std::remove_cvref_t<D>>;
+Subset(D&&, std::vector<int64_t>) -> Subset<DatasetOf<D>>;
 
 struct SplitOptions {
   uint64_t seed = 0;
@@ -92,7 +92,7 @@ std::vector<std::vector<int64_t>> split_indices(int64_t n,
 /// Lifetime: as for DatasetRef: a named set is referred to, a temporary is shared by the parts.
 template <typename D, typename T, size_t N>
 auto random_split(D&& dataset, const T (&parts)[N], const SplitOptions& options = {}) {
-  using Set = std::remove_cvref_t<D>;
+  using Set = DatasetOf<D>;
   const DatasetRef<Set> shared(std::forward<D>(dataset));
   std::vector<int64_t> sizes;
   if constexpr (std::is_floating_point_v<T>) {

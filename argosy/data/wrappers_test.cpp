@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <tuple>
@@ -292,6 +293,30 @@ TEST(Cache, KeepsWhatASetGivesWithoutAStream) {
   EXPECT_EQ(cache.get(2), "xx");
   EXPECT_EQ(cache.get(2), "xx");
   EXPECT_EQ(cache.stats().hits, 1);
+}
+
+TEST(DatasetRef, ASharedPointerIsSharedByWhateverHoldsIt) {
+  auto words = std::make_shared<Words>();
+  const std::weak_ptr<const Words> alive = words;
+  {
+    const std::shared_ptr<const Words> constant = words;
+    const Subset last(words, {2});
+    const Map lengths(constant, [](const std::string& word) { return std::ssize(word); });
+    const Concat twice(words, constant);
+    const Cache cache(words);
+    const Zip pairs(words, constant);
+    auto [some, rest] = random_split(words, {1, 2});
+    const DataLoader loader(std::make_shared<Noise>(), {.batch_size = 4});
+    words.reset();
+    EXPECT_EQ(last.get(0), "xx");
+    EXPECT_EQ(lengths.get(1), 1);
+    EXPECT_EQ(twice.get(5), "xx");
+    EXPECT_EQ(cache.get(2), "xx");
+    EXPECT_EQ(std::get<1>(pairs.get(2)), "xx");
+    EXPECT_EQ(some.size() + rest.size(), 3);
+    EXPECT_EQ(loader.size(), 5);
+  }
+  EXPECT_TRUE(alive.expired());
 }
 
 TEST(Cache, StopsKeepingAtItsLimit) {

@@ -111,6 +111,6 @@ class Zip final {
 };
 
 template <typename... Ds>
-Zip(Ds&&...) -> Zip<std::remove_cvref_t<Ds>...>;
+Zip(Ds&&...) -> Zip<DatasetOf<Ds>...>;
 
 }  // namespace argosy::data
