@@ -44,6 +44,7 @@ class SampleCache final {
 
   SampleCache(int64_t size, const Options& options)
       : max_bytes_(options.max_bytes), entries_(checked(size, options)) {}
+  ~SampleCache() = default;
   SampleCache(const SampleCache&) = delete;
   SampleCache& operator=(const SampleCache&) = delete;
 

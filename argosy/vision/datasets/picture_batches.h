@@ -66,6 +66,8 @@ class PictureBatches final {
   ~PictureBatches();
   PictureBatches(PictureBatches&&) noexcept;
   PictureBatches& operator=(PictureBatches&&) noexcept;
+  PictureBatches(const PictureBatches&) = delete;
+  PictureBatches& operator=(const PictureBatches&) = delete;
 
   [[nodiscard]] int64_t size() const { return pictures_.count; }
   /// The picture as it is stored, decoded. 0 ≤ index < size().
