@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -26,8 +27,13 @@ constexpr size_t kMostNames = 10;  // in a message
   throw DataError(kWhere, what, {path});
 }
 
-/// What a folder lies in, itself included: device and inode of each.
-using Ancestors = std::set<std::pair<dev_t, ino_t>>;
+using FolderId = std::pair<dev_t, ino_t>;
+/// What a folder lies in, itself included.
+using Ancestors = std::set<FolderId>;
+/// How often each folder was come to. Links may lead to one from several places; links to folders
+/// of links double with each level, and forty of them would never end.
+using Visits = std::map<FolderId, int>;
+constexpr int kMostVisits = 1000;
 
 struct Listing {
   std::vector<std::string> folders{};  // names, not sorted
@@ -80,6 +86,7 @@ struct Folder {
 void walk(const std::string& path,
           const Ancestors& above,
           const std::vector<std::string>& extensions,
+          Visits& visits,
           std::vector<Folder>& folders) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
@@ -88,6 +95,9 @@ void walk(const std::string& path,
   Ancestors ancestors = above;
   if (!ancestors.emplace(status.st_dev, status.st_ino).second) {
     fail(path, "a link that leads back to a folder that it lies in");
+  }
+  if (++visits[{status.st_dev, status.st_ino}] > kMostVisits) {
+    fail(path, fmt::format("links lead to this folder from more than {} places", kMostVisits));
   }
   Listing listing = list(path);
   for (const std::string& name : listing.broken) {
@@ -102,14 +112,15 @@ void walk(const std::string& path,
                [&](const std::string& name) { return has_extension(name, extensions); });
   std::sort(folder.images.begin(), folder.images.end());
   for (const std::string& name : listing.folders) {
-    walk(fmt::format("{}/{}", path, name), ancestors, extensions, folders);
+    walk(fmt::format("{}/{}", path, name), ancestors, extensions, visits, folders);
   }
 }
 
 /// All images at and below `path`, in the order that sorting os.walk() gives.
 std::vector<std::string> images_below(const std::string& path, const FolderOptions& options) {
   std::vector<Folder> folders;
-  walk(path, {}, lower_case(options.extensions), folders);
+  Visits visits;
+  walk(path, {}, lower_case(options.extensions), visits, folders);
   std::sort(folders.begin(), folders.end(), [](const Folder& a, const Folder& b) {
     return a.path < b.path;
   });

@@ -37,7 +37,8 @@ struct ClassFolder {
 /// The order is torchvision's: by class, then by folder path, then by file name, all bytewise.
 /// Links to files and folders are followed.
 /// Errors: DataError with the path: no such folder, not readable, no class folder, a class without
-/// images (names them all), a link that leads nowhere or back to a folder that it lies in.
+/// images (names them all), a link that leads nowhere or back to a folder that it lies in, a folder
+/// that more than 1000 links lead to.
 [[nodiscard]] ClassFolder scan_class_folder(const std::string& root,
                                             const FolderOptions& options = {});
 

@@ -114,6 +114,23 @@ TEST_F(FolderScan, ALinkInACircleIsAnError) {
   EXPECT_THROW((void)scan_image_folder(root_), DataError);
 }
 
+TEST_F(FolderScan, LinksThatDoubleWithEachLevelEndAtALimit) {
+  // 14 folders with two links each to the next: 8,192 ways to the last; 40 of them had no end.
+  constexpr int kLevels = 14;
+  const test::TempDir elsewhere;
+  const auto level = [&](int i) { return elsewhere.path() / std::to_string(i); };
+  for (int i = 0; i < kLevels; ++i) {
+    fs::create_directory(level(i));
+  }
+  for (int i = 0; i + 1 < kLevels; ++i) {
+    fs::create_directory_symlink(level(i + 1), level(i) / "a");
+    fs::create_directory_symlink(level(i + 1), level(i) / "b");
+  }
+  add("class/1.jpg");
+  fs::create_directory_symlink(level(0), dir_.path() / "class/links");
+  EXPECT_THAT(complaint(), HasSubstr("links lead to this folder from more than 1000 places"));
+}
+
 TEST_F(FolderScan, ALinkToNowhereIsAnErrorIfItIsAnImage) {
   add("a/1.jpg");
   fs::create_symlink("nowhere", dir_.path() / "a/notes.txt");
