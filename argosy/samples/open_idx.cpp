@@ -70,6 +70,15 @@ PixelBlock read_split(const Files& files, Shape& shape) {
                     {.path = files.labels, .index = wrong - labels.bytes.begin()});
   }
   const Shape own{.height = images.dims[1], .width = images.dims[2], .channels = 1};
+  constexpr int64_t kMostSide = 65'535;
+  if (own.height < 1 || own.height > kMostSide || own.width < 1 || own.width > kMostSide) {
+    throw DataError(kWhere,
+                    fmt::format("expected images of 1 to {} pixels a side, got {} x {}",
+                                kMostSide,
+                                own.height,
+                                own.width),
+                    {files.images});
+  }
   if (shape.channels > 0 && (own.height != shape.height || own.width != shape.width)) {
     throw DataError(kWhere,
                     fmt::format("expected {} x {} pixels as in the other split, got {} x {}",

@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -93,6 +94,18 @@ TEST_F(SourcesTest, IdxGivesSplitsLabelsAndPixels) {
   EXPECT_EQ(picture.size(), (image::Size{.height = 2, .width = 3}));
   EXPECT_EQ(picture.row<uint8_t>(1)[2], 11);
   EXPECT_THROW((void)source->get(4, scratch), UsageError);
+}
+
+TEST_F(SourcesTest, IdxImagesWithoutPixelsOrOfAbsurdSidesAreRefused) {
+  for (const auto& [count, height, width] :
+       {std::array<uint32_t, 3>{2, 0, 28}, {0, 0xffffffff, 0xffffffff}}) {
+    write(folder_.path() / "train-images-idx3-ubyte",
+          std::string("\0\0\x08\x03", 4) + be32(count) + be32(height) + be32(width));
+    write(folder_.path() / "train-labels-idx1-ubyte",
+          std::string("\0\0\x08\x01", 4) + be32(count) + std::string(count, '\0'));
+    EXPECT_THAT(test::error_text<DataError>([&] { (void)open_samples("mnist", path()); }),
+                HasSubstr("train-images-idx3-ubyte: expected images of 1 to 65535 pixels a side"));
+  }
 }
 
 TEST_F(SourcesTest, IdxThatDoesNotFitTogetherIsRefused) {
