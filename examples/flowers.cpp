@@ -26,7 +26,7 @@
 // --batch_size is each process's: halve it on two, and each step sees the same photographs. Batch
 // norm takes its statistics from a process's part of the batch, so the curves part slowly: on two
 // processes those losses were 4.91, 4.61, 3.91, 3.06 and 2.38, at most 8 % off in the first three
-// epochs (which is tested) and 29 % in the fifth.
+// epochs (more than 10 % fails a test) and 29 % in the fifth.
 #include <argosy/argosy.h>
 #include <argosy/engine/torch_file.h>
 
