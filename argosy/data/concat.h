@@ -88,7 +88,8 @@ auto merge_batches(const Part& part,
 /// Has what all parts have: get(), get_batch(); get(index, random) when one has it.
 template <typename... Ds>
 class Concat final {
-  using First = std::tuple_element_t<0, std::tuple<Ds...>>;
+  using First =
+      std::tuple_element_t<0, std::tuple<Ds..., void>>;  // clang 14 asks about no sets too
   using Part = std::variant<DatasetRef<Ds>...>;
   static constexpr bool kPlain = (GetsSample<Ds> && ...);
   static constexpr bool kRandom =

@@ -10,7 +10,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "argosy/base/error.h"
 #include "argosy/data/data_loader.h"
@@ -78,9 +78,9 @@ std::vector<std::vector<int64_t>> items_of(auto& loader) {
 template <typename Set>
 class BadSamplesOf : public ::testing::Test {
  protected:
-  Set torn(std::set<int64_t> bad) const {
+  Set torn(const std::set<int64_t>& bad) const {
     Set set;
-    set.bad = std::move(bad);
+    set.bad = bad;
     if constexpr (std::is_same_v<Set, TornBatches>) {
       set.names = names;
     }
