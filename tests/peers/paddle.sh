@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # paddle.sh ARGOSY PROGRAM: PROGRAM (03_fleet) trains under Paddle's launcher, and Paddle's fleet under ours.
 set -uo pipefail
-argosy=$1 program=$2
+argosy=$1
 . "$(dirname "$0")/peer.sh"
+own_copy "$2" "$work"
 needs paddle
 
 echo "03_fleet under Paddle's launcher"  # which starts everything by Python

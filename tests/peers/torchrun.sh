@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # torchrun.sh ARGOSY PROGRAM: PROGRAM (03_fleet) trains under the real torchrun, and PyTorch's DDP under ours.
 set -uo pipefail
-argosy=$1 program=$2
+argosy=$1
 . "$(dirname "$0")/peer.sh"
+own_copy "$2" "$work"
 needs torch
 torchrun=("$python" -m torch.distributed.run)
 
