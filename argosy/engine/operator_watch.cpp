@@ -27,6 +27,7 @@ struct Begun final : at::ObserverContext {
 /// The state of watch_operators() on this thread.
 struct Watch {
   const OwnerOf* owner_of;
+  WatchOptions options{};
   std::vector<SeenOperator> seen{};
   int64_t depth = 0;
   bool inside_counted = false;
@@ -158,12 +159,14 @@ void end(const at::RecordFunction& function, at::ObserverContext* context) {
   SeenOperator row{.name = op.name, .owner = op.owner};
   std::optional<int64_t> numel;  // of the first output
   bool views = false;
+  at::Tensor first;
   for (const c10::IValue& output : function.outputs()) {
     for_tensors(output, [&](const at::Tensor& tensor) {
       const bool shares = std::find(op.storages.begin(), op.storages.end(), storage_of(tensor)) !=
                           op.storages.end();
       if (!numel) {
         numel = tensor.numel();
+        first = tensor;
         row.output_shape = tensor.sizes().vec();
         views = shares;
       }
@@ -182,6 +185,10 @@ void end(const at::RecordFunction& function, at::ObserverContext* context) {
       "contiguous", "to", "clone", "copy_", "_to_copy", "empty_like"};
   const bool in_place = op.name.back() == '_';
   if (numel && !op.shapes.empty() && (!views || in_place) && !is_one_of(op.name, kCopies)) {
+    if (watch.options.outputs && row.owner >= 0) {
+      const at::DisableRecordFunctionGuard unseen;
+      row.output = first.detach().clone();  // a later operator may write into it
+    }
     watch.seen.push_back(std::move(row));
   }
 }
@@ -189,9 +196,10 @@ void end(const at::RecordFunction& function, at::ObserverContext* context) {
 }  // namespace
 
 std::vector<SeenOperator> watch_operators(const OwnerOf& owner_of,
-                                          const std::function<void()>& body) {
+                                          const std::function<void()>& body,
+                                          const WatchOptions& options) {
   ARGOSY_CHECK(current == nullptr, "engine.summary", "called inside of another summary's forward");
-  Watch watch{&owner_of};
+  Watch watch{.owner_of = &owner_of, .options = options};
   struct Install {
     explicit Install(Watch* watch) {
       current = watch;

@@ -176,6 +176,24 @@ at::Tensor detail::zeros_for(const torch::nn::Module& module,
                        .device(parameters.empty() ? at::Device(at::kCPU) : parameters[0].device()));
 }
 
+std::vector<LayerOutput> detail::outputs_of_forward(const torch::nn::Module& module,
+                                                    const std::function<void()>& forward) {
+  Summary unused;
+  const Layers layers(module, unused);
+  std::vector<LayerOutput> result;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): modes are put back
+  const Evaluating evaluating(const_cast<torch::nn::Module&>(module));
+  const c10::NoGradGuard no_grad;
+  for (SeenOperator& op : watch_operators(
+           [&](const at::Tensor& t) { return layers.owner_of(t); }, forward, {.outputs = true})) {
+    if (op.owner >= 0) {
+      const Layer& layer = layers.all[static_cast<size_t>(op.owner)];
+      result.push_back({layer.name, layer.type, std::move(op.output)});
+    }
+  }
+  return result;
+}
+
 Summary detail::watch_forward(const torch::nn::Module& module,
                               const std::vector<at::Tensor>& inputs,
                               const std::function<void()>& forward) {

@@ -43,7 +43,28 @@ struct SummaryOptions {
   at::ScalarType dtype = at::kFloat;  ///< of the input; kLong for what begins with an embedding
 };
 
+/// What a layer with parameters (or buffers) gave.
+struct LayerOutput {
+  std::string layer{};  ///< "layer1.0.conv1"
+  std::string type{};   ///< "Conv2d"
+  at::Tensor output{};  ///< a copy, as it left the layer
+};
+
 namespace detail {
+[[nodiscard]] std::vector<LayerOutput> outputs_of_forward(const torch::nn::Module& module,
+                                                          const std::function<void()>& forward);
+template <typename Model>
+void call(Model& model, const at::Tensor& input) {
+  if constexpr (requires {
+                  model->forward(input);
+                }) {  // a Sequential's operator() does not compile
+    static_cast<void>(model->forward(input));
+  } else if constexpr (requires { model.forward(input); }) {
+    static_cast<void>(model.forward(input));
+  } else {
+    static_cast<void>(model(input));
+  }
+}
 [[nodiscard]] Summary watch_forward(const torch::nn::Module& module,
                                     const std::vector<at::Tensor>& inputs,
                                     const std::function<void()>& forward);
@@ -76,17 +97,7 @@ template <typename Model>
                               at::IntArrayRef input_size,
                               const SummaryOptions& options = {}) {
   const at::Tensor input = detail::zeros_for(module_of(model), input_size, options);
-  return detail::watch_forward(module_of(model), {input}, [&] {
-    if constexpr (requires {
-                    model->forward(input);
-                  }) {  // a Sequential's operator() does not compile
-      static_cast<void>(model->forward(input));
-    } else if constexpr (requires { model.forward(input); }) {
-      static_cast<void>(model.forward(input));
-    } else {
-      static_cast<void>(model(input));
-    }
-  });
+  return detail::watch_forward(module_of(model), {input}, [&] { detail::call(model, input); });
 }
 
 /// The same for several inputs or for one's own: `forward` calls the model with them.
@@ -97,6 +108,18 @@ template <typename Model>
                               const std::vector<at::Tensor>& inputs,
                               const std::function<void()>& forward) {
   return detail::watch_forward(module_of(model), inputs, forward);
+}
+
+/// What each layer makes of `input`, in the order of forward: what hooks collect in Python.
+///
+///     for (const auto& [layer, type, output] : engine::layer_outputs(net, images)) …
+///
+/// Runs one forward in evaluation mode and without gradients. Sees what summary() sees; a layer
+/// that is called twice stands there twice. Errors: as summary(). Cost: one forward, a copy of each
+/// output.
+template <typename Model>
+[[nodiscard]] std::vector<LayerOutput> layer_outputs(Model&& model, const at::Tensor& input) {
+  return detail::outputs_of_forward(module_of(model), [&] { detail::call(model, input); });
 }
 
 }  // namespace argosy::engine

@@ -50,6 +50,34 @@ TEST(Summary, NamesLayersShapesParametersAndArithmetic) {
   EXPECT_THAT(result.unused, IsEmpty());
 }
 
+TEST(Summary, LayerOutputsAreThoseOfTheLayersThemselves) {
+  SmallNet net;
+  const at::Tensor x = at::arange(2 * 3 * 6 * 5, at::kFloat).sin().view({2, 3, 6, 5});
+  const std::vector<LayerOutput> found = layer_outputs(net, x);
+  EXPECT_TRUE(net->is_training());
+  net->eval();
+  const auto children = net->features->children();
+  auto* const conv = children[0]->as<nn::Conv2d>();
+  auto* const norm = children[1]->as<nn::BatchNorm2d>();
+  const at::Tensor convolved = conv->forward(x);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].layer + " " + found[0].type, "features.0 Conv2d");
+  EXPECT_TRUE(found[0].output.equal(convolved));
+  EXPECT_EQ(found[1].layer, "features.1");
+  EXPECT_TRUE(found[1].output.equal(norm->forward(convolved)));
+  EXPECT_EQ(found[2].layer, "fc");
+  EXPECT_TRUE(found[2].output.equal(net(x)));
+  EXPECT_FALSE(found[2].output.requires_grad());
+}
+
+TEST(Summary, WhatIsWrittenOverLaterWasCopied) {
+  nn::Sequential net(nn::Linear(2, 3), nn::ReLU(nn::ReLUOptions().inplace(true)));
+  const at::Tensor x = at::full({1, 2}, -1.5F);
+  const std::vector<LayerOutput> found = layer_outputs(net, x);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].output.equal(net->children()[0]->as<nn::Linear>()->forward(x)));
+}
+
 TEST(Summary, LeavesTheModelAsItWas) {
   SmallNet net;
   net->train();
