@@ -3,6 +3,8 @@
 /// Everything that a training program uses. Link argosy::argosy.
 #include "argosy/comm/comm.h"
 #include "argosy/data/data.h"
+#include "argosy/engine/summary.h"
+#include "argosy/engine/torch_file.h"
 #include "argosy/events/jsonl_writer.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/events/table.h"
