@@ -21,6 +21,11 @@
 // pictures, by up to 7.
 #include <argosy/argosy.h>
 
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
 #include <torch/torch.h>
 
 #include <CLI/CLI.hpp>

@@ -24,6 +24,11 @@
 //     fc     Linear  [100, 10]               9,810  -6.0e-03 (5.8e-02)  -4.0e+00 (7.4e+00)
 #include <argosy/argosy.h>
 
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
 #include <torch/torch.h>
 
 #include <CLI/CLI.hpp>

@@ -50,6 +50,13 @@ def checkpoint():
             "scheduler": scheduler.state_dict()}
 
 
+def part_of_resnet34():
+    """Three entries of torchvision's, of which the first and the last do not fit a net of one channel and ten classes."""
+    value = torch.tensor([0.5])
+    return collections.OrderedDict([("conv1.weight", value.expand(64, 3, 7, 7)), ("bn1.weight", value.expand(64)),
+                                    ("fc.weight", value.expand(1000, 512))])
+
+
 class Evil:
     def __reduce__(self):
         return os.system, ("echo executed",)
@@ -75,6 +82,7 @@ def main():
                           "parameters.pth": parameters}.items():
         torch.save(entries, file)
         describe(file, entries)
+    torch.save(part_of_resnet34(), "resnet34_part.pth")  # for examples/check_resume.sh
     torch.save(checkpoint(), "checkpoint.pth")
     describe("checkpoint.pth", torch.load("checkpoint.pth", weights_only=False)["state_dict"])
     torch.save(net.state_dict(), "legacy.pth", _use_new_zipfile_serialization=False)
