@@ -13,7 +13,8 @@
 namespace argosy::vision::ops {
 namespace {
 
-struct Moments : engine::ChannelMoments {
+struct Moments {
+  engine::ChannelMoments channels{};
   bool far = false;  // some mean is many deviations from what it was taken around
 };
 
@@ -31,25 +32,26 @@ Moments moments_around(const float* shift, const at::Tensor& images) {
       });
   const auto count = values_per_channel(images);
   Moments out;
-  out.count = count;
+  out.channels.count = count;
   for (int64_t c = 0; c < row.channels; ++c) {
     const double shifted = sums[static_cast<std::size_t>(c)] / count;
     const double square = sums[static_cast<std::size_t>(row.channels + c)] / count;
-    out.mean.push_back(shifted + shift[c]);
+    out.channels.mean.push_back(shifted + shift[c]);
     const double variance = square - shifted * shifted;
-    out.variance.push_back(variance < 0 ? 0 : variance);  // NaN stays
+    out.channels.variance.push_back(variance < 0 ? 0 : variance);  // NaN stays
     out.far = out.far || shifted * shifted > kFar * variance;
   }
   return out;
 }
 
-Moments moments_of(const at::Tensor& images) {
-  Moments from_first_pixel = moments_around(images.data_ptr<float>(), images);
+engine::ChannelMoments moments_of(const at::Tensor& images) {
+  const Moments from_first_pixel = moments_around(images.data_ptr<float>(), images);
   if (!from_first_pixel.far) {
-    return from_first_pixel;
+    return from_first_pixel.channels;
   }
-  const std::vector<float> mean(from_first_pixel.mean.begin(), from_first_pixel.mean.end());
-  return moments_around(mean.data(), images);
+  const std::vector<float> mean(from_first_pixel.channels.mean.begin(),
+                                from_first_pixel.channels.mean.end());
+  return moments_around(mean.data(), images).channels;
 }
 
 at::Tensor of(const std::vector<float>& values) {

@@ -11,9 +11,10 @@ namespace argosy::vision::ops {
 /// convert_sync_batchnorm() takes over ranks. References into it.
 class Norm final {
  public:
-  Norm(const torch::nn::BatchNorm2d& norm);  // NOLINT(google-explicit-constructor)
-  Norm(const engine::BatchNorm2d& norm)
-      : state_(norm->state()) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Norm(const torch::nn::BatchNorm2d& norm);
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Norm(const engine::BatchNorm2d& norm) : state_(norm->state()) {}
 
   [[nodiscard]] const engine::NormState& state() const { return state_; }
   /// The norm alone.
