@@ -238,6 +238,8 @@ def _portable(command, args, root):
     text = shlex.join("python3" if part == sys.executable else str(part) for part in command)
     if args.peers:
         text = text.replace(shlex.quote(args.peers), "$PEERS")
+    if getattr(args, "pictures", None):
+        text = text.replace(str(args.pictures), "$PICTURES")
     for place in (str(root), str(root.resolve())):
         text = text.replace(place + "/", "")
     return text.replace(str(args.bin) + "/", "build/release/bin/" if args.bin.is_absolute() else f"{args.bin}/")
