@@ -207,7 +207,7 @@ TEST(Compose, PrintsItself) {
 }
 
 TEST(Compose, WhatAUserThrowsComesOut) {
-  const Compose chain{[](Image) -> Image { throw std::runtime_error("too bright"); }};
+  const Compose chain{[](const Image&) -> Image { throw std::runtime_error("too bright"); }};
   EXPECT_THROW(static_cast<void>(chain(bytes())), std::runtime_error);
 }
 
@@ -286,7 +286,8 @@ TEST(Picture, GoesToATensorAndBackExactly) {
   const at::Tensor wide = to_chw(bytes({5, 8}));
   const Image half = to_hwc({wide.slice(2, 0, 8, 2), Order::kRgb}, "test");
   EXPECT_EQ(half.row<uint8_t>(4)[3 * 3 + 1], test::value(4, 6, 1));
-  EXPECT_THROW(to_hwc({torch::zeros({3, 4, 4}, torch::kDouble), Order::kRgb}, "test"), UsageError);
+  EXPECT_THROW((void)to_hwc({torch::zeros({3, 4, 4}, torch::kDouble), Order::kRgb}, "test"),
+               UsageError);
 }
 
 TEST(Picture, TransformsLeaveTheCallersTensorsAlone) {
