@@ -1,6 +1,5 @@
 #include "argosy/vision/datasets/mnist.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -275,11 +274,10 @@ TEST_F(MnistFiles, UsageErrorsSayWhatToDo) {
 }
 
 TEST(RealData, Mnist) {
-  const char* data = std::getenv("ARGOSY_TEST_DATA");  // NOLINT(concurrency-mt-unsafe)
-  if (data == nullptr) {
-    GTEST_SKIP() << "set ARGOSY_TEST_DATA=<a folder with mnist/> to run this";
+  const fs::path folder = fs::path(ARGOSY_SHARED_DATA) / "mnist";
+  if (!fs::exists(folder / "train-images-idx3-ubyte.gz")) {
+    GTEST_SKIP() << "no MNIST in " << folder;
   }
-  const fs::path folder = fs::path(data) / "mnist";
   const Mnist train(folder.string(), Split::kTrain);
   const Mnist test(folder.string(), Split::kTest);
   ASSERT_EQ(train.size(), 60000);
