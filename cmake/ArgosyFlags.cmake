@@ -13,6 +13,9 @@ endif()
 
 # -fpch-preprocess lets ccache keep objects built with a precompiled header.
 add_compile_options(-Wall -Wextra -fpch-preprocess -fno-math-errno)
+# GCC collects garbage from 128 MB on, which costs units that read torch's headers 12 % of their time; they
+# need 1 GB with it and 1.3 GB without.
+add_compile_options("$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 # GCC 12 sees overlapping copies in std::string where there are none (GCC bug 105651).
 add_compile_options(-Wno-restrict)
 option(ARGOSY_WERROR "Treat warnings as errors" ON)

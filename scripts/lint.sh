@@ -37,7 +37,7 @@ done
 # clang cannot read GCC's precompiled header nor all of its flags, and libtorch 1.13's headers need
 # ivalue.h first under clang in C++20.
 mkdir -p "$build/tidy"
-sed -E 's/-fpch-preprocess//g; s/-Winvalid-pch//g; s/-include [^ ]*cmake_pch\.hxx//g; s/-Wno-tsan//g' "$build/compile_commands.json" >"$build/tidy/compile_commands.json"
+sed -E 's/-fpch-preprocess//g; s/-Winvalid-pch//g; s/-include [^ ]*cmake_pch\.hxx//g; s/-Wno-tsan//g; s/--param ggc-min-heapsize=[0-9]*//g' "$build/compile_commands.json" >"$build/tidy/compile_commands.json"
 status=0
 printf '%s\n' "${units[@]}" | xargs -P "$(nproc)" -n 1 scripts/tidy_one.sh "$build/tidy" || status=$?
 [[ $status -eq 0 ]] || { echo "lint: clang-tidy found something (above)" >&2; exit 1; }
