@@ -4,17 +4,10 @@
 #include <numbers>
 
 #include "argosy/base/check.h"
+#include "argosy/optim/lr_state.h"
 
 namespace argosy::optim {
 namespace {
-
-std::vector<double> group_lrs(const Optimizer& optimizer) {
-  std::vector<double> lrs;
-  for (const GroupInfo& group : optimizer.param_groups()) {
-    lrs.push_back(group.lr);
-  }
-  return lrs;
-}
 
 LRSchedule constant(const ConstantLROptions& options) {
   ARGOSY_CHECK(options.factor >= 0 && options.factor <= 1,
@@ -76,58 +69,77 @@ double stay(int64_t /*step*/, double base) {
 }  // namespace
 
 LRScheduler::LRScheduler(Optimizer optimizer, LRSchedule schedule)
-    : LRScheduler(optimizer, std::move(schedule), group_lrs(optimizer)) {}
+    : LRScheduler("LRScheduler", std::move(optimizer), std::move(schedule)) {}
 
-LRScheduler::LRScheduler(Optimizer optimizer, LRSchedule schedule, std::vector<double> base_lrs)
+LRScheduler::LRScheduler(std::string name, Optimizer optimizer, LRSchedule schedule)
     : optimizer_(std::move(optimizer)), schedule_(std::move(schedule)) {
   ARGOSY_CHECK(schedule_ != nullptr, "optim.LRScheduler", "the schedule is empty");
-  state_.base_lrs = std::move(base_lrs);
-  apply();
+  apply({.scheduler = std::move(name)});
+}
+
+LRScheduler::LRScheduler(std::string name,
+                         Optimizer optimizer,
+                         LRSchedule schedule,
+                         double own_base)
+    : optimizer_(std::move(optimizer)), schedule_(std::move(schedule)), own_base_(own_base) {
+  apply({.scheduler = std::move(name)});
+}
+
+LRScheduler::LRScheduler(std::string name, const LRScheduler& like, LRSchedule schedule)
+    : optimizer_(like.optimizer_), schedule_(std::move(schedule)), own_base_(like.own_base_) {
+  apply({.base_lrs = like.state_.base_lrs, .scheduler = std::move(name)});
 }
 
 void LRScheduler::step() {
-  ++state_.step;
-  apply();
+  LRSchedulerState next = state_;
+  ++next.step;
+  apply(std::move(next));
 }
 
 void LRScheduler::load_state_dict(const LRSchedulerState& state) {
-  if (state.base_lrs.size() != optimizer_.param_groups().size() || state.step < 0) {
-    throw CheckpointError(
-        "optim.LRScheduler",
-        fmt::format("expected base rates of {} groups and a step >= 0, got {} and step {}",
-                    optimizer_.param_groups().size(),
-                    state.base_lrs.size(),
-                    state.step));
-  }
-  state_ = state;
-  apply();
+  check_loadable(state, {.scheduler = state_.scheduler}, optimizer_);
+  LRSchedulerState next = state;
+  next.scheduler = state_.scheduler;
+  next.unit = ScheduleUnit::kUnset;
+  apply(std::move(next));
 }
 
-void LRScheduler::apply() {
-  for (std::size_t g = state_.base_lrs.size(); g < optimizer_.param_groups().size(); ++g) {
-    state_.base_lrs.push_back(optimizer_.param_groups()[g].lr);  // from add_param_group()
+// All or nothing: a schedule may end, or give a rate that no optimizer takes.
+void LRScheduler::apply(LRSchedulerState state) {
+  const std::vector<GroupInfo>& groups = optimizer_.param_groups();
+  for (std::size_t g = state.base_lrs.size(); g < groups.size(); ++g) {  // add_param_group()
+    state.base_lrs.push_back(own_base_ ? *own_base_ * groups[g].lr_scale : groups[g].lr);
   }
-  last_lrs_.clear();
-  for (std::size_t g = 0; g < state_.base_lrs.size(); ++g) {
-    last_lrs_.push_back(schedule_(state_.step, state_.base_lrs[g]));
-    optimizer_.set_group_lr(g, last_lrs_.back());
+  std::vector<double> lrs;
+  for (const double base : state.base_lrs) {
+    lrs.push_back(schedule_(state.step, base));
+    ARGOSY_CHECK(std::isfinite(lrs.back()) && lrs.back() >= 0,
+                 "optim.LRScheduler",
+                 "{}: the rate of step {} must be a number >= 0, got {}",
+                 state.scheduler,
+                 state.step,
+                 lrs.back());
   }
+  for (std::size_t g = 0; g < lrs.size(); ++g) {
+    optimizer_.set_group_lr(g, lrs[g]);
+  }
+  state_ = std::move(state);
+  last_lrs_ = std::move(lrs);
 }
 
 ConstantLR::ConstantLR(Optimizer optimizer, const ConstantLROptions& options)
-    : LRScheduler(std::move(optimizer), constant(options)) {}
+    : LRScheduler("ConstantLR", std::move(optimizer), constant(options)) {}
 
 StepLR::StepLR(Optimizer optimizer, const StepLROptions& options)
-    : LRScheduler(std::move(optimizer), steps(options)) {}
+    : LRScheduler("StepLR", std::move(optimizer), steps(options)) {}
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer optimizer, const CosineAnnealingLROptions& options)
-    : LRScheduler(std::move(optimizer), cosine(options)) {}
+    : LRScheduler("CosineAnnealingLR", std::move(optimizer), cosine(options)) {}
 
 LinearWarmup::LinearWarmup(Optimizer optimizer, const LinearWarmupOptions& options)
-    : LRScheduler(std::move(optimizer), warmup(stay, options)) {}
+    : LRScheduler("LinearWarmup", std::move(optimizer), warmup(stay, options)) {}
 
 LinearWarmup::LinearWarmup(const LRScheduler& after, const LinearWarmupOptions& options)
-    : LRScheduler(
-          after.optimizer(), warmup(after.schedule(), options), after.state_dict().base_lrs) {}
+    : LRScheduler("LinearWarmup", after, warmup(after.schedule(), options)) {}
 
 }  // namespace argosy::optim

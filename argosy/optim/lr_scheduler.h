@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "argosy/optim/optimizer.h"
@@ -12,10 +14,26 @@ namespace argosy::optim {
 /// A closed form: resuming at any step needs no history.
 using LRSchedule = std::function<double(int64_t step, double base_lr)>;
 
-/// Where a scheduler stands.
+/// What a step of a schedule is. Checkpoints hold these numbers.
+enum class ScheduleUnit : int64_t {
+  kUnset = 0,   ///< the caller's own loop decides
+  kStep = 1,    ///< an update of the parameters
+  kEpoch = 2,   ///< a pass over the training data
+  kMetric = 3,  ///< an evaluation, whose result the schedule looks at
+};
+
+/// Where a scheduler stands: the same for all of them, finite numbers and a name, so that a
+/// checkpoint stores any. What a scheduler has no use for stays as it is here.
 struct LRSchedulerState {
   int64_t step = 0;
-  std::vector<double> base_lrs{};  ///< one per group
+  std::vector<double> base_lrs{};            ///< one per group
+  std::string scheduler{};                   ///< "StepLR"; empty fits any
+  ScheduleUnit unit = ScheduleUnit::kUnset;  ///< kUnset fits any
+  // Of ReduceLROnPlateau:
+  std::vector<double> last_lrs{};  ///< rates now, one per group
+  std::optional<double> best{};    ///< best metric so far; never an infinity
+  int64_t num_bad_epochs = 0;
+  int64_t cooldown_counter = 0;
 };
 
 /// Sets an optimizer's learning rates as training goes on.
@@ -23,15 +41,18 @@ struct LRSchedulerState {
 ///     optim::CosineAnnealingLR scheduler(optimizer, {.t_max = epochs});
 ///     for (…) { train_one_epoch(); scheduler.step(); }
 ///
-/// The unit of a step is the caller's: an epoch or a batch. The base rate of a group is its rate
-/// when the scheduler is made, which also sets the rate of step 0. Copies share the optimizer and
-/// nothing else. Any closed form is a scheduler: `LRScheduler(optimizer, [](int64_t t, double base)
-/// { … })`.
+/// The unit of a step is the caller's: an epoch or a batch; per_epoch() and per_step()
+/// (schedule_unit.h) fix it in a type. The base rate of a group is its rate when the scheduler is
+/// made, which also sets the rate of step 0; schedules that have rates of their own
+/// (PiecewiseDecay, OneCycleLR, CyclicLR) give a group those times its lr_scale. Copies share the
+/// optimizer and nothing else. Any closed form is a scheduler: `LRScheduler(optimizer, [](int64_t
+/// t, double base) { … })`.
 class LRScheduler {
  public:
   LRScheduler(Optimizer optimizer, LRSchedule schedule);
 
   /// Goes one step on and sets the rates.
+  /// Errors: UsageError where the schedule has an end (OneCycleLR); nothing has changed then.
   void step();
 
   /// Rate that was set last, of the first group.
@@ -40,24 +61,35 @@ class LRScheduler {
   /// Steps made so far.
   [[nodiscard]] int64_t last_step() const noexcept { return state_.step; }
   [[nodiscard]] const LRSchedule& schedule() const noexcept { return schedule_; }
+  /// "StepLR".
+  [[nodiscard]] const std::string& name() const noexcept { return state_.scheduler; }
+  [[nodiscard]] const Optimizer& optimizer() const noexcept { return optimizer_; }
 
   [[nodiscard]] const LRSchedulerState& state_dict() const noexcept { return state_; }
   /// Continues from `state` and sets its rates.
-  /// Errors: CheckpointError when it has another number of groups or a negative step.
+  /// Errors: CheckpointError when it has another number of groups, a negative step, or is another
+  ///   scheduler's.
   void load_state_dict(const LRSchedulerState& state);
 
  protected:
-  LRScheduler(Optimizer optimizer, LRSchedule schedule, std::vector<double> base_lrs);
-  [[nodiscard]] const Optimizer& optimizer() const noexcept { return optimizer_; }
-  friend class LinearWarmup;
+  LRScheduler(std::string name, Optimizer optimizer, LRSchedule schedule);
+  /// Of a schedule whose rates are its own: `own_base` takes the place of the optimizer's.
+  LRScheduler(std::string name, Optimizer optimizer, LRSchedule schedule, double own_base);
+  /// With the base rates of `like`.
+  LRScheduler(std::string name, const LRScheduler& like, LRSchedule schedule);
+  /// The one whose base rates schedulers of several parts start from.
+  /// Errors: UsageError `[where] …` for none, for parts of several optimizers or with own rates.
+  [[nodiscard]] static const LRScheduler& first_of(const char* where,
+                                                   const std::vector<LRScheduler>& schedulers);
 
  private:
-  void apply();
+  void apply(LRSchedulerState state);
 
   Optimizer optimizer_;
   LRSchedule schedule_;
-  LRSchedulerState state_;
-  std::vector<double> last_lrs_;
+  std::optional<double> own_base_{};
+  LRSchedulerState state_{};
+  std::vector<double> last_lrs_{};
 };
 
 struct ConstantLROptions {

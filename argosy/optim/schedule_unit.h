@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+#include "argosy/optim/lr_plateau.h"
+#include "argosy/optim/lr_scheduler.h"
+
+namespace argosy::optim {
+
+/// A schedule that is counted in updates of the parameters. It has no on_epoch_end(), and nothing
+/// that takes an EpochScheduler takes it: the unit cannot be mistaken. Copies share the optimizer
+/// and nothing else.
+class StepScheduler final {
+ public:
+  explicit StepScheduler(LRScheduler scheduler) : scheduler_(std::move(scheduler)) {}
+
+  /// An update was made (`optimizer.step()`; with accumulation once for all micro-batches).
+  void on_step() { scheduler_.step(); }
+
+  [[nodiscard]] static constexpr ScheduleUnit unit() noexcept { return ScheduleUnit::kStep; }
+  [[nodiscard]] double last_lr() const { return scheduler_.last_lr(); }
+  [[nodiscard]] int64_t last_step() const noexcept { return scheduler_.last_step(); }
+  /// Says its unit. Errors of loading: CheckpointError as LRScheduler, and for another unit.
+  [[nodiscard]] LRSchedulerState state_dict() const;
+  void load_state_dict(const LRSchedulerState& state);
+
+ private:
+  LRScheduler scheduler_;
+};
+
+/// A schedule that is counted in epochs; see StepScheduler.
+class EpochScheduler final {
+ public:
+  explicit EpochScheduler(LRScheduler scheduler) : scheduler_(std::move(scheduler)) {}
+
+  /// An epoch has ended.
+  void on_epoch_end() { scheduler_.step(); }
+
+  [[nodiscard]] static constexpr ScheduleUnit unit() noexcept { return ScheduleUnit::kEpoch; }
+  [[nodiscard]] double last_lr() const { return scheduler_.last_lr(); }
+  [[nodiscard]] int64_t last_epoch() const noexcept { return scheduler_.last_step(); }
+  [[nodiscard]] LRSchedulerState state_dict() const;
+  void load_state_dict(const LRSchedulerState& state);
+
+ private:
+  LRScheduler scheduler_;
+};
+
+/// Declares the unit of a schedule:
+///
+///     auto scheduler = optim::per_epoch(optim::CosineAnnealingLR(optimizer, {.t_max = 90}));
+///     auto warmup = optim::per_step(optim::LinearWarmup(optimizer, {.warmup_steps = 500}));
+[[nodiscard]] inline StepScheduler per_step(LRScheduler scheduler) {
+  return StepScheduler(std::move(scheduler));
+}
+[[nodiscard]] inline EpochScheduler per_epoch(LRScheduler scheduler) {
+  return EpochScheduler(std::move(scheduler));
+}
+
+/// Any schedule whose unit is declared: what a training loop takes.
+///
+///     void fit(…, optim::ScheduleHandle schedule);
+///     fit(…, optim::per_epoch(optim::StepLR(optimizer, {.step_size = 30})));
+///     fit(…, optim::ReduceLROnPlateau(optimizer));
+///
+/// The loop reports everything that happens; a schedule moves at its own unit and passes by the
+/// rest. A bare LRScheduler is refused when the program is compiled. Copies are independent but for
+/// the optimizer. Not thread-safe.
+class ScheduleHandle final {
+ public:
+  ScheduleHandle(StepScheduler schedule);      // NOLINT(google-explicit-constructor)
+  ScheduleHandle(EpochScheduler schedule);     // NOLINT(google-explicit-constructor)
+  ScheduleHandle(ReduceLROnPlateau schedule);  // NOLINT(google-explicit-constructor)
+  /// Say per_step(…) or per_epoch(…).
+  ScheduleHandle(const LRScheduler& schedule) = delete;  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] ScheduleUnit unit() const noexcept;
+  /// An update was made.
+  void on_step();
+  /// An epoch has ended.
+  void on_epoch_end();
+  /// An evaluation has ended, with this result, equal on all ranks.
+  void on_metric(double metric);
+
+  /// Rate of the first group as the schedule has set it.
+  [[nodiscard]] double last_lr() const;
+  [[nodiscard]] LRSchedulerState state_dict() const;
+  /// Errors: CheckpointError for a state of another schedule, unit or number of groups.
+  void load_state_dict(const LRSchedulerState& state);
+
+ private:
+  std::variant<StepScheduler, EpochScheduler, ReduceLROnPlateau> schedule_;
+};
+
+}  // namespace argosy::optim
