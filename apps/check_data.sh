@@ -88,6 +88,7 @@ expect 1 "No such file or directory" info cifar10 "$samples/cifar10" --sheet "$s
 
 # Packed, the same samples come back; damage is found.
 expect 0 "$scratch/cifar.rec: " pack cifar10 "$samples/cifar10" "$scratch/cifar.rec"
+expect 0 "records of cifar10 in $scratch/cifar.rec" info "$scratch/cifar.rec"
 expect 0 "all whole" verify "$scratch/cifar.rec"
 "$data" info cifar10 "$samples/cifar10" --json --all >"$scratch/before"
 "$data" info "$scratch/cifar.rec" --json --all >"$scratch/after"
@@ -107,7 +108,12 @@ expect 1 "not a record file: expected 32 bytes of header" verify records "$scrat
 printf A | dd of="$scratch/cifar.rec" bs=1 conv=notrunc status=none
 json 'j["ok"] is False and j["damaged"] == 1' verify "$scratch/cifar.rec"
 expect 2 'has no split "valid". Expected one of train, test' pack cifar10 "$samples/cifar10" "$scratch/x.rec" --split valid
-expect 2 "$scratch is a folder: expected the record file to write" pack cifar10 "$scratch"
+expect 2 "$scratch is a folder: expected the name of a record file, the last word, to write" pack cifar10 "$scratch"
+cp "$samples/cifar10/cifar-10-python.tar.gz" "$scratch/mine.tar.gz"
+expect 2 "mine.tar.gz is there and is not a record file" pack "$samples/cifar10" "$scratch/mine.tar.gz"
+cmp -s "$samples/cifar10/cifar-10-python.tar.gz" "$scratch/mine.tar.gz" || complain "pack wrote over an archive"
+expect 2 "cifar.rec is there and is not a PNG" info "$scratch/cifar.rec" --sheet "$scratch/cifar.rec"
+expect 1 "No such file or folder" info "$scratch/nowhere"
 expect 1 "/no/such" pack cifar10 "$samples/cifar10" /no/such/x.rec
 [[ ! -e $scratch/x.rec ]] || complain "a pack that failed left a file"
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 
@@ -45,6 +48,28 @@ bool parse_or_help(CLI::App& app, const std::vector<std::string>& args) {
     refuse(app, extras.front());
   }
   return false;
+}
+
+void check_output(const char* where,
+                  const std::string& path,
+                  std::string_view magic,
+                  const std::string& kind) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw UsageError(where,
+                     fmt::format("{} is a folder: expected the name of {}, to write", path, kind));
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(magic.size(), '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<size_t>(file.gcount()));
+  if (!begin.empty() && begin != magic) {
+    throw UsageError(where,
+                     fmt::format("{} is there and is not {}: nothing else is overwritten. Choose "
+                                 "another name, or remove it first.",
+                                 path,
+                                 kind));
+  }
 }
 
 }  // namespace argosy::datatool

@@ -50,6 +50,9 @@ int run_info(const std::vector<std::string>& args) {
   if (parse_or_help(app, args)) {
     return 0;
   }
+  if (!sheet.empty()) {
+    check_output("datatool.info", sheet, "\x89PNG", "a PNG");
+  }
   const std::unique_ptr<samples::SampleSource> source = open_argument(what, path);
   const Findings findings{.source = source.get(),
                           .survey = samples::survey(*source, {.pictures = all ? 0 : 1000})};

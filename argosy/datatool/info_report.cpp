@@ -66,11 +66,13 @@ std::string points_line(const Findings& findings) {
           fmt::format("{} {}", names[i], with_commas(findings.survey.unknown_points[i])));
     }
   }
+  const int64_t without = findings.survey.without_points;
   return fmt::format(
-      "{}, at {}; {}",
+      "{}, at {}; {}{}",
       names.size(),
       spread(findings.survey.points),
-      unknown.empty() ? "all are known" : fmt::format("not known: {}", fmt::join(unknown, ", ")));
+      unknown.empty() ? "all are known" : fmt::format("not known: {}", fmt::join(unknown, ", ")),
+      without > 0 ? fmt::format("; {} samples have none", with_commas(without)) : "");
 }
 
 nlohmann::ordered_json same_or_null(const Range& range) {
@@ -83,6 +85,12 @@ nlohmann::ordered_json pair_of(const Range& range, double scale = 1) {
 }
 
 }  // namespace
+
+std::string name_of(const samples::Description& description) {
+  return description.packed_from.empty()
+             ? description.set
+             : fmt::format("{} of {}", description.set, description.packed_from);
+}
 
 std::vector<Bar> class_bars(const Findings& findings) {
   const std::vector<std::string>& names = findings.source->description().classes;
@@ -97,7 +105,7 @@ std::vector<Bar> class_bars(const Findings& findings) {
 std::string info_text(const Findings& findings, int columns, BarStyle style) {
   const Description& description = findings.source->description();
   const Survey& survey = findings.survey;
-  std::string text = fmt::format("{} in {}\n", description.set, description.path);
+  std::string text = fmt::format("{} in {}\n", name_of(description), description.path);
   const auto line = [&](std::string_view subject, const std::string& words) {
     text += fmt::format("  {:<9} {}\n", subject, words);
   };
@@ -138,6 +146,7 @@ nlohmann::ordered_json info_json(const Findings& findings) {
                    survey.channels.size() == 1 ? nlohmann::ordered_json(survey.channels[0])
                                                : nlohmann::ordered_json()};
   json["set"] = description.set;
+  json["packed_from"] = description.packed_from;
   json["path"] = description.path;
   json["splits"] = nlohmann::ordered_json::object();
   for (const samples::Split& split : description.splits) {
@@ -159,6 +168,7 @@ nlohmann::ordered_json info_json(const Findings& findings) {
   json["point_names"] = description.point_names;
   json["points"] = pair_of(survey.points);
   json["unknown_points"] = survey.unknown_points;
+  json["without_points"] = survey.without_points;
   return json;
 }
 

@@ -28,6 +28,9 @@ struct Findings {
 /// A picture: bars of the classes, and a sheet of samples (some of each class; keypoints as dots).
 [[nodiscard]] image::Image info_sheet(const Findings& findings);
 
+/// "cifar10", "records of flowers102".
+[[nodiscard]] std::string name_of(const samples::Description& description);
+
 /// The bars of both.
 [[nodiscard]] std::vector<Bar> class_bars(const Findings& findings);
 

@@ -108,8 +108,8 @@ Tile tile_of(const Findings& findings, int64_t index) {
 image::Image title_of(const Findings& findings) {
   constexpr int kScale = 2;
   const samples::Description& description = findings.source->description();
-  std::string text =
-      fmt::format("{}: {} samples", description.set, events::with_commas(findings.survey.samples));
+  std::string text = fmt::format(
+      "{}: {} samples", name_of(description), events::with_commas(findings.survey.samples));
   if (!findings.survey.per_class.empty()) {
     text += fmt::format(", {} classes", findings.survey.per_class.size());
   }

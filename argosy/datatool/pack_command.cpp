@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "argosy/base/error.h"
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
@@ -24,17 +22,6 @@ void check_whole(const samples::Description& description, bool skip_missing) {
                                 "--skip_missing",
                                 events::with_commas(description.missing)),
                     {description.path});
-  }
-}
-
-/// The last word is the file to write: a folder there is a forgotten word.
-void check_out(const std::string& out) {
-  std::error_code error;
-  if (std::filesystem::is_directory(out, error)) {
-    throw UsageError(kWhere,
-                     fmt::format("{} is a folder: expected the record file to write as the last "
-                                 "word. See: argosy data pack --help",
-                                 out));
   }
 }
 
@@ -66,7 +53,7 @@ int run_pack(const std::vector<std::string>& args) {
     return 0;
   }
   const std::string& out = words.back();
-  check_out(out);
+  check_output(kWhere, out, "ARGOREC\n", "a record file, the last word");
   const auto source = open_argument(words.front(), words.size() == 3 ? words[1] : "");
   check_whole(source->description(), skip_missing);
   events::ProgressBar bar({.label = "pack",

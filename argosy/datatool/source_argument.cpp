@@ -42,6 +42,9 @@ std::unique_ptr<samples::SampleSource> open_argument(const std::string& what,
     return open_named(*set, path);
   }
   std::error_code error;
+  if (path.empty() && what.find('/') != std::string::npos && !fs::exists(what, error)) {
+    throw DataError(kWhere, "No such file or folder", {what});
+  }
   if (!path.empty() || !fs::exists(what, error)) {
     (void)download::known_set(what);  // says which name was meant
   }

@@ -26,6 +26,9 @@ using download::Verified;
 Verified look(const std::string& what, const std::string& path) {
   std::error_code error;
   if (download::find_known_set(what) == nullptr) {
+    if (path.empty() && what.find('/') != std::string::npos && !fs::exists(what, error)) {
+      throw DataError("datatool.verify", "No such file or folder", {what});
+    }
     if (!path.empty() || !fs::exists(what, error)) {
       (void)download::known_set(what);  // says which name was meant
     }
@@ -79,7 +82,13 @@ void print(const Verified& verified) {
     fmt::print("{:<8} {:<{}}  {}\n", to_string(file.state), file.known.name, width, remark);
   }
   if (verified.fine()) {
-    fmt::print("{}: all is as published\n", verified.set);
+    const download::KnownSet* const set = download::find_known_set(verified.set);
+    const size_t all = set == nullptr ? verified.files.size() : set->files.size();
+    fmt::print("{}: {}\n",
+               verified.set,
+               verified.files.size() < all
+                   ? fmt::format("as published ({} of its {} files)", verified.files.size(), all)
+                   : "all is as published");
     return;
   }
   const auto count = [&](FileState state) {

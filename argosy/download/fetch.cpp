@@ -242,7 +242,7 @@ void fetch_file(const KnownSet& set,
         continue;
       }
       if (!last.empty()) {
-        log::warn("download: {}: trying again", last);
+        log::warn("download: {}: trying {}", last, i > 0 ? "again" : "the next address");
       }
       if (try_address(address, part, known, options)) {
         part.commit();

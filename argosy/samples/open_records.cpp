@@ -49,7 +49,7 @@ std::vector<Split> splits_of(const std::vector<formats::PackedSplit>& packed,
 std::unique_ptr<SampleSource> open_records(const std::string& path) {
   formats::RecordReader reader(path);
   formats::PackedSet set = formats::unpack_metadata(reader.metadata(), path);
-  Description description{.set = "records", .path = path};
+  Description description{.set = "records", .packed_from = set.kind, .path = path};
   description.classes = std::move(set.classes);
   description.groups = std::move(set.groups);
   description.point_names = std::move(set.point_names);

@@ -22,6 +22,7 @@ struct Split {
 /// What a data set says of itself.
 struct Description {
   std::string set{};                       ///< "cifar10"
+  std::string packed_from{};               ///< of records: the set that they were made of
   std::string path{};                      ///< file or folder that it was read from
   std::vector<std::string> classes{};      ///< names of labels 0, 1, …; empty: no labels
   std::vector<std::string> groups{};       ///< names of a second label 0, 1, …; empty: none

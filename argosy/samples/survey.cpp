@@ -50,6 +50,7 @@ struct Tally {
   std::array<int64_t, 4> pixel_square_sum{};
   Limits points{};
   std::vector<int64_t> unknown_points{};
+  int64_t without_points = 0;
   int64_t damaged = 0;
   std::string first_damage{};
 
@@ -67,6 +68,7 @@ struct Tally {
       pixel_square_sum.at(i) += other.pixel_square_sum.at(i);
     }
     without_label += other.without_label;
+    without_points += other.without_points;
     height.add(other.height);
     width.add(other.width);
     channels.insert(other.channels.begin(), other.channels.end());
@@ -119,7 +121,8 @@ void count_shape(const formats::PackedSample& sample, Tally& tally) {
 
 void count_points(const formats::PackedSample& sample, Tally& tally) {
   if (sample.points.size() < 2 * tally.unknown_points.size()) {
-    return;  // a split without points
+    ++tally.without_points;  // a split without points
+    return;
   }
   for (size_t i = 0; i < tally.unknown_points.size(); ++i) {
     const float x = sample.points[2 * i];
@@ -201,6 +204,7 @@ Survey survey_of(const Tally& tally, const SampleSource& source) {
                 .pixels = tally.pixels.range(),
                 .points = tally.points.range(),
                 .unknown_points = tally.unknown_points,
+                .without_points = tally.without_points,
                 .damaged = tally.damaged,
                 .first_damage = tally.first_damage};
   const bool alike =

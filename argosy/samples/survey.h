@@ -40,6 +40,7 @@ struct Survey {
   std::vector<ChannelFigures> figures{};  ///< by channel; empty where channels differ
   Range points{};                         ///< coordinates of keypoints
   std::vector<int64_t> unknown_points{};  ///< of each keypoint: samples in which it is not known
+  int64_t without_points = 0;             ///< samples without keypoints, in a set that has them
   int64_t damaged = 0;                    ///< pictures that cannot be read
   std::string first_damage{};             ///< the first of them, in words
 };

@@ -49,8 +49,8 @@ constexpr detail::MnistFlavour kDigits = {
     .where = "vision.Mnist",
     .subfolder = "MNIST/raw",
     .advice =
-        "Debian has no package of MNIST; torchvision and Paddle download it, and "
-        "apt-get install dataset-fashion-mnist brings Fashion-MNIST in the same format",
+        "To bring them: argosy data fetch mnist --to FOLDER; or apt-get install "
+        "dataset-fashion-mnist for Fashion-MNIST in the same format",
     .classes = kDigitClasses.data()};
 
 /// The 256 values that a pixel can become: one load a pixel, and exactly the bits of
