@@ -1,6 +1,7 @@
 // Image classification on CIFAR-10, as in Paddle's tutorial: CifarNet, Adam 1e-3, batches of 32,
 // the last short one dropped, validation after each epoch.
 //
+//     argosy data fetch cifar10 --to .
 //     ./cifar10 cifar-10-python.tar.gz [--epochs 10] [--batch_size 32]
 //     argosy launch --nproc_per_node 2 ./cifar10 cifar-10-python.tar.gz --batch_size 16
 //
@@ -64,6 +65,13 @@ void run(const Options& options) {
   auto model = fleet::distributed_model(vision::CifarNet(10));
   auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));
 
+  if (loader.size() == 0) {
+    throw UsageError("cifar10",
+                     fmt::format("{} pictures are less than a batch of {} on each process: take "
+                                 "more by --samples, or a smaller --batch_size",
+                                 train.size(),
+                                 options.batch_size));
+  }
   fleet::print("CifarNet on {} process{}: {} training and {} test pictures\n",
                fleet::worker_num(),
                fleet::worker_num() == 1 ? "" : "es",
@@ -80,11 +88,12 @@ void run(const Options& options) {
     }
     metrics::Accuracy accuracy;
     const double right = metrics::evaluate(model, test_loader, accuracy);
-    fleet::print("epoch {:2}: loss {:.4f}, accuracy {:.2f} %  ({})\n",
-                 epoch,
-                 mean_loss.compute(fleet::group()),
-                 100 * right,
-                 loader.stats().to_string());
+    fleet::print(
+        "epoch {:2}: loss {:.4f}, accuracy {:.2f} %  (waited {:.0f} % of the time for data)\n",
+        epoch,
+        mean_loss.compute(fleet::group()),
+        100 * right,
+        100 * loader.stats().input_bound());
   }
 }
 

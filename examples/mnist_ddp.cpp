@@ -2,6 +2,7 @@
 // channel on MNIST, a DistributedSampler, SGD 0.01 with momentum 0.9, batches of 64, a checkpoint
 // after each epoch.
 //
+//     argosy data fetch mnist --to FOLDER
 //     ./mnist_ddp FOLDER [--epochs 2] [--batch_size 64] [--lr 0.01]
 //     argosy launch --nproc_per_node 2 ./mnist_ddp FOLDER --batch_size 32 --sync_batch_norm
 //     argosy launch --nproc_per_node 2 ./mnist_ddp FOLDER --scale_lr
@@ -28,6 +29,7 @@
 #include <argosy/argosy.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -177,17 +179,28 @@ void run(const Options& options) {
                train.size(),
                test.size(),
                lr);
+  if (done >= options.epochs) {
+    fleet::print("{} epochs lie behind already: ask for more by --epochs\n", done);
+  }
   for (int epoch = done + 1; epoch <= options.epochs; ++epoch) {
     loader.set_epoch(epoch);  // the order depends on it alone, after a resume too
     const double loss = train_epoch(model, optimizer, loader);
     const double right = metrics::evaluate(model, test_loader, metrics::Accuracy());
     save_checkpoint(options.checkpoint, model, optimizer, epoch);
-    fleet::print("epoch {:2}: loss {:.4f}, accuracy {:.2f} %  ({})\n",
-                 epoch,
-                 loss,
-                 100 * right,
-                 loader.stats().to_string());
+    fleet::print(
+        "epoch {:2}: loss {:.4f}, accuracy {:.2f} %  (waited {:.0f} % of the time for data)\n",
+        epoch,
+        loss,
+        100 * right,
+        100 * loader.stats().input_bound());
   }
+}
+
+/// What is written in the end should not fail for a folder that could be seen to be missing.
+std::string in_a_folder(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  return folder.empty() || std::filesystem::is_directory(folder) ? ""
+                                                                 : "no folder " + folder.string();
 }
 
 }  // namespace
@@ -215,6 +228,7 @@ int main(int argc, char** argv) {
                "Batch norm over the batches of all processes together");
   app.add_flag("--double", options.double_precision, "Compute in double precision");
   app.add_option("--checkpoint", options.checkpoint, "Written after each epoch")
+      ->check(in_a_folder)
       ->capture_default_str();
   app.add_option("--resume", options.resume, "A checkpoint, or weights as torchvision's .pth");
   app.add_option("--workers", options.workers, "Loader threads")

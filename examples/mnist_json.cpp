@@ -1,6 +1,7 @@
 // The first lesson of Paddle's course, handwritten digits: DigitNet, Adam 1e-3 with L2Decay(1e-5),
 // batches of 100, accuracy while it trains, and a look into the layers.
 //
+//     argosy data fetch mnist --to IDX_FOLDER
 //     tests/data/mnist_to_json.py IDX_FOLDER mnist.json.gz    # from MNIST's four files, 2 minutes
 //     ./mnist_json mnist.json.gz [--epochs 5] [--batch_size 100] [--inspect]
 //     argosy launch --nproc_per_node 2 ./mnist_json mnist.json.gz --batch_size 50
@@ -150,11 +151,12 @@ void run(const Options& options) {
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
     const double loss = train_epoch(model, optimizer, loader, epoch, options.print_every);
     const double right = accuracy_on(valid);
-    fleet::print("epoch {:2}: loss {:.4f}, accuracy {:.2f} %  ({})\n",
-                 epoch,
-                 loss,
-                 right,
-                 loader.stats().to_string());
+    fleet::print(
+        "epoch {:2}: loss {:.4f}, accuracy {:.2f} %  (waited {:.0f} % of the time for data)\n",
+        epoch,
+        loss,
+        right,
+        100 * loader.stats().input_bound());
   }
   if (options.inspect) {
     inspect(model, optimizer, valid);
