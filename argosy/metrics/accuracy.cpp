@@ -145,4 +145,27 @@ void Accuracy::reset() {
   *this = Accuracy(options_);
 }
 
+State Accuracy::state() const {
+  State state = {static_cast<int64_t>(options_.topk.size())};
+  state.insert(state.end(), options_.topk.begin(), options_.topk.end());
+  state.insert(state.end(), right_.begin(), right_.end());
+  state.push_back(count_);
+  return state;
+}
+
+void Accuracy::load_state(const State& state) {
+  StateReader reader(kWhere, state);
+  reader.expect(static_cast<int64_t>(options_.topk.size()), "topk.size()");
+  for (const int64_t k : options_.topk) {
+    reader.expect(k, "topk");
+  }
+  Accuracy loaded(options_);
+  for (int64_t& right : loaded.right_) {
+    right = reader.next_count();
+  }
+  loaded.count_ = reader.next_count();
+  reader.end();
+  *this = std::move(loaded);
+}
+
 }  // namespace argosy::metrics

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/comm/group.h"
+#include "argosy/metrics/state.h"
 
 namespace argosy::metrics {
 
@@ -44,6 +45,9 @@ class Accuracy final {
   /// Paddle's names: "acc" for topk = {1}, else "acc_top1", "acc_top5".
   [[nodiscard]] std::vector<std::string> names() const;
   void reset();
+  /// See State; topk must agree.
+  [[nodiscard]] State state() const;
+  void load_state(const State& state);
 
  private:
   AccuracyOptions options_;

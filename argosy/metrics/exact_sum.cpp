@@ -7,6 +7,7 @@
 
 #include <ATen/Functions.h>
 
+#include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
 
 namespace argosy::metrics {
@@ -113,6 +114,33 @@ ExactSum ExactSum::all_reduced(const comm::Group& group) const {
   sum.nans_ = out[kDigits + 2];
   sum.carry();
   return sum;
+}
+
+State ExactSum::state() const {
+  ExactSum sum = *this;
+  sum.carry();
+  State state(sum.digits_.begin(), sum.digits_.end());
+  state.insert(state.end(), {positive_infinities_, negative_infinities_, nans_});
+  return state;
+}
+
+void ExactSum::load_state(const State& state) {
+  StateReader reader("metrics.ExactSum", state);
+  ExactSum sum;
+  for (int i = 0; i < kDigits; ++i) {
+    sum.digits_[i] =
+        i + 1 < kDigits ? reader.next_count() : reader.next();  // the last has the sign
+    ARGOSY_CHECK(sum.digits_[i] < kBase,
+                 "metrics.ExactSum",
+                 "the state is damaged: digit {} is {}",
+                 i,
+                 sum.digits_[i]);
+  }
+  sum.positive_infinities_ = reader.next_count();
+  sum.negative_infinities_ = reader.next_count();
+  sum.nans_ = reader.next_count();
+  reader.end();
+  *this = sum;
 }
 
 }  // namespace argosy::metrics

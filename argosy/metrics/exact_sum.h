@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "argosy/comm/group.h"
+#include "argosy/metrics/state.h"
 
 namespace argosy::metrics {
 
@@ -23,6 +24,11 @@ class ExactSum final {
   /// The sum over the ranks, on every rank. An empty group: this sum itself.
   /// Collective over `group`.
   [[nodiscard]] ExactSum all_reduced(const comm::Group& group) const;
+
+  /// 71 numbers, the same for the same sum however it was reached.
+  [[nodiscard]] State state() const;
+  /// Errors: UsageError for what is no state of a sum.
+  void load_state(const State& state);
 
  private:
   void carry();

@@ -38,4 +38,19 @@ void MeanLoss::reset() {
   *this = MeanLoss();
 }
 
+State MeanLoss::state() const {
+  State state = sum_.state();
+  state.push_back(count_);
+  return state;
+}
+
+void MeanLoss::load_state(const State& state) {
+  StateReader reader("metrics.MeanLoss", state);
+  MeanLoss loaded;
+  loaded.sum_.load_state(reader.take(static_cast<int64_t>(sum_.state().size())));
+  loaded.count_ = reader.next_count();
+  reader.end();
+  *this = loaded;
+}
+
 }  // namespace argosy::metrics

@@ -32,6 +32,9 @@ class MeanLoss final {
   /// Samples seen by all ranks. Collective like compute().
   [[nodiscard]] int64_t count(const comm::Group& group = {}) const;
   void reset();
+  /// See State: 72 numbers.
+  [[nodiscard]] State state() const;
+  void load_state(const State& state);
 
  private:
   ExactSum sum_;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -10,10 +11,9 @@
 #include <torch/torch.h>
 
 #include "argosy/comm/init.h"
-#include "argosy/metrics/accuracy.h"
-#include "argosy/metrics/evaluate.h"
+#include "argosy/metrics/classes_test_support.h"
 #include "argosy/metrics/exact_sum.h"
-#include "argosy/metrics/mean_loss.h"
+#include "argosy/metrics/metrics.h"
 #include "argosy/rendezvous/store.h"
 
 #include "tests/support/run_ranks.h"
@@ -126,6 +126,77 @@ TEST_P(Ranks, EvaluateWithUnevenBatchesAndAnEmptyRank) {
       EXPECT_TRUE(std::isnan(accuracy));
     } else {
       EXPECT_EQ(accuracy, static_cast<double>(right) / static_cast<double>(samples));
+    }
+  });
+}
+
+TEST_P(Ranks, EveryMetricHasTheBitsOfOneProcess) {
+  const GoldenSamples s;
+  const std::vector<std::tuple<AnyMetric, at::Tensor, at::Tensor>> cases = {
+      {Precision(), s.scores, s.positive},
+      {Recall({.num_classes = 5, .average = Average::kWeighted}), s.logits, s.labels},
+      {F1({.num_classes = 5, .average = Average::kNone}), s.logits, s.labels},
+      {Auc(), s.scores, s.positive},
+      {Auc({.curve = Curve::kPr}), s.scores, s.positive},
+      {Auc({.num_thresholds = 4095}), s.scores, s.positive},
+      {MeanSquaredError(), s.scores.mul(1e9).exp2().log1p().sub(1.0 / 3), s.positive},
+      {MeanAbsoluteError(), s.scores.pow(9), s.positive}};
+  for (const auto& [metric, output, labels] : cases) {
+    AnyMetric alone = metric;
+    alone.update(output, labels);
+    with_group(GetParam(),
+               [&, &metric = metric, &output = output, &labels = labels](const comm::Group& group) {
+                 AnyMetric part = metric;
+                 const int64_t r = group.rank();
+                 // Uneven: rank r has the samples from 211 r²/n² on; the last gets them in two
+                 // parts.
+                 const int64_t n = group.size();
+                 const int64_t from = 211 * r * r / (n * n);
+                 const int64_t to = 211 * (r + 1) * (r + 1) / (n * n);
+                 part.update(output.slice(0, from, from + 1), labels.slice(0, from, from + 1));
+                 part.update(output.slice(0, from + 1, to), labels.slice(0, from + 1, to));
+                 EXPECT_EQ(part.values(group), alone.values()) << part.names()[0];
+                 EXPECT_EQ(part.values(group), alone.values())
+                     << "values() must not change the metric";
+                 // All samples on the last rank, the others are empty.
+                 AnyMetric lonely = metric;
+                 if (r == n - 1) {
+                   lonely.update(output, labels);
+                 }
+                 EXPECT_EQ(lonely.values(group), alone.values()) << part.names()[0];
+                 AnyMetric empty = metric;
+                 EXPECT_TRUE(std::isnan(empty.values(group)[0])) << part.names()[0];
+               });
+  }
+}
+
+TEST_P(Ranks, ConfusionMatrixAndThroughputOverRanks) {
+  const GoldenSamples s;
+  ConfusionMatrix alone({.num_classes = 5});
+  alone.update(s.logits, s.labels);
+  with_group(GetParam(), [&](const comm::Group& group) {
+    const int64_t r = group.rank();
+    ConfusionMatrix part({.num_classes = 5});
+    part.update(s.logits.slice(0, r, {}, group.size()), s.labels.slice(0, r, {}, group.size()));
+    EXPECT_TRUE(part.compute(group).equal(alone.compute()));
+    EXPECT_EQ(part.to_string({.group = group}), alone.to_string());
+
+    auto now = 0ns;
+    Throughput throughput({.clock = [&now] { return now; }});
+    throughput.update(10 * (r + 1));
+    now += (r + 1) * 1s;  // the slowest takes as many seconds as there are ranks
+    const double n = group.size();
+    EXPECT_DOUBLE_EQ(throughput.compute(group), 10 * n * (n + 1) / 2 / n);
+  });
+}
+
+TEST_P(Ranks, ANanScoreOfOneRankIsSeenByAll) {
+  with_group(GetParam(), [&](const comm::Group& group) {
+    const bool last = group.rank() == group.size() - 1;
+    for (const int64_t thresholds : {0, 10}) {
+      Auc auc({.num_thresholds = thresholds});
+      auc.update(torch::tensor({0.1, last ? std::nan("") : 0.3}), torch::tensor({0, 1}));
+      EXPECT_TRUE(std::isnan(auc.compute(group)));
     }
   });
 }

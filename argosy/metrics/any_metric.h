@@ -1,0 +1,131 @@
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/base/error.h"
+#include "argosy/comm/group.h"
+#include "argosy/metrics/evaluate.h"
+#include "argosy/metrics/state.h"
+
+namespace argosy::metrics {
+
+/// What AnyMetric takes: a Metric that can be copied and names its values. values(group), the
+/// list of several, state() and load_state() may be missing.
+template <typename T>
+concept NamedMetric = Metric<T> && std::copy_constructible<T> && requires(const T& metric) {
+  { metric.names() } -> std::convertible_to<std::vector<std::string>>;
+};
+
+/// Any metric of this room, or one of the user's own, behind one type: what the trainer has a list
+/// of.
+///
+///     std::vector<AnyMetric> metrics = {Accuracy({.topk = {1, 5}}), Auc()};
+///     for (AnyMetric& metric : metrics) metric.update(logits, labels);
+///     metrics[0].values(group);                // in the order of names()
+///     metrics[1].get<Auc>()->compute(group);
+///
+/// A value: a copy counts for itself. A metric of one's own is a struct with update(output,
+/// labels), compute(group), names() and reset(). Not thread-safe.
+class AnyMetric final {
+ public:
+  template <NamedMetric M>
+  requires(!std::same_as<std::remove_cvref_t<M>, AnyMetric>)
+      AnyMetric(M metric)  // NOLINT(google-explicit-constructor)
+      : held_(std::make_unique<Model<M>>(std::move(metric))) {}
+  AnyMetric(const AnyMetric& other) : held_(other.held_->copy()) {}
+  AnyMetric(AnyMetric&&) noexcept = default;
+  AnyMetric& operator=(const AnyMetric& other) {
+    held_ = other.held_->copy();
+    return *this;
+  }
+  AnyMetric& operator=(AnyMetric&&) noexcept = default;
+  ~AnyMetric() = default;
+
+  void update(const at::Tensor& output, const at::Tensor& labels) { held_->update(output, labels); }
+  /// In the order of names(). Collective over `group`; an empty group: this process alone.
+  [[nodiscard]] std::vector<double> values(const comm::Group& group = {}) const {
+    return held_->values(group);
+  }
+  [[nodiscard]] std::vector<std::string> names() const { return held_->names(); }
+  void reset() { held_->reset(); }
+  /// Errors: UsageError from both when the metric has none.
+  [[nodiscard]] State state() const { return held_->state(); }
+  void load_state(const State& state) { held_->load_state(state); }
+
+  /// The metric inside, or nullptr when it is of another type.
+  template <typename M>
+  [[nodiscard]] M* get() {
+    auto* model = dynamic_cast<Model<M>*>(held_.get());
+    return model == nullptr ? nullptr : &model->metric;
+  }
+  template <typename M>
+  [[nodiscard]] const M* get() const {
+    const auto* model = dynamic_cast<const Model<M>*>(held_.get());
+    return model == nullptr ? nullptr : &model->metric;
+  }
+
+ private:
+  struct Concept {
+    virtual ~Concept() = default;
+    [[nodiscard]] virtual std::unique_ptr<Concept> copy() const = 0;
+    virtual void update(const at::Tensor& output, const at::Tensor& labels) = 0;
+    [[nodiscard]] virtual std::vector<double> values(const comm::Group& group) const = 0;
+    [[nodiscard]] virtual std::vector<std::string> names() const = 0;
+    virtual void reset() = 0;
+    [[nodiscard]] virtual State state() const = 0;
+    virtual void load_state(const State& state) = 0;
+  };
+
+  template <typename M>
+  struct Model final : Concept {
+    explicit Model(M held) : metric(std::move(held)) {}
+    [[nodiscard]] std::unique_ptr<Concept> copy() const override {
+      return std::make_unique<Model>(metric);
+    }
+    void update(const at::Tensor& output, const at::Tensor& labels) override {
+      metric.update(output, labels);
+    }
+    [[nodiscard]] std::vector<double> values(const comm::Group& group) const override {
+      if constexpr (requires { metric.values(group); }) {
+        return metric.values(group);
+      } else {
+        return {static_cast<double>(metric.compute(group))};
+      }
+    }
+    [[nodiscard]] std::vector<std::string> names() const override { return metric.names(); }
+    void reset() override { metric.reset(); }
+    [[nodiscard]] State state() const override {
+      if constexpr (requires { metric.state(); }) {
+        return metric.state();
+      } else {
+        throw stateless();
+      }
+    }
+    void load_state(const State& state) override {
+      if constexpr (requires { metric.load_state(state); }) {
+        metric.load_state(state);
+      } else {
+        throw stateless();
+      }
+    }
+    [[nodiscard]] UsageError stateless() const {
+      const std::vector<std::string> all = metric.names();
+      return {
+          "metrics.AnyMetric",
+          "the metric \"" + (all.empty() ? std::string("without a name") : all.front()) +
+              "\" cannot be kept in a checkpoint: it has no state() and load_state(). Add them"};
+    }
+    M metric;
+  };
+
+  std::unique_ptr<Concept> held_;
+};
+
+}  // namespace argosy::metrics

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/comm/group.h"
+#include "argosy/metrics/state.h"
+
+// Precision, recall and F1.
+namespace argosy::metrics {
+
+/// How the classes' values become one.
+enum class Average {
+  kMacro,     ///< their mean; classes that neither occur nor are predicted do not take part
+  kMicro,     ///< of all samples' decisions together; equals the accuracy
+  kWeighted,  ///< their mean, each by how often the class occurs
+  kNone,      ///< none: values() has one for each class
+};
+
+struct ClassMeasureOptions {
+  /// 0: two classes, outputs are one score a sample. Otherwise at least 2, outputs are a row of
+  /// scores.
+  int64_t num_classes = 0;
+  /// Two classes: scores from here on are positive; 0.5 for probabilities, 0 for logits.
+  double threshold = 0.5;
+  Average average = Average::kMacro;  ///< with num_classes
+};
+
+enum class Measure { kPrecision, kRecall, kF1 };
+
+/// Precision, recall or F1 over the samples of all ranks.
+///
+///     Precision precision;                                  // probabilities [N], labels 0 and 1
+///     Recall recall({.num_classes = 10});                   // logits [N, 10], labels 0 to 9
+///     recall.update(logits, labels);
+///     double value = recall.compute(group);
+///
+///     precision = right / predicted      recall = right / occurring
+///     F1 = 2 right / (predicted + occurring)
+///
+/// counted for the positive class, or for each class. 0/0 is 0, as in sklearn, and NaN while there
+/// are no samples at all. Ranks exchange counts: N ranks give exactly what one gives.
+/// Ties of logits go to the lower class, NaN ranks above every number, as in Accuracy. With two
+/// classes a NaN score makes the result NaN until reset().
+/// Not thread-safe. Source: sklearn.metrics.precision_recall_fscore_support (zero_division = 0);
+/// the threshold's side is Paddle's.
+template <Measure M>
+class ClassMeasure final {
+ public:
+  explicit ClassMeasure(const ClassMeasureOptions& options = {});
+
+  /// Shape: two classes: scores [N] or [N, 1], labels as many, 0 and 1 of any type; else logits
+  /// [N, C], labels [N] or [N, 1] of any integer type. N may be 0.
+  /// Errors: UsageError (shape, type, a label out of range with its row); nothing is counted then.
+  void update(const at::Tensor& scores, const at::Tensor& labels);
+
+  /// Collective over `group`; an empty group: this process alone. Average::kNone: the macro mean.
+  [[nodiscard]] double compute(const comm::Group& group = {}) const;
+  /// One value; of each class with Average::kNone. Collective like compute().
+  [[nodiscard]] std::vector<double> values(const comm::Group& group = {}) const;
+  /// "precision", with Average::kNone "precision_0" and so on.
+  [[nodiscard]] std::vector<std::string> names() const;
+  void reset();
+  /// See State; num_classes and threshold must agree.
+  [[nodiscard]] State state() const;
+  void load_state(const State& state);
+
+ private:
+  [[nodiscard]] std::vector<int64_t> counts_of_all(const comm::Group& group) const;
+
+  ClassMeasureOptions options_;
+  // Right, predicted and occurring of each class (two classes: of the positive one); samples; NaNs.
+  std::vector<int64_t> counts_;
+};
+
+using Precision = ClassMeasure<Measure::kPrecision>;
+using Recall = ClassMeasure<Measure::kRecall>;
+using F1 = ClassMeasure<Measure::kF1>;
+
+extern template class ClassMeasure<Measure::kPrecision>;
+extern template class ClassMeasure<Measure::kRecall>;
+extern template class ClassMeasure<Measure::kF1>;
+
+}  // namespace argosy::metrics
