@@ -10,6 +10,7 @@
 #include "argosy/events/table.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/fleet/progress.h"
+#include "argosy/loss/loss.h"
 #include "argosy/metrics/metrics.h"
 #include "argosy/optim/optim.h"
 #include "argosy/parallel/parallel.h"

@@ -1,0 +1,31 @@
+#include "argosy/loss/any_loss.h"
+
+#include "argosy/base/check.h"
+#include "argosy/loss/checks.h"
+
+namespace argosy::loss {
+namespace {
+
+constexpr const char* kWhere = "loss.Loss";
+
+}  // namespace
+
+at::Tensor Loss::operator()(const at::Tensor& output, const at::Tensor& target) const {
+  ARGOSY_CHECK(function_ != nullptr, kWhere, "there is no loss: give it one, e.g. CrossEntropy()");
+  at::Tensor value = function_(output, target);
+  ARGOSY_CHECK(value.defined() && value.numel() == 1,
+               kWhere,
+               "\"{}\" gave {}: expected one number. Reduce it: .mean(), or Reduction::kMean",
+               name_,
+               shape_of(value));
+  return value.dim() == 0 ? value : value.reshape({});
+}
+
+double Loss::count(const at::Tensor& output, const at::Tensor& target) const {
+  if (count_) {
+    return count_(output, target);
+  }
+  return output.defined() && output.dim() > 0 ? static_cast<double>(output.size(0)) : 1.0;
+}
+
+}  // namespace argosy::loss

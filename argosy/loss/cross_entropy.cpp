@@ -1,0 +1,232 @@
+// N samples, C classes; logits_nc also stands for [N, C, d1, …].
+#include "argosy/loss/cross_entropy.h"
+
+#include <fmt/ranges.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <ATen/Functions.h>
+
+#include "argosy/base/check.h"
+#include "argosy/loss/checks.h"
+
+namespace argosy::loss {
+namespace {
+
+constexpr const char* kCrossEntropy = "loss.CrossEntropy";
+constexpr const char* kNll = "loss.NLL";
+
+void check_weight(const char* where, const at::Tensor& weight) {
+  ARGOSY_CHECK(!weight.defined() || (weight.dim() == 1 && weight.is_floating_point()),
+               where,
+               "weight must be floating point and have one number for each class, got {} of {}",
+               shape_of(weight),
+               weight.defined() ? c10::toString(weight.scalar_type()) : "");
+}
+
+void check_output(const char* where, const at::Tensor& output, const at::Tensor& target) {
+  ARGOSY_CHECK(
+      output.defined() && target.defined() && output.dim() >= 2 && output.is_floating_point(),
+      where,
+      "expected output [N, C] or [N, C, …] of a floating type and a target, got {} of {} "
+      "and {}",
+      shape_of(output),
+      output.defined() ? c10::toString(output.scalar_type()) : "no type",
+      shape_of(target));
+}
+
+/// Classes [N, d1, …] of type i64. Paddle's [N, 1, d1, …] loses its 1.
+at::Tensor classes_of(const char* where, const at::Tensor& output, const at::Tensor& target) {
+  ARGOSY_CHECK(at::isIntegralType(target.scalar_type(), /*includeBool=*/false),
+               where,
+               "expected classes as integers, got {} of {}",
+               c10::toString(target.scalar_type()),
+               shape_of(target));
+  const bool column = target.dim() == output.dim() && target.size(1) == 1;
+  const at::Tensor classes = (column ? target.squeeze(1) : target).to(at::kLong);
+  std::vector<int64_t> expected = output.sizes().vec();
+  expected.erase(expected.begin() + 1);
+  ARGOSY_CHECK(classes.sizes() == at::IntArrayRef(expected),
+               where,
+               "expected classes [{}], one for each row of the output {}, got {}",
+               fmt::join(expected, ", "),
+               shape_of(output),
+               shape_of(target));
+  return classes;
+}
+
+at::Tensor weight_for(const char* where, const at::Tensor& weight, const at::Tensor& output) {
+  if (!weight.defined()) {
+    return weight;
+  }
+  ARGOSY_CHECK(weight.size(0) == output.size(1),
+               where,
+               "weight has {} classes, the output {} has {}",
+               weight.size(0),
+               shape_of(output),
+               output.size(1));
+  return weight.to(output.device(), output.scalar_type());
+}
+
+/// What is wrong with the first label that is out of range; nothing when all are in it.
+std::optional<std::string> bad_label(const at::Tensor& classes, int64_t number, int64_t ignored) {
+  const at::Tensor labels = classes.to(at::kCPU).contiguous();
+  const auto* label = labels.data_ptr<int64_t>();
+  for (int64_t i = 0; i < labels.numel(); ++i) {
+    if (label[i] == ignored || (label[i] >= 0 && label[i] < number)) {
+      continue;
+    }
+    const int64_t inner = labels.numel() / labels.size(0);
+    return fmt::format(
+        "label {} of sample {}{} is outside the {} classes of the output (0 to {}). "
+        "Labels that start at 1: subtract 1; to leave samples out: ignore_index",
+        label[i],
+        i / inner,
+        inner == 1 ? "" : fmt::format(" (element {} of its {})", i % inner, inner),
+        number,
+        number - 1);
+  }
+  return std::nullopt;
+}
+
+/// The sum of the weights of the labels that are not ignored, or their number: 0-dim.
+at::Tensor total_weight(const at::Tensor& classes, const at::Tensor& weight, int64_t ignored) {
+  const at::Tensor kept = classes.ne(ignored).flatten();
+  if (!weight.defined()) {
+    return kept.sum();
+  }
+  return weight.index_select(0, classes.flatten().masked_select(kept)).sum();
+}
+
+/// Our own because libtorch 1.13 counts ignored samples in the smooth part.
+at::Tensor smooth_cross_entropy(const at::Tensor& logits_nc,
+                                const at::Tensor& classes,
+                                const at::Tensor& weight,
+                                const CrossEntropyOptions& options) {
+  const at::Tensor log_nc = logits_nc.log_softmax(1);
+  const at::Tensor hard = at::nll_loss_nd(
+      log_nc, classes, weight, torch_reduction(options.reduction), options.ignore_index);
+  at::Tensor smooth;
+  if (weight.defined()) {
+    std::vector<int64_t> along_classes(static_cast<size_t>(log_nc.dim()), 1);
+    along_classes[1] = weight.size(0);
+    smooth = log_nc.mul(weight.view(along_classes)).sum(1).neg();
+  } else {
+    smooth = log_nc.sum(1).neg();
+  }
+  smooth = smooth.masked_fill(classes.eq(options.ignore_index), 0.0);
+  if (options.reduction != Reduction::kNone) {
+    smooth = smooth.sum();
+  }
+  if (options.reduction == Reduction::kMean) {
+    smooth = smooth.div(total_weight(classes, weight, options.ignore_index));
+  }
+  const double share = options.label_smoothing / static_cast<double>(logits_nc.size(1));
+  return hard.mul(1 - options.label_smoothing).add(smooth.mul(share));
+}
+
+/// count() of both losses for classes.
+double count_of(const char* where,
+                const at::Tensor& classes,
+                const at::Tensor& weight,
+                int64_t number,
+                int64_t ignored) {
+  return guarded(
+             where,
+             [&] {
+               const at::Tensor exact = weight.defined() ? weight.to(at::kDouble) : weight;
+               return total_weight(classes, exact, ignored);
+             },
+             [&] { return bad_label(classes, number, ignored); })
+      .item<double>();
+}
+
+}  // namespace
+
+CrossEntropy::CrossEntropy(CrossEntropyOptions options) : options_(std::move(options)) {
+  check_weight(kCrossEntropy, options_.weight);
+  ARGOSY_CHECK(options_.label_smoothing >= 0 && options_.label_smoothing <= 1,
+               kCrossEntropy,
+               "label_smoothing must be in [0, 1], got {}",
+               options_.label_smoothing);
+}
+
+at::Tensor CrossEntropy::operator()(const at::Tensor& logits, const at::Tensor& target) const {
+  check_output(kCrossEntropy, logits, target);
+  const at::Tensor weight = weight_for(kCrossEntropy, options_.weight, logits);
+  if (target.is_floating_point()) {
+    check_same_shape(kCrossEntropy, logits, target);
+    return guarded(kCrossEntropy, [&] {
+      return at::cross_entropy_loss(logits,
+                                    target,
+                                    weight,
+                                    torch_reduction(options_.reduction),
+                                    /*ignore_index=*/-100,
+                                    options_.label_smoothing);
+    });
+  }
+  const at::Tensor classes = classes_of(kCrossEntropy, logits, target);
+  return guarded(
+      kCrossEntropy,
+      [&] {
+        return options_.label_smoothing > 0
+                   ? smooth_cross_entropy(logits, classes, weight, options_)
+                   : at::cross_entropy_loss(logits,
+                                            classes,
+                                            weight,
+                                            torch_reduction(options_.reduction),
+                                            options_.ignore_index);
+      },
+      [&] { return bad_label(classes, logits.size(1), options_.ignore_index); });
+}
+
+double CrossEntropy::count(const at::Tensor& logits, const at::Tensor& target) const {
+  check_output(kCrossEntropy, logits, target);
+  if (options_.reduction == Reduction::kSum) {
+    return 1;
+  }
+  if (target.is_floating_point()) {
+    return static_cast<double>(logits.numel()) / static_cast<double>(logits.size(1));
+  }
+  return count_of(kCrossEntropy,
+                  classes_of(kCrossEntropy, logits, target),
+                  weight_for(kCrossEntropy, options_.weight, logits),
+                  logits.size(1),
+                  options_.ignore_index);
+}
+
+NLL::NLL(NllOptions options) : options_(std::move(options)) {
+  check_weight(kNll, options_.weight);
+}
+
+at::Tensor NLL::operator()(const at::Tensor& log_probabilities, const at::Tensor& target) const {
+  check_output(kNll, log_probabilities, target);
+  const at::Tensor weight = weight_for(kNll, options_.weight, log_probabilities);
+  const at::Tensor classes = classes_of(kNll, log_probabilities, target);
+  return guarded(
+      kNll,
+      [&] {
+        return at::nll_loss_nd(log_probabilities,
+                               classes,
+                               weight,
+                               torch_reduction(options_.reduction),
+                               options_.ignore_index);
+      },
+      [&] { return bad_label(classes, log_probabilities.size(1), options_.ignore_index); });
+}
+
+double NLL::count(const at::Tensor& log_probabilities, const at::Tensor& target) const {
+  check_output(kNll, log_probabilities, target);
+  if (options_.reduction == Reduction::kSum) {
+    return 1;
+  }
+  return count_of(kNll,
+                  classes_of(kNll, log_probabilities, target),
+                  weight_for(kNll, options_.weight, log_probabilities),
+                  log_probabilities.size(1),
+                  options_.ignore_index);
+}
+
+}  // namespace argosy::loss

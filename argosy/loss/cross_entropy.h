@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/loss/reduction.h"
+
+// Losses of classification: C classes, one of them right.
+namespace argosy::loss {
+
+/// Defaults are PyTorch's.
+struct CrossEntropyOptions {
+  at::Tensor weight{};          ///< [C], one factor for each class; undefined: all 1
+  double label_smoothing = 0;   ///< in [0, 1]: this share of each target is spread over all classes
+  int64_t ignore_index = -100;  ///< samples with this label count nothing
+  Reduction reduction = Reduction::kMean;
+};
+
+/// Softmax and negative log likelihood in one.
+///
+///     loss::CrossEntropy loss({.label_smoothing = 0.1});
+///     at::Tensor value = loss(logits, labels);     // 0-dim
+///     value.backward();
+///
+/// Shape: logits [N, C] or [N, C, d1, …]; targets: classes [N] or [N, d1, …] of an integer type, or
+/// Paddle's [N, 1, …]; or probabilities, floating and shaped as the logits.
+/// The mean divides by the samples that are not ignored; with weights by the sum of the weights of
+/// their labels; for probabilities by N·d1·….
+/// Cost: checks of shapes and types only: a label out of range is looked for when libtorch says
+/// that there is one. On CUDA libtorch says so by a failed assertion on the device, which ends the
+/// process. Errors: UsageError (shape, type, a label out of range with its sample and the number of
+/// classes). Source: torch.nn.CrossEntropyLoss of 2.15, to whose values libtorch 1.13 is brought
+/// where it departs (label smoothing with ignored samples).
+class CrossEntropy final {
+ public:
+  explicit CrossEntropy(CrossEntropyOptions options = {});
+
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& logits, const at::Tensor& target) const;
+  /// What the mean divides by, 1 for Reduction::kSum: over batches and ranks the mean is
+  /// Σ loss·count ÷ Σ count. Blocks: until the targets are on the CPU, with weights or ignored
+  /// ones.
+  [[nodiscard]] double count(const at::Tensor& logits, const at::Tensor& target) const;
+  [[nodiscard]] std::string name() const { return "cross_entropy"; }
+
+ private:
+  CrossEntropyOptions options_;
+};
+
+/// Defaults are PyTorch's.
+struct NllOptions {
+  at::Tensor weight{};  ///< as CrossEntropyOptions'
+  int64_t ignore_index = -100;
+  Reduction reduction = Reduction::kMean;
+};
+
+/// Negative log likelihood: CrossEntropy of outputs that are log-probabilities already.
+/// Source: torch.nn.NLLLoss.
+class NLL final {
+ public:
+  explicit NLL(NllOptions options = {});
+
+  /// Shape: as CrossEntropy, classes only.
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& log_probabilities,
+                                      const at::Tensor& target) const;
+  [[nodiscard]] double count(const at::Tensor& log_probabilities, const at::Tensor& target) const;
+  [[nodiscard]] std::string name() const { return "nll"; }
+
+ private:
+  NllOptions options_;
+};
+
+}  // namespace argosy::loss

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace argosy::loss {
+
+/// What becomes of the losses of the elements.
+enum class Reduction {
+  kMean,  ///< their mean, over what count() says
+  kSum,   ///< their sum; count() is then 1
+  kNone,  ///< nothing: a tensor of them
+};
+
+}  // namespace argosy::loss
