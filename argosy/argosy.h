@@ -3,6 +3,7 @@
 /// Everything that a training program uses. Link argosy::argosy.
 #include "argosy/comm/comm.h"
 #include "argosy/data/data.h"
+#include "argosy/engine/seed.h"
 #include "argosy/engine/summary.h"
 #include "argosy/engine/torch_file.h"
 #include "argosy/events/jsonl_writer.h"

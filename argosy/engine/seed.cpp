@@ -1,0 +1,72 @@
+#include "argosy/engine/seed.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include "argosy/base/check.h"
+#include "argosy/engine/random.h"
+
+namespace argosy {
+
+void seed_everything(uint64_t seed, int rank) {
+  ARGOSY_CHECK(rank >= 0, "engine.seed_everything", "rank must not be negative, got {}", rank);
+  engine::seed_everything(engine::seed_of_rank(seed, rank));
+}
+
+namespace engine {
+namespace {
+
+/// cuBLAS is deterministic with one of these only; NVIDIA, "cuBLAS: results reproducibility".
+bool cublas_workspace_is_fixed() {
+  const char* config = std::getenv("CUBLAS_WORKSPACE_CONFIG");
+  return config != nullptr &&
+         (std::string_view(config) == ":4096:8" || std::string_view(config) == ":16:8");
+}
+
+}  // namespace
+
+uint64_t seed_of_rank(uint64_t seed, int rank) {
+  if (rank == 0) {
+    return seed;
+  }
+  // SplitMix64's steps (Steele et al., "Fast splittable pseudorandom number generators", 2014):
+  // neighbouring ranks and seeds share nothing.
+  uint64_t z = seed + static_cast<uint64_t>(rank) * 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+std::vector<std::string> set_deterministic(Deterministic mode) {
+  const bool on = mode != Deterministic::kOff;
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(on, /*warn_only=*/mode == Deterministic::kWarn);
+  context.setDeterministicCuDNN(on);
+  if (on) {
+    context.setBenchmarkCuDNN(false);
+  }
+  std::vector<std::string> gaps;
+  if (on && at::Context::hasCUDA() && !cublas_workspace_is_fixed()) {
+    gaps.emplace_back("cuBLAS: set CUBLAS_WORKSPACE_CONFIG=:4096:8 before the program starts");
+  }
+  if (on && std::getenv("OMP_NUM_THREADS") == nullptr && at::get_num_threads() > 1) {
+    gaps.emplace_back(
+        "threads of an operator: their number decides the order of sums; set OMP_NUM_THREADS to "
+        "repeat a run on another machine");
+  }
+  return gaps;
+}
+
+Deterministic deterministic() {
+  const at::Context& context = at::globalContext();
+  if (!context.deterministicAlgorithms()) {
+    return Deterministic::kOff;
+  }
+  return context.deterministicAlgorithmsWarnOnly() ? Deterministic::kWarn : Deterministic::kOn;
+}
+
+}  // namespace engine
+}  // namespace argosy
