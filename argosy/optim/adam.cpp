@@ -20,12 +20,8 @@ class AdamRule final : public Rule {
         eps_(eps),
         amsgrad_(amsgrad),
         decoupled_(decoupled) {
-    const std::string where = fmt::format("optim.{}", name_);
-    for (int i = 0; i < 2; ++i) {
-      ARGOSY_CHECK(
-          betas[i] >= 0 && betas[i] < 1, where, "betas[{}] must be in [0, 1), got {}", i, betas[i]);
-    }
-    ARGOSY_CHECK(std::isfinite(eps) && eps >= 0, where, "eps must be >= 0, got {}", eps);
+    check_betas(name_, betas);
+    check_not_negative(name_, "eps", eps);
     if (amsgrad_) {
       states_.emplace_back("max_exp_avg_sq");
     }
@@ -86,7 +82,10 @@ Adam::Adam(const engine::NamedTensors& parameters,
     : Optimizer(make_flat_optimizer(
           std::make_unique<AdamRule>("Adam", options.betas, options.eps, options.amsgrad, false),
           parameters,
-          {.lr = options.lr, .weight_decay = options.weight_decay, .grad_clip = options.grad_clip},
+          {.lr = options.lr,
+           .weight_decay = options.weight_decay,
+           .grad_clip = options.grad_clip,
+           .apply_decay_param_fun = options.apply_decay_param_fun},
           groups)) {}
 
 AdamW::AdamW(const engine::NamedTensors& parameters,
@@ -95,7 +94,10 @@ AdamW::AdamW(const engine::NamedTensors& parameters,
     : Optimizer(make_flat_optimizer(
           std::make_unique<AdamRule>("AdamW", options.betas, options.eps, options.amsgrad, true),
           parameters,
-          {.lr = options.lr, .weight_decay = options.weight_decay, .grad_clip = options.grad_clip},
+          {.lr = options.lr,
+           .weight_decay = options.weight_decay,
+           .grad_clip = options.grad_clip,
+           .apply_decay_param_fun = options.apply_decay_param_fun},
           groups)) {}
 
 }  // namespace argosy::optim

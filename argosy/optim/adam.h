@@ -15,6 +15,7 @@ struct AdamOptions {
   WeightDecay weight_decay{};               ///< a number means L2Decay
   bool amsgrad = false;
   GradClip grad_clip{};
+  DecayFilter apply_decay_param_fun{};  ///< empty: all parameters decay
 };
 
 /// Adam.
@@ -45,6 +46,7 @@ struct AdamWOptions {
   double weight_decay = 1e-2;  ///< decoupled
   bool amsgrad = false;
   GradClip grad_clip{};
+  DecayFilter apply_decay_param_fun{};  ///< empty: all parameters decay
 };
 
 /// Adam with decoupled weight decay: w *= 1 - lr * weight_decay, then Adam's update.

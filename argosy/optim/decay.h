@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <string>
+
 namespace argosy::optim {
 
 /// Penalty coeff * sum |w|: adds coeff * sign(w) to the gradient.
@@ -18,7 +21,8 @@ struct L2Decay {
 };
 
 /// A regularizer, or a bare number with the meaning that the optimizer gives it: L2Decay for SGD,
-/// Momentum and Adam; decoupled decay, w *= 1 - lr * coeff, for AdamW.
+/// Momentum, Adam, RMSProp and Adagrad; decoupled decay, w *= 1 - lr * coeff, for AdamW; a part of
+/// the direction whose length is compared with the parameter's for Lamb and Lars.
 struct WeightDecay {
   enum class Kind { kNumber, kL1, kL2 };
 
@@ -30,5 +34,16 @@ struct WeightDecay {
   Kind kind = Kind::kNumber;
   double coeff = 0.0;
 };
+
+/// Whether the parameter of this name decays at all. `false` ends the optimizer's weight decay and
+/// that of a ParamGroup for it; an empty function lets all decay. Asked once per parameter, when
+/// the optimizer takes it.
+///
+///     optim::AdamW opt(net, {.apply_decay_param_fun = [](const std::string& name) {
+///                              return !name.ends_with(".bias");
+///                            }});
+///
+/// Source: Paddle 3.3, paddle/optimizer/adamw.py, apply_decay_param_fun.
+using DecayFilter = std::function<bool(const std::string& name)>;
 
 }  // namespace argosy::optim

@@ -110,11 +110,16 @@ class FlatOptimizer final : public OptimizerImpl {
     }
   }
 
+  // A rank that has a part of a parameter has a part of its norms.
   [[nodiscard]] std::optional<std::size_t> states_per_parameter() const override {
-    return rule_->state_names().size();
+    return rule_->needs_whole_parameter() ? std::nullopt
+                                          : std::optional<std::size_t>(rule_->state_names().size());
   }
 
   void divide(const std::shared_ptr<StepDivision>& division) override {
+    ARGOSY_CHECK(division == nullptr || !rule_->needs_whole_parameter(),
+                 where_,
+                 "steps cannot be divided: this optimizer compares norms of whole parameters");
     check_complete("a change of who makes the steps");
     const c10::NoGradGuard no_grad;
     for (Slot& slot : slots_) {
@@ -217,13 +222,16 @@ class FlatOptimizer final : public OptimizerImpl {
     return at::zeros_like(parameter.detach());
   }
 
-  void update(const std::vector<Active>& active, int threads) const {
+  void update(std::vector<Active>& active, int threads) const {
     std::vector<std::size_t> lengths;
     lengths.reserve(active.size());
     for (const Active& one : active) {
       lengths.push_back(one.range.count);
     }
     const std::vector<kernels::Piece> pieces = kernels::cut(lengths);
+    if (rule_->needs_whole_parameter()) {
+      sum_up(pieces, active, threads);
+    }
     kernels::for_each_piece(pieces, threads, [&](std::size_t i) {
       const auto [array, begin, count] = pieces[i];
       const Active& one = active[array];
@@ -233,6 +241,20 @@ class FlatOptimizer final : public OptimizerImpl {
         division_->hand_out(part.param, count * item_bytes(part.precision));
       }
     });
+  }
+
+  // The rule's first pass; its sums in the order of the pieces.
+  void sum_up(const std::vector<kernels::Piece>& pieces,
+              std::vector<Active>& active,
+              int threads) const {
+    std::vector<kernels::Sums> parts(pieces.size());
+    kernels::for_each_piece(pieces, threads, [&](std::size_t i) {
+      const auto [array, begin, count] = pieces[i];
+      parts[i] = rule_->prepare(active[array].range.sub(begin, count), active[array].update);
+    });
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      active[pieces[i].array].update.sums.add(parts[i]);
+    }
   }
 
   // Adds a parameter that has a gradient to what is updated. Nothing has changed when it throws.
@@ -267,7 +289,7 @@ class FlatOptimizer final : public OptimizerImpl {
     }
     const GroupInfo& group = registry_.group_of(slot);
     one.update.lr = group.lr;
-    one.update.decay = group.weight_decay;
+    one.update.decay = registry_.decay_of(slot);
     one.update.step = slots_[slot].step + 1;
     active.push_back(std::move(one));
   }

@@ -13,10 +13,11 @@ struct CommonOptions {
   double lr = 0;
   WeightDecay weight_decay{};
   GradClip grad_clip{};
+  DecayFilter apply_decay_param_fun{};
 };
 
 /// The optimizer that runs `rule` over the parameters' own memory. Behind SGD, Momentum, Adam,
-/// AdamW.
+/// AdamW, RMSProp, Adagrad, Lamb, Lars.
 [[nodiscard]] std::shared_ptr<OptimizerImpl> make_flat_optimizer(
     std::unique_ptr<const Rule> rule,
     const engine::NamedTensors& parameters,

@@ -8,9 +8,12 @@
 
 #include <gtest/gtest.h>
 
+#include "argosy/optim/kernels/adagrad.h"
 #include "argosy/optim/kernels/adam.h"
+#include "argosy/optim/kernels/lars.h"
 #include "argosy/optim/kernels/norm.h"
 #include "argosy/optim/kernels/parallel.h"
+#include "argosy/optim/kernels/rmsprop.h"
 #include "argosy/optim/kernels/sgd.h"
 
 namespace argosy::optim::kernels {
@@ -101,6 +104,46 @@ TYPED_TEST(Kernels, SgdGivesTheSameBitsUnderAnySplit) {
     }
     EXPECT_TRUE(same_bits(p, p2) && same_bits(b, b2));
   }
+}
+
+TYPED_TEST(Kernels, RmspropGivesTheSameBitsUnderAnySplit) {
+  RmspropTerms terms{.alpha = 0.9, .eps_inside = 0.5, .momentum = 0.8};
+  terms.gradient = {.penalty = Penalty::kL2, .coeff = 0.01};
+  const auto g = noise<TypeParam>(kCount, 2);
+  auto p = noise<TypeParam>(kCount, 1), v = noise<TypeParam>(kCount, 3, 0, 1),
+       b = noise<TypeParam>(kCount, 4), m = noise<TypeParam>(kCount, 5);
+  auto p2 = p, v2 = v, b2 = b, m2 = m;
+  rmsprop(terms, p.data(), g.data(), v.data(), b.data(), m.data(), kCount);
+  for (std::size_t i = 0; i < kCount; i += 13) {
+    const std::size_t count = std::min<std::size_t>(13, kCount - i);
+    rmsprop(terms, &p2[i], &g[i], &v2[i], &b2[i], &m2[i], count);
+  }
+  EXPECT_TRUE(same_bits(p, p2) && same_bits(v, v2) && same_bits(b, b2) && same_bits(m, m2));
+}
+
+TYPED_TEST(Kernels, AdagradGivesTheSameBitsUnderAnySplit) {
+  const AdagradTerms terms{.start = 0.1};
+  const auto g = noise<TypeParam>(kCount, 2);
+  auto p = noise<TypeParam>(kCount, 1), s = noise<TypeParam>(kCount, 3, 0, 1);
+  auto p2 = p, s2 = s;
+  adagrad(terms, p.data(), g.data(), s.data(), kCount);
+  for (std::size_t i = 0; i < kCount; i += 13) {
+    adagrad(terms, &p2[i], &g[i], &s2[i], std::min<std::size_t>(13, kCount - i));
+  }
+  EXPECT_TRUE(same_bits(p, p2) && same_bits(s, s2));
+}
+
+TYPED_TEST(Kernels, SumsOfAWholeAreThoseOfTheirFormula) {
+  const auto p = noise<TypeParam>(kCount, 1), g = noise<TypeParam>(kCount, 2);
+  double of_param = 0, of_update = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double limited = std::clamp<double>(g[i], -0.5, 0.5);
+    of_param += double(p[i]) * double(p[i]);
+    of_update += limited * limited;
+  }
+  const Sums sums = lars_norms({.limit = 0.5}, p.data(), g.data(), kCount);
+  EXPECT_NEAR(sums.param, of_param, 1e-11);
+  EXPECT_NEAR(sums.update, of_update, 1e-11);
 }
 
 TYPED_TEST(Kernels, NeutralTermsChangeNoBit) {

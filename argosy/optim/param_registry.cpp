@@ -14,7 +14,11 @@ ParamRegistry::ParamRegistry(const Rule& rule,
                              const CommonOptions& options,
                              const engine::NamedTensors& parameters,
                              const std::vector<ParamGroup>& groups)
-    : rule_(rule), where_(std::move(where)), lr_(options.lr), weight_decay_(options.weight_decay) {
+    : rule_(rule),
+      where_(std::move(where)),
+      lr_(options.lr),
+      weight_decay_(options.weight_decay),
+      decays_at_all_(options.apply_decay_param_fun) {
   check_lr(options.lr);
   rule_.check_decay(options.weight_decay);
   ARGOSY_CHECK(!parameters.empty(), where_, "there are no parameters to optimize");
@@ -115,6 +119,8 @@ void ParamRegistry::add(const std::string& name, const at::Tensor& parameter, st
   names_.insert(name);
   parameters_.emplace_back(name, parameter);
   group_of_.push_back(group);
+  const bool decays = !decays_at_all_ || decays_at_all_(name);
+  decays_.push_back(decays ? groups_[group].weight_decay : WeightDecay());
   groups_[group].names.push_back(name);
 }
 

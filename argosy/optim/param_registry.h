@@ -30,6 +30,8 @@ class ParamRegistry {
   [[nodiscard]] const GroupInfo& group_of(std::size_t index) const {
     return groups_[group_of_[index]];
   }
+  /// What of its group's decay a parameter has: all or none.
+  [[nodiscard]] const WeightDecay& decay_of(std::size_t index) const { return decays_[index]; }
   /// The place of a parameter; nullopt when it is none of these.
   [[nodiscard]] std::optional<std::size_t> find(const at::Tensor& parameter) const;
 
@@ -49,9 +51,11 @@ class ParamRegistry {
   std::string where_;
   double lr_;
   WeightDecay weight_decay_;
+  DecayFilter decays_at_all_;
   std::vector<GroupInfo> groups_{};
   engine::NamedTensors parameters_{};
   std::vector<std::size_t> group_of_{};  // beside parameters_
+  std::vector<WeightDecay> decays_{};    // beside parameters_
   std::unordered_set<std::string> names_{};
   std::unordered_map<const c10::TensorImpl*, std::size_t> places_{};
 };

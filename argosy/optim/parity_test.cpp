@@ -29,7 +29,9 @@ void expect_parity(const std::function<Optimizer(const NamedTensors&)>& ours,
     Theirs oracle = theirs(tensors(reference));
     for (int step = 0; step < 100; ++step) {
       set_gradients(mine, step);
-      set_gradients(reference, step);
+      for (std::size_t i = 0; i < mine.size(); ++i) {
+        reference[i].second.mutable_grad() = mine[i].second.grad().clone();
+      }
       optimizer.step();
       oracle.step();
     }
@@ -132,6 +134,60 @@ TEST(Parity, AdamW) {
   }
 }
 
+TEST(Parity, RMSProp) {
+  for (const bool centered : {false, true}) {
+    for (const double momentum : {0.0, 0.9}) {
+      for (const double decay : {momentum == 0 ? 0.01 : 0.0}) {
+        expect_parity<torch::optim::RMSprop>(
+            [&](const NamedTensors& list) {
+              return RMSProp(list,
+                             {.lr = 0.001,
+                              .alpha = 0.95,
+                              .eps = 1e-4,
+                              .weight_decay = decay,
+                              .momentum = momentum,
+                              .centered = centered});
+            },
+            [&](const auto& list) {
+              return torch::optim::RMSprop(list,
+                                           torch::optim::RMSpropOptions(0.001)
+                                               .alpha(0.95)
+                                               .eps(1e-4)
+                                               .weight_decay(decay)
+                                               .momentum(momentum)
+                                               .centered(centered));
+            },
+            fmt::format("centered {} momentum {} decay {}", centered, momentum, decay));
+      }
+    }
+  }
+}
+
+TEST(Parity, Adagrad) {
+  for (const double lr_decay : {0.0, 0.05}) {
+    for (const double decay : {0.0, 0.01}) {
+      for (const double start : {lr_decay == 0 ? 0.5 : 0.0}) {
+        expect_parity<torch::optim::Adagrad>(
+            [&](const NamedTensors& list) {
+              return Adagrad(list,
+                             {.lr = 0.05,
+                              .lr_decay = lr_decay,
+                              .weight_decay = decay,
+                              .initial_accumulator_value = start});
+            },
+            [&](const auto& list) {
+              return torch::optim::Adagrad(list,
+                                           torch::optim::AdagradOptions(0.05)
+                                               .lr_decay(lr_decay)
+                                               .weight_decay(decay)
+                                               .initial_accumulator_value(start));
+            },
+            fmt::format("lr_decay {} decay {} start {}", lr_decay, decay, start));
+      }
+    }
+  }
+}
+
 TEST(Parity, DefaultsArePyTorchs) {
   expect_parity<torch::optim::Adam>([](const NamedTensors& list) { return Adam(list); },
                                     [](const auto& list) { return torch::optim::Adam(list); },
@@ -139,6 +195,12 @@ TEST(Parity, DefaultsArePyTorchs) {
   expect_parity<torch::optim::AdamW>([](const NamedTensors& list) { return AdamW(list); },
                                      [](const auto& list) { return torch::optim::AdamW(list); },
                                      "AdamW");
+  expect_parity<torch::optim::RMSprop>([](const NamedTensors& list) { return RMSProp(list); },
+                                       [](const auto& list) { return torch::optim::RMSprop(list); },
+                                       "RMSProp");
+  expect_parity<torch::optim::Adagrad>([](const NamedTensors& list) { return Adagrad(list); },
+                                       [](const auto& list) { return torch::optim::Adagrad(list); },
+                                       "Adagrad");
 }
 
 // The penalty's own gradient by autograd is the oracle for L1Decay, which libtorch lacks.

@@ -25,6 +25,24 @@ void Rule::check_decay(const WeightDecay& decay) const {
                decay.coeff);
 }
 
+void check_not_negative(std::string_view rule, std::string_view name, double value) {
+  ARGOSY_CHECK(std::isfinite(value) && value >= 0,
+               fmt::format("optim.{}", rule),
+               "{} must be a number >= 0, got {}",
+               name,
+               value);
+}
+
+void check_betas(std::string_view rule, const std::array<double, 2>& betas) {
+  for (std::size_t i = 0; i < betas.size(); ++i) {
+    ARGOSY_CHECK(betas[i] >= 0 && betas[i] < 1,
+                 fmt::format("optim.{}", rule),
+                 "betas[{}] must be in [0, 1), got {}",
+                 i,
+                 betas[i]);
+  }
+}
+
 kernels::GradientTerms gradient_terms(const Update& update, bool number_is_l2) {
   kernels::GradientTerms terms;
   terms.scale = update.grad_scale;

@@ -9,6 +9,7 @@
 
 #include "argosy/optim/decay.h"
 #include "argosy/optim/kernels/gradient.h"
+#include "argosy/optim/kernels/lanes.h"
 
 namespace argosy::optim {
 
@@ -38,12 +39,14 @@ struct Update {
   WeightDecay decay{};
   double grad_scale = 1;
   double grad_limit = 0;  ///< 0: none
+  kernels::Sums sums{};   ///< of the whole parameter, where the rule needs it
 };
 
 /// The formula of an optimizer, apart from tensors, groups and threads. Immutable and thread-safe.
 ///
 /// update() over any split of a parameter gives the same bits as over the whole: that is what lets
-/// a rank update only its shard of a bucket.
+/// a rank update only its shard of a bucket. A rule that compares norms of a whole parameter (Lamb,
+/// Lars) says so; its steps are made in two passes and are not divided among ranks.
 class Rule {
  public:
   virtual ~Rule() = default;
@@ -54,7 +57,20 @@ class Rule {
   /// Errors: UsageError for a weight decay that this rule has no meaning for.
   virtual void check_decay(const WeightDecay& decay) const;
   virtual void update(const Range& range, const Update& update) const noexcept = 0;
+  /// Whether update() wants `update.sums`: the sums of what prepare() gave for all pieces of the
+  /// parameter, in their order, which no number of threads changes.
+  [[nodiscard]] virtual bool needs_whole_parameter() const noexcept { return false; }
+  /// The first pass, over each piece once; may write the states, not the parameter.
+  [[nodiscard]] virtual kernels::Sums prepare(const Range& /*range*/,
+                                              const Update& /*update*/) const noexcept {
+    return {};
+  }
 };
+
+/// Errors: UsageError `[optim.X] NAME must be a number >= 0, got …`.
+void check_not_negative(std::string_view rule, std::string_view name, double value);
+/// Errors: UsageError `[optim.X] betas[I] must be in [0, 1), got …`.
+void check_betas(std::string_view rule, const std::array<double, 2>& betas);
 
 /// The part of an update that all rules share. `number_is_l2`: what a bare weight decay means.
 [[nodiscard]] kernels::GradientTerms gradient_terms(const Update& update, bool number_is_l2);

@@ -14,6 +14,7 @@ struct SGDOptions {
   WeightDecay weight_decay{};  ///< a number means L2Decay
   bool nesterov = false;       ///< wants momentum > 0 and dampening = 0
   GradClip grad_clip{};
+  DecayFilter apply_decay_param_fun{};  ///< empty: all parameters decay
 };
 
 /// Stochastic gradient descent, with momentum:
@@ -43,6 +44,7 @@ struct MomentumOptions {
   bool nesterov = false;
   WeightDecay weight_decay{};  ///< a number means L2Decay
   GradClip grad_clip{};
+  DecayFilter apply_decay_param_fun{};  ///< empty: all parameters decay
 };
 
 /// SGD with momentum under Paddle's name: its `velocity` is momentum_buffer here.

@@ -75,6 +75,13 @@ void expect_resume(const Make& make) {
 TEST(OptimizerState, ResumedRunsEqualUninterruptedOnes) {
   expect_resume([](const NamedTensors& list) { return Adam(list, {.lr = 0.1, .amsgrad = true}); });
   expect_resume([](const NamedTensors& list) { return AdamW(list); });
+  expect_resume(
+      [](const NamedTensors& list) { return RMSProp(list, {.momentum = 0.9, .centered = true}); });
+  expect_resume([](const NamedTensors& list) {
+    return Adagrad(list, {.lr_decay = 0.1, .initial_accumulator_value = 0.5});
+  });
+  expect_resume([](const NamedTensors& list) { return Lamb(list); });
+  expect_resume([](const NamedTensors& list) { return Lars(list); });
   expect_resume([](const NamedTensors& list) { return Momentum(list, {.nesterov = true}); });
   expect_resume([](const NamedTensors& list) {
     return SGD(list, {.momentum = 0.9, .dampening = 0.5}, {{.names = {"fc.*"}, .lr_scale = 3}});

@@ -1,0 +1,63 @@
+#include "argosy/optim/adagrad.h"
+
+#include <string>
+
+#include "argosy/optim/flat_optimizer.h"
+#include "argosy/optim/kernels/adagrad.h"
+#include "argosy/optim/rule.h"
+
+namespace argosy::optim {
+namespace {
+
+class AdagradRule final : public Rule {
+ public:
+  explicit AdagradRule(const AdagradOptions& options) : options_(options) {
+    check_not_negative(name(), "lr_decay", options.lr_decay);
+    check_not_negative(name(), "initial_accumulator_value", options.initial_accumulator_value);
+    check_not_negative(name(), "eps", options.eps);
+  }
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "Adagrad"; }
+  [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
+    return states_;
+  }
+
+  void update(const Range& range, const Update& update) const noexcept override {
+    const bool first = update.step == 1;  // states start as zeros: the sum gets its start here
+    kernels::AdagradTerms terms;
+    terms.gradient = gradient_terms(update, /*number_is_l2=*/true);
+    terms.lr = update.lr / (1 + static_cast<double>(update.step - 1) * options_.lr_decay);
+    terms.eps = options_.eps;
+    terms.keep = first ? 0 : 1;
+    terms.start = first ? options_.initial_accumulator_value : 0;
+    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+  }
+
+ private:
+  template <typename T>
+  static void run(const kernels::AdagradTerms& terms, const Range& range) noexcept {
+    kernels::adagrad(terms,
+                     static_cast<T*>(range.param),
+                     static_cast<const T*>(range.grad),
+                     static_cast<T*>(range.states[0]),
+                     range.count);
+  }
+
+  AdagradOptions options_;
+  std::vector<std::string> states_{"sum"};
+};
+
+}  // namespace
+
+Adagrad::Adagrad(const engine::NamedTensors& parameters,
+                 const AdagradOptions& options,
+                 const std::vector<ParamGroup>& groups)
+    : Optimizer(make_flat_optimizer(std::make_unique<AdagradRule>(options),
+                                    parameters,
+                                    {.lr = options.lr,
+                                     .weight_decay = options.weight_decay,
+                                     .grad_clip = options.grad_clip,
+                                     .apply_decay_param_fun = options.apply_decay_param_fun},
+                                    groups)) {}
+
+}  // namespace argosy::optim

@@ -1,0 +1,110 @@
+#include "argosy/optim/lamb.h"
+
+#include <cmath>
+
+#include "argosy/base/check.h"
+#include "argosy/optim/flat_optimizer.h"
+#include "argosy/optim/kernels/lamb.h"
+#include "argosy/optim/rule.h"
+
+namespace argosy::optim {
+namespace {
+
+class LambRule final : public Rule {
+ public:
+  explicit LambRule(const LambOptions& options)
+      : betas_(options.betas), eps_(options.eps), always_adapt_(options.always_adapt) {
+    check_betas(name(), betas_);
+    check_not_negative(name(), "eps", eps_);
+  }
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "Lamb"; }
+  [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
+    return states_;
+  }
+  [[nodiscard]] bool needs_whole_parameter() const noexcept override { return true; }
+
+  void check_decay(const WeightDecay& decay) const override {
+    Rule::check_decay(decay);
+    ARGOSY_CHECK(decay.kind == WeightDecay::Kind::kNumber,
+                 "optim.Lamb",
+                 "weight_decay must be a number, for Lamb decouples it from the gradient. Use Adam "
+                 "for L1Decay and L2Decay.");
+  }
+
+  [[nodiscard]] kernels::Sums prepare(const Range& range,
+                                      const Update& update) const noexcept override {
+    return range.precision == Precision::kF32 ? averages<float>(range, update)
+                                              : averages<double>(range, update);
+  }
+
+  void update(const Range& range, const Update& update) const noexcept override {
+    const double own = std::sqrt(update.sums.param), step = std::sqrt(update.sums.update);
+    const bool adapts = update.decay.coeff > 0 || always_adapt_;
+    const double ratio = adapts && own > 0 && step > 0 ? own / step : 1;
+    range.precision == Precision::kF32 ? run<float>(range, update, update.lr * ratio)
+                                       : run<double>(range, update, update.lr * ratio);
+  }
+
+ private:
+  [[nodiscard]] kernels::LambTerms terms(const Update& update) const noexcept {
+    const auto step = static_cast<double>(update.step);
+    kernels::LambTerms terms;
+    terms.gradient = gradient_terms(update, /*number_is_l2=*/false);
+    terms.beta1 = betas_[0];
+    terms.beta2 = betas_[1];
+    terms.eps = eps_;
+    terms.correction1 = 1 - std::pow(betas_[0], step);
+    terms.correction2 = 1 - std::pow(betas_[1], step);
+    terms.decay = update.decay.coeff;
+    return terms;
+  }
+
+  template <typename T>
+  [[nodiscard]] kernels::Sums averages(const Range& range, const Update& update) const noexcept {
+    return kernels::lamb_averages(terms(update),
+                                  static_cast<const T*>(range.param),
+                                  static_cast<const T*>(range.grad),
+                                  static_cast<T*>(range.states[0]),
+                                  static_cast<T*>(range.states[1]),
+                                  range.count);
+  }
+
+  template <typename T>
+  void run(const Range& range, const Update& update, double step_size) const noexcept {
+    kernels::lamb_update(terms(update),
+                         step_size,
+                         static_cast<T*>(range.param),
+                         static_cast<const T*>(range.states[0]),
+                         static_cast<const T*>(range.states[1]),
+                         range.count);
+  }
+
+  std::vector<std::string> states_{"exp_avg", "exp_avg_sq"};
+  std::array<double, 2> betas_;
+  double eps_;
+  bool always_adapt_;
+};
+
+DecayFilter all_but(const std::function<bool(const std::string&)>& excluded) {
+  if (excluded == nullptr) {
+    return {};
+  }
+  return [excluded](const std::string& name) { return !excluded(name); };
+}
+
+}  // namespace
+
+Lamb::Lamb(const engine::NamedTensors& parameters,
+           const LambOptions& options,
+           const std::vector<ParamGroup>& groups)
+    : Optimizer(make_flat_optimizer(
+          std::make_unique<LambRule>(options),
+          parameters,
+          {.lr = options.lr,
+           .weight_decay = options.weight_decay,
+           .grad_clip = options.grad_clip,
+           .apply_decay_param_fun = all_but(options.exclude_from_weight_decay_fn)},
+          groups)) {}
+
+}  // namespace argosy::optim

@@ -1,0 +1,102 @@
+#include "argosy/optim/lars.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "argosy/base/check.h"
+#include "argosy/optim/flat_optimizer.h"
+#include "argosy/optim/kernels/lars.h"
+#include "argosy/optim/rule.h"
+
+namespace argosy::optim {
+namespace {
+
+class LarsRule final : public Rule {
+ public:
+  explicit LarsRule(const LarsOptions& options)
+      : momentum_(options.momentum), coeff_(options.lars_coeff), eps_(options.eps) {
+    check_not_negative(name(), "momentum", momentum_);
+    check_not_negative(name(), "lars_coeff", coeff_);
+    check_not_negative(name(), "eps", eps_);
+  }
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "Lars"; }
+  [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
+    return states_;
+  }
+  [[nodiscard]] bool needs_whole_parameter() const noexcept override { return true; }
+
+  void check_decay(const WeightDecay& decay) const override {
+    Rule::check_decay(decay);
+    ARGOSY_CHECK(
+        decay.kind == WeightDecay::Kind::kNumber,
+        "optim.Lars",
+        "weight_decay must be a number, for Lars scales it with the gradient. Use Momentum "
+        "for L1Decay and L2Decay.");
+  }
+
+  [[nodiscard]] kernels::Sums prepare(const Range& range,
+                                      const Update& update) const noexcept override {
+    return range.precision == Precision::kF32 ? norms<float>(range, update)
+                                              : norms<double>(range, update);
+  }
+
+  void update(const Range& range, const Update& update) const noexcept override {
+    const double own = std::sqrt(update.sums.param), grad = std::sqrt(update.sums.update);
+    const double decay = update.decay.coeff;
+    kernels::LarsTerms terms;
+    terms.gradient = gradient_terms(update, /*number_is_l2=*/false);
+    terms.momentum = momentum_;
+    terms.decay = decay;
+    terms.step_size = decay > 0 && own > 0 && grad > 0
+                          ? update.lr * coeff_ * own / (grad + decay * own + eps_)
+                          : update.lr;
+    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+  }
+
+ private:
+  template <typename T>
+  static kernels::Sums norms(const Range& range, const Update& update) noexcept {
+    return kernels::lars_norms(gradient_terms(update, /*number_is_l2=*/false),
+                               static_cast<const T*>(range.param),
+                               static_cast<const T*>(range.grad),
+                               range.count);
+  }
+
+  template <typename T>
+  static void run(const kernels::LarsTerms& terms, const Range& range) noexcept {
+    kernels::lars_update(terms,
+                         static_cast<T*>(range.param),
+                         static_cast<const T*>(range.grad),
+                         static_cast<T*>(range.states[0]),
+                         range.count);
+  }
+
+  std::vector<std::string> states_{"momentum_buffer"};
+  double momentum_;
+  double coeff_;
+  double eps_;
+};
+
+DecayFilter all_but(const std::vector<std::string>& excluded) {
+  return [excluded](const std::string& name) {
+    return std::ranges::none_of(
+        excluded, [&](const std::string& part) { return name.find(part) != std::string::npos; });
+  };
+}
+
+}  // namespace
+
+Lars::Lars(const engine::NamedTensors& parameters,
+           const LarsOptions& options,
+           const std::vector<ParamGroup>& groups)
+    : Optimizer(
+          make_flat_optimizer(std::make_unique<LarsRule>(options),
+                              parameters,
+                              {.lr = options.lr,
+                               .weight_decay = options.weight_decay,
+                               .grad_clip = options.grad_clip,
+                               .apply_decay_param_fun = all_but(options.exclude_from_weight_decay)},
+                              groups)) {}
+
+}  // namespace argosy::optim

@@ -1,0 +1,78 @@
+#include "argosy/optim/rmsprop.h"
+
+#include <string>
+
+#include "argosy/base/check.h"
+#include "argosy/optim/flat_optimizer.h"
+#include "argosy/optim/kernels/rmsprop.h"
+#include "argosy/optim/rule.h"
+
+namespace argosy::optim {
+namespace {
+
+class RmspropRule final : public Rule {
+ public:
+  explicit RmspropRule(const RMSPropOptions& options) : options_(options) {
+    ARGOSY_CHECK(options.alpha >= 0 && options.alpha <= 1,
+                 "optim.RMSProp",
+                 "alpha must be in [0, 1], got {}",
+                 options.alpha);
+    check_not_negative(name(), "eps", options.eps);
+    check_not_negative(name(), "momentum", options.momentum);
+    if (options.momentum > 0) {
+      states_.emplace_back("momentum_buffer");
+    }
+    if (options.centered) {
+      states_.emplace_back("grad_avg");
+    }
+  }
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "RMSProp"; }
+  [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
+    return states_;
+  }
+
+  void update(const Range& range, const Update& update) const noexcept override {
+    const bool paddle = options_.form == RMSPropForm::kPaddle;
+    kernels::RmspropTerms terms;
+    terms.gradient = gradient_terms(update, /*number_is_l2=*/true);
+    terms.alpha = options_.alpha;
+    terms.eps_inside = paddle ? options_.eps : 0;
+    terms.eps_outside = paddle ? 0 : options_.eps;
+    terms.momentum = options_.momentum;
+    terms.inner = paddle ? update.lr : 1;
+    terms.outer = paddle ? 1 : update.lr;
+    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+  }
+
+ private:
+  template <typename T>
+  void run(const kernels::RmspropTerms& terms, const Range& range) const noexcept {
+    const bool momentum = options_.momentum > 0;
+    kernels::rmsprop(terms,
+                     static_cast<T*>(range.param),
+                     static_cast<const T*>(range.grad),
+                     static_cast<T*>(range.states[0]),
+                     momentum ? static_cast<T*>(range.states[1]) : nullptr,
+                     options_.centered ? static_cast<T*>(range.states[momentum ? 2 : 1]) : nullptr,
+                     range.count);
+  }
+
+  RMSPropOptions options_;
+  std::vector<std::string> states_{"square_avg"};
+};
+
+}  // namespace
+
+RMSProp::RMSProp(const engine::NamedTensors& parameters,
+                 const RMSPropOptions& options,
+                 const std::vector<ParamGroup>& groups)
+    : Optimizer(make_flat_optimizer(std::make_unique<RmspropRule>(options),
+                                    parameters,
+                                    {.lr = options.lr,
+                                     .weight_decay = options.weight_decay,
+                                     .grad_clip = options.grad_clip,
+                                     .apply_decay_param_fun = options.apply_decay_param_fun},
+                                    groups)) {}
+
+}  // namespace argosy::optim
