@@ -22,7 +22,7 @@ PEERS ?= $(wildcard .venv-peers/bin/python)
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test test-clusters build bench fuzz peers format lint lint-all install clean deps-% configure configure-all
+.PHONY: help demo test test-clusters build bench fuzz peers readers format lint lint-all install clean deps-% configure configure-all
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -54,6 +54,9 @@ fuzz: deps-fuzz ## Fuzz the readers with clang's sanitizers: TARGET=<name>|all, 
 
 peers: deps-peers ## A Python with the official PyTorch, PaddlePaddle and DALI in .venv-peers, to measure and test beside
 	@scripts/peers.sh
+
+readers: ## A Python with tensorboard, visualdl and safetensors in .venv-readers, for the tests of our files
+	@scripts/readers.sh
 
 format: deps-test ## Format all sources in place
 	scripts/sources.sh | xargs clang-format-14 -i

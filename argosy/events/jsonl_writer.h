@@ -8,6 +8,8 @@
 
 namespace argosy::events {
 
+class AppendFile;
+
 /// Appends JSON objects to a file, one a line (https://jsonlines.org), each with one write: a
 /// killed program loses at most the record it was writing, and one that does not fit on the disk is
 /// taken back. One writer to a file.
@@ -30,10 +32,7 @@ class JsonlWriter final {
   void write(const nlohmann::ordered_json& record);
 
  private:
-  void take_back(size_t bytes) const;
-
-  std::string path_;
-  int fd_ = -1;
+  std::unique_ptr<AppendFile> file_;
 };
 
 }  // namespace argosy::events
