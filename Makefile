@@ -55,7 +55,7 @@ fuzz: deps-fuzz ## Fuzz the readers with clang's sanitizers: TARGET=<name>|all, 
 peers: deps-peers ## A Python with the official PyTorch, PaddlePaddle and DALI in .venv-peers, to measure and test beside
 	@scripts/peers.sh
 
-readers: ## A Python with tensorboard, visualdl and safetensors in .venv-readers, for the tests of our files
+readers: deps-readers deps-browser ## What reads our files, for tests: a Python with tensorboard, visualdl, safetensors in .venv-readers; Chromium
 	@scripts/readers.sh
 
 format: deps-test ## Format all sources in place

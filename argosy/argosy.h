@@ -18,4 +18,6 @@
 #include "argosy/metrics/metrics.h"
 #include "argosy/optim/optim.h"
 #include "argosy/parallel/parallel.h"
+#include "argosy/runs/run_config.h"
+#include "argosy/runs/run_page.h"
 #include "argosy/vision/vision.h"

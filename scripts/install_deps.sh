@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a target needs from Debian's packages, and nothing that is there already.
-#   scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers [--list]
+#   scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers|readers|browser [--list]
 # --list prints the package names instead. Needs root, or sudo, only when something is missing.
 set -euo pipefail
 
@@ -18,12 +18,14 @@ lint=("${test[@]}" libbenchmark-dev clang-tidy-14)
 bench=("${build[@]}" libbenchmark-dev libopencv-core-dev libopencv-imgproc-dev python3)
 fuzz=("${build[@]}" clang-14 libclang-rt-14-dev)
 peers=(python3 python3-venv libtcmalloc-minimal4)
+readers=(python3 python3-venv)
+browser=(chromium-headless-shell) # 64 MB to fetch: tests of the run page are skipped without
 
 die() { echo "argosy: $*" >&2; exit 1; }
 
 case ${1-} in
-  build | test | clusters | lint | bench | fuzz | peers) declare -n wanted=$1 ;;
-  *) die "usage: scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers [--list]" ;;
+  build | test | clusters | lint | bench | fuzz | peers | readers | browser) declare -n wanted=$1 ;;
+  *) die "usage: scripts/install_deps.sh build|test|clusters|lint|bench|fuzz|peers|readers|browser [--list]" ;;
 esac
 if [[ ${2-} == --list ]]; then
   printf '%s\n' "${wanted[@]}"

@@ -1,0 +1,90 @@
+#include "argosy/runs/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "argosy/base/error.h"
+#include "argosy/os/fd.h"
+
+namespace argosy::runs {
+namespace {
+
+constexpr const char* kWhere = "runs.write";
+
+}  // namespace
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw DataError(kWhere, "cannot make the folder: " + errno_message(error.value()), {folder});
+  }
+}
+
+void replace_file(const std::string& path, std::string_view text) {
+  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  const auto fail = [&](const std::string& step, int code) {
+    ::unlink(temporary.c_str());
+    throw DataError(kWhere, fmt::format("cannot {}: {}", step, errno_message(code)), {path});
+  };
+  auto fd = os::open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  if (!fd.ok()) {
+    fail("write", fd.failure().error_number);
+  }
+  const Status written = os::write_all(fd->get(), std::as_bytes(std::span(text)));
+  if (!written.ok()) {
+    fail("write", written.failure().error_number);
+  }
+  fd->close();
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    fail("replace", errno);
+  }
+}
+
+int64_t file_size(const std::string& path) {
+  struct stat status {};
+  const bool regular = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  return regular ? int64_t{status.st_size} : -1;
+}
+
+std::string read_piece(const std::string& path, int64_t offset, size_t most) {
+  const int64_t size = file_size(path);
+  if (size <= offset) {
+    return {};
+  }
+  auto fd = os::open_file(path, O_RDONLY);
+  if (!fd.ok()) {
+    return {};
+  }
+  std::string text(std::min<size_t>(most, static_cast<size_t>(size - offset)), '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::pread(fd->get(),
+                              text.data() + done,
+                              text.size() - done,
+                              static_cast<off_t>(offset + static_cast<int64_t>(done)));
+    if (n == 0 || (n < 0 && errno != EINTR)) {
+      break;
+    }
+    done += n > 0 ? static_cast<size_t>(n) : 0;
+  }
+  text.resize(done);
+  return text;
+}
+
+std::optional<std::string> read_small_file(const std::string& path, size_t most) {
+  const int64_t size = file_size(path);
+  if (size < 0 || size > static_cast<int64_t>(most)) {
+    return std::nullopt;
+  }
+  return read_piece(path, 0, most);
+}
+
+}  // namespace argosy::runs

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace argosy::runs {
+
+/// When the process started, in the kernel's clock ticks since its own start; nullopt: there is no
+/// such process. Source: proc(5), field 22 of stat.
+[[nodiscard]] std::optional<int64_t> process_start(int64_t pid);
+
+}  // namespace argosy::runs

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::runs {
+
+/// Where a run is. kKilled is what a reader finds: the run says it is running, and its process is
+/// not there any more.
+enum class RunState { kRunning, kFinished, kStopped, kFailed, kKilled };
+
+[[nodiscard]] const char* to_string(RunState state);  ///< "running", "finished", …
+
+/// The machine of the first rank.
+struct RunHost {
+  std::string name{};
+  std::string system{};  ///< "Linux 6.1.0 x86_64"
+  std::string cpu{};     ///< the model's name
+  int cores = 0;         ///< hardware threads that the process may use
+  int physical_cores = 0;
+  int64_t memory_bytes = 0;
+  int64_t pid = 0;
+  int64_t pid_start = 0;  ///< kernel's clock ticks at which it started: its number may come again
+};
+
+/// The sources that the program was started in.
+struct RunSources {
+  std::string commit{};  ///< empty: no git repository, or no git
+  std::string branch{};
+  bool dirty = false;  ///< files of the repository differ from the commit
+};
+
+/// Everything needed to repeat a run: what `run.json` holds.
+///
+///     RunConfig config = RunConfig::capture({.name = "cifar", .command = {argv, argv + argc}});
+///     config.seed = 1;
+///     config.options = {{"batch_size", 128}, {"lr", 0.1}};
+///     write_run_config("runs/cifar", config);
+///     … train …
+///     config.end(RunState::kFinished);
+///     write_run_config("runs/cifar", config);
+///
+/// A value. Times are kept to the millisecond.
+struct RunConfig {
+  std::string name{};
+  RunState state = RunState::kRunning;
+  std::string message{};  ///< why it failed or stopped
+  std::optional<int> exit_code{};
+  std::chrono::system_clock::time_point started{};
+  std::optional<std::chrono::system_clock::time_point> ended{};
+  std::vector<std::string> command{};
+  std::string folder{};  ///< the working folder
+  std::optional<uint64_t> seed{};
+  int ranks = 1;
+  /// What the trainer was told, as it names it; nested as it likes.
+  nlohmann::ordered_json options = nlohmann::ordered_json::object();
+  std::map<std::string, std::string> versions{};     ///< "argosy", "libtorch", "compiler" …
+  std::map<std::string, std::string> environment{};  ///< what of it can change a run
+  RunHost host{};
+  RunSources sources{};
+
+  struct CaptureOptions {
+    std::string name{};
+    std::vector<std::string> command{};  ///< empty: this process's, as the kernel knows it
+    int ranks = 1;
+  };
+  /// Now, here: time, host, working folder, environment, git's state, the compiler's version.
+  /// Variables and options whose names speak of tokens, secrets, passwords or keys are kept without
+  /// their values. Cost: some 10 ms, for git; 2 s at most.
+  [[nodiscard]] static RunConfig capture(CaptureOptions options);
+
+  /// Notes how the run ended, and when: now.
+  void end(RunState how, std::string why = "", std::optional<int> code = std::nullopt);
+  /// From the start to the end, or to now where it runs.
+  [[nodiscard]] std::chrono::duration<double> duration() const;
+  /// state, or kKilled where this host knows that the process has gone.
+  [[nodiscard]] RunState observed_state() const;
+};
+
+[[nodiscard]] nlohmann::ordered_json to_json(const RunConfig& config);
+/// Fields that are absent keep their defaults; unknown ones are left.
+/// Errors: DataError "runs.config" with `path`: no object, a field of another type, a newer format.
+[[nodiscard]] RunConfig run_config_from_json(const nlohmann::ordered_json& json,
+                                             const std::string& path = "");
+
+/// `folder`/run.json, whole or not at all; makes the folder.
+/// Errors: DataError "runs.write" with path.
+void write_run_config(const std::string& folder, const RunConfig& config);
+/// Errors: DataError "runs.config" with path: absent, torn, not of this format.
+[[nodiscard]] RunConfig read_run_config(const std::string& folder);
+
+}  // namespace argosy::runs

@@ -1,0 +1,114 @@
+#include "argosy/runs/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "argosy/base/error.h"
+#include "argosy/base/strings.h"
+#include "argosy/runs/files.h"
+
+namespace argosy::runs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDeepest = 3;
+constexpr int64_t kMostRanks = 4096;
+
+/// The folders below `folder` that hold a run.json; those of a run are not looked into.
+void gather(const fs::path& folder, int depth, std::vector<fs::path>& found) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (!at->is_directory(ignored)) {
+      continue;
+    }
+    if (fs::exists(at->path() / "run.json", ignored)) {
+      found.push_back(at->path());
+    } else if (depth < kDeepest) {
+      gather(at->path(), depth + 1, found);
+    }
+  }
+}
+
+Run read_run(const std::string& folder, const std::string& name) {
+  return {.folder = folder, .name = name, .config = read_run_config(folder)};
+}
+
+}  // namespace
+
+FoundRuns list_runs(const std::string& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    throw DataError("runs.list",
+                    "is no folder. Runs lie in runs/ of the folder that they were started in; "
+                    "--dir names another",
+                    {folder});
+  }
+  std::vector<fs::path> paths;
+  gather(folder, 1, paths);
+  FoundRuns found;
+  for (const fs::path& path : paths) {
+    try {
+      found.runs.push_back(read_run(path.string(), path.lexically_relative(folder).string()));
+    } catch (const DataError& error) {
+      found.broken.emplace_back(error.what());
+    }
+  }
+  std::ranges::sort(found.runs, [](const Run& a, const Run& b) {
+    return std::pair(b.config.started, a.name) < std::pair(a.config.started, b.name);
+  });
+  std::ranges::sort(found.broken);
+  return found;
+}
+
+Run find_run(const std::string& name, const std::string& folder) {
+  for (const fs::path& path : {fs::path(folder) / name, fs::path(name)}) {
+    if (file_size((path / "run.json").string()) >= 0) {
+      return read_run(path.string(), name);
+    }
+  }
+  std::vector<fs::path> paths;
+  gather(folder, 1, paths);
+  std::vector<std::string> names;
+  for (const fs::path& path : paths) {
+    names.push_back(path.lexically_relative(folder).string());
+  }
+  const auto meant = strings::closest(name, names);
+  throw UsageError("runs.find",
+                   fmt::format("no run \"{}\" in {}.{} See: argosy runs ls",
+                               name,
+                               folder,
+                               meant ? fmt::format(" Did you mean {}?", *meant) : ""));
+}
+
+std::vector<nlohmann::ordered_json> read_rank_files(const std::string& folder) {
+  std::map<int64_t, nlohmann::ordered_json> ranks;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with("rank") || !name.ends_with(".json")) {
+      continue;
+    }
+    const auto number = strings::parse_int(name.substr(4, name.size() - 9));
+    const auto text = read_small_file(at->path().string(), size_t{1} << 20);
+    if (!number || *number < 0 || *number >= kMostRanks || !text) {
+      continue;
+    }
+    auto json = nlohmann::ordered_json::parse(*text, nullptr, false);
+    if (json.is_object()) {
+      ranks[*number] = std::move(json);
+    }
+  }
+  std::vector<nlohmann::ordered_json> all;
+  for (auto& [number, json] : ranks) {
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
+}  // namespace argosy::runs

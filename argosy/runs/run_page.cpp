@@ -1,0 +1,54 @@
+#include "argosy/runs/run_page.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "argosy/runs/chart_data.h"
+#include "argosy/runs/files.h"
+#include "argosy/runs/metrics_log.h"
+#include "argosy/runs/page_parts.h"
+#include "argosy/runs/run_config.h"
+#include "argosy/runs/run_folder.h"
+
+namespace argosy::runs {
+
+struct RunPage::Impl {
+  explicit Impl(std::string run_folder)
+      : folder(std::move(run_folder)), log(folder + "/metrics.jsonl") {}
+
+  std::string folder;
+  MetricsLog log;
+};
+
+RunPage::RunPage(std::string folder) : impl_(std::make_unique<Impl>(std::move(folder))) {}
+RunPage::~RunPage() = default;
+RunPage::RunPage(RunPage&&) noexcept = default;
+RunPage& RunPage::operator=(RunPage&&) noexcept = default;
+
+std::string RunPage::html() {
+  const std::string& folder = impl_->folder;
+  const RunConfig config = read_run_config(folder);
+  impl_->log.read();
+  const std::string name =
+      config.name.empty() ? std::filesystem::path(folder).filename().string() : config.name;
+  const std::vector<ChartRun> runs{{.label = name, .log = &impl_->log}};
+  const nlohmann::ordered_json timeline = timeline_json(folder);
+  return page_document({
+      .title = name + " – run",
+      .body = header_part(config, name) + tiles_part(impl_->log) + charts_part(impl_->log) +
+              samples_part(folder) + timeline_part(timeline) + ranks_part(read_rank_files(folder)) +
+              config_part(config),
+      .data = {{"charts", charts_json(runs)}, {"timeline", timeline}},
+      .running = config.observed_state() == RunState::kRunning,
+  });
+}
+
+void RunPage::write() {
+  replace_file(impl_->folder + "/index.html", html());
+}
+
+void write_run_page(const std::string& folder) {
+  RunPage(folder).write();
+}
+
+}  // namespace argosy::runs

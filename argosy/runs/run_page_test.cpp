@@ -1,0 +1,187 @@
+// What a browser makes of the page: tests/peers/browser.sh.
+#include "argosy/runs/run_page.h"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/events/jsonl_writer.h"
+#include "argosy/events/timeline.h"
+#include "argosy/runs/html.h"
+#include "argosy/runs/page_parts.h"
+#include "argosy/runs/run_config.h"
+
+#include "tests/support/temp_dir.h"
+
+namespace argosy::runs {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct RunPageTest : ::testing::Test {
+  test::TempDir temp{};
+  std::string folder = (temp.path() / "a run").string();
+  RunConfig config = RunConfig::capture({.name = "a <b>&\"'", .command = {"train"}});
+
+  void SetUp() override { write_run_config(folder, config); }
+  std::string page() const {
+    std::ifstream file(folder + "/index.html");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  nlohmann::json data() const {
+    const std::string text = page();
+    const size_t begin = text.find('>', text.find("id=\"data\"")) + 1;
+    return nlohmann::json::parse(text.substr(begin, text.find("</script>", begin) - begin));
+  }
+};
+
+TEST_F(RunPageTest, ARunWithoutAnythingHasAPage) {
+  write_run_page(folder);
+  EXPECT_THAT(page(), AllOf(HasSubstr("No figures yet"), HasSubstr("badge running")));
+  EXPECT_EQ(data().at("charts").size(), 0U);
+  EXPECT_TRUE(data().at("timeline").is_null());
+  EXPECT_EQ(data().at("running"), true);
+}
+
+TEST_F(RunPageTest, CurvesAreReadOnAndTheEndIsShown) {
+  RunPage run_page(folder);
+  events::JsonlWriter metrics(folder + "/metrics.jsonl");
+  metrics.write({{"step", 1}, {"loss", 2.0}, {"input_wait", 0.25}});
+  run_page.write();
+  EXPECT_EQ(data().at("charts").at(0).at("series").at(0).at("points"),
+            nlohmann::json::parse("[[1,2]]"));
+  EXPECT_EQ(data().at("charts").at(1).at("series").at(0).at("points"),
+            nlohmann::json::parse("[[1,25]]"));
+  metrics.write({{"step", 2}, {"loss", 1.0}});
+  metrics.write({{"step", 2}, {"split", "eval"}, {"loss", 1.5}});
+  config.end(RunState::kFailed, "out of <memory>");
+  write_run_config(folder, config);
+  run_page.write();
+  const nlohmann::json loss = data().at("charts").at(0);
+  EXPECT_EQ(loss.at("title"), "Loss");
+  EXPECT_EQ(loss.at("x"), "step");
+  EXPECT_EQ(loss.at("series").at(0).at("points"), nlohmann::json::parse("[[1,2],[2,1]]"));
+  EXPECT_EQ(loss.at("series").at(1).at("name"), "eval");
+  EXPECT_EQ(data().at("running"), false);
+  EXPECT_THAT(page(), AllOf(HasSubstr("badge failed"), HasSubstr("out of &lt;memory&gt;")));
+}
+
+TEST_F(RunPageTest, NothingFromOutsideIsMarkup) {
+  const std::string evil = "</script><img src=x onerror=alert(1)>\"'\xff";
+  config.options = {{evil, evil}};
+  config.environment = {{"OMP_" + evil, evil}};
+  config.command = {evil};
+  config.message = evil;
+  write_run_config(folder, config);
+  events::JsonlWriter(folder + "/metrics.jsonl")
+      .write({{"step", 1}, {"split", evil}, {"loss", 1}, {evil, 2}});
+  events::JsonlWriter(folder + "/rank0.json").write({{evil, evil}});
+  { events::Timeline(folder + "/timeline.json").add(evil, evil, {}, {}); }
+  write_run_page(folder);
+  EXPECT_THAT(page(), AllOf(HasSubstr("&lt;/script&gt;&lt;img"), Not(HasSubstr("<img"))));
+  EXPECT_EQ(data().at("charts").size(), 2U);
+  const std::string text = page();
+  size_t scripts = 0;
+  for (size_t at = text.find("</script>"); at != std::string::npos;
+       at = text.find("</script>", at + 1)) {
+    ++scripts;
+  }
+  EXPECT_EQ(scripts, 2U);
+}
+
+TEST_F(RunPageTest, NeedsNoNetwork) {
+  write_run_page(folder);
+  EXPECT_THAT(
+      page(),
+      AllOf(Not(HasSubstr("https:")), Not(HasSubstr("src=\"/")), Not(HasSubstr("@import"))));
+}
+
+TEST_F(RunPageTest, TimelinesOfRanksShareTheirAxis) {
+  const auto start = std::chrono::steady_clock::now();
+  for (const int rank : {0, 1}) {
+    events::Timeline timeline(folder + "/timeline.rank" + std::to_string(rank) + ".json",
+                              {.rank = rank});
+    timeline.add("compute", "forward", start + rank * 1ms, start + rank * 1ms + 500us);
+    timeline.add("compute", "backward", start + 2ms, start + 3ms);
+  }
+  write_run_page(folder);
+  const nlohmann::json timeline = data().at("timeline");
+  ASSERT_EQ(timeline.at("ranks").size(), 2U);
+  EXPECT_EQ(timeline.at("names"), (nlohmann::json{"forward", "backward"}));
+  // From where both have something: rank 1's first event.
+  EXPECT_NEAR(timeline.at("length").get<double>(), 2000, 50);
+  EXPECT_EQ(timeline.at("ranks").at(1).at("lanes").at(0).at("name"), "compute");
+  EXPECT_EQ(timeline.at("ranks").at(1).at("lanes").at(0).at("spans").size(), 2U);
+}
+
+TEST_F(RunPageTest, ALongTimelineIsShownByItsEnd) {
+  const auto start = std::chrono::steady_clock::now();
+  {
+    events::Timeline timeline(folder + "/timeline.json");
+    for (int i = 0; i < 50'000; ++i) {
+      timeline.add("compute", "step", start + i * 1ms, start + i * 1ms + 500us);
+    }
+  }
+  std::ofstream(folder + "/timeline.json", std::ios::app) << "torn {\n{\"ph\":";
+  const nlohmann::ordered_json timeline = timeline_json(folder);
+  const auto& lane = timeline.at("ranks").at(0).at("lanes").at(0);
+  EXPECT_EQ(lane.at("name"), "compute");
+  EXPECT_GT(lane.at("spans").size(), 1000U);
+  EXPECT_LE(lane.at("spans").size(), 4000U);
+}
+
+TEST_F(RunPageTest, PicturesAreTheLatestByName) {
+  std::filesystem::create_directories(folder + "/samples");
+  const std::string png("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x20\0\0\0\x20", 24);
+  for (int i = 0; i < 40; ++i) {
+    std::ofstream(folder + "/samples/step " + std::to_string(i) + ".png") << png;
+  }
+  std::ofstream(folder + "/samples/zz.png") << "no picture";
+  std::ofstream(folder + "/samples/notes.txt") << "no picture";
+  const std::string part = samples_part(folder);
+  EXPECT_THAT(part,
+              AllOf(HasSubstr(">step 39<"),
+                    HasSubstr(">step 17<"),
+                    Not(HasSubstr(">step 9<")),
+                    Not(HasSubstr("zz")),
+                    HasSubstr("data:image/png;base64,iVBORw0KGgo")));
+}
+
+TEST_F(RunPageTest, NumbersAreWrittenForPeople) {
+  EXPECT_EQ(shown_number(1234567), "1,234,567");
+  EXPECT_EQ(shown_number(-1234.5), "-1,234");
+  EXPECT_EQ(shown_number(0.123456), "0.1235");
+  EXPECT_EQ(shown_number(0), "0");
+  EXPECT_EQ(shown_value("peak_memory_bytes", 1.25e9), "1.2 GB");
+  EXPECT_EQ(shown_value("input_wait", 0.125), "12.5 %");
+  EXPECT_EQ(shown_duration(0.25), "0.2 s");
+  EXPECT_EQ(shown_duration(65), "1 min 05 s");
+  EXPECT_EQ(shown_duration(7260), "2 h 01 min");
+  EXPECT_EQ(base64(std::as_bytes(std::span("Man", 3))), "TWFu");
+  EXPECT_EQ(base64(std::as_bytes(std::span("Ma", 2))), "TWE=");
+  EXPECT_EQ(base64(std::as_bytes(std::span("M", 1))), "TQ==");
+}
+
+TEST_F(RunPageTest, AFolderThatCannotBeWrittenIsTold) {
+  std::filesystem::create_directory(folder + "/index.html");
+  EXPECT_THROW(write_run_page(folder), DataError);
+  EXPECT_THROW(write_run_page(folder + "/none"), DataError);
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) {
+    ++files;
+  }
+  EXPECT_EQ(files, 2U) << "a temporary file was left";
+}
+
+}  // namespace
+}  // namespace argosy::runs
