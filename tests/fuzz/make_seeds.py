@@ -90,3 +90,20 @@ for line in (root / "tests/golden/pickles/numpy2.txt").read_text().splitlines()[
 write("unpickler", "torch", b"\x80\x02ccollections\nOrderedDict\n)Rq\x00X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storage"
       b"ctorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x06tQK\x00K\x02K\x03\x86K\x03K\x01\x86\x89ccollections\nOrderedDict\n)RtRs"
       b"}X\x09\x00\x00\x00_metadataccollections\nOrderedDict\n)Rsb.")
+
+def safetensors(header, data=b""):
+    return struct.pack("<Q", len(header)) + header + data
+
+
+one = b'{"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}'
+for name, data in {
+    "one": safetensors(one, b"abcdefgh"),
+    "empty": safetensors(b"{}"),
+    "metadata": safetensors(b'{"__metadata__":{"format":"pt"},"a":{"dtype":"U8","shape":[],"data_offsets":[4,5]},'
+                            b'"b":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"n":{"dtype":"I64","shape":[0],"data_offsets":[5,5]}}  ', b"abcde"),
+    "hole": safetensors(one.replace(b"[0,8]", b"[1,9]"), b"abcdefghi"),
+    "huge": safetensors(one.replace(b"[2,1]", b"[4294967296,4294967296]"), b"abcdefgh"),
+    "short": safetensors(one, b"abc"),
+    "length": b"\xff" * 8 + one,
+}.items():
+    write("safetensors", name, data)

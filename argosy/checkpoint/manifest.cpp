@@ -1,0 +1,228 @@
+#include "argosy/checkpoint/manifest.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "argosy/base/error.h"
+#include "argosy/checkpoint/checksum.h"
+#include "argosy/formats/safetensors.h"
+#include "argosy/os/fd.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::checkpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kWhere = "checkpoint.manifest";
+constexpr std::string_view kFormat = "argosy-checkpoint";
+constexpr size_t kMostBytes = size_t{256} << 20;
+constexpr std::string_view kSealBegin = ",\n  \"checksum\": \"";
+constexpr std::string_view kSealEnd = "\"\n}\n";
+constexpr size_t kChecksumBytes = 21;  // xxh3: and 16 digits
+constexpr size_t kSealBytes = kSealBegin.size() + kChecksumBytes + kSealEnd.size();
+
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw CheckpointError(kWhere, what, {path, {}});
+}
+
+Json to_json(const Manifest& manifest) {
+  Json files = Json::array();
+  for (const ManifestFile& file : manifest.files) {
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+  }
+  Json tensors = Json::array();
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    tensors.push_back({{"part", tensor.part},
+                       {"name", tensor.name},
+                       {"dtype", tensor.dtype},
+                       {"shape", tensor.shape},
+                       {"file", tensor.file}});
+  }
+  return {{"format", kFormat},
+          {"version", manifest.version},
+          {"step", manifest.step},
+          {"epoch", manifest.epoch},
+          {"score", manifest.score ? Json(*manifest.score) : Json()},
+          {"time", manifest.time},
+          {"world_size", manifest.world_size},
+          {"library", manifest.library},
+          {"parts", manifest.parts},
+          {"files", std::move(files)},
+          {"tensors", std::move(tensors)}};
+}
+
+/// One line for each file and tensor: a person may look at it, and diff two.
+std::string indented(const Json& json) {
+  std::string text = "{";
+  for (const auto& [key, value] : json.items()) {
+    text += fmt::format("{}\n  \"{}\": ", text.size() > 1 ? "," : "", key);
+    if (!value.is_array() || value.empty() || !value.front().is_object()) {
+      text += value.dump();
+      continue;
+    }
+    std::string_view separator = "[\n    ";
+    for (const Json& item : value) {
+      text += separator;
+      text += item.dump();
+      separator = ",\n    ";
+    }
+    text += "\n  ]";
+  }
+  return text;
+}
+
+/// Is the text as it was written, to the last byte?
+bool is_sealed(std::string_view text) {
+  if (text.size() < kSealBytes) {
+    return false;
+  }
+  const std::string_view seal = text.substr(text.size() - kSealBytes);
+  const std::string_view body = text.substr(0, text.size() - kSealBytes);
+  return seal.starts_with(kSealBegin) && seal.ends_with(kSealEnd) &&
+         seal.substr(kSealBegin.size(), kChecksumBytes) == checksum_of(body);
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos && name != kManifestName;
+}
+
+void check(const Manifest& manifest, const std::string& path) {
+  std::set<std::string_view> names;
+  for (const ManifestFile& file : manifest.files) {
+    if (!is_plain_name(file.name) || file.bytes < 0 || !names.insert(file.name).second) {
+      fail(path, fmt::format("expected files of the folder, each once, got \"{}\"", file.name));
+    }
+  }
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    if (!names.contains(tensor.file) || !formats::safetensor_type(tensor.dtype)) {
+      fail(path,
+           fmt::format("\"{}\" of {} lies in \"{}\", which is no file here, or has the unknown "
+                       "type {}",
+                       tensor.name,
+                       tensor.part,
+                       tensor.file,
+                       tensor.dtype));
+    }
+  }
+  if (manifest.world_size < 1 || manifest.step < 0) {
+    fail(path, "expected a world size of 1 or more and no negative step");
+  }
+}
+
+Manifest from_json(const Json& json) {
+  Manifest manifest;
+  json.at("step").get_to(manifest.step);
+  json.at("epoch").get_to(manifest.epoch);
+  if (!json.at("score").is_null()) {
+    manifest.score = json.at("score").get<double>();
+  }
+  json.at("time").get_to(manifest.time);
+  json.at("world_size").get_to(manifest.world_size);
+  json.at("library").get_to(manifest.library);
+  json.at("parts").get_to(manifest.parts);
+  for (const Json& file : json.at("files")) {
+    manifest.files.push_back({file.at("name").get<std::string>(),
+                              file.at("bytes").get<int64_t>(),
+                              file.at("checksum").get<std::string>()});
+  }
+  for (const Json& tensor : json.at("tensors")) {
+    manifest.tensors.push_back({tensor.at("part").get<std::string>(),
+                                tensor.at("name").get<std::string>(),
+                                tensor.at("dtype").get<std::string>(),
+                                tensor.at("shape").get<std::vector<int64_t>>(),
+                                tensor.at("file").get<std::string>()});
+  }
+  return manifest;
+}
+
+}  // namespace
+
+const ManifestFile* Manifest::find_file(std::string_view name) const {
+  const auto file = std::ranges::find(files, name, &ManifestFile::name);
+  return file == files.end() ? nullptr : &*file;
+}
+
+int64_t Manifest::bytes() const {
+  int64_t sum = 0;
+  for (const ManifestFile& file : files) {
+    sum += file.bytes;
+  }
+  return sum;
+}
+
+std::string utc_now() {
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", seconds, (now - seconds).count());
+}
+
+std::string library_version() {
+  return "argosy " ARGOSY_VERSION;
+}
+
+std::string to_text(const Manifest& manifest) {
+  try {
+    std::string text = indented(to_json(manifest));
+    const std::string checksum = checksum_of(text);
+    return text.append(kSealBegin).append(checksum).append(kSealEnd);
+  } catch (const nlohmann::json::type_error&) {
+    throw CheckpointError(kWhere, "the name of a tensor is not UTF-8. Rename it");
+  }
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& path) {
+  if (!is_sealed(text)) {
+    fail(path,
+         fmt::format("damaged: expected a manifest that ends with its checksum, got {} bytes that "
+                     "do not. Take another checkpoint",
+                     text.size()));
+  }
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("format") != kFormat) {
+      fail(path, "expected the manifest of a checkpoint, got another's");
+    }
+    const auto version = json.at("version").get<int64_t>();
+    if (version < 1 || version > kFormatVersion) {
+      fail(path,
+           fmt::format("a checkpoint of format version {}, written by {}: this library ({}) reads "
+                       "up to {}. Update Argosy",
+                       version,
+                       json.value("library", "another version"),
+                       library_version(),
+                       kFormatVersion));
+    }
+    Manifest manifest = from_json(json);
+    check(manifest, path);
+    return manifest;
+  } catch (const nlohmann::json::exception& error) {
+    fail(path, fmt::format("a field is missing or of another kind ({})", error.what()));
+  }
+}
+
+Manifest read_manifest(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / kManifestName).string();
+  const auto text = os::read_file(path, kMostBytes);
+  if (!text.ok()) {
+    const int code = text.failure().error_number;
+    std::error_code error;
+    if (code == ENOENT && std::filesystem::is_directory(folder, error)) {
+      fail(folder,
+           "there is no manifest.json: a save that was cut short, or no checkpoint. Name the "
+           "folder that holds one");
+    }
+    fail(path, "cannot read: " + errno_message(code));
+  }
+  return parse_manifest(*text, path);
+}
+
+}  // namespace argosy::checkpoint

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/checkpoint/manifest.h"
+#include "argosy/checkpoint/pending_folder.h"
+#include "argosy/formats/safetensors.h"
+
+namespace argosy::checkpoint::testing {
+
+inline std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// The message of the CheckpointError that `f` throws.
+template <typename F>
+std::string checkpoint_error(F f) {
+  try {
+    f();
+  } catch (const CheckpointError& error) {
+    return error.what();
+  }
+  return "no CheckpointError was thrown";
+}
+
+struct MadeCheckpoint {
+  int64_t step = 0;
+  std::optional<double> score{};
+  std::string name{};
+};
+
+/// A checkpoint of one small tensor, without a tensor of libtorch's; its folder.
+inline std::string make_checkpoint(const std::string& directory, const MadeCheckpoint& options) {
+  const std::string name =
+      options.name.empty() ? "step-" + std::to_string(options.step) : options.name;
+  PendingFolder folder(directory, name);
+  const auto layout = formats::lay_out_safetensors({{.name = "w", .shape = {2, 3}}});
+  std::vector<std::byte> data(24, static_cast<std::byte>(options.step));
+  Manifest manifest{.step = options.step,
+                    .score = options.score,
+                    .time = utc_now(),
+                    .library = library_version(),
+                    .parts = {"model"}};
+  manifest.files.push_back(write_file(
+      folder.path(), "model.safetensors", {std::as_bytes(std::span(layout.head)), data}));
+  manifest.files.push_back(write_file(folder.path(), "state.json", "{}\n"));
+  manifest.tensors.push_back({"model", "w", "F32", {2, 3}, "model.safetensors"});
+  folder.commit(manifest);
+  return folder.place();
+}
+
+}  // namespace argosy::checkpoint::testing

@@ -1,0 +1,142 @@
+#include "argosy/checkpoint/weights_digest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+
+#include "argosy/base/error.h"
+#include "argosy/checkpoint/inspect.h"
+#include "argosy/formats/digest.h"
+
+namespace argosy::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::Digester;
+using formats::SafetensorEntry;
+using formats::SafetensorsFile;
+
+constexpr const char* kWhere = "checkpoint.hash";
+
+void add_text(Digester& digester, std::string_view text) {
+  digester.update(std::as_bytes(std::span(text)));
+}
+
+void add_number(Digester& digester, uint64_t number) {
+  std::array<std::byte, 8> bytes{};
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(number >> (8 * i));
+  }
+  digester.update(bytes);
+}
+
+void add_description(Digester& digester, const SafetensorEntry& entry) {
+  add_number(digester, entry.name.size());
+  add_text(digester, entry.name);
+  add_text(digester, to_string(entry.type));
+  add_text(digester, std::string_view("\0", 1));
+  add_number(digester, entry.shape.size());
+  for (const int64_t dim : entry.shape) {
+    add_number(digester, static_cast<uint64_t>(dim));
+  }
+}
+
+void add_file(WeightsDigest& digest,
+              const std::shared_ptr<SafetensorsFile>& file,
+              const std::function<bool(const std::string&)>& wanted) {
+  for (const SafetensorEntry& entry : file->header().entries) {
+    if (wanted(entry.name)) {
+      digest.add(entry, [file, &entry](std::span<std::byte> out, int64_t from) {
+        file->read(entry, out, from);
+      });
+    }
+  }
+}
+
+std::string hash_of_folder(const std::string& folder) {
+  const Inspected found = inspect(folder, Check::kChecksums);
+  if (found.state != State::kWhole) {
+    throw CheckpointError(
+        kWhere, fmt::format("{}: {}", to_string(found.state), found.reason), {folder, {}});
+  }
+  std::map<std::string, std::vector<std::string>> files;
+  for (const ManifestTensor& tensor : found.manifest->tensors) {
+    if (tensor.part == "model") {
+      files[tensor.file].push_back(tensor.name);
+    }
+  }
+  if (files.empty()) {
+    throw CheckpointError(kWhere, "there is no part \"model\" in this checkpoint", {folder, {}});
+  }
+  WeightsDigest digest;
+  for (auto& [name, names] : files) {
+    std::ranges::sort(names);
+    add_file(digest,
+             std::make_shared<SafetensorsFile>((fs::path(folder) / name).string()),
+             [&](const std::string& tensor) { return std::ranges::binary_search(names, tensor); });
+  }
+  return digest.hex();
+}
+
+}  // namespace
+
+void WeightsDigest::add(SafetensorEntry entry, Read read) {
+  items_.push_back({std::move(entry), std::move(read)});
+}
+
+std::string WeightsDigest::hex() const {
+  std::vector<const Item*> order;
+  for (const Item& item : items_) {
+    order.push_back(&item);
+  }
+  std::ranges::sort(
+      order, {}, [](const Item* item) -> const std::string& { return item->entry.name; });
+  Digester digester(formats::Digest::kSha256);
+  std::vector<std::byte> buffer(size_t{1} << 20);
+  const Item* last = nullptr;
+  for (const Item* item : order) {
+    if (last != nullptr && last->entry.name == item->entry.name) {
+      throw CheckpointError(kWhere, "the name is there twice", {{}, item->entry.name});
+    }
+    last = item;
+    add_description(digester, item->entry);
+    for (int64_t at = 0; at < item->entry.bytes;) {
+      const auto piece = std::span(buffer).first(static_cast<size_t>(
+          std::min<int64_t>(static_cast<int64_t>(buffer.size()), item->entry.bytes - at)));
+      item->read(piece, at);
+      digester.update(piece);
+      at += static_cast<int64_t>(piece.size());
+    }
+  }
+  return digester.hex();
+}
+
+std::string weights_hash(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    return hash_of_folder(path);
+  }
+  WeightsDigest digest;
+  add_file(
+      digest, std::make_shared<SafetensorsFile>(path), [](const std::string&) { return true; });
+  return digest.hex();
+}
+
+bool is_hashed_without_torch(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    return true;
+  }
+  std::array<uint8_t, 9> head{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(head.data()), head.size());
+  const auto size = fs::file_size(path, error);
+  return file && !error && formats::looks_like_safetensors(head, static_cast<int64_t>(size));
+}
+
+}  // namespace argosy::checkpoint

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "argosy/os/fd.h"
+
+namespace argosy::formats {
+
+enum class SafetensorType : uint8_t { kBool, kU8, kI8, kI16, kI32, kI64, kF16, kBF16, kF32, kF64 };
+
+/// As in the files: "BOOL", "F32", "BF16".
+[[nodiscard]] std::string_view to_string(SafetensorType type);
+/// nullopt for the types that are not read (complex numbers, floats of 8 bits, unsigned ones of
+/// 16).
+[[nodiscard]] std::optional<SafetensorType> safetensor_type(std::string_view name);
+[[nodiscard]] int64_t element_bytes(SafetensorType type);
+
+/// A tensor in a file: row-major, little-endian.
+struct SafetensorEntry {
+  std::string name{};
+  SafetensorType type = SafetensorType::kF32;
+  std::vector<int64_t> shape{};  ///< {} is a single number
+  int64_t offset = 0;            ///< of its first byte, from the file's beginning
+  int64_t bytes = 0;
+};
+
+/// What stands before the tensors of a file.
+struct SafetensorsHeader {
+  using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+  std::vector<SafetensorEntry> entries{};  ///< as the header names them
+  Metadata metadata{};
+  int64_t data_offset = 0;  ///< where the tensors begin
+  int64_t file_bytes = 0;
+};
+
+/// A file of safetensors, of which what is asked for is read.
+///
+///     SafetensorsFile file("model.safetensors");
+///     for (const SafetensorEntry& entry : file.header().entries) file.read(entry, buffer);
+///
+/// Not thread-safe.
+/// Errors: DataError with path, of the constructor: cannot open; truncated; a header that is none
+///   (length, JSON, names twice, types, shapes whose bytes are not those of the offsets, offsets
+///   that overlap, leave holes or end elsewhere than the file). Of read(): the system's words.
+/// Cost: the constructor reads the header only, at most 100 MB as in the reference.
+/// Source: https://github.com/huggingface/safetensors, safetensors/src/tensor.rs of 0.5.
+class SafetensorsFile final {
+ public:
+  explicit SafetensorsFile(std::string path);
+
+  [[nodiscard]] const SafetensorsHeader& header() const { return header_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  /// The elements of one, from the byte `from` of them on, as many as `out` takes.
+  void read(const SafetensorEntry& entry, std::span<std::byte> out, int64_t from = 0) const;
+
+ private:
+  std::string path_;
+  os::UniqueFd fd_{};
+  SafetensorsHeader header_{};
+};
+
+/// Does a file that begins with these bytes (9 or more) and is as long look like one?
+[[nodiscard]] bool looks_like_safetensors(std::span<const uint8_t> head, int64_t file_bytes);
+
+/// The bytes up to `data_offset`, and where each tensor goes.
+struct SafetensorsLayout {
+  std::string head{};
+  SafetensorsHeader header{};
+};
+
+/// Plans a file of these entries (offset and bytes are found here): names stay in order, elements
+/// lie by falling size of a type, so that each is aligned as Python's readers want it.
+/// Errors: DataError without path: a name twice, or not UTF-8, or "__metadata__".
+[[nodiscard]] SafetensorsLayout lay_out_safetensors(
+    std::vector<SafetensorEntry> entries, const SafetensorsHeader::Metadata& metadata = {});
+
+}  // namespace argosy::formats
