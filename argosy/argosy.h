@@ -1,6 +1,9 @@
 #pragma once
 
 /// Everything that a training program uses. Link argosy::argosy.
+#include "argosy/checkpoint/inspect.h"
+#include "argosy/checkpoint/read_weights.h"
+#include "argosy/checkpoint/saver.h"
 #include "argosy/comm/comm.h"
 #include "argosy/data/data.h"
 #include "argosy/engine/seed.h"

@@ -15,6 +15,7 @@
 #include <ATen/Functions.h>
 
 #include "argosy/base/error.h"
+#include "argosy/engine/data_error.h"
 #include "argosy/engine/torch_file.h"
 #include "argosy/engine/torch_storage.h"
 #include "argosy/formats/archive.h"
@@ -50,17 +51,6 @@ struct TensorPlace {
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, std::string key = {}) {
   throw CheckpointError(kRead, what, {path, std::move(key)});
-}
-
-/// An error of the archive or of the pickle in it, as one of the checkpoint.
-[[noreturn]] void fail_as_checkpoint(const std::string& path, const DataError& error) {
-  std::string_view text = error.what();  // "[formats.archive] path: what"
-  text.remove_prefix(std::min(text.size(), text.find("] ") + 2));
-  if (text.starts_with(path)) {
-    text.remove_prefix(path.size());
-    text.remove_prefix(std::min(text.size(), text.find_first_not_of(": ")));
-  }
-  fail(path, std::string(text));
 }
 
 std::vector<int64_t> ints(const PickleValue& value, std::string_view what) {
@@ -357,7 +347,7 @@ StateDict read_torch_file(const std::string& path, const ReadTorchFileOptions& o
     check_kind(path);
     return read(path, options);
   } catch (const DataError& error) {
-    fail_as_checkpoint(path, error);
+    throw_as_checkpoint(kRead, path, error);
   }
 }
 

@@ -1,0 +1,265 @@
+#include "argosy/checkpoint/read_weights.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <regex>
+#include <span>
+
+#include <ATen/Context.h>
+#include <c10/core/Device.h>
+#include <torch/cuda.h>
+#include <torch/nn/modules/linear.h>
+
+#include "argosy/base/check.h"
+#include "argosy/checkpoint/inspect.h"
+#include "argosy/checkpoint/load.h"
+#include "argosy/checkpoint/weights_digest.h"
+#include "argosy/engine/paddle_file.h"
+#include "argosy/engine/safetensors_file.h"
+#include "argosy/engine/serialize.h"
+#include "argosy/engine/torch_file.h"
+#include "argosy/os/fd.h"
+
+namespace argosy::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using engine::StateDict;
+
+constexpr const char* kWhere = "checkpoint.read_weights";
+
+[[noreturn]] void fail(const std::string& path, const std::string& what, std::string key = {}) {
+  throw CheckpointError(kWhere, what, {path, std::move(key)});
+}
+
+std::optional<at::Device> device_of(const std::string& text) {
+  try {
+    return at::Device(text);
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+}
+
+std::regex pattern_of(const Rename& rename) {
+  try {
+    return std::regex(rename.pattern);
+  } catch (const std::regex_error& error) {
+    throw UsageError(kWhere,
+                     fmt::format("renames: expected a regular expression, got \"{}\" ({})",
+                                 rename.pattern,
+                                 error.what()));
+  }
+}
+
+/// A zip archive's kind, by the names in its directory; that of TorchScript has constants.pkl.
+bool is_torch_script(const std::string& path) {
+  // The directory stands at the end; names are not packed.
+  constexpr size_t kTail = size_t{1} << 20;
+  auto fd = os::open_file(path, O_RDONLY);
+  const auto size = static_cast<int64_t>(fs::file_size(path));
+  std::string tail(std::min<size_t>(kTail, static_cast<size_t>(size)), '\0');
+  const bool read =
+      fd.ok() &&
+      ::pread(fd->get(), tail.data(), tail.size(), size - static_cast<int64_t>(tail.size())) >= 0;
+  return read && tail.find("/constants.pkl") != std::string::npos;
+}
+
+std::array<uint8_t, 16> head_of(const std::string& path, int64_t& size) {
+  auto fd = os::open_file(path, O_RDONLY | O_NONBLOCK);
+  struct stat info {};
+  if (!fd.ok() || ::fstat(fd->get(), &info) != 0) {
+    fail(path, errno_message(fd.ok() ? errno : fd.failure().error_number));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    fail(path, "expected a file or the folder of a checkpoint, got something else");
+  }
+  size = info.st_size;
+  std::array<uint8_t, 16> head{};
+  (void)os::read_all(fd->get(), std::as_writable_bytes(std::span(head)));
+  return head;
+}
+
+StateDict read(const std::string& path, const ReadWeightsOptions& options, WeightsKind kind) {
+  switch (kind) {
+    case WeightsKind::kTorch:
+      return engine::read_torch_file(path, {.key = options.key});
+    case WeightsKind::kTorchScript:
+      return engine::read_weights(path);
+    case WeightsKind::kSafetensors:
+      return engine::read_safetensors(path);
+    case WeightsKind::kPaddle:
+      return engine::read_paddle_file(path);
+    case WeightsKind::kFolder:
+      return Checkpoint(path).part(options.part);
+  }
+  return {};
+}
+
+/// Names as the options want them, on their device.
+StateDict renamed(const StateDict& dict,
+                  const std::string& path,
+                  const ReadWeightsOptions& options) {
+  std::vector<std::pair<std::regex, std::string>> rules;
+  for (const Rename& rule : options.renames) {
+    rules.emplace_back(pattern_of(rule), rule.replacement);
+  }
+  const at::Device device = device_of(options.map_location).value();
+  StateDict result;
+  for (const auto& [old_name, tensor] : dict) {
+    std::string name = old_name;
+    if (!options.strip_prefix.empty() && name.starts_with(options.strip_prefix)) {
+      name.erase(0, options.strip_prefix.size());
+    }
+    for (const auto& [pattern, replacement] : rules) {
+      name = std::regex_replace(name, pattern, replacement);
+    }
+    if (options.rename) {
+      name = options.rename(name);
+    }
+    if (name.empty()) {
+      continue;
+    }
+    if (result.contains(name)) {
+      fail(path, fmt::format("two entries get this name; the second was \"{}\"", old_name), name);
+    }
+    result.set(name, tensor.to(device));
+  }
+  return result;
+}
+
+bool ends_with_dot(const std::string& name, std::string_view word) {
+  return name.ends_with(word) && name.size() > word.size() &&
+         name[name.size() - word.size() - 1] == '.';
+}
+
+/// Turns the weights of linear layers. (named_modules() asks for a module in a shared_ptr.)
+void transpose_linear(const torch::nn::Module& module, const std::string& prefix, StateDict& dict) {
+  const at::Tensor* weight = dict.find(prefix + "weight");
+  if (weight != nullptr && weight->dim() == 2 &&
+      dynamic_cast<const torch::nn::LinearImpl*>(&module) != nullptr) {
+    dict.set(prefix + "weight", weight->t());
+  }
+  for (const auto& child : module.named_children()) {
+    transpose_linear(*child.value(), prefix + child.key() + ".", dict);
+  }
+}
+
+/// Paddle's entries as the module has them: the names of norms, and weights of linear layers, which
+/// Paddle keeps as [in, out]. Only the module knows which those are: square ones look alike.
+StateDict from_paddle(const StateDict& dict, const torch::nn::Module& module) {
+  StateDict result;
+  for (const auto& [old_name, tensor] : dict) {
+    std::string name = old_name;
+    if (ends_with_dot(name, "_mean")) {
+      name.replace(name.size() - 5, 5, "running_mean");
+    } else if (ends_with_dot(name, "_variance")) {
+      name.replace(name.size() - 9, 9, "running_var");
+    }
+    result.set(name, tensor);
+  }
+  transpose_linear(module, "", result);
+  return result;
+}
+
+}  // namespace
+
+std::string_view to_string(WeightsKind kind) {
+  switch (kind) {
+    case WeightsKind::kTorch:
+      return "torch";
+    case WeightsKind::kTorchScript:
+      return "torchscript";
+    case WeightsKind::kSafetensors:
+      return "safetensors";
+    case WeightsKind::kPaddle:
+      return "paddle";
+    case WeightsKind::kFolder:
+      return "checkpoint";
+  }
+  return "";
+}
+
+void ReadWeightsOptions::validate() const {
+  for (const Rename& rule : renames) {
+    (void)pattern_of(rule);
+  }
+  const auto device = device_of(map_location);
+  ARGOSY_CHECK(device && (device->is_cpu() || device->is_cuda()),
+               kWhere,
+               "map_location: expected cpu, cuda or cuda:<number>, got \"{}\"",
+               map_location);
+  const auto devices = static_cast<int64_t>(at::hasCUDA() ? torch::cuda::device_count() : 0);
+  ARGOSY_CHECK(device->is_cpu() || std::max<int64_t>(device->index(), 0) < devices,
+               kWhere,
+               "map_location: \"{}\" is not here: this machine and this libtorch have {} CUDA "
+               "devices. Say \"cpu\"",
+               map_location,
+               devices);
+}
+
+WeightsKind weights_kind(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    (void)read_manifest(path);  // says what is wrong with a folder that is none
+    return WeightsKind::kFolder;
+  }
+  int64_t size = 0;
+  const std::array<uint8_t, 16> head = head_of(path, size);
+  if (std::memcmp(head.data(), "PK\x03\x04", 4) == 0) {
+    return is_torch_script(path) ? WeightsKind::kTorchScript : WeightsKind::kTorch;
+  }
+  if (formats::looks_like_safetensors(head, size)) {
+    return WeightsKind::kSafetensors;
+  }
+  // Protocols 2 to 5. PyTorch's format from before 1.6 begins with a pickle of a long number;
+  // read_torch_file says what to do with one.
+  if (head[0] == 0x80 && head[1] >= 2 && head[1] <= 5) {
+    return head[2] == 0x8a ? WeightsKind::kTorch : WeightsKind::kPaddle;
+  }
+  fail(
+      path,
+      fmt::format("expected weights by PyTorch, Paddle, safetensors or the folder of a checkpoint, "
+                  "got {} bytes of something else, or of a file that is torn",
+                  size));
+}
+
+StateDict read_weights(const std::string& path, const ReadWeightsOptions& options) {
+  options.validate();
+  return renamed(read(path, options, weights_kind(path)), path, options);
+}
+
+engine::LoadResult load_weights(const torch::nn::Module& module,
+                                const std::string& path,
+                                const ReadWeightsOptions& read_options,
+                                const engine::LoadOptions& load) {
+  read_options.validate();
+  const WeightsKind kind = weights_kind(path);
+  StateDict dict = renamed(read(path, read_options, kind), path, read_options);
+  engine::LoadOptions named = load;
+  if (named.source.empty()) {
+    named.source = path;
+  }
+  return engine::load_state_dict(
+      module, kind == WeightsKind::kPaddle ? from_paddle(dict, module) : dict, named);
+}
+
+std::string weights_hash(const StateDict& dict) {
+  WeightsDigest digest;
+  for (const auto& [name, tensor] : dict) {
+    const at::Tensor own = tensor.detach().cpu().contiguous();
+    digest.add(
+        engine::describe_safetensor(name, own), [own](std::span<std::byte> out, int64_t from) {
+          std::memcpy(out.data(), static_cast<const std::byte*>(own.data_ptr()) + from, out.size());
+        });
+  }
+  return digest.hex();
+}
+
+}  // namespace argosy::checkpoint

@@ -1,0 +1,357 @@
+#include "argosy/checkpoint/read_weights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/error.h"
+#include "argosy/checkpoint/saver.h"
+#include "argosy/checkpoint/snapshot.h"
+#include "argosy/checkpoint/test_checkpoints.h"
+#include "argosy/checkpoint/weights_digest.h"
+#include "argosy/engine/paddle_file.h"
+#include "argosy/engine/safetensors_file.h"
+#include "argosy/engine/serialize.h"
+#include "argosy/engine/torch_file.h"
+#include "argosy/formats/pickler.h"
+
+#include "tests/support/temp_dir.h"
+
+namespace argosy::checkpoint {
+namespace {
+
+using engine::StateDict;
+using formats::PickleArray;
+using formats::PickleValue;
+using ::testing::AllOf;
+using testing::checkpoint_error;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::read_text;
+using testing::write_text;
+
+std::string golden(const std::string& name) {
+  return std::string(ARGOSY_GOLDEN_DIR "/") + name;
+}
+
+std::vector<std::string> names_of(const StateDict& dict) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : dict) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+void expect_equal(const StateDict& a, const StateDict& b) {
+  ASSERT_EQ(names_of(a), names_of(b));
+  for (const auto& [name, tensor] : a) {
+    EXPECT_EQ(tensor.scalar_type(), b.at(name).scalar_type()) << name;
+    EXPECT_TRUE(torch::equal(tensor, b.at(name))) << name;
+  }
+}
+
+StateDict all_types() {
+  StateDict dict;
+  for (const auto type : {torch::kFloat,
+                          torch::kDouble,
+                          torch::kHalf,
+                          torch::kBFloat16,
+                          torch::kLong,
+                          torch::kInt,
+                          torch::kShort,
+                          torch::kChar,
+                          torch::kByte,
+                          torch::kBool}) {
+    dict.set(fmt::format("of.{}", c10::toString(type)), torch::tensor({0, 1, 2}).to(type));
+  }
+  dict.set("turned", torch::arange(6, torch::kFloat).view({2, 3}).t());
+  dict.set("one", torch::tensor(-2.5));
+  dict.set("none", torch::empty({0, 2}));
+  return dict;
+}
+
+class WeightsFiles : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (directory_.path() / name).string();
+  }
+  void write(const std::string& name, const PickleValue& value) const {
+    write_text(path(name), formats::pickle(value));
+  }
+
+ private:
+  test::TempDir directory_;
+};
+
+TEST_F(WeightsFiles, SafetensorsComeBackWithTheirMetadata) {
+  const StateDict dict = all_types();
+  engine::write_safetensors(path("a.safetensors"), dict, {{"format", "pt"}, {"by", "Ü"}});
+  engine::SafetensorsMetadata metadata;
+  expect_equal(dict, engine::read_safetensors(path("a.safetensors"), &metadata));
+  EXPECT_THAT(metadata, ElementsAre(std::pair("format", "pt"), std::pair("by", "Ü")));
+}
+
+TEST_F(WeightsFiles, SafetensorsSayWhatTheyCannotHold) {
+  EXPECT_THAT(
+      checkpoint_error([&] {
+        engine::write_safetensors(path("a"), {{"c", torch::zeros({1}, torch::kComplexFloat)}});
+      }),
+      AllOf(HasSubstr("[engine.safetensors]"), HasSubstr("no type for ComplexFloat")));
+  EXPECT_THAT(checkpoint_error([&] { (void)engine::read_safetensors(path("no")); }),
+              HasSubstr("(ENOENT)"));
+  EXPECT_THAT(checkpoint_error([&] { engine::write_safetensors(path("no/a"), all_types()); }),
+              HasSubstr("(ENOENT)"));
+}
+
+/// Lines of model.txt: name, shape, sum, first element.
+TEST_F(WeightsFiles, WhatPaddleWroteIsReadInBothProtocols) {
+  for (const char* file : {"model_2.pdparams", "model_4.pdparams"}) {
+    SCOPED_TRACE(file);
+    const StateDict dict = engine::read_paddle_file(golden(std::string("paddle_files/") + file));
+    std::ifstream expected(golden("paddle_files/model.txt"));
+    std::string line;
+    std::getline(expected, line);
+    std::vector<std::string> names;
+    while (std::getline(expected, line)) {
+      std::istringstream words(line);
+      std::string name;
+      std::string shape;
+      double sum = 0;
+      double first = 0;
+      words >> name >> shape >> sum >> first;
+      names.push_back(name);
+      const at::Tensor values = dict.at(name).to(torch::kDouble);
+      EXPECT_EQ(fmt::format("{}", fmt::join(values.sizes(), "x")), shape) << name;
+      EXPECT_NEAR(values.sum().item<double>(), sum, 1e-12) << name;
+      EXPECT_EQ(values.flatten()[0].item<double>(), first) << name;
+    }
+    EXPECT_EQ(names_of(dict), names);
+    EXPECT_EQ(dict.at("half").scalar_type(), torch::kBFloat16);
+    EXPECT_EQ(dict.at("steps").scalar_type(), torch::kLong);
+  }
+}
+
+TEST_F(WeightsFiles, PaddlesOptimizerAndOtherPicklesAreRefusedInWords) {
+  EXPECT_THAT(checkpoint_error(
+                  [&] { (void)engine::read_paddle_file(golden("paddle_files/optimizer.pdopt")); }),
+              HasSubstr("expected an array, got"));
+  write("list", PickleValue::list({1}));
+  EXPECT_THAT(checkpoint_error([&] { (void)engine::read_paddle_file(path("list")); }),
+              AllOf(HasSubstr("expected a state_dict by paddle.save"), HasSubstr("list")));
+  write(
+      "evil",
+      PickleValue::dict({{"w", PickleValue::call(PickleValue::global("os", "system"), {"true"})}}));
+  EXPECT_THAT(checkpoint_error([&] { (void)engine::read_paddle_file(path("evil")); }),
+              HasSubstr("refused: the global os.system"));
+  EXPECT_THAT(checkpoint_error([&] { (void)engine::read_paddle_file(path("no")); }),
+              HasSubstr("(ENOENT)"));
+}
+
+TEST_F(WeightsFiles, PaddlesCutParametersAreJoined) {
+  // As Python would say it: a pickle by protocol 2 of what paddle.save makes of more than a GiB.
+  const std::string python = R"(import pickle, sys, numpy as np
+d = {'b': np.ones(2, 'f4'), 'w@@.0': np.arange(4, dtype='f4'), 'w@@.1': np.arange(4, 6, dtype='f4'),
+     'UnpackBigParamInfor@@': {'w': {'OriginShape': (2, 3), 'slices': ['w@@.0', 'w@@.1']}}}
+pickle.dump(d, open(sys.argv[1], 'wb'), protocol=2)
+)";
+  const char* peers = std::getenv("PEERS");
+  if (peers == nullptr) {
+    GTEST_SKIP() << "set PEERS=<a Python with numpy> to run this";
+  }
+  write_text(path("cut.py"), python);
+  const std::string command = fmt::format("{} {} {}", peers, path("cut.py"), path("cut"));
+  ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
+  const StateDict dict = engine::read_paddle_file(path("cut"));
+  EXPECT_THAT(names_of(dict), ElementsAre("w", "b"));
+  EXPECT_TRUE(torch::equal(dict.at("w"), torch::arange(6, torch::kFloat).view({2, 3})));
+}
+
+TEST_F(WeightsFiles, EachKindIsKnownByItsContent) {
+  const StateDict dict = {{"w", torch::rand({2, 3})}, {"b", torch::rand({3})}};
+  engine::write_torch_file(path("1"), dict);
+  engine::write_safetensors(path("2"), dict);
+  torch::nn::Linear linear(3, 2);
+  engine::save_weights(linear, path("3"));
+  Saver(path("run"), {.async = false}).save({.parts = {{"model", dict}}}, "x");
+  EXPECT_EQ(weights_kind(path("1")), WeightsKind::kTorch);
+  EXPECT_EQ(weights_kind(path("2")), WeightsKind::kSafetensors);
+  EXPECT_EQ(weights_kind(path("3")), WeightsKind::kTorchScript);
+  EXPECT_EQ(weights_kind(path("run/x")), WeightsKind::kFolder);
+  EXPECT_EQ(weights_kind(golden("paddle_files/model_2.pdparams")), WeightsKind::kPaddle);
+  EXPECT_EQ(weights_kind(golden("paddle_files/model_4.pdparams")), WeightsKind::kPaddle);
+  expect_equal(dict, read_weights(path("1")));
+  expect_equal(dict, read_weights(path("2")));
+  expect_equal(dict, read_weights(path("run/x")));
+  EXPECT_THAT(names_of(read_weights(path("3"))), ElementsAre("weight", "bias"));
+  EXPECT_EQ(read_weights(golden("paddle_files/model_4.pdparams")).size(), 10U);
+  EXPECT_THAT(checkpoint_error([&] { (void)read_weights(golden("torch_files/legacy.pth")); }),
+              HasSubstr("before 1.6"));
+}
+
+TEST_F(WeightsFiles, WhatIsNoneOfThemIsRefused) {
+  write_text(path("text"), "some words that are no weights at all");
+  EXPECT_THAT(checkpoint_error([&] { (void)read_weights(path("text")); }),
+              AllOf(HasSubstr("[checkpoint.read_weights]"), HasSubstr("got 37 bytes")));
+  write_text(path("empty"), "");
+  EXPECT_THAT(checkpoint_error([&] { (void)read_weights(path("empty")); }), HasSubstr("0 bytes"));
+  EXPECT_THAT(checkpoint_error([&] { (void)read_weights(path("absent")); }), HasSubstr("ENOENT"));
+  EXPECT_THAT(checkpoint_error([&] { (void)read_weights(path("")); }),
+              HasSubstr("there is no manifest.json"));
+  EXPECT_THAT(checkpoint_error([&] { (void)read_weights("/dev/null"); }), HasSubstr("a file or"));
+}
+
+TEST_F(WeightsFiles, DevicesAreCheckedFirst) {
+  const auto usage = [&](const std::string& device) -> std::string {
+    try {
+      (void)read_weights(path("absent"), {.map_location = device});
+    } catch (const UsageError& error) {
+      return error.what();
+    } catch (const CheckpointError&) {
+      return "the device is taken";
+    }
+    return "";
+  };
+  EXPECT_EQ(usage("cpu"), "the device is taken");
+  EXPECT_THAT(usage("gpu"), HasSubstr("expected cpu, cuda or cuda:<number>, got \"gpu\""));
+  EXPECT_THAT(usage("cuda:99"), HasSubstr("\"cuda:99\" is not here"));
+  if (!torch::cuda::is_available()) {
+    EXPECT_THAT(usage("cuda"), HasSubstr("have 0 CUDA devices. Say \"cpu\""));
+  }
+}
+
+TEST_F(WeightsFiles, NamesFollowTheRules) {
+  const at::Tensor one = torch::ones({1});
+  engine::write_safetensors(path("a"),
+                            {{"module.layer1.w", one}, {"module.head.w", one}, {"other", one}});
+  EXPECT_THAT(
+      names_of(read_weights(
+          path("a"),
+          {.strip_prefix = "module.",
+           .renames = {{"^layer([0-9])[.]", "stage$1."}, {"w$", "weight"}},
+           .rename =
+               [](const std::string& name) { return name == "other" ? "" : "net." + name; }})),
+      ElementsAre("net.stage1.weight", "net.head.weight"));
+  EXPECT_THAT(checkpoint_error([&] {
+                (void)read_weights(path("a"), {.renames = {{"^.*$", "same"}}});
+              }),
+              AllOf(HasSubstr("\"same\": two entries get this name"),
+                    HasSubstr("the second was \"module.head.w\"")));
+  EXPECT_THROW((void)read_weights(path("a"), {.renames = {{"(", ""}}}), UsageError);
+}
+
+TEST_F(WeightsFiles, PartOfAFileIsLoadedAndTheRestReported) {
+  torch::nn::Sequential net(torch::nn::Linear(3, 2), torch::nn::Linear(2, 5));
+  engine::write_torch_file(path("a.pth"),
+                           {{"backbone.0.weight", torch::full({2, 3}, 7.0)},
+                            {"backbone.0.bias", torch::zeros({2})},
+                            {"backbone.1.weight", torch::zeros({9, 2})},
+                            {"extra", torch::zeros({1})}});
+  const engine::LoadResult done =
+      load_weights(net, path("a.pth"), {.renames = {{"^backbone[.]", ""}}}, {.partial = true});
+  EXPECT_THAT(done.loaded, ElementsAre("0.weight", "0.bias"));
+  EXPECT_THAT(done.missing, ElementsAre("1.bias"));
+  EXPECT_THAT(done.unexpected, ElementsAre("extra"));
+  ASSERT_EQ(done.mismatched.size(), 1U);
+  EXPECT_EQ(net->parameters()[0][0][0].item<float>(), 7);
+  EXPECT_THAT(checkpoint_error([&] { load_weights(net, path("a.pth")); }),
+              HasSubstr(path("a.pth")));
+}
+
+TEST_F(WeightsFiles, PaddlesNormsAndLinearLayersFitTheModule) {
+  struct Net : torch::nn::Module {
+    Net() {
+      register_module("conv", torch::nn::Conv2d(1, 2, 3));
+      register_module("norm", torch::nn::BatchNorm2d(2));
+      fc = register_module("fc", torch::nn::Linear(4, 3));
+    }
+    torch::nn::Linear fc{nullptr};
+  };
+  Net net;
+  const std::string file = golden("paddle_files/model_4.pdparams");
+  const engine::LoadResult done = load_weights(net, file, {}, {.strict = false});
+  EXPECT_THAT(done.missing, ElementsAre("norm.num_batches_tracked"));
+  EXPECT_THAT(done.unexpected, ElementsAre("half", "steps"));
+  EXPECT_TRUE(torch::equal(net.fc->weight, engine::read_paddle_file(file).at("fc.weight").t()));
+}
+
+TEST_F(WeightsFiles, TheHashIsOneForAllKinds) {
+  StateDict dict = all_types();
+  engine::write_torch_file(path("a.pth"), dict);
+  engine::write_safetensors(path("a.safetensors"), dict);
+  Saver(path("run"), {.async = false}).save({.parts = {{"model", dict}}}, "x");
+  const std::string word = weights_hash(dict);
+  EXPECT_EQ(weights_hash(read_weights(path("a.pth"))), word);
+  EXPECT_EQ(weights_hash(path("a.safetensors")), word);
+  EXPECT_EQ(weights_hash(path("run/x")), word);
+  dict.set("one", torch::tensor(-2.25));
+  EXPECT_NE(weights_hash(dict), word);
+}
+
+TEST_F(WeightsFiles, DamageIsAnErrorOrNoMatter) {
+  const std::string good = read_text(golden("paddle_files/model_4.pdparams"));
+  int refused = 0;
+  for (size_t i = 0; i < good.size(); ++i) {
+    write_text(path("cut"), good.substr(0, i));
+    EXPECT_THAT(checkpoint_error([&] { (void)engine::read_paddle_file(path("cut")); }),
+                HasSubstr(path("cut")))
+        << i;
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ (1 << (i % 8)));
+    write_text(path("bad"), bad);
+    try {
+      (void)engine::read_paddle_file(path("bad"));
+    } catch (const CheckpointError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 200) << "of " << good.size();
+}
+
+TEST_F(WeightsFiles, PythonReadsAndWritesSafetensors) {
+  const char* python = std::getenv("PEERS");
+  const std::string import = fmt::format("{} -c 'import torch, safetensors'", python ? python : "");
+  // NOLINTNEXTLINE(concurrency-mt-unsafe)
+  if (python == nullptr || std::system(import.c_str()) != 0) {
+    GTEST_SKIP() << "set PEERS=<a Python with torch and safetensors> to run this";
+  }
+  const StateDict dict = all_types();
+  engine::write_safetensors(path("a.safetensors"), dict, {{"by", "Ü"}});
+  Saver(path("run"), {.async = false})
+      .save({.parts = {{"model", dict}}, .rank_tensors = {{"random", torch::ones({3})}}}, "x");
+  write_text(path("check.py"), R"(
+import sys, torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+ours = load_file(sys.argv[1])
+with safe_open(sys.argv[1], framework='pt') as f:
+    assert f.metadata() == {'by': 'Ü'}, f.metadata()
+assert torch.equal(ours['turned'], torch.arange(6.).view(2, 3).t())
+assert ours['of.BFloat16'].dtype == torch.bfloat16 and ours['of.Bool'].tolist() == [False, True, True]
+for name in ('Float', 'Double', 'Half', 'BFloat16', 'Long', 'Int', 'Short', 'Char', 'Byte'):
+    assert ours['of.' + name].tolist() == [0, 1, 2], name
+checkpoint = load_file(sys.argv[3] + '/model.safetensors')
+assert all(torch.equal(checkpoint[k], ours[k]) for k in ours) and len(checkpoint) == len(ours)
+assert load_file(sys.argv[3] + '/rank0.safetensors')['random'].tolist() == [1, 1, 1]
+save_file(ours, sys.argv[2], metadata={'format': 'pt'})
+print(len(ours), 'tensors of', len({t.dtype for t in ours.values()}), 'types')
+)");
+  const std::string command = fmt::format("{} {} {} {} {}",
+                                          python,
+                                          path("check.py"),
+                                          path("a.safetensors"),
+                                          path("b.safetensors"),
+                                          path("run/x"));
+  ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
+  const StateDict theirs = engine::read_safetensors(path("b.safetensors"));
+  EXPECT_EQ(weights_hash(theirs), weights_hash(dict)) << "another order, the same weights";
+}
+
+}  // namespace
+}  // namespace argosy::checkpoint

@@ -1,0 +1,245 @@
+#include "argosy/checkpoint/saver.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/base/log.h"
+#include "argosy/checkpoint/pending_folder.h"
+#include "argosy/checkpoint/save_job.h"
+#include "argosy/comm/collectives.h"
+
+namespace argosy::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kWhere = "checkpoint.save";
+
+/// Makes the folder, tries whether it may be written to, clears what the dead have left.
+std::string prepare(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) {
+    return fmt::format("{}: cannot create: {}", directory, errno_message(error.value()));
+  }
+  try {
+    const PendingFolder trial(directory, "trial");
+    remove_leftovers(directory);
+  } catch (const CheckpointError& caught) {
+    const std::string text = caught.what();
+    return text.substr(text.find("] ") + 2);
+  }
+  return "";
+}
+
+}  // namespace
+
+class Saver::Impl final {
+ public:
+  Impl(std::string directory, const SaverOptions& options, comm::Group group)
+      : directory_(std::move(directory)), options_(options), group_(std::move(group)) {
+    options_.keep.validate();
+    const bool alone = !group_.valid() || group_.size() == 1;
+    std::string error = alone || group_.rank() == 0 ? prepare(directory_) : "";
+    if (!alone) {
+      error = comm::broadcast_object(error, group_);
+      writers_ = group_.split({.color = 0, .key = group_.rank()});
+    }
+    if (!error.empty()) {
+      throw CheckpointError(kWhere, error);
+    }
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~Impl() {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return !job_; });
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+    if (failure_) {
+      log_failure();
+    }
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Saved save(const Snapshot& snapshot, const std::string& name) {
+    const auto start = Clock::now();
+    if (options_.when_busy == WhenBusy::kSkip && anybody_busy()) {
+      const std::scoped_lock lock(mutex_);
+      ++times_.skipped;
+      times_.stalled += Clock::now() - start;
+      return Saved::kSkipped;
+    }
+    wait_until_idle();
+    const auto idle = Clock::now();
+    SaveJob job = make_job(snapshot,
+                           directory_,
+                           name.empty() ? step_name(snapshot.step) : name,
+                           options_.sharded,
+                           group_,
+                           pool_);
+    {
+      const std::scoped_lock lock(mutex_);
+      job_ = std::move(job);
+      ++times_.saves;
+      times_.waited += idle - start;
+    }
+    changed_.notify_all();
+    const bool sync = !options_.async;
+    std::exception_ptr failure;
+    if (sync) {
+      failure = wait_for_failure();
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      times_.stalled += Clock::now() - start;
+    }
+    if (failure) {
+      std::rethrow_exception(failure);
+    }
+    return Saved::kStarted;
+  }
+
+  void wait_until_idle() {
+    if (const std::exception_ptr failure = wait_for_failure()) {
+      std::rethrow_exception(failure);
+    }
+  }
+
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  [[nodiscard]] SaverTimes times() const {
+    const std::scoped_lock lock(mutex_);
+    return times_;
+  }
+
+ private:
+  /// What the finished save came to; taken, so that it is told once.
+  std::exception_ptr wait_for_failure() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !job_; });
+    return std::exchange(failure_, nullptr);
+  }
+
+  /// Agreed: a rank may be done while another still writes.
+  bool anybody_busy() {
+    std::string own;
+    {
+      const std::scoped_lock lock(mutex_);
+      own = job_ ? "1" : "0";
+    }
+    if (!group_.valid() || group_.size() == 1) {
+      return own == "1";
+    }
+    for (const std::string& one : comm::all_gather_object(own, group_)) {
+      if (one == "1") {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void run() {
+    while (true) {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return job_ || stop_; });
+        if (!job_) {
+          return;
+        }
+      }
+      const auto start = Clock::now();
+      std::exception_ptr failure;
+      int64_t bytes = 0;
+      try {
+        bytes = write_job(*job_, writers_);  // nobody else touches job_ until it is reset
+        prune_if_asked();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      {
+        const std::scoped_lock lock(mutex_);
+        failure_ = failure;
+        times_.bytes += bytes;
+        times_.writing += Clock::now() - start;
+        job_.reset();
+      }
+      changed_.notify_all();
+    }
+  }
+
+  /// What cannot be removed is a nuisance and no reason to end a training.
+  void prune_if_asked() const {
+    if (options_.keep.keep_last == 0 || (writers_.valid() && writers_.rank() != 0)) {
+      return;
+    }
+    try {
+      // That the newest is whole was just seen to; reading it again would cost as much as the save.
+      prune(directory_, {.keep = options_.keep, .check = Check::kSizes});
+    } catch (const std::exception& error) {
+      log::warn("{}", error.what());
+    }
+  }
+
+  void log_failure() const {
+    try {
+      std::rethrow_exception(failure_);
+    } catch (const std::exception& error) {
+      log::error("the last checkpoint was not saved: {}", error.what());
+    } catch (...) {
+      log::error("the last checkpoint was not saved");
+    }
+  }
+
+  std::string directory_;
+  SaverOptions options_;
+  comm::Group group_;
+  comm::Group writers_;  // the threads' own: their operations come in no order with the loop's
+  StagingPool pool_;     // of the loop's thread while there is no job, else of the writer
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<SaveJob> job_;
+  std::exception_ptr failure_;
+  SaverTimes times_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+Saver::Saver(std::string directory, const SaverOptions& options, comm::Group group)
+    : impl_(std::make_unique<Impl>(std::move(directory), options, std::move(group))) {}
+
+Saver::~Saver() = default;
+
+Saved Saver::save(const Snapshot& snapshot, const std::string& name) {
+  return impl_->save(snapshot, name);
+}
+
+void Saver::wait() {
+  impl_->wait_until_idle();
+}
+
+const std::string& Saver::directory() const {
+  return impl_->directory();
+}
+
+SaverTimes Saver::times() const {
+  return impl_->times();
+}
+
+std::string step_name(int64_t step) {
+  return fmt::format("step-{:09}", step);
+}
+
+}  // namespace argosy::checkpoint

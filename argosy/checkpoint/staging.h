@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "argosy/checkpoint/manifest.h"
+#include "argosy/engine/state_dict.h"
+#include "argosy/formats/safetensors.h"
+
+// Internal to the room: copies of tensors, as the bytes of the files that they will be.
+namespace argosy::checkpoint {
+
+/// Memory that stays between saves: the pages of a new one would be faulted in each time, which
+/// costs more than the copy.
+class StagingPool final {
+ public:
+  /// Valid until the next reset().
+  std::span<std::byte> take(size_t bytes);
+  void reset() { used_ = 0; }
+
+ private:
+  std::vector<at::Tensor> blocks_;
+  size_t used_ = 0;
+};
+
+/// A file of safetensors that is not written yet.
+struct StagedFile {
+  std::string name{};
+  std::string part{};
+  formats::SafetensorsLayout layout{};
+  std::span<const std::byte> data{};  ///< what follows layout.head; the pool's
+
+  /// For the manifest.
+  void add_tensors(std::vector<ManifestTensor>& tensors) const;
+};
+
+/// Copies the tensors, from whatever device, into the pool.
+/// Errors: CheckpointError with the entry: undefined, sparse, complex; a name that is no UTF-8.
+[[nodiscard]] StagedFile stage(const std::string& name,
+                               const std::string& part,
+                               const engine::StateDict& dict,
+                               StagingPool& pool);
+
+}  // namespace argosy::checkpoint

@@ -1,0 +1,75 @@
+#include "argosy/checkpoint/values_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "argosy/base/error.h"
+
+namespace argosy::checkpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kWhere = "checkpoint.values";
+constexpr const char* kFloat = "float";
+
+Json encode(const Json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+    const double number = value.get<double>();
+    return {{kFloat, std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf"}};
+  }
+  if (value.is_binary()) {
+    throw CheckpointError(kWhere, "bytes are no value. Save them as a tensor of u8");
+  }
+  Json copy = value;
+  if (copy.is_structured()) {
+    for (Json& item : copy) {
+      item = encode(item);
+    }
+  }
+  return copy;
+}
+
+/// Turns a {"float": …} into the number that it stands for.
+void decode_float(Json& value) {
+  const bool one =
+      value.is_object() && value.size() == 1 && value.contains(kFloat) && value[kFloat].is_string();
+  const std::string word = one ? value[kFloat].get<std::string>() : "";
+  if (word == "nan") {
+    value = std::numeric_limits<double>::quiet_NaN();
+  } else if (word == "inf" || word == "-inf") {
+    value = (word == "inf" ? 1 : -1) * std::numeric_limits<double>::infinity();
+  }
+}
+
+void decode(Json& value) {
+  decode_float(value);
+  if (value.is_structured()) {
+    for (Json& item : value) {
+      decode(item);
+    }
+  }
+}
+
+}  // namespace
+
+std::string values_text(const Json& values) {
+  try {
+    return encode(values).dump(1) + "\n";
+  } catch (const nlohmann::json::type_error& error) {
+    throw CheckpointError(kWhere, fmt::format("a text is not UTF-8 ({})", error.what()));
+  }
+}
+
+Json parse_values(const std::string& text, const std::string& path) {
+  Json values = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (values.is_discarded()) {
+    throw CheckpointError(kWhere, "expected JSON. The file is damaged", {path, {}});
+  }
+  decode(values);
+  return values;
+}
+
+}  // namespace argosy::checkpoint

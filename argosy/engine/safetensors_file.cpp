@@ -1,0 +1,111 @@
+#include "argosy/engine/safetensors_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
+
+#include "argosy/base/error.h"
+#include "argosy/engine/data_error.h"
+#include "argosy/engine/pending_file.h"
+#include "argosy/engine/safetensors_type.h"
+
+namespace argosy::engine {
+namespace {
+
+using formats::SafetensorEntry;
+using formats::SafetensorsFile;
+
+constexpr const char* kWhere = "engine.safetensors";
+
+[[noreturn]] void fail(const std::string& name, const std::string& what) {
+  throw CheckpointError(kWhere, what, {{}, name});
+}
+
+at::Tensor read_tensor(const SafetensorsFile& file, const SafetensorEntry& entry) {
+  at::Tensor tensor = at::empty(entry.shape, scalar_type_of(entry.type));
+  auto* bytes = static_cast<std::byte*>(tensor.data_ptr());
+  const auto size = static_cast<size_t>(entry.bytes);
+  file.read(entry, {bytes, size});
+  if (entry.type == formats::SafetensorType::kBool) {  // another byte is no bool to a compiler
+    std::transform(bytes, bytes + size, bytes, [](std::byte b) {
+      return b == std::byte{0} ? b : std::byte{1};
+    });
+  }
+  return tensor;
+}
+
+}  // namespace
+
+StateDict read_safetensors(const std::string& path, SafetensorsMetadata* metadata) {
+  try {
+    const SafetensorsFile file(path);
+    StateDict dict;
+    for (const SafetensorEntry& entry : file.header().entries) {
+      dict.set(entry.name, read_tensor(file, entry));
+    }
+    if (metadata != nullptr) {
+      *metadata = file.header().metadata;
+    }
+    return dict;
+  } catch (const DataError& error) {
+    throw_as_checkpoint(kWhere, path, error);
+  }
+}
+
+SafetensorEntry describe_safetensor(const std::string& name, const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    fail(name, "expected a tensor, got nothing");
+  }
+  if (tensor.layout() != at::kStrided) {
+    fail(name, "expected a dense tensor, got a sparse one. Convert it by to_dense()");
+  }
+  const auto type = safetensor_type_of(tensor.scalar_type());
+  if (!type) {
+    fail(name,
+         fmt::format("safetensors have no type for {}. {}",
+                     c10::toString(tensor.scalar_type()),
+                     tensor.is_complex() ? "Save at::view_as_real() of it" : "Convert it first"));
+  }
+  return {.name = name,
+          .type = *type,
+          .shape = tensor.sizes().vec(),
+          .offset = 0,
+          .bytes = static_cast<int64_t>(tensor.nbytes())};
+}
+
+void write_safetensors(const std::string& path,
+                       const StateDict& dict,
+                       const SafetensorsMetadata& metadata) {
+  const c10::NoGradGuard no_grad;
+  std::vector<SafetensorEntry> entries;
+  for (const auto& [name, tensor] : dict) {
+    entries.push_back(describe_safetensor(name, tensor));
+  }
+  try {
+    const formats::SafetensorsLayout layout =
+        formats::lay_out_safetensors(std::move(entries), metadata);
+    std::vector<size_t> order(dict.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, {}, [&](size_t i) {
+      const SafetensorEntry& entry = layout.header.entries[i];
+      return std::pair(entry.offset, entry.bytes);
+    });
+    PendingFile file(path, kWhere);
+    file.write(layout.head.data(), layout.head.size());
+    for (const size_t i : order) {
+      const at::Tensor& tensor = (dict.begin() + static_cast<ptrdiff_t>(i))->second;
+      const at::Tensor own = tensor.detach().cpu().resolve_neg().contiguous();
+      file.write(own.data_ptr(), own.nbytes());
+    }
+    file.commit();
+  } catch (const DataError& error) {
+    throw_as_checkpoint(kWhere, path, error);
+  }
+}
+
+}  // namespace argosy::engine
