@@ -1,9 +1,7 @@
 // The command `argosy`. It links no libtorch, which would cost 0.33 s and 164 MB before main.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -23,6 +21,7 @@
 #include "argosy/launch/options/option_rows.h"
 #include "argosy/launch/remote/ssh_job.h"
 
+#include "apps/become.h"
 #include "apps/run_main.h"
 
 namespace {
@@ -41,6 +40,7 @@ Commands:
   doctor         Say what works on this machine, and what does not
   logs           Print what the ranks of a run have printed, in the order of time
   data           Fetch, check, look at and pack data sets
+  checkpoint     List, verify, show, hash, convert and prune checkpoints
   paddle-launch  The same for python -m paddle.distributed.launch (also as fleetrun)
 
 Options:
@@ -92,27 +92,16 @@ int logs(const std::vector<std::string>& args) {
   return argosy::launch::print_logs(parsed.query, stdout) > 0 ? 0 : kFailed;
 }
 
-/// Becomes argosy-data, the program beside this one: libcurl and the codecs, with what they need,
-/// would cost each start of the launcher several milliseconds.
-[[noreturn]] void become_data(const std::vector<std::string>& args) {
-  std::error_code error;
-  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::vector<std::string> words = args;
-  words.insert(words.begin(), (own.parent_path() / "argosy-data").string());
-  std::vector<char*> argv;
-  for (std::string& word : words) {
-    argv.push_back(word.data());
-  }
-  argv.push_back(nullptr);
-  ::execv(argv[0], argv.data());
-  throw argosy::Error("argosy",
-                      fmt::format("cannot start {}: {}. make build, or make install, brings it",
-                                  words[0],
-                                  argosy::errno_message(errno)));
-}
+/// Commands that are programs beside this one: libcurl and the codecs, with what they need, would
+/// cost each start of the launcher several milliseconds.
+const std::map<std::string, std::string> kPrograms{{"checkpoint", "argosy-checkpoint"},
+                                                   {"data", "argosy-data"}};
 
 [[noreturn]] void unknown(const std::string& command) {
-  std::vector<std::string> names{"--help", "--version", "data", "doctor", "logs"};
+  std::vector<std::string> names{"--help", "--version", "doctor", "logs"};
+  for (const auto& [name, program] : kPrograms) {
+    names.push_back(name);
+  }
   for (const auto& [name, dialect] : kLaunchers) {
     names.push_back(name);
   }
@@ -163,8 +152,8 @@ int dispatch(const std::string& program, const std::vector<std::string>& args) {
   if (command == "logs") {
     return logs({args.begin() + 1, args.end()});
   }
-  if (command == "data") {
-    become_data({args.begin() + 1, args.end()});
+  if (const auto program = kPrograms.find(command); program != kPrograms.end()) {
+    argosy::apps::become(program->second, {args.begin() + 1, args.end()});
   }
   const auto launcher = kLaunchers.find(command);
   if (launcher == kLaunchers.end()) {

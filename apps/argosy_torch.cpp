@@ -1,15 +1,19 @@
 // What of the command `argosy` needs tensors: `argosy` starts it, beside which it lies.
 #include <argosy/argosy.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include <torch/torch.h>
 
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/version.h"
 
+#include "apps/run_main.h"
+#include "apps/torch_checkpoint.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy {
@@ -74,6 +78,14 @@ int doctor() {
 }  // namespace argosy
 
 int main(int argc, char** argv) {
+  const std::string command = argc > 1 ? argv[1] : "";
+  const std::vector<std::string> rest{argv + std::min(argc, 2), argv + argc};
+  if (command == "checkpoint-convert" || command == "checkpoint-hash") {
+    return argosy::apps::run_main([&] {
+      return command == "checkpoint-hash" ? argosy::apps::checkpoint_hash(rest)
+                                          : argosy::apps::checkpoint_convert(rest);
+    });
+  }
   if (argc != 2 || std::string(argv[1]) != "doctor") {
     fmt::print(stderr, "argosy-torch is started by argosy: see argosy --help\n");
     return 2;

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# check_checkpoint.sh ARGOSY_CHECKPOINT GOLDEN: the command as a user types it. argosy-torch lies beside
+# it. What the parts do in detail is tested beside their sources.
+set -uo pipefail
+command=$1
+golden=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+complain() {
+  echo "$*"
+  failed=1
+}
+# expect CODE WORDS ARGUMENTS…: runs it, compares the exit code, looks for the words in its output.
+expect() {
+  local code=$1 words=$2 output rc
+  shift 2
+  output=$("$command" "$@" 2>&1) && rc=0 || rc=$?
+  if [[ $rc -ne $code || $output != *"$words"* ]]; then
+    complain "argosy checkpoint $*: expected exit code $code and \"$words\", got $rc and: $output"
+  fi
+}
+# json PYTHON ARGUMENTS…: runs it with --json; the expression over `j` must hold for what it prints.
+json() {
+  local expression=$1
+  shift
+  "$command" "$@" --json >"$scratch/json" 2>"$scratch/error"
+  python3 -c "import json, sys; j = json.load(sys.stdin); assert $expression, j" <"$scratch/json" ||
+    complain "argosy checkpoint $* --json: expected $expression, got: $(cat "$scratch/json" "$scratch/error")"
+}
+hash_of() { "$command" hash "$1" 2>/dev/null | cut -d ' ' -f 1; }
+
+expect 0 "Example:" --help
+for part in ls verify show hash convert prune; do
+  expect 0 "Example: argosy checkpoint $part" "$part" --help
+done
+expect 2 "Usage: argosy checkpoint"
+expect 2 "Did you mean argosy checkpoint verify?" verfy
+expect 2 "PATH is required" ls
+expect 2 "Did you mean --keep_last?" prune x --keep_lst 2
+expect 2 "--keep_last is required" prune x
+
+# From PyTorch's file to all others; one word for the weights, wherever they lie.
+runs=$scratch/"my runs"
+mkdir "$runs"
+pth=$golden/torch_files/model.pth
+expect 0 "tensors, hash" convert "$pth" "$scratch/a.safetensors"
+expect 0 "tensors, hash" convert "$scratch/a.safetensors" "$runs/first"
+expect 0 "tensors, hash" convert "$runs/first" "$scratch/b.pt"
+word=$(hash_of "$pth")
+[[ ${#word} -eq 64 ]] || complain "hash of a .pth: got \"$word\""
+for file in "$scratch/a.safetensors" "$runs/first" "$runs" "$scratch/b.pt"; do
+  [[ $(hash_of "$file") == "$word" ]] || complain "hash of $file: expected $word, got $(hash_of "$file")"
+done
+json 'len(j["hash"]) == 64' hash "$pth"
+expect 0 "10 tensors" convert "$golden/paddle_files/model_4.pdparams" "$runs/second" --rename '_mean$=running_mean'
+json 'any(t["name"] == "norm.running_mean" for t in j["tensors"])' show "$runs/second"
+[[ $(hash_of "$runs/second") != "$word" ]] || complain "other weights have the same hash"
+expect 2 "expected PATTERN=REPLACEMENT" convert "$pth" "$scratch/c.pt" --rename x
+expect 2 ".pdparams is not written" convert "$pth" "$scratch/c.pdparams"
+expect 1 "No such file" convert "$scratch/none" "$scratch/c.pt"
+expect 1 "refused: the global" hash "$golden/torch_files/evil.pth"
+
+expect 0 "first" ls "$runs"
+json 'len(j) == 2 and j[0]["state"] == "whole" and j[0]["step"] == 0' ls "$runs"
+expect 0 "2 of 2 whole" verify "$runs"
+expect 0 "written by argosy" show "$runs/first"
+"$command" show "$runs/first" | grep -q "model.safetensors .*xxh3:" || complain "show names no files"
+
+# Damage is found, named, and passed over where the newest is meant.
+printf x | dd of="$runs/second/model.safetensors" bs=1 seek=860 conv=notrunc status=none
+expect 1 "damaged  $runs/second: model.safetensors: expected the checksum" verify "$runs"
+json 'j["ok"] is False and [c["state"] for c in j["checkpoints"]].count("damaged") == 1' verify "$runs"
+expect 0 "$word" hash "$runs"
+expect 1 "damaged: model.safetensors" hash "$runs/second"
+rm "$runs/second/manifest.json"
+expect 1 "torn" verify "$runs"
+expect 1 "there is no manifest.json" verify "$scratch"
+expect 1 "there is no whole checkpoint" show "$scratch"
+expect 1 "No such file" ls "$scratch/none"
+
+# Pruning: what is not whole stays.
+expect 0 "tensors" convert "$scratch/b.pt" "$runs/third"
+expect 0 "would remove $runs/first" prune "$runs" --keep_last 1 --dry_run
+[[ -d $runs/first ]] || complain "a dry run removed something"
+json '[p.rsplit("/", 1)[1] for p in j["removed"]] == ["first"] and len(j["left"]) == 1' prune "$runs" --keep_last 1
+[[ ! -e $runs/first && -d $runs/third && -d $runs/second ]] || complain "pruning: got $(ls -A "$runs")"
+expect 2 "highest" prune "$runs" --keep_last 1 --best worst
+
+if error=$("$command" --help 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
+  complain "argosy checkpoint --help >/dev/full: expected a failure that says why, got: $error"
+fi
+exit "$failed"
