@@ -31,6 +31,7 @@ struct Job {
   /// Identities of the parameters that went through distributed_model(); they live as long as the
   /// models, and a stale entry can only make the check in distributed_optimizer() more lenient.
   std::unordered_map<const void*, std::weak_ptr<parallel::ddp::Core>> distributed;
+  std::vector<std::weak_ptr<optim::OptimizerImpl>> prepared;  // by distributed_optimizer()
   std::string run_dir;
 };
 
@@ -115,7 +116,7 @@ void init(const DistributedStrategy& strategy, const comm::InitOptions& options)
   comm::Group group = comm::init(options);
   check_degrees(strategy, group.size());
   check_same_strategy(strategy, group);
-  slot().emplace(Job{std::move(group), strategy, environment.local_rank, {}, {}});
+  slot().emplace(Job{std::move(group), strategy, environment.local_rank, {}, {}, {}});
   log::info("joined the job as rank {} of {}", worker_index(), worker_num());
 }
 
@@ -229,8 +230,17 @@ void register_model(const engine::NamedTensors& parameters,
   }
 }
 
+bool is_prepared(const optim::Optimizer& optimizer) {
+  const auto& prepared = job("distributed_optimizer").prepared;
+  return std::any_of(prepared.begin(), prepared.end(), [&](const auto& other) {
+    return other.lock() == optimizer.impl();
+  });
+}
+
 void prepare_optimizer(const optim::Optimizer& optimizer) {
-  const Job& state = job("distributed_optimizer");
+  Job& state = job("distributed_optimizer");
+  std::erase_if(state.prepared, [](const auto& other) { return other.expired(); });
+  state.prepared.emplace_back(optimizer.impl());
   if (state.group.size() == 1) {
     return;
   }

@@ -85,6 +85,8 @@ namespace detail {
 void register_model(const engine::NamedTensors& parameters,
                     const std::shared_ptr<parallel::ddp::Core>& core);
 void prepare_optimizer(const optim::Optimizer& optimizer);
+/// Whether distributed_optimizer() has seen it, under any handle.
+[[nodiscard]] bool is_prepared(const optim::Optimizer& optimizer);
 void print_line(const std::string& text);
 void save_on_first(const torch::nn::Module& module, const std::string& path);
 }  // namespace detail
