@@ -23,4 +23,5 @@
 #include "argosy/parallel/parallel.h"
 #include "argosy/runs/run_config.h"
 #include "argosy/runs/run_page.h"
+#include "argosy/train/train.h"
 #include "argosy/vision/vision.h"

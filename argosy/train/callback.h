@@ -1,0 +1,148 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "argosy/data/loader_stats.h"
+#include "argosy/train/logs.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace argosy::train {
+
+class Model;
+
+/// What fit() is about to do, and what it has done so far.
+struct Training {
+  Model& model;
+  int64_t epochs = 1;
+  std::optional<int64_t> batches{};  ///< per epoch and rank; unknown for some streams
+  int64_t batch_size = 0;            ///< of one update: over all ranks and accumulated batches
+  int64_t samples = -1;              ///< of the data set; -1: a stream's
+  int verbose = 2;
+  int64_t log_freq = 10;
+  std::string run_dir{};  ///< empty: none
+  bool resumed = false;
+};
+
+/// An epoch; `logs` is empty at its begin.
+struct Epoch {
+  Model& model;
+  int64_t epoch = 0;  ///< from 0
+  int64_t epochs = 1;
+  int64_t step = 0;        ///< updates since the beginning of training
+  bool evaluates = false;  ///< fit() has an evaluation set, though perhaps not in this epoch
+  double seconds = 0;
+  /// loss, metrics and, where there was an evaluation, the same with "eval_" in front: means over
+  /// all samples of all ranks.
+  const Logs& logs;
+  data::LoaderStats loader{};  ///< of this rank
+};
+
+/// A batch of training. Figures are those of all ranks.
+struct Step {
+  Model& model;
+  int64_t epoch = 0;                 ///< from 0
+  int64_t batch = 0;                 ///< in the epoch, from 0
+  std::optional<int64_t> batches{};  ///< per epoch
+  int64_t step = 0;                  ///< updates since the beginning of training, this one included
+  bool updates = true;               ///< false: its gradients are added to the next batch's
+  int64_t samples = 0;               ///< of all ranks, in the batches of this update
+  double loss = 0;  ///< mean of the batches of this update; NaN before the first one
+  double lr = 0;
+  /// Metrics since the epoch's begin: at every log_freq-th batch and the epoch's last one, else
+  /// empty.
+  const Logs& logs;
+};
+
+/// A batch of evaluate() or predict(). Ranks may have different numbers of them.
+struct EvalStep {
+  Model& model;
+  int64_t batch = 0;
+  std::optional<int64_t> batches{};
+  int64_t samples = 0;  ///< of this rank
+};
+
+/// What evaluate() or predict() goes over.
+struct Evaluation {
+  Model& model;
+  std::optional<int64_t> batches{};
+  int64_t samples = -1;
+  int verbose = 2;
+  int64_t log_freq = 10;
+  /// The result, at the end of evaluate().
+  const Logs& logs;
+};
+
+/// Something that happens while training: derive from it, with the hooks that it needs.
+///
+///     struct StopOnNan : train::Callback {
+///       void on_train_batch_end(const train::Step& step) override {
+///         if (!std::isfinite(step.loss)) step.model.stop("the loss is not finite");
+///       }
+///     };
+///     model.fit(train, {.callbacks = {StopOnNan()}});
+///
+/// Hooks have Paddle's names and run on every rank, in the order of the list, at the same places: a
+/// hook may communicate if it does so on all of them. Who writes or prints asks
+/// step.model.is_first_worker(). What a hook throws ends fit().
+class Callback {
+ public:
+  virtual ~Callback() = default;
+
+  virtual void on_train_begin(const Training& /*training*/) {}
+  virtual void on_train_end(const Training& /*training*/) {}
+  virtual void on_epoch_begin(const Epoch& /*epoch*/) {}
+  virtual void on_epoch_end(const Epoch& /*epoch*/) {}
+  virtual void on_train_batch_begin(const Step& /*step*/) {}
+  /// Gradients are there, averaged over ranks and batches; the optimizer comes next.
+  virtual void on_before_update(const Step& /*step*/) {}
+  virtual void on_train_batch_end(const Step& /*step*/) {}
+
+  virtual void on_eval_begin(const Evaluation& /*evaluation*/) {}
+  virtual void on_eval_end(const Evaluation& /*evaluation*/) {}
+  virtual void on_eval_batch_begin(const EvalStep& /*step*/) {}
+  virtual void on_eval_batch_end(const EvalStep& /*step*/) {}
+  virtual void on_predict_begin(const Evaluation& /*evaluation*/) {}
+  virtual void on_predict_end(const Evaluation& /*evaluation*/) {}
+  virtual void on_predict_batch_begin(const EvalStep& /*step*/) {}
+  virtual void on_predict_batch_end(const EvalStep& /*step*/) {}
+
+  /// What a checkpoint keeps under. Empty: nothing is kept.
+  [[nodiscard]] virtual std::string name() const { return {}; }
+  /// What a checkpoint keeps of it: numbers, texts, lists. Equal on all ranks.
+  [[nodiscard]] virtual nlohmann::ordered_json state() const;
+  virtual void load_state(const nlohmann::ordered_json& state);
+
+ protected:
+  Callback() = default;
+  Callback(const Callback&) = default;
+  Callback(Callback&&) = default;
+  Callback& operator=(const Callback&) = default;
+  Callback& operator=(Callback&&) = default;
+};
+
+/// A callback in a list: made of any class derived from Callback, or of a shared_ptr to one whose
+/// figures are wanted afterwards.
+class AnyCallback final {
+ public:
+  template <std::derived_from<Callback> C>
+  AnyCallback(C callback)  // NOLINT(google-explicit-constructor): {EarlyStopping(), Mine()}
+      : callback_(std::make_shared<C>(std::move(callback))) {}
+  template <std::derived_from<Callback> C>
+  AnyCallback(std::shared_ptr<C> callback)  // NOLINT(google-explicit-constructor)
+      : callback_(std::move(callback)) {}
+
+  [[nodiscard]] Callback* operator->() const { return callback_.get(); }
+  [[nodiscard]] Callback& operator*() const { return *callback_; }
+
+ private:
+  std::shared_ptr<Callback> callback_;
+};
+
+}  // namespace argosy::train

@@ -1,0 +1,229 @@
+#include "argosy/train/callbacks/progress_bar.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "argosy/base/env.h"
+#include "argosy/events/progress_bar.h"
+#include "argosy/train/model.h"
+
+namespace argosy::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr int kBarWidth = 30;
+constexpr int kDefaultColumns = 80;
+
+bool redraws(std::FILE* out) {
+  return isatty(fileno(out)) == 1 || env::get("ARGOSY_PROGRESS") == "bar";
+}
+
+int columns_of(std::FILE* out) {
+  winsize size{};
+  return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                       : kDefaultColumns;
+}
+
+/// "13ms/step", as Paddle writes it.
+std::string per_step(double seconds) {
+  if (seconds >= 1) {
+    return fmt::format("{:.0f}s/step", seconds);
+  }
+  return seconds >= 1e-3 ? fmt::format("{:.0f}ms/step", seconds * 1e3)
+                         : fmt::format("{:.0f}us/step", seconds * 1e6);
+}
+
+std::string left(double seconds) {
+  return seconds < 60 ? fmt::format("{:.0f}s", seconds) : events::clock_time(seconds);
+}
+
+std::string bar_of(int64_t done, int64_t total, int width) {
+  const auto filled = static_cast<int>(done * width / std::max<int64_t>(total, 1));
+  if (done >= total) {
+    return std::string(static_cast<std::size_t>(width), '=');
+  }
+  std::string bar(static_cast<std::size_t>(filled), '=');
+  if (filled > 0) {
+    bar.back() = '>';
+  }
+  bar.append(static_cast<std::size_t>(width - filled), '.');
+  return bar;
+}
+
+}  // namespace
+
+struct ProgressBar::Pass {
+  Clock::time_point begun{};
+  Clock::time_point line{};   // when the last line came
+  Clock::time_point drawn{};  // when the bar was last drawn
+  int64_t batch_of_line = 0;  // batches until then
+  int64_t samples_since_line = 0;
+  double waited_since_line = 0;  // for the loader
+  bool open = false;             // a line that is redrawn stands on the terminal
+};
+
+ProgressBar::ProgressBar(ProgressBarOptions options) : options_(std::move(options)) {}
+
+void ProgressBar::begin(std::optional<int64_t> batches, int verbose, int64_t log_freq) {
+  batches_ = batches;
+  verbose_ = options_.verbose.value_or(verbose);
+  log_freq_ = log_freq;
+  const Clock::time_point now = options_.now();
+  pass_ = std::make_shared<Pass>(Pass{.begun = now, .line = now});
+}
+
+void ProgressBar::print(const std::string& line) {
+  fmt::print(options_.out, "{}\n", line);
+  std::fflush(options_.out);
+}
+
+void ProgressBar::end_line() {
+  if (pass_ != nullptr && pass_->open) {
+    fmt::print(options_.out, "\n");
+    std::fflush(options_.out);
+    pass_->open = false;
+  }
+}
+
+void ProgressBar::show(int64_t batch, const std::string& figures, int64_t samples, bool last) {
+  constexpr auto kBetweenDrawings = std::chrono::milliseconds(100);
+  Pass& pass = *pass_;
+  const int64_t done = batch + 1;
+  const Clock::time_point now = options_.now();
+  pass.samples_since_line += samples;
+  const bool bar = verbose_ == 1 && redraws(options_.out);
+  if (bar ? (!last && now - pass.drawn < kBetweenDrawings) : (!last && done % log_freq_ != 0)) {
+    return;
+  }
+  const double each = Seconds(now - pass.begun).count() / static_cast<double>(done);
+  std::string line;
+  if (batches_.has_value()) {
+    const std::string total = std::to_string(*batches_);
+    line = fmt::format("step {:>{}}/{}", done, total.size(), total);
+    if (bar) {
+      line += fmt::format(" [{}]", bar_of(done, *batches_, kBarWidth));
+    }
+  } else {
+    line = fmt::format("step {}", done);
+  }
+  line += (figures.empty() ? "" : " - ") + figures;
+  if (bar && batches_.has_value() && !last) {
+    line += fmt::format(" - ETA: {}", left(each * static_cast<double>(*batches_ - done)));
+  }
+  line += " - " + per_step(each);
+  if (verbose_ == 3) {
+    const double seconds = Seconds(now - pass.line).count();
+    const auto batches = static_cast<double>(done - pass.batch_of_line);
+    line += fmt::format(
+        " - avg_reader_cost: {:.5f} sec - avg_batch_cost: {:.5f} sec - ips: {:.5f} samples/sec",
+        pass.waited_since_line / batches,
+        seconds / batches,
+        static_cast<double>(pass.samples_since_line) / seconds);
+  }
+  pass.line = pass.drawn = now;
+  pass.batch_of_line = done;
+  pass.samples_since_line = 0;
+  pass.waited_since_line = 0;
+  if (bar) {
+    const int columns = options_.columns > 0 ? options_.columns : columns_of(options_.out);
+    line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(columns - 1, 1))), ' ');
+    fmt::print(options_.out, "\r\033[K{}", line);
+    std::fflush(options_.out);
+    pass.open = true;
+    if (last) {
+      end_line();
+    }
+  } else {
+    print(line);
+  }
+}
+
+void ProgressBar::on_train_begin(const Training& training) {
+  verbose_ = options_.verbose.value_or(training.verbose);
+  begin(training.batches, training.verbose, training.log_freq);
+  if (training.model.is_first_worker() && verbose_ > 0) {
+    print(
+        "The loss printed is that of the last update, a metric is the average of the epoch so far; "
+        "both over all ranks.");
+  }
+}
+
+void ProgressBar::on_train_end(const Training& training) {
+  if (training.model.is_first_worker()) {
+    end_line();
+  }
+}
+
+void ProgressBar::on_epoch_begin(const Epoch& epoch) {
+  begin(batches_, verbose_, log_freq_);
+  if (epoch.model.is_first_worker() && verbose_ > 0) {
+    print(fmt::format("Epoch {}/{}", epoch.epoch + 1, epoch.epochs));
+  }
+}
+
+void ProgressBar::on_epoch_end(const Epoch& epoch) {
+  if (epoch.model.is_first_worker()) {
+    end_line();
+  }
+}
+
+void ProgressBar::on_train_batch_end(const Step& step) {
+  if (verbose_ == 0 || !step.model.is_first_worker()) {
+    return;
+  }
+  const bool last = step.batches.has_value() && step.batch + 1 == *step.batches;
+  std::string figures = "loss: " + shown(step.loss);
+  if (!step.logs.empty()) {
+    figures += " - " + step.logs.to_string();
+  }
+  show(step.batch, figures, step.updates ? step.samples : 0, last);
+}
+
+void ProgressBar::on_eval_begin(const Evaluation& evaluation) {
+  begin(evaluation.batches, evaluation.verbose, evaluation.log_freq);
+  if (evaluation.model.is_first_worker() && verbose_ > 0) {
+    print("Eval begin...");
+  }
+}
+
+void ProgressBar::on_eval_batch_end(const EvalStep& step) {
+  if (verbose_ > 0 && step.model.is_first_worker()) {
+    const bool last = step.batches.has_value() && step.batch + 1 == *step.batches;
+    show(step.batch, "", step.samples, last);
+  }
+}
+
+void ProgressBar::on_eval_end(const Evaluation& evaluation) {
+  if (verbose_ > 0 && evaluation.model.is_first_worker()) {
+    end_line();
+    print(evaluation.logs.to_string());
+    print(fmt::format("Eval samples: {}", evaluation.samples));
+  }
+}
+
+void ProgressBar::on_predict_begin(const Evaluation& evaluation) {
+  begin(evaluation.batches, evaluation.verbose, evaluation.log_freq);
+  if (evaluation.model.is_first_worker() && verbose_ > 0) {
+    print("Predict begin...");
+  }
+}
+
+void ProgressBar::on_predict_batch_end(const EvalStep& step) {
+  on_eval_batch_end(step);
+}
+
+void ProgressBar::on_predict_end(const Evaluation& evaluation) {
+  if (verbose_ > 0 && evaluation.model.is_first_worker()) {
+    end_line();
+    print(fmt::format("Predict samples: {}", evaluation.samples));
+  }
+}
+
+}  // namespace argosy::train

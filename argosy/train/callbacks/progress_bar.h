@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "argosy/train/callback.h"
+
+namespace argosy::train {
+
+struct ProgressBarOptions {
+  /// As in FitOptions; unset: what fit() was given.
+  std::optional<int> verbose{};
+  std::FILE* out = stdout;
+  int columns = 0;  ///< width of a bar's line; 0: the terminal's, else 80
+  /// The clock, for tests.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+};
+
+/// Says how training goes, on the first rank. fit() has one by itself (verbose = 2).
+///
+///     Epoch 1/5
+///     step  10/938 - loss: 2.3026 - acc: 0.1094 - 13ms/step
+///
+/// verbose 1: a bar that redraws itself on a terminal; elsewhere the lines of 2. 2: a line every
+/// log_freq batches. 3: with "avg_reader_cost: 0.00012 sec - avg_batch_cost: 0.01 sec - ips: 1234.5
+/// samples/sec" of the batches since the line before.
+/// All figures are those of all ranks; the loss is the last update's, a metric's value that of the
+/// epoch so far. Source of the format: Paddle 3.3, hapi/progressbar.py and hapi/callbacks.py.
+class ProgressBar final : public Callback {
+ public:
+  explicit ProgressBar(ProgressBarOptions options = {});
+
+  void on_train_begin(const Training& training) override;
+  void on_train_end(const Training& training) override;
+  void on_epoch_begin(const Epoch& epoch) override;
+  void on_epoch_end(const Epoch& epoch) override;
+  void on_train_batch_end(const Step& step) override;
+  void on_eval_begin(const Evaluation& evaluation) override;
+  void on_eval_end(const Evaluation& evaluation) override;
+  void on_eval_batch_end(const EvalStep& step) override;
+  void on_predict_begin(const Evaluation& evaluation) override;
+  void on_predict_end(const Evaluation& evaluation) override;
+  void on_predict_batch_end(const EvalStep& step) override;
+
+ private:
+  struct Pass;  // over the batches of an epoch or an evaluation
+  void begin(std::optional<int64_t> batches, int verbose, int64_t log_freq);
+  void show(int64_t batch, const std::string& figures, int64_t samples, bool last);
+  void end_line();
+  void print(const std::string& line);
+
+  ProgressBarOptions options_;
+  std::shared_ptr<Pass> pass_;
+  int verbose_ = 2;
+  int64_t log_freq_ = 10;
+  std::optional<int64_t> batches_{};
+};
+
+}  // namespace argosy::train

@@ -1,0 +1,224 @@
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/metrics/accuracy.h"
+#include "argosy/optim/sgd.h"
+#include "argosy/train/train.h"
+#include "argosy/train/train_test_support.h"
+
+#include "tests/support/error_text.h"
+#include <nlohmann/json.hpp>
+
+namespace argosy::train {
+namespace {
+
+using testing::blobs;
+using ::testing::HasSubstr;
+using testing::run_job;
+using testing::small_net;
+using testing::SmallNet;
+
+Model prepared(const SmallNet& net, double lr = 0.1) {
+  Model model(net);
+  model.prepare(optim::SGD(net, {.lr = lr}), loss::CrossEntropy(), {metrics::Accuracy()});
+  return model;
+}
+
+/// What `fn` prints to a file that it is given.
+std::string printed(const std::function<void(std::FILE*)>& fn) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* const file = open_memstream(&text, &size);
+  fn(file);
+  std::fclose(file);
+  std::string result(text, size);
+  std::free(text);  // NOLINT: open_memstream's own
+  return result;
+}
+
+TEST(ProgressBarOfTraining, PrintsPaddlesLines) {
+  run_job(1, [](int) {
+    auto now = std::chrono::steady_clock::time_point();
+    const auto clock = [&] { return now += std::chrono::milliseconds(5); };
+    const std::string text = printed([&](std::FILE* file) {
+      Model model = prepared(small_net());
+      model.fit(blobs(20),
+                {.batch_size = 4,
+                 .epochs = 2,
+                 .log_freq = 2,
+                 .verbose = 0,
+                 .callbacks = {ProgressBar({.verbose = 2, .out = file, .now = clock})}});
+    });
+    EXPECT_THAT(text, HasSubstr("Epoch 1/2\n"));
+    EXPECT_THAT(text,
+                ::testing::ContainsRegex("step 2/5 - loss: [0-9.]+ - acc: [0-9.]+ - 5ms/step\n"));
+    EXPECT_THAT(text,
+                ::testing::ContainsRegex("step 5/5 - loss: [0-9.]+ - acc: [0-9.]+ - 5ms/step\n"));
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("step 1/5")));
+  });
+}
+
+TEST(EarlyStopping, EndsAfterPatienceAndNotAtAnImprovement) {
+  run_job(2, [](int) {
+    Model model = prepared(small_net(), 0);  // learns nothing
+    auto stopping =
+        std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 2, .verbose = 0});
+    const History history = model.fit(
+        blobs(8), blobs(8), {.batch_size = 4, .epochs = 9, .verbose = 0, .callbacks = {stopping}});
+    EXPECT_EQ(history.epochs.size(), 4U);  // the first is the best, three do not improve on it
+    EXPECT_EQ(history.ended, Ended::kStopped);
+    EXPECT_EQ(stopping->best_epoch(), 0);
+    Model learning = prepared(small_net(), 0.2);
+    const History all = learning.fit(
+        blobs(30),
+        blobs(30),
+        {.batch_size = 5, .epochs = 3, .verbose = 0, .callbacks = {EarlyStopping({.verbose = 0})}});
+    EXPECT_EQ(all.epochs.size(), 3U);  // with patience 0 improvements go on
+  });
+}
+
+TEST(EarlyStopping, NamesTheFiguresThatThereAre) {
+  run_job(1, [](int) {
+    Model model = prepared(small_net());
+    EXPECT_THAT(test::error_text<UsageError>([&] {
+                  model.fit(blobs(8),
+                            {.batch_size = 4,
+                             .verbose = 0,
+                             .callbacks = {EarlyStopping({.monitor = "accuracy"})}});
+                }),
+                HasSubstr("no figure \"accuracy\": there are loss, acc"));
+  });
+}
+
+TEST(EarlyStopping, GivesBackTheBestWeights) {
+  run_job(1, [](int) {
+    const SmallNet net = small_net();
+    Model model = prepared(net, 0.2);
+    struct Spoil : Callback {
+      void on_epoch_begin(const Epoch& epoch) override {
+        if (epoch.epoch == 2) {
+          epoch.model.optimizer().set_lr(50);
+        }
+      }
+    };
+    engine::StateDict best;
+    struct Keep : Callback {
+      engine::StateDict* to;
+      explicit Keep(engine::StateDict& into) : to(&into) {}
+      void on_epoch_end(const Epoch& epoch) override {
+        if (epoch.epoch == 1) {
+          *to = engine::state_dict(epoch.model.network()).clone();
+        }
+      }
+    };
+    model.fit(
+        blobs(30),
+        blobs(30),
+        {.batch_size = 5,
+         .epochs = 5,
+         .verbose = 0,
+         .callbacks = {
+             Spoil(), Keep(best), EarlyStopping({.restore_best_weights = true, .verbose = 0})}});
+    for (const auto& [name, tensor] : engine::state_dict(net)) {
+      EXPECT_TRUE(torch::equal(tensor, best.at(name))) << name;
+    }
+  });
+}
+
+TEST(ReduceLROnPlateau, ReducesAllGroupsAfterPatience) {
+  run_job(1, [](int) {
+    const SmallNet net = small_net();
+    Model model(net);
+    model.prepare(optim::SGD(net, {.lr = 1e-3}, {{.names = {"second.*"}, .lr = 1e-4}}),
+                  loss::CrossEntropy());
+    model.fit(blobs(8),
+              {.batch_size = 4,
+               .epochs = 4,
+               .verbose = 0,
+               .callbacks = {ReduceLROnPlateau(
+                   {.factor = 0.5, .patience = 1, .min_delta = 9, .cooldown = 5, .verbose = 0})}});
+    EXPECT_DOUBLE_EQ(model.optimizer().param_groups()[0].lr, 0.5e-3);
+    EXPECT_DOUBLE_EQ(model.optimizer().param_groups()[1].lr, 0.5e-4);
+  });
+}
+
+struct Break : Callback {
+  void on_before_update(const Step& step) override {
+    if (step.step == 2) {
+      for (const auto& [name, parameter] : step.model.parameters()) {
+        if (name == "second.weight") {
+          parameter.grad().flatten()[1] = std::numeric_limits<float>::quiet_NaN();
+        }
+      }
+    }
+  }
+};
+
+TEST(GradientMonitor, NamesLayerAndStepBeforeTheWeightsAreSpoiled) {
+  run_job(1, [](int) {
+    const SmallNet net = small_net();
+    Model model = prepared(net);
+    EXPECT_THAT(
+        test::error_text<DataError>([&] {
+          model.fit(blobs(20),
+                    {.batch_size = 4, .verbose = 0, .callbacks = {Break(), GradientMonitor()}});
+        }),
+        HasSubstr("the gradient of \"second.weight\" is not finite in step 3 (epoch 1, batch "
+                  "3): 1 NaN, 0 infinite of 24 elements"));
+    EXPECT_TRUE(torch::isfinite(net->second->weight).all().item<bool>());
+  });
+}
+
+TEST(Loggers, WriteWhatTheEpochsGave) {
+  const test::TempDir folder;
+  const std::string run = folder.path().string() + "/run";
+  run_job(2, [&](int) {
+    Model model = prepared(small_net());
+    const FitOptions options{.batch_size = 4,
+                             .epochs = 2,
+                             .log_freq = 2,
+                             .verbose = 0,
+                             .callbacks = {JsonlLogger(), CsvLogger()},
+                             .run_dir = run};
+    model.fit(blobs(32), blobs(8), options);
+    model.fit(blobs(32), blobs(8), options);
+  });
+  std::ifstream table(run + "/epochs.csv");
+  std::string line;
+  std::getline(table, line);
+  EXPECT_EQ(line, "epoch,step,seconds,loss,acc,eval_loss,eval_acc");
+  int rows = 0;
+  while (std::getline(table, line)) {
+    ++rows;
+  }
+  EXPECT_EQ(rows, 4);
+  std::ifstream records(run + "/metrics.jsonl");
+  int train = 0;
+  int epochs = 0;
+  while (std::getline(records, line)) {
+    const auto record = nlohmann::json::parse(line);
+    (record["split"] == "train" ? train : epochs) += 1;
+    EXPECT_TRUE(record.contains("loss"));
+  }
+  EXPECT_EQ(train, 8);
+  EXPECT_EQ(epochs, 4);
+}
+
+TEST(Loggers, WithoutAPathOrARunTheyAreRefused) {
+  run_job(1, [](int) {
+    Model model = prepared(small_net());
+    EXPECT_THAT(test::error_text<UsageError>(
+                    [&] { model.fit(blobs(4), {.verbose = 0, .callbacks = {JsonlLogger()}}); }),
+                HasSubstr("no path, and fit() has no run_dir either"));
+  });
+}
+
+}  // namespace
+}  // namespace argosy::train

@@ -1,0 +1,132 @@
+#include "argosy/train/core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
+
+#include "argosy/base/check.h"
+#include "argosy/comm/collectives.h"
+#include "argosy/comm/json.h"
+
+namespace argosy::train::detail {
+
+Core::Core(Network given_network, comm::Group given_group)
+    : network(std::move(given_network)), group(std::move(given_group)) {}
+
+void Core::check_prepared(const char* where) const {
+  ARGOSY_CHECK(loss.has_value(), where, "the model has no loss: call prepare() first");
+}
+
+Tensors Core::inputs_of(const Tensors& batch, const char* where) const {
+  ARGOSY_CHECK(batch.size() >= network.inputs,
+               where,
+               "a batch has {} tensor{}, the network's forward takes {}",
+               batch.size(),
+               batch.size() == 1 ? "" : "s",
+               network.inputs);
+  return {batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(network.inputs)};
+}
+
+Tensors Core::labels_of(const Tensors& batch, const char* where) const {
+  ARGOSY_CHECK(batch.size() > network.inputs,
+               where,
+               "a batch has {} tensor{}, all of which the network's forward takes: there are no "
+               "labels for the loss. Let the data set's samples have one more field.",
+               batch.size(),
+               batch.size() == 1 ? "" : "s");
+  return {batch.begin() + static_cast<std::ptrdiff_t>(network.inputs), batch.end()};
+}
+
+LossValue Core::loss_of(const Tensors& outputs, const Tensors& labels) const {
+  return {.mean = (*loss)(outputs.front(), labels.front()),
+          .count = loss->count(outputs.front(), labels.front())};
+}
+
+void Core::update_metrics(const Tensors& outputs, const Tensors& labels) {
+  const c10::NoGradGuard no_grad;
+  for (metrics::AnyMetric& metric : metrics) {
+    metric.update(outputs.front().detach(), labels.front());
+  }
+}
+
+void Core::reset_metrics() {
+  for (metrics::AnyMetric& metric : metrics) {
+    metric.reset();
+  }
+}
+
+Logs Core::metric_values() const {
+  Logs logs;
+  for (const metrics::AnyMetric& metric : metrics) {
+    const std::vector<double> values = metric.values(group);
+    const std::vector<std::string> names = metric.names();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      logs.set(names[i], values[i]);
+    }
+  }
+  return logs;
+}
+
+void LossMean::update(double mean, double count) {
+  if (count > 0) {  // the mean of nothing is NaN and counts as nothing
+    sum_.add(mean * count);
+    count_.add(count);
+  }
+}
+
+double LossMean::compute(const comm::Group& group) const {
+  return sum_.all_reduced(group).value() / count_.all_reduced(group).value();
+}
+
+int64_t samples_in(const Tensors& batch) {
+  return batch.empty() || batch.front().dim() == 0 ? 1 : batch.front().size(0);
+}
+
+void sum_over_ranks(std::span<double> values, const comm::Group& group) {
+  if (group.size() > 1) {
+    const at::Tensor all =
+        at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kDouble);
+    comm::all_reduce(all, group);
+  }
+}
+
+void check_feed(const Feed& feed, const comm::Group& group, bool training) {
+  if (group.size() == 1) {
+    return;
+  }
+  const data::LoaderState own = feed.state();
+  const auto all =
+      comm::all_gather_object(nlohmann::json{own.order, own.batches, own.samples}, group);
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const auto order = all[rank][0].get<uint64_t>();
+    const auto batches = all[rank][1].get<int64_t>();
+    const auto samples = all[rank][2].get<int64_t>();
+    const auto same = std::find_if(all.begin(),
+                                   all.begin() + static_cast<std::ptrdiff_t>(rank),
+                                   [&](const nlohmann::json& other) { return other[0] == order; });
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(rank);
+    ARGOSY_CHECK(
+        same == end || batches == 0 || (samples >= 0 && samples < group.size()),
+        training ? "train.fit" : "train.evaluate",
+        "ranks {} and {} have the same batches: the loader's sampler ignores the ranks, "
+        "each sample would count {} times. Give it fleet::{}(…), or the data set itself in "
+        "place of a loader.",
+        same - all.begin(),
+        rank,
+        group.size(),
+        training ? "distributed_batch_sampler" : "evaluation_sampler");
+    ARGOSY_CHECK(!training || batches == all[0][1].get<int64_t>(),
+                 "train.fit",
+                 "rank {} has {} batches an epoch, rank 0 has {}: the ranks would wait for each "
+                 "other for ever. Take fleet::distributed_batch_sampler(…), or drop the rest.",
+                 rank,
+                 batches,
+                 all[0][1].get<int64_t>());
+  }
+}
+
+}  // namespace argosy::train::detail

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/comm/group.h"
+#include "argosy/loss/loss.h"
+#include "argosy/metrics/any_metric.h"
+#include "argosy/metrics/exact_sum.h"
+#include "argosy/optim/optimizer.h"
+#include "argosy/optim/schedule_unit.h"
+#include "argosy/train/network.h"
+#include "argosy/train/options.h"
+
+namespace argosy::train::detail {
+
+/// What somebody on this rank has asked for since the ranks last agreed.
+struct Requests {
+  bool stop_now = false;
+  bool stop_after_epoch = false;
+  std::string reason{};
+};
+
+/// A loss and what its mean divides by.
+struct LossValue {
+  at::Tensor mean{};
+  double count = 0;
+};
+
+/// Mean of a loss over all samples of all ranks, exact (see metrics::ExactSum), by what each
+/// batch's mean divides by.
+class LossMean final {
+ public:
+  void update(double mean, double count);
+  /// NaN when nothing was counted. Collective.
+  [[nodiscard]] double compute(const comm::Group& group) const;
+
+  [[nodiscard]] const metrics::ExactSum& sum() const { return sum_; }
+  [[nodiscard]] const metrics::ExactSum& count() const { return count_; }
+
+ private:
+  metrics::ExactSum sum_;
+  metrics::ExactSum count_;
+};
+
+/// What a Model is made of, behind its handle.
+class Core final {
+ public:
+  Core(Network network, comm::Group group);
+
+  Network network;
+  comm::Group group;
+  std::optional<optim::Optimizer> optimizer{};
+  std::optional<optim::ScheduleHandle> schedule{};
+  std::string monitor = "loss";  ///< what the schedule looks at, if it looks at a figure
+  std::optional<loss::Loss> loss{};
+  std::vector<metrics::AnyMetric> metrics{};
+  Requests requests{};
+  int64_t steps = 0;  ///< updates since the beginning of training
+
+  /// The batch's tensors that forward takes. Errors: UsageError naming both numbers.
+  [[nodiscard]] Tensors inputs_of(const Tensors& batch, const char* where) const;
+  /// The others. Errors: UsageError when there are none.
+  [[nodiscard]] Tensors labels_of(const Tensors& batch, const char* where) const;
+  [[nodiscard]] LossValue loss_of(const Tensors& outputs, const Tensors& labels) const;
+  void update_metrics(const Tensors& outputs, const Tensors& labels);
+  void reset_metrics();
+  /// Their values over all ranks. Collective.
+  [[nodiscard]] Logs metric_values() const;
+
+  void check_prepared(const char* where) const;
+};
+
+/// Samples of a batch: the first dimension of its first tensor.
+[[nodiscard]] int64_t samples_in(const Tensors& batch);
+
+/// The ranks' sums of these numbers, in place. Collective; nothing in a group of one.
+void sum_over_ranks(std::span<double> values, const comm::Group& group);
+
+/// Data sets and loaders that are wrong for several ranks are found before the first batch.
+/// Collective. Errors: UsageError: a sampler that gives several ranks the same batches; for
+/// `training`, ranks with different numbers of batches.
+void check_feed(const Feed& feed, const comm::Group& group, bool training);
+
+/// One call of fit().
+History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options);
+/// One evaluation, by itself or within fit(). Collective.
+Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& options);
+std::vector<at::Tensor> predict(Core& core,
+                                Model& model,
+                                Feed& feed,
+                                const PredictOptions& options);
+
+}  // namespace argosy::train::detail

@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <ATen/Functions.h>
+
+#include "argosy/base/check.h"
+#include "argosy/comm/collectives.h"
+#include "argosy/comm/json.h"
+#include "argosy/metrics/evaluation_guard.h"
+#include "argosy/train/callbacks/progress_bar.h"
+#include "argosy/train/core.h"
+#include "argosy/train/model.h"
+
+namespace argosy::train::detail {
+namespace {
+
+std::vector<AnyCallback> with_progress(const std::vector<AnyCallback>& callbacks, int verbose) {
+  std::vector<AnyCallback> all;
+  if (verbose > 0) {
+    all.emplace_back(ProgressBar());
+  }
+  all.insert(all.end(), callbacks.begin(), callbacks.end());
+  return all;
+}
+
+/// Calls `each` with the batches of one pass, at most `most` of them; a pass that is cut short is
+/// left, so that the next one begins anew.
+void for_each_batch(Feed& feed,
+                    std::optional<int64_t> most,
+                    const std::function<void(int64_t, const Tensors&)>& each) {
+  feed.set_epoch(0);
+  Tensors batch;
+  int64_t number = 0;
+  while (!(most.has_value() && number >= *most) && feed.next(batch)) {
+    each(number++, batch);
+  }
+  feed.leave();
+}
+
+/// Rows of all ranks, in rank order. Collective; ranks may have none. `like`: what a rank without
+/// rows learns shape and type from.
+at::Tensor gather_rows(const at::Tensor& own, const comm::Group& group) {
+  if (group.size() == 1) {
+    return own;
+  }
+  const auto shapes = comm::all_gather_object(
+      nlohmann::json{own.defined() ? own.sizes().vec() : std::vector<int64_t>{},
+                     own.defined() ? static_cast<int>(own.scalar_type()) : -1},
+      group);
+  std::vector<int64_t> row;
+  auto type = at::ScalarType::Undefined;
+  for (const auto& shape : shapes) {
+    if (shape[1].get<int>() >= 0) {
+      row = shape[0].get<std::vector<int64_t>>();
+      type = static_cast<at::ScalarType>(shape[1].get<int>());
+    }
+  }
+  if (type == at::ScalarType::Undefined) {
+    return {};
+  }
+  std::vector<at::Tensor> parts;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const auto& shape = shapes[static_cast<std::size_t>(rank)];
+    std::vector<int64_t> size = row;
+    size[0] = shape[1].get<int>() >= 0 ? shape[0][0].get<int64_t>() : 0;
+    at::Tensor part = rank == group.rank() && own.defined()
+                          ? own.contiguous()
+                          : at::empty(size, at::TensorOptions().dtype(type));
+    if (part.numel() > 0) {
+      comm::broadcast(part, group, {.root = rank});
+    }
+    parts.push_back(std::move(part));
+  }
+  return at::cat(parts);
+}
+
+}  // namespace
+
+Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& options) {
+  core.check_prepared("train.evaluate");
+  check_feed(feed, core.group, false);
+  const std::vector<AnyCallback> callbacks = with_progress(options.callbacks, options.verbose);
+  Logs logs;
+  const auto about = [&] {
+    return Evaluation{.model = model,
+                      .batches = feed.batches(),
+                      .samples = feed.samples(),
+                      .verbose = options.verbose,
+                      .log_freq = options.log_freq,
+                      .logs = logs};
+  };
+  for (const AnyCallback& callback : callbacks) {
+    callback->on_eval_begin(about());
+  }
+  core.network.sync_buffers();
+  core.reset_metrics();
+  LossMean mean_loss;
+  {
+    const metrics::EvaluationGuard guard(*core.network.module);
+    for_each_batch(feed, options.num_iters, [&](int64_t number, const Tensors& batch) {
+      const EvalStep step{
+          .model = model, .batch = number, .batches = feed.batches(), .samples = samples_in(batch)};
+      for (const AnyCallback& callback : callbacks) {
+        callback->on_eval_batch_begin(step);
+      }
+      const Tensors outputs = core.network.forward_alone(core.inputs_of(batch, "train.evaluate"));
+      const Tensors labels = core.labels_of(batch, "train.evaluate");
+      const LossValue loss = core.loss_of(outputs, labels);
+      mean_loss.update(loss.mean.item<double>(), loss.count);
+      core.update_metrics(outputs, labels);
+      for (const AnyCallback& callback : callbacks) {
+        callback->on_eval_batch_end(step);
+      }
+    });
+  }
+  logs.set("loss", mean_loss.compute(core.group));
+  logs.add(core.metric_values());
+  core.reset_metrics();
+  for (const AnyCallback& callback : callbacks) {
+    callback->on_eval_end(about());
+  }
+  return logs;
+}
+
+std::vector<at::Tensor> predict(Core& core,
+                                Model& model,
+                                Feed& feed,
+                                const PredictOptions& options) {
+  check_feed(feed, core.group, false);
+  const std::vector<AnyCallback> callbacks = with_progress(options.callbacks, options.verbose);
+  const Logs none;
+  const Evaluation about{.model = model,
+                         .batches = feed.batches(),
+                         .samples = feed.samples(),
+                         .verbose = options.verbose,
+                         .logs = none};
+  for (const AnyCallback& callback : callbacks) {
+    callback->on_predict_begin(about);
+  }
+  core.network.sync_buffers();
+  std::vector<Tensors> outputs;  // of each output, the batches
+  {
+    const metrics::EvaluationGuard guard(*core.network.module);
+    for_each_batch(feed, std::nullopt, [&](int64_t number, const Tensors& batch) {
+      const EvalStep step{
+          .model = model, .batch = number, .batches = feed.batches(), .samples = samples_in(batch)};
+      for (const AnyCallback& callback : callbacks) {
+        callback->on_predict_batch_begin(step);
+      }
+      const Tensors made = core.network.forward_alone(core.inputs_of(batch, "train.predict"));
+      outputs.resize(std::max(outputs.size(), made.size()));
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        outputs[i].push_back(made[i]);
+      }
+      for (const AnyCallback& callback : callbacks) {
+        callback->on_predict_batch_end(step);
+      }
+    });
+  }
+  double most = static_cast<double>(outputs.size());
+  if (core.group.size() > 1) {
+    const at::Tensor number = at::full({}, most, at::kDouble);
+    comm::all_reduce(number, core.group, {.op = comm::ReduceOp::kMax});
+    most = number.item<double>();
+  }
+  outputs.resize(static_cast<std::size_t>(most));
+  std::vector<at::Tensor> all;
+  for (const Tensors& batches : outputs) {
+    const at::Tensor own = batches.empty() ? at::Tensor() : at::cat(batches);
+    all.push_back(gather_rows(own, core.group));
+  }
+  for (const AnyCallback& callback : callbacks) {
+    callback->on_predict_end(about);
+  }
+  return all;
+}
+
+}  // namespace argosy::train::detail

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/data/data_loader.h"
+#include "argosy/data/fields.h"
+
+namespace argosy::train {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// A data loader as the training loop sees it, whatever its batches are made of.
+/// Belongs to one thread, as loaders do.
+class Feed {
+ public:
+  Feed() = default;
+  virtual ~Feed() = default;
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+  Feed(Feed&&) = delete;
+  Feed& operator=(Feed&&) = delete;
+
+  /// The next batch, of a new epoch when none is running; false at the epoch's end.
+  virtual bool next(Tensors& batch) = 0;
+  /// Leaves the epoch here; state() is this place.
+  virtual void leave() = 0;
+
+  /// Batches per epoch; nullopt for a stream of unknown length.
+  [[nodiscard]] virtual std::optional<int64_t> batches() const = 0;
+  /// Samples of the data set, which all ranks share; -1: a stream's.
+  [[nodiscard]] virtual int64_t samples() const = 0;
+  virtual void set_epoch(int64_t epoch) = 0;
+  [[nodiscard]] virtual data::LoaderState state() const = 0;
+  virtual void load_state(const data::LoaderState& state) = 0;
+  [[nodiscard]] virtual data::LoaderStats stats() const = 0;
+};
+
+namespace detail {
+
+/// The tensors of a batch: a tensor, a vector, tuple, pair or struct of tensors.
+template <typename Batch>
+Tensors tensors_of(const Batch& batch) {
+  if constexpr (data::detail::Tensor<Batch>) {
+    return {batch};
+  } else if constexpr (std::is_convertible_v<const Batch&, Tensors>) {
+    return batch;
+  } else if constexpr (data::detail::TupleLike<Batch>) {
+    return std::apply(
+        [](const auto&... fields) {
+          static_assert((data::detail::Tensor<decltype(fields)> && ...),
+                        "the trainer's batches are made of tensors: leave the other fields of a "
+                        "sample out, or make tensors of them");
+          return Tensors{fields...};
+        },
+        batch);
+  } else {
+    return tensors_of(data::detail::fields_of(batch));
+  }
+}
+
+template <typename Loader>
+class LoaderFeed final : public Feed {
+ public:
+  /// Refers to the loader.
+  explicit LoaderFeed(Loader& loader) : loader_(&loader) {}
+  /// Has it.
+  explicit LoaderFeed(Loader&& loader)
+      : own_(std::make_unique<Loader>(std::move(loader))), loader_(own_.get()) {}
+
+  bool next(Tensors& batch) override {
+    if (at_.has_value()) {
+      ++*at_;
+    } else {
+      at_.emplace(loader_->begin());
+    }
+    if (*at_ == loader_->end()) {
+      at_.reset();
+      return false;
+    }
+    batch = tensors_of(**at_);
+    return true;
+  }
+  void leave() override { at_.reset(); }
+
+  [[nodiscard]] std::optional<int64_t> batches() const override {
+    const int64_t known = loader_->state().batches;
+    return known < 0 ? std::nullopt : std::optional(known);
+  }
+  [[nodiscard]] int64_t samples() const override { return loader_->state().samples; }
+  void set_epoch(int64_t epoch) override { loader_->set_epoch(epoch); }
+  [[nodiscard]] data::LoaderState state() const override { return loader_->state(); }
+  void load_state(const data::LoaderState& state) override {
+    at_.reset();
+    loader_->load_state(state);
+  }
+  [[nodiscard]] data::LoaderStats stats() const override { return loader_->stats(); }
+
+ private:
+  std::unique_ptr<Loader> own_;
+  Loader* loader_;
+  std::optional<typename Loader::Iterator> at_;
+};
+
+template <typename T>
+concept IsLoader = requires(T& loader) {
+  typename T::Iterator;
+  loader.state();
+  loader.stats();
+  loader.begin();
+};
+
+}  // namespace detail
+
+}  // namespace argosy::train

@@ -1,0 +1,334 @@
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/metrics/accuracy.h"
+#include "argosy/optim/sgd.h"
+#include "argosy/train/model.h"
+#include "argosy/train/train_test_support.h"
+
+#include "tests/support/error_text.h"
+
+namespace argosy::train {
+namespace {
+
+using testing::blobs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::run_job;
+using testing::small_net;
+using testing::SmallNet;
+
+Model prepared(const SmallNet& net, double lr = 0.1) {
+  Model model(net);
+  model.prepare(
+      optim::SGD(net, {.lr = lr, .momentum = 0.9}), loss::CrossEntropy(), {metrics::Accuracy()});
+  return model;
+}
+
+/// The weights after the same training by hand.
+SmallNet by_hand(int64_t samples, int64_t batch_size, int epochs) {
+  SmallNet net = small_net();
+  const auto set = blobs(samples);
+  data::DataLoader loader(
+      set, fleet::distributed_batch_sampler(samples, {.batch_size = batch_size, .shuffle = true}));
+  optim::SGD optimizer(net, {.lr = 0.1, .momentum = 0.9});
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    for (auto& [x, y] : loader) {
+      torch::nn::functional::cross_entropy(net->forward(x), y).backward();
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+  }
+  return net;
+}
+
+void expect_same_weights(const SmallNet& a, const SmallNet& b) {
+  const auto left = engine::named_parameters(a);
+  const auto right = engine::named_parameters(b);
+  ASSERT_EQ(left.size(), right.size());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    EXPECT_TRUE(torch::equal(left[i].second, right[i].second)) << left[i].first;
+  }
+}
+
+double largest_difference(const SmallNet& a, const SmallNet& b) {
+  double most = 0;
+  const auto left = engine::named_parameters(a);
+  const auto right = engine::named_parameters(b);
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    most = std::max(most, (left[i].second - right[i].second).abs().max().item<double>());
+  }
+  return most;
+}
+
+TEST(Fit, AloneGivesTheBitsOfTheLoopByHand) {
+  run_job(1, [](int) {
+    const auto train = blobs(50);
+    const SmallNet net = small_net();
+    Model model = prepared(net);
+    const History history =
+        model.fit(train, {.batch_size = 8, .epochs = 3, .verbose = 0, .num_workers = 2});
+    expect_same_weights(net, by_hand(50, 8, 3));
+    EXPECT_EQ(history.steps, 21);
+    ASSERT_EQ(history.epochs.size(), 3U);
+    EXPECT_LT(history.epochs[2]["loss"], history.epochs[0]["loss"]);
+    EXPECT_GT(history.epochs[2]["acc"], 0.5);
+  });
+}
+
+TEST(Fit, TwoRanksTrainAsOneOfTwiceTheBatch) {
+  run_job(2, [](int) {
+    const auto train = blobs(48);
+    const SmallNet net = small_net();
+    Model model = prepared(net);
+    const History history = model.fit(train, {.batch_size = 4, .epochs = 2, .verbose = 0});
+    // Paddle's order laid side by side is that of one rank with twice the batch.
+    SmallNet alone = small_net();
+    const data::DistributedBatchSampler order(48, {.batch_size = 8, .shuffle = true});
+    optim::SGD optimizer(alone, {.lr = 0.1, .momentum = 0.9});
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      const data::BatchPlan plan = order.plan(epoch);
+      for (int64_t i = 0; i < plan.size(); ++i) {
+        std::vector<at::Tensor> xs;
+        std::vector<at::Tensor> ys;
+        for (const int64_t index : plan[i]) {
+          auto [x, y] = train.get(index);
+          xs.push_back(x);
+          ys.push_back(y);
+        }
+        torch::nn::functional::cross_entropy(alone->forward(torch::stack(xs)), torch::stack(ys))
+            .backward();
+        optimizer.step();
+        optimizer.zero_grad();
+      }
+    }
+    EXPECT_LT(largest_difference(net, alone), 1e-6);
+    EXPECT_EQ(history.steps, 12);
+  });
+}
+
+/// Remembers what the hooks of training were told.
+struct Recorder : Callback {
+  std::vector<std::string>* order;
+  explicit Recorder(std::vector<std::string>& given) : order(&given) {}
+  void on_train_begin(const Training& /*t*/) override { order->emplace_back("train_begin"); }
+  void on_train_end(const Training& /*t*/) override { order->emplace_back("train_end"); }
+  void on_epoch_begin(const Epoch& e) override { add("epoch_begin", e.epoch); }
+  void on_epoch_end(const Epoch& e) override { add("epoch_end", e.epoch); }
+  void on_train_batch_begin(const Step& s) override { add("batch_begin", s.batch); }
+  void on_before_update(const Step& s) override { add("before_update", s.step); }
+  void on_train_batch_end(const Step& s) override { add("batch_end", s.step); }
+  void on_eval_begin(const Evaluation& /*e*/) override { order->emplace_back("eval_begin"); }
+  void on_eval_end(const Evaluation& /*e*/) override { order->emplace_back("eval_end"); }
+  void add(const char* what, int64_t number) const {
+    order->push_back(std::string(what) + " " + std::to_string(number));
+  }
+};
+
+TEST(Fit, HooksComeInPaddlesOrder) {
+  run_job(1, [](int) {
+    std::vector<std::string> order;
+    Model model = prepared(small_net());
+    model.fit(blobs(6), blobs(3), {.batch_size = 4, .verbose = 0, .callbacks = {Recorder(order)}});
+    EXPECT_THAT(order,
+                ElementsAre("train_begin",
+                            "epoch_begin 0",
+                            "batch_begin 0",
+                            "before_update 0",
+                            "batch_end 1",
+                            "batch_begin 1",
+                            "before_update 1",
+                            "batch_end 2",
+                            "eval_begin",
+                            "eval_end",
+                            "epoch_end 0",
+                            "train_end"));
+  });
+}
+
+TEST(Fit, AccumulatedBatchesAverageAsOneBatch) {
+  for (const int ranks : {1, 2}) {
+    run_job(ranks, [ranks](int) {
+      const auto train = blobs(40);
+      const SmallNet apart = small_net();
+      Model model = prepared(apart);
+      const History history = model.fit(
+          train, {.batch_size = 2, .verbose = 0, .shuffle = false, .accumulate_grad_batches = 4});
+      // 20 (or 10) batches: the last update has fewer where 4 does not divide them.
+      EXPECT_EQ(history.steps, ranks == 1 ? 5 : 3);
+      if (ranks == 1) {
+        const SmallNet together = small_net();
+        Model other = prepared(together);
+        other.fit(train, {.batch_size = 8, .verbose = 0, .shuffle = false});
+        EXPECT_LT(largest_difference(apart, together), 1e-6);
+      }
+    });
+  }
+}
+
+TEST(Fit, AShortRestOfAnEpochIsAveragedOverItsOwnBatches) {
+  run_job(1, [](int) {
+    const auto train = blobs(6);
+    const SmallNet apart = small_net();
+    Model model = prepared(apart);
+    model.fit(train,
+              {.batch_size = 2, .verbose = 0, .shuffle = false, .accumulate_grad_batches = 2});
+    SmallNet hand = small_net();
+    optim::SGD optimizer(hand, {.lr = 0.1, .momentum = 0.9});
+    const auto mean_loss = [&](int64_t from, int64_t to) {
+      std::vector<at::Tensor> xs;
+      std::vector<at::Tensor> ys;
+      for (int64_t i = from; i < to; ++i) {
+        auto [x, y] = train.get(i);
+        xs.push_back(x);
+        ys.push_back(y);
+      }
+      return torch::nn::functional::cross_entropy(hand->forward(torch::stack(xs)),
+                                                  torch::stack(ys));
+    };
+    mean_loss(0, 4).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    mean_loss(4, 6).backward();
+    optimizer.step();
+    EXPECT_LT(largest_difference(apart, hand), 1e-6);
+  });
+}
+
+struct StopAt : Callback {
+  int64_t at;
+  int rank;
+  bool now;
+  StopAt(int64_t at_step, int on_rank, bool at_once) : at(at_step), rank(on_rank), now(at_once) {}
+  void on_train_batch_end(const Step& step) override {
+    if (step.step == at && step.model.group().rank() == rank) {
+      now ? step.model.stop("enough") : step.model.stop_training("enough");
+    }
+  }
+};
+
+TEST(Fit, WhatOneRankAsksForAllDo) {
+  run_job(3, [](int rank) {
+    Model model = prepared(small_net());
+    const History now = model.fit(
+        blobs(60), {.batch_size = 2, .epochs = 2, .verbose = 0, .callbacks = {StopAt(3, 1, true)}});
+    EXPECT_EQ(now.steps, 4);  // asked for after step 3, agreed on in the next one
+    EXPECT_EQ(now.ended, Ended::kStopped);
+    EXPECT_EQ(now.reason, rank == 1 ? "enough" : "another rank asked for it");
+    const History later =
+        model.fit(blobs(60),
+                  {.batch_size = 2, .epochs = 3, .verbose = 0, .callbacks = {StopAt(6, 2, false)}});
+    EXPECT_EQ(later.steps, 14);  // to the end of that epoch of ten
+    EXPECT_EQ(later.epochs.size(), 1U);
+  });
+}
+
+TEST(Fit, NumItersEndsItWhateverTheEpochs) {
+  run_job(1, [](int) {
+    Model model = prepared(small_net());
+    const History history =
+        model.fit(blobs(8), {.batch_size = 4, .epochs = 10, .verbose = 0, .num_iters = 5});
+    EXPECT_EQ(history.steps, 5);
+    EXPECT_EQ(history.ended, Ended::kFinished);
+    EXPECT_EQ(history.epochs.size(), 3U);
+  });
+}
+
+TEST(Evaluate, CountsEachSampleOnceOverAnyNumberOfRanks) {
+  const test::TempDir folder;
+  for (const int ranks : {1, 2, 3}) {
+    run_job(ranks, [&](int rank) {
+      Model model = prepared(small_net());
+      const Logs logs = model.evaluate(blobs(31), {.batch_size = 4, .verbose = 0});
+      std::ofstream(fmt::format("{}/{}.{}", folder.path().string(), ranks, rank))
+          << fmt::format("{} {}", logs["acc"], logs["loss"]);
+    });
+  }
+  const auto figures = [&](int ranks, int rank) {
+    std::ifstream file(fmt::format("{}/{}.{}", folder.path().string(), ranks, rank));
+    std::pair<double, double> read;
+    file >> read.first >> read.second;
+    return read;
+  };
+  const auto alone = figures(1, 0);
+  for (const int ranks : {2, 3}) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(figures(ranks, rank), figures(ranks, 0));
+      EXPECT_EQ(figures(ranks, rank).first, alone.first);
+      EXPECT_NEAR(figures(ranks, rank).second, alone.second, 1e-7);
+    }
+  }
+}
+
+TEST(Predict, ComesBackInOrderAlsoWhereARankHasNothing) {
+  run_job(3, [](int) {
+    SmallNet net = small_net();
+    Model model = prepared(net);
+    for (const int64_t samples : {2, 7, 30}) {
+      const auto set = blobs(samples);
+      const auto outputs = model.predict(set, {.batch_size = 4, .verbose = 0});
+      const torch::NoGradGuard no_grad;
+      for (int64_t i = 0; i < samples; ++i) {
+        const auto [x, y] = set.get(i);
+        EXPECT_TRUE(torch::allclose(outputs[0][i], net->forward(x.unsqueeze(0))[0], 1e-5, 1e-6));
+      }
+    }
+  });
+}
+
+TEST(Fit, ALoaderThatIgnoresTheRanksIsAnError) {
+  run_job(2, [](int) {
+    Model model = prepared(small_net());
+    const auto set = blobs(20);
+    data::DataLoader loader(set, {.batch_size = 4, .shuffle = true});
+    const std::string text =
+        test::error_text<UsageError>([&] { model.fit(loader, {.verbose = 0}); });
+    EXPECT_THAT(text, HasSubstr("[train.fit] ranks 0 and 1 have the same batches"));
+    EXPECT_THAT(text, HasSubstr("fleet::distributed_batch_sampler"));
+    EXPECT_THAT(test::error_text<UsageError>([&] { model.evaluate(loader, {.verbose = 0}); }),
+                HasSubstr("fleet::evaluation_sampler"));
+    data::DataLoader good(
+        set, fleet::distributed_batch_sampler(set.size(), {.batch_size = 4, .shuffle = true}));
+    EXPECT_EQ(model.fit(good, {.verbose = 0}).steps, 3);
+  });
+}
+
+TEST(Fit, RanksWithDifferentNumbersOfBatchesAreAnError) {
+  run_job(2, [](int rank) {
+    Model model = prepared(small_net());
+    const auto set = blobs(20);
+    data::DataLoader loader(
+        set, data::BatchSampler(2 + rank, [rank](int64_t) {
+          return data::BatchPlan({0 + rank, 2 + rank, 4 + rank, 6 + rank, 8 + rank}, 2, false);
+        }));
+    EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(loader, {.verbose = 0}); }),
+                HasSubstr("rank 1 has 3 batches an epoch, rank 0 has 2"));
+  });
+}
+
+TEST(Fit, WhatIsMissingIsSaid) {
+  run_job(1, [](int) {
+    Model bare(small_net());
+    EXPECT_THAT(test::error_text<UsageError>([&] { bare.fit(blobs(4)); }),
+                HasSubstr("call prepare() first"));
+    bare.prepare(loss::CrossEntropy());
+    EXPECT_THAT(test::error_text<UsageError>([&] { bare.fit(blobs(4)); }),
+                HasSubstr("the model has no optimizer"));
+    Model model = prepared(small_net());
+    EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(blobs(4), {.epochs = 0}); }),
+                HasSubstr("epochs must be positive, got 0"));
+    const data::TensorDataset<1> unlabelled(torch::zeros({4, testing::kFeatures}));
+    EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(unlabelled, {.verbose = 0}); }),
+                HasSubstr("there are no labels for the loss"));
+  });
+}
+
+}  // namespace
+}  // namespace argosy::train

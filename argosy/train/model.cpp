@@ -1,0 +1,165 @@
+#include "argosy/train/model.h"
+
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/metrics/evaluation_guard.h"
+#include "argosy/train/core.h"
+
+namespace argosy::train {
+
+Model::Model(Network network)
+    : core_(std::make_shared<detail::Core>(std::move(network), fleet::group())) {}
+
+void Model::join_job() {
+  if (!fleet::is_initialized()) {
+    fleet::init();
+  }
+}
+
+void Model::prepare(const optim::Optimizer& optimizer,
+                    loss::Loss loss,
+                    std::vector<metrics::AnyMetric> metrics,
+                    PrepareOptions options) {
+  if (!fleet::detail::is_prepared(optimizer)) {
+    fleet::detail::prepare_optimizer(optimizer);
+  }
+  core_->optimizer = optimizer;
+  core_->schedule = std::move(options.schedule);
+  core_->monitor = std::move(options.monitor);
+  prepare(std::move(loss), std::move(metrics));
+}
+
+void Model::prepare(loss::Loss loss, std::vector<metrics::AnyMetric> metrics) {
+  core_->loss = std::move(loss);
+  core_->metrics = std::move(metrics);
+}
+
+Model::LoaderChoice Model::train_loader(const FitOptions& options) {
+  return {.batch_size = options.batch_size,
+          .shuffle = options.shuffle,
+          .drop_last = options.drop_last,
+          .num_workers = options.num_workers,
+          .seed = options.seed};
+}
+
+Model::LoaderChoice Model::eval_loader(const FitOptions& options) {
+  return {.batch_size = options.eval_batch_size.value_or(options.batch_size),
+          .num_workers = options.num_workers,
+          .seed = options.seed,
+          .evaluation = true};
+}
+
+data::BatchSampler Model::sampler_for(int64_t samples, const LoaderChoice& choice) {
+  if (choice.evaluation) {
+    return fleet::evaluation_sampler(samples, {.batch_size = choice.batch_size});
+  }
+  return fleet::distributed_batch_sampler(samples,
+                                          {.batch_size = choice.batch_size,
+                                           .shuffle = choice.shuffle,
+                                           .drop_last = choice.drop_last,
+                                           .seed = choice.seed});
+}
+
+data::DataLoaderOptions Model::options_for(const LoaderChoice& choice) const {
+  return {.num_workers = choice.num_workers, .seed = choice.seed};
+}
+
+History Model::run_fit(Feed& train, Feed* eval, const FitOptions& options) {
+  return detail::fit(*core_, *this, train, eval, options);
+}
+
+Logs Model::run_evaluate(Feed& feed, const EvaluateOptions& options) {
+  return detail::evaluate(*core_, *this, feed, options);
+}
+
+std::vector<at::Tensor> Model::run_predict(Feed& feed, const PredictOptions& options) {
+  return detail::predict(*core_, *this, feed, options);
+}
+
+Logs Model::train_batch(const Tensors& inputs, const Tensors& labels, bool update) {
+  core_->check_prepared("train.train_batch");
+  ARGOSY_CHECK(core_->optimizer.has_value(),
+               "train.train_batch",
+               "the model has no optimizer: call prepare(optimizer, loss, metrics) first");
+  core_->network.module->train();
+  detail::LossMean mean;
+  core_->reset_metrics();
+  const auto pass = [&] {
+    const Tensors outputs = core_->network.forward(inputs);
+    const detail::LossValue loss = core_->loss_of(outputs, labels);
+    loss.mean.backward();
+    mean.update(loss.mean.item<double>(), loss.count);
+    core_->update_metrics(outputs, labels);
+  };
+  if (update) {
+    pass();
+    core_->optimizer->step();
+    core_->optimizer->zero_grad();
+    ++core_->steps;
+    if (core_->schedule.has_value()) {
+      core_->schedule->on_step();
+    }
+  } else {
+    core_->network.without_sync(pass);
+  }
+  Logs logs{{"loss", mean.compute(core_->group)}};
+  logs.add(core_->metric_values());
+  return logs;
+}
+
+Logs Model::eval_batch(const Tensors& inputs, const Tensors& labels) {
+  core_->check_prepared("train.eval_batch");
+  detail::LossMean mean;
+  core_->reset_metrics();
+  {
+    const metrics::EvaluationGuard guard(network());
+    const Tensors outputs = core_->network.forward_alone(inputs);
+    const detail::LossValue loss = core_->loss_of(outputs, labels);
+    mean.update(loss.mean.item<double>(), loss.count);
+    core_->update_metrics(outputs, labels);
+  }
+  Logs logs{{"loss", mean.compute(core_->group)}};
+  logs.add(core_->metric_values());
+  return logs;
+}
+
+Tensors Model::predict_batch(const Tensors& inputs) {
+  const metrics::EvaluationGuard guard(network());
+  return core_->network.forward_alone(inputs);
+}
+
+void Model::stop(std::string reason) {
+  core_->requests.stop_now = true;
+  core_->requests.reason = std::move(reason);
+}
+
+void Model::stop_training(std::string reason) {
+  core_->requests.stop_after_epoch = true;
+  core_->requests.reason = std::move(reason);
+}
+
+engine::NamedTensors Model::parameters() const {
+  return engine::named_parameters(network());
+}
+
+const torch::nn::Module& Model::network() const {
+  return *core_->network.module;
+}
+
+optim::Optimizer& Model::optimizer() const {
+  ARGOSY_CHECK(core_->optimizer.has_value(),
+               "train.optimizer",
+               "the model has no optimizer: call prepare(optimizer, loss, metrics) first");
+  return *core_->optimizer;
+}
+
+const comm::Group& Model::group() const {
+  return core_->group;
+}
+
+bool Model::is_first_worker() const {
+  return core_->group.rank() == 0;
+}
+
+}  // namespace argosy::train

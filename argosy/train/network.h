@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/data/fields.h"
+#include "argosy/fleet/fleet.h"
+#include "argosy/train/feed.h"
+
+namespace argosy::train {
+
+/// A network as the training loop sees it, whatever its type.
+struct Network {
+  std::shared_ptr<torch::nn::Module> module{};
+  std::size_t inputs = 1;  ///< tensors that forward takes
+  /// Forward of the distributed wrapper: joins in the averaging of gradients.
+  std::function<Tensors(const Tensors& inputs)> forward{};
+  /// Forward of the network itself, which communicates nothing.
+  std::function<Tensors(const Tensors& inputs)> forward_alone{};
+  /// Runs `pass`, forward and backward, without averaging its gradients.
+  std::function<void(const std::function<void()>& pass)> without_sync{};
+  std::function<void()> sync_buffers{};
+};
+
+namespace detail {
+
+template <typename M, std::size_t... I>
+constexpr bool takes(std::index_sequence<I...>) {
+  return requires(M & network, const at::Tensor& tensor) {
+    network->forward((static_cast<void>(I), tensor)...);
+  };
+}
+
+constexpr std::size_t kMostInputs = 4;
+
+/// How many tensors the network's forward takes: the smallest number that compiles; 0: none.
+template <typename M, std::size_t N = 1>
+constexpr std::size_t inputs_of() {
+  if constexpr (N > kMostInputs) {
+    return 0;
+  } else if constexpr (takes<M>(std::make_index_sequence<N>())) {
+    return N;
+  } else {
+    return inputs_of<M, N + 1>();
+  }
+}
+
+template <typename Call, std::size_t... I>
+Tensors call_with(const Call& call, const Tensors& inputs, std::index_sequence<I...>) {
+  return tensors_of(call(inputs[I]...));
+}
+
+/// The module that a holder or a pointer has.
+template <typename M>
+std::shared_ptr<torch::nn::Module> pointer_of(const M& network) {
+  if constexpr (requires { network.ptr(); }) {
+    return network.ptr();
+  } else {
+    return network;
+  }
+}
+
+/// What a wrapper over `M` offers the loop.
+template <typename M>
+Network network_of(parallel::DistributedDataParallel<M> model) {
+  constexpr std::size_t kInputs = inputs_of<M>();
+  static_assert(kInputs > 0,
+                "the trainer's networks have forward(tensor, …) with one to four tensors");
+  constexpr auto kEach = std::make_index_sequence<kInputs>();
+  auto shared = std::make_shared<parallel::DistributedDataParallel<M>>(std::move(model));
+  auto inner = std::make_shared<M>(shared->module());
+  return {.module = pointer_of(*inner),
+          .inputs = kInputs,
+          .forward =
+              [shared, kEach](const Tensors& inputs) {
+                return call_with(
+                    [&](const auto&... each) { return (*shared)(each...); }, inputs, kEach);
+              },
+          .forward_alone =
+              [inner, kEach](const Tensors& inputs) {
+                return call_with(
+                    [&](const auto&... each) { return (*inner)->forward(each...); }, inputs, kEach);
+              },
+          .without_sync =
+              [shared](const std::function<void()>& pass) {
+                const auto local = shared->no_sync();
+                pass();
+              },
+          .sync_buffers = [shared] { shared->sync_buffers(); }};
+}
+
+}  // namespace detail
+
+}  // namespace argosy::train

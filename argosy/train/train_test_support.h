@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <torch/torch.h>
+
+#include "argosy/data/tensor_dataset.h"
+#include "argosy/fleet/fleet.h"
+
+#include "tests/support/run_ranks.h"
+#include "tests/support/temp_dir.h"
+
+namespace argosy::train::testing {
+
+constexpr int64_t kFeatures = 6;
+constexpr int64_t kClasses = 3;
+
+/// Points around three centres and which centre it is.
+inline data::TensorDataset<2> blobs(int64_t samples) {
+  const auto options = torch::TensorOptions().dtype(torch::kDouble);
+  const at::Tensor index = torch::arange(samples, options).unsqueeze(1);
+  const at::Tensor column = torch::arange(kFeatures, options).unsqueeze(0);
+  const at::Tensor labels = torch::arange(samples).remainder(kClasses);
+  const at::Tensor noise = torch::sin(index * 12.9898 + column * 78.233);
+  const at::Tensor centres = torch::cos(labels.unsqueeze(1).to(torch::kDouble) * 2 + column);
+  return data::TensorDataset<2>((noise + centres).to(torch::kFloat), labels);
+}
+
+struct SmallNetImpl : torch::nn::Module {
+  SmallNetImpl() {
+    first = register_module("first", torch::nn::Linear(kFeatures, 8));
+    second = register_module("second", torch::nn::Linear(8, kClasses));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return second->forward(torch::relu(first->forward(x)));
+  }
+  torch::nn::Linear first{nullptr};
+  torch::nn::Linear second{nullptr};
+};
+TORCH_MODULE(SmallNet);
+
+/// A net with the same weights in every process.
+inline SmallNet small_net() {
+  torch::manual_seed(7);
+  return SmallNet();
+}
+
+/// `fn(rank)` in `ranks` processes of one job; one rank: a process too, for fleet is global.
+inline void run_job(int ranks, const std::function<void(int rank)>& fn) {
+  const test::TempDir folder;
+  test::run_ranks(ranks,
+                  [&](int rank) {
+                    torch::set_num_threads(1);
+                    fleet::init({},
+                                {.init_method = "file://" + folder.path().string() + "/store",
+                                 .timeout = std::chrono::seconds(30),
+                                 .rank = rank,
+                                 .world_size = ranks});
+                    fn(rank);
+                    fleet::stop_worker();
+                  },
+                  {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(60)});
+}
+
+}  // namespace argosy::train::testing
