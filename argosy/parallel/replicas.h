@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include "argosy/base/thread_pool.h"
+
+namespace argosy::parallel {
+
+struct DataParallelOptions {
+  /// One replica on each; the first is where the module lies. One device may stand several times,
+  /// as the CPU does in {at::kCPU, at::kCPU}.
+  std::vector<at::Device> devices{};
+  /// Where `devices` is empty: so many on the module's own device. 0: one on each CUDA device for a
+  /// module on CUDA, else the module alone.
+  int64_t replicas = 0;
+};
+
+/// A module and its copies on several devices or threads, which share one set of parameters: the
+/// part of DataParallel that knows no types. Not thread-safe.
+class Replicas final {
+ public:
+  Replicas(std::shared_ptr<torch::nn::Module> module, const DataParallelOptions& options);
+
+  [[nodiscard]] size_t size() const { return modules_.size(); }
+  /// Replica 0 is the module itself.
+  [[nodiscard]] torch::nn::Module& module(size_t replica) const { return *modules_[replica]; }
+
+  /// `forward` of replica i on part i of `input`, all at once, and the outputs in order.
+  using Forward = std::function<at::Tensor(size_t replica, const at::Tensor& part)>;
+  [[nodiscard]] at::Tensor run(const at::Tensor& input, const Forward& forward);
+
+ private:
+  void point_at_originals(size_t replica);
+  [[nodiscard]] at::Tensor checked_forward(size_t replica,
+                                           const std::vector<at::Tensor>& parts,
+                                           const Forward& forward) const;
+
+  std::vector<at::Device> devices_;
+  std::vector<std::shared_ptr<torch::nn::Module>> modules_;
+  std::unique_ptr<ThreadPool> threads_;  // of replicas 1 and up
+};
+
+}  // namespace argosy::parallel
