@@ -100,33 +100,6 @@ at::Tensor total_weight(const at::Tensor& classes, const at::Tensor& weight, int
   return weight.index_select(0, classes.flatten().masked_select(kept)).sum();
 }
 
-/// Our own because libtorch 1.13 counts ignored samples in the smooth part.
-at::Tensor smooth_cross_entropy(const at::Tensor& logits_nc,
-                                const at::Tensor& classes,
-                                const at::Tensor& weight,
-                                const CrossEntropyOptions& options) {
-  const at::Tensor log_nc = logits_nc.log_softmax(1);
-  const at::Tensor hard = at::nll_loss_nd(
-      log_nc, classes, weight, torch_reduction(options.reduction), options.ignore_index);
-  at::Tensor smooth;
-  if (weight.defined()) {
-    std::vector<int64_t> along_classes(static_cast<size_t>(log_nc.dim()), 1);
-    along_classes[1] = weight.size(0);
-    smooth = log_nc.mul(weight.view(along_classes)).sum(1).neg();
-  } else {
-    smooth = log_nc.sum(1).neg();
-  }
-  smooth = smooth.masked_fill(classes.eq(options.ignore_index), 0.0);
-  if (options.reduction != Reduction::kNone) {
-    smooth = smooth.sum();
-  }
-  if (options.reduction == Reduction::kMean) {
-    smooth = smooth.div(total_weight(classes, weight, options.ignore_index));
-  }
-  const double share = options.label_smoothing / static_cast<double>(logits_nc.size(1));
-  return hard.mul(1 - options.label_smoothing).add(smooth.mul(share));
-}
-
 /// count() of both losses for classes.
 double count_of(const char* where,
                 const at::Tensor& classes,
@@ -171,13 +144,12 @@ at::Tensor CrossEntropy::operator()(const at::Tensor& logits, const at::Tensor& 
   return guarded(
       kCrossEntropy,
       [&] {
-        return options_.label_smoothing > 0
-                   ? smooth_cross_entropy(logits, classes, weight, options_)
-                   : at::cross_entropy_loss(logits,
-                                            classes,
-                                            weight,
-                                            torch_reduction(options_.reduction),
-                                            options_.ignore_index);
+        return at::cross_entropy_loss(logits,
+                                      classes,
+                                      weight,
+                                      torch_reduction(options_.reduction),
+                                      options_.ignore_index,
+                                      options_.label_smoothing);
       },
       [&] { return bad_label(classes, logits.size(1), options_.ignore_index); });
 }
