@@ -143,8 +143,9 @@ LRSchedule cyclic(const CyclicLROptions& options) {
                             ? static_cast<double>(place) / static_cast<double>(up)
                             : static_cast<double>(up + down - place) / static_cast<double>(down);
     const double low = base * (options.base_lr / options.max_lr);
-    const auto cycle = static_cast<double>(1 + step / (up + down));
-    return low + (base - low) * part * height(options, cycle, static_cast<double>(step));
+    const int64_t cycle = 1 + step / (up + down);
+    return low + (base - low) * part *
+                     height(options, static_cast<double>(cycle), static_cast<double>(step));
   };
 }
 

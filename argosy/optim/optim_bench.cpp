@@ -94,6 +94,52 @@ void BM_ArgosyMomentum(benchmark::State& state) {
   run(state, optimizer, list, 5);
 }
 
+void BM_ArgosyRMSProp(benchmark::State& state) {
+  const NamedTensors list = resnet18_parameters();
+  argosy::optim::RMSProp optimizer(list);
+  run(state, optimizer, list, 5);
+}
+
+void BM_ArgosyAdagrad(benchmark::State& state) {
+  const NamedTensors list = resnet18_parameters();
+  argosy::optim::Adagrad optimizer(list);
+  run(state, optimizer, list, 5);
+}
+
+void BM_ArgosyLamb(benchmark::State& state) {
+  const NamedTensors list = resnet18_parameters();
+  argosy::optim::Lamb optimizer(list);
+  run(state, optimizer, list, 10);  // four read and two written, then three read and one written
+}
+
+void BM_ArgosyLars(benchmark::State& state) {
+  const NamedTensors list = resnet18_parameters();
+  argosy::optim::Lars optimizer(list);
+  run(state, optimizer, list, 7);  // two read, then three read and two written
+}
+
+void BM_ArgosyEma(benchmark::State& state) {
+  const NamedTensors list = resnet18_parameters();
+  argosy::optim::ExponentialMovingAverage average(list);
+  struct Step {
+    argosy::optim::ExponentialMovingAverage& average;
+    void step() { average.update(); }
+  } optimizer{average};
+  run(state, optimizer, list, 3);
+}
+
+void BM_TorchRMSprop(benchmark::State& state) {
+  const NamedTensors list = resnet18_parameters();
+  torch::optim::RMSprop optimizer(tensors(list));
+  run(state, optimizer, list, 5);
+}
+
+void BM_TorchAdagrad(benchmark::State& state) {
+  const NamedTensors list = resnet18_parameters();
+  torch::optim::Adagrad optimizer(tensors(list));
+  run(state, optimizer, list, 5);
+}
+
 void BM_TorchAdam(benchmark::State& state) {
   const NamedTensors list = resnet18_parameters();
   torch::optim::Adam optimizer(tensors(list));
@@ -134,6 +180,13 @@ ARGOSY_OPTIM_BENCH(BM_Copy);
 ARGOSY_OPTIM_BENCH(BM_ArgosyAdam);
 ARGOSY_OPTIM_BENCH(BM_ArgosyAdamClipped);
 ARGOSY_OPTIM_BENCH(BM_ArgosyMomentum);
+ARGOSY_OPTIM_BENCH(BM_ArgosyRMSProp);
+ARGOSY_OPTIM_BENCH(BM_ArgosyAdagrad);
+ARGOSY_OPTIM_BENCH(BM_ArgosyLamb);
+ARGOSY_OPTIM_BENCH(BM_ArgosyLars);
+ARGOSY_OPTIM_BENCH(BM_ArgosyEma);
+ARGOSY_OPTIM_BENCH(BM_TorchRMSprop);
+ARGOSY_OPTIM_BENCH(BM_TorchAdagrad);
 ARGOSY_OPTIM_BENCH(BM_TorchAdam);
 ARGOSY_OPTIM_BENCH(BM_TorchMomentum);
 

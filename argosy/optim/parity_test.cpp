@@ -23,6 +23,7 @@ template <typename Theirs>
 void expect_parity(const std::function<Optimizer(const NamedTensors&)>& ours,
                    const std::function<Theirs(const std::vector<torch::Tensor>&)>& theirs,
                    const std::string& what) {
+  at::set_num_threads(1);  // no number of them changes a bit, and many wait long on a busy machine
   for (const auto dtype : {torch::kFloat, torch::kDouble}) {
     const NamedTensors mine = make_parameters(dtype), reference = clone(mine);
     Optimizer optimizer = ours(mine);
