@@ -41,6 +41,7 @@ Commands:
   logs           Print what the ranks of a run have printed, in the order of time
   data           Fetch, check, look at and pack data sets
   checkpoint     List, verify, show, hash, convert and prune checkpoints
+  runs           List, show and compare what was trained
   paddle-launch  The same for python -m paddle.distributed.launch (also as fleetrun)
 
 Options:
@@ -95,7 +96,8 @@ int logs(const std::vector<std::string>& args) {
 /// Commands that are programs beside this one: libcurl and the codecs, with what they need, would
 /// cost each start of the launcher several milliseconds.
 const std::map<std::string, std::string> kPrograms{{"checkpoint", "argosy-checkpoint"},
-                                                   {"data", "argosy-data"}};
+                                                   {"data", "argosy-data"},
+                                                   {"runs", "argosy-runs"}};
 
 [[noreturn]] void unknown(const std::string& command) {
   std::vector<std::string> names{"--help", "--version", "doctor", "logs"};

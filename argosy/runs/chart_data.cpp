@@ -117,6 +117,7 @@ ordered_json charts_json(std::span<const ChartRun> runs) {
     const Figure figure = figure_of(name);
     ordered_json all = ordered_json::array();
     const char* axis = "step";
+    bool trained = false;
     for (size_t i = 0; i < runs.size(); ++i) {
       axis = runs[i].log->axis();
       for (const NamedCurve& named : runs[i].log->curves()) {
@@ -128,8 +129,12 @@ ordered_json charts_json(std::span<const ChartRun> runs) {
         series["name"] = one ? named.split : runs[i].label + " · " + named.split;
         series["color"] = one ? split_colour(named.split) : static_cast<int>(i);
         series["dashed"] = !one && named.split != "train";
+        trained = trained || named.split == "train";
         all.push_back(std::move(series));
       }
+    }
+    for (ordered_json& series : all) {  // dashes tell evaluation from training, where both are
+      series["dashed"] = trained && series["dashed"].get<bool>();
     }
     charts.push_back({{"title", figure.title},
                       {"unit", figure.unit},

@@ -186,9 +186,12 @@ ordered_json timeline_json(const std::string& folder) {
 }
 
 std::string timeline_part(const ordered_json& timeline) {
-  return timeline.is_null() ? ""
-                            : "<h2>Timeline</h2>\n<div class=\"card timeline\" id=\"timeline\">"
-                              "</div>\n";
+  return timeline.is_null()
+             ? ""
+             : "<div class=\"bar\"><h2>Timeline</h2><label>drag to move, Ctrl and the "
+               "wheel to zoom, double click for all</label></div>\n<div class=\"card timeline\" "
+               "id=\"timeline\">"
+               "</div>\n";
 }
 
 }  // namespace argosy::runs
