@@ -31,8 +31,8 @@ struct CrossEntropyOptions {
 /// Cost: checks of shapes and types only: a label out of range is looked for when libtorch says
 /// that there is one. On CUDA libtorch says so by a failed assertion on the device, which ends the
 /// process. Errors: UsageError (shape, type, a label out of range with its sample and the number of
-/// classes). Source: torch.nn.CrossEntropyLoss of 2.15, to whose values libtorch 1.13 is brought
-/// where it departs (label smoothing with ignored samples).
+/// classes). Source: torch.nn.CrossEntropyLoss 2.15;
+/// libtorch 1.13's values are the same.
 class CrossEntropy final {
  public:
   explicit CrossEntropy(CrossEntropyOptions options = {});
