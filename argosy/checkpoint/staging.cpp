@@ -1,5 +1,7 @@
 #include "argosy/checkpoint/staging.h"
 
+#include <cstring>
+
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
 
@@ -7,6 +9,23 @@
 #include "argosy/engine/safetensors_file.h"
 
 namespace argosy::checkpoint {
+namespace {
+
+/// The elements of a tensor, row-major. By one thread where they lie so already: copy_() would
+/// split each among all, who on a machine with other work wait for the last (ResNet-18 with Adam's
+/// state: 45 ms, against 40 to 520).
+void copy(const at::Tensor& tensor, std::byte* to) {
+  if (tensor.numel() == 0) {
+    return;
+  }
+  if (tensor.is_cpu() && tensor.is_contiguous() && !tensor.is_neg()) {
+    std::memcpy(to, tensor.data_ptr(), tensor.nbytes());
+    return;
+  }
+  at::from_blob(to, tensor.sizes(), at::TensorOptions(tensor.scalar_type())).copy_(tensor.detach());
+}
+
+}  // namespace
 
 std::span<std::byte> StagingPool::take(size_t bytes) {
   if (used_ == blocks_.size()) {
@@ -50,12 +69,7 @@ StagedFile stage(const std::string& name,
   size_t i = 0;
   for (const auto& [key, tensor] : dict) {
     const formats::SafetensorEntry& entry = header.entries[i++];
-    if (entry.bytes > 0) {
-      at::from_blob(bytes.data() + (entry.offset - header.data_offset),
-                    tensor.sizes(),
-                    at::TensorOptions(tensor.scalar_type()))
-          .copy_(tensor.detach());
-    }
+    copy(tensor, bytes.data() + (entry.offset - header.data_offset));
   }
   file.data = bytes;
   return file;
