@@ -210,8 +210,9 @@ TEST(StreamLoader, AStateOfOtherSharesIsRefused) {
 TEST(StreamLoader, ErrorsComeInTheirPlaceWithTheSample) {
   for (const int workers : {0, 1, 2, 8}) {
     for (int kind = 0; kind < 3; ++kind) {
-      Drawing set{{.n = 47, .bad = kind == 0 ? 30 : -1, .broken = kind == 1 ? 30 : -1}, kind == 2};
-      DataLoader loader(std::move(set), {.batch_size = 4, .num_workers = workers});
+      DataLoader loader(
+          Drawing{{.n = 47, .bad = kind == 0 ? 30 : -1, .broken = kind == 1 ? 30 : -1}, kind == 2},
+          {.batch_size = 4, .num_workers = workers});
       int64_t seen = 0;
       try {
         for (auto& [items, values] : loader) {
