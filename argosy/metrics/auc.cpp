@@ -15,7 +15,7 @@
 namespace argosy::metrics {
 namespace {
 
-constexpr const char* kWhere = "metrics.Auc";
+constexpr const char* kAucWhere = "metrics.Auc";
 
 /// Samples of one score.
 struct Point {
@@ -99,7 +99,7 @@ double area_under(Curve curve, const std::vector<Point>& points) {
 template <typename T>
 int64_t bin_of(T score, int64_t thresholds, int64_t row) {
   ARGOSY_CHECK(score >= 0 && score <= 1,
-               kWhere,
+               kAucWhere,
                "score {} in row {} is no probability, as num_thresholds = {} needs: apply sigmoid "
                "or softmax, or leave num_thresholds at 0",
                score,
@@ -130,7 +130,7 @@ std::vector<int64_t> bins_of(const at::Tensor& scores, int64_t thresholds) {
 
 Auc::Auc(const AucOptions& options) : options_(options) {
   ARGOSY_CHECK(options.num_thresholds >= 0 && options.num_thresholds <= (int64_t{1} << 24),
-               kWhere,
+               kAucWhere,
                "num_thresholds must be 0 (exact) to 16777216, got {}",
                options.num_thresholds);
   if (options.num_thresholds > 0) {
@@ -140,7 +140,7 @@ Auc::Auc(const AucOptions& options) : options_(options) {
 }
 
 void Auc::update(const at::Tensor& scores, const at::Tensor& labels) {
-  const BinaryBatch batch = binary_batch(kWhere, scores, labels, ScorePairs::kAllowed);
+  const BinaryBatch batch = binary_batch(kAucWhere, scores, labels, ScorePairs::kAllowed);
   if (options_.num_thresholds > 0) {
     const std::vector<int64_t> bins = bins_of(batch.scores, options_.num_thresholds);
     for (size_t i = 0; i < bins.size(); ++i) {
@@ -189,7 +189,7 @@ State Auc::state() const {
 }
 
 void Auc::load_state(const State& state) {
-  StateReader reader(kWhere, state);
+  StateReader reader(kAucWhere, state);
   reader.expect(static_cast<int64_t>(options_.curve), "curve");
   reader.expect(options_.num_thresholds, "num_thresholds");
   Auc loaded(options_);
@@ -202,7 +202,7 @@ void Auc::load_state(const State& state) {
     std::transform(bits.begin(), bits.end(), std::back_inserter(*scores), double_of);
     ARGOSY_CHECK(
         std::none_of(scores->begin(), scores->end(), [](double s) { return std::isnan(s); }),
-        kWhere,
+        kAucWhere,
         "the state is damaged: it holds a score that is not a number");
   }
   reader.end();

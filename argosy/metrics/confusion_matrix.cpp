@@ -15,7 +15,7 @@
 namespace argosy::metrics {
 namespace {
 
-constexpr const char* kWhere = "metrics.ConfusionMatrix";
+constexpr const char* kMatrixWhere = "metrics.ConfusionMatrix";
 constexpr int64_t kMostClasses = 1 << 14;  // 2 GiB of counts
 
 }  // namespace
@@ -23,7 +23,7 @@ constexpr int64_t kMostClasses = 1 << 14;  // 2 GiB of counts
 ConfusionMatrix::ConfusionMatrix(const ConfusionMatrixOptions& options)
     : classes_(options.num_classes) {
   ARGOSY_CHECK(classes_ >= 2 && classes_ <= kMostClasses,
-               kWhere,
+               kMatrixWhere,
                "num_classes must be 2 to {}, got {}",
                kMostClasses,
                classes_);
@@ -31,7 +31,7 @@ ConfusionMatrix::ConfusionMatrix(const ConfusionMatrixOptions& options)
 }
 
 void ConfusionMatrix::update(const at::Tensor& scores, const at::Tensor& labels) {
-  const ClassBatch batch = class_batch(kWhere, scores, labels, classes_);
+  const ClassBatch batch = class_batch(kMatrixWhere, scores, labels, classes_);
   for (size_t i = 0; i < batch.labels.size(); ++i) {
     ++counts_[static_cast<size_t>(batch.labels[i] * classes_ + batch.predicted[i])];
   }
@@ -61,7 +61,7 @@ at::Tensor ConfusionMatrix::normalised(Normalise by, const comm::Group& group) c
 
 std::string ConfusionMatrix::to_string(const Shown& shown) const {
   ARGOSY_CHECK(shown.classes.empty() || static_cast<int64_t>(shown.classes.size()) == classes_,
-               kWhere,
+               kMatrixWhere,
                "expected {} names of classes, got {}",
                classes_,
                shown.classes.size());
@@ -95,7 +95,7 @@ State ConfusionMatrix::state() const {
 }
 
 void ConfusionMatrix::load_state(const State& state) {
-  StateReader reader(kWhere, state);
+  StateReader reader(kMatrixWhere, state);
   reader.expect(classes_, "num_classes");
   std::vector<int64_t> counts(counts_.size());
   std::generate(counts.begin(), counts.end(), [&] { return reader.next_count(); });

@@ -13,7 +13,7 @@
 namespace argosy::metrics {
 namespace {
 
-constexpr const char* kWhere = "metrics.Throughput";
+constexpr const char* kThroughputWhere = "metrics.Throughput";
 
 int64_t longest(int64_t nanoseconds, const comm::Group& group) {
   if (group.valid() && group.size() > 1) {
@@ -36,14 +36,14 @@ Throughput::Throughput(ThroughputOptions options) : options_(std::move(options))
 
 void Throughput::update(const at::Tensor& /*output*/, const at::Tensor& labels) {
   ARGOSY_CHECK(labels.defined() && labels.dim() >= 1,
-               kWhere,
+               kThroughputWhere,
                "expected labels of a batch, whose first size counts, got {}",
                labels.defined() ? "a tensor without dimensions" : "an undefined tensor");
   update(labels.size(0));
 }
 
 void Throughput::update(int64_t samples) {
-  ARGOSY_CHECK(samples >= 0, kWhere, "samples must not be negative, got {}", samples);
+  ARGOSY_CHECK(samples >= 0, kThroughputWhere, "samples must not be negative, got {}", samples);
   samples_ += samples;
 }
 
@@ -69,7 +69,7 @@ State Throughput::state() const {
 }
 
 void Throughput::load_state(const State& state) {
-  StateReader reader(kWhere, state);
+  StateReader reader(kThroughputWhere, state);
   const int64_t samples = reader.next_count();
   const std::chrono::nanoseconds passed(reader.next_count());
   reader.end();
