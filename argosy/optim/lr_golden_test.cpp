@@ -112,8 +112,10 @@ std::map<std::string, Make> torch_schedules() {
            LinearLROptions{.start_factor = 0.125, .end_factor = 0.75, .total_iters = 600})},
       {"torch.ExponentialLR", of<ExponentialLR>(ExponentialLROptions{.gamma = 0.995})},
       {"torch.PolynomialLR", of<PolynomialLR>(PolynomialLROptions{.total_iters = 800, .power = 2})},
-      {"torch.LambdaLR",
-       of<LambdaLR>([](int64_t t) { return 1 / static_cast<double>(1 + t / 30); })},
+      {"torch.LambdaLR", of<LambdaLR>([](int64_t t) {
+         const int64_t thirties = 1 + t / 30;
+         return 1 / static_cast<double>(thirties);
+       })},
       {"torch.MultiplicativeLR", of<MultiplicativeLR>(shrinking)},
       {"torch.CosineAnnealingLR",
        of<CosineAnnealingLR>(CosineAnnealingLROptions{.t_max = 999, .eta_min = 0.01})},
