@@ -14,8 +14,17 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kWhere = "checkpoint.values";
 constexpr const char* kFloat = "float";
+constexpr int kMostLevels = 200;  // below it goes by recursion
 
-Json encode(const Json& value) {
+void check_level(int level) {
+  if (level > kMostLevels) {
+    throw CheckpointError(kWhere,
+                          fmt::format("values of more than {} levels. Flatten them", kMostLevels));
+  }
+}
+
+Json encode(const Json& value, int level = 0) {
+  check_level(level);
   if (value.is_number_float() && !std::isfinite(value.get<double>())) {
     const double number = value.get<double>();
     return {{kFloat, std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf"}};
@@ -26,7 +35,7 @@ Json encode(const Json& value) {
   Json copy = value;
   if (copy.is_structured()) {
     for (Json& item : copy) {
-      item = encode(item);
+      item = encode(item, level + 1);
     }
   }
   return copy;
@@ -44,11 +53,12 @@ void decode_float(Json& value) {
   }
 }
 
-void decode(Json& value) {
+void decode(Json& value, int level = 0) {
+  check_level(level);
   decode_float(value);
   if (value.is_structured()) {
     for (Json& item : value) {
-      decode(item);
+      decode(item, level + 1);
     }
   }
 }
