@@ -18,7 +18,7 @@ struct Histogram {
 
 /// Over TensorFlow's default limits: 0 and ±1e-12 · 1.1^k below 1e20, with neighbouring empty
 /// buckets taken together. No finite value gives one empty bucket.
-/// Cost: 30 ns a value. Source: TensorFlow 2, core/lib/histogram (InitDefaultBucketsInner,
+/// Cost: 15 ns a value. Source: TensorFlow 2, core/lib/histogram (InitDefaultBucketsInner,
 /// EncodeToProto), which PyTorch's `bins="tensorflow"` follows too.
 [[nodiscard]] Histogram tensorflow_histogram(std::span<const float> values);
 

@@ -78,7 +78,7 @@ struct VisualDLWriter::Impl {
   std::atomic<bool> closed = false;
 };
 
-VisualDLWriter::VisualDLWriter(const std::string& folder, VisualDLOptions options)
+VisualDLWriter::VisualDLWriter(const std::string& folder, const VisualDLOptions& options)
     : impl_(std::make_unique<Impl>(folder, options)) {}
 
 VisualDLWriter::~VisualDLWriter() = default;

@@ -35,7 +35,7 @@ class VisualDLWriter final {
   /// The wall clock; the default, the epoch itself, stands for now. Kept in milliseconds.
   using WallTime = std::chrono::system_clock::time_point;
 
-  explicit VisualDLWriter(const std::string& folder, VisualDLOptions options = {});
+  explicit VisualDLWriter(const std::string& folder, const VisualDLOptions& options = {});
   ~VisualDLWriter();
   VisualDLWriter(const VisualDLWriter&) = delete;
   VisualDLWriter& operator=(const VisualDLWriter&) = delete;

@@ -58,7 +58,7 @@ void take(const ordered_json& json, const char* key, T& field) {
 }
 
 ordered_json object_in(const ordered_json& json, const char* key) {
-  const ordered_json object = json.value(key, ordered_json::object());
+  ordered_json object = json.value(key, ordered_json::object());
   if (!object.is_object()) {
     throw std::invalid_argument(fmt::format("\"{}\": expected an object", key));
   }
