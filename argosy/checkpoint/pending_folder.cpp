@@ -115,7 +115,7 @@ void sync_folder(const std::string& folder) {
   }
 }
 
-PendingFolder::PendingFolder(std::string directory, std::string name)
+PendingFolder::PendingFolder(std::string directory, const std::string& name)
     : directory_(std::move(directory)), place_((fs::path(directory_) / name).string()) {
   while (!lock_) {
     temporary_ = temporary_name(place_, kWriting);

@@ -30,7 +30,7 @@ ManifestFile write_file(const std::string& folder, const std::string& name, std:
 /// Errors: CheckpointError("checkpoint.save") with path.
 class PendingFolder final {
  public:
-  PendingFolder(std::string directory, std::string name);
+  PendingFolder(std::string directory, const std::string& name);
   ~PendingFolder();
   PendingFolder(const PendingFolder&) = delete;
   PendingFolder& operator=(const PendingFolder&) = delete;
