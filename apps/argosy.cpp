@@ -95,9 +95,8 @@ int logs(const std::vector<std::string>& args) {
 
 /// Commands that are programs beside this one: libcurl and the codecs, with what they need, would
 /// cost each start of the launcher several milliseconds.
-const std::map<std::string, std::string> kPrograms{{"checkpoint", "argosy-checkpoint"},
-                                                   {"data", "argosy-data"},
-                                                   {"runs", "argosy-runs"}};
+const std::map<std::string, std::string> kPrograms{
+    {"checkpoint", "argosy-checkpoint"}, {"data", "argosy-data"}, {"runs", "argosy-runs"}};
 
 [[noreturn]] void unknown(const std::string& command) {
   std::vector<std::string> names{"--help", "--version", "doctor", "logs"};
