@@ -1,0 +1,35 @@
+#pragma once
+
+#include <signal.h>
+
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace argosy::os {
+
+/// Notes that one of these signals came, for a loop that looks when it suits it.
+///
+///     const SignalFlag asked({SIGTERM, SIGUSR1});
+///     while (!asked.received()) work();
+///
+/// For as long as it lives the signals neither end the process nor interrupt system calls that can
+/// be restarted. A signal that the program handles itself is left to the program. One at a time in
+/// a process: a second one, while the first lives, takes no signals. received(): any thread.
+class SignalFlag final {
+ public:
+  explicit SignalFlag(std::initializer_list<int> signals);
+  ~SignalFlag();
+  SignalFlag(const SignalFlag&) = delete;
+  SignalFlag& operator=(const SignalFlag&) = delete;
+  SignalFlag(SignalFlag&&) = delete;
+  SignalFlag& operator=(SignalFlag&&) = delete;
+
+  /// The last one that came, 0: none.
+  [[nodiscard]] int received() const noexcept;
+
+ private:
+  std::vector<std::pair<int, struct sigaction>> before_;
+};
+
+}  // namespace argosy::os
