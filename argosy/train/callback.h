@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,10 @@
 #include "argosy/train/logs.h"
 
 #include <nlohmann/json_fwd.hpp>
+
+namespace argosy::checkpoint {
+struct Snapshot;
+}
 
 namespace argosy::train {
 
@@ -27,7 +32,9 @@ struct Training {
   int verbose = 2;
   int64_t log_freq = 10;
   std::string run_dir{};  ///< empty: none
-  bool resumed = false;
+  bool resumed = false;   ///< goes on where a checkpoint ends
+  int64_t epoch = 0;      ///< the first, or the one that goes on
+  int64_t step = 0;       ///< updates made before
 };
 
 /// An epoch; `logs` is empty at its begin.
@@ -79,6 +86,22 @@ struct Evaluation {
   const Logs& logs;
 };
 
+/// A place that a later run can go on from: after each update, and after each epoch with its
+/// evaluation. The same on all ranks.
+struct SavePoint {
+  Model& model;
+  int64_t epoch = 0;  ///< that is going on; at an epoch's end the one that ended, from 0
+  int64_t step = 0;   ///< updates since the beginning of training
+  bool epoch_end = false;
+  bool evaluates = false;  ///< fit() has an evaluation set, though perhaps not in this epoch
+  bool requested = false;  ///< somebody called Model::request_checkpoint(), or a signal came
+  bool last = false;       ///< fit() ends here
+  /// At an epoch's end its figures, else empty.
+  const Logs& logs;
+  /// All of the training's state, made at the first call, once for all callbacks. Collective.
+  const std::function<const checkpoint::Snapshot&()>& snapshot;
+};
+
 /// Something that happens while training: derive from it, with the hooks that it needs.
 ///
 ///     struct StopOnNan : train::Callback {
@@ -103,6 +126,9 @@ class Callback {
   /// Gradients are there, averaged over ranks and batches; the optimizer comes next.
   virtual void on_before_update(const Step& /*step*/) {}
   virtual void on_train_batch_end(const Step& /*step*/) {}
+
+  /// After the other hooks of its place. Who keeps checkpoints asks for the snapshot.
+  virtual void on_save_point(const SavePoint& /*point*/) {}
 
   virtual void on_eval_begin(const Evaluation& /*evaluation*/) {}
   virtual void on_eval_end(const Evaluation& /*evaluation*/) {}

@@ -21,6 +21,29 @@ void Core::check_prepared(const char* where) const {
   ARGOSY_CHECK(loss.has_value(), where, "the model has no loss: call prepare() first");
 }
 
+void Core::check_optimizer(const char* where) const {
+  check_prepared(where);
+  ARGOSY_CHECK(optimizer.has_value(),
+               where,
+               "the model has no optimizer: call prepare(optimizer, loss, metrics) first");
+}
+
+void Core::stepped() {
+  ++steps;
+  if (average.has_value()) {
+    average->update();
+  }
+  if (schedule.has_value()) {
+    schedule->on_step();
+  }
+}
+
+Judged::Judged(Core& core) : guard_(*core.network.module) {
+  if (core.average.has_value() && core.average->num_updates() > 0) {
+    averaged_.emplace(*core.average);
+  }
+}
+
 Tensors Core::inputs_of(const Tensors& batch, const char* where) const {
   ARGOSY_CHECK(batch.size() >= network.inputs,
                where,
@@ -80,6 +103,15 @@ void LossMean::update(double mean, double count) {
 
 double LossMean::compute(const comm::Group& group) const {
   return sum_.all_reduced(group).value() / count_.all_reduced(group).value();
+}
+
+std::array<metrics::State, 2> LossMean::state() const {
+  return {sum_.state(), count_.state()};
+}
+
+void LossMean::load_state(const std::array<metrics::State, 2>& state) {
+  sum_.load_state(state[0]);
+  count_.load_state(state[1]);
 }
 
 int64_t samples_in(const Tensors& batch) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -11,7 +12,9 @@
 #include "argosy/comm/group.h"
 #include "argosy/loss/loss.h"
 #include "argosy/metrics/any_metric.h"
+#include "argosy/metrics/evaluation_guard.h"
 #include "argosy/metrics/exact_sum.h"
+#include "argosy/optim/ema.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/optim/schedule_unit.h"
 #include "argosy/train/network.h"
@@ -23,6 +26,7 @@ namespace argosy::train::detail {
 struct Requests {
   bool stop_now = false;
   bool stop_after_epoch = false;
+  bool checkpoint = false;
   std::string reason{};
 };
 
@@ -40,8 +44,8 @@ class LossMean final {
   /// NaN when nothing was counted. Collective.
   [[nodiscard]] double compute(const comm::Group& group) const;
 
-  [[nodiscard]] const metrics::ExactSum& sum() const { return sum_; }
-  [[nodiscard]] const metrics::ExactSum& count() const { return count_; }
+  [[nodiscard]] std::array<metrics::State, 2> state() const;
+  void load_state(const std::array<metrics::State, 2>& state);
 
  private:
   metrics::ExactSum sum_;
@@ -57,6 +61,7 @@ class Core final {
   comm::Group group;
   std::optional<optim::Optimizer> optimizer{};
   std::optional<optim::ScheduleHandle> schedule{};
+  std::optional<optim::ExponentialMovingAverage> average{};
   std::string monitor = "loss";  ///< what the schedule looks at, if it looks at a figure
   std::optional<loss::Loss> loss{};
   std::vector<metrics::AnyMetric> metrics{};
@@ -74,6 +79,20 @@ class Core final {
   [[nodiscard]] Logs metric_values() const;
 
   void check_prepared(const char* where) const;
+  void check_optimizer(const char* where) const;
+  /// After a step of the optimizer: counts it, moves what moves with it.
+  void stepped();
+};
+
+/// While it lives the network is judged: in evaluation mode, without gradients, with the average of
+/// its weights where there is one.
+class Judged final {
+ public:
+  explicit Judged(Core& core);
+
+ private:
+  metrics::EvaluationGuard guard_;
+  std::optional<optim::Averaged> averaged_{};
 };
 
 /// Samples of a batch: the first dimension of its first tensor.

@@ -7,7 +7,6 @@
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/json.h"
-#include "argosy/metrics/evaluation_guard.h"
 #include "argosy/train/callbacks/progress_bar.h"
 #include "argosy/train/core.h"
 #include "argosy/train/model.h"
@@ -97,7 +96,7 @@ Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& optio
   core.reset_metrics();
   LossMean mean_loss;
   {
-    const metrics::EvaluationGuard guard(*core.network.module);
+    const Judged judged(core);
     for_each_batch(feed, options.num_iters, [&](int64_t number, const Tensors& batch) {
       const EvalStep step{
           .model = model, .batch = number, .batches = feed.batches(), .samples = samples_in(batch)};
@@ -141,7 +140,7 @@ std::vector<at::Tensor> predict(Core& core,
   core.network.sync_buffers();
   std::vector<Tensors> outputs;  // of each output, the batches
   {
-    const metrics::EvaluationGuard guard(*core.network.module);
+    const Judged judged(core);
     for_each_batch(feed, std::nullopt, [&](int64_t number, const Tensors& batch) {
       const EvalStep step{
           .model = model, .batch = number, .batches = feed.batches(), .samples = samples_in(batch)};

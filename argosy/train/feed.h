@@ -12,6 +12,7 @@
 
 #include "argosy/data/data_loader.h"
 #include "argosy/data/fields.h"
+#include "argosy/train/dealing.h"
 
 namespace argosy::train {
 
@@ -41,6 +42,13 @@ class Feed {
   [[nodiscard]] virtual data::LoaderState state() const = 0;
   virtual void load_state(const data::LoaderState& state) = 0;
   [[nodiscard]] virtual data::LoaderStats stats() const = 0;
+
+  /// How the samples are dealt to the ranks, where fit() does it; nullopt: somebody's own sampler.
+  [[nodiscard]] virtual std::optional<Dealing> dealing() const { return std::nullopt; }
+  /// The same data in other batches. Only where fit() deals.
+  [[nodiscard]] virtual std::unique_ptr<Feed> with_batches(data::BatchSampler /*batches*/) const {
+    return nullptr;
+  }
 };
 
 namespace detail {
@@ -67,7 +75,7 @@ Tensors tensors_of(const Batch& batch) {
 }
 
 template <typename Loader>
-class LoaderFeed final : public Feed {
+class LoaderFeed : public Feed {
  public:
   /// Refers to the loader.
   explicit LoaderFeed(Loader& loader) : loader_(&loader) {}
@@ -103,10 +111,31 @@ class LoaderFeed final : public Feed {
   }
   [[nodiscard]] data::LoaderStats stats() const override { return loader_->stats(); }
 
+ protected:
+  [[nodiscard]] const Loader& loader() const { return *loader_; }
+
  private:
   std::unique_ptr<Loader> own_;
   Loader* loader_;
   std::optional<typename Loader::Iterator> at_;
+};
+
+/// Over a data set, dealt by fit().
+template <typename Loader>
+class DatasetFeed final : public LoaderFeed<Loader> {
+ public:
+  DatasetFeed(Loader&& loader, const Dealing& dealing)
+      : LoaderFeed<Loader>(std::move(loader)), dealing_(dealing) {}
+
+  [[nodiscard]] std::optional<Dealing> dealing() const override { return dealing_; }
+  [[nodiscard]] std::unique_ptr<Feed> with_batches(data::BatchSampler batches) const override {
+    const Loader& now = this->loader();
+    return std::make_unique<DatasetFeed>(Loader(now.dataset(), std::move(batches), now.options()),
+                                         dealing_);
+  }
+
+ private:
+  Dealing dealing_;
 };
 
 template <typename T>

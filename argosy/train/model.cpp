@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "argosy/base/check.h"
-#include "argosy/metrics/evaluation_guard.h"
 #include "argosy/train/core.h"
 
 namespace argosy::train {
@@ -27,6 +26,10 @@ void Model::prepare(const optim::Optimizer& optimizer,
   core_->optimizer = optimizer;
   core_->schedule = std::move(options.schedule);
   core_->monitor = std::move(options.monitor);
+  core_->average.reset();
+  if (options.ema.has_value()) {
+    core_->average.emplace(network(), *options.ema);
+  }
   prepare(std::move(loss), std::move(metrics));
 }
 
@@ -78,10 +81,7 @@ std::vector<at::Tensor> Model::run_predict(Feed& feed, const PredictOptions& opt
 }
 
 Logs Model::train_batch(const Tensors& inputs, const Tensors& labels, bool update) {
-  core_->check_prepared("train.train_batch");
-  ARGOSY_CHECK(core_->optimizer.has_value(),
-               "train.train_batch",
-               "the model has no optimizer: call prepare(optimizer, loss, metrics) first");
+  core_->check_optimizer("train.train_batch");
   core_->network.module->train();
   detail::LossMean mean;
   core_->reset_metrics();
@@ -96,10 +96,7 @@ Logs Model::train_batch(const Tensors& inputs, const Tensors& labels, bool updat
     pass();
     core_->optimizer->step();
     core_->optimizer->zero_grad();
-    ++core_->steps;
-    if (core_->schedule.has_value()) {
-      core_->schedule->on_step();
-    }
+    core_->stepped();
   } else {
     core_->network.without_sync(pass);
   }
@@ -113,7 +110,7 @@ Logs Model::eval_batch(const Tensors& inputs, const Tensors& labels) {
   detail::LossMean mean;
   core_->reset_metrics();
   {
-    const metrics::EvaluationGuard guard(network());
+    const detail::Judged judged(*core_);
     const Tensors outputs = core_->network.forward_alone(inputs);
     const detail::LossValue loss = core_->loss_of(outputs, labels);
     mean.update(loss.mean.item<double>(), loss.count);
@@ -125,8 +122,12 @@ Logs Model::eval_batch(const Tensors& inputs, const Tensors& labels) {
 }
 
 Tensors Model::predict_batch(const Tensors& inputs) {
-  const metrics::EvaluationGuard guard(network());
+  const detail::Judged judged(*core_);
   return core_->network.forward_alone(inputs);
+}
+
+void Model::request_checkpoint() {
+  core_->requests.checkpoint = true;
 }
 
 void Model::stop(std::string reason) {
@@ -148,9 +149,7 @@ const torch::nn::Module& Model::network() const {
 }
 
 optim::Optimizer& Model::optimizer() const {
-  ARGOSY_CHECK(core_->optimizer.has_value(),
-               "train.optimizer",
-               "the model has no optimizer: call prepare(optimizer, loss, metrics) first");
+  core_->check_optimizer("train.optimizer");
   return *core_->optimizer;
 }
 

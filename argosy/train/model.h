@@ -9,11 +9,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/checkpoint/read_weights.h"
 #include "argosy/engine/load_result.h"
 #include "argosy/engine/state_dict.h"
+#include "argosy/engine/summary.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/loss/loss.h"
 #include "argosy/metrics/any_metric.h"
+#include "argosy/optim/ema.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/optim/schedule_unit.h"
 #include "argosy/train/network.h"
@@ -30,6 +33,18 @@ struct PrepareOptions {
   std::optional<optim::ScheduleHandle> schedule{};
   /// The figure that a ReduceLROnPlateau looks at: of the evaluation, else of the training.
   std::string monitor = "loss";
+  /// An average of the weights over the training: it follows each update, and what evaluate(),
+  /// predict() and save() see are its weights.
+  std::optional<optim::ExponentialMovingAverageOptions> ema{};
+};
+
+struct LoadModelOptions {
+  /// What fits by name, shape and type is loaded, the rest left alone and reported.
+  bool partial = false;
+  /// Names of the file's entries to those of the model, see checkpoint::ReadWeightsOptions.
+  std::vector<checkpoint::Rename> renames{};
+  /// Of a checkpoint: weights only; optimizer, schedule and number of updates stay.
+  bool reset_optimizer = false;
 };
 
 /// A network with all that it takes to train it: paddle.Model for C++.
@@ -110,6 +125,25 @@ class Model final {
   /// This rank's outputs.
   Tensors predict_batch(const Tensors& inputs);
 
+  /// What `path` becomes goes by its ending. `.pt`, `.pth`: weights that Python's torch.load reads;
+  /// `.safetensors`: likewise; both of the average where there is one. None: a checkpoint's folder,
+  /// which has the optimizer's state and the schedule too. Rank 0 writes; returns when it is on the
+  /// disk. Collective. Errors: UsageError for another ending; CheckpointError, on all ranks.
+  void save(const std::string& path) const;
+  /// Weights from anything that checkpoint::read_weights() reads (.pt, .pth, .safetensors,
+  /// .pdparams). Of a checkpoint's folder also the state of the optimizer and of the schedule, if
+  /// the model is prepared with them and `partial` is not set. Collective: all ranks read.
+  /// Errors: CheckpointError that lists what does not fit.
+  engine::LoadResult load(const std::string& path, const LoadModelOptions& options = {});
+
+  /// What the network does with zeros of this shape: layers, shapes, parameters, multiply-adds.
+  ///     fmt::print("{}", model.summary({1, 3, 224, 224}).to_string());
+  [[nodiscard]] engine::Summary summary(std::vector<int64_t> input_shape,
+                                        at::ScalarType dtype = at::kFloat) const;
+
+  /// fit() saves a checkpoint after the update at hand, on all ranks, whoever asked. From a
+  /// callback.
+  void request_checkpoint();
   /// fit() ends after this step; the reason is in what it returns. From a callback, on any rank.
   void stop(std::string reason = "stop() was called");
   /// fit() ends after this epoch and its evaluation: Paddle's `stop_training = True`.
@@ -159,8 +193,12 @@ class Model final {
       data::DatasetRef<data::DatasetOf<D>> set(std::forward<Data>(data));
       const int64_t samples = set->size();
       using Loader = data::DataLoader<data::DatasetOf<D>>;
-      return std::make_unique<detail::LoaderFeed<Loader>>(
-          Loader(std::move(set), sampler_for(samples, choice), options_for(choice)));
+      return std::make_unique<detail::DatasetFeed<Loader>>(
+          Loader(std::move(set), sampler_for(samples, choice), options_for(choice)),
+          Dealing{.samples = samples,
+                  .shuffle = choice.shuffle,
+                  .drop_last = choice.drop_last,
+                  .seed = choice.seed});
     }
   }
 

@@ -18,15 +18,36 @@ enum class Resume {
   kMust,  ///< the same; none is an error
 };
 
+/// Samples per update of a run that goes on with another number of ranks.
+enum class ResumeBatch {
+  kPerRank,  ///< batch_size of each rank: fewer ranks, fewer samples
+  kGlobal,   ///< as many as before: batch_size is divided between the ranks anew
+};
+
+/// What fit() does with SIGTERM and SIGUSR1 (Slurm's `--signal=USR1@60`) where it keeps
+/// checkpoints.
+enum class OnSignal {
+  kSaveAndExit,    ///< saves after the update at hand; the process ends with kResumeExitCode
+  kSaveAndReturn,  ///< the same, and fit() returns: History::ended is kPreempted
+  kIgnore,         ///< leaves signals alone
+};
+
+/// "Start me again": sysexits.h, EX_TEMPFAIL. `argosy launch` passes it on.
+constexpr int kResumeExitCode = 75;
+
 /// What fit() does. Names and defaults are Paddle's where it has them.
 struct FitOptions {
   int64_t batch_size = 1;                    ///< per rank; not with a loader
   std::optional<int64_t> eval_batch_size{};  ///< unset: batch_size
   int64_t epochs = 1;
-  int64_t eval_freq = 1;   ///< evaluate after every so many epochs, and the last
-  int64_t log_freq = 10;   ///< batches between two lines of progress
-  std::string save_dir{};  ///< for checkpoints; unset: run_dir's, or none
+  int64_t eval_freq = 1;  ///< evaluate after every so many epochs, and the last
+  int64_t log_freq = 10;  ///< batches between two lines of progress
+  /// Where checkpoints are kept; unset: `checkpoints` in run_dir; without that none are. What is
+  /// kept: see ModelCheckpoint, of which one for this folder takes the place of the next three.
+  std::string save_dir{};
   int64_t save_freq = 1;   ///< epochs between two checkpoints
+  int64_t save_steps = 0;  ///< also after every so many updates; 0: not
+  int64_t keep_last = 3;   ///< of the checkpoints so many of the newest stay; 0: all
   /// 0: silent; 1: a bar; 2: a line every log_freq batches; 3: with the loader's times.
   int verbose = 2;
   bool drop_last = false;  ///< not with a loader
@@ -40,6 +61,10 @@ struct FitOptions {
   std::optional<int64_t> num_iters{};  ///< ends after so many updates, whatever epochs says
   std::string run_dir{};               ///< figures, configuration, page and checkpoints of the run
   Resume resume = Resume::kNever;
+  /// A checkpoint, or a folder of them: goes on from there and not from save_dir.
+  std::string resume_from{};
+  ResumeBatch resume_batch = ResumeBatch::kPerRank;
+  OnSignal on_signal = OnSignal::kSaveAndExit;
 };
 
 struct EvaluateOptions {
@@ -60,8 +85,9 @@ struct PredictOptions {
 
 /// Why fit() ended.
 enum class Ended {
-  kFinished,  ///< all epochs, or num_iters
-  kStopped,   ///< somebody called stop() or stop_training()
+  kFinished,   ///< all epochs, or num_iters
+  kStopped,    ///< somebody called stop() or stop_training()
+  kPreempted,  ///< a signal came; a checkpoint is there to go on from
 };
 
 /// What fit() did.

@@ -4,6 +4,7 @@
 #include "argosy/train/callbacks/early_stopping.h"
 #include "argosy/train/callbacks/gradient_monitor.h"
 #include "argosy/train/callbacks/loggers.h"
+#include "argosy/train/callbacks/model_checkpoint.h"
 #include "argosy/train/callbacks/progress_bar.h"
 #include "argosy/train/callbacks/reduce_lr_on_plateau.h"
 #include "argosy/train/model.h"

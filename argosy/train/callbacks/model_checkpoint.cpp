@@ -1,0 +1,129 @@
+#include "argosy/train/callbacks/model_checkpoint.h"
+
+#include <cmath>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/checkpoint/snapshot.h"
+#include "argosy/train/model.h"
+#include "argosy/train/numbers.h"
+
+namespace argosy::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr const char* kCheckpointWhere = "train.ModelCheckpoint";
+
+/// The folder of a run's checkpoints.
+constexpr const char* kFolder = "/checkpoints";
+
+}  // namespace
+
+ModelCheckpoint::ModelCheckpoint(const ModelCheckpointOptions& options)
+    : options_(options), monitor_(options.monitor, options.mode, 0) {
+  ARGOSY_CHECK(options.every_epochs >= 0 && options.every_steps >= 0 && options.every.count() >= 0,
+               kCheckpointWhere,
+               "every_epochs, every_steps and every must not be negative, got {}, {} and {} s",
+               options.every_epochs,
+               options.every_steps,
+               options.every.count());
+  ARGOSY_CHECK(options.keep_last >= 0 && options.keep_best >= 0,
+               kCheckpointWhere,
+               "keep_last and keep_best must not be negative, got {} and {}",
+               options.keep_last,
+               options.keep_best);
+}
+
+void ModelCheckpoint::on_train_begin(const Training& training) {
+  ARGOSY_CHECK(!options_.dir.empty() || !training.run_dir.empty(),
+               kCheckpointWhere,
+               "there is no folder for checkpoints: set ModelCheckpointOptions::dir, or fit()'s "
+               "run_dir");
+  if (!training.resumed) {
+    monitor_ = detail::Monitor(options_.monitor, options_.mode, 0);
+    best_.reset();
+    last_.reset();
+  }
+  const checkpoint::SaverOptions saver{
+      .keep = {.keep_last = options_.keep_last,
+               .keep_best = options_.monitor.empty() ? 0 : options_.keep_best,
+               .best = monitor_.larger_is_better() ? checkpoint::Best::kHighest
+                                                   : checkpoint::Best::kLowest},
+      .async = options_.async,
+      .sharded = options_.sharded};
+  const std::string folder = options_.dir.empty() ? training.run_dir + kFolder : options_.dir;
+  saver_ = std::make_shared<checkpoint::Saver>(folder, saver, training.model.group());
+  saved_at_ = Clock::now();
+  saved_step_ = -1;
+}
+
+void ModelCheckpoint::on_train_batch_begin(const Step& step) {
+  if (options_.every.count() > 0 && step.model.is_first_worker() &&
+      Clock::now() - saved_at_ >= options_.every) {
+    step.model.request_checkpoint();
+  }
+}
+
+bool ModelCheckpoint::wanted(const SavePoint& point) const {
+  if (point.requested || point.last) {
+    return point.step != saved_step_ || point.epoch_end != saved_at_epoch_end_;
+  }
+  const auto due = [](int64_t number, int64_t every) { return every > 0 && number % every == 0; };
+  return point.epoch_end ? due(point.epoch + 1, options_.every_epochs)
+                         : due(point.step, options_.every_steps);
+}
+
+std::optional<double> ModelCheckpoint::score_at(const SavePoint& point) const {
+  const bool figures =
+      point.epoch_end && (!point.evaluates || point.logs.find("eval_loss") != nullptr);
+  if (options_.monitor.empty() || !figures) {
+    return std::nullopt;
+  }
+  const double score = monitor_.in(point.logs);
+  return std::isfinite(score) ? std::optional(score) : std::nullopt;
+}
+
+void ModelCheckpoint::on_save_point(const SavePoint& point) {
+  if (!wanted(point)) {
+    return;
+  }
+  const std::optional<double> score = score_at(point);
+  last_ = saver_->directory() + "/" + checkpoint::step_name(point.step);
+  if (score.has_value() && monitor_.improves(*score)) {
+    best_ = last_;
+  }
+  checkpoint::Snapshot snapshot = point.snapshot();
+  snapshot.score = score;
+  saver_->save(snapshot);
+  saved_at_ = Clock::now();
+  saved_step_ = point.step;
+  saved_at_epoch_end_ = point.epoch_end;
+}
+
+void ModelCheckpoint::on_train_end(const Training& /*training*/) {
+  saver_->wait();
+  times_ = saver_->times();
+  saver_.reset();
+}
+
+double ModelCheckpoint::best_score() const {
+  return best_.has_value() ? monitor_.best() : std::numeric_limits<double>::quiet_NaN();
+}
+
+nlohmann::ordered_json ModelCheckpoint::state() const {
+  nlohmann::ordered_json state{{"best_score", detail::to_json(monitor_.best())}};
+  if (best_.has_value()) {
+    state["best"] = *best_;
+  }
+  return state;
+}
+
+void ModelCheckpoint::load_state(const nlohmann::ordered_json& state) {
+  monitor_.set_best(detail::number_in(state, "best_score"));
+  best_.reset();
+  if (state.contains("best")) {
+    best_ = state.at("best").get<std::string>();
+  }
+}
+
+}  // namespace argosy::train

@@ -1,0 +1,108 @@
+#include "argosy/train/checkpoint_folder.h"
+
+#include <exception>
+#include <vector>
+
+#include "argosy/base/check.h"
+#include "argosy/base/error.h"
+#include "argosy/base/log.h"
+#include "argosy/checkpoint/inspect.h"
+#include "argosy/checkpoint/load.h"
+#include "argosy/comm/json.h"
+#include "argosy/train/callbacks/model_checkpoint.h"
+
+namespace argosy::train::detail {
+namespace {
+
+constexpr const char* kResumeWhere = "train.resume";
+
+/// {"path": …} or {"error": …}: what rank 0 found.
+nlohmann::json look(const std::string& from) {
+  try {
+    if (checkpoint::is_checkpoint(from)) {
+      return {{"path", from}};
+    }
+    const checkpoint::Newest newest = checkpoint::find_newest(from);
+    for (const std::string& remark : newest.remarks()) {
+      log::warn("{}", remark);
+    }
+    return newest.path.has_value() ? nlohmann::json{{"path", *newest.path}} : nlohmann::json{};
+  } catch (const Error& error) {
+    return {{"error", error.what()}};
+  }
+}
+
+}  // namespace
+
+std::string checkpoint_folder(const FitOptions& options) {
+  if (!options.save_dir.empty()) {
+    return options.save_dir;
+  }
+  if (!options.run_dir.empty()) {
+    return options.run_dir + "/checkpoints";
+  }
+  for (const AnyCallback& callback : options.callbacks) {
+    if (const auto* keeps = dynamic_cast<const ModelCheckpoint*>(&*callback)) {
+      return keeps->options().dir;
+    }
+  }
+  return {};
+}
+
+std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
+                                                const comm::Group& group) {
+  if (options.resume == Resume::kNever && options.resume_from.empty()) {
+    return std::nullopt;
+  }
+  const std::string from =
+      options.resume_from.empty() ? checkpoint_folder(options) : options.resume_from;
+  ARGOSY_CHECK(!from.empty(),
+               "train.fit",
+               "there is no folder of checkpoints to resume from: set run_dir, save_dir or "
+               "resume_from");
+  nlohmann::json found = group.rank() == 0 ? look(from) : nlohmann::json{};
+  if (group.size() > 1) {
+    found = comm::broadcast_object(found, group);
+  }
+  if (found.contains("error")) {
+    throw CheckpointError(kResumeWhere, found["error"].get<std::string>(), {.path = from});
+  }
+  if (found.contains("path")) {
+    return found["path"].get<std::string>();
+  }
+  if (options.resume == Resume::kMust || !options.resume_from.empty()) {
+    throw CheckpointError(kResumeWhere,
+                          "there is no whole checkpoint to resume from. Resume::kAuto begins anew "
+                          "then",
+                          {.path = from});
+  }
+  return std::nullopt;
+}
+
+checkpoint::Snapshot read_together(const std::string& path, const comm::Group& group) {
+  checkpoint::Snapshot snapshot;
+  nlohmann::json error;
+  try {
+    snapshot = checkpoint::Checkpoint(path).snapshot(group.rank());
+  } catch (const Error& failure) {
+    error = failure.what();
+  }
+  if (group.size() == 1) {
+    if (!error.is_null()) {
+      throw CheckpointError(kResumeWhere, error.get<std::string>(), {.path = path});
+    }
+    return snapshot;
+  }
+  const std::vector<nlohmann::json> all = comm::all_gather_object(error, group);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!all[rank].is_null()) {
+      throw CheckpointError(kResumeWhere,
+                            "rank " + std::to_string(rank) + " cannot read it: " +
+                                all[rank].get<std::string>() + ". All hosts must see the folder",
+                            {.path = path});
+    }
+  }
+  return snapshot;
+}
+
+}  // namespace argosy::train::detail

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "argosy/checkpoint/snapshot.h"
+#include "argosy/comm/group.h"
+#include "argosy/train/options.h"
+
+namespace argosy::train::detail {
+
+/// Where fit() keeps checkpoints: save_dir, else in run_dir, else where the first ModelCheckpoint
+/// does; empty: nowhere.
+[[nodiscard]] std::string checkpoint_folder(const FitOptions& options);
+
+/// The checkpoint that options ask to go on from; nullopt: none. Rank 0 looks and says what it
+/// passed over. Collective.
+/// Errors: UsageError: resume without a folder; CheckpointError: none where one must be.
+[[nodiscard]] std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
+                                                              const comm::Group& group);
+
+/// What this rank needs of a checkpoint. Collective: what one rank cannot read is an error of all.
+[[nodiscard]] checkpoint::Snapshot read_together(const std::string& path, const comm::Group& group);
+
+}  // namespace argosy::train::detail

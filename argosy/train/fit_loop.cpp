@@ -1,0 +1,267 @@
+#include "argosy/train/fit_loop.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <utility>
+
+#include <ATen/Functions.h>
+
+#include "argosy/os/signals.h"
+#include "argosy/train/callbacks/progress_bar.h"
+#include "argosy/train/model.h"
+
+namespace argosy::train::detail {
+
+FitLoop::FitLoop(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options)
+    : core_(core),
+      model_(model),
+      train_(&train),
+      eval_(eval),
+      options_(options),
+      batch_size_(options.batch_size) {
+  if (options.verbose > 0) {
+    callbacks_.emplace_back(ProgressBar());
+  }
+  callbacks_.insert(callbacks_.end(), options.callbacks.begin(), options.callbacks.end());
+  add_checkpoints();
+}
+
+History FitLoop::run() {
+  core_.requests = {};
+  if (options_.on_signal != OnSignal::kIgnore && keeps_checkpoints()) {
+    signals_.emplace({SIGTERM, SIGUSR1});
+  }
+  resume();
+  batches_ = feed().batches();
+  core_.network.module->train();
+  all(&Callback::on_train_begin, training());
+  for (; epoch_ < options_.epochs && !ended_; ++epoch_) {
+    run_epoch();
+  }
+  history_.steps = core_.steps;
+  all(&Callback::on_train_end, training());
+  return std::move(history_);
+}
+
+Training FitLoop::training() const {
+  return {.model = model_,
+          .epochs = options_.epochs,
+          .batches = batches_,
+          .batch_size = batch_size_ * core_.group.size() * options_.accumulate_grad_batches,
+          .samples = train_->samples(),
+          .verbose = options_.verbose,
+          .log_freq = options_.log_freq,
+          .run_dir = options_.run_dir,
+          .resumed = resumed_,
+          .epoch = epoch_,
+          .step = core_.steps};
+}
+
+Epoch FitLoop::epoch_now(const Logs& logs) const {
+  return {.model = model_,
+          .epoch = epoch_,
+          .epochs = options_.epochs,
+          .step = core_.steps,
+          .evaluates = eval_ != nullptr,
+          .seconds = std::chrono::duration<double>(Clock::now() - epoch_begun_).count(),
+          .logs = logs,
+          .loader = feed().stats()};
+}
+
+Step FitLoop::step_now(const Logs& logs) const {
+  return {.model = model_,
+          .epoch = epoch_,
+          .batch = batch_,
+          .batches = batches_,
+          .step = core_.steps,
+          .updates = updates_,
+          .samples = samples_,
+          .loss = loss_,
+          .lr = core_.optimizer->lr(),
+          .logs = logs};
+}
+
+void FitLoop::run_epoch() {
+  epoch_begun_ = Clock::now();
+  const Logs none;
+  feed().set_epoch(epoch_);
+  batches_ = feed().batches();
+  if (!in_epoch_) {
+    batch_ = 0;
+    epoch_loss_ = {};
+    core_.reset_metrics();
+    legs_.clear();
+    if (train_->dealing().has_value()) {
+      legs_.push_back({.ranks = core_.group.size(), .batch_size = batch_size_});
+    }
+  }
+  in_epoch_ = false;
+  all(&Callback::on_epoch_begin, epoch_now(none));
+  if (!std::exchange(epoch_done_, false)) {
+    run_batches();
+  }
+  if (!preempted_) {
+    finish_epoch();
+  }
+  rest_.reset();
+}
+
+void FitLoop::run_batches() {
+  Tensors batch;
+  while (!ended_ && feed().next(batch)) {
+    run_batch(batch);
+    ++batch_;
+    if (updates_) {
+      offer_save_point(false, Logs());
+    }
+  }
+  feed().leave();
+}
+
+void FitLoop::finish_epoch() {
+  const bool complete = !ended_;
+  Logs logs{{"loss", epoch_loss_.compute(core_.group)}};
+  logs.add(core_.metric_values());
+  if (eval_ != nullptr && (complete || stop_after_epoch_) &&
+      ((epoch_ + 1) % options_.eval_freq == 0 || epoch_ + 1 == options_.epochs)) {
+    logs.add(evaluate_now(), "eval_");
+  }
+  if (complete) {
+    move_schedule(logs);
+  }
+  all(&Callback::on_epoch_end, epoch_now(logs));
+  history_.epochs.push_back(logs);
+  agree_at_epoch_end();
+  if (complete) {
+    offer_save_point(true, logs);
+  }
+}
+
+void FitLoop::move_schedule(const Logs& logs) {
+  if (!core_.schedule.has_value()) {
+    return;
+  }
+  core_.schedule->on_epoch_end();
+  const bool evaluated = logs.find("eval_loss") != nullptr;
+  if (core_.schedule->unit() == optim::ScheduleUnit::kMetric && (evaluated || eval_ == nullptr)) {
+    core_.schedule->on_metric(logs[(evaluated ? "eval_" : "") + core_.monitor]);
+  }
+}
+
+Logs FitLoop::evaluate_now() {
+  std::vector<AnyCallback> own = options_.callbacks;
+  return evaluate(
+      core_,
+      model_,
+      *eval_,
+      {.log_freq = options_.log_freq, .verbose = options_.verbose, .callbacks = std::move(own)});
+}
+
+/// How many batches the update has that this one belongs to: fewer at the end of an epoch.
+int64_t FitLoop::batches_of_update() const {
+  const int64_t wanted = options_.accumulate_grad_batches;
+  if (wanted == 1) {
+    return 1;
+  }
+  const int64_t first = batch_ - batch_ % wanted;
+  return std::min(wanted, *batches_ - first);
+}
+
+void FitLoop::run_batch(const Tensors& batch) {
+  const Logs none;
+  const int64_t together = batches_of_update();
+  updates_ = batch_ % options_.accumulate_grad_batches == together - 1;
+  all(&Callback::on_train_batch_begin, step_now(none));
+  const auto pass = [&] { forward_backward(batch, together); };
+  if (updates_) {
+    pass();
+    agree();
+    all(&Callback::on_before_update, step_now(none));
+    core_.optimizer->step();
+    core_.optimizer->zero_grad();
+    core_.stepped();
+  } else {
+    core_.network.without_sync(pass);
+  }
+  const bool shown =
+      (batch_ + 1) % options_.log_freq == 0 || (batches_.has_value() && batch_ + 1 == *batches_);
+  const Logs logs = shown ? core_.metric_values() : Logs();
+  all(&Callback::on_train_batch_end, step_now(logs));
+  if (updates_) {
+    ended_ = ended_ || (options_.num_iters.has_value() && core_.steps >= *options_.num_iters);
+  }
+}
+
+void FitLoop::forward_backward(const Tensors& batch, int64_t together) {
+  const Tensors labels = core_.labels_of(batch, "train.fit");
+  const Tensors outputs = core_.network.forward(core_.inputs_of(batch, "train.fit"));
+  const LossValue loss = core_.loss_of(outputs, labels);
+  (together == 1 ? loss.mean : loss.mean / static_cast<double>(together)).backward();
+  const auto value = loss.mean.item<double>();
+  epoch_loss_.update(value, loss.count);
+  if (loss.count > 0) {
+    own_loss_ += value * loss.count;
+    own_count_ += loss.count;
+  }
+  own_samples_ += samples_in(batch);
+  core_.update_metrics(outputs, labels);
+}
+
+void FitLoop::agree() {
+  std::array<double, 3 + kQuestions> sums{own_loss_, own_count_, static_cast<double>(own_samples_)};
+  ask(std::span(sums).subspan<3>());
+  sum_over_ranks(sums, core_.group);
+  loss_ = sums[0] / sums[1];
+  samples_ = static_cast<int64_t>(sums[2]);
+  own_loss_ = own_count_ = 0;
+  own_samples_ = 0;
+  take(std::span(sums).subspan<3>());
+}
+
+void FitLoop::agree_at_epoch_end() {
+  std::array<double, kQuestions> sums{};
+  ask(sums);
+  sum_over_ranks(sums, core_.group);
+  take(sums);
+  if (stop_after_epoch_ && !preempted_) {
+    stop();
+  }
+}
+
+void FitLoop::ask(std::span<double, kQuestions> sums) const {
+  const auto number = [](bool asked) { return asked ? 1.0 : 0.0; };
+  sums[0] = number(core_.requests.stop_now);
+  sums[1] = number(core_.requests.stop_after_epoch);
+  sums[2] = number(core_.requests.checkpoint);
+  sums[3] = number(signals_.has_value() && signals_->received() != 0);
+}
+
+void FitLoop::take(std::span<const double, kQuestions> sums) {
+  const bool stop_now = sums[0] > 0;
+  const bool stop_after_epoch = sums[1] > 0;
+  stop_after_epoch_ = stop_after_epoch_ || stop_after_epoch;
+  if (stop_now || stop_after_epoch) {
+    stop_reason_ =
+        core_.requests.reason.empty() ? "another rank asked for it" : core_.requests.reason;
+  }
+  if (stop_now) {
+    stop();
+  } else if (sums[3] > 0) {
+    preempted_ = true;
+    ended_ = true;
+    history_.ended = Ended::kPreempted;
+    history_.reason = signals_->received() != 0 ? os::signal_name(signals_->received()) + " came"
+                                                : "a signal came to another rank";
+  }
+  checkpoint_requested_ = sums[2] > 0 || preempted_;
+  core_.requests.checkpoint = false;
+}
+
+void FitLoop::stop() {
+  ended_ = true;
+  history_.ended = Ended::kStopped;
+  history_.reason = stop_reason_;
+}
+
+}  // namespace argosy::train::detail

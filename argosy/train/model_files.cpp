@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include <ATen/Functions.h>
+
+#include "argosy/base/check.h"
+#include "argosy/base/error.h"
+#include "argosy/checkpoint/inspect.h"
+#include "argosy/checkpoint/saver.h"
+#include "argosy/comm/json.h"
+#include "argosy/engine/safetensors_file.h"
+#include "argosy/engine/torch_file.h"
+#include "argosy/train/checkpoint_folder.h"
+#include "argosy/train/core.h"
+#include "argosy/train/model.h"
+#include "argosy/train/training_state.h"
+
+namespace argosy::train {
+namespace {
+
+/// Rank 0 writes; what goes wrong is an error of all.
+template <typename Write>
+void write_on_first(const comm::Group& group, const std::string& path, const Write& write) {
+  nlohmann::json error;
+  if (group.rank() == 0) {
+    try {
+      write();
+    } catch (const Error& failure) {
+      if (group.size() == 1) {
+        throw;
+      }
+      error = failure.what();
+    }
+  }
+  if (group.size() > 1) {
+    error = comm::broadcast_object(error, group);
+  }
+  if (!error.is_null()) {
+    throw CheckpointError("train.save", error.get<std::string>(), {.path = path});
+  }
+}
+
+void save_folder(const detail::Core& core, const std::filesystem::path& path) {
+  const std::filesystem::path above = path.has_parent_path() ? path.parent_path() : ".";
+  checkpoint::Saver saver(above.string(), {.async = false}, core.group);
+  saver.save(detail::capture(core), path.filename().string());
+}
+
+}  // namespace
+
+void Model::save(const std::string& path) const {
+  const std::filesystem::path file(path);
+  const std::string ending = file.extension().string();
+  ARGOSY_CHECK(file.has_filename(), "train.save", "expected a file or a folder, got \"{}\"", path);
+  if (ending.empty()) {
+    core_->network.sync_buffers();
+    save_folder(*core_, file);
+    return;
+  }
+  const bool torch = ending == ".pt" || ending == ".pth";
+  ARGOSY_CHECK(torch || ending == ".safetensors",
+               "train.save",
+               "what to write goes by the ending: expected .pt or .pth (torch.load), .safetensors, "
+               "or none (a checkpoint with the optimizer's state), got \"{}\"",
+               path);
+  core_->network.sync_buffers();
+  const detail::Judged judged(*core_);
+  write_on_first(core_->group, path, [&] {
+    const engine::StateDict weights = engine::state_dict(network());
+    if (torch) {
+      engine::write_torch_file(path, weights);
+    } else {
+      engine::write_safetensors(path, weights);
+    }
+  });
+}
+
+engine::LoadResult Model::load(const std::string& path, const LoadModelOptions& options) {
+  const bool whole = checkpoint::is_checkpoint(path) && core_->optimizer.has_value() &&
+                     !options.partial && !options.reset_optimizer && options.renames.empty();
+  if (!whole) {
+    return checkpoint::load_weights(
+        network(), path, {.renames = options.renames}, {.partial = options.partial});
+  }
+  detail::restore(*core_, detail::read_together(path, core_->group), path);
+  engine::LoadResult result;
+  for (const auto& [name, tensor] : engine::state_dict(network())) {
+    result.loaded.push_back(name);
+  }
+  return result;
+}
+
+engine::Summary Model::summary(std::vector<int64_t> input_shape, at::ScalarType dtype) const {
+  const std::vector<at::Tensor> parameters = network().parameters();
+  const at::Tensor zeros = at::zeros(
+      input_shape,
+      parameters.empty() ? at::TensorOptions(dtype) : parameters.front().options().dtype(dtype));
+  return engine::summary(network(), {zeros}, [&] { (void)core_->network.forward_alone({zeros}); });
+}
+
+}  // namespace argosy::train

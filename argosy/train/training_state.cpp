@@ -1,0 +1,266 @@
+#include "argosy/train/training_state.h"
+
+#include <array>
+#include <map>
+#include <utility>
+
+#include <c10/core/GradMode.h>
+#include <torch/nn/module.h>
+
+#include "argosy/base/error.h"
+#include "argosy/engine/random_state.h"
+#include "argosy/train/feed.h"
+#include "argosy/train/numbers.h"
+
+namespace argosy::train::detail {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kBuffer = "buffer.";
+
+/// What every capture has.
+checkpoint::Snapshot at_rest(const Core& core) {
+  checkpoint::Snapshot now;
+  now.parts.emplace_back("model", engine::state_dict(*core.network.module));
+  now.values["steps"] = core.steps;
+  if (core.optimizer.has_value()) {
+    const optim::OptimizerState state = core.optimizer->state_dict();
+    engine::StateDict flat;
+    for (const auto& [parameter, entries] : state.parameters) {
+      for (const auto& [name, tensor] : entries) {
+        flat.set(parameter + "/" + name, tensor);
+      }
+    }
+    now.parts.emplace_back("optimizer", std::move(flat));
+    Json groups = Json::array();
+    for (const optim::GroupInfo& group : state.groups) {
+      groups.push_back({{"lr", group.lr}, {"names", group.names}});
+    }
+    now.values["optimizer"] = {{"name", state.optimizer}, {"groups", std::move(groups)}};
+  }
+  if (core.schedule.has_value()) {
+    now.values["schedule"] = to_json(core.schedule->state_dict());
+  }
+  if (core.average.has_value()) {
+    const optim::EmaState state = core.average->state_dict();
+    now.parts.emplace_back("ema", state.averages);
+    now.values["ema_updates"] = state.num_updates;
+  }
+  now.step = core.steps;
+  return now;
+}
+
+Json to_json(const Place& place) {
+  Json legs = Json::array();
+  for (const Leg& leg : place.legs) {
+    legs.push_back({{"ranks", leg.ranks}, {"batch_size", leg.batch_size}, {"done", leg.done}});
+  }
+  return {{"epoch", place.epoch},
+          {"batch", place.batch},
+          {"at_end", place.at_end},
+          {"ranks", place.ranks},
+          {"legs", std::move(legs)},
+          {"loss", place.loss},
+          {"samples", place.samples},
+          {"stop_after_epoch", place.stop_after_epoch},
+          {"stopped", place.stopped},
+          {"reason", place.reason}};
+}
+
+/// Reads with `read`; what JSON finds wrong is an error of the checkpoint.
+template <typename Read>
+auto reading(const char* what, Read read) {
+  try {
+    return read();
+  } catch (const nlohmann::json::exception& error) {
+    throw CheckpointError(
+        "train.resume",
+        "the checkpoint's values are not the trainer's: " + std::string(error.what()),
+        {.key = what});
+  }
+}
+
+const Json& field(const Json& values, const char* name) {
+  const auto found = values.find(name);
+  if (found == values.end()) {
+    throw CheckpointError(
+        "train.resume",
+        "the checkpoint has no such value: fit() did not write it, or for another model.prepare()",
+        {.key = name});
+  }
+  return *found;
+}
+
+/// Those that keep something; of several with one name the second is "name#2".
+template <typename Each>
+void for_each_named(std::span<const AnyCallback> callbacks, const Each& each) {
+  std::map<std::string, int> seen;
+  for (const AnyCallback& callback : callbacks) {
+    if (const std::string name = callback->name(); !name.empty()) {
+      const int number = ++seen[name];
+      each(number == 1 ? name : name + "#" + std::to_string(number), *callback);
+    }
+  }
+}
+
+void restore_optimizer(Core& core, const checkpoint::Snapshot& snapshot, const std::string& path) {
+  const engine::StateDict* flat = snapshot.find("optimizer");
+  if (flat == nullptr) {
+    throw CheckpointError(
+        "train.resume", "the checkpoint has no optimizer's state", {.path = path});
+  }
+  optim::OptimizerState state{.groups = core.optimizer->param_groups()};
+  reading("optimizer", [&] {
+    const Json& saved = field(snapshot.values, "optimizer");
+    state.optimizer = saved.at("name").get<std::string>();
+    const Json& groups = saved.at("groups");
+    state.groups.resize(groups.size());
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      state.groups[i].lr = groups[i].at("lr").get<double>();
+      state.groups[i].names = groups[i].at("names").get<std::vector<std::string>>();
+    }
+  });
+  for (const auto& [name, tensor] : *flat) {
+    const auto slash = name.rfind('/');
+    const std::string parameter = name.substr(0, slash);
+    if (state.parameters.empty() || state.parameters.back().first != parameter) {
+      state.parameters.emplace_back(parameter, engine::StateDict());
+    }
+    state.parameters.back().second.set(name.substr(slash + 1), tensor);
+  }
+  core.optimizer->load_state_dict(state);
+}
+
+}  // namespace
+
+checkpoint::Snapshot capture(const Core& core) {
+  return at_rest(core);
+}
+
+checkpoint::Snapshot capture(const Core& core, const Place& place, const Surroundings& around) {
+  checkpoint::Snapshot now = at_rest(core);
+  now.epoch = place.epoch;
+  now.values["place"] = to_json(place);
+  Json callbacks = Json::object();
+  for_each_named(around.callbacks, [&](const std::string& name, Callback& callback) {
+    callbacks[name] = callback.state();
+  });
+  now.values["callbacks"] = std::move(callbacks);
+
+  now.rank_tensors = engine::random_state(*core.network.module);
+  if (core.group.rank() != 0) {  // rank 0's are in the model's part
+    for (const auto& buffer : core.network.module->named_buffers()) {
+      if (buffer.value().defined()) {
+        now.rank_tensors.set(kBuffer + buffer.key(), buffer.value().detach());
+      }
+    }
+  }
+  now.rank_values["loader"] = Json::parse(around.feed.state().to_json());
+  if (place.in_epoch()) {
+    now.rank_values["loss"] = around.epoch_loss.state();
+    Json metrics = Json::array();
+    for (const metrics::AnyMetric& metric : core.metrics) {
+      metrics.push_back(metric.state());
+    }
+    now.rank_values["metrics"] = std::move(metrics);
+  }
+  return now;
+}
+
+void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string& path) {
+  const engine::StateDict* model = snapshot.find("model");
+  if (model == nullptr) {
+    throw CheckpointError("train.resume", "the checkpoint has no model", {.path = path});
+  }
+  engine::load_state_dict(*core.network.module, *model, {.source = path});
+  if (core.optimizer.has_value()) {
+    restore_optimizer(core, snapshot, path);
+  }
+  if (core.schedule.has_value()) {
+    core.schedule->load_state_dict(
+        reading("schedule", [&] { return schedule_state(field(snapshot.values, "schedule")); }));
+  }
+  if (core.average.has_value()) {
+    const engine::StateDict* averages = snapshot.find("ema");
+    if (averages == nullptr) {
+      throw CheckpointError(
+          "train.resume", "the checkpoint has no average of the weights", {.path = path});
+    }
+    core.average->load_state_dict(
+        {.num_updates = reading(
+             "ema_updates", [&] { return field(snapshot.values, "ema_updates").get<int64_t>(); }),
+         .averages = *averages});
+  }
+  core.steps = reading("steps", [&] { return field(snapshot.values, "steps").get<int64_t>(); });
+}
+
+std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
+  if (!snapshot.values.contains("place")) {
+    return std::nullopt;
+  }
+  return reading("place", [&] {
+    const Json& saved = snapshot.values.at("place");
+    Place place{.epoch = saved.at("epoch").get<int64_t>(),
+                .batch = saved.at("batch").get<int64_t>(),
+                .at_end = saved.at("at_end").get<bool>(),
+                .ranks = saved.at("ranks").get<int64_t>(),
+                .loss = saved.at("loss").get<double>(),
+                .samples = saved.at("samples").get<int64_t>(),
+                .stop_after_epoch = saved.at("stop_after_epoch").get<bool>(),
+                .stopped = saved.at("stopped").get<bool>(),
+                .reason = saved.at("reason").get<std::string>()};
+    for (const Json& leg : saved.at("legs")) {
+      place.legs.push_back({.ranks = leg.at("ranks").get<int64_t>(),
+                            .batch_size = leg.at("batch_size").get<int64_t>(),
+                            .done = leg.at("done").get<int64_t>()});
+    }
+    return std::optional(std::move(place));
+  });
+}
+
+void restore_callbacks(const checkpoint::Snapshot& snapshot,
+                       std::span<const AnyCallback> callbacks) {
+  reading("callbacks", [&] {
+    const Json& saved = field(snapshot.values, "callbacks");
+    for_each_named(callbacks, [&](const std::string& name, Callback& callback) {
+      if (const auto found = saved.find(name); found != saved.end()) {
+        callback.load_state(*found);
+      }
+    });
+  });
+}
+
+void restore_rank(Core& core, const checkpoint::Snapshot& snapshot, LossMean* epoch_loss) {
+  engine::load_random_state(snapshot.rank_tensors);
+  const c10::NoGradGuard no_grad;
+  for (auto& buffer : core.network.module->named_buffers()) {
+    if (const at::Tensor* saved = snapshot.rank_tensors.find(kBuffer + buffer.key())) {
+      buffer.value().copy_(*saved);
+    }
+  }
+  if (epoch_loss == nullptr) {
+    return;
+  }
+  reading("metrics", [&] {
+    epoch_loss->load_state(
+        field(snapshot.rank_values, "loss").get<std::array<metrics::State, 2>>());
+    const Json& saved = field(snapshot.rank_values, "metrics");
+    if (saved.size() != core.metrics.size()) {
+      throw CheckpointError("train.resume",
+                            "the checkpoint is of " + std::to_string(saved.size()) +
+                                " metrics, the model is prepared with " +
+                                std::to_string(core.metrics.size()),
+                            {.key = "metrics"});
+    }
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+      core.metrics[i].load_state(saved[i].get<metrics::State>());
+    }
+  });
+}
+
+data::LoaderState loader_state_in(const checkpoint::Snapshot& snapshot) {
+  return data::LoaderState::from_json(field(snapshot.rank_values, "loader").dump());
+}
+
+}  // namespace argosy::train::detail

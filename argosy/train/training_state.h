@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "argosy/checkpoint/snapshot.h"
+#include "argosy/train/callback.h"
+#include "argosy/train/core.h"
+#include "argosy/train/dealing.h"
+
+namespace argosy::train::detail {
+
+/// Where fit() is, between two updates.
+struct Place {
+  int64_t epoch = 0;
+  int64_t batch = 0;    ///< batches of the epoch's last leg that are done, on each rank
+  bool at_end = false;  ///< these are all of the epoch; what follows it is still to come
+  int64_t ranks = 1;
+  std::vector<Leg> legs{};  ///< of the epoch, the last one is going on; none: a loader of one's own
+  double loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last update
+  int64_t samples = 0;                                     ///< of the last update
+  bool stop_after_epoch = false;
+  bool stopped = false;  ///< somebody has ended the training
+  std::string reason{};  ///< why
+
+  [[nodiscard]] bool in_epoch() const { return batch > 0 || legs.size() > 1; }
+};
+
+/// What a place is made of beside the model.
+struct Surroundings {
+  const std::vector<AnyCallback>& callbacks;
+  LossMean& epoch_loss;
+  Feed& feed;
+};
+
+/// All of a training's state. Collective.
+[[nodiscard]] checkpoint::Snapshot capture(const Core& core,
+                                           const Place& place,
+                                           const Surroundings& around);
+/// Model, optimizer, schedule, average and the number of updates, without a place in an epoch.
+[[nodiscard]] checkpoint::Snapshot capture(const Core& core);
+
+/// Puts model, optimizer, schedule, average and number of updates back.
+/// Errors: CheckpointError: of another model, optimizer or schedule.
+void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string& path);
+/// The place in the epoch; nullopt when the checkpoint has none: Model::save() wrote it.
+[[nodiscard]] std::optional<Place> place_in(const checkpoint::Snapshot& snapshot);
+/// States of the callbacks, which are on all ranks the same.
+void restore_callbacks(const checkpoint::Snapshot& snapshot,
+                       std::span<const AnyCallback> callbacks);
+/// What each rank has of its own: generators, buffers; in the middle of an epoch sums of the loss
+/// and metrics.
+void restore_rank(Core& core, const checkpoint::Snapshot& snapshot, LossMean* epoch_loss);
+/// Where this rank's loader was.
+[[nodiscard]] data::LoaderState loader_state_in(const checkpoint::Snapshot& snapshot);
+
+}  // namespace argosy::train::detail
