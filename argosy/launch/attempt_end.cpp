@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "argosy/base/catalogue.h"
+#include "argosy/base/exit_codes.h"
 #include "argosy/launch/attempt.h"
 #include "argosy/launch/report.h"
 #include "argosy/os/addresses.h"
@@ -161,7 +162,10 @@ Outcome Attempt::report(RestartPolicy& restarts) {
     report_job(outcome, undying);
     return outcome;
   }
-  if (const std::optional<RankEnd>& first = verdict_.first()) {
+  if (ask_to_resume(verdict_.all()) && !undying) {
+    outcome.exit_code = kResumeExitCode;
+    session_.say(render_resumable());
+  } else if (const std::optional<RankEnd>& first = verdict_.first()) {
     if (!outcome.interrupted && !undying && !left_) {
       outcome.restart_after = restarts.next(*first);
     }

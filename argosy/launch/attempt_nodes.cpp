@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "argosy/base/catalogue.h"
+#include "argosy/base/exit_codes.h"
 #include "argosy/launch/attempt.h"
 #include "argosy/launch/nodes/clock.h"
 #include "argosy/launch/report.h"
@@ -234,7 +235,15 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
       first && std::ranges::count(job.lost_nodes(), plan.node_of(first->rank)) > 0;
   const bool before =
       first && job.lost_since_us() && first->at_us < *job.lost_since_us() - kCascade;
-  if (first && (job.lost_nodes().empty() || of_a_lost_node || before || died_by_signal(*first))) {
+  std::vector<RankEnd> all = ends;
+  if (first) {
+    all.push_back(to_local(*first, plan));
+  }
+  if (ask_to_resume(all) && job.lost_nodes().empty() && !undying) {
+    outcome.exit_code = kResumeExitCode;
+    say(render_resumable());
+  } else if (first &&
+             (job.lost_nodes().empty() || of_a_lost_node || before || died_by_signal(*first))) {
     const RankEnd end = to_local(*first, plan);
     outcome.exit_code = end.exit.shell_code();
     if (job.decision() && job.decision()->wait_ms >= 0 && !undying) {

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "argosy/base/catalogue.h"
+#include "argosy/base/exit_codes.h"
 #include "argosy/base/strings.h"
 #include "argosy/launch/cause.h"
 #include "argosy/launch/line_buffer.h"
@@ -212,6 +213,23 @@ std::string render_unexpected(int signal, const std::vector<RankEnd>& ends) {
              ? ""
              : fmt::format(
                    "[launch] ended otherwise than by {}: {}\n", os::signal_name(signal), names);
+}
+
+bool asks_to_resume(const RankEnd& end) {
+  return end.exit.signal == 0 && end.exit.code == kResumeExitCode;
+}
+
+bool ask_to_resume(const std::vector<RankEnd>& ends) {
+  return std::ranges::any_of(ends, asks_to_resume) &&
+         std::ranges::all_of(ends, [](const RankEnd& end) {
+           return asks_to_resume(end) || end.exit.shell_code() == 0;
+         });
+}
+
+std::string render_resumable() {
+  return fmt::format(
+      "[launch] the ranks have saved where they are: the same command goes on; exit code {}\n",
+      kResumeExitCode);
 }
 
 std::string render_stopped(int signal) {

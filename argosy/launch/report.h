@@ -32,6 +32,13 @@ struct RankEnd {
   bool asked_to_stop = false;
 };
 
+/// Whether the rank has saved where it is and goes on when the same command runs again.
+[[nodiscard]] bool asks_to_resume(const RankEnd& end);
+/// Whether some do, and the others ended well: so does the job.
+[[nodiscard]] bool ask_to_resume(const std::vector<RankEnd>& ends);
+/// The last line of a job that does.
+[[nodiscard]] std::string render_resumable();
+
 /// Which of the ranks that failed within one turn of the launcher's loop is the cause? An index
 /// into `failed`, which is not empty and in the order of their deaths.
 ///

@@ -14,7 +14,7 @@ bool RestartPolicy::usage_error(const RankEnd& end) const {
 }
 
 std::optional<std::chrono::milliseconds> RestartPolicy::next(const RankEnd& first) {
-  if (count_ >= most_ || usage_error(first)) {
+  if (count_ >= most_ || usage_error(first) || asks_to_resume(first)) {
     return std::nullopt;
   }
   ++count_;

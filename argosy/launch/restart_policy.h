@@ -11,7 +11,8 @@ namespace argosy::launch {
 /// Decides whether all ranks start again after a failure, and when. Knows no processes and no
 /// clock.
 ///
-/// Usage errors (exit codes 2, 126, 127) would come again and are not tried again, unless asked
+/// A rank that leaves with kResumeExitCode was told to stop and is not started again. Usage errors
+/// (exit codes 2, 126, 127) would come again and are not tried again, unless asked
 /// for. The first restart comes at once; while ranks fail within `kQuick` of their start, each
 /// further one waits twice as long as the one before, from 1 s to `kLongest`.
 class RestartPolicy final {

@@ -45,6 +45,10 @@ TEST(Restart, CountsAndSaysSo) {
   EXPECT_EQ(policy.describe(killed, std::nullopt), "exit code 137 after 2 restarts");
 }
 
+TEST(Restart, WhoSavedBecauseItWasToldToStopIsNotStartedAgain) {
+  EXPECT_EQ(RestartPolicy(3, true).next(failed(75)), std::nullopt);
+}
+
 TEST(Restart, UsageErrorsWouldComeAgain) {
   for (const int code : {2, 126, 127}) {
     RestartPolicy policy(3, false);

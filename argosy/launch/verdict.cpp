@@ -19,4 +19,12 @@ bool Verdict::add(const std::vector<RankEnd>& batch, bool stopping) {
   return found;
 }
 
+std::vector<RankEnd> Verdict::all() const {
+  std::vector<RankEnd> ends = others_;
+  if (first_) {
+    ends.push_back(*first_);
+  }
+  return ends;
+}
+
 }  // namespace argosy::launch

@@ -16,6 +16,8 @@ class Verdict final {
   bool add(const std::vector<RankEnd>& batch, bool stopping);
 
   [[nodiscard]] const std::optional<RankEnd>& first() const { return first_; }
+  /// All ends.
+  [[nodiscard]] std::vector<RankEnd> all() const;
   /// All other ends, in order.
   [[nodiscard]] const std::vector<RankEnd>& others() const { return others_; }
 

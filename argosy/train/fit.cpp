@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -56,6 +57,7 @@ void check_options(const FitOptions& options, const Feed& train) {
         kResumeExitCode);
   }
   std::fflush(nullptr);
+  ::signal(SIGTERM, SIG_IGN);  // the launcher's, should it see another rank leave first
   if (group.size() > 1) {
     comm::barrier(group);
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/base/exit_codes.h"
 #include "argosy/train/callback.h"
 #include "argosy/train/feed.h"
 #include "argosy/train/logs.h"
@@ -27,13 +28,10 @@ enum class ResumeBatch {
 /// What fit() does with SIGTERM and SIGUSR1 (Slurm's `--signal=USR1@60`) where it keeps
 /// checkpoints.
 enum class OnSignal {
-  kSaveAndExit,    ///< saves after the update at hand; the process ends with kResumeExitCode
+  kSaveAndExit,    ///< saves after the update at hand; the process ends with kResumeExitCode (75)
   kSaveAndReturn,  ///< the same, and fit() returns: History::ended is kPreempted
   kIgnore,         ///< leaves signals alone
 };
-
-/// "Start me again": sysexits.h, EX_TEMPFAIL. `argosy launch` passes it on.
-constexpr int kResumeExitCode = 75;
 
 /// What fit() does. Names and defaults are Paddle's where it has them.
 struct FitOptions {

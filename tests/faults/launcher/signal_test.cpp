@@ -40,6 +40,23 @@ TEST(LauncherSignals, InterruptIsPassedOnAndIsNoFailure) {
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 
+/// Leaves as a training does that was told to save.
+const char* const kSaves =
+    "trap 'echo saved; exit 75' TERM USR1; echo ready; while :; do sleep 0.01; done";
+
+TEST(LauncherSignals, RanksThatSavedAskToBeStartedAgain) {
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    Launched job({.args = {"--nproc_per_node=2", "--max_restarts=3", "sh", "-c", kSaves}});
+    ASSERT_TRUE(job.wait_for_output("ready", 2));
+    job.signal(signal);
+    EXPECT_EQ(job.wait(), 75);
+    EXPECT_THAT(job.err(), HasSubstr("the same command goes on; exit code 75"));
+    EXPECT_THAT(job.err(), Not(HasSubstr("restart")));
+    EXPECT_THAT(job.err(), Not(HasSubstr("its last lines")));
+    EXPECT_THAT(job.survivors(), IsEmpty());
+  }
+}
+
 /// 'T': stopped
 char state_of(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
