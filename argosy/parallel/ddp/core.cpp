@@ -116,6 +116,15 @@ void Core::settle_format(const Forward& forward) {
   share_parameters(true);
 }
 
+void Core::settle_format(engine::MemoryFormat format, std::string reason) {
+  if (!format_.open) {
+    return;
+  }
+  share_parameters(false);
+  use_format(format, std::move(reason));
+  share_parameters(true);
+}
+
 void Core::use_format(engine::MemoryFormat format, std::string reason) {
   format_ = {format, false, std::move(reason)};
   log::info("[parallel.ddp] memory format: {} ({})", engine::to_string(format), format_.reason);

@@ -142,6 +142,16 @@ class DistributedDataParallel final {
   /// running statistics have parted since the last forward.
   void sync_buffers() { core_->sync_buffers(); }
 
+  /// In which order weights and inputs lie; kAuto: not decided yet.
+  [[nodiscard]] engine::MemoryFormat memory_format() const {
+    return core_->format_is_open() ? engine::MemoryFormat::kAuto : core_->input_format();
+  }
+  /// Decides what DdpOptions::memory_format = kAuto has left open, as a run that this one goes on
+  /// from did: the other order rounds differently. Nothing where it is decided. Collective.
+  void decide_memory_format(engine::MemoryFormat format) {
+    core_->settle_format(format, "as in the run before");
+  }
+
   [[nodiscard]] DdpStats stats() const { return core_->stats(); }
   /// For the library's own rooms.
   [[nodiscard]] const std::shared_ptr<ddp::Core>& core() const { return core_; }

@@ -312,6 +312,19 @@ TEST(MemoryFormatChoice, EvaluationAndNoSyncDecideNothing) {
   });
 }
 
+TEST(MemoryFormatChoice, ARunThatGoesOnTakesTheFormatOfTheOneBefore) {
+  on_ranks(2, [](comm::Group& group) {
+    Wrapped model(ConvNet(), group, {.memory_format = MemoryFormat::kAuto});
+    EXPECT_EQ(model.memory_format(), MemoryFormat::kAuto);
+    model.decide_memory_format(MemoryFormat::kChannelsLast);
+    EXPECT_EQ(model.memory_format(), MemoryFormat::kChannelsLast);
+    (void)model(images(0, 0));
+    EXPECT_EQ(model->forwards, 1) << "nothing is tried";
+    model.decide_memory_format(MemoryFormat::kAsIs);
+    EXPECT_EQ(model.memory_format(), MemoryFormat::kChannelsLast) << "decided is decided";
+  });
+}
+
 TEST(MemoryFormatChoice, AJoinBeforeTheFirstForwardLeavesTheModelAsItIs) {
   on_ranks(2, [](comm::Group& group) {
     Wrapped model(without_dropout(), group, {.memory_format = MemoryFormat::kAuto});
