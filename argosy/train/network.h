@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/data/fields.h"
+#include "argosy/engine/memory_format.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/train/feed.h"
 
@@ -26,6 +27,8 @@ struct Network {
   /// Runs `pass`, forward and backward, without averaging its gradients.
   std::function<void(const std::function<void()>& pass)> without_sync{};
   std::function<void()> sync_buffers{};
+  std::function<engine::MemoryFormat()> memory_format{};
+  std::function<void(engine::MemoryFormat format)> decide_memory_format{};
 };
 
 namespace detail {
@@ -92,7 +95,10 @@ Network network_of(parallel::DistributedDataParallel<M> model) {
                 const auto local = shared->no_sync();
                 pass();
               },
-          .sync_buffers = [shared] { shared->sync_buffers(); }};
+          .sync_buffers = [shared] { shared->sync_buffers(); },
+          .memory_format = [shared] { return shared->memory_format(); },
+          .decide_memory_format =
+              [shared](engine::MemoryFormat format) { shared->decide_memory_format(format); }};
 }
 
 }  // namespace detail

@@ -24,6 +24,7 @@ checkpoint::Snapshot at_rest(const Core& core) {
   checkpoint::Snapshot now;
   now.parts.emplace_back("model", engine::state_dict(*core.network.module));
   now.values["steps"] = core.steps;
+  now.values["memory_format"] = engine::to_string(core.network.memory_format());
   if (core.optimizer.has_value()) {
     const optim::OptimizerState state = core.optimizer->state_dict();
     engine::StateDict flat;
@@ -174,6 +175,11 @@ void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string
     throw CheckpointError("train.resume", "the checkpoint has no model", {.path = path});
   }
   engine::load_state_dict(*core.network.module, *model, {.source = path});
+  const std::optional<engine::MemoryFormat> format = engine::memory_format(reading(
+      "memory_format", [&] { return field(snapshot.values, "memory_format").get<std::string>(); }));
+  if (format.has_value() && *format != engine::MemoryFormat::kAuto) {
+    core.network.decide_memory_format(*format);
+  }
   if (core.optimizer.has_value()) {
     restore_optimizer(core, snapshot, path);
   }
