@@ -21,11 +21,21 @@ Status from_errno(int code) {
   return code == 0 ? Status() : Status(Failure::from_errno("", errno));
 }
 
+std::string folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+/// A name beside `path` that this process did not use before; another machine's may have.
+std::string name_beside(const std::string& path) {
+  static std::atomic<int> count{0};
+  return fmt::format("{}.{}.{}.tmp", path, ::getpid(), count++);
+}
+
 /// A file that was not there before.
 Result<os::UniqueFd> create_beside(const std::string& path, std::string& temporary) {
-  static std::atomic<int> count{0};
   while (true) {
-    temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), count++);
+    temporary = name_beside(path);
     auto fd = os::open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (fd.ok() || fd.failure().error_number != EEXIST) {
       return fd;
@@ -33,16 +43,35 @@ Result<os::UniqueFd> create_beside(const std::string& path, std::string& tempora
   }
 }
 
+/// Where linkat() finds a file that has no name.
+std::string link_of(const os::UniqueFd& fd) {
+  return fmt::format("/proc/self/fd/{}", fd.get());
+}
+
+/// A file without a name, on the file system of `path`; none where that or /proc is wanting.
+os::UniqueFd create_nameless(const std::string& path) {
+  auto fd = os::open_file(folder_of(path), O_WRONLY | O_TMPFILE, 0666);
+  if (!fd.ok() || ::access(link_of(*fd).c_str(), F_OK) != 0) {
+    return {};
+  }
+  return *std::move(fd);
+}
+
 }  // namespace
 
-NewFile::NewFile(std::string path, std::string where)
+NewFile::NewFile(std::string path, std::string where, Name name)
     : path_(std::move(path)), where_(std::move(where)) {
-  auto fd = create_beside(path_, temporary_);
-  if (!fd.ok()) {
-    temporary_.clear();
-    throw DataError(where_, "cannot write: " + errno_message(fd.failure().error_number), {path_});
+  if (name == Name::kWhenFinished) {
+    fd_ = create_nameless(path_);
   }
-  fd_ = *std::move(fd);
+  if (!fd_) {
+    auto fd = create_beside(path_, temporary_);
+    if (!fd.ok()) {
+      temporary_.clear();
+      throw DataError(where_, "cannot write: " + errno_message(fd.failure().error_number), {path_});
+    }
+    fd_ = *std::move(fd);
+  }
   buffer_.reserve(kBufferBytes);
 }
 
@@ -86,14 +115,28 @@ void NewFile::flush() {
   buffer_.clear();
 }
 
+/// linkat() replaces nothing: the file is named beside its place, and renamed at once.
+void NewFile::give_name() {
+  int result = -1;
+  std::string name;
+  do {
+    name = name_beside(path_);
+    result = ::linkat(AT_FDCWD, link_of(fd_).c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW);
+  } while (result != 0 && errno == EEXIST);
+  check(from_errno(result), "give it a name");
+  temporary_ = std::move(name);
+}
+
 void NewFile::finish() {
   flush();
   check(from_errno(::fsync(fd_.get())), "bring to the disk");
+  if (temporary_.empty()) {
+    give_name();
+  }
   fd_.close();
   check(from_errno(std::rename(temporary_.c_str(), path_.c_str())), "rename to this name");
   temporary_.clear();
-  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
-  auto fd = os::open_file(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY);
+  auto fd = os::open_file(folder_of(path_), O_RDONLY | O_DIRECTORY);
   if (fd.ok()) {
     check(from_errno(::fsync(fd->get())), "bring the name to the disk");
   } else {

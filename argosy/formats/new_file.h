@@ -10,9 +10,11 @@
 
 namespace argosy::formats {
 
-/// A file that appears whole or not at all: written beside its place under a name of its own,
-/// brought to the disk, then renamed. Without finish() nothing is left behind; a file of that name
-/// that was there before stays until then.
+/// A file that appears whole or not at all: written without a name where the file system can
+/// (O_TMPFILE: ext4, XFS, Btrfs, tmpfs; NFS cannot), brought to the disk, then named. Without
+/// finish() nothing is left behind, however the process ends; where it needs a name from the
+/// beginning (PATH.PID.N.tmp, in the same folder), a process that is killed leaves that. A file of
+/// the name that was there before stays until finish().
 ///
 ///     NewFile file("out.rec", "formats.records");
 ///     file.write(bytes);
@@ -23,7 +25,12 @@ namespace argosy::formats {
 /// finished any more.
 class NewFile final {
  public:
-  NewFile(std::string path, std::string where);
+  enum class Name {
+    kWhenFinished,  ///< where the file system can, else kAtOnce
+    kAtOnce
+  };
+
+  NewFile(std::string path, std::string where, Name name = Name::kWhenFinished);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -37,11 +44,12 @@ class NewFile final {
 
  private:
   void flush();
+  void give_name();
   void check(const Status& status, std::string_view step);
 
   std::string path_;
   std::string where_;
-  std::string temporary_{};
+  std::string temporary_{};  // its name until finish(); empty: it has none
   os::UniqueFd fd_{};
   std::vector<std::byte> buffer_{};
   int64_t position_ = 0;
