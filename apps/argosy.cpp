@@ -38,14 +38,14 @@ Commands:
   torchrun       The same for a line that was written for torchrun
   torch-launch   The same for python -m torch.distributed.launch
   doctor         Say what works on this machine, and what does not
-  logs           Print what the ranks of a run have printed, in the order of time
+  logs           Print what the ranks of a run have printed, in order of time
   data           Fetch, check, look at and pack data sets
   checkpoint     List, verify, show, hash, convert and prune checkpoints
   runs           List, show and compare what was trained
-  paddle-launch  The same for python -m paddle.distributed.launch (also as fleetrun)
+  paddle-launch  The same for python -m paddle.distributed.launch (also: fleetrun)
 
 Options:
-  -h, --help     Print this and exit; argosy <command> --help for a command's options
+  -h, --help     Print this and exit; after a command: its options
   --version      Print the version and exit
 
 Example, one that works here and now:

@@ -41,11 +41,12 @@ Commands:
   ls        The checkpoints in a folder, the newest first
   verify    Read every byte and compare it with its checksum
   show      What a checkpoint holds: step, files, tensors
-  hash      One word for the weights, the same for .pt, .safetensors and a checkpoint of them
+  hash      One word for the weights, the same whatever file or checkpoint holds them
   convert   Between .pt, .safetensors and checkpoints; from .pdparams too
   prune     Remove all but the last and the best
 
-PATH is a folder of checkpoints, of which the newest whole one is meant, or a checkpoint in it.
+PATH is a checkpoint, or a folder of checkpoints, of which the newest whole one
+is meant.
 
 argosy checkpoint <command> --help for a command's options. Example:
   argosy checkpoint ls runs/a/checkpoints

@@ -21,6 +21,7 @@
 // 0.03) in any. The last accuracies differ by less than 3 points, those on the way, of 600
 // pictures, by up to 7.
 #include <argosy/argosy.h>
+#include <argosy/program/command_line.h>
 
 #include <algorithm>
 #include <numeric>
@@ -28,8 +29,6 @@
 #include <vector>
 
 #include <torch/torch.h>
-
-#include <CLI/CLI.hpp>
 
 using namespace argosy;
 
@@ -115,15 +114,5 @@ int main(int argc, char** argv) {
   app.add_option("--workers", options.workers, "Loader threads")
       ->check(CLI::Range(0, 256))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
-    run(options);
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 1;
-  }
+  return program::run(app, argc, argv, [&] { run(options); });
 }

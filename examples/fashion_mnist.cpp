@@ -6,10 +6,10 @@
 // Expect 90 % test accuracy after three epochs.
 #include <argosy/argosy.h>
 #include <argosy/base/env.h>
+#include <argosy/program/command_line.h>
 
 #include <torch/torch.h>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 using namespace argosy;
@@ -132,15 +132,5 @@ int main(int argc, char** argv) {
   app.add_option("--lr", options.lr, "Adam's learning rate")->capture_default_str();
   app.add_option("--seed", options.seed, "Seed of the weights")->capture_default_str();
   app.add_option("--workers", options.workers, "Loader threads")->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;  // 0: --help; 2: wrong usage, as everywhere
-  }
-  try {
-    run(options);
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 1;
-  }
+  return program::run(app, argc, argv, [&] { run(options); });
 }

@@ -32,10 +32,9 @@
 // a process's part of the batch, and the curves part sooner: 4.91, 4.61, 3.91, 3.06 and 2.38.
 #include <argosy/argosy.h>
 #include <argosy/engine/torch_file.h>
+#include <argosy/program/command_line.h>
 
 #include <torch/torch.h>
-
-#include <CLI/CLI.hpp>
 
 using namespace argosy;
 
@@ -214,15 +213,5 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Trains a ResNet on Flowers-102; under `argosy launch` on several processes.");
   add_options(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
-    run(options);
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 1;
-  }
+  return program::run(app, argc, argv, [&] { run(options); });
 }

@@ -27,16 +27,14 @@
 // other inputs or classes, as torchvision publishes them, are taken as far as they fit by name and
 // shape: the program says what does not (the first convolution, the last layer) and starts anew.
 #include <argosy/argosy.h>
+#include <argosy/program/command_line.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include <torch/torch.h>
-
-#include <CLI/CLI.hpp>
 
 using namespace argosy;
 
@@ -196,13 +194,6 @@ void run(const Options& options) {
   }
 }
 
-/// What is written in the end should not fail for a folder that could be seen to be missing.
-std::string in_a_folder(const std::string& path) {
-  const auto folder = std::filesystem::path(path).parent_path();
-  return folder.empty() || std::filesystem::is_directory(folder) ? ""
-                                                                 : "no folder " + folder.string();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -228,21 +219,11 @@ int main(int argc, char** argv) {
                "Batch norm over the batches of all processes together");
   app.add_flag("--double", options.double_precision, "Compute in double precision");
   app.add_option("--checkpoint", options.checkpoint, "Written after each epoch")
-      ->check(in_a_folder)
+      ->check(program::in_a_folder)
       ->capture_default_str();
   app.add_option("--resume", options.resume, "A checkpoint, or weights as torchvision's .pth");
   app.add_option("--workers", options.workers, "Loader threads")
       ->check(CLI::Range(0, 256))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
-    run(options);
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 1;
-  }
+  return program::run(app, argc, argv, [&] { run(options); });
 }

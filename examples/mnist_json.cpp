@@ -2,9 +2,11 @@
 // batches of 100, accuracy while it trains, and a look into the layers.
 //
 //     argosy data fetch mnist --to IDX_FOLDER
-//     tests/data/mnist_to_json.py IDX_FOLDER mnist.json.gz    # from MNIST's four files, 2 minutes
+//     python3 mnist_to_json.py IDX_FOLDER mnist.json.gz       # from MNIST's four files, 2 minutes
 //     ./mnist_json mnist.json.gz [--epochs 5] [--batch_size 100] [--inspect]
 //     argosy launch --nproc_per_node 2 ./mnist_json mnist.json.gz --batch_size 50
+//
+// mnist_to_json.py is in tests/data of the source tree and in share/argosy where it is installed.
 //
 // Expect on the whole set (50,000 digits to train, 10,000 to validate, 10,000 to test):
 //
@@ -24,6 +26,7 @@
 //     conv1  Conv2d  [100, 20, 28, 28]         520   2.6e-02 (1.9e-01)   4.7e-02 (4.1e-01)
 //     fc     Linear  [100, 10]               9,810  -6.0e-03 (5.8e-02)  -4.0e+00 (7.4e+00)
 #include <argosy/argosy.h>
+#include <argosy/program/command_line.h>
 
 #include <algorithm>
 #include <numeric>
@@ -31,8 +34,6 @@
 #include <vector>
 
 #include <torch/torch.h>
-
-#include <CLI/CLI.hpp>
 
 using namespace argosy;
 
@@ -189,15 +190,5 @@ int main(int argc, char** argv) {
   app.add_option("--workers", options.workers, "Loader threads")
       ->check(CLI::Range(0, 256))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
-    run(options);
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 1;
-  }
+  return program::run(app, argc, argv, [&] { run(options); });
 }

@@ -42,7 +42,8 @@ Options parse(const std::vector<std::string>& args) {
   app.add_flag("--no_training", options.no_training, "Without the two processes that train");
   app.add_flag("--nodes",
                options.nodes,
-               "As the ranks of a job: do all reach each other? On each node:\n"
+               "As the ranks of a job: do all reach each other?\n"
+               "On each node:\n"
                "argosy launch --nnodes 2 … argosy doctor --nodes");
   std::vector<std::string> reversed(args.rbegin(), args.rend());  // as CLI11 wants it
   try {

@@ -9,6 +9,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/program/command_line.h"
 #include "argosy/runs/commands.h"
 
 namespace argosy::runs {
@@ -26,9 +27,7 @@ const std::vector<Part>& parts() {
   static const std::vector<Part> all{
       {"ls", "List the runs: when, how they ended, their last loss and metric", run_ls},
       {"show", "Show one: configuration, figures, curves, ranks", run_show},
-      {"compare",
-       "Say how two differ, in configuration and results; overlay their curves",
-       run_compare},
+      {"compare", "Say how two differ, in configuration and results; overlay curves", run_compare},
   };
   return all;
 }
@@ -41,49 +40,16 @@ std::string help() {
     text += fmt::format("  {:<8} {}\n", part.name, part.what);
   }
   return text +
-         "\nRuns lie in runs/ of the folder that they were started in; --dir names another. A "
-         "run's page\n"
-         "for a browser is its index.html. argosy runs <command> --help for a command's options.\n"
+         "\nRuns lie in runs/ of the folder that they were started in; --dir names another.\n"
+         "A run's page for a browser is its index.html. A command's options:\n"
+         "argosy runs <command> --help.\n"
          "Example:\n  argosy runs ls\n";
-}
-
-/// CLI11 gathers what it does not know; of that one word is told.
-[[noreturn]] void refuse(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      names.push_back("--" + name);
-    }
-  }
-  const bool option = word.starts_with('-');
-  const auto meant = strings::closest(word.substr(0, word.find('=')), names);
-  throw UsageError(kWhere,
-                   fmt::format("{} {}.{} See: {} --help",
-                               option ? "unknown option" : "one word too many:",
-                               word,
-                               option && meant ? fmt::format(" Did you mean {}?", *meant) : "",
-                               app.get_name()));
 }
 
 }  // namespace
 
 bool parse_or_help(CLI::App& app, const std::vector<std::string>& args) {
-  app.allow_extras();
-  std::vector<std::string> reversed(args.rbegin(), args.rend());  // as CLI11 wants it
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return true;
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(kWhere, fmt::format("{}. See: {} --help", error.what(), app.get_name()));
-  }
-  if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) {
-    const auto option =
-        std::ranges::find_if(extras, [](const std::string& word) { return word.starts_with('-'); });
-    refuse(app, option == extras.end() ? extras.front() : *option);
-  }
-  return false;
+  return program::parse_or_help(app, args, kWhere);
 }
 
 int run_command(const std::vector<std::string>& args) {

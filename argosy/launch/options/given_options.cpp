@@ -17,22 +17,24 @@ namespace {
 constexpr const char* kWhere = "launch.options";
 
 constexpr const char* kFooter = R"(
-Options of torchrun and of Paddle's launcher that are not shown here: docs/reference/launch_options.md
+Options of torchrun and of Paddle's launcher that are not shown here:
+  docs/reference/launch_options.md
 
 Example, one that works here and now:
   argosy launch --nproc_per_node 2 sh -c 'echo "rank $RANK of $WORLD_SIZE"'
 
-Each rank finds torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, …) and Paddle's
-(PADDLE_TRAINER_ID, …) in its environment. A program whose name ends in .py runs under the Python of
-the environment. When a rank fails, the others are stopped.
+Each rank finds torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
+…) and Paddle's (PADDLE_TRAINER_ID, …) in its environment. A program whose name
+ends in .py runs under the Python of the environment. When a rank fails, the
+others are stopped.
 
-Exit code: 0 all ranks ended well; 2 wrong usage; 126 and 127 the program cannot be executed or
-found; 128 + n the launcher was stopped by signal n; else that of the rank that failed first
-(128 + n when signal n killed it).)";
+Exit code: 0 all ranks ended well; 2 wrong usage; 126 and 127 the program cannot
+be executed or found; 128 + n the launcher was stopped by signal n; else that of
+the rank that failed first (128 + n when signal n killed it).)";
 
 class Help final : public CLI::Formatter {
  public:
-  Help() { column_width(34); }
+  Help() { column_width(30); }
   std::string make_usage(const CLI::App* app, std::string /*name*/) const override {
     return "Usage: " + app->get_name() + " [options] [--] program [arguments]\n";
   }
@@ -203,7 +205,7 @@ std::string launch_help(const std::string& command, const std::string& what) {
     for (const std::string& name : row.all_names()) {
       names += (names.empty() ? "" : ",") + name;
     }
-    const std::string text = wrapped(row.remark, 60);
+    const std::string text = wrapped(row.remark, 50);
     CLI::Option* option =
         row.flag() ? app.add_flag_function(
                          names, [](int64_t) {}, text)

@@ -32,9 +32,11 @@ Flowers102::Flowers102(const std::string& folder, Split split, Flowers102Options
           throw DataError(
               kWhere,
               fmt::format(
-                  "{} of the {} pictures that setid.mat names are not in the archive. Fetch "
-                  "it again, or set .missing = MissingPictures::kSkip to go on with those "
-                  "that are there",
+                  "{} of the {} pictures that setid.mat names are not in the archive: it is "
+                  "a part of the set, or a broken download. To bring all: argosy data fetch "
+                  "flowers102 --replace. To go on with those that are there: --skip_missing "
+                  "where the program has it, as examples/flowers; in code .missing = "
+                  "MissingPictures::kSkip",
                   about.missing,
                   about.missing + source->size()),
               {folder});
