@@ -34,6 +34,12 @@ json() {
 }
 
 expect 0 "Usage: argosy data <command>" --help
+for command in "" fetch verify info pack; do
+  long=$("$data" $command --help | awk 'length($0) > 80')
+  [[ -z $long ]] || complain "argosy data $command --help has lines of more than 80 columns: $long"
+done
+[[ $("$data" pack --help) == *"Usage: argosy data pack [OPTIONS] NAME|PATH [PATH] OUT"$'\n'* ]] ||
+  complain "argosy data pack --help: $("$data" pack --help)"
 expect 2 "Usage: argosy data <command>"
 expect 2 "Did you mean argosy data fetch? See" fetsh
 for command in fetch verify info pack; do
@@ -103,6 +109,13 @@ expect 0 "3 samples" pack "$scratch/cifar.rec" "$scratch/test.rec" --split test
 json 'j["splits"] == {"test": 3}' info records "$scratch/test.rec"
 printf x | dd of="$scratch/cifar.rec" bs=1 seek=50000 conv=notrunc status=none
 expect 1 "1 damaged" verify "$scratch/cifar.rec"
+expect 1 "[formats.records] $scratch/cifar.rec: damaged: the record's checksum is wrong" info "$scratch/cifar.rec"
+expect 1 "  pictures  32 x 32 pixels, 3 channels" info "$scratch/cifar.rec" --sheet "$scratch/damaged.png"
+json 'j["unusable"] == 1 and len(j["first_unusable"]) == 1 and sum(j["per_class"]) == j["samples"] - 1' info "$scratch/cifar.rec"
+expect 1 "samples are damaged, nothing was written. To pack the others: --skip_damaged" pack "$scratch/cifar.rec" "$scratch/rest.rec"
+[[ ! -e $scratch/rest.rec ]] || complain "a pack of damaged records left a file"
+expect 0 "; 1 damaged left out" pack "$scratch/cifar.rec" "$scratch/rest.rec" --skip_damaged
+expect 0 "all whole" verify "$scratch/rest.rec"
 printf X | dd of="$scratch/cifar.rec" bs=1 conv=notrunc status=none
 expect 1 "not a record file: expected 32 bytes of header" verify records "$scratch/cifar.rec"
 printf A | dd of="$scratch/cifar.rec" bs=1 conv=notrunc status=none
@@ -114,6 +127,19 @@ expect 2 "mine.tar.gz is there and is not a record file" pack "$samples/cifar10"
 cmp -s "$samples/cifar10/cifar-10-python.tar.gz" "$scratch/mine.tar.gz" || complain "pack wrote over an archive"
 expect 2 "cifar.rec is there and is not a PNG" info "$scratch/cifar.rec" --sheet "$scratch/cifar.rec"
 expect 1 "No such file or folder" info "$scratch/nowhere"
+# Neither waits for a reader or writer of a pipe.
+mkfifo "$scratch/pipe"
+expect 2 "pipe is not a regular file" pack cifar10 "$samples/cifar10" "$scratch/pipe"
+expect 2 "pipe is not a regular file" info cifar10 "$samples/cifar10" --sheet "$scratch/pipe"
+
+# A picture that ends early is named before anything is written.
+mkdir -p "$scratch/pictures/a"
+cp "$scratch/sheet.png" "$scratch/pictures/a/whole.png"
+head -c 2000 "$scratch/sheet.png" >"$scratch/pictures/a/torn.png"
+expect 1 "damaged  [image.png] $scratch/pictures/a/torn.png" pack folder "$scratch/pictures" "$scratch/x.rec"
+[[ ! -e $scratch/x.rec ]] || complain "a damaged picture was packed"
+expect 0 "2 samples" pack folder "$scratch/pictures" "$scratch/all.rec" --no_check
+expect 0 "1 sample, " pack folder "$scratch/pictures" "$scratch/some.rec" --skip_damaged
 expect 1 "/no/such" pack cifar10 "$samples/cifar10" /no/such/x.rec
 [[ ! -e $scratch/x.rec ]] || complain "a pack that failed left a file"
 

@@ -32,7 +32,7 @@ int terminal_columns() {
 int run_info(const std::vector<std::string>& args) {
   CLI::App app(
       "Say what a data set holds: samples, classes, shapes, values.\n"
-      "Exit codes: 0 done, 1 it cannot be read, 2 wrong usage.\n");
+      "Exit codes: 0 done, 1 it or one of its samples cannot be used, 2 wrong usage.\n");
   app.name("argosy data info");
   app.footer("\nExample, after argosy data fetch mnist: argosy data info mnist --sheet mnist.png");
   std::string what;
@@ -64,7 +64,7 @@ int run_info(const std::vector<std::string>& args) {
   } else {
     fmt::print("{}", info_text(findings, terminal_columns(), bar_style_of(STDOUT_FILENO)));
   }
-  return 0;
+  return findings.survey.unusable == 0 ? 0 : 1;
 }
 
 }  // namespace argosy::datatool

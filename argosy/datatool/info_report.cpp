@@ -75,6 +75,17 @@ std::string points_line(const Findings& findings) {
       without > 0 ? fmt::format("; {} samples have none", with_commas(without)) : "");
 }
 
+std::string unusable_lines(const Survey& survey) {
+  constexpr const char* kIndent = "\n            ";
+  const int64_t more = survey.unusable - std::ssize(survey.first_unusable);
+  return fmt::format("{} sample{}:{}{}{}",
+                     with_commas(survey.unusable),
+                     survey.unusable == 1 ? "" : "s",
+                     kIndent,
+                     fmt::join(survey.first_unusable, kIndent),
+                     more > 0 ? fmt::format("{}and {} more", kIndent, with_commas(more)) : "");
+}
+
 nlohmann::ordered_json same_or_null(const Range& range) {
   return range.least == range.most ? nlohmann::ordered_json(static_cast<int64_t>(range.most))
                                    : nlohmann::ordered_json();
@@ -121,7 +132,10 @@ std::string info_text(const Findings& findings, int columns, BarStyle style) {
                      survey.damaged == 1 ? "" : "s; the first",
                      survey.first_damage));
   }
-  if (survey.samples > survey.damaged) {
+  if (survey.unusable > 0) {
+    line("unusable", unusable_lines(survey));
+  }
+  if (survey.samples > survey.damaged + survey.unusable) {
     line("pictures", pictures_line(survey));
     line("values", values_line(findings));
   }
@@ -165,6 +179,8 @@ nlohmann::ordered_json info_json(const Findings& findings) {
   json["pictures_decoded"] = survey.pictures;
   json["missing"] = description.missing;
   json["damaged"] = survey.damaged;
+  json["unusable"] = survey.unusable;
+  json["first_unusable"] = survey.first_unusable;
   json["point_names"] = description.point_names;
   json["points"] = pair_of(survey.points);
   json["unknown_points"] = survey.unknown_points;

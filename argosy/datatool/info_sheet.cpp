@@ -31,6 +31,15 @@ std::vector<int64_t> spread_over(const std::vector<int64_t>& all, int64_t most) 
   return some;
 }
 
+/// None: the sample is a damaged record, of which there is nothing to show.
+std::optional<int64_t> label_or_none(const SampleSource& source, int64_t index) {
+  try {
+    return source.label(index);
+  } catch (const DataError&) {
+    return std::nullopt;
+  }
+}
+
 /// Which samples are shown, and in what grid.
 struct Choice {
   std::vector<int64_t> samples{};
@@ -45,8 +54,10 @@ Choice choose(const Findings& findings) {
   std::vector<std::vector<int64_t>> of_class(findings.survey.per_class.size());
   std::vector<int64_t> others;
   for (int64_t i = 0; i < source.size(); ++i) {
-    const int64_t label = source.label(i);
-    (label < 0 ? others : of_class.at(static_cast<size_t>(label))).push_back(i);
+    if (const std::optional<int64_t> label = label_or_none(source, i); label) {
+      const bool known = *label >= 0 && *label < std::ssize(of_class);
+      (known ? of_class[static_cast<size_t>(*label)] : others).push_back(i);
+    }
   }
   if (!source.description().point_names.empty()) {
     return {spread_over(others, 24), {.columns = 6, .side = 192}};

@@ -1,11 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <span>
+
 #include "argosy/base/error.h"
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
 #include "argosy/datatool/print_json.h"
 #include "argosy/datatool/source_argument.h"
 #include "argosy/events/progress_bar.h"
+#include "argosy/samples/damage.h"
 #include "argosy/samples/pack.h"
 
 #include <nlohmann/json.hpp>
@@ -25,51 +30,107 @@ void check_whole(const samples::Description& description, bool skip_missing) {
   }
 }
 
+struct Options {
+  std::vector<std::string> words{};
+  std::string split{};
+  bool skip_missing = false;
+  bool skip_damaged = false;
+  bool no_check = false;
+  bool json = false;
+};
+
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("NAME|PATH [PATH] OUT",
+                 options.words,
+                 "A set's name, where it lies (default: where\nfetch brings it), and the "
+                 "record file to write")
+      ->required()
+      ->expected(2, 3)
+      ->type_name("")
+      ->option_text(" ");
+  app.add_option("--split", options.split, "Only this one. Default: all, one after the other")
+      ->type_name("NAME");
+  app.add_flag(
+      "--skip_missing", options.skip_missing, "Pack what is there of a set that is not whole");
+  app.add_flag("--skip_damaged", options.skip_damaged, "Leave samples out that cannot be read");
+  app.add_flag("--no_check", options.no_check, "Do not decode the pictures first");
+  app.add_flag("--json", options.json, "For programs");
+}
+
+/// The damaged samples of what is to be packed, told; to be left out if that was asked for.
+std::vector<int64_t> checked(const samples::SampleSource& source,
+                             const samples::Split& split,
+                             const Options& options) {
+  if (options.no_check) {
+    return {};
+  }
+  events::ProgressBar bar(
+      {.label = "check", .total = split.count, .unit = "samples", .out = stderr});
+  const std::vector<samples::Damage> damage = samples::find_damage(
+      source, split, {.on_samples = [&](int64_t done) { bar.advance(done - bar.done()); }});
+  bar.finish();
+  constexpr size_t kMostTold = 10;
+  for (const samples::Damage& one : std::span(damage).first(std::min(kMostTold, damage.size()))) {
+    fmt::print(stderr, "damaged  {}\n", one.reason);
+  }
+  if (damage.size() > kMostTold) {
+    fmt::print(stderr, "and {} more\n", damage.size() - kMostTold);
+  }
+  if (!damage.empty() && !options.skip_damaged) {
+    throw DataError(kWhere,
+                    fmt::format("{} of {} samples are damaged, nothing was written. To pack the "
+                                "others: --skip_damaged",
+                                events::with_commas(std::ssize(damage)),
+                                events::with_commas(split.count)),
+                    {source.description().path});
+  }
+  std::vector<int64_t> indices;
+  std::ranges::transform(damage, std::back_inserter(indices), &samples::Damage::index);
+  return indices;
+}
+
 }  // namespace
 
 int run_pack(const std::vector<std::string>& args) {
   CLI::App app(
       "Write a data set into one record file with checksums, which reads back faster.\n"
-      "Pictures stay as they are: JPEGs remain JPEGs, pixels remain pixels.\n");
+      "Pictures stay as they are: JPEGs remain JPEGs, pixels remain pixels. All are\n"
+      "decoded first, so that a damaged one is told now and not by a training.\n");
   app.name("argosy data pack");
   app.footer(
       "\nExample, after argosy data fetch cifar10:\n"
       "  argosy data pack cifar10 train.rec --split train");
-  std::vector<std::string> words;
-  samples::PackOptions options;
-  bool skip_missing = false;
-  bool json = false;
-  app.add_option("NAME|PATH [PATH] OUT",
-                 words,
-                 "A set's name, where it lies (default: where fetch brings it), and the\n"
-                 "record file")
-      ->required()
-      ->expected(2, 3);
-  app.add_option("--split", options.split, "Only this one. Default: all, one after the other")
-      ->type_name("NAME");
-  app.add_flag("--skip_missing", skip_missing, "Pack what is there of a set that is not whole");
-  app.add_flag("--json", json, "For programs");
+  Options options;
+  add_options(app, options);
   if (parse_or_help(app, args)) {
     return 0;
   }
-  const std::string& out = words.back();
+  const std::string& out = options.words.back();
   check_output(kWhere, out, "ARGOREC\n", "a record file, the last word");
-  const auto source = open_argument(words.front(), words.size() == 3 ? words[1] : "");
-  check_whole(source->description(), skip_missing);
-  events::ProgressBar bar({.label = "pack",
-                           .total = samples::find_split(*source, options.split).count,
-                           .unit = "samples",
-                           .out = stderr});
-  options.on_sample = [&](int64_t) { bar.advance(1); };
-  const samples::Packed packed = samples::pack(*source, out, options);
+  const auto source =
+      open_argument(options.words.front(), options.words.size() == 3 ? options.words[1] : "");
+  check_whole(source->description(), options.skip_missing);
+  const samples::Split split = samples::find_split(*source, options.split);
+  samples::PackOptions packing{.split = options.split,
+                               .leave_out = checked(*source, split, options)};
+  const int64_t left_out = std::ssize(packing.leave_out);
+  events::ProgressBar bar(
+      {.label = "pack", .total = split.count - left_out, .unit = "samples", .out = stderr});
+  packing.on_sample = [&](int64_t) { bar.advance(1); };
+  const samples::Packed packed = samples::pack(*source, out, packing);
   bar.finish();
-  if (json) {
-    print_json({{"path", out}, {"samples", packed.samples}, {"bytes", packed.bytes}});
+  if (options.json) {
+    print_json({{"path", out},
+                {"samples", packed.samples},
+                {"left_out", left_out},
+                {"bytes", packed.bytes}});
   } else {
-    fmt::print("{}: {} samples, {} kB\n",
+    fmt::print("{}: {} sample{}, {} kB{}\n",
                out,
                events::with_commas(packed.samples),
-               events::with_commas(packed.bytes / 1000));
+               packed.samples == 1 ? "" : "s",
+               events::with_commas(packed.bytes / 1000),
+               left_out == 0 ? "" : fmt::format("; {} damaged left out", left_out));
   }
   return 0;
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <numeric>
 #include <vector>
 
 #include "argosy/base/error.h"
@@ -13,11 +15,20 @@
 namespace argosy::samples {
 namespace {
 
+/// The samples of a split that are written.
+std::vector<int64_t> kept_of(const Split& split, const std::vector<int64_t>& leave_out) {
+  std::vector<int64_t> all(static_cast<size_t>(split.count));
+  std::iota(all.begin(), all.end(), split.first);
+  std::vector<int64_t> kept;
+  std::ranges::set_difference(all, leave_out, std::back_inserter(kept));
+  return kept;
+}
+
 /// Height, width and channels where all pictures are pixels and agree.
-std::vector<int64_t> common_shape(const SampleSource& source, const Split& split) {
+std::vector<int64_t> common_shape(const SampleSource& source, const std::vector<int64_t>& kept) {
   std::vector<int64_t> shape;
   std::vector<uint8_t> scratch;
-  for (int64_t i = split.first; i < split.first + split.count; ++i) {
+  for (const int64_t i : kept) {
     const formats::PackedSample sample = source.get(i, scratch);
     const std::vector<int64_t> own{sample.height, sample.width, sample.channels};
     if (sample.kind != formats::Picture::kPixels || (!shape.empty() && own != shape)) {
@@ -29,13 +40,13 @@ std::vector<int64_t> common_shape(const SampleSource& source, const Split& split
 }
 
 /// What the file says of its splits: those of the source, or the one that is packed.
-std::vector<formats::PackedSplit> packed_splits(const SampleSource& source, const Split& only) {
-  if (!only.name.empty()) {
-    return {{only.name, only.count}};
-  }
+std::vector<formats::PackedSplit> packed_splits(const SampleSource& source,
+                                                const Split& only,
+                                                const std::vector<int64_t>& leave_out) {
   std::vector<formats::PackedSplit> splits;
-  for (const Split& split : source.description().splits) {
-    splits.push_back({split.name, split.count});
+  for (const Split& split :
+       only.name.empty() ? source.description().splits : std::vector<Split>{only}) {
+    splits.push_back({split.name, std::ssize(kept_of(split, leave_out))});
   }
   return splits;
 }
@@ -64,24 +75,25 @@ Split find_split(const SampleSource& source, const std::string& name) {
 
 Packed pack(const SampleSource& source, const std::string& path, const PackOptions& options) {
   const Split split = find_split(source, options.split);
+  const std::vector<int64_t> kept = kept_of(split, options.leave_out);
   const Description& description = source.description();
   const formats::PackedSet set{.kind = description.set,
                                .classes = description.classes,
                                .groups = description.groups,
                                .point_names = description.point_names,
-                               .shape = common_shape(source, split),
-                               .splits = packed_splits(source, split)};
+                               .shape = common_shape(source, kept),
+                               .splits = packed_splits(source, split, options.leave_out)};
   formats::RecordWriter writer(path, formats::pack_metadata(set));
   std::vector<uint8_t> scratch;
-  for (int64_t i = 0; i < split.count; ++i) {
-    writer.append(formats::pack_sample(source.get(split.first + i, scratch)));
+  for (const int64_t i : kept) {
+    writer.append(formats::pack_sample(source.get(i, scratch)));
     if (options.on_sample) {
-      options.on_sample(i + 1);
+      options.on_sample(writer.size());
     }
   }
   writer.finish();
   std::error_code error;
-  return {.samples = split.count,
+  return {.samples = std::ssize(kept),
           .bytes = static_cast<int64_t>(std::filesystem::file_size(path, error))};
 }
 

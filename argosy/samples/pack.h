@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "argosy/samples/sample_source.h"
 
@@ -10,6 +11,8 @@ namespace argosy::samples {
 
 struct PackOptions {
   std::string split{};  ///< only this one; empty: all, one after the other
+  /// Samples of the source that are not written, ascending: damaged ones (samples/damage.h).
+  std::vector<int64_t> leave_out{};
   /// Called with the number of samples written so far.
   std::function<void(int64_t done)> on_sample = nullptr;
 };

@@ -53,6 +53,8 @@ struct Tally {
   int64_t without_points = 0;
   int64_t damaged = 0;
   std::string first_damage{};
+  int64_t unusable = 0;
+  std::vector<std::string> first_unusable{};
 
   void add(const Tally& other) {
     per_class.resize(std::max(per_class.size(), other.per_class.size()));
@@ -77,6 +79,17 @@ struct Tally {
     points.add(other.points);
     first_damage = damaged > 0 ? first_damage : other.first_damage;
     damaged += other.damaged;
+    unusable += other.unusable;
+    first_unusable.insert(
+        first_unusable.end(), other.first_unusable.begin(), other.first_unusable.end());
+    first_unusable.resize(std::min(first_unusable.size(), Survey::kMostTold));
+  }
+
+  void add_unusable(const std::string& words) {
+    ++unusable;
+    if (first_unusable.size() < Survey::kMostTold) {
+      first_unusable.push_back(words);
+    }
   }
 };
 
@@ -183,9 +196,8 @@ Tally tally_of(const SampleSource& source, Chunk chunk, int64_t pictures) {
       }
     } catch (const DataError& error) {
       if (error.place().index == i) {
-        throw;  // a wrong label, a damaged record: the set, not the picture
-      }
-      if (tally.damaged++ == 0) {
+        tally.add_unusable(error.what());  // a wrong label, a damaged record, not the picture
+      } else if (tally.damaged++ == 0) {
         tally.first_damage = error.with_index(i).what();
       }
     }
@@ -206,7 +218,9 @@ Survey survey_of(const Tally& tally, const SampleSource& source) {
                 .unknown_points = tally.unknown_points,
                 .without_points = tally.without_points,
                 .damaged = tally.damaged,
-                .first_damage = tally.first_damage};
+                .first_damage = tally.first_damage,
+                .unusable = tally.unusable,
+                .first_unusable = tally.first_unusable};
   const bool alike =
       std::ranges::count_if(tally.pixel_count, [](int64_t n) { return n > 0; }) > 0 &&
       result.channels.size() == 1;

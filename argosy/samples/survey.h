@@ -43,10 +43,15 @@ struct Survey {
   int64_t without_points = 0;             ///< samples without keypoints, in a set that has them
   int64_t damaged = 0;                    ///< pictures that cannot be read
   std::string first_damage{};             ///< the first of them, in words
+  /// Samples that cannot be used: damaged records, labels outside the classes.
+  int64_t unusable = 0;
+  std::vector<std::string> first_unusable{};  ///< up to kMostTold of them, in words
+
+  static constexpr size_t kMostTold = 10;
 };
 
 /// Reads every sample's label and shape (of encoded pictures the header) and decodes some of them.
-/// Errors: DataError for a label outside the classes; a damaged picture is counted instead.
+/// What is damaged is counted and told, and no error.
 [[nodiscard]] Survey survey(const SampleSource& source, const SurveyOptions& options = {});
 
 }  // namespace argosy::samples
