@@ -59,6 +59,11 @@ std::vector<std::string> urls_of(const KnownSet& set,
   return urls;
 }
 
+bool is_local(const std::string& url) {
+  constexpr std::string_view kScheme = "file://";
+  return strings::to_lower(url.substr(0, kScheme.size())) == kScheme;
+}
+
 std::vector<std::string> mirrors_or_default(const std::vector<std::string>& mirrors) {
   if (!mirrors.empty()) {
     return mirrors;

@@ -14,6 +14,9 @@ namespace argosy::download {
                                                const KnownFile& file,
                                                const std::vector<std::string>& mirrors);
 
+/// Does it name a file of this machine (or of a mounted disk)? Waiting makes that no better.
+[[nodiscard]] bool is_local(const std::string& url);
+
 /// `mirrors`, or where it is empty those that ARGOSY_DATA_MIRROR names.
 [[nodiscard]] std::vector<std::string> mirrors_or_default(const std::vector<std::string>& mirrors);
 

@@ -171,11 +171,11 @@ std::optional<std::string> complaint(PartFile& part, const KnownFile& known) {
   return reason;
 }
 
-/// One try of one address. True: the part is whole and right.
-bool try_address(Address& address,
-                 PartFile& part,
-                 const KnownFile& known,
-                 const FetchOptions& options) {
+/// One transfer from one address. True: the part is whole and right.
+bool transfer_from(Address& address,
+                   PartFile& part,
+                   const KnownFile& known,
+                   const FetchOptions& options) {
   ++address.tries;
   Progress progress(known, part.size(), options.progress);
   const TransferEnd end = transfer(address.url,
@@ -198,6 +198,24 @@ bool try_address(Address& address,
   }
   progress.stop();
   return false;
+}
+
+/// One try of one address. A file of this machine stays as it is, so that it is tried once; and
+/// from its beginning where it does not go with what an earlier address has brought.
+bool try_address(Address& address,
+                 PartFile& part,
+                 const KnownFile& known,
+                 const FetchOptions& options) {
+  const bool begun = part.size() > 0;
+  if (transfer_from(address, part, known, options)) {
+    return true;
+  }
+  if (!is_local(address.url)) {
+    return false;
+  }
+  const bool again = begun && part.size() == 0 && transfer_from(address, part, known, options);
+  address.given_up = true;
+  return again;
 }
 
 [[noreturn]] void give_up(const std::vector<Address>& addresses, const std::string& path) {

@@ -27,7 +27,7 @@ struct FetchOptions {
   /// Only these files of the set; empty: all (of alternatives, the first).
   std::vector<std::string> files{};
   Mismatch mismatch = Mismatch::kRefuse;
-  int tries = 3;  ///< of each address
+  int tries = 3;  ///< of each address; a file or folder of this machine is tried once
   /// Before the second try; twice as long before each further one.
   std::chrono::milliseconds first_pause{1000};
   std::chrono::milliseconds connect_timeout{20'000};

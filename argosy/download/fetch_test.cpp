@@ -298,6 +298,38 @@ TEST_F(FetchTest, AnotherDataHomeIsAMirrorAsUrlAndAsFolder) {
   EXPECT_EQ(content(file()), body_);
 }
 
+TEST_F(FetchTest, AFolderWithWrongFilesIsTriedOnceAndWithoutPauses) {
+  const fs::path home = folder_.path() / "home";
+  fs::create_directories(home / "set");
+  FetchOptions patient = options();
+  patient.first_pause = std::chrono::hours(1);
+  for (const std::string& wrong :
+       {std::string("short"), body_ + "long", std::string(300'000, 'x')}) {
+    write(home / "set/data.bin", wrong);
+    for (const std::string& mirror : {home.string(), "FILE://" + home.string()}) {
+      patient.mirrors = {mirror};
+      const std::string text = test::error_text<DataError>([&] { fetch(set({}), patient); });
+      EXPECT_THAT(text, AllOf(HasSubstr("cannot be fetched: "), Not(HasSubstr(" tries"))));
+    }
+  }
+}
+
+TEST_F(FetchTest, AFolderHelpsWhereAPartOfSomethingElseLies) {
+  const fs::path home = folder_.path() / "home";
+  fs::create_directories(home / "set");
+  write(home / "set/data.bin", body_);
+  fs::create_directories(folder_.path() / "set");
+  FetchOptions patient = options();
+  patient.first_pause = std::chrono::hours(1);
+  patient.mirrors = {home.string()};
+  for (const std::string& rest : {std::string(5000, 'x'), std::string(400'000, 'x')}) {
+    write(part(), rest);
+    fetch(set({}), patient);
+    EXPECT_EQ(content(file()), body_);
+    fs::remove(file());
+  }
+}
+
 TEST_F(FetchTest, TheEnvironmentNamesMirrorsInTheirOrder) {
   const TestServer server([&](const Request&) { return whole(); });
   const std::string mirrors = "file:///no/such/folder  " + server.url();

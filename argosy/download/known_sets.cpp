@@ -25,7 +25,7 @@ std::vector<KnownSet> make_known_sets() {
                  {"t10k-labels-idx1-ubyte.gz", {4542, "ec29112dd5afa0611ce80d1b7f02629c"}}}},
       // also_right: as Debian's package dataset-fashion-mnist has them, gzip's file name left out
       {.name = "fashion_mnist",
-       .title = "Fashion-MNIST: 70,000 pieces of clothing, 28 x 28 grey, 10 classes",
+       .title = "Fashion-MNIST: 70,000 clothes, 28 x 28 grey, 10 classes",
        .addresses = {"https://dataset.bj.bcebos.com/fashion_mnist/",
                      "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"},
        .files = {{"train-images-idx3-ubyte.gz",
@@ -41,9 +41,10 @@ std::vector<KnownSet> make_known_sets() {
                   {5148, "bb300cfdad3c16e7a12a480ee83cd310"},
                   {{5125, "0d30e22e447f3c33dab9ed536400ac01"}}}}},
       {.name = "mnist_json",
-       .title = "MNIST as one JSON file: train, validation and test, 784 floats an image",
-       .instead = "No server has it, for it is made from MNIST: argosy data fetch mnist, then see "
-                  "docs/guides/data_sets.md#mnist_json"},
+       .title = "MNIST as one JSON file: train, validation and test",
+       .instead = "No server has it, for it is made from MNIST: argosy data fetch mnist, then "
+                  "mnist_to_json.py, which make install puts into share/argosy (see "
+                  "docs/guides/data_sets.md#mnist_json)"},
       {.name = "cifar10",
        .title = "CIFAR-10: 60,000 photographs, 32 x 32 RGB, 10 classes",
        .addresses = {"https://www.cs.toronto.edu/~kriz/", "https://dataset.bj.bcebos.com/cifar/"},
@@ -57,14 +58,14 @@ std::vector<KnownSet> make_known_sets() {
                  {"cifar-100-binary.tar.gz", {168513733, "03b5dce01913d631647c71ecec9e9cb8"}}},
        .one_file_is_enough = true},
       {.name = "flowers102",
-       .title = "Oxford Flowers-102: 8,189 photographs of about 500 pixels, 102 classes",
+       .title = "Oxford Flowers-102: 8,189 photographs, 102 classes",
        .addresses = {"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/",
                      "http://paddlemodels.bj.bcebos.com/flowers/"},
        .files = {{"102flowers.tgz", {344862509, "52808999861908f626f3c1f4e79d11fa"}},
                  {"imagelabels.mat", {502, "e0620be6f572b9609742df49c70aed4d"}},
                  {"setid.mat", {14989, "a5357ecc9cb78c4bef273ce3793fc85c"}}}},
       {.name = "keypoints",
-       .title = "Facial keypoints: 7,049 faces, 96 x 96 grey, 15 points (Kaggle's CSV)",
+       .title = "Facial keypoints (Kaggle): 7,049 faces, 96 x 96 grey, 15 points",
        .instead = "Kaggle gives it only to those who are logged in: download training.zip and "
                   "test.zip from https://www.kaggle.com/c/facial-keypoints-detection/data, unpack "
                   "them and give the path of training.csv (or training.csv.gz)"},
