@@ -7,10 +7,17 @@ foreach(_room IN LISTS _rooms)
   string(REGEX REPLACE "[|].*" "" _room "${_room}")
   add_dependencies(argosy_installed argosy_${_room})
 endforeach()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/guides ${PROJECT_SOURCE_DIR}/docs/reference
-  DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs) # as README and messages name them
+# As README and messages name them, with all that they link to (install.consumer looks).
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  FILES_MATCHING PATTERN "*.cpp")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/benchmarks/results DESTINATION ${CMAKE_INSTALL_DOCDIR}/benchmarks
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.html")
+install(FILES ${PROJECT_SOURCE_DIR}/benchmarks/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/benchmarks)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/tests/data/mnist_to_json.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/argosy)
 set(_dir ${CMAKE_INSTALL_LIBDIR}/cmake/argosy)
 install(EXPORT argosyTargets NAMESPACE argosy:: DESTINATION ${_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/argosyConfig.cmake.in

@@ -14,6 +14,12 @@ function(step)
 endfunction()
 
 step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${scratch}/prefix)
+file(GLOB readme_installed ${scratch}/prefix/share/doc/*/README.md)
+get_filename_component(documentation "${readme_installed}" DIRECTORY)
+step(${LINKS} ${documentation})
+if(NOT EXISTS ${scratch}/prefix/share/argosy/mnist_to_json.py)
+  message(FATAL_ERROR "share/argosy/mnist_to_json.py, which the guides name, is not installed")
+endif()
 file(COPY ${CONSUMER}/ DESTINATION ${scratch}/consumer)
 # The README's program must compile as it stands there.
 file(READ ${README} readme)
