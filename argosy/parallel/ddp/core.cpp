@@ -369,6 +369,10 @@ void Core::sync_buffers() {
   }
 }
 
+CommunicationTimes Core::communication_times() const {
+  return alone() ? CommunicationTimes() : reducer_->communication_times();
+}
+
 DdpStats Core::stats() const {
   DdpStats out;
   if (!alone()) {

@@ -72,6 +72,8 @@ class Core final {
   void sync_buffers();
 
   [[nodiscard]] DdpStats stats() const;
+  /// pass is 0 in a group of one.
+  [[nodiscard]] CommunicationTimes communication_times() const;
   [[nodiscard]] const comm::Group& group() const { return group_; }
   [[nodiscard]] const DdpOptions& options() const { return options_; }
 

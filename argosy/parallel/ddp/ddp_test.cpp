@@ -69,6 +69,24 @@ TEST(Ddp, AveragesGradientsAndStartsFromRankZero) {
   }
 }
 
+TEST(Ddp, SaysWhenItCommunicated) {
+  on_ranks(2, [](comm::Group& group) {
+    DistributedDataParallel model(TwoLayers(0.0), group);
+    EXPECT_EQ(model.communication_times().pass, 0);
+    for (int64_t pass = 1; pass <= 2; ++pass) {
+      const auto before = std::chrono::steady_clock::now();
+      model(input_of(group.rank())).sum().backward();
+      const CommunicationTimes times = model.communication_times();
+      EXPECT_EQ(times.pass, pass);
+      EXPECT_LE(before, times.begun);
+      EXPECT_LE(times.begun, times.waited);
+      EXPECT_LE(times.waited, times.ended);
+      EXPECT_LE(times.ended, std::chrono::steady_clock::now());
+      EXPECT_EQ(times.ended - times.waited, model.stats().exposed);
+    }
+  });
+}
+
 TEST(Ddp, WrapsHoldersPointersAnyModuleAndSequential) {
   on_ranks(2, [](comm::Group& group) {
     const auto expected = expected_average(2);

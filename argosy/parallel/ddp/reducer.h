@@ -83,6 +83,13 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void shadow_backward();
 
   void fill(DdpStats& stats) const;
+  /// Of the last averaged pass. Cost: none.
+  [[nodiscard]] CommunicationTimes communication_times() const {
+    return {.pass = stats_.reduced_passes,
+            .begun = first_sent_,
+            .waited = wait_began_,
+            .ended = wait_ended_};
+  }
 
   /// For PassToken only: how the pass ended.
   void end_pass();
@@ -169,6 +176,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   DdpStats stats_;
   Clock::time_point pass_began_{};
   Clock::time_point first_sent_{};
+  Clock::time_point wait_began_{};
+  Clock::time_point wait_ended_{};
 };
 
 }  // namespace argosy::parallel::ddp

@@ -286,7 +286,7 @@ std::vector<size_t> Reducer::not_ready() const {
 }
 
 void Reducer::wait_for_buckets() {
-  const auto began = Clock::now();
+  wait_began_ = Clock::now();
   const int divisor = uneven_ != nullptr ? uneven_->divisor() : group_.size();
   for (size_t b = 0; b < buckets_.size(); ++b) {
     sent_[b].work.wait();
@@ -304,9 +304,9 @@ void Reducer::wait_for_buckets() {
   if (options_.find_unused_parameters) {
     used_map_work_.wait();
   }
-  const auto now = Clock::now();
-  stats_.communication = now - first_sent_;
-  stats_.exposed = now - began;
+  wait_ended_ = Clock::now();
+  stats_.communication = wait_ended_ - first_sent_;
+  stats_.exposed = wait_ended_ - wait_began_;
 }
 
 void Reducer::settle_unused() {

@@ -42,4 +42,14 @@ struct DdpStats {
   std::chrono::nanoseconds exposed{0};        ///< the part of it for which backward() had to wait
 };
 
+/// When the gradients of the last averaged backward pass were on their way, on this rank.
+struct CommunicationTimes {
+  using Moment = std::chrono::steady_clock::time_point;
+
+  int64_t pass = 0;  ///< averaged passes so far; 0: no times yet
+  Moment begun{};    ///< the first bucket was sent
+  Moment waited{};   ///< backward had nothing else to do from here on
+  Moment ended{};    ///< the last bucket had come
+};
+
 }  // namespace argosy::parallel
