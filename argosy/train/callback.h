@@ -5,12 +5,16 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "argosy/data/loader_stats.h"
 #include "argosy/train/logs.h"
+#include "argosy/train/phase.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -18,9 +22,15 @@ namespace argosy::checkpoint {
 struct Snapshot;
 }
 
+namespace argosy::metrics {
+class AnyMetric;
+}
+
 namespace argosy::train {
 
 class Model;
+struct FitOptions;
+struct History;
 
 /// What fit() is about to do, and what it has done so far.
 struct Training {
@@ -35,6 +45,13 @@ struct Training {
   bool resumed = false;   ///< goes on where a checkpoint ends
   int64_t epoch = 0;      ///< the first, or the one that goes on
   int64_t step = 0;       ///< updates made before
+  /// What fit() was told; what its model was prepared with: names, a schedule's empty without one.
+  const FitOptions* options = nullptr;
+  std::string loss{};
+  std::vector<std::string> metrics{};
+  std::string schedule{};
+  /// What fit() did, at its end; nullptr before.
+  const History* history = nullptr;
 };
 
 /// An epoch; `logs` is empty at its begin.
@@ -65,6 +82,7 @@ struct Step {
   /// Metrics since the epoch's begin: at every log_freq-th batch and the epoch's last one, else
   /// empty.
   const Logs& logs;
+  std::span<const at::Tensor> inputs{};  ///< of this rank's batch, as forward takes them
 };
 
 /// A batch of evaluate() or predict(). Ranks may have different numbers of them.
@@ -73,6 +91,12 @@ struct EvalStep {
   int64_t batch = 0;
   std::optional<int64_t> batches{};
   int64_t samples = 0;  ///< of this rank
+  double waited = 0;    ///< for the loader, since the begin of this pass, in seconds
+  /// This rank's batch, as forward takes it; at its end also what forward gave, and in evaluate()
+  /// the labels.
+  std::span<const at::Tensor> inputs{};
+  std::span<const at::Tensor> outputs{};
+  std::span<const at::Tensor> labels{};
 };
 
 /// What evaluate() or predict() goes over.
@@ -84,6 +108,9 @@ struct Evaluation {
   int64_t log_freq = 10;
   /// The result, at the end of evaluate().
   const Logs& logs;
+  /// The metrics at the end of evaluate(), for what is no single figure: a ConfusionMatrix'
+  /// compute(), which is collective. nullptr elsewhere.
+  const std::vector<metrics::AnyMetric>* metrics = nullptr;
 };
 
 /// A place that a later run can go on from: after each update, and after each epoch with its
@@ -120,12 +147,17 @@ class Callback {
 
   virtual void on_train_begin(const Training& /*training*/) {}
   virtual void on_train_end(const Training& /*training*/) {}
+  /// fit() ends by an exception, perhaps on this rank alone: do not communicate. `what` is its
+  /// text. What this hook throws is dropped.
+  virtual void on_exception(const Training& /*training*/, const std::string& /*what*/) {}
   virtual void on_epoch_begin(const Epoch& /*epoch*/) {}
   virtual void on_epoch_end(const Epoch& /*epoch*/) {}
   virtual void on_train_batch_begin(const Step& /*step*/) {}
   /// Gradients are there, averaged over ranks and batches; the optimizer comes next.
   virtual void on_before_update(const Step& /*step*/) {}
   virtual void on_train_batch_end(const Step& /*step*/) {}
+  /// A piece of this rank's time has ended. Comes several times a batch: do little.
+  virtual void on_phase(const Phase& /*phase*/) {}
 
   /// After the other hooks of its place. Who keeps checkpoints asks for the snapshot.
   virtual void on_save_point(const SavePoint& /*point*/) {}

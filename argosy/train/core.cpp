@@ -82,6 +82,15 @@ void Core::reset_metrics() {
   }
 }
 
+std::vector<std::string> Core::metric_names() const {
+  std::vector<std::string> all;
+  for (const metrics::AnyMetric& metric : metrics) {
+    const std::vector<std::string> names = metric.names();
+    all.insert(all.end(), names.begin(), names.end());
+  }
+  return all;
+}
+
 Logs Core::metric_values() const {
   Logs logs;
   for (const metrics::AnyMetric& metric : metrics) {

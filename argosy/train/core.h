@@ -75,6 +75,7 @@ class Core final {
   [[nodiscard]] LossValue loss_of(const Tensors& outputs, const Tensors& labels) const;
   void update_metrics(const Tensors& outputs, const Tensors& labels);
   void reset_metrics();
+  [[nodiscard]] std::vector<std::string> metric_names() const;
   /// Their values over all ranks. Collective.
   [[nodiscard]] Logs metric_values() const;
 

@@ -37,6 +37,15 @@ void for_each_batch(Feed& feed,
   feed.leave();
 }
 
+EvalStep eval_step(Model& model, const Feed& feed, int64_t number, const Tensors& inputs) {
+  return {.model = model,
+          .batch = number,
+          .batches = feed.batches(),
+          .samples = samples_in(inputs),
+          .waited = feed.stats().waited.count(),
+          .inputs = inputs};
+}
+
 /// Rows of all ranks, in rank order. Collective; ranks may have none. `like`: what a rank without
 /// rows learns shape and type from.
 at::Tensor gather_rows(const at::Tensor& own, const comm::Group& group) {
@@ -98,16 +107,18 @@ Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& optio
   {
     const Judged judged(core);
     for_each_batch(feed, options.num_iters, [&](int64_t number, const Tensors& batch) {
-      const EvalStep step{
-          .model = model, .batch = number, .batches = feed.batches(), .samples = samples_in(batch)};
+      const Tensors inputs = core.inputs_of(batch, "train.evaluate");
+      EvalStep step = eval_step(model, feed, number, inputs);
       for (const AnyCallback& callback : callbacks) {
         callback->on_eval_batch_begin(step);
       }
-      const Tensors outputs = core.network.forward_alone(core.inputs_of(batch, "train.evaluate"));
+      const Tensors outputs = core.network.forward_alone(inputs);
       const Tensors labels = core.labels_of(batch, "train.evaluate");
       const LossValue loss = core.loss_of(outputs, labels);
       mean_loss.update(loss.mean.item<double>(), loss.count);
       core.update_metrics(outputs, labels);
+      step.outputs = outputs;
+      step.labels = labels;
       for (const AnyCallback& callback : callbacks) {
         callback->on_eval_batch_end(step);
       }
@@ -115,10 +126,12 @@ Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& optio
   }
   logs.set("loss", mean_loss.compute(core.group));
   logs.add(core.metric_values());
-  core.reset_metrics();
+  Evaluation end = about();
+  end.metrics = &core.metrics;
   for (const AnyCallback& callback : callbacks) {
-    callback->on_eval_end(about());
+    callback->on_eval_end(end);
   }
+  core.reset_metrics();
   return logs;
 }
 
@@ -142,12 +155,13 @@ std::vector<at::Tensor> predict(Core& core,
   {
     const Judged judged(core);
     for_each_batch(feed, std::nullopt, [&](int64_t number, const Tensors& batch) {
-      const EvalStep step{
-          .model = model, .batch = number, .batches = feed.batches(), .samples = samples_in(batch)};
+      const Tensors inputs = core.inputs_of(batch, "train.predict");
+      EvalStep step = eval_step(model, feed, number, inputs);
       for (const AnyCallback& callback : callbacks) {
         callback->on_predict_batch_begin(step);
       }
-      const Tensors made = core.network.forward_alone(core.inputs_of(batch, "train.predict"));
+      const Tensors made = core.network.forward_alone(inputs);
+      step.outputs = made;
       outputs.resize(std::max(outputs.size(), made.size()));
       for (std::size_t i = 0; i < made.size(); ++i) {
         outputs[i].push_back(made[i]);

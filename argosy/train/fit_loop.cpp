@@ -7,6 +7,7 @@
 
 #include <ATen/Functions.h>
 
+#include "argosy/base/log.h"
 #include "argosy/os/signals.h"
 #include "argosy/train/callbacks/progress_bar.h"
 #include "argosy/train/model.h"
@@ -28,6 +29,25 @@ FitLoop::FitLoop(Core& core, Model& model, Feed& train, Feed* eval, const FitOpt
 }
 
 History FitLoop::run() {
+  try {
+    return train_all();
+  } catch (const std::exception& error) {
+    tell_exception(error.what());
+    throw;
+  }
+}
+
+void FitLoop::tell_exception(const std::string& what) {
+  for (const AnyCallback& callback : callbacks_) {
+    try {
+      callback->on_exception(training(), what);
+    } catch (const std::exception& error) {
+      log::error("[train.fit] a callback's on_exception(): {}", error.what());
+    }
+  }
+}
+
+History FitLoop::train_all() {
   core_.requests = {};
   if (options_.on_signal != OnSignal::kIgnore && keeps_checkpoints()) {
     signals_.emplace({SIGTERM, SIGUSR1});
@@ -40,7 +60,9 @@ History FitLoop::run() {
     run_epoch();
   }
   history_.steps = core_.steps;
-  all(&Callback::on_train_end, training());
+  Training end = training();
+  end.history = &history_;
+  all(&Callback::on_train_end, end);
   return std::move(history_);
 }
 
@@ -55,7 +77,11 @@ Training FitLoop::training() const {
           .run_dir = options_.run_dir,
           .resumed = resumed_,
           .epoch = epoch_,
-          .step = core_.steps};
+          .step = core_.steps,
+          .options = &options_,
+          .loss = core_.loss->name(),
+          .metrics = core_.metric_names(),
+          .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : ""};
 }
 
 Epoch FitLoop::epoch_now(const Logs& logs) const {
@@ -79,7 +105,12 @@ Step FitLoop::step_now(const Logs& logs) const {
           .samples = samples_,
           .loss = loss_,
           .lr = core_.optimizer->lr(),
-          .logs = logs};
+          .logs = logs,
+          .inputs = inputs_};
+}
+
+void FitLoop::together_with_ranks(const std::function<void()>& work) {
+  core_.group.size() > 1 ? phases_.time(PhaseKind::kAgree, work) : work();
 }
 
 void FitLoop::run_epoch() {
@@ -109,7 +140,8 @@ void FitLoop::run_epoch() {
 
 void FitLoop::run_batches() {
   Tensors batch;
-  while (!ended_ && feed().next(batch)) {
+  const auto next = [&] { return feed().next(batch); };
+  while (!ended_ && phases_.time(PhaseKind::kDataWait, next)) {
     run_batch(batch);
     ++batch_;
     if (updates_) {
@@ -125,7 +157,7 @@ void FitLoop::finish_epoch() {
   logs.add(core_.metric_values());
   if (eval_ != nullptr && (complete || stop_after_epoch_) &&
       ((epoch_ + 1) % options_.eval_freq == 0 || epoch_ + 1 == options_.epochs)) {
-    logs.add(evaluate_now(), "eval_");
+    logs.add(phases_.time(PhaseKind::kEvaluation, [&] { return evaluate_now(); }), "eval_");
   }
   if (complete) {
     move_schedule(logs);
@@ -171,23 +203,31 @@ int64_t FitLoop::batches_of_update() const {
 void FitLoop::run_batch(const Tensors& batch) {
   const Logs none;
   const int64_t together = batches_of_update();
+  inputs_ = core_.inputs_of(batch, "train.fit");
   updates_ = batch_ % options_.accumulate_grad_batches == together - 1;
   all(&Callback::on_train_batch_begin, step_now(none));
   const auto pass = [&] { forward_backward(batch, together); };
   if (updates_) {
     pass();
-    agree();
+    phases_.tell_communication(core_.network.communication_times());
+    together_with_ranks([&] { agree(); });
     all(&Callback::on_before_update, step_now(none));
-    core_.optimizer->step();
-    core_.optimizer->zero_grad();
+    phases_.time(PhaseKind::kUpdate, [&] {
+      core_.optimizer->step();
+      core_.optimizer->zero_grad();
+    });
     core_.stepped();
   } else {
     core_.network.without_sync(pass);
   }
   const bool shown =
       (batch_ + 1) % options_.log_freq == 0 || (batches_.has_value() && batch_ + 1 == *batches_);
-  const Logs logs = shown ? core_.metric_values() : Logs();
+  Logs logs;
+  if (shown) {
+    together_with_ranks([&] { logs = core_.metric_values(); });
+  }
   all(&Callback::on_train_batch_end, step_now(logs));
+  inputs_.clear();
   if (updates_) {
     ended_ = ended_ || (options_.num_iters.has_value() && core_.steps >= *options_.num_iters);
   }
@@ -195,9 +235,14 @@ void FitLoop::run_batch(const Tensors& batch) {
 
 void FitLoop::forward_backward(const Tensors& batch, int64_t together) {
   const Tensors labels = core_.labels_of(batch, "train.fit");
-  const Tensors outputs = core_.network.forward(core_.inputs_of(batch, "train.fit"));
-  const LossValue loss = core_.loss_of(outputs, labels);
-  (together == 1 ? loss.mean : loss.mean / static_cast<double>(together)).backward();
+  Tensors outputs;
+  const LossValue loss = phases_.time(PhaseKind::kForward, [&] {
+    outputs = core_.network.forward(inputs_);
+    return core_.loss_of(outputs, labels);
+  });
+  phases_.time(PhaseKind::kBackward, [&] {
+    (together == 1 ? loss.mean : loss.mean / static_cast<double>(together)).backward();
+  });
   const auto value = loss.mean.item<double>();
   epoch_loss_.update(value, loss.count);
   if (loss.count > 0) {

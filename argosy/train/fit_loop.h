@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "argosy/train/core.h"
 #include "argosy/train/feed.h"
 #include "argosy/train/options.h"
+#include "argosy/train/phases.h"
 #include "argosy/train/training_state.h"
 
 namespace argosy::train::detail {
@@ -26,6 +28,10 @@ class FitLoop final {
   History run();
 
  private:
+  History train_all();
+  void tell_exception(const std::string& what);
+  /// A small sum of all ranks, told as what it is.
+  void together_with_ranks(const std::function<void()>& work);
   using Clock = std::chrono::steady_clock;
 
   template <typename About>
@@ -79,6 +85,7 @@ class FitLoop final {
   Feed* eval_;
   const FitOptions& options_;
   std::vector<AnyCallback> callbacks_;
+  Phases phases_{callbacks_, core_.steps};
   std::optional<int64_t> batches_;  // of the epoch, or of what is left of it
   History history_;
   std::optional<os::SignalFlag> signals_;
@@ -96,6 +103,7 @@ class FitLoop final {
   bool in_epoch_ = false;    // the next epoch goes on from batch_
   bool epoch_done_ = false;  // and all its batches are done
 
+  Tensors inputs_;       // of the batch at hand
   bool updates_ = true;  // whether the batch at hand completes an update
   double own_loss_ = 0;  // of this rank's batches since the last update: Σ mean · count
   double own_count_ = 0;

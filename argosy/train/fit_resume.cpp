@@ -77,6 +77,7 @@ void FitLoop::offer_save_point(bool epoch_end, const Logs& logs) {
     }
     return *made;
   };
+  const auto begun = Clock::now();
   all(&Callback::on_save_point,
       SavePoint{.model = model_,
                 .epoch = epoch_,
@@ -87,6 +88,9 @@ void FitLoop::offer_save_point(bool epoch_end, const Logs& logs) {
                 .last = ended_ || (epoch_end && epoch_ + 1 == options_.epochs),
                 .logs = logs,
                 .snapshot = snapshot});
+  if (made.has_value()) {
+    phases_.tell({PhaseKind::kCheckpoint, begun, Clock::now(), core_.steps});
+  }
 }
 
 void FitLoop::resume() {

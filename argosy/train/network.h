@@ -29,6 +29,8 @@ struct Network {
   std::function<void()> sync_buffers{};
   std::function<engine::MemoryFormat()> memory_format{};
   std::function<void(engine::MemoryFormat format)> decide_memory_format{};
+  /// Of the last backward pass that averaged gradients.
+  std::function<parallel::CommunicationTimes()> communication_times{};
 };
 
 namespace detail {
@@ -98,7 +100,8 @@ Network network_of(parallel::DistributedDataParallel<M> model) {
           .sync_buffers = [shared] { shared->sync_buffers(); },
           .memory_format = [shared] { return shared->memory_format(); },
           .decide_memory_format =
-              [shared](engine::MemoryFormat format) { shared->decide_memory_format(format); }};
+              [shared](engine::MemoryFormat format) { shared->decide_memory_format(format); },
+          .communication_times = [shared] { return shared->communication_times(); }};
 }
 
 }  // namespace detail
