@@ -1,8 +1,8 @@
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,6 @@
 #include "argosy/train/train_test_support.h"
 
 #include "tests/support/error_text.h"
-#include <nlohmann/json.hpp>
 
 namespace argosy::train {
 namespace {
@@ -63,6 +62,64 @@ TEST(ProgressBarOfTraining, PrintsPaddlesLines) {
                 ::testing::ContainsRegex("step 5/5 - loss: [0-9.]+ - acc: [0-9.]+ - 5ms/step\n"));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("step 1/5")));
   });
+}
+
+/// What waits for each batch.
+struct SlowBlobs {
+  data::TensorDataset<2> set = blobs(8);
+  [[nodiscard]] int64_t size() const { return set.size(); }
+  [[nodiscard]] auto get(int64_t index) const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return set.get(index);
+  }
+};
+
+TEST(ProgressBarOfTraining, SaysWhatTheLoaderCost) {
+  run_job(1, [](int) {
+    const std::string text = printed([&](std::FILE* file) {
+      Model model = prepared(small_net());
+      model.fit(SlowBlobs(),
+                SlowBlobs(),
+                {.batch_size = 4,
+                 .log_freq = 1,
+                 .verbose = 0,
+                 .callbacks = {ProgressBar({.verbose = 3, .out = file})}});
+    });
+    int lines = 0;
+    std::istringstream all(text);
+    for (std::string line; std::getline(all, line);) {
+      const std::size_t at = line.find("avg_reader_cost: ");
+      if (at != std::string::npos) {
+        ++lines;
+        EXPECT_GE(std::stod(line.substr(at + 17)), 0.02) << line;  // four samples of 5 ms
+        EXPECT_LE(std::stod(line.substr(at + 17)),
+                  std::stod(line.substr(line.find("avg_batch_cost: ") + 16)))
+            << line;
+      }
+    }
+    EXPECT_EQ(lines, 4);  // two of training, two of the evaluation
+  });
+}
+
+TEST(ProgressBarOfTraining, ABarKeepsTheMetricsBetweenTheLines) {
+  ::setenv("ARGOSY_PROGRESS", "bar", 1);
+  run_job(1, [](int) {
+    auto now = std::chrono::steady_clock::time_point();
+    const std::string text = printed([&](std::FILE* file) {
+      Model model = prepared(small_net());
+      model.fit(blobs(24),
+                {.batch_size = 4,
+                 .log_freq = 2,
+                 .verbose = 0,
+                 .callbacks = {ProgressBar({.verbose = 1, .out = file, .columns = 200, .now = [&] {
+                                              return now += std::chrono::milliseconds(200);
+                                            }})}});
+    });
+    EXPECT_THAT(text, ::testing::ContainsRegex("step 1/6 .*- loss: [0-9.]+ - ETA"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("step 2/6 .*- loss: [0-9.]+ - acc: [0-9.]+ - ETA"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("step 3/6 .*- loss: [0-9.]+ - acc: [0-9.]+ - ETA"));
+  });
+  ::unsetenv("ARGOSY_PROGRESS");
 }
 
 TEST(EarlyStopping, EndsAfterPatienceAndNotAtAnImprovement) {
@@ -173,50 +230,6 @@ TEST(GradientMonitor, NamesLayerAndStepBeforeTheWeightsAreSpoiled) {
         HasSubstr("the gradient of \"second.weight\" is not finite in step 3 (epoch 1, batch "
                   "3): 1 NaN, 0 infinite of 24 elements"));
     EXPECT_TRUE(torch::isfinite(net->second->weight).all().item<bool>());
-  });
-}
-
-TEST(Loggers, WriteWhatTheEpochsGave) {
-  const test::TempDir folder;
-  const std::string run = folder.path().string() + "/run";
-  run_job(2, [&](int) {
-    Model model = prepared(small_net());
-    const FitOptions options{.batch_size = 4,
-                             .epochs = 2,
-                             .log_freq = 2,
-                             .verbose = 0,
-                             .callbacks = {JsonlLogger(), CsvLogger()},
-                             .run_dir = run};
-    model.fit(blobs(32), blobs(8), options);
-    model.fit(blobs(32), blobs(8), options);
-  });
-  std::ifstream table(run + "/epochs.csv");
-  std::string line;
-  std::getline(table, line);
-  EXPECT_EQ(line, "epoch,step,seconds,loss,acc,eval_loss,eval_acc");
-  int rows = 0;
-  while (std::getline(table, line)) {
-    ++rows;
-  }
-  EXPECT_EQ(rows, 4);
-  std::ifstream records(run + "/metrics.jsonl");
-  int train = 0;
-  int epochs = 0;
-  while (std::getline(records, line)) {
-    const auto record = nlohmann::json::parse(line);
-    (record["split"] == "train" ? train : epochs) += 1;
-    EXPECT_TRUE(record.contains("loss"));
-  }
-  EXPECT_EQ(train, 8);
-  EXPECT_EQ(epochs, 4);
-}
-
-TEST(Loggers, WithoutAPathOrARunTheyAreRefused) {
-  run_job(1, [](int) {
-    Model model = prepared(small_net());
-    EXPECT_THAT(test::error_text<UsageError>(
-                    [&] { model.fit(blobs(4), {.verbose = 0, .callbacks = {JsonlLogger()}}); }),
-                HasSubstr("no path, and fit() has no run_dir either"));
   });
 }
 

@@ -11,6 +11,8 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
+#include "argosy/base/strings.h"
+#include "argosy/train/callbacks/earlier_lines.h"
 #include "argosy/train/model.h"
 
 #include <nlohmann/json.hpp>
@@ -28,51 +30,69 @@ std::string path_in(const std::string& given,
   return given.empty() ? training.run_dir + "/" + file : given;
 }
 
-void add(nlohmann::ordered_json& record, const Logs& logs) {
-  for (const auto& [name, value] : logs) {
-    record[name] = value;
-  }
+constexpr const char* kFixedColumns = "epoch,step,seconds,lr,input_wait";
+
+std::optional<int64_t> step_of_record(const std::string& line) {
+  const auto record = nlohmann::json::parse(line, nullptr, false);
+  const bool says = record.is_object() && record.contains("step") && record["step"].is_number();
+  return says ? std::optional(record["step"].get<int64_t>()) : std::nullopt;
 }
 
-constexpr const char* kFixedColumns = "epoch,step,seconds";
+/// The second field.
+std::optional<int64_t> step_of_row(const std::string& line) {
+  const std::size_t comma = line.find(',');
+  return comma == std::string::npos
+             ? std::nullopt
+             : strings::parse_int(line.substr(comma + 1, line.find(',', comma + 1) - comma - 1));
+}
 
 }  // namespace
 
 JsonlLogger::JsonlLogger(JsonlLoggerOptions options) : options_(std::move(options)) {}
 
 void JsonlLogger::on_train_begin(const Training& training) {
-  log_freq_ = options_.log_freq > 0 ? options_.log_freq : training.log_freq;
+  ARGOSY_CHECK(options_.log_freq >= 0,
+               "train.JsonlLogger",
+               "log_freq must not be negative, got {}",
+               options_.log_freq);
+  window_ = detail::TrainWindow(options_.log_freq > 0 ? options_.log_freq : training.log_freq);
   const std::string path = path_in(options_.path, training, "metrics.jsonl", "JsonlLogger");
+  if (options_.path.empty()) {
+    ARGOSY_CHECK(options_.log_freq == 0,
+                 "train.JsonlLogger",
+                 "log_freq {} without a path: the run's metrics.jsonl is written every log_freq-th "
+                 "batch of fit(). Give it a path of its own, or fit() the log_freq.",
+                 options_.log_freq);
+    return;
+  }
   if (training.model.is_first_worker()) {
+    detail::keep_lines_until(path, training.step, step_of_record);
     writer_ = std::make_shared<events::JsonlWriter>(path);
   }
 }
 
-void JsonlLogger::on_train_batch_end(const Step& step) {
-  if (writer_ == nullptr || (step.batch + 1) % log_freq_ != 0) {
-    return;
-  }
-  nlohmann::ordered_json record{{"split", "train"},
-                                {"epoch", step.epoch},
-                                {"batch", step.batch},
-                                {"step", step.step},
-                                {"loss", step.loss},
-                                {"lr", step.lr}};
-  add(record, step.logs);
-  writer_->write(record);
+void JsonlLogger::on_epoch_begin(const Epoch& /*epoch*/) {
+  window_.begin_epoch();
 }
 
-void JsonlLogger::on_epoch_end(const Epoch& epoch) {
+void JsonlLogger::on_phase(const Phase& phase) {
+  window_.add(phase);
+}
+
+void JsonlLogger::on_train_batch_end(const Step& step) {
   if (writer_ == nullptr) {
     return;
   }
-  nlohmann::ordered_json record{{"split", "epoch"},
-                                {"epoch", epoch.epoch},
-                                {"step", epoch.step},
-                                {"seconds", epoch.seconds},
-                                {"input_wait", epoch.loader.input_bound()}};
-  add(record, epoch.logs);
-  writer_->write(record);
+  if (const auto figures = window_.add(step)) {
+    writer_->write(detail::train_record(*figures));
+  }
+}
+
+void JsonlLogger::on_epoch_end(const Epoch& epoch) {
+  const Logs evaluation = detail::evaluation_in(epoch.logs);
+  if (writer_ != nullptr && !evaluation.empty()) {
+    writer_->write(detail::eval_record(epoch.step, epoch.epoch + 1, evaluation));
+  }
 }
 
 CsvLogger::CsvLogger(CsvLoggerOptions options) : options_(std::move(options)) {}
@@ -80,6 +100,14 @@ CsvLogger::CsvLogger(CsvLoggerOptions options) : options_(std::move(options)) {}
 void CsvLogger::on_train_begin(const Training& training) {
   path_ = path_in(options_.path, training, "epochs.csv", "CsvLogger");
   columns_.clear();
+  lr_ = training.model.optimizer().lr();
+  if (training.model.is_first_worker()) {
+    detail::keep_lines_until(path_, training.step, step_of_row);
+  }
+}
+
+void CsvLogger::on_train_batch_end(const Step& step) {
+  lr_ = step.lr;
 }
 
 void CsvLogger::on_epoch_end(const Epoch& epoch) {
@@ -93,7 +121,12 @@ void CsvLogger::on_epoch_end(const Epoch& epoch) {
     }
   }
   head += fmt::format("{}{}", columns_.empty() ? "" : ",", fmt::join(columns_, ","));
-  std::string row = fmt::format("{},{},{:.3f}", epoch.epoch + 1, epoch.step, epoch.seconds);
+  std::string row = fmt::format("{},{},{:.3f},{},{:.4f}",
+                                epoch.epoch + 1,
+                                epoch.step,
+                                epoch.seconds,
+                                lr_,
+                                epoch.loader.input_bound());
   for (const std::string& column : columns_) {
     const double* const value = epoch.logs.find(column);
     row += value == nullptr ? "," : fmt::format(",{}", *value);

@@ -66,6 +66,8 @@ struct ProgressBar::Pass {
   int64_t batch_of_line = 0;  // batches until then
   int64_t samples_since_line = 0;
   double waited_since_line = 0;  // for the loader
+  double waited = 0;             // the same since the begin, where that is what is told
+  std::string metrics{};         // the latest, for a bar that is drawn between two of them
   bool open = false;             // a line that is redrawn stands on the terminal
 };
 
@@ -181,9 +183,16 @@ void ProgressBar::on_train_batch_end(const Step& step) {
   const bool last = step.batches.has_value() && step.batch + 1 == *step.batches;
   std::string figures = "loss: " + shown(step.loss);
   if (!step.logs.empty()) {
-    figures += " - " + step.logs.to_string();
+    pass_->metrics = " - " + step.logs.to_string();
   }
+  figures += pass_->metrics;
   show(step.batch, figures, step.updates ? step.samples : 0, last);
+}
+
+void ProgressBar::on_phase(const Phase& phase) {
+  if (phase.kind == PhaseKind::kDataWait && pass_ != nullptr) {
+    pass_->waited_since_line += phase.seconds();
+  }
 }
 
 void ProgressBar::on_eval_begin(const Evaluation& evaluation) {
@@ -196,6 +205,7 @@ void ProgressBar::on_eval_begin(const Evaluation& evaluation) {
 void ProgressBar::on_eval_batch_end(const EvalStep& step) {
   if (verbose_ > 0 && step.model.is_first_worker()) {
     const bool last = step.batches.has_value() && step.batch + 1 == *step.batches;
+    pass_->waited_since_line += step.waited - std::exchange(pass_->waited, step.waited);
     show(step.batch, "", step.samples, last);
   }
 }

@@ -27,9 +27,10 @@ struct ProgressBarOptions {
 ///
 /// verbose 1: a bar that redraws itself on a terminal; elsewhere the lines of 2. 2: a line every
 /// log_freq batches. 3: with "avg_reader_cost: 0.00012 sec - avg_batch_cost: 0.01 sec - ips: 1234.5
-/// samples/sec" of the batches since the line before.
-/// All figures are those of all ranks; the loss is the last update's, a metric's value that of the
-/// epoch so far. Source of the format: Paddle 3.3, hapi/progressbar.py and hapi/callbacks.py.
+/// samples/sec" of the batches since the line before, the reader's cost being the first rank's.
+/// Other figures are those of all ranks; the loss is the last update's, a metric's value that of
+/// the epoch so far, on a bar as of the last log_freq-th batch. Source of the format: Paddle 3.3,
+/// hapi/progressbar.py and hapi/callbacks.py.
 class ProgressBar final : public Callback {
  public:
   explicit ProgressBar(ProgressBarOptions options = {});
@@ -39,6 +40,7 @@ class ProgressBar final : public Callback {
   void on_epoch_begin(const Epoch& epoch) override;
   void on_epoch_end(const Epoch& epoch) override;
   void on_train_batch_end(const Step& step) override;
+  void on_phase(const Phase& phase) override;
   void on_eval_begin(const Evaluation& evaluation) override;
   void on_eval_end(const Evaluation& evaluation) override;
   void on_eval_batch_end(const EvalStep& step) override;
