@@ -20,6 +20,7 @@ struct Begun final : at::ObserverContext {
   std::vector<std::vector<int64_t>> shapes;  // of the tensors among the inputs
   std::vector<const void*> storages;
   int64_t owner = -1;
+  at::Tensor input;  // a copy
   bool transposed = false;
   bool counts = false;  // the first with a formula, from the outside in
 };
@@ -128,6 +129,18 @@ const void* storage_of(const at::Tensor& tensor) {
   return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
 
+/// Of the first tensor that belongs to no layer, as it is before the operator may write into it.
+at::Tensor copy_of_input(const at::RecordFunction& function, const OwnerOf& owner_of) {
+  at::Tensor first;
+  for (const c10::IValue& input : function.inputs()) {
+    for_tensors(input, [&](const at::Tensor& tensor) {
+      first = !first.defined() && owner_of(tensor) < 0 ? tensor : first;
+    });
+  }
+  const at::DisableRecordFunctionGuard unseen;
+  return first.defined() ? first.detach().clone() : first;
+}
+
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
   auto op = std::make_unique<Begun>();
   const std::string_view full = function.name();
@@ -139,6 +152,9 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
       op->storages.push_back(storage_of(tensor));
       op->owner = op->owner >= 0 ? op->owner : (*watch.owner_of)(tensor);
     });
+  }
+  if (watch.options.inputs && watch.depth == 0 && op->owner >= 0) {
+    op->input = copy_of_input(function, *watch.owner_of);
   }
   constexpr size_t kTransposed = 6;  // of (input, weight, bias, stride, padding, dilation, …)
   const auto inputs = function.inputs();
@@ -156,7 +172,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
 void end(const at::RecordFunction& function, at::ObserverContext* context) {
   auto& op = static_cast<Begun&>(*context);
   Watch& watch = *current;
-  SeenOperator row{.name = op.name, .owner = op.owner};
+  SeenOperator row{.name = op.name, .owner = op.owner, .input = std::move(op.input)};
   std::optional<int64_t> numel;  // of the first output
   bool views = false;
   at::Tensor first;

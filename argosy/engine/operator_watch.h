@@ -18,6 +18,7 @@ struct SeenOperator {
   int64_t output_bytes = 0;   ///< of outputs that share no memory with an input
   int64_t multiply_adds = 0;  ///< its own, or those of the operators that it calls
   at::Tensor output{};        ///< a copy of the first one, with WatchOptions::outputs
+  at::Tensor input{};         ///< a copy of the first one without an owner, with inputs
 };
 
 /// The owner of the memory of a tensor, or -1.
@@ -25,6 +26,7 @@ using OwnerOf = std::function<int64_t(const at::Tensor&)>;
 
 struct WatchOptions {
   bool outputs = false;  ///< of operators that have an owner
+  bool inputs = false;   ///< the same
 };
 
 /// Runs `body` and returns the operators that this thread's dispatcher saw meanwhile, in the order

@@ -161,6 +161,25 @@ nlohmann::ordered_json to_json_rows(const std::vector<SummaryRow>& rows) {
   return list;
 }
 
+std::vector<LayerCall> calls_of(const torch::nn::Module& module,
+                                const std::function<void()>& forward,
+                                const WatchOptions& options) {
+  Summary unused;
+  const Layers layers(module, unused);
+  std::vector<LayerCall> result;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): modes are put back
+  const Evaluating evaluating(const_cast<torch::nn::Module&>(module));
+  const c10::NoGradGuard no_grad;
+  for (SeenOperator& op :
+       watch_operators([&](const at::Tensor& t) { return layers.owner_of(t); }, forward, options)) {
+    if (op.owner >= 0) {
+      const Layer& layer = layers.all[static_cast<size_t>(op.owner)];
+      result.push_back({layer.name, layer.type, std::move(op.input), std::move(op.output)});
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 at::Tensor detail::zeros_for(const torch::nn::Module& module,
@@ -176,20 +195,16 @@ at::Tensor detail::zeros_for(const torch::nn::Module& module,
                        .device(parameters.empty() ? at::Device(at::kCPU) : parameters[0].device()));
 }
 
+std::vector<LayerCall> detail::calls_of_forward(const torch::nn::Module& module,
+                                                const std::function<void()>& forward) {
+  return calls_of(module, forward, {.outputs = true, .inputs = true});
+}
+
 std::vector<LayerOutput> detail::outputs_of_forward(const torch::nn::Module& module,
                                                     const std::function<void()>& forward) {
-  Summary unused;
-  const Layers layers(module, unused);
   std::vector<LayerOutput> result;
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): modes are put back
-  const Evaluating evaluating(const_cast<torch::nn::Module&>(module));
-  const c10::NoGradGuard no_grad;
-  for (SeenOperator& op : watch_operators(
-           [&](const at::Tensor& t) { return layers.owner_of(t); }, forward, {.outputs = true})) {
-    if (op.owner >= 0) {
-      const Layer& layer = layers.all[static_cast<size_t>(op.owner)];
-      result.push_back({layer.name, layer.type, std::move(op.output)});
-    }
+  for (LayerCall& call : calls_of(module, forward, {.outputs = true})) {
+    result.push_back({std::move(call.layer), std::move(call.type), std::move(call.output)});
   }
   return result;
 }

@@ -50,7 +50,17 @@ struct LayerOutput {
   at::Tensor output{};  ///< a copy, as it left the layer
 };
 
+/// What a layer with parameters (or buffers) was given, and what it made of that.
+struct LayerCall {
+  std::string layer{};  ///< "layer1.0.conv1"
+  std::string type{};   ///< "Conv2d"
+  at::Tensor input{};   ///< a copy, as it came; undefined where the layer reads its parameters only
+  at::Tensor output{};  ///< a copy, as it left
+};
+
 namespace detail {
+[[nodiscard]] std::vector<LayerCall> calls_of_forward(const torch::nn::Module& module,
+                                                      const std::function<void()>& forward);
 [[nodiscard]] std::vector<LayerOutput> outputs_of_forward(const torch::nn::Module& module,
                                                           const std::function<void()>& forward);
 template <typename Model>
@@ -120,6 +130,17 @@ template <typename Model>
 template <typename Model>
 [[nodiscard]] std::vector<LayerOutput> layer_outputs(Model&& model, const at::Tensor& input) {
   return detail::outputs_of_forward(module_of(model), [&] { detail::call(model, input); });
+}
+
+/// The same for any forward of the model, with what each layer was given: `forward` calls it.
+///
+///     for (const engine::LayerCall& call : engine::layer_calls(net, [&] { net(tokens, mask); })) …
+///
+/// Cost: one forward, copies of each input and output.
+template <typename Model>
+[[nodiscard]] std::vector<LayerCall> layer_calls(Model&& model,
+                                                 const std::function<void()>& forward) {
+  return detail::calls_of_forward(module_of(model), forward);
 }
 
 }  // namespace argosy::engine

@@ -70,6 +70,21 @@ TEST(Summary, LayerOutputsAreThoseOfTheLayersThemselves) {
   EXPECT_FALSE(found[2].output.requires_grad());
 }
 
+TEST(Summary, LayerCallsAreGivenWhatTheLayerBeforeMade) {
+  SmallNet net;
+  const at::Tensor x = at::arange(2 * 3 * 6 * 5, at::kFloat).sin().view({2, 3, 6, 5});
+  const std::vector<LayerCall> calls = layer_calls(net, [&] { net(x); });
+  EXPECT_TRUE(net->is_training());
+  ASSERT_EQ(calls.size(), 3U);
+  EXPECT_TRUE(calls[0].input.equal(x));
+  EXPECT_TRUE(calls[1].input.equal(calls[0].output));
+  EXPECT_EQ(calls[2].layer + " " + calls[2].type, "fc Linear");
+  net->eval();
+  EXPECT_TRUE(calls[2].output.equal(net(x)));
+  const torch::NoGradGuard no_grad;
+  EXPECT_TRUE(calls[2].output.allclose(net->fc->forward(calls[2].input)));
+}
+
 TEST(Summary, WhatIsWrittenOverLaterWasCopied) {
   nn::Sequential net(nn::Linear(2, 3), nn::ReLU(nn::ReLUOptions().inplace(true)));
   const at::Tensor x = at::full({1, 2}, -1.5F);
