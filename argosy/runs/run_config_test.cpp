@@ -157,6 +157,8 @@ TEST_F(RunConfigTest, RankFilesAreReadInTheOrderOfRanks) {
   ASSERT_EQ(ranks.size(), 2U);
   EXPECT_EQ(ranks[0].at("rank"), 2);
   EXPECT_EQ(ranks[1].at("rank"), 10);
+  write_rank_file(folder, 2, {{"rank", 2}, {"host", "node\xff"}});  // replaced
+  EXPECT_EQ(read_rank_files(folder).at(0).at("host"), "node\xEF\xBF\xBD");
 }
 
 }  // namespace

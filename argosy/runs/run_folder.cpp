@@ -86,6 +86,12 @@ Run find_run(const std::string& name, const std::string& folder) {
                                meant ? fmt::format(" Did you mean {}?", *meant) : ""));
 }
 
+void write_rank_file(const std::string& folder, int rank, const nlohmann::ordered_json& about) {
+  make_folder(folder);
+  replace_file(fmt::format("{}/rank{}.json", folder, rank),
+               about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
 std::vector<nlohmann::ordered_json> read_rank_files(const std::string& folder) {
   std::map<int64_t, nlohmann::ordered_json> ranks;
   std::error_code error;

@@ -32,4 +32,7 @@ struct FoundRuns {
 /// 4,096.
 [[nodiscard]] std::vector<nlohmann::ordered_json> read_rank_files(const std::string& folder);
 
+/// Says it: `rank<k>.json`, whole or not at all. Errors: DataError "runs.write" with path.
+void write_rank_file(const std::string& folder, int rank, const nlohmann::ordered_json& about);
+
 }  // namespace argosy::runs
