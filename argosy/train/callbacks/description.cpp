@@ -1,0 +1,96 @@
+#include "argosy/train/callbacks/description.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include <torch/nn/module.h>
+
+#include "argosy/train/model.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::train::detail {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// "argosy::vision::LeNetImpl" is "LeNet".
+std::string network_name(const torch::nn::Module& network) {
+  std::string name = network.name();
+  name = name.substr(name.rfind(':') + 1);  // npos + 1 is 0
+  const std::string_view suffix = "Impl";
+  if (name.size() > suffix.size() && name.ends_with(suffix)) {
+    name.resize(name.size() - suffix.size());
+  }
+  return name;
+}
+
+ordered_json optimizer_of(const Model& model) {
+  const optim::Optimizer& optimizer = model.optimizer();
+  ordered_json about{{"name", optimizer.state_dict().optimizer}, {"lr", optimizer.lr()}};
+  if (optimizer.param_groups().size() > 1) {
+    for (const optim::GroupInfo& group : optimizer.param_groups()) {
+      about["groups"].push_back({{"parameters", group.names.size()}, {"lr", group.lr}});
+    }
+  }
+  return about;
+}
+
+void add_options(ordered_json& about, const FitOptions& options) {
+  about["batch_size"] = options.batch_size;
+  if (options.eval_batch_size.has_value()) {
+    about["eval_batch_size"] = *options.eval_batch_size;
+  }
+  about["epochs"] = options.epochs;
+  if (options.num_iters.has_value()) {
+    about["num_iters"] = *options.num_iters;
+  }
+  about["accumulate_grad_batches"] = options.accumulate_grad_batches;
+  about["shuffle"] = options.shuffle;
+  about["drop_last"] = options.drop_last;
+  about["num_workers"] = options.num_workers;
+  about["seed"] = options.seed;
+  about["eval_freq"] = options.eval_freq;
+  about["log_freq"] = options.log_freq;
+  about["save_freq"] = options.save_freq;
+  if (!options.save_dir.empty()) {
+    about["save_dir"] = options.save_dir;
+  }
+}
+
+}  // namespace
+
+ordered_json description(const Training& training) {
+  int64_t elements = 0;
+  for (const auto& [name, parameter] : training.model.parameters()) {
+    elements += parameter.numel();
+  }
+  ordered_json about{{"network", network_name(training.model.network())},
+                     {"parameters", elements},
+                     {"loss", training.loss},
+                     {"metrics", training.metrics},
+                     {"optimizer", optimizer_of(training.model)}};
+  if (!training.schedule.empty()) {
+    about["schedule"] = training.schedule;
+  }
+  if (training.samples >= 0) {
+    about["samples"] = training.samples;
+  }
+  if (training.options != nullptr) {
+    add_options(about, *training.options);
+  }
+  return about;
+}
+
+std::string description_table(const Training& training) {
+  std::string table = "| | |\n|---|---|\n";
+  const ordered_json about = description(training);
+  for (const auto& [name, value] : about.items()) {
+    table += fmt::format(
+        "| {} | {} |\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return table;
+}
+
+}  // namespace argosy::train::detail

@@ -1,0 +1,50 @@
+#include "argosy/train/callbacks/lr_scheduler.h"
+
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/train/model.h"
+#include "argosy/train/numbers.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::train {
+
+LRScheduler::LRScheduler(optim::ScheduleHandle schedule, LRSchedulerOptions options)
+    : schedule_(std::move(schedule)), options_(std::move(options)) {}
+
+void LRScheduler::on_train_begin(const Training& training) {
+  ARGOSY_CHECK(training.schedule.empty(),
+               "train.LRScheduler",
+               "the model was prepared with a schedule already ({}), which fit() moves on by "
+               "itself: leave this callback out, or that schedule",
+               training.schedule);
+}
+
+void LRScheduler::on_train_batch_end(const Step& step) {
+  whole_epoch_ = !step.batches.has_value() || step.batch + 1 == *step.batches;
+  if (step.updates) {
+    schedule_.on_step();
+  }
+}
+
+void LRScheduler::on_epoch_end(const Epoch& epoch) {
+  if (!whole_epoch_) {
+    return;
+  }
+  schedule_.on_epoch_end();
+  const bool evaluated = epoch.logs.find("eval_" + options_.monitor) != nullptr;
+  if (schedule_.unit() == optim::ScheduleUnit::kMetric && (evaluated || !epoch.evaluates)) {
+    schedule_.on_metric(epoch.logs[(evaluated ? "eval_" : "") + options_.monitor]);
+  }
+}
+
+nlohmann::ordered_json LRScheduler::state() const {
+  return detail::to_json(schedule_.state_dict());
+}
+
+void LRScheduler::load_state(const nlohmann::ordered_json& state) {
+  schedule_.load_state_dict(detail::schedule_state(state));
+}
+
+}  // namespace argosy::train

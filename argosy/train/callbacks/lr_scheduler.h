@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+
+#include "argosy/optim/schedule_unit.h"
+#include "argosy/train/callback.h"
+
+namespace argosy::train {
+
+struct LRSchedulerOptions {
+  /// The figure that an optim::ReduceLROnPlateau looks at: of the evaluation, else of the training.
+  std::string monitor = "loss";
+};
+
+/// Moves a schedule of the learning rate on while fit() trains, for a model that was prepared
+/// without one:
+///
+///     model.fit(train, {.callbacks = {train::LRScheduler(
+///         optim::per_epoch(optim::StepLR(optimizer, {.step_size = 30})))}});
+///
+/// Paddle's LRScheduler(by_step, by_epoch) moves the optimizer's own schedule and trusts its caller
+/// with the unit; here the unit is a part of the schedule's type (per_step, per_epoch), and the
+/// optimizer has none. The same without a callback: `prepare(…, {.schedule = …})`.
+/// By epoch: at the end of epochs that were not cut short. A checkpoint keeps where it stands.
+/// Errors: UsageError when the model was prepared with a schedule: both would set the rate.
+class LRScheduler final : public Callback {
+ public:
+  explicit LRScheduler(optim::ScheduleHandle schedule, LRSchedulerOptions options = {});
+
+  void on_train_begin(const Training& training) override;
+  void on_train_batch_end(const Step& step) override;
+  void on_epoch_end(const Epoch& epoch) override;
+
+  [[nodiscard]] double last_lr() const { return schedule_.last_lr(); }
+
+  [[nodiscard]] std::string name() const override { return "lr_scheduler"; }
+  [[nodiscard]] nlohmann::ordered_json state() const override;
+  void load_state(const nlohmann::ordered_json& state) override;
+
+ private:
+  optim::ScheduleHandle schedule_;
+  LRSchedulerOptions options_;
+  bool whole_epoch_ = true;
+};
+
+}  // namespace argosy::train
