@@ -10,6 +10,7 @@
 #include "argosy/base/log.h"
 #include "argosy/os/signals.h"
 #include "argosy/train/callbacks/progress_bar.h"
+#include "argosy/train/callbacks/run_recorder.h"
 #include "argosy/train/model.h"
 
 namespace argosy::train::detail {
@@ -26,6 +27,11 @@ FitLoop::FitLoop(Core& core, Model& model, Feed& train, Feed* eval, const FitOpt
   }
   callbacks_.insert(callbacks_.end(), options.callbacks.begin(), options.callbacks.end());
   add_checkpoints();
+  watching_ = options.callbacks;
+  if (!options.run_dir.empty()) {  // the last: the others have ended when it says that all has
+    watching_.emplace_back(std::make_shared<RunRecorder>(options.run_dir));
+    callbacks_.push_back(watching_.back());
+  }
 }
 
 History FitLoop::run() {
@@ -182,12 +188,11 @@ void FitLoop::move_schedule(const Logs& logs) {
 }
 
 Logs FitLoop::evaluate_now() {
-  std::vector<AnyCallback> own = options_.callbacks;
   return evaluate(
       core_,
       model_,
       *eval_,
-      {.log_freq = options_.log_freq, .verbose = options_.verbose, .callbacks = std::move(own)});
+      {.log_freq = options_.log_freq, .verbose = options_.verbose, .callbacks = watching_});
 }
 
 /// How many batches the update has that this one belongs to: fewer at the end of an epoch.

@@ -85,6 +85,7 @@ class FitLoop final {
   Feed* eval_;
   const FitOptions& options_;
   std::vector<AnyCallback> callbacks_;
+  std::vector<AnyCallback> watching_;  // of them, those that evaluations have too
   Phases phases_{callbacks_, core_.steps};
   std::optional<int64_t> batches_;  // of the epoch, or of what is left of it
   History history_;

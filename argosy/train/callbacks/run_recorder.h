@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "argosy/runs/run_config.h"
+#include "argosy/runs/run_page.h"
+#include "argosy/train/callbacks/loggers.h"
+#include "argosy/train/callbacks/sample_sheet.h"
+#include "argosy/train/callbacks/timeline.h"
+
+namespace argosy::train::detail {
+
+/// Where this rank's time goes, for its line in the table of ranks.
+class RankFigures final {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void begin_epoch() { mark_ = Clock::now(); }
+  void add(const Phase& phase);
+  void add(const Step& step);
+  /// An object; its names are those of docs/reference/runs.md.
+  [[nodiscard]] nlohmann::ordered_json about(const Model& model) const;
+
+ private:
+  Clock::time_point mark_{};
+  double seconds_ = 0;  // of training, without evaluations
+  double input_ = 0;
+  double communication_ = 0;
+  int64_t samples_ = 0;  // of this rank
+};
+
+/// Leaves a run's folder as docs/reference/runs.md describes it: what fit() adds to its callbacks
+/// where it has a run_dir. The first rank writes run.json, metrics.jsonl, samples/epoch <n>.png and
+/// index.html, the last at most every five seconds and for at most 1 % of the time; each rank its
+/// rank<k>.json, and its timeline where the user gave no Timeline. A training that goes on at a
+/// later step keeps the run's start and its figures up to there.
+/// Errors: DataError at the begin of training, where the folder cannot be written. Later a disk
+/// that is full is told once in the log, and ends no training.
+class RunRecorder final : public Callback {
+ public:
+  explicit RunRecorder(std::string folder);
+
+  void on_train_begin(const Training& training) override;
+  void on_train_end(const Training& training) override;
+  void on_exception(const Training& training, const std::string& what) override;
+  void on_epoch_begin(const Epoch& epoch) override;
+  void on_epoch_end(const Epoch& epoch) override;
+  void on_train_batch_end(const Step& step) override;
+  void on_phase(const Phase& phase) override;
+  void on_eval_begin(const Evaluation& evaluation) override;
+  void on_eval_batch_end(const EvalStep& step) override;
+  void on_eval_end(const Evaluation& evaluation) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void begin_run(const Training& training);
+  struct End {
+    runs::RunState state = runs::RunState::kFinished;
+    std::string why{};
+    std::optional<int> exit_code{};
+  };
+  void end_run(const Model& model, const End& end);
+  void write_now_and_then(const Model& model);
+  void write_all(const Model& model);
+  void forgive(const std::function<void()>& write);
+
+  std::string folder_;
+  JsonlLogger log_;
+  std::optional<Timeline> timeline_{};
+  RankFigures rank_{};
+  SampleSheet samples_{};
+  std::optional<runs::RunConfig> config_{};  // of the first rank
+  runs::RunPage page_;
+  Clock::time_point next_write_{};
+  int64_t epoch_ = 0;  // from 1
+  bool told_ = false;  // that something cannot be written
+};
+
+}  // namespace argosy::train::detail

@@ -1,0 +1,233 @@
+// What a browser makes of a fit's page: tests/peers/browser.sh.
+#include "argosy/train/callbacks/run_recorder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/image/codec.h"
+#include "argosy/metrics/accuracy.h"
+#include "argosy/optim/sgd.h"
+#include "argosy/runs/metrics_log.h"
+#include "argosy/runs/run_config.h"
+#include "argosy/runs/run_folder.h"
+#include "argosy/train/train.h"
+#include "argosy/train/train_test_support.h"
+
+#include "tests/support/error_text.h"
+#include <nlohmann/json.hpp>
+
+namespace argosy::train {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using testing::blobs;
+using ::testing::HasSubstr;
+using testing::run_job;
+using testing::small_net;
+
+Model prepared() {
+  const testing::SmallNet net = small_net();
+  Model model(net);
+  model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy(), {metrics::Accuracy()});
+  return model;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct RunRecorderTest : ::testing::Test {
+  test::TempDir temp{};
+  std::string run = (temp.path() / "blobs").string();
+
+  [[nodiscard]] FitOptions options() const {
+    return {.batch_size = 4, .epochs = 2, .log_freq = 2, .verbose = 0, .seed = 5, .run_dir = run};
+  }
+  [[nodiscard]] runs::MetricsLog figures() const {
+    runs::MetricsLog log(run + "/metrics.jsonl");
+    log.read();
+    return log;
+  }
+  [[nodiscard]] std::vector<double> steps(const char* split) const {
+    std::vector<double> all;
+    const runs::MetricsLog log = figures();
+    for (const runs::CurvePiece& piece : log.find("loss", split)->curve.pieces()) {
+      all.push_back(piece.first_x);
+    }
+    return all;
+  }
+};
+
+TEST_F(RunRecorderTest, LeavesAllThatTheRunsPageShows) {
+  run_job(2, [&](int) { prepared().fit(blobs(32), blobs(12), options()); });
+  const runs::RunConfig config = runs::read_run_config(run);
+  EXPECT_EQ(config.name, "blobs");
+  EXPECT_EQ(config.state, runs::RunState::kFinished);
+  EXPECT_TRUE(config.ended.has_value());
+  EXPECT_EQ(config.seed, 5U);
+  EXPECT_EQ(config.ranks, 2);
+  EXPECT_FALSE(config.versions.at("libtorch").empty());
+  EXPECT_EQ(config.options.at("batch_size"), 4);
+  EXPECT_EQ(config.options.at("network"), "SmallNet");
+  EXPECT_EQ(config.options.at("optimizer").at("name"), "SGD");
+  EXPECT_EQ(config.options.at("metrics"), nlohmann::json{"acc"});
+  EXPECT_THAT(steps("train"), ::testing::ElementsAre(2, 4, 6, 8));
+  EXPECT_THAT(steps("eval"), ::testing::ElementsAre(4, 8));
+  EXPECT_NE(figures().find("acc", "eval"), nullptr);
+  EXPECT_NE(figures().find("input_wait", "train"), nullptr);
+  const auto ranks = runs::read_rank_files(run);
+  ASSERT_EQ(ranks.size(), 2U);
+  for (const auto& rank : ranks) {
+    EXPECT_GT(rank.at("images_per_second").get<double>(), 0);
+    EXPECT_GT(rank.at("comm_wait").get<double>(), 0);
+    EXPECT_LE(rank.at("comm_wait").get<double>(), 1);
+    EXPECT_GT(rank.at("peak_memory_bytes").get<double>(), 1e6);
+  }
+  EXPECT_TRUE(fs::exists(run + "/timeline.rank1.json"));
+  EXPECT_THAT(text_of(run + "/index.html"),
+              AllOf(HasSubstr("badge finished"), HasSubstr("SmallNet")));
+  EXPECT_FALSE(fs::exists(run + "/samples"));  // points are no pictures
+}
+
+struct Throw : Callback {
+  void on_train_batch_end(const Step& step) override {
+    if (step.step == 3) {
+      throw DataError("test.sample", "a torn record");
+    }
+  }
+};
+
+TEST_F(RunRecorderTest, SaysWhyItEnded) {
+  run_job(1, [&](int) {
+    FitOptions throwing = options();
+    throwing.callbacks = {Throw()};
+    EXPECT_THROW(prepared().fit(blobs(32), throwing), DataError);
+    const runs::RunConfig failed = runs::read_run_config(run);
+    EXPECT_EQ(failed.state, runs::RunState::kFailed);
+    EXPECT_THAT(failed.message, HasSubstr("a torn record"));
+    EXPECT_THAT(text_of(run + "/index.html"), HasSubstr("badge failed"));
+    FitOptions stopping = options();
+    struct Stop : Callback {
+      void on_epoch_end(const Epoch& epoch) override { epoch.model.stop_training("enough"); }
+    };
+    stopping.callbacks = {Stop()};
+    prepared().fit(blobs(32), stopping);
+    EXPECT_EQ(runs::read_run_config(run).state, runs::RunState::kStopped);
+    EXPECT_EQ(runs::read_run_config(run).message, "enough");
+  });
+}
+
+/// Looks at the run's files as they are while fit() runs.
+struct Peek : Callback {
+  std::string run;
+  explicit Peek(std::string folder) : run(std::move(folder)) {}
+  void on_train_batch_end(const Step& /*step*/) override {
+    EXPECT_EQ(runs::read_run_config(run).state, runs::RunState::kRunning);
+    EXPECT_TRUE(fs::exists(run + "/index.html"));
+  }
+};
+
+TEST_F(RunRecorderTest, ATrainingThatGoesOnKeepsItsFiguresAndItsStart) {
+  run_job(1, [&](int) {
+    Model model = prepared();
+    FitOptions part = options();
+    part.callbacks = {Peek(run)};
+    model.fit(blobs(32), blobs(4), part);  // 16 steps
+    const auto started = runs::read_run_config(run).started;
+    // As a run that was killed leaves it: beyond where the next one begins, and a torn line.
+    std::ofstream(run + "/metrics.jsonl", std::ios::app)
+        << R"({"step":18,"split":"train","loss":99})"
+        << "\n"
+        << R"({"step":19,"spl)";
+    model.fit(blobs(32), blobs(4), part);
+    EXPECT_EQ(runs::read_run_config(run).started, started);
+    EXPECT_THAT(steps("train"),
+                ::testing::ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32));
+    EXPECT_THAT(text_of(run + "/metrics.jsonl"), ::testing::Not(HasSubstr("99}")));
+    EXPECT_EQ(figures().bad_lines(), 0);
+    prepared().fit(blobs(8), part);  // from the beginning
+    EXPECT_THAT(steps("train"), ::testing::ElementsAre(2, 4));
+    EXPECT_TRUE(fs::exists(run + "/metrics.jsonl.old"));
+  });
+}
+
+/// Pictures of one channel, of which each class has its own half.
+data::TensorDataset<2> halves(int64_t samples, int64_t channels) {
+  const at::Tensor labels = torch::arange(samples).remainder(2);
+  at::Tensor images = torch::full({samples, channels, 8, 8}, -2.0);
+  for (int64_t i = 0; i < samples; ++i) {
+    images[i].slice(1, 4 * (i % 2), 4 * (i % 2) + 4).fill_(3.0);
+  }
+  return data::TensorDataset<2>(images, labels);
+}
+
+struct FlatNetImpl : torch::nn::Module {
+  explicit FlatNetImpl(int64_t channels) {
+    fc = register_module("fc", torch::nn::Linear(64 * channels, 2));
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return fc->forward(x.flatten(1)); }
+  torch::nn::Linear fc{nullptr};
+};
+TORCH_MODULE(FlatNet);
+
+TEST_F(RunRecorderTest, ShowsPicturesOfTheEvaluationWithWhatTheNetworkSaid) {
+  for (const int64_t channels : {1, 3}) {
+    run_job(1, [&](int) {
+      const FlatNet net(channels);
+      Model model(net);
+      model.prepare(optim::SGD(net, {.lr = 0.01}), loss::CrossEntropy());
+      model.fit(halves(8, channels), halves(20, channels), options());
+      const image::Image sheet = image::decode_file(run + "/samples/epoch 2.png");
+      EXPECT_TRUE(fs::exists(run + "/samples/epoch 1.png"));
+      EXPECT_GT(sheet.width(), 8 * 90);
+      EXPECT_LT(sheet.height(), 4 * 130);  // 16 of the 20: two rows
+      EXPECT_THAT(text_of(run + "/index.html"), HasSubstr("data:image/png;base64"));
+    });
+  }
+}
+
+TEST_F(RunRecorderTest, TheUsersOwnTimelineTakesThePlaceOfTheRuns) {
+  run_job(1, [&](int) {
+    FitOptions own = options();
+    own.callbacks = {Timeline({.most_events = 3})};
+    prepared().fit(blobs(32), own);
+    const std::string text = text_of(run + "/timeline.rank0.json");
+    EXPECT_EQ(std::ranges::count(text, 'X'), 3);
+    EXPECT_FALSE(fs::exists(run + "/earlier.timeline.rank0.json"));
+  });
+}
+
+TEST_F(RunRecorderTest, AFolderThatCannotBeMadeIsToldAtOnceALaterFailureEndsNothing) {
+  std::ofstream(temp.path() / "file") << "in the way";
+  run_job(1, [&](int) {
+    FitOptions nowhere = options();
+    nowhere.run_dir = (temp.path() / "file" / "run").string();
+    EXPECT_THROW(prepared().fit(blobs(8), nowhere), DataError);
+    struct Spoil : Callback {
+      std::string run;
+      explicit Spoil(std::string folder) : run(std::move(folder)) {}
+      void on_epoch_begin(const Epoch& epoch) override {
+        if (epoch.epoch == 1) {
+          fs::remove_all(run);
+          std::ofstream(run) << "in the way";
+        }
+      }
+    };
+    FitOptions spoiled = options();
+    spoiled.callbacks = {Spoil(run)};
+    EXPECT_EQ(prepared().fit(blobs(8), blobs(4), spoiled).epochs.size(), 2U);
+    fs::remove(run);
+  });
+}
+
+}  // namespace
+}  // namespace argosy::train
