@@ -40,6 +40,9 @@ Commands:
   doctor         Say what works on this machine, and what does not
   logs           Print what the ranks of a run have printed, in order of time
   data           Fetch, check, look at and pack data sets
+  train          Train a model on a data set, without writing a program
+  evaluate       Loss and metrics of what was trained
+  predict        What a trained model says of pictures
   checkpoint     List, verify, show, hash, convert and prune checkpoints
   runs           List, show and compare what was trained
   paddle-launch  The same for python -m paddle.distributed.launch (also: fleetrun)
@@ -98,11 +101,15 @@ int logs(const std::vector<std::string>& args) {
 const std::map<std::string, std::string> kPrograms{
     {"checkpoint", "argosy-checkpoint"}, {"data", "argosy-data"}, {"runs", "argosy-runs"}};
 
+/// Those of them that need tensors: one program, which is told the command's name.
+const std::vector<std::string> kTorchCommands{"train", "evaluate", "predict"};
+
 [[noreturn]] void unknown(const std::string& command) {
   std::vector<std::string> names{"--help", "--version", "doctor", "logs"};
   for (const auto& [name, program] : kPrograms) {
     names.push_back(name);
   }
+  names.insert(names.end(), kTorchCommands.begin(), kTorchCommands.end());
   for (const auto& [name, dialect] : kLaunchers) {
     names.push_back(name);
   }
@@ -155,6 +162,9 @@ int dispatch(const std::string& program, const std::vector<std::string>& args) {
   }
   if (const auto program = kPrograms.find(command); program != kPrograms.end()) {
     argosy::apps::become(program->second, {args.begin() + 1, args.end()});
+  }
+  if (std::ranges::find(kTorchCommands, command) != kTorchCommands.end()) {
+    argosy::apps::become("argosy-torch", args);
   }
   const auto launcher = kLaunchers.find(command);
   if (launcher == kLaunchers.end()) {

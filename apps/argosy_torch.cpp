@@ -14,6 +14,7 @@
 
 #include "apps/run_main.h"
 #include "apps/torch_checkpoint.h"
+#include "apps/torch_train.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy {
@@ -85,6 +86,15 @@ int main(int argc, char** argv) {
       return command == "checkpoint-hash" ? argosy::apps::checkpoint_hash(rest)
                                           : argosy::apps::checkpoint_convert(rest);
     });
+  }
+  using Command = int (*)(const std::vector<std::string>& args);
+  for (const auto& [name, run] :
+       {std::pair<const char*, Command>{"train", argosy::apps::train},
+        std::pair<const char*, Command>{"evaluate", argosy::apps::evaluate},
+        std::pair<const char*, Command>{"predict", argosy::apps::predict}}) {
+    if (command == name) {
+      return argosy::apps::run_main([&, run = run] { return run(rest); });
+    }
   }
   if (argc != 2 || std::string(argv[1]) != "doctor") {
     fmt::print(stderr, "argosy-torch is started by argosy: see argosy --help\n");

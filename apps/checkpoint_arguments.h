@@ -7,9 +7,10 @@
 
 namespace argosy::apps {
 
-/// As program::parse_or_help().
-inline bool parse_or_help(CLI::App& app, const std::vector<std::string>& args) {
-  return program::parse_or_help(app, args, "checkpoint.arguments");
+inline bool parse_or_help(CLI::App& app,
+                          const std::vector<std::string>& args,
+                          const char* where = "checkpoint.arguments") {
+  return program::parse_or_help(app, args, where);
 }
 
 }  // namespace argosy::apps

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "argosy/loss/any_loss.h"
+#include "argosy/metrics/any_metric.h"
+#include "argosy/recipes/augment.h"
+#include "argosy/recipes/data.h"
+#include "argosy/recipes/models.h"
+
+namespace argosy::recipes {
+
+/// What is put together.
+struct Wanted {
+  std::string model{};                  ///< "resnet18:zero_init_residual=yes"
+  std::string data{};                   ///< "cifar10:PATH"
+  std::optional<int64_t> image_size{};  ///< unset: the model's
+  uint64_t seed = 1;                    ///< of the weights
+};
+
+/// A model and the data that it fits: sizes, channels and constants have been agreed on.
+struct Assembly {
+  DataSpec data_spec{};
+  std::unique_ptr<DataSet> data{};
+  const ModelEntry* model_entry = nullptr;
+  std::string model_text{};  ///< with all of its options
+  PictureShape shape{};
+  ModelSize size{};
+  BuiltModel model{};
+
+  [[nodiscard]] Task task() const { return data_spec.entry->task; }
+  [[nodiscard]] Examples training(const std::string& augment) const;
+  [[nodiscard]] Examples evaluation(const std::string& split) const;
+  /// "default" and "auto" in words.
+  [[nodiscard]] std::string augment_of(const std::string& augment) const;
+  [[nodiscard]] loss::Loss loss(double label_smoothing = 0) const;
+  [[nodiscard]] std::vector<metrics::AnyMetric> metrics() const;
+};
+
+/// Opens the data and makes the model, with weights of `seed`: equal on all ranks.
+/// Errors: UsageError: unknown names and options, a size that the model does not take, a model of
+///   another task; DataError of the files.
+[[nodiscard]] Assembly assemble(const Wanted& wanted);
+
+}  // namespace argosy::recipes

@@ -1,0 +1,230 @@
+#include "argosy/recipes/data.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/base/error.h"
+#include "argosy/recipes/picture_source.h"
+#include "argosy/samples/sample_source.h"
+
+namespace argosy::recipes {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Source = std::shared_ptr<const samples::SampleSource>;
+
+vision::PictureCache cache_of(const Values& values) {
+  const std::string& keep = values.word("cache", {"none", "encoded", "decoded"});
+  return {.keep = keep == "none"      ? vision::Keep::kNothing
+                  : keep == "encoded" ? vision::Keep::kEncoded
+                                      : vision::Keep::kDecoded};
+}
+
+std::vector<int64_t> range(int64_t first, int64_t count) {
+  std::vector<int64_t> indices(static_cast<std::size_t>(count));
+  std::iota(indices.begin(), indices.end(), first);
+  return indices;
+}
+
+/// The splits that a source says it has; all of it is "train" where it has none.
+std::vector<detail::Part> parts_of(const samples::SampleSource& source) {
+  std::vector<detail::Part> parts;
+  for (const samples::Split& split : source.description().splits) {
+    if (split.count > 0) {
+      parts.push_back({.split = split.name, .indices = range(split.first, split.count)});
+    }
+  }
+  if (parts.empty()) {
+    parts.push_back({.split = "train", .indices = range(0, source.size())});
+  }
+  return parts;
+}
+
+/// Pictures with classes, of one source.
+class PictureSet final : public DataSet {
+ public:
+  PictureSet(Source source,
+             std::vector<detail::Part> parts,
+             const DataEntry& like,
+             PictureSourceOptions options)
+      : source_(std::move(source)),
+        parts_(std::move(parts)),
+        like_(like),
+        options_(std::move(options)) {}
+
+  [[nodiscard]] std::vector<std::string> splits() const override {
+    std::vector<std::string> names;
+    for (const detail::Part& part : parts_) {
+      names.push_back(part.split);
+    }
+    return names;
+  }
+  [[nodiscard]] int64_t size(const std::string& split) const override {
+    return std::ssize(detail::indices_of(parts_, split));
+  }
+  [[nodiscard]] Examples examples(const std::string& split,
+                                  const vision::Compose& chain,
+                                  int channels) const override {
+    return {make_picture_source(source_, chain, channels, options_),
+            detail::indices_of(parts_, split)};
+  }
+  [[nodiscard]] const std::vector<std::string>& classes() const override {
+    return options_.classes;
+  }
+  [[nodiscard]] const std::vector<std::string>& point_names() const override {
+    return options_.point_names;
+  }
+  [[nodiscard]] const DataEntry& like() const override { return like_; }
+  [[nodiscard]] Stored stored() const override { return stored_pictures(*source_); }
+
+ private:
+  Source source_;
+  std::vector<detail::Part> parts_;
+  const DataEntry& like_;
+  PictureSourceOptions options_;
+};
+
+/// PATH/train, PATH/valid (or val), PATH/test, where there are such folders; else none.
+std::vector<std::pair<std::string, std::string>> split_folders(const std::string& path) {
+  std::vector<std::pair<std::string, std::string>> found;
+  std::error_code error;
+  for (const auto& [split, folder] : {std::pair{"train", "train"},
+                                      std::pair{"valid", "valid"},
+                                      std::pair{"valid", "val"},
+                                      std::pair{"test", "test"}}) {
+    if (fs::is_directory(fs::path(path) / folder, error)) {
+      found.emplace_back(split, (fs::path(path) / folder).string());
+    }
+  }
+  const bool has_train =
+      std::ranges::any_of(found, [](const auto& each) { return each.first == "train"; });
+  return has_train ? found : std::vector<std::pair<std::string, std::string>>();
+}
+
+std::unique_ptr<DataSet> open_split_folders(
+    const std::vector<std::pair<std::string, std::string>>& folders,
+    const DataEntry& entry,
+    const Values& values) {
+  std::vector<Source> sources;
+  std::vector<detail::Part> parts;
+  int64_t first = 0;
+  for (const auto& [split, folder] : folders) {
+    sources.push_back(samples::open_samples("folder", folder));
+    const auto& classes = sources.back()->description().classes;
+    if (classes != sources.front()->description().classes) {
+      throw DataError(kData.where,
+                      fmt::format("its classes are {}, those of {} are {}",
+                                  fmt::join(classes, ", "),
+                                  folders.front().second,
+                                  fmt::join(sources.front()->description().classes, ", ")),
+                      {folder});
+    }
+    parts.push_back({.split = split, .indices = range(first, sources.back()->size())});
+    first += sources.back()->size();
+  }
+  PictureSourceOptions options{.classes = sources.front()->description().classes,
+                               .cache = cache_of(values)};
+  return std::make_unique<PictureSet>(joined(std::move(sources)),
+                                      detail::divided(std::move(parts), values),
+                                      entry,
+                                      std::move(options));
+}
+
+/// What the options of one set alone change.
+void special_options(const DataSpec& spec,
+                     const Values& values,
+                     const Source& source,
+                     std::vector<detail::Part>& parts,
+                     PictureSourceOptions& options) {
+  const samples::Description& about = source->description();
+  if (spec.entry->row.name == "cifar100" && values.word("labels", {"fine", "coarse"}) == "coarse") {
+    constexpr std::size_t kCoarse = 1;
+    options.classes = about.groups;
+    options.label = [source](int64_t index) {
+      std::vector<uint8_t> scratch;
+      return source->get(index, scratch).labels.at(kCoarse);
+    };
+  }
+  if (spec.entry->row.name != "flowers102") {
+    return;
+  }
+  if (about.missing > 0 && values.word("missing", {"error", "skip"}) == "error") {
+    throw DataError(kData.where,
+                    fmt::format("{} of the {} photographs are not in the archive. Fetch it again, "
+                                "or say flowers102:PATH,missing=skip",
+                                about.missing,
+                                about.missing + source->size()),
+                    {spec.path});
+  }
+  if (values.word("splits", {"published", "paddle"}) == "paddle") {
+    for (detail::Part& part : parts) {
+      part.split = part.split == "train" ? "test" : part.split == "test" ? "train" : part.split;
+    }
+    std::ranges::stable_sort(parts, {}, [](const detail::Part& part) {
+      return part.split == "train" ? 0 : part.split == "valid" ? 1 : 2;
+    });
+  }
+}
+
+const DataEntry& like_what(const DataEntry& entry, const samples::Description& about) {
+  for (const DataEntry& other : data_sets()) {
+    if (entry.row.name == "records" && other.row.name == about.packed_from) {
+      return other;
+    }
+  }
+  return entry;
+}
+
+}  // namespace
+
+std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
+  const Values values(kData, spec.entry->row, spec.options.options);
+  if (spec.entry->task == Task::kPoints) {
+    return detail::open_faces(spec, values);
+  }
+  if (spec.entry->row.name == "folder") {
+    if (const auto folders = split_folders(spec.path); !folders.empty()) {
+      return open_split_folders(folders, *spec.entry, values);
+    }
+  }
+  const Source source = samples::open_samples(spec.entry->row.name, spec.path);
+  const samples::Description& about = source->description();
+  if (about.classes.empty()) {
+    throw DataError(kData.where,
+                    about.point_names.empty()
+                        ? "its samples have no labels to learn"
+                        : fmt::format("its samples have points. Say keypoints:{}", spec.path),
+                    {spec.path});
+  }
+  PictureSourceOptions options{.classes = about.classes,
+                               .cache = cache_of(values),
+                               .labels_with_samples = spec.entry->row.name == "records"};
+  std::vector<detail::Part> parts = parts_of(*source);
+  special_options(spec, values, source, parts, options);
+  return std::make_unique<PictureSet>(source,
+                                      detail::divided(std::move(parts), values),
+                                      like_what(*spec.entry, about),
+                                      std::move(options));
+}
+
+std::unique_ptr<DataSet> open_pictures(const std::vector<std::string>& paths,
+                                       std::vector<std::string> classes,
+                                       std::vector<std::string> point_names) {
+  const Source source = open_files(paths);
+  std::vector<detail::Part> parts{{.split = "test", .indices = range(0, source->size())}};
+  return std::make_unique<PictureSet>(source,
+                                      std::move(parts),
+                                      find_entry(kData, data_sets(), "folder"),
+                                      PictureSourceOptions{.classes = std::move(classes),
+                                                           .point_names = std::move(point_names),
+                                                           .without_labels = true});
+}
+
+}  // namespace argosy::recipes

@@ -1,0 +1,87 @@
+#include "argosy/recipes/description.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "argosy/base/error.h"
+#include "argosy/formats/new_file.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::recipes {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kName = "recipe.json";
+
+Json to_json(const Description& about) {
+  return {{"options", train_table().to_json(about.settings)},
+          {"shape",
+           {{"side", about.shape.side},
+            {"channels", about.shape.channels},
+            {"repeats", about.shape.repeats},
+            {"mean", about.shape.mean},
+            {"std", about.shape.std}}},
+          {"outputs", about.size.outputs},
+          {"classes", about.classes},
+          {"points", about.point_names}};
+}
+
+Description from_json(const Json& json) {
+  Description about;
+  train_table().set(about.settings, json.at("options"));
+  const Json& shape = json.at("shape");
+  about.shape = {.side = shape.at("side").get<int>(),
+                 .channels = shape.at("channels").get<int>(),
+                 .repeats = shape.at("repeats").get<bool>(),
+                 .mean = shape.at("mean").get<std::vector<double>>(),
+                 .std = shape.at("std").get<std::vector<double>>()};
+  about.size = {.outputs = json.at("outputs").get<int64_t>(), .channels = about.shape.channels};
+  about.classes = json.at("classes").get<std::vector<std::string>>();
+  about.point_names = json.at("points").get<std::vector<std::string>>();
+  return about;
+}
+
+}  // namespace
+
+Description describe(const TrainSettings& resolved, const Assembly& assembly) {
+  return {.settings = resolved,
+          .shape = assembly.shape,
+          .size = assembly.size,
+          .classes = assembly.data->classes(),
+          .point_names = assembly.data->point_names()};
+}
+
+void write_description(const std::string& folder, const Description& description) {
+  const std::string text = to_json(description).dump(2) + "\n";
+  formats::NewFile file((fs::path(folder) / kName).string(), "recipes.write");
+  file.write(text);
+  file.finish();
+}
+
+std::optional<Description> find_description(const std::string& path) {
+  constexpr int kLevels = 3;
+  std::error_code error;
+  fs::path folder = fs::absolute(path, error);
+  folder = folder.has_filename() ? folder : folder.parent_path();
+  for (int level = 0; level < kLevels; ++level, folder = folder.parent_path()) {
+    const fs::path file = folder / kName;
+    if (!fs::is_regular_file(file, error)) {
+      continue;
+    }
+    try {
+      return from_json(Json::parse(std::ifstream(file, std::ios::binary)));
+    } catch (const nlohmann::json::exception& wrong) {
+      throw ConfigError(
+          "recipes.config",
+          fmt::format("{}: expected what argosy train wrote: {}", file.string(), wrong.what()));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace argosy::recipes

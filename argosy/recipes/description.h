@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "argosy/recipes/assembly.h"
+#include "argosy/recipes/settings.h"
+
+// Internal to the room.
+namespace argosy::recipes {
+
+/// What a run's recipe.json holds: all that its weights need to be used again, also where the data
+/// that they were trained on is not.
+struct Description {
+  TrainSettings settings{};
+  PictureShape shape{};
+  ModelSize size{};
+  std::vector<std::string> classes{};
+  std::vector<std::string> point_names{};
+};
+
+[[nodiscard]] Description describe(const TrainSettings& resolved, const Assembly& assembly);
+/// `folder`/recipe.json, whole or not at all. Errors: DataError with path.
+void write_description(const std::string& folder, const Description& description);
+/// Of the run that `path` is or lies in: its folder, a checkpoint in it, a file in it. None: there
+/// is no recipe.json up to two folders above. Errors: ConfigError with the path of a damaged one.
+[[nodiscard]] std::optional<Description> find_description(const std::string& path);
+
+}  // namespace argosy::recipes

@@ -1,0 +1,37 @@
+#include <utility>
+
+#include "argosy/fleet/fleet.h"
+#include "argosy/recipes/parts.h"
+#include "argosy/recipes/run.h"
+#include "argosy/train/model.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::recipes {
+
+nlohmann::ordered_json evaluate(const EvaluateSettings& settings) {
+  join();
+  const Restored restored = restore(settings);
+  const Assembly& assembly = restored.assembly;
+  train::Model model = assembly.model.model();
+  model.prepare(assembly.loss(), assembly.metrics());
+  const train::Logs logs = model.evaluate(assembly.evaluation(restored.split),
+                                          {.batch_size = settings.batch_size,
+                                           .verbose = static_cast<int>(settings.verbose),
+                                           .num_workers = static_cast<int>(settings.num_workers),
+                                           .num_iters = settings.num_iters});
+  auto result = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : logs) {
+    result[name] = value;
+  }
+  return {{"command", "evaluate"},
+          {"weights", restored.weights},
+          {"model", assembly.model_text},
+          {"data", assembly.data_spec.to_string()},
+          {"split", restored.split},
+          {"samples", assembly.data->size(restored.split)},
+          {"processes", fleet::worker_num()},
+          {"result", std::move(result)}};
+}
+
+}  // namespace argosy::recipes

@@ -1,0 +1,88 @@
+#include "argosy/recipes/models.h"
+
+#include <utility>
+
+#include "argosy/vision/models/cifar_net.h"
+#include "argosy/vision/models/digit_net.h"
+#include "argosy/vision/models/face_net.h"
+#include "argosy/vision/models/lenet.h"
+#include "argosy/vision/models/mnist_cnn.h"
+#include "argosy/vision/models/resnet.h"
+
+namespace argosy::recipes {
+namespace {
+
+template <typename M>
+BuiltModel built(M net) {
+  return {
+      .module = net.ptr(),
+      .model = [net] { return train::Model(net); },
+      .summary =
+          [net](const std::vector<int64_t>& size) mutable { return engine::summary(net, size); }};
+}
+
+/// A network that leaves nothing open but its width.
+template <typename M, typename Options>
+ModelEntry plain(std::string name, std::string what, int64_t side, int64_t channels) {
+  return {.row = {std::move(name), std::move(what), {}},
+          .side = side,
+          .channels = channels,
+          .build = [](const ModelSize& size, const Values& /*values*/) {
+            return built(M(Options{size.outputs}));
+          }};
+}
+
+using MakeResNet = vision::ResNet (*)(const vision::NamedResNetOptions& options);
+
+ModelEntry resnet(std::string name, std::string what, MakeResNet make) {
+  return {.row = {std::move(name),
+                  std::move(what),
+                  {{"zero_init_residual", "no", "each block begins as the identity"}}},
+          .build = [make](const ModelSize& size, const Values& values) {
+            return built(make({.num_classes = size.outputs,
+                               .in_channels = size.channels,
+                               .zero_init_residual = values.flag("zero_init_residual")}));
+          }};
+}
+
+ModelEntry face_net() {
+  return {.row = {"face_net", "Paddle's lesson on facial keypoints: ResNet-18, two layers", {}},
+          .channels = 3,
+          .usual_side = 96,
+          .points_only = true,
+          .build = [](const ModelSize& size, const Values& /*values*/) {
+            return built(vision::FaceNet(vision::FaceNetOptions{size.outputs / 2}));
+          }};
+}
+
+std::vector<ModelEntry> all_models() {
+  return {
+      plain<vision::LeNet, vision::LeNetOptions>("lenet", "LeNet as Paddle's, 28 x 28 grey", 28, 1),
+      plain<vision::DigitNet, vision::DigitNetOptions>(
+          "digit_net", "Paddle's lesson on digits: two convolutions, 28 x 28 grey", 28, 1),
+      plain<vision::MnistCnn, vision::MnistCnnOptions>(
+          "mnist_cnn", "two convolutions with batch norm, 28 x 28 grey", 28, 1),
+      plain<vision::CifarNet, vision::CifarNetOptions>(
+          "cifar_net", "Paddle's lesson on CIFAR-10: three convolutions, 32 x 32", 32, 3),
+      face_net(),
+      resnet("resnet18", "ResNet-18, 11.7 million parameters", vision::resnet18),
+      resnet("resnet34", "ResNet-34, 21.8 million", vision::resnet34),
+      resnet("resnet50", "ResNet-50, 25.6 million", vision::resnet50),
+      resnet("resnet101", "ResNet-101, 44.5 million", vision::resnet101),
+      resnet("resnet152", "ResNet-152, 60.2 million", vision::resnet152),
+      resnet("resnext50_32x4d", "ResNeXt-50, 32 groups of 4", vision::resnext50_32x4d),
+      resnet("resnext101_32x8d", "ResNeXt-101, 32 groups of 8", vision::resnext101_32x8d),
+      resnet("resnext101_64x4d", "ResNeXt-101, 64 groups of 4", vision::resnext101_64x4d),
+      resnet("wide_resnet50_2", "ResNet-50, twice as wide", vision::wide_resnet50_2),
+      resnet("wide_resnet101_2", "ResNet-101, twice as wide", vision::wide_resnet101_2),
+  };
+}
+
+}  // namespace
+
+const std::vector<ModelEntry>& models() {
+  static const std::vector<ModelEntry> all = all_models();
+  return all;
+}
+
+}  // namespace argosy::recipes

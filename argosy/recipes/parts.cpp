@@ -1,0 +1,76 @@
+#include "argosy/recipes/parts.h"
+
+#include <algorithm>
+
+#include "argosy/base/check.h"
+#include "argosy/data/batch_sampler.h"
+#include "argosy/engine/memory_format.h"
+#include "argosy/fleet/fleet.h"
+#include "argosy/recipes/optimizers.h"
+
+namespace argosy::recipes {
+
+Wanted wanted_of(const TrainSettings& settings) {
+  return {.model = settings.model,
+          .data = settings.data,
+          .image_size = settings.image_size,
+          .seed = static_cast<uint64_t>(settings.seed)};
+}
+
+TrainSettings resolve(const TrainSettings& settings, const Assembly& assembly) {
+  const Spec optimizer = parse_spec(kOptimizers, settings.optimizer);
+  const OptimizerEntry& entry = find_entry(kOptimizers, optimizers(), optimizer.name);
+  TrainSettings resolved = settings;
+  resolved.data = assembly.data_spec.to_string();
+  resolved.image_size = assembly.shape.side;
+  resolved.augment = assembly.augment_of(settings.augment);
+  resolved.lr = settings.lr.value_or(entry.lr);
+  resolved.weight_decay = settings.weight_decay.value_or(entry.weight_decay);
+  return resolved;
+}
+
+Lengths lengths_of(const TrainSettings& settings, const DataSet& data, int processes) {
+  const int64_t samples = data.size(data.training_split());
+  const data::DistributedBatchSampler sampler(samples,
+                                              {.batch_size = settings.batch_size,
+                                               .num_replicas = processes,
+                                               .drop_last = settings.drop_last});
+  ARGOSY_CHECK(sampler.size() > 0,
+               "recipes.train",
+               "{} samples are no batch of {} for each of {} processes. Take a smaller "
+               "--batch_size, or leave --drop_last out",
+               samples,
+               settings.batch_size,
+               processes);
+  return {.epochs = settings.epochs,
+          .updates_per_epoch = (sampler.size() + settings.accumulate - 1) / settings.accumulate,
+          .warmup = settings.warmup};
+}
+
+optim::Optimizer make_optimizer(const TrainSettings& settings,
+                                const engine::NamedTensors& parameters) {
+  const Spec spec = parse_spec(kOptimizers, settings.optimizer);
+  const OptimizerEntry& entry = find_entry(kOptimizers, optimizers(), spec.name);
+  OptimizerInputs inputs{.parameters = parameters,
+                         .lr = settings.lr.value_or(entry.lr),
+                         .weight_decay = settings.weight_decay.value_or(entry.weight_decay)};
+  if (settings.clip_norm.has_value()) {
+    inputs.clip = optim::ClipGradByGlobalNorm(*settings.clip_norm);
+  }
+  return entry.build(inputs, Values(kOptimizers, entry.row, spec.options));
+}
+
+void join(const TrainSettings& settings) {
+  if (!fleet::is_initialized()) {
+    fleet::init({.sync_batch_norm = settings.sync_bn,
+                 .memory_format = *engine::memory_format(settings.memory_format)});
+  }
+}
+
+void join() {
+  if (!fleet::is_initialized()) {
+    fleet::init();
+  }
+}
+
+}  // namespace argosy::recipes

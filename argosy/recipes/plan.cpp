@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/events/progress_bar.h"
+#include "argosy/optim/optim.h"
+#include "argosy/recipes/optimizers.h"
+#include "argosy/recipes/parts.h"
+#include "argosy/recipes/run.h"
+#include "argosy/recipes/schedules.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::recipes {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json data_of(const Assembly& assembly, const TrainSettings& settings) {
+  const DataSet& data = *assembly.data;
+  auto splits = Json::object();
+  for (const std::string& split : data.splits()) {
+    splits[split] = data.size(split);
+  }
+  const std::string evaluation = data.evaluation_split();
+  Json json{{"splits", std::move(splits)},
+            {"trained_on", data.training_split()},
+            {"evaluated_on", evaluation.empty() ? Json(nullptr) : Json(evaluation)}};
+  if (assembly.task() == Task::kPoints) {
+    json["points"] = data.point_names().size();
+  } else {
+    json["classes"] = data.classes().size();
+  }
+  json["training_chain"] =
+      training_chain(assembly.augment_of(settings.augment), assembly.shape).to_string();
+  json["evaluation_chain"] = evaluation_chain(assembly.shape).to_string();
+  return json;
+}
+
+Json model_of(const Assembly& assembly) {
+  const int64_t side = assembly.shape.side;
+  const engine::Summary summary = assembly.model.summary({1, assembly.shape.channels, side, side});
+  return {{"name", assembly.model_text},
+          {"input", {assembly.shape.channels, side, side}},
+          {"outputs", assembly.size.outputs},
+          {"parameters", summary.parameters},
+          {"parameter_bytes", summary.parameter_bytes},
+          {"multiply_adds", summary.multiply_adds}};
+}
+
+Json training_of(const TrainSettings& settings, const Lengths& lengths, int processes) {
+  const int64_t updates =
+      std::min(lengths.updates(), settings.num_iters.value_or(lengths.updates()));
+  return {{"processes", processes},
+          {"samples_per_update", settings.batch_size * processes * settings.accumulate},
+          {"updates_per_epoch", lengths.updates_per_epoch},
+          {"updates", updates}};
+}
+
+void add_lines(std::string& text, const char* title, const Json& object) {
+  text += fmt::format("{}\n", title);
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_null()) {
+      continue;
+    }
+    const std::string shown = value.is_string() ? value.get<std::string>()
+                              : value.is_number_integer()
+                                  ? events::with_commas(value.get<int64_t>())
+                                  : value.dump();
+    text += fmt::format("  {:<18} {}\n", name, shown);
+  }
+}
+
+}  // namespace
+
+Json Plan::to_json() const {
+  return {{"command", "train"},
+          {"dry_run", true},
+          {"options", options},
+          {"data", data},
+          {"model", model},
+          {"training", training}};
+}
+
+std::string Plan::to_string() const {
+  std::string text;
+  add_lines(text, "options", options);
+  add_lines(text, "data", data);
+  add_lines(text, "model", model);
+  add_lines(text, "training", training);
+  return text;
+}
+
+Plan plan(const TrainSettings& settings, int processes) {
+  const Assembly assembly = assemble(wanted_of(settings));
+  const TrainSettings resolved = resolve(settings, assembly);
+  const Lengths lengths = lengths_of(resolved, *assembly.data, processes);
+  // Made and dropped: what is wrong with their options shows here.
+  const optim::Optimizer optimizer =
+      make_optimizer(resolved, engine::named_parameters(*assembly.model.module));
+  static_cast<void>(make_schedule(resolved.schedule, optimizer, lengths));
+  static_cast<void>(assembly.loss(resolved.label_smoothing));
+  return {.options = train_table().to_json(resolved),
+          .data = data_of(assembly, resolved),
+          .model = model_of(assembly),
+          .training = training_of(resolved, lengths, processes)};
+}
+
+}  // namespace argosy::recipes

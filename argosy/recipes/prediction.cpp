@@ -1,0 +1,168 @@
+#include "argosy/recipes/prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include <ATen/Functions.h>
+
+#include "argosy/base/check.h"
+#include "argosy/formats/new_file.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::recipes {
+namespace {
+
+constexpr const char* kWhere = "recipes.predict";
+
+std::vector<Guess> guesses_of(const float* labels_row, const at::Tensor& order_row) {
+  std::vector<Guess> guesses;
+  for (int64_t i = 0; i < order_row.numel(); ++i) {
+    const auto label = order_row[i].item<int64_t>();
+    guesses.push_back({.label = label, .probability = labels_row[label]});
+  }
+  return guesses;
+}
+
+/// From parts of the model's picture to pixels of the stored one: all of it, or its middle, as
+/// evaluation_chain() takes it.
+std::vector<float> in_pixels(const at::Tensor& row, const image::Image& picture, bool all_of_it) {
+  constexpr double kSeen = 224.0 / 256.0;
+  const double shorter = std::min(picture.width(), picture.height());
+  const double width = all_of_it ? picture.width() : shorter * kSeen;
+  const double height = all_of_it ? picture.height() : shorter * kSeen;
+  std::vector<float> points;
+  for (int64_t i = 0; i < row.numel(); i += 2) {
+    points.push_back(
+        static_cast<float>((picture.width() - width) / 2 + row[i].item<double>() * width));
+    points.push_back(
+        static_cast<float>((picture.height() - height) / 2 + row[i + 1].item<double>() * height));
+  }
+  return points;
+}
+
+std::string name_of(const std::vector<std::string>& classes, int64_t label) {
+  if (label < 0) {
+    return {};
+  }
+  return label < std::ssize(classes) ? classes[static_cast<std::size_t>(label)]
+                                     : std::to_string(label);
+}
+
+/// A field of CSV, in quotes where it needs them.
+std::string field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string quoted = "\"";
+  for (const char c : text) {
+    quoted += c == '"' ? "\"\"" : std::string(1, c);
+  }
+  return quoted + "\"";
+}
+
+std::string csv_head(const std::vector<Prediction>& predictions, const DataSet& data) {
+  std::string line = "index,name";
+  for (const std::string& point : data.point_names()) {
+    line += fmt::format(",{0}_x,{0}_y", field(point));
+  }
+  if (data.point_names().empty()) {
+    line += ",label,predicted,probability";
+    const std::size_t most = predictions.empty() ? 1 : predictions.front().guesses.size();
+    for (std::size_t k = 2; k <= most; ++k) {
+      line += fmt::format(",predicted_{0},probability_{0}", k);
+    }
+  }
+  return line + "\n";
+}
+
+std::string csv_line(const Prediction& each, const DataSet& data) {
+  std::string line = fmt::format("{},{}", each.index, field(each.name));
+  for (const float x : each.points) {
+    line += fmt::format(",{:.3f}", x);
+  }
+  if (each.points.empty()) {
+    line += "," + field(name_of(data.classes(), each.label));
+  }
+  for (const Guess& guess : each.guesses) {
+    line +=
+        fmt::format(",{},{:.6f}", field(name_of(data.classes(), guess.label)), guess.probability);
+  }
+  return line + "\n";
+}
+
+std::string json_line(const Prediction& each, const DataSet& data) {
+  nlohmann::ordered_json json{{"index", each.index}, {"name", each.name}};
+  if (!each.points.empty()) {
+    json["points"] = each.points;
+    return json.dump() + "\n";
+  }
+  if (each.label >= 0) {
+    json["label"] = each.label;
+    json["class"] = name_of(data.classes(), each.label);
+  }
+  auto guesses = nlohmann::ordered_json::array();
+  for (const Guess& guess : each.guesses) {
+    guesses.push_back({{"label", guess.label},
+                       {"class", name_of(data.classes(), guess.label)},
+                       {"probability", guess.probability}});
+  }
+  json["predicted"] = std::move(guesses);
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::vector<Prediction> predictions_of(const Assembly& assembly,
+                                       const Examples& examples,
+                                       const at::Tensor& outputs,
+                                       int64_t topk) {
+  ARGOSY_INVARIANT(outputs.dim() == 2 && outputs.size(0) == examples.size(), kWhere);
+  const bool points = !assembly.data->point_names().empty();
+  const at::Tensor values =
+      (points ? outputs : outputs.softmax(1)).to(at::kCPU, at::kFloat).contiguous();
+  const at::Tensor order =
+      points ? at::Tensor() : values.argsort(1, true).narrow(1, 0, std::min(topk, values.size(1)));
+  std::vector<Prediction> all;
+  for (int64_t i = 0; i < examples.size(); ++i) {
+    Prediction each{.index = i, .name = examples.name(i), .label = examples.label(i)};
+    if (points) {
+      each.points = in_pixels(values[i], examples.picture(i), assembly.shape.stored != 0);
+      each.true_points = examples.points(i);
+    } else {
+      each.guesses = guesses_of(values.data_ptr<float>() + i * values.size(1), order[i]);
+    }
+    all.push_back(std::move(each));
+  }
+  return all;
+}
+
+void write_predictions(const std::string& path,
+                       const std::vector<Prediction>& predictions,
+                       const DataSet& data) {
+  const std::string end = std::filesystem::path(path).extension().string();
+  const bool printed = path.empty() || path == "-";
+  ARGOSY_CHECK(printed || end == ".csv" || end == ".jsonl",
+               kWhere,
+               "--out {}: expected a name that ends with .csv or .jsonl",
+               path);
+  std::string text = end == ".jsonl" ? "" : csv_head(predictions, data);
+  for (const Prediction& each : predictions) {
+    text += end == ".jsonl" ? json_line(each, data) : csv_line(each, data);
+  }
+  if (printed) {
+    fmt::print("{}", text);
+    return;
+  }
+  formats::NewFile file(path, kWhere);
+  file.write(text);
+  file.finish();
+}
+
+}  // namespace argosy::recipes

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/image/image.h"
+#include "argosy/recipes/assembly.h"
+
+// Internal to the room.
+namespace argosy::recipes {
+
+/// A class and how sure the model is of it.
+struct Guess {
+  int64_t label = 0;
+  double probability = 0;
+};
+
+/// What the model says of one picture.
+struct Prediction {
+  int64_t index = 0;
+  std::string name{};            ///< of the picture; may be empty
+  int64_t label = -1;            ///< the true class; -1: not known
+  std::vector<Guess> guesses{};  ///< the likeliest first; empty for points
+  std::vector<float> points{};   ///< x, y, x, y … in pixels of the stored picture
+  std::vector<float> true_points{};
+
+  [[nodiscard]] bool right() const { return !guesses.empty() && guesses.front().label == label; }
+};
+
+/// `outputs`: [N, classes] logits or [N, 2 K] coordinates, in the order of `examples`.
+[[nodiscard]] std::vector<Prediction> predictions_of(const Assembly& assembly,
+                                                     const Examples& examples,
+                                                     const at::Tensor& outputs,
+                                                     int64_t topk);
+
+/// By the ending .jsonl or .csv; "" and "-": CSV on standard output.
+/// Errors: UsageError for another ending; DataError with path.
+void write_predictions(const std::string& path,
+                       const std::vector<Prediction>& predictions,
+                       const DataSet& data);
+
+/// At most `size` of them, evenly spread, with what was predicted and what is true.
+[[nodiscard]] image::Image sheet_of(const std::vector<Prediction>& predictions,
+                                    const Examples& examples,
+                                    const DataSet& data,
+                                    int64_t size);
+
+}  // namespace argosy::recipes

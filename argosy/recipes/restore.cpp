@@ -1,0 +1,111 @@
+// Weights and what they need: where they lie, which model they are of.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "argosy/base/check.h"
+#include "argosy/base/error.h"
+#include "argosy/checkpoint/read_weights.h"
+#include "argosy/engine/seed.h"
+#include "argosy/recipes/description.h"
+#include "argosy/recipes/parts.h"
+
+namespace argosy::recipes {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "recipes.restore";
+
+/// Of a run's folder its weights, else its newest checkpoint; anything else is what it is.
+std::string weights_in(const std::string& path) {
+  std::error_code error;
+  const fs::path run(path);
+  if (fs::is_regular_file(run / kWeightsFile, error)) {
+    return (run / kWeightsFile).string();
+  }
+  if (fs::is_directory(run / "checkpoints", error)) {
+    return (run / "checkpoints").string();
+  }
+  if (!fs::exists(run, error)) {
+    throw CheckpointError(kWhere, "No such file or folder", {path});
+  }
+  return path;
+}
+
+/// Pictures without labels for a model that a description tells all of.
+Assembly assembly_of(const Description& about, const std::vector<std::string>& pictures) {
+  Assembly assembly;
+  assembly.data_spec = parse_data(about.settings.data);
+  assembly.data = open_pictures(pictures, about.classes, about.point_names);
+  const Spec spec = parse_spec(kModels, about.settings.model);
+  assembly.model_entry = &find_entry(kModels, models(), spec.name);
+  const Values values(kModels, assembly.model_entry->row, spec.options);
+  assembly.model_text = values.to_string();
+  assembly.shape = about.shape;
+  assembly.shape.stored = assembly.data->stored().side;
+  assembly.shape.repeats = false;  // decoded as RGB at once
+  assembly.size = about.size;
+  assembly.model = assembly.model_entry->build(assembly.size, values);
+  return assembly;
+}
+
+Wanted wanted_of(const EvaluateSettings& settings, const std::optional<Description>& about) {
+  const TrainSettings none;
+  const TrainSettings& run = about.has_value() ? about->settings : none;
+  ARGOSY_CHECK(!settings.model.empty() || !run.model.empty(),
+               kWhere,
+               "{}: no recipe.json lies there that says which model it is. Give --model and "
+               "--data",
+               settings.weights);
+  return {.model = settings.model.empty() ? run.model : settings.model,
+          .data = settings.data.empty() ? run.data : settings.data,
+          .image_size = settings.image_size.has_value() ? settings.image_size : run.image_size,
+          .seed = static_cast<uint64_t>(run.seed)};
+}
+
+/// The pixels' constants are those that the weights have learned with, whatever the data set is.
+void take_constants(Assembly& assembly, const Description& about) {
+  ARGOSY_CHECK(about.size.outputs == assembly.size.outputs,
+               kWhere,
+               "--data {}: the weights are of a model with {} outputs, and the data wants {}",
+               assembly.data_spec.to_string(),
+               about.size.outputs,
+               assembly.size.outputs);
+  if (about.shape.channels == assembly.shape.channels) {
+    assembly.shape.mean = about.shape.mean;
+    assembly.shape.std = about.shape.std;
+  }
+}
+
+}  // namespace
+
+Restored restore(const EvaluateSettings& settings, const std::vector<std::string>& pictures) {
+  const std::string weights = weights_in(settings.weights);
+  const std::optional<Description> about = find_description(settings.weights);
+  const bool described = about.has_value() && settings.model.empty();
+  Restored restored{.weights = weights};
+  if (!pictures.empty()) {
+    ARGOSY_CHECK(described && settings.data.empty(),
+                 kWhere,
+                 "pictures without a data set want a run's weights: its recipe.json tells classes "
+                 "and sizes. No --model and no --data with them");
+    restored.assembly = assembly_of(*about, pictures);
+  } else {
+    restored.assembly = assemble(wanted_of(settings, about));
+    if (described) {
+      take_constants(restored.assembly, *about);
+    }
+  }
+  const DataSet& data = *restored.assembly.data;
+  const std::string usual = data.evaluation_split();
+  restored.split = !settings.split.empty() ? settings.split
+                   : usual.empty()         ? data.training_split()
+                                           : usual;
+  static_cast<void>(data.size(restored.split));  // says which splits there are
+  checkpoint::load_weights(*restored.assembly.model.module, weights);
+  return restored;
+}
+
+}  // namespace argosy::recipes

@@ -1,0 +1,185 @@
+#include "argosy/train/train.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "argosy/checkpoint/read_weights.h"
+#include "argosy/engine/seed.h"
+#include "argosy/engine/state_dict.h"
+#include "argosy/engine/torch_file.h"
+#include "argosy/events/progress_bar.h"
+#include "argosy/fleet/fleet.h"
+#include "argosy/optim/ema.h"
+#include "argosy/recipes/average.h"
+#include "argosy/recipes/description.h"
+#include "argosy/recipes/parts.h"
+#include "argosy/recipes/run.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::recipes {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void load_pretrained(const Assembly& assembly, const TrainSettings& settings) {
+  if (settings.pretrained.empty()) {
+    return;
+  }
+  const engine::LoadResult result =
+      checkpoint::load_weights(*assembly.model.module, settings.pretrained, {}, {.partial = true});
+  if (settings.verbose > 0) {
+    fleet::print("{}: {}\n", settings.pretrained, result.to_string());
+  }
+}
+
+/// Empty: nothing is written.
+std::string run_dir_of(const TrainSettings& settings) {
+  if (settings.run_dir == "none") {
+    return {};
+  }
+  return settings.run_dir == "auto" ? fleet::run_dir() : settings.run_dir;
+}
+
+void announce(const TrainSettings& settings,
+              const Assembly& assembly,
+              const Lengths& lengths,
+              const std::string& run_dir) {
+  if (settings.verbose == 0) {
+    return;
+  }
+  int64_t parameters = 0;
+  for (const at::Tensor& parameter : assembly.model.module->parameters()) {
+    parameters += parameter.numel();
+  }
+  const DataSet& data = *assembly.data;
+  const std::string other = data.evaluation_split();
+  fleet::print(
+      "{}, {} parameters; {}: {} samples to learn from{}\n",
+      settings.model,
+      events::with_commas(parameters),
+      assembly.data_spec.entry->row.name,
+      events::with_commas(data.size(data.training_split())),
+      other.empty()
+          ? ""
+          : fmt::format(", {} to evaluate on ({})", events::with_commas(data.size(other)), other));
+  fleet::print("{} process{} × {} × {} = {} samples an update, {} updates in {} epoch{}{}\n",
+               fleet::worker_num(),
+               fleet::worker_num() == 1 ? "" : "es",
+               settings.batch_size,
+               settings.accumulate,
+               fleet::worker_num() * settings.batch_size * settings.accumulate,
+               events::with_commas(lengths.updates()),
+               settings.epochs,
+               settings.epochs == 1 ? "" : "s",
+               run_dir.empty() ? "" : fmt::format("; {}", run_dir));
+}
+
+train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir) {
+  train::FitOptions options;
+  options.batch_size = settings.batch_size;
+  options.eval_batch_size = settings.eval_batch_size;
+  options.epochs = settings.epochs;
+  options.eval_freq = settings.eval_freq;
+  options.log_freq = settings.log_freq;
+  options.verbose = static_cast<int>(settings.verbose);
+  options.drop_last = settings.drop_last;
+  options.num_workers = static_cast<int>(settings.num_workers);
+  options.seed = static_cast<uint64_t>(settings.seed);
+  options.accumulate_grad_batches = settings.accumulate;
+  options.num_iters = settings.num_iters;
+  options.run_dir = std::move(run_dir);
+  options.resume = settings.resume == "must"   ? train::Resume::kMust
+                   : settings.resume == "auto" ? train::Resume::kAuto
+                                               : train::Resume::kNever;
+  return options;
+}
+
+train::History fit(train::Model& model,
+                   const Assembly& assembly,
+                   const TrainSettings& settings,
+                   const train::FitOptions& options) {
+  const Examples training = assembly.training(settings.augment);
+  const std::string split = assembly.data->evaluation_split();
+  if (split.empty()) {
+    return model.fit(training, options);
+  }
+  return model.fit(training, assembly.evaluation(split), options);
+}
+
+Json json_of(const train::Logs& logs) {
+  auto json = Json::object();
+  for (const auto& [name, value] : logs) {
+    json[name] = value;
+  }
+  return json;
+}
+
+Json result_of(const train::History& history, double seconds, const std::string& run_dir) {
+  auto epochs = Json::array();
+  for (const train::Logs& logs : history.epochs) {
+    epochs.push_back(json_of(logs));
+  }
+  Json json{{"command", "train"},
+            {"ended", history.ended == train::Ended::kFinished ? "finished" : "stopped"}};
+  if (!history.reason.empty()) {
+    json["reason"] = history.reason;
+  }
+  json["steps"] = history.steps;
+  json["processes"] = fleet::worker_num();
+  json["seconds"] = seconds;
+  json["result"] = epochs.empty() ? Json::object() : epochs.back();
+  json["epochs"] = std::move(epochs);
+  json["run_dir"] = run_dir.empty() ? Json(nullptr) : Json(run_dir);
+  return json;
+}
+
+}  // namespace
+
+nlohmann::ordered_json train(const TrainSettings& settings) {
+  const auto start = std::chrono::steady_clock::now();
+  join(settings);
+  const Assembly assembly = assemble(wanted_of(settings));
+  const TrainSettings resolved = resolve(settings, assembly);
+  const Lengths lengths = lengths_of(resolved, *assembly.data, fleet::worker_num());
+  load_pretrained(assembly, resolved);
+  train::Model model = assembly.model.model();
+  const optim::Optimizer optimizer = make_optimizer(resolved, model.parameters());
+  model.prepare(optimizer,
+                assembly.loss(resolved.label_smoothing),
+                assembly.metrics(),
+                {.schedule = make_schedule(resolved.schedule, optimizer, lengths)});
+  seed_everything(wanted_of(resolved).seed, fleet::worker_index());
+
+  const std::string run_dir = run_dir_of(resolved);
+  announce(resolved, assembly, lengths, run_dir);
+  if (!run_dir.empty() && fleet::is_first_worker()) {
+    std::filesystem::create_directories(run_dir);
+    write_description(run_dir, describe(resolved, assembly));
+  }
+  train::FitOptions options = fit_options(resolved, run_dir);
+  std::shared_ptr<Average> average;
+  if (resolved.ema.has_value()) {
+    average = std::make_shared<Average>(*assembly.model.module, *resolved.ema);
+    options.callbacks.emplace_back(average);
+  }
+  const train::History history = fit(model, assembly, resolved, options);
+
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  Json result = result_of(history, seconds.count(), run_dir);
+  const auto averaged = average == nullptr ? nullptr : average->applied();
+  const engine::StateDict weights = engine::state_dict(*assembly.model.module);
+  result["weights_hash"] = checkpoint::weights_hash(weights);
+  if (!run_dir.empty() && fleet::is_first_worker()) {
+    const std::string path = (std::filesystem::path(run_dir) / kWeightsFile).string();
+    engine::write_torch_file(path, weights);
+    result["weights"] = path;
+  }
+  return result;
+}
+
+}  // namespace argosy::recipes
