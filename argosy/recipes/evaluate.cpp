@@ -14,7 +14,7 @@ nlohmann::ordered_json evaluate(const EvaluateSettings& settings) {
   const Restored restored = restore(settings);
   const Assembly& assembly = restored.assembly;
   train::Model model = assembly.model.model();
-  model.prepare(assembly.loss(), assembly.metrics());
+  model.prepare(assembly.loss(restored.label_smoothing), assembly.metrics());
   const train::Logs logs = model.evaluate(assembly.evaluation(restored.split),
                                           {.batch_size = settings.batch_size,
                                            .verbose = static_cast<int>(settings.verbose),

@@ -36,6 +36,7 @@ struct Restored {
   Assembly assembly{};
   std::string weights{};  ///< what was read
   std::string split{};
+  double label_smoothing = 0;  ///< of the run, so that its figures can be compared
 };
 /// Puts the model together and reads its weights. `pictures`: files and folders instead of a data
 /// set; empty: none. Errors: CheckpointError: no weights there, those of another model.

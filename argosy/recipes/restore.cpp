@@ -6,6 +6,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/engine/seed.h"
 #include "argosy/recipes/description.h"
@@ -18,15 +19,25 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "recipes.restore";
 
-/// Of a run's folder its weights, else its newest checkpoint; anything else is what it is.
+/// Of a run's folder its weights or its newest checkpoint, whichever came later (a run that goes on
+/// has weights of its former end); anything else is what it is.
 std::string weights_in(const std::string& path) {
   std::error_code error;
   const fs::path run(path);
-  if (fs::is_regular_file(run / kWeightsFile, error)) {
+  const bool ended = fs::is_regular_file(run / kWeightsFile, error);
+  std::string newest;
+  for (const fs::path& folder : {run / "checkpoints", run}) {
+    if (newest.empty() && fs::is_directory(folder, error) &&
+        !checkpoint::is_checkpoint(run.string())) {
+      newest = checkpoint::find_newest(folder.string()).path.value_or("");
+    }
+  }
+  if (ended && (newest.empty() || fs::last_write_time(newest, error) <=
+                                      fs::last_write_time(run / kWeightsFile, error))) {
     return (run / kWeightsFile).string();
   }
-  if (fs::is_directory(run / "checkpoints", error)) {
-    return (run / "checkpoints").string();
+  if (!newest.empty()) {
+    return newest;
   }
   if (!fs::exists(run, error)) {
     throw CheckpointError(kWhere, "No such file or folder", {path});
@@ -95,6 +106,7 @@ Restored restore(const EvaluateSettings& settings, const std::vector<std::string
   } else {
     restored.assembly = assemble(wanted_of(settings, about));
     if (described) {
+      restored.label_smoothing = about->settings.label_smoothing;
       take_constants(restored.assembly, *about);
     }
   }
@@ -104,7 +116,12 @@ Restored restore(const EvaluateSettings& settings, const std::vector<std::string
                    : usual.empty()         ? data.training_split()
                                            : usual;
   static_cast<void>(data.size(restored.split));  // says which splits there are
-  checkpoint::load_weights(*restored.assembly.model.module, weights);
+  const torch::nn::Module& module = *restored.assembly.model.module;
+  checkpoint::load_weights(module, weights);
+  if (described && about->settings.ema.has_value() &&
+      checkpoint::weights_kind(weights) == checkpoint::WeightsKind::kFolder) {
+    checkpoint::load_weights(module, weights, {.part = "ema"}, {.strict = false});
+  }
   return restored;
 }
 

@@ -42,5 +42,4 @@ struct ScheduleEntry {
                                                                  const optim::Optimizer& optimizer,
                                                                  const Lengths& lengths);
 
-
 }  // namespace argosy::recipes

@@ -40,7 +40,8 @@ struct TrainSettings {
   int64_t log_freq = 10;
   int64_t verbose = 2;
   std::string run_dir = "auto";        ///< "none": nothing is written
-  std::optional<int64_t> save_freq{};  ///< updates between two checkpoints
+  std::optional<int64_t> save_freq{};  ///< updates between two checkpoints; after epochs anyhow
+  int64_t keep_last = 3;               ///< checkpoints that stay; 0: all
   std::string resume = "never";
 };
 

@@ -4,17 +4,13 @@
 
 #include <chrono>
 #include <filesystem>
-#include <memory>
 #include <utility>
 
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/engine/seed.h"
 #include "argosy/engine/state_dict.h"
-#include "argosy/engine/torch_file.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/fleet/fleet.h"
-#include "argosy/optim/ema.h"
-#include "argosy/recipes/average.h"
 #include "argosy/recipes/description.h"
 #include "argosy/recipes/parts.h"
 #include "argosy/recipes/run.h"
@@ -79,6 +75,17 @@ void announce(const TrainSettings& settings,
                run_dir.empty() ? "" : fmt::format("; {}", run_dir));
 }
 
+train::PrepareOptions prepare_options(const TrainSettings& settings,
+                                      const optim::Optimizer& optimizer,
+                                      const Lengths& lengths) {
+  train::PrepareOptions options{.schedule = make_schedule(settings.schedule, optimizer, lengths)};
+  if (settings.ema.has_value()) {
+    // The first updates count more, so that short trainings have something of an average.
+    options.ema = {.decay = *settings.ema, .warmup = optim::EmaWarmup::kNumUpdates};
+  }
+  return options;
+}
+
 train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir) {
   train::FitOptions options;
   options.batch_size = settings.batch_size;
@@ -92,6 +99,8 @@ train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir
   options.seed = static_cast<uint64_t>(settings.seed);
   options.accumulate_grad_batches = settings.accumulate;
   options.num_iters = settings.num_iters;
+  options.save_steps = settings.save_freq.value_or(0);
+  options.keep_last = settings.keep_last;
   options.run_dir = std::move(run_dir);
   options.resume = settings.resume == "must"   ? train::Resume::kMust
                    : settings.resume == "auto" ? train::Resume::kAuto
@@ -101,9 +110,8 @@ train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir
 
 train::History fit(train::Model& model,
                    const Assembly& assembly,
-                   const TrainSettings& settings,
+                   const Examples& training,
                    const train::FitOptions& options) {
-  const Examples training = assembly.training(settings.augment);
   const std::string split = assembly.data->evaluation_split();
   if (split.empty()) {
     return model.fit(training, options);
@@ -119,13 +127,24 @@ Json json_of(const train::Logs& logs) {
   return json;
 }
 
+const char* word_of(train::Ended ended) {
+  switch (ended) {
+    case train::Ended::kFinished:
+      return "finished";
+    case train::Ended::kStopped:
+      return "stopped";
+    case train::Ended::kPreempted:
+      return "preempted";
+  }
+  return "?";
+}
+
 Json result_of(const train::History& history, double seconds, const std::string& run_dir) {
   auto epochs = Json::array();
   for (const train::Logs& logs : history.epochs) {
     epochs.push_back(json_of(logs));
   }
-  Json json{{"command", "train"},
-            {"ended", history.ended == train::Ended::kFinished ? "finished" : "stopped"}};
+  Json json{{"command", "train"}, {"ended", word_of(history.ended)}};
   if (!history.reason.empty()) {
     json["reason"] = history.reason;
   }
@@ -146,13 +165,14 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   const Assembly assembly = assemble(wanted_of(settings));
   const TrainSettings resolved = resolve(settings, assembly);
   const Lengths lengths = lengths_of(resolved, *assembly.data, fleet::worker_num());
+  const Examples training = assembly.training(resolved.augment);
   load_pretrained(assembly, resolved);
   train::Model model = assembly.model.model();
   const optim::Optimizer optimizer = make_optimizer(resolved, model.parameters());
   model.prepare(optimizer,
                 assembly.loss(resolved.label_smoothing),
                 assembly.metrics(),
-                {.schedule = make_schedule(resolved.schedule, optimizer, lengths)});
+                prepare_options(resolved, optimizer, lengths));
   seed_everything(wanted_of(resolved).seed, fleet::worker_index());
 
   const std::string run_dir = run_dir_of(resolved);
@@ -161,23 +181,19 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
     std::filesystem::create_directories(run_dir);
     write_description(run_dir, describe(resolved, assembly));
   }
-  train::FitOptions options = fit_options(resolved, run_dir);
-  std::shared_ptr<Average> average;
-  if (resolved.ema.has_value()) {
-    average = std::make_shared<Average>(*assembly.model.module, *resolved.ema);
-    options.callbacks.emplace_back(average);
-  }
-  const train::History history = fit(model, assembly, resolved, options);
+  const train::History history = fit(model, assembly, training, fit_options(resolved, run_dir));
 
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   Json result = result_of(history, seconds.count(), run_dir);
-  const auto averaged = average == nullptr ? nullptr : average->applied();
-  const engine::StateDict weights = engine::state_dict(*assembly.model.module);
-  result["weights_hash"] = checkpoint::weights_hash(weights);
-  if (!run_dir.empty() && fleet::is_first_worker()) {
-    const std::string path = (std::filesystem::path(run_dir) / kWeightsFile).string();
-    engine::write_torch_file(path, weights);
+  if (run_dir.empty()) {
+    result["weights_hash"] = checkpoint::weights_hash(engine::state_dict(*assembly.model.module));
+    return result;
+  }
+  const std::string path = (std::filesystem::path(run_dir) / kWeightsFile).string();
+  model.save(path);
+  if (fleet::is_first_worker()) {
     result["weights"] = path;
+    result["weights_hash"] = checkpoint::weights_hash(checkpoint::read_weights(path));
   }
   return result;
 }

@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# check_train.sh ARGOSY DATA: argosy train, evaluate and predict as a user types them, alone and under
+# launch. DATA: small data sets; Fashion-MNIST is Debian's. What the parts do in detail is tested beside
+# their sources.
+set -uo pipefail
+command=$1
+fashion=/usr/share/datasets/fashion-mnist
+if [[ ! -e $fashion ]]; then
+  echo "SKIPPED: no $fashion (package dataset-fashion-mnist)"
+  exit 77
+fi
+scratch=$(mktemp -d)
+results=$(mktemp -d)
+trap 'rm -rf "$scratch" "$results"' EXIT
+cd "$scratch" || exit 1
+failed=0
+complain() {
+  echo "$*"
+  failed=1
+}
+# expect CODE WORDS ARGUMENTS…: runs it, compares the exit code, looks for the words in its output.
+expect() {
+  local code=$1 words=$2 output rc
+  shift 2
+  output=$("$command" "$@" 2>&1) && rc=0 || rc=$?
+  if [[ $rc -ne $code || $output != *"$words"* ]]; then
+    complain "argosy $*: expected exit code $code and \"$words\", got $rc and: $output"
+  fi
+}
+# json FILE ARGUMENTS…: runs it with --json; the last line goes to FILE, without the launcher's "[rank 0] ".
+json() {
+  local file=$1
+  shift
+  "$command" "$@" --json >"$results/out" 2>"$results/err" || complain "argosy $*: $(tail -n 3 "$results/err")"
+  tail -n 1 "$results/out" | sed 's/^\[rank 0\] //' >"$results/$file"
+}
+# holds EXPRESSION FILE…: the expression over j (a list where there are several) is true.
+holds() {
+  local expression=$1
+  shift
+  python3 - "$results" "$expression" "$@" 2>"$results/err" <<'END' ||
+import json, sys
+files = [json.load(open(sys.argv[1] + "/" + name)) for name in sys.argv[3:]]
+j = files[0] if len(files) == 1 else files
+sys.exit(0 if eval(sys.argv[2]) else 1)
+END
+    complain "expected $expression of $*: $(cd "$results" && cat "$@" err | cut -c 1-600)"
+}
+
+data=fashion_mnist:$fashion,limit=512
+small=(--model lenet --data "$data" --verbose 0 --num_workers 1)
+
+for part in train evaluate predict; do
+  expect 0 "Example" "$part" --help
+done
+for list in models data optimizers schedules augment all; do
+  expect 0 "=" train --list "$list" # a default of an option
+done
+expect 0 "resnet18 " train --list models
+expect 0 "betas=0.9/0.999" train --list optimizers
+
+# What is wrong, by its name; nothing is left behind.
+expect 2 '--model is required' train
+expect 2 '--data is required' train --model lenet
+expect 2 'unknown model "resnet19": nearest is resnet18. See: argosy train --list models' train --model resnet19 --data "$data"
+expect 2 'unknown data set "fashon_mnist": nearest is fashion_mnist' train --model lenet --data fashon_mnist:x
+expect 2 'argosy data fetch cifar10 --to PATH' train --model lenet --data cifar10
+expect 2 'unknown optimizer "adm": nearest is adam' train "${small[@]}" --optimizer adm
+expect 2 'adam has no option "beta": nearest is betas' train "${small[@]}" --optimizer adam:beta=1
+expect 2 'adam:betas: expected 2 numbers' train "${small[@]}" --optimizer adam:betas=1
+expect 2 'unknown schedule "cosin": nearest is cosine' train "${small[@]}" --schedule cosin
+expect 2 'unknown transform "flp": nearest is flip' train "${small[@]}" --augment crop,flp
+expect 2 '--epochs: expected a whole number, got "x"' train "${small[@]}" --epochs x
+expect 2 '--epochs: expected 1 or more, got "0"' train "${small[@]}" --epochs 0
+expect 2 'Did you mean --epochs?' train "${small[@]}" --epoch 3
+expect 2 'one word too many: more' train "${small[@]}" more
+expect 2 'lenet takes pictures of 28 x 28' train "${small[@]}" --image_size 32
+expect 2 'face_net gives points' train --model face_net --data "$data"
+expect 2 'onecycle takes no warm-up' train "${small[@]}" --schedule onecycle --warmup 3
+expect 2 'No such file' train --config none.json
+expect 2 'expected one of models, data' train --list foo
+expect 1 'No such file' train --model lenet --data cifar10:/none
+expect 1 'No such file' evaluate none
+expect 2 'WEIGHTS is required' evaluate
+echo '{"epoch": 1}' >wrong.json
+expect 2 'nearest is --epochs' train --config wrong.json
+echo '[1' >wrong.json
+expect 2 'expected a JSON object' train --config wrong.json
+[[ $(ls) == wrong.json ]] || complain "errors left files behind: $(ls)"
+
+# A dry run says what would be, and touches nothing.
+json plan train "${small[@]}" --dry_run --epochs 3 --batch_size 100
+holds 'j["training"]["updates"] == 18 and j["model"]["parameters"] == 61610 and j["data"]["splits"] == {"train": 512, "test": 512}' plan
+expect 0 'training_chain     Compose(RandomCrop(28, padding=3), RandomHorizontalFlip(), ToTensor(), Normalize(0.286, 0.353))' \
+  train "${small[@]}" --dry_run --augment crop,flip
+[[ $(ls) == wrong.json ]] || complain "a dry run left files behind: $(ls)"
+
+# Alone, and the same by two processes with half of each batch.
+options=(--epochs 2 --optimizer momentum --lr 0.05 --schedule cosine --warmup 3 --augment crop,flip --label_smoothing 0.1)
+json one train "${small[@]}" "${options[@]}" --batch_size 32 --run_dir first
+json two launch --nproc_per_node 2 "$command" train "${small[@]}" "${options[@]}" --batch_size 16 --run_dir second
+holds 'j["steps"] == 32 and j["ended"] == "finished" and j["result"]["eval_acc"] > 0.2' one
+holds 'j[1]["processes"] == 2 and all(abs(a[n] - b[n]) < 2e-3 for a, b in zip(j[0]["epochs"], j[1]["epochs"]) for n in a)' one two
+holds 'j["weights"] == "first/model.pt"' one
+
+# From a stored configuration: the same bits. The command line wins over it.
+json again train --config first/recipe.json --run_dir again
+holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[0]["epochs"] == j[1]["epochs"]' one again
+[[ $("$command" checkpoint hash again/model.pt | cut -d ' ' -f 1) == $("$command" checkpoint hash first/model.pt | cut -d ' ' -f 1) ]] ||
+  complain "argosy checkpoint hash tells the weights apart"
+json other train --config first/recipe.json --run_dir other --seed 2 --epochs 1
+holds 'j[0]["weights_hash"] != j[1]["weights_hash"] and j[1]["steps"] == 16' one other
+
+# Cut off in the middle and resumed: the same bits as without.
+json cut train --config first/recipe.json --run_dir cut --num_iters 9 --save_freq 4
+json resumed train --config first/recipe.json --run_dir cut --resume must
+holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[1]["steps"] == 32' one resumed
+expect 1 "no whole checkpoint" train --config first/recipe.json --run_dir nothing --resume must
+
+# Evaluation and prediction agree with it, alone and by two.
+json evaluated evaluate first
+holds 'abs(j[0]["result"]["eval_loss"] - j[1]["result"]["loss"]) < 1e-6 and j[0]["result"]["eval_acc"] == j[1]["result"]["acc"]' one evaluated
+json evaluated2 launch --nproc_per_node 2 "$command" evaluate first
+holds 'j[0]["result"]["acc"] == j[1]["result"]["acc"] and abs(j[0]["result"]["loss"] - j[1]["result"]["loss"]) < 1e-6' evaluated evaluated2
+json checkpoint evaluate "first/checkpoints"
+holds 'j[0]["result"] == j[1]["result"]' evaluated checkpoint
+expect 2 'there is no split "valid", only train, test' evaluate first --split valid
+json predicted predict first --out first.csv --sheet first.png --topk 2
+holds 'j[0]["right"] == round(512 * j[1]["result"]["acc"])' predicted evaluated
+[[ $(wc -l <first.csv) -eq 513 && $(head -n 1 first.csv) == index,name,label,predicted,probability,predicted_2,probability_2 ]] ||
+  complain "first.csv: got $(head -n 2 first.csv)"
+[[ $(head -c 4 first.png | tail -c 3) == PNG ]] || complain "first.png is no PNG"
+json predicted2 launch --nproc_per_node 2 "$command" predict first --out two.jsonl
+python3 -c "
+import csv, json
+a = [row['predicted'] for row in csv.DictReader(open('first.csv'))]
+b = [json.loads(line)['predicted'][0]['class'] for line in open('two.jsonl')]
+assert a == b and len(a) == 512
+" || complain "predictions of two processes differ from those of one"
+expect 0 "index,name,label,predicted,probability" predict first --out -
+expect 2 "ends with .csv or .jsonl" predict first --out first.txt
+expect 2 "ends with .png" predict first --sheet first.gif
+
+# Colours, another size, weights to begin with; files without labels; points.
+json cifar train --model resnet18 --data "cifar10:$2/cifar10/cifar-10-python.tar.gz,limit=16" --image_size 40 \
+  --optimizer adamw:decay=weights --weight_decay 0.05 --clip_norm 1 --accumulate 2 --batch_size 4 --epochs 1 --run_dir cifar --verbose 0
+holds 'j["steps"] == 2' cifar
+expect 0 "loaded 119 of 122 entries" train --model resnet18 --data "keypoints:$2/keypoints/training.csv.gz" --pretrained cifar/model.pt \
+  --image_size 40 --num_iters 1 --epochs 1 --batch_size 4 --run_dir none --verbose 1
+expect 0 "411.jpg" predict cifar "$2/images/411.jpg" "$2/images/420.jpg"
+expect 1 "No such file" predict cifar none.jpg
+json faces train --model face_net --data "keypoints:$2/keypoints/training.csv.gz" --image_size 40 --epochs 1 --batch_size 4 --augment flip --run_dir faces --verbose 0
+holds 'j["result"]["eval_mae"] > 0' faces
+json drawn predict faces --out faces.csv --sheet faces.png
+holds '"right" not in j and j["samples"] > 0' drawn
+[[ $(head -n 1 faces.csv) == index,name,left_eye_center_x,left_eye_center_y,* ]] || complain "faces.csv: got $(head -n 1 faces.csv)"
+if error=$("$command" train --list all 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
+  complain "argosy train --list all >/dev/full: expected a failure that says why, got: $error"
+fi
+exit "$failed"

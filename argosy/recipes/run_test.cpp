@@ -1,0 +1,200 @@
+#include "argosy/recipes/run.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/fleet/fleet.h"
+#include "argosy/recipes/recipes_test_support.h"
+
+#include "tests/support/run_ranks.h"
+#include "tests/support/temp_dir.h"
+#include <nlohmann/json.hpp>
+
+namespace argosy::recipes {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+std::string text_of(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class ARun : public ::testing::Test {
+ protected:
+  ARun() { testing::write_classes(folder_.path() / "pictures", 12); }
+
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (folder_.path() / name).string();
+  }
+  [[nodiscard]] TrainSettings settings() const {
+    TrainSettings settings;
+    settings.model = "lenet";
+    settings.data = "folder:" + path("pictures") + ",holdout=0.25";
+    settings.epochs = 3;
+    settings.batch_size = 9;
+    settings.augment = "crop:padding=1";
+    settings.num_workers = 1;
+    settings.verbose = 0;
+    settings.run_dir = path("run");
+    return settings;
+  }
+  /// `fn` as each rank of a job; its processes end with it, for fleet is global. What rank 0
+  /// returns comes back.
+  [[nodiscard]] Json in_job(int ranks, const std::function<Json()>& fn) const {
+    const std::string result = path("result.json");
+    const test::TempDir store;
+    test::run_ranks(ranks,
+                    [&](int rank) {
+                      fleet::init({},
+                                  {.init_method = "file://" + store.path().string() + "/store",
+                                   .timeout = std::chrono::seconds(30),
+                                   .rank = rank,
+                                   .world_size = ranks});
+                      const Json got = fn();
+                      if (rank == 0) {
+                        std::ofstream(result) << got.dump();
+                      }
+                      fleet::stop_worker();
+                    },
+                    {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(60)});
+    return Json::parse(text_of(result));
+  }
+
+  test::TempDir folder_;
+};
+
+TEST_F(ARun, LearnsIsEvaluatedAndPredicts) {
+  const Json trained = in_job(1, [&] { return train(settings()); });
+  EXPECT_EQ(trained["ended"], "finished");
+  EXPECT_EQ(trained["steps"], 9);
+  EXPECT_EQ(trained["epochs"].size(), 3);
+  EXPECT_EQ(trained["weights"], path("run/model.pt"));
+
+  EvaluateSettings evaluation{.weights = path("run")};
+  const Json evaluated = in_job(1, [&] { return evaluate(evaluation); });
+  EXPECT_EQ(evaluated["split"], "valid");
+  EXPECT_NEAR(evaluated["result"]["loss"].get<double>(),
+              trained["result"]["eval_loss"].get<double>(),
+              1e-6);
+
+  PredictSettings prediction;
+  prediction.weights = path("run");
+  prediction.out = path("out.csv");
+  prediction.sheet = path("sheet.png");
+  const Json predicted = in_job(1, [&] { return predict(prediction, {}); });
+  EXPECT_NEAR(predicted["right"].get<double>() / predicted["samples"].get<double>(),
+              evaluated["result"]["acc"].get<double>(),
+              1e-9);
+  EXPECT_THAT(text_of(path("out.csv")), HasSubstr("index,name,label,predicted,probability\n0,"));
+  EXPECT_GT(std::filesystem::file_size(path("sheet.png")), 1000);
+}
+
+TEST_F(ARun, TwoProcessesSeeWhatOneDoes) {
+  TrainSettings one = settings();
+  one.batch_size = 8;
+  one.augment = "none";
+  one.data += ",limit=24";  // an even number: two processes share it without a rest
+  TrainSettings half = one;
+  half.batch_size = 4;
+  half.run_dir = path("half");
+  const Json alone = in_job(1, [&] { return train(one); });
+  const Json both = in_job(2, [&] { return train(half); });
+  EXPECT_EQ(both["processes"], 2);
+  EXPECT_EQ(both["steps"], alone["steps"]);
+  for (const auto& [name, value] : alone["result"].items()) {
+    EXPECT_NEAR(both["result"][name].get<double>(), value.get<double>(), 1e-4) << name;
+  }
+  EvaluateSettings evaluation{.weights = path("run")};
+  const Json once = in_job(1, [&] { return evaluate(evaluation); });
+  const Json twice = in_job(2, [&] { return evaluate(evaluation); });
+  EXPECT_EQ(once["result"]["acc"], twice["result"]["acc"]);
+  EXPECT_NEAR(once["result"]["loss"].get<double>(), twice["result"]["loss"].get<double>(), 1e-6);
+}
+
+TEST_F(ARun, IsRepeatedToTheBitByWhatItStored) {
+  TrainSettings first = settings();
+  first.schedule = "cosine";
+  first.warmup = 2;
+  first.ema = 0.9;
+  const Json once = in_job(1, [&] { return train(first); });
+  TrainSettings again;
+  train_table().set(again, read_options(path("run/recipe.json")));
+  again.run_dir = path("again");
+  const Json twice = in_job(1, [&] { return train(again); });
+  EXPECT_EQ(once["weights_hash"], twice["weights_hash"]);
+  EXPECT_EQ(once["epochs"], twice["epochs"]);
+  again.seed = 2;
+  EXPECT_NE(in_job(1, [&] { return train(again); })["weights_hash"], once["weights_hash"]);
+}
+
+TEST_F(ARun, GoesOnToTheBitWhereItWasCut) {
+  TrainSettings whole = settings();
+  whole.schedule = "cosine";
+  whole.ema = 0.9;
+  const Json uncut = in_job(1, [&] { return train(whole); });
+  TrainSettings cut = whole;
+  cut.run_dir = path("cut");
+  cut.num_iters = 4;
+  cut.save_freq = 1;
+  static_cast<void>(in_job(1, [&] { return train(cut); }));
+  cut.num_iters.reset();
+  cut.resume = "must";
+  const Json resumed = in_job(1, [&] { return train(cut); });
+  EXPECT_EQ(resumed["steps"], uncut["steps"]);
+  EXPECT_EQ(resumed["weights_hash"], uncut["weights_hash"]);
+}
+
+TEST_F(ARun, PredictsPicturesWhereTheDataIsGone) {
+  static_cast<void>(in_job(1, [&] { return train(settings()); }));
+  std::filesystem::rename(path("pictures/b/3.png"), path("one.png"));
+  std::filesystem::remove_all(path("pictures"));
+  PredictSettings prediction;
+  prediction.weights = path("run");
+  prediction.out = path("out.jsonl");
+  prediction.topk = 2;
+  const Json predicted = in_job(1, [&] { return predict(prediction, {path("one.png")}); });
+  EXPECT_EQ(predicted["samples"], 1);
+  const Json line = Json::parse(text_of(path("out.jsonl")));
+  EXPECT_EQ(line["predicted"].size(), 2);
+  EXPECT_FALSE(line.contains("label"));
+}
+
+TEST_F(ARun, IsPlannedWithoutATrace) {
+  TrainSettings planned = settings();
+  planned.accumulate = 2;
+  const Plan plan = recipes::plan(planned, 2);
+  EXPECT_EQ(plan.data["splits"]["train"], 27);
+  EXPECT_EQ(plan.training["updates_per_epoch"], 1);
+  EXPECT_EQ(plan.training["samples_per_update"], 36);
+  EXPECT_EQ(plan.options["lr"], 1e-3);
+  EXPECT_GT(plan.model["parameters"].get<int64_t>(), 1000);
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+  planned.optimizer = "sgd:momentum=-1";
+  EXPECT_THROW(static_cast<void>(recipes::plan(planned, 1)), UsageError);
+  planned = settings();
+  planned.batch_size = 100;
+  planned.drop_last = true;
+  EXPECT_THROW(static_cast<void>(recipes::plan(planned, 1)), UsageError);
+}
+
+TEST_F(ARun, EvaluationNeedsToKnowTheModel) {
+  std::ofstream(path("weights.pt")) << "x";
+  EvaluateSettings evaluation{.weights = path("weights.pt")};
+  EXPECT_THAT([&] { static_cast<void>(evaluate(evaluation)); },
+              ::testing::ThrowsMessage<UsageError>(HasSubstr("Give --model and --data")));
+  evaluation.weights = path("none");
+  EXPECT_THROW(static_cast<void>(evaluate(evaluation)), CheckpointError);
+  fleet::stop_worker();
+}
+
+}  // namespace
+}  // namespace argosy::recipes

@@ -1,0 +1,133 @@
+#include "argosy/recipes/spec.h"
+
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "argosy/base/error.h"
+#include "argosy/recipes/augment.h"
+#include "argosy/recipes/data.h"
+#include "argosy/recipes/models.h"
+#include "argosy/recipes/optimizers.h"
+#include "argosy/recipes/schedules.h"
+#include "argosy/recipes/settings.h"
+
+namespace argosy::recipes {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(Spec, OptionsBelongToTheNameOnTheirLeft) {
+  const std::vector<Spec> specs = parse_specs(kAugment, "crop:padding=4,mode=edge, flip,erase:p=1");
+  ASSERT_EQ(specs.size(), 3);
+  EXPECT_EQ(to_string(specs[0]), "crop:padding=4,mode=edge");
+  EXPECT_EQ(to_string(specs[1]), "flip");
+  EXPECT_EQ(to_string(specs[2]), "erase:p=1");
+  EXPECT_EQ(parse_spec(kOptimizers, "adam:betas=0.9/0.99").options.front().second, "0.9/0.99");
+}
+
+TEST(Spec, SaysWhichWordIsNone) {
+  for (const char* text : {"", ",flip", "flip,,crop", ":p=1", "p=1,flip", "flip:p", "flip:=1"}) {
+    EXPECT_THROW(static_cast<void>(parse_specs(kAugment, text)), UsageError) << text;
+  }
+  EXPECT_THAT([] { static_cast<void>(parse_spec(kModels, "lenet,resnet18")); },
+              ThrowsMessage<UsageError>(HasSubstr("expected one model, got 2")));
+}
+
+TEST(Spec, AnUnknownNameIsAnsweredByTheNearest) {
+  EXPECT_THAT(
+      [] { static_cast<void>(find_entry(kModels, models(), "resnet19")); },
+      ThrowsMessage<UsageError>(AllOf(HasSubstr("unknown model \"resnet19\": nearest is resnet18"),
+                                      HasSubstr("argosy train --list models"))));
+}
+
+const Row kRow{"thing",
+               "of a test",
+               {{"rate", "0.5", ""}, {"count", "3", ""}, {"pair", "1/2", ""}, {"on", "no", ""}}};
+
+TEST(Values, AreThoseGivenAndTheTablesForTheRest) {
+  const Values values(kModels, kRow, {{"count", "7"}, {"on", "yes"}});
+  EXPECT_EQ(values.number("rate"), 0.5);
+  EXPECT_EQ(values.whole("count"), 7);
+  EXPECT_THAT(values.numbers("pair", 2), ::testing::ElementsAre(1, 2));
+  EXPECT_TRUE(values.flag("on"));
+  EXPECT_EQ(values.to_string(), "thing:rate=0.5,count=7,pair=1/2,on=yes");
+}
+
+TEST(Values, OfAnotherKindAreNamed) {
+  const Values values(
+      kModels, kRow, {{"rate", "nan"}, {"count", "1.5"}, {"pair", "1"}, {"on", "1"}});
+  EXPECT_THAT([&] { static_cast<void>(values.number("rate")); },
+              ThrowsMessage<UsageError>(HasSubstr("thing:rate: expected a number, got \"nan\"")));
+  EXPECT_THROW(static_cast<void>(values.whole("count")), UsageError);
+  EXPECT_THROW(static_cast<void>(values.numbers("pair", 2)), UsageError);
+  EXPECT_THROW(static_cast<void>(values.flag("on")), UsageError);
+  EXPECT_THAT(
+      [] {
+        Values(kModels, kRow, {{"cuont", "1"}});
+      },
+      ThrowsMessage<UsageError>(HasSubstr("nearest is count")));
+}
+
+template <typename Entry>
+void expect_whole_rows(const std::vector<Entry>& table) {
+  std::set<std::string> names;
+  for (const Entry& entry : table) {
+    EXPECT_TRUE(names.insert(entry.row.name).second) << entry.row.name << " is there twice";
+    EXPECT_FALSE(entry.row.what.empty()) << entry.row.name;
+    EXPECT_EQ(entry.row.name.find_first_of(" :,=/"), std::string::npos) << entry.row.name;
+    for (const OptionRow& option : entry.row.options) {
+      EXPECT_FALSE(option.help.empty()) << entry.row.name << ":" << option.name;
+      EXPECT_EQ(option.fallback.find(','), std::string::npos) << entry.row.name;
+    }
+  }
+  EXPECT_GT(names.size(), 5);
+}
+
+TEST(Tables, HaveRowsThatCanBeWrittenAsWords) {
+  expect_whole_rows(models());
+  expect_whole_rows(data_sets());
+  expect_whole_rows(optimizers());
+  expect_whole_rows(schedules());
+  expect_whole_rows(augmentations());
+}
+
+TEST(Settings, SurviveTheWayThroughJson) {
+  TrainSettings settings;
+  settings.model = "lenet";
+  settings.lr = 0.1 + 0.2;
+  settings.num_iters = 12;
+  settings.sync_bn = true;
+  TrainSettings again;
+  train_table().set(again, nlohmann::ordered_json::parse(train_table().to_json(settings).dump()));
+  EXPECT_EQ(train_table().to_json(again), train_table().to_json(settings));
+  EXPECT_EQ(*again.lr, 0.1 + 0.2);
+  EXPECT_FALSE(again.clip_norm.has_value());
+}
+
+TEST(Settings, AreJudgedAlikeFromWordsAndFromFiles) {
+  TrainSettings settings;
+  const auto& table = train_table();
+  table.set(settings, "epochs", std::string("3"));
+  table.set(settings, nlohmann::ordered_json{{"lr", 1}, {"num_iters", nullptr}});
+  EXPECT_EQ(settings.epochs, 3);
+  EXPECT_EQ(settings.lr, 1.0);
+  EXPECT_THAT([&] { table.set(settings, "epochs", std::string("0")); },
+              ThrowsMessage<UsageError>(HasSubstr("--epochs: expected 1 or more, got \"0\"")));
+  EXPECT_THROW(table.set(settings, nlohmann::ordered_json{{"epochs", 0}}), UsageError);
+  EXPECT_THROW(table.set(settings, nlohmann::ordered_json{{"epochs", 1.5}}), UsageError);
+  EXPECT_THROW(table.set(settings, nlohmann::ordered_json{{"epochs", "2"}}), UsageError);
+  EXPECT_THROW(table.set(settings, "resume", std::string("maybe")), UsageError);
+  EXPECT_THAT(
+      [&] {
+        table.set(settings, nlohmann::ordered_json{{"epoch", 2}});
+      },
+      ThrowsMessage<UsageError>(HasSubstr("nearest is --epochs")));
+}
+
+}  // namespace
+}  // namespace argosy::recipes
