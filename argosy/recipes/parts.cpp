@@ -1,6 +1,6 @@
 #include "argosy/recipes/parts.h"
 
-#include <algorithm>
+#include <filesystem>
 
 #include "argosy/base/check.h"
 #include "argosy/data/batch_sampler.h"
@@ -21,7 +21,9 @@ TrainSettings resolve(const TrainSettings& settings, const Assembly& assembly) {
   const Spec optimizer = parse_spec(kOptimizers, settings.optimizer);
   const OptimizerEntry& entry = find_entry(kOptimizers, optimizers(), optimizer.name);
   TrainSettings resolved = settings;
-  resolved.data = assembly.data_spec.to_string();
+  DataSpec data = assembly.data_spec;
+  data.path = std::filesystem::absolute(data.path).lexically_normal().string();  // from anywhere
+  resolved.data = data.to_string();
   resolved.image_size = assembly.shape.side;
   resolved.augment = assembly.augment_of(settings.augment);
   resolved.lr = settings.lr.value_or(entry.lr);
