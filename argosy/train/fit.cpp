@@ -70,6 +70,11 @@ History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions&
   core.check_optimizer("train.fit");
   check_options(options, train);
   check_feed(train, core.group, true);
+  ARGOSY_CHECK(train.batches() != std::optional<int64_t>(0),
+               "train.fit",
+               "the training set, of {} samples, gives a rank no batch. Take more samples, or a "
+               "smaller batch_size where drop_last leaves out a short one.",
+               train.samples());
   History history = FitLoop(core, model, train, eval, options).run();
   if (history.ended == Ended::kPreempted && options.on_signal == OnSignal::kSaveAndExit) {
     leave_for_resume(history, core.group);

@@ -324,6 +324,9 @@ TEST(Fit, WhatIsMissingIsSaid) {
     Model model = prepared(small_net());
     EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(blobs(4), {.epochs = 0}); }),
                 HasSubstr("epochs must be positive, got 0"));
+    EXPECT_THAT(test::error_text<UsageError>(
+                    [&] { model.fit(blobs(7), {.batch_size = 8, .drop_last = true}); }),
+                HasSubstr("of 7 samples, gives a rank no batch"));
     const data::TensorDataset<1> unlabelled(torch::zeros({4, testing::kFeatures}));
     EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(unlabelled, {.verbose = 0}); }),
                 HasSubstr("there are no labels for the loss"));
