@@ -22,17 +22,17 @@ curve() {
 check() { # NAME COMMAND…
   local name=$1
   shift
-  "$@" --checkpoint "$name.whole.pth" >"$name.whole"
-  "$@" --checkpoint "$name.pth" >"$name.first" &
+  "$@" --checkpoint "$name.whole.kept" >"$name.whole"
+  "$@" --checkpoint "$name.kept" >"$name.first" &
   running=$!
   for ((turn = 0; turn < 2400; ++turn)); do
-    [[ ! -e $name.pth ]] || break
+    ! compgen -G "$name.kept/step-*" >/dev/null || break
     sleep 0.05
   done
   kill -KILL "$running"
   wait "$running" || true
   running=
-  "$@" --checkpoint "$name.next.pth" --resume "$name.pth" >"$name.next"
+  "$@" --checkpoint "$name.next.kept" --resume "$name.kept" >"$name.next"
   echo "$name, without a pause and from the second epoch on:"
   curve "$name.whole"
   curve "$name.next"

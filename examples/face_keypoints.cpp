@@ -22,29 +22,25 @@
 // was at most 26 % off that of one process, 12 % on average, and after 30 validation was at 0.9e-3
 // (17 s an epoch, two cores). --sync_batch_norm takes statistics of
 // the whole batch: in three epochs on 320 small faces 3 % off instead of 7 % (8 % fails a test).
-#include <argosy/argosy.h>
 #include <argosy/image/codec.h>
-#include <argosy/program/command_line.h>
 #include <argosy/samples/contact_sheet.h>
 
-#include <algorithm>
-
 #include <torch/torch.h>
+
+#include "lesson.h"
 
 using namespace argosy;
 
 namespace {
 
-struct Options {
-  std::string data{};
+struct Options : lesson::Options {
+  Options() { epochs = 30; }
+
   std::string recipe = "paddle";
   std::string sheet = "faces.png";
-  int epochs = 30;
-  int64_t batch_size = 32;     // per process
   std::optional<double> lr{};  // none: the recipe's
   int image_size = 96;
   uint64_t seed = 1;
-  int workers = 1;
   bool sync_batch_norm = false;
 };
 
@@ -61,27 +57,12 @@ struct Faces {
   }
 };
 using Part = data::Subset<Faces>;
-using Model = parallel::DistributedDataParallel<vision::FaceNet>;
 
-/// Mean of (predicted - true)² over all coordinates of all samples of all processes: a metric of
-/// one's own.
-class SquaredError final {
- public:
-  void update(const at::Tensor& predicted, const at::Tensor& targets) {
-    mean_.update(torch::mse_loss(predicted, targets), targets.size(0));
+optim::Optimizer optimizer_of(const vision::FaceNet& net, const Options& options) {
+  if (options.recipe == "torch") {
+    return optim::SGD(net, {.lr = options.lr.value_or(1e-4), .momentum = 0.9});
   }
-  [[nodiscard]] double compute(const comm::Group& group) const { return mean_.compute(group); }
-  void reset() { mean_.reset(); }
-
- private:
-  metrics::MeanLoss mean_;
-};
-
-optim::Optimizer optimizer_of(const Model& model, const std::string& recipe) {
-  if (recipe == "torch") {
-    return optim::SGD(model, {.lr = 1e-4, .momentum = 0.9});
-  }
-  return optim::Adam(model, {.lr = 1e-3});
+  return optim::Adam(net, {.lr = options.lr.value_or(1e-3)});
 }
 
 at::Tensor targets_of(const Part& part) {
@@ -106,10 +87,8 @@ std::vector<float> numbers(const at::Tensor& points) {
 }
 
 /// A face with what is true and what the model says.
-samples::Tile tile_of(Model& model, const vision::KeypointImage& face, const at::Tensor& input) {
-  const torch::NoGradGuard no_gradients;
-  const at::Tensor points =
-      (model(input.unsqueeze(0)) * face.image.width()).view_as(face.points).contiguous();
+samples::Tile tile_of(const vision::KeypointImage& face, const at::Tensor& predicted) {
+  const at::Tensor points = (predicted * face.image.width()).view_as(face.points).contiguous();
   const auto off = (points - face.points).norm(2, 1).mean().item<double>();
   return {.picture = face.image,
           .caption = fmt::format("off by {:.1f} pixels", off),
@@ -117,14 +96,18 @@ samples::Tile tile_of(Model& model, const vision::KeypointImage& face, const at:
                    {.points = numbers(points), .colour = kPredicted}}};
 }
 
-/// Faces from all over `part`.
-image::Image sheet_of(Model& model, const Faces& faces, const Part& part) {
+/// Faces from all over `part`. Collective.
+image::Image sheet_of(train::Model& model, const Faces& faces, const Part& part) {
   const int64_t count = std::min<int64_t>(24, part.size());
-  model.eval();
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < count; ++i) {
+    chosen.push_back(i * part.size() / count);
+  }
+  const at::Tensor predicted =
+      model.predict(data::Subset(part, chosen), {.batch_size = 8, .verbose = 0}).front();
   std::vector<samples::Tile> tiles;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t chosen = i * part.size() / count;
-    tiles.push_back(tile_of(model, faces.table.at(part.indices()[chosen]), part.get(chosen).first));
+    tiles.push_back(tile_of(faces.table.at(part.indices()[chosen[i]]), predicted[i]));
   }
   samples::Canvas legend({.height = 18, .width = 400}, {255, 255, 255});
   legend.text({.top = 0, .left = 0}, "true", kTrue, 2);
@@ -142,49 +125,38 @@ void run(const Options& options) {
                     vision::Repeat(3),
                     vision::ToTensor()}};
   const auto [train, valid] = data::random_split(faces, {0.8, 0.2}, {.seed = options.seed});
-  data::DataLoader loader(train,
-                          fleet::distributed_batch_sampler(
-                              train.size(), {.batch_size = options.batch_size, .shuffle = true}),
-                          {.num_workers = options.workers});
-  data::DataLoader valid_loader(valid,
-                                fleet::evaluation_sampler(valid.size(), {.batch_size = 100}));
-  auto model = fleet::distributed_model(vision::FaceNet(std::ssize(faces.table.names())));
-  auto optimizer = fleet::distributed_optimizer(optimizer_of(model, options.recipe));
-  optimizer.set_lr(options.lr.value_or(optimizer.lr()));
-
-  fleet::print("FaceNet({}) on {} process{}: {} training and {} validation faces, recipe {}\n",
+  fleet::print("FaceNet({}) on {}: {} training and {} validation faces, recipe {}\n",
                faces.table.names().size(),
-               fleet::worker_num(),
-               fleet::worker_num() == 1 ? "" : "es",
+               lesson::processes(),
                train.size(),
                valid.size(),
                options.recipe);
-  double error = 0;
-  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    metrics::MeanLoss mean_loss;
-    for (auto& [images, targets] : loader) {
-      auto loss = torch::mse_loss(model(images), targets);
-      loss.backward();
-      optimizer.step();
-      optimizer.zero_grad();
-      mean_loss.update(loss, images.size(0));
-    }
-    error = metrics::evaluate(model, valid_loader, SquaredError());
-    fleet::print(
-        "epoch {:2}: training {:.3e}, validation {:.3e}  (waited {:.0f} % of the time for data)\n",
-        epoch,
-        mean_loss.compute(fleet::group()),
-        error,
-        100 * loader.stats().input_bound());
-  }
+
+  vision::FaceNet net(std::ssize(faces.table.names()));
+  train::Model model(net);
+  model.prepare(optimizer_of(net, options), loss::MSE());
+  const train::History history = model.fit(
+      train,
+      valid,
+      {.batch_size = options.batch_size,
+       .eval_batch_size = 100,
+       .epochs = options.epochs,
+       .verbose = 0,
+       .num_workers = options.workers,
+       .callbacks = {lesson::EpochLine([](const train::Logs& logs) {
+         return fmt::format("training {:.3e}, validation {:.3e}", logs["loss"], logs["eval_loss"]);
+       })}});
+
+  const double error = history.epochs.back()["eval_loss"];
   const double of_mean = error_of_the_mean(train, valid);
   fleet::print("validation MSE {:.3e}; the mean face's {:.3e}: {:.1f} times {}\n",
                error,
                of_mean,
                std::max(of_mean / error, error / of_mean),
                error < of_mean ? "better" : "worse");
+  const image::Image sheet = sheet_of(model, faces, valid);
   if (fleet::is_first_worker()) {
-    image::write_file(options.sheet, image::encode_png(sheet_of(model, faces, valid)));
+    image::write_file(options.sheet, image::encode_png(sheet));
     fleet::print("Faces with true and predicted points: {}\n", options.sheet);
   }
 }
@@ -194,32 +166,21 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Trains FaceNet on facial keypoints; under `argosy launch` on several processes.");
-  app.add_option("data", options.data, "training.csv or training.csv.gz, or its folder")
-      ->required();
+  lesson::add_options(app, options, "training.csv or training.csv.gz, or its folder", "Faces");
   app.add_option("--recipe", options.recipe, "paddle: Adam 1e-3; torch: SGD 1e-4, momentum 0.9")
       ->check(CLI::IsMember({"paddle", "torch"}))
       ->capture_default_str();
   app.add_option("--sheet", options.sheet, "Where the faces are drawn, PNG")
       ->check(program::in_a_folder)
       ->capture_default_str();
-  app.add_option("--epochs", options.epochs, "Passes over the training set")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  app.add_option("--batch_size", options.batch_size, "Faces per step and process")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
   app.add_option("--lr", options.lr, "Learning rate")
       ->check(CLI::Range(0.0, 10.0))
       ->default_str("the recipe's: 1e-3 or 1e-4");
-  app.add_option("--image_size", options.image_size, "Side of the pictures, in pixels")
-      ->check(CLI::Range(33, 1024))
-      ->capture_default_str();
+  lesson::number(
+      app, "--image_size", options.image_size, "Side of the pictures, in pixels", 33, 1024);
   app.add_flag("--sync_batch_norm",
                options.sync_batch_norm,
                "Batch norms take their statistics over all processes");
   app.add_option("--seed", options.seed, "Of the weights and of the split")->capture_default_str();
-  app.add_option("--workers", options.workers, "Loader threads")
-      ->check(CLI::Range(0, 256))
-      ->capture_default_str();
   return program::run(app, argc, argv, [&] { run(options); });
 }

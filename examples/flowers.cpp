@@ -30,29 +30,25 @@
 // processes those losses were 4.92, 4.52, 3.60, 2.39 and 1.48, at most 1 % off in the first three
 // epochs (4 % fails a test) and 13 % in the fifth. Without it batch norm takes its statistics from
 // a process's part of the batch, and the curves part sooner: 4.91, 4.61, 3.91, 3.06 and 2.38.
-#include <argosy/argosy.h>
-#include <argosy/engine/torch_file.h>
-#include <argosy/program/command_line.h>
-
 #include <torch/torch.h>
+
+#include "lesson.h"
 
 using namespace argosy;
 
 namespace {
 
-struct Options {
-  std::string data{};
+struct Options : lesson::Options {
+  Options() { batch_size = 0; }  // the recipe's
+
   std::string recipe = "paddle";
   std::string splits = "published";
   bool skip_missing = false;
   std::string weights{};
-  int epochs = 10;
-  std::optional<int64_t> batch_size{};  // per process; none: the recipe's
-  std::optional<double> lr{};           // none: the recipe's
+  std::optional<double> lr{};  // none: the recipe's
   int64_t depth = 50;
   int image_size = 224;
   uint64_t seed = 1;
-  int workers = 1;
   bool sync_batch_norm = false;
 };
 
@@ -61,21 +57,19 @@ struct Recipe {
   int64_t batch_size;
   vision::Compose train;
   vision::Compose evaluation;
-  std::function<optim::Optimizer(const engine::NamedTensors&)> optimizer;
+  optim::Optimizer optimizer;
 };
 
-Recipe paddle_recipe(int side) {
+Recipe paddle_recipe(const vision::ResNet& net, int side) {
   const vision::Compose resized{vision::Resize({side, side}), vision::ToTensor()};
   return {.batch_size = 16,
           .train = resized,
           .evaluation = resized,
-          .optimizer = [](const engine::NamedTensors& parameters) {
-            return optim::Momentum(
-                parameters, {.lr = 0.1, .momentum = 0.9, .weight_decay = optim::L2Decay(1e-4)});
-          }};
+          .optimizer = optim::Momentum(
+              net, {.lr = 0.1, .momentum = 0.9, .weight_decay = optim::L2Decay(1e-4)})};
 }
 
-Recipe torch_recipe(int side) {
+Recipe torch_recipe(const vision::ResNet& net, int side) {
   const vision::Normalize normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
   return {.batch_size = 32,
           .train = {vision::RandomRotation(45),
@@ -90,16 +84,7 @@ Recipe torch_recipe(int side) {
                          vision::CenterCrop(side),
                          vision::ToTensor(),
                          normalize},
-          .optimizer = [](const engine::NamedTensors& parameters) {
-            return optim::SGD(parameters, {.lr = 1e-4, .momentum = 0.9});
-          }};
-}
-
-/// What fits of a model that Python saved; its classifier is one of other classes.
-void load_weights(vision::ResNet& net, const std::string& path) {
-  const engine::LoadResult result = engine::load_state_dict(
-      net, engine::read_torch_file(path), {.partial = true, .source = path});
-  fleet::print("{}: {}\n", path, result.to_string());
+          .optimizer = optim::SGD(net, {.lr = 1e-4, .momentum = 0.9})};
 }
 
 vision::Flowers102 flowers(const Options& options,
@@ -117,59 +102,49 @@ vision::Flowers102 flowers(const Options& options,
 void run(const Options& options) {
   fleet::init({.sync_batch_norm = options.sync_batch_norm});
   torch::manual_seed(options.seed);
-  const Recipe recipe = options.recipe == "torch" ? torch_recipe(options.image_size)
-                                                  : paddle_recipe(options.image_size);
-  const int64_t batch_size = options.batch_size.value_or(recipe.batch_size);
+  vision::ResNet net({.depth = options.depth, .num_classes = 102});
+  train::Model model(net);
+  Recipe recipe = options.recipe == "torch" ? torch_recipe(net, options.image_size)
+                                            : paddle_recipe(net, options.image_size);
+  recipe.optimizer.set_lr(options.lr.value_or(recipe.optimizer.lr()));
+  const int64_t batch_size = options.batch_size > 0 ? options.batch_size : recipe.batch_size;
   const auto train = flowers(options, vision::Split::kTrain, recipe.train);
   const auto valid = flowers(options, vision::Split::kValid, recipe.evaluation);
+  if (!options.weights.empty()) {  // what fits of them; the classifier is one of other classes
+    const auto loaded = model.load(options.weights, {.partial = true});
+    fleet::print("{}: {}\n", options.weights, loaded.to_string());
+  }
+  fleet::print("ResNet-{} on {}: {} training and {} validation photographs, recipe {}\n",
+               options.depth,
+               lesson::processes(),
+               train.size(),
+               valid.size(),
+               options.recipe);
+
+  model.prepare(recipe.optimizer, loss::CrossEntropy(), {metrics::Accuracy({.topk = {1, 5}})});
+  // A loader of one's own, for its seed: of the transforms, and not of the order too.
   data::DataLoader loader(
       train,
       fleet::distributed_batch_sampler(train.size(), {.batch_size = batch_size, .shuffle = true}),
       {.num_workers = options.workers, .seed = options.seed});
-  data::DataLoader valid_loader(valid,
-                                fleet::evaluation_sampler(valid.size(), {.batch_size = batch_size}),
-                                {.num_workers = options.workers});
-  vision::ResNet net({.depth = options.depth, .num_classes = std::ssize(train.classes())});
-  if (!options.weights.empty()) {
-    load_weights(net, options.weights);
-  }
-  auto model = fleet::distributed_model(net);
-  auto optimizer = fleet::distributed_optimizer(recipe.optimizer(engine::named_parameters(model)));
-  optimizer.set_lr(options.lr.value_or(optimizer.lr()));
-
-  fleet::print("ResNet-{} on {} process{}: {} training and {} validation photographs, recipe {}\n",
-               options.depth,
-               fleet::worker_num(),
-               fleet::worker_num() == 1 ? "" : "es",
-               train.size(),
-               valid.size(),
-               options.recipe);
-  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    metrics::MeanLoss mean_loss;
-    for (auto& [images, labels] : loader) {
-      auto loss = torch::nn::functional::cross_entropy(model(images), labels);
-      loss.backward();
-      optimizer.step();
-      optimizer.zero_grad();
-      mean_loss.update(loss, images.size(0));
-    }
-    metrics::Accuracy accuracy({.topk = {1, 5}});
-    metrics::evaluate(model, valid_loader, accuracy);
-    const std::vector<double> right = accuracy.values(fleet::group());
-    fleet::print(
-        "epoch {:2}: loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %  (waited {:.0f} % of the time for "
-        "data)\n",
-        epoch,
-        mean_loss.compute(fleet::group()),
-        100 * right[0],
-        100 * right[1],
-        100 * loader.stats().input_bound());
-  }
+  model.fit(loader,
+            valid,
+            {.eval_batch_size = batch_size,
+             .epochs = options.epochs,
+             .verbose = 0,
+             .num_workers = options.workers,
+             .callbacks = {lesson::EpochLine([](const train::Logs& logs) {
+               return fmt::format("loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %",
+                                  logs["loss"],
+                                  100 * logs["eval_acc_top1"],
+                                  100 * logs["eval_acc_top5"]);
+             })}});
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("data", options.data, "Folder with 102flowers.tgz, imagelabels.mat, setid.mat")
-      ->required();
+  lesson::add_options(
+      app, options, "Folder with 102flowers.tgz, imagelabels.mat, setid.mat", "Photographs");
+  app.get_option("--batch_size")->default_str("the recipe's: 16 or 32");
   app.add_option("--recipe",
                  options.recipe,
                  "paddle: Momentum, resized to 224 x 224; torch: SGD, augmented, 256 and\nthe "
@@ -182,28 +157,18 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag(
       "--skip_missing", options.skip_missing, "Go on without photographs that are missing");
   app.add_option("--weights", options.weights, "Weights to begin with: resnet50.pth");
-  app.add_option("--epochs", options.epochs, "Passes over the training set")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  app.add_option("--batch_size", options.batch_size, "Photographs per step and process")
-      ->check(CLI::Range(1, 10000))
-      ->default_str("the recipe's: 16 or 32");
   app.add_option("--lr", options.lr, "Learning rate")
       ->check(CLI::Range(0.0, 10.0))
       ->default_str("the recipe's: 0.1 or 1e-4");
   app.add_option("--depth", options.depth, "Layers of the ResNet")
       ->check(CLI::IsMember({18, 34, 50, 101, 152}))
       ->capture_default_str();
-  app.add_option("--image_size", options.image_size, "Side of the pictures, in pixels")
-      ->check(CLI::Range(33, 1024))
-      ->capture_default_str();
+  lesson::number(
+      app, "--image_size", options.image_size, "Side of the pictures, in pixels", 33, 1024);
   app.add_flag("--sync_batch_norm",
                options.sync_batch_norm,
                "Batch norms take their statistics over all processes");
   app.add_option("--seed", options.seed, "Of the weights and the transforms")
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "Loader threads")
-      ->check(CLI::Range(0, 256))
       ->capture_default_str();
 }
 

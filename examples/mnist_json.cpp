@@ -25,40 +25,23 @@
 //     layer  type    output             parameters  weights             outputs
 //     conv1  Conv2d  [100, 20, 28, 28]         520   2.6e-02 (1.9e-01)   4.7e-02 (4.1e-01)
 //     fc     Linear  [100, 10]               9,810  -6.0e-03 (5.8e-02)  -4.0e+00 (7.4e+00)
-#include <argosy/argosy.h>
-#include <argosy/program/command_line.h>
-
-#include <algorithm>
-#include <numeric>
-#include <string>
-#include <vector>
-
 #include <torch/torch.h>
+
+#include "lesson.h"
 
 using namespace argosy;
 
 namespace {
 
-struct Options {
-  std::string data{};
-  int epochs = 5;
-  int64_t batch_size = 100;
-  int64_t samples = 0;  // of each split; 0: all
+struct Options : lesson::Options {
+  Options() {
+    epochs = 5;
+    batch_size = 100;
+  }
+
   int64_t print_every = 100;
   bool inspect = false;
-  int workers = 1;
 };
-
-using Digits = data::Subset<vision::MnistJson>;
-
-/// The first `samples` of a split, or all of them.
-Digits first(const Options& options, vision::Split split) {
-  vision::MnistJson digits(options.data, split);
-  std::vector<int64_t> indices(options.samples == 0 ? digits.size()
-                                                    : std::min(options.samples, digits.size()));
-  std::iota(indices.begin(), indices.end(), 0);
-  return {std::move(digits), std::move(indices)};
-}
 
 /// "-1.2e-03 (8.7e-02)"
 std::string mean_and_std(const torch::Tensor& values) {
@@ -68,26 +51,26 @@ std::string mean_and_std(const torch::Tensor& values) {
 }
 
 /// A row for each layer: what it holds, what it makes of these images, and how the loss pulls at
-/// its weights. All processes call it, with the same images.
-template <typename Model>
-void inspect(Model& model, optim::Optimizer& optimizer, const Digits& digits) {
+/// its weights.
+void inspect(vision::DigitNet& net, const data::Subset<vision::MnistJson>& digits) {
   data::DataLoader loader(digits, {.batch_size = 100});
   const auto [images, labels] = *loader.begin();
-  torch::nn::functional::cross_entropy(model(images), labels).backward();
-  const auto parameters = model.named_parameters();
+  const auto loss = torch::nn::functional::cross_entropy(net(images), labels);
+  const auto parameters = net->named_parameters();
   std::vector<std::vector<std::string>> rows;
-  for (const auto& [layer, type, output] : engine::layer_outputs(model, images)) {
+  for (const auto& [layer, type, output] : engine::layer_outputs(net, images)) {
     const torch::Tensor& weight = parameters[layer + ".weight"];
     const torch::Tensor& bias = parameters[layer + ".bias"];
+    const auto gradient =
+        torch::autograd::grad({loss}, {weight}, {}, /*retain_graph=*/true).front();
     rows.push_back({layer,
                     type,
                     fmt::format("[{}]", fmt::join(output.sizes(), ", ")),
                     events::with_commas(weight.numel() + bias.numel()),
                     mean_and_std(weight),
                     mean_and_std(output),
-                    mean_and_std(weight.grad())});
+                    mean_and_std(gradient)});
   }
-  optimizer.zero_grad();
   fleet::print(
       "means (standard deviations) of the layers, for {} validation digits\n{}\n",
       images.size(0),
@@ -95,75 +78,42 @@ void inspect(Model& model, optim::Optimizer& optimizer, const Digits& digits) {
           {"layer", "type", "output", "parameters", "weights", "outputs", "gradients"}, rows));
 }
 
-/// Returns the mean loss; loss and accuracy so far are printed every so many batches.
-template <typename Model, typename Loader>
-double train_epoch(
-    Model& model, optim::Optimizer& optimizer, Loader& loader, int epoch, int64_t print_every) {
-  metrics::MeanLoss mean_loss;
-  metrics::Accuracy accuracy;
-  int64_t batch = 0;
-  for (auto& [images, labels] : loader) {
-    const auto logits = model(images);
-    auto loss = torch::nn::functional::cross_entropy(logits, labels);
-    loss.backward();
-    optimizer.step();
-    optimizer.zero_grad();
-    mean_loss.update(loss, images.size(0));
-    accuracy.update(logits, labels);
-    if (++batch % print_every == 0) {  // of all processes' batches: each takes part
-      fleet::print("  epoch {}, batch {}/{}: loss {:.4f}, training accuracy {:.2f} %\n",
-                   epoch,
-                   batch,
-                   loader.size(),
-                   mean_loss.compute(fleet::group()),
-                   100 * accuracy.compute(fleet::group()));
-    }
-  }
-  return mean_loss.compute(fleet::group());
-}
-
 void run(const Options& options) {
   fleet::init();
   torch::manual_seed(1);
-  const Digits train = first(options, vision::Split::kTrain);
-  const Digits valid = first(options, vision::Split::kValid);
-  const Digits test = first(options, vision::Split::kTest);
-  data::DataLoader loader(train,
-                          fleet::distributed_batch_sampler(
-                              train.size(), {.batch_size = options.batch_size, .shuffle = true}),
-                          {.num_workers = options.workers});
-  auto model = fleet::distributed_model(vision::DigitNet(10));
-  auto optimizer = fleet::distributed_optimizer(
-      optim::Adam(model, {.lr = 1e-3, .weight_decay = optim::L2Decay(1e-5)}));
-  const auto accuracy_on = [&](const Digits& digits) {
-    data::DataLoader batches(digits, fleet::evaluation_sampler(digits.size(), {.batch_size = 500}));
-    return 100 * metrics::evaluate(model, batches, metrics::Accuracy());
+  const auto part = [&](vision::Split split) {
+    return lesson::first(vision::MnistJson(options.data, split), options.samples);
   };
-
-  fleet::print("DigitNet on {} process{}: {} training, {} validation and {} test digits\n",
-               fleet::worker_num(),
-               fleet::worker_num() == 1 ? "" : "es",
+  const auto train = part(vision::Split::kTrain);
+  const auto valid = part(vision::Split::kValid);
+  const auto test = part(vision::Split::kTest);
+  fleet::print("DigitNet on {}: {} training, {} validation and {} test digits\n",
+               lesson::processes(),
                train.size(),
                valid.size(),
                test.size());
+
+  vision::DigitNet net(10);
+  train::Model model(net);
+  model.prepare(optim::Adam(net, {.lr = 1e-3, .weight_decay = optim::L2Decay(1e-5)}),
+                loss::CrossEntropy(),
+                {metrics::Accuracy()});
   if (options.inspect) {
-    inspect(model, optimizer, valid);
+    inspect(net, valid);
   }
-  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    const double loss = train_epoch(model, optimizer, loader, epoch, options.print_every);
-    const double right = accuracy_on(valid);
-    fleet::print(
-        "epoch {:2}: loss {:.4f}, accuracy {:.2f} %  (waited {:.0f} % of the time for data)\n",
-        epoch,
-        loss,
-        right,
-        100 * loader.stats().input_bound());
-  }
+  model.fit(train,
+            valid,
+            {.batch_size = options.batch_size,
+             .eval_batch_size = 500,
+             .epochs = options.epochs,
+             .log_freq = options.print_every,
+             .num_workers = options.workers,
+             .callbacks = {lesson::EpochLine(lesson::loss_and_accuracy)}});
   if (options.inspect) {
-    inspect(model, optimizer, valid);
+    inspect(net, valid);
   }
-  const double right = accuracy_on(test);
-  fleet::print("test accuracy {:.2f} %\n", right);
+  const train::Logs result = model.evaluate(test, {.batch_size = 500, .verbose = 0});
+  fleet::print("test accuracy {:.2f} %\n", 100 * result["acc"]);
 }
 
 }  // namespace
@@ -171,24 +121,16 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Trains DigitNet on mnist.json.gz; under `argosy launch` on several processes.");
-  app.add_option("data", options.data, "mnist.json.gz, or its folder")->required();
-  app.add_option("--epochs", options.epochs, "Passes over the training set")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  app.add_option("--batch_size", options.batch_size, "Digits per step and process")
-      ->check(CLI::Range(1, 50000))
-      ->capture_default_str();
-  app.add_option("--samples", options.samples, "The first of each split only; 0: all")
-      ->check(CLI::Range(0, 50000))
-      ->capture_default_str();
-  app.add_option("--print_every", options.print_every, "Batches between two lines of an epoch")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
+  lesson::add_options(app, options, "mnist.json.gz, or its folder", "Digits");
+  lesson::add_samples(app, options);
+  lesson::number<int64_t>(app,
+                          "--print_every",
+                          options.print_every,
+                          "Batches between two lines of an epoch",
+                          1,
+                          1000000);
   app.add_flag("--inspect",
                options.inspect,
                "Show shapes, weights, outputs and gradients of the layers, before and after");
-  app.add_option("--workers", options.workers, "Loader threads")
-      ->check(CLI::Range(0, 256))
-      ->capture_default_str();
   return program::run(app, argc, argv, [&] { run(options); });
 }
