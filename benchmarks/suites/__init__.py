@@ -1,6 +1,6 @@
 """The suites of compare.py, by name."""
 
-from suites import collectives, ddp, epoch, input, launch, layout, memory, ops, optim, scaling
+from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, scaling
 
 SUITES = {
     "ddp": ddp.cases,
@@ -9,6 +9,7 @@ SUITES = {
     "input": input.cases,
     "launch": launch.cases,
     "epoch": epoch.cases,
+    "fit": fit.cases,
     "memory": memory.cases,
     "layout": layout.cases,
     "ops": ops.cases,
