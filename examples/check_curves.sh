@@ -12,7 +12,8 @@ if [[ ! -e ${data%:*} ]]; then
   exit 77
 fi
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+alone=
+trap '[[ -z $alone ]] || kill "$alone" 2>/dev/null; rm -rf "$scratch"' EXIT
 cd "$scratch"
 if [[ $data == *:* ]]; then
   # awk reads to the end, so that zcat is not cut off.
@@ -20,9 +21,16 @@ if [[ $data == *:* ]]; then
   data=data.csv
 fi
 
-OMP_NUM_THREADS=1 "$program" "$data" --batch_size "$batch" "$@" | tee alone.txt
-OMP_NUM_THREADS=1 "$argosy" launch --nproc_per_node 2 --log_dir "" \
-  "$program" "$data" --batch_size "$((batch / 2))" "$@" | tee two.txt
+# Both at once, for the first leaves a core free. Each in a folder of its own, where it writes what it writes.
+export OMP_NUM_THREADS=1
+mkdir a
+case $data in /*) ;; *) ln -s "../$data" "a/$data" ;; esac
+(cd a && exec "$program" "$data" --batch_size "$batch" "$@") >alone.txt &
+alone=$!
+"$argosy" launch --nproc_per_node 2 --log_dir "" "$program" "$data" --batch_size "$((batch / 2))" "$@" | tee two.txt
+wait "$alone" || { cat alone.txt; echo "check_curves: the run on one process failed"; exit 1; }
+alone=
+cat alone.txt
 
 for run in alone two; do
   sed -nE 's/.*epoch +[0-9]+: (training|loss) ([^,]+),.*/\2/p' $run.txt >$run.curve

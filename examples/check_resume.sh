@@ -8,8 +8,8 @@ argosy=$1 program=$2 data=$3 weights=$4
 shift 4
 [[ -e $data ]] || { echo "skipped: there is no $data"; exit 77; }
 scratch=$(mktemp -d)
-running=
-trap '[[ -z $running ]] || kill -KILL "$running" 2>/dev/null; rm -rf "$scratch"' EXIT
+running= whole=
+trap 'for pid in $running $whole; do kill -KILL "$pid" 2>/dev/null; done; rm -rf "$scratch"' EXIT
 cd "$scratch"
 export OMP_NUM_THREADS=1
 fail() {
@@ -22,7 +22,8 @@ curve() {
 check() { # NAME COMMAND…
   local name=$1
   shift
-  "$@" --checkpoint "$name.whole.kept" >"$name.whole"
+  "$@" --checkpoint "$name.whole.kept" >"$name.whole" & # beside the other, which alone leaves a core free
+  whole=$!
   "$@" --checkpoint "$name.kept" >"$name.first" &
   running=$!
   for ((turn = 0; turn < 2400; ++turn)); do
@@ -33,6 +34,8 @@ check() { # NAME COMMAND…
   wait "$running" || true
   running=
   "$@" --checkpoint "$name.next.kept" --resume "$name.kept" >"$name.next"
+  wait "$whole" || fail "$name: the run without a pause failed"
+  whole=
   echo "$name, without a pause and from the second epoch on:"
   curve "$name.whole"
   curve "$name.next"
