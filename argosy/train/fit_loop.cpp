@@ -211,12 +211,14 @@ void FitLoop::run_batch(const Tensors& batch) {
   inputs_ = core_.inputs_of(batch, "train.fit");
   updates_ = batch_ % options_.accumulate_grad_batches == together - 1;
   all(&Callback::on_train_batch_begin, step_now(none));
+  double lr = core_.optimizer->lr();  // the update's; the schedule moves on before its end is told
   const auto pass = [&] { forward_backward(batch, together); };
   if (updates_) {
     pass();
     phases_.tell_communication(core_.network.communication_times());
     together_with_ranks([&] { agree(); });
     all(&Callback::on_before_update, step_now(none));
+    lr = core_.optimizer->lr();
     phases_.time(PhaseKind::kUpdate, [&] {
       core_.optimizer->step();
       core_.optimizer->zero_grad();
@@ -231,7 +233,9 @@ void FitLoop::run_batch(const Tensors& batch) {
   if (shown) {
     together_with_ranks([&] { logs = core_.metric_values(); });
   }
-  all(&Callback::on_train_batch_end, step_now(logs));
+  Step end = step_now(logs);
+  end.lr = lr;
+  all(&Callback::on_train_batch_end, end);
   inputs_.clear();
   if (updates_) {
     ended_ = ended_ || (options_.num_iters.has_value() && core_.steps >= *options_.num_iters);

@@ -67,6 +67,25 @@ TEST(LRScheduler, MovesAtItsUnit) {
   });
 }
 
+struct RatesAtEnd : Callback {
+  std::vector<double>* all;
+  explicit RatesAtEnd(std::vector<double>& into) : all(&into) {}
+  void on_train_batch_end(const Step& step) override { all->push_back(step.lr); }
+};
+
+TEST(Fit, TellsTheRateThatTheUpdateWasMadeWith) {
+  run_job(1, [](int) {
+    const testing::SmallNet net = small_net();
+    const optim::SGD optimizer(net, {.lr = 0.8});
+    Model model(net);
+    model.prepare(
+        optimizer, loss::CrossEntropy(), {}, {.schedule = optim::per_step(halving(optimizer))});
+    std::vector<double> rates;
+    model.fit(blobs(12), {.batch_size = 4, .verbose = 0, .callbacks = {RatesAtEnd(rates)}});
+    EXPECT_THAT(rates, ElementsAre(0.8, 0.4, 0.2));
+  });
+}
+
 TEST(LRScheduler, AFigureThatDoesNotImproveLowersTheRate) {
   run_job(1, [](int) {
     LRSchedulerTest plateau;
