@@ -98,6 +98,7 @@ void RunRecorder::on_train_begin(const Training& training) {
     timeline_->on_train_begin(training);
   }
   write_all(training.model);
+  begun_ = true;
 }
 
 void RunRecorder::begin_run(const Training& training) {
@@ -133,6 +134,9 @@ void RunRecorder::on_train_end(const Training& training) {
 }
 
 void RunRecorder::on_exception(const Training& training, const std::string& what) {
+  if (!begun_) {
+    return;
+  }
   if (timeline_.has_value()) {
     timeline_->on_exception(training, what);
   }

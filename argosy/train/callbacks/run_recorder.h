@@ -79,6 +79,7 @@ class RunRecorder final : public Callback {
   runs::RunPage page_;
   Clock::time_point next_write_{};
   int64_t epoch_ = 0;  // from 1
+  bool begun_ = false;
   bool told_ = false;  // that something cannot be written
 };
 

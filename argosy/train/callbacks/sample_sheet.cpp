@@ -15,7 +15,7 @@ namespace {
 
 constexpr samples::Colour kRight{.red = 40, .green = 160, .blue = 70};
 constexpr samples::Colour kWrong{.red = 210, .green = 50, .blue = 50};
-constexpr int kColumns = 8;
+constexpr int kColumns = 4;  // as wide as a picture on the run page
 
 bool shows_classes_of_pictures(const EvalStep& step) {
   if (step.inputs.empty() || step.outputs.empty() || step.labels.empty()) {
