@@ -108,13 +108,17 @@ Spec take_options(const DataEntry& entry, std::string& rest) {
   }
 }
 
-const DataEntry& recognised(const std::string& path) {
-  std::string only_path = path;
+/// `text` up to a comma behind which options begin: what of it is there.
+std::string existing(std::string text) {
   std::error_code error;
-  while (!std::filesystem::exists(only_path, error) && only_path.find(',') != std::string::npos) {
-    only_path.resize(only_path.rfind(','));
+  while (!std::filesystem::exists(text, error) && text.find(',') != std::string::npos) {
+    text.resize(text.rfind(','));
   }
-  const std::string set = samples::recognised_set(only_path);
+  return text;
+}
+
+const DataEntry& recognised(const std::string& path) {
+  const std::string set = samples::recognised_set(existing(path));
   ARGOSY_CHECK(!set.empty(),
                kData.where,
                "{}: neither its name nor its content says what it is. Put the set's name before "
@@ -145,7 +149,8 @@ DataSpec parse_data(const std::string& text) {
   DataSpec spec;
   std::string rest = text;
   if (colon == std::string::npos || text.substr(0, colon).find('/') != std::string::npos) {
-    const bool path = text.find('/') != std::string::npos || std::filesystem::exists(text, error);
+    const bool path =
+        text.find('/') != std::string::npos || std::filesystem::exists(existing(text), error);
     spec.entry = path ? &recognised(text) : &find_entry(kData, data_sets(), text);
     ARGOSY_CHECK(path,
                  kData.where,

@@ -99,6 +99,11 @@ TEST_F(OfFolders, APathMayHoldCommasAndIsRecognisedByItsFiles) {
   EXPECT_EQ(spec.path, path("a,b=c"));
   EXPECT_EQ(open_data(spec)->size("train"), 3);
   EXPECT_EQ(open_data(parse_data(spec.to_string()))->size("train"), 3);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  const std::string name = parse_data("a,b=c,limit=3").path;
+  std::filesystem::current_path(before);
+  EXPECT_EQ(name, "a,b=c");
 }
 
 TEST_F(OfFolders, SaysWhatIsWrong) {

@@ -98,6 +98,17 @@ TEST_F(ARun, LearnsIsEvaluatedAndPredicts) {
   EXPECT_GT(std::filesystem::file_size(path("sheet.png")), 1000);
 }
 
+TEST_F(ARun, PixelsAreNormalisedAsTheyWereLearned) {
+  TrainSettings own = settings();
+  own.data += ",mean=0.9,std=0.1";
+  const Json trained = in_job(1, [&] { return train(own); });
+  EvaluateSettings evaluation{.weights = path("run"), .data = settings().data};
+  const Json evaluated = in_job(1, [&] { return evaluate(evaluation); });
+  EXPECT_NEAR(evaluated["result"]["loss"].get<double>(),
+              trained["result"]["eval_loss"].get<double>(),
+              1e-6);
+}
+
 TEST_F(ARun, TwoProcessesSeeWhatOneDoes) {
   TrainSettings one = settings();
   one.batch_size = 8;
