@@ -140,11 +140,11 @@ void run(const Options& options) {
   engine::setup_cpu();
   fleet::init();
   if (options.model == "resnet18") {
-    const bench::Batch all = bench::colour_batch(640, 96, 1);
+    const bench::Batch all = bench::colour_batch(320, 96, 1);
     measure<vision::ResNet>(
         options, [] { return vision::ResNet({.depth = 18}); }, Set(all.images, all.labels));
   } else {
-    const bench::Batch all = bench::image_batch(12800, 1);
+    const bench::Batch all = bench::image_batch(6400, 1);
     measure<vision::MnistCnn>(
         options, [] { return vision::MnistCnn(); }, Set(all.images, all.labels));
   }
