@@ -224,6 +224,84 @@ TEST(SyncBatchNorm, WithPoolingToo) {
       [](auto& norm, const at::Tensor& x) { return vision::ops::norm_pool_relu(norm, x); });
 }
 
+/// The largest difference, in parts of the largest value wanted.
+double apart(const at::Tensor& got, const at::Tensor& wanted) {
+  return ((got - wanted).abs().max() / wanted.abs().max()).item<double>();
+}
+
+TEST(SyncBatchNorm, InF32NRanksAreOneProcessWithinOneMillionth) {
+  const at::Tensor x = values({12, 2, 6, 5}, 3, at::kFloat);
+  Net one(at::kFloat);
+  one->to(at::kDouble);  // without rounding of its own
+  const Outcome wanted = run(one, x.to(at::kDouble));
+  on_ranks(3, [&](comm::Group& group) {  // 3 ranks with 4 samples are one process with 12
+    Net mine(at::kFloat);
+    convert_sync_batchnorm(mine, group);
+    DistributedDataParallel model(mine, group);
+    const int64_t from = 4 * group.rank();
+    const at::Tensor part = x.slice(0, from, from + 4).clone().requires_grad_();
+    const at::Tensor out = model(part);
+    out.sum().backward();
+    EXPECT_LE(apart(out.detach(), wanted.out.slice(0, from, from + 4)), 1e-6);
+    EXPECT_LE(apart(part.grad(), wanted.dx.slice(0, from, from + 4)), 1e-6);
+    const at::Tensor most = wanted.gradients[0].abs().max();
+    const auto parameters = mine->parameters();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      // conv.bias has a gradient of zero but for rounding: the norm takes means away.
+      const at::Tensor scale = at::maximum(wanted.gradients[i].abs().max(), most);
+      const at::Tensor difference = parameters[i].grad() * 3 - wanted.gradients[i];
+      EXPECT_LE((difference.abs().max() / scale).item<double>(), 1e-6) << i;
+    }
+    EXPECT_LE(apart(mine->norm->running_var, one->norm->running_var), 1e-6);
+  });
+}
+
+TEST(SyncBatchNormOnCuda, TrainsLikeOneProcessWithAllSamples) {
+  if (!torch::cuda::is_available()) {
+    GTEST_SKIP() << "no CUDA device";
+  }
+  const at::Device cuda(at::kCUDA, 0);
+  const at::Tensor x = samples().to(cuda);
+  Net one;
+  one->to(cuda);
+  const Outcome wanted = run(one, x);
+  on_ranks(2, [&](comm::Group& group) {
+    Net mine;
+    mine->to(cuda);
+    convert_sync_batchnorm(mine, group);
+    const int64_t from = group.rank() == 0 ? 0 : 4;
+    const int64_t to = group.rank() == 0 ? 4 : 7;
+    const Outcome got = run(mine, x.slice(0, from, to));
+    expect_close(got.out, wanted.out.slice(0, from, to), 1e-10);
+    expect_close(got.dx, wanted.dx.slice(0, from, to), 1e-10);
+    for (size_t i = 0; i < wanted.gradients.size(); ++i) {
+      at::Tensor sum = got.gradients[i].cpu();  // collectives of one's own take CPU tensors
+      comm::all_reduce(sum, group);
+      expect_close(sum, wanted.gradients[i].cpu(), 1e-9);
+    }
+    expect_close(mine->norm->running_var, one->norm->running_var, 1e-10);
+  });
+}
+
+struct ElsewhereImpl : torch::nn::Module {
+  ElsewhereImpl() {
+    norm = register_module("norm", SyncBatchNorm2d(3));
+    register_parameter("scale", at::empty({2}, at::kMeta));  // a device that every machine has
+  }
+  at::Tensor forward(const at::Tensor& x) { return norm(x); }
+  SyncBatchNorm2d norm{nullptr};
+};
+TORCH_MODULE(Elsewhere);
+
+TEST(SyncBatchNorm, TheWrapperRefusesParametersThatAreNotOnTheCpu) {
+  on_ranks(2, [](comm::Group& group) {
+    Elsewhere net;
+    convert_sync_batchnorm(net, group);
+    EXPECT_THAT(error_of([&] { DistributedDataParallel model(net, group); }),
+                HasSubstr("parameter scale must be a dense CPU tensor, got Strided on meta"));
+  });
+}
+
 TEST(SyncBatchNorm, AResNetUnderTheWrapperTrainsLikeOneProcess) {
   const auto make = [] {
     vision::ResNet net({.depth = 18, .num_classes = 4});
