@@ -46,7 +46,8 @@ class Feed {
   /// How the samples are dealt to the ranks, where fit() does it; nullopt: somebody's own sampler.
   [[nodiscard]] virtual std::optional<Dealing> dealing() const { return std::nullopt; }
   /// The same data in other batches. Only where fit() deals.
-  [[nodiscard]] virtual std::unique_ptr<Feed> with_batches(data::BatchSampler /*batches*/) const {
+  [[nodiscard]] virtual std::unique_ptr<Feed> with_batches(
+      const data::BatchSampler& /*batches*/) const {
     return nullptr;
   }
 };
@@ -128,10 +129,10 @@ class DatasetFeed final : public LoaderFeed<Loader> {
       : LoaderFeed<Loader>(std::move(loader)), dealing_(dealing) {}
 
   [[nodiscard]] std::optional<Dealing> dealing() const override { return dealing_; }
-  [[nodiscard]] std::unique_ptr<Feed> with_batches(data::BatchSampler batches) const override {
+  [[nodiscard]] std::unique_ptr<Feed> with_batches(
+      const data::BatchSampler& batches) const override {
     const Loader& now = this->loader();
-    return std::make_unique<DatasetFeed>(Loader(now.dataset(), std::move(batches), now.options()),
-                                         dealing_);
+    return std::make_unique<DatasetFeed>(Loader(now.dataset(), batches, now.options()), dealing_);
   }
 
  private:
