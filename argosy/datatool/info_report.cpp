@@ -86,6 +86,17 @@ std::string unusable_lines(const Survey& survey) {
                      more > 0 ? fmt::format("{}and {} more", kIndent, with_commas(more)) : "");
 }
 
+/// Names come from files and folders: what would steer a terminal is shown as \xNN.
+std::string without_control(const std::string& text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    shown += (byte < ' ' && c != '\n') || byte == 0x7f ? fmt::format("\\x{:02x}", byte)
+                                                       : std::string(1, c);
+  }
+  return shown;
+}
+
 nlohmann::ordered_json same_or_null(const Range& range) {
   return range.least == range.most ? nlohmann::ordered_json(static_cast<int64_t>(range.most))
                                    : nlohmann::ordered_json();
@@ -142,11 +153,11 @@ std::string info_text(const Findings& findings, int columns, BarStyle style) {
   if (!description.point_names.empty()) {
     line("points", points_line(findings));
   }
-  if (survey.per_class.empty()) {
-    return text;
+  if (!survey.per_class.empty()) {
+    line("classes", with_commas(std::ssize(survey.per_class)));
+    text += "\n" + bar_chart(class_bars(findings), columns, style);
   }
-  line("classes", with_commas(std::ssize(survey.per_class)));
-  return text + "\n" + bar_chart(class_bars(findings), columns, style);
+  return without_control(text);
 }
 
 nlohmann::ordered_json info_json(const Findings& findings) {

@@ -7,6 +7,8 @@
 
 #include "argosy/datatool/chart.h"
 #include "argosy/datatool/info_report.h"
+#include "argosy/formats/packed_sample.h"
+#include "argosy/formats/records.h"
 #include "argosy/samples/survey.h"
 
 #include "tests/support/temp_dir.h"
@@ -83,6 +85,29 @@ TEST_F(InfoTest, TextSaysTheSame) {
   EXPECT_THAT(text, HasSubstr("  pictures  1 x 2 pixels, 1 channel\n"));
   EXPECT_THAT(text, HasSubstr("  values    51; in [0, 1]: mean 0.2000, std 0.0000\n"));
   EXPECT_THAT(text, HasSubstr("\n0 4 ####################################\n"));
+}
+
+TEST_F(InfoTest, ManyUnusableSamplesAreNamedAndTheRestCounted) {
+  findings_.survey.unusable = 1234;
+  findings_.survey.first_unusable = {"record 3 is damaged", "record 5 is damaged"};
+  EXPECT_THAT(info_text(findings_, 80, BarStyle::kPlain),
+              HasSubstr("  unusable  1,234 samples:\n"
+                        "            record 3 is damaged\n"
+                        "            record 5 is damaged\n"
+                        "            and 1,232 more\n"));
+}
+
+TEST_F(InfoTest, NamesOfAFileDoNotSteerTheTerminal) {
+  const std::string path = (folder_.path() / "own.rec").string();
+  formats::RecordWriter writer(
+      path, formats::pack_metadata({.kind = "\x1b[2J", .classes = {"f\u00fcr \x1b]0;title\x07"}}));
+  writer.finish();
+  const auto source = samples::open_samples("records", path);
+  const std::string text =
+      info_text({.source = source.get(), .survey = samples::survey(*source)}, 80, BarStyle::kPlain);
+  EXPECT_THAT(text, HasSubstr("records of \\x1b[2J in "));
+  EXPECT_THAT(text, HasSubstr("f\u00fcr \\x1b]0;title\\x07"));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
 TEST_F(InfoTest, TheSheetShowsTheSamples) {
