@@ -78,7 +78,7 @@ struct Step {
   bool updates = true;               ///< false: its gradients are added to the next batch's
   int64_t samples = 0;               ///< of all ranks, in the batches of this update
   double loss = 0;  ///< mean of the batches of this update; NaN before the first one
-  double lr = 0;
+  double lr = 0;    ///< of the update; at its end the one that it was made with
   /// Metrics since the epoch's begin: at every log_freq-th batch and the epoch's last one, else
   /// empty.
   const Logs& logs;
