@@ -147,6 +147,18 @@ TEST_F(ARun, IsRepeatedToTheBitByWhatItStored) {
   EXPECT_NE(in_job(1, [&] { return train(again); })["weights_hash"], once["weights_hash"]);
 }
 
+TEST_F(ARun, TheSeedDrawsOrderAndAugmentationToo) {
+  const Json first = in_job(1, [&] { return train(settings()); });
+  TrainSettings from_there = settings();
+  from_there.pretrained = path("run/model.pt");
+  from_there.epochs = 1;
+  from_there.run_dir = "none";
+  const Json once = in_job(1, [&] { return train(from_there); });
+  EXPECT_EQ(in_job(1, [&] { return train(from_there); })["weights_hash"], once["weights_hash"]);
+  from_there.seed = 2;
+  EXPECT_NE(in_job(1, [&] { return train(from_there); })["weights_hash"], once["weights_hash"]);
+}
+
 TEST_F(ARun, GoesOnToTheBitWhereItWasCut) {
   TrainSettings whole = settings();
   whole.schedule = "cosine";

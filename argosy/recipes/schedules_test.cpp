@@ -83,7 +83,7 @@ TEST(Optimizers, AllUpdateByTheRateThatWasAskedFor) {
         entry.build({.parameters = {{"w", weight}, {"b", bias}}, .lr = 0.25, .weight_decay = 0.1},
                     Values(kOptimizers, entry.row, {{"decay", "weights"}}));
     EXPECT_EQ(optimizer.lr(), 0.25) << entry.row.name;
-    EXPECT_EQ(optimizer.param_groups().size(), 2) << entry.row.name;
+    ASSERT_EQ(optimizer.param_groups().size(), 2) << entry.row.name;
     EXPECT_EQ(optimizer.param_groups()[1].names, std::vector<std::string>{"b"}) << entry.row.name;
     (weight.sum() + bias.sum()).backward();
     optimizer.step();
