@@ -130,8 +130,7 @@ constexpr const char* kTrainFooter =
     "\nExamples:\n"
     "  argosy train --model resnet18 --data cifar10:cifar-10-python.tar.gz --epochs 10 \\\n"
     "    --batch_size 128 --optimizer momentum --lr 0.1 --schedule cosine --augment crop,flip\n"
-    "  argosy launch --nproc_per_node 2 argosy train --config runs/first/run.json --run_dir "
-    "runs/second";
+    "  argosy launch --nproc_per_node 2 argosy train --config runs/first --run_dir runs/second";
 
 int run_train(const recipes::TrainSettings& settings, const Common& common) {
   if (common.dry_run) {
@@ -166,7 +165,7 @@ int train(const std::vector<std::string>& args) {
   words.add_to(app, recipes::train_table());
   app.add_flag("--channels_last", common.channels_last, "--memory_format channels_last")
       ->group("How it learns");
-  app.add_option("--config", common.config, "Options out of a file: JSON, or a run's run.json");
+  app.add_option("--config", common.config, "Options out of a file: JSON, or a run's folder");
   app.add_option("--list", common.list, "Prints models, data, optimizers, schedules, augment; all");
   app.add_flag("--dry_run", common.dry_run, "Says what it would do, and writes nothing");
   app.add_flag("--json", common.json, "The last line is the result as JSON");

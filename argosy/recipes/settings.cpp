@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -94,6 +95,20 @@ std::vector<Setting<S>> evaluate_rows() {
       {"verbose", "How", &S::verbose, "0 silent, 1 a bar, 2 lines", 0}};
 }
 
+/// Of a run, named by its folder or by its run.json, what `argosy train` was told lies in
+/// recipe.json.
+std::string file_of_options(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool is_folder = fs::is_directory(path, error);
+  if (!is_folder && fs::path(path).filename() != "run.json") {
+    return path;
+  }
+  const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
+  const fs::path recipe = folder / "recipe.json";
+  return is_folder || fs::is_regular_file(recipe, error) ? recipe.string() : path;
+}
+
 }  // namespace
 
 const SettingTable<TrainSettings>& train_table() {
@@ -133,7 +148,8 @@ const SettingTable<PredictSettings>& predict_table() {
   return table;
 }
 
-nlohmann::ordered_json read_options(const std::string& path) {
+nlohmann::ordered_json read_options(const std::string& from) {
+  const std::string path = file_of_options(from);
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw ConfigError("recipes.config", fmt::format("{}: {}", path, errno_message(errno)));

@@ -70,8 +70,9 @@ struct PredictSettings : EvaluateSettings {
 [[nodiscard]] const SettingTable<EvaluateSettings>& evaluate_table();
 [[nodiscard]] const SettingTable<PredictSettings>& predict_table();
 
-/// Options out of a file: an object of them, or a run's run.json.
+/// Options out of a file: an object of them, a run's recipe.json, or its run.json or folder, which
+/// stand for the recipe.json beside or in them.
 /// Errors: ConfigError with the path: no such file, no JSON, no object; UsageError of the options.
-[[nodiscard]] nlohmann::ordered_json read_options(const std::string& path);
+[[nodiscard]] nlohmann::ordered_json read_options(const std::string& from);
 
 }  // namespace argosy::recipes

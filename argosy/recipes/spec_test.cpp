@@ -1,5 +1,6 @@
 #include "argosy/recipes/spec.h"
 
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -13,6 +14,8 @@
 #include "argosy/recipes/optimizers.h"
 #include "argosy/recipes/schedules.h"
 #include "argosy/recipes/settings.h"
+
+#include "tests/support/temp_dir.h"
 
 namespace argosy::recipes {
 namespace {
@@ -127,6 +130,22 @@ TEST(Settings, AreJudgedAlikeFromWordsAndFromFiles) {
         table.set(settings, nlohmann::ordered_json{{"epoch", 2}});
       },
       ThrowsMessage<UsageError>(HasSubstr("nearest is --epochs")));
+}
+
+TEST(Settings, OfARunLieInItsRecipe) {
+  const test::TempDir folder;
+  const auto write = [&](const char* name, const char* text) {
+    std::ofstream(folder.path() / name) << text;
+    return (folder.path() / name).string();
+  };
+  const std::string run = write("run.json", R"({"options": {"epochs": 1}})");
+  EXPECT_EQ(read_options(run)["epochs"], 1);
+  write("recipe.json", R"({"options": {"epochs": 2}})");
+  EXPECT_EQ(read_options(run)["epochs"], 2);
+  EXPECT_EQ(read_options(folder.path().string())["epochs"], 2);
+  EXPECT_EQ(read_options(write("own.json", R"({"epochs": 3})"))["epochs"], 3);
+  EXPECT_THROW(static_cast<void>(read_options(write("list.json", "[1]"))), ConfigError);
+  EXPECT_THROW(static_cast<void>(read_options(run + "x")), ConfigError);
 }
 
 }  // namespace
