@@ -99,6 +99,8 @@ expect 0 'training_chain     Compose(RandomCrop(28, padding=3), RandomHorizontal
 options=(--epochs 2 --optimizer momentum --lr 0.05 --schedule cosine --warmup 3 --augment crop,flip --label_smoothing 0.1)
 json one train "${small[@]}" "${options[@]}" --batch_size 32 --run_dir first
 json two launch --nproc_per_node 2 "$command" train "${small[@]}" "${options[@]}" --batch_size 16 --run_dir second
+plans=$("$command" launch --nproc_per_node 2 "$command" train "${small[@]}" --dry_run --json 2>&1 | grep -c '"updates"')
+[[ $plans == 1 ]] || complain "a dry run of two processes said it $plans times"
 holds 'j["steps"] == 32 and j["ended"] == "finished" and j["result"]["eval_acc"] > 0.2' one
 holds 'j[1]["processes"] == 2 and all(abs(a[n] - b[n]) < 2e-3 for a, b in zip(j[0]["epochs"], j[1]["epochs"]) for n in a)' one two
 holds 'j["weights"] == "first/model.pt"' one

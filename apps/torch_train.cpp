@@ -135,7 +135,9 @@ constexpr const char* kTrainFooter =
 int run_train(const recipes::TrainSettings& settings, const Common& common) {
   if (common.dry_run) {
     const recipes::Plan plan = recipes::plan(settings, processes());
-    fmt::print("{}", common.json ? plan.to_json().dump() + "\n" : plan.to_string());
+    if (env::get("RANK").value_or("0") == "0") {  // all ranks have the same one
+      fmt::print("{}", common.json ? plan.to_json().dump() + "\n" : plan.to_string());
+    }
     return 0;
   }
   const Json result = recipes::train(settings);
