@@ -17,6 +17,7 @@
 #include "argosy/optim/sgd.h"
 #include "argosy/train/callbacks/early_stopping.h"
 #include "argosy/train/callbacks/model_checkpoint.h"
+#include "argosy/train/callbacks/reduce_lr_on_plateau.h"
 #include "argosy/train/model.h"
 #include "argosy/train/train_test_support.h"
 
@@ -248,6 +249,33 @@ TEST(Resume, MoreEpochsGoOnWhereTheLastEnded) {
     const SmallNet net = small_net();
     const History rest = prepared(net).fit(set, options);
     EXPECT_THAT(rest.epochs, SizeIs(2));
+    EXPECT_EQ(hash(net), hash(whole));
+  });
+}
+
+TEST(Resume, APlateauGoesOnCounting) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    const auto train = [&](const SmallNet& net, const char* name, int64_t epochs) {
+      FitOptions options = options_in((folder.path() / name).string());
+      options.epochs = epochs;
+      options.resume = Resume::kAuto;
+      options.callbacks = {ReduceLROnPlateau(
+          {.factor = 0.5, .patience = 2, .min_delta = 1000, .cooldown = 1, .verbose = 0})};
+      optim::Adam optimizer(net, {.lr = 0.05});
+      Model model(net);
+      model.prepare(optimizer, loss::CrossEntropy());
+      (void)model.fit(set, options);
+      return optimizer.lr();
+    };
+    const SmallNet whole = small_net();
+    const double expected = train(whole, "whole", 9);
+    ASSERT_LT(expected, 0.05);
+    (void)train(small_net(), "parts", 3);
+    (void)train(small_net(), "parts", 5);
+    const SmallNet net;
+    EXPECT_EQ(train(net, "parts", 9), expected);
     EXPECT_EQ(hash(net), hash(whole));
   });
 }

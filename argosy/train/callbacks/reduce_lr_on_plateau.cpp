@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "argosy/base/check.h"
 #include "argosy/train/model.h"
@@ -38,6 +39,9 @@ void ReduceLROnPlateau::on_train_begin(const Training& training) {
           .threshold_mode = optim::ThresholdMode::kAbs,
           .cooldown = options_.cooldown,
           .min_lr = options_.min_lr});
+  if (const auto saved = std::exchange(saved_, std::nullopt); saved.has_value()) {
+    schedule_->load_state_dict(*saved);
+  }
 }
 
 void ReduceLROnPlateau::on_epoch_end(const Epoch& epoch) {
@@ -63,7 +67,7 @@ nlohmann::ordered_json ReduceLROnPlateau::state() const {
 }
 
 void ReduceLROnPlateau::load_state(const nlohmann::ordered_json& state) {
-  schedule_->load_state_dict(detail::schedule_state(state));
+  saved_ = detail::schedule_state(state);  // the optimizer is known when training begins
 }
 
 }  // namespace argosy::train
