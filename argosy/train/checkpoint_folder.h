@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -18,6 +19,12 @@ namespace argosy::train::detail {
 /// Errors: UsageError: resume without a folder; CheckpointError: none where one must be.
 [[nodiscard]] std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
                                                               const comm::Group& group);
+
+/// Moves checkpoints in `folder` of later steps than `step`, at which a training begins, into a new
+/// folder `earlier-<n>` in it, and says so in the log: they are another training's, or damaged ones
+/// that were passed over, and neither count among the newest nor are resumed from. Only those that
+/// fit() has named.
+void set_aside_later(const std::string& folder, int64_t step);
 
 /// What this rank needs of a checkpoint. Collective: what one rank cannot read is an error of all.
 [[nodiscard]] checkpoint::Snapshot read_together(const std::string& path, const comm::Group& group);

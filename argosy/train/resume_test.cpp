@@ -304,6 +304,50 @@ TEST(Resume, PassesOverTornAndDamagedOnes) {
   });
 }
 
+TEST(Resume, AnEarlierTrainingInTheFolderIsSetAsideAndNotTakenForTheNewest) {
+  const test::TempDir folder;
+  run_job(2, [&](int) {
+    const auto set = blobs(50);
+    FitOptions options = options_in(folder.path().string());
+    (void)prepared(small_net()).fit(set, options);  // 21 updates
+    const SmallNet net = small_net();
+    options.epochs = 1;
+    options.seed = 6;
+    (void)prepared(net).fit(set, options);
+    const auto newest = checkpoint::find_newest(folder.path().string());
+    ASSERT_TRUE(newest.path.has_value());
+    EXPECT_THAT(*newest.path, HasSubstr("step-000000007"));
+    EXPECT_THAT(
+        checkpoint::list((folder.path() / "earlier-1").string(), checkpoint::Check::kChecksums),
+        SizeIs(3));
+    options.resume = Resume::kMust;
+    const SmallNet again;
+    EXPECT_EQ(prepared(again).fit(set, options).steps, 7);
+    EXPECT_EQ(hash(again), hash(net));
+  });
+}
+
+TEST(Resume, ADamagedNewerOneDoesNotPushOutTheGoodOnes) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    FitOptions options = options_in(folder.path().string());
+    options.keep_last = 2;
+    (void)prepared(small_net()).fit(set, options);
+    const auto all = checkpoint::list(folder.path().string(), checkpoint::Check::kSizes);
+    std::fstream state(fs::path(all[0].path) / "state.json", std::ios::in | std::ios::out);
+    state.seekp(5);
+    state.put('#');
+    state.close();
+    options.resume = Resume::kMust;
+    options.num_iters = 1;  // nothing is left to do: no good one takes the damaged one's place
+    options.keep_last = 1;
+    (void)prepared(small_net()).fit(set, options);
+    EXPECT_TRUE(checkpoint::find_newest(folder.path().string()).path.has_value());
+    EXPECT_FALSE(fs::exists(all[0].path));
+  });
+}
+
 TEST(Resume, WhatIsMissingIsSaid) {
   const test::TempDir folder;
   run_job(1, [&](int) {

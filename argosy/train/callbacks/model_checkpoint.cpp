@@ -5,6 +5,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/checkpoint/snapshot.h"
+#include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/model.h"
 #include "argosy/train/numbers.h"
 
@@ -52,6 +53,9 @@ void ModelCheckpoint::on_train_begin(const Training& training) {
       .async = options_.async,
       .sharded = options_.sharded};
   const std::string folder = options_.dir.empty() ? training.run_dir + kFolder : options_.dir;
+  if (training.model.is_first_worker()) {
+    detail::set_aside_later(folder, training.step);
+  }
   saver_ = std::make_shared<checkpoint::Saver>(folder, saver, training.model.group());
   saved_at_ = Clock::now();
   saved_step_ = -1;
