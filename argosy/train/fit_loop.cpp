@@ -125,7 +125,7 @@ void FitLoop::run_epoch() {
   feed().set_epoch(epoch_);
   batches_ = feed().batches();
   if (!in_epoch_) {
-    batch_ = 0;
+    batch_ = update_begun_ = 0;
     epoch_loss_ = {};
     core_.reset_metrics();
     legs_.clear();
@@ -151,6 +151,7 @@ void FitLoop::run_batches() {
     run_batch(batch);
     ++batch_;
     if (updates_) {
+      update_begun_ = batch_;
       offer_save_point(false, Logs());
     }
   }
@@ -201,15 +202,14 @@ int64_t FitLoop::batches_of_update() const {
   if (wanted == 1) {
     return 1;
   }
-  const int64_t first = batch_ - batch_ % wanted;
-  return std::min(wanted, *batches_ - first);
+  return std::min(wanted, *batches_ - update_begun_);
 }
 
 void FitLoop::run_batch(const Tensors& batch) {
   const Logs none;
   const int64_t together = batches_of_update();
   inputs_ = core_.inputs_of(batch, "train.fit");
-  updates_ = batch_ % options_.accumulate_grad_batches == together - 1;
+  updates_ = batch_ - update_begun_ == together - 1;
   all(&Callback::on_train_batch_begin, step_now(none));
   double lr = core_.optimizer->lr();  // the update's; the schedule moves on before its end is told
   const auto pass = [&] { forward_backward(batch, together); };

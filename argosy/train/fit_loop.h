@@ -75,6 +75,7 @@ class FitLoop final {
   void resume();
   void go_on(const checkpoint::Snapshot& snapshot, const std::string& path);
   void go_on_in_epoch(const Place& place, const checkpoint::Snapshot& snapshot);
+  [[nodiscard]] bool is_dealt_as(const Place& place) const;
   [[nodiscard]] int64_t batch_size_after(const Place& place) const;
   void deal_to_these_ranks(const Place& place);
   [[nodiscard]] Feed& feed() const { return rest_ != nullptr ? *rest_ : *train_; }
@@ -92,7 +93,8 @@ class FitLoop final {
   std::optional<os::SignalFlag> signals_;
 
   int64_t epoch_ = 0;
-  int64_t batch_ = 0;  // in the epoch, or in what is left of it
+  int64_t batch_ = 0;         // in the epoch, or in what is left of it
+  int64_t update_begun_ = 0;  // the first batch of the update at hand
   Clock::time_point epoch_begun_{};
   LossMean epoch_loss_;
 

@@ -133,7 +133,7 @@ void FitLoop::go_on(const checkpoint::Snapshot& snapshot, const std::string& pat
   } else {
     if (batch_size_ != options_.batch_size && train_->dealing().has_value()) {
       deal_to_these_ranks({});
-    } else if (place->ranks == core_.group.size() && batch_size_ == options_.batch_size) {
+    } else if (is_dealt_as(*place)) {
       train_->load_state(loader_state_in(snapshot));
     }
   }
@@ -143,6 +143,14 @@ void FitLoop::go_on(const checkpoint::Snapshot& snapshot, const std::string& pat
   if (core_.group.rank() >= place->ranks) {  // ranks that were not there draw numbers of their own
     seed_everything(options_.seed + static_cast<uint64_t>(core_.steps), core_.group.rank());
   }
+}
+
+/// Whether these ranks and batches are those of the place's last leg.
+bool FitLoop::is_dealt_as(const Place& place) const {
+  const int64_t ranks = core_.group.size();
+  return place.legs.empty()
+             ? place.ranks == ranks
+             : place.legs.back().ranks == ranks && place.legs.back().batch_size == batch_size_;
 }
 
 int64_t FitLoop::batch_size_after(const Place& place) const {
@@ -191,15 +199,13 @@ void FitLoop::go_on_in_epoch(const Place& place, const checkpoint::Snapshot& sna
   in_epoch_ = true;
   epoch_done_ = place.at_end;
   legs_ = place.legs;
-  batch_ = place.batch;
+  batch_ = update_begun_ = place.batch;
   epoch_loss_ = {};
   core_.reset_metrics();
   if (epoch_done_) {
     return;
   }
-  const bool same_leg = legs_.empty()
-                            ? place.ranks == ranks
-                            : legs_.back().ranks == ranks && legs_.back().batch_size == batch_size_;
+  const bool same_leg = is_dealt_as(place);
   ARGOSY_CHECK(same_leg || train_->dealing().has_value(),
                "train.fit",
                "the checkpoint is of the middle of an epoch on {} ranks, here are {}, and a loader "
@@ -220,7 +226,7 @@ void FitLoop::go_on_in_epoch(const Place& place, const checkpoint::Snapshot& sna
     return;
   }
   legs_.push_back({.ranks = ranks, .batch_size = batch_size_});
-  batch_ = 0;
+  batch_ = update_begun_ = 0;
 }
 
 }  // namespace argosy::train::detail

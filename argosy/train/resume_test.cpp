@@ -348,6 +348,43 @@ TEST(Resume, ADamagedNewerOneDoesNotPushOutTheGoodOnes) {
   });
 }
 
+TEST(Resume, AnotherBatchSizeAndAccumulationAreTakenUpAtOnce) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(48);
+    struct Samples : Callback {
+      std::vector<int64_t> of_updates{};
+      void on_train_batch_end(const Step& step) override {
+        if (step.updates) {
+          of_updates.push_back(step.samples);
+        }
+      }
+    };
+    for (const bool in_epoch : {false, true}) {
+      FitOptions options = options_in((folder.path() / (in_epoch ? "in" : "end")).string());
+      options.resume = Resume::kAuto;
+      options.epochs = 1;
+      options.accumulate_grad_batches = 3;
+      if (in_epoch) {
+        options.num_iters = 1;
+      }
+      (void)prepared(small_net()).fit(set, options);
+      auto samples = std::make_shared<Samples>();
+      options.num_iters.reset();
+      options.accumulate_grad_batches = 2;
+      if (!in_epoch) {
+        options.epochs = 2;
+        options.batch_size = 8;
+      }
+      options.callbacks = {samples};
+      (void)prepared(small_net()).fit(set, options);
+      EXPECT_THAT(samples->of_updates,
+                  ::testing::ElementsAreArray(in_epoch ? std::vector<int64_t>{8, 8, 8, 8, 4}
+                                                       : std::vector<int64_t>{16, 16, 16}));
+    }
+  });
+}
+
 TEST(Resume, WhatIsMissingIsSaid) {
   const test::TempDir folder;
   run_job(1, [&](int) {

@@ -32,18 +32,38 @@ std::string path_in(const std::string& given,
 
 constexpr const char* kFixedColumns = "epoch,step,seconds,lr,input_wait";
 
-std::optional<int64_t> step_of_record(const std::string& line) {
-  const auto record = nlohmann::json::parse(line, nullptr, false);
-  const bool says = record.is_object() && record.contains("step") && record["step"].is_number();
-  return says ? std::optional(record["step"].get<int64_t>()) : std::nullopt;
+/// What keep_lines_until() compares with the step at which a training begins. The line of an
+/// epoch's end that is still to come, once more, counts as later.
+int64_t place_of(const Training& training, int64_t step, int64_t epoch, bool ends_epoch) {
+  const bool again =
+      training.resumed && ends_epoch && step == training.step && epoch > training.epoch;
+  return again ? step + 1 : step;
 }
 
-/// The second field.
-std::optional<int64_t> step_of_row(const std::string& line) {
+std::optional<int64_t> place_of_record(const Training& training, const std::string& line) {
+  const auto record = nlohmann::json::parse(line, nullptr, false);
+  const auto whole = [&](const char* field) {
+    return record.is_object() && record.contains(field) && record[field].is_number();
+  };
+  if (!whole("step")) {
+    return std::nullopt;
+  }
+  return place_of(training,
+                  record["step"].get<int64_t>(),
+                  whole("epoch") ? record["epoch"].get<int64_t>() : 0,
+                  record.value("split", nlohmann::json()) == "eval");
+}
+
+/// Of its first two fields.
+std::optional<int64_t> place_of_row(const Training& training, const std::string& line) {
   const std::size_t comma = line.find(',');
-  return comma == std::string::npos
-             ? std::nullopt
-             : strings::parse_int(line.substr(comma + 1, line.find(',', comma + 1) - comma - 1));
+  if (comma == std::string::npos) {
+    return std::nullopt;
+  }
+  const auto epoch = strings::parse_int(line.substr(0, comma));
+  const auto step =
+      strings::parse_int(line.substr(comma + 1, line.find(',', comma + 1) - comma - 1));
+  return epoch && step ? std::optional(place_of(training, *step, *epoch, true)) : std::nullopt;
 }
 
 }  // namespace
@@ -66,7 +86,9 @@ void JsonlLogger::on_train_begin(const Training& training) {
     return;
   }
   if (training.model.is_first_worker()) {
-    detail::keep_lines_until(path, training.step, step_of_record);
+    detail::keep_lines_until(path, training.step, [&](const std::string& line) {
+      return place_of_record(training, line);
+    });
     writer_ = std::make_shared<events::JsonlWriter>(path);
   }
 }
@@ -102,7 +124,9 @@ void CsvLogger::on_train_begin(const Training& training) {
   columns_.clear();
   lr_ = training.model.optimizer().lr();
   if (training.model.is_first_worker()) {
-    detail::keep_lines_until(path_, training.step, step_of_row);
+    detail::keep_lines_until(path_, training.step, [&](const std::string& line) {
+      return place_of_row(training, line);
+    });
   }
 }
 

@@ -176,6 +176,35 @@ TEST(CsvLogger, HasARowForEachEpochOfSeveralFits) {
   EXPECT_THAT(rows[4], HasSubstr(",0.1,"));
 }
 
+/// Ends the training where nobody expects it: after the epoch's lines, before its checkpoint.
+struct KilledAtTheEnd : Callback {
+  void on_epoch_end(const Epoch& /*epoch*/) override { throw std::runtime_error("killed"); }
+};
+
+TEST(Loggers, AnEpochThatEndsOnceMoreHasItsLinesOnce) {
+  const test::TempDir folder;
+  const std::string run = folder.path().string();
+  run_job(1, [&](int) {
+    FitOptions options{
+        .batch_size = 4,
+        .epochs = 2,
+        .save_steps = 1,
+        .verbose = 0,
+        .callbacks = {CsvLogger(), JsonlLogger({.path = run + "/own.jsonl"}), KilledAtTheEnd()},
+        .run_dir = run,
+        .resume = Resume::kAuto};
+    EXPECT_THROW(prepared().fit(blobs(32), blobs(8), options), std::runtime_error);
+    options.callbacks.pop_back();
+    prepared().fit(blobs(32), blobs(8), options);
+  });
+  EXPECT_EQ(lines_of(run + "/epochs.csv").size(), 3U);
+  int evaluations = 0;
+  for (const json& record : records_of(run + "/own.jsonl")) {
+    evaluations += record["split"] == "eval" ? 1 : 0;
+  }
+  EXPECT_EQ(evaluations, 2);
+}
+
 TEST(Loggers, WithoutAPathOrARunTheyAreRefused) {
   run_job(1, [](int) {
     EXPECT_THAT(test::error_text<UsageError>([&] {
