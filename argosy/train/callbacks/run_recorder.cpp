@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -41,6 +42,20 @@ int64_t peak_memory_bytes() {
 std::string name_of(const std::string& folder) {
   const fs::path path = fs::absolute(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+/// The files of an earlier training's ranks that this one does not have are none of its own.
+void move_away_ranks(const std::string& folder, int ranks) {
+  const auto move = [&](const std::string& file) {
+    std::error_code error;
+    fs::rename(folder + "/" + file, folder + "/earlier." + file, error);
+    return !error;
+  };
+  bool more = true;
+  for (int rank = ranks; more; ++rank) {
+    more = move(fmt::format("rank{}.json", rank));
+    more = move(fmt::format("timeline.rank{}.json", rank)) || more;
+  }
 }
 
 /// Whether the user wants the timeline otherwise.
@@ -116,6 +131,7 @@ void RunRecorder::begin_run(const Training& training) {
     }
   }
   runs::write_run_config(folder_, config);
+  move_away_ranks(folder_, training.model.group().size());
   config_ = std::move(config);
 }
 

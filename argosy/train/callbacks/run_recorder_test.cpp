@@ -106,6 +106,15 @@ struct Throw : Callback {
   }
 };
 
+TEST_F(RunRecorderTest, RanksThatAreNoLongerThereAreNotShown) {
+  run_job(3, [&](int) { prepared().fit(blobs(32), options()); });
+  ASSERT_EQ(runs::read_rank_files(run).size(), 3U);
+  run_job(1, [&](int) { prepared().fit(blobs(32), options()); });
+  EXPECT_EQ(runs::read_rank_files(run).size(), 1U);
+  EXPECT_FALSE(fs::exists(run + "/timeline.rank2.json"));
+  EXPECT_TRUE(fs::exists(run + "/earlier.rank2.json"));
+}
+
 TEST_F(RunRecorderTest, SaysWhyItEnded) {
   run_job(1, [&](int) {
     FitOptions throwing = options();
