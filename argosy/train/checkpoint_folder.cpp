@@ -48,7 +48,7 @@ nlohmann::json look(const std::string& from) {
       log::warn("{}", remark);
     }
     return newest.path.has_value() ? nlohmann::json{{"path", *newest.path}} : nlohmann::json{};
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     return {{"error", error.what()}};
   }
 }
@@ -140,7 +140,7 @@ checkpoint::Snapshot read_together(const std::string& path, const comm::Group& g
   nlohmann::json error;
   try {
     snapshot = checkpoint::Checkpoint(path).snapshot(group.rank());
-  } catch (const Error& failure) {
+  } catch (const std::exception& failure) {  // of any kind: the others wait below
     error = failure.what();
   }
   if (group.size() == 1) {

@@ -3,9 +3,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/base/log.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/train/core.h"
 #include "argosy/train/fit_loop.h"
@@ -48,6 +50,9 @@ void check_options(const FitOptions& options, const Feed& train) {
 /// The process ends here, on all ranks together, with a code that says: start me again. What main()
 /// would do next is for a training that is done. Nothing is lost: callbacks have ended.
 [[noreturn]] void leave_for_resume(const History& history, const comm::Group& group) {
+  for (const int again : {SIGTERM, SIGUSR1}) {  // the launcher's, should another rank leave first
+    ::signal(again, SIG_IGN);
+  }
   if (group.rank() == 0) {
     fmt::print(
         "{}: saved a checkpoint at step {}. The same command goes on from there, with "
@@ -57,9 +62,12 @@ void check_options(const FitOptions& options, const Feed& train) {
         kResumeExitCode);
   }
   std::fflush(nullptr);
-  ::signal(SIGTERM, SIG_IGN);  // the launcher's, should it see another rank leave first
   if (group.size() > 1) {
-    comm::barrier(group);
+    try {
+      comm::barrier(group);
+    } catch (const std::exception& error) {  // all is saved whatever becomes of another rank
+      log::warn("[train.fit] {}", error.what());
+    }
   }
   std::_Exit(kResumeExitCode);
 }

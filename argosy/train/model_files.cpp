@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <exception>
 #include <filesystem>
 
 #include <ATen/Functions.h>
@@ -26,7 +27,7 @@ void write_on_first(const comm::Group& group, const std::string& path, const Wri
   if (group.rank() == 0) {
     try {
       write();
-    } catch (const Error& failure) {
+    } catch (const std::exception& failure) {
       if (group.size() == 1) {
         throw;
       }
