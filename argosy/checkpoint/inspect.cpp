@@ -188,15 +188,16 @@ std::vector<std::string> Newest::remarks() const {
   return lines;
 }
 
-Newest find_newest(const std::string& directory) {
+Newest find_newest(const std::string& directory, std::string_view prefix) {
   std::error_code error;
   Newest newest;
   if (!fs::exists(directory, error) && !error) {
     return newest;
   }
   for (Inspected& candidate : list(directory, Check::kSizes)) {
-    if (candidate.state == State::kWhole && newest.path) {
-      continue;  // older
+    const bool named = fs::path(candidate.path).filename().string().starts_with(prefix);
+    if (!named || (candidate.state == State::kWhole && newest.path)) {
+      continue;  // not asked for, or older
     }
     Inspected looked = candidate.state == State::kWhole ? inspect(candidate.path, Check::kChecksums)
                                                         : std::move(candidate);

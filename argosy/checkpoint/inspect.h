@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "argosy/checkpoint/manifest.h"
@@ -54,8 +55,9 @@ struct Newest {
 
 /// The newest checkpoint of which every byte is as it was written. A directory that is not there
 /// has none.
+/// `prefix`: only folders whose names begin with it.
 /// Cost: reads it whole, and newer ones up to the first damage.
 /// Errors: CheckpointError: the directory cannot be read.
-[[nodiscard]] Newest find_newest(const std::string& directory);
+[[nodiscard]] Newest find_newest(const std::string& directory, std::string_view prefix = {});
 
 }  // namespace argosy::checkpoint

@@ -43,7 +43,7 @@ nlohmann::json look(const std::string& from) {
     if (checkpoint::is_checkpoint(from)) {
       return {{"path", from}};
     }
-    const checkpoint::Newest newest = checkpoint::find_newest(from);
+    const checkpoint::Newest newest = checkpoint::find_newest(from, kStep);
     for (const std::string& remark : newest.remarks()) {
       log::warn("{}", remark);
     }

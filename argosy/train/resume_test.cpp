@@ -280,6 +280,21 @@ TEST(Resume, APlateauGoesOnCounting) {
   });
 }
 
+TEST(Resume, WhatSaveHasPutBesideTheCheckpointsIsNoPlaceToGoOnFrom) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    FitOptions options = options_in(folder.path().string());
+    options.epochs = 1;
+    Model model = prepared(small_net());
+    (void)model.fit(set, options);
+    model.save((folder.path() / "final").string());
+    options.resume = Resume::kMust;
+    options.epochs = 2;
+    EXPECT_EQ(prepared(small_net()).fit(set, options).steps, 26);
+  });
+}
+
 TEST(Resume, PassesOverTornAndDamagedOnes) {
   const test::TempDir folder;
   run_job(1, [&](int) {
