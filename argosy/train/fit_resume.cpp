@@ -100,8 +100,8 @@ void FitLoop::resume() {
   }
   const checkpoint::Snapshot snapshot = read_together(*path, core_.group);
   restore(core_, snapshot, *path);
-  restore_callbacks(snapshot, callbacks_);
   go_on(snapshot, *path);
+  restore_callbacks(snapshot, callbacks_);
   resumed_ = true;
   if (options_.verbose > 0 && core_.group.rank() == 0) {
     fmt::print(

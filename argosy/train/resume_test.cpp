@@ -292,6 +292,10 @@ TEST(Resume, WhatSaveHasPutBesideTheCheckpointsIsNoPlaceToGoOnFrom) {
     options.resume = Resume::kMust;
     options.epochs = 2;
     EXPECT_EQ(prepared(small_net()).fit(set, options).steps, 26);
+    options.resume_from = (folder.path() / "final").string();
+    EXPECT_THAT(
+        test::error_text<CheckpointError>([&] { (void)prepared(small_net()).fit(set, options); }),
+        HasSubstr("Model::save() wrote it"));
   });
 }
 
