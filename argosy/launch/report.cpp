@@ -228,7 +228,8 @@ bool ask_to_resume(const std::vector<RankEnd>& ends) {
 
 std::string render_resumable() {
   return fmt::format(
-      "[launch] the ranks have saved where they are: the same command goes on; exit code {}\n",
+      "[launch] the ranks have saved where they are: told to resume (argosy train: --resume auto), "
+      "the same command goes on; exit code {}\n",
       kResumeExitCode);
 }
 
