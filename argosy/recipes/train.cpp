@@ -157,6 +157,24 @@ Json result_of(const train::History& history, double seconds, const std::string&
   return json;
 }
 
+/// Once it is known that the training can begin, or go on from what the folder has.
+class WriteDescription final : public train::Callback {
+ public:
+  WriteDescription(std::string folder, Description description)
+      : folder_(std::move(folder)), description_(std::move(description)) {}
+  void on_train_begin(const train::Training& training) override {
+    if (training.model.is_first_worker()) {
+      std::error_code error;  // the file's own error says what is wrong with the folder
+      std::filesystem::create_directories(folder_, error);
+      write_description(folder_, description_);
+    }
+  }
+
+ private:
+  std::string folder_;
+  Description description_;
+};
+
 }  // namespace
 
 nlohmann::ordered_json train(const TrainSettings& settings) {
@@ -177,11 +195,11 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
 
   const std::string run_dir = run_dir_of(resolved);
   announce(resolved, assembly, lengths, run_dir);
-  if (!run_dir.empty() && fleet::is_first_worker()) {
-    std::filesystem::create_directories(run_dir);
-    write_description(run_dir, describe(resolved, assembly));
+  train::FitOptions options = fit_options(resolved, run_dir);
+  if (!run_dir.empty()) {
+    options.callbacks.emplace_back(WriteDescription(run_dir, describe(resolved, assembly)));
   }
-  const train::History history = fit(model, assembly, training, fit_options(resolved, run_dir));
+  const train::History history = fit(model, assembly, training, options);
 
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   Json result = result_of(history, seconds.count(), run_dir);
