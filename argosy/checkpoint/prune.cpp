@@ -1,6 +1,7 @@
 #include "argosy/checkpoint/prune.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "argosy/base/check.h"
@@ -54,6 +55,9 @@ Pruned prune(const std::string& directory, const PruneOptions& options) {
     remove_leftovers(directory);
   }
   std::vector<Inspected> all = list(directory, Check::kSizes);
+  std::erase_if(all, [&](const Inspected& one) {
+    return !std::filesystem::path(one.path).filename().string().starts_with(options.prefix);
+  });
   const std::vector<const Inspected*> whole = whole_ones(all, options.check);
   const std::set<const Inspected*> kept = wanted(whole, options.keep);
   Pruned result;

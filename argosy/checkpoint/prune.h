@@ -25,6 +25,8 @@ struct PruneOptions {
   /// How the newest whole one, which always stays, is found.
   Check check = Check::kChecksums;
   bool dry_run = false;  ///< says what would go
+  /// Only folders whose names begin with it are counted and removed.
+  std::string prefix{};
 };
 
 /// What prune() did.

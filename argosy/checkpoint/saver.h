@@ -22,7 +22,9 @@ enum class Saved : uint8_t { kStarted, kSkipped };
 
 struct SaverOptions {
   KeepOptions keep{};  ///< what is pruned after each save; default: nothing
-  bool async = true;   ///< a thread writes; false: save() returns when all is on the disk
+  /// Of those whose names begin with it: "step-" leaves alone what was saved under another name.
+  std::string keep_prefix{};
+  bool async = true;  ///< a thread writes; false: save() returns when all is on the disk
   /// All ranks write, each its share of the tensors: for a file system that all see. Without it
   /// rank 0 writes all, and the others send it their rank_tensors and rank_values.
   bool sharded = false;
