@@ -13,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/data/loader_stats.h"
+#include "argosy/engine/state_dict.h"
 #include "argosy/train/logs.h"
 #include "argosy/train/phase.h"
 
@@ -176,6 +177,10 @@ class Callback {
   /// What a checkpoint keeps of it: numbers, texts, lists. Equal on all ranks.
   [[nodiscard]] virtual nlohmann::ordered_json state() const;
   virtual void load_state(const nlohmann::ordered_json& state);
+  /// Tensors that a checkpoint keeps of it. Equal on all ranks. load_tensors() comes after
+  /// load_state(), where there were any.
+  [[nodiscard]] virtual engine::StateDict tensors() const { return {}; }
+  virtual void load_tensors(const engine::StateDict& /*tensors*/) {}
 
  protected:
   Callback() = default;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -83,9 +84,15 @@ History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions&
                "the training set, of {} samples, gives a rank no batch. Take more samples, or a "
                "smaller batch_size where drop_last leaves out a short one.",
                train.samples());
-  History history = FitLoop(core, model, train, eval, options).run();
+  std::optional<FitLoop> loop(std::in_place, core, model, train, eval, options);
+  History history = loop->run();
+  const int signal = loop->signal();
+  loop.reset();
   if (history.ended == Ended::kPreempted && options.on_signal == OnSignal::kSaveAndExit) {
     leave_for_resume(history, core.group);
+  }
+  if (signal != 0 && history.ended != Ended::kPreempted) {
+    ::raise(signal);  // it came when all was done and saved: it is the program's again
   }
   return history;
 }

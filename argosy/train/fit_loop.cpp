@@ -21,6 +21,7 @@ FitLoop::FitLoop(Core& core, Model& model, Feed& train, Feed* eval, const FitOpt
       train_(&train),
       eval_(eval),
       options_(options),
+      begun_step_(core.steps),
       batch_size_(options.batch_size) {
   if (options.verbose > 0) {
     callbacks_.emplace_back(ProgressBar());
@@ -238,7 +239,8 @@ void FitLoop::run_batch(const Tensors& batch) {
   all(&Callback::on_train_batch_end, end);
   inputs_.clear();
   if (updates_) {
-    ended_ = ended_ || (options_.num_iters.has_value() && core_.steps >= *options_.num_iters);
+    ended_ = ended_ ||
+             (options_.num_iters.has_value() && core_.steps - begun_step_ >= *options_.num_iters);
   }
 }
 

@@ -26,6 +26,8 @@ class FitLoop final {
   FitLoop(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options);
 
   History run();
+  /// The last one that came, 0: none.
+  [[nodiscard]] int signal() const { return signals_.has_value() ? signals_->received() : 0; }
 
  private:
   History train_all();
@@ -92,6 +94,7 @@ class FitLoop final {
   History history_;
   std::optional<os::SignalFlag> signals_;
 
+  int64_t begun_step_ = 0;  // updates that the model had when this training began
   int64_t epoch_ = 0;
   int64_t batch_ = 0;         // in the epoch, or in what is left of it
   int64_t update_begun_ = 0;  // the first batch of the update at hand

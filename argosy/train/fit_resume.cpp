@@ -41,6 +41,7 @@ bool FitLoop::keeps_checkpoints() const {
 Place FitLoop::place_now(bool epoch_end) const {
   Place place{.epoch = epoch_,
               .ranks = core_.group.size(),
+              .begun_step = begun_step_,
               .loss = loss_,
               .samples = samples_,
               .stop_after_epoch = stop_after_epoch_,
@@ -126,7 +127,9 @@ void FitLoop::go_on(const checkpoint::Snapshot& snapshot, const std::string& pat
   if (place->stopped) {
     stop();
   }
-  ended_ = ended_ || (options_.num_iters.has_value() && core_.steps >= *options_.num_iters);
+  begun_step_ = place->begun_step;
+  ended_ = ended_ ||
+           (options_.num_iters.has_value() && core_.steps - begun_step_ >= *options_.num_iters);
   batch_size_ = batch_size_after(*place);
   if (place->in_epoch()) {
     go_on_in_epoch(*place, snapshot);
@@ -137,9 +140,13 @@ void FitLoop::go_on(const checkpoint::Snapshot& snapshot, const std::string& pat
       train_->load_state(loader_state_in(snapshot));
     }
   }
-  restore_rank(core_,
-               snapshot,
-               place->in_epoch() && place->ranks == core_.group.size() ? &epoch_loss_ : nullptr);
+  restore_rank(
+      core_,
+      snapshot,
+      // More ranks: the sums are those of the first ones. Fewer: they begin anew.
+      place->in_epoch() && place->ranks <= core_.group.size() && core_.group.rank() < place->ranks
+          ? &epoch_loss_
+          : nullptr);
   if (core_.group.rank() >= place->ranks) {  // ranks that were not there draw numbers of their own
     seed_everything(options_.seed + static_cast<uint64_t>(core_.steps), core_.group.rank());
   }

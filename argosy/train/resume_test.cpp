@@ -138,7 +138,7 @@ TEST(Resume, AnotherNumberOfRanksSeesEachSampleOfTheEpochOnce) {
   const std::string checkpoints = (folder.path() / "checkpoints").string();
   const fs::path seen = folder.path() / "seen";
   fs::create_directories(seen);
-  const auto leg = [&](int ranks, int64_t updates, int64_t expected_batch, const char* name) {
+  const auto leg = [&](int ranks, int64_t updates, const char* name) {
     run_job(ranks, [&](int rank) {
       const std::string file = (seen / (name + std::to_string(rank))).string();
       const SmallNet net = small_net();
@@ -151,13 +151,12 @@ TEST(Resume, AnotherNumberOfRanksSeesEachSampleOfTheEpochOnce) {
       options.num_iters = updates;
       const History history = prepared(net).fit(Indexed{.n = 96, .seen = &file}, options);
       EXPECT_EQ(history.steps, std::min<int64_t>(updates, 8));
-      static_cast<void>(expected_batch);
     });
   };
-  leg(3, 2, 12, "a");    // 24 samples
-  leg(2, 5, 12, "b");    // 36
-  leg(1, 6, 12, "c");    // 12
-  leg(4, 100, 12, "d");  // the rest
+  leg(3, 2, "a");    // 24 samples
+  leg(2, 5, "b");    // 36
+  leg(1, 6, "c");    // 12
+  leg(4, 100, "d");  // the rest
   std::multiset<int64_t> expected;
   for (int64_t i = 0; i < 96; ++i) {
     expected.insert(i);
@@ -232,6 +231,48 @@ TEST(Resume, ATrainingThatWasStoppedStaysStopped) {
     EXPECT_EQ(again.reason, first.reason);
     EXPECT_THAT(again.epochs, SizeIs(0));
     EXPECT_EQ(hash(other), hash(net));
+  });
+}
+
+TEST(Resume, TheBestWeightsOfEarlyStoppingAreKept) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    const auto train_in = [&](const char* name, std::optional<int64_t> stop) {
+      FitOptions options = options_in((folder.path() / name).string());
+      options.epochs = 20;
+      options.resume = Resume::kAuto;
+      options.callbacks = {EarlyStopping({.monitor = "loss",
+                                          .patience = 1,
+                                          .min_delta = 100,
+                                          .restore_best_weights = true,
+                                          .verbose = 0})};
+      if (stop.has_value()) {
+        options.callbacks.emplace_back(StopAt(*stop));
+      }
+      const SmallNet net = small_net();
+      (void)prepared(net).fit(set, set, options);
+      return hash(net);
+    };
+    const std::string whole = train_in("whole", std::nullopt);
+    (void)train_in("parts", 20);  // the best epoch, the first, lies behind
+    EXPECT_EQ(train_in("parts", std::nullopt), whole);
+  });
+}
+
+TEST(Fit, NumItersCountsTheUpdatesOfThisTraining) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    Model model = prepared(small_net());
+    (void)model.fit(set, {.batch_size = 5, .verbose = 0, .num_iters = 7});
+    EXPECT_EQ(model.fit(set, {.batch_size = 5, .verbose = 0, .num_iters = 3}).steps, 10);
+    FitOptions options = options_in(folder.path().string());
+    options.resume = Resume::kAuto;
+    options.num_iters = 4;
+    EXPECT_EQ(model.fit(set, options).steps, 14);
+    options.num_iters = 6;
+    EXPECT_EQ(model.fit(set, options).steps, 16) << "goes on, and makes two more";
   });
 }
 
@@ -447,6 +488,21 @@ TEST(ModelCheckpoint, KeepsTheLastAndTheBest) {
     Model model(best);
     (void)model.load(*keep->best());
     EXPECT_GT(keep->times().saves, 5);
+  });
+}
+
+TEST(ModelCheckpoint, LeavesWhatWasSavedUnderANameAlone) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    Model model = prepared(small_net());
+    const std::string mine = (folder.path() / "mine").string();
+    model.save(mine);
+    FitOptions options = options_in(folder.path().string());
+    options.keep_last = 1;
+    (void)model.fit(set, options);
+    EXPECT_TRUE(checkpoint::is_checkpoint(mine));
+    EXPECT_THAT(checkpoint::list(folder.path().string(), checkpoint::Check::kSizes), SizeIs(2));
   });
 }
 

@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kBuffer = "buffer.";
+constexpr const char* kCallbackTensors = "callbacks";
 
 /// What every capture has.
 checkpoint::Snapshot at_rest(const Core& core) {
@@ -61,6 +62,7 @@ Json to_json(const Place& place) {
           {"batch", place.batch},
           {"at_end", place.at_end},
           {"ranks", place.ranks},
+          {"begun_step", place.begun_step},
           {"legs", std::move(legs)},
           {"loss", place.loss},
           {"samples", place.samples},
@@ -144,9 +146,16 @@ checkpoint::Snapshot capture(const Core& core, const Place& place, const Surroun
   now.epoch = place.epoch;
   now.values["place"] = to_json(place);
   Json callbacks = Json::object();
+  engine::StateDict tensors;
   for_each_named(around.callbacks, [&](const std::string& name, Callback& callback) {
     callbacks[name] = callback.state();
+    for (const auto& [key, tensor] : callback.tensors()) {
+      tensors.set(name + "/" + key, tensor);
+    }
   });
+  if (!tensors.empty()) {
+    now.parts.emplace_back(kCallbackTensors, std::move(tensors));
+  }
   now.values["callbacks"] = std::move(callbacks);
 
   now.rank_tensors = engine::random_state(*core.network.module);
@@ -211,6 +220,7 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
                 .batch = saved.at("batch").get<int64_t>(),
                 .at_end = saved.at("at_end").get<bool>(),
                 .ranks = saved.at("ranks").get<int64_t>(),
+                .begun_step = saved.at("begun_step").get<int64_t>(),
                 .loss = saved.at("loss").get<double>(),
                 .samples = saved.at("samples").get<int64_t>(),
                 .stop_after_epoch = saved.at("stop_after_epoch").get<bool>(),
@@ -232,6 +242,17 @@ void restore_callbacks(const checkpoint::Snapshot& snapshot,
     for_each_named(callbacks, [&](const std::string& name, Callback& callback) {
       if (const auto found = saved.find(name); found != saved.end()) {
         callback.load_state(*found);
+      }
+      engine::StateDict own;
+      if (const engine::StateDict* all = snapshot.find(kCallbackTensors)) {
+        for (const auto& [key, tensor] : *all) {
+          if (key.starts_with(name + "/")) {
+            own.set(key.substr(name.size() + 1), tensor);
+          }
+        }
+      }
+      if (!own.empty()) {
+        callback.load_tensors(own);
       }
     });
   });

@@ -20,6 +20,7 @@ struct Place {
   int64_t batch = 0;    ///< batches of the epoch's last leg that are done, on each rank
   bool at_end = false;  ///< these are all of the epoch; what follows it is still to come
   int64_t ranks = 1;
+  int64_t begun_step = 0;   ///< updates that the model had when the training began
   std::vector<Leg> legs{};  ///< of the epoch, the last one is going on; none: a loader of one's own
   double loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last update
   int64_t samples = 0;                                     ///< of the last update

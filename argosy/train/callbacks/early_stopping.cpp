@@ -68,14 +68,25 @@ void EarlyStopping::on_train_end(const Training& training) {
 }
 
 nlohmann::ordered_json EarlyStopping::state() const {
-  return {
-      {"best", detail::to_json(monitor_.best())}, {"waited", waited_}, {"best_epoch", best_epoch_}};
+  return {{"best", detail::to_json(monitor_.best())},
+          {"waited", waited_},
+          {"best_epoch", best_epoch_},
+          {"stopped", stopped_}};
 }
 
 void EarlyStopping::load_state(const nlohmann::ordered_json& state) {
   monitor_.set_best(detail::number_in(state, "best"));
   waited_ = state.at("waited").get<int64_t>();
   best_epoch_ = state.at("best_epoch").get<int64_t>();
+  stopped_ = state.at("stopped").get<bool>();
+}
+
+engine::StateDict EarlyStopping::tensors() const {
+  return best_weights_;
+}
+
+void EarlyStopping::load_tensors(const engine::StateDict& tensors) {
+  best_weights_ = tensors.clone();
 }
 
 }  // namespace argosy::train

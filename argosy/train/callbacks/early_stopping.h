@@ -45,6 +45,8 @@ class EarlyStopping final : public Callback {
   [[nodiscard]] std::string name() const override { return "early_stopping"; }
   [[nodiscard]] nlohmann::ordered_json state() const override;
   void load_state(const nlohmann::ordered_json& state) override;
+  [[nodiscard]] engine::StateDict tensors() const override;
+  void load_tensors(const engine::StateDict& tensors) override;
 
  private:
   EarlyStoppingOptions options_;

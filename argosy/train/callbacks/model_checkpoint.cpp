@@ -1,13 +1,15 @@
 #include "argosy/train/callbacks/model_checkpoint.h"
 
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/snapshot.h"
+#include "argosy/comm/json.h"
 #include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/model.h"
-#include "argosy/train/numbers.h"
 
 namespace argosy::train {
 namespace {
@@ -40,21 +42,23 @@ void ModelCheckpoint::on_train_begin(const Training& training) {
                kCheckpointWhere,
                "there is no folder for checkpoints: set ModelCheckpointOptions::dir, or fit()'s "
                "run_dir");
-  if (!training.resumed) {
-    monitor_ = detail::Monitor(options_.monitor, options_.mode, 0);
-    best_.reset();
-    last_.reset();
-  }
+  monitor_ = detail::Monitor(options_.monitor, options_.mode, 0);
+  best_.reset();
+  last_.reset();
   const checkpoint::SaverOptions saver{
       .keep = {.keep_last = options_.keep_last,
                .keep_best = options_.monitor.empty() ? 0 : options_.keep_best,
                .best = monitor_.larger_is_better() ? checkpoint::Best::kHighest
                                                    : checkpoint::Best::kLowest},
+      .keep_prefix = "step-",  // what Model::save() has put there stays
       .async = options_.async,
       .sharded = options_.sharded};
   const std::string folder = options_.dir.empty() ? training.run_dir + kFolder : options_.dir;
   if (training.model.is_first_worker()) {
     detail::set_aside_later(folder, training.step);
+  }
+  if (training.resumed && !options_.monitor.empty()) {
+    find_best(training.model.group(), folder);
   }
   saver_ = std::make_shared<checkpoint::Saver>(folder, saver, training.model.group());
   saved_at_ = Clock::now();
@@ -110,23 +114,30 @@ void ModelCheckpoint::on_train_end(const Training& /*training*/) {
   saver_.reset();
 }
 
+void ModelCheckpoint::on_exception(const Training& /*training*/, const std::string& /*what*/) {
+  saver_.reset();  // what is being written is finished, or said to have failed
+}
+
 double ModelCheckpoint::best_score() const {
   return best_.has_value() ? monitor_.best() : std::numeric_limits<double>::quiet_NaN();
 }
 
-nlohmann::ordered_json ModelCheckpoint::state() const {
-  nlohmann::ordered_json state{{"best_score", detail::to_json(monitor_.best())}};
-  if (best_.has_value()) {
-    state["best"] = *best_;
+void ModelCheckpoint::find_best(const comm::Group& group, const std::string& folder) {
+  nlohmann::json found;
+  if (group.rank() == 0 && std::filesystem::is_directory(folder)) {
+    for (const checkpoint::Inspected& one : checkpoint::list(folder, checkpoint::Check::kSizes)) {
+      if (one.state == checkpoint::State::kWhole && one.manifest->score.has_value() &&
+          monitor_.improves(*one.manifest->score)) {
+        found = {one.path, *one.manifest->score};
+      }
+    }
   }
-  return state;
-}
-
-void ModelCheckpoint::load_state(const nlohmann::ordered_json& state) {
-  monitor_.set_best(detail::number_in(state, "best_score"));
-  best_.reset();
-  if (state.contains("best")) {
-    best_ = state.at("best").get<std::string>();
+  if (group.size() > 1) {
+    found = comm::broadcast_object(found, group);
+  }
+  if (!found.is_null()) {
+    best_ = found[0].get<std::string>();
+    monitor_.set_best(found[1].get<double>());
   }
 }
 

@@ -51,9 +51,7 @@ class ModelCheckpoint final : public Callback {
   void on_save_point(const SavePoint& point) override;
   void on_train_end(const Training& training) override;
 
-  [[nodiscard]] std::string name() const override { return "model_checkpoint"; }
-  [[nodiscard]] nlohmann::ordered_json state() const override;
-  void load_state(const nlohmann::ordered_json& state) override;
+  void on_exception(const Training& training, const std::string& what) override;
 
   [[nodiscard]] const ModelCheckpointOptions& options() const { return options_; }
   /// The checkpoint with the best figure, of this run and those before it; nullopt: none.
@@ -66,6 +64,8 @@ class ModelCheckpoint final : public Callback {
   [[nodiscard]] checkpoint::SaverTimes times() const { return times_; }
 
  private:
+  /// The best of those that are on the disk. Collective.
+  void find_best(const comm::Group& group, const std::string& folder);
   [[nodiscard]] bool wanted(const SavePoint& point) const;
   /// The figure at this point, where there is one.
   [[nodiscard]] std::optional<double> score_at(const SavePoint& point) const;
