@@ -187,7 +187,8 @@ class Saver::Impl final {
     }
     try {
       // That the newest is whole was just seen to; reading it again would cost as much as the save.
-      prune(directory_, {.keep = options_.keep, .check = Check::kSizes, .prefix = options_.keep_prefix});
+      prune(directory_,
+            {.keep = options_.keep, .check = Check::kSizes, .prefix = options_.keep_prefix});
     } catch (const std::exception& error) {
       log::warn("{}", error.what());
     }
