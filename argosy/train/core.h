@@ -109,8 +109,15 @@ void check_feed(const Feed& feed, const comm::Group& group, bool training);
 
 /// One call of fit().
 History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options);
-/// One evaluation, by itself or within fit(). Collective.
+/// One evaluation. Collective.
 Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& options);
+/// The same within fit(): nullopt when it was left, because some rank was asked to. on_eval_end()
+/// has not come then, and the metrics count what they have seen.
+std::optional<Logs> evaluate_unless(Core& core,
+                                    Model& model,
+                                    Feed& feed,
+                                    const EvaluateOptions& options,
+                                    const std::function<bool()>& asked_to_leave);
 std::vector<at::Tensor> predict(Core& core,
                                 Model& model,
                                 Feed& feed,

@@ -9,6 +9,7 @@
 #include "argosy/comm/json.h"
 #include "argosy/train/callbacks/progress_bar.h"
 #include "argosy/train/core.h"
+#include "argosy/train/leaving.h"
 #include "argosy/train/model.h"
 
 namespace argosy::train::detail {
@@ -24,17 +25,21 @@ std::vector<AnyCallback> with_progress(const std::vector<AnyCallback>& callbacks
 }
 
 /// Calls `each` with the batches of one pass, at most `most` of them; a pass that is cut short is
-/// left, so that the next one begins anew.
-void for_each_batch(Feed& feed,
+/// left, so that the next one begins anew. False: it was, because somebody asked for it.
+bool for_each_batch(Feed& feed,
                     std::optional<int64_t> most,
+                    Leaving leaving,
                     const std::function<void(int64_t, const Tensors&)>& each) {
   feed.set_epoch(0);
   Tensors batch;
   int64_t number = 0;
-  while (!(most.has_value() && number >= *most) && feed.next(batch)) {
-    each(number++, batch);
+  bool left = false;
+  while (!left && !(most.has_value() && number >= *most) && feed.next(batch)) {
+    each(number, batch);
+    left = leaving.after(number++);
   }
   feed.leave();
+  return !leaving.at_end();
 }
 
 EvalStep eval_step(Model& model, const Feed& feed, int64_t number, const Tensors& inputs) {
@@ -85,7 +90,11 @@ at::Tensor gather_rows(const at::Tensor& own, const comm::Group& group) {
 
 }  // namespace
 
-Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& options) {
+std::optional<Logs> evaluate_unless(Core& core,
+                                    Model& model,
+                                    Feed& feed,
+                                    const EvaluateOptions& options,
+                                    const std::function<bool()>& asked_to_leave) {
   core.check_prepared("train.evaluate");
   check_feed(feed, core.group, false);
   const std::vector<AnyCallback> callbacks = with_progress(options.callbacks, options.verbose);
@@ -104,9 +113,11 @@ Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& optio
   core.network.sync_buffers();
   core.reset_metrics();
   LossMean mean_loss;
+  bool complete = false;
   {
     const Judged judged(core);
-    for_each_batch(feed, options.num_iters, [&](int64_t number, const Tensors& batch) {
+    Leaving leaving(asked_to_leave, feed.batches(), core.group);
+    const auto each = [&](int64_t number, const Tensors& batch) {
       const Tensors inputs = core.inputs_of(batch, "train.evaluate");
       EvalStep step = eval_step(model, feed, number, inputs);
       for (const AnyCallback& callback : callbacks) {
@@ -122,7 +133,11 @@ Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& optio
       for (const AnyCallback& callback : callbacks) {
         callback->on_eval_batch_end(step);
       }
-    });
+    };
+    complete = for_each_batch(feed, options.num_iters, std::move(leaving), each);
+  }
+  if (!complete) {
+    return std::nullopt;
   }
   logs.set("loss", mean_loss.compute(core.group));
   logs.add(core.metric_values());
@@ -133,6 +148,10 @@ Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& optio
   }
   core.reset_metrics();
   return logs;
+}
+
+Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& options) {
+  return *evaluate_unless(core, model, feed, options, {});
 }
 
 std::vector<at::Tensor> predict(Core& core,
@@ -154,7 +173,7 @@ std::vector<at::Tensor> predict(Core& core,
   std::vector<Tensors> outputs;  // of each output, the batches
   {
     const Judged judged(core);
-    for_each_batch(feed, std::nullopt, [&](int64_t number, const Tensors& batch) {
+    for_each_batch(feed, std::nullopt, {}, [&](int64_t number, const Tensors& batch) {
       const Tensors inputs = core.inputs_of(batch, "train.predict");
       EvalStep step = eval_step(model, feed, number, inputs);
       for (const AnyCallback& callback : callbacks) {

@@ -165,7 +165,10 @@ void FitLoop::finish_epoch() {
   logs.add(core_.metric_values());
   if (eval_ != nullptr && (complete || stop_after_epoch_) &&
       ((epoch_ + 1) % options_.eval_freq == 0 || epoch_ + 1 == options_.epochs)) {
-    logs.add(phases_.time(PhaseKind::kEvaluation, [&] { return evaluate_now(); }), "eval_");
+    if (!phases_.time(PhaseKind::kEvaluation, [&] { return evaluate_now(logs); })) {
+      offer_save_point(false, Logs());  // whoever goes on from it evaluates from the beginning
+      return;
+    }
   }
   if (complete) {
     move_schedule(logs);
@@ -187,14 +190,6 @@ void FitLoop::move_schedule(const Logs& logs) {
   if (core_.schedule->unit() == optim::ScheduleUnit::kMetric && (evaluated || eval_ == nullptr)) {
     core_.schedule->on_metric(logs[(evaluated ? "eval_" : "") + core_.monitor]);
   }
-}
-
-Logs FitLoop::evaluate_now() {
-  return evaluate(
-      core_,
-      model_,
-      *eval_,
-      {.log_freq = options_.log_freq, .verbose = options_.verbose, .callbacks = watching_});
 }
 
 /// How many batches the update has that this one belongs to: fewer at the end of an epoch.
@@ -262,62 +257,6 @@ void FitLoop::forward_backward(const Tensors& batch, int64_t together) {
   }
   own_samples_ += samples_in(batch);
   core_.update_metrics(outputs, labels);
-}
-
-void FitLoop::agree() {
-  std::array<double, 3 + kQuestions> sums{own_loss_, own_count_, static_cast<double>(own_samples_)};
-  ask(std::span(sums).subspan<3>());
-  sum_over_ranks(sums, core_.group);
-  loss_ = sums[0] / sums[1];
-  samples_ = static_cast<int64_t>(sums[2]);
-  own_loss_ = own_count_ = 0;
-  own_samples_ = 0;
-  take(std::span(sums).subspan<3>());
-}
-
-void FitLoop::agree_at_epoch_end() {
-  std::array<double, kQuestions> sums{};
-  ask(sums);
-  sum_over_ranks(sums, core_.group);
-  take(sums);
-  if (stop_after_epoch_ && !preempted_) {
-    stop();
-  }
-}
-
-void FitLoop::ask(std::span<double, kQuestions> sums) const {
-  const auto number = [](bool asked) { return asked ? 1.0 : 0.0; };
-  sums[0] = number(core_.requests.stop_now);
-  sums[1] = number(core_.requests.stop_after_epoch);
-  sums[2] = number(core_.requests.checkpoint);
-  sums[3] = number(signals_.has_value() && signals_->received() != 0);
-}
-
-void FitLoop::take(std::span<const double, kQuestions> sums) {
-  const bool stop_now = sums[0] > 0;
-  const bool stop_after_epoch = sums[1] > 0;
-  stop_after_epoch_ = stop_after_epoch_ || stop_after_epoch;
-  if (stop_now || stop_after_epoch) {
-    stop_reason_ =
-        core_.requests.reason.empty() ? "another rank asked for it" : core_.requests.reason;
-  }
-  if (stop_now) {
-    stop();
-  } else if (sums[3] > 0) {
-    preempted_ = true;
-    ended_ = true;
-    history_.ended = Ended::kPreempted;
-    history_.reason = signals_->received() != 0 ? os::signal_name(signals_->received()) + " came"
-                                                : "a signal came to another rank";
-  }
-  checkpoint_requested_ = sums[2] > 0 || preempted_;
-  core_.requests.checkpoint = false;
-}
-
-void FitLoop::stop() {
-  ended_ = true;
-  history_.ended = Ended::kStopped;
-  history_.reason = stop_reason_;
 }
 
 }  // namespace argosy::train::detail

@@ -53,8 +53,11 @@ class FitLoop final {
   void run_batch(const Tensors& batch);
   void forward_backward(const Tensors& batch, int64_t together);
   void move_schedule(const Logs& logs);
-  [[nodiscard]] Logs evaluate_now();
   [[nodiscard]] int64_t batches_of_update() const;
+
+  // What the ranks decide together: fit_together.cpp.
+  /// Adds the evaluation's figures. False: a signal came to some rank, and it was left.
+  [[nodiscard]] bool evaluate_now(Logs& logs);
   /// The ranks put together the update's loss and what each has been asked for: one small sum,
   /// after backward, where they have met anyhow.
   void agree();
@@ -68,6 +71,8 @@ class FitLoop final {
 
   /// For stop_reason_.
   void stop();
+  /// After a checkpoint.
+  void leave_for_signal();
 
   // Where a later run can go on, and going on from there: fit_resume.cpp.
   void add_checkpoints();

@@ -108,6 +108,58 @@ TEST(Resume, GoesOnToTheBitFromAnyUpdateOnAnyRank) {
   });
 }
 
+/// A signal comes to one rank in the middle of the first evaluation; counts its batches.
+struct SignalInEvaluation : Callback {
+  int rank;
+  int64_t batches = 0;
+  explicit SignalInEvaluation(int of) : rank(of) {}
+  void on_eval_batch_begin(const EvalStep& now) override {
+    ++batches;
+    (void)torch::rand({3});  // an evaluation that is made twice must not draw twice
+    if (rank == 0 && now.batch == 5) {
+      ::raise(SIGTERM);
+    }
+  }
+};
+
+TEST(Resume, ASignalEndsAnEvaluationAndItIsMadeAnew) {
+  for (const int ranks : {1, 3}) {
+    const test::TempDir folder;
+    run_job(ranks, [&](int rank) {
+      const auto set = blobs(31);
+      const auto eval = blobs(100 * ranks + 1);
+      const auto draws = std::make_shared<SignalInEvaluation>(-1);
+      FitOptions options = options_in((folder.path() / "whole").string());
+      options.eval_batch_size = 2;
+      options.callbacks = {draws};
+      const SmallNet whole = small_net();
+      const History straight = prepared(whole).fit(set, eval, options);
+      const double next = torch::rand({1}).item<double>();
+
+      options.save_dir = (folder.path() / "cut").string();
+      const auto signal = std::make_shared<SignalInEvaluation>(rank);
+      options.callbacks = {signal};
+      const SmallNet net = small_net();
+      const History cut = prepared(net).fit(set, eval, options);
+      ASSERT_EQ(cut.ended, Ended::kPreempted);
+      EXPECT_LT(signal->batches, 10);
+      EXPECT_THAT(cut.epochs, SizeIs(0));
+
+      options.resume = Resume::kMust;
+      options.callbacks = {std::make_shared<SignalInEvaluation>(-1)};
+      const SmallNet again;
+      const History rest = prepared(again).fit(set, eval, options);
+      EXPECT_EQ(torch::rand({1}).item<double>(), next);
+      EXPECT_EQ(hash(again), hash(whole)) << ranks << " ranks";
+      ASSERT_EQ(rest.epochs.size(), straight.epochs.size());
+      for (std::size_t i = 0; i < rest.epochs.size(); ++i) {
+        EXPECT_EQ(rest.epochs[i].to_string(), straight.epochs[i].to_string());
+        EXPECT_EQ(rest.epochs[i]["eval_loss"], straight.epochs[i]["eval_loss"]);
+      }
+    });
+  }
+}
+
 /// A data set whose samples say their index.
 struct Indexed {
   int64_t n = 0;
