@@ -7,7 +7,8 @@
 include(GNUInstallDirs)
 include(GoogleTest)
 set_property(GLOBAL PROPERTY ARGOSY_ROOMS "")
-set(_argosy_demo_rooms engine comm optim data vision metrics parallel fleet)
+set(_argosy_demo_rooms base os events rendezvous transport comm_core launch doctor
+  engine comm optim data vision metrics parallel fleet)
 
 # One precompiled <torch/torch.h> for all programs that see libtorch: 25 s once, 3 s to load, where
 # the header costs 9 s. The rooms do without: their units include what they need, which takes 1 to
@@ -60,12 +61,12 @@ function(argosy_room name)
   target_link_libraries(argosy_${name} PUBLIC ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS})
   if(A_TORCH)
     target_link_libraries(argosy_${name} PUBLIC argosy::torch)
-    # Reading torch's headers is most of the work: eight files together take half the time. Only where
-    # nobody works on them, for clang-tidy and rebuilds want each file alone; and only in the rooms of
-    # `make demo`, which sees at once where names of two files collide.
-    if(NOT ARGOSY_BUILD_TESTS AND name IN_LIST _argosy_demo_rooms)
-      set_target_properties(argosy_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    endif()
+  endif()
+  # Reading headers (torch's, gRPC's, JSON's) is most of the work: eight files together take half the
+  # time. Only where nobody works on them, for clang-tidy and rebuilds want each file alone; and only
+  # in the rooms of `make demo`, which sees at once where names of two files collide.
+  if(NOT ARGOSY_BUILD_TESTS AND name IN_LIST _argosy_demo_rooms)
+    set_target_properties(argosy_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
   install(TARGETS argosy_${name} EXPORT argosyTargets FILE_SET HEADERS FILE_SET proven)
   list(JOIN A_DEPS "," deps) # a semicolon would split the entry

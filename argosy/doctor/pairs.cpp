@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kWhere = "doctor.nodes";
-constexpr auto kPatience = 5s;  // for one connection
+constexpr auto kPairPatience = 5s;  // for one connection
 
 /// Takes connections until it goes.
 class Answering {
@@ -64,7 +64,7 @@ void call(const std::string& place, Calls& mine) {
   }
   const auto start = std::chrono::steady_clock::now();
   const Result<os::UniqueFd> fd =
-      os::connect_tcp(words[0], static_cast<uint16_t>(*port), Deadline::after(kPatience));
+      os::connect_tcp(words[0], static_cast<uint16_t>(*port), Deadline::after(kPairPatience));
   mine.failed.push_back(fd.ok() ? "" : fd.failure().what);
   mine.took_ms.push_back(
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());

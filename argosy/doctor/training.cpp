@@ -18,7 +18,7 @@ namespace {
 using Verdict = Finding::Verdict;
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 60s;
+constexpr auto kTrainingPatience = 60s;
 constexpr std::string_view kMark = "doctor {";
 
 Finding bad(std::string text, std::string advice) {
@@ -94,12 +94,12 @@ Finding training_finding(const std::string& argosy) {
   if (!child.ok()) {
     return bad(child.failure().what, "");
   }
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kTrainingPatience);
   (void)os::set_nonblocking(pipe->read.get());
   const Result<std::string> output = os::read_to_end(pipe->read.get(), 1 << 20, deadline);
   const auto end = child->wait(deadline);
   if (!output.ok() || !end.ok() || !*end) {
-    return bad(fmt::format("not done after {} s", kPatience.count()),
+    return bad(fmt::format("not done after {} s", kTrainingPatience.count()),
                "argosy launch --nproc_per_node 2 argosy-torch doctor shows where it stands");
   }
   return read_training(*output, (*end)->shell_code());

@@ -23,7 +23,7 @@
 namespace argosy::launch {
 namespace {
 
-constexpr const char* kWhere = "launch.cluster";
+constexpr const char* kClusterWhere = "launch.cluster";
 
 bool nodes_are_given(const GivenOptions& given) {
   const auto keys = {"nnodes", "ips", "hostfile"};
@@ -37,7 +37,7 @@ void take_task(const rendezvous::ClusterTask& task,
   const bool one_rank = options.nproc_per_node.empty() || options.nproc_per_node == "1";
   if (task.local_tasks > 1 && !one_rank) {
     throw UsageError(
-        kWhere,
+        kClusterWhere,
         fmt::format("{} has started {} launchers on this node, and each shall start {} ranks: "
                     "start one launcher for each node, or leave --nproc_per_node out and each "
                     "starts one rank (--standalone: jobs of their own)",
@@ -61,7 +61,7 @@ void take_task(const rendezvous::ClusterTask& task,
   }
   const rendezvous::ClusterMeeting meeting = rendezvous::meeting_of(task);
   if (meeting.host.empty() && !told) {
-    throw UsageError(kWhere,
+    throw UsageError(kClusterWhere,
                      fmt::format("{} says node {} of {}, but not which host the first one is: give "
                                  "--master HOST:PORT, an address of it, the same on all",
                                  task.system,
@@ -168,9 +168,9 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
   fmt::print(stderr,
              "[{}] inside a Slurm allocation the ranks are started by srun, which cannot be "
              "executed: {}. To run on this node alone: --standalone. See {}\n",
-             kWhere,
+             kClusterWhere,
              errno_message(error),
-             catalogue_section(kWhere));
+             catalogue_section(kClusterWhere));
   return error == ENOENT ? 127 : 126;
 }
 

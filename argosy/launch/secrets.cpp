@@ -12,14 +12,14 @@ namespace {
 constexpr std::string_view kHidden = "(hidden)";
 /// Words that make a name a secret's, as "_" and "-" divide it; and those before "token" and "key",
 /// which are harmless words otherwise (--pad_token, --text_key).
-constexpr auto kWords = std::to_array<std::string_view>({"secret",
-                                                         "password",
-                                                         "passwd",
-                                                         "pgpassword",
-                                                         "passphrase",
-                                                         "credential",
-                                                         "credentials",
-                                                         "apikey"});
+constexpr auto kSecretWords = std::to_array<std::string_view>({"secret",
+                                                               "password",
+                                                               "passwd",
+                                                               "pgpassword",
+                                                               "passphrase",
+                                                               "credential",
+                                                               "credentials",
+                                                               "apikey"});
 constexpr auto kBefore = std::to_array<std::string_view>({"access",
                                                           "api",
                                                           "argosy",
@@ -73,7 +73,7 @@ bool is_secret(std::string_view name) {
     return std::ranges::count(list, word) > 0;
   };
   const bool named =
-      std::ranges::any_of(words, [&](const std::string& w) { return in(kWords, w); });
+      std::ranges::any_of(words, [&](const std::string& w) { return in(kSecretWords, w); });
   const bool token = words.back() == "token" || words.back() == "key";
   const bool of_something = words.size() > 1 && in(kBefore, words[words.size() - 2]);
   return named || (token && of_something) || (words.size() == 1 && words.back() == "token");

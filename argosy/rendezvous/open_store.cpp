@@ -21,8 +21,8 @@
 namespace argosy::rendezvous {
 namespace {
 
-constexpr std::string_view kWhere = "rendezvous.join";
-constexpr std::chrono::seconds kFarewell{5};
+constexpr std::string_view kOpenWhere = "rendezvous.join";
+constexpr std::chrono::seconds kFarewellPatience{5};
 constexpr std::chrono::milliseconds kLongestPause{100};
 
 /// A file store whose folder goes when all ranks left it.
@@ -144,7 +144,7 @@ Former look_at_former(Store& store, const std::string& prefix, const Deadline& d
 void refuse_if_never_over(const MeetingPlace& place, const Former& former) {
   if (place.kind == MeetingPlace::Kind::kFile && !former.died.empty()) {
     throw RendezvousError(
-        kWhere,
+        kOpenWhere,
         fmt::format("this process joins again at {}, but {} of the former job there died, and its "
                     "folder is kept. Delete it, or give the next job a new one.",
                     name_of(place),
@@ -166,7 +166,7 @@ std::optional<Opened> try_next(const MeetingPlace& place,
     }
     former.seen = true;
     former = look_at_former(
-        *opened.store, prefix_of(place), deadline.sooner(Deadline::after(kFarewell)));
+        *opened.store, prefix_of(place), deadline.sooner(Deadline::after(kFarewellPatience)));
   } catch (const Error& e) {
     // Out of time within a look says nothing about the place.
     const bool cut_short = hurried || dynamic_cast<const TimeoutError*>(&e) != nullptr;
@@ -185,7 +185,7 @@ std::optional<Opened> try_next(const MeetingPlace& place,
   }
   const std::string who = former.still_in.empty() ? "nobody" : former.still_in;
   throw TimeoutError(
-      kWhere,
+      kOpenWhere,
       former.why.empty()
           ? fmt::format("this process joins again at {}, where the former job is not over; still "
                         "in it: {}. All ranks must leave it: see why these do not.",
@@ -203,7 +203,7 @@ std::optional<Opened> try_next(const MeetingPlace& place,
 Opened open_next(const MeetingPlace& place, const Deadline& deadline) {
   const bool hosts = place.kind == MeetingPlace::Kind::kRankZero && place.rank == 0;
   // Who hosts waits for nobody, but its port may be free a moment later only.
-  const Deadline limit = hosts ? deadline.sooner(Deadline::after(kFarewell)) : deadline;
+  const Deadline limit = hosts ? deadline.sooner(Deadline::after(kFarewellPatience)) : deadline;
   Former former;
   std::chrono::milliseconds pause{5};
   do {

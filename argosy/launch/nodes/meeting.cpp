@@ -27,10 +27,10 @@ constexpr const char* kRefusalKey = "nodes/refusal";
 constexpr auto kLook = 20ms;
 /// How long node 0 waits before it looks for rivals, and between two looks.
 constexpr auto kRivalInterval = 1s;
-constexpr std::string_view kMember = "node/";
+constexpr std::string_view kMemberKey = "node/";
 
 /// The longest that a wait goes on without looking up: Ctrl-C is answered this fast.
-constexpr auto kSlice = 200ms;
+constexpr auto kMeetingSlice = 200ms;
 constexpr auto kFirstWord = 1s;
 constexpr auto kForTheAnswer = 2s;
 constexpr auto kWordInterval = 10s;
@@ -43,8 +43,9 @@ std::string info_key(int64_t arrival) {
 std::vector<std::optional<NodeInfo>> who_is_there(Store& store) {
   const Deadline soon = Deadline::after(2s);
   std::vector<std::optional<NodeInfo>> arrived;
-  for (const rendezvous::Member& member : store.members(std::string(kMember), soon)) {
-    const auto arrival = strings::parse_int(std::string_view(member.name).substr(kMember.size()));
+  for (const rendezvous::Member& member : store.members(std::string(kMemberKey), soon)) {
+    const auto arrival =
+        strings::parse_int(std::string_view(member.name).substr(kMemberKey.size()));
     if (!arrival || !store.check({info_key(*arrival)}, soon)) {
       continue;
     }
@@ -61,7 +62,7 @@ class Wait {
   Wait(const Meeting& meeting, const Patience& patience)
       : meeting_(meeting), patience_(patience), deadline_(Deadline::after(meeting.timeout)) {}
 
-  [[nodiscard]] Deadline slice() const { return deadline_.sooner(Deadline::after(kSlice)); }
+  [[nodiscard]] Deadline slice() const { return deadline_.sooner(Deadline::after(kMeetingSlice)); }
   [[nodiscard]] const Deadline& end() const { return deadline_; }
   [[nodiscard]] bool over() const { return deadline_.expired(); }
   [[nodiscard]] std::string state(Store* store) {
@@ -246,8 +247,9 @@ std::string describe_wait(const Meeting& meeting,
 std::vector<int> Met::others() const {
   std::vector<int> arrivals;
   for (const rendezvous::Member& member :
-       store->members(std::string(kMember), Deadline::after(1s))) {
-    const auto arrival = strings::parse_int(std::string_view(member.name).substr(kMember.size()));
+       store->members(std::string(kMemberKey), Deadline::after(1s))) {
+    const auto arrival =
+        strings::parse_int(std::string_view(member.name).substr(kMemberKey.size()));
     arrivals.push_back(static_cast<int>(arrival.value_or(-1)));
   }
   std::erase_if(arrivals, [&](int arrival) {
@@ -275,7 +277,7 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
     met.clock_offset_us = clock_offset_us([&] { return met.store->time_us(soon); });
   }
   const int64_t arrival = met.store->add("nodes/arrivals", 1, soon) - 1;
-  met.presence = met.store->announce(fmt::format("{}{}", kMember, arrival), soon);
+  met.presence = met.store->announce(fmt::format("{}{}", kMemberKey, arrival), soon);
   met.store->set(info_key(arrival), self.to_json(), soon);
   if (meeting.hosts) {
     try {

@@ -11,11 +11,11 @@
 namespace argosy::launch {
 namespace {
 
-constexpr const char* kWhere = "launch.hostfile";
+constexpr const char* kHostfileWhere = "launch.hostfile";
 
 [[noreturn]] void bad(const std::string& path, size_t line, const std::string& text) {
   throw UsageError(
-      kWhere,
+      kHostfileWhere,
       fmt::format("{}:{}: expected HOST, HOST slots=N or HOST:N, got \"{}\"", path, line, text));
 }
 
@@ -47,7 +47,7 @@ HostLine parse(const std::string& text, const std::string& path, size_t line) {
 }  // namespace
 
 std::vector<HostLine> read_hostfile(const std::string& path) {
-  const std::string content = os::read_file(path).or_throw<UsageError>(kWhere);
+  const std::string content = os::read_file(path).or_throw<UsageError>(kHostfileWhere);
   std::vector<HostLine> hosts;
   size_t number = 0;
   for (std::string line : strings::split(content, '\n')) {
@@ -60,7 +60,7 @@ std::vector<HostLine> read_hostfile(const std::string& path) {
     HostLine host = parse(text, path, number);
     const auto same = [&](const HostLine& other) { return other.address() == host.address(); };
     if (std::ranges::any_of(hosts, same)) {
-      throw UsageError(kWhere,
+      throw UsageError(kHostfileWhere,
                        fmt::format("{}:{}: {} stands there twice. One line for each host, with the "
                                    "number of its ranks: {} slots=2",
                                    path,
@@ -71,7 +71,7 @@ std::vector<HostLine> read_hostfile(const std::string& path) {
     hosts.push_back(std::move(host));
   }
   if (hosts.empty()) {
-    throw UsageError(kWhere, fmt::format("{} names no host", path));
+    throw UsageError(kHostfileWhere, fmt::format("{} names no host", path));
   }
   return hosts;
 }

@@ -15,15 +15,15 @@
 namespace argosy::transport {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kBlockPage = 4096;
 
 size_t whole_pages(size_t bytes) {
-  return (bytes + kPage - 1) / kPage * kPage;
+  return (bytes + kBlockPage - 1) / kBlockPage * kBlockPage;
 }
 
 /// A page more than the others see: how many ranks have let go.
 size_t whole_block(size_t bytes) {
-  return whole_pages(bytes) + kPage;
+  return whole_pages(bytes) + kBlockPage;
 }
 
 class FileBlock final : public SharedBlock {
@@ -54,7 +54,7 @@ class FileBlock final : public SharedBlock {
 
   void discard(size_t offset, size_t count) noexcept override {
     const size_t first = whole_pages(offset);
-    const size_t end = (offset + count) / kPage * kPage;
+    const size_t end = (offset + count) / kBlockPage * kBlockPage;
     if (first < end && ::getpid() == owner_) {
       (void)::fallocate(file_->get(),
                         FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -65,7 +65,7 @@ class FileBlock final : public SharedBlock {
 
  private:
   [[nodiscard]] std::atomic<uint32_t>& gone() const {
-    return *reinterpret_cast<std::atomic<uint32_t>*>(mapping_.bytes().last(kPage).data());
+    return *reinterpret_cast<std::atomic<uint32_t>*>(mapping_.bytes().last(kBlockPage).data());
   }
 
   const std::shared_ptr<os::UniqueFd> file_;
