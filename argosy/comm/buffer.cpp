@@ -8,6 +8,8 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "argosy/base/check.h"
 #include "argosy/comm/operation.h"
@@ -54,10 +56,10 @@ bool overlaps_itself(const at::Tensor& tensor) {
 
 void check_tensor(std::string_view op, const at::Tensor& tensor, bool written) {
   ARGOSY_CHECK(tensor.defined(), place(op), "the tensor is undefined. Give it a value first.");
-  ARGOSY_CHECK(tensor.device().is_cpu(),
+  ARGOSY_CHECK(!tensor.is_meta(),
                place(op),
-               "expected a CPU tensor, got one on {}. Copy it with .cpu() first.",
-               tensor.device().str());
+               "the tensor is on the device \"meta\", where tensors have no values. Make one with "
+               "at::empty_like(tensor, at::kCPU).");
   ARGOSY_CHECK(tensor.layout() == at::kStrided && !tensor.is_quantized(),
                place(op),
                "expected a plain strided tensor, got a sparse, mkldnn or quantized one. Convert it "
@@ -69,9 +71,15 @@ void check_tensor(std::string_view op, const at::Tensor& tensor, bool written) {
                shape_text(tensor));
 }
 
-/// Whether its memory is the row-major list of its values. A lazy conjugate or negation is not.
+/// Whether its memory is the host's, and the row-major list of its values. A lazy conjugate or
+/// negation is not.
 bool is_plain(const at::Tensor& tensor) {
-  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+  return tensor.device().is_cpu() && tensor.is_contiguous() && !tensor.is_conj() &&
+         !tensor.is_neg();
+}
+
+at::Tensor on_host(at::IntArrayRef sizes, const at::Tensor& like) {
+  return at::empty(sizes, like.options().device(at::kCPU).requires_grad(false));
 }
 
 bool are_consecutive(const std::vector<at::Tensor>& tensors) {
@@ -117,6 +125,12 @@ void check_reducible(std::string_view op, const at::Tensor& tensor, transport::R
                transport::to_string(*dtype));
 }
 
+Buffer::Target::Target(const at::Tensor& given) : tensor(given) {
+  if (const c10::Device device = given.device(); !device.is_cpu()) {
+    stream = c10::impl::getDeviceGuardImpl(device.type())->getStream(device);
+  }
+}
+
 void Buffer::describe(const at::Tensor& flat) {
   flat_ = flat;
   data_ = flat.data_ptr();
@@ -134,12 +148,12 @@ Buffer Buffer::make(std::string_view op, const at::Tensor& tensor, Access access
     return buffer;
   }
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  at::Tensor flat = at::empty(tensor.sizes(), tensor.options());
+  at::Tensor flat = on_host(tensor.sizes(), tensor);
   if (access != Access::kWrite) {
     flat.copy_(tensor);
   }
   if (access != Access::kRead) {
-    buffer.targets_ = {tensor};
+    buffer.targets_ = {Target(tensor)};
   }
   buffer.describe(flat);
   return buffer;
@@ -170,7 +184,7 @@ Buffer Buffer::make(std::string_view op, const std::vector<at::Tensor>& tensors,
         transport_dtype(tensors.front().scalar_type()).has_value() ? numel : buffer.bytes_;
     return buffer;
   }
-  const at::Tensor flat = at::empty({numel}, tensors.front().options());
+  const at::Tensor flat = on_host({numel}, tensors.front());
   if (access == Access::kRead) {
     int64_t start = 0;
     for (const at::Tensor& tensor : tensors) {
@@ -178,7 +192,9 @@ Buffer Buffer::make(std::string_view op, const std::vector<at::Tensor>& tensors,
       start += tensor.numel();
     }
   } else {
-    buffer.targets_ = tensors;
+    for (const at::Tensor& tensor : tensors) {
+      buffer.targets_.emplace_back(tensor);
+    }
   }
   buffer.describe(flat);
   return buffer;
@@ -203,9 +219,7 @@ Buffer Buffer::to_write(std::string_view op, const std::vector<at::Tensor>& tens
 Buffer Buffer::block(int64_t size, const at::Tensor& tensor) {
   std::vector<int64_t> sizes = {size};
   sizes.insert(sizes.end(), tensor.sizes().begin(), tensor.sizes().end());
-  Buffer buffer;
-  buffer.describe(at::empty(sizes, tensor.options()));
-  return buffer;
+  return make("block", at::empty(sizes, tensor.options()), Access::kWrite);
 }
 
 void Buffer::finish() const {
@@ -215,7 +229,11 @@ void Buffer::finish() const {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   const at::Tensor flat = flat_.view({-1});
   int64_t start = 0;
-  for (const at::Tensor& target : targets_) {
+  for (const auto& [target, stream] : targets_) {
+    c10::OptionalStreamGuard in_callers_order;
+    if (stream.has_value()) {
+      in_callers_order.reset_stream(*stream);
+    }
     target.copy_(flat.narrow(0, start, target.numel()).view(target.sizes()));
     start += target.numel();
   }

@@ -1,20 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 
 #include "argosy/transport/types.h"
 
 namespace argosy::comm {
 
-/// A tensor as a transport sees it: contiguous memory in row-major order.
+/// A tensor as a transport sees it: contiguous memory of the host in row-major order.
 ///
-/// Shares the caller's memory where that is contiguous; elsewhere it is a copy, which finish()
-/// writes back. Copies of a Buffer refer to the same memory.
+/// Shares the caller's memory where that is contiguous and the host's; elsewhere it is a copy,
+/// which finish() writes back. Copies of a Buffer refer to the same memory. Devices: making one
+/// waits for the work that the caller's stream has before it; what finish() writes is ordered in
+/// that same stream, whatever thread calls it, and there when it returns.
 class Buffer final {
  public:
   Buffer() = default;  ///< no elements
@@ -35,21 +39,28 @@ class Buffer final {
   /// Elements of dtype(), which are bytes where the transport has no such type.
   [[nodiscard]] int64_t count() const { return count_; }
   [[nodiscard]] int64_t bytes() const { return bytes_; }
-  /// The i-th tensor of a block().
-  [[nodiscard]] at::Tensor part(int64_t i) const { return flat_.select(0, i); }
+  /// The i-th tensor of a block(), on its device: complete after finish().
+  [[nodiscard]] at::Tensor part(int64_t i) const {
+    return (targets_.empty() ? flat_ : targets_.front().tensor).select(0, i);
+  }
 
   /// Writes a copy back to where it belongs. Safe on any thread; invisible to autograd.
   void finish() const;
 
  private:
   enum class Access { kRead, kWrite, kUpdate };
+  struct Target {
+    explicit Target(const at::Tensor& given);
+    at::Tensor tensor;
+    std::optional<c10::Stream> stream;  // of the caller, on the tensor's device; none on the CPU
+  };
   static Buffer make(std::string_view op, const at::Tensor& tensor, Access access);
   static Buffer make(std::string_view op, const std::vector<at::Tensor>& tensors, Access access);
   void describe(const at::Tensor& flat);
 
   at::Tensor flat_;
-  std::vector<at::Tensor> targets_;  // in whose order flat_ must be copied back; empty: not at all
-  std::vector<at::Tensor> kept_;     // several tensors used in place: all must stay alive
+  std::vector<Target> targets_;   // in whose order flat_ must be copied back; empty: not at all
+  std::vector<at::Tensor> kept_;  // several tensors used in place: all must stay alive
   void* data_ = nullptr;
   int64_t count_ = 0;
   int64_t bytes_ = 0;

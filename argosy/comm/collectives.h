@@ -23,9 +23,13 @@ using transport::SharedBlock;
 /// All operations below: Collective over `group`, same order on all ranks, equal shape and dtype
 /// (ARGOSY_CHECKED=1 compares them and names who differs).
 ///
-/// Shape: any, 0-dim and zero-size ones too; strided, on the CPU. What is not contiguous travels
-/// through a contiguous copy in row-major order, so ranks may differ in memory format; results land
-/// in the caller's tensor. A tensor that is written must not overlap itself (expand()).
+/// Shape: any, 0-dim and zero-size ones too; strided. What is not contiguous travels through a
+/// contiguous copy in row-major order, so ranks may differ in memory format; results land in the
+/// caller's tensor. A tensor that is written must not overlap itself (expand()).
+/// Devices: any; a tensor that is not on the CPU goes through the host's memory, copied down before
+/// and up after (NCCL is not used yet): an _async operation waits for the copy down, and for the
+/// work that the current stream has before it, and its Work completes after the copy up, in that
+/// stream's order. Results come on the tensor's device; ranks may have theirs on different ones.
 /// Types: reductions take f32 f64 f16 bf16 i8 u8 i32 i64 bool, 16-bit floats are summed in f32; all
 /// other operations move tensors of any dtype.
 /// Lifetime: an _async operation keeps its tensors alive; do not read or write them before wait().

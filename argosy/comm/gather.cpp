@@ -137,7 +137,7 @@ at::Tensor all_gather_uneven(const at::Tensor& tensor,
   static_assert(sizeof(Header) == 16);
   const Header mine{tensor.size(0), static_cast<int64_t>(std::hash<std::string>()(kind))};
   std::vector<Header> headers(static_cast<size_t>(state.size()));
-  at::Tensor output;
+  at::Tensor joined;  // on the host: the thread that runs this may have other current streams
   OperationInfo info = describe(state, kOp, row, input, "");
   info.elements = tensor.numel();
   state.run(std::move(info), options.timeout, [&](Transport& transport, const Deadline& deadline) {
@@ -166,11 +166,11 @@ at::Tensor all_gather_uneven(const at::Tensor& tensor,
       rows += header.rows;
     }
     sizes[0] = rows;
-    output = at::empty(sizes, tensor.options());
+    joined = at::empty(sizes, tensor.options().device(at::kCPU));
     transport.all_gather_v(
-        input.data(), output.data_ptr(), elements, input.dtype(), deadline.remaining());
+        input.data(), joined.data_ptr(), elements, input.dtype(), deadline.remaining());
   });
-  return output;
+  return joined.to(tensor.device());
 }
 
 std::vector<at::Tensor> gather(const at::Tensor& tensor,
@@ -191,6 +191,7 @@ std::vector<at::Tensor> gather(const at::Tensor& tensor,
                                input.dtype(),
                                options.root,
                                deadline.remaining());
+              output.finish();
             });
   return is_root ? parts(output, state.size()) : std::vector<at::Tensor>();
 }

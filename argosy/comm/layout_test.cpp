@@ -127,7 +127,7 @@ TEST(Refusals, SayWhatWorksAndLeaveTheGroupWhole) {
     EXPECT_THAT(message_of<UsageError>([&] { all_reduce(at::ones({2}).to_sparse(), world); }),
                 HasSubstr("expected a plain strided tensor"));
     EXPECT_THAT(message_of<UsageError>([&] { all_reduce(at::empty({2}, at::kMeta), world); }),
-                HasSubstr("expected a CPU tensor, got one on meta"));
+                HasSubstr("the tensor is on the device \"meta\", where tensors have no values"));
     EXPECT_THAT(message_of<UsageError>([&] { broadcast(at::ones({2}), world, {.root = 2}); }),
                 HasSubstr("root 2 is not in group \"world\": expected 0 to 1"));
     EXPECT_THAT(message_of<UsageError>(
