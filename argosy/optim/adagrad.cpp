@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <ATen/core/Tensor.h>
+
 #include "argosy/optim/flat_optimizer.h"
 #include "argosy/optim/kernels/adagrad.h"
 #include "argosy/optim/rule.h"
@@ -23,6 +25,20 @@ class AdagradRule final : public Rule {
   }
 
   void update(const Range& range, const Update& update) const noexcept override {
+    const kernels::AdagradTerms terms = terms_of(update);
+    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+  }
+
+  void update_tensors(const TensorRange& range, const Update& update) const override {
+    const kernels::AdagradTerms terms = terms_of(update);
+    const at::Tensor g = effective(range, terms.gradient);
+    at::Tensor sum = range.states[0];
+    sum.mul_(terms.keep).add_(terms.start).add_(g.mul(g));
+    at::Tensor(range.param).sub_(g.div(sum.sqrt().add_(terms.eps)).mul_(terms.lr));
+  }
+
+ private:
+  [[nodiscard]] kernels::AdagradTerms terms_of(const Update& update) const noexcept {
     const bool first = update.step == 1;  // states start as zeros: the sum gets its start here
     kernels::AdagradTerms terms;
     terms.gradient = gradient_terms(update, /*number_is_l2=*/true);
@@ -30,10 +46,9 @@ class AdagradRule final : public Rule {
     terms.eps = options_.eps;
     terms.keep = first ? 0 : 1;
     terms.start = first ? options_.initial_accumulator_value : 0;
-    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+    return terms;
   }
 
- private:
   template <typename T>
   static void run(const kernels::AdagradTerms& terms, const Range& range) noexcept {
     kernels::adagrad(terms,

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <string>
 
+#include <ATen/Functions.h>
+
 #include "argosy/base/check.h"
 #include "argosy/optim/flat_optimizer.h"
 #include "argosy/optim/kernels/adam.h"
@@ -42,6 +44,36 @@ class AdamRule final : public Rule {
   }
 
   void update(const Range& range, const Update& update) const noexcept override {
+    const kernels::AdamTerms terms = terms_of(update);
+    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+  }
+
+  void update_tensors(const TensorRange& range, const Update& update) const override {
+    const kernels::AdamTerms terms = terms_of(update);
+    const at::Tensor g = effective(range, terms.gradient);
+    at::Tensor m = range.states[0], v = range.states[1], bound = v;
+    const at::Tensor change = g.sub(m);
+    if (terms.beta1 > 0.5) {
+      m.add_(change.mul(1 - terms.beta1));
+    } else {
+      m.copy_(g.sub(change.mul(one_minus(1 - terms.beta1, m.scalar_type()))));
+    }
+    v.mul_(terms.beta2).add_(g.mul(g).mul_(1 - terms.beta2));
+    if (amsgrad_) {
+      bound = range.states[2];
+      bound.copy_(at::maximum(bound, v));
+    }
+    const at::Tensor denominator = bound.sqrt().div_(terms.correction2).add_(terms.eps);
+    at::Tensor(range.param).mul_(terms.keep).sub_(m.div(denominator).mul_(terms.step_size));
+  }
+
+ private:
+  /// In the precision of the data, as the kernel takes it.
+  static double one_minus(double value, at::ScalarType type) {
+    return type == at::kFloat ? 1.0F - static_cast<float>(value) : 1 - value;
+  }
+
+  [[nodiscard]] kernels::AdamTerms terms_of(const Update& update) const noexcept {
     const auto step = static_cast<double>(update.step);
     kernels::AdamTerms terms;
     terms.gradient = gradient_terms(update, !decoupled_);
@@ -51,10 +83,9 @@ class AdamRule final : public Rule {
     terms.step_size = update.lr / (1 - std::pow(betas_[0], step));
     terms.correction2 = std::sqrt(1 - std::pow(betas_[1], step));
     terms.keep = decoupled_ ? 1 - update.lr * update.decay.coeff : 1;
-    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+    return terms;
   }
 
- private:
   template <typename T>
   void run(const kernels::AdamTerms& terms, const Range& range) const noexcept {
     kernels::adam(terms,

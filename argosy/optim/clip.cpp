@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
@@ -31,12 +32,20 @@ std::vector<at::Tensor> unique_gradients(const std::string& where,
   return grads;
 }
 
-template <typename Body>
-void over_elements(const std::vector<at::Tensor>& grads, const Body& body) {
+/// `body` over the elements of those on the CPU, `on_device` with each of the others.
+template <typename Body, typename OnDevice>
+void over_elements(const std::vector<at::Tensor>& grads,
+                   const Body& body,
+                   const OnDevice& on_device) {
   const c10::NoGradGuard no_grad;
   std::vector<at::Tensor> flat;
   flat.reserve(grads.size());
   for (const at::Tensor& grad : grads) {
+    if (!grad.is_cpu()) {
+      on_device(grad);
+      flat.push_back(grad);  // which cut() passes by
+      continue;
+    }
     flat.push_back(engine::is_dense(grad) && !grad.is_neg() ? grad : grad.contiguous().clone());
   }
   const std::vector<kernels::Piece> pieces = cut(flat);
@@ -52,10 +61,20 @@ void over_elements(const std::vector<at::Tensor>& grads, const Body& body) {
     if (!flat[i].is_same(grads[i])) {
       at::Tensor grad = grads[i];
       grad.copy_(flat[i]);
-    } else {
+    } else if (grads[i].is_cpu()) {
       grads[i].unsafeGetTensorImpl()->bump_version();
     }
   }
+}
+
+double max_abs(const at::Tensor& grad) {
+  const auto count = static_cast<std::size_t>(grad.numel());
+  if (!grad.is_cpu()) {
+    return count == 0 ? 0 : grad.abs().max().item<double>();
+  }
+  return grad.scalar_type() == at::kFloat
+             ? kernels::max_abs(static_cast<const float*>(grad.data_ptr()), count)
+             : kernels::max_abs(static_cast<const double*>(grad.data_ptr()), count);
 }
 
 double norm_of(const std::vector<at::Tensor>& grads, bool largest) {
@@ -72,10 +91,7 @@ double norm_of(const std::vector<at::Tensor>& grads, bool largest) {
   }
   double top = 0;
   for (const at::Tensor& grad : flat) {
-    const auto count = static_cast<std::size_t>(grad.numel());
-    const double value = grad.scalar_type() == at::kFloat
-                             ? kernels::max_abs(static_cast<const float*>(grad.data_ptr()), count)
-                             : kernels::max_abs(static_cast<const double*>(grad.data_ptr()), count);
+    const double value = max_abs(grad);
     top = value > top || std::isnan(value) ? value : top;
     if (std::isnan(top)) {
       break;
@@ -105,16 +121,20 @@ double clip_grad_norm_(const engine::NamedTensors& parameters,
       norm);
   const double factor = max_norm / (norm + 1e-6);
   if (!(factor >= 1)) {  // NaN goes on into the gradients, as in PyTorch
-    over_elements(grads,
-                  [factor](auto* data, std::size_t count) { kernels::scale(data, count, factor); });
+    over_elements(
+        grads,
+        [factor](auto* data, std::size_t count) { kernels::scale(data, count, factor); },
+        [factor](const at::Tensor& grad) { grad.mul_(factor); });
   }
   return norm;
 }
 
 void clip_grad_value_(const engine::NamedTensors& parameters, double max) {
   ARGOSY_CHECK(max >= 0, "optim.clip_grad_value_", "max must be >= 0, got {}", max);
-  over_elements(unique_gradients("optim.clip_grad_value_", parameters),
-                [max](auto* data, std::size_t count) { kernels::clamp(data, count, -max, max); });
+  over_elements(
+      unique_gradients("optim.clip_grad_value_", parameters),
+      [max](auto* data, std::size_t count) { kernels::clamp(data, count, -max, max); },
+      [max](const at::Tensor& grad) { grad.clamp_(-max, max); });
 }
 
 }  // namespace argosy::optim

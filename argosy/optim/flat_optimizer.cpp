@@ -241,6 +241,20 @@ class FlatOptimizer final : public OptimizerImpl {
         division_->hand_out(part.param, count * item_bytes(part.precision));
       }
     });
+    for (Active& one : active) {
+      if (!one.param.is_cpu()) {
+        update_on_device(one);
+      }
+    }
+  }
+
+  void update_on_device(Active& one) const {
+    const TensorRange range{
+        .param = one.param, .grad = one.grad, .states = slots_[one.slot].states};
+    if (rule_->needs_whole_parameter()) {
+      one.update.sums = rule_->prepare_tensors(range, one.update);
+    }
+    rule_->update_tensors(range, one.update);
   }
 
   // The rule's first pass; its sums in the order of the pieces.
@@ -273,6 +287,22 @@ class FlatOptimizer final : public OptimizerImpl {
                  name,
                  fmt::join(grad.sizes(), ", "),
                  c10::toString(grad.scalar_type()));
+    ARGOSY_CHECK(grad.device() == parameter.device(),
+                 where_,
+                 "{}: it is on {}, its gradient on {}. Move the model before backward().",
+                 name,
+                 parameter.device().str(),
+                 grad.device().str());
+    parameter.is_cpu() ? place_in_memory(parameter, grad, one)
+                       : place_on_device(parameter, grad, one);
+    const GroupInfo& group = registry_.group_of(slot);
+    one.update.lr = group.lr;
+    one.update.decay = registry_.decay_of(slot);
+    one.update.step = slots_[slot].step + 1;
+    active.push_back(std::move(one));
+  }
+
+  void place_in_memory(const at::Tensor& parameter, const at::Tensor& grad, Active& one) {
     one.param = engine::is_dense(parameter) ? parameter : parameter.detach().contiguous();
     one.grad = in_order_of(one.param, grad);
     one.range.param = one.param.data_ptr();
@@ -284,14 +314,16 @@ class FlatOptimizer final : public OptimizerImpl {
     if (one.part.divided) {
       one.range = one.range.sub(one.part.begin, one.part.end - one.part.begin);
     } else {
-      take_back(slots_[slot]);
-      fill_states(slots_[slot], one);
+      take_back(slots_[one.slot]);
+      fill_states(slots_[one.slot], one);
     }
-    const GroupInfo& group = registry_.group_of(slot);
-    one.update.lr = group.lr;
-    one.update.decay = registry_.decay_of(slot);
-    one.update.step = slots_[slot].step + 1;
-    active.push_back(std::move(one));
+  }
+
+  // No range: the kernels pass it by.
+  void place_on_device(const at::Tensor& parameter, const at::Tensor& grad, Active& one) {
+    one.param = parameter.detach();
+    one.grad = grad.detach();
+    fill_states(slots_[one.slot], one);
   }
 
   // Autograd learns of what was updated.
@@ -316,7 +348,7 @@ class FlatOptimizer final : public OptimizerImpl {
     }
     for (std::size_t k = 0; k < slot.states.size(); ++k) {
       slot.states[k] = in_order_of(one.param, slot.states[k]);  // to_channels_last() came later
-      one.range.states[k] = slot.states[k].data_ptr();
+      one.range.states[k] = one.param.is_cpu() ? slot.states[k].data_ptr() : nullptr;
     }
   }
 

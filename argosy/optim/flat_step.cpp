@@ -28,6 +28,9 @@ void add(Fingerprint& all, const std::vector<Active>& updated, bool early) {
     all.add(one.update.grad_scale);
     all.add(one.update.grad_limit);
     all.add(one.part.divided);
+    if (!one.param.is_cpu()) {
+      continue;  // no steps on devices are divided
+    }
     const auto count = static_cast<std::size_t>(one.param.numel());
     add_samples(all, one.grad.data_ptr(), count, item_bytes(one.range.precision));
     if (!early) {  // else the others may be writing there

@@ -23,9 +23,9 @@ struct Slot {
 /// One parameter in one step.
 struct Active {
   std::size_t slot = 0;
-  at::Tensor param{};  ///< flat; shares the parameter's memory unless it has gaps
+  at::Tensor param{};  ///< flat on the CPU; shares the parameter's memory unless it has gaps
   StepDivision::Part part{};
-  Range range{};      ///< that part of it
+  Range range{};      ///< that part of it; without elements on a device
   at::Tensor grad{};  ///< in its order; kept as long as range points there
   Update update{};
 };

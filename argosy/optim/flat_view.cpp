@@ -6,6 +6,7 @@
 #include "argosy/base/check.h"
 #include "argosy/engine/layout.h"
 #include "argosy/optim/kernels/norm.h"
+#include "argosy/optim/tensor_range.h"
 
 namespace argosy::optim {
 
@@ -22,12 +23,11 @@ Precision checked_precision(const std::string& where,
                "{}: expected f32 or f64, got {}. Keep the parameters in f32.",
                name,
                c10::toString(tensor.scalar_type()));
-  ARGOSY_CHECK(tensor.device().is_cpu(),
+  ARGOSY_CHECK(!tensor.is_meta(),
                where,
-               "{}: expected a tensor on the CPU, got one on {}. Move the model with "
-               "to(torch::kCPU).",
-               name,
-               tensor.device().str());
+               "{}: it is on the device \"meta\", where tensors have no values. Move the model to "
+               "another one before the optimizer is made.",
+               name);
   return tensor.scalar_type() == at::kFloat ? Precision::kF32 : Precision::kF64;
 }
 
@@ -42,7 +42,7 @@ std::vector<kernels::Piece> cut(const std::vector<at::Tensor>& tensors) {
   std::vector<std::size_t> lengths;
   lengths.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
-    lengths.push_back(static_cast<std::size_t>(tensor.numel()));
+    lengths.push_back(tensor.is_cpu() ? static_cast<std::size_t>(tensor.numel()) : 0);
   }
   return kernels::cut(lengths);
 }
@@ -61,6 +61,11 @@ std::vector<double> sums_of_squares(const std::vector<at::Tensor>& tensors) {
   std::vector<double> sums(tensors.size(), 0.0);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     sums[pieces[i].array] += parts[i];
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].is_cpu()) {
+      sums[i] = sum_of_squares(tensors[i]);
+    }
   }
   return sums;
 }

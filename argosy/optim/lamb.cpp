@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <ATen/core/Tensor.h>
+
 #include "argosy/base/check.h"
 #include "argosy/optim/flat_optimizer.h"
 #include "argosy/optim/kernels/lamb.h"
@@ -39,14 +41,37 @@ class LambRule final : public Rule {
   }
 
   void update(const Range& range, const Update& update) const noexcept override {
-    const double own = std::sqrt(update.sums.param), step = std::sqrt(update.sums.update);
-    const bool adapts = update.decay.coeff > 0 || always_adapt_;
-    const double ratio = adapts && own > 0 && step > 0 ? own / step : 1;
-    range.precision == Precision::kF32 ? run<float>(range, update, update.lr * ratio)
-                                       : run<double>(range, update, update.lr * ratio);
+    const double size = step_size(update);
+    range.precision == Precision::kF32 ? run<float>(range, update, size)
+                                       : run<double>(range, update, size);
+  }
+
+  [[nodiscard]] kernels::Sums prepare_tensors(const TensorRange& range,
+                                              const Update& update) const override {
+    const kernels::LambTerms of = terms(update);
+    const at::Tensor g = effective(range, of.gradient);
+    at::Tensor m = range.states[0], v = range.states[1];
+    m.mul_(of.beta1).add_(g.mul(1 - of.beta1));
+    v.mul_(of.beta2).add_(g.mul(g).mul_(1 - of.beta2));
+    return {sum_of_squares(range.param), sum_of_squares(direction(range, of))};
+  }
+
+  void update_tensors(const TensorRange& range, const Update& update) const override {
+    at::Tensor(range.param).sub_(direction(range, terms(update)).mul_(step_size(update)));
   }
 
  private:
+  [[nodiscard]] double step_size(const Update& update) const noexcept {
+    const double own = std::sqrt(update.sums.param), step = std::sqrt(update.sums.update);
+    const bool adapts = update.decay.coeff > 0 || always_adapt_;
+    return update.lr * (adapts && own > 0 && step > 0 ? own / step : 1);
+  }
+
+  static at::Tensor direction(const TensorRange& range, const kernels::LambTerms& terms) {
+    const at::Tensor spread = range.states[1].div(terms.correction2).sqrt_().add_(terms.eps);
+    return range.states[0].div(terms.correction1).div_(spread).add_(range.param.mul(terms.decay));
+  }
+
   [[nodiscard]] kernels::LambTerms terms(const Update& update) const noexcept {
     const auto step = static_cast<double>(update.step);
     kernels::LambTerms terms;

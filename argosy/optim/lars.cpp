@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <ATen/core/Tensor.h>
+
 #include "argosy/base/check.h"
 #include "argosy/optim/flat_optimizer.h"
 #include "argosy/optim/kernels/lars.h"
@@ -42,6 +44,26 @@ class LarsRule final : public Rule {
   }
 
   void update(const Range& range, const Update& update) const noexcept override {
+    const kernels::LarsTerms terms = terms_of(update);
+    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+  }
+
+  [[nodiscard]] kernels::Sums prepare_tensors(const TensorRange& range,
+                                              const Update& update) const override {
+    return {sum_of_squares(range.param),
+            sum_of_squares(effective(range, gradient_terms(update, /*number_is_l2=*/false)))};
+  }
+
+  void update_tensors(const TensorRange& range, const Update& update) const override {
+    const kernels::LarsTerms terms = terms_of(update);
+    const at::Tensor towards =
+        effective(range, terms.gradient).add(range.param.mul(terms.decay)).mul_(terms.step_size);
+    at::Tensor buffer = range.states[0];
+    at::Tensor(range.param).sub_(buffer.mul_(terms.momentum).add_(towards));
+  }
+
+ private:
+  [[nodiscard]] kernels::LarsTerms terms_of(const Update& update) const noexcept {
     const double own = std::sqrt(update.sums.param), grad = std::sqrt(update.sums.update);
     const double decay = update.decay.coeff;
     kernels::LarsTerms terms;
@@ -51,10 +73,9 @@ class LarsRule final : public Rule {
     terms.step_size = decay > 0 && own > 0 && grad > 0
                           ? update.lr * coeff_ * own / (grad + decay * own + eps_)
                           : update.lr;
-    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+    return terms;
   }
 
- private:
   template <typename T>
   static kernels::Sums norms(const Range& range, const Update& update) noexcept {
     return kernels::lars_norms(gradient_terms(update, /*number_is_l2=*/false),

@@ -108,15 +108,16 @@ class OptimizerImpl {
 ///
 /// Built from anything with named parameters (engine::named_parameters) by SGD, Momentum, Adam,
 /// AdamW. A parameter under two names (tied weights) counts once, under the first. Parameters are
-/// dense f32 or f64 tensors on the CPU; 0-dim, empty and channels_last ones included. Not
-/// thread-safe. step() uses the intra-op threads (at::get_num_threads()) and gives the same bits
-/// with any number of them.
+/// dense f32 or f64 tensors; 0-dim, empty and channels_last ones included. Not thread-safe. step()
+/// uses the intra-op threads (at::get_num_threads()) and gives the same bits with any number of
+/// them. On another device than the CPU step() is made of libtorch's operators, a handful for each
+/// parameter, in the same order of rounding; its state lies there too.
 class Optimizer {
  public:
   explicit Optimizer(std::shared_ptr<OptimizerImpl> impl);
 
   /// One update of every parameter that has a gradient; others, and those that require none, stay.
-  /// Errors: UsageError naming the parameter: sparse gradient, dtype or device not supported.
+  /// Errors: UsageError naming the parameter: sparse gradient, dtype not supported.
   /// Cost: one pass over parameters, gradients and state. A gradient whose strides differ from its
   ///   parameter's is copied first, a parameter with gaps in memory too, and back.
   void step();

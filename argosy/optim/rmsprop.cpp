@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <ATen/core/Tensor.h>
+
 #include "argosy/base/check.h"
 #include "argosy/optim/flat_optimizer.h"
 #include "argosy/optim/kernels/rmsprop.h"
@@ -33,6 +35,33 @@ class RmspropRule final : public Rule {
   }
 
   void update(const Range& range, const Update& update) const noexcept override {
+    const kernels::RmspropTerms terms = terms_of(update);
+    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+  }
+
+  void update_tensors(const TensorRange& range, const Update& update) const override {
+    const kernels::RmspropTerms terms = terms_of(update);
+    const double weight = 1 - terms.alpha;
+    const at::Tensor g = effective(range, terms.gradient);
+    at::Tensor v = range.states[0];
+    v.mul_(terms.alpha).add_(g.mul(g).mul_(weight));
+    at::Tensor spread = v;
+    if (options_.centered) {
+      at::Tensor m = range.states.back();
+      m.add_(g.sub(m).mul_(weight));
+      spread = v.sub(m.mul(m));
+    }
+    at::Tensor step =
+        g.mul(terms.inner).div_(spread.add(terms.eps_inside).sqrt_().add_(terms.eps_outside));
+    if (options_.momentum > 0) {
+      at::Tensor buffer = range.states[1];
+      step = buffer.mul_(terms.momentum).add_(step);
+    }
+    at::Tensor(range.param).sub_(step.mul(terms.outer));
+  }
+
+ private:
+  [[nodiscard]] kernels::RmspropTerms terms_of(const Update& update) const noexcept {
     const bool paddle = options_.form == RMSPropForm::kPaddle;
     kernels::RmspropTerms terms;
     terms.gradient = gradient_terms(update, /*number_is_l2=*/true);
@@ -42,10 +71,9 @@ class RmspropRule final : public Rule {
     terms.momentum = options_.momentum;
     terms.inner = paddle ? update.lr : 1;
     terms.outer = paddle ? 1 : update.lr;
-    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+    return terms;
   }
 
- private:
   template <typename T>
   void run(const kernels::RmspropTerms& terms, const Range& range) const noexcept {
     const bool momentum = options_.momentum > 0;

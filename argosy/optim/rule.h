@@ -10,6 +10,7 @@
 #include "argosy/optim/decay.h"
 #include "argosy/optim/kernels/gradient.h"
 #include "argosy/optim/kernels/lanes.h"
+#include "argosy/optim/tensor_range.h"
 
 namespace argosy::optim {
 
@@ -63,6 +64,13 @@ class Rule {
   /// The first pass, over each piece once; may write the states, not the parameter.
   [[nodiscard]] virtual kernels::Sums prepare(const Range& /*range*/,
                                               const Update& /*update*/) const noexcept {
+    return {};
+  }
+  /// The same two where no kernel reaches the memory. One that rounds as the CPU does gives
+  /// update()'s bits; sums are added in another order.
+  virtual void update_tensors(const TensorRange& range, const Update& update) const = 0;
+  [[nodiscard]] virtual kernels::Sums prepare_tensors(const TensorRange& /*range*/,
+                                                      const Update& /*update*/) const {
     return {};
   }
 };

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <string>
 
+#include <ATen/core/Tensor.h>
+
 #include "argosy/base/check.h"
 #include "argosy/optim/flat_optimizer.h"
 #include "argosy/optim/kernels/sgd.h"
@@ -37,6 +39,23 @@ class SgdRule final : public Rule {
   }
 
   void update(const Range& range, const Update& update) const noexcept override {
+    const kernels::SgdTerms terms = terms_of(update);
+    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+  }
+
+  void update_tensors(const TensorRange& range, const Update& update) const override {
+    const kernels::SgdTerms terms = terms_of(update);
+    at::Tensor g = effective(range, terms.gradient);
+    if (!states_.empty()) {
+      at::Tensor b = range.states[0];
+      b.mul_(terms.momentum).add_(g.mul(terms.weight));
+      g = terms.nesterov ? g.add(b.mul(terms.look_ahead)) : b;
+    }
+    at::Tensor(range.param).sub_(g.mul(terms.lr));
+  }
+
+ private:
+  [[nodiscard]] kernels::SgdTerms terms_of(const Update& update) const noexcept {
     kernels::SgdTerms terms;
     terms.gradient = gradient_terms(update, /*number_is_l2=*/true);
     terms.lr = update.lr;
@@ -45,10 +64,9 @@ class SgdRule final : public Rule {
     terms.weight = first ? 1 : 1 - dampening_;
     terms.look_ahead = momentum_;
     terms.nesterov = nesterov_;
-    range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
+    return terms;
   }
 
- private:
   template <typename T>
   void run(const kernels::SgdTerms& terms, const Range& range) const noexcept {
     kernels::sgd(terms,
