@@ -217,24 +217,5 @@ TEST(DataParallel, RefusesWhatItCannotCopy) {
               HasSubstr("expected a batch"));
 }
 
-TEST(DataParallelOnCuda, GradientsAreTheModulesOwn) {
-  if (!torch::cuda::is_available()) {
-    GTEST_SKIP() << "no CUDA device";
-  }
-  torch::manual_seed(6);
-  vision::LeNet net;
-  net->to(at::Device(at::kCUDA, 0));
-  const at::Tensor x = torch::randn({9, 1, 28, 28}, at::Device(at::kCUDA, 0));
-  net->forward(x).pow(2).mean().backward();
-  const std::vector<at::Tensor> expected = gradients(*net);
-  const auto last = static_cast<at::DeviceIndex>(torch::cuda::device_count() - 1);
-  DataParallel model(net, {.devices = {at::Device(at::kCUDA, 0), at::Device(at::kCUDA, last)}});
-  model(x).pow(2).mean().backward();
-  const std::vector<at::Tensor> got = gradients(*net);
-  for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_LE(distance(got[i], expected[i]), 1e-5) << i;
-  }
-}
-
 }  // namespace
 }  // namespace argosy::parallel

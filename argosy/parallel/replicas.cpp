@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <exception>
 #include <future>
 #include <mutex>
@@ -11,12 +12,15 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ThreadLocalState.h>
 #include <ATen/ops/cat.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/cuda.h>
 
 #include "argosy/base/check.h"
+#include "argosy/engine/device.h"
 #include "argosy/engine/synced_norm.h"
 
 namespace argosy::parallel {
@@ -44,11 +48,6 @@ class KeptGenerator final {
   at::Tensor state_;
 };
 
-at::Device device_of(const torch::nn::Module& module) {
-  const std::vector<at::Tensor> parameters = module.parameters();
-  return parameters.empty() ? at::Device(at::kCPU) : parameters[0].device();
-}
-
 std::vector<at::Device> devices_for(const torch::nn::Module& module,
                                     const DataParallelOptions& options) {
   ARGOSY_CHECK(options.replicas >= 0 && options.replicas <= kMostReplicas,
@@ -59,12 +58,13 @@ std::vector<at::Device> devices_for(const torch::nn::Module& module,
   ARGOSY_CHECK(options.devices.empty() || options.replicas == 0,
                kReplicasWhere,
                "give devices or replicas, not both: there is one replica for each device");
-  const at::Device own = device_of(module);
+  const at::Device own = engine::device_of(module);
   std::vector<at::Device> devices = options.devices;
-  if (devices.empty() && options.replicas == 0 && own.is_cuda()) {
+  if (devices.empty() && options.replicas == 0 && !own.is_cpu()) {
     devices.push_back(own);
-    for (size_t i = 0; i < torch::cuda::device_count(); ++i) {
-      if (const at::Device other(at::kCUDA, static_cast<at::DeviceIndex>(i)); other != own) {
+    const at::DeviceIndex count = c10::impl::getDeviceGuardImpl(own.type())->deviceCount();
+    for (at::DeviceIndex i = 0; i < count; ++i) {
+      if (const at::Device other(own.type(), i); other != own) {
         devices.push_back(other);
       }
     }
@@ -126,6 +126,24 @@ void point_at(const at::Tensor& own, const at::Tensor& original, at::Device devi
   if (moved.requires_grad()) {
     torch::autograd::impl::set_gradient_edge(own, torch::autograd::impl::gradient_edge(moved));
   }
+}
+
+/// This thread's current streams on the devices of a batch and of the replicas, each once.
+std::vector<c10::Stream> streams_of(const at::Tensor& input,
+                                    const std::vector<at::Device>& devices) {
+  std::vector<at::Device> all = devices;
+  all.push_back(input.device());
+  std::vector<c10::Stream> streams;
+  for (const at::Device& device : all) {
+    if (device.is_cpu()) {
+      continue;
+    }
+    const c10::Stream stream = c10::impl::getDeviceGuardImpl(device.type())->getStream(device);
+    if (std::ranges::find(streams, stream) == streams.end()) {
+      streams.push_back(stream);
+    }
+  }
+  return streams;
 }
 
 }  // namespace
@@ -211,10 +229,13 @@ at::Tensor Replicas::run(const at::Tensor& input, const Forward& forward) {
     point_at_originals(i);
   }
   const at::ThreadLocalState state;  // gradients on or off, autocast
+  const std::vector<c10::Stream> streams = streams_of(input, devices_);
   std::vector<std::future<at::Tensor>> others;
   for (size_t i = 1; i < parts.size(); ++i) {
     others.push_back(threads_->submit([&, i] {
       const at::ThreadLocalStateGuard guard(state);
+      const c10::MultiStreamGuard same_order(streams);
+      const c10::DeviceGuard there(devices_[i]);
       return checked_forward(i, parts, forward);
     }));
   }

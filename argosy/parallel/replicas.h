@@ -17,8 +17,8 @@ struct DataParallelOptions {
   /// One replica on each; the first is where the module lies. One device may stand several times,
   /// as the CPU does in {at::kCPU, at::kCPU}.
   std::vector<at::Device> devices{};
-  /// Where `devices` is empty: so many on the module's own device. 0: one on each CUDA device for a
-  /// module on CUDA, else the module alone.
+  /// Where `devices` is empty: so many on the module's own device. 0: the module alone on the CPU,
+  /// else one on each device of its type.
   int64_t replicas = 0;
 };
 

@@ -52,7 +52,8 @@ class OnDevices : public ::testing::TestWithParam<DeviceKind> {
     if (is_cuda() && a.is_floating_point()) {
       EXPECT_TRUE(a.allclose(b, /*rtol=*/1e-4, /*atol=*/1e-5)) << what;
     } else {
-      EXPECT_TRUE(a.equal(b)) << what << "\n" << a << "\n" << b;
+      EXPECT_TRUE(a.equal(b)) << what << ": largest difference "
+                              << (a.to(at::kDouble) - b.to(at::kDouble)).abs().max();
     }
   }
 };

@@ -46,6 +46,8 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       format_(choose_by_layers(*module_, options.memory_format)),
       table_(*module_),
       buffers_({}) {
+  // The ranks' shared memory is the host's; a device's buckets are on the device.
+  options_.shared_memory = options_.shared_memory && table_.device().is_cpu();
   engine::setup_cpu({.local_world_size = static_cast<int>(
                          env::get_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1))});
   if (group_.size() > 1) {

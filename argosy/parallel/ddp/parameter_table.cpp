@@ -21,9 +21,9 @@ std::vector<int64_t> strides_of(const at::Tensor& tensor) {
 }
 
 void check_supported(const std::string& name, const at::Tensor& parameter) {
-  ARGOSY_CHECK(parameter.layout() == at::kStrided && parameter.device().is_cpu(),
+  ARGOSY_CHECK(parameter.layout() == at::kStrided && !parameter.is_meta(),
                kWhere,
-               "parameter {} must be a dense CPU tensor, got {} on {}",
+               "parameter {} must be a dense tensor with values, got {} on {}",
                name,
                c10::str(parameter.layout()),
                parameter.device().str());
@@ -59,6 +59,15 @@ ParameterTable::ParameterTable(const torch::nn::Module& module) {
                         tensor.requires_grad()});
     if (tensor.requires_grad() && seen.insert(tensor.unsafeGetTensorImpl()).second) {
       check_supported(item.key(), tensor);
+      ARGOSY_CHECK(
+          trainable_.empty() || tensor.device() == device(),
+          kWhere,
+          "parameter {} is on {}, {} is on {}: the trainable parameters of one wrapper lie "
+          "on one device. Wrap the parts of the model one by one.",
+          item.key(),
+          tensor.device().str(),
+          names_.front(),
+          device().str());
       trainable_.push_back(tensor);
       names_.push_back(item.key());
     }

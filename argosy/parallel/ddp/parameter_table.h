@@ -20,12 +20,14 @@ namespace argosy::parallel::ddp {
 /// index among them.
 class ParameterTable final {
  public:
-  /// Errors: UsageError when nothing is trainable, or a trainable parameter is not a dense CPU
-  /// tensor of a type that can be averaged; it names the parameter.
+  /// Errors: UsageError when nothing is trainable, or a trainable parameter is not a dense tensor
+  /// of a type that can be averaged, on the device of the first one; it names the parameter.
   explicit ParameterTable(const torch::nn::Module& module);
 
   [[nodiscard]] size_t size() const { return trainable_.size(); }
   [[nodiscard]] std::span<const at::Tensor> tensors() const { return trainable_; }
+  /// Where all trainable ones lie: on one device, whose thread alone runs their hooks.
+  [[nodiscard]] at::Device device() const { return trainable_.front().device(); }
   [[nodiscard]] const std::string& name(size_t index) const { return names_[index]; }
   /// "fc.weight, fc.bias and 3 more"
   [[nodiscard]] std::string names(std::span<const size_t> indices) const;

@@ -130,6 +130,10 @@ void Reducer::update_early(const std::shared_ptr<optim::OptimizerImpl>& optimize
                kWhere,
                "overlap_update cannot be used with this optimizer: clipping by norms needs all "
                "gradients before the first update. Leave out grad_clip or overlap_update.");
+  ARGOSY_CHECK(table_.device().is_cpu(),
+               kWhere,
+               "overlap_update is for parameters on the CPU, these are on {}. Leave it out.",
+               table_.device().str());
   ARGOSY_CHECK(
       !options_.find_unused_parameters,
       kWhere,

@@ -45,8 +45,9 @@ class UnevenInputs {
 /// before it have been. See docs/design/ddp.md.
 ///
 /// Not thread-safe: forward and backward of one wrapper come from one thread at a time. The hooks
-/// of CPU parameters run in the thread that called backward(). Communication hooks are called
-/// without any lock held.
+/// of CPU parameters run in the thread that called backward(), those of parameters on another
+/// device in autograd's one thread for that device, while the caller waits: ranks that are threads
+/// of one process need a device each. Communication hooks are called without any lock held.
 class Reducer final : public std::enable_shared_from_this<Reducer> {
  public:
   /// The table must outlive the reducer.

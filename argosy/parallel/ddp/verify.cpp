@@ -23,6 +23,9 @@ std::string describe(const at::Tensor& tensor) {
   if (tensor.layout() == at::kStrided && !tensor.is_contiguous()) {
     text += " strides " + sizes_text(tensor.strides());  // the layout of the bucket depends on it
   }
+  if (!tensor.device().is_cpu()) {  // shared memory depends on it; which of them may differ
+    text += " on " + c10::DeviceTypeName(tensor.device().type(), /*lower_case=*/true);
+  }
   return text;
 }
 
