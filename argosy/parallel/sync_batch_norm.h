@@ -29,7 +29,9 @@ using SyncBatchNorm3d = engine::BatchNorm3d;
 ///
 /// Collective: all ranks call it, and then run the same norms in the same order; not inside
 /// DistributedDataParallel::join(), where ranks stop at different steps. Cost of a norm: an
-/// all-gather of 2 C + 1 f64 forward and an all-reduce of 2 C backward, on a group of its own.
+/// all-gather of 2 C + 1 f64 forward and an all-reduce of 2 C backward, on a group of its own;
+/// through the host's memory, whatever the device. Ranks that are threads of one process need a
+/// device each, or the CPU: autograd has one thread for each device, in which they would wait.
 /// Weights and biases of norms get the gradients of the rank's own batch, which
 /// DistributedDataParallel averages, as PyTorch's do.
 /// Errors: UsageError naming the norms that are torch::nn::BatchNorm*: libtorch's cannot be changed

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -54,6 +56,19 @@ class OnDevices : public ::testing::TestWithParam<DeviceKind> {
     } else {
       EXPECT_TRUE(a.equal(b)) << what << ": largest difference "
                               << (a.to(at::kDouble) - b.to(at::kDouble)).abs().max();
+    }
+  }
+};
+
+/// The same for tests whose ranks are processes, which must not find CUDA in use by their parent:
+/// nor is it asked for devices; only ranks call device().
+class OnDevicesInProcesses : public OnDevices {
+ protected:
+  void SetUp() override {
+    const bool cuda =
+        c10::impl::hasDeviceGuardImpl(c10::kCUDA) && std::filesystem::exists("/dev/nvidiactl");
+    if (is_cuda() ? !cuda : !has_second_device()) {
+      GTEST_SKIP() << (is_cuda() ? "no CUDA device" : "no second device with this libtorch");
     }
   }
 };

@@ -1,0 +1,87 @@
+/// Training on devices by ranks that are processes, over each transport between them.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/optim/adam.h"
+#include "argosy/parallel/ddp/ddp_test_support.h"
+#include "argosy/rendezvous/file_store.h"
+
+#include "tests/support/on_devices.h"
+#include "tests/support/temp_dir.h"
+
+namespace argosy::parallel {
+namespace {
+
+using testing::values;
+using Results = std::vector<at::Tensor>;
+
+/// Norms over ranks, averaged gradients, an optimizer; uneven batches.
+Results train(const comm::Group& group, at::Device device) {
+  torch::nn::Linear in(3, 6), out(6, 2);
+  SyncBatchNorm1d norm(6);
+  torch::nn::Sequential net(in, norm, torch::nn::Tanh(), out);
+  testing::fill(*net, 1 + group.rank());  // rank 0's are everybody's
+  net->to(device);
+  convert_sync_batchnorm(net, group);
+  DistributedDataParallel model(net, group, {.first_bucket_bytes = 8, .bucket_cap_bytes = 64});
+  optim::Adam optimizer(model, {.lr = 0.1});
+  Results results;
+  for (int step = 0; step < 3; ++step) {
+    const at::Tensor x = values({3 + group.rank(), 3}, step * 7 + group.rank(), at::kFloat);
+    const at::Tensor y = model(x.to(device));
+    y.pow(2).mean().backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    results.push_back(y.detach());
+  }
+  for (const auto& list : {net->parameters(), net->buffers()}) {
+    for (const at::Tensor& each : list) {
+      EXPECT_EQ(each.device(), device);
+      results.push_back(each.detach());
+    }
+  }
+  return results;
+}
+
+class ParallelInProcesses : public test::OnDevicesInProcesses {
+ protected:
+  void expect_as_on_cpu(const std::string& backend, bool one_device) const {
+    const test::TempDir folder;
+    test::run_ranks(2,
+                    [&](int rank) {
+                      torch::set_num_threads(1);
+                      const comm::Group group = comm::connect(
+                          {.backend = backend,
+                           .store = rendezvous::file_store((folder.path() / "store").string()),
+                           .rank = rank,
+                           .size = 2,
+                           .timeout = std::chrono::seconds(20)});
+                      const Results wanted = train(group, at::kCPU);
+                      const Results got = train(group, device(one_device ? 0 : rank));
+                      ASSERT_EQ(got.size(), wanted.size());
+                      for (size_t i = 0; i < got.size(); ++i) {
+                        expect_equal(got[i], wanted[i], backend + ", result " + std::to_string(i));
+                      }
+                    },
+                    {.mode = test::RankMode::kProcesses});
+  }
+};
+
+TEST_P(ParallelInProcesses, OverGloo) {
+  expect_as_on_cpu("gloo", false);
+}
+TEST_P(ParallelInProcesses, OverSharedMemory) {
+  expect_as_on_cpu("shm", false);
+}
+TEST_P(ParallelInProcesses, OnOneDevice) {
+  expect_as_on_cpu("shm", true);
+}
+
+ARGOSY_ON_DEVICES(ParallelInProcesses);
+
+}  // namespace
+}  // namespace argosy::parallel
