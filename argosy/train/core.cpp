@@ -11,6 +11,7 @@
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/json.h"
+#include "argosy/engine/device.h"
 
 namespace argosy::train::detail {
 
@@ -51,7 +52,7 @@ Tensors Core::inputs_of(const Tensors& batch, const char* where) const {
                batch.size(),
                batch.size() == 1 ? "" : "s",
                network.inputs);
-  return {batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(network.inputs)};
+  return here({batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(network.inputs)});
 }
 
 Tensors Core::labels_of(const Tensors& batch, const char* where) const {
@@ -61,7 +62,15 @@ Tensors Core::labels_of(const Tensors& batch, const char* where) const {
                "labels for the loss. Let the data set's samples have one more field.",
                batch.size(),
                batch.size() == 1 ? "" : "s");
-  return {batch.begin() + static_cast<std::ptrdiff_t>(network.inputs), batch.end()};
+  return here({batch.begin() + static_cast<std::ptrdiff_t>(network.inputs), batch.end()});
+}
+
+Tensors Core::here(Tensors tensors) const {
+  const at::Device device = engine::device_of(*network.module);
+  for (at::Tensor& tensor : tensors) {
+    tensor = tensor.defined() ? tensor.to(device) : tensor;
+  }
+  return tensors;
 }
 
 LossValue Core::loss_of(const Tensors& outputs, const Tensors& labels) const {

@@ -68,10 +68,13 @@ class Core final {
   Requests requests{};
   int64_t steps = 0;  ///< updates since the beginning of training
 
-  /// The batch's tensors that forward takes. Errors: UsageError naming both numbers.
+  /// The batch's tensors that forward takes, on the network's device. Errors: UsageError naming both
+  /// numbers.
   [[nodiscard]] Tensors inputs_of(const Tensors& batch, const char* where) const;
-  /// The others. Errors: UsageError when there are none.
+  /// The others, there too. Errors: UsageError when there are none.
   [[nodiscard]] Tensors labels_of(const Tensors& batch, const char* where) const;
+  /// On the network's device.
+  [[nodiscard]] Tensors here(Tensors tensors) const;
   [[nodiscard]] LossValue loss_of(const Tensors& outputs, const Tensors& labels) const;
   void update_metrics(const Tensors& outputs, const Tensors& labels);
   void reset_metrics();

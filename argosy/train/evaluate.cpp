@@ -183,7 +183,7 @@ std::vector<at::Tensor> predict(Core& core,
       step.outputs = made;
       outputs.resize(std::max(outputs.size(), made.size()));
       for (std::size_t i = 0; i < made.size(); ++i) {
-        outputs[i].push_back(made[i]);
+        outputs[i].push_back(made[i].cpu());  // all of them need not fit on a device
       }
       for (const AnyCallback& callback : callbacks) {
         callback->on_predict_batch_end(step);

@@ -86,11 +86,12 @@ Logs Model::train_batch(const Tensors& inputs, const Tensors& labels, bool updat
   detail::LossMean mean;
   core_->reset_metrics();
   const auto pass = [&] {
-    const Tensors outputs = core_->network.forward(inputs);
-    const detail::LossValue loss = core_->loss_of(outputs, labels);
+    const Tensors outputs = core_->network.forward(core_->here(inputs));
+    const Tensors targets = core_->here(labels);
+    const detail::LossValue loss = core_->loss_of(outputs, targets);
     loss.mean.backward();
     mean.update(loss.mean.item<double>(), loss.count);
-    core_->update_metrics(outputs, labels);
+    core_->update_metrics(outputs, targets);
   };
   if (update) {
     pass();
@@ -111,10 +112,11 @@ Logs Model::eval_batch(const Tensors& inputs, const Tensors& labels) {
   core_->reset_metrics();
   {
     const detail::Judged judged(*core_);
-    const Tensors outputs = core_->network.forward_alone(inputs);
-    const detail::LossValue loss = core_->loss_of(outputs, labels);
+    const Tensors outputs = core_->network.forward_alone(core_->here(inputs));
+    const Tensors targets = core_->here(labels);
+    const detail::LossValue loss = core_->loss_of(outputs, targets);
     mean.update(loss.mean.item<double>(), loss.count);
-    core_->update_metrics(outputs, labels);
+    core_->update_metrics(outputs, targets);
   }
   Logs logs{{"loss", mean.compute(core_->group)}};
   logs.add(core_->metric_values());
@@ -123,7 +125,7 @@ Logs Model::eval_batch(const Tensors& inputs, const Tensors& labels) {
 
 Tensors Model::predict_batch(const Tensors& inputs) {
   const detail::Judged judged(*core_);
-  return core_->network.forward_alone(inputs);
+  return core_->network.forward_alone(core_->here(inputs));
 }
 
 void Model::request_checkpoint() {

@@ -108,7 +108,8 @@ class Model final {
     return run_evaluate(*feed, options);
   }
 
-  /// Outputs for the whole set in its order, on every rank: one tensor for each that forward gives.
+  /// Outputs for the whole set in its order, on every rank: one tensor for each that forward gives,
+  /// on the CPU.
   template <typename Data>
   std::vector<at::Tensor> predict(Data&& data, const PredictOptions& options = {}) {
     const auto feed = make_feed(
@@ -118,11 +119,12 @@ class Model final {
   }
 
   /// One batch of this rank: forward, backward and, with `update`, a step of the optimizer. Returns
-  /// the loss and the metrics of all ranks' batches. For loops of one's own.
+  /// the loss and the metrics of all ranks' batches. For loops of one's own. Tensors may lie on any
+  /// device, here and in the next two.
   Logs train_batch(const Tensors& inputs, const Tensors& labels, bool update = true);
   /// Loss and metrics of all ranks' batches.
   Logs eval_batch(const Tensors& inputs, const Tensors& labels);
-  /// This rank's outputs.
+  /// This rank's outputs, on the network's device.
   Tensors predict_batch(const Tensors& inputs);
 
   /// What `path` becomes goes by its ending. `.pt`, `.pth`: weights that Python's torch.load reads;
