@@ -12,9 +12,8 @@
 #include <regex>
 #include <span>
 
-#include <ATen/Context.h>
 #include <c10/core/Device.h>
-#include <torch/cuda.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/nn/modules/linear.h>
 
 #include "argosy/base/check.h"
@@ -191,17 +190,20 @@ void ReadWeightsOptions::validate() const {
     (void)pattern_of(rule);
   }
   const auto device = device_of(map_location);
-  ARGOSY_CHECK(device && (device->is_cpu() || device->is_cuda()),
+  // Backends of libtorch that a program brings along count too.
+  const bool usable = device && !device->is_meta() && c10::impl::hasDeviceGuardImpl(device->type());
+  ARGOSY_CHECK(usable || (device && device->is_cuda()),
                kWhere,
                "map_location: expected cpu, cuda or cuda:<number>, got \"{}\"",
                map_location);
-  const auto devices = static_cast<int64_t>(at::hasCUDA() ? torch::cuda::device_count() : 0);
+  const int64_t devices = usable ? c10::impl::getDeviceGuardImpl(device->type())->deviceCount() : 0;
   ARGOSY_CHECK(device->is_cpu() || std::max<int64_t>(device->index(), 0) < devices,
                kWhere,
-               "map_location: \"{}\" is not here: this machine and this libtorch have {} CUDA "
+               "map_location: \"{}\" is not here: this machine and this libtorch have {} {} "
                "devices. Say \"cpu\"",
                map_location,
-               devices);
+               devices,
+               c10::DeviceTypeName(device->type()));
 }
 
 WeightsKind weights_kind(const std::string& path) {
