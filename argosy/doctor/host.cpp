@@ -68,7 +68,9 @@ Finding gpus() {
   const int count = launch::this_node().gpus;
   return {.subject = "GPUs",
           .text = count == 0 ? "none visible"
-                             : fmt::format("{} visible; Argosy computes on the CPU today", count)};
+                             : fmt::format(
+                                   "{} visible; never tried on one yet, see docs/design/devices.md",
+                                   count)};
 }
 
 Finding memory() {

@@ -111,12 +111,12 @@ Finding ports() {
 }
 
 Finding backends() {
-  return {
-      .subject = "backends",
-      .text =
-          "for tensors on the CPU: shared memory (shm) inside a host, Gloo over TCP between hosts. "
-          "NCCL is not used yet; Python programs "
-          "under argosy launch bring their own"};
+  return {.subject = "backends",
+          .text =
+              "shared memory (shm) inside a host, Gloo over TCP between hosts; a GPU's tensors go "
+              "through "
+              "the host's memory. NCCL is not used yet; Python programs "
+              "under argosy launch bring their own"};
 }
 
 Finding store() {
