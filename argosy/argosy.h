@@ -6,6 +6,7 @@
 #include "argosy/checkpoint/saver.h"
 #include "argosy/comm/comm.h"
 #include "argosy/data/data.h"
+#include "argosy/engine/autocast.h"
 #include "argosy/engine/seed.h"
 #include "argosy/engine/summary.h"
 #include "argosy/engine/torch_file.h"

@@ -8,6 +8,8 @@
 ///     #if ARGOSY_TORCH_AT_LEAST(2, 1)
 ///
 /// What differs so far, and how it is met:
+///   - mixed precision is switched by a function for each device, from 2.4 on by one for all
+///     (autocast.cpp);
 ///   - autograd nodes are held by shared_ptr, from 2.14 on by intrusive_ptr: `auto` and `decltype`
 ///     (grad_hook.cpp);
 ///   - the Python-free state of a module is read back through torch::jit::load, which all of them
