@@ -14,6 +14,7 @@
 #include "argosy/base/log.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/engine/cpu.h"
+#include "argosy/parallel/any_rank.h"
 #include "argosy/rendezvous/environment.h"
 
 namespace argosy::fleet {
@@ -191,6 +192,14 @@ data::EvaluationSampler evaluation_sampler(int64_t dataset_size, const SamplerOp
   return data::EvaluationSampler(
       dataset_size,
       {.batch_size = options.batch_size, .num_replicas = worker_num(), .rank = worker_index()});
+}
+
+optim::GradScaler distributed_scaler(optim::GradScaler scaler) {
+  const comm::Group& all = job("distributed_scaler").group;
+  if (all.size() > 1) {
+    scaler.agree_by(parallel::any_rank(all));
+  }
+  return scaler;
 }
 
 const std::string& run_dir() {

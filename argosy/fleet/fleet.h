@@ -17,6 +17,7 @@
 #include "argosy/engine/named.h"
 #include "argosy/engine/serialize.h"
 #include "argosy/fleet/strategy.h"
+#include "argosy/optim/grad_scaler.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/distributed_data_parallel.h"
 #include "argosy/parallel/sync_batch_norm.h"
@@ -119,6 +120,11 @@ template <std::derived_from<optim::Optimizer> Optimizer>
   detail::prepare_optimizer(optimizer);
   return optimizer;
 }
+
+/// The scaler for a loop of one's own: all ranks skip the same updates, also where their gradients
+/// differ (parameters of no distributed model). Its unscale_() and step() are collective from here
+/// on. See parallel::any_rank().
+[[nodiscard]] optim::GradScaler distributed_scaler(optim::GradScaler scaler);
 
 /// Prints on rank 0 only, and flushes.
 template <typename... Args>

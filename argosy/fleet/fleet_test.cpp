@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,23 @@ TEST(Fleet, BeforeInitEveryFunctionSaysSo) {
             "[fleet.worker_num] the job is not joined: call fleet::init() first");
   EXPECT_THAT(test::error_text<Error>([] { barrier_worker(); }),
               HasSubstr("call fleet::init() first"));
+}
+
+TEST(Fleet, AScalersRanksSkipTheSameUpdates) {
+  run_job(2, [](const std::string& /*folder*/) {
+    const at::Tensor weight = torch::ones({2}, torch::requires_grad());  // each rank has its own
+    optim::SGD optimizer(engine::NamedTensors{{"w", weight}}, {.lr = 0.5});
+    optim::GradScaler scaler = distributed_scaler(optim::GradScaler({.init_scale = 8}));
+    const float factor = worker_index() == 1 ? std::numeric_limits<float>::infinity() : 1.0F;
+    scaler.scale((weight * factor).sum()).backward();
+    EXPECT_FALSE(scaler.step(optimizer));
+    scaler.update();
+    EXPECT_EQ(scaler.get_scale(), 4);
+    optimizer.zero_grad();
+    scaler.scale(weight.sum()).backward();
+    EXPECT_TRUE(scaler.step(optimizer));
+    EXPECT_EQ(weight[0].item<float>(), 0.5F);
+  });
 }
 
 TEST(Fleet, DifferentStrategiesAreFoundByEveryRank) {

@@ -23,6 +23,7 @@ struct Toggle {
   const char* name;
   bool DistributedStrategy::*field;
   bool supported;
+  const char* instead = "";  ///< what does it, where this is no toggle of ours
 };
 
 struct Size {
@@ -39,7 +40,7 @@ constexpr Toggle kToggles[] = {
     {"share_parameters", &S::share_parameters, true},
     {"overlap_update", &S::overlap_update, true},
     {"sync_batch_norm", &S::sync_batch_norm, true},
-    {"amp", &S::amp, false},
+    {"amp", &S::amp, false, "mixed precision is train::PrepareOptions::amp, or engine::Autocast"},
     {"recompute", &S::recompute, false},
     {"gradient_merge", &S::gradient_merge, false},
     {"localsgd", &S::localsgd, false},
@@ -150,7 +151,10 @@ bool assign(S& strategy, const std::string& key, const nlohmann::json& value) {
 void DistributedStrategy::validate() const {
   for (const Toggle& toggle : kToggles) {
     if (!toggle.supported && this->*toggle.field) {
-      refuse(fmt::format("{} is not supported yet. Leave it false.", toggle.name));
+      refuse(*toggle.instead == '\0'
+                 ? fmt::format("{} is not supported yet. Leave it false.", toggle.name)
+                 : fmt::format(
+                       "{} is no toggle here. Leave it false: {}.", toggle.name, toggle.instead));
     }
   }
   for (const Size& size : kSizes) {

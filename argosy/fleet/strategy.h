@@ -41,7 +41,7 @@ struct DistributedStrategy {
   /// Ours. In JSON "auto", "as_is", "contiguous" or "channels_last".
   engine::MemoryFormat memory_format = engine::MemoryFormat::kAuto;
 
-  /// Not supported yet: true is a ConfigError that says so.
+  /// Not supported yet: true is a ConfigError that says so, and what there is instead.
   bool amp = false;
   bool recompute = false;
   bool gradient_merge = false;

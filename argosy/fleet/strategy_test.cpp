@@ -37,8 +37,11 @@ TEST(Strategy, JsonRoundTrip) {
 }
 
 TEST(Strategy, AToggleThatIsNotSupportedYetIsAnError) {
+  EXPECT_EQ(refusal(R"({"recompute": true})"),
+            "[fleet.DistributedStrategy] recompute is not supported yet. Leave it false.");
   EXPECT_EQ(refusal(R"({"amp": true})"),
-            "[fleet.DistributedStrategy] amp is not supported yet. Leave it false.");
+            "[fleet.DistributedStrategy] amp is no toggle here. Leave it false: mixed precision is "
+            "train::PrepareOptions::amp, or engine::Autocast.");
   EXPECT_EQ(refusal(R"({"amp": false})"), "nothing was thrown");
 }
 

@@ -4,18 +4,13 @@
 #include <cmath>
 
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
-#include <c10/core/GradMode.h>
 
 #include "argosy/base/check.h"
-#include "argosy/engine/layout.h"
-#include "argosy/optim/flat_view.h"
+#include "argosy/optim/gradients.h"
 #include "argosy/optim/kernels/norm.h"
 
 namespace argosy::optim {
-namespace {
 
-// Each gradient once, though tied weights list it twice.
 std::vector<at::Tensor> unique_gradients(const std::string& where,
                                          const engine::NamedTensors& parameters) {
   std::vector<at::Tensor> grads;
@@ -32,40 +27,7 @@ std::vector<at::Tensor> unique_gradients(const std::string& where,
   return grads;
 }
 
-/// `body` over the elements of those on the CPU, `on_device` with each of the others.
-template <typename Body, typename OnDevice>
-void over_elements(const std::vector<at::Tensor>& grads,
-                   const Body& body,
-                   const OnDevice& on_device) {
-  const c10::NoGradGuard no_grad;
-  std::vector<at::Tensor> flat;
-  flat.reserve(grads.size());
-  for (const at::Tensor& grad : grads) {
-    if (!grad.is_cpu()) {
-      on_device(grad);
-      flat.push_back(grad);  // which cut() passes by
-      continue;
-    }
-    flat.push_back(engine::is_dense(grad) && !grad.is_neg() ? grad : grad.contiguous().clone());
-  }
-  const std::vector<kernels::Piece> pieces = cut(flat);
-  kernels::for_each_piece(pieces, at::get_num_threads(), [&](std::size_t i) {
-    const auto [array, begin, count] = pieces[i];
-    if (flat[array].scalar_type() == at::kFloat) {
-      body(static_cast<float*>(flat[array].data_ptr()) + begin, count);
-    } else {
-      body(static_cast<double*>(flat[array].data_ptr()) + begin, count);
-    }
-  });
-  for (std::size_t i = 0; i < grads.size(); ++i) {
-    if (!flat[i].is_same(grads[i])) {
-      at::Tensor grad = grads[i];
-      grad.copy_(flat[i]);
-    } else if (grads[i].is_cpu()) {
-      grads[i].unsafeGetTensorImpl()->bump_version();
-    }
-  }
-}
+namespace {
 
 double max_abs(const at::Tensor& grad) {
   const auto count = static_cast<std::size_t>(grad.numel());

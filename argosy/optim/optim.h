@@ -6,6 +6,7 @@
 #include "argosy/optim/clip.h"           // IWYU pragma: export
 #include "argosy/optim/decay.h"          // IWYU pragma: export
 #include "argosy/optim/ema.h"            // IWYU pragma: export
+#include "argosy/optim/grad_scaler.h"    // IWYU pragma: export
 #include "argosy/optim/lamb.h"           // IWYU pragma: export
 #include "argosy/optim/lars.h"           // IWYU pragma: export
 #include "argosy/optim/lr_compose.h"     // IWYU pragma: export

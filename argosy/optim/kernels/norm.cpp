@@ -52,6 +52,18 @@ ARGOSY_KERNEL_INLINE void scale_loop(T* data, std::size_t count, T factor) {
 }
 
 template <typename T>
+ARGOSY_KERNEL_INLINE bool unscale_loop(T* data, std::size_t count, T factor) {
+  constexpr T kMost = std::numeric_limits<T>::max();
+  bool odd = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const T value = data[i];
+    odd |= !(value <= kMost && value >= -kMost);  // NaN is neither
+    data[i] = value * factor;
+  }
+  return odd;
+}
+
+template <typename T>
 ARGOSY_KERNEL_INLINE void clamp_loop(T* data, std::size_t count, T low, T high) {
   for (std::size_t i = 0; i < count; ++i) {
     T value = data[i] < low ? low : data[i];
@@ -76,6 +88,12 @@ ARGOSY_KERNEL void scale_f32(float* d, std::size_t n, float f) {
 }
 ARGOSY_KERNEL void scale_f64(double* d, std::size_t n, double f) {
   scale_loop(d, n, f);
+}
+ARGOSY_KERNEL bool unscale_f32(float* d, std::size_t n, float f) {
+  return unscale_loop(d, n, f);
+}
+ARGOSY_KERNEL bool unscale_f64(double* d, std::size_t n, double f) {
+  return unscale_loop(d, n, f);
 }
 ARGOSY_KERNEL void clamp_f32(float* d, std::size_t n, float a, float b) {
   clamp_loop(d, n, a, b);
@@ -103,6 +121,12 @@ void scale(float* data, std::size_t count, double factor) {
 }
 void scale(double* data, std::size_t count, double factor) {
   scale_f64(data, count, factor);
+}
+bool unscale(float* data, std::size_t count, float factor) {
+  return unscale_f32(data, count, factor);
+}
+bool unscale(double* data, std::size_t count, float factor) {
+  return unscale_f64(data, count, factor);
 }
 void clamp(float* data, std::size_t count, double low, double high) {
   clamp_f32(data, count, static_cast<float>(low), static_cast<float>(high));

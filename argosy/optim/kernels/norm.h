@@ -16,6 +16,10 @@ namespace argosy::optim::kernels {
 void scale(float* data, std::size_t count, double factor);
 void scale(double* data, std::size_t count, double factor);
 
+/// data *= factor; whether some element was not finite before.
+[[nodiscard]] bool unscale(float* data, std::size_t count, float factor);
+[[nodiscard]] bool unscale(double* data, std::size_t count, float factor);
+
 /// Limits to [low, high]; NaN stays.
 void clamp(float* data, std::size_t count, double low, double high);
 void clamp(double* data, std::size_t count, double low, double high);

@@ -10,6 +10,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include "argosy/engine/autocast.h"
+
 namespace argosy::parallel::ddp {
 namespace {
 
@@ -112,6 +114,8 @@ FormatChoice choose_by_layers(const torch::nn::Module& module, MemoryFormat want
 
 std::string objection_to_channels_last(torch::nn::Module& module, const Forward& forward) {
   const at::NoGradGuard no_grad;
+  // In mixed precision the forward that follows must not find weights without a graph.
+  const engine::AutocastUncached no_trace;
   const PutBack state(module);
   std::vector<at::Tensor> wanted;
   try {

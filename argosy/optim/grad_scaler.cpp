@@ -1,0 +1,212 @@
+#include "argosy/optim/grad_scaler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <string>
+
+#include <ATen/Functions.h>
+
+#include "argosy/base/check.h"
+#include "argosy/optim/gradients.h"
+#include "argosy/optim/kernels/norm.h"
+
+namespace argosy::optim {
+namespace {
+
+constexpr const char* kWhere = "optim.GradScaler";
+
+bool is_scale(double scale) {
+  const auto kept = static_cast<float>(scale);
+  return std::isfinite(kept) && kept > 0;
+}
+
+/// What is wrong with these numbers; empty: nothing.
+std::string fault(const GradScalerState& state) {
+  if (!is_scale(state.scale)) {
+    return fmt::format("the scale must be positive and finite in f32, got {}", state.scale);
+  }
+  if (!(state.growth_factor > 1 && std::isfinite(state.growth_factor))) {
+    return fmt::format("growth_factor must be greater than 1, got {}", state.growth_factor);
+  }
+  if (!(state.backoff_factor > 0 && state.backoff_factor < 1)) {
+    return fmt::format("backoff_factor must be between 0 and 1, got {}", state.backoff_factor);
+  }
+  if (state.growth_interval <= 0) {
+    return fmt::format("growth_interval must be positive, got {}", state.growth_interval);
+  }
+  if (state.growth_tracker < 0) {
+    return fmt::format("growth_tracker must not be negative, got {}", state.growth_tracker);
+  }
+  return {};
+}
+
+}  // namespace
+
+GradScaler::GradScaler(const GradScalerOptions& options)
+    : options_(options), scale_(static_cast<float>(options.init_scale)) {
+  const std::string wrong = !options.enabled ? ""
+                                             : fault({.scale = options.init_scale,
+                                                      .growth_factor = options.growth_factor,
+                                                      .backoff_factor = options.backoff_factor,
+                                                      .growth_interval = options.growth_interval});
+  ARGOSY_CHECK(wrong.empty(), kWhere, "{}", wrong);
+}
+
+at::Tensor GradScaler::scale(const at::Tensor& loss) {
+  if (!options_.enabled) {
+    return loss;
+  }
+  begun_ = true;
+  return loss.mul(at::full({}, scale_, at::TensorOptions(at::kFloat).device(loss.device())));
+}
+
+std::vector<at::Tensor> GradScaler::scale(const std::vector<at::Tensor>& losses) {
+  std::vector<at::Tensor> scaled;
+  for (const at::Tensor& loss : losses) {
+    scaled.push_back(scale(loss));
+  }
+  return scaled;
+}
+
+void GradScaler::check_begun(const char* function) const {
+  ARGOSY_CHECK(begun_,
+               kWhere,
+               "{}() before the first scale(): the loss was not scaled. Call "
+               "scaler.scale(loss).backward() first.",
+               function);
+}
+
+void GradScaler::unscale_(const Optimizer& optimizer) {
+  if (!options_.enabled) {
+    return;
+  }
+  check_begun("unscale_");
+  Finding& finding = findings_[optimizer.impl().get()];
+  ARGOSY_CHECK(finding.stage != Stage::kUnscaled,
+               kWhere,
+               "unscale_() has already been called on this optimizer since the last update()");
+  ARGOSY_CHECK(finding.stage != Stage::kStepped, kWhere, "unscale_() is called after step()");
+  ARGOSY_CHECK(!optimizer.impl()->stepped_early(),
+               kWhere,
+               "the optimizer has updated weights during backward already, with gradients that are "
+               "still scaled. Leave out overlap_update, or the scaler.");
+  const std::vector<at::Tensor> grads = unique_gradients(kWhere, optimizer.parameters());
+  // In f64, as PyTorch does it; exact for powers of two.
+  const auto factor = static_cast<float>(1 / static_cast<double>(scale_));
+  std::atomic<bool> found = false;
+  over_elements(
+      grads,
+      [&](auto* data, std::size_t count) {
+        if (kernels::unscale(data, count, factor)) {
+          found.store(true, std::memory_order_relaxed);
+        }
+      },
+      [&](const at::Tensor& grad) {
+        if (!at::isfinite(grad).all().item<bool>()) {
+          found.store(true, std::memory_order_relaxed);
+        }
+        grad.mul_(factor);
+      });
+  finding.looked = !grads.empty();
+  finding.found_inf = agreement_ != nullptr ? agreement_(found) : found.load();
+  finding.stage = Stage::kUnscaled;
+}
+
+bool GradScaler::step(Optimizer& optimizer) {
+  if (!options_.enabled) {
+    optimizer.step();
+    return true;
+  }
+  check_begun("step");
+  const Finding& finding = findings_[optimizer.impl().get()];
+  ARGOSY_CHECK(finding.stage != Stage::kStepped,
+               kWhere,
+               "step() has already been called on this optimizer since the last update()");
+  if (finding.stage == Stage::kReady) {
+    unscale_(optimizer);
+  }
+  ARGOSY_CHECK(finding.looked,
+               kWhere,
+               "step(): no parameter of this optimizer has a gradient. Call "
+               "scaler.scale(loss).backward() first, with the loss of its own model.");
+  if (!finding.found_inf) {
+    optimizer.step();
+  }
+  findings_[optimizer.impl().get()].stage = Stage::kStepped;
+  return !finding.found_inf;
+}
+
+void GradScaler::update() {
+  if (!options_.enabled) {
+    return;
+  }
+  check_begun("update");
+  const auto looked = [](const auto& each) { return each.second.looked; };
+  ARGOSY_CHECK(std::ranges::any_of(findings_, looked),
+               kWhere,
+               "update() without a step() or unscale_() since the last one: there is nothing to "
+               "make the scale from");
+  if (std::ranges::any_of(findings_, [](const auto& each) { return each.second.found_inf; })) {
+    scale_ = static_cast<float>(scale_ * options_.backoff_factor);
+    growth_tracker_ = 0;
+  } else if (++growth_tracker_ == options_.growth_interval) {
+    const auto grown = static_cast<float>(scale_ * options_.growth_factor);
+    scale_ = std::isfinite(grown) ? grown : scale_;
+    growth_tracker_ = 0;
+  }
+  findings_.clear();
+}
+
+void GradScaler::update(double new_scale) {
+  if (!options_.enabled) {
+    return;
+  }
+  check_begun("update");
+  ARGOSY_CHECK(is_scale(new_scale),
+               kWhere,
+               "update(): the scale must be positive and finite in f32, got {}",
+               new_scale);
+  scale_ = static_cast<float>(new_scale);
+  findings_.clear();
+}
+
+double GradScaler::get_scale() const {
+  return options_.enabled ? scale_ : 1;
+}
+
+std::optional<bool> GradScaler::found_inf(const Optimizer& optimizer) const {
+  const auto finding = findings_.find(optimizer.impl().get());
+  if (finding == findings_.end() || finding->second.stage == Stage::kReady) {
+    return std::nullopt;
+  }
+  return finding->second.found_inf;
+}
+
+GradScalerState GradScaler::state_dict() const {
+  ARGOSY_CHECK(findings_.empty(),
+               kWhere,
+               "state_dict() between unscale_() and update(): what was found out would be lost. "
+               "Call it after update().");
+  return {.scale = scale_,
+          .growth_factor = options_.growth_factor,
+          .backoff_factor = options_.backoff_factor,
+          .growth_interval = options_.growth_interval,
+          .growth_tracker = growth_tracker_};
+}
+
+void GradScaler::load_state_dict(const GradScalerState& state) {
+  if (!options_.enabled) {
+    return;
+  }
+  if (const std::string wrong = fault(state); !wrong.empty()) {
+    throw CheckpointError(kWhere, "not where a scaler stands: " + wrong);
+  }
+  scale_ = static_cast<float>(state.scale);
+  options_.growth_factor = state.growth_factor;
+  options_.backoff_factor = state.backoff_factor;
+  options_.growth_interval = state.growth_interval;
+  growth_tracker_ = state.growth_tracker;
+}
+
+}  // namespace argosy::optim
