@@ -50,6 +50,7 @@ struct Training {
   const FitOptions* options = nullptr;
   std::string loss{};
   std::vector<std::string> metrics{};
+  std::string amp{};  ///< what mixed precision computes in: "bfloat16"; empty: full precision
   std::string schedule{};
   /// What fit() did, at its end; nullptr before.
   const History* history = nullptr;
@@ -77,9 +78,13 @@ struct Step {
   std::optional<int64_t> batches{};  ///< per epoch
   int64_t step = 0;                  ///< updates since the beginning of training, this one included
   bool updates = true;               ///< false: its gradients are added to the next batch's
-  int64_t samples = 0;               ///< of all ranks, in the batches of this update
-  double loss = 0;  ///< mean of the batches of this update; NaN before the first one
-  double lr = 0;    ///< of the update; at its end the one that it was made with
+  /// From on_before_update on: the gradients have NaN or infinities, and the scaler of mixed
+  /// precision passes this update by. It counts as one, and changes neither weights, optimizer,
+  /// schedule nor average.
+  bool skipped = false;
+  int64_t samples = 0;  ///< of all ranks, in the batches of this update
+  double loss = 0;      ///< mean of the batches of this update; NaN before the first one
+  double lr = 0;        ///< of the update; at its end the one that it was made with
   /// Metrics since the epoch's begin: at every log_freq-th batch and the epoch's last one, else
   /// empty.
   const Logs& logs;
@@ -154,7 +159,7 @@ class Callback {
   virtual void on_epoch_begin(const Epoch& /*epoch*/) {}
   virtual void on_epoch_end(const Epoch& /*epoch*/) {}
   virtual void on_train_batch_begin(const Step& /*step*/) {}
-  /// Gradients are there, averaged over ranks and batches; the optimizer comes next.
+  /// Gradients are there, averaged over ranks and batches, and unscaled; the optimizer comes next.
   virtual void on_before_update(const Step& /*step*/) {}
   virtual void on_train_batch_end(const Step& /*step*/) {}
   /// A piece of this rank's time has ended. Comes several times a batch: do little.

@@ -29,8 +29,17 @@ void Core::check_optimizer(const char* where) const {
                "the model has no optimizer: call prepare(optimizer, loss, metrics) first");
 }
 
+void Core::step() {
+  precision.update(*optimizer);
+  optimizer->zero_grad();
+}
+
 void Core::stepped() {
   ++steps;
+  precision.report(steps, group.rank() == 0);
+  if (precision.skipped()) {
+    return;
+  }
   if (average.has_value()) {
     average->update();
   }
@@ -43,6 +52,14 @@ Judged::Judged(Core& core) : guard_(*core.network.module) {
   if (core.average.has_value() && core.average->num_updates() > 0) {
     averaged_.emplace(*core.average);
   }
+}
+
+Tensors Core::forward(const Tensors& inputs) const {
+  return precision.run(network.forward, inputs);
+}
+
+Tensors Core::forward_alone(const Tensors& inputs) const {
+  return precision.run(network.forward_alone, inputs);
 }
 
 Tensors Core::inputs_of(const Tensors& batch, const char* where) const {
@@ -109,6 +126,12 @@ Logs Core::metric_values() const {
       logs.set(names[i], values[i]);
     }
   }
+  return logs;
+}
+
+Logs Core::training_values() const {
+  Logs logs = metric_values();
+  precision.add_to(logs);
   return logs;
 }
 

@@ -19,6 +19,7 @@
 #include "argosy/optim/schedule_unit.h"
 #include "argosy/train/network.h"
 #include "argosy/train/options.h"
+#include "argosy/train/precision.h"
 
 namespace argosy::train::detail {
 
@@ -64,9 +65,14 @@ class Core final {
   std::optional<optim::ExponentialMovingAverage> average{};
   std::string monitor = "loss";  ///< what the schedule looks at, if it looks at a figure
   std::optional<loss::Loss> loss{};
+  Precision precision{};
   std::vector<metrics::AnyMetric> metrics{};
   Requests requests{};
   int64_t steps = 0;  ///< updates since the beginning of training
+
+  /// What the network gives, by the distributed wrapper or alone, as exactly as `precision` says.
+  [[nodiscard]] Tensors forward(const Tensors& inputs) const;
+  [[nodiscard]] Tensors forward_alone(const Tensors& inputs) const;
 
   /// The batch's tensors that forward takes, on the network's device. Errors: UsageError naming both
   /// numbers.
@@ -81,10 +87,14 @@ class Core final {
   [[nodiscard]] std::vector<std::string> metric_names() const;
   /// Their values over all ranks. Collective.
   [[nodiscard]] Logs metric_values() const;
+  /// The same with what else a training tells: the scale of the loss, where there is one.
+  [[nodiscard]] Logs training_values() const;
 
   void check_prepared(const char* where) const;
   void check_optimizer(const char* where) const;
-  /// After a step of the optimizer: counts it, moves what moves with it.
+  /// The optimizer's step, unless the update is skipped, and new gradients.
+  void step();
+  /// After an update: counts it, moves what moves with it; a skipped one moves nothing.
   void stepped();
 };
 

@@ -123,7 +123,7 @@ std::optional<Logs> evaluate_unless(Core& core,
       for (const AnyCallback& callback : callbacks) {
         callback->on_eval_batch_begin(step);
       }
-      const Tensors outputs = core.network.forward_alone(inputs);
+      const Tensors outputs = core.forward_alone(inputs);
       const Tensors labels = core.labels_of(batch, "train.evaluate");
       const LossValue loss = core.loss_of(outputs, labels);
       mean_loss.update(loss.mean.item<double>(), loss.count);
@@ -179,7 +179,7 @@ std::vector<at::Tensor> predict(Core& core,
       for (const AnyCallback& callback : callbacks) {
         callback->on_predict_batch_begin(step);
       }
-      const Tensors made = core.network.forward_alone(inputs);
+      const Tensors made = core.forward_alone(inputs);
       step.outputs = made;
       outputs.resize(std::max(outputs.size(), made.size()));
       for (std::size_t i = 0; i < made.size(); ++i) {

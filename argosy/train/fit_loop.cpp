@@ -88,6 +88,7 @@ Training FitLoop::training() const {
           .options = &options_,
           .loss = core_.loss->name(),
           .metrics = core_.metric_names(),
+          .amp = core_.precision.name(),
           .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : ""};
 }
 
@@ -109,6 +110,7 @@ Step FitLoop::step_now(const Logs& logs) const {
           .batches = batches_,
           .step = core_.steps,
           .updates = updates_,
+          .skipped = core_.precision.skipped(),
           .samples = samples_,
           .loss = loss_,
           .lr = core_.optimizer->lr(),
@@ -162,7 +164,7 @@ void FitLoop::run_batches() {
 void FitLoop::finish_epoch() {
   const bool complete = !ended_;
   Logs logs{{"loss", epoch_loss_.compute(core_.group)}};
-  logs.add(core_.metric_values());
+  logs.add(core_.training_values());
   if (eval_ != nullptr && (complete || stop_after_epoch_) &&
       ((epoch_ + 1) % options_.eval_freq == 0 || epoch_ + 1 == options_.epochs)) {
     if (!phases_.time(PhaseKind::kEvaluation, [&] { return evaluate_now(logs); })) {
@@ -206,6 +208,7 @@ void FitLoop::run_batch(const Tensors& batch) {
   const int64_t together = batches_of_update();
   inputs_ = core_.inputs_of(batch, "train.fit");
   updates_ = batch_ - update_begun_ == together - 1;
+  core_.precision.forget_update();
   all(&Callback::on_train_batch_begin, step_now(none));
   double lr = core_.optimizer->lr();  // the update's; the schedule moves on before its end is told
   const auto pass = [&] { forward_backward(batch, together); };
@@ -213,12 +216,12 @@ void FitLoop::run_batch(const Tensors& batch) {
     pass();
     phases_.tell_communication(core_.network.communication_times());
     together_with_ranks([&] { agree(); });
+    if (core_.precision.scales()) {
+      phases_.time(PhaseKind::kUpdate, [&] { core_.precision.begin_update(*core_.optimizer); });
+    }
     all(&Callback::on_before_update, step_now(none));
     lr = core_.optimizer->lr();
-    phases_.time(PhaseKind::kUpdate, [&] {
-      core_.optimizer->step();
-      core_.optimizer->zero_grad();
-    });
+    phases_.time(PhaseKind::kUpdate, [&] { core_.step(); });
     core_.stepped();
   } else {
     core_.network.without_sync(pass);
@@ -227,7 +230,7 @@ void FitLoop::run_batch(const Tensors& batch) {
       (batch_ + 1) % options_.log_freq == 0 || (batches_.has_value() && batch_ + 1 == *batches_);
   Logs logs;
   if (shown) {
-    together_with_ranks([&] { logs = core_.metric_values(); });
+    together_with_ranks([&] { logs = core_.training_values(); });
   }
   Step end = step_now(logs);
   end.lr = lr;
@@ -243,11 +246,11 @@ void FitLoop::forward_backward(const Tensors& batch, int64_t together) {
   const Tensors labels = core_.labels_of(batch, "train.fit");
   Tensors outputs;
   const LossValue loss = phases_.time(PhaseKind::kForward, [&] {
-    outputs = core_.network.forward(inputs_);
+    outputs = core_.forward(inputs_);
     return core_.loss_of(outputs, labels);
   });
   phases_.time(PhaseKind::kBackward, [&] {
-    (together == 1 ? loss.mean : loss.mean / static_cast<double>(together)).backward();
+    core_.precision.backward(together == 1 ? loss.mean : loss.mean / static_cast<double>(together));
   });
   const auto value = loss.mean.item<double>();
   epoch_loss_.update(value, loss.count);

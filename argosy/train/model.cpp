@@ -30,10 +30,23 @@ void Model::prepare(const optim::Optimizer& optimizer,
   if (options.ema.has_value()) {
     core_->average.emplace(network(), *options.ema);
   }
-  prepare(std::move(loss), std::move(metrics));
+  prepare(std::move(loss), std::move(metrics), options.amp);
+  ARGOSY_CHECK(
+      !core_->precision.scales() || !fleet::strategy().overlap_update || core_->group.size() == 1,
+      "train.prepare",
+      "amp with a scaler and the strategy's overlap_update exclude each other: updates "
+      "would be made during backward, before it is known whether to skip them. Leave one "
+      "of them out.");
 }
 
-void Model::prepare(loss::Loss loss, std::vector<metrics::AnyMetric> metrics) {
+void Model::prepare(loss::Loss loss,
+                    std::vector<metrics::AnyMetric> metrics,
+                    const std::optional<AmpOptions>& amp) {
+  const engine::NamedTensors all = parameters();
+  core_->precision =
+      !amp.has_value()
+          ? detail::Precision()
+          : detail::Precision(*amp, all.empty() ? at::kCPU : all.front().second.device().type());
   core_->loss = std::move(loss);
   core_->metrics = std::move(metrics);
 }
@@ -86,23 +99,24 @@ Logs Model::train_batch(const Tensors& inputs, const Tensors& labels, bool updat
   detail::LossMean mean;
   core_->reset_metrics();
   const auto pass = [&] {
-    const Tensors outputs = core_->network.forward(core_->here(inputs));
+    const Tensors outputs = core_->forward(core_->here(inputs));
     const Tensors targets = core_->here(labels);
     const detail::LossValue loss = core_->loss_of(outputs, targets);
-    loss.mean.backward();
+    core_->precision.backward(loss.mean);
     mean.update(loss.mean.item<double>(), loss.count);
     core_->update_metrics(outputs, targets);
   };
   if (update) {
+    core_->precision.forget_update();
     pass();
-    core_->optimizer->step();
-    core_->optimizer->zero_grad();
+    core_->precision.begin_update(*core_->optimizer);
+    core_->step();
     core_->stepped();
   } else {
     core_->network.without_sync(pass);
   }
   Logs logs{{"loss", mean.compute(core_->group)}};
-  logs.add(core_->metric_values());
+  logs.add(core_->training_values());
   return logs;
 }
 
@@ -112,7 +126,7 @@ Logs Model::eval_batch(const Tensors& inputs, const Tensors& labels) {
   core_->reset_metrics();
   {
     const detail::Judged judged(*core_);
-    const Tensors outputs = core_->network.forward_alone(core_->here(inputs));
+    const Tensors outputs = core_->forward_alone(core_->here(inputs));
     const Tensors targets = core_->here(labels);
     const detail::LossValue loss = core_->loss_of(outputs, targets);
     mean.update(loss.mean.item<double>(), loss.count);
@@ -125,7 +139,7 @@ Logs Model::eval_batch(const Tensors& inputs, const Tensors& labels) {
 
 Tensors Model::predict_batch(const Tensors& inputs) {
   const detail::Judged judged(*core_);
-  return core_->network.forward_alone(core_->here(inputs));
+  return core_->forward_alone(core_->here(inputs));
 }
 
 void Model::request_checkpoint() {

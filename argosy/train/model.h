@@ -19,6 +19,7 @@
 #include "argosy/optim/ema.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/optim/schedule_unit.h"
+#include "argosy/train/amp.h"
 #include "argosy/train/network.h"
 #include "argosy/train/options.h"
 
@@ -36,6 +37,8 @@ struct PrepareOptions {
   /// An average of the weights over the training: it follows each update, and what evaluate(),
   /// predict() and save() see are its weights.
   std::optional<optim::ExponentialMovingAverageOptions> ema{};
+  /// Mixed precision, in training as in evaluate() and predict(). Unset: full precision.
+  std::optional<AmpOptions> amp{};
 };
 
 struct LoadModelOptions {
@@ -74,12 +77,16 @@ class Model final {
   /// What to train with. Again: replaces all of it. Collective.
   /// `optimizer`: of the network's parameters; also what fleet::distributed_optimizer() returned.
   /// `options`: a schedule of that optimizer's learning rate, which fit() moves on at its unit.
+  /// Errors: UsageError: an amp.dtype that the device cannot compute in; amp with a scaler beside
+  /// DistributedStrategy::overlap_update, which makes updates before anybody can skip them.
   void prepare(const optim::Optimizer& optimizer,
                loss::Loss loss,
                std::vector<metrics::AnyMetric> metrics = {},
                PrepareOptions options = {});
   /// For evaluate() and predict().
-  void prepare(loss::Loss loss, std::vector<metrics::AnyMetric> metrics = {});
+  void prepare(loss::Loss loss,
+               std::vector<metrics::AnyMetric> metrics = {},
+               const std::optional<AmpOptions>& amp = {});
 
   /// Trains. `train`, `eval`: data sets, or loaders whose samplers know the ranks
   /// (fleet::distributed_batch_sampler, fleet::evaluation_sampler).

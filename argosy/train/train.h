@@ -1,6 +1,7 @@
 #pragma once
 
 /// Everything of the room: the trainer and its callbacks.
+#include "argosy/train/amp.h"
 #include "argosy/train/callbacks/boards.h"
 #include "argosy/train/callbacks/early_stopping.h"
 #include "argosy/train/callbacks/gradient_monitor.h"

@@ -44,6 +44,9 @@ checkpoint::Snapshot at_rest(const Core& core) {
   if (core.schedule.has_value()) {
     now.values["schedule"] = to_json(core.schedule->state_dict());
   }
+  if (core.precision.scales()) {
+    now.values["scaler"] = core.precision.state();
+  }
   if (core.average.has_value()) {
     const optim::EmaState state = core.average->state_dict();
     now.parts.emplace_back("ema", state.averages);
@@ -195,6 +198,9 @@ void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string
   if (core.schedule.has_value()) {
     core.schedule->load_state_dict(
         reading("schedule", [&] { return schedule_state(field(snapshot.values, "schedule")); }));
+  }
+  if (core.precision.scales()) {
+    core.precision.load_state(field(snapshot.values, "scaler"));
   }
   if (core.average.has_value()) {
     const engine::StateDict* averages = snapshot.find("ema");

@@ -42,10 +42,11 @@ struct Surroundings {
 [[nodiscard]] checkpoint::Snapshot capture(const Core& core,
                                            const Place& place,
                                            const Surroundings& around);
-/// Model, optimizer, schedule, average and the number of updates, without a place in an epoch.
+/// Model, optimizer, schedule, scaler, average and the number of updates, without a place in an
+/// epoch.
 [[nodiscard]] checkpoint::Snapshot capture(const Core& core);
 
-/// Puts model, optimizer, schedule, average and number of updates back.
+/// Puts model, optimizer, schedule, scaler, average and number of updates back.
 /// Errors: CheckpointError: of another model, optimizer or schedule.
 void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string& path);
 /// The place in the epoch; nullopt when the checkpoint has none: Model::save() wrote it.

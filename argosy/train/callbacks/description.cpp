@@ -74,6 +74,9 @@ ordered_json description(const Training& training) {
   if (!training.schedule.empty()) {
     about["schedule"] = training.schedule;
   }
+  if (!training.amp.empty()) {
+    about["amp"] = training.amp;
+  }
   if (training.samples >= 0) {
     about["samples"] = training.samples;
   }

@@ -40,7 +40,7 @@ void GradientMonitor::on_before_update(const Step& step) {
     const auto norm = grad.norm().item<double>();
     squares += norm * norm;
     norms.emplace_back(name, norm);
-    if (std::isfinite(norm) || at::isfinite(grad).all().item<bool>()) {
+    if (step.skipped || std::isfinite(norm) || at::isfinite(grad).all().item<bool>()) {
       continue;
     }
     const std::string what =

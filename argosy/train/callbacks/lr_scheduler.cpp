@@ -23,7 +23,7 @@ void LRScheduler::on_train_begin(const Training& training) {
 
 void LRScheduler::on_train_batch_end(const Step& step) {
   whole_epoch_ = !step.batches.has_value() || step.batch + 1 == *step.batches;
-  if (step.updates) {
+  if (step.updates && !step.skipped) {
     schedule_.on_step();
   }
 }
