@@ -34,6 +34,7 @@ _argosy() {
       train--data | evaluate--data | predict--data) words=($(_argosy_names "$argosy" data)) ;;
       train--list) words=(models data optimizers schedules augment all) ;;
       train--resume) words=(never auto must) ;;
+      train--amp | evaluate--amp | predict--amp) words=(off bfloat16) ;;
       train--memory_format) words=(auto as_is contiguous channels_last) ;;
       evaluate--split | predict--split) words=(train valid test) ;;
       *) [[ $word == -* ]] && words=($(_argosy_options "$argosy" "$command")) ;;

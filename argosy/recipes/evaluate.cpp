@@ -14,7 +14,7 @@ nlohmann::ordered_json evaluate(const EvaluateSettings& settings) {
   const Restored restored = restore(settings);
   const Assembly& assembly = restored.assembly;
   train::Model model = assembly.model.model();
-  model.prepare(assembly.loss(restored.label_smoothing), assembly.metrics());
+  model.prepare(assembly.loss(restored.label_smoothing), assembly.metrics(), amp_of(restored.amp));
   const train::Logs logs = model.evaluate(assembly.evaluation(restored.split),
                                           {.batch_size = settings.batch_size,
                                            .verbose = static_cast<int>(settings.verbose),
@@ -31,6 +31,7 @@ nlohmann::ordered_json evaluate(const EvaluateSettings& settings) {
           {"split", restored.split},
           {"samples", assembly.data->size(restored.split)},
           {"processes", fleet::worker_num()},
+          {"amp", restored.amp},
           {"result", std::move(result)}};
 }
 

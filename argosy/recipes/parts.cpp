@@ -62,6 +62,11 @@ optim::Optimizer make_optimizer(const TrainSettings& settings,
   return entry.build(inputs, Values(kOptimizers, entry.row, spec.options));
 }
 
+std::optional<train::AmpOptions> amp_of(const std::string& amp) {
+  return amp == "bfloat16" ? std::optional(train::AmpOptions{.dtype = at::kBFloat16})
+                           : std::nullopt;
+}
+
 void join(const TrainSettings& settings) {
   if (!fleet::is_initialized()) {
     fleet::init({.sync_batch_norm = settings.sync_bn,

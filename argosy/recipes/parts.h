@@ -7,6 +7,7 @@
 #include "argosy/recipes/assembly.h"
 #include "argosy/recipes/schedules.h"
 #include "argosy/recipes/settings.h"
+#include "argosy/train/amp.h"
 
 // Internal to the room: steps that planning, training, evaluating and predicting share.
 namespace argosy::recipes {
@@ -26,6 +27,9 @@ inline constexpr const char* kWeightsFile = "model.pt";
 [[nodiscard]] optim::Optimizer make_optimizer(const TrainSettings& settings,
                                               const engine::NamedTensors& parameters);
 
+/// Of the setting "amp": nullopt for "off".
+[[nodiscard]] std::optional<train::AmpOptions> amp_of(const std::string& amp);
+
 /// Joins the job, as the settings say. Collective.
 void join(const TrainSettings& settings);
 void join();
@@ -37,6 +41,7 @@ struct Restored {
   std::string weights{};  ///< what was read
   std::string split{};
   double label_smoothing = 0;  ///< of the run, so that its figures can be compared
+  std::string amp = "off";     ///< likewise, unless it is asked for
 };
 /// Puts the model together and reads its weights. `pictures`: files and folders instead of a data
 /// set; empty: none. Errors: CheckpointError: no weights there, those of another model.

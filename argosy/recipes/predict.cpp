@@ -24,6 +24,7 @@ nlohmann::ordered_json predict(const PredictSettings& settings,
   const Restored restored = restore(settings, pictures);
   const Assembly& assembly = restored.assembly;
   train::Model model = assembly.model.model();
+  model.prepare(assembly.loss(0), assembly.metrics(), amp_of(restored.amp));
   const Examples examples = assembly.evaluation(restored.split);
   const std::vector<at::Tensor> outputs =
       model.predict(examples,

@@ -110,6 +110,9 @@ Restored restore(const EvaluateSettings& settings, const std::vector<std::string
       take_constants(restored.assembly, *about);
     }
   }
+  restored.amp = !settings.amp.empty() ? settings.amp
+                 : about.has_value()   ? about->settings.amp
+                                       : restored.amp;
   const DataSet& data = *restored.assembly.data;
   const std::string usual = data.evaluation_split();
   restored.split = !settings.split.empty() ? settings.split

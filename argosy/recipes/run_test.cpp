@@ -176,6 +176,38 @@ TEST_F(ARun, GoesOnToTheBitWhereItWasCut) {
   EXPECT_EQ(resumed["weights_hash"], uncut["weights_hash"]);
 }
 
+TEST_F(ARun, ComputesInBfloat16WhereItIsToldAndIsEvaluatedAlike) {
+  TrainSettings half = settings();
+  half.amp = "bfloat16";
+  const Json trained = in_job(1, [&] { return train(half); });
+  EXPECT_EQ(read_options(path("run"))["amp"], "bfloat16") << "stored with the run";
+  TrainSettings full = settings();
+  full.run_dir = path("full");
+  EXPECT_NE(in_job(1, [&] { return train(full); })["weights_hash"], trained["weights_hash"]);
+
+  EvaluateSettings evaluation{.weights = path("run")};
+  const Json alike = in_job(1, [&] { return evaluate(evaluation); });
+  EXPECT_EQ(alike["amp"], "bfloat16");
+  EXPECT_NEAR(
+      alike["result"]["loss"].get<double>(), trained["result"]["eval_loss"].get<double>(), 1e-6);
+  evaluation.amp = "off";
+  const Json otherwise = in_job(1, [&] { return evaluate(evaluation); });
+  EXPECT_NE(otherwise["result"]["loss"], alike["result"]["loss"]);
+
+  PredictSettings prediction;
+  prediction.weights = path("run");
+  prediction.out = path("half.csv");
+  static_cast<void>(in_job(1, [&] { return predict(prediction, {}); }));
+  prediction.amp = "off";
+  prediction.out = path("full.csv");
+  static_cast<void>(in_job(1, [&] { return predict(prediction, {}); }));
+  EXPECT_NE(text_of(path("half.csv")), text_of(path("full.csv")));
+
+  TrainSettings none;
+  EXPECT_THAT([&] { train_table().set(none, "amp", "float16"); },
+              ::testing::ThrowsMessage<UsageError>(HasSubstr("--amp")));
+}
+
 TEST_F(ARun, PredictsPicturesWhereTheDataIsGone) {
   static_cast<void>(in_job(1, [&] { return train(settings()); }));
   std::filesystem::rename(path("pictures/b/3.png"), path("one.png"));

@@ -55,6 +55,12 @@ std::vector<Setting<Train>> update_rows() {
        "Order of pixels: auto, as_is, contiguous, channels_last",
        0,
        {"auto", "as_is", "contiguous", "channels_last"}},
+      {"amp",
+       "How it learns",
+       &Train::amp,
+       "Mixed precision of the network: off, bfloat16",
+       0,
+       {"off", "bfloat16"}},
       {"seed", "How it learns", &Train::seed, "Of weights, order, augmentation and dropout", 0}};
 }
 
@@ -91,6 +97,12 @@ std::vector<Setting<S>> evaluate_rows() {
       {"model", "What", &S::model, "Model; unset: the run's"},
       {"image_size", "What", &S::image_size, "Side of the pictures; unset: the run's", 1},
       {"batch_size", "How", &S::batch_size, "Samples of a batch, per process", 1},
+      {"amp",
+       "How",
+       &S::amp,
+       "Mixed precision: off, bfloat16; unset: the run's, off without one",
+       0,
+       {"off", "bfloat16"}},
       {"num_workers", "How", &S::num_workers, "Loader threads, per process", 0},
       {"verbose", "How", &S::verbose, "0 silent, 1 a bar, 2 lines", 0}};
 }

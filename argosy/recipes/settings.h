@@ -34,6 +34,7 @@ struct TrainSettings {
   bool drop_last = false;
   bool sync_bn = false;
   std::string memory_format = "auto";
+  std::string amp = "off";
   int64_t seed = 1;
   int64_t num_workers = 2;
   int64_t eval_freq = 1;
@@ -54,6 +55,7 @@ struct EvaluateSettings {
   std::optional<int64_t> image_size{};
   int64_t batch_size = 64;
   std::optional<int64_t> num_iters{};
+  std::string amp{};
   int64_t num_workers = 2;
   int64_t verbose = 0;
 };

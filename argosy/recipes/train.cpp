@@ -83,6 +83,7 @@ train::PrepareOptions prepare_options(const TrainSettings& settings,
     // The first updates count more, so that short trainings have something of an average.
     options.ema = {.decay = *settings.ema, .warmup = optim::EmaWarmup::kNumUpdates};
   }
+  options.amp = amp_of(settings.amp);
   return options;
 }
 
