@@ -2,8 +2,9 @@
 //
 //     argosy launch --nproc_per_node 2 resume_program FOLDER [--forget COMPONENT | --num_iters N]
 //
-// Real images with random augmentation by three workers, dropout, batch norm, accumulation, a
-// schedule by updates, an average of the weights, callbacks that count. Writes the figures of each
+// Real images with random augmentation by three workers, dropout, batch norm, accumulation, mixed
+// precision whose scaler skips updates now and then, a schedule by updates, an average of the
+// weights, callbacks that count. Writes the figures of each
 // epoch with all their bits to FOLDER/epochs, and at its end one line that starts with "result:".
 // --forget: first puts into the newest checkpoint, in the place of one component, what the oldest
 // one has: a training that resumes from it must come to another end. --num_iters: ends after so
@@ -131,6 +132,7 @@ const std::map<std::string, Change>& components() {
                                                  {"ema", whole_part("ema")},
                                                  {"ema_updates", value("ema_updates")},
                                                  {"schedule", value("schedule")},
+                                                 {"scaler", value("scaler")},
                                                  {"callbacks", value("callbacks")},
                                                  {"random", rank_tensor("random.cpu")},
                                                  {"loader", rank_value("loader")},
@@ -179,12 +181,16 @@ void run(const std::string& folder,
   seed_everything(1, fleet::worker_index());  // dropout differs between the ranks
   optim::Adam optimizer(net, {.lr = 2e-3});
   train::Model model(net);
-  model.prepare(optimizer,
-                loss::CrossEntropy({.label_smoothing = 0.1}),
-                {metrics::Accuracy()},
-                {.schedule = optim::per_step(optim::CosineAnnealingLR(optimizer, {.t_max = 300})),
-                 .ema = optim::ExponentialMovingAverageOptions{
-                     .decay = 0.99, .warmup = optim::EmaWarmup::kNumUpdates}});
+  model.prepare(
+      optimizer,
+      loss::CrossEntropy({.label_smoothing = 0.1}),
+      {metrics::Accuracy()},
+      {.schedule = optim::per_step(optim::CosineAnnealingLR(optimizer, {.t_max = 300})),
+       .ema = optim::ExponentialMovingAverageOptions{.decay = 0.99,
+                                                     .warmup = optim::EmaWarmup::kNumUpdates},
+       // So high that gradients overflow when it has grown: what is skipped depends on it.
+       .amp = train::AmpOptions{
+           .scaler = optim::GradScalerOptions{.init_scale = 0x1p122, .growth_interval = 9}}});
   const train::History history =
       model.fit(train,
                 valid,
