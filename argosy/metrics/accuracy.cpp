@@ -168,4 +168,13 @@ void Accuracy::load_state(const State& state) {
   *this = std::move(loaded);
 }
 
+void Accuracy::merge_state(const State& other) {
+  Accuracy more(options_);
+  more.load_state(other);
+  Accuracy both = *this;
+  merge_counts(kWhere, both.right_, more.right_);
+  merge_counts(kWhere, {&both.count_, 1}, {&more.count_, 1});
+  *this = std::move(both);
+}
+
 }  // namespace argosy::metrics

@@ -48,6 +48,7 @@ class Accuracy final {
   /// See State; topk must agree.
   [[nodiscard]] State state() const;
   void load_state(const State& state);
+  void merge_state(const State& other);
 
  private:
   AccuracyOptions options_;

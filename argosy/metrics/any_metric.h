@@ -17,7 +17,7 @@
 namespace argosy::metrics {
 
 /// What AnyMetric takes: a Metric that can be copied and names its values. values(group), the
-/// list of several, state() and load_state() may be missing.
+/// list of several, state() and load_state(), and merge_state() may be missing.
 template <typename T>
 concept NamedMetric = Metric<T> && std::copy_constructible<T> && requires(const T& metric) {
   { metric.names() } -> std::convertible_to<std::vector<std::string>>;
@@ -58,6 +58,10 @@ class AnyMetric final {
   /// Errors: UsageError from both when the metric has none.
   [[nodiscard]] State state() const { return held_->state(); }
   void load_state(const State& state) { held_->load_state(state); }
+  /// Errors: UsageError when the metric has none: see merges().
+  void merge_state(const State& other) { held_->merge_state(other); }
+  /// Whether the metric has a merge_state().
+  [[nodiscard]] bool merges() const { return held_->merges(); }
 
   /// The metric inside, or nullptr when it is of another type.
   template <typename M>
@@ -81,6 +85,8 @@ class AnyMetric final {
     virtual void reset() = 0;
     [[nodiscard]] virtual State state() const = 0;
     virtual void load_state(const State& state) = 0;
+    virtual void merge_state(const State& other) = 0;
+    [[nodiscard]] virtual bool merges() const = 0;
   };
 
   template <typename M>
@@ -115,13 +121,26 @@ class AnyMetric final {
         throw stateless();
       }
     }
-    [[nodiscard]] UsageError stateless() const {
-      const std::vector<std::string> all = metric.names();
-      return {
-          "metrics.AnyMetric",
-          "the metric \"" + (all.empty() ? std::string("without a name") : all.front()) +
-              "\" cannot be kept in a checkpoint: it has no state() and load_state(). Add them"};
+    void merge_state(const State& other) override {
+      if constexpr (kMerges) {
+        metric.merge_state(other);
+      } else {
+        throw lacking("cannot go on with what other ranks have counted: it has no merge_state()");
+      }
     }
+    [[nodiscard]] bool merges() const override { return kMerges; }
+    [[nodiscard]] UsageError stateless() const {
+      return lacking("cannot be kept in a checkpoint: it has no state() and load_state()");
+    }
+    [[nodiscard]] UsageError lacking(const char* what) const {
+      const std::vector<std::string> all = metric.names();
+      return {"metrics.AnyMetric",
+              "the metric \"" + (all.empty() ? std::string("without a name") : all.front()) +
+                  "\" " + what + ". Add it"};
+    }
+    static constexpr bool kMerges = requires(M & held, const State& state) {
+      held.merge_state(state);
+    };
     M metric;
   };
 

@@ -209,4 +209,16 @@ void Auc::load_state(const State& state) {
   *this = std::move(loaded);
 }
 
+void Auc::merge_state(const State& other) {
+  Auc more(options_);
+  more.load_state(other);
+  Auc both = *this;
+  merge_counts(kAucWhere, {&both.nans_, 1}, {&more.nans_, 1});
+  merge_counts(kAucWhere, both.positive_, more.positive_);
+  merge_counts(kAucWhere, both.negative_, more.negative_);
+  both.positives_.insert(both.positives_.end(), more.positives_.begin(), more.positives_.end());
+  both.negatives_.insert(both.negatives_.end(), more.negatives_.begin(), more.negatives_.end());
+  *this = std::move(both);
+}
+
 }  // namespace argosy::metrics

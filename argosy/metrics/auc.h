@@ -56,6 +56,7 @@ class Auc final {
   /// See State; options must agree. Exact: one number for each sample.
   [[nodiscard]] State state() const;
   void load_state(const State& state);
+  void merge_state(const State& other);
 
  private:
   AucOptions options_;

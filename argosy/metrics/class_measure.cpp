@@ -187,6 +187,13 @@ void ClassMeasure<M>::load_state(const State& state) {
   *this = std::move(loaded);
 }
 
+template <Measure M>
+void ClassMeasure<M>::merge_state(const State& other) {
+  ClassMeasure more(options_);
+  more.load_state(other);
+  merge_counts(where(M), counts_, more.counts_);
+}
+
 template class ClassMeasure<Measure::kPrecision>;
 template class ClassMeasure<Measure::kRecall>;
 template class ClassMeasure<Measure::kF1>;

@@ -67,6 +67,7 @@ class ClassMeasure final {
   /// See State; num_classes and threshold must agree.
   [[nodiscard]] State state() const;
   void load_state(const State& state);
+  void merge_state(const State& other);
 
  private:
   [[nodiscard]] std::vector<int64_t> counts_of_all(const comm::Group& group) const;

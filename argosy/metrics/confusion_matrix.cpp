@@ -103,4 +103,10 @@ void ConfusionMatrix::load_state(const State& state) {
   counts_ = std::move(counts);
 }
 
+void ConfusionMatrix::merge_state(const State& other) {
+  ConfusionMatrix more({.num_classes = classes_});
+  more.load_state(other);
+  merge_counts(kMatrixWhere, counts_, more.counts_);
+}
+
 }  // namespace argosy::metrics

@@ -63,6 +63,7 @@ class ConfusionMatrix final {
   /// See State; num_classes must agree.
   [[nodiscard]] State state() const;
   void load_state(const State& state);
+  void merge_state(const State& other);
 
  private:
   int64_t classes_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include <ATen/Functions.h>
@@ -13,6 +14,7 @@
 namespace argosy::metrics {
 namespace {
 
+constexpr const char* kSumWhere = "metrics.ExactSum";
 constexpr int kDigitBits = 32;
 constexpr int64_t kBase = int64_t{1} << kDigitBits;
 constexpr int kLowestExponent = -1074;  // of the smallest subnormal
@@ -125,13 +127,13 @@ State ExactSum::state() const {
 }
 
 void ExactSum::load_state(const State& state) {
-  StateReader reader("metrics.ExactSum", state);
+  StateReader reader(kSumWhere, state);
   ExactSum sum;
   for (int i = 0; i < kDigits; ++i) {
     sum.digits_[i] =
         i + 1 < kDigits ? reader.next_count() : reader.next();  // the last has the sign
-    ARGOSY_CHECK(sum.digits_[i] < kBase,
-                 "metrics.ExactSum",
+    ARGOSY_CHECK(sum.digits_[i] < kBase && sum.digits_[i] >= -kBase,
+                 kSumWhere,
                  "the state is damaged: digit {} is {}",
                  i,
                  sum.digits_[i]);
@@ -141,6 +143,22 @@ void ExactSum::load_state(const State& state) {
   sum.nans_ = reader.next_count();
   reader.end();
   *this = sum;
+}
+
+void ExactSum::merge_state(const State& other) {
+  ExactSum more;
+  more.load_state(other);
+  std::array<int64_t, 3> counts = {positive_infinities_, negative_infinities_, nans_};
+  merge_counts(kSumWhere,
+               counts,
+               std::array{more.positive_infinities_, more.negative_infinities_, more.nans_});
+  carry();
+  std::transform(
+      digits_.begin(), digits_.end(), more.digits_.begin(), digits_.begin(), std::plus<int64_t>());
+  carry();
+  positive_infinities_ = counts[0];
+  negative_infinities_ = counts[1];
+  nans_ = counts[2];
 }
 
 }  // namespace argosy::metrics

@@ -29,6 +29,8 @@ class ExactSum final {
   [[nodiscard]] State state() const;
   /// Errors: UsageError for what is no state of a sum.
   void load_state(const State& state);
+  /// Adds the terms of another sum.
+  void merge_state(const State& other);
 
  private:
   void carry();

@@ -75,6 +75,16 @@ void MeanError<K>::load_state(const State& state) {
   *this = loaded;
 }
 
+template <ErrorKind K>
+void MeanError<K>::merge_state(const State& other) {
+  MeanError more;
+  more.load_state(other);
+  MeanError both = *this;
+  merge_counts(where(K), {&both.count_, 1}, {&more.count_, 1});
+  both.sum_.merge_state(more.sum_.state());
+  *this = both;
+}
+
 template class MeanError<ErrorKind::kSquared>;
 template class MeanError<ErrorKind::kAbsolute>;
 

@@ -43,6 +43,7 @@ class MeanError final {
   void reset() { *this = MeanError(); }
   [[nodiscard]] State state() const;
   void load_state(const State& state);
+  void merge_state(const State& other);
 
  private:
   ExactSum sum_;

@@ -6,17 +6,22 @@
 #include "argosy/metrics/reduce_counts.h"
 
 namespace argosy::metrics {
+namespace {
+
+constexpr const char* kLossWhere = "metrics.MeanLoss";
+
+}  // namespace
 
 void MeanLoss::update(const at::Tensor& loss, int64_t n) {
   ARGOSY_CHECK(loss.defined() && loss.numel() == 1,
-               "metrics.MeanLoss",
+               kLossWhere,
                "the loss must be one number, got {} elements. Reduce it first: loss.mean()",
                loss.defined() ? loss.numel() : 0);
   update(loss.item<double>(), n);
 }
 
 void MeanLoss::update(double loss, int64_t n) {
-  ARGOSY_CHECK(n >= 0, "metrics.MeanLoss", "n must not be negative, got {}", n);
+  ARGOSY_CHECK(n >= 0, kLossWhere, "n must not be negative, got {}", n);
   if (n > 0) {
     sum_.add(loss * static_cast<double>(n));
     count_ += n;
@@ -45,12 +50,21 @@ State MeanLoss::state() const {
 }
 
 void MeanLoss::load_state(const State& state) {
-  StateReader reader("metrics.MeanLoss", state);
+  StateReader reader(kLossWhere, state);
   MeanLoss loaded;
   loaded.sum_.load_state(reader.take(static_cast<int64_t>(sum_.state().size())));
   loaded.count_ = reader.next_count();
   reader.end();
   *this = loaded;
+}
+
+void MeanLoss::merge_state(const State& other) {
+  MeanLoss more;
+  more.load_state(other);
+  MeanLoss both = *this;
+  merge_counts(kLossWhere, {&both.count_, 1}, {&more.count_, 1});
+  both.sum_.merge_state(more.sum_.state());
+  *this = both;
 }
 
 }  // namespace argosy::metrics

@@ -35,6 +35,7 @@ class MeanLoss final {
   /// See State: 72 numbers.
   [[nodiscard]] State state() const;
   void load_state(const State& state);
+  void merge_state(const State& other);
 
  private:
   ExactSum sum_;

@@ -1,5 +1,6 @@
 #include "argosy/metrics/state.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "argosy/base/check.h"
@@ -53,6 +54,18 @@ void StateReader::end() const {
                "the state has {} numbers, expected {}: it is of another metric",
                state_.size(),
                at_);
+}
+
+void merge_counts(const char* where, std::span<int64_t> counts, std::span<const int64_t> more) {
+  std::vector<int64_t> sums(counts.size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    ARGOSY_CHECK(!__builtin_add_overflow(counts[i], more[i], &sums[i]),
+                 where,
+                 "the state is damaged: a count of {} and one of {} are more than there can be",
+                 counts[i],
+                 more[i]);
+  }
+  std::copy(sums.begin(), sums.end(), counts.begin());
 }
 
 int64_t bits_of(double value) {

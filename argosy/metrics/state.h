@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,8 +17,14 @@ namespace argosy::metrics {
 ///     accuracy.load_state(kept);      // of a metric made with the same options
 ///
 /// Each rank keeps its own: after loading, the value over all ranks is what it was. The sum over
-/// ranks is what counts, so a job that goes on with fewer ranks must load all parts: a metric of
-/// each, or go on from the epoch's start.
+/// ranks is what counts: a job that goes on with fewer ranks merges the states of those that are
+/// gone into others, as torcheval's merge_state() does:
+///
+///     accuracy.load_state(of_rank[0]);
+///     accuracy.merge_state(of_rank[2]);   // as if this metric had counted those samples too
+///
+/// Errors: UsageError from both, for a state of another metric, of other options or damaged; the
+/// metric is then what it was.
 using State = std::vector<int64_t>;
 
 /// Reads a State from its start. Errors: UsageError naming the metric, for a state that is cut
@@ -40,6 +47,11 @@ class StateReader final {
   const State& state_;
   size_t at_ = 0;
 };
+
+/// Adds `more` to `counts`, one to one: both come from states of the same options.
+/// Errors: UsageError naming the metric when a sum is no int64 any more; `counts` are then what
+/// they were.
+void merge_counts(const char* where, std::span<int64_t> counts, std::span<const int64_t> more);
 
 [[nodiscard]] int64_t bits_of(double value);
 [[nodiscard]] double double_of(int64_t bits);

@@ -1,4 +1,5 @@
 // What metrics keep in a checkpoint, AnyMetric, errors of regression and throughput.
+#include <array>
 #include <chrono>
 #include <limits>
 
@@ -60,6 +61,59 @@ TEST(State, GoesOnToTheBitInMidEpoch) {
   }
 }
 
+TEST(State, MergedGivesWhatOneThatHasSeenAllGives) {
+  for (Case& c : cases()) {
+    AnyMetric whole = c.metric;
+    update(whole, c, 0, 211);
+    AnyMetric first = c.metric;
+    update(first, c, 0, 40);
+    const std::vector<double> alone = first.values();
+    for (const auto& [from, to] : {std::pair(150, 211), std::pair(40, 41), std::pair(41, 150)}) {
+      AnyMetric other = c.metric;
+      update(other, c, from, to);
+      first.merge_state(other.state());
+    }
+    ASSERT_TRUE(first.merges()) << c.name;
+    EXPECT_EQ(first.values(), whole.values()) << c.name;
+    EXPECT_NE(first.values(), alone) << c.name;
+    EXPECT_EQ(first.state().size(), whole.state().size()) << c.name;
+    first.merge_state(c.metric.state());  // of a rank that has seen nothing
+    EXPECT_EQ(first.values(), whole.values()) << c.name;
+  }
+}
+
+TEST(State, MergedAddsTheMatricesOfConfusion) {
+  const at::Tensor labels = torch::tensor({0, 1, 2, 2}, torch::kLong);
+  const at::Tensor predicted = torch::tensor({1, 1, 2, 0}, torch::kLong);
+  ConfusionMatrix one({.num_classes = 3});
+  ConfusionMatrix two({.num_classes = 3});
+  one.update(predicted.slice(0, 0, 3), labels.slice(0, 0, 3));
+  two.update(predicted.slice(0, 3, 4), labels.slice(0, 3, 4));
+  one.merge_state(two.state());
+  EXPECT_TRUE(one.compute().equal(torch::tensor({{0, 1, 0}, {0, 1, 0}, {1, 0, 1}}, torch::kLong)));
+  EXPECT_THAT(usage_error([&] { one.merge_state(ConfusionMatrix({.num_classes = 4}).state()); }),
+              HasSubstr("kept with num_classes = 4, this metric has 3"));
+}
+
+TEST(State, MergedKeepsNansAndCountsThatAreTooLargeAreRefused) {
+  Auc with_nan;
+  with_nan.update(torch::tensor({std::nan(""), 0.5}), torch::tensor({1, 0}, torch::kLong));
+  Auc auc;
+  auc.update(torch::tensor({0.7, 0.1}), torch::tensor({1, 0}, torch::kLong));
+  EXPECT_EQ(auc.compute(), 1.0);
+  auc.merge_state(with_nan.state());
+  EXPECT_TRUE(std::isnan(auc.compute()));
+
+  Accuracy accuracy;
+  accuracy.update(torch::tensor({{0.0, 1.0}}), torch::tensor({1}, torch::kLong));
+  const State kept = accuracy.state();
+  State huge = kept;
+  huge.back() = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(usage_error([&] { accuracy.merge_state(huge); }),
+              HasSubstr("[metrics.Accuracy] the state is damaged"));
+  EXPECT_EQ(accuracy.state(), kept);
+}
+
 TEST(State, OfAnythingElseIsRefusedAndChangesNothing) {
   for (Case& c : cases()) {
     update(c.metric, c, 0, 50);
@@ -69,6 +123,7 @@ TEST(State, OfAnythingElseIsRefusedAndChangesNothing) {
       State other = kept;
       other.resize(length);
       EXPECT_THROW(c.metric.load_state(other), UsageError) << c.name << " " << length;
+      EXPECT_THROW(c.metric.merge_state(other), UsageError) << c.name << " " << length;
     }
     EXPECT_THROW(c.metric.load_state(State(kept.size(), -5)), UsageError) << c.name;
     EXPECT_THROW(c.metric.load_state(State(kept.size(), int64_t{1} << 60)), UsageError) << c.name;
@@ -101,6 +156,33 @@ TEST(State, OfSumsKeepsEveryDigitNanAndInfinity) {
   }
 }
 
+TEST(State, OfSumsMergesWithoutRounding) {
+  const std::vector<double> terms = {1e300, 3, -1e300, 1e-320, -7.25, 1e17, 0.1, -1e17, -3};
+  for (size_t cut = 0; cut <= terms.size(); ++cut) {
+    ExactSum whole;
+    std::array<ExactSum, 2> parts;
+    std::array<MeanLoss, 2> means;
+    for (size_t i = 0; i < terms.size(); ++i) {
+      whole.add(terms[i]);
+      parts[i < cut ? 0 : 1].add(terms[i]);
+      means[i < cut ? 0 : 1].update(terms[i]);
+    }
+    parts[0].merge_state(parts[1].state());
+    EXPECT_EQ(parts[0].state(), whole.state());
+    means[0].merge_state(means[1].state());
+    EXPECT_EQ(means[0].compute(), whole.value() / static_cast<double>(terms.size()));
+  }
+  ExactSum infinite;
+  infinite.add(HUGE_VAL);
+  ExactSum sum;
+  sum.merge_state(infinite.state());
+  EXPECT_EQ(sum.value(), HUGE_VAL);
+  infinite.reset();
+  infinite.add(-HUGE_VAL);
+  sum.merge_state(infinite.state());
+  EXPECT_TRUE(std::isnan(sum.value()));
+}
+
 /// What a user writes in a few lines.
 struct Seen {
   int64_t samples = 0;
@@ -120,6 +202,9 @@ TEST(AnyMetric, TakesAUsersOwnAndSaysWhatACheckpointLacks) {
   EXPECT_THAT(usage_error([&] { (void)list[0].state(); }),
               HasSubstr("the metric \"seen\" cannot be kept in a checkpoint"));
   EXPECT_THAT(usage_error([&] { list[0].load_state({}); }), HasSubstr("\"seen\""));
+  EXPECT_FALSE(list[0].merges());
+  EXPECT_THAT(usage_error([&] { list[0].merge_state({}); }),
+              HasSubstr("the metric \"seen\" cannot go on with what other ranks have counted"));
   EXPECT_EQ(list[0].get<Seen>()->samples, 3);
   EXPECT_EQ(list[0].get<Accuracy>(), nullptr);
   AnyMetric copy = list[0];
@@ -166,6 +251,12 @@ TEST(Throughput, IsSamplesOverTimeAndAStopDoesNotCount) {
   now += 1s;
   EXPECT_EQ(throughput.compute(), 0.0);
   EXPECT_GE(Throughput().state()[1], 0) << "the steady clock";
+  Throughput other({.clock = [&now] { return now; }});
+  now += 3s;
+  other.update(8);
+  throughput.update(4);  // in 4 s
+  throughput.merge_state(other.state());
+  EXPECT_DOUBLE_EQ(throughput.compute(), 3.0) << "of both, over the longer time";
   EXPECT_THAT(usage_error([&] { throughput.update(-1); }), HasSubstr("got -1"));
   EXPECT_THAT(usage_error([&] { throughput.load_state({3}); }), HasSubstr("[metrics.Throughput]"));
 }

@@ -77,4 +77,11 @@ void Throughput::load_state(const State& state) {
   start_ = options_.clock() - passed;
 }
 
+void Throughput::merge_state(const State& other) {
+  Throughput more(options_);
+  more.load_state(other);
+  merge_counts(kThroughputWhere, {&samples_, 1}, {&more.samples_, 1});
+  start_ = std::min(start_, more.start_);
+}
+
 }  // namespace argosy::metrics

@@ -47,6 +47,8 @@ class Throughput final {
   void reset();
   [[nodiscard]] State state() const;
   void load_state(const State& state);
+  /// The samples of both, and the longer time, as over ranks.
+  void merge_state(const State& other);
 
  private:
   [[nodiscard]] std::chrono::nanoseconds elapsed() const { return options_.clock() - start_; }
