@@ -53,6 +53,16 @@ nlohmann::json look(const std::string& from) {
   }
 }
 
+Share read_share(const std::string& path, const comm::Group& group) {
+  const checkpoint::Checkpoint saved(path);
+  Share share{.snapshot = saved.snapshot(group.rank())};
+  for (int64_t rank = group.rank() + group.size(); rank < saved.manifest().world_size;
+       rank += group.size()) {
+    share.gone.push_back(saved.rank_values(rank));
+  }
+  return share;
+}
+
 }  // namespace
 
 std::string checkpoint_folder(const FitOptions& options) {
@@ -135,11 +145,11 @@ std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
   return std::nullopt;
 }
 
-checkpoint::Snapshot read_together(const std::string& path, const comm::Group& group) {
-  checkpoint::Snapshot snapshot;
+Share read_together(const std::string& path, const comm::Group& group) {
+  Share share;
   nlohmann::json error;
   try {
-    snapshot = checkpoint::Checkpoint(path).snapshot(group.rank());
+    share = read_share(path, group);
   } catch (const std::exception& failure) {  // of any kind: the others wait below
     error = failure.what();
   }
@@ -147,7 +157,7 @@ checkpoint::Snapshot read_together(const std::string& path, const comm::Group& g
     if (!error.is_null()) {
       throw CheckpointError(kResumeWhere, error.get<std::string>(), {.path = path});
     }
-    return snapshot;
+    return share;
   }
   const std::vector<nlohmann::json> all = comm::all_gather_object(error, group);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -158,7 +168,7 @@ checkpoint::Snapshot read_together(const std::string& path, const comm::Group& g
                             {.path = path});
     }
   }
-  return snapshot;
+  return share;
 }
 
 }  // namespace argosy::train::detail

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/comm/group.h"
@@ -26,7 +27,15 @@ namespace argosy::train::detail {
 /// fit() has named.
 void set_aside_later(const std::string& folder, int64_t step);
 
-/// What this rank needs of a checkpoint. Collective: what one rank cannot read is an error of all.
-[[nodiscard]] checkpoint::Snapshot read_together(const std::string& path, const comm::Group& group);
+/// What a rank needs of a checkpoint.
+struct Share {
+  checkpoint::Snapshot snapshot{};
+  /// Values of ranks that wrote it and are there no more: of n ranks, rank r has those of r + n,
+  /// r + 2n and so on.
+  std::vector<nlohmann::ordered_json> gone{};
+};
+
+/// Collective: what one rank cannot read is an error of all.
+[[nodiscard]] Share read_together(const std::string& path, const comm::Group& group);
 
 }  // namespace argosy::train::detail

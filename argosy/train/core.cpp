@@ -155,6 +155,11 @@ void LossMean::load_state(const std::array<metrics::State, 2>& state) {
   count_.load_state(state[1]);
 }
 
+void LossMean::merge_state(const std::array<metrics::State, 2>& other) {
+  sum_.merge_state(other[0]);
+  count_.merge_state(other[1]);
+}
+
 int64_t samples_in(const Tensors& batch) {
   return batch.empty() || batch.front().dim() == 0 ? 1 : batch.front().size(0);
 }

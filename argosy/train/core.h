@@ -47,6 +47,7 @@ class LossMean final {
 
   [[nodiscard]] std::array<metrics::State, 2> state() const;
   void load_state(const std::array<metrics::State, 2>& state);
+  void merge_state(const std::array<metrics::State, 2>& other);
 
  private:
   metrics::ExactSum sum_;

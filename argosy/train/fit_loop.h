@@ -12,6 +12,7 @@
 
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/os/signal_flag.h"
+#include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/core.h"
 #include "argosy/train/feed.h"
 #include "argosy/train/options.h"
@@ -80,7 +81,8 @@ class FitLoop final {
   void offer_save_point(bool epoch_end, const Logs& logs);
   [[nodiscard]] Place place_now(bool epoch_end) const;
   void resume();
-  void go_on(const checkpoint::Snapshot& snapshot, const std::string& path);
+  void go_on(const Share& share, const std::string& path);
+  void go_on_summing(const Place& place, const Share& share);
   void go_on_in_epoch(const Place& place, const checkpoint::Snapshot& snapshot);
   [[nodiscard]] bool is_dealt_as(const Place& place) const;
   [[nodiscard]] int64_t batch_size_after(const Place& place) const;

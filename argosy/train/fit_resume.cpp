@@ -8,7 +8,7 @@
 #include "argosy/engine/seed.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/train/callbacks/model_checkpoint.h"
-#include "argosy/train/checkpoint_folder.h"
+#include "argosy/train/epoch_sums.h"
 #include "argosy/train/fit_loop.h"
 #include "argosy/train/model.h"
 
@@ -99,10 +99,10 @@ void FitLoop::resume() {
   if (!path.has_value()) {
     return;
   }
-  const checkpoint::Snapshot snapshot = read_together(*path, core_.group);
-  restore(core_, snapshot, *path);
-  go_on(snapshot, *path);
-  restore_callbacks(snapshot, callbacks_);
+  const Share share = read_together(*path, core_.group);
+  restore(core_, share.snapshot, *path);
+  go_on(share, *path);
+  restore_callbacks(share.snapshot, callbacks_);
   resumed_ = true;
   if (options_.verbose > 0 && core_.group.rank() == 0) {
     fmt::print(
@@ -111,7 +111,8 @@ void FitLoop::resume() {
   }
 }
 
-void FitLoop::go_on(const checkpoint::Snapshot& snapshot, const std::string& path) {
+void FitLoop::go_on(const Share& share, const std::string& path) {
+  const checkpoint::Snapshot& snapshot = share.snapshot;
   const std::optional<Place> place = place_in(snapshot);
   if (!place.has_value()) {
     throw CheckpointError("train.resume",
@@ -133,6 +134,7 @@ void FitLoop::go_on(const checkpoint::Snapshot& snapshot, const std::string& pat
   batch_size_ = batch_size_after(*place);
   if (place->in_epoch()) {
     go_on_in_epoch(*place, snapshot);
+    go_on_summing(*place, share);
   } else {
     if (batch_size_ != options_.batch_size && train_->dealing().has_value()) {
       deal_to_these_ranks({});
@@ -140,15 +142,22 @@ void FitLoop::go_on(const checkpoint::Snapshot& snapshot, const std::string& pat
       train_->load_state(loader_state_in(snapshot));
     }
   }
-  restore_rank(
-      core_,
-      snapshot,
-      // More ranks: the sums are those of the first ones. Fewer: they begin anew.
-      place->in_epoch() && place->ranks <= core_.group.size() && core_.group.rank() < place->ranks
-          ? &epoch_loss_
-          : nullptr);
+  restore_rank(core_, snapshot);
   if (core_.group.rank() >= place->ranks) {  // ranks that were not there draw numbers of their own
     seed_everything(options_.seed + static_cast<uint64_t>(core_.steps), core_.group.rank());
+  }
+}
+
+/// Ranks go on with the sums of those that are gone beside their own; ranks that were not there
+/// have counted nothing yet.
+void FitLoop::go_on_summing(const Place& place, const Share& share) {
+  epoch_loss_ = {};
+  core_.reset_metrics();
+  if (core_.group.rank() < place.ranks) {
+    restore_sums(core_, epoch_loss_, share.snapshot.rank_values, share.gone);
+  }
+  if (core_.group.size() < place.ranks) {
+    reset_unmergeable(core_);
   }
 }
 
@@ -207,8 +216,6 @@ void FitLoop::go_on_in_epoch(const Place& place, const checkpoint::Snapshot& sna
   epoch_done_ = place.at_end;
   legs_ = place.legs;
   batch_ = update_begun_ = place.batch;
-  epoch_loss_ = {};
-  core_.reset_metrics();
   if (epoch_done_) {
     return;
   }

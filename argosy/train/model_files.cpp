@@ -84,7 +84,7 @@ engine::LoadResult Model::load(const std::string& path, const LoadModelOptions& 
     return checkpoint::load_weights(
         network(), path, {.renames = options.renames}, {.partial = options.partial});
   }
-  detail::restore(*core_, detail::read_together(path, core_->group), path);
+  detail::restore(*core_, detail::read_together(path, core_->group).snapshot, path);
   engine::LoadResult result;
   for (const auto& [name, tensor] : engine::state_dict(network())) {
     result.loaded.push_back(name);

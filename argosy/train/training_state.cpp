@@ -1,6 +1,5 @@
 #include "argosy/train/training_state.h"
 
-#include <array>
 #include <map>
 #include <utility>
 
@@ -9,6 +8,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/engine/random_state.h"
+#include "argosy/train/epoch_sums.h"
 #include "argosy/train/feed.h"
 #include "argosy/train/numbers.h"
 
@@ -171,12 +171,7 @@ checkpoint::Snapshot capture(const Core& core, const Place& place, const Surroun
   }
   now.rank_values["loader"] = Json::parse(around.feed.state().to_json());
   if (place.in_epoch()) {
-    now.rank_values["loss"] = around.epoch_loss.state();
-    Json metrics = Json::array();
-    for (const metrics::AnyMetric& metric : core.metrics) {
-      metrics.push_back(metric.state());
-    }
-    now.rank_values["metrics"] = std::move(metrics);
+    put_sums(core, around.epoch_loss, now.rank_values);
   }
   return now;
 }
@@ -264,7 +259,7 @@ void restore_callbacks(const checkpoint::Snapshot& snapshot,
   });
 }
 
-void restore_rank(Core& core, const checkpoint::Snapshot& snapshot, LossMean* epoch_loss) {
+void restore_rank(Core& core, const checkpoint::Snapshot& snapshot) {
   engine::load_random_state(snapshot.rank_tensors);
   const c10::NoGradGuard no_grad;
   for (auto& buffer : core.network.module->named_buffers()) {
@@ -272,24 +267,6 @@ void restore_rank(Core& core, const checkpoint::Snapshot& snapshot, LossMean* ep
       buffer.value().copy_(*saved);
     }
   }
-  if (epoch_loss == nullptr) {
-    return;
-  }
-  reading("metrics", [&] {
-    epoch_loss->load_state(
-        field(snapshot.rank_values, "loss").get<std::array<metrics::State, 2>>());
-    const Json& saved = field(snapshot.rank_values, "metrics");
-    if (saved.size() != core.metrics.size()) {
-      throw CheckpointError("train.resume",
-                            "the checkpoint is of " + std::to_string(saved.size()) +
-                                " metrics, the model is prepared with " +
-                                std::to_string(core.metrics.size()),
-                            {.key = "metrics"});
-    }
-    for (std::size_t i = 0; i < saved.size(); ++i) {
-      core.metrics[i].load_state(saved[i].get<metrics::State>());
-    }
-  });
 }
 
 data::LoaderState loader_state_in(const checkpoint::Snapshot& snapshot) {

@@ -54,9 +54,8 @@ void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string
 /// States of the callbacks, which are on all ranks the same.
 void restore_callbacks(const checkpoint::Snapshot& snapshot,
                        std::span<const AnyCallback> callbacks);
-/// What each rank has of its own: generators, buffers; in the middle of an epoch sums of the loss
-/// and metrics.
-void restore_rank(Core& core, const checkpoint::Snapshot& snapshot, LossMean* epoch_loss);
+/// What each rank has of its own: generators, buffers. Its sums in mid-epoch: restore_sums().
+void restore_rank(Core& core, const checkpoint::Snapshot& snapshot);
 /// Where this rank's loader was.
 [[nodiscard]] data::LoaderState loader_state_in(const checkpoint::Snapshot& snapshot);
 

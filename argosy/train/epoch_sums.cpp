@@ -1,0 +1,88 @@
+#include "argosy/train/epoch_sums.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "argosy/base/error.h"
+#include "argosy/base/log.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::train::detail {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Sums {
+  std::array<metrics::State, 2> loss;
+  std::vector<metrics::State> metrics;
+};
+
+Sums sums_in(const Json& rank_values, std::size_t metrics) {
+  try {
+    Sums sums{.loss = rank_values.at("loss").get<std::array<metrics::State, 2>>(),
+              .metrics = rank_values.at("metrics").get<std::vector<metrics::State>>()};
+    if (sums.metrics.size() != metrics) {
+      throw CheckpointError("train.resume",
+                            "the checkpoint is of " + std::to_string(sums.metrics.size()) +
+                                " metrics, the model is prepared with " + std::to_string(metrics),
+                            {.key = "metrics"});
+    }
+    return sums;
+  } catch (const Json::exception& error) {
+    throw CheckpointError(
+        "train.resume",
+        "the checkpoint's values are not the trainer's: " + std::string(error.what()),
+        {.key = "metrics"});
+  }
+}
+
+}  // namespace
+
+void put_sums(const Core& core, const LossMean& epoch_loss, Json& rank_values) {
+  rank_values["loss"] = epoch_loss.state();
+  Json metrics = Json::array();
+  for (const metrics::AnyMetric& metric : core.metrics) {
+    metrics.push_back(metric.state());
+  }
+  rank_values["metrics"] = std::move(metrics);
+}
+
+void restore_sums(Core& core,
+                  LossMean& epoch_loss,
+                  const Json& rank_values,
+                  std::span<const Json> gone) {
+  const Sums own = sums_in(rank_values, core.metrics.size());
+  epoch_loss.load_state(own.loss);
+  for (std::size_t i = 0; i < core.metrics.size(); ++i) {
+    core.metrics[i].load_state(own.metrics[i]);
+  }
+  for (const Json& values : gone) {
+    const Sums more = sums_in(values, core.metrics.size());
+    epoch_loss.merge_state(more.loss);
+    for (std::size_t i = 0; i < core.metrics.size(); ++i) {
+      if (core.metrics[i].merges()) {
+        core.metrics[i].merge_state(more.metrics[i]);
+      }
+    }
+  }
+}
+
+void reset_unmergeable(Core& core) {
+  for (metrics::AnyMetric& metric : core.metrics) {
+    if (metric.merges()) {
+      continue;
+    }
+    metric.reset();
+    if (core.group.rank() == 0) {
+      const std::vector<std::string> names = metric.names();
+      log::warn(
+          "[train.resume] the metric \"{}\" begins the epoch anew: there are fewer ranks than "
+          "before, and it has no merge_state() to take over what those that are gone have counted",
+          names.empty() ? "without a name" : names.front());
+    }
+  }
+}
+
+}  // namespace argosy::train::detail
