@@ -75,8 +75,8 @@ class Core final {
   [[nodiscard]] Tensors forward(const Tensors& inputs) const;
   [[nodiscard]] Tensors forward_alone(const Tensors& inputs) const;
 
-  /// The batch's tensors that forward takes, on the network's device. Errors: UsageError naming both
-  /// numbers.
+  /// The batch's tensors that forward takes, on the network's device. Errors: UsageError naming
+  /// both numbers.
   [[nodiscard]] Tensors inputs_of(const Tensors& batch, const char* where) const;
   /// The others, there too. Errors: UsageError when there are none.
   [[nodiscard]] Tensors labels_of(const Tensors& batch, const char* where) const;
