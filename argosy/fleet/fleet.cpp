@@ -256,6 +256,7 @@ void prepare_optimizer(const optim::Optimizer& optimizer) {
   std::shared_ptr<parallel::ddp::Core> model;
   bool one_model = true;
   bool gone = false;  // some wrapper has been let go of
+  bool on_cpu = true;
   size_t bytes = 0;
   for (const auto& [name, tensor] : optimizer.parameters()) {
     const auto found = state.distributed.find(tensor.unsafeGetTensorImpl());
@@ -266,6 +267,7 @@ void prepare_optimizer(const optim::Optimizer& optimizer) {
                  "from what it returns.",
                  name);
     bytes += tensor.nbytes();
+    on_cpu = on_cpu && tensor.is_cpu();
     const std::shared_ptr<parallel::ddp::Core> owner = found->second.lock();
     gone = gone || owner == nullptr;
     one_model = one_model && (model == nullptr || model == owner);
@@ -274,7 +276,7 @@ void prepare_optimizer(const optim::Optimizer& optimizer) {
   const DistributedStrategy& wanted = state.strategy;
   const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters || wanted.overlap_update;
   bool divided = false;
-  if (wanted.divide_update && worth_it && one_model && !gone && model != nullptr) {
+  if (wanted.divide_update && worth_it && one_model && !gone && on_cpu && model != nullptr) {
     divided = model->divide_step(
         optimizer,
         {.share_parameters = wanted.share_parameters, .overlap_update = wanted.overlap_update});
@@ -282,6 +284,7 @@ void prepare_optimizer(const optim::Optimizer& optimizer) {
   const char* const obstacle = !wanted.divide_update ? "divide_update is off"
                                : gone                ? "the distributed model has been let go of"
                                : !one_model ? "the optimizer's parameters belong to several models"
+                               : !on_cpu    ? "its parameters are not on the CPU"
                                : !worth_it  ? "it has few parameters"
                                             : nullptr;
   if (!divided) {
