@@ -24,6 +24,10 @@ enum class DeviceKind {
 ///     ARGOSY_ON_DEVICES(Sums);            // tests Second/Sums.Work/0 and Cuda/Sums.Work/0
 class OnDevices : public ::testing::TestWithParam<DeviceKind> {
  protected:
+  OnDevices() {  // 10 bits of mantissa are none to compare by
+    at::globalContext().setAllowTF32CuBLAS(false);
+    at::globalContext().setAllowTF32CuDNN(false);
+  }
   void SetUp() override {
     if (number_of_devices() == 0) {
       GTEST_SKIP() << (is_cuda() ? "no CUDA device" : "no second device with this libtorch");
