@@ -139,6 +139,24 @@ TEST_F(Boards, WritersOfOneMomentHaveTheirOwnFiles) {
   EXPECT_THAT(d.path(), HasSubstr("vdlrecords."));
 }
 
+// What TensorBoard makes of it: tests/peers/boards.py.
+TEST_F(Boards, APurgeIsReadAfterTheFilesThatAreThere) {
+  TensorBoardWriter before(folder);
+  const std::string ahead = folder + "/events.out.tfevents.4102444800.host.1.0";  // a clock of 2100
+  std::ofstream(ahead) << "";
+  const TensorBoardWriter again(folder, {.purge_step = 30});
+  EXPECT_GT(again.path(), ahead);
+  EXPECT_GT(again.path(), before.path());
+  const TensorBoardWriter third(folder, {.purge_step = 40});
+  EXPECT_GT(third.path(), again.path()) << "of the same second";
+  EXPECT_EQ(records_of(text_of(again.path())).size(), 3U) << "the version, and START twice";
+  EXPECT_EQ(records_of(text_of(before.path())).size(), 1U);
+  EXPECT_LT(TensorBoardWriter(folder).path(), ahead) << "without a purge it is now";
+  std::ofstream(folder + "/events.out.tfevents.9223372036854775807.host.1.0") << "";
+  EXPECT_THAT(TensorBoardWriter(folder, {.purge_step = 0}).path(), HasSubstr(".9999999999."));
+  EXPECT_THROW(TensorBoardWriter(folder, {.purge_step = -1}), UsageError);
+}
+
 TEST_F(Boards, ScalarsAreRunsBesideIt) {
   TensorBoardWriter board(folder);
   board.add_scalars("loss/all", {{"train", 1}, {"../eval", 2}}, 3);

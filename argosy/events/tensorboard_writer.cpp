@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/base/strings.h"
 #include "argosy/events/append_file.h"
 #include "argosy/events/histogram.h"
 #include "argosy/events/log_values.h"
@@ -28,15 +31,45 @@ double seconds_of(WallTime at) {
   return std::chrono::duration<double>(moment.time_since_epoch()).count();
 }
 
+constexpr std::string_view kFile = "events.out.tfevents.";
+constexpr int64_t kLatest = 9'999'999'999;  // of ten digits
+
+/// Now, in seconds; where files are to be read after those that are there, later than these, also
+/// if they are of this second or the clock of the host that wrote them is ahead.
+int64_t seconds_in_name(const std::string& folder, const TensorBoardOptions& options) {
+  auto seconds = static_cast<int64_t>(seconds_of({}));
+  std::error_code error;  // a folder that is not there has none
+  for (std::filesystem::directory_iterator entry(folder, error), end;
+       options.purge_step.has_value() && !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(kFile)) {
+      const std::string_view rest = std::string_view(name).substr(kFile.size());
+      const int64_t theirs = strings::parse_int(rest.substr(0, rest.find('.'))).value_or(0);
+      seconds = std::max(seconds, std::min(theirs, kLatest - 1) + 1);
+    }
+  }
+  return seconds;
+}
+
 /// TensorBoard wants "tfevents" in it and reads a folder's files in the order of their names.
-std::string file_name(const std::string& suffix) {
+std::string file_name(const std::string& folder, const TensorBoardOptions& options) {
   static std::atomic<int> count{0};
-  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}{}",
-                     static_cast<int64_t>(seconds_of({})),
+  return fmt::format("{}{:010}.{}.{}.{}{}",
+                     kFile,
+                     seconds_in_name(folder, options),
                      os::host_name(),
                      ::getpid(),
                      count++,
-                     suffix);
+                     options.filename_suffix);
+}
+
+TensorBoardOptions checked(TensorBoardOptions options) {
+  ARGOSY_CHECK(options.purge_step.value_or(0) >= 0,
+               kWhere,
+               "purge_step must not be negative, got {}",
+               *options.purge_step);
+  return options;
 }
 
 tensorboard::Event event_at(int64_t step, WallTime at) {
@@ -68,14 +101,24 @@ tensorboard::Histogram proto_of(const Histogram& histogram) {
 
 struct TensorBoardWriter::Impl {
   Impl(std::string folder_of_file, TensorBoardOptions writer_options)
-      : folder(std::move(folder_of_file)),
+      : folder(folder_of_file.empty() ? "." : std::move(folder_of_file)),
         options(std::move(writer_options)),
-        file((folder.empty() ? "." : folder) + "/" + file_name(options.filename_suffix),
-             kWhere,
-             Existing::kRefuse) {
+        file(folder + "/" + file_name(folder, options), kWhere, Existing::kRefuse) {
     tensorboard::Event version = event_at(0, {});
     version.set_file_version("brain.Event:2");
     write(version);
+    if (options.purge_step.has_value()) {
+      purge(*options.purge_step);
+    }
+  }
+
+  /// Twice, for TensorBoard takes the first START that it meets in a folder for its beginning and
+  /// purges at the others. PyTorch writes one, which does nothing after files without any.
+  void purge(int64_t step) {
+    tensorboard::Event start = event_at(step, {});
+    start.mutable_session_log()->set_status(tensorboard::SessionLog::kStart);
+    write(start);
+    write(start);
   }
 
   void write(const tensorboard::Event& event) {
@@ -109,7 +152,7 @@ struct TensorBoardWriter::Impl {
 };
 
 TensorBoardWriter::TensorBoardWriter(const std::string& folder, TensorBoardOptions options)
-    : impl_(std::make_unique<Impl>(folder, std::move(options))) {}
+    : impl_(std::make_unique<Impl>(folder, checked(std::move(options)))) {}
 
 TensorBoardWriter::~TensorBoardWriter() = default;
 TensorBoardWriter::TensorBoardWriter(TensorBoardWriter&&) noexcept = default;

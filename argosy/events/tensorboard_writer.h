@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,9 +13,13 @@
 
 namespace argosy::events {
 
-/// How a TensorBoardWriter names its file.
+/// How a TensorBoardWriter names its file, and what becomes of those that are there.
 struct TensorBoardOptions {
   std::string filename_suffix{};  ///< at the end of the file's name
+  /// What the folder's files have at this step and later is not shown any more: an earlier program
+  /// wrote it that was killed, and this one writes it again. Of all tags; nothing is erased.
+  /// Unset: both are shown.
+  std::optional<int64_t> purge_step{};
 };
 
 /// Writes an event file that `tensorboard --logdir` reads while it grows.
@@ -30,9 +35,9 @@ struct TensorBoardOptions {
 /// Thread-safe. Errors: DataError "events.tensorboard" from the constructor, where folder or file
 /// cannot be made; UsageError from add_image. A disk that fills up later ends no training: the
 /// first record that does not fit is told in the log (error), it and its followers are left out
-/// whole, and dropped() counts them; writing goes on when there is room again. Cost: a scalar takes
-/// 2 to 3 µs, most of it the system's write. Source: PyTorch 2.15 SummaryWriter (names, and what is
-/// written), TensorBoard 2.21 (formats).
+/// whole, and dropped() counts them; writing goes on when there is room again. UsageError for a
+/// purge_step below 0. Cost: a scalar takes 2 to 3 µs, most of it the system's write. Source:
+/// PyTorch 2.15 SummaryWriter (names, and what is written), TensorBoard 2.21 (formats).
 class TensorBoardWriter final {
  public:
   /// The wall clock; the default, the epoch itself, stands for now.

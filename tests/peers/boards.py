@@ -8,7 +8,7 @@ import tempfile
 
 import numpy as np
 from PIL import Image
-from tensorboard.backend.event_processing import event_accumulator, event_file_loader
+from tensorboard.backend.event_processing import event_accumulator, event_file_loader, plugin_event_accumulator
 from tensorboard.util import tensor_util
 from visualdl import LogReader
 
@@ -103,6 +103,24 @@ def check_torn(folder):
         os.remove(torn)
 
 
+def check_purge(folder, program):
+    """Programs that are killed and go on some steps before: each step stands there once, the last one's."""
+    for begin, end in [(0, 50), (30, 60), (40, 45), (41, 70)]:
+        assert subprocess.run([program, folder, str(begin), str(end)]).returncode == -9
+    want = [(s, float(1000 * begin + s)) for begin, end in [(0, 30), (30, 40), (40, 41), (41, 70)]
+            for s in range(begin, end)]
+    board = os.path.join(folder, "tensorboard")
+    for path, tag in [(board, "loss"), (os.path.join(board, "both_train"), "both")]:
+        old = event_accumulator.EventAccumulator(path)
+        old.Reload()
+        assert [(e.step, e.value) for e in old.Scalars(tag)] == want, old.Scalars(tag)
+        new = plugin_event_accumulator.EventAccumulator(path)  # of the server
+        new.Reload()
+        read = [(e.step, tensor_util.make_ndarray(e.tensor_proto).item()) for e in new.Tensors(tag)]
+        assert read == want, read
+    return len(want)
+
+
 program = sys.argv[1]
 with tempfile.TemporaryDirectory() as work:
     for ending in ("close", "kill"):
@@ -113,3 +131,5 @@ with tempfile.TemporaryDirectory() as work:
         check_torn(os.path.join(folder, "tensorboard"))
         check_visualdl(os.path.join(folder, "visualdl"))
         print(f"{ending}: TensorBoard and VisualDL read what was written ({records} events)")
+    steps = check_purge(os.path.join(work, "again"), program)
+    print(f"killed and gone on three times: each of {steps} steps once")

@@ -1,10 +1,12 @@
 // Writes logs whose values boards.py knows: FOLDER/tensorboard and FOLDER/visualdl. With "kill" it
-// ends by SIGKILL without a word to the writers.
+// ends by SIGKILL without a word to the writers; with two numbers it is a program that goes on at a
+// step: it writes a curve from FROM to before TO, and what came after FROM is purged.
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,10 +61,23 @@ void write(Writer& writer) {
   writer.add_text("note", "**größer** \xff", 8, at);
 }
 
+void go_on(const std::string& folder, int64_t from, int64_t to) {
+  const std::optional<int64_t> purge = from > 0 ? std::optional(from) : std::nullopt;
+  TensorBoardWriter board(folder + "/tensorboard", {.purge_step = purge});
+  for (int64_t step = from; step < to; ++step) {
+    board.add_scalar("loss", static_cast<double>(1000 * from + step), step);
+    board.add_scalars("both", {{"train", static_cast<double>(1000 * from + step)}}, step);
+  }
+  std::raise(SIGKILL);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : ".";
+  if (argc > 3) {
+    go_on(folder, std::stoll(argv[2]), std::stoll(argv[3]));
+  }
   TensorBoardWriter board(folder + "/tensorboard");
   VisualDLWriter log(folder + "/visualdl", {.display_name = "the run"});
   write(board);
