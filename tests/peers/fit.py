@@ -9,7 +9,7 @@ import tempfile
 
 import numpy as np
 from PIL import Image
-from tensorboard.backend.event_processing import event_accumulator
+from tensorboard.backend.event_processing import event_accumulator, plugin_event_accumulator
 from tensorboard.util import tensor_util
 from visualdl import LogReader
 
@@ -88,6 +88,35 @@ def check_timeline(run, rank):
     assert names.count("evaluation") == 4
 
 
+def check_gone_on(folder, program):
+    """Killed before its first checkpoint and twice after one: each update of the 60 stands there once."""
+    run = os.path.join(folder, "run")
+    board = os.path.join(run, "tensorboard")
+    for update in (5, 18, 41, 100):
+        subprocess.run([program, folder, str(update)], stderr=subprocess.DEVNULL)
+    updates = list(range(1, 61))
+    old = event_accumulator.EventAccumulator(board)
+    old.Reload()
+    curve = {e.step: e.value for e in old.Scalars("train/loss")}
+    assert [e.step for e in old.Scalars("train/loss")] == updates, old.Scalars("train/loss")
+    evaluations = {(e.step, e.value) for e in old.Scalars("eval/loss")}
+    assert sorted(step for step, _ in evaluations) == [1, 2, 3], evaluations
+    new = plugin_event_accumulator.EventAccumulator(board)
+    new.Reload()
+    assert [e.step for e in new.Tensors("train/loss")] == updates, new.Tensors("train/loss")
+    records = [json.loads(line) for line in open(os.path.join(run, "metrics.jsonl"))]
+    train = [r for r in records if r["split"] == "train"]
+    assert [r["step"] for r in train] == updates, train
+    assert {r["step"]: np.float32(r["loss"]) for r in train} == {s: np.float32(v) for s, v in curve.items()}
+    assert [r["epoch"] for r in records if r["split"] == "eval"] == [1, 2, 3]
+    rows = open(os.path.join(run, "epochs.csv")).read().split()
+    assert [row.split(",")[0] for row in rows] == ["epoch", "1", "2", "3"], rows
+    shown = LogReader(file_path=sorted(os.path.join(run, "visualdl", n) for n in os.listdir(
+        os.path.join(run, "visualdl")))[-1])  # VisualDL's choice of a folder's files
+    assert [r.id for r in shown.get_data("scalar", "train/loss")] == list(range(36, 61))
+    return len(updates)
+
+
 program = sys.argv[1]
 with tempfile.TemporaryDirectory() as work:
     subprocess.run([program, work], check=True)
@@ -102,3 +131,5 @@ with tempfile.TemporaryDirectory() as work:
     assert accuracy > 0.8, accuracy
     print(f"TensorBoard, VisualDL and metrics.jsonl have the figures of fit(): {len(truth['train'])} of training, "
           f"{len(truth['eval'])} evaluations, {len(truth['gradients'])} histograms (accuracy {accuracy:.2f})")
+    updates = check_gone_on(os.path.join(work, "again"), program)
+    print(f"killed three times: TensorBoard, metrics.jsonl and epochs.csv have each of {updates} updates once")

@@ -1,9 +1,13 @@
 // fit_peer FOLDER: two ranks train a small network on pictures that are made up, with all that
 // watches a training: FOLDER/run is the run's folder with its page, logs for TensorBoard and
 // VisualDL, a timeline; FOLDER/truth.json has the figures as the callbacks were told them.
+// fit_peer FOLDER UPDATE: one rank goes on where FOLDER/run ends and is killed after this update.
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <torch/torch.h>
@@ -120,11 +124,48 @@ void fit(const std::string& folder, int rank) {
   }
 }
 
+/// Kills the process, when the checkpoints before are on the disk.
+struct KillAfter : train::Callback {
+  int64_t step;
+  explicit KillAfter(int64_t at) : step(at) {}
+  void on_train_batch_end(const train::Step& now) override {
+    if (now.step == step) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      std::raise(SIGKILL);
+    }
+  }
+};
+
+void fit_until(const std::string& folder, int64_t update) {
+  torch::manual_seed(1);
+  const ShapesNet net;
+  train::Model model(net);
+  model.prepare(optim::SGD(net, {.lr = 0.05}), loss::CrossEntropy(), {metrics::Accuracy()});
+  model.fit(shapes(160, 2),
+            shapes(40, 3),
+            {.batch_size = 8,
+             .epochs = 3,
+             .log_freq = 1,
+             .save_freq = 100,
+             .save_steps = 7,
+             .verbose = 0,
+             .callbacks = {KillAfter(update),
+                           train::TensorBoard({}, {.histogram_freq = 10}),
+                           train::VisualDL(),
+                           train::CsvLogger()},
+             .run_dir = folder + "/run",
+             .resume = train::Resume::kAuto});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : "fit";
   std::filesystem::create_directories(folder);
+  if (argc > 2) {
+    argosy::train::testing::run_job(1, [&](int) { fit_until(folder, std::stoll(argv[2])); });
+    return 0;
+  }
   argosy::train::testing::run_job(2, [&](int rank) { fit(folder, rank); });
   return 0;
 }

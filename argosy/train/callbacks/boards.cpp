@@ -23,6 +23,18 @@ constexpr const char* kWhere = kIsTensorBoard<Writer> ? "train.TensorBoard" : "t
 template <typename Writer>
 constexpr const char* kFolder = kIsTensorBoard<Writer> ? "/tensorboard" : "/visualdl";
 
+/// What stands in the folder of later updates is of a run that was killed, or of another training:
+/// TensorBoard shows it no more. VisualDL shows the newest file of a folder only.
+template <typename Writer>
+std::shared_ptr<Writer> writer_in(const std::string& folder, int64_t step) {
+  if constexpr (kIsTensorBoard<Writer>) {
+    const events::TensorBoardOptions options{.purge_step = step == 0 ? 0 : step + 1};
+    return std::make_shared<Writer>(folder, options);
+  } else {
+    return std::make_shared<Writer>(folder);
+  }
+}
+
 template <typename Writer>
 void add_histogram(Writer& writer, const std::string& tag, const at::Tensor& values, int64_t step) {
   const at::Tensor floats = values.detach().to(at::kCPU, at::kFloat).contiguous();
@@ -52,7 +64,7 @@ void Board<Writer>::on_train_begin(const Training& training) {
   window_ = detail::TrainWindow(options_.log_freq > 0 ? options_.log_freq : training.log_freq);
   if (training.model.is_first_worker()) {
     const std::string folder = folder_.empty() ? training.run_dir + kFolder<Writer> : folder_;
-    writer_ = std::make_shared<Writer>(folder);
+    writer_ = writer_in<Writer>(folder, training.step);
     writer_->add_text("training", detail::description_table(training), training.step);
   }
 }

@@ -32,7 +32,11 @@ struct BoardOptions {
 /// Over the updates: "train/loss", "train/lr", "train/images_per_second", "train/input_wait" and
 /// "train/<metric>"; over the epochs, counted from 1: "eval/loss", "eval/<metric>"; at the begin
 /// what was trained and how, as text. Tags are those of Paddle's VisualDL callback, which counts
-/// epochs from 0. A resumed training adds a file to the folder.
+/// epochs from 0. A training that goes on adds a file to the folder. TensorBoard shows both as one,
+/// each update once: what a run that was killed wrote after its last checkpoint is purged, and so
+/// is another training's where one begins anew. (An evaluation that is made again, and a histogram
+/// of the update to go on from, may stand there twice, with the same figures.) VisualDL knows no
+/// such thing: of a folder it shows the newest file alone, so what came before is in its own file.
 /// Errors: UsageError without a folder and a run folder, and for options below 0; DataError when
 /// the file cannot be made. A disk that fills up later ends no training.
 template <typename Writer>
