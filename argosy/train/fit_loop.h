@@ -33,7 +33,8 @@ class FitLoop final {
  private:
   History train_all();
   void tell_exception(const std::string& what);
-  /// A small sum of all ranks, told as what it is.
+  /// Does what waits for the other ranks, and tells its time as PhaseKind::kAgree where there are
+  /// any.
   void together_with_ranks(const std::function<void()>& work);
   using Clock = std::chrono::steady_clock;
 

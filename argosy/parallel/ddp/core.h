@@ -47,10 +47,10 @@ class Core final {
 
   /// Collective where gradients will be synchronised and the memory format is open: decides it.
   void settle_format(const Forward& forward);
-  /// What inputs are to be laid out in.
   /// Decides it without a trial. Collective where it is open.
   void settle_format(engine::MemoryFormat format, std::string reason);
 
+  /// What inputs are to be laid out in.
   [[nodiscard]] engine::MemoryFormat input_format() const { return format_.format; }
   [[nodiscard]] bool format_is_open() const { return format_.open; }
 
