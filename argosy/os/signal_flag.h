@@ -18,7 +18,7 @@ namespace argosy::os {
 /// a process: a second one, while the first lives, takes no signals. received(): any thread.
 class SignalFlag final {
  public:
-  explicit SignalFlag(std::initializer_list<int> signals);
+  SignalFlag(std::initializer_list<int> signals);
   ~SignalFlag();
   SignalFlag(const SignalFlag&) = delete;
   SignalFlag& operator=(const SignalFlag&) = delete;
