@@ -1,0 +1,135 @@
+// How fit() ends where something else ends it: an exception, a rank that is gone, a signal too
+// late.
+#include <unistd.h>
+
+#include <csignal>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/base/exit_codes.h"
+#include "argosy/checkpoint/inspect.h"
+#include "argosy/optim/sgd.h"
+#include "argosy/train/callbacks/model_checkpoint.h"
+#include "argosy/train/model.h"
+#include "argosy/train/train_test_support.h"
+
+namespace argosy::train {
+namespace {
+
+using testing::blobs;
+using testing::small_net;
+
+Model prepared() {
+  const testing::SmallNet net = small_net();
+  Model model(net);
+  model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy());
+  return model;
+}
+
+/// Each rank's end; no rank says farewell to the others by itself.
+std::vector<test::RankOutcome> try_job(int ranks, const std::function<void(int rank)>& fn) {
+  const test::TempDir folder;
+  return test::try_run_ranks(
+      ranks,
+      [&](int rank) {
+        torch::set_num_threads(1);
+        fleet::init({},
+                    {.init_method = "file://" + folder.path().string() + "/store",
+                     .timeout = std::chrono::seconds(60),  // above the deadline: nobody sits it out
+                     .rank = rank,
+                     .world_size = ranks});
+        fn(rank);
+      },
+      {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(40)});
+}
+
+/// A bug of the user's: an exception that is none of ours, on one rank.
+struct Fail : Callback {
+  bool here;
+  explicit Fail(bool fails) : here(fails) {}
+  void on_train_batch_begin(const Step& now) override {
+    if (here && now.step == 3) {
+      throw std::runtime_error("a bug of the callback");
+    }
+  }
+};
+
+TEST(Endings, AStrangersExceptionOnOneRankLeavesNobodyWaiting) {
+  const test::TempDir folder;
+  const auto outcomes = try_job(3, [&](int rank) {
+    prepared().fit(blobs(60),
+                   {.batch_size = 4,
+                    .epochs = 2,
+                    .save_dir = folder.path().string(),
+                    .save_steps = 1,  // writers speak to each other meanwhile
+                    .verbose = 0,
+                    .callbacks = {Fail(rank == 1)}});
+  });
+  EXPECT_EQ(outcomes[1].error_type, "std::runtime_error") << describe(outcomes[1]);
+  EXPECT_EQ(outcomes[1].error, "a bug of the callback");
+  for (const int other : {0, 2}) {
+    EXPECT_EQ(outcomes[other].error_type, "argosy::CommError") << describe(outcomes[other]);
+  }
+  EXPECT_TRUE(checkpoint::find_newest(folder.path().string()).path.has_value());
+}
+
+/// A signal comes to rank 0, and rank 1 dies as soon as all is saved.
+struct DieWhenSaved : Callback {
+  int rank;
+  explicit DieWhenSaved(int of) : rank(of) {}
+  void on_train_batch_begin(const Step& now) override {
+    if (rank == 0 && now.step == 3) {
+      ::raise(SIGTERM);
+    }
+  }
+  void on_train_end(const Training& /*training*/) override {
+    if (rank == 1) {
+      ::raise(SIGKILL);
+    }
+  }
+};
+
+TEST(Endings, ASavedTrainingAsksToBeResumedAlsoWhereARankIsGone) {
+  const test::TempDir folder;
+  const auto outcomes = try_job(2, [&](int rank) {
+    prepared().fit(
+        blobs(40),
+        {.batch_size = 4,
+         .epochs = 2,
+         .verbose = 0,
+         .callbacks = {ModelCheckpoint({.dir = folder.path().string()}), DieWhenSaved(rank)}});
+  });
+  EXPECT_EQ(outcomes[1].signal, SIGKILL) << describe(outcomes[1]);
+  EXPECT_EQ(outcomes[0].exit_code, kResumeExitCode) << describe(outcomes[0]);
+  EXPECT_THAT(outcomes[0].output, ::testing::HasSubstr("saved a checkpoint at step 4"));
+  EXPECT_EQ(checkpoint::find_newest(folder.path().string()).manifest.value().step, 4);
+}
+
+/// A signal comes when the last update is done.
+struct SignalAtTheEnd : Callback {
+  void on_train_end(const Training& /*training*/) override { ::raise(SIGTERM); }
+};
+
+TEST(Endings, ASignalAfterTheTrainingsEndIsTheProgramsAgain) {
+  const test::TempDir folder;
+  const auto fit = [&](int /*rank*/) {
+    const History history = prepared().fit(blobs(40),
+                                           {.batch_size = 4,
+                                            .save_dir = folder.path().string(),
+                                            .verbose = 0,
+                                            .callbacks = {SignalAtTheEnd()}});
+    EXPECT_EQ(history.ended, Ended::kFinished);
+    ::_exit(3);  // reached only where the program has a handler
+  };
+  const test::RankOutcome killed = try_job(1, fit).front();
+  EXPECT_EQ(killed.signal, SIGTERM) << describe(killed);
+  EXPECT_EQ(checkpoint::find_newest(folder.path().string()).manifest.value().step, 10);
+}
+
+}  // namespace
+}  // namespace argosy::train
