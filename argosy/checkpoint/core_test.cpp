@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <random>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,6 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using testing::await_save;
 using testing::checkpoint_error;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -251,21 +253,22 @@ TEST_F(CheckpointFolder, TheNewestWholeOneIsNeverPruned) {
   EXPECT_THROW(prune(directory(), {.keep = {.keep_last = -1}}), UsageError);
 }
 
-TEST_F(CheckpointFolder, KilledAtRandomMomentsThereIsAlwaysAWholeNewest) {
-  std::mt19937 random(50);
+TEST_F(CheckpointFolder, KilledAtAnyStageOfASaveThereIsAlwaysAWholeNewest) {
   int64_t last = -1;
   int torn = 0;
   for (int kill = 0; kill < 50; ++kill) {
+    const std::vector<std::string> before = names();
     const pid_t child = ::fork();
     if (child == 0) {
+      ::alarm(60);
       for (int64_t step = last + 1;; ++step) {
         make_checkpoint(directory(), {.step = step});
       }
     }
-    // The first child gets the time that one needs; after it there always is one.
-    do {
-      ::usleep(1'000 + random() % 12'000);
-    } while (last < 0 && !find_newest(directory()).path);
+    while (last < 0 && !find_newest(directory()).path) {  // later there always is one
+      std::this_thread::yield();
+    }
+    await_save(directory(), before, kill % 3);  // files of three, the manifest is the last
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     const Newest newest = find_newest(directory());

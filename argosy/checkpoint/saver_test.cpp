@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <limits>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using engine::StateDict;
 using ::testing::AllOf;
+using testing::await_save;
 using testing::checkpoint_error;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -92,6 +94,7 @@ class Saving : public ::testing::Test {
     std::ranges::sort(all);
     return all;
   }
+  [[nodiscard]] bool is_saving() const { return std::ranges::any_of(names(), is_temporary_name); }
 
  private:
   test::TempDir directory_;
@@ -327,7 +330,9 @@ TEST_F(Saving, AllRanksSkipOrNone) {
     Saver saver(directory(), {.keep = {.keep_last = 1}, .when_busy = WhenBusy::kSkip}, world);
     std::string said;
     for (int64_t step = 0; step < 20; ++step) {
-      ::usleep(world.rank() == 1 ? 4'000 : 0);  // comes when the others' last save is long done
+      while (world.rank() == 1 && is_saving()) {  // comes when the others' last save is done
+        std::this_thread::yield();
+      }
       Snapshot snapshot = sample(step, world.rank());
       snapshot.parts[0].second.set("large", torch::zeros({1 << 18}));
       said += saver.save(snapshot) == Saved::kSkipped ? 's' : '.';
@@ -342,6 +347,7 @@ TEST_F(Saving, AllRanksSkipOrNone) {
 TEST_F(Saving, KilledWhileSavingTheNewestWholeOneHasItsBits) {
   int64_t last = -1;
   for (int kill = 0; kill < 50; ++kill) {
+    const std::vector<std::string> before = last < 0 ? std::vector<std::string>() : names();
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(60);
@@ -351,9 +357,10 @@ TEST_F(Saving, KilledWhileSavingTheNewestWholeOneHasItsBits) {
         saver.save(sample(step));
       }
     }
-    do {
-      ::usleep(2'000 + (static_cast<unsigned>(kill) * 7'919U) % 23'000U);
-    } while (last < 0 && !find_newest(directory()).path);
+    while (last < 0 && !(fs::exists(directory()) && find_newest(directory()).path)) {
+      std::this_thread::yield();
+    }
+    await_save(directory(), before, kill % 3);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     const Newest newest = find_newest(directory());

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -59,6 +63,31 @@ inline std::string make_checkpoint(const std::string& directory, const MadeCheck
   manifest.tensors.push_back({"model", "w", "F32", {2, 3}, "model.safetensors"});
   folder.commit(manifest);
   return folder.place();
+}
+
+/// Returns as soon as a save is under way that has made so many files, other than those that the
+/// dead have left: `before`.
+inline void await_save(const std::string& directory,
+                       const std::vector<std::string>& before,
+                       int64_t files) {
+  namespace fs = std::filesystem;
+  const auto each_in = [](const fs::path& folder, const auto& look) {
+    std::error_code gone;  // what is looked at comes and goes
+    for (fs::directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone)) {
+      look(at->path());
+    }
+  };
+  for (bool found = false; !found; std::this_thread::yield()) {
+    each_in(directory, [&](const fs::path& path) {
+      const std::string name = path.filename().string();
+      if (is_temporary_name(name) &&
+          std::find(before.begin(), before.end(), name) == before.end()) {
+        int64_t count = 0;
+        each_in(path, [&](const fs::path&) { ++count; });
+        found = found || count >= files;
+      }
+    });
+  }
 }
 
 }  // namespace argosy::checkpoint::testing
