@@ -208,6 +208,25 @@ TEST_F(ARun, ComputesInBfloat16WhereItIsToldAndIsEvaluatedAlike) {
               ::testing::ThrowsMessage<UsageError>(HasSubstr("--amp")));
 }
 
+TEST_F(ARun, WhatCannotBeResumedDoesNotChangeTheDescription) {
+  TrainSettings other = settings();
+  other.model = "digit_net";  // of pictures alike
+  other.resume = "must";
+  const auto refused = [&] {
+    return in_job(1, [&] {
+      EXPECT_THROW(static_cast<void>(train(other)), CheckpointError);
+      return Json();
+    });
+  };
+  static_cast<void>(refused());
+  EXPECT_FALSE(std::filesystem::exists(path("run/recipe.json"))) << "of a training that never was";
+  static_cast<void>(in_job(1, [&] { return train(settings()); }));
+  const std::string before = text_of(path("run/recipe.json"));
+  EXPECT_THAT(before, HasSubstr("lenet"));
+  static_cast<void>(refused());  // its weights are of another model
+  EXPECT_EQ(text_of(path("run/recipe.json")), before);
+}
+
 TEST_F(ARun, PredictsPicturesWhereTheDataIsGone) {
   static_cast<void>(in_job(1, [&] { return train(settings()); }));
   std::filesystem::rename(path("pictures/b/3.png"), path("one.png"));
