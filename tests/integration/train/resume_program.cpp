@@ -125,21 +125,30 @@ const std::map<std::string, Change>& components() {
       }
     };
   };
-  static const std::map<std::string, Change> all{{"weights", entries("model", ".weight")},
-                                                 {"buffers", entries("model", "running_")},
-                                                 {"exp_avg", entries("optimizer", "/exp_avg")},
-                                                 {"optimizer_step", entries("optimizer", "/step")},
-                                                 {"ema", whole_part("ema")},
-                                                 {"ema_updates", value("ema_updates")},
-                                                 {"schedule", value("schedule")},
-                                                 {"scaler", value("scaler")},
-                                                 {"callbacks", value("callbacks")},
-                                                 {"random", rank_tensor("random.cpu")},
-                                                 {"loader", rank_value("loader")},
-                                                 {"loss", rank_value("loss")},
-                                                 {"metrics", rank_value("metrics")},
-                                                 {"place", value("place")},
-                                                 {"nothing", [](auto&, const auto&) {}}};
+  const auto of_rank = [](int rank, const Change& change) -> Change {
+    return [rank, change](auto& now, const auto& then) {
+      if (fleet::worker_index() == rank) {
+        change(now, then);
+      }
+    };
+  };
+  static const std::map<std::string, Change> all{
+      {"weights", entries("model", ".weight")},
+      {"buffers", entries("model", "running_")},
+      {"exp_avg", entries("optimizer", "/exp_avg")},
+      {"optimizer_step", entries("optimizer", "/step")},
+      {"ema", whole_part("ema")},
+      {"ema_updates", value("ema_updates")},
+      {"schedule", value("schedule")},
+      {"scaler", value("scaler")},
+      {"callbacks", value("callbacks")},
+      {"random", rank_tensor("random.cpu")},
+      {"random_1", of_rank(1, rank_tensor("random.cpu"))},
+      {"loader", rank_value("loader")},
+      {"loss", rank_value("loss")},
+      {"metrics", rank_value("metrics")},
+      {"place", value("place")},
+      {"nothing", [](auto&, const auto&) {}}};
   return all;
 }
 
