@@ -12,7 +12,7 @@
 #include "argosy/optim/adam.h"
 #include "argosy/optim/sgd.h"
 #include "argosy/parallel/ddp/ddp_test_support.h"
-#include "argosy/vision/models/resnet.h"
+#include "argosy/vision/models/mnist_cnn.h"
 
 #include "tests/support/on_devices.h"
 
@@ -111,16 +111,16 @@ TEST_P(ParallelOnDevices, SyncBatchNormOfAnEmptyBatch) {
   });
 }
 
-TEST_P(ParallelOnDevices, AResNetWithSyncedNormsUnderTheWrapper) {
+TEST_P(ParallelOnDevices, AModelWithSyncedNormsUnderTheWrapper) {
   ARGOSY_NEED_DEVICES(2);
   expect_as_on_cpu(2, [](comm::Group& group, at::Device device) {
-    vision::ResNet net({.depth = 18, .num_classes = 4});
+    vision::MnistCnn net;
     net->to(device,
             at::kDouble);  // in f32 the CPU has kernels of ours, which round in another order
     testing::fill(*net, 2);
     convert_sync_batchnorm(net, group);
     DistributedDataParallel model(net, group);
-    const at::Tensor x = values({3, 3, 32, 32}, 1 + group.rank()).to(device);
+    const at::Tensor x = values({3, 1, 28, 28}, 1 + group.rank()).to(device);
     const at::Tensor labels = (at::arange(3) + group.rank()).remainder(4).to(device);
     torch::nn::functional::cross_entropy(model(x), labels).backward();
     Results results;
