@@ -128,9 +128,11 @@ constexpr const char* kTrainHelp =
 
 constexpr const char* kTrainFooter =
     "\nExamples:\n"
-    "  argosy train --model resnet18 --data cifar10:cifar-10-python.tar.gz --epochs 10 \\\n"
-    "    --batch_size 128 --optimizer momentum --lr 0.1 --schedule cosine --augment crop,flip\n"
-    "  argosy launch --nproc_per_node 2 argosy train --config runs/first --run_dir runs/second";
+    "  argosy train --model resnet18 --data cifar10:cifar-10-python.tar.gz \\\n"
+    "    --epochs 10 --batch_size 128 --optimizer momentum --lr 0.1 \\\n"
+    "    --schedule cosine --augment crop,flip\n"
+    "  argosy launch --nproc_per_node 2 \\\n"
+    "    argosy train --config runs/first --run_dir runs/second";
 
 int run_train(const recipes::TrainSettings& settings, const Common& common) {
   if (common.dry_run) {
@@ -180,7 +182,12 @@ int train(const std::vector<std::string>& args) {
   }
   recipes::TrainSettings settings;
   if (!common.config.empty()) {
-    recipes::train_table().set(settings, recipes::read_options(common.config));
+    const Json options = recipes::read_options(common.config);
+    try {
+      recipes::train_table().set(settings, options);
+    } catch (const UsageError& error) {
+      throw ConfigError("recipes.config", common.config + ": " + error.message());
+    }
   }
   words.apply(app, recipes::train_table(), settings);
   if (common.channels_last) {

@@ -65,28 +65,31 @@ std::vector<Setting<Train>> update_rows() {
 }
 
 std::vector<Setting<Train>> run_rows() {
-  return {
-      {"run_dir",
-       "What it leaves",
-       &Train::run_dir,
-       "Folder for weights, checkpoints, figures; none; auto: runs/<time>"},
-      {"save_freq",
-       "What it leaves",
-       &Train::save_freq,
-       "Updates between two checkpoints; after each epoch anyhow",
-       1},
-      {"keep_last", "What it leaves", &Train::keep_last, "Checkpoints that stay; 0: all", 0},
-      {"resume",
-       "What it leaves",
-       &Train::resume,
-       "Goes on where the run's newest checkpoint ends: never, auto, must",
-       0,
-       {"never", "auto", "must"}},
-      {"eval_freq", "What it says", &Train::eval_freq, "Epochs between two evaluations", 1},
-      {"eval_batch_size", "What it says", &Train::eval_batch_size, "Unset: batch_size", 1},
-      {"log_freq", "What it says", &Train::log_freq, "Batches between two lines", 1},
-      {"verbose", "What it says", &Train::verbose, "0 silent, 1 a bar, 2 lines, 3 with times", 0},
-      {"num_workers", "What it says", &Train::num_workers, "Loader threads, per process", 0}};
+  return {{"run_dir",
+           "What it leaves",
+           &Train::run_dir,
+           "Folder for weights, checkpoints, figures; none; auto: runs/<time>"},
+          {"save_freq",
+           "What it leaves",
+           &Train::save_freq,
+           "Updates between two checkpoints; after each epoch anyhow",
+           1},
+          {"keep_last", "What it leaves", &Train::keep_last, "Checkpoints that stay; 0: all", 0},
+          {"resume",
+           "What it leaves",
+           &Train::resume,
+           "Goes on where the run's newest checkpoint ends: never, auto, must",
+           0,
+           {"never", "auto", "must"}},
+          {"eval_freq", "What it says", &Train::eval_freq, "Epochs between two evaluations", 1},
+          {"eval_batch_size", "What it says", &Train::eval_batch_size, "Unset: batch_size", 1},
+          {"log_freq", "What it says", &Train::log_freq, "Batches between two lines", 1},
+          {"verbose",
+           "What it says",
+           &Train::verbose,
+           "0 the result only, 1 a bar, 2 lines, 3 with times",
+           0},
+          {"num_workers", "What it says", &Train::num_workers, "Loader threads, per process", 0}};
 }
 
 template <typename S>
@@ -166,8 +169,13 @@ nlohmann::ordered_json read_options(const std::string& from) {
   if (!file) {
     throw ConfigError("recipes.config", fmt::format("{}: {}", path, errno_message(errno)));
   }
-  auto json = nlohmann::ordered_json::parse(file, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) {
+  nlohmann::ordered_json json;
+  try {
+    json = nlohmann::ordered_json::parse(file);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw ConfigError("recipes.config", fmt::format("{}: {}", path, error.what()));
+  }
+  if (!json.is_object()) {
     throw ConfigError("recipes.config",
                       fmt::format("{}: expected a JSON object of options, or a run.json", path));
   }

@@ -86,6 +86,10 @@ std::vector<std::string> own_command() {
   for (std::string word; std::getline(file, word, '\0');) {
     words.push_back(word);
   }
+  // The program of the command `argosy` that sees libtorch; nobody types it.
+  if (!words.empty() && words[0].ends_with("/argosy-torch")) {
+    words[0].resize(words[0].size() - std::string_view("-torch").size());
+  }
   return words;
 }
 

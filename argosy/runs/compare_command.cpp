@@ -145,8 +145,8 @@ int run_compare(const std::vector<std::string>& args) {
   std::string folder = "runs";
   std::string page;
   bool json = false;
-  app.add_option("A", first, "A name that argosy runs ls shows, or a run's folder")->required();
-  app.add_option("B", second, "The other")->required();
+  app.add_option("RUN", first, "A name that argosy runs ls shows, or a run's folder")->required();
+  app.add_option("OTHER_RUN", second, "The one beside it")->required();
   app.add_option("--dir", folder, "Where the runs lie. Default: runs")->type_name("FOLDER");
   app.add_option("--html", page, "Write a page with both runs' curves over each other")
       ->type_name("FILE");

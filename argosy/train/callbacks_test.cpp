@@ -148,9 +148,15 @@ TEST(EarlyStopping, NamesTheFiguresThatThereAre) {
                   model.fit(blobs(8),
                             {.batch_size = 4,
                              .verbose = 0,
-                             .callbacks = {EarlyStopping({.monitor = "accuracy"})}});
+                             .callbacks = {EarlyStopping({.monitor = "accuracy"})},
+                             .num_iters = 1});  // which ends before an evaluation looks for it
                 }),
-                HasSubstr("no figure \"accuracy\": there are loss, acc"));
+                HasSubstr("no figure \"accuracy\" to follow: there are loss, acc;"));
+    EXPECT_NO_THROW(model.fit(blobs(8),
+                              {.batch_size = 4,
+                               .verbose = 0,
+                               .callbacks = {EarlyStopping({.monitor = "eval_acc"})},
+                               .num_iters = 1}));
   });
 }
 

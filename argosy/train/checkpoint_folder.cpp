@@ -107,7 +107,7 @@ void set_aside_later(const std::string& folder, int64_t step) {
   }
   log::warn(
       "[train.fit] {}: {} checkpoint{} of a later step than {}, at which this training begins, "
-      "moved to {}. To go on from another training: resume",
+      "moved to {}. To go on from them instead: resume \"auto\"",
       folder,
       later.size(),
       later.size() == 1 ? "" : "s",
@@ -138,8 +138,8 @@ std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
   }
   if (options.resume == Resume::kMust || !options.resume_from.empty()) {
     throw CheckpointError(kResumeWhere,
-                          "there is no whole checkpoint to resume from. Resume::kAuto begins anew "
-                          "then",
+                          "there is no whole checkpoint to resume from. With resume \"auto\" the "
+                          "training begins anew then",
                           {.path = from});
   }
   return std::nullopt;

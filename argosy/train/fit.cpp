@@ -50,16 +50,18 @@ void check_options(const FitOptions& options, const Feed& train) {
 
 /// The process ends here, on all ranks together, with a code that says: start me again. What main()
 /// would do next is for a training that is done. Nothing is lost: callbacks have ended.
-[[noreturn]] void leave_for_resume(const History& history, const comm::Group& group) {
+[[noreturn]] void leave_for_resume(const History& history,
+                                   const FitOptions& options,
+                                   const comm::Group& group) {
   for (const int again : {SIGTERM, SIGUSR1}) {  // the launcher's, should another rank leave first
     ::signal(again, SIG_IGN);
   }
   if (group.rank() == 0) {
     fmt::print(
-        "{}: saved a checkpoint at step {}. The same command goes on from there, with "
-        "FitOptions::resume = Resume::kAuto (exit code {})\n",
+        "{}: saved a checkpoint at step {}. The same command goes on from there{} (exit code {})\n",
         history.reason,
         history.steps,
+        options.resume == Resume::kNever ? ", with resume \"auto\"" : "",
         kResumeExitCode);
   }
   std::fflush(nullptr);
@@ -89,7 +91,7 @@ History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions&
   const int signal = loop->signal();
   loop.reset();
   if (history.ended == Ended::kPreempted && options.on_signal == OnSignal::kSaveAndExit) {
-    leave_for_resume(history, core.group);
+    leave_for_resume(history, options, core.group);
   }
   if (signal != 0 && history.ended != Ended::kPreempted) {
     ::raise(signal);  // it came when all was done and saved: it is the program's again

@@ -105,8 +105,15 @@ void FitLoop::resume() {
   restore_callbacks(share.snapshot, callbacks_);
   resumed_ = true;
   if (options_.verbose > 0 && core_.group.rank() == 0) {
-    fmt::print(
-        "Resuming from {}: epoch {}, batch {}, step {}\n", *path, epoch_ + 1, batch_, core_.steps);
+    if (ended_ || epoch_ >= options_.epochs) {
+      fmt::print("Resuming from {}: nothing is left to do after step {}\n", *path, core_.steps);
+    } else {
+      fmt::print("Resuming from {}: epoch {}, batch {}, step {}\n",
+                 *path,
+                 epoch_ + 1,
+                 batch_,
+                 core_.steps);
+    }
     std::fflush(stdout);
   }
 }

@@ -24,6 +24,7 @@ EarlyStopping::EarlyStopping(const EarlyStoppingOptions& options)
 }
 
 void EarlyStopping::on_train_begin(const Training& training) {
+  monitor_.check(training);
   if (!training.resumed) {
     *this = EarlyStopping(options_);
   }

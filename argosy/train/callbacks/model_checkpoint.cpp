@@ -43,6 +43,9 @@ void ModelCheckpoint::on_train_begin(const Training& training) {
                "there is no folder for checkpoints: set ModelCheckpointOptions::dir, or fit()'s "
                "run_dir");
   monitor_ = detail::Monitor(options_.monitor, options_.mode, 0);
+  if (!options_.monitor.empty()) {
+    monitor_.check(training);
+  }
   best_.reset();
   last_.reset();
   const checkpoint::SaverOptions saver{

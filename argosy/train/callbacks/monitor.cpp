@@ -1,8 +1,14 @@
 #include "argosy/train/callbacks/monitor.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
+
+#include "argosy/base/check.h"
 
 namespace argosy::train::detail {
 namespace {
@@ -31,6 +37,19 @@ double Monitor::in(const Logs& logs) const {
     return *evaluated;
   }
   return logs[name_];
+}
+
+void Monitor::check(const Training& training) const {
+  std::vector<std::string> names{"loss"};
+  names.insert(names.end(), training.metrics.begin(), training.metrics.end());
+  const std::string_view name = name_;
+  const std::string_view own = name.substr(name.starts_with("eval_") ? 5 : 0);
+  ARGOSY_CHECK(name == "loss_scale" || std::find(names.begin(), names.end(), own) != names.end(),
+               "train.monitor",
+               "the training will have no figure \"{}\" to follow: there are {}; \"eval_\" before "
+               "one says that it is the evaluation's",
+               name_,
+               fmt::join(names, ", "));
 }
 
 bool Monitor::improves(double value) {

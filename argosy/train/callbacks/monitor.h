@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "argosy/train/callback.h"
 #include "argosy/train/logs.h"
 
 namespace argosy::train {
@@ -23,6 +24,9 @@ class Monitor final {
   /// The figure in the logs of an evaluation ("loss") or of an epoch ("eval_loss", else "loss").
   /// Errors: UsageError naming the figures that are there.
   [[nodiscard]] double in(const Logs& logs) const;
+  /// Before the first epoch: whether a training can have the figure.
+  /// Errors: UsageError naming those that it will have.
+  void check(const Training& training) const;
   /// Whether `value` is better than the best one by min_delta; then it is the best one. NaN never
   /// is.
   bool improves(double value);

@@ -29,6 +29,7 @@ ReduceLROnPlateau::ReduceLROnPlateau(const ReduceLROnPlateauOptions& options)
 }
 
 void ReduceLROnPlateau::on_train_begin(const Training& training) {
+  monitor_.check(training);
   schedule_.emplace(
       training.model.optimizer(),
       optim::ReduceLROnPlateauOptions{
