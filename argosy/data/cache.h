@@ -118,6 +118,10 @@ class Cache final {
   [[nodiscard]] int64_t size() const { return dataset_->size(); }
   [[nodiscard]] int64_t sample_key(int64_t index) const { return key_of(*dataset_, index); }
   [[nodiscard]] int64_t key_space() const { return key_space_of(*dataset_); }
+  /// Names of the classes, where the set has them.
+  [[nodiscard]] decltype(auto) classes() const requires HasClasses<D> {
+    return dataset_->classes();
+  }
 
   [[nodiscard]] Sample get(int64_t index) const {
     const std::shared_ptr<const Kept> kept = cache_->get(

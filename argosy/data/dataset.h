@@ -3,8 +3,10 @@
 #include <atomic>
 #include <concepts>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -85,6 +87,12 @@ concept GetsRandomSample = requires(const D& dataset, int64_t index, Random& ran
 template <typename D>
 concept GetsBatch = requires(const D& dataset, const BatchContext& context) {
   dataset.get_batch(context.indices, context);
+};
+
+/// Knows what its classes are called: a range of names for labels 0, 1, …
+template <typename D>
+concept HasClasses = requires(const D& dataset) {
+  std::string(*std::begin(dataset.classes()));
 };
 
 template <typename D>

@@ -30,6 +30,10 @@ class Subset final {
 
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(indices_.size()); }
   [[nodiscard]] const std::vector<int64_t>& indices() const { return indices_; }
+  /// Names of the classes, where the whole set has them.
+  [[nodiscard]] decltype(auto) classes() const requires HasClasses<D> {
+    return dataset_->classes();
+  }
 
   [[nodiscard]] decltype(auto) get(int64_t index) const requires GetsSample<D> {
     return dataset_->get(in_whole(index));

@@ -197,6 +197,7 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   const std::string run_dir = run_dir_of(resolved);
   announce(resolved, assembly, lengths, run_dir);
   train::FitOptions options = fit_options(resolved, run_dir);
+  options.class_names = assembly.data->classes();
   if (!run_dir.empty()) {
     options.callbacks.emplace_back(WriteDescription(run_dir, describe(resolved, assembly)));
   }

@@ -54,6 +54,7 @@ struct Training {
   std::string schedule{};
   /// What fit() did, at its end; nullptr before.
   const History* history = nullptr;
+  std::vector<std::string> class_names{};  ///< of labels 0, 1, …; empty: nobody has said
 };
 
 /// An epoch; `logs` is empty at its begin.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/data/data_loader.h"
+#include "argosy/data/dataset.h"
 #include "argosy/data/fields.h"
 #include "argosy/train/dealing.h"
 
@@ -42,6 +44,8 @@ class Feed {
   [[nodiscard]] virtual data::LoaderState state() const = 0;
   virtual void load_state(const data::LoaderState& state) = 0;
   [[nodiscard]] virtual data::LoaderStats stats() const = 0;
+  /// What the data set calls its classes; empty: it does not say.
+  [[nodiscard]] virtual std::vector<std::string> class_names() const { return {}; }
 
   /// How the samples are dealt to the ranks, where fit() does it; nullopt: somebody's own sampler.
   [[nodiscard]] virtual std::optional<Dealing> dealing() const { return std::nullopt; }
@@ -73,6 +77,18 @@ Tensors tensors_of(const Batch& batch) {
   } else {
     return tensors_of(data::detail::fields_of(batch));
   }
+}
+
+/// Of a data set with a classes() that gives a range of names, as those of vision do.
+template <typename D>
+std::vector<std::string> class_names_of(const D& dataset) {
+  std::vector<std::string> names;
+  if constexpr (data::HasClasses<D>) {
+    for (const auto& name : dataset.classes()) {
+      names.emplace_back(name);
+    }
+  }
+  return names;
 }
 
 template <typename Loader>
@@ -111,6 +127,13 @@ class LoaderFeed : public Feed {
     loader_->load_state(state);
   }
   [[nodiscard]] data::LoaderStats stats() const override { return loader_->stats(); }
+  [[nodiscard]] std::vector<std::string> class_names() const override {
+    if constexpr (requires { loader_->dataset(); }) {
+      return class_names_of(loader_->dataset());
+    } else {
+      return {};
+    }
+  }
 
  protected:
   [[nodiscard]] const Loader& loader() const { return *loader_; }

@@ -89,7 +89,19 @@ Training FitLoop::training() const {
           .loss = core_.loss->name(),
           .metrics = core_.metric_names(),
           .amp = core_.precision.name(),
-          .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : ""};
+          .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : "",
+          .class_names = class_names()};
+}
+
+std::vector<std::string> FitLoop::class_names() const {
+  if (!options_.class_names.empty()) {
+    return options_.class_names;
+  }
+  std::vector<std::string> names;
+  if (eval_ != nullptr) {
+    names = eval_->class_names();
+  }
+  return names.empty() ? train_->class_names() : names;
 }
 
 Epoch FitLoop::epoch_now(const Logs& logs) const {

@@ -45,6 +45,7 @@ class FitLoop final {
     }
   }
   [[nodiscard]] Training training() const;
+  [[nodiscard]] std::vector<std::string> class_names() const;
   [[nodiscard]] Epoch epoch_now(const Logs& logs) const;
   [[nodiscard]] Step step_now(const Logs& logs) const;
 

@@ -53,6 +53,9 @@ struct FitOptions {
   int num_workers = 0;     ///< not with a loader
   uint64_t seed = 0;       ///< of the samples' order and augmentation; not with a loader
   std::vector<AnyCallback> callbacks{};
+  /// Of labels 0, 1, …: stand below the pictures of evaluations. Empty: what classes() of the data
+  /// set says, where it has one, else numbers.
+  std::vector<std::string> class_names{};
   /// Batches whose gradients are averaged before an update. A shorter rest of an epoch is one
   /// update too.
   int64_t accumulate_grad_batches = 1;

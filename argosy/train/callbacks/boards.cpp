@@ -62,6 +62,7 @@ void Board<Writer>::on_train_begin(const Training& training) {
                kWhere<Writer>,
                "no folder, and fit() has no run_dir either: give it one of them");
   window_ = detail::TrainWindow(options_.log_freq > 0 ? options_.log_freq : training.log_freq);
+  samples_.set_class_names(training.class_names);
   if (training.model.is_first_worker()) {
     const std::string folder = folder_.empty() ? training.run_dir + kFolder<Writer> : folder_;
     writer_ = writer_in<Writer>(folder, training.step);

@@ -104,6 +104,7 @@ RunRecorder::RunRecorder(std::string folder)
     : folder_(std::move(folder)), log_({.path = folder_ + "/metrics.jsonl"}), page_(folder_) {}
 
 void RunRecorder::on_train_begin(const Training& training) {
+  samples_.set_class_names(training.class_names);
   if (training.model.is_first_worker()) {
     begin_run(training);
   }

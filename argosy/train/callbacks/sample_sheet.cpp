@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <c10/core/GradMode.h>
+
+#include "argosy/samples/canvas.h"
 
 namespace argosy::train::detail {
 namespace {
@@ -16,6 +19,8 @@ namespace {
 constexpr samples::Colour kRight{.red = 40, .green = 160, .blue = 70};
 constexpr samples::Colour kWrong{.red = 210, .green = 50, .blue = 50};
 constexpr int kColumns = 4;  // as wide as a picture on the run page
+constexpr int kNumberedSide = 96;
+constexpr int kNamedSide = 144;  // a name needs more room
 
 bool shows_classes_of_pictures(const EvalStep& step) {
   if (step.inputs.empty() || step.outputs.empty() || step.labels.empty()) {
@@ -69,14 +74,36 @@ void SampleSheet::add(const EvalStep& step) {
     const auto is = labels[i].item<int64_t>();
     const auto was_said = said[i].item<int64_t>();
     tiles_.push_back({.picture = picture_of(images[i]),
-                      .caption = is == was_said ? fmt::format("{}", is)
-                                                : fmt::format("{}, said {}", is, was_said),
+                      .caption = caption_of(is, was_said),
                       .mark = is == was_said ? kRight : kWrong});
   }
 }
 
+std::string SampleSheet::name_of(int64_t label) const {
+  return label >= 0 && label < std::ssize(names_) ? names_[static_cast<std::size_t>(label)]
+                                                  : std::to_string(label);
+}
+
+std::string SampleSheet::caption_of(int64_t is, int64_t said) const {
+  constexpr std::string_view kSaid = ", said ";
+  constexpr int kRoom = kNamedSide - 14;  // beside the mark
+  const std::string label = name_of(is);
+  const std::string guess = name_of(said);
+  if (is == said) {
+    return label;
+  }
+  const std::string whole = fmt::format("{}{}{}", label, kSaid, guess);
+  if (samples::text_width(whole) <= kRoom) {
+    return whole;
+  }
+  const int half = (kRoom - samples::text_width(kSaid)) / 2;
+  return fmt::format(
+      "{}{}{}", samples::fitting_text(label, half), kSaid, samples::fitting_text(guess, half));
+}
+
 image::Image SampleSheet::sheet() const {
-  return samples::contact_sheet(tiles_, {.columns = kColumns});
+  return samples::contact_sheet(
+      tiles_, {.columns = kColumns, .side = names_.empty() ? kNumberedSide : kNamedSide});
 }
 
 }  // namespace argosy::train::detail

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "argosy/image/image.h"
@@ -19,17 +22,23 @@ class SampleSheet final {
  public:
   explicit SampleSheet(std::size_t most = 16) : most_(most) {}
 
+  /// Of labels 0, 1, …, in the place of numbers; labels beyond them stay numbers.
+  void set_class_names(std::vector<std::string> names) { names_ = std::move(names); }
   void clear();
   void add(const EvalStep& step);
 
   [[nodiscard]] bool empty() const { return tiles_.empty(); }
-  /// Each with its label below, "7", green where the network says so too; else "7, said 1", red.
-  /// Only where it is not empty.
+  /// Each with its label below, "7" or "cat", green where the network says so too; else "7, said
+  /// 1", red. Names that do not fit beside each other are cut. Only where it is not empty.
   [[nodiscard]] image::Image sheet() const;
 
  private:
+  [[nodiscard]] std::string name_of(int64_t label) const;
+  [[nodiscard]] std::string caption_of(int64_t is, int64_t said) const;
+
   std::size_t most_;
   std::vector<samples::Tile> tiles_;
+  std::vector<std::string> names_{};
   at::Tensor low_;    // of each channel: what becomes 0
   at::Tensor scale_;  // and 255 over the distance to the largest
 };
