@@ -186,7 +186,8 @@ int train(const std::vector<std::string>& args) {
     try {
       recipes::train_table().set(settings, options);
     } catch (const UsageError& error) {
-      throw ConfigError("recipes.config", common.config + ": " + error.message());
+      const std::string what = error.what();  // "[where] what is wrong"
+      throw ConfigError("recipes.config", common.config + ": " + what.substr(what.find(' ') + 1));
     }
   }
   words.apply(app, recipes::train_table(), settings);
