@@ -173,7 +173,10 @@ nlohmann::ordered_json read_options(const std::string& from) {
   try {
     json = nlohmann::ordered_json::parse(file);
   } catch (const nlohmann::json::parse_error& error) {
-    throw ConfigError("recipes.config", fmt::format("{}: {}", path, error.what()));
+    throw ConfigError(
+        "recipes.config",
+        fmt::format(
+            "{}: expected a JSON object of options, or a run.json: {}", path, error.what()));
   }
   if (!json.is_object()) {
     throw ConfigError("recipes.config",

@@ -42,10 +42,11 @@ struct Training {
   int64_t samples = -1;              ///< of the data set; -1: a stream's
   int verbose = 2;
   int64_t log_freq = 10;
-  std::string run_dir{};  ///< empty: none
-  bool resumed = false;   ///< goes on where a checkpoint ends
-  int64_t epoch = 0;      ///< the first, or the one that goes on
-  int64_t step = 0;       ///< updates made before
+  std::string run_dir{};   ///< empty: none
+  bool evaluates = false;  ///< there is a set to evaluate on
+  bool resumed = false;    ///< goes on where a checkpoint ends
+  int64_t epoch = 0;       ///< the first, or the one that goes on
+  int64_t step = 0;        ///< updates made before
   /// What fit() was told; what its model was prepared with: names, a schedule's empty without one.
   const FitOptions* options = nullptr;
   std::string loss{};

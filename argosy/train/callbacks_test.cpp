@@ -151,8 +151,9 @@ TEST(EarlyStopping, NamesTheFiguresThatThereAre) {
                              .callbacks = {EarlyStopping({.monitor = "accuracy"})},
                              .num_iters = 1});  // which ends before an evaluation looks for it
                 }),
-                HasSubstr("no figure \"accuracy\" to follow: there are loss, acc;"));
+                HasSubstr("no figure \"accuracy\" to follow: there are loss, acc"));
     EXPECT_NO_THROW(model.fit(blobs(8),
+                              blobs(8),
                               {.batch_size = 4,
                                .verbose = 0,
                                .callbacks = {EarlyStopping({.monitor = "eval_acc"})},

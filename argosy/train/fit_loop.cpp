@@ -82,6 +82,7 @@ Training FitLoop::training() const {
           .verbose = options_.verbose,
           .log_freq = options_.log_freq,
           .run_dir = options_.run_dir,
+          .evaluates = eval_ != nullptr,
           .resumed = resumed_,
           .epoch = epoch_,
           .step = core_.steps,

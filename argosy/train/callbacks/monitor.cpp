@@ -43,13 +43,14 @@ void Monitor::check(const Training& training) const {
   std::vector<std::string> names{"loss"};
   names.insert(names.end(), training.metrics.begin(), training.metrics.end());
   const std::string_view name = name_;
-  const std::string_view own = name.substr(name.starts_with("eval_") ? 5 : 0);
+  const bool of_evaluation = training.evaluates && name.starts_with("eval_");
+  const std::string_view own = name.substr(of_evaluation ? 5 : 0);
   ARGOSY_CHECK(name == "loss_scale" || std::find(names.begin(), names.end(), own) != names.end(),
                "train.monitor",
-               "the training will have no figure \"{}\" to follow: there are {}; \"eval_\" before "
-               "one says that it is the evaluation's",
+               "the training will have no figure \"{}\" to follow: there are {}{}",
                name_,
-               fmt::join(names, ", "));
+               fmt::join(names, ", "),
+               training.evaluates ? ", and the evaluation's: \"eval_\" before the name" : "");
 }
 
 bool Monitor::improves(double value) {
