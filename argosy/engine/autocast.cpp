@@ -10,7 +10,7 @@
 namespace argosy::engine {
 namespace {
 
-constexpr const char* kWhere = "engine.Autocast";
+constexpr const char* kAutocastWhere = "engine.Autocast";
 
 // 2.4 has one function for all devices, and what came before is deprecated.
 #if ARGOSY_TORCH_AT_LEAST(2, 4)
@@ -45,7 +45,7 @@ void set_dtype_on(at::DeviceType device, at::ScalarType dtype) {
 
 at::DeviceType checked(at::DeviceType device) {
   ARGOSY_CHECK(device == at::kCPU || device == at::kCUDA,
-               kWhere,
+               kAutocastWhere,
                "expected the device cpu or cuda, got {}",
                c10::DeviceTypeName(device, /*lower_case=*/true));
   return device;
@@ -53,10 +53,10 @@ at::DeviceType checked(at::DeviceType device) {
 
 void check_possible(at::DeviceType device, at::ScalarType dtype) {
   ARGOSY_CHECK(device == at::kCPU || at::globalContext().hasCUDA(),
-               kWhere,
+               kAutocastWhere,
                "this machine, or this libtorch, has no CUDA device");
   ARGOSY_CHECK(can_autocast(device, dtype),
-               kWhere,
+               kAutocastWhere,
                "the device {} cannot compute in {}: expected {}",
                c10::DeviceTypeName(device, /*lower_case=*/true),
                c10::toString(dtype),

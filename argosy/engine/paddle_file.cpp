@@ -29,12 +29,12 @@ using formats::PickleKind;
 using formats::PickleType;
 using formats::PickleValue;
 
-constexpr const char* kWhere = "engine.read_paddle_file";
+constexpr const char* kPaddleFileWhere = "engine.read_paddle_file";
 constexpr std::string_view kNameTable = "StructuredToParameterName@@";
 constexpr std::string_view kSlices = "UnpackBigParamInfor@@";
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, std::string key = {}) {
-  throw CheckpointError(kWhere, what, {path, std::move(key)});
+  throw CheckpointError(kPaddleFileWhere, what, {path, std::move(key)});
 }
 
 std::vector<uint8_t> read_bytes(const std::string& path) {
@@ -193,7 +193,7 @@ StateDict read_paddle_file(const std::string& path) {
     }
     return PaddleDict(value, path, bytes.size()).tensors();
   } catch (const DataError& error) {
-    throw_as_checkpoint(kWhere, path, error);
+    throw_as_checkpoint(kPaddleFileWhere, path, error);
   }
 }
 

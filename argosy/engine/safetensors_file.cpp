@@ -20,10 +20,10 @@ namespace {
 using formats::SafetensorEntry;
 using formats::SafetensorsFile;
 
-constexpr const char* kWhere = "engine.safetensors";
+constexpr const char* kSafetensorsFileWhere = "engine.safetensors";
 
 [[noreturn]] void fail(const std::string& name, const std::string& what) {
-  throw CheckpointError(kWhere, what, {{}, name});
+  throw CheckpointError(kSafetensorsFileWhere, what, {{}, name});
 }
 
 at::Tensor read_tensor(const SafetensorsFile& file, const SafetensorEntry& entry) {
@@ -53,7 +53,7 @@ StateDict read_safetensors(const std::string& path, SafetensorsMetadata* metadat
     }
     return dict;
   } catch (const DataError& error) {
-    throw_as_checkpoint(kWhere, path, error);
+    throw_as_checkpoint(kSafetensorsFileWhere, path, error);
   }
 }
 
@@ -95,7 +95,7 @@ void write_safetensors(const std::string& path,
       const SafetensorEntry& entry = layout.header.entries[i];
       return std::pair(entry.offset, entry.bytes);
     });
-    PendingFile file(path, kWhere);
+    PendingFile file(path, kSafetensorsFileWhere);
     file.write(layout.head.data(), layout.head.size());
     for (const size_t i : order) {
       const at::Tensor& tensor = (dict.begin() + static_cast<ptrdiff_t>(i))->second;
@@ -104,7 +104,7 @@ void write_safetensors(const std::string& path,
     }
     file.commit();
   } catch (const DataError& error) {
-    throw_as_checkpoint(kWhere, path, error);
+    throw_as_checkpoint(kSafetensorsFileWhere, path, error);
   }
 }
 

@@ -8,12 +8,12 @@
 namespace argosy::events {
 namespace {
 
-constexpr const char* kWhere = "events.jsonl";
+constexpr const char* kJsonlWriterWhere = "events.jsonl";
 
 }  // namespace
 
 JsonlWriter::JsonlWriter(const std::string& path)
-    : file_(std::make_unique<AppendFile>(path, kWhere)) {}
+    : file_(std::make_unique<AppendFile>(path, kJsonlWriterWhere)) {}
 
 JsonlWriter::~JsonlWriter() = default;
 
@@ -21,7 +21,7 @@ void JsonlWriter::write(const nlohmann::ordered_json& record) {
   const std::string line =
       record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (const Status status = file_->append(line); !status.ok()) {
-    throw DataError(kWhere, status.failure().what, {file_->path()});
+    throw DataError(kJsonlWriterWhere, status.failure().what, {file_->path()});
   }
 }
 

@@ -8,13 +8,13 @@
 namespace argosy::events {
 namespace {
 
-constexpr const char* kWhere = "events.add_image";
+constexpr const char* kLogValuesWhere = "events.add_image";
 
 }  // namespace
 
 LogPicture log_picture(const image::Image& picture) {
   ARGOSY_CHECK(!picture.empty() && picture.type() == image::Type::kU8,
-               kWhere,
+               kLogValuesWhere,
                "expected a picture of u8, got {}",
                picture.empty() ? "an empty one" : "f32. Scale it to 0…255 first");
   return {.png = image::encode_png(picture),
@@ -25,7 +25,7 @@ LogPicture log_picture(const image::Image& picture) {
 
 LogPicture log_picture(std::span<const uint8_t> png) {
   ARGOSY_CHECK(image::sniff(png) == image::Format::kPng,
-               kWhere,
+               kLogValuesWhere,
                "expected the bytes of a PNG, got {} bytes of something else",
                png.size());
   const image::ImageInfo info = image::probe(png, "add_image");

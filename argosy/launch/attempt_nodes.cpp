@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 /// The others need no longer than their ranks' grace, and then some for the network.
-constexpr auto kForTheNetwork = 10s;
+constexpr auto kAttemptNodesForTheNetwork = 10s;
 constexpr auto kForTheHurried = 3s;
 /// Who loses a peer may fail before the launchers know that its node is lost: in microseconds.
 constexpr int64_t kCascade = 500'000;
@@ -194,7 +194,7 @@ void Attempt::talk_to_other_nodes(RestartPolicy& restarts) {
   say_who_is_awaited();
   if (told_end_ && session_.others->stopping() && !give_up_on_others_) {
     give_up_on_others_ = Clock::now() + std::chrono::milliseconds(session_.met->plan.grace_ms) +
-                         StopPolicy::kPatience + kForTheNetwork;
+                         StopPolicy::kPatience + kAttemptNodesForTheNetwork;
   }
   if (told_end_ && policy_.hurried() && !hurried_) {
     hurried_ = true;

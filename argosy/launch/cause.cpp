@@ -12,8 +12,8 @@
 namespace argosy::launch {
 namespace {
 
-constexpr int kNotExecutable = 126;
-constexpr int kNotFound = 127;
+constexpr int kCauseNotExecutable = 126;
+constexpr int kCauseNotFound = 127;
 constexpr int kBySignal = 128;  // a shell's code for its command that signal n ended: 128 + n
 
 struct Words {
@@ -46,10 +46,10 @@ constexpr auto kWords = std::to_array<Words>({
 }  // namespace
 
 std::string describe_code(int code) {
-  if (code == kNotExecutable) {
+  if (code == kCauseNotExecutable) {
     return " (a command that cannot be executed)";
   }
-  if (code == kNotFound) {
+  if (code == kCauseNotFound) {
     return " (a command or a library that was not found)";
   }
   const int signal = code - kBySignal;
@@ -91,9 +91,9 @@ std::string advice_for(const os::Exit& exit,
   switch (exit.signal == 0 ? exit.code : 0) {
     case 2:
       return "wrong usage, mostly: its last lines, and what it was given";
-    case kNotExecutable:
+    case kCauseNotExecutable:
       return "chmod +x, and a #! line for scripts";
-    case kNotFound:
+    case kCauseNotFound:
       return "see whether the command is there on this node and in PATH";
     default:
       return "";

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "launch.logs";
+constexpr const char* kLogReaderWhere = "launch.logs";
 
 // A log is made when its first line comes.
 constexpr std::string_view kWhyShort =
@@ -66,7 +66,7 @@ class Expression final {
     if (error != 0) {
       std::array<char, 256> why{};
       ::regerror(error, &compiled_, why.data(), why.size());
-      throw ConfigError(kWhere, fmt::format("--grep \"{}\": {}", pattern, why.data()));
+      throw ConfigError(kLogReaderWhere, fmt::format("--grep \"{}\": {}", pattern, why.data()));
     }
   }
   ~Expression() { ::regfree(&compiled_); }
@@ -102,7 +102,8 @@ std::string newest_run() {
     }
   }
   if (newest.empty()) {
-    throw ConfigError(kWhere, "there is no folder of a run in runs/. Name one: argosy logs DIR");
+    throw ConfigError(kLogReaderWhere,
+                      "there is no folder of a run in runs/. Name one: argosy logs DIR");
   }
   fmt::print(stderr, "[logs] {}, the newest run that printed something\n", newest);
   return newest;
@@ -121,7 +122,7 @@ std::vector<std::unique_ptr<Source>> open_sources(const std::string& folder,
   }
   if (error || paths.empty()) {
     throw ConfigError(
-        kWhere,
+        kLogReaderWhere,
         fmt::format(
             "{}: {}. Expected the folder of a run (LOG_DIR/<run>), with an all.log",
             folder,
@@ -202,7 +203,7 @@ ParsedLogs parse_logs(const std::vector<std::string>& args) {
   } catch (const CLI::CallForHelp&) {
     parsed.help = app.help();
   } catch (const CLI::ParseError& error) {
-    throw UsageError(kWhere, fmt::format("{}. See: argosy logs --help", error.what()));
+    throw UsageError(kLogReaderWhere, fmt::format("{}. See: argosy logs --help", error.what()));
   }
   return parsed;
 }

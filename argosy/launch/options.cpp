@@ -22,14 +22,15 @@ using values::streams;
 using values::texts;
 using values::truth;
 
-constexpr const char* kWhere = "launch.options";
+constexpr const char* kOptionsWhere = "launch.options";
 
 /// What tells the ranks apart cannot be the same for all.
 void refuse_own_variable(const std::string& name) {
   constexpr auto kOwn = std::to_array<std::string_view>(
       {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "PADDLE_TRAINER_ID"});
   if (std::ranges::count(kOwn, name) > 0) {
-    throw UsageError(kWhere, fmt::format("--env {}=…: each rank has its own {}", name, name));
+    throw UsageError(kOptionsWhere,
+                     fmt::format("--env {}=…: each rank has its own {}", name, name));
   }
 }
 
@@ -67,7 +68,7 @@ LaunchOptions defaults(Dialect dialect) {
 /// Values for which there is nothing here.
 void refuse_what_is_not_here(const GivenOptions& given) {
   const auto refuse = [](const Given& what, const char* why) {
-    throw UsageError(kWhere, fmt::format("{} {}: {}", what.source, what.value, why));
+    throw UsageError(kOptionsWhere, fmt::format("{} {}: {}", what.source, what.value, why));
   };
   const std::optional<Given> mode = given.find("run_mode");
   if (mode && strings::to_lower(mode->value) != "collective") {
@@ -144,7 +145,8 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   read.value("duplicate_stdout_filters", options.out_filters, texts);
   read.value("duplicate_stderr_filters", options.err_filters, texts);
   if (options.log_dir.empty() && !(options.out_filters.empty() && options.err_filters.empty())) {
-    throw UsageError(kWhere, "--duplicate_*_filters write to files, and --log_dir \"\" makes none");
+    throw UsageError(kOptionsWhere,
+                     "--duplicate_*_filters write to files, and --log_dir \"\" makes none");
   }
   read.flag("log_overwrite", options.log_overwrite);
   if (options.redirects.any() || options.tee.any()) {
@@ -157,7 +159,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   read.flag("ssh", options.ssh);
   read.flag("leash", options.leash);
   if (options.ssh && options.hostfile.empty()) {
-    throw UsageError(kWhere, "--ssh needs the hosts: --hostfile FILE");
+    throw UsageError(kOptionsWhere, "--ssh needs the hosts: --hostfile FILE");
   }
   read.flag("dry_run", options.dry_run);
   read.flag("verbose", options.verbose);
@@ -176,7 +178,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
     options.pass_local_rank = false;
   }
   if (options.module && options.no_python) {
-    throw UsageError(kWhere,
+    throw UsageError(kOptionsWhere,
                      "--module and --no_python contradict each other: a module needs Python");
   }
   return options;
@@ -231,7 +233,7 @@ ParsedLaunch parse_launch(const std::vector<std::string>& args,
   parsed.given = line.options;
   parsed.options.command = std::move(line.command);
   if (parsed.options.command.empty() || parsed.options.command.front().empty()) {
-    throw UsageError(kWhere,
+    throw UsageError(kOptionsWhere,
                      "no program given: expected argosy launch [options] program [arguments]. "
                      "See: argosy launch --help");
   }

@@ -9,7 +9,7 @@
 namespace argosy::launch {
 namespace {
 
-constexpr std::string_view kHidden = "(hidden)";
+constexpr std::string_view kSecretsHidden = "(hidden)";
 /// Words that make a name a secret's, as "_" and "-" divide it; and those before "token" and "key",
 /// which are harmless words otherwise (--pad_token, --text_key).
 constexpr auto kSecretWords = std::to_array<std::string_view>({"secret",
@@ -82,7 +82,7 @@ bool is_secret(std::string_view name) {
 std::string hide_secret(const std::string& assignment) {
   const size_t equals = assignment.find('=');
   return equals != std::string::npos && is_secret(assignment.substr(0, equals))
-             ? assignment.substr(0, equals + 1) + std::string(kHidden)
+             ? assignment.substr(0, equals + 1) + std::string(kSecretsHidden)
              : assignment;
 }
 
@@ -90,7 +90,7 @@ std::vector<std::string> hide_secrets(std::vector<std::string> words) {
   bool next = false;
   for (std::string& word : words) {
     if (next && !word.starts_with('-')) {
-      word = kHidden;
+      word = kSecretsHidden;
       next = false;
       continue;
     }

@@ -14,7 +14,7 @@
 namespace argosy::optim {
 namespace {
 
-constexpr const char* kWhere = "optim.ExponentialMovingAverage";
+constexpr const char* kEmaWhere = "optim.ExponentialMovingAverage";
 
 bool fits(const at::Tensor& own, const at::Tensor* given) {
   return given != nullptr && given->defined() && given->sizes() == own.sizes() &&
@@ -28,10 +28,10 @@ ExponentialMovingAverage::ExponentialMovingAverage(const engine::NamedTensors& p
                                                    const ExponentialMovingAverageOptions& options)
     : options_(options) {
   ARGOSY_CHECK(options.decay >= 0 && options.decay <= 1,
-               kWhere,
+               kEmaWhere,
                "decay must be in [0, 1], got {}",
                options.decay);
-  ARGOSY_CHECK(!parameters.empty(), kWhere, "there are no parameters to average");
+  ARGOSY_CHECK(!parameters.empty(), kEmaWhere, "there are no parameters to average");
   add(parameters);
   add(buffers);
 }
@@ -50,7 +50,7 @@ void ExponentialMovingAverage::add(const engine::NamedTensors& tensors) {
 
 void ExponentialMovingAverage::update() {
   ARGOSY_CHECK(!applied(),
-               kWhere,
+               kEmaWhere,
                "update() while the average is applied. Call restore() first, or end the scope of "
                "Averaged.");
   const c10::NoGradGuard no_grad;
@@ -69,8 +69,8 @@ void ExponentialMovingAverage::update() {
 }
 
 void ExponentialMovingAverage::apply() {
-  ARGOSY_CHECK(num_updates_ > 0, kWhere, "there is no average before the first update()");
-  ARGOSY_CHECK(!applied(), kWhere, "the average is applied already. Call restore() first.");
+  ARGOSY_CHECK(num_updates_ > 0, kEmaWhere, "there is no average before the first update()");
+  ARGOSY_CHECK(!applied(), kEmaWhere, "the average is applied already. Call restore() first.");
   const c10::NoGradGuard no_grad;
   std::vector<at::Tensor> kept;
   for (const auto& [name, tensor] : own_) {
@@ -114,7 +114,7 @@ void ExponentialMovingAverage::load_state_dict(const EmaState& state) {
     }
   }
   if (!wrong.empty() || state.num_updates < 0) {
-    throw CheckpointError(kWhere,
+    throw CheckpointError(kEmaWhere,
                           fmt::format("the averages are not of this model: {}; {} updates",
                                       fmt::join(wrong, ", "),
                                       state.num_updates));

@@ -14,7 +14,7 @@
 namespace argosy::optim {
 namespace {
 
-constexpr const char* kWhere = "optim.GradScaler";
+constexpr const char* kScalerWhere = "optim.GradScaler";
 
 bool is_scale(double scale) {
   const auto kept = static_cast<float>(scale);
@@ -50,7 +50,7 @@ GradScaler::GradScaler(const GradScalerOptions& options)
                                                       .growth_factor = options.growth_factor,
                                                       .backoff_factor = options.backoff_factor,
                                                       .growth_interval = options.growth_interval});
-  ARGOSY_CHECK(wrong.empty(), kWhere, "{}", wrong);
+  ARGOSY_CHECK(wrong.empty(), kScalerWhere, "{}", wrong);
 }
 
 at::Tensor GradScaler::scale(const at::Tensor& loss) {
@@ -71,7 +71,7 @@ std::vector<at::Tensor> GradScaler::scale(const std::vector<at::Tensor>& losses)
 
 void GradScaler::check_begun(const char* function) const {
   ARGOSY_CHECK(begun_,
-               kWhere,
+               kScalerWhere,
                "{}() before the first scale(): the loss was not scaled. Call "
                "scaler.scale(loss).backward() first.",
                function);
@@ -84,14 +84,14 @@ void GradScaler::unscale_(const Optimizer& optimizer) {
   check_begun("unscale_");
   Finding& finding = findings_[optimizer.impl().get()];
   ARGOSY_CHECK(finding.stage != Stage::kUnscaled,
-               kWhere,
+               kScalerWhere,
                "unscale_() has already been called on this optimizer since the last update()");
-  ARGOSY_CHECK(finding.stage != Stage::kStepped, kWhere, "unscale_() is called after step()");
+  ARGOSY_CHECK(finding.stage != Stage::kStepped, kScalerWhere, "unscale_() is called after step()");
   ARGOSY_CHECK(!optimizer.impl()->stepped_early(),
-               kWhere,
+               kScalerWhere,
                "the optimizer has updated weights during backward already, with gradients that are "
                "still scaled. Leave out overlap_update, or the scaler.");
-  const std::vector<at::Tensor> grads = unique_gradients(kWhere, optimizer.parameters());
+  const std::vector<at::Tensor> grads = unique_gradients(kScalerWhere, optimizer.parameters());
   // In f64, as PyTorch does it; exact for powers of two.
   const auto factor = static_cast<float>(1 / static_cast<double>(scale_));
   std::atomic<bool> found = false;
@@ -121,13 +121,13 @@ bool GradScaler::step(Optimizer& optimizer) {
   check_begun("step");
   const Finding& finding = findings_[optimizer.impl().get()];
   ARGOSY_CHECK(finding.stage != Stage::kStepped,
-               kWhere,
+               kScalerWhere,
                "step() has already been called on this optimizer since the last update()");
   if (finding.stage == Stage::kReady) {
     unscale_(optimizer);
   }
   ARGOSY_CHECK(finding.looked,
-               kWhere,
+               kScalerWhere,
                "step(): no parameter of this optimizer has a gradient. Call "
                "scaler.scale(loss).backward() first, with the loss of its own model.");
   if (!finding.found_inf) {
@@ -144,7 +144,7 @@ void GradScaler::update() {
   check_begun("update");
   const auto looked = [](const auto& each) { return each.second.looked; };
   ARGOSY_CHECK(std::ranges::any_of(findings_, looked),
-               kWhere,
+               kScalerWhere,
                "update() without a step() or unscale_() since the last one: there is nothing to "
                "make the scale from");
   if (std::ranges::any_of(findings_, [](const auto& each) { return each.second.found_inf; })) {
@@ -164,7 +164,7 @@ void GradScaler::update(double new_scale) {
   }
   check_begun("update");
   ARGOSY_CHECK(is_scale(new_scale),
-               kWhere,
+               kScalerWhere,
                "update(): the scale must be positive and finite in f32, got {}",
                new_scale);
   scale_ = static_cast<float>(new_scale);
@@ -185,7 +185,7 @@ std::optional<bool> GradScaler::found_inf(const Optimizer& optimizer) const {
 
 GradScalerState GradScaler::state_dict() const {
   ARGOSY_CHECK(findings_.empty(),
-               kWhere,
+               kScalerWhere,
                "state_dict() between unscale_() and update(): what was found out would be lost. "
                "Call it after update().");
   return {.scale = scale_,
@@ -200,7 +200,7 @@ void GradScaler::load_state_dict(const GradScalerState& state) {
     return;
   }
   if (const std::string wrong = fault(state); !wrong.empty()) {
-    throw CheckpointError(kWhere, "not where a scaler stands: " + wrong);
+    throw CheckpointError(kScalerWhere, "not where a scaler stands: " + wrong);
   }
   scale_ = static_cast<float>(state.scale);
   options_.growth_factor = state.growth_factor;

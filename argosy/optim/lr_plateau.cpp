@@ -9,7 +9,7 @@
 namespace argosy::optim {
 namespace {
 
-constexpr const char* kWhere = "optim.ReduceLROnPlateau";
+constexpr const char* kLrPlateauWhere = "optim.ReduceLROnPlateau";
 
 std::vector<double> group_lrs(const Optimizer& optimizer) {
   std::vector<double> lrs;
@@ -21,16 +21,16 @@ std::vector<double> group_lrs(const Optimizer& optimizer) {
 
 void check(const ReduceLROnPlateauOptions& options) {
   ARGOSY_CHECK(options.factor > 0 && options.factor < 1,
-               kWhere,
+               kLrPlateauWhere,
                "factor must be in (0, 1), got {}",
                options.factor);
   ARGOSY_CHECK(options.patience >= 0 && options.cooldown >= 0,
-               kWhere,
+               kLrPlateauWhere,
                "patience and cooldown must be >= 0, got {} and {}",
                options.patience,
                options.cooldown);
   ARGOSY_CHECK(options.threshold >= 0 && options.min_lr >= 0 && options.eps >= 0,
-               kWhere,
+               kLrPlateauWhere,
                "threshold, min_lr and eps must be >= 0, got {}, {} and {}",
                options.threshold,
                options.min_lr,
@@ -112,7 +112,7 @@ void ReduceLROnPlateau::load_state_dict(const LRSchedulerState& state) {
   check_loadable(state, state_, optimizer_);
   if (state.last_lrs.empty() || state.num_bad_epochs < 0 || state.cooldown_counter < 0 ||
       (state.best && !std::isfinite(*state.best))) {
-    throw CheckpointError(kWhere,
+    throw CheckpointError(kLrPlateauWhere,
                           "expected the rates, a finite best metric and counters >= 0, got a state "
                           "without. It is not of a ReduceLROnPlateau, or damaged");
   }

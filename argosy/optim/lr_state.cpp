@@ -8,7 +8,7 @@
 namespace argosy::optim {
 namespace {
 
-constexpr const char* kWhere = "optim.LRScheduler";
+constexpr const char* kLrStateWhere = "optim.LRScheduler";
 
 bool are_rates(const std::vector<double>& lrs) {
   return std::ranges::all_of(lrs, [](double lr) { return std::isfinite(lr) && lr >= 0; });
@@ -34,7 +34,7 @@ void check_loadable(const LRSchedulerState& state,
                     const LRSchedulerState& own,
                     const Optimizer& optimizer) {
   if (!state.scheduler.empty() && !own.scheduler.empty() && state.scheduler != own.scheduler) {
-    throw CheckpointError(kWhere,
+    throw CheckpointError(kLrStateWhere,
                           fmt::format("expected the state of {}, got that of {}. Make the "
                                       "schedule that was saved, or clear .scheduler to go on from "
                                       "its step with another",
@@ -43,7 +43,7 @@ void check_loadable(const LRSchedulerState& state,
   }
   if (state.unit != ScheduleUnit::kUnset && own.unit != ScheduleUnit::kUnset &&
       state.unit != own.unit) {
-    throw CheckpointError(kWhere,
+    throw CheckpointError(kLrStateWhere,
                           fmt::format("{}: expected a state counted per {}, got one per {}",
                                       own.scheduler,
                                       name_of(own.unit),
@@ -52,7 +52,7 @@ void check_loadable(const LRSchedulerState& state,
   const std::size_t groups = optimizer.param_groups().size();
   if (state.base_lrs.size() != groups || state.step < 0 || !are_rates(state.base_lrs)) {
     throw CheckpointError(
-        kWhere,
+        kLrStateWhere,
         fmt::format("expected base rates of {} groups and a step >= 0, got {} and step {}",
                     groups,
                     state.base_lrs.size(),
@@ -60,7 +60,8 @@ void check_loadable(const LRSchedulerState& state,
   }
   if (!state.last_lrs.empty() && (state.last_lrs.size() != groups || !are_rates(state.last_lrs))) {
     throw CheckpointError(
-        kWhere, fmt::format("expected rates of {} groups, got {}", groups, state.last_lrs.size()));
+        kLrStateWhere,
+        fmt::format("expected rates of {} groups, got {}", groups, state.last_lrs.size()));
   }
 }
 

@@ -15,7 +15,7 @@
 namespace argosy::parallel {
 namespace {
 
-constexpr const char* kWhere = "parallel.convert_sync_batchnorm";
+constexpr const char* kSyncBatchNormWhere = "parallel.convert_sync_batchnorm";
 
 class Ranks final : public engine::NormPeers {
  public:
@@ -61,11 +61,12 @@ void convert_sync_batchnorm(const torch::nn::Module& module, const comm::Group& 
     look_at(child.key(), *child.value());
   }
   ARGOSY_CHECK(left.empty(),
-               kWhere,
+               kSyncBatchNormWhere,
                "expected norms that can take statistics over ranks, got libtorch's: {}. Write "
                "parallel::SyncBatchNorm2d (1d, 3d) in place of torch::nn::BatchNorm2d",
                fmt::join(left, ", "));
-  ARGOSY_CHECK(!norms.empty(), kWhere, "expected a module with batch norms, got one without");
+  ARGOSY_CHECK(
+      !norms.empty(), kSyncBatchNormWhere, "expected a module with batch norms, got one without");
   if (group.size() == 1) {
     return;
   }

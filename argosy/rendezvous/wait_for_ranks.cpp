@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::string_view kWhere = "rendezvous.join";
+constexpr std::string_view kWaitForRanksWhere = "rendezvous.join";
 constexpr const char* kFailed = "join/failed";     ///< why nobody should wait any longer
 constexpr std::string_view kGaveUp = "gave up: ";  ///< how a rank's goodbye begins at its deadline
 constexpr seconds kBetweenWarnings{10};
@@ -81,7 +81,9 @@ class Registration {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw RendezvousError(kWhere, what); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw RendezvousError(kWaitForRanksWhere, what);
+  }
 
   // Of a rank that may have died before it wrote its card.
   Card card_of(int rank) const {
@@ -204,7 +206,7 @@ class Registration {
                                             seconds_since(start_),
                                             seconds_text(deadline_.at() - start_));
       if (deadline_.expired() || gave_up) {
-        throw TimeoutError(kWhere,
+        throw TimeoutError(kWaitForRanksWhere,
                            fmt::format("{}, at {}. See whether they were started, and their logs.",
                                        state,
                                        store_.describe()),
@@ -212,7 +214,7 @@ class Registration {
       }
       if (Deadline::Clock::now() >= next_warning) {
         next_warning += kBetweenWarnings;
-        log::warn("[{}] {}", kWhere, state);
+        log::warn("[{}] {}", kWaitForRanksWhere, state);
       }
       wait_for(missing, deadline_.sooner(Deadline::after(slice)));
       slice = std::min(slice * 2, kLongestWaitForRanks);
@@ -271,7 +273,7 @@ class Registration {
 std::unique_ptr<Presence> wait_for_ranks(
     Store& store, int rank, int world_size, const Deadline& deadline, const std::string& run_id) {
   ARGOSY_CHECK(rank >= 0 && rank < world_size,
-               kWhere,
+               kWaitForRanksWhere,
                "expected a rank from 0 to world_size - 1, got rank {} of {}",
                rank,
                world_size);

@@ -23,12 +23,13 @@ namespace argosy::transport {
 namespace {
 
 constexpr const char* kHubKey = "in_process/hub";
-constexpr size_t kPage = 4096;
+constexpr size_t kInProcessPage = 4096;
 
 class HeapBlock final : public SharedBlock {
  public:
   explicit HeapBlock(size_t bytes)
-      : bytes_(bytes), data_(static_cast<std::byte*>(std::aligned_alloc(kPage, rounded(bytes)))) {
+      : bytes_(bytes),
+        data_(static_cast<std::byte*>(std::aligned_alloc(kInProcessPage, rounded(bytes)))) {
     if (data_ == nullptr) {
       throw std::bad_alloc();
     }
@@ -37,7 +38,7 @@ class HeapBlock final : public SharedBlock {
   [[nodiscard]] std::span<std::byte> bytes() const override { return {data_.get(), bytes_}; }
   void discard(size_t offset, size_t count) noexcept override {
     const size_t first = rounded(offset);
-    const size_t end = (offset + count) / kPage * kPage;
+    const size_t end = (offset + count) / kInProcessPage * kInProcessPage;
     std::memset(data_.get() + first, 0, first < end ? end - first : 0);
   }
 
@@ -45,7 +46,9 @@ class HeapBlock final : public SharedBlock {
   struct Free {
     void operator()(std::byte* data) const { std::free(data); }  // NOLINT: of aligned_alloc
   };
-  static size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+  static size_t rounded(size_t bytes) {
+    return (bytes + kInProcessPage - 1) / kInProcessPage * kInProcessPage;
+  }
 
   const size_t bytes_;
   const std::unique_ptr<std::byte, Free> data_;

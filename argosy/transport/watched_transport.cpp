@@ -8,7 +8,7 @@
 namespace argosy::transport {
 namespace {
 
-int64_t bytes_of(int64_t count, DType dtype) {
+int64_t size_in_bytes(int64_t count, DType dtype) {
   return count * static_cast<int64_t>(size_of(dtype));
 }
 
@@ -160,7 +160,7 @@ void WatchedTransport::broadcast(
   check_rank("broadcast", "root", root);
   run("broadcast", timeout, [&](const Deadline& deadline) {
     if (size_ > 1 && count > 0) {
-      do_broadcast(data, bytes_of(count, dtype), root, deadline);
+      do_broadcast(data, size_in_bytes(count, dtype), root, deadline);
     }
   });
 }
@@ -169,7 +169,7 @@ void WatchedTransport::all_gather(
     const void* input, void* output, int64_t count, DType dtype, Timeout timeout) {
   check_count("all_gather", count);
   run("all_gather", timeout, [&](const Deadline& deadline) {
-    const int64_t bytes = bytes_of(count, dtype);
+    const int64_t bytes = size_in_bytes(count, dtype);
     copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
     if (size_ > 1 && count > 0) {
       do_all_gather(input, output, Parts::equal(size_, bytes), deadline);
@@ -195,7 +195,7 @@ void WatchedTransport::gather(
   check_count("gather", count);
   check_rank("gather", "root", root);
   run("gather", timeout, [&](const Deadline& deadline) {
-    const int64_t bytes = bytes_of(count, dtype);
+    const int64_t bytes = size_in_bytes(count, dtype);
     if (rank_ == root) {
       copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
     }
@@ -210,7 +210,7 @@ void WatchedTransport::scatter(
   check_count("scatter", count);
   check_rank("scatter", "root", root);
   run("scatter", timeout, [&](const Deadline& deadline) {
-    const int64_t bytes = bytes_of(count, dtype);
+    const int64_t bytes = size_in_bytes(count, dtype);
     if (size_ > 1 && count > 0) {
       do_scatter(input, output, bytes, root, deadline);
     }
@@ -226,7 +226,7 @@ void WatchedTransport::reduce_scatter(
   check_reduction("reduce_scatter", op, dtype);
   run("reduce_scatter", timeout, [&](const Deadline& deadline) {
     if (size_ == 1) {
-      copy_bytes(output, input, bytes_of(count, dtype));
+      copy_bytes(output, input, size_in_bytes(count, dtype));
     } else if (count > 0) {
       do_reduce_scatter(input, output, count, dtype, op, deadline);
     }
@@ -237,7 +237,7 @@ void WatchedTransport::all_to_all(
     const void* input, void* output, int64_t count, DType dtype, Timeout timeout) {
   check_count("all_to_all", count);
   run("all_to_all", timeout, [&](const Deadline& deadline) {
-    const int64_t bytes = bytes_of(count, dtype);
+    const int64_t bytes = size_in_bytes(count, dtype);
     const Parts parts = Parts::equal(size_, bytes);
     copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes,
                static_cast<const std::byte*>(input) + rank_ * bytes,

@@ -16,8 +16,8 @@
 namespace argosy::launch {
 namespace {
 
-constexpr int kNotFound = 127;
-constexpr int kNotExecutable = 126;
+constexpr int kProgramNotFound = 127;
+constexpr int kProgramNotExecutable = 126;
 
 std::optional<std::string> find_python(const Lookup& lookup) {
   if (std::optional<std::string> chosen = lookup("PYTHON_EXEC")) {
@@ -65,15 +65,15 @@ Program find_command(const LaunchOptions& options, const Lookup& lookup) {
     const int error = errno;
     const bool absent = error == ENOENT || error == ENOTDIR;
     return cannot(errno_message(error) + (absent ? ". Check the path." : ". Whose file is it?"),
-                  absent ? kNotFound : kNotExecutable);
+                  absent ? kProgramNotFound : kProgramNotExecutable);
   }
   const std::optional<std::string> python = find_python(lookup);
   if (!python) {
     return cannot("no python3 in PATH, nor in VIRTUAL_ENV. Install it, or name it in PYTHON_EXEC.",
-                  kNotFound);
+                  kProgramNotFound);
   }
   if (lookup("PYTHON_EXEC") && !os::find_program(*python).ok()) {
-    return cannot("there is no PYTHON_EXEC=" + *python + ".", kNotFound);
+    return cannot("there is no PYTHON_EXEC=" + *python + ".", kProgramNotFound);
   }
   std::vector<std::string> args{*python, "-u"};
   if (options.module) {

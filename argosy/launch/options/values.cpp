@@ -10,12 +10,12 @@
 namespace argosy::launch::values {
 namespace {
 
-constexpr const char* kWhere = "launch.options";
+constexpr const char* kValuesWhere = "launch.options";
 
 }  // namespace
 
 void bad(const Given& given, std::string_view expected) {
-  throw UsageError(kWhere,
+  throw UsageError(kValuesWhere,
                    fmt::format("{}: expected {}, got \"{}\"", given.source, expected, given.value));
 }
 
@@ -115,7 +115,7 @@ int node_count(const Given& given) {
   }
   if (given.value.substr(0, colon) != given.value.substr(colon + 1)) {
     throw UsageError(
-        kWhere,
+        kValuesWhere,
         fmt::format("{} {}: a job that grows and shrinks does not work yet. Expected a "
                     "number",
                     given.source,

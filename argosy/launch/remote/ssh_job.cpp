@@ -37,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kSshFailed = 255;
 /// What the launchers there need on top of their ranks' grace, before their ssh is killed.
-constexpr auto kForTheNetwork = 20s;
+constexpr auto kSshJobForTheNetwork = 20s;
 constexpr auto kForADeath = 5s;  ///< of a killed process
 
 /// ssh to one host.
@@ -56,7 +56,7 @@ class SshJob final {
         job_(job),
         signals_(take_over_signals(JobControl::kDefault).or_throw<Error>("launch.signals")),
         output_(STDOUT_FILENO, STDERR_FILENO),
-        policy_(options.shutdown_timeout + kForTheNetwork) {}
+        policy_(options.shutdown_timeout + kSshJobForTheNetwork) {}
 
   int run() {
     const std::string given = rendezvous::job_token(env::get);

@@ -15,12 +15,13 @@
 namespace argosy::parallel::ddp {
 namespace {
 
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kDividedStepLine = 64;
 
 /// Share `rank` of `ranks` in [0, bytes) begins here, at a cache line.
 std::size_t share_begin(std::size_t bytes, int rank, int ranks) {
-  const std::size_t lines = (bytes + kLine - 1) / kLine;
-  return lines * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks) * kLine;
+  const std::size_t lines = (bytes + kDividedStepLine - 1) / kDividedStepLine;
+  return lines * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks) *
+         kDividedStepLine;
 }
 
 }  // namespace

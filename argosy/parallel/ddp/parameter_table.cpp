@@ -12,7 +12,7 @@
 namespace argosy::parallel::ddp {
 namespace {
 
-constexpr const char* kWhere = "parallel.ddp";
+constexpr const char* kParameterTableWhere = "parallel.ddp";
 constexpr const char* kWrapAgain =
     "Change a model before it is wrapped, or wrap it again (on all ranks).";
 
@@ -22,7 +22,7 @@ std::vector<int64_t> strides_of(const at::Tensor& tensor) {
 
 void check_supported(const std::string& name, const at::Tensor& parameter) {
   ARGOSY_CHECK(parameter.layout() == at::kStrided && !parameter.is_meta(),
-               kWhere,
+               kParameterTableWhere,
                "parameter {} must be a dense tensor with values, got {} on {}",
                name,
                c10::str(parameter.layout()),
@@ -34,7 +34,7 @@ void check_supported(const std::string& name, const at::Tensor& parameter) {
     case at::kBFloat16:
       return;
     default:
-      throw UsageError(kWhere,
+      throw UsageError(kParameterTableWhere,
                        fmt::format("parameter {} cannot be averaged: expected f32, f64, f16 or "
                                    "bf16, got {}. Freeze it: requires_grad_(false).",
                                    name,
@@ -61,7 +61,7 @@ ParameterTable::ParameterTable(const torch::nn::Module& module) {
       check_supported(item.key(), tensor);
       ARGOSY_CHECK(
           trainable_.empty() || tensor.device() == device(),
-          kWhere,
+          kParameterTableWhere,
           "parameter {} is on {}, {} is on {}: the trainable parameters of one wrapper lie "
           "on one device. Wrap the parts of the model one by one.",
           item.key(),
@@ -73,7 +73,7 @@ ParameterTable::ParameterTable(const torch::nn::Module& module) {
     }
   }
   ARGOSY_CHECK(!trainable_.empty(),
-               kWhere,
+               kParameterTableWhere,
                "none of the module's {} parameters requires a gradient, so there is nothing to "
                "average. Use the module without DistributedDataParallel.",
                entries_.size());
@@ -116,13 +116,13 @@ void ParameterTable::accept_layout() {
 void ParameterTable::check_entry(const Entry& entry, const at::Tensor& now) const {
   ARGOSY_CHECK(
       now.requires_grad() == entry.requires_grad,
-      kWhere,
+      kParameterTableWhere,
       "parameter {} was {} after the model was wrapped. {}",
       entry.name,
       entry.requires_grad ? "frozen (requires_grad_(false))" : "unfrozen (requires_grad_(true))",
       kWrapAgain);
   ARGOSY_CHECK(now.scalar_type() == entry.dtype && now.sizes() == entry.sizes,
-               kWhere,
+               kParameterTableWhere,
                "parameter {} changed after the model was wrapped: from {} {} to {} {}. {}",
                entry.name,
                dtype_name(entry.dtype),
@@ -131,7 +131,7 @@ void ParameterTable::check_entry(const Entry& entry, const at::Tensor& now) cons
                sizes_text(now.sizes()),
                kWrapAgain);
   ARGOSY_CHECK(now.layout() != at::kStrided || now.strides() == entry.strides,
-               kWhere,
+               kParameterTableWhere,
                "parameter {} changed its memory layout after the model was wrapped: from strides "
                "{} to {}. {}",
                entry.name,
@@ -150,12 +150,12 @@ void ParameterTable::name_the_difference(const torch::nn::Module& module) const 
       continue;
     }
     ARGOSY_CHECK(known != entries_.end(),
-                 kWhere,
+                 kParameterTableWhere,
                  "parameter {} was added after the model was wrapped. {}",
                  item.key(),
                  kWrapAgain);
     ARGOSY_CHECK(item.value().is_same(known->tensor),
-                 kWhere,
+                 kParameterTableWhere,
                  "parameter {} was replaced by another tensor after the model was wrapped. {}",
                  item.key(),
                  kWrapAgain);
@@ -163,13 +163,14 @@ void ParameterTable::name_the_difference(const torch::nn::Module& module) const 
   for (const Entry& entry : entries_) {
     const at::Tensor* tensor = now.find(entry.name);
     ARGOSY_CHECK(tensor != nullptr && tensor->defined(),
-                 kWhere,
+                 kParameterTableWhere,
                  "parameter {} was removed after the model was wrapped. {}",
                  entry.name,
                  kWrapAgain);
   }
   throw UsageError(
-      kWhere, fmt::format("the order of the parameters changed after wrapping. {}", kWrapAgain));
+      kParameterTableWhere,
+      fmt::format("the order of the parameters changed after wrapping. {}", kWrapAgain));
 }
 
 std::string dtype_name(at::ScalarType dtype) {

@@ -13,7 +13,7 @@
 namespace argosy::parallel::ddp {
 namespace {
 
-constexpr size_t kLine = 64;    // a cache line, and the widest vector register
+constexpr size_t kSharedPartLine = 64;  // a cache line, and the widest vector register
 constexpr size_t kPage = 4096;  // parts of different ranks share none: each is given back alone
 
 size_t rounded(size_t bytes, size_t step) {
@@ -29,7 +29,7 @@ Allocate ordinary_memory() {
 }
 
 int64_t aligned_bytes(const at::Tensor& tensor) {
-  return static_cast<int64_t>(rounded(tensor.nbytes(), kLine));
+  return static_cast<int64_t>(rounded(tensor.nbytes(), kSharedPartLine));
 }
 
 int64_t aligned_bytes(std::span<const at::Tensor> tensors) {
@@ -67,7 +67,7 @@ at::Tensor SharedPart::zeros(int64_t elements, const at::TensorOptions& options)
   const size_t bytes = static_cast<size_t>(elements) * options.dtype().itemsize();
   ARGOSY_INVARIANT(used_ + bytes <= stride_, "parallel.ddp.shared_part");
   std::byte* const data = block_->bytes().data() + static_cast<size_t>(rank_) * stride_ + used_;
-  used_ += rounded(bytes, kLine);
+  used_ += rounded(bytes, kSharedPartLine);
   return at::from_blob(
       data, {elements}, [keep = shared_from_this()](void* /*data*/) {}, options);
 }

@@ -17,13 +17,13 @@ namespace {
 
 constexpr size_t kBlockPage = 4096;
 
-size_t whole_pages(size_t bytes) {
+size_t block_pages(size_t bytes) {
   return (bytes + kBlockPage - 1) / kBlockPage * kBlockPage;
 }
 
 /// A page more than the others see: how many ranks have let go.
 size_t whole_block(size_t bytes) {
-  return whole_pages(bytes) + kBlockPage;
+  return block_pages(bytes) + kBlockPage;
 }
 
 class FileBlock final : public SharedBlock {
@@ -53,7 +53,7 @@ class FileBlock final : public SharedBlock {
   }
 
   void discard(size_t offset, size_t count) noexcept override {
-    const size_t first = whole_pages(offset);
+    const size_t first = block_pages(offset);
     const size_t end = (offset + count) / kBlockPage * kBlockPage;
     if (first < end && ::getpid() == owner_) {
       (void)::fallocate(file_->get(),

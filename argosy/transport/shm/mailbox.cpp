@@ -14,7 +14,7 @@
 namespace argosy::transport {
 namespace {
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMailboxPage = 4096;
 /// Each rank writes to a part of its own of the mail file, which has holes where nothing lies.
 constexpr uint64_t kPart = uint64_t{1} << 55U;  ///< a year of messages at 1 GB/s
 
@@ -51,7 +51,7 @@ uint64_t Mailbox::send(const void* data, size_t bytes, int peer, uint32_t tag) {
   {
     const std::lock_guard lock(mutex_);
     envelope.offset = next_offset_;
-    next_offset_ += (bytes + kPage - 1) / kPage * kPage;
+    next_offset_ += (bytes + kMailboxPage - 1) / kMailboxPage * kMailboxPage;
   }
   move_all(::pwrite, mail_.get(), static_cast<const char*>(data), bytes, envelope.offset, peer);
   const std::lock_guard lock(mutex_);
@@ -143,7 +143,7 @@ void Mailbox::forget(const std::shared_ptr<Expected>& expected) {
 /// Its pages are the system's again. Each message has pages of its own.
 void Mailbox::free(const Envelope& envelope) const {
   if (envelope.bytes > 0) {
-    const auto pages = (envelope.bytes + kPage - 1) / kPage * kPage;
+    const auto pages = (envelope.bytes + kMailboxPage - 1) / kMailboxPage * kMailboxPage;
     (void)::fallocate(mail_.get(),
                       FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                       static_cast<off_t>(envelope.offset),

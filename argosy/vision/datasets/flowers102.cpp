@@ -12,7 +12,7 @@
 namespace argosy::vision {
 namespace {
 
-constexpr const char* kWhere = "vision.Flowers102";
+constexpr const char* kFlowers102Where = "vision.Flowers102";
 
 Split stored(Split split, FlowersSplits splits) {
   if (splits == FlowersSplits::kPublished || split == Split::kValid) {
@@ -30,7 +30,7 @@ Flowers102::Flowers102(const std::string& folder, Split split, Flowers102Options
         const samples::Description& about = source->description();
         if (about.missing > 0 && options.missing == MissingPictures::kError) {
           throw DataError(
-              kWhere,
+              kFlowers102Where,
               fmt::format(
                   "{} of the {} pictures that setid.mat names are not in the archive: it is "
                   "a part of the set, or a broken download. To bring all: argosy data fetch "
@@ -42,8 +42,8 @@ Flowers102::Flowers102(const std::string& folder, Split split, Flowers102Options
               {folder});
         }
         return Parts{
-            .where = kWhere,
-            .pictures = split_of(source, stored(split, options.splits), kWhere),
+            .where = kFlowers102Where,
+            .pictures = split_of(source, stored(split, options.splits), kFlowers102Where),
             .classes = about.classes,
             .options = {.transform = std::move(options.transform), .cache = options.cache}};
       }()) {}

@@ -46,7 +46,7 @@ struct Source {
   Box part{};  ///< of the target, which is shown
 };
 
-std::span<const uint8_t> bytes_of(const formats::PackedSample& sample) {
+std::span<const uint8_t> sample_bytes(const formats::PackedSample& sample) {
   return {reinterpret_cast<const uint8_t*>(sample.picture.data()), sample.picture.size()};
 }
 
@@ -299,7 +299,7 @@ image::Image decode(const formats::PackedSample& sample, image::Order order) {
       sample.kind == formats::Picture::kPixels
           ? samples::picture_of(sample)
           : image::decode(
-                bytes_of(sample),
+                sample_bytes(sample),
                 {.mode = order == image::Order::kGray ? image::Mode::kGray : image::Mode::kRgb,
                  .damaged = image::Damaged::kRaiseTruncated,
                  .name = sample.name});
@@ -309,7 +309,7 @@ image::Image decode(const formats::PackedSample& sample, image::Order order) {
 void FusedPictures::write(const formats::PackedSample& sample,
                           data::Random& random,
                           const PictureTarget& target) const {
-  const std::span<const uint8_t> bytes = bytes_of(sample);
+  const std::span<const uint8_t> bytes = sample_bytes(sample);
   const int channels = image::channels_of(order_);
   if (sample.kind == formats::Picture::kPixels && sample.channels == channels) {
     const Size size{static_cast<int>(sample.height), static_cast<int>(sample.width)};

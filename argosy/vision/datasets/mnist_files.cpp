@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using formats::IdxArray;
 using formats::IdxType;
 
-constexpr int64_t kSide = 28;
+constexpr int64_t kMnistFilesSide = 28;
 constexpr int64_t kClasses = 10;
 constexpr int64_t kDimsOffset = 4;  // an IDX header: 4 bytes of magic, then 4 for each dimension
 
@@ -112,7 +112,7 @@ MnistArrays read_mnist(const std::string& folder, Split split, const MnistFlavou
   const std::string stem = split == Split::kTrain ? "train" : "t10k";
   const std::string images_path = find_file(folder, stem + "-images", "idx3-ubyte", flavour);
   const std::string labels_path = find_file(folder, stem + "-labels", "idx1-ubyte", flavour);
-  IdxArray images = read_array(images_path, {kSide, kSide}, "images", flavour);
+  IdxArray images = read_array(images_path, {kMnistFilesSide, kMnistFilesSide}, "images", flavour);
   const IdxArray labels = read_array(labels_path, {}, "labels", flavour);
   if (labels.dims[0] != images.dims[0]) {
     throw DataError(flavour.where,

@@ -14,7 +14,7 @@
 namespace argosy::vision {
 namespace {
 
-constexpr int64_t kSide = 28;
+constexpr int64_t kMnistJsonSide = 28;
 
 formats::MnistJsonSplit read(const std::string& path, Split split) {
   formats::MnistJson all =
@@ -32,7 +32,10 @@ at::Tensor images_of(formats::MnistJsonSplit& split) {
   const int64_t count = split.size();
   auto owner = std::make_shared<std::vector<float>>(std::move(split.values));
   return at::from_blob(
-      owner->data(), {count, 1, kSide, kSide}, [owner](void*) {}, at::TensorOptions(at::kFloat));
+      owner->data(),
+      {count, 1, kMnistJsonSide, kMnistJsonSide},
+      [owner](void*) {},
+      at::TensorOptions(at::kFloat));
 }
 
 at::Tensor labels_of(const formats::MnistJsonSplit& split) {

@@ -13,7 +13,7 @@
 namespace argosy::vision {
 namespace {
 
-constexpr const char* kWhere = "vision.FacialKeypoints";
+constexpr const char* kPackedFacesWhere = "vision.FacialKeypoints";
 
 /// Errors: DataError unless it is a face like those before it.
 void check_face(const formats::PackedSample& sample,
@@ -22,11 +22,12 @@ void check_face(const formats::PackedSample& sample,
   const int64_t side = faces.size() == 0 ? sample.height : faces.side;
   if (sample.kind != formats::Picture::kPixels || sample.channels != 1 || sample.height != side ||
       sample.width != side) {
-    throw DataError(kWhere, "expected gray squares of one size, stored as pixels", place);
+    throw DataError(
+        kPackedFacesWhere, "expected gray squares of one size, stored as pixels", place);
   }
   if (sample.points.size() != 2 * faces.names.size()) {
     throw DataError(
-        kWhere,
+        kPackedFacesWhere,
         fmt::format(
             "expected {} points, got {} coordinates", faces.names.size(), sample.points.size()),
         place);
@@ -39,7 +40,8 @@ void fill_forward(std::vector<float>& points, std::vector<float>& last, const Da
   for (size_t i = 0; i < points.size(); ++i) {
     points[i] = std::isfinite(points[i]) ? points[i] : last[i];
     if (!std::isfinite(points[i])) {
-      throw DataError(kWhere, "a coordinate is missing, and none above it is known", place);
+      throw DataError(
+          kPackedFacesWhere, "a coordinate is missing, and none above it is known", place);
     }
   }
   last = points;
@@ -73,7 +75,7 @@ formats::Keypoints read_packed_faces(const std::string& path, formats::Missing m
     faces.rows.push_back(i);
   }
   if (faces.size() == 0) {
-    throw DataError(kWhere, "no face with points in it", {path});
+    throw DataError(kPackedFacesWhere, "no face with points in it", {path});
   }
   return faces;
 }

@@ -16,7 +16,7 @@
 namespace argosy::vision {
 namespace {
 
-constexpr const char* kWhere = "vision.pictures";
+constexpr const char* kPictureBatchesWhere = "vision.pictures";
 
 std::string describe(const at::Tensor& tensor) {
   return fmt::format(
@@ -109,7 +109,7 @@ at::Tensor PictureBatches::plain_batch(std::span<const int64_t> indices,
       batch = context.empty_batch(sizes, one.scalar_type());
     }
     if (one.sizes() != first.sizes() || one.scalar_type() != first.scalar_type()) {
-      throw DataError(kWhere,
+      throw DataError(kPictureBatchesWhere,
                       fmt::format("expected the shape {} of the batch's first sample, got {}. End "
                                   "the transform in a fixed size: Resize({{224, 224}}), "
                                   "CenterCrop(224), RandomResizedCrop(224)",
