@@ -7,8 +7,9 @@
 include(GNUInstallDirs)
 include(GoogleTest)
 set_property(GLOBAL PROPERTY ARGOSY_ROOMS "")
+# fleet, which is compiled last, has two files: side by side they end earlier.
 set(_argosy_demo_rooms base os events rendezvous transport comm_core launch doctor
-  engine comm optim data vision metrics parallel fleet)
+  engine comm optim data vision metrics parallel)
 
 # One precompiled <torch/torch.h> for all programs that see libtorch: 25 s once, 3 s to load, where
 # the header costs 9 s. The rooms do without: their units include what they need, which takes 1 to
