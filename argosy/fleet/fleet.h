@@ -19,8 +19,8 @@
 #include "argosy/fleet/strategy.h"
 #include "argosy/optim/grad_scaler.h"
 #include "argosy/optim/optimizer.h"
+#include "argosy/parallel/convert_sync_batchnorm.h"
 #include "argosy/parallel/ddp/distributed_data_parallel.h"
-#include "argosy/parallel/sync_batch_norm.h"
 
 /// The facade: the five steps of distributed training, with the job's group kept for the program.
 ///

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <torch/nn/module.h>
 
 #include "argosy/base/log.h"
 #include "argosy/os/signals.h"

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <torch/nn/module.h>
+
 #include "argosy/base/check.h"
 #include "argosy/train/core.h"
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include <ATen/Functions.h>
+#include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
