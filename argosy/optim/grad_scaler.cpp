@@ -77,16 +77,21 @@ void GradScaler::check_begun(const char* function) const {
                function);
 }
 
+GradScaler::Stage GradScaler::stage_of(const Optimizer& optimizer) const {
+  const auto finding = findings_.find(optimizer.impl().get());
+  return finding == findings_.end() ? Stage::kReady : finding->second.stage;
+}
+
 void GradScaler::unscale_(const Optimizer& optimizer) {
   if (!options_.enabled) {
     return;
   }
   check_begun("unscale_");
-  Finding& finding = findings_[optimizer.impl().get()];
-  ARGOSY_CHECK(finding.stage != Stage::kUnscaled,
+  const Stage stage = stage_of(optimizer);
+  ARGOSY_CHECK(stage != Stage::kUnscaled,
                kScalerWhere,
                "unscale_() has already been called on this optimizer since the last update()");
-  ARGOSY_CHECK(finding.stage != Stage::kStepped, kScalerWhere, "unscale_() is called after step()");
+  ARGOSY_CHECK(stage != Stage::kStepped, kScalerWhere, "unscale_() is called after step()");
   ARGOSY_CHECK(!optimizer.impl()->stepped_early(),
                kScalerWhere,
                "the optimizer has updated weights during backward already, with gradients that are "
@@ -108,9 +113,10 @@ void GradScaler::unscale_(const Optimizer& optimizer) {
         }
         grad.mul_(factor);
       });
-  finding.looked = !grads.empty();
-  finding.found_inf = agreement_ != nullptr ? agreement_(found) : found.load();
-  finding.stage = Stage::kUnscaled;
+  const bool agrees = agreement_ != nullptr;  // then others look for a rank without gradients
+  findings_[optimizer.impl().get()] = {.stage = Stage::kUnscaled,
+                                       .looked = agrees || !grads.empty(),
+                                       .found_inf = agrees ? agreement_(found) : found.load()};
 }
 
 bool GradScaler::step(Optimizer& optimizer) {
@@ -119,13 +125,14 @@ bool GradScaler::step(Optimizer& optimizer) {
     return true;
   }
   check_begun("step");
-  const Finding& finding = findings_[optimizer.impl().get()];
-  ARGOSY_CHECK(finding.stage != Stage::kStepped,
+  const Stage stage = stage_of(optimizer);
+  ARGOSY_CHECK(stage != Stage::kStepped,
                kScalerWhere,
                "step() has already been called on this optimizer since the last update()");
-  if (finding.stage == Stage::kReady) {
+  if (stage == Stage::kReady) {
     unscale_(optimizer);
   }
+  Finding& finding = findings_.at(optimizer.impl().get());
   ARGOSY_CHECK(finding.looked,
                kScalerWhere,
                "step(): no parameter of this optimizer has a gradient. Call "
@@ -133,7 +140,7 @@ bool GradScaler::step(Optimizer& optimizer) {
   if (!finding.found_inf) {
     optimizer.step();
   }
-  findings_[optimizer.impl().get()].stage = Stage::kStepped;
+  finding.stage = Stage::kStepped;
   return !finding.found_inf;
 }
 
@@ -177,10 +184,7 @@ double GradScaler::get_scale() const {
 
 std::optional<bool> GradScaler::found_inf(const Optimizer& optimizer) const {
   const auto finding = findings_.find(optimizer.impl().get());
-  if (finding == findings_.end() || finding->second.stage == Stage::kReady) {
-    return std::nullopt;
-  }
-  return finding->second.found_inf;
+  return finding == findings_.end() ? std::nullopt : std::optional(finding->second.found_inf);
 }
 
 GradScalerState GradScaler::state_dict() const {

@@ -93,7 +93,8 @@ class GradScaler final {
   /// where the ranks agree. nullopt: not looked at yet.
   [[nodiscard]] std::optional<bool> found_inf(const Optimizer& optimizer) const;
 
-  /// From now on each unscale_() asks the ranks, all of which must call it. nullptr: no longer.
+  /// From now on each unscale_() asks the ranks, all of which must call it; also those without a
+  /// gradient, which decide as the others do. nullptr: no longer.
   void agree_by(Agreement agreement) { agreement_ = std::move(agreement); }
 
   /// Take it after update(). Errors: UsageError between unscale_() and update().
@@ -106,12 +107,13 @@ class GradScaler final {
   enum class Stage { kReady, kUnscaled, kStepped };
   /// Of one optimizer, since the last update().
   struct Finding {
-    Stage stage = Stage::kReady;
+    Stage stage = Stage::kUnscaled;
     bool looked = false;  // at one gradient at least
     bool found_inf = false;
   };
 
   void check_begun(const char* function) const;
+  [[nodiscard]] Stage stage_of(const Optimizer& optimizer) const;
 
   GradScalerOptions options_;
   float scale_;

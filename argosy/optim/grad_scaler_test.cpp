@@ -252,5 +252,34 @@ TEST(GradScaler, RefusesAnUpdateThatBeganInBackward) {
               HasSubstr("Leave out overlap_update, or the scaler"));
 }
 
+TEST(GradScaler, AfterARefusedUnscaleThereIsNothingToLose) {
+  GradScaler scaler;
+  Problem p;
+  p.backward(scaler);
+  const at::Tensor grad = p.weight.grad();
+  p.weight.mutable_grad() = grad.to_sparse();
+  EXPECT_THROW(scaler.unscale_(p.optimizer), UsageError);
+  EXPECT_THROW(scaler.step(p.optimizer), UsageError);
+  EXPECT_EQ(scaler.state_dict().scale, 65536);
+  p.weight.mutable_grad() = grad;
+  EXPECT_TRUE(scaler.step(p.optimizer));
+}
+
+TEST(GradScaler, ARankWithoutGradientsDecidesAsTheOthersDo) {
+  GradScaler scaler({.init_scale = 8});
+  Problem p;
+  bool other = true;
+  scaler.agree_by([&](bool found) { return found || other; });
+  (void)scaler.scale(torch::ones({}));  // of a loss that reaches nothing here
+  EXPECT_FALSE(scaler.step(p.optimizer));
+  scaler.update();
+  EXPECT_EQ(scaler.get_scale(), 4);
+  other = false;
+  EXPECT_TRUE(scaler.step(p.optimizer));
+  scaler.update();
+  EXPECT_EQ(scaler.state_dict().growth_tracker, 1) << "so that the scale grows on all at once";
+  EXPECT_EQ(p.steps(), 0);
+}
+
 }  // namespace
 }  // namespace argosy::optim
