@@ -110,4 +110,23 @@ AutocastUncached::~AutocastUncached() {
   at::autocast::set_autocast_cache_enabled(cache_);
 }
 
+AutocastState::AutocastState()
+    : choices_{Choice{at::kCPU, enabled_on(at::kCPU), dtype_on(at::kCPU)},
+               Choice{at::kCUDA, enabled_on(at::kCUDA), dtype_on(at::kCUDA)}} {}
+
+void AutocastState::apply() const {
+  for (const auto& [device, enabled, dtype] : choices_) {
+    enable_on(device, enabled);
+    set_dtype_on(device, dtype);
+  }
+}
+
+AutocastStateGuard::AutocastStateGuard(const AutocastState& state) {
+  state.apply();
+}
+
+AutocastStateGuard::~AutocastStateGuard() {
+  before_.apply();
+}
+
 }  // namespace argosy::engine

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include <ATen/core/Tensor.h>
@@ -69,6 +70,40 @@ class AutocastUncached final {
 
  private:
   bool cache_;  // as outside
+};
+
+/// What the Autocasts of this thread have chosen, when it is made: for threads that work for it.
+/// at::ThreadLocalState takes along whether they compute in mixed precision, but not in what.
+class AutocastState final {
+ public:
+  AutocastState();
+
+ private:
+  friend class AutocastStateGuard;
+  struct Choice {
+    at::DeviceType device;
+    bool enabled;
+    at::ScalarType dtype;
+  };
+  void apply() const;
+
+  std::array<Choice, 2> choices_;
+};
+
+/// While it lives its thread computes as the one whose state it is. Casts are not kept: nobody
+/// would let go of them.
+class AutocastStateGuard final {
+ public:
+  explicit AutocastStateGuard(const AutocastState& state);
+  ~AutocastStateGuard();
+  AutocastStateGuard(const AutocastStateGuard&) = delete;
+  AutocastStateGuard& operator=(const AutocastStateGuard&) = delete;
+  AutocastStateGuard(AutocastStateGuard&&) = delete;
+  AutocastStateGuard& operator=(AutocastStateGuard&&) = delete;
+
+ private:
+  AutocastState before_;
+  AutocastUncached uncached_;
 };
 
 /// Whether this thread computes in mixed precision on the device.

@@ -3,11 +3,13 @@
 #include <stdexcept>
 #include <thread>
 
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "argosy/base/error.h"
+#include "argosy/engine/version.h"
 
 #include "tests/support/error_text.h"
 
@@ -127,6 +129,39 @@ TEST(Autocast, WhatRunsUncachedLeavesNoGraphlessWeightBehind) {
     (void)torch::mm(torch::ones({2, 4}), weight);
   }
   EXPECT_TRUE(torch::mm(torch::ones({2, 4}), weight).requires_grad());
+}
+
+void choose_on_cuda(at::ScalarType dtype) {
+#if ARGOSY_TORCH_AT_LEAST(2, 4)
+  at::autocast::set_autocast_dtype(at::kCUDA, dtype);
+#else
+  at::autocast::set_autocast_gpu_dtype(dtype);
+#endif
+}
+
+TEST(Autocast, AThreadThatWorksForAnotherComputesAsItDoes) {
+  const at::ScalarType before = autocast_dtype(at::kCUDA);
+  choose_on_cuda(torch::kBFloat16);
+  const torch::Tensor weight = torch::ones({4, 4}, torch::requires_grad());
+  const torch::Tensor ones = torch::ones({2, 4});
+  {
+    const Autocast autocast;
+    const AutocastState state;
+    std::thread([&] {
+      const torch::NoGradGuard no_grad;
+      {
+        const AutocastStateGuard guard(state);
+        EXPECT_EQ(computed_in(), torch::kBFloat16);
+        EXPECT_EQ(autocast_dtype(at::kCUDA), torch::kBFloat16);
+        EXPECT_EQ(torch::mm(ones, weight)[0][0].item<float>(), 4);
+        weight.fill_(2);
+        EXPECT_EQ(torch::mm(ones, weight)[0][0].item<float>(), 8) << "casts are not kept";
+      }
+      EXPECT_FALSE(is_autocast_enabled());
+      EXPECT_EQ(autocast_dtype(at::kCUDA), before);
+    }).join();
+  }
+  choose_on_cuda(before);
 }
 
 TEST(Autocast, GradientsOfWeightsAreF32) {

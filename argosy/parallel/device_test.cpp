@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "argosy/engine/autocast.h"
 #include "argosy/optim/adam.h"
 #include "argosy/optim/sgd.h"
 #include "argosy/parallel/ddp/ddp_test_support.h"
@@ -289,6 +290,20 @@ TEST_P(ParallelOnDevices, ReplicasWorkInTheCallersStreams) {
   EXPECT_EQ(test::stream_of_last_copy_to(device(1)), test::side_stream(device(1)));
   (void)model(images(4).to(device(0)));
   EXPECT_NE(test::stream_of_last_copy_to(device(1)), test::side_stream(device(1)));
+}
+
+TEST_P(ParallelOnDevices, ReplicasInMixedPrecisionSeeNewWeights) {
+  const torch::NoGradGuard no_grad;
+  torch::nn::Linear net(3, 2);
+  net->to(device(0));
+  parallel::DataParallel model(net, {.devices = {device(0), at::kCPU}});
+  for (const double value : {1.0, 2.0}) {
+    net->weight.fill_(value);
+    net->bias.zero_();
+    const engine::Autocast autocast;  // of the CPU, where the second replica is
+    const at::Tensor out = model(at::ones({2, 3}).to(device(0))).to(at::kCPU, at::kFloat);
+    EXPECT_TRUE(out.equal(at::full({2, 2}, 3 * value))) << out;
+  }
 }
 
 ARGOSY_ON_DEVICES(ParallelOnDevices);

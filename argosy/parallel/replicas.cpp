@@ -20,6 +20,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "argosy/base/check.h"
+#include "argosy/engine/autocast.h"
 #include "argosy/engine/device.h"
 #include "argosy/engine/synced_norm.h"
 
@@ -228,12 +229,14 @@ at::Tensor Replicas::run(const at::Tensor& input, const Forward& forward) {
   for (size_t i = 1; i < parts.size(); ++i) {
     point_at_originals(i);
   }
-  const at::ThreadLocalState state;  // gradients on or off, autocast
+  const at::ThreadLocalState state;  // gradients on or off
+  const engine::AutocastState precision;
   const std::vector<c10::Stream> streams = streams_of(input, devices_);
   std::vector<std::future<at::Tensor>> others;
   for (size_t i = 1; i < parts.size(); ++i) {
     others.push_back(threads_->submit([&, i] {
       const at::ThreadLocalStateGuard guard(state);
+      const engine::AutocastStateGuard same_precision(precision);
       const c10::MultiStreamGuard same_order(streams);
       const c10::DeviceGuard there(devices_[i]);
       return checked_forward(i, parts, forward);
