@@ -58,6 +58,7 @@ void FitLoop::tell_exception(const std::string& what) {
 
 History FitLoop::train_all() {
   core_.requests = {};
+  core_.optimizer->zero_grad();  // of an update that an exception ended
   if (options_.on_signal != OnSignal::kIgnore && keeps_checkpoints()) {
     signals_.emplace({SIGTERM, SIGUSR1});
   }

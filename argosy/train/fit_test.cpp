@@ -230,6 +230,23 @@ TEST(Fit, WhatOneRankAsksForAllDo) {
   });
 }
 
+TEST(Fit, GradientsOfAnUpdateThatAnExceptionEndedAreNotTheNextOnes) {
+  run_job(1, [](int) {
+    struct Throws : Callback {
+      void on_train_batch_end(const Step& /*step*/) override { throw std::runtime_error("mine"); }
+    };
+    const SmallNet net = small_net();
+    Model model = prepared(net);
+    EXPECT_THROW(
+        model.fit(
+            blobs(32),
+            {.batch_size = 4, .verbose = 0, .callbacks = {Throws()}, .accumulate_grad_batches = 2}),
+        std::runtime_error);
+    model.fit(blobs(32), {.batch_size = 4, .verbose = 0});
+    expect_same_weights(net, by_hand(32, 4, 1));
+  });
+}
+
 TEST(Fit, NumItersEndsItWhateverTheEpochs) {
   run_job(1, [](int) {
     Model model = prepared(small_net());
