@@ -498,5 +498,43 @@ TEST(Amp, AnUpdateThatAnExceptionEndedIsForgotten) {
   });
 }
 
+TEST(Amp, AModelCanBeSavedAmidAnUpdateAndAfterOneThatAnExceptionEnded) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    struct Saves : Callback {
+      std::string path;
+      explicit Saves(std::string to) : path(std::move(to)) {}
+      void on_before_update(const Step& step) override {
+        step.model.save(path);
+        throw std::runtime_error("mine");
+      }
+    };
+    const std::string amid = (folder.path() / "amid").string();
+    const std::string after = (folder.path() / "after").string();
+    const SmallNet net = small_net();
+    const auto prepared = [](const SmallNet& of, double scale) {
+      Model model(of);
+      model.prepare(optim::SGD(of, {.lr = 0.1}),
+                    loss::CrossEntropy(),
+                    {},
+                    {.amp = AmpOptions{.scaler = optim::GradScalerOptions{.init_scale = scale}}});
+      return model;
+    };
+    Model model = prepared(net, 1024);
+    EXPECT_THROW(model.fit(blobs(8), {.batch_size = 4, .verbose = 0, .callbacks = {Saves(amid)}}),
+                 std::runtime_error);
+    model.save(after);
+    for (const std::string& path : {amid, after}) {
+      const SmallNet again;
+      Model loaded = prepared(again, 8);
+      loaded.load(path);
+      expect_same(weights_of(again), weights_of(small_net()));
+      EXPECT_EQ(loaded.train_batch({torch::ones({4, kFeatures})},
+                                   {torch::tensor({0, 1, 2, 0})})["loss_scale"],
+                1024);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace argosy::train

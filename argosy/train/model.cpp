@@ -8,6 +8,17 @@
 #include "argosy/train/core.h"
 
 namespace argosy::train {
+namespace {
+
+detail::Precision precision_of(const std::optional<AmpOptions>& amp,
+                               const engine::NamedTensors& parameters) {
+  return !amp.has_value()
+             ? detail::Precision()
+             : detail::Precision(
+                   *amp, parameters.empty() ? at::kCPU : parameters.front().second.device().type());
+}
+
+}  // namespace
 
 Model::Model(Network network)
     : core_(std::make_shared<detail::Core>(std::move(network), fleet::group())) {}
@@ -22,6 +33,12 @@ void Model::prepare(const optim::Optimizer& optimizer,
                     loss::Loss loss,
                     std::vector<metrics::AnyMetric> metrics,
                     PrepareOptions options) {
+  const bool scales = precision_of(options.amp, parameters()).scales();
+  ARGOSY_CHECK(!scales || !fleet::strategy().overlap_update || core_->group.size() == 1,
+               "train.prepare",
+               "amp with a scaler and the strategy's overlap_update exclude each other: updates "
+               "would be made during backward, before it is known whether to skip them. Leave one "
+               "of them out.");
   if (!fleet::detail::is_prepared(optimizer)) {
     fleet::detail::prepare_optimizer(optimizer);
   }
@@ -33,22 +50,12 @@ void Model::prepare(const optim::Optimizer& optimizer,
     core_->average.emplace(network(), *options.ema);
   }
   prepare(std::move(loss), std::move(metrics), options.amp);
-  ARGOSY_CHECK(
-      !core_->precision.scales() || !fleet::strategy().overlap_update || core_->group.size() == 1,
-      "train.prepare",
-      "amp with a scaler and the strategy's overlap_update exclude each other: updates "
-      "would be made during backward, before it is known whether to skip them. Leave one "
-      "of them out.");
 }
 
 void Model::prepare(loss::Loss loss,
                     std::vector<metrics::AnyMetric> metrics,
                     const std::optional<AmpOptions>& amp) {
-  const engine::NamedTensors all = parameters();
-  core_->precision =
-      !amp.has_value()
-          ? detail::Precision()
-          : detail::Precision(*amp, all.empty() ? at::kCPU : all.front().second.device().type());
+  core_->precision = precision_of(amp, parameters());
   core_->loss = std::move(loss);
   core_->metrics = std::move(metrics);
 }

@@ -1,6 +1,7 @@
 #include "argosy/train/precision.h"
 
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include <ATen/Functions.h>
@@ -64,10 +65,11 @@ void Precision::begin_update(const optim::Optimizer& optimizer) {
   if (!scales()) {
     return;
   }
-  if (scaler_->found_inf(optimizer).has_value()) {  // an exception ended the update before
+  if (amid_update_) {  // an exception ended the update before
     scaler_->update(scaler_->get_scale());
   }
   scaler_->unscale_(optimizer);
+  amid_update_ = true;
   skipped_ = *scaler_->found_inf(optimizer);
 }
 
@@ -78,6 +80,7 @@ void Precision::update(optim::Optimizer& optimizer) {
   }
   scaler_->step(optimizer);
   scaler_->update();
+  amid_update_ = false;
 }
 
 void Precision::report(int64_t step, bool first_rank) {
@@ -123,7 +126,11 @@ nlohmann::ordered_json Precision::state() const {
   if (!scales()) {
     return nullptr;
   }
-  const optim::GradScalerState state = scaler_->state_dict();
+  optim::GradScaler scaler = *scaler_;
+  if (amid_update_) {
+    scaler.update(scaler.get_scale());
+  }
+  const optim::GradScalerState state = scaler.state_dict();
   return {{"scale", state.scale},
           {"growth_factor", state.growth_factor},
           {"backoff_factor", state.backoff_factor},
@@ -133,7 +140,11 @@ nlohmann::ordered_json Precision::state() const {
 
 void Precision::load_state(const nlohmann::ordered_json& state) {
   const auto whole = [&](const char* field) {
-    return static_cast<int64_t>(number_in(state, field));
+    const double number = number_in(state, field);
+    if (!(number == std::floor(number) && std::abs(number) < 0x1p63)) {
+      throw CheckpointError("train.resume", "expected a whole number", {.key = field});
+    }
+    return static_cast<int64_t>(number);
   };
   scaler_->load_state_dict({.scale = number_in(state, "scale"),
                             .growth_factor = number_in(state, "growth_factor"),

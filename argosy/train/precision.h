@@ -45,6 +45,7 @@ class Precision final {
   void add_to(Logs& logs) const;
   [[nodiscard]] std::string name() const;  ///< "bfloat16"; empty: full precision
 
+  /// Amid an update: as before it.
   [[nodiscard]] nlohmann::ordered_json state() const;
   /// Errors: CheckpointError.
   void load_state(const nlohmann::ordered_json& state);
@@ -53,6 +54,7 @@ class Precision final {
   std::optional<at::ScalarType> dtype_{};
   at::DeviceType device_ = at::kCPU;
   std::optional<optim::GradScaler> scaler_{};
+  bool amid_update_ = false;  // between begin_update() and the end of update()
   bool skipped_ = false;
   int64_t skipped_in_a_row_ = 0;
 };
