@@ -172,7 +172,7 @@ nlohmann::ordered_json read_options(const std::string& from) {
   nlohmann::ordered_json json;
   try {
     json = nlohmann::ordered_json::parse(file);
-  } catch (const nlohmann::json::parse_error& error) {
+  } catch (const nlohmann::json::exception& error) {  // a number without end is no parse_error
     throw ConfigError(
         "recipes.config",
         fmt::format(

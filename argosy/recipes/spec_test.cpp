@@ -146,6 +146,12 @@ TEST(Settings, OfARunLieInItsRecipe) {
   EXPECT_EQ(read_options(write("own.json", R"({"epochs": 3})"))["epochs"], 3);
   EXPECT_THROW(static_cast<void>(read_options(write("list.json", "[1]"))), ConfigError);
   EXPECT_THROW(static_cast<void>(read_options(run + "x")), ConfigError);
+  for (const char* const text : {R"({"lr": )", R"({"lr": 1e999})", "{\"model\": \"\xff\"}", ""}) {
+    const std::string wrong = write("wrong.json", text);
+    EXPECT_THAT([&] { static_cast<void>(read_options(wrong)); },
+                ThrowsMessage<ConfigError>(HasSubstr(wrong + ": expected a JSON object")))
+        << text;
+  }
 }
 
 }  // namespace
