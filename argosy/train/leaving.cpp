@@ -52,7 +52,8 @@ bool Leaving::after(int64_t number) {
   if (group_.size() == 1) {
     return left_ = asked_();
   }
-  return (number + 1) % kBatchesOfRound == 0 && together();
+  // Not more often than the others, should a loader give more batches than it has said.
+  return (number + 1) % kBatchesOfRound == 0 && round_ < rounds_ && together();
 }
 
 bool Leaving::at_end() {

@@ -64,6 +64,15 @@ TEST(Leaving, NobodyIsAskedAndAllHaveAllBatches) {
   });
 }
 
+TEST(Leaving, MoreBatchesThanWereSaidLeaveNobodyWaiting) {
+  run_job(2, [](int rank) {
+    const int64_t mine = rank == 0 ? 40 : 9;
+    const Passed passed = pass(9, mine, std::nullopt);
+    EXPECT_FALSE(passed.left);
+    EXPECT_EQ(passed.batches, mine);
+  });
+}
+
 TEST(Leaving, NotWhereARankDoesNotKnowItsBatches) {
   run_job(2, [](int rank) {
     const Passed passed = pass(rank == 0 ? std::nullopt : std::optional<int64_t>(20), 20, 2);
