@@ -78,6 +78,54 @@ TEST(Endings, AStrangersExceptionOnOneRankLeavesNobodyWaiting) {
   EXPECT_TRUE(checkpoint::find_newest(folder.path().string()).path.has_value());
 }
 
+/// The same in another hook.
+struct FailIn : Callback {
+  std::string hook;
+  explicit FailIn(std::string in) : hook(std::move(in)) {}
+  void here(const char* now) const {
+    if (hook == now) {
+      throw std::runtime_error("a bug in " + hook);
+    }
+  }
+  void on_train_begin(const Training& /*training*/) override { here("on_train_begin"); }
+  void on_epoch_end(const Epoch& /*epoch*/) override { here("on_epoch_end"); }
+  void on_save_point(const SavePoint& point) override {
+    if (point.epoch_end) {
+      here("on_save_point");
+    }
+  }
+  void on_eval_begin(const Evaluation& /*evaluation*/) override { here("on_eval_begin"); }
+  void on_eval_batch_end(const EvalStep& step) override {
+    if (step.batch == 11) {  // after the ranks have asked each other
+      here("on_eval_batch_end");
+    }
+  }
+  void on_eval_end(const Evaluation& /*evaluation*/) override { here("on_eval_end"); }
+};
+
+TEST(Endings, AStrangersExceptionOnOneRankInAnyHookLeavesNobodyWaiting) {
+  for (const char* const hook : {"on_train_begin",
+                                 "on_epoch_end",
+                                 "on_save_point",
+                                 "on_eval_begin",
+                                 "on_eval_batch_end",
+                                 "on_eval_end"}) {
+    const test::TempDir folder;
+    const auto outcomes = try_job(2, [&](int rank) {
+      prepared().fit(blobs(16),
+                     blobs(60),
+                     {.batch_size = 4,
+                      .eval_batch_size = 2,
+                      .epochs = 2,
+                      .save_dir = folder.path().string(),
+                      .verbose = 0,
+                      .callbacks = {FailIn(rank == 1 ? hook : "nowhere")}});
+    });
+    EXPECT_EQ(outcomes[1].error, std::string("a bug in ") + hook) << describe(outcomes[1]);
+    EXPECT_EQ(outcomes[0].error_type, "argosy::CommError") << hook << describe(outcomes[0]);
+  }
+}
+
 /// A signal comes to rank 0, and rank 1 dies as soon as all is saved.
 struct DieWhenSaved : Callback {
   int rank;
