@@ -59,6 +59,9 @@ void FitLoop::tell_exception(const std::string& what) {
 History FitLoop::train_all() {
   core_.requests = {};
   core_.optimizer->zero_grad();  // of an update that an exception ended
+  if (core_.schedule.has_value() && core_.schedule->unit() == optim::ScheduleUnit::kMetric) {
+    schedules_figure().check(training());
+  }
   if (options_.on_signal != OnSignal::kIgnore && keeps_checkpoints()) {
     signals_.emplace({SIGTERM, SIGUSR1});
   }
@@ -199,6 +202,10 @@ void FitLoop::finish_epoch() {
   }
 }
 
+Monitor FitLoop::schedules_figure() const {
+  return {core_.monitor, MonitorMode::kAuto, 0};
+}
+
 void FitLoop::move_schedule(const Logs& logs) {
   if (!core_.schedule.has_value()) {
     return;
@@ -206,7 +213,7 @@ void FitLoop::move_schedule(const Logs& logs) {
   core_.schedule->on_epoch_end();
   const bool evaluated = logs.find("eval_loss") != nullptr;
   if (core_.schedule->unit() == optim::ScheduleUnit::kMetric && (evaluated || eval_ == nullptr)) {
-    core_.schedule->on_metric(logs[(evaluated ? "eval_" : "") + core_.monitor]);
+    core_.schedule->on_metric(schedules_figure().in(logs));
   }
 }
 

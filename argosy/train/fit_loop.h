@@ -12,6 +12,7 @@
 
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/os/signal_flag.h"
+#include "argosy/train/callbacks/monitor.h"
 #include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/core.h"
 #include "argosy/train/feed.h"
@@ -55,6 +56,8 @@ class FitLoop final {
   void finish_epoch();
   void run_batch(const Tensors& batch);
   void forward_backward(const Tensors& batch, int64_t together);
+  /// What a schedule of a figure looks at.
+  [[nodiscard]] Monitor schedules_figure() const;
   void move_schedule(const Logs& logs);
   [[nodiscard]] int64_t batches_of_update() const;
 

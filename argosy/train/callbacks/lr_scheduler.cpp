@@ -13,12 +13,19 @@ namespace argosy::train {
 LRScheduler::LRScheduler(optim::ScheduleHandle schedule, LRSchedulerOptions options)
     : schedule_(std::move(schedule)), options_(std::move(options)) {}
 
+detail::Monitor LRScheduler::figure() const {
+  return {options_.monitor, MonitorMode::kAuto, 0};
+}
+
 void LRScheduler::on_train_begin(const Training& training) {
   ARGOSY_CHECK(training.schedule.empty(),
                "train.LRScheduler",
                "the model was prepared with a schedule already ({}), which fit() moves on by "
                "itself: leave this callback out, or that schedule",
                training.schedule);
+  if (schedule_.unit() == optim::ScheduleUnit::kMetric) {
+    figure().check(training);
+  }
 }
 
 void LRScheduler::on_train_batch_end(const Step& step) {
@@ -33,9 +40,9 @@ void LRScheduler::on_epoch_end(const Epoch& epoch) {
     return;
   }
   schedule_.on_epoch_end();
-  const bool evaluated = epoch.logs.find("eval_" + options_.monitor) != nullptr;
+  const bool evaluated = epoch.logs.find("eval_loss") != nullptr;
   if (schedule_.unit() == optim::ScheduleUnit::kMetric && (evaluated || !epoch.evaluates)) {
-    schedule_.on_metric(epoch.logs[(evaluated ? "eval_" : "") + options_.monitor]);
+    schedule_.on_metric(figure().in(epoch.logs));
   }
 }
 

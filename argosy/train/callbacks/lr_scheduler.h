@@ -4,6 +4,7 @@
 
 #include "argosy/optim/schedule_unit.h"
 #include "argosy/train/callback.h"
+#include "argosy/train/callbacks/monitor.h"
 
 namespace argosy::train {
 
@@ -22,7 +23,8 @@ struct LRSchedulerOptions {
 /// with the unit; here the unit is a part of the schedule's type (per_step, per_epoch), and the
 /// optimizer has none. The same without a callback: `prepare(…, {.schedule = …})`.
 /// By epoch: at the end of epochs that were not cut short. A checkpoint keeps where it stands.
-/// Errors: UsageError when the model was prepared with a schedule: both would set the rate.
+/// Errors: UsageError when the model was prepared with a schedule: both would set the rate; a
+/// monitor that the training will not have.
 class LRScheduler final : public Callback {
  public:
   explicit LRScheduler(optim::ScheduleHandle schedule, LRSchedulerOptions options = {});
@@ -38,6 +40,8 @@ class LRScheduler final : public Callback {
   void load_state(const nlohmann::ordered_json& state) override;
 
  private:
+  [[nodiscard]] detail::Monitor figure() const;
+
   optim::ScheduleHandle schedule_;
   LRSchedulerOptions options_;
   bool whole_epoch_ = true;

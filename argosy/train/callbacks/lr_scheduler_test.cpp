@@ -100,6 +100,37 @@ TEST(LRScheduler, AFigureThatDoesNotImproveLowersTheRate) {
   });
 }
 
+/// With an evaluation set; the schedule is the model's or a callback's.
+void fit_by(const std::string& monitor, bool prepared, LRSchedulerTest& test) {
+  const optim::ScheduleHandle plateau = optim::ReduceLROnPlateau(
+      test.optimizer, {.factor = 0.5, .patience = 0, .threshold = 1e9, .cooldown = 9});
+  FitOptions options{.batch_size = 12, .epochs = 3, .verbose = 0, .callbacks = {Rates(test.rates)}};
+  if (prepared) {
+    test.model.prepare(
+        test.optimizer, loss::CrossEntropy(), {}, {.schedule = plateau, .monitor = monitor});
+  } else {
+    test.model.prepare(test.optimizer, loss::CrossEntropy());
+    options.callbacks.emplace_back(LRScheduler(plateau, {.monitor = monitor}));
+  }
+  test.model.fit(blobs(12), blobs(12), options);
+}
+
+TEST(LRScheduler, AFigureThatThereWillNotBeIsSaidBeforeTheFirstUpdate) {
+  run_job(1, [](int) {
+    for (const bool prepared : {true, false}) {
+      for (const char* const monitor : {"loss", "eval_loss"}) {
+        LRSchedulerTest known;
+        fit_by(monitor, prepared, known);
+        EXPECT_THAT(known.rates, ElementsAre(0.8, 0.8, 0.4)) << monitor << prepared;
+      }
+      LRSchedulerTest unknown;
+      EXPECT_THAT(test::error_text<UsageError>([&] { fit_by("accuracy", prepared, unknown); }),
+                  HasSubstr("no figure \"accuracy\" to follow: there are loss"));
+      EXPECT_TRUE(unknown.rates.empty());
+    }
+  });
+}
+
 TEST(LRScheduler, ItsStateGoesOn) {
   run_job(1, [](int) {
     LRSchedulerTest first;
