@@ -45,7 +45,8 @@ Place FitLoop::place_now(bool epoch_end) const {
               .loss = loss_,
               .samples = samples_,
               .stop_after_epoch = stop_after_epoch_,
-              .stopped = history_.ended == Ended::kStopped && ended_,
+              .stopped = (history_.ended == Ended::kStopped && ended_) ||
+                         (epoch_end && stop_after_epoch_),  // a signal came first, perhaps
               .reason = stop_reason_};
   if (epoch_end) {
     ++place.epoch;

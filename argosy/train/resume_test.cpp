@@ -286,6 +286,35 @@ TEST(Resume, ATrainingThatWasStoppedStaysStopped) {
   });
 }
 
+/// Somebody ends the training with the epoch, and a signal comes at the same time.
+struct StopAndSignal : Callback {
+  void on_epoch_end(const Epoch& epoch) override {
+    epoch.model.stop_training("enough");
+    ::raise(SIGTERM);
+  }
+};
+
+TEST(Resume, ATrainingThatWasStoppedWhenASignalCameStaysStopped) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    FitOptions options = options_in(folder.path().string());
+    options.callbacks = {StopAndSignal()};
+    const SmallNet net = small_net();
+    const History cut = prepared(net).fit(set, options);
+    ASSERT_EQ(cut.ended, Ended::kPreempted);
+    ASSERT_EQ(cut.steps, 13);
+    options.resume = Resume::kMust;
+    options.callbacks.clear();
+    const SmallNet other;
+    const History again = prepared(other).fit(set, options);
+    EXPECT_EQ(again.ended, Ended::kStopped);
+    EXPECT_EQ(again.reason, "enough");
+    EXPECT_EQ(again.steps, 13) << "not an epoch more";
+    EXPECT_EQ(hash(other), hash(net));
+  });
+}
+
 TEST(Resume, TheBestWeightsOfEarlyStoppingAreKept) {
   const test::TempDir folder;
   run_job(1, [&](int) {
