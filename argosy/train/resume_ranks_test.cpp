@@ -103,11 +103,13 @@ Model judge(const std::vector<metrics::AnyMetric>& own = {}) {
 struct Updates {
   std::string folder;
   std::vector<metrics::AnyMetric> metrics{};
+  int64_t accumulate = 1;
   [[nodiscard]] History operator()(int64_t updates) const {
     FitOptions options{.batch_size = 4,
                        .save_dir = folder,
                        .verbose = 0,
                        .seed = 3,
+                       .accumulate_grad_batches = accumulate,
                        .num_iters = updates,
                        .resume = Resume::kAuto};
     return judge(metrics).fit(Scores(), options);
@@ -131,6 +133,17 @@ TEST(ResumeRanks, FiguresOfTheEpochCountEachSampleOnceHoweverManyRanksShareIt) {
   run_job(2, [&](int) {                                  // 40
     const History rest = run(100);
     EXPECT_EQ(rest.steps, 11);
+    expect_whole_epoch(rest);
+  });
+}
+
+TEST(ResumeRanks, UpdatesOfSeveralBatchesAndAShortRestCountEachSampleOnceToo) {
+  const test::TempDir folder;
+  const Updates run{.folder = folder.path().string(), .accumulate = 2};
+  run_job(4, [&](int) { EXPECT_EQ(run(1).steps, 1); });  // 32 samples
+  run_job(3, [&](int) {                                  // twice 24, and 12 with 2 + 1 + 1
+    const History rest = run(100);
+    EXPECT_EQ(rest.steps, 4);
     expect_whole_epoch(rest);
   });
 }
