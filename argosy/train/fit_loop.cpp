@@ -151,13 +151,14 @@ void FitLoop::run_epoch() {
     epoch_loss_ = {};
     core_.reset_metrics();
     legs_.clear();
+    epoch_done_ = false;
     if (train_->dealing().has_value()) {
       legs_.push_back({.ranks = core_.group.size(), .batch_size = batch_size_});
     }
   }
   in_epoch_ = false;
   all(&Callback::on_epoch_begin, epoch_now(none));
-  if (!std::exchange(epoch_done_, false)) {
+  if (!epoch_done_) {
     run_batches();
   }
   if (!preempted_) {

@@ -91,6 +91,7 @@ class FitLoop final {
   void go_on_in_epoch(const Place& place, const checkpoint::Snapshot& snapshot);
   [[nodiscard]] bool is_dealt_as(const Place& place) const;
   [[nodiscard]] int64_t batch_size_after(const Place& place) const;
+  void deal_next_epochs();
   void deal_to_these_ranks(const Place& place);
   [[nodiscard]] Feed& feed() const { return rest_ != nullptr ? *rest_ : *train_; }
 
@@ -119,7 +120,7 @@ class FitLoop final {
   std::unique_ptr<Feed> rest_;           // of an epoch that other ranks have begun
   bool resumed_ = false;
   bool in_epoch_ = false;    // the next epoch goes on from batch_
-  bool epoch_done_ = false;  // and all its batches are done
+  bool epoch_done_ = false;  // and all its batches were done, on whatever ranks
 
   Tensors inputs_;       // of the batch at hand
   bool updates_ = true;  // whether the batch at hand completes an update

@@ -56,7 +56,7 @@ Place FitLoop::place_now(bool epoch_end) const {
     return place;
   }
   place.batch = batch_;
-  place.at_end = batches_.has_value() && batch_ == *batches_;
+  place.at_end = epoch_done_ || (batches_.has_value() && batch_ == *batches_);
   place.legs = legs_;
   if (!place.legs.empty()) {
     place.legs.back().done = batch_;
@@ -144,9 +144,8 @@ void FitLoop::go_on(const Share& share, const std::string& path) {
     go_on_in_epoch(*place, snapshot);
     go_on_summing(*place, share);
   } else {
-    if (batch_size_ != options_.batch_size && train_->dealing().has_value()) {
-      deal_to_these_ranks({});
-    } else if (is_dealt_as(*place)) {
+    deal_next_epochs();
+    if (other_batches_ == nullptr && is_dealt_as(*place)) {
       train_->load_state(loader_state_in(snapshot));
     }
   }
@@ -194,6 +193,13 @@ int64_t FitLoop::batch_size_after(const Place& place) const {
   return together / core_.group.size();
 }
 
+/// In batches of another size, if updates are to have as many samples as before.
+void FitLoop::deal_next_epochs() {
+  if (batch_size_ != options_.batch_size && train_->dealing().has_value()) {
+    deal_to_these_ranks({});
+  }
+}
+
 void FitLoop::deal_to_these_ranks(const Place& place) {
   const Dealing order = *train_->dealing();
   const int64_t ranks = core_.group.size();
@@ -225,6 +231,7 @@ void FitLoop::go_on_in_epoch(const Place& place, const checkpoint::Snapshot& sna
   legs_ = place.legs;
   batch_ = update_begun_ = place.batch;
   if (epoch_done_) {
+    deal_next_epochs();
     return;
   }
   const bool same_leg = is_dealt_as(place);

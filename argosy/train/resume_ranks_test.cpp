@@ -1,5 +1,8 @@
 // Figures of an epoch that several numbers of ranks share: as if nobody had stopped.
 #include <cmath>
+#include <csignal>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -153,6 +156,54 @@ TEST(ResumeRanks, FiguresOfAnEpochThatIsAllDoneButForItsEndAreThere) {
   const Updates run{.folder = folder.path().string()};
   run_job(4, [&](int) { EXPECT_EQ(run(6).steps, 6); });
   run_job(3, [&](int) { expect_whole_epoch(run(100)); });
+}
+
+/// A signal comes to rank 0 in the evaluation.
+struct SignalInEvaluation : Callback {
+  void on_eval_batch_begin(const EvalStep& now) override {
+    if (now.model.is_first_worker() && now.batch == 1) {
+      ::raise(SIGTERM);
+    }
+  }
+};
+
+TEST(ResumeRanks, AnEpochThatIsDoneStaysDoneOnWhateverRanksItsEvaluationIsLeft) {
+  for (const int last : {2, 1, 3}) {
+    const test::TempDir folder;
+    const auto fit = [&](const char* name, const std::vector<AnyCallback>& callbacks) {
+      return judge().fit(Scores(),
+                         Scores(),
+                         {.batch_size = 7,
+                          .eval_batch_size = 4,
+                          .save_dir = (folder.path() / name).string(),
+                          .verbose = 0,
+                          .drop_last = true,  // twelve samples, which are nobody's
+                          .seed = 3,
+                          .callbacks = callbacks,
+                          .resume = Resume::kAuto,
+                          .on_signal = OnSignal::kSaveAndReturn});
+    };
+    const auto cut = [&](int /*rank*/) {
+      const History history = fit("cut", {SignalInEvaluation()});
+      EXPECT_EQ(history.ended, Ended::kPreempted);
+      EXPECT_EQ(history.steps, 6);
+    };
+    run_job(2, cut);
+    run_job(1, cut);
+    run_job(last, [&](int) {
+      const History rest = fit("cut", {});
+      EXPECT_EQ(rest.steps, 6) << "on " << last << " ranks";
+      ASSERT_EQ(rest.epochs.size(), 1U);
+      const Expected expected;
+      EXPECT_EQ(rest.epochs[0]["eval_loss"], expected.loss);
+      std::ofstream(folder.path() / "figures") << rest.epochs[0].to_string();
+    });
+    run_job(2, [&](int) {
+      std::ostringstream figures;
+      figures << std::ifstream(folder.path() / "figures").rdbuf();
+      EXPECT_EQ(fit("whole", {}).epochs.at(0).to_string(), figures.str());
+    });
+  }
 }
 
 TEST(ResumeRanks, AMetricThatCannotMergeBeginsAnewAndItIsSaid) {

@@ -216,6 +216,35 @@ TEST(Resume, AnotherNumberOfRanksSeesEachSampleOfTheEpochOnce) {
   EXPECT_EQ(read_numbers(seen), expected);
 }
 
+/// Samples of each update.
+struct Samples : Callback {
+  std::vector<int64_t> of_updates{};
+  void on_train_batch_end(const Step& step) override {
+    if (step.updates) {
+      of_updates.push_back(step.samples);
+    }
+  }
+};
+
+TEST(Resume, UpdatesHaveAsManySamplesAlsoAfterAnEpochThatWasDone) {
+  const test::TempDir folder;
+  const auto leg = [&](int ranks, int64_t stop, const std::vector<int64_t>& expected) {
+    run_job(ranks, [&](int) {
+      FitOptions options = options_in(folder.path().string());
+      const auto samples = std::make_shared<Samples>();
+      options.callbacks = {samples, StopAt(stop)};
+      options.resume = Resume::kAuto;
+      options.resume_batch = ResumeBatch::kGlobal;
+      const History history = prepared(small_net()).fit(blobs(48), options);
+      EXPECT_EQ(history.steps, std::min<int64_t>(stop, 18));
+      EXPECT_EQ(samples->of_updates, expected);
+    });
+  };
+  leg(2, 6, std::vector<int64_t>(6, 8));     // the first epoch's last update
+  leg(1, 8, std::vector<int64_t>(2, 8));     // in the second
+  leg(1, 100, std::vector<int64_t>(10, 8));  // the rest
+}
+
 TEST(Resume, ABatchThatCannotBeDividedIsSaid) {
   const test::TempDir folder;
   const std::string checkpoints = (folder.path() / "checkpoints").string();
@@ -493,14 +522,6 @@ TEST(Resume, AnotherBatchSizeAndAccumulationAreTakenUpAtOnce) {
   const test::TempDir folder;
   run_job(1, [&](int) {
     const auto set = blobs(48);
-    struct Samples : Callback {
-      std::vector<int64_t> of_updates{};
-      void on_train_batch_end(const Step& step) override {
-        if (step.updates) {
-          of_updates.push_back(step.samples);
-        }
-      }
-    };
     for (const bool in_epoch : {false, true}) {
       FitOptions options = options_in((folder.path() / (in_epoch ? "in" : "end")).string());
       options.resume = Resume::kAuto;
