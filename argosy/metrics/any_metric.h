@@ -55,9 +55,11 @@ class AnyMetric final {
   }
   [[nodiscard]] std::vector<std::string> names() const { return held_->names(); }
   void reset() { held_->reset(); }
-  /// Errors: UsageError from both when the metric has none.
+  /// Errors: UsageError from both when the metric has none: see keeps().
   [[nodiscard]] State state() const { return held_->state(); }
   void load_state(const State& state) { held_->load_state(state); }
+  /// Whether the metric has a state() and a load_state().
+  [[nodiscard]] bool keeps() const { return held_->keeps(); }
   /// Errors: UsageError when the metric has none: see merges().
   void merge_state(const State& other) { held_->merge_state(other); }
   /// Whether the metric has a merge_state().
@@ -85,6 +87,7 @@ class AnyMetric final {
     virtual void reset() = 0;
     [[nodiscard]] virtual State state() const = 0;
     virtual void load_state(const State& state) = 0;
+    [[nodiscard]] virtual bool keeps() const = 0;
     virtual void merge_state(const State& other) = 0;
     [[nodiscard]] virtual bool merges() const = 0;
   };
@@ -121,6 +124,7 @@ class AnyMetric final {
         throw stateless();
       }
     }
+    [[nodiscard]] bool keeps() const override { return kKeeps; }
     void merge_state(const State& other) override {
       if constexpr (kMerges) {
         metric.merge_state(other);
@@ -138,6 +142,10 @@ class AnyMetric final {
               "the metric \"" + (all.empty() ? std::string("without a name") : all.front()) +
                   "\" " + what + ". Add it"};
     }
+    static constexpr bool kKeeps = requires(M & held, const State& state) {
+      held.load_state(state);
+      held.state();
+    };
     static constexpr bool kMerges = requires(M & held, const State& state) {
       held.merge_state(state);
     };

@@ -202,6 +202,8 @@ TEST(AnyMetric, TakesAUsersOwnAndSaysWhatACheckpointLacks) {
   EXPECT_THAT(usage_error([&] { (void)list[0].state(); }),
               HasSubstr("the metric \"seen\" cannot be kept in a checkpoint"));
   EXPECT_THAT(usage_error([&] { list[0].load_state({}); }), HasSubstr("\"seen\""));
+  EXPECT_FALSE(list[0].keeps());
+  EXPECT_TRUE(list[1].keeps());
   EXPECT_FALSE(list[0].merges());
   EXPECT_THAT(usage_error([&] { list[0].merge_state({}); }),
               HasSubstr("the metric \"seen\" cannot go on with what other ranks have counted"));

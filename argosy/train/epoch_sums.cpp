@@ -1,6 +1,7 @@
 #include "argosy/train/epoch_sums.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,16 @@ using Json = nlohmann::ordered_json;
 
 struct Sums {
   std::array<metrics::State, 2> loss;
-  std::vector<metrics::State> metrics;
+  std::vector<std::optional<metrics::State>> metrics{};  // of those that have one
 };
 
 Sums sums_in(const Json& rank_values, std::size_t metrics) {
   try {
-    Sums sums{.loss = rank_values.at("loss").get<std::array<metrics::State, 2>>(),
-              .metrics = rank_values.at("metrics").get<std::vector<metrics::State>>()};
+    Sums sums{.loss = rank_values.at("loss").get<std::array<metrics::State, 2>>()};
+    for (const Json& state : rank_values.at("metrics")) {
+      sums.metrics.push_back(state.is_null() ? std::nullopt
+                                             : std::optional(state.get<metrics::State>()));
+    }
     if (sums.metrics.size() != metrics) {
       throw CheckpointError("train.resume",
                             "the checkpoint is of " + std::to_string(sums.metrics.size()) +
@@ -44,7 +48,7 @@ void put_sums(const Core& core, const LossMean& epoch_loss, Json& rank_values) {
   rank_values["loss"] = epoch_loss.state();
   Json metrics = Json::array();
   for (const metrics::AnyMetric& metric : core.metrics) {
-    metrics.push_back(metric.state());
+    metrics.push_back(metric.keeps() ? Json(metric.state()) : Json());
   }
   rank_values["metrics"] = std::move(metrics);
 }
@@ -56,31 +60,36 @@ void restore_sums(Core& core,
   const Sums own = sums_in(rank_values, core.metrics.size());
   epoch_loss.load_state(own.loss);
   for (std::size_t i = 0; i < core.metrics.size(); ++i) {
-    core.metrics[i].load_state(own.metrics[i]);
+    if (own.metrics[i].has_value() && core.metrics[i].keeps()) {
+      core.metrics[i].load_state(*own.metrics[i]);
+    }
   }
   for (const Json& values : gone) {
     const Sums more = sums_in(values, core.metrics.size());
     epoch_loss.merge_state(more.loss);
     for (std::size_t i = 0; i < core.metrics.size(); ++i) {
-      if (core.metrics[i].merges()) {
-        core.metrics[i].merge_state(more.metrics[i]);
+      if (more.metrics[i].has_value() && core.metrics[i].merges()) {
+        core.metrics[i].merge_state(*more.metrics[i]);
       }
     }
   }
 }
 
-void reset_unmergeable(Core& core) {
+void reset_others(Core& core, bool fewer_ranks) {
   for (metrics::AnyMetric& metric : core.metrics) {
-    if (metric.merges()) {
+    if (metric.keeps() && (metric.merges() || !fewer_ranks)) {
       continue;
     }
     metric.reset();
     if (core.group.rank() == 0) {
       const std::vector<std::string> names = metric.names();
-      log::warn(
-          "[train.resume] the metric \"{}\" begins the epoch anew: there are fewer ranks than "
-          "before, and it has no merge_state() to take over what those that are gone have counted",
-          names.empty() ? "without a name" : names.front());
+      log::warn("[train.resume] the metric \"{}\" begins the epoch anew: {}",
+                names.empty() ? "without a name" : names.front(),
+                metric.keeps()
+                    ? "there are fewer ranks than before, and it has no merge_state() to take over "
+                      "what those that are gone have counted"
+                    : "it has no state() and load_state() to keep in a checkpoint what was counted "
+                      "before");
     }
   }
 }

@@ -9,7 +9,7 @@
 namespace argosy::train::detail {
 
 /// Puts this rank's sums of the loss and the metrics of the epoch so far among its values in a
-/// checkpoint.
+/// checkpoint; a metric that has no state() is left out.
 void put_sums(const Core& core, const LossMean& epoch_loss, nlohmann::ordered_json& rank_values);
 
 /// Puts back the sums of one rank, with those of `gone` added: of ranks of the run before that are
@@ -20,8 +20,8 @@ void restore_sums(Core& core,
                   const nlohmann::ordered_json& rank_values,
                   std::span<const nlohmann::ordered_json> gone);
 
-/// Metrics that cannot take over what ranks that are gone have counted begin the epoch anew, on all
-/// ranks alike: rank 0 says which.
-void reset_unmergeable(Core& core);
+/// Metrics that a checkpoint cannot keep, and with `fewer_ranks` those that cannot take over what
+/// ranks that are gone have counted, begin the epoch anew, on all ranks alike: rank 0 says which.
+void reset_others(Core& core, bool fewer_ranks);
 
 }  // namespace argosy::train::detail

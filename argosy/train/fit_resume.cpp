@@ -163,9 +163,7 @@ void FitLoop::go_on_summing(const Place& place, const Share& share) {
   if (core_.group.rank() < place.ranks) {
     restore_sums(core_, epoch_loss_, share.snapshot.rank_values, share.gone);
   }
-  if (core_.group.size() < place.ranks) {
-    reset_unmergeable(core_);
-  }
+  reset_others(core_, core_.group.size() < place.ranks);
 }
 
 /// Whether these ranks and batches are those of the place's last leg.

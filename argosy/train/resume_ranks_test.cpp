@@ -225,6 +225,35 @@ TEST(ResumeRanks, AMetricThatCannotMergeBeginsAnewAndItIsSaid) {
   });
 }
 
+/// The same without anything for checkpoints.
+struct Forgets {
+  Seen seen{};
+  void update(const at::Tensor& output, const at::Tensor& labels) { seen.update(output, labels); }
+  [[nodiscard]] double compute(const comm::Group& group) const { return seen.compute(group); }
+  [[nodiscard]] std::vector<std::string> names() const { return {"forgets"}; }
+  void reset() { seen.reset(); }
+};
+
+TEST(ResumeRanks, AMetricWithoutAStateDoesNotKeepACheckpointFromBeingSaved) {
+  for (const int ranks : {2, 1, 4}) {
+    const test::TempDir folder;
+    const Updates run{.folder = folder.path().string(), .metrics = {Forgets(), Seen()}};
+    run_job(2, [&](int) { EXPECT_EQ(run(2).epochs.at(0)["forgets"], 16); });
+    run_job(ranks, [&](int rank) {
+      ::testing::internal::CaptureStderr();
+      const History rest = run(100);
+      const std::string told = ::testing::internal::GetCapturedStderr();
+      expect_whole_epoch(rest);
+      EXPECT_EQ(rest.epochs.at(0)["forgets"], kSamples - 16);
+      EXPECT_EQ(rest.epochs.at(0)["seen"], ranks == 1 ? kSamples - 16 : kSamples);
+      EXPECT_EQ(
+          told.find("\"forgets\" begins the epoch anew: it has no state()") != std::string::npos,
+          rank == 0)
+          << told;
+    });
+  }
+}
+
 TEST(ResumeRanks, MoreRanksGoOnWithTheSumsOfAMetricThatCannotMerge) {
   const test::TempDir folder;
   const Updates run{.folder = folder.path().string(), .metrics = {Seen()}};
