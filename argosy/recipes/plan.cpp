@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <torch/nn/module.h>
+
 #include "argosy/base/check.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/optim/optim.h"

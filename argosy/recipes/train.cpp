@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <utility>
 
+#include <torch/nn/module.h>
+
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/engine/seed.h"
 #include "argosy/engine/state_dict.h"
