@@ -212,11 +212,11 @@ void FitLoop::deal_to_these_ranks(const Place& place) {
     train_ = other_batches_.get();
   }
   if (!place.legs.empty()) {
-    const data::BatchPlan plan = deal(remaining_samples(order, place.epoch, place.legs),
-                                      batch_size_,
-                                      ranks,
-                                      rank,
-                                      order.drop_last);
+    data::BatchPlan plan = deal(remaining_samples(order, place.epoch, place.legs),
+                                batch_size_,
+                                ranks,
+                                rank,
+                                order.drop_last);
     rest_ = train_->with_batches(
         data::BatchSampler(plan.size(), [plan](int64_t /*epoch*/) { return plan; }));
   }

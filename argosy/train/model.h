@@ -147,7 +147,7 @@ class Model final {
 
   /// What the network does with zeros of this shape: layers, shapes, parameters, multiply-adds.
   ///     fmt::print("{}", model.summary({1, 3, 224, 224}).to_string());
-  [[nodiscard]] engine::Summary summary(std::vector<int64_t> input_shape,
+  [[nodiscard]] engine::Summary summary(const std::vector<int64_t>& input_shape,
                                         at::ScalarType dtype = at::kFloat) const;
 
   /// fit() saves a checkpoint after the update at hand, on all ranks, whoever asked. From a

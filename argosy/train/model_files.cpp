@@ -93,7 +93,8 @@ engine::LoadResult Model::load(const std::string& path, const LoadModelOptions& 
   return result;
 }
 
-engine::Summary Model::summary(std::vector<int64_t> input_shape, at::ScalarType dtype) const {
+engine::Summary Model::summary(const std::vector<int64_t>& input_shape,
+                               at::ScalarType dtype) const {
   const std::vector<at::Tensor> parameters = network().parameters();
   const at::Tensor zeros = at::zeros(
       input_shape,
