@@ -27,6 +27,7 @@ using testing::blobs;
 using testing::kClasses;
 using testing::kFeatures;
 using testing::run_job;
+using testing::SignalAt;
 
 /// With what draws random numbers and what keeps statistics.
 struct DeviceNetImpl : torch::nn::Module {
@@ -131,17 +132,6 @@ TEST_P(TrainOnDevices, FitEvaluateAndPredict) {
   }
 }
 
-/// Ends fit() after so many updates.
-struct StopAt : Callback {
-  int64_t step;
-  explicit StopAt(int64_t at) : step(at) {}
-  void on_train_batch_begin(const Step& now) override {
-    if (now.step + 1 == step) {
-      ::raise(SIGUSR1);
-    }
-  }
-};
-
 TEST_P(TrainOnDevices, ResumeFromAnyDeviceOnAnyOther) {
   if (is_cuda()) {
     GTEST_SKIP() << "dropout draws other numbers on CUDA";
@@ -158,7 +148,7 @@ TEST_P(TrainOnDevices, ResumeFromAnyDeviceOnAnyOther) {
       for (const auto& [from, to] :
            {std::pair(there, there), {there, here}, {here, there}, {there, other}}) {
         FitOptions options = options_in((folder.path() / std::to_string(number++)).string());
-        options.callbacks = {StopAt(3)};
+        options.callbacks = {SignalAt(3)};
         const DeviceNet begun = net_on(from);
         torch::manual_seed(11);
         const History cut = prepared(begun).fit(set, set, options);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "argosy/data/tensor_dataset.h"
 #include "argosy/fleet/fleet.h"
+#include "argosy/train/callback.h"
 
 #include "tests/support/run_ranks.h"
 #include "tests/support/temp_dir.h"
@@ -47,6 +49,17 @@ inline SmallNet small_net() {
   torch::manual_seed(7);
   return SmallNet();
 }
+
+/// Asks fit() to leave after so many updates.
+struct SignalAt : Callback {
+  int64_t step;
+  explicit SignalAt(int64_t at) : step(at) {}
+  void on_train_batch_begin(const Step& now) override {
+    if (now.step + 1 == step) {
+      ::raise(SIGUSR1);
+    }
+  }
+};
 
 /// `fn(rank)` in `ranks` processes of one job; one rank: a process too, for fleet is global.
 inline void run_job(int ranks, const std::function<void(int rank)>& fn) {

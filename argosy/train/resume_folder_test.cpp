@@ -1,0 +1,144 @@
+// Which checkpoint of a folder a training goes on from, and what is said where there is none.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/checkpoint/inspect.h"
+#include "argosy/optim/sgd.h"
+#include "argosy/train/resume_test_support.h"
+
+#include "tests/support/error_text.h"
+
+namespace argosy::train {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::blobs;
+using testing::hash;
+using ::testing::HasSubstr;
+using testing::options_in;
+using testing::prepared;
+using testing::run_job;
+using testing::SignalAt;
+using ::testing::SizeIs;
+using testing::small_net;
+using testing::SmallNet;
+
+TEST(Resume, WhatSaveHasPutBesideTheCheckpointsIsNoPlaceToGoOnFrom) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    FitOptions options = options_in(folder.path().string());
+    options.epochs = 1;
+    Model model = prepared(small_net());
+    (void)model.fit(set, options);
+    model.save((folder.path() / "final").string());
+    options.resume = Resume::kMust;
+    options.epochs = 2;
+    EXPECT_EQ(prepared(small_net()).fit(set, options).steps, 26);
+    options.resume_from = (folder.path() / "final").string();
+    EXPECT_THAT(
+        test::error_text<CheckpointError>([&] { (void)prepared(small_net()).fit(set, options); }),
+        HasSubstr("Model::save() wrote it"));
+  });
+}
+
+TEST(Resume, PassesOverTornAndDamagedOnes) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    const SmallNet whole = small_net();
+    FitOptions options = options_in(folder.path().string());
+    options.keep_last = 0;
+    (void)prepared(whole).fit(set, options);
+    const std::vector<checkpoint::Inspected> all =
+        checkpoint::list(folder.path().string(), checkpoint::Check::kSizes);
+    ASSERT_THAT(all, SizeIs(3));
+    fs::remove(fs::path(all[0].path) / "model.safetensors");
+    std::fstream state(fs::path(all[1].path) / "state.json", std::ios::in | std::ios::out);
+    state.seekp(5);
+    state.put('#');
+    state.close();
+    options.resume = Resume::kMust;
+    const SmallNet net;
+    const History rest = prepared(net).fit(set, options);
+    EXPECT_THAT(rest.epochs, SizeIs(2));
+    EXPECT_EQ(hash(net), hash(whole));
+  });
+}
+
+TEST(Resume, AnEarlierTrainingInTheFolderIsSetAsideAndNotTakenForTheNewest) {
+  const test::TempDir folder;
+  run_job(2, [&](int) {
+    const auto set = blobs(50);
+    FitOptions options = options_in(folder.path().string());
+    (void)prepared(small_net()).fit(set, options);  // 21 updates
+    const SmallNet net = small_net();
+    options.epochs = 1;
+    options.seed = 6;
+    (void)prepared(net).fit(set, options);
+    const auto newest = checkpoint::find_newest(folder.path().string());
+    ASSERT_TRUE(newest.path.has_value());
+    EXPECT_THAT(*newest.path, HasSubstr("step-000000007"));
+    EXPECT_THAT(
+        checkpoint::list((folder.path() / "earlier-1").string(), checkpoint::Check::kChecksums),
+        SizeIs(3));
+    options.resume = Resume::kMust;
+    const SmallNet again;
+    EXPECT_EQ(prepared(again).fit(set, options).steps, 7);
+    EXPECT_EQ(hash(again), hash(net));
+  });
+}
+
+TEST(Resume, ADamagedNewerOneDoesNotPushOutTheGoodOnes) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    FitOptions options = options_in(folder.path().string());
+    options.keep_last = 2;
+    (void)prepared(small_net()).fit(set, options);
+    const auto all = checkpoint::list(folder.path().string(), checkpoint::Check::kSizes);
+    std::fstream state(fs::path(all[0].path) / "state.json", std::ios::in | std::ios::out);
+    state.seekp(5);
+    state.put('#');
+    state.close();
+    options.resume = Resume::kMust;
+    options.num_iters = 1;  // nothing is left to do: no good one takes the damaged one's place
+    options.keep_last = 1;
+    (void)prepared(small_net()).fit(set, options);
+    EXPECT_TRUE(checkpoint::find_newest(folder.path().string()).path.has_value());
+    EXPECT_FALSE(fs::exists(all[0].path));
+  });
+}
+
+TEST(Resume, WhatIsMissingIsSaid) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);
+    const SmallNet net = small_net();
+    Model model = prepared(net);
+    EXPECT_THAT(test::error_text<UsageError>(
+                    [&] { (void)model.fit(set, {.verbose = 0, .resume = Resume::kAuto}); }),
+                HasSubstr("set run_dir, save_dir or resume_from"));
+    FitOptions options = options_in(folder.path().string());
+    options.resume = Resume::kMust;
+    EXPECT_THAT(test::error_text<CheckpointError>([&] { (void)model.fit(set, options); }),
+                HasSubstr("no whole checkpoint to resume from"));
+    options.resume = Resume::kAuto;
+    options.epochs = 1;
+    (void)model.fit(set, options);
+    Model other(torch::nn::Linear(testing::kFeatures, testing::kClasses));
+    other.prepare(optim::SGD(engine::NamedTensors(other.parameters()), {.lr = 0.1}),
+                  loss::CrossEntropy());
+    EXPECT_THAT(test::error_text<CheckpointError>([&] { (void)other.fit(set, options); }),
+                HasSubstr("first.weight"));
+  });
+}
+
+}  // namespace
+}  // namespace argosy::train
