@@ -44,6 +44,7 @@ struct Training {
   int64_t log_freq = 10;
   std::string run_dir{};   ///< empty: none
   bool evaluates = false;  ///< there is a set to evaluate on
+  bool scales = false;     ///< with a scaler: logs have its "loss_scale"
   bool resumed = false;    ///< goes on where a checkpoint ends
   int64_t epoch = 0;       ///< the first, or the one that goes on
   int64_t step = 0;        ///< updates made before

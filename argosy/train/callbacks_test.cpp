@@ -161,6 +161,26 @@ TEST(EarlyStopping, NamesTheFiguresThatThereAre) {
   });
 }
 
+/// A user's metric whose name begins like that of an evaluation's figure.
+struct Misnamed {
+  void update(const at::Tensor& /*output*/, const at::Tensor& /*labels*/) {}
+  [[nodiscard]] double compute(const comm::Group& /*group*/) const { return 1; }
+  [[nodiscard]] std::vector<std::string> names() const { return {"eval_x"}; }
+  void reset() {}
+};
+
+TEST(EarlyStopping, FollowsAFigureWhoseNameBeginsAsThoseOfEvaluationsDo) {
+  run_job(1, [](int) {
+    const SmallNet net = small_net();
+    Model model(net);
+    model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy(), {Misnamed()});
+    const FitOptions options{
+        .batch_size = 4, .verbose = 0, .callbacks = {EarlyStopping({.monitor = "eval_x"})}};
+    EXPECT_NO_THROW(model.fit(blobs(8), options));
+    EXPECT_NO_THROW(model.fit(blobs(8), blobs(8), options));
+  });
+}
+
 TEST(EarlyStopping, GivesBackTheBestWeights) {
   run_job(1, [](int) {
     const SmallNet net = small_net();

@@ -89,6 +89,7 @@ Training FitLoop::training() const {
           .log_freq = options_.log_freq,
           .run_dir = options_.run_dir,
           .evaluates = eval_ != nullptr,
+          .scales = core_.precision.scales(),
           .resumed = resumed_,
           .epoch = epoch_,
           .step = core_.steps,
@@ -212,9 +213,11 @@ void FitLoop::move_schedule(const Logs& logs) {
     return;
   }
   core_.schedule->on_epoch_end();
-  const bool evaluated = logs.find("eval_loss") != nullptr;
-  if (core_.schedule->unit() == optim::ScheduleUnit::kMetric && (evaluated || eval_ == nullptr)) {
-    core_.schedule->on_metric(schedules_figure().in(logs));
+  if (core_.schedule->unit() != optim::ScheduleUnit::kMetric) {
+    return;
+  }
+  if (const auto value = schedules_figure().of_epoch(logs, eval_ != nullptr)) {
+    core_.schedule->on_metric(*value);
   }
 }
 

@@ -31,11 +31,11 @@ void EarlyStopping::on_train_begin(const Training& training) {
 }
 
 void EarlyStopping::on_epoch_end(const Epoch& epoch) {
-  const bool evaluated = epoch.logs.find("eval_loss") != nullptr;
-  if (!evaluated && epoch.evaluates) {
+  const std::optional<double> figure = monitor_.of_epoch(epoch.logs, epoch.evaluates);
+  if (!figure.has_value()) {
     return;
   }
-  if (monitor_.improves(monitor_.in(epoch.logs))) {
+  if (monitor_.improves(*figure)) {
     waited_ = 0;
     best_epoch_ = epoch.epoch;
     if (options_.restore_best_weights) {

@@ -40,9 +40,11 @@ void LRScheduler::on_epoch_end(const Epoch& epoch) {
     return;
   }
   schedule_.on_epoch_end();
-  const bool evaluated = epoch.logs.find("eval_loss") != nullptr;
-  if (schedule_.unit() == optim::ScheduleUnit::kMetric && (evaluated || !epoch.evaluates)) {
-    schedule_.on_metric(figure().in(epoch.logs));
+  if (schedule_.unit() != optim::ScheduleUnit::kMetric) {
+    return;
+  }
+  if (const auto value = figure().of_epoch(epoch.logs, epoch.evaluates)) {
+    schedule_.on_metric(*value);
   }
 }
 

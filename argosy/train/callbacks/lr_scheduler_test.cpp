@@ -126,6 +126,9 @@ TEST(LRScheduler, AFigureThatThereWillNotBeIsSaidBeforeTheFirstUpdate) {
       LRSchedulerTest unknown;
       EXPECT_THAT(test::error_text<UsageError>([&] { fit_by("accuracy", prepared, unknown); }),
                   HasSubstr("no figure \"accuracy\" to follow: there are loss"));
+      EXPECT_THAT(test::error_text<UsageError>([&] { fit_by("loss_scale", prepared, unknown); }),
+                  HasSubstr("no figure \"loss_scale\""))
+          << "without a scaler";
       EXPECT_TRUE(unknown.rates.empty());
     }
   });

@@ -85,13 +85,11 @@ bool ModelCheckpoint::wanted(const SavePoint& point) const {
 }
 
 std::optional<double> ModelCheckpoint::score_at(const SavePoint& point) const {
-  const bool figures =
-      point.epoch_end && (!point.evaluates || point.logs.find("eval_loss") != nullptr);
-  if (options_.monitor.empty() || !figures) {
+  if (options_.monitor.empty() || !point.epoch_end) {
     return std::nullopt;
   }
-  const double score = monitor_.in(point.logs);
-  return std::isfinite(score) ? std::optional(score) : std::nullopt;
+  const std::optional<double> score = monitor_.of_epoch(point.logs, point.evaluates);
+  return score.has_value() && std::isfinite(*score) ? score : std::nullopt;
 }
 
 void ModelCheckpoint::on_save_point(const SavePoint& point) {

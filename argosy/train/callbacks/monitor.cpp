@@ -32,20 +32,24 @@ Monitor::Monitor(std::string name, MonitorMode mode, double min_delta)
       best_(larger_ ? -std::numeric_limits<double>::infinity()
                     : std::numeric_limits<double>::infinity()) {}
 
-double Monitor::in(const Logs& logs) const {
-  if (const double* const evaluated = logs.find("eval_" + name_)) {
-    return *evaluated;
+std::optional<double> Monitor::of_epoch(const Logs& logs, bool evaluates) const {
+  if (evaluates && logs.find("eval_loss") == nullptr) {
+    return std::nullopt;
   }
-  return logs[name_];
+  const double* const evaluated = logs.find("eval_" + name_);
+  return evaluated != nullptr ? *evaluated : logs[name_];
 }
 
 void Monitor::check(const Training& training) const {
   std::vector<std::string> names{"loss"};
   names.insert(names.end(), training.metrics.begin(), training.metrics.end());
+  const auto is_among = [&](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   const std::string_view name = name_;
-  const bool of_evaluation = training.evaluates && name.starts_with("eval_");
-  const std::string_view own = name.substr(of_evaluation ? 5 : 0);
-  ARGOSY_CHECK(name == "loss_scale" || std::find(names.begin(), names.end(), own) != names.end(),
+  const bool of_evaluation =
+      training.evaluates && name.starts_with("eval_") && is_among(name.substr(5));
+  ARGOSY_CHECK(of_evaluation || is_among(name) || (training.scales && name == "loss_scale"),
                "train.monitor",
                "the training will have no figure \"{}\" to follow: there are {}{}",
                name_,

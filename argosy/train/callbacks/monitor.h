@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,9 +22,10 @@ class Monitor final {
  public:
   Monitor(std::string name, MonitorMode mode, double min_delta);
 
-  /// The figure in the logs of an evaluation ("loss") or of an epoch ("eval_loss", else "loss").
-  /// Errors: UsageError naming the figures that are there.
-  [[nodiscard]] double in(const Logs& logs) const;
+  /// The figure of an epoch ("eval_loss", else "loss"). Empty: `evaluates`, that is the training
+  /// has an evaluation set, and this epoch was not evaluated. Errors: UsageError naming the figures
+  /// that are there.
+  [[nodiscard]] std::optional<double> of_epoch(const Logs& logs, bool evaluates) const;
   /// Before the first epoch: whether a training can have the figure.
   /// Errors: UsageError naming those that it will have.
   void check(const Training& training) const;

@@ -46,11 +46,12 @@ void ReduceLROnPlateau::on_train_begin(const Training& training) {
 }
 
 void ReduceLROnPlateau::on_epoch_end(const Epoch& epoch) {
-  if (epoch.evaluates && epoch.logs.find("eval_loss") == nullptr) {
+  const std::optional<double> figure = monitor_.of_epoch(epoch.logs, epoch.evaluates);
+  if (!figure.has_value()) {
     return;
   }
   const double before = epoch.model.optimizer().lr();
-  schedule_->on_metric(monitor_.in(epoch.logs));
+  schedule_->on_metric(*figure);
   const double after = epoch.model.optimizer().lr();
   if (after < before && options_.verbose > 0 && epoch.model.is_first_worker()) {
     fmt::print(
