@@ -113,10 +113,9 @@ void GradScaler::unscale_(const Optimizer& optimizer) {
         }
         grad.mul_(factor);
       });
-  const bool agrees = agreement_ != nullptr;  // then others look for a rank without gradients
+  const Seen own{.gradients = !grads.empty(), .inf = found};
   findings_[optimizer.impl().get()] = {.stage = Stage::kUnscaled,
-                                       .looked = agrees || !grads.empty(),
-                                       .found_inf = agrees ? agreement_(found) : found.load()};
+                                       .seen = agreement_ != nullptr ? agreement_(own) : own};
 }
 
 bool GradScaler::step(Optimizer& optimizer) {
@@ -133,15 +132,15 @@ bool GradScaler::step(Optimizer& optimizer) {
     unscale_(optimizer);
   }
   Finding& finding = findings_.at(optimizer.impl().get());
-  ARGOSY_CHECK(finding.looked,
+  ARGOSY_CHECK(finding.seen.gradients,
                kScalerWhere,
                "step(): no parameter of this optimizer has a gradient. Call "
                "scaler.scale(loss).backward() first, with the loss of its own model.");
-  if (!finding.found_inf) {
+  if (!finding.seen.inf) {
     optimizer.step();
   }
   finding.stage = Stage::kStepped;
-  return !finding.found_inf;
+  return !finding.seen.inf;
 }
 
 void GradScaler::update() {
@@ -149,12 +148,12 @@ void GradScaler::update() {
     return;
   }
   check_begun("update");
-  const auto looked = [](const auto& each) { return each.second.looked; };
+  const auto looked = [](const auto& each) { return each.second.seen.gradients; };
   ARGOSY_CHECK(std::ranges::any_of(findings_, looked),
                kScalerWhere,
                "update() without a step() or unscale_() since the last one: there is nothing to "
                "make the scale from");
-  if (std::ranges::any_of(findings_, [](const auto& each) { return each.second.found_inf; })) {
+  if (std::ranges::any_of(findings_, [](const auto& each) { return each.second.seen.inf; })) {
     scale_ = static_cast<float>(scale_ * options_.backoff_factor);
     growth_tracker_ = 0;
   } else if (++growth_tracker_ == options_.growth_interval) {
@@ -184,7 +183,7 @@ double GradScaler::get_scale() const {
 
 std::optional<bool> GradScaler::found_inf(const Optimizer& optimizer) const {
   const auto finding = findings_.find(optimizer.impl().get());
-  return finding == findings_.end() ? std::nullopt : std::optional(finding->second.found_inf);
+  return finding == findings_.end() ? std::nullopt : std::optional(finding->second.seen.inf);
 }
 
 GradScalerState GradScaler::state_dict() const {

@@ -59,8 +59,13 @@ struct GradScalerState {
 /// the same bits.
 class GradScaler final {
  public:
-  /// Of this rank's finding makes all ranks' one. Collective.
-  using Agreement = std::function<bool(bool found_inf)>;
+  /// What gradients have shown.
+  struct Seen {
+    bool gradients = false;  ///< there was one
+    bool inf = false;        ///< and one that is not finite
+  };
+  /// Of what this rank has seen makes what any of them has. Collective.
+  using Agreement = std::function<Seen(const Seen& own)>;
 
   /// Errors: UsageError naming the option that is out of range.
   explicit GradScaler(const GradScalerOptions& options = {});
@@ -94,7 +99,7 @@ class GradScaler final {
   [[nodiscard]] std::optional<bool> found_inf(const Optimizer& optimizer) const;
 
   /// From now on each unscale_() asks the ranks, all of which must call it; also those without a
-  /// gradient, which decide as the others do. nullptr: no longer.
+  /// gradient, which decide as those that have one do. nullptr: no longer.
   void agree_by(Agreement agreement) { agreement_ = std::move(agreement); }
 
   /// Take it after update(). Errors: UsageError between unscale_() and update().
@@ -108,8 +113,7 @@ class GradScaler final {
   /// Of one optimizer, since the last update().
   struct Finding {
     Stage stage = Stage::kUnscaled;
-    bool looked = false;  // at one gradient at least
-    bool found_inf = false;
+    Seen seen{};
   };
 
   void check_begun(const char* function) const;

@@ -158,9 +158,9 @@ TEST(GradScaler, RanksThatAgreeSkipWhatOneOfThemHasFound) {
   Problem p;
   int asked = 0;
   bool other = true;
-  scaler.agree_by([&](bool found) {
+  scaler.agree_by([&](const GradScaler::Seen& own) {
     ++asked;
-    return found || other;
+    return GradScaler::Seen{.gradients = true, .inf = own.inf || other};
   });
   p.backward(scaler);
   EXPECT_FALSE(scaler.step(p.optimizer)) << "another rank has found one";
@@ -269,7 +269,9 @@ TEST(GradScaler, ARankWithoutGradientsDecidesAsTheOthersDo) {
   GradScaler scaler({.init_scale = 8});
   Problem p;
   bool other = true;
-  scaler.agree_by([&](bool found) { return found || other; });
+  scaler.agree_by([&](const GradScaler::Seen& own) {
+    return GradScaler::Seen{.gradients = true, .inf = own.inf || other};
+  });
   (void)scaler.scale(torch::ones({}));  // of a loss that reaches nothing here
   EXPECT_FALSE(scaler.step(p.optimizer));
   scaler.update();
@@ -279,6 +281,17 @@ TEST(GradScaler, ARankWithoutGradientsDecidesAsTheOthersDo) {
   scaler.update();
   EXPECT_EQ(scaler.state_dict().growth_tracker, 1) << "so that the scale grows on all at once";
   EXPECT_EQ(p.steps(), 0);
+}
+
+TEST(GradScaler, RanksThatAgreeAndHaveNoGradientAtAllSaySo) {
+  GradScaler scaler({.init_scale = 8});
+  Problem p;
+  scaler.agree_by([](const GradScaler::Seen& own) { return own; });
+  (void)scaler.scale(torch::ones({}));
+  EXPECT_THAT(test::error_text<UsageError>([&] { scaler.step(p.optimizer); }),
+              HasSubstr("no parameter of this optimizer has a gradient"));
+  EXPECT_THROW(scaler.update(), UsageError);
+  EXPECT_EQ(scaler.get_scale(), 8);
 }
 
 }  // namespace

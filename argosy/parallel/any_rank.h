@@ -11,7 +11,7 @@ namespace argosy::parallel {
 ///
 ///     scaler.agree_by(parallel::any_rank(group));
 ///
-/// Collective: one number of each rank at each unscale_(), in whatever stage its gradients are.
+/// Collective: two numbers of each rank at each unscale_(), in whatever stage its gradients are.
 [[nodiscard]] optim::GradScaler::Agreement any_rank(comm::Group group);
 
 }  // namespace argosy::parallel
