@@ -58,10 +58,12 @@ void FitLoop::tell_exception(const std::string& what) {
 
 History FitLoop::train_all() {
   core_.requests = {};
-  core_.optimizer->zero_grad();  // of an update that an exception ended
+  forget_update();
   if (core_.schedule.has_value() && core_.schedule->unit() == optim::ScheduleUnit::kMetric) {
     schedules_figure().check(training());
   }
+  lock_.emplace(options_.run_dir.empty() ? checkpoint_folder(options_) : options_.run_dir,
+                core_.group);
   if (options_.on_signal != OnSignal::kIgnore && keeps_checkpoints()) {
     signals_.emplace({SIGTERM, SIGUSR1});
   }
@@ -77,6 +79,14 @@ History FitLoop::train_all() {
   end.history = &history_;
   all(&Callback::on_train_end, end);
   return std::move(history_);
+}
+
+/// That an exception ended: no gradient of it enters the next one.
+void FitLoop::forget_update() {
+  if (core_.optimizer->impl()->stepped_early()) {  // backward has made it on all ranks
+    core_.optimizer->step();
+  }
+  core_.optimizer->zero_grad();
 }
 
 Training FitLoop::training() const {

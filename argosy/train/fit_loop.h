@@ -16,6 +16,7 @@
 #include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/core.h"
 #include "argosy/train/feed.h"
+#include "argosy/train/folder_lock.h"
 #include "argosy/train/options.h"
 #include "argosy/train/phases.h"
 #include "argosy/train/training_state.h"
@@ -51,6 +52,7 @@ class FitLoop final {
   [[nodiscard]] Step step_now(const Logs& logs) const;
 
   // The loop: fit_loop.cpp.
+  void forget_update();
   void run_epoch();
   void run_batches();
   void finish_epoch();
@@ -118,7 +120,9 @@ class FitLoop final {
   std::vector<Leg> legs_;   // of the epoch, where fit() deals; the last one is going on
   std::unique_ptr<Feed> other_batches_;  // in the place of the caller's feed
   std::unique_ptr<Feed> rest_;           // of an epoch that other ranks have begun
+  std::optional<FolderLock> lock_;
   bool resumed_ = false;
+  std::string begun_from_;   // resume_from, of an earlier start too
   bool in_epoch_ = false;    // the next epoch goes on from batch_
   bool epoch_done_ = false;  // and all its batches were done, on whatever ranks
 

@@ -247,6 +247,54 @@ TEST(Fit, GradientsOfAnUpdateThatAnExceptionEndedAreNotTheNextOnes) {
   });
 }
 
+TEST(Fit, AnUpdateThatBackwardHasMadeWhenAnExceptionComesIsNotInTheWay) {
+  const test::TempDir folder;
+  test::run_ranks(
+      2,
+      [&](int rank) {
+        fleet::init({.overlap_update = true},
+                    {.init_method = "file://" + folder.path().string() + "/store",
+                     .timeout = std::chrono::seconds(30),
+                     .rank = rank,
+                     .world_size = 2});
+        struct Throws : Callback {
+          void on_before_update(const Step& step) override {
+            if (step.step == 2) {
+              throw std::runtime_error("mine");
+            }
+          }
+        };
+        const SmallNet net = small_net();
+        Model model = prepared(net);
+        EXPECT_THROW(model.fit(blobs(64), {.batch_size = 4, .verbose = 0, .callbacks = {Throws()}}),
+                     std::runtime_error);
+        const at::Tensor before = net->first->weight.detach().clone();
+        EXPECT_EQ(model.fit(blobs(64), {.batch_size = 4, .verbose = 0}).steps, 10);
+        EXPECT_FALSE(torch::equal(net->first->weight, before));
+        fleet::stop_worker();
+      },
+      {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(60)});
+}
+
+TEST(Fit, APrepareThatIsRefusedChangesNothing) {
+  run_job(1, [](int) {
+    const SmallNet net = small_net();
+    Model model(net);
+    const optim::SGD first(net, {.lr = 0.1});
+    model.prepare(first, loss::CrossEntropy(), {}, {.ema = {{.decay = 0.5}}});
+    EXPECT_THAT(test::error_text<UsageError>([&] {
+                  model.prepare(optim::SGD(net, {.lr = 0.9}),
+                                loss::CrossEntropy(),
+                                {metrics::Accuracy()},
+                                {.ema = {{.decay = 2}}});
+                }),
+                HasSubstr("decay must be in [0, 1]"));
+    EXPECT_EQ(model.optimizer().lr(), 0.1);
+    const History history = model.fit(blobs(8), {.batch_size = 4, .verbose = 0});
+    EXPECT_EQ(history.epochs.back().find("acc"), nullptr);
+  });
+}
+
 TEST(Fit, NumItersEndsItWhateverTheEpochs) {
   run_job(1, [](int) {
     Model model = prepared(small_net());

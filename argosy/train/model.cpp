@@ -33,23 +33,27 @@ void Model::prepare(const optim::Optimizer& optimizer,
                     loss::Loss loss,
                     std::vector<metrics::AnyMetric> metrics,
                     PrepareOptions options) {
-  const bool scales = precision_of(options.amp, parameters()).scales();
-  ARGOSY_CHECK(!scales || !fleet::strategy().overlap_update || core_->group.size() == 1,
+  detail::Precision precision = precision_of(options.amp, parameters());
+  ARGOSY_CHECK(!precision.scales() || !fleet::strategy().overlap_update || core_->group.size() == 1,
                "train.prepare",
                "amp with a scaler and the strategy's overlap_update exclude each other: updates "
                "would be made during backward, before it is known whether to skip them. Leave one "
                "of them out.");
+  std::optional<optim::ExponentialMovingAverage> average;
+  if (options.ema.has_value()) {
+    average.emplace(network(), *options.ema);
+  }
   if (!fleet::detail::is_prepared(optimizer)) {
     fleet::detail::prepare_optimizer(optimizer);
   }
+  // From here on nothing is refused.
   core_->optimizer = optimizer;
   core_->schedule = std::move(options.schedule);
   core_->monitor = std::move(options.monitor);
-  core_->average.reset();
-  if (options.ema.has_value()) {
-    core_->average.emplace(network(), *options.ema);
-  }
-  prepare(std::move(loss), std::move(metrics), options.amp);
+  core_->average = std::move(average);
+  core_->precision = std::move(precision);
+  core_->loss = std::move(loss);
+  core_->metrics = std::move(metrics);
 }
 
 void Model::prepare(loss::Loss loss,

@@ -51,11 +51,14 @@ void GradientMonitor::on_before_update(const Step& step) {
                     step.batch + 1,
                     how_broken(grad));
     if (options_.on_non_finite == OnNonFinite::kRaise) {
+      const bool too_late = step.model.optimizer().impl()->stepped_early();
       throw DataError(
           "train.GradientMonitor",
-          what +
-              ". The weights are still those of the step before. Look for a learning "
-              "rate that is too high, a division or logarithm of zero, or bad samples.");
+          fmt::format("{}. The weights {}. Look for a learning rate that is too high, a "
+                      "division or logarithm of zero, or bad samples.",
+                      what,
+                      too_late ? "have it already: overlap_update moves them in backward"
+                               : "are still those of the step before"));
     }
     if (options_.on_non_finite == OnNonFinite::kStop) {
       step.model.stop(what);

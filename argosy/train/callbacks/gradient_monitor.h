@@ -20,7 +20,8 @@ struct GradientMonitorOptions {
 };
 
 /// Looks at the averaged gradients before each update: their norms, and the first one that is not
-/// finite, which is named with its layer and the step, before it reaches the weights.
+/// finite, which is named with its layer and the step, before it reaches the weights (not with the
+/// strategy's overlap_update, which moves them in backward).
 /// An update that the scaler of mixed precision skips for such a gradient is no error: its norm
 /// alone tells of it.
 /// Cost: one pass over the gradients. The ranks see the same averages and decide alike.
