@@ -14,6 +14,7 @@
 #include "argosy/checkpoint/load.h"
 #include "argosy/comm/json.h"
 #include "argosy/train/callbacks/model_checkpoint.h"
+#include "argosy/train/training_state.h"
 
 namespace argosy::train::detail {
 namespace {
@@ -37,17 +38,43 @@ std::vector<fs::path> later_ones(const std::string& folder, int64_t step) {
   return later;
 }
 
+std::optional<std::string> newest_in(const std::string& from) {
+  if (checkpoint::is_checkpoint(from)) {
+    return from;
+  }
+  checkpoint::Newest newest = checkpoint::find_newest(from, kStep);
+  for (const std::string& remark : newest.remarks()) {
+    log::warn("{}", remark);
+  }
+  return std::move(newest.path);
+}
+
+/// Whether it is of a training that began with this resume_from.
+bool began_from(const std::string& checkpoint, const std::string& resume_from) {
+  const std::optional<Place> place =
+      place_in({.values = checkpoint::Checkpoint(checkpoint).values()});
+  return place.has_value() && place->begun_from == resume_from;
+}
+
+std::optional<std::string> choose(const FitOptions& options) {
+  const std::string own = checkpoint_folder(options);
+  if (options.resume_from.empty()) {
+    return newest_in(own);
+  }
+  if (options.resume != Resume::kNever && !own.empty()) {
+    const std::optional<std::string> newest = newest_in(own);
+    if (newest.has_value() && began_from(*newest, options.resume_from)) {
+      return newest;
+    }
+  }
+  return newest_in(options.resume_from);
+}
+
 /// {"path": …} or {"error": …}: what rank 0 found.
-nlohmann::json look(const std::string& from) {
+nlohmann::json look(const FitOptions& options) {
   try {
-    if (checkpoint::is_checkpoint(from)) {
-      return {{"path", from}};
-    }
-    const checkpoint::Newest newest = checkpoint::find_newest(from, kStep);
-    for (const std::string& remark : newest.remarks()) {
-      log::warn("{}", remark);
-    }
-    return newest.path.has_value() ? nlohmann::json{{"path", *newest.path}} : nlohmann::json{};
+    const std::optional<std::string> path = choose(options);
+    return path.has_value() ? nlohmann::json{{"path", *path}} : nlohmann::json{};
   } catch (const std::exception& error) {
     return {{"error", error.what()}};
   }
@@ -126,7 +153,7 @@ std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
                "train.fit",
                "there is no folder of checkpoints to resume from: set run_dir, save_dir or "
                "resume_from");
-  nlohmann::json found = group.rank() == 0 ? look(from) : nlohmann::json{};
+  nlohmann::json found = group.rank() == 0 ? look(options) : nlohmann::json{};
   if (group.size() > 1) {
     found = comm::broadcast_object(found, group);
   }

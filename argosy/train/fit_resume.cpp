@@ -47,7 +47,8 @@ Place FitLoop::place_now(bool epoch_end) const {
               .stop_after_epoch = stop_after_epoch_,
               .stopped = (history_.ended == Ended::kStopped && ended_) ||
                          (epoch_end && stop_after_epoch_),  // a signal came first, perhaps
-              .reason = stop_reason_};
+              .reason = stop_reason_,
+              .begun_from = begun_from_};
   if (epoch_end) {
     ++place.epoch;
     if (train_->dealing().has_value()) {  // says how the next epoch is dealt
@@ -133,6 +134,8 @@ void FitLoop::go_on(const Share& share, const std::string& path) {
   samples_ = place->samples;
   stop_after_epoch_ = place->stop_after_epoch;
   stop_reason_ = place->reason;
+  begun_from_ = options_.resume_from.empty() ? place->begun_from : options_.resume_from;
+  core_.requests = requests_in(snapshot, share.gone);
   if (place->stopped) {
     stop();
   }

@@ -62,7 +62,8 @@ struct FitOptions {
   std::optional<int64_t> num_iters{};  ///< ends after so many updates, whatever epochs says
   std::string run_dir{};               ///< figures, configuration, page and checkpoints of the run
   Resume resume = Resume::kNever;
-  /// A checkpoint, or a folder of them: goes on from there and not from save_dir.
+  /// A checkpoint, or a folder of them: goes on from there and not from save_dir. With kAuto or
+  /// kMust once only: started again it goes on from what it has saved itself.
   std::string resume_from{};
   ResumeBatch resume_batch = ResumeBatch::kPerRank;
   OnSignal on_signal = OnSignal::kSaveAndExit;

@@ -116,6 +116,62 @@ TEST(Resume, ADamagedNewerOneDoesNotPushOutTheGoodOnes) {
   });
 }
 
+TEST(Resume, ATrainingThatBeganFromAnothersCheckpointGoesOnFromItsOwn) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    const auto set = blobs(50);  // 13 updates an epoch
+    FitOptions first = options_in((folder.path() / "first").string());
+    first.epochs = 1;
+    (void)prepared(small_net()).fit(set, first);
+    FitOptions options = options_in((folder.path() / "second").string());
+    options.resume_from = first.save_dir;
+    const auto fit = [&](Resume resume, int64_t stop) {
+      options.resume = resume;
+      options.callbacks = {SignalAt(stop)};
+      const SmallNet net = small_net();
+      const History history = prepared(net).fit(set, options);
+      EXPECT_EQ(history.steps, std::min<int64_t>(stop, 39));
+      return std::pair(hash(net), history.epochs.size());
+    };
+    const auto whole = fit(Resume::kNever, 99);
+    EXPECT_EQ(whole.second, 2);
+    EXPECT_EQ(fit(Resume::kNever, 15).second, 0) << "once more from the first one's";
+    EXPECT_EQ(fit(Resume::kAuto, 30).second, 1);
+    const auto rest = fit(Resume::kAuto, 99);
+    EXPECT_EQ(rest.first, whole.first);
+    EXPECT_EQ(rest.second, 1) << "from step 30, and not from 13";
+    options.resume_from = first.save_dir + "/step-000000013";
+    EXPECT_EQ(fit(Resume::kAuto, 20).second, 0) << "another beginning is another training";
+  });
+}
+
+TEST(Fit, TwoTrainingsInOneFolderAreAnError) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    struct Second : Callback {
+      FitOptions options;
+      explicit Second(FitOptions of) : options(std::move(of)) {}
+      void on_train_batch_end(const Step& step) override {
+        if (step.step == 2) {
+          EXPECT_THAT(test::error_text<UsageError>(
+                          [&] { (void)prepared(small_net()).fit(blobs(8), options); }),
+                      HasSubstr("another training runs in this folder"));
+        }
+      }
+    };
+    FitOptions options = options_in(folder.path().string());
+    options.epochs = 1;
+    options.callbacks = {Second(options)};
+    EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 5);
+    options.callbacks.clear();
+    EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 5) << "its end lets go";
+    options.save_dir = "/proc/argosy";
+    EXPECT_THAT(
+        test::error_text<DataError>([&] { (void)prepared(small_net()).fit(blobs(20), options); }),
+        HasSubstr("/proc/argosy: cannot create the folder"));
+  });
+}
+
 TEST(Resume, WhatIsMissingIsSaid) {
   const test::TempDir folder;
   run_job(1, [&](int) {

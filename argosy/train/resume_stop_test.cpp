@@ -125,5 +125,60 @@ TEST(Resume, ATrainingThatWasStoppedWhenASignalCameStaysStopped) {
   });
 }
 
+/// One rank asks for the end after an update.
+struct AskToStop : Callback {
+  int rank;
+  int64_t step;
+  bool now;
+  AskToStop(int on_rank, int64_t after, bool at_once) : rank(on_rank), step(after), now(at_once) {}
+  void on_train_batch_end(const Step& done) override {
+    if (done.step == step && done.model.group().rank() == rank) {
+      now ? done.model.stop("enough") : done.model.stop_training("enough");
+    }
+  }
+};
+
+/// A training that was asked to stop, and the same one that a signal ended before it did.
+void expect_stopped_alike(int ranks, const AskToStop& ask, const AnyCallback& signal) {
+  const test::TempDir folder;
+  run_job(ranks, [&](int) {
+    const auto set = blobs(25 * ranks);  // 7 updates an epoch
+    const auto eval = blobs(100 * ranks + 1);
+    const auto train = [&](const char* name, const SmallNet& net, std::vector<AnyCallback> with) {
+      FitOptions options = options_in((folder.path() / name).string());
+      options.eval_batch_size = 2;
+      options.callbacks = std::move(with);
+      options.resume = Resume::kAuto;
+      return prepared(net).fit(set, eval, options);
+    };
+    const SmallNet whole = small_net();
+    const History straight = train("whole", whole, {ask});
+    ASSERT_EQ(straight.ended, Ended::kStopped);
+    ASSERT_EQ(train("cut", small_net(), {ask, signal}).ended, Ended::kPreempted);
+    const SmallNet again;
+    const History rest = train("cut", again, {});
+    EXPECT_EQ(rest.ended, Ended::kStopped);
+    EXPECT_EQ(rest.reason, straight.reason);
+    EXPECT_EQ(rest.steps, straight.steps);
+    EXPECT_EQ(hash(again), hash(whole));
+    ASSERT_EQ(rest.epochs.size(), 1);
+    EXPECT_EQ(rest.epochs.back().to_string(), straight.epochs.back().to_string());
+  });
+}
+
+TEST(Resume, WhatWasAskedForBeforeASignalEndedTheEvaluationIsKept) {
+  for (const bool at_once : {false, true}) {
+    expect_stopped_alike(1, AskToStop(0, 7, at_once), SignalInEvaluation(0));
+    expect_stopped_alike(2, AskToStop(1, 7, at_once), AnyCallback(SignalInEvaluation(0)));
+  }
+}
+
+TEST(Resume, WhatWasAskedForInTheUpdateThatASignalEndedIsKept) {
+  for (const bool at_once : {false, true}) {
+    expect_stopped_alike(1, AskToStop(0, 9, at_once), SignalAt(9));
+    expect_stopped_alike(2, AskToStop(1, 9, at_once), SignalAt(9));
+  }
+}
+
 }  // namespace
 }  // namespace argosy::train

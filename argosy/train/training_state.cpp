@@ -1,5 +1,6 @@
 #include "argosy/train/training_state.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -71,7 +72,15 @@ Json to_json(const Place& place) {
           {"samples", place.samples},
           {"stop_after_epoch", place.stop_after_epoch},
           {"stopped", place.stopped},
-          {"reason", place.reason}};
+          {"reason", place.reason},
+          {"begun_from", place.begun_from}};
+}
+
+/// A checkpoint itself is what `checkpoint` asks for.
+Json to_json(const Requests& requests) {
+  return {{"stop_now", requests.stop_now},
+          {"stop_after_epoch", requests.stop_after_epoch},
+          {"reason", requests.reason}};
 }
 
 /// Reads with `read`; what JSON finds wrong is an error of the checkpoint.
@@ -170,6 +179,7 @@ checkpoint::Snapshot capture(const Core& core, const Place& place, const Surroun
     }
   }
   now.rank_values["loader"] = Json::parse(around.feed.state().to_json());
+  now.rank_values["requests"] = to_json(core.requests);
   if (place.in_epoch()) {
     put_sums(core, around.epoch_loss, now.rank_values);
   }
@@ -226,7 +236,8 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
                 .samples = saved.at("samples").get<int64_t>(),
                 .stop_after_epoch = saved.at("stop_after_epoch").get<bool>(),
                 .stopped = saved.at("stopped").get<bool>(),
-                .reason = saved.at("reason").get<std::string>()};
+                .reason = saved.at("reason").get<std::string>(),
+                .begun_from = saved.value("begun_from", std::string())};
     for (const Json& leg : saved.at("legs")) {
       place.legs.push_back({.ranks = leg.at("ranks").get<int64_t>(),
                             .batch_size = leg.at("batch_size").get<int64_t>(),
@@ -267,6 +278,26 @@ void restore_rank(Core& core, const checkpoint::Snapshot& snapshot) {
       buffer.value().copy_(*saved);
     }
   }
+}
+
+Requests requests_in(const checkpoint::Snapshot& snapshot, std::span<const Json> gone) {
+  Requests all;
+  const auto add = [&](const Json& rank_values) {
+    if (!rank_values.contains("requests")) {  // of a rank that was not there
+      return;
+    }
+    const Json& saved = rank_values.at("requests");
+    all.stop_now = all.stop_now || saved.at("stop_now").get<bool>();
+    all.stop_after_epoch = all.stop_after_epoch || saved.at("stop_after_epoch").get<bool>();
+    if (all.reason.empty()) {
+      all.reason = saved.at("reason").get<std::string>();
+    }
+  };
+  reading("requests", [&] {
+    add(snapshot.rank_values);
+    std::for_each(gone.begin(), gone.end(), add);
+  });
+  return all;
 }
 
 data::LoaderState loader_state_in(const checkpoint::Snapshot& snapshot) {

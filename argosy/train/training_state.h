@@ -25,8 +25,9 @@ struct Place {
   double loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last update
   int64_t samples = 0;                                     ///< of the last update
   bool stop_after_epoch = false;
-  bool stopped = false;  ///< somebody has ended the training
-  std::string reason{};  ///< why
+  bool stopped = false;      ///< somebody has ended the training
+  std::string reason{};      ///< why
+  std::string begun_from{};  ///< FitOptions::resume_from of the training; empty: none
 
   [[nodiscard]] bool in_epoch() const { return batch > 0 || legs.size() > 1; }
 };
@@ -56,6 +57,10 @@ void restore_callbacks(const checkpoint::Snapshot& snapshot,
                        std::span<const AnyCallback> callbacks);
 /// What each rank has of its own: generators, buffers. Its sums in mid-epoch: restore_sums().
 void restore_rank(Core& core, const checkpoint::Snapshot& snapshot);
+/// What this rank has asked for and the ranks have not agreed on yet, or one that is gone.
+/// Errors: CheckpointError.
+[[nodiscard]] Requests requests_in(const checkpoint::Snapshot& snapshot,
+                                   std::span<const nlohmann::ordered_json> gone);
 /// Where this rank's loader was.
 [[nodiscard]] data::LoaderState loader_state_in(const checkpoint::Snapshot& snapshot);
 
