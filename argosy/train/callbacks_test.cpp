@@ -122,6 +122,29 @@ TEST(ProgressBarOfTraining, ABarKeepsTheMetricsBetweenTheLines) {
   ::unsetenv("ARGOSY_PROGRESS");
 }
 
+TEST(ProgressBarOfTraining, ANarrowTerminalShortensTheBarBeforeTheText) {
+  ::setenv("ARGOSY_PROGRESS", "bar", 1);
+  run_job(1, [](int) {
+    for (const int columns : {76, 66}) {
+      auto now = std::chrono::steady_clock::time_point();
+      const std::string text = printed([&](std::FILE* file) {
+        Model model = prepared(small_net());
+        model.fit(
+            blobs(24),
+            {.batch_size = 4,
+             .log_freq = 1,
+             .verbose = 0,
+             .callbacks = {ProgressBar({.verbose = 1, .out = file, .columns = columns, .now = [&] {
+                                          return now += std::chrono::milliseconds(200);
+                                        }})}});
+      });
+      EXPECT_EQ(text.find("step 3/6 [=") != std::string::npos, columns == 76) << text;
+      EXPECT_THAT(text, ::testing::ContainsRegex("step 3/6.* - ETA: [0-9]s - [0-9]+ms/step"));
+    }
+  });
+  ::unsetenv("ARGOSY_PROGRESS");
+}
+
 TEST(EarlyStopping, EndsAfterPatienceAndNotAtAnImprovement) {
   run_job(2, [](int) {
     Model model = prepared(small_net(), 0);  // learns nothing

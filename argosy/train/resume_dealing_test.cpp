@@ -105,6 +105,29 @@ TEST(Resume, UpdatesHaveAsManySamplesAlsoAfterAnEpochThatWasDone) {
   leg(1, 100, std::vector<int64_t>(10, 8));  // the rest
 }
 
+TEST(Resume, ProgressIsOfEachEpochsOwnBatches) {
+  const test::TempDir folder;
+  const std::string checkpoints = (folder.path() / "checkpoints").string();
+  const std::string said = (folder.path() / "said").string();
+  const auto leg = [&](int ranks, int64_t stop) {
+    run_job(ranks, [&](int rank) {
+      std::FILE* const out = std::fopen(rank == 0 ? said.c_str() : "/dev/null", "w");
+      FitOptions options = options_in(checkpoints);
+      options.epochs = 2;
+      options.resume = Resume::kAuto;
+      options.callbacks = {SignalAt(stop), ProgressBar({.verbose = 2, .out = out})};
+      (void)prepared(small_net()).fit(blobs(48), options);
+      std::fclose(out);
+    });
+  };
+  leg(1, 2);  // of 12 batches
+  leg(2, 99);
+  std::ostringstream lines;
+  lines << std::ifstream(said).rdbuf();
+  EXPECT_THAT(lines.str(), HasSubstr("step 5/5"));  // of the 40 samples that were left
+  EXPECT_THAT(lines.str(), HasSubstr("step 6/6"));
+}
+
 TEST(Resume, ABatchThatCannotBeDividedIsSaid) {
   const test::TempDir folder;
   const std::string checkpoints = (folder.path() / "checkpoints").string();

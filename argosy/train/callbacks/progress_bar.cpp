@@ -19,10 +19,12 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr int kBarWidth = 30;
+constexpr int kLeastBarWidth = 8;
 constexpr int kDefaultColumns = 80;
 
 bool redraws(std::FILE* out) {
-  return isatty(fileno(out)) == 1 || env::get("ARGOSY_PROGRESS") == "bar";
+  const bool dumb = env::get("TERM").value_or("dumb") == "dumb";
+  return (!dumb && isatty(fileno(out)) == 1) || env::get("ARGOSY_PROGRESS") == "bar";
 }
 
 int columns_of(std::FILE* out) {
@@ -63,7 +65,8 @@ struct ProgressBar::Pass {
   Clock::time_point begun{};
   Clock::time_point line{};   // when the last line came
   Clock::time_point drawn{};  // when the bar was last drawn
-  int64_t batch_of_line = 0;  // batches until then
+  int64_t batches = 0;        // since the begin
+  int64_t batch_of_line = 0;  // of these until the last line
   int64_t samples_since_line = 0;
   double waited_since_line = 0;  // for the loader
   double waited = 0;             // the same since the begin, where that is what is told
@@ -98,31 +101,27 @@ void ProgressBar::show(int64_t batch, const std::string& figures, int64_t sample
   constexpr auto kBetweenDrawings = std::chrono::milliseconds(100);
   Pass& pass = *pass_;
   const int64_t done = batch + 1;
+  ++pass.batches;
   const Clock::time_point now = options_.now();
   pass.samples_since_line += samples;
   const bool bar = verbose_ == 1 && redraws(options_.out);
   if (bar ? (!last && now - pass.drawn < kBetweenDrawings) : (!last && done % log_freq_ != 0)) {
     return;
   }
-  const double each = Seconds(now - pass.begun).count() / static_cast<double>(done);
-  std::string line;
+  const double each = Seconds(now - pass.begun).count() / static_cast<double>(pass.batches);
+  std::string head = fmt::format("step {}", done);
   if (batches_.has_value()) {
     const std::string total = std::to_string(*batches_);
-    line = fmt::format("step {:>{}}/{}", done, total.size(), total);
-    if (bar) {
-      line += fmt::format(" [{}]", bar_of(done, *batches_, kBarWidth));
-    }
-  } else {
-    line = fmt::format("step {}", done);
+    head = fmt::format("step {:>{}}/{}", done, total.size(), total);
   }
-  line += (figures.empty() ? "" : " - ") + figures;
+  std::string line = (figures.empty() ? "" : " - ") + figures;
   if (bar && batches_.has_value() && !last) {
     line += fmt::format(" - ETA: {}", left(each * static_cast<double>(*batches_ - done)));
   }
   line += " - " + per_step(each);
   if (verbose_ == 3) {
     const double seconds = Seconds(now - pass.line).count();
-    const auto batches = static_cast<double>(done - pass.batch_of_line);
+    const auto batches = static_cast<double>(pass.batches - pass.batch_of_line);
     line += fmt::format(
         " - avg_reader_cost: {:.5f} sec - avg_batch_cost: {:.5f} sec - ips: {:.5f} samples/sec",
         pass.waited_since_line / batches,
@@ -130,11 +129,16 @@ void ProgressBar::show(int64_t batch, const std::string& figures, int64_t sample
         static_cast<double>(pass.samples_since_line) / seconds);
   }
   pass.line = pass.drawn = now;
-  pass.batch_of_line = done;
+  pass.batch_of_line = pass.batches;
   pass.samples_since_line = 0;
   pass.waited_since_line = 0;
   if (bar) {
     const int columns = options_.columns > 0 ? options_.columns : columns_of(options_.out);
+    const int room = columns - 1 - static_cast<int>(head.size() + line.size()) - 3;  // " [" and "]"
+    if (batches_.has_value() && room >= kLeastBarWidth) {
+      head += fmt::format(" [{}]", bar_of(done, *batches_, std::min(room, kBarWidth)));
+    }
+    line.insert(0, head);
     line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(columns - 1, 1))), ' ');
     fmt::print(options_.out, "\r\033[K{}", line);
     std::fflush(options_.out);
@@ -143,7 +147,7 @@ void ProgressBar::show(int64_t batch, const std::string& figures, int64_t sample
       end_line();
     }
   } else {
-    print(line);
+    print(head + line);
   }
 }
 
@@ -180,6 +184,7 @@ void ProgressBar::on_train_batch_end(const Step& step) {
   if (verbose_ == 0 || !step.model.is_first_worker()) {
     return;
   }
+  batches_ = step.batches;
   const bool last = step.batches.has_value() && step.batch + 1 == *step.batches;
   std::string figures = "loss: " + shown(step.loss);
   if (!step.logs.empty()) {
