@@ -136,12 +136,22 @@ struct Options {
   bool json = false;
 };
 
+/// Of a run its folder of checkpoints.
+std::string folder_of(const std::string& path) {
+  const fs::path of_run = fs::path(path) / "checkpoints";
+  std::error_code error;
+  return !checkpoint::is_checkpoint(path) && fs::is_directory(of_run, error) ? of_run.string()
+                                                                             : path;
+}
+
 /// What all commands have in common; false: --help was printed.
 bool parse(CLI::App& app, const std::string& command, Options& options, const Words& args) {
   app.name("argosy checkpoint " + command);
-  app.add_option("PATH", options.path, "A checkpoint, or a folder of them")->required();
+  app.add_option("PATH", options.path, "A checkpoint, a folder of them, or a run")->required();
   app.add_flag("--json", options.json, "For programs");
-  return !parse_or_help(app, args);
+  const bool helped = parse_or_help(app, args);
+  options.path = folder_of(options.path);
+  return !helped;
 }
 
 int run_ls(const Words& args) {

@@ -115,6 +115,12 @@ holds 'j[0]["weights_hash"] != j[1]["weights_hash"] and j[1]["steps"] == 16' one
 
 # Cut off in the middle and resumed: the same bits as without.
 json cut train --config first/recipe.json --run_dir cut --num_iters 9 --save_freq 4
+cp -r cut changed
+expect 0 'goes on with other options than it had: --lr 0.5 (was 0.05). The learning rate' \
+  train --config first/recipe.json --run_dir changed --lr 0.5 --resume auto
+[[ $("$command" checkpoint hash changed) == $("$command" checkpoint hash "$(ls -d changed/checkpoints/step-* | tail -n 1)") ]] ||
+  complain "argosy checkpoint hash does not find a run's newest checkpoint"
+holds 'j["options"]["lr"] == 0.05' ../"$(basename "$scratch")"/changed/recipe.json
 json resumed train --config first/recipe.json --run_dir cut --resume must
 holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[1]["steps"] == 32' one resumed
 expect 1 "no whole checkpoint" train --config first/recipe.json --run_dir nothing --resume must

@@ -1,13 +1,21 @@
 #include "argosy/train/train.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <torch/nn/module.h>
 
+#include "argosy/base/log.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/engine/seed.h"
 #include "argosy/engine/state_dict.h"
@@ -167,13 +175,51 @@ class WriteDescription final : public train::Callback {
       : folder_(std::move(folder)), description_(std::move(description)) {}
   void on_train_begin(const train::Training& training) override {
     if (training.model.is_first_worker()) {
-      std::error_code error;  // the file's own error says what is wrong with the folder
-      std::filesystem::create_directories(folder_, error);
+      if (training.resumed) {
+        tell_what_differs();
+      }
       write_description(folder_, description_);
     }
   }
 
  private:
+  /// Of a run that goes on: a user may have changed something on purpose, or not.
+  void tell_what_differs() {
+    const std::optional<Description> begun = find_description(folder_);
+    if (!begun.has_value()) {
+      return;
+    }
+    // What may change from start to start without a word.
+    constexpr std::array<std::string_view, 11> kFree{"epochs",
+                                                     "num_iters",
+                                                     "run_dir",
+                                                     "resume",
+                                                     "save_freq",
+                                                     "keep_last",
+                                                     "eval_freq",
+                                                     "eval_batch_size",
+                                                     "log_freq",
+                                                     "verbose",
+                                                     "num_workers"};
+    const Json before = train_table().to_json(begun->settings);
+    const Json now = train_table().to_json(description_.settings);
+    std::vector<std::string> changes;
+    for (const auto& [name, value] : now.items()) {
+      const Json old = before.value(name, Json());
+      if (old != value && std::find(kFree.begin(), kFree.end(), name) == kFree.end()) {
+        changes.push_back(fmt::format("--{} {} (was {})", name, value.dump(), old.dump()));
+      }
+    }
+    description_.settings.lr = begun->settings.lr;
+    if (!changes.empty()) {
+      log::warn(
+          "[recipes.resume] {} goes on with other options than it had: {}. The learning rate, the "
+          "schedule and the optimizer's state are the checkpoint's, whatever is said here",
+          folder_,
+          fmt::join(changes, ", "));
+    }
+  }
+
   std::string folder_;
   Description description_;
 };
