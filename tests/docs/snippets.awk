@@ -6,7 +6,7 @@ function print_block() {
     sub(/int main\(/, "void program(", body)  # which need not return
     printf "namespace block_%d {\n#line %d \"%s\"\n%s}\n", number, first, FILENAME, body
   } else {
-    printf "void block_%d(Scene& scene) {\n  auto& [train, valid, test, net, model] = scene;\n#line %d \"%s\"\n%s}\n", \
+    printf "void block_%d(Scene& scene) {\n  auto& [train, valid, test, net, model] = scene;\n  {\n#line %d \"%s\"\n%s}}\n", \
            number, first, FILENAME, body
   }
 }
