@@ -22,9 +22,9 @@ SignalFlag::SignalFlag(std::initializer_list<int> signals) {
   received_signal = 0;
   struct sigaction action {};
   action.sa_handler = note;
-  action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   for (const int signal : signals) {
+    action.sa_flags = signal == SIGINT ? SA_RESTART | SA_RESETHAND : SA_RESTART;
     struct sigaction before {};
     if (::sigaction(signal, nullptr, &before) == 0 && (before.sa_flags & SA_SIGINFO) == 0 &&
         before.sa_handler == SIG_DFL && ::sigaction(signal, &action, nullptr) == 0) {

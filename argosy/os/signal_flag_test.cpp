@@ -23,6 +23,13 @@ TEST(SignalFlag, AfterItTheSignalEndsTheProcessAgain) {
   EXPECT_EXIT(::raise(SIGTERM), ::testing::KilledBySignal(SIGTERM), "");
 }
 
+TEST(SignalFlag, ASecondSigintEndsTheProcess) {
+  const SignalFlag flag({SIGINT});
+  ::raise(SIGINT);
+  EXPECT_EQ(flag.received(), SIGINT);
+  EXPECT_EXIT(::raise(SIGINT), ::testing::KilledBySignal(SIGINT), "");
+}
+
 TEST(SignalFlag, ANewOneKnowsNothingOfEarlierSignals) {
   {
     const SignalFlag flag({SIGUSR1});

@@ -163,6 +163,35 @@ struct SignalAtTheEnd : Callback {
   void on_train_end(const Training& /*training*/) override { ::raise(SIGTERM); }
 };
 
+/// Ctrl-C.
+struct Interrupt : Callback {
+  void on_train_batch_begin(const Step& now) override {
+    if (now.step == 3) {
+      ::raise(SIGINT);
+    }
+  }
+};
+
+TEST(Endings, CtrlCSavesAndEndsByIt) {
+  for (const int ranks : {1, 2}) {
+    const test::TempDir folder;
+    const auto outcomes = try_job(ranks, [&](int /*rank*/) {
+      prepared().fit(blobs(40),
+                     {.batch_size = 4,
+                      .save_dir = folder.path().string(),
+                      .verbose = 0,
+                      .callbacks = {Interrupt()}});
+    });
+    for (const test::RankOutcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.signal, SIGINT) << describe(outcome);
+    }
+    EXPECT_THAT(outcomes[0].output,
+                ::testing::HasSubstr("SIGINT came: saved a checkpoint at step 4. The same command "
+                                     "goes on from there, with resume \"auto\"\n"));
+    EXPECT_EQ(checkpoint::find_newest(folder.path().string()).manifest.value().step, 4);
+  }
+}
+
 TEST(Endings, ASignalAfterTheTrainingsEndIsTheProgramsAgain) {
   const test::TempDir folder;
   const auto fit = [&](int /*rank*/) {

@@ -52,17 +52,17 @@ void check_options(const FitOptions& options, const Feed& train) {
 /// would do next is for a training that is done. Nothing is lost: callbacks have ended.
 [[noreturn]] void leave_for_resume(const History& history,
                                    const FitOptions& options,
-                                   const comm::Group& group) {
+                                   const comm::Group& group,
+                                   int signal) {
   for (const int again : {SIGTERM, SIGUSR1}) {  // the launcher's, should another rank leave first
     ::signal(again, SIG_IGN);
   }
   if (group.rank() == 0) {
-    fmt::print(
-        "{}: saved a checkpoint at step {}. The same command goes on from there{} (exit code {})\n",
-        history.reason,
-        history.steps,
-        options.resume == Resume::kNever ? ", with resume \"auto\"" : "",
-        kResumeExitCode);
+    fmt::print("{}: saved a checkpoint at step {}. The same command goes on from there{}{}\n",
+               history.reason,
+               history.steps,
+               options.resume == Resume::kNever ? ", with resume \"auto\"" : "",
+               signal == SIGINT ? "" : fmt::format(" (exit code {})", kResumeExitCode));
   }
   std::fflush(nullptr);
   if (group.size() > 1) {
@@ -71,6 +71,10 @@ void check_options(const FitOptions& options, const Feed& train) {
     } catch (const std::exception& error) {  // all is saved whatever becomes of another rank
       log::warn("[train.fit] {}", error.what());
     }
+  }
+  if (signal == SIGINT) {
+    ::signal(SIGINT, SIG_DFL);
+    ::raise(SIGINT);
   }
   std::_Exit(kResumeExitCode);
 }
@@ -91,7 +95,7 @@ History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions&
   const int signal = loop->signal();
   loop.reset();
   if (history.ended == Ended::kPreempted && options.on_signal == OnSignal::kSaveAndExit) {
-    leave_for_resume(history, options, core.group);
+    leave_for_resume(history, options, core.group, signal);
   }
   if (signal != 0 && history.ended != Ended::kPreempted) {
     ::raise(signal);  // it came when all was done and saved: it is the program's again

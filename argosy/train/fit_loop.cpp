@@ -65,7 +65,7 @@ History FitLoop::train_all() {
   lock_.emplace(options_.run_dir.empty() ? checkpoint_folder(options_) : options_.run_dir,
                 core_.group);
   if (options_.on_signal != OnSignal::kIgnore && keeps_checkpoints()) {
-    signals_.emplace({SIGTERM, SIGUSR1});
+    signals_.emplace({SIGINT, SIGTERM, SIGUSR1});
   }
   resume();
   batches_ = feed().batches();

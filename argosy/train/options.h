@@ -25,10 +25,11 @@ enum class ResumeBatch {
   kGlobal,   ///< as many as before: batch_size is divided between the ranks anew
 };
 
-/// What fit() does with SIGTERM and SIGUSR1 (Slurm's `--signal=USR1@60`) where it keeps
-/// checkpoints.
+/// What fit() does with SIGTERM, SIGUSR1 (Slurm's `--signal=USR1@60`) and SIGINT (Ctrl-C; a second
+/// one ends the process at once) where it keeps checkpoints.
 enum class OnSignal {
-  kSaveAndExit,    ///< saves after the update at hand; the process ends with kResumeExitCode (75)
+  kSaveAndExit,    ///< saves after the update at hand; the process ends with kResumeExitCode (75),
+                   ///< by SIGINT where that came: shells stop their loops for nothing less
   kSaveAndReturn,  ///< the same, and fit() returns: History::ended is kPreempted
   kIgnore,         ///< leaves signals alone
 };

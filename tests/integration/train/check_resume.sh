@@ -5,7 +5,7 @@
 #     check_resume.sh kill ARGOSY PROGRAM [KILLS] [SEED]   SIGKILL at random moments: ranks, launcher, all of it
 #                                                          (ARGOSY_TEST_KILLS, 12)
 #     check_resume.sh forget ARGOSY PROGRAM                without any one component of the state it does not
-#     check_resume.sh signal ARGOSY PROGRAM                SIGTERM and SIGUSR1 save and leave with 75
+#     check_resume.sh signal ARGOSY PROGRAM                SIGTERM and SIGUSR1 save and leave with 75, SIGINT with 130
 set -u
 what=$1 argosy=$2 program=$3 kills=${4:-${ARGOSY_TEST_KILLS:-12}}
 RANDOM=${5:-$$}
@@ -103,10 +103,14 @@ case $what in
     done
     ;;
   signal)
-    for signal in TERM USR1; do
+    for signal in TERM USR1 INT; do
       folder=$work/$signal
       mkdir -p "$folder"
-      "$argosy" launch --nproc_per_node 2 --log_dir "$folder/log" "$program" "$folder" > "$folder/out" 2>&1 &
+      wanted=75
+      [[ $signal == INT ]] && wanted=130
+      # Shells start what is in the background with SIGINT ignored.
+      env --default-signal=INT "$argosy" launch --nproc_per_node 2 --log_dir "$folder/log" "$program" "$folder" \
+        > "$folder/out" 2>&1 &
       launcher=$!
       for ((i = 0; i < 1000; ++i)); do
         [[ -d $folder/checkpoints/step-000000008 ]] && break
@@ -115,11 +119,11 @@ case $what in
       kill -$signal $launcher
       wait $launcher
       code=$?
-      ((code == 75)) || fail "SIG$signal: expected exit code 75, got $code: $(tail -n 5 "$folder/out")"
+      ((code == wanted)) || fail "SIG$signal: expected exit code $wanted, got $code: $(tail -n 5 "$folder/out")"
       grep -q "saved a checkpoint at step" "$folder/out" || fail "SIG$signal: nothing was said"
       train "$folder" || fail "after SIG$signal it does not go on: $(tail -n 5 "$folder/out")"
       same "$folder" || fail "after SIG$signal another end: $(result "$folder")"
-      echo "SIG$signal: exit code 75, and the same end"
+      echo "SIG$signal: exit code $wanted, and the same end"
     done
     ;;
   *) fail "kill, forget or signal?" ;;
