@@ -62,7 +62,7 @@ std::optional<std::string> choose(const FitOptions& options) {
     return newest_in(own);
   }
   if (options.resume != Resume::kNever && !own.empty()) {
-    const std::optional<std::string> newest = newest_in(own);
+    std::optional<std::string> newest = newest_in(own);
     if (newest.has_value() && began_from(*newest, options.resume_from)) {
       return newest;
     }

@@ -99,7 +99,7 @@ struct Truth : train::Callback {
 void fit(const std::string& folder, int rank) {
   torch::manual_seed(1);
   const ShapesNet net;
-  const optim::SGD optimizer(net, {.lr = 0.05, .momentum = 0.9});
+  const optim::SGD optimizer(net, {.lr = 0.01, .momentum = 0.9});
   train::Model model(net);
   model.prepare(optimizer,
                 loss::CrossEntropy(),
