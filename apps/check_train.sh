@@ -123,6 +123,9 @@ expect 0 'goes on with other options than it had: --lr 0.5 (was 0.05). The learn
 holds 'j["options"]["lr"] == 0.05' ../"$(basename "$scratch")"/changed/recipe.json
 json resumed train --config first/recipe.json --run_dir cut --resume must
 holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[1]["steps"] == 32' one resumed
+output=$("$command" train --config first/recipe.json --run_dir cut --resume must --verbose 2 2>&1)
+[[ $output == *"nothing is left to do after step 32"*"finished after 32 updates, 0 s"$'\n'* && $output != *"loss printed"* ]] ||
+  complain "a run that was finished, started again: $output"
 expect 1 "no whole checkpoint" train --config first/recipe.json --run_dir nothing --resume must
 
 # Evaluation and prediction agree with it, alone and by two.

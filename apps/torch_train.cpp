@@ -146,11 +146,15 @@ int run_train(const recipes::TrainSettings& settings, const Common& common) {
   if (common.json) {
     fleet::print("{}\n", result.dump());
   } else {
-    fleet::print("{} after {} updates, {:.0f} s: {}\n{}",
+    const auto steps = result["steps"].get<int64_t>();
+    const std::string reached = figures(result["result"]);  // none where nothing was left to do
+    fleet::print("{} after {} update{}, {:.0f} s{}{}\n{}",
                  result["ended"].get<std::string>(),
-                 result["steps"].get<int64_t>(),
+                 steps,
+                 steps == 1 ? "" : "s",
                  result["seconds"].get<double>(),
-                 figures(result["result"]),
+                 reached.empty() ? "" : ": ",
+                 reached,
                  result.contains("weights")
                      ? fmt::format("weights: {}\n", result["weights"].get<std::string>())
                      : "");
