@@ -1,16 +1,36 @@
 #include "argosy/os/signal_flag.h"
 
 #include <atomic>
+#include <cstdint>
+#include <ctime>
 
 namespace argosy::os {
 namespace {
 
 std::atomic<int> received_signal{0};
 std::atomic<bool> taken{false};
+std::atomic<int64_t> first_interrupt{0};  // when it came; 0: it did not
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+constexpr int64_t kOneRequestMs = 300;  // timeout(1) and terminals send one request several times
 static_assert(std::atomic<int>::is_always_lock_free);
+
+int64_t milliseconds_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
 
 void note(int signal) {
   received_signal.store(signal, std::memory_order_relaxed);
+  if (signal != SIGINT) {
+    return;
+  }
+  int64_t first = 0;
+  const int64_t now = milliseconds_now();
+  if (!first_interrupt.compare_exchange_strong(first, now) && now - first > kOneRequestMs) {
+    ::signal(SIGINT, SIG_DFL);  // pending until the handler's end
+    ::raise(SIGINT);
+  }
 }
 
 }  // namespace
@@ -20,11 +40,12 @@ SignalFlag::SignalFlag(std::initializer_list<int> signals) {
     return;
   }
   received_signal = 0;
+  first_interrupt = 0;
   struct sigaction action {};
   action.sa_handler = note;
   ::sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
   for (const int signal : signals) {
-    action.sa_flags = signal == SIGINT ? SA_RESTART | SA_RESETHAND : SA_RESTART;
     struct sigaction before {};
     if (::sigaction(signal, nullptr, &before) == 0 && (before.sa_flags & SA_SIGINFO) == 0 &&
         before.sa_handler == SIG_DFL && ::sigaction(signal, &action, nullptr) == 0) {

@@ -14,9 +14,9 @@ namespace argosy::os {
 ///     while (!asked.received()) work();
 ///
 /// For as long as it lives the signals neither end the process nor interrupt system calls that can
-/// be restarted; of SIGINT the second one does, for somebody may be waiting at a terminal. A signal
-/// that the program handles itself is left to the program. One at a time in a process: a second
-/// one, while the first lives, takes no signals. received(): any thread.
+/// be restarted; of SIGINT a later one does (after 0.3 s), for somebody may be waiting at a
+/// terminal. A signal that the program handles itself is left to the program. One at a time in a
+/// process: a second one, while the first lives, takes no signals. received(): any thread.
 class SignalFlag final {
  public:
   SignalFlag(std::initializer_list<int> signals);

@@ -7,7 +7,7 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
-#include <optional>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -183,15 +183,38 @@ class WriteDescription final : public train::Callback {
   }
 
  private:
-  /// Of a run that goes on: a user may have changed something on purpose, or not.
+  /// Of a run that goes on: a user may have changed something on purpose, or not. A file that
+  /// cannot be read is no reason not to go on.
   void tell_what_differs() {
-    const std::optional<Description> begun = find_description(folder_);
-    if (!begun.has_value()) {
+    std::ifstream file(std::filesystem::path(folder_) / "recipe.json", std::ios::binary);
+    const Json begun = Json::parse(file, nullptr, false);
+    if (!begun.is_object() || !begun.contains("options") || !begun["options"].is_object()) {
       return;
     }
-    // What may change from start to start without a word.
-    constexpr std::array<std::string_view, 11> kFree{"epochs",
-                                                     "num_iters",
+    const Json& before = begun["options"];
+    const Json now = train_table().to_json(description_.settings);
+    std::vector<std::string> changes;
+    for (const auto& [name, value] : now.items()) {
+      const Json old = before.value(name, Json());
+      if (old != value && !is_free(name)) {
+        changes.push_back(fmt::format("--{} {} (was {})", name, value.dump(), old.dump()));
+      }
+    }
+    if (before.contains("lr") && before["lr"].is_number()) {
+      description_.settings.lr = before["lr"].get<double>();
+    }
+    if (!changes.empty()) {
+      log::warn(
+          "[recipes.resume] {} goes on with other options than it had: {}. The learning rate and "
+          "the schedule's place are the checkpoint's, whatever is said here; all else is as said",
+          folder_,
+          fmt::join(changes, ", "));
+    }
+  }
+
+  /// May change from start to start without a word.
+  [[nodiscard]] bool is_free(std::string_view name) const {
+    constexpr std::array<std::string_view, 10> kFree{"num_iters",
                                                      "run_dir",
                                                      "resume",
                                                      "save_freq",
@@ -201,23 +224,9 @@ class WriteDescription final : public train::Callback {
                                                      "log_freq",
                                                      "verbose",
                                                      "num_workers"};
-    const Json before = train_table().to_json(begun->settings);
-    const Json now = train_table().to_json(description_.settings);
-    std::vector<std::string> changes;
-    for (const auto& [name, value] : now.items()) {
-      const Json old = before.value(name, Json());
-      if (old != value && std::find(kFree.begin(), kFree.end(), name) == kFree.end()) {
-        changes.push_back(fmt::format("--{} {} (was {})", name, value.dump(), old.dump()));
-      }
-    }
-    description_.settings.lr = begun->settings.lr;
-    if (!changes.empty()) {
-      log::warn(
-          "[recipes.resume] {} goes on with other options than it had: {}. The learning rate, the "
-          "schedule and the optimizer's state are the checkpoint's, whatever is said here",
-          folder_,
-          fmt::join(changes, ", "));
-    }
+    // Schedules are as long as the epochs.
+    return (name == "epochs" && description_.settings.schedule == "constant") ||
+           std::find(kFree.begin(), kFree.end(), name) != kFree.end();
   }
 
   std::string folder_;

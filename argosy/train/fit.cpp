@@ -52,8 +52,7 @@ void check_options(const FitOptions& options, const Feed& train) {
 /// would do next is for a training that is done. Nothing is lost: callbacks have ended.
 [[noreturn]] void leave_for_resume(const History& history,
                                    const FitOptions& options,
-                                   const comm::Group& group,
-                                   int signal) {
+                                   const comm::Group& group) {
   for (const int again : {SIGTERM, SIGUSR1}) {  // the launcher's, should another rank leave first
     ::signal(again, SIG_IGN);
   }
@@ -62,7 +61,7 @@ void check_options(const FitOptions& options, const Feed& train) {
                history.reason,
                history.steps,
                options.resume == Resume::kNever ? ", with resume \"auto\"" : "",
-               signal == SIGINT ? "" : fmt::format(" (exit code {})", kResumeExitCode));
+               history.interrupted ? "" : fmt::format(" (exit code {})", kResumeExitCode));
   }
   std::fflush(nullptr);
   if (group.size() > 1) {
@@ -72,7 +71,7 @@ void check_options(const FitOptions& options, const Feed& train) {
       log::warn("[train.fit] {}", error.what());
     }
   }
-  if (signal == SIGINT) {
+  if (history.interrupted) {
     ::signal(SIGINT, SIG_DFL);
     ::raise(SIGINT);
   }
@@ -95,7 +94,7 @@ History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions&
   const int signal = loop->signal();
   loop.reset();
   if (history.ended == Ended::kPreempted && options.on_signal == OnSignal::kSaveAndExit) {
-    leave_for_resume(history, options, core.group, signal);
+    leave_for_resume(history, options, core.group);
   }
   if (signal != 0 && history.ended != Ended::kPreempted) {
     ::raise(signal);  // it came when all was done and saved: it is the program's again

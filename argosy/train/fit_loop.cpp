@@ -62,8 +62,7 @@ History FitLoop::train_all() {
   if (core_.schedule.has_value() && core_.schedule->unit() == optim::ScheduleUnit::kMetric) {
     schedules_figure().check(training());
   }
-  lock_.emplace(options_.run_dir.empty() ? checkpoint_folder(options_) : options_.run_dir,
-                core_.group);
+  lock_.emplace(std::vector{options_.run_dir, checkpoint_folder(options_)}, core_.group);
   if (options_.on_signal != OnSignal::kIgnore && keeps_checkpoints()) {
     signals_.emplace({SIGINT, SIGTERM, SIGUSR1});
   }

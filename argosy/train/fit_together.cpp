@@ -1,5 +1,6 @@
 // What the ranks decide together while they train.
 #include <array>
+#include <csignal>
 
 #include "argosy/engine/random_state.h"
 #include "argosy/os/signals.h"
@@ -64,6 +65,9 @@ void FitLoop::leave_for_signal() {
   ended_ = true;
   checkpoint_requested_ = true;
   history_.ended = Ended::kPreempted;
+  std::array<double, 1> interrupted{signal() == SIGINT ? 1.0 : 0.0};
+  sum_over_ranks(interrupted, core_.group);
+  history_.interrupted = interrupted[0] == static_cast<double>(core_.group.size());
   history_.reason = signals_->received() != 0 ? os::signal_name(signals_->received()) + " came"
                                               : "a signal came to another rank";
 }

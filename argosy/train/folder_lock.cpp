@@ -4,8 +4,13 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <set>
+#include <stdexcept>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/comm/json.h"
@@ -16,58 +21,75 @@ namespace argosy::train::detail {
 namespace {
 
 constexpr const char* kFolderWhere = "train.fit";
+constexpr auto kPatience = std::chrono::seconds(5);
 
-struct Attempt {
-  os::UniqueFd held{};
-  std::string refused{};  // empty: not
-  bool is_taken = false;
+/// Of rank 0, for all ranks.
+class Refused final : public std::runtime_error {
+ public:
+  Refused(std::string of, const std::string& why)
+      : std::runtime_error(why), folder(std::move(of)) {}
+  std::string folder;
 };
 
-Attempt attempt(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    return {.refused = "cannot create the folder: " + errno_message(error.value())};
-  }
+os::UniqueFd lock(const std::string& folder) {
   auto fd = os::open_file(folder, O_RDONLY | O_DIRECTORY);
   if (!fd.ok()) {
-    return {.refused = "cannot open the folder: " + errno_message(fd.failure().error_number)};
+    throw Refused(folder, "cannot open the folder: " + errno_message(fd.failure().error_number));
   }
-  if (::flock(fd->get(), LOCK_EX | LOCK_NB) == 0) {
-    return {.held = *std::move(fd)};
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) {
+      return {};
+    }
+    if (std::chrono::steady_clock::now() > until) {
+      throw Refused(
+          folder,
+          "another training runs in this folder. Wait for its end, or take a folder of its own "
+          "(run_dir, save_dir)");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a lock tells nobody of its end
   }
-  if (errno == EWOULDBLOCK) {
-    return {.refused =
-                "another training runs in this folder. Wait for its end, or take a folder of "
-                "its own (run_dir, save_dir)",
-            .is_taken = true};
+  return *std::move(fd);
+}
+
+std::vector<os::UniqueFd> lock_all(const std::vector<std::string>& folders) {
+  std::set<std::filesystem::path> known;
+  std::vector<os::UniqueFd> held;
+  for (const std::string& folder : folders) {
+    if (folder.empty()) {
+      continue;
+    }
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) {
+      throw Refused(folder, "cannot create the folder: " + errno_message(error.value()));
+    }
+    if (known.insert(std::filesystem::weakly_canonical(folder, error)).second) {
+      held.push_back(lock(folder));
+    }
   }
-  return {};
+  return held;
 }
 
 }  // namespace
 
-FolderLock::FolderLock(const std::string& folder, const comm::Group& group) {
-  if (folder.empty()) {
-    return;
-  }
-  nlohmann::json refused;
+FolderLock::FolderLock(const std::vector<std::string>& folders, const comm::Group& group) {
+  nlohmann::json refused = nlohmann::json::object();
   if (group.rank() == 0) {
-    Attempt made = attempt(folder);
-    refused = {{"why", made.refused}, {"is_taken", made.is_taken}};
-    held_ = std::move(made.held);
+    try {
+      held_ = lock_all(folders);
+    } catch (const Refused& why) {
+      refused = {{"folder", why.folder}, {"why", why.what()}};
+    }
   }
   if (group.size() > 1) {
     refused = comm::broadcast_object(refused, group);
   }
-  const auto why = refused["why"].get<std::string>();
-  if (why.empty()) {
-    return;
+  if (refused.contains("why")) {
+    throw DataError(kFolderWhere,
+                    refused["why"].get<std::string>(),
+                    {.path = refused["folder"].get<std::string>()});
   }
-  if (refused["is_taken"].get<bool>()) {
-    throw UsageError(kFolderWhere, folder + ": " + why);
-  }
-  throw DataError(kFolderWhere, why, {.path = folder});
 }
 
 }  // namespace argosy::train::detail

@@ -1,24 +1,26 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "argosy/comm/group.h"
 #include "argosy/os/fd.h"
 
 namespace argosy::train::detail {
 
-/// One training in a folder at a time: two of them would mix their figures and take each other's
-/// checkpoints for their own. Rank 0 makes the folder and holds it; the end of its process, however
-/// it comes, lets go. Nothing is held where the file system has no locks.
+/// One training in its folders at a time: two of them would mix their figures and take each other's
+/// checkpoints for their own. Rank 0 makes the folders and holds them; the end of its process,
+/// however it comes, lets go. One that another holds is waited for a few seconds: a process may be
+/// ending. Where a file system has no locks nothing is held, on NFS only against processes of the
+/// same host.
 class FolderLock final {
  public:
-  /// Nothing for an empty path. Collective.
-  /// Errors, on all ranks alike: DataError: the folder cannot be made; UsageError: another training
-  /// holds it.
-  FolderLock(const std::string& folder, const comm::Group& group);
+  /// Several, each once; empty paths count for nothing. Collective.
+  /// Errors, on all ranks alike: DataError: the folder cannot be made, another training holds it.
+  FolderLock(const std::vector<std::string>& folders, const comm::Group& group);
 
  private:
-  os::UniqueFd held_;
+  std::vector<os::UniqueFd> held_;
 };
 
 }  // namespace argosy::train::detail

@@ -29,7 +29,8 @@ enum class ResumeBatch {
 /// one ends the process at once) where it keeps checkpoints.
 enum class OnSignal {
   kSaveAndExit,    ///< saves after the update at hand; the process ends with kResumeExitCode (75),
-                   ///< by SIGINT where that came: shells stop their loops for nothing less
+                   ///< by SIGINT where that came to all ranks: shells stop their loops for nothing
+                   ///< less
   kSaveAndReturn,  ///< the same, and fit() returns: History::ended is kPreempted
   kIgnore,         ///< leaves signals alone
 };
@@ -97,8 +98,9 @@ enum class Ended {
 struct History {
   std::vector<Logs> epochs{};  ///< figures of each epoch of this call, also its evaluation's
   Ended ended = Ended::kFinished;
-  std::string reason{};  ///< of stop()
-  int64_t steps = 0;     ///< updates since the beginning of training
+  std::string reason{};      ///< of stop()
+  bool interrupted = false;  ///< kPreempted by SIGINT, which came to all ranks
+  int64_t steps = 0;         ///< updates since the beginning of training
 };
 
 }  // namespace argosy::train

@@ -153,7 +153,7 @@ TEST(Fit, TwoTrainingsInOneFolderAreAnError) {
       explicit Second(FitOptions of) : options(std::move(of)) {}
       void on_train_batch_end(const Step& step) override {
         if (step.step == 2) {
-          EXPECT_THAT(test::error_text<UsageError>(
+          EXPECT_THAT(test::error_text<DataError>(
                           [&] { (void)prepared(small_net()).fit(blobs(8), options); }),
                       HasSubstr("another training runs in this folder"));
         }

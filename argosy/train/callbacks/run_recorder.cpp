@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -147,7 +148,8 @@ void RunRecorder::on_train_end(const Training& training) {
           {.state = history.ended == Ended::kFinished ? runs::RunState::kFinished
                                                       : runs::RunState::kStopped,
            .why = history.reason,
-           .exit_code = leaves ? std::optional(kResumeExitCode) : std::nullopt});
+           .exit_code = leaves ? std::optional(history.interrupted ? 128 + SIGINT : kResumeExitCode)
+                               : std::nullopt});
 }
 
 void RunRecorder::on_exception(const Training& training, const std::string& what) {
