@@ -73,9 +73,9 @@ class FitLoop final {
   /// What this rank has been asked for: to stop, now or after the epoch, for a checkpoint, by a
   /// signal.
   static constexpr std::size_t kQuestions = 4;
-  void ask(std::span<double, kQuestions> answers) const;
+  void ask(std::span<double, kQuestions> sums) const;
   /// What all ranks have been asked for.
-  void take(std::span<const double, kQuestions> answers);
+  void take(std::span<const double, kQuestions> sums);
 
   /// For stop_reason_.
   void stop();
