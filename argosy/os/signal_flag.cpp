@@ -10,15 +10,18 @@ namespace {
 std::atomic<int> received_signal{0};
 std::atomic<bool> taken{false};
 std::atomic<int64_t> first_interrupt{0};  // when it came; 0: it did not
-static_assert(std::atomic<int64_t>::is_always_lock_free);
-constexpr int64_t kOneRequestMs = 300;  // timeout(1) and terminals send one request several times
-static_assert(std::atomic<int>::is_always_lock_free);
+constexpr int64_t kOneRequestMs = 300;    // timeout(1) and terminals send one request several times
 
-int64_t milliseconds_now() {
+int64_t monotonic_milliseconds() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
+
+std::atomic<SignalFlag::Clock> clock_of_flag{&monotonic_milliseconds};
+static_assert(std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+static_assert(std::atomic<SignalFlag::Clock>::is_always_lock_free);
 
 void note(int signal) {
   received_signal.store(signal, std::memory_order_relaxed);
@@ -26,7 +29,7 @@ void note(int signal) {
     return;
   }
   int64_t first = 0;
-  const int64_t now = milliseconds_now();
+  const int64_t now = clock_of_flag.load()();
   if (!first_interrupt.compare_exchange_strong(first, now) && now - first > kOneRequestMs) {
     ::signal(SIGINT, SIG_DFL);  // pending until the handler's end
     ::raise(SIGINT);
@@ -35,12 +38,13 @@ void note(int signal) {
 
 }  // namespace
 
-SignalFlag::SignalFlag(std::initializer_list<int> signals) {
+SignalFlag::SignalFlag(std::initializer_list<int> signals, Clock clock) {
   if (signals.size() == 0 || taken.exchange(true)) {
     return;
   }
   received_signal = 0;
   first_interrupt = 0;
+  clock_of_flag = clock == nullptr ? &monotonic_milliseconds : clock;
   struct sigaction action {};
   action.sa_handler = note;
   ::sigemptyset(&action.sa_mask);

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <cstdint>
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -19,7 +20,11 @@ namespace argosy::os {
 /// process: a second one, while the first lives, takes no signals. received(): any thread.
 class SignalFlag final {
  public:
-  SignalFlag(std::initializer_list<int> signals);
+  /// Milliseconds from any fixed moment, read within the signal handler.
+  using Clock = int64_t (*)();
+
+  /// `clock` is for tests; null: the monotonic one.
+  SignalFlag(std::initializer_list<int> signals, Clock clock = nullptr);
   ~SignalFlag();
   SignalFlag(const SignalFlag&) = delete;
   SignalFlag& operator=(const SignalFlag&) = delete;
