@@ -1,9 +1,11 @@
 #include "argosy/recipes/description.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/formats/new_file.h"
@@ -63,25 +65,58 @@ void write_description(const std::string& folder, const Description& description
   file.finish();
 }
 
+std::optional<Description> read_description(const std::string& folder) {
+  const fs::path file = fs::path(folder) / kName;
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) {
+    return std::nullopt;
+  }
+  try {
+    return from_json(Json::parse(std::ifstream(file, std::ios::binary)));
+  } catch (const nlohmann::json::exception& wrong) {
+    throw ConfigError(
+        "recipes.config",
+        fmt::format("{}: expected what argosy train wrote: {}", file.string(), wrong.what()));
+  }
+}
+
 std::optional<Description> find_description(const std::string& path) {
   constexpr int kLevels = 3;
   std::error_code error;
   fs::path folder = fs::absolute(path, error);
   folder = folder.has_filename() ? folder : folder.parent_path();
   for (int level = 0; level < kLevels; ++level, folder = folder.parent_path()) {
-    const fs::path file = folder / kName;
-    if (!fs::is_regular_file(file, error)) {
-      continue;
-    }
-    try {
-      return from_json(Json::parse(std::ifstream(file, std::ios::binary)));
-    } catch (const nlohmann::json::exception& wrong) {
-      throw ConfigError(
-          "recipes.config",
-          fmt::format("{}: expected what argosy train wrote: {}", file.string(), wrong.what()));
+    if (std::optional<Description> found = read_description(folder.string())) {
+      return found;
     }
   }
   return std::nullopt;
+}
+
+std::string changed_options(TrainSettings begun, const TrainSettings& now) {
+  begun.num_iters = now.num_iters;
+  begun.run_dir = now.run_dir;
+  begun.resume = now.resume;
+  begun.save_freq = now.save_freq;
+  begun.keep_last = now.keep_last;
+  begun.eval_freq = now.eval_freq;
+  begun.eval_batch_size = now.eval_batch_size;
+  begun.log_freq = now.log_freq;
+  begun.verbose = now.verbose;
+  begun.num_workers = now.num_workers;
+  if (now.schedule == "constant") {  // the others are as long as the epochs
+    begun.epochs = now.epochs;
+  }
+  const Json before = train_table().to_json(begun);
+  const Json after = train_table().to_json(now);
+  std::vector<std::string> changes;
+  for (const auto& [name, value] : after.items()) {
+    if (before.at(name) != value) {
+      changes.push_back(
+          fmt::format("--{} {} (was {})", name, value.dump(), before.at(name).dump()));
+    }
+  }
+  return fmt::format("{}", fmt::join(changes, ", "));
 }
 
 }  // namespace argosy::recipes

@@ -1,20 +1,17 @@
 #include "argosy/train/train.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <torch/nn/module.h>
 
+#include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/engine/seed.h"
@@ -183,50 +180,30 @@ class WriteDescription final : public train::Callback {
   }
 
  private:
-  /// Of a run that goes on: a user may have changed something on purpose, or not. A file that
-  /// cannot be read is no reason not to go on.
+  /// Of a run that goes on: a user may have changed something on purpose, or not.
   void tell_what_differs() {
-    std::ifstream file(std::filesystem::path(folder_) / "recipe.json", std::ios::binary);
-    const Json begun = Json::parse(file, nullptr, false);
-    if (!begun.is_object() || !begun.contains("options") || !begun["options"].is_object()) {
+    const std::optional<Description> begun = begun_as();
+    if (!begun.has_value()) {
       return;
     }
-    const Json& before = begun["options"];
-    const Json now = train_table().to_json(description_.settings);
-    std::vector<std::string> changes;
-    for (const auto& [name, value] : now.items()) {
-      const Json old = before.value(name, Json());
-      if (old != value && !is_free(name)) {
-        changes.push_back(fmt::format("--{} {} (was {})", name, value.dump(), old.dump()));
-      }
-    }
-    if (before.contains("lr") && before["lr"].is_number()) {
-      description_.settings.lr = before["lr"].get<double>();
-    }
+    const std::string changes = changed_options(begun->settings, description_.settings);
+    description_.settings.lr = begun->settings.lr;
     if (!changes.empty()) {
       log::warn(
           "[recipes.resume] {} goes on with other options than it had: {}. The learning rate and "
           "the schedule's place are the checkpoint's, whatever is said here; all else is as said",
           folder_,
-          fmt::join(changes, ", "));
+          changes);
     }
   }
 
-  /// May change from start to start without a word.
-  [[nodiscard]] bool is_free(std::string_view name) const {
-    constexpr std::array<std::string_view, 10> kFree{"num_iters",
-                                                     "run_dir",
-                                                     "resume",
-                                                     "save_freq",
-                                                     "keep_last",
-                                                     "eval_freq",
-                                                     "eval_batch_size",
-                                                     "log_freq",
-                                                     "verbose",
-                                                     "num_workers"};
-    // Schedules are as long as the epochs.
-    return (name == "epochs" && description_.settings.schedule == "constant") ||
-           std::find(kFree.begin(), kFree.end(), name) != kFree.end();
+  /// A file that cannot be read is no reason not to go on.
+  [[nodiscard]] std::optional<Description> begun_as() const {
+    try {
+      return read_description(folder_);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
   }
 
   std::string folder_;
