@@ -1,14 +1,13 @@
 #include "argosy/datatool/chart.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "argosy/base/env.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/terminal.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/samples/canvas.h"
 
@@ -107,12 +106,7 @@ image::Image drawn_columns(const std::vector<Bar>& bars, int width) {
 }  // namespace
 
 BarStyle bar_style_of(int fd) {
-  const std::string language = strings::to_lower(
-      env::get("LC_ALL").value_or(env::get("LC_CTYPE").value_or(env::get("LANG").value_or(""))));
-  const bool utf8 =
-      language.find("utf-8") != std::string::npos || language.find("utf8") != std::string::npos;
-  const bool dumb = env::get("TERM").value_or("dumb") == "dumb";
-  return utf8 && !dumb && ::isatty(fd) == 1 ? BarStyle::kBlocks : BarStyle::kPlain;
+  return terminal::shows_blocks(fd) ? BarStyle::kBlocks : BarStyle::kPlain;
 }
 
 std::string bar_chart(const std::vector<Bar>& bars, int columns, BarStyle style) {

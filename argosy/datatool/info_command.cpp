@@ -1,11 +1,9 @@
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "argosy/base/env.h"
-#include "argosy/base/strings.h"
+#include "argosy/base/terminal.h"
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
 #include "argosy/datatool/info_report.h"
@@ -16,19 +14,6 @@
 #include <nlohmann/json.hpp>
 
 namespace argosy::datatool {
-namespace {
-
-int terminal_columns() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return size.ws_col;
-  }
-  const std::string columns = env::get("COLUMNS").value_or("80");
-  return static_cast<int>(std::clamp<int64_t>(strings::parse_int(columns).value_or(80), 20, 1000));
-}
-
-}  // namespace
-
 int run_info(const std::vector<std::string>& args) {
   CLI::App app(
       "Say what a data set holds: samples, classes, shapes, values.\n"
@@ -62,7 +47,10 @@ int run_info(const std::vector<std::string>& args) {
   if (json) {
     print_json(info_json(findings));
   } else {
-    fmt::print("{}", info_text(findings, terminal_columns(), bar_style_of(STDOUT_FILENO)));
+    fmt::print(
+        "{}",
+        info_text(
+            findings, std::max(20, terminal::columns(STDOUT_FILENO)), bar_style_of(STDOUT_FILENO)));
   }
   return findings.survey.unusable == 0 ? 0 : 1;
 }

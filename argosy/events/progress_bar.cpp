@@ -1,17 +1,15 @@
 #include "argosy/events/progress_bar.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <mutex>
 
 #include "argosy/base/env.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/terminal.h"
 
 namespace argosy::events {
 namespace {
@@ -34,9 +32,8 @@ ProgressStyle resolve(const ProgressOptions& options) {
       log::warn("ARGOSY_PROGRESS=\"{}\" is none of bar, plain and off; plain lines it is", *wanted);
     });
   }
-  const bool dumb = env::get("TERM").value_or("dumb") == "dumb";
-  const bool terminal = !wanted && !dumb && isatty(fileno(options.out)) == 1;
-  return terminal ? ProgressStyle::kBar : ProgressStyle::kLines;
+  return !wanted && terminal::redraws(fileno(options.out)) ? ProgressStyle::kBar
+                                                           : ProgressStyle::kLines;
 }
 
 /// `head` and what has room after it in `columns` (0: all): the time stays longest, a part is never
@@ -54,16 +51,7 @@ std::string fitted(const std::string& head, std::vector<std::string> parts, int 
 }
 
 int width_of(const ProgressOptions& options) {
-  if (options.columns > 0) {
-    return options.columns;
-  }
-  winsize size{};
-  if (ioctl(fileno(options.out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return size.ws_col;
-  }
-  // A display never stops a program: what COLUMNS says is taken as far as it makes sense.
-  const std::string columns = env::get("COLUMNS").value_or("80");
-  return static_cast<int>(std::clamp<int64_t>(strings::parse_int(columns).value_or(80), 10, 1000));
+  return options.columns > 0 ? options.columns : terminal::columns(fileno(options.out));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/terminal.h"
 #include "argosy/launch/attempt.h"
 #include "argosy/launch/log_file.h"
 #include "argosy/launch/nodes/place.h"
@@ -44,7 +45,7 @@ using namespace std::chrono_literals;
 void settle_terminal(Session& session) {
   JobDescription& job = session.job.description;
   const std::string prefix = line_prefix(session.options.line_prefix, job, 0);
-  job.bar = session.output.out().terminal() && terminal_redraws();
+  job.bar = session.output.out().terminal() && terminal::type_redraws();
   job.columns =
       std::max(0, session.output.out().columns() - static_cast<int>(strings::columns(prefix)));
 }

@@ -16,6 +16,7 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/terminal.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/report.h"
 #include "argosy/launch/secrets.h"
@@ -36,7 +37,7 @@ constexpr auto kNoticeDelay = 300ms;
 std::string colour_of(int rank) {
   constexpr int kFirst = 31;  // red; the last one is cyan: white and black may be the background
   constexpr int kColours = 6;
-  return env::get("NO_COLOR") || !terminal_redraws()
+  return env::get("NO_COLOR") || !terminal::type_redraws()
              ? ""
              : fmt::format("\x1b[{}m", kFirst + (rank + 1) % kColours);
 }
@@ -168,7 +169,7 @@ RankOutput::Start Attempt::routes(int local) {
       .prefix = line_prefix(session_.options.line_prefix, job, local),
       // Where a queue or mpirun puts several launchers' output together, its terminal is no user's.
       .colour = session_.options.one_output ? "" : colour_of(job.first_rank + local),
-      .live = job.first_rank + local == 0 && terminal_redraws(),
+      .live = job.first_rank + local == 0 && terminal::type_redraws(),
       .out = std::move(out),
       .err = std::move(err),
       .rank = job.first_rank + local,

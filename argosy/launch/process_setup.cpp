@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <string_view>
 
 #include "argosy/os/fd.h"
 
@@ -95,11 +93,6 @@ std::optional<int> next_stop_signal(os::SignalFd& signals) {
     }
   }
   return first;
-}
-
-bool terminal_redraws() {
-  const char* type = ::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): read-only
-  return type != nullptr && std::string_view(type) != "dumb";
 }
 
 }  // namespace argosy::launch

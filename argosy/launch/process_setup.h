@@ -36,7 +36,4 @@ Status stop_when_input_says();
 /// rank runs, there is nobody to pass the others on to.
 [[nodiscard]] std::optional<int> next_stop_signal(os::SignalFd& signals);
 
-/// By $TERM: a terminal that is not "dumb", should one be there.
-[[nodiscard]] bool terminal_redraws();
-
 }  // namespace argosy::launch

@@ -1,13 +1,11 @@
 // What the commands share: figures of a run in text and JSON.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "argosy/base/env.h"
-#include "argosy/base/strings.h"
+#include "argosy/base/terminal.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/commands.h"
 #include "argosy/runs/html.h"
@@ -101,12 +99,7 @@ std::string sparkline(const Curve& curve, size_t columns, SparkStyle style) {
 }
 
 SparkStyle spark_style_of(int fd) {
-  const std::string language = strings::to_lower(
-      env::get("LC_ALL").value_or(env::get("LC_CTYPE").value_or(env::get("LANG").value_or(""))));
-  const bool utf8 =
-      language.find("utf-8") != std::string::npos || language.find("utf8") != std::string::npos;
-  const bool dumb = env::get("TERM").value_or("dumb") == "dumb";
-  return utf8 && !dumb && ::isatty(fd) == 1 ? SparkStyle::kBlocks : SparkStyle::kPlain;
+  return terminal::shows_blocks(fd) ? SparkStyle::kBlocks : SparkStyle::kPlain;
 }
 
 }  // namespace argosy::runs

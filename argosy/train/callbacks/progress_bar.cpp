@@ -1,14 +1,13 @@
 #include "argosy/train/callbacks/progress_bar.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "argosy/base/env.h"
+#include "argosy/base/terminal.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/train/model.h"
 
@@ -20,17 +19,9 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr int kBarWidth = 30;
 constexpr int kLeastBarWidth = 8;
-constexpr int kDefaultColumns = 80;
 
 bool redraws(std::FILE* out) {
-  const bool dumb = env::get("TERM").value_or("dumb") == "dumb";
-  return (!dumb && isatty(fileno(out)) == 1) || env::get("ARGOSY_PROGRESS") == "bar";
-}
-
-int columns_of(std::FILE* out) {
-  winsize size{};
-  return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
-                                                                       : kDefaultColumns;
+  return terminal::redraws(fileno(out)) || env::get("ARGOSY_PROGRESS") == "bar";
 }
 
 /// "13ms/step", as Paddle writes it.
@@ -133,7 +124,8 @@ void ProgressBar::show(int64_t batch, const std::string& figures, int64_t sample
   pass.samples_since_line = 0;
   pass.waited_since_line = 0;
   if (bar) {
-    const int columns = options_.columns > 0 ? options_.columns : columns_of(options_.out);
+    const int columns =
+        options_.columns > 0 ? options_.columns : terminal::columns(fileno(options_.out));
     const int room = columns - 1 - static_cast<int>(head.size() + line.size()) - 3;  // " [" and "]"
     if (batches_.has_value() && room >= kLeastBarWidth) {
       head += fmt::format(" [{}]", bar_of(done, *batches_, std::min(room, kBarWidth)));
