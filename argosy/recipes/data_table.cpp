@@ -89,9 +89,24 @@ std::vector<DataEntry> all_sets() {
   };
 }
 
-/// Takes option=value away from the end of `rest` as long as the set has such an option.
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+/// `text` up to a comma behind which options begin: what of it is there.
+std::string existing(std::string text) {
+  while (!is_there(text) && text.find(',') != std::string::npos) {
+    text.resize(text.rfind(','));
+  }
+  return text;
+}
+
+/// Takes option=value away from the end of `rest` as long as the set has such an option, and as
+/// long as without it `rest` is there: then it is meant as one.
 Spec take_options(const DataEntry& entry, std::string& rest) {
   Spec spec{.name = entry.row.name};
+  const std::string there = existing(rest);
   for (;;) {
     const std::size_t comma = rest.rfind(',');
     const std::size_t begin = comma == std::string::npos ? 0 : comma + 1;
@@ -100,21 +115,14 @@ Spec take_options(const DataEntry& entry, std::string& rest) {
       return spec;
     }
     const std::string name = rest.substr(begin, equals - begin);
-    if (std::ranges::find(entry.row.options, name, &OptionRow::name) == entry.row.options.end()) {
+    const bool known =
+        std::ranges::find(entry.row.options, name, &OptionRow::name) != entry.row.options.end();
+    if (!known && (rest == there || !is_there(there))) {
       return spec;
     }
     spec.options.insert(spec.options.begin(), {name, rest.substr(equals + 1)});
     rest.resize(comma == std::string::npos ? 0 : comma);
   }
-}
-
-/// `text` up to a comma behind which options begin: what of it is there.
-std::string existing(std::string text) {
-  std::error_code error;
-  while (!std::filesystem::exists(text, error) && text.find(',') != std::string::npos) {
-    text.resize(text.rfind(','));
-  }
-  return text;
 }
 
 const DataEntry& recognised(const std::string& path) {
@@ -145,12 +153,10 @@ std::string DataSpec::to_string() const {
 
 DataSpec parse_data(const std::string& text) {
   const std::size_t colon = text.find(':');
-  std::error_code error;
   DataSpec spec;
   std::string rest = text;
   if (colon == std::string::npos || text.substr(0, colon).find('/') != std::string::npos) {
-    const bool path =
-        text.find('/') != std::string::npos || std::filesystem::exists(existing(text), error);
+    const bool path = text.find('/') != std::string::npos || is_there(existing(text));
     spec.entry = path ? &recognised(text) : &find_entry(kData, data_sets(), text);
     ARGOSY_CHECK(path,
                  kData.where,

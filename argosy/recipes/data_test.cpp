@@ -122,6 +122,10 @@ TEST_F(OfFolders, SaysWhatIsWrong) {
        {",limit=-1", ",holdout=1", ",holdout=-0.1", ",limit=x", ",cache=all"}) {
     EXPECT_THROW(static_cast<void>(open("folder:" + path("plain") + option)), UsageError) << option;
   }
+  EXPECT_THAT([&] { static_cast<void>(open("folder:" + path("plain") + ",limt=5,holdout=0")); },
+              ThrowsMessage<UsageError>(HasSubstr("has no option \"limt\": nearest is limit")));
+  EXPECT_THAT([&] { static_cast<void>(open("folder:" + path("absent") + ",limt=5")); },
+              ThrowsMessage<Error>(HasSubstr("absent,limt=5")));
 }
 
 TEST_F(OfFolders, ModelAndDataAgreeOnSizeChannelsAndConstants) {
