@@ -163,8 +163,8 @@ Outcome Attempt::report(RestartPolicy& restarts) {
     return outcome;
   }
   if (ask_to_resume(verdict_.all()) && !undying) {
-    outcome.exit_code = kResumeExitCode;
-    session_.say(render_resumable());
+    outcome.exit_code = resumable_code(outcome.signal);
+    session_.say(render_resumable(outcome.exit_code));
   } else if (const std::optional<RankEnd>& first = verdict_.first()) {
     if (!outcome.interrupted && !undying && !left_) {
       outcome.restart_after = restarts.next(*first);

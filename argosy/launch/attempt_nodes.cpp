@@ -240,8 +240,8 @@ void Attempt::report_job(Outcome& outcome, bool undying) {
     all.push_back(to_local(*first, plan));
   }
   if (ask_to_resume(all) && job.lost_nodes().empty() && !undying) {
-    outcome.exit_code = kResumeExitCode;
-    say(render_resumable());
+    outcome.exit_code = resumable_code(outcome.signal);
+    say(render_resumable(outcome.exit_code));
   } else if (first &&
              (job.lost_nodes().empty() || of_a_lost_node || before || died_by_signal(*first))) {
     const RankEnd end = to_local(*first, plan);

@@ -226,11 +226,15 @@ bool ask_to_resume(const std::vector<RankEnd>& ends) {
          });
 }
 
-std::string render_resumable() {
+int resumable_code(std::optional<int> stopped_by) {
+  return stopped_by == SIGINT ? 128 + SIGINT : kResumeExitCode;
+}
+
+std::string render_resumable(int exit_code) {
   return fmt::format(
       "[launch] the ranks have saved where they are: told to resume (argosy train: --resume auto), "
       "the same command goes on; exit code {}\n",
-      kResumeExitCode);
+      exit_code);
 }
 
 std::string render_stopped(int signal) {

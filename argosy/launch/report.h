@@ -37,7 +37,10 @@ struct RankEnd {
 /// Whether some do, and the others ended well: so does the job.
 [[nodiscard]] bool ask_to_resume(const std::vector<RankEnd>& ends);
 /// The last line of a job that does.
-[[nodiscard]] std::string render_resumable();
+/// What the launcher then ends with: as after Ctrl-C where that is what stopped it, for a loop
+/// around it is to end too; else kResumeExitCode.
+[[nodiscard]] int resumable_code(std::optional<int> stopped_by);
+[[nodiscard]] std::string render_resumable(int exit_code);
 
 /// Which of the ranks that failed within one turn of the launcher's loop is the cause? An index
 /// into `failed`, which is not empty and in the order of their deaths.

@@ -42,7 +42,7 @@ TEST(LauncherSignals, InterruptIsPassedOnAndIsNoFailure) {
 
 /// Leaves as a training does that was told to save.
 const char* const kSaves =
-    "trap 'echo saved; exit 75' TERM USR1; echo ready; while :; do sleep 0.01; done";
+    "trap 'echo saved; exit 75' INT TERM USR1; echo ready; while :; do sleep 0.01; done";
 
 TEST(LauncherSignals, RanksThatSavedAskToBeStartedAgain) {
   for (const int signal : {SIGTERM, SIGUSR1}) {
@@ -55,6 +55,14 @@ TEST(LauncherSignals, RanksThatSavedAskToBeStartedAgain) {
     EXPECT_THAT(job.err(), Not(HasSubstr("its last lines")));
     EXPECT_THAT(job.survivors(), IsEmpty());
   }
+}
+
+TEST(LauncherSignals, AfterCtrlCItEndsAsByCtrlCThoughTheRanksSaved) {
+  Launched job({.args = {"--nproc_per_node=2", "sh", "-c", kSaves}});
+  ASSERT_TRUE(job.wait_for_output("ready", 2));
+  job.signal(SIGINT);
+  EXPECT_EQ(job.wait(), 128 + SIGINT);
+  EXPECT_THAT(job.err(), HasSubstr("the same command goes on; exit code 130"));
 }
 
 /// 'T': stopped
