@@ -46,6 +46,7 @@ struct Training {
   bool evaluates = false;  ///< there is a set to evaluate on
   bool scales = false;     ///< with a scaler: logs have its "loss_scale"
   bool resumed = false;    ///< goes on where a checkpoint ends
+  bool done = false;       ///< nothing is left to do; so at its end, and where it ended before
   int64_t epoch = 0;       ///< the first, or the one that goes on
   int64_t step = 0;        ///< updates made before
   /// What fit() was told; what its model was prepared with: names, a schedule's empty without one.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "argosy/base/exit_codes.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/optim/sgd.h"
+#include "argosy/runs/run_folder.h"
 #include "argosy/train/callbacks/model_checkpoint.h"
 #include "argosy/train/model.h"
 #include "argosy/train/train_test_support.h"
@@ -163,10 +165,12 @@ struct SignalAtTheEnd : Callback {
   void on_train_end(const Training& /*training*/) override { ::raise(SIGTERM); }
 };
 
-/// Ctrl-C.
+/// Ctrl-C, to all ranks or to one.
 struct Interrupt : Callback {
+  std::optional<int> rank;
+  explicit Interrupt(std::optional<int> which = std::nullopt) : rank(which) {}
   void on_train_batch_begin(const Step& now) override {
-    if (now.step == 3) {
+    if (now.step == 3 && now.model.group().rank() == rank.value_or(now.model.group().rank())) {
       ::raise(SIGINT);
     }
   }
@@ -178,9 +182,9 @@ TEST(Endings, CtrlCSavesAndEndsByIt) {
     const auto outcomes = try_job(ranks, [&](int /*rank*/) {
       prepared().fit(blobs(40),
                      {.batch_size = 4,
-                      .save_dir = folder.path().string(),
                       .verbose = 0,
-                      .callbacks = {Interrupt()}});
+                      .callbacks = {Interrupt()},
+                      .run_dir = folder.path().string()});
     });
     for (const test::RankOutcome& outcome : outcomes) {
       EXPECT_EQ(outcome.signal, SIGINT) << describe(outcome);
@@ -188,7 +192,25 @@ TEST(Endings, CtrlCSavesAndEndsByIt) {
     EXPECT_THAT(outcomes[0].output,
                 ::testing::HasSubstr("SIGINT came: saved a checkpoint at step 4. The same command "
                                      "goes on from there, with resume \"auto\"\n"));
-    EXPECT_EQ(checkpoint::find_newest(folder.path().string()).manifest.value().step, 4);
+    EXPECT_EQ(
+        checkpoint::find_newest((folder.path() / "checkpoints").string()).manifest.value().step, 4);
+    EXPECT_EQ(runs::read_run_config(folder.path().string()).exit_code, 128 + SIGINT);
+  }
+}
+
+TEST(Endings, SigintOfOneRankAloneAsksToBeStartedAgain) {
+  for (const int interrupted : {0, 1}) {
+    const test::TempDir folder;
+    const auto outcomes = try_job(2, [&](int /*rank*/) {
+      prepared().fit(blobs(40),
+                     {.batch_size = 4,
+                      .save_dir = folder.path().string(),
+                      .verbose = 0,
+                      .callbacks = {Interrupt(interrupted)}});
+    });
+    for (const test::RankOutcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.exit_code, kResumeExitCode) << describe(outcome);
+    }
   }
 }
 

@@ -62,7 +62,10 @@ History FitLoop::train_all() {
   if (core_.schedule.has_value() && core_.schedule->unit() == optim::ScheduleUnit::kMetric) {
     schedules_figure().check(training());
   }
-  lock_.emplace(std::vector{options_.run_dir, checkpoint_folder(options_)}, core_.group);
+  const bool goes_on = options_.resume != Resume::kNever;
+  lock_.emplace(std::vector{options_.run_dir, checkpoint_folder(options_)},
+                core_.group,
+                goes_on ? FolderLock::kPatience : FolderLock::kPatience.zero());
   if (options_.on_signal != OnSignal::kIgnore && keeps_checkpoints()) {
     signals_.emplace({SIGINT, SIGTERM, SIGUSR1});
   }
@@ -70,7 +73,7 @@ History FitLoop::train_all() {
   batches_ = feed().batches();
   core_.network.module->train();
   all(&Callback::on_train_begin, training());
-  for (; epoch_ < options_.epochs && !ended_; ++epoch_) {
+  for (; !done(); ++epoch_) {
     run_epoch();
   }
   history_.steps = core_.steps;
@@ -100,6 +103,7 @@ Training FitLoop::training() const {
           .evaluates = eval_ != nullptr,
           .scales = core_.precision.scales(),
           .resumed = resumed_,
+          .done = done(),
           .epoch = epoch_,
           .step = core_.steps,
           .options = &options_,

@@ -49,6 +49,7 @@ class FitLoop final {
   [[nodiscard]] Training training() const;
   [[nodiscard]] std::vector<std::string> class_names() const;
   [[nodiscard]] Epoch epoch_now(const Logs& logs) const;
+  [[nodiscard]] bool done() const { return ended_ || epoch_ >= options_.epochs; }
   [[nodiscard]] Step step_now(const Logs& logs) const;
 
   // The loop: fit_loop.cpp.

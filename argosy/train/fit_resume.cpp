@@ -103,11 +103,12 @@ void FitLoop::resume() {
   }
   const Share share = read_together(*path, core_.group);
   restore(core_, share.snapshot, *path);
+  check_schedule(core_, share.snapshot, *path);
   go_on(share, *path);
   restore_callbacks(share.snapshot, callbacks_);
   resumed_ = true;
   if (options_.verbose > 0 && core_.group.rank() == 0) {
-    if (ended_ || epoch_ >= options_.epochs) {
+    if (done()) {
       fmt::print("Resuming from {}: nothing is left to do after step {}\n", *path, core_.steps);
     } else {
       fmt::print("Resuming from {}: epoch {}, batch {}, step {}\n",

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/base/log.h"
 #include "argosy/comm/json.h"
 
 #include <nlohmann/json.hpp>
@@ -21,7 +22,6 @@ namespace argosy::train::detail {
 namespace {
 
 constexpr const char* kFolderWhere = "train.fit";
-constexpr auto kPatience = std::chrono::seconds(5);
 
 /// Of rank 0, for all ranks.
 class Refused final : public std::runtime_error {
@@ -31,28 +31,35 @@ class Refused final : public std::runtime_error {
   std::string folder;
 };
 
-os::UniqueFd lock(const std::string& folder) {
+/// Without locks: as if it held it.
+bool try_lock(const os::UniqueFd& fd) {
+  return ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+os::UniqueFd lock(const std::string& folder, std::chrono::milliseconds patience) {
   auto fd = os::open_file(folder, O_RDONLY | O_DIRECTORY);
   if (!fd.ok()) {
     throw Refused(folder, "cannot open the folder: " + errno_message(fd.failure().error_number));
   }
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) {
-      return {};
-    }
-    if (std::chrono::steady_clock::now() > until) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  bool told = false;
+  while (!try_lock(*fd)) {
+    if (std::chrono::steady_clock::now() >= until) {
       throw Refused(
           folder,
           "another training runs in this folder. Wait for its end, or take a folder of its own "
           "(run_dir, save_dir)");
+    }
+    if (!std::exchange(told, true)) {
+      log::warn("[train.fit] {}: another training is in this folder; waiting for its end", folder);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a lock tells nobody of its end
   }
   return *std::move(fd);
 }
 
-std::vector<os::UniqueFd> lock_all(const std::vector<std::string>& folders) {
+std::vector<os::UniqueFd> lock_all(const std::vector<std::string>& folders,
+                                   std::chrono::milliseconds patience) {
   std::set<std::filesystem::path> known;
   std::vector<os::UniqueFd> held;
   for (const std::string& folder : folders) {
@@ -65,7 +72,7 @@ std::vector<os::UniqueFd> lock_all(const std::vector<std::string>& folders) {
       throw Refused(folder, "cannot create the folder: " + errno_message(error.value()));
     }
     if (known.insert(std::filesystem::weakly_canonical(folder, error)).second) {
-      held.push_back(lock(folder));
+      held.push_back(lock(folder, patience));
     }
   }
   return held;
@@ -73,11 +80,13 @@ std::vector<os::UniqueFd> lock_all(const std::vector<std::string>& folders) {
 
 }  // namespace
 
-FolderLock::FolderLock(const std::vector<std::string>& folders, const comm::Group& group) {
+FolderLock::FolderLock(const std::vector<std::string>& folders,
+                       const comm::Group& group,
+                       std::chrono::milliseconds patience) {
   nlohmann::json refused = nlohmann::json::object();
   if (group.rank() == 0) {
     try {
-      held_ = lock_all(folders);
+      held_ = lock_all(folders, patience);
     } catch (const Refused& why) {
       refused = {{"folder", why.folder}, {"why", why.what()}};
     }

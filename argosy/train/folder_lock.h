@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -10,14 +11,19 @@ namespace argosy::train::detail {
 
 /// One training in its folders at a time: two of them would mix their figures and take each other's
 /// checkpoints for their own. Rank 0 makes the folders and holds them; the end of its process,
-/// however it comes, lets go. One that another holds is waited for a few seconds: a process may be
-/// ending. Where a file system has no locks nothing is held, on NFS only against processes of the
-/// same host.
+/// however it comes, lets go. Where a file system has no locks nothing is held, on NFS only against
+/// processes of the same host.
 class FolderLock final {
  public:
-  /// Several, each once; empty paths count for nothing. Collective.
+  /// For a training that goes on: the process that it goes on from may still be ending.
+  static constexpr std::chrono::milliseconds kPatience{5000};
+
+  /// Several, each once; empty paths count for nothing. `patience`: how long one that another holds
+  /// is waited for. Collective.
   /// Errors, on all ranks alike: DataError: the folder cannot be made, another training holds it.
-  FolderLock(const std::vector<std::string>& folders, const comm::Group& group);
+  FolderLock(const std::vector<std::string>& folders,
+             const comm::Group& group,
+             std::chrono::milliseconds patience);
 
  private:
   std::vector<os::UniqueFd> held_;

@@ -25,8 +25,8 @@ enum class ResumeBatch {
   kGlobal,   ///< as many as before: batch_size is divided between the ranks anew
 };
 
-/// What fit() does with SIGTERM, SIGUSR1 (Slurm's `--signal=USR1@60`) and SIGINT (Ctrl-C; a second
-/// one ends the process at once) where it keeps checkpoints.
+/// What fit() does with SIGTERM, SIGUSR1 (Slurm's `--signal=USR1@60`) and SIGINT (Ctrl-C; a later
+/// one, 0.3 s after it, ends the process at once) where it keeps checkpoints.
 enum class OnSignal {
   kSaveAndExit,    ///< saves after the update at hand; the process ends with kResumeExitCode (75),
                    ///< by SIGINT where that came to all ranks: shells stop their loops for nothing

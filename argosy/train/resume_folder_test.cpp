@@ -1,7 +1,15 @@
 // Which checkpoint of a folder a training goes on from, and what is said where there is none.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -145,6 +153,42 @@ TEST(Resume, ATrainingThatBeganFromAnothersCheckpointGoesOnFromItsOwn) {
   });
 }
 
+/// Until `file` has the words.
+void wait_for(const char* file, std::string_view words) {
+  for (;;) {
+    std::ifstream stream(file);
+    const std::string text((std::istreambuf_iterator<char>(stream)), {});
+    if (text.find(words) != std::string::npos) {
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+TEST(Fit, OneThatGoesOnWaitsForTheEndOfTheProcessBeforeIt) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    FitOptions options = options_in((folder.path() / "run").string());
+    options.epochs = 1;
+    EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 5);
+    const int before = ::open(options.save_dir.c_str(), O_RDONLY | O_DIRECTORY);
+    ASSERT_EQ(::flock(before, LOCK_EX | LOCK_NB), 0);
+    EXPECT_THAT(
+        test::error_text<DataError>([&] { (void)prepared(small_net()).fit(blobs(20), options); }),
+        HasSubstr("another training runs in this folder"))
+        << "one from the beginning does not wait";
+    ::testing::internal::CaptureStderr();
+    std::jthread ending([&] {
+      wait_for("/proc/self/fd/2", "waiting for its end");
+      ::close(before);
+    });
+    options.resume = Resume::kAuto;
+    options.epochs = 2;
+    EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 10);
+    (void)::testing::internal::GetCapturedStderr();
+  });
+}
+
 TEST(Fit, TwoTrainingsInOneFolderAreAnError) {
   const test::TempDir folder;
   run_job(1, [&](int) {
@@ -161,9 +205,14 @@ TEST(Fit, TwoTrainingsInOneFolderAreAnError) {
     };
     FitOptions options = options_in(folder.path().string());
     options.epochs = 1;
-    options.callbacks = {Second(options)};
-    EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 5);
-    options.callbacks.clear();
+    for (const bool same_run : {true, false}) {  // or only its checkpoints
+      options.run_dir = (folder.path() / "run").string();
+      FitOptions other = options;
+      (same_run ? other.save_dir : other.run_dir) = (folder.path() / "other").string();
+      options.callbacks = {Second(other)};
+      EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 5);
+      options.callbacks.clear();
+    }
     EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 5) << "its end lets go";
     options.save_dir = "/proc/argosy";
     EXPECT_THAT(
@@ -193,6 +242,12 @@ TEST(Resume, WhatIsMissingIsSaid) {
                   loss::CrossEntropy());
     EXPECT_THAT(test::error_text<CheckpointError>([&] { (void)other.fit(set, options); }),
                 HasSubstr("first.weight"));
+    other = Model(small_net());
+    other.prepare(optim::Adam(engine::NamedTensors(other.parameters()), {.lr = 0.1}),
+                  loss::CrossEntropy(),
+                  {metrics::Accuracy()});
+    EXPECT_THAT(test::error_text<CheckpointError>([&] { (void)other.fit(set, options); }),
+                HasSubstr("has a schedule (CosineAnnealingLR), this one has none"));
   });
 }
 

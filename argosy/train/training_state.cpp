@@ -1,5 +1,7 @@
 #include "argosy/train/training_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -219,6 +221,24 @@ void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string
          .averages = *averages});
   }
   core.steps = reading("steps", [&] { return field(snapshot.values, "steps").get<int64_t>(); });
+}
+
+void check_schedule(const Core& core,
+                    const checkpoint::Snapshot& snapshot,
+                    const std::string& path) {
+  if (core.schedule.has_value() || !snapshot.values.contains("schedule")) {
+    return;
+  }
+  const std::string name =
+      reading("schedule", [&] { return schedule_state(snapshot.values.at("schedule")).scheduler; });
+  throw CheckpointError(
+      "train.resume",
+      fmt::format(
+          "the checkpoint's training has a schedule ({}), this one has none: its rate would "
+          "stay where it is. Give prepare() the schedule, or begin a new training with "
+          "load()",
+          name),
+      {.path = path});
 }
 
 std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {

@@ -47,6 +47,10 @@ struct Surroundings {
 /// epoch.
 [[nodiscard]] checkpoint::Snapshot capture(const Core& core);
 
+/// For a training that is to go on. Errors: CheckpointError: it had a schedule and has none now.
+void check_schedule(const Core& core,
+                    const checkpoint::Snapshot& snapshot,
+                    const std::string& path);
 /// Puts model, optimizer, schedule, scaler, average and number of updates back.
 /// Errors: CheckpointError: of another model, optimizer or schedule.
 void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string& path);

@@ -146,8 +146,7 @@ void ProgressBar::show(int64_t batch, const std::string& figures, int64_t sample
 void ProgressBar::on_train_begin(const Training& training) {
   verbose_ = options_.verbose.value_or(training.verbose);
   begin(training.batches, training.verbose, training.log_freq);
-  const bool anything_left = training.epoch < training.epochs;
-  if (anything_left && training.model.is_first_worker() && verbose_ > 0) {
+  if (!training.done && training.model.is_first_worker() && verbose_ > 0) {
     print(
         "The loss printed is that of the last update, a metric is the average of the epoch so far; "
         "both over all ranks.");

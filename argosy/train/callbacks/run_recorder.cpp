@@ -104,7 +104,16 @@ nlohmann::ordered_json RankFigures::about(const Model& model) const {
 RunRecorder::RunRecorder(std::string folder)
     : folder_(std::move(folder)), log_({.path = folder_ + "/metrics.jsonl"}), page_(folder_) {}
 
+bool RunRecorder::is_recorded() const {
+  std::error_code error;
+  return fs::exists(folder_ + "/run.json", error);
+}
+
 void RunRecorder::on_train_begin(const Training& training) {
+  ended_before_ = training.done && is_recorded();
+  if (ended_before_) {
+    return;
+  }
   samples_.set_class_names(training.class_names);
   if (training.model.is_first_worker()) {
     begin_run(training);
@@ -138,6 +147,9 @@ void RunRecorder::begin_run(const Training& training) {
 }
 
 void RunRecorder::on_train_end(const Training& training) {
+  if (ended_before_) {
+    return;
+  }
   if (timeline_.has_value()) {
     timeline_->on_train_end(training);
   }

@@ -59,6 +59,7 @@ class RunRecorder final : public Callback {
  private:
   using Clock = std::chrono::steady_clock;
 
+  [[nodiscard]] bool is_recorded() const;
   void begin_run(const Training& training);
   struct End {
     runs::RunState state = runs::RunState::kFinished;
@@ -80,7 +81,8 @@ class RunRecorder final : public Callback {
   Clock::time_point next_write_{};
   int64_t epoch_ = 0;  // from 1
   bool begun_ = false;
-  bool told_ = false;  // that something cannot be written
+  bool ended_before_ = false;  // it is recorded, and nothing is left to do
+  bool told_ = false;          // that something cannot be written
 };
 
 }  // namespace argosy::train::detail
