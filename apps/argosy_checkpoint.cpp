@@ -45,8 +45,8 @@ Commands:
   convert   Between .pt, .safetensors and checkpoints; from .pdparams too
   prune     Remove all but the last and the best
 
-PATH is a checkpoint, or a folder of checkpoints, of which the newest whole one
-is meant.
+PATH is a checkpoint; or a folder of checkpoints or a run, of which the newest
+whole one is meant. To convert it is the checkpoint itself, or a file.
 
 argosy checkpoint <command> --help for a command's options. Example:
   argosy checkpoint ls runs/a/checkpoints

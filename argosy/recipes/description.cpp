@@ -9,6 +9,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/formats/new_file.h"
+#include "argosy/recipes/schedules.h"
 
 #include <nlohmann/json.hpp>
 
@@ -30,7 +31,8 @@ Json to_json(const Description& about) {
             {"std", about.shape.std}}},
           {"outputs", about.size.outputs},
           {"classes", about.classes},
-          {"points", about.point_names}};
+          {"points", about.point_names},
+          {"changes", about.changes}};
 }
 
 Description from_json(const Json& json) {
@@ -45,6 +47,7 @@ Description from_json(const Json& json) {
   about.size = {.outputs = json.at("outputs").get<int64_t>(), .channels = about.shape.channels};
   about.classes = json.at("classes").get<std::vector<std::string>>();
   about.point_names = json.at("points").get<std::vector<std::string>>();
+  about.changes = json.value("changes", std::vector<std::string>{});
   return about;
 }
 
@@ -104,7 +107,7 @@ std::string changed_options(TrainSettings begun, const TrainSettings& now) {
   begun.log_freq = now.log_freq;
   begun.verbose = now.verbose;
   begun.num_workers = now.num_workers;
-  if (now.schedule == "constant") {  // the others are as long as the epochs
+  if (!depends_on_length(now.schedule)) {
     begun.epochs = now.epochs;
   }
   const Json before = train_table().to_json(begun);

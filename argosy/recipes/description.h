@@ -18,6 +18,8 @@ struct Description {
   ModelSize size{};
   std::vector<std::string> classes{};
   std::vector<std::string> point_names{};
+  /// "after step 120: --augment flip (was …)": what a training was told otherwise when it went on.
+  std::vector<std::string> changes{};
 };
 
 [[nodiscard]] Description describe(const TrainSettings& resolved, const Assembly& assembly);

@@ -10,6 +10,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/fleet/fleet.h"
+#include "argosy/recipes/description.h"
 #include "argosy/recipes/recipes_test_support.h"
 
 #include "tests/support/run_ranks.h"
@@ -240,6 +241,68 @@ TEST_F(ARun, PredictsPicturesWhereTheDataIsGone) {
   const Json line = Json::parse(text_of(path("out.jsonl")));
   EXPECT_EQ(line["predicted"].size(), 2);
   EXPECT_FALSE(line.contains("label"));
+}
+
+TEST_F(ARun, WhereNothingIsLeftToDoKeepsWhatItStored) {
+  TrainSettings again = settings();
+  const Json once = in_job(1, [&] { return train(again); });
+  const std::string recipe = text_of(path("run/recipe.json"));
+  const std::string run = text_of(path("run/run.json"));
+  again.data += ",mean=0.9";
+  again.resume = "auto";
+  EXPECT_EQ(in_job(1, [&] { return train(again); })["weights_hash"], once["weights_hash"]);
+  EXPECT_EQ(text_of(path("run/recipe.json")), recipe);
+  EXPECT_EQ(text_of(path("run/run.json")), run);
+}
+
+TEST_F(ARun, KeepsWhatItWasToldOtherwiseOnItsWay) {
+  TrainSettings told = settings();
+  told.lr = 0.02;
+  told.num_iters = 2;
+  (void)in_job(1, [&] { return train(told); });
+  told.lr = 0.5;
+  told.label_smoothing = 0.1;
+  told.resume = "must";
+  told.num_iters = 4;
+  (void)in_job(1, [&] { return train(told); });
+  told.num_iters.reset();
+  (void)in_job(1, [&] { return train(told); });
+  const Json recipe = Json::parse(text_of(path("run/recipe.json")));
+  EXPECT_EQ(recipe["options"]["lr"], 0.02);
+  ASSERT_EQ(recipe["changes"].size(), 2);
+  EXPECT_EQ(recipe["changes"][0],
+            "after step 2: --lr 0.5 (was 0.02), --label_smoothing 0.1 (was 0.0)");
+  EXPECT_EQ(recipe["changes"][1], "after step 4: --lr 0.5 (was 0.02)");
+}
+
+TEST_F(ARun, GoesOnWithoutItsRecipeAndRefusesToLoseItsSchedule) {
+  TrainSettings told = settings();
+  told.schedule = "cosine";
+  told.num_iters = 2;
+  (void)in_job(1, [&] { return train(told); });
+  std::ofstream(path("run/recipe.json")) << "{";
+  told.num_iters.reset();
+  told.resume = "must";
+  EXPECT_EQ(in_job(1, [&] { return train(told); })["steps"], 9);
+  EXPECT_EQ(Json::parse(text_of(path("run/recipe.json")))["options"]["schedule"], "cosine");
+  told.schedule = "constant";
+  told.epochs = 4;
+  EXPECT_THAT([&] { (void)in_job(1, [&] { return train(told); }); },
+              ::testing::ThrowsMessage<std::exception>(HasSubstr("has a schedule (Cosine")));
+}
+
+TEST(ChangedOptions, AreThoseThatMatter) {
+  TrainSettings begun;
+  begun.schedule = "cosine:t_max=90";
+  TrainSettings now = begun;
+  now.epochs = begun.epochs + 1;
+  now.num_workers = begun.num_workers + 1;
+  now.run_dir = "elsewhere";
+  EXPECT_EQ(changed_options(begun, now), "");
+  begun.schedule = now.schedule = "step";
+  EXPECT_EQ(changed_options(begun, now), "");
+  begun.schedule = now.schedule = "cosine";
+  EXPECT_THAT(changed_options(begun, now), ::testing::StartsWith("--epochs "));
 }
 
 TEST_F(ARun, IsPlannedWithoutATrace) {

@@ -37,6 +37,7 @@ ScheduleEntry multistep() {
               {{"milestones", "auto", "30/60; auto: at a half and three quarters"},
                kGamma,
                unit("epoch")}},
+      .length_option = "milestones",
       .build = [](const Optimizer& optimizer, int64_t length, const Values& values) -> LRScheduler {
         const std::vector<int64_t> halves{std::max<int64_t>(1, length / 2),
                                           std::max<int64_t>(1, length * 3 / 4)};
@@ -63,6 +64,7 @@ ScheduleEntry cosine() {
               {{"t_max", "auto", "its length; auto: the training's"},
                {"eta_min", "0", "the last rate"},
                unit("step")}},
+      .length_option = "t_max",
       .build = [](const Optimizer& optimizer, int64_t length, const Values& values) -> LRScheduler {
         return optim::CosineAnnealingLR(
             optimizer,
@@ -93,6 +95,7 @@ ScheduleEntry linear() {
                {"end_factor", "0", "at the end"},
                {"total_iters", "auto", "its length; auto: the training's"},
                unit("step")}},
+      .length_option = "total_iters",
       .build = [](const Optimizer& optimizer, int64_t length, const Values& values) -> LRScheduler {
         return optim::LinearLR(optimizer,
                                {.start_factor = values.number("start_factor"),
@@ -110,6 +113,7 @@ ScheduleEntry polynomial() {
                {"total_iters", "auto", "its length; auto: the training's"},
                {"cycle", "no", "rises again behind its end"},
                unit("step")}},
+      .length_option = "total_iters",
       .build = [](const Optimizer& optimizer, int64_t length, const Values& values) -> LRScheduler {
         return optim::PolynomialLR(optimizer,
                                    {.total_iters = whole_or(values, "total_iters", length),
@@ -131,6 +135,7 @@ ScheduleEntry one_cycle() {
                {"total_steps", "auto", "its length; auto: the training's"},
                unit("step")}},
       .own_rates = true,
+      .length_option = "total_steps",
       .build = [](const Optimizer& optimizer, int64_t length, const Values& values) -> LRScheduler {
         return optim::OneCycleLR(
             optimizer,

@@ -36,6 +36,13 @@ LRScheduler after_warmup(const Optimizer& optimizer,
 
 }  // namespace
 
+bool depends_on_length(const std::string& text) {
+  const Spec spec = parse_spec(kSchedules, text);
+  const ScheduleEntry& entry = find_entry(kSchedules, schedules(), spec.name);
+  return !entry.length_option.empty() &&
+         Values(kSchedules, entry.row, spec.options).is_auto(entry.length_option);
+}
+
 std::optional<optim::ScheduleHandle> make_schedule(const std::string& text,
                                                    const optim::Optimizer& optimizer,
                                                    const Lengths& lengths) {

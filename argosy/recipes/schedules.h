@@ -27,6 +27,8 @@ struct ScheduleEntry {
   Row row{};  ///< all but constant and plateau have the option `unit`: step or epoch
   /// Has rates of its own, so that no warm-up can be put before it.
   bool own_rates = false;
+  /// The option that is the training's length where it is "auto"; empty: there is none.
+  std::string length_option{};
   /// `length`: of the training in the schedule's unit, warm-up left out.
   std::function<optim::LRScheduler(
       const optim::Optimizer& optimizer, int64_t length, const Values& values)>
@@ -35,6 +37,10 @@ struct ScheduleEntry {
 
 /// All schedules, by name. constant and plateau have no build().
 [[nodiscard]] const std::vector<ScheduleEntry>& schedules();
+
+/// Whether its rates depend on how long the training is. Errors: UsageError: no such schedule or
+/// option.
+[[nodiscard]] bool depends_on_length(const std::string& text);
 
 /// The schedule of a training; none for a constant rate without warm-up. Sets the optimizer's first
 /// rate. Errors: UsageError: of the options; a warm-up before a schedule that takes none.

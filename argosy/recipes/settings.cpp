@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "argosy/base/error.h"
+#include "argosy/base/log.h"
 
 namespace argosy::recipes {
 namespace {
@@ -184,6 +185,13 @@ nlohmann::ordered_json read_options(const std::string& from) {
   }
   // Of a run: what the trainer was told stands in a field of its own.
   if (json.contains("options") && json["options"].is_object()) {
+    if (json.contains("changes") && !json["changes"].empty()) {
+      log::warn(
+          "[recipes.config] {}: that run was told otherwise on its way: {}. These are the options "
+          "it ended with; they do not repeat it",
+          path,
+          json["changes"].dump());
+    }
     return json["options"];
   }
   return json;

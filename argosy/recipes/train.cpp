@@ -171,37 +171,45 @@ class WriteDescription final : public train::Callback {
   WriteDescription(std::string folder, Description description)
       : folder_(std::move(folder)), description_(std::move(description)) {}
   void on_train_begin(const train::Training& training) override {
-    if (training.model.is_first_worker()) {
-      if (training.resumed) {
-        tell_what_differs();
-      }
-      write_description(folder_, description_);
+    if (!training.model.is_first_worker()) {
+      return;
     }
+    const std::optional<Description> begun = training.resumed ? begun_as() : std::nullopt;
+    if (begun.has_value() && training.done) {
+      return;
+    }
+    if (begun.has_value()) {
+      go_on_from(*begun, training.step);
+    }
+    write_description(folder_, description_);
   }
 
  private:
-  /// Of a run that goes on: a user may have changed something on purpose, or not.
-  void tell_what_differs() {
-    const std::optional<Description> begun = begun_as();
-    if (!begun.has_value()) {
+  /// A user may have changed something on purpose, or not.
+  void go_on_from(const Description& begun, int64_t step) {
+    const std::string changes = changed_options(begun.settings, description_.settings);
+    description_.settings.lr = begun.settings.lr;
+    description_.changes = begun.changes;
+    if (changes.empty()) {
       return;
     }
-    const std::string changes = changed_options(begun->settings, description_.settings);
-    description_.settings.lr = begun->settings.lr;
-    if (!changes.empty()) {
-      log::warn(
-          "[recipes.resume] {} goes on with other options than it had: {}. The learning rate and "
-          "the schedule's place are the checkpoint's, whatever is said here; all else is as said",
-          folder_,
-          changes);
-    }
+    description_.changes.push_back(fmt::format("after step {}: {}", step, changes));
+    log::warn(
+        "[recipes.resume] {} goes on with other options than it had: {}. What the checkpoint has "
+        "stays as it is: weights, learning rate, the schedule's place, random numbers",
+        folder_,
+        changes);
   }
 
   /// A file that cannot be read is no reason not to go on.
   [[nodiscard]] std::optional<Description> begun_as() const {
     try {
       return read_description(folder_);
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      log::warn(
+          "[recipes.resume] {} It is written anew from this command's options; what the training "
+          "was begun with, and so its learning rate, may be another",
+          error.what());
       return std::nullopt;
     }
   }
