@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -153,16 +154,10 @@ TEST(Resume, ATrainingThatBeganFromAnothersCheckpointGoesOnFromItsOwn) {
   });
 }
 
-/// Until `file` has the words.
-void wait_for(const char* file, std::string_view words) {
-  for (;;) {
-    std::ifstream stream(file);
-    const std::string text((std::istreambuf_iterator<char>(stream)), {});
-    if (text.find(words) != std::string::npos) {
-      return;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+bool has(const char* file, std::string_view words) {
+  std::ifstream stream(file);
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  return text.find(words) != std::string::npos;
 }
 
 TEST(Fit, OneThatGoesOnWaitsForTheEndOfTheProcessBeforeIt) {
@@ -178,8 +173,10 @@ TEST(Fit, OneThatGoesOnWaitsForTheEndOfTheProcessBeforeIt) {
         HasSubstr("another training runs in this folder"))
         << "one from the beginning does not wait";
     ::testing::internal::CaptureStderr();
-    std::jthread ending([&] {
-      wait_for("/proc/self/fd/2", "waiting for its end");
+    std::jthread ending([&](const std::stop_token& stop) {
+      while (!has("/proc/self/fd/2", "waiting for its end") && !stop.stop_requested()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
       ::close(before);
     });
     options.resume = Resume::kAuto;
