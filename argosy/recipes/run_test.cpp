@@ -255,6 +255,25 @@ TEST_F(ARun, WhereNothingIsLeftToDoKeepsWhatItStored) {
   EXPECT_EQ(text_of(path("run/run.json")), run);
 }
 
+TEST_F(ARun, WhereNothingIsLeftToDoItsRecordIsPutRight) {
+  TrainSettings told = settings();
+  told.save_freq = 2;
+  (void)in_job(1, [&] { return train(told); });
+  told.resume = "auto";
+  Json run = Json::parse(text_of(path("run/run.json")));
+  const auto state_after = [&](const char* state, const Json& exit_code) {
+    run["state"] = state;
+    run["exit_code"] = exit_code;
+    std::ofstream(path("run/run.json")) << run.dump();
+    (void)in_job(1, [&] { return train(told); });
+    return Json::parse(text_of(path("run/run.json")))["state"];
+  };
+  EXPECT_EQ(state_after("running", nullptr), "finished") << "killed after its last checkpoint";
+  EXPECT_EQ(state_after("failed", nullptr), "finished");
+  EXPECT_EQ(state_after("stopped", 75), "finished") << "a signal at its last update";
+  EXPECT_EQ(state_after("stopped", nullptr), "stopped") << "as it was asked to";
+}
+
 TEST_F(ARun, KeepsWhatItWasToldOtherwiseOnItsWay) {
   TrainSettings told = settings();
   told.lr = 0.02;
@@ -265,14 +284,19 @@ TEST_F(ARun, KeepsWhatItWasToldOtherwiseOnItsWay) {
   told.resume = "must";
   told.num_iters = 4;
   (void)in_job(1, [&] { return train(told); });
+  told.num_iters = 6;  // the same command, once more
+  (void)in_job(1, [&] { return train(told); });
+  told.label_smoothing = 0.2;
   told.num_iters.reset();
   (void)in_job(1, [&] { return train(told); });
   const Json recipe = Json::parse(text_of(path("run/recipe.json")));
   EXPECT_EQ(recipe["options"]["lr"], 0.02);
-  ASSERT_EQ(recipe["changes"].size(), 2);
+  ASSERT_EQ(recipe["changes"].size(), 3);
   EXPECT_EQ(recipe["changes"][0],
             "after step 2: --lr 0.5 (was 0.02), --label_smoothing 0.1 (was 0.0)");
   EXPECT_EQ(recipe["changes"][1], "after step 4: --lr 0.5 (was 0.02)");
+  EXPECT_EQ(recipe["changes"][2],
+            "after step 6: --lr 0.5 (was 0.02), --label_smoothing 0.2 (was 0.1)");
 }
 
 TEST_F(ARun, GoesOnWithoutItsRecipeAndRefusesToLoseItsSchedule) {

@@ -193,7 +193,9 @@ class WriteDescription final : public train::Callback {
     if (changes.empty()) {
       return;
     }
-    description_.changes.push_back(fmt::format("after step {}: {}", step, changes));
+    if (begun.changes.empty() || !begun.changes.back().ends_with(": " + changes)) {
+      description_.changes.push_back(fmt::format("after step {}: {}", step, changes));
+    }
     log::warn(
         "[recipes.resume] {} goes on with other options than it had: {}. What the checkpoint has "
         "stays as it is: weights, learning rate, the schedule's place, random numbers",

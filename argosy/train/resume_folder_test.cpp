@@ -168,10 +168,11 @@ TEST(Fit, OneThatGoesOnWaitsForTheEndOfTheProcessBeforeIt) {
     EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 5);
     const int before = ::open(options.save_dir.c_str(), O_RDONLY | O_DIRECTORY);
     ASSERT_EQ(::flock(before, LOCK_EX | LOCK_NB), 0);
+    ::testing::internal::CaptureStderr();
     EXPECT_THAT(
         test::error_text<DataError>([&] { (void)prepared(small_net()).fit(blobs(20), options); }),
-        HasSubstr("another training runs in this folder"))
-        << "one from the beginning does not wait";
+        HasSubstr("another training runs in this folder"));
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::Not(HasSubstr("waiting")));
     ::testing::internal::CaptureStderr();
     std::jthread ending([&](const std::stop_token& stop) {
       while (!has("/proc/self/fd/2", "waiting for its end") && !stop.stop_requested()) {

@@ -235,7 +235,8 @@ void check_schedule(const Core& core,
       "train.resume",
       fmt::format(
           "the checkpoint's training has a schedule ({}), this one has none: its rate would "
-          "stay where it is. Give prepare() the schedule, or begin a new training with "
+          "stay where it is. Give prepare() the schedule (argosy train: --schedule, --warmup), or "
+          "begin a new training with "
           "load()",
           name),
       {.path = path});

@@ -104,13 +104,18 @@ nlohmann::ordered_json RankFigures::about(const Model& model) const {
 RunRecorder::RunRecorder(std::string folder)
     : folder_(std::move(folder)), log_({.path = folder_ + "/metrics.jsonl"}), page_(folder_) {}
 
-bool RunRecorder::is_recorded() const {
-  std::error_code error;
-  return fs::exists(folder_ + "/run.json", error);
+bool RunRecorder::is_recorded_as_ended() const {
+  try {
+    const runs::RunConfig config = runs::read_run_config(folder_);
+    return config.state == runs::RunState::kFinished ||
+           (config.state == runs::RunState::kStopped && !config.exit_code.has_value());
+  } catch (const DataError&) {  // none, or torn
+    return false;
+  }
 }
 
 void RunRecorder::on_train_begin(const Training& training) {
-  ended_before_ = training.done && is_recorded();
+  ended_before_ = training.done && is_recorded_as_ended();
   if (ended_before_) {
     return;
   }

@@ -59,7 +59,8 @@ class RunRecorder final : public Callback {
  private:
   using Clock = std::chrono::steady_clock;
 
-  [[nodiscard]] bool is_recorded() const;
+  /// As ended, and not by a signal: what was cut off has to be put right.
+  [[nodiscard]] bool is_recorded_as_ended() const;
   void begin_run(const Training& training);
   struct End {
     runs::RunState state = runs::RunState::kFinished;
@@ -81,7 +82,7 @@ class RunRecorder final : public Callback {
   Clock::time_point next_write_{};
   int64_t epoch_ = 0;  // from 1
   bool begun_ = false;
-  bool ended_before_ = false;  // it is recorded, and nothing is left to do
+  bool ended_before_ = false;  // and nothing is left to do: its record stays
   bool told_ = false;          // that something cannot be written
 };
 
