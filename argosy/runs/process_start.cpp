@@ -21,8 +21,12 @@ std::optional<int64_t> process_start(int64_t pid) {
     return std::nullopt;
   }
   const std::vector<std::string> fields = strings::split(text.substr(name_end + 1), ' ');
-  constexpr size_t kStart = 20;  // field 22; the first after the name is 3, after an empty piece
-  return fields.size() > kStart ? strings::parse_int(fields[kStart]) : std::nullopt;
+  constexpr size_t kState = 1;   // field 3, the first after the name, after an empty piece
+  constexpr size_t kStart = 20;  // field 22
+  if (fields.size() <= kStart || fields[kState] == "Z" || fields[kState] == "X") {
+    return std::nullopt;
+  }
+  return strings::parse_int(fields[kStart]);
 }
 
 }  // namespace argosy::runs

@@ -6,7 +6,8 @@
 namespace argosy::runs {
 
 /// When the process started, in the kernel's clock ticks since its own start; nullopt: there is no
-/// such process. Source: proc(5), field 22 of stat.
+/// such process, or it has ended and its parent has not asked how. Source: proc(5), fields 3 and 22
+/// of stat.
 [[nodiscard]] std::optional<int64_t> process_start(int64_t pid);
 
 }  // namespace argosy::runs

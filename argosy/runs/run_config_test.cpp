@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/runs/process_start.h"
 #include "argosy/runs/run_folder.h"
 
 #include "tests/support/temp_dir.h"
@@ -77,6 +79,22 @@ TEST_F(RunConfigTest, KeepsNoSecret) {
   EXPECT_THAT(to_json(captured).dump(), ::testing::Not(HasSubstr("hunter2")));
   EXPECT_THAT(captured.command,
               ElementsAre("train", "--api_key", "(not kept)", "--token=(not kept)", "--lr", "1"));
+}
+
+TEST_F(RunConfigTest, AProcessThatEndedUnaskedIsGone) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  config.host.pid = child;
+  config.host.pid_start = process_start(child).value_or(0);
+  EXPECT_EQ(config.observed_state(), RunState::kRunning);
+  ::kill(child, SIGKILL);
+  siginfo_t ended{};
+  EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(config.observed_state(), RunState::kKilled);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 TEST_F(RunConfigTest, ARunWhoseProcessIsGoneWasKilled) {
