@@ -134,7 +134,7 @@ void set_aside_later(const std::string& folder, int64_t step) {
   }
   log::warn(
       "[train.fit] {}: {} checkpoint{} of a later step than {}, at which this training begins, "
-      "moved to {}. To go on from them instead: resume \"auto\"",
+      "moved to {}. To go on from one of them that is whole: resume_from, or move it back",
       folder,
       later.size(),
       later.size() == 1 ? "" : "s",
