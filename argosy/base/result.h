@@ -53,6 +53,14 @@ class [[nodiscard]] Result {
     }
     return std::get<0>(std::move(state_));
   }
+  /// With the place that an exception of type E names, e.g. DataPlace{path}.
+  template <typename E, typename Place>
+  T or_throw(std::string_view where, Place place) && {
+    if (!ok()) {
+      throw E(where, failure().what, std::move(place));
+    }
+    return std::get<0>(std::move(state_));
+  }
 
  private:
   std::variant<T, Failure> state_;
@@ -73,6 +81,13 @@ class [[nodiscard]] Status {
   void or_throw(std::string_view where) const {
     if (!ok_) {
       throw E(where, failure_.what);
+    }
+  }
+  /// With the place that an exception of type E names, e.g. DataPlace{path}.
+  template <typename E, typename Place>
+  void or_throw(std::string_view where, Place place) const {
+    if (!ok_) {
+      throw E(where, failure_.what, std::move(place));
     }
   }
 

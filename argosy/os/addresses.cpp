@@ -174,6 +174,20 @@ Result<std::string> source_address(const std::string& host) {
   return found;
 }
 
+std::string own_address_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  return ::getsockname(socket, generic, &size) == 0 ? to_text(generic) : "";
+}
+
+std::string peer_address_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  return ::getpeername(socket, generic, &size) == 0 ? to_text(generic) : "";
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";

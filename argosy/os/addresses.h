@@ -31,6 +31,10 @@ namespace argosy::os {
 /// Fails where no route leads there.
 [[nodiscard]] Result<std::string> source_address(const std::string& host);
 
+/// The address to which a socket is bound, and that at its other end; empty where it has none.
+[[nodiscard]] std::string own_address_of(int socket);
+[[nodiscard]] std::string peer_address_of(int socket);
+
 [[nodiscard]] std::string host_name();
 
 /// "10.0.0.1:29500", "[fd00::1]:29500".

@@ -1,15 +1,18 @@
 #include "argosy/os/children.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "argosy/base/strings.h"
 #include "argosy/os/fd.h"
+#include "argosy/os/signals.h"
 
 namespace argosy::os {
 namespace {
@@ -45,7 +48,46 @@ Result<std::vector<pid_t>> children_of(const std::string& process) {
   return pids;
 }
 
+/// What /proc/<pid>/stat says behind "pid (name) ", the name of which may hold blanks and brackets:
+/// the state first. Empty: no such process.
+std::vector<std::string> stat_of(pid_t pid) {
+  const Result<std::string> stat = read_file(fmt::format("/proc/{}/stat", pid));
+  const size_t close = stat.ok() ? stat->rfind(") ") : std::string::npos;
+  return close == std::string::npos ? std::vector<std::string>()
+                                    : strings::split(strings::trim(stat->substr(close + 2)), ' ');
+}
+
+/// "the debugger gdb (pid 12)"
+std::string tracer_of(pid_t pid) {
+  constexpr std::string_view kTracer = "TracerPid:";
+  const Result<std::string> status = read_file(fmt::format("/proc/{}/status", pid));
+  const size_t found = status.ok() ? status->find(kTracer) : std::string::npos;
+  if (found == std::string::npos) {
+    return "a debugger";
+  }
+  const size_t begin = found + kTracer.size();
+  const std::string tracer(strings::trim(status->substr(begin, status->find('\n', begin) - begin)));
+  const Result<std::string> name = read_file("/proc/" + tracer + "/comm");
+  return name.ok() ? fmt::format("the debugger {} (pid {})", strings::trim(*name), tracer)
+                   : "a debugger";
+}
+
 }  // namespace
+
+std::optional<Stopped> stopped(pid_t pid) {
+  constexpr size_t kExitCode = 49;  // field 52 of proc(5), of which two stand before the state
+  const std::vector<std::string> stat = stat_of(pid);
+  const std::string state = stat.empty() ? "" : stat.front();
+  if (state == "t") {
+    return Stopped{.by = tracer_of(pid), .traced = true};
+  }
+  if (state != "T") {
+    return std::nullopt;
+  }
+  const auto signal = stat.size() > kExitCode ? strings::parse_int(stat[kExitCode]) : std::nullopt;
+  return Stopped{.by =
+                     signal.value_or(0) > 0 ? signal_name(static_cast<int>(*signal)) : "a signal"};
+}
 
 Result<std::vector<pid_t>> children() {
   if (!proc_counts_as_we_do()) {

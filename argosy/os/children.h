@@ -22,6 +22,15 @@ namespace argosy::os {
 /// `most` of them. `pid` alone where /proc shows no children.
 [[nodiscard]] std::vector<pid_t> with_descendants(pid_t pid, size_t most);
 
+/// A process that is stopped: it lives and does nothing until it is told to go on.
+struct Stopped {
+  std::string by{};     ///< "SIGSTOP", "a signal" (before Linux 5.16), "the debugger gdb (pid 12)"
+  bool traced = false;  ///< by a debugger, or for the moment by a tracer like strace
+};
+
+/// nullopt: the process is not stopped, or /proc does not show it. All its threads stop together.
+[[nodiscard]] std::optional<Stopped> stopped(pid_t pid);
+
 /// The nearest ancestor whose name (/proc/<pid>/comm, at most 15 bytes of it) is `name`; nullopt:
 /// none, or /proc does not say.
 [[nodiscard]] std::optional<pid_t> ancestor_named(const std::string& name);

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,12 +17,15 @@
 #include <gtest/gtest.h>
 
 #include "argosy/os/fd.h"
+#include "argosy/os/signals.h"
 #include "argosy/os/subprocess.h"
 
 namespace argosy::os {
 namespace {
 
+using testing::AnyOf;
 using testing::Contains;
+using testing::HasSubstr;
 using testing::Not;
 
 TEST(Children, AreListedUntilTheyAreReaped) {
@@ -53,6 +57,37 @@ TEST(Children, AndTheirsAreFoundFromAbove) {
   EXPECT_EQ(with_descendants(grandchild, 10), std::vector<pid_t>{grandchild});
   ::kill(all[1], SIGKILL);
   ::kill(grandchild, SIGKILL);
+}
+
+TEST(Children, ThatAreStoppedSayByWhat) {
+  const Subprocess child = *Subprocess::spawn({.args = {"sleep", "100"}});
+  EXPECT_FALSE(stopped(child.pid()).has_value());
+  for (const int signal : {SIGSTOP, SIGTSTP}) {
+    ASSERT_EQ(::kill(child.pid(), signal), 0);
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child.pid()), &info, WSTOPPED), 0);
+    const std::optional<Stopped> how = stopped(child.pid());
+    ASSERT_TRUE(how.has_value());
+    EXPECT_THAT(how->by, AnyOf(signal_name(signal), "a signal"));  // by an old kernel
+    EXPECT_FALSE(how->traced);
+    ASSERT_EQ(::kill(child.pid(), SIGCONT), 0);
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child.pid()), &info, WCONTINUED), 0);
+    EXPECT_FALSE(stopped(child.pid()).has_value());
+  }
+}
+
+TEST(Children, ThatADebuggerHoldsSayWhich) {
+  const Subprocess child = *Subprocess::spawn({.args = {"sleep", "100"}});
+  if (::ptrace(PTRACE_ATTACH, child.pid(), nullptr, nullptr) != 0) {
+    GTEST_SKIP() << "this sandbox forbids ptrace: " << errno;
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child.pid(), &status, WUNTRACED), child.pid());
+  const std::optional<Stopped> how = stopped(child.pid());
+  ASSERT_TRUE(how.has_value());
+  EXPECT_TRUE(how->traced);
+  EXPECT_THAT(how->by, HasSubstr("(pid " + std::to_string(::getpid()) + ")"));
+  EXPECT_EQ(::ptrace(PTRACE_DETACH, child.pid(), nullptr, nullptr), 0);
 }
 
 /// In a new pid namespace, with the /proc of the old one. The exit code says how it went.

@@ -84,28 +84,32 @@ Status make_blocking_and_prompt(int fd, int flags_without_nonblock) {
   return set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
 }
 
-/// One attempt at one address.
-Result<UniqueFd> try_connect(const addrinfo& address, const Deadline& deadline) {
+/// A connection to one address that may still be on its way.
+Result<UniqueFd> begin_connect(const addrinfo& address) {
   UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) {
     return Failure::from_errno("socket", errno);
   }
-  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS && errno != EINTR) {
-      return Failure::from_errno("connect", errno);
-    }
-    const Result<bool> ready = wait_ready(fd.get(), POLLOUT, deadline);
-    if (!ready.ok()) {
-      return ready.failure();
-    }
-    int error = ETIMEDOUT;
-    socklen_t size = sizeof error;
-    if (*ready && ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
-      error = errno;
-    }
-    if (error != 0) {
-      return Failure::from_errno("connect", error);
-    }
+  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0 && errno != EINPROGRESS &&
+      errno != EINTR) {
+    return Failure::from_errno("connect", errno);
+  }
+  return fd;
+}
+
+/// One attempt at one address.
+Result<UniqueFd> try_connect(const addrinfo& address, const Deadline& deadline) {
+  Result<UniqueFd> begun = begin_connect(address);
+  if (!begun.ok()) {
+    return begun;
+  }
+  UniqueFd fd = *std::move(begun);
+  const Result<bool> ready = wait_ready(fd.get(), POLLOUT, deadline);
+  if (!ready.ok()) {
+    return ready.failure();
+  }
+  if (const int error = *ready ? connect_error(fd.get()) : ETIMEDOUT; error != 0) {
+    return Failure::from_errno("connect", error);
   }
   Status done = make_blocking_and_prompt(fd.get(), 0);
   if (!done.ok()) {
@@ -221,6 +225,17 @@ Status reach_tcp(const std::string& host, uint16_t port, const Deadline& deadlin
     why = std::move(fd).failure();
   }
   return why;
+}
+
+Result<UniqueFd> begin_connect_tcp(const std::string& address, uint16_t port) {
+  Result<AddressList> addresses = resolve(address, port, AI_NUMERICHOST);
+  return addresses.ok() ? begin_connect(**addresses) : std::move(addresses).failure();
+}
+
+int connect_error(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
 Result<UniqueFd> connect_tcp(const std::string& host, uint16_t port, const Deadline& deadline) {

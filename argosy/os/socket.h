@@ -60,6 +60,12 @@ class Listener final {
                                            uint16_t port,
                                            const Deadline& deadline);
 
+/// Begins to connect to an address (no name). The socket does not block; it is writable when the
+/// connection stands or has failed: connect_error() says which.
+[[nodiscard]] Result<UniqueFd> begin_connect_tcp(const std::string& address, uint16_t port);
+/// Why the connection of a socket from begin_connect_tcp() failed: an errno; 0: it stands.
+[[nodiscard]] int connect_error(int fd);
+
 /// Do packets get to that host and back? They do where somebody listens at the port, and also where
 /// the host answers that nobody does. Errors: why not: no route, no answer before the deadline.
 [[nodiscard]] Status reach_tcp(const std::string& host, uint16_t port, const Deadline& deadline);

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// How numbers and names are written for people, the same everywhere.
+namespace argosy::text {
+
+/// "512 B", "1.5 MB", "243 MB": powers of 1000, as disks and networks count.
+[[nodiscard]] std::string bytes(double bytes);
+[[nodiscard]] inline std::string bytes(int64_t count) {
+  return bytes(static_cast<double>(count));
+}
+
+/// "512 MiB", "23.4 GiB": powers of 1024, as the kernel counts memory.
+[[nodiscard]] std::string memory(int64_t bytes);
+
+/// "[64, 3, 224, 224]" of any range of numbers.
+template <typename Sizes>
+[[nodiscard]] std::string shape(const Sizes& sizes) {
+  return fmt::format("[{}]", fmt::join(std::begin(sizes), std::end(sizes), ", "));
+}
+
+/// "1,234,567"
+[[nodiscard]] std::string count(int64_t number);
+
+/// "4.2 s", "59 s", "14 min 02 s", "3 h 05 min"; a negative time is "0.0 s".
+[[nodiscard]] std::string duration(double seconds);
+
+/// What a terminal or a log may show of a stranger's text: a control character becomes '?'.
+[[nodiscard]] std::string printable(std::string_view text);
+
+/// "2026-03-01T12:00:00.250Z"
+[[nodiscard]] std::string utc(std::chrono::system_clock::time_point at);
+
+/// "20260301-120000" in local time: sorts by time, and every file system takes it as a name.
+[[nodiscard]] std::string stamp(std::chrono::system_clock::time_point at);
+
+}  // namespace argosy::text

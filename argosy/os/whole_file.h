@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "argosy/base/result.h"
+#include "argosy/os/fd.h"
+
+namespace argosy::os {
+
+struct WholeFileOptions {
+  enum class Disk : uint8_t {
+    kSynced,  ///< commit() returns when the bytes and the name would survive a power cut
+    kNot      ///< for what is soon written again: pages, reports
+  };
+  enum class Name : uint8_t {
+    kWhenCommitted,  ///< where the file system has nameless files, else kAtOnce
+    kAtOnce
+  };
+  Disk disk = Disk::kSynced;
+  Name name = Name::kWhenCommitted;
+  mode_t mode = 0666;  ///< before the umask
+};
+
+/// A file that takes its place whole or not at all. A former file of the name stays until commit().
+///
+///     Result<WholeFile> file = WholeFile::create("out.rec");
+///     if (!file.ok()) return std::move(file).failure();
+///     file->write(bytes);
+///     return file->commit();
+///
+/// Without commit() nothing is left behind, however the process ends. A file system without
+/// nameless files (O_TMPFILE: NFS) is the exception: a process that is killed leaves
+/// PATH.PID.N.tmp there. Several processes may write the same file: the last to commit wins.
+/// Not thread-safe. Errors name the step and the system's reason, not the path.
+class WholeFile final {
+ public:
+  [[nodiscard]] static Result<WholeFile> create(std::string path,
+                                                const WholeFileOptions& options = {});
+  ~WholeFile();
+  WholeFile(WholeFile&& other) noexcept;
+  WholeFile& operator=(WholeFile&&) = delete;
+  WholeFile(const WholeFile&) = delete;
+  WholeFile& operator=(const WholeFile&) = delete;
+
+  /// Never fails: status() and commit() report the first failure, after which nothing is written.
+  /// libtorch's writer of zip files ends the process where a write throws.
+  void write(std::span<const std::byte> bytes) noexcept;
+  void write(std::string_view text) noexcept { write(std::as_bytes(std::span(text))); }
+  [[nodiscard]] const Status& status() const { return status_; }
+  /// Bytes given to write().
+  [[nodiscard]] int64_t position() const { return position_; }
+  /// At most once.
+  Status commit();
+
+ private:
+  WholeFile(std::string path, const WholeFileOptions& options);
+  Status open();
+  void flush() noexcept;
+  Status give_name();
+
+  std::string path_;
+  WholeFileOptions options_;
+  std::string temporary_{};  // its name until commit(); empty: it has none
+  UniqueFd fd_{};
+  std::vector<std::byte> buffer_{};
+  int64_t position_ = 0;
+  Status status_{};
+};
+
+/// `bytes` as the whole content of a file, see WholeFile.
+Status write_whole(const std::string& path,
+                   std::string_view bytes,
+                   const WholeFileOptions& options = {});
+
+/// Renames a file whose bytes are on the disk, so that the new name survives a power cut.
+Status move_into_place(const std::string& from, const std::string& to);
+
+/// Brings the names in a folder to the disk. Succeeds where that cannot be done at all: a folder
+/// that may not be read, a file system that cannot sync folders.
+Status sync_folder(const std::string& folder);
+
+}  // namespace argosy::os
