@@ -14,6 +14,7 @@
 #include "argosy/base/log.h"
 #include "argosy/base/wall_clock.h"
 #include "argosy/comm/group_state.h"
+#include "argosy/os/whole_file.h"
 
 #include <nlohmann/json.hpp>
 
@@ -178,19 +179,14 @@ std::string FlightRecorder::to_text(size_t count) const {
 
 void FlightRecorder::dump(const std::string& path) const {
   const std::string text = to_json();
-  std::error_code ignored;  // fopen() tells what is wrong
+  std::error_code ignored;  // writing tells what is wrong
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  const std::string temporary = path + ".tmp";
-  std::FILE* file = std::fopen(temporary.c_str(), "we");
-  bool good = file != nullptr;
-  if (good) {
-    good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    good = std::fclose(file) == 0 && good;
-  }
-  if (!good || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    throw CommError(
-        "comm.flight_recorder",
-        fmt::format("cannot write {}: {}. Check ARGOSY_LOG_DIR.", path, errno_message(errno)));
+  const Status written = os::write_whole(path, text, {.disk = os::WholeFileOptions::Disk::kNot});
+  if (!written.ok()) {
+    throw CommError("comm.flight_recorder",
+                    fmt::format("cannot write {}: {}. Check ARGOSY_LOG_DIR.",
+                                path,
+                                errno_message(written.failure().error_number)));
   }
 }
 

@@ -88,7 +88,7 @@ std::string await(const rendezvous::Joined& joined,
           "comm.init",
           fmt::format("rank {} {} before all ranks were connected{}. See its log.",
                       rank,
-                      first.lost ? "died" : "left",
+                      first.lost ? "is gone (its process ended, or does not answer)" : "left",
                       first.note.empty() ? "" : fmt::format(" (it said: {})", first.note)),
           context);
     }

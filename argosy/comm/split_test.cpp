@@ -1,6 +1,8 @@
 /// Groups made from groups, as threads; torch-free.
 #include <atomic>
 #include <future>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -66,6 +68,45 @@ TEST(NewGroup, TakesItsOrderFromTheList) {
     if (world.rank() == 2) {
       EXPECT_EQ(sum(alone, 9), 9);
     }
+  });
+}
+
+/// Keys and departures that are in the store after each rank of a world of three has made and
+/// dropped `groups` groups over `backend`, and a group of each.
+size_t left_in_store_after(int groups, const std::string& backend) {
+  const auto store = rendezvous::in_process_store();
+  std::atomic<size_t> left = 0;
+  test::run_ranks(3, [&](int rank) {
+    const Group world =
+        connect({.backend = backend, .store = store, .rank = rank, .size = 3, .timeout = 20s});
+    for (int i = 0; i < groups; ++i) {
+      const Group group = world.new_group({2, 1, 0});
+      const Group inner = group.split({.color = rank == 0 ? 0 : 1});
+      EXPECT_EQ(sum(inner, 1), inner.size());
+      EXPECT_EQ(sum(group, 1), 3);
+    }
+    EXPECT_EQ(sum(world, 1), 3);  // from here on all have dropped theirs
+    left = store->keys("", Deadline::after(20s)).size() +
+           store->departures("", Deadline::after(20s)).size();
+    EXPECT_EQ(sum(world, 1), 3);
+  });
+  return left;
+}
+
+TEST(NewGroup, LeavesNothingInTheStoreWhenAllHaveDroppedIt) {
+  EXPECT_EQ(left_in_store_after(100, "in_process"), left_in_store_after(0, "in_process"));
+  EXPECT_EQ(left_in_store_after(3, "gloo"), left_in_store_after(0, "gloo"));
+}
+
+TEST(NewGroup, OutlivesTheOneThatItWasMadeFrom) {
+  with_threads(3, [](Group& world) {
+    std::optional<Group> outer = world.new_group({0, 1, 2});
+    const Group inner = outer->new_group({0, 1});
+    outer.reset();  // at different times on each rank: what it removes must not be the inner one's
+    if (world.rank() < 2) {
+      EXPECT_EQ(sum(inner.new_group({0, 1}), 1), 2);
+    }
+    EXPECT_EQ(sum(world, 1), 3);
   });
 }
 

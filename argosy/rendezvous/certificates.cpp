@@ -17,7 +17,6 @@
 namespace argosy::rendezvous::certificates {
 namespace {
 
-constexpr const char* kCertificatesWhere = "rendezvous.tls";
 constexpr const char* kAuthorityName = "Argosy job";
 /// Another form of certificate would get another label, hence another key.
 constexpr std::string_view kLabel = "argosy control plane authority 1";
@@ -25,7 +24,7 @@ constexpr std::string_view kLabel = "argosy control plane authority 1";
 /// Only memory or OpenSSL's own set-up can be the trouble.
 void demand(bool worked, const char* what) {
   if (!worked) {
-    throw InternalError(kCertificatesWhere,
+    throw InternalError("rendezvous.tls",
                         std::string("OpenSSL cannot ") + what + ": " + last_complaint());
   }
 }

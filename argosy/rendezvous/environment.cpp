@@ -21,7 +21,6 @@
 namespace argosy::rendezvous {
 namespace {
 
-constexpr std::string_view kEnvironmentWhere = "rendezvous.environment";
 constexpr int64_t kMostRanks = 1 << 20;
 
 struct Variable {
@@ -59,7 +58,7 @@ class Reader {
     for (const Variable& one : found) {
       const std::optional<int64_t> value = strings::parse_int(one.value);
       if (!value || *value < low || *value > kMostRanks) {
-        throw ConfigError(kEnvironmentWhere,
+        throw ConfigError("rendezvous.environment",
                           fmt::format("{}={}: expected a whole number from {} to {}. Set it as the "
                                       "launcher does, or unset it.",
                                       one.name,
@@ -68,7 +67,7 @@ class Reader {
                                       kMostRanks));
       }
       if (number && *number != *value) {
-        throw ConfigError(kEnvironmentWhere,
+        throw ConfigError("rendezvous.environment",
                           fmt::format("contradictory variables: {}. Expected equal values; unset "
                                       "those of the launcher that did not start this process.",
                                       assignments(found)));
@@ -80,7 +79,8 @@ class Reader {
 
   std::optional<Endpoint> endpoint(const char* name) const {
     const std::optional<std::string> text = lookup_(name);
-    return text ? std::optional(parse_endpoint(kEnvironmentWhere, name, *text)) : std::nullopt;
+    return text ? std::optional(parse_endpoint("rendezvous.environment", name, *text))
+                : std::nullopt;
   }
 
  private:
@@ -95,7 +95,7 @@ void read_ranks(const Reader& reader, JobEnvironment& job) {
   const auto size = reader.number({"WORLD_SIZE", "PADDLE_TRAINERS_NUM", "PADDLE_GLOBAL_SIZE"}, 1);
   if (rank.has_value() != size.has_value()) {
     throw ConfigError(
-        kEnvironmentWhere,
+        "rendezvous.environment",
         fmt::format("{} set without {}: expected both or neither. Set both, or unset it to run "
                     "one process.",
                     assignments(rank ? rank_variables : size_variables),
@@ -105,7 +105,7 @@ void read_ranks(const Reader& reader, JobEnvironment& job) {
     return;
   }
   if (*rank >= *size) {
-    throw ConfigError(kEnvironmentWhere,
+    throw ConfigError("rendezvous.environment",
                       fmt::format("{}, {}: expected a rank below the number of ranks. Ranks count "
                                   "from 0.",
                                   assignments(rank_variables),
@@ -141,7 +141,7 @@ void refuse_leftovers(const Reader& reader) {
                                         "ARGOSY_STORE"});
   if (!leftovers.empty()) {
     throw ConfigError(
-        kEnvironmentWhere,
+        "rendezvous.environment",
         fmt::format("{} set, but neither RANK and WORLD_SIZE nor PADDLE_TRAINER_ID and "
                     "PADDLE_TRAINERS_NUM. Set these too, or unset the former to run one process.",
                     assignments(leftovers)));
@@ -159,7 +159,7 @@ void read_local(const Reader& reader, JobEnvironment& job) {
                           job.local_world_size > job.world_size;
   if (impossible) {
     throw ConfigError(
-        kEnvironmentWhere,
+        "rendezvous.environment",
         fmt::format("{}: expected LOCAL_RANK below LOCAL_WORLD_SIZE, and neither above those of "
                     "the job (rank {} of {}). Set them as the launcher does, or unset them.",
                     assignments(reader.set_of({"LOCAL_RANK",
@@ -177,7 +177,7 @@ std::vector<Endpoint> read_endpoints(const Lookup& lookup, const JobEnvironment&
   const std::optional<std::string> list = lookup("PADDLE_TRAINER_ENDPOINTS");
   const std::optional<std::string> own = lookup("PADDLE_CURRENT_ENDPOINT");
   if (own) {
-    (void)parse_endpoint(kEnvironmentWhere, "PADDLE_CURRENT_ENDPOINT", *own);
+    (void)parse_endpoint("rendezvous.environment", "PADDLE_CURRENT_ENDPOINT", *own);
   }
   if (!list) {
     return {};
@@ -186,9 +186,9 @@ std::vector<Endpoint> read_endpoints(const Lookup& lookup, const JobEnvironment&
   std::vector<Endpoint> endpoints;
   std::set<std::string> seen;
   for (const std::string& text : texts) {
-    endpoints.push_back(parse_endpoint(kEnvironmentWhere, "PADDLE_TRAINER_ENDPOINTS", text));
+    endpoints.push_back(parse_endpoint("rendezvous.environment", "PADDLE_TRAINER_ENDPOINTS", text));
     if (!seen.insert(text).second) {
-      throw ConfigError(kEnvironmentWhere,
+      throw ConfigError("rendezvous.environment",
                         fmt::format("PADDLE_TRAINER_ENDPOINTS={}: expected each endpoint once, got "
                                     "{} twice. Give each rank a port of its own.",
                                     *list,
@@ -196,7 +196,7 @@ std::vector<Endpoint> read_endpoints(const Lookup& lookup, const JobEnvironment&
     }
   }
   if (static_cast<int>(texts.size()) != job.world_size) {
-    throw ConfigError(kEnvironmentWhere,
+    throw ConfigError("rendezvous.environment",
                       fmt::format("PADDLE_TRAINER_ENDPOINTS={} lists {} endpoints for {} ranks "
                                   "(PADDLE_TRAINERS_NUM or WORLD_SIZE). List one for each rank.",
                                   *list,
@@ -205,7 +205,7 @@ std::vector<Endpoint> read_endpoints(const Lookup& lookup, const JobEnvironment&
   }
   const std::string& place = texts[static_cast<size_t>(job.rank)];
   if (own && *own != place) {
-    throw ConfigError(kEnvironmentWhere,
+    throw ConfigError("rendezvous.environment",
                       fmt::format("PADDLE_CURRENT_ENDPOINT={} is not where "
                                   "PADDLE_TRAINER_ENDPOINTS={} has rank {}: expected {}. Set the "
                                   "endpoint of this rank, or the rank of this endpoint.",
@@ -224,7 +224,7 @@ void read_master(const Reader& reader, const Lookup& lookup, JobEnvironment& job
   std::optional<Endpoint> paddle_master = reader.endpoint("PADDLE_MASTER");
   if (master.size() == 1) {
     const bool has_address = std::string_view(master[0].name) == "MASTER_ADDR";
-    throw ConfigError(kEnvironmentWhere,
+    throw ConfigError("rendezvous.environment",
                       fmt::format("{} set without {}: expected both or neither. Set the address of "
                                   "rank 0's host and a free port there.",
                                   assignments(master),
@@ -233,7 +233,7 @@ void read_master(const Reader& reader, const Lookup& lookup, JobEnvironment& job
   std::optional<Endpoint> chosen;
   if (master.size() == 2) {
     chosen = Endpoint{.host = master[0].value,
-                      .port = parse_port(kEnvironmentWhere, "MASTER_PORT", master[1].value)};
+                      .port = parse_port("rendezvous.environment", "MASTER_PORT", master[1].value)};
   } else if (paddle_master) {
     chosen = std::move(paddle_master);
   } else if (!endpoints.empty()) {
@@ -272,11 +272,12 @@ void read_task(const ClusterTask& task, const Lookup& lookup, JobEnvironment& jo
   const ClusterMeeting meeting = meeting_of(task);
   const std::optional<std::string> port = lookup("MASTER_PORT");
   job.master_addr = lookup("MASTER_ADDR").value_or(meeting.host);
-  job.master_port = port ? parse_port(kEnvironmentWhere, "MASTER_PORT", *port) : meeting.port;
+  job.master_port =
+      port ? parse_port("rendezvous.environment", "MASTER_PORT", *port) : meeting.port;
   const bool told = lookup("MASTER_ADDR") && port;
   if (!told && meeting.host.empty()) {
     throw ConfigError(
-        kEnvironmentWhere,
+        "rendezvous.environment",
         fmt::format("{} says rank {} of {} on several hosts, but not which host rank 0 is on. Give "
                     "all ranks MASTER_ADDR and MASTER_PORT (mpirun -x MASTER_ADDR=… -x "
                     "MASTER_PORT=…, mpiexec -genv MASTER_ADDR …).",
@@ -301,7 +302,7 @@ void warn_of_other_launchers(const Reader& reader, const Lookup& lookup) {
     log::warn(
         "[{}] SLURM_NTASKS={}, but this process was not started by srun: it works alone. To train "
         "with all of them: srun PROGRAM, or argosy launch PROGRAM.",
-        kEnvironmentWhere,
+        "rendezvous.environment",
         *ranks);
   }
 }
@@ -338,7 +339,7 @@ JobEnvironment read_environment(const Lookup& lookup) {
   read_store(reader, lookup, job);
   if (job.world_size > 1 && job.master_port == 0 && job.store_port == 0) {
     throw ConfigError(
-        kEnvironmentWhere,
+        "rendezvous.environment",
         fmt::format("{} of {} ranks ({} variables), but no place to meet: expected MASTER_ADDR and "
                     "MASTER_PORT, PADDLE_MASTER, PADDLE_TRAINER_ENDPOINTS or ARGOSY_STORE. Set the "
                     "address of rank 0's host and a free port there.",

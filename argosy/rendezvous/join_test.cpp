@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/os/addresses.h"
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/in_process_store.h"
 #include "argosy/rendezvous/limits.h"
@@ -178,6 +179,12 @@ TEST(Resolve, PutsOptionQueryAndEnvironmentInOrder) {
   EXPECT_EQ(resolve({.method = "tcp://h:7"}, job).kind, Kind::kRankZero);
 }
 
+TEST(Resolve, TakesASchemeInCapitals) {
+  EXPECT_EQ(resolve({.method = "TCP://Host:7?rank=0&world_size=3"}, {}).host, "Host");
+  EXPECT_EQ(resolve({.method = "File:///X", .rank = 0, .world_size = 2}, {}).path, "/X");
+  EXPECT_EQ(resolve({.method = "ENV://"}, {}).kind, Kind::kAlone);
+}
+
 TEST(Resolve, AMethodThatSaysAllIgnoresLeftoverVariables) {
   const Lookup leftover = [](const char* name) -> std::optional<std::string> {
     const std::string_view variable(name);
@@ -208,6 +215,26 @@ TEST(Resolve, RefusesWhatItCannotUse) {
               HasSubstr("the option says 0, the method's query 1"));
   EXPECT_THAT(refusal({.method = "file://x", .rank = 0, .world_size = 1}), HasSubstr("absolute"));
   EXPECT_THAT(refusal({.method = "env://x"}), HasSubstr("takes nothing behind it"));
+}
+
+/// What rank 0 says when it hosts the store of a job of two at `host`.
+std::string said_by_host(const std::string& host, const std::string& token) {
+  const test::OwnedPort owned;
+  JobEnvironment job{.rank = 0, .world_size = 2, .token = token, .source = "Slurm's"};
+  job.master_addr = host;
+  job.master_port = owned.port();
+  testing::internal::CaptureStderr();
+  (void)open_store(resolve({}, job), soon());
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(OpenStore, RankZeroWarnsOfAStoreThatEverybodyMayJoin) {
+  EXPECT_THAT(said_by_host(os::host_name(), ""),
+              AllOf(HasSubstr("[rendezvous.token] ARGOSY_TOKEN is not set: whoever reaches port "),
+                    HasSubstr("can join the job. Set it to the same secret for all ranks.")));
+  EXPECT_EQ(said_by_host(os::host_name(), "sesame"), "");
+  EXPECT_EQ(said_by_host("127.0.0.1", ""), "");
+  EXPECT_EQ(said_by_host("localhost", ""), "");
 }
 
 TEST(OpenStore, RankZeroHostsUntilTheOthersLeft) {

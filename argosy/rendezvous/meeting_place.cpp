@@ -12,8 +12,6 @@
 namespace argosy::rendezvous {
 namespace {
 
-constexpr std::string_view kPlaceWhere = "rendezvous.join";
-
 /// "scheme://rest?rank=3&world_size=8", taken apart.
 struct Method {
   std::string scheme{};
@@ -23,7 +21,7 @@ struct Method {
 };
 
 [[noreturn]] void malformed(const std::string& method, const std::string& why) {
-  throw ConfigError(kPlaceWhere,
+  throw ConfigError("rendezvous.join",
                     fmt::format("method \"{}\": {}. Expected env://, tcp://host:port or "
                                 "file:///path, the latter two with ?rank=R&world_size=N if wanted.",
                                 method,
@@ -59,7 +57,7 @@ Method parse_method(const std::string& text) {
 int choose(const char* name, int option, const std::optional<int>& query, int environment) {
   if (option >= 0 && query && *query != option) {
     throw ConfigError(
-        kPlaceWhere,
+        "rendezvous.join",
         fmt::format(
             "{}: the option says {}, the method's query {}. Give one.", name, option, *query));
   }
@@ -79,7 +77,7 @@ void place_by_environment(const JobEnvironment& environment, MeetingPlace& place
   }
   if (environment.master_port == 0) {
     throw ConfigError(
-        kPlaceWhere,
+        "rendezvous.join",
         fmt::format("env:// with {} ranks, but no place to meet: expected MASTER_ADDR "
                     "and MASTER_PORT. Set them, or use tcp://host:port.",
                     place.world_size));
@@ -110,13 +108,13 @@ MeetingPlace resolve(const JoinOptions& options, const JobEnvironment& environme
   place.world_size = choose(
       "world_size", options.world_size, method.world_size, told ? environment.world_size : -1);
   if (place.rank < 0 || place.world_size < 1) {
-    throw ConfigError(kPlaceWhere,
+    throw ConfigError("rendezvous.join",
                       fmt::format("\"{}\" needs rank and world_size: neither option, query nor "
                                   "environment (RANK, WORLD_SIZE) has both.",
                                   options.method));
   }
   if (place.rank >= place.world_size) {
-    throw ConfigError(kPlaceWhere,
+    throw ConfigError("rendezvous.join",
                       fmt::format("rank {} of {}: expected a rank below world_size. Ranks count "
                                   "from 0.",
                                   place.rank,
@@ -129,7 +127,7 @@ MeetingPlace resolve(const JoinOptions& options, const JobEnvironment& environme
     }
     place_by_environment(environment, place);
   } else if (method.scheme == "tcp") {
-    Endpoint endpoint = parse_endpoint(kPlaceWhere, "tcp://", method.rest);
+    Endpoint endpoint = parse_endpoint("rendezvous.join", "tcp://", method.rest);
     place.kind = MeetingPlace::Kind::kRankZero;
     place.host = std::move(endpoint.host);
     place.port = endpoint.port;

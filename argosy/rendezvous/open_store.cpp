@@ -21,7 +21,6 @@
 namespace argosy::rendezvous {
 namespace {
 
-constexpr std::string_view kOpenWhere = "rendezvous.join";
 constexpr std::chrono::seconds kFarewellPatience{5};
 constexpr std::chrono::milliseconds kLongestPause{100};
 
@@ -144,7 +143,7 @@ Former look_at_former(Store& store, const std::string& prefix, const Deadline& d
 void refuse_if_never_over(const MeetingPlace& place, const Former& former) {
   if (place.kind == MeetingPlace::Kind::kFile && !former.died.empty()) {
     throw RendezvousError(
-        kOpenWhere,
+        "rendezvous.join",
         fmt::format("this process joins again at {}, but {} of the former job there died, and its "
                     "folder is kept. Delete it, or give the next job a new one.",
                     name_of(place),
@@ -185,7 +184,7 @@ std::optional<Opened> try_next(const MeetingPlace& place,
   }
   const std::string who = former.still_in.empty() ? "nobody" : former.still_in;
   throw TimeoutError(
-      kOpenWhere,
+      "rendezvous.join",
       former.why.empty()
           ? fmt::format("this process joins again at {}, where the former job is not over; still "
                         "in it: {}. All ranks must leave it: see why these do not.",

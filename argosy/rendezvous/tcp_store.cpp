@@ -18,7 +18,6 @@
 namespace argosy::rendezvous {
 namespace {
 
-constexpr std::string_view kTcpWhere = "rendezvous.tcp_store";
 constexpr std::chrono::seconds kPatience{10};  // for an answer that needs no waiting
 constexpr uint64_t kLongestValue = uint64_t{1} << 20;
 
@@ -51,8 +50,8 @@ std::string full_name(std::string_view key) {
 
 TcpStore::TcpStore(const std::string& host, uint16_t port, const Deadline& deadline)
     : place_(os::host_port(host, port)),
-      fd_(os::connect_tcp(host, port, deadline).or_throw<RendezvousError>(kTcpWhere)) {
-  os::set_nonblocking(fd_.get()).or_throw<RendezvousError>(kTcpWhere);
+      fd_(os::connect_tcp(host, port, deadline).or_throw<RendezvousError>("rendezvous.tcp_store")) {
+  os::set_nonblocking(fd_.get()).or_throw<RendezvousError>("rendezvous.tcp_store");
   std::string hello;
   put_query(hello, Query::kValidate);
   put_number(hello, kMagic);
@@ -87,9 +86,9 @@ std::string TcpStore::get(std::string_view key, const Deadline& deadline) {
   put_text(message, full_name(key));
   send(message, deadline);
   const bool ready =
-      os::wait_ready(fd_.get(), POLLIN, deadline).or_throw<RendezvousError>(kTcpWhere);
+      os::wait_ready(fd_.get(), POLLIN, deadline).or_throw<RendezvousError>("rendezvous.tcp_store");
   if (!ready) {
-    throw TimeoutError(kTcpWhere,
+    throw TimeoutError("rendezvous.tcp_store",
                        fmt::format("nobody has set \"{}\" in torchrun's store at {}", key, place_),
                        {.op = "store.get"});
   }
@@ -118,7 +117,8 @@ void TcpStore::send(std::string_view message, const Deadline& deadline) {
     if (errno != EAGAIN && errno != EINTR) {
       fail(errno_message(errno));
     }
-    if (!os::wait_ready(fd_.get(), POLLOUT, deadline).or_throw<RendezvousError>(kTcpWhere)) {
+    if (!os::wait_ready(fd_.get(), POLLOUT, deadline)
+             .or_throw<RendezvousError>("rendezvous.tcp_store")) {
       fail("it takes nothing");
     }
   }
@@ -147,13 +147,13 @@ T TcpStore::receive_number(const Deadline& deadline) {
 
 void TcpStore::fail(const std::string& what) const {
   if (answered_) {
-    throw RendezvousError(kTcpWhere,
+    throw RendezvousError("rendezvous.tcp_store",
                           fmt::format("torchrun's store at {}: {}. See whether torchrun still runs "
                                       "there.",
                                       place_,
                                       what));
   }
-  throw RendezvousError(kTcpWhere,
+  throw RendezvousError("rendezvous.tcp_store",
                         fmt::format("what listens at {} does not answer as PyTorch's TCPStore "
                                     "does, which torchrun (2.4 or newer) keeps there: {}. "
                                     "`argosy launch` takes torchrun's options and needs none.",

@@ -16,15 +16,14 @@
 namespace argosy::rendezvous {
 namespace {
 
-constexpr const char* kTlsWhere = "rendezvous.tls";
 /// What every certificate that is made from a token bears.
 constexpr const char* kJobName = "job.argosy.internal";
 constexpr size_t kShortestToken = 16;
 
 std::string read_text(const std::string& path) {
-  std::string text = os::read_file(path).or_throw<ConfigError>(kTlsWhere);
+  std::string text = os::read_file(path).or_throw<ConfigError>("rendezvous.tls");
   if (text.empty()) {
-    throw ConfigError(kTlsWhere, path + ": it is empty. Expected a file in PEM form.");
+    throw ConfigError("rendezvous.tls", path + ": it is empty. Expected a file in PEM form.");
   }
   return text;
 }
@@ -39,7 +38,7 @@ bool guessable(const std::string& token) {
 Tls from_token(const std::string& token) {
   if (guessable(token)) {
     throw ConfigError(
-        kTlsWhere,
+        "rendezvous.tls",
         fmt::format("TLS makes its certificates from the job's token, which {}. Expected {} random "
                     "characters or more in ARGOSY_TOKEN, the same on all nodes (openssl rand -hex "
                     "16 makes one), or certificates of your own (--tls_cert, --tls_key, --tls_ca).",
@@ -64,7 +63,7 @@ Tls from_files(const TlsChoice& choice) {
           .name = choice.name};
   const auto refuse = [](const std::string& path, const std::string& why) {
     (void)certificates::last_complaint();
-    throw ConfigError(kTlsWhere, fmt::format("{}: {}.", path, why));
+    throw ConfigError("rendezvous.tls", fmt::format("{}: {}.", path, why));
   };
   const certificates::Certificate certificate = certificates::read_certificate(tls.certificate);
   const certificates::Key key = certificates::read_key(tls.key);
@@ -149,7 +148,7 @@ TlsChoice settle_tls(std::optional<bool> said, TlsChoice choice) {
   choice.on = said.value_or(files > 0);
   if (choice.on && files != 0 && files != 3) {
     throw ConfigError(
-        kTlsWhere,
+        "rendezvous.tls",
         fmt::format("certificate \"{}\", key \"{}\", authority \"{}\": expected all three or none. "
                     "Give --tls_cert, --tls_key and --tls_ca (ARGOSY_TLS_CERT, _KEY, _CA).",
                     choice.certificate_file,
@@ -165,7 +164,7 @@ TlsChoice read_tls(const std::function<std::optional<std::string>(const char*)>&
     const std::string word = strings::to_lower(*on);
     said = word == "1" || word == "true" || word == "yes" || word == "on";
     if (!*said && word != "0" && word != "false" && word != "no" && word != "off") {
-      throw ConfigError(kTlsWhere, fmt::format("ARGOSY_TLS={}: expected 1 or 0.", *on));
+      throw ConfigError("rendezvous.tls", fmt::format("ARGOSY_TLS={}: expected 1 or 0.", *on));
     }
   }
   return settle_tls(said,

@@ -18,7 +18,6 @@
 namespace argosy::rendezvous {
 namespace {
 
-constexpr std::string_view kTorchrunWhere = "rendezvous.torchrun";
 /// What rank 0 leaves: "argosy-store-1 host:port secret".
 constexpr std::string_view kForm = "argosy-store-1";
 
@@ -30,7 +29,8 @@ struct Own {
 
 /// Rank 0 need not be on torchrun's own host, and where it is, its way there may be the loopback.
 Own own_address(const std::string& torchrun) {
-  const std::string source = os::source_address(torchrun).or_throw<RendezvousError>(kTorchrunWhere);
+  const std::string source =
+      os::source_address(torchrun).or_throw<RendezvousError>("rendezvous.torchrun");
   if (!os::is_loopback(source)) {
     return {.address = source, .interface = source};
   }
@@ -71,19 +71,19 @@ Left read(const MeetingPlace& place,
   try {
     said = torchruns.get(key, deadline);
   } catch (const TimeoutError& e) {
-    throw TimeoutError(kTorchrunWhere,
+    throw TimeoutError("rendezvous.torchrun",
                        fmt::format("rank 0 did not come: {}", e.what()),
                        {.op = "join", .group = "world", .rank = place.rank, .peers = {0}});
   }
   const std::vector<std::string> words = strings::split(said, ' ');
   if (words.size() != 3 || words[0] != kForm) {
-    throw RendezvousError(kTorchrunWhere,
+    throw RendezvousError("rendezvous.torchrun",
                           fmt::format("rank 0 left \"{}\" in torchrun's store: expected \"{} "
                                       "host:port secret\". All ranks need one version of Argosy.",
                                       said,
                                       kForm));
   }
-  return {.at = parse_endpoint(kTorchrunWhere, "rank 0's store", words[1]),
+  return {.at = parse_endpoint("rendezvous.torchrun", "rank 0's store", words[1]),
           .token = place.token.empty() ? words[2] : place.token};
 }
 

@@ -20,7 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::string_view kWaitForRanksWhere = "rendezvous.join";
 constexpr const char* kFailed = "join/failed";     ///< why nobody should wait any longer
 constexpr std::string_view kGaveUp = "gave up: ";  ///< how a rank's goodbye begins at its deadline
 constexpr seconds kBetweenWarnings{10};
@@ -82,7 +81,7 @@ class Registration {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw RendezvousError(kWaitForRanksWhere, what);
+    throw RendezvousError("rendezvous.join", what);
   }
 
   // Of a rank that may have died before it wrote its card.
@@ -206,7 +205,7 @@ class Registration {
                                             seconds_since(start_),
                                             seconds_text(deadline_.at() - start_));
       if (deadline_.expired() || gave_up) {
-        throw TimeoutError(kWaitForRanksWhere,
+        throw TimeoutError("rendezvous.join",
                            fmt::format("{}, at {}. See whether they were started, and their logs.",
                                        state,
                                        store_.describe()),
@@ -214,7 +213,7 @@ class Registration {
       }
       if (Deadline::Clock::now() >= next_warning) {
         next_warning += kBetweenWarnings;
-        log::warn("[{}] {}", kWaitForRanksWhere, state);
+        log::warn("[{}] {}", "rendezvous.join", state);
       }
       wait_for(missing, deadline_.sooner(Deadline::after(slice)));
       slice = std::min(slice * 2, kLongestWaitForRanks);
@@ -273,7 +272,7 @@ class Registration {
 std::unique_ptr<Presence> wait_for_ranks(
     Store& store, int rank, int world_size, const Deadline& deadline, const std::string& run_id) {
   ARGOSY_CHECK(rank >= 0 && rank < world_size,
-               kWaitForRanksWhere,
+               "rendezvous.join",
                "expected a rank from 0 to world_size - 1, got rank {} of {}",
                rank,
                world_size);

@@ -98,7 +98,7 @@ class InProcess final : public WatchedTransport {
           throw LinkBroken{0, "it takes no part any more"};
         }
       }
-      hub_->collective(rank(), {.op = "connect"}, deadline, [](const auto&) {});
+      hub_->collective(rank(), {.call = call()}, deadline, [](const auto&) {});
     });
   }
 
@@ -110,7 +110,7 @@ class InProcess final : public WatchedTransport {
  protected:
   void do_all_reduce(
       void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) override {
-    reduce_shares("all_reduce", data, count, dtype, op, -1, deadline);
+    reduce_shares(data, count, dtype, op, -1, deadline);
   }
 
   void do_reduce(void* data,
@@ -119,23 +119,21 @@ class InProcess final : public WatchedTransport {
                  ReduceOp op,
                  int root,
                  const Deadline& deadline) override {
-    reduce_shares("reduce", data, count, dtype, op, root, deadline);
+    reduce_shares(data, count, dtype, op, root, deadline);
   }
 
   void do_broadcast(void* data, int64_t bytes, int root, const Deadline& deadline) override {
-    hub_->collective(rank(),
-                     {.op = "broadcast", .bytes = bytes, .root = root, .input = data},
-                     deadline,
-                     [&](const auto& ranks) { copy_bytes(data, of(ranks, root).input, bytes); });
+    hub_->collective(rank(), {.call = call(), .input = data}, deadline, [&](const auto& ranks) {
+      copy_bytes(data, of(ranks, root).input, bytes);
+    });
   }
 
   void do_all_gather(const void* input,
                      void* output,
                      const Parts& parts,
                      const Deadline& deadline) override {
-    const int64_t total = parts.offset.back() + parts.bytes.back();
     hub_->collective(rank(),
-                     {.op = "all_gather", .bytes = total, .input = input, .agreed = &parts},
+                     {.call = call(), .input = input, .agreed = &parts},
                      deadline,
                      [&](const auto& ranks) {
                        for (int r = 0; r < size(); ++r) {
@@ -150,28 +148,22 @@ class InProcess final : public WatchedTransport {
 
   void do_gather(
       const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) override {
-    hub_->collective(rank(),
-                     {.op = "gather", .bytes = bytes, .root = root, .input = input},
-                     deadline,
-                     [&](const auto& ranks) {
-                       for (int r = 0; rank() == root && r < size(); ++r) {
-                         if (r != root) {
-                           copy_bytes(at(output, r * bytes), of(ranks, r).input, bytes);
-                         }
-                       }
-                     });
+    hub_->collective(rank(), {.call = call(), .input = input}, deadline, [&](const auto& ranks) {
+      for (int r = 0; rank() == root && r < size(); ++r) {
+        if (r != root) {
+          copy_bytes(at(output, r * bytes), of(ranks, r).input, bytes);
+        }
+      }
+    });
   }
 
   void do_scatter(
       const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) override {
-    hub_->collective(rank(),
-                     {.op = "scatter", .bytes = bytes, .root = root, .input = input},
-                     deadline,
-                     [&](const auto& ranks) {
-                       if (rank() != root) {
-                         copy_bytes(output, at(of(ranks, root).input, rank() * bytes), bytes);
-                       }
-                     });
+    hub_->collective(rank(), {.call = call(), .input = input}, deadline, [&](const auto& ranks) {
+      if (rank() != root) {
+        copy_bytes(output, at(of(ranks, root).input, rank() * bytes), bytes);
+      }
+    });
   }
 
   void do_reduce_scatter(const void* input,
@@ -181,13 +173,10 @@ class InProcess final : public WatchedTransport {
                          ReduceOp op,
                          const Deadline& deadline) override {
     const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
-    hub_->collective(rank(),
-                     {.op = "reduce_scatter", .bytes = bytes, .input = input},
-                     deadline,
-                     [&](const auto& ranks) {
-                       const auto sources = inputs_at(ranks, rank() * bytes);
-                       transport::reduce(sources, output, count, dtype, op);
-                     });
+    hub_->collective(rank(), {.call = call(), .input = input}, deadline, [&](const auto& ranks) {
+      const auto sources = inputs_at(ranks, rank() * bytes);
+      transport::reduce(sources, output, count, dtype, op);
+    });
   }
 
   void do_all_to_all(const void* input,
@@ -197,7 +186,7 @@ class InProcess final : public WatchedTransport {
                      const Deadline& deadline) override {
     std::string differ;
     hub_->collective(rank(),
-                     {.op = "all_to_all", .input = input, .sends = &sends},
+                     {.call = call(), .input = input, .sends = &sends},
                      deadline,
                      [&](const auto& ranks) {
                        const auto me = static_cast<size_t>(rank());
@@ -223,7 +212,7 @@ class InProcess final : public WatchedTransport {
   }
 
   void do_barrier(const Deadline& deadline) override {
-    hub_->collective(rank(), {.op = "barrier"}, deadline, [](const auto&) {});
+    hub_->collective(rank(), {.call = call()}, deadline, [](const auto&) {});
   }
 
   std::shared_ptr<SharedBlock> do_share(size_t bytes, const Deadline& deadline) override {
@@ -231,15 +220,11 @@ class InProcess final : public WatchedTransport {
     if (rank() == 0) {
       block = std::make_shared<HeapBlock>(bytes);
     }
-    hub_->collective(rank(),
-                     {.op = "share", .bytes = static_cast<int64_t>(bytes), .input = &block},
-                     deadline,
-                     [&](const auto& ranks) {
-                       if (rank() != 0) {
-                         block =
-                             *static_cast<const std::shared_ptr<SharedBlock>*>(of(ranks, 0).input);
-                       }
-                     });
+    hub_->collective(rank(), {.call = call(), .input = &block}, deadline, [&](const auto& ranks) {
+      if (rank() != 0) {
+        block = *static_cast<const std::shared_ptr<SharedBlock>*>(of(ranks, 0).input);
+      }
+    });
     return block;
   }
 
@@ -301,19 +286,11 @@ class InProcess final : public WatchedTransport {
 
   /// Each rank reduces its share of the elements, and nobody else touches that share of anybody's
   /// memory: so the result may be written over the inputs, of all ranks or of the root alone.
-  void reduce_shares(const char* op_name,
-                     void* data,
-                     int64_t count,
-                     DType dtype,
-                     ReduceOp op,
-                     int root,
-                     const Deadline& deadline) {
+  void reduce_shares(
+      void* data, int64_t count, DType dtype, ReduceOp op, int root, const Deadline& deadline) {
     const auto element = static_cast<int64_t>(size_of(dtype));
     hub_->collective(
-        rank(),
-        {.op = op_name, .bytes = count * element, .root = root, .input = data, .output = data},
-        deadline,
-        [&](const auto& ranks) {
+        rank(), {.call = call(), .input = data, .output = data}, deadline, [&](const auto& ranks) {
           const int64_t share = (count + size() - 1) / size();
           const int64_t end = std::min(count, (rank() + 1) * share);
           for (int64_t begin = rank() * share; begin < end; begin += kBlock) {

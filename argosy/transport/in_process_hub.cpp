@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "argosy/transport/watched_transport.h"
@@ -19,10 +18,6 @@ std::mutex registry_mutex;
 std::map<uint64_t, std::weak_ptr<Hub>>& registry() {
   static std::map<uint64_t, std::weak_ptr<Hub>> hubs;
   return hubs;
-}
-
-bool same_parts(const Parts* a, const Parts* b) {
-  return a == nullptr || b == nullptr ? a == b : a->bytes == b->bytes;
 }
 
 uint64_t next_id() {
@@ -123,20 +118,16 @@ std::string Hub::disagreement() const {
   const Contribution& first = contributions_.front();
   for (int rank = 1; rank < size_; ++rank) {
     const Contribution& other = contributions_[static_cast<size_t>(rank)];
-    if (std::string_view(first.op) != other.op || first.bytes != other.bytes ||
-        first.root != other.root || !same_parts(first.agreed, other.agreed)) {
-      const auto words = [&](const Contribution& c) {
-        if (!same_parts(first.agreed, other.agreed) && c.agreed != nullptr) {
-          return fmt::format("{} of {} B", c.op, fmt::join(c.agreed->bytes, " + "));
-        }
-        return c.root < 0 ? fmt::format("{} of {} B", c.op, c.bytes)
-                          : fmt::format("{} of {} B with root {}", c.op, c.bytes, c.root);
-      };
-      return fmt::format("{} called {} where {} called {}",
-                         names_.one(0),
-                         words(first),
-                         names_.one(rank),
-                         words(other));
+    if (first.call != other.call) {
+      std::string text =
+          transport::disagreement(names_.one(0), first.call, names_.one(rank), other.call);
+      for (const Contribution* one : {&first, &other}) {
+        text += one->agreed == nullptr ? ""
+                                       : fmt::format("{}{} B",
+                                                     one == &first ? ": " : " and ",
+                                                     fmt::join(one->agreed->bytes, " + "));
+      }
+      return text;
     }
   }
   return {};

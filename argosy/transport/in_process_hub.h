@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "argosy/base/deadline.h"
+#include "argosy/transport/call.h"
 #include "argosy/transport/rank_names.h"
 
 // Internal to the room: where the threads of an in-process transport meet.
@@ -21,13 +22,11 @@ struct Parts;
 
 /// What a rank lays open to the others during one collective.
 struct Contribution {
-  const char* op = "";
-  int64_t bytes = 0;  ///< must agree between the ranks; with `op`, guards against wild reads
-  int root = -1;      ///< must agree too
+  Call call{};  ///< must agree between the ranks, which also guards against wild reads
   const void* input = nullptr;
   void* output = nullptr;
   const Parts* sends = nullptr;
-  const Parts* agreed = nullptr;  ///< must agree between the ranks, if there is one
+  const Parts* agreed = nullptr;  ///< of `call`, for messages, if there is one
 };
 
 /// One side of a message; `done` or `refused` ends it.

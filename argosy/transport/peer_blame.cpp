@@ -9,6 +9,7 @@
 
 #include "argosy/base/catalogue.h"
 #include "argosy/base/error.h"
+#include "argosy/rendezvous/stopped_ranks.h"
 #include "argosy/transport/peer_notes.h"
 #include "argosy/transport/peer_watch.h"
 
@@ -23,7 +24,8 @@ std::string in_words(std::chrono::milliseconds time) {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPoll{10};  ///< between two looks at the store
+constexpr milliseconds kPoll{10};               ///< between two looks at the store
+constexpr milliseconds kBeforeItHasEnded{200};  ///< see known_to_have_ended()
 
 }  // namespace
 
@@ -80,10 +82,7 @@ std::optional<Blame> PeerWatch::find_blame(const Muster& muster, int peer, bool 
       if (left != nullptr && peer >= 0) {
         break;  // the broken link led to one that had left before
       }
-      return Blame{{rank},
-                   fmt::format("{} died (its process ended without leaving the group; {})",
-                               names_.one(rank),
-                               in_words(departure.note))};
+      return Blame{{rank}, story_of_lost(rank, in_words(departure.note))};
     } else if (accept_left && left == nullptr && (peer < 0 || rank == peer)) {
       left = &departure;
     }
@@ -107,6 +106,60 @@ std::optional<Blame> PeerWatch::find_blame(const Muster& muster, int peer, bool 
   return std::nullopt;
 }
 
+/// Why the store lost a rank. Its connection ends with its process, and also when it is silent for
+/// long: stopped, cut off, or its machine without power. `last_seen`: what it did.
+std::string PeerWatch::story_of_lost(int rank, const std::string& last_seen) const {
+  const std::map<int, std::string> stopped_now = stopped();
+  const auto found = stopped_now.find(rank);
+  if (found != stopped_now.end()) {
+    return fmt::format(
+        "{} does not answer: it is {} ({})", names_.one(rank), found->second, last_seen);
+  }
+  return known_to_have_ended(rank)
+             ? fmt::format("{} died (its process ended without leaving the group; {})",
+                           names_.one(rank),
+                           last_seen)
+             : fmt::format(
+                   "{} is gone (its process ended without leaving the group, or does not "
+                   "answer; {})",
+                   names_.one(rank),
+                   last_seen);
+}
+
+/// A process that ends closes its connections a moment before the kernel says that it has ended.
+bool PeerWatch::known_to_have_ended(int rank) const {
+  const Deadline moment = Deadline::after(kBeforeItHasEnded);
+  while (options_.has_ended) {
+    if (options_.has_ended(rank)) {
+      return true;
+    }
+    if (moment.expired()) {
+      break;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  return false;
+}
+
+/// Ranks of the group that are stopped, and how, as far as a launcher says so.
+std::map<int, std::string> PeerWatch::stopped() const {
+  std::map<int, std::string> found;
+  if (options_.job == nullptr) {
+    return found;
+  }
+  try {
+    const Deadline deadline = Deadline::after(options_.patience);
+    for (auto& [world_rank, how] : rendezvous::stopped_ranks(*options_.job, deadline)) {
+      const int rank = names_.from_world(world_rank, size_);
+      if (rank >= 0) {
+        found[rank] = how;
+      }
+    }
+  } catch (const Error&) {  // a store that is slow or gone says nothing about them
+  }
+  return found;
+}
+
 /// A rank of the job that is gone and was never seen in this group, or left the job with a reason.
 /// `known`: who was seen here.
 std::optional<Blame> PeerWatch::find_blame_in_job(
@@ -115,9 +168,7 @@ std::optional<Blame> PeerWatch::find_blame_in_job(
     const int rank = names_.from_world(rank_of(departure.member), size_);
     const bool stranger = rank >= 0 && !known.contains(rank);
     if (stranger && departure.lost) {
-      return Blame{
-          {rank},
-          fmt::format("{} died (its process ended before it came to the group)", names_.one(rank))};
+      return Blame{{rank}, story_of_lost(rank, "it had not come to the group yet")};
     }
     if (rank != rank_ && rank >= 0 && !departure.lost && (stranger || !departure.note.empty())) {
       return Blame{
@@ -170,6 +221,26 @@ std::vector<int> PeerWatch::absentees(const Muster& muster,
                     note == notes.end() ? "it never joined the group" : in_words(note->second)));
   }
   return absent;
+}
+
+/// How another rank called collective `seq`, where it called it otherwise; empty where nobody did.
+std::string PeerWatch::disagreement_at(int64_t seq, const Muster& muster) {
+  std::map<int, std::string> notes;
+  for (const auto& departure : muster.left) {
+    notes[rank_of(departure.member)] = departure.note;
+  }
+  for (const auto& member : muster.present) {
+    notes[rank_of(member.name)] = member.note;
+  }
+  const std::optional<Call> mine = progress().call_at(seq);
+  for (const auto& [rank, note] : notes) {
+    const auto other = Progress::decode(note);
+    const std::optional<Call> theirs = other ? other->call_at(seq) : std::nullopt;
+    if (mine && theirs && *mine != *theirs) {
+      return disagreement(names_.one(rank_), *mine, names_.one(rank), *theirs);
+    }
+  }
+  return {};
 }
 
 std::exception_ptr PeerWatch::link_broken(const std::string& op,
@@ -241,15 +312,19 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
   std::vector<int> absent = awaited;
   std::vector<std::string> last_words;
   std::optional<Blame> blame;
+  std::string disagreement;
   try {
     publish_failure(op, seq);
     const Deadline grace = Deadline::after(options_.patience);
     for (;;) {
       if (const std::optional<Muster> muster = look()) {
         blame = find_blame(*muster, -1, false);
-        absent = seq >= 0 ? absentees(*muster, seq, last_words) : absent;
+        if (seq >= 0) {
+          absent = absentees(*muster, seq, last_words);
+          disagreement = disagreement_at(seq, *muster);
+        }
       }
-      if (blame || seq < 0 || absent.empty() || grace.expired()) {
+      if (blame || seq < 0 || absent.empty() || !disagreement.empty() || grace.expired()) {
         break;
       }
       std::this_thread::sleep_for(kPoll);
@@ -269,6 +344,17 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
                                          catalogue_section("transport")),
                              context),
                 *blame);
+  }
+  if (!disagreement.empty()) {
+    return fail_by_mismatch(op, seq, disagreement);
+  }
+  if (const std::map<int, std::string> not_running = stopped(); !not_running.empty()) {
+    absent.clear();
+    last_words.clear();
+    for (const auto& [rank, how] : not_running) {
+      absent.push_back(rank);
+      last_words.push_back(fmt::format("{} does not answer: it is {}", names_.one(rank), how));
+    }
   }
   context.peers = absent;
   const std::string after = fmt::format("{} timed out after {}", op, in_words(timeout));
@@ -297,9 +383,12 @@ std::exception_ptr PeerWatch::mismatched(const std::string& op,
                                          int64_t seq,
                                          const std::string& reason) {
   const std::lock_guard lock(explain_mutex_);
-  if (cause_ != nullptr) {
-    return cause_;
-  }
+  return cause_ != nullptr ? cause_ : fail_by_mismatch(op, seq, reason);
+}
+
+std::exception_ptr PeerWatch::fail_by_mismatch(const std::string& op,
+                                               int64_t seq,
+                                               const std::string& reason) {
   return fail(
       std::make_exception_ptr(CommError(
           where(op),

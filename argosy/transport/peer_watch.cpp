@@ -43,15 +43,19 @@ PeerWatch::~PeerWatch() {
   thread_.join();
 }
 
-int64_t PeerWatch::begin(const char* op) {
+int64_t PeerWatch::begin(Call& call) {
   bool wake = false;
   int64_t seq = 0;
   {
     const std::lock_guard lock(mutex_);
     seq = next_seq_++;
+    if (call.seq < 0) {
+      call.seq = seq;
+    }
     progress_.inside = true;
     progress_.seq = seq;
-    progress_.op = op;
+    progress_.op = name_of(call.op);
+    progress_.before = std::exchange(progress_.call, call);
     since_ = Deadline::Clock::now();
     wake = std::exchange(asleep_, false);
   }
@@ -156,27 +160,24 @@ void PeerWatch::publish(const Progress& progress) {
 /// Where this rank stands when `op` fails. A message has no number: the others judge this rank by
 /// its place among the collectives, which stays what it was.
 void PeerWatch::publish_failure(const std::string& op, int64_t seq) {
-  Progress progress{true, seq, op};
-  if (seq < 0) {
-    const std::lock_guard lock(mutex_);
-    progress = progress_;
-  }
-  publish(progress);
+  const Progress now = progress();
+  publish(seq < 0 || seq == now.seq ? now : Progress{.inside = true, .seq = seq, .op = op});
+}
+
+Progress PeerWatch::progress() {
+  const std::lock_guard lock(mutex_);
+  return progress_;
 }
 
 void PeerWatch::leave() {
   if (left_.exchange(true)) {
     return;
   }
-  Progress progress;
-  {
-    const std::lock_guard lock(mutex_);
-    progress = progress_;
-  }
+  const Progress last = progress();
   const std::lock_guard lock(presence_mutex_);
   if (presence_ != nullptr && !failed_) {
     try {
-      presence_->leave(progress.encode());
+      presence_->leave(last.encode());
     } catch (const Error&) {
       // Leaving is a courtesy; a store that is gone needs none.
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "argosy/base/deadline.h"
 #include "argosy/rendezvous/store.h"
+#include "argosy/transport/call.h"
 #include "argosy/transport/rank_names.h"
 
 namespace argosy::transport {
@@ -33,6 +35,9 @@ struct PeerWatchOptions {
   /// Called on the watch's thread when a rank is known to be gone while an operation waits: must
   /// make that operation fail. Sockets do not always tell (a host that lost its power).
   std::function<void()> interrupt{};
+  /// Whether the kernel says that the process of a rank of the group has ended; empty: nobody can
+  /// ask. The end of a rank's connection to the store alone does not prove it.
+  std::function<bool(int rank)> has_ended{};
 };
 
 struct Blame;
@@ -43,7 +48,11 @@ struct Progress {
   bool inside = false;  ///< in the operation, or done with it
   int64_t seq = 0;
   std::string op{"nothing"};
+  std::optional<Call> call{};    ///< of `seq`
+  std::optional<Call> before{};  ///< of `seq` - 1
 
+  /// How it called a collective, if that is known.
+  [[nodiscard]] std::optional<Call> call_at(int64_t number) const;
   [[nodiscard]] std::string encode() const;
   [[nodiscard]] static std::optional<Progress> decode(const std::string& note);
 };
@@ -70,8 +79,9 @@ class PeerWatch final {
   PeerWatch(PeerWatch&&) = delete;
   PeerWatch& operator=(PeerWatch&&) = delete;
 
-  /// A collective starts (the number of it in this group is returned) and ends. Cost: a mutex.
-  int64_t begin(const char* op);
+  /// A collective starts (the number of it in this group is returned) and ends. `call` gets that
+  /// number unless it has one. Cost: a mutex.
+  int64_t begin(Call& call);
   void end();
   /// A wait for a message starts and ends: not numbered, but watched like a collective.
   using Message = std::multiset<Deadline::Clock::time_point>::iterator;
@@ -112,12 +122,20 @@ class PeerWatch final {
   [[nodiscard]] std::optional<Blame> find_blame(const Muster& muster,
                                                 int peer,
                                                 bool accept_left) const;
+  [[nodiscard]] std::string story_of_lost(int rank, const std::string& last_seen) const;
+  [[nodiscard]] bool known_to_have_ended(int rank) const;
+  [[nodiscard]] std::map<int, std::string> stopped() const;
   [[nodiscard]] std::optional<Blame> find_blame_in_job(
       const std::vector<rendezvous::Departure>& departures, const std::set<int>& known) const;
+  [[nodiscard]] Progress progress();
+  [[nodiscard]] std::string disagreement_at(int64_t seq, const Muster& muster);
   [[nodiscard]] std::vector<int> absentees(const Muster& muster,
                                            int64_t seq,
                                            std::vector<std::string>& last_words) const;
   std::exception_ptr fail(std::exception_ptr cause, const Blame& blame);
+  std::exception_ptr fail_by_mismatch(const std::string& op,
+                                      int64_t seq,
+                                      const std::string& reason);
   [[nodiscard]] std::string where(const std::string& op) const;
   [[nodiscard]] std::string myself() const;
   [[nodiscard]] std::exception_ptr store_is_gone(const std::string& op,

@@ -14,14 +14,17 @@
 
 #include "argosy/base/error.h"
 #include "argosy/rendezvous/in_process_store.h"
+#include "argosy/rendezvous/stopped_ranks.h"
 
 namespace argosy::transport {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 /// Another store, which calls `before_look` each time it is asked who is present or gone.
 class LookedAtStore final : public rendezvous::Store {
@@ -174,7 +177,8 @@ TEST_F(PeerWatchTest, AMismatchIsToldToThoseWhoHadNoPartInIt) {
 TEST_F(PeerWatchTest, AFailedMessageDoesNotMoveItsRankInTheOrderOfCollectives) {
   const auto mine = watch(0, {.patience = 20s});
   for (int i = 0; i < 3; ++i) {
-    (void)mine->begin("all_reduce");
+    Call call{.op = Op::kAllReduce};
+    (void)mine->begin(call);
     mine->end();
   }
   auto peer = announce(1);
@@ -184,7 +188,7 @@ TEST_F(PeerWatchTest, AFailedMessageDoesNotMoveItsRankInTheOrderOfCollectives) {
   for (const Deadline deadline = soon(); note.empty() && !deadline.expired();) {
     note = store_->members("rank/0", soon()).at(0).note;
   }
-  EXPECT_EQ(note, "done 2 all_reduce");
+  EXPECT_THAT(note, ::testing::StartsWith("done 2 all_reduce "));
   rendezvous::lose(std::move(peer));
   EXPECT_THAT(peers_of(failed.get()), ElementsAre(1));
 }
@@ -213,9 +217,42 @@ TEST_F(PeerWatchTest, ARankOfTheJobThatNeverCameIsBlamedByItsPlaceInTheGroup) {
   EXPECT_TRUE(mine->someone_is_gone());
   const auto error = mine->link_broken("connect", 0, -1, "nobody came");
   EXPECT_THAT(peers_of(error), ElementsAre(1));
+  EXPECT_THAT(
+      message_of(error),
+      HasSubstr("rank 0/4 (world rank 3) group \"pair\" (test): rank 1 (world rank 7) is gone "
+                "(its process ended without leaving the group, or does not answer; it had "
+                "not come to the group yet)"));
+}
+
+TEST_F(PeerWatchTest, DiedIsSaidOnlyWhereTheKernelSaysThatTheProcessEnded) {
+  rendezvous::lose(announce(1));
+  const auto nobody_knows = watch(0)->link_broken("barrier", 4, 1, "reset");
+  EXPECT_THAT(message_of(nobody_knows),
+              AllOf(HasSubstr("rank 1 is gone ("), Not(HasSubstr("died"))));
+  const auto runs = watch(2, {.has_ended = [](int) { return false; }});
+  EXPECT_THAT(message_of(runs->link_broken("barrier", 4, 1, "reset")),
+              HasSubstr("rank 1 is gone ("));
+  int looks = 0;  // a process closes its connections a moment before it has ended
+  const auto ended = watch(3, {.has_ended = [&](int rank) { return rank == 1 && ++looks > 2; }});
+  EXPECT_THAT(message_of(ended->link_broken("barrier", 4, 1, "reset")), HasSubstr("rank 1 died ("));
+}
+
+TEST_F(PeerWatchTest, ARankThatItsLauncherSaysIsStoppedIsNamedSo) {
+  const auto whole = rendezvous::in_process_store();
+  const auto job = rendezvous::prefix_store(whole, "run/r/0");
+  const auto member = job->announce("rank/7", soon());
+  ASSERT_NE(rendezvous::tell_stopped(*whole, "r", 7, "stopped by SIGSTOP", soon()), "");
+  const PeerWatchOptions options{.world_ranks = {3, 7, 2, 8}, .job = job, .patience = 20ms};
+  const auto error = watch(0, options)->timed_out("barrier", 5, 4s, {2});
+  EXPECT_THAT(message_of(error), HasSubstr("barrier timed out after 4 s waiting for rank 1"));
   EXPECT_THAT(message_of(error),
-              HasSubstr("rank 0/4 (world rank 3) group \"pair\" (test): rank 1 (world rank 7) died "
-                        "(its process ended before it came to the group)"));
+              HasSubstr("rank 1 (world rank 7) does not answer: it is stopped by SIGSTOP"));
+  EXPECT_THAT(peers_of(error), ElementsAre(1));
+  rendezvous::lose(announce(1));  // the store has lost the silent process
+  const auto lost = watch(2, options)->link_broken("barrier", 4, 1, "reset");
+  EXPECT_THAT(message_of(lost),
+              AllOf(HasSubstr("rank 1 (world rank 7) does not answer: it is stopped by SIGSTOP ("),
+                    Not(HasSubstr("died"))));
 }
 
 // Rank 1 leaves the group and then the job, as Group::destroy() does, at every moment between the

@@ -84,7 +84,8 @@ void WatchedTransport::give_up(std::exception_ptr cause) {
 std::shared_ptr<SharedBlock> WatchedTransport::share(size_t bytes, Timeout timeout) {
   std::shared_ptr<SharedBlock> block;
   if (size_ > 1 && bytes > 0) {
-    run("share", timeout, [&](const Deadline& deadline) { block = do_share(bytes, deadline); });
+    const Call share{.op = Op::kShare, .bytes = static_cast<int64_t>(bytes)};
+    run(share, timeout, [&](const Deadline& deadline) { block = do_share(bytes, deadline); });
   }
   return block;
 }
@@ -135,7 +136,9 @@ void WatchedTransport::all_reduce(
     void* data, int64_t count, DType dtype, ReduceOp op, Timeout timeout) {
   check_count("all_reduce", count);
   check_reduction("all_reduce", op, dtype);
-  run("all_reduce", timeout, [&](const Deadline& deadline) {
+  const Call call{
+      .op = Op::kAllReduce, .dtype = dtype, .reduction = op, .bytes = size_in_bytes(count, dtype)};
+  run(call, timeout, [&](const Deadline& deadline) {
     if (size_ > 1 && count > 0) {
       do_all_reduce(data, count, dtype, op, deadline);
     }
@@ -147,7 +150,12 @@ void WatchedTransport::reduce(
   check_count("reduce", count);
   check_reduction("reduce", op, dtype);
   check_rank("reduce", "root", root);
-  run("reduce", timeout, [&](const Deadline& deadline) {
+  const Call call{.op = Op::kReduce,
+                  .dtype = dtype,
+                  .reduction = op,
+                  .root = root,
+                  .bytes = size_in_bytes(count, dtype)};
+  run(call, timeout, [&](const Deadline& deadline) {
     if (size_ > 1 && count > 0) {
       do_reduce(data, count, dtype, op, root, deadline);
     }
@@ -158,9 +166,11 @@ void WatchedTransport::broadcast(
     void* data, int64_t count, DType dtype, int root, Timeout timeout) {
   check_count("broadcast", count);
   check_rank("broadcast", "root", root);
-  run("broadcast", timeout, [&](const Deadline& deadline) {
+  const int64_t bytes = size_in_bytes(count, dtype);
+  const Call call{.op = Op::kBroadcast, .dtype = dtype, .root = root, .bytes = bytes};
+  run(call, timeout, [&](const Deadline& deadline) {
     if (size_ > 1 && count > 0) {
-      do_broadcast(data, size_in_bytes(count, dtype), root, deadline);
+      do_broadcast(data, bytes, root, deadline);
     }
   });
 }
@@ -168,8 +178,9 @@ void WatchedTransport::broadcast(
 void WatchedTransport::all_gather(
     const void* input, void* output, int64_t count, DType dtype, Timeout timeout) {
   check_count("all_gather", count);
-  run("all_gather", timeout, [&](const Deadline& deadline) {
-    const int64_t bytes = size_in_bytes(count, dtype);
+  const int64_t bytes = size_in_bytes(count, dtype);
+  const Call call{.op = Op::kAllGather, .dtype = dtype, .bytes = bytes * size_};
+  run(call, timeout, [&](const Deadline& deadline) {
     copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
     if (size_ > 1 && count > 0) {
       do_all_gather(input, output, Parts::equal(size_, bytes), deadline);
@@ -180,8 +191,13 @@ void WatchedTransport::all_gather(
 void WatchedTransport::all_gather_v(
     const void* input, void* output, Counts counts, DType dtype, Timeout timeout) {
   check_counts("all_gather_v", "counts", counts, size_);
-  run("all_gather_v", timeout, [&](const Deadline& deadline) {
-    const Parts parts = Parts::of(counts, static_cast<int64_t>(size_of(dtype)));
+  const Parts parts = Parts::of(counts, static_cast<int64_t>(size_of(dtype)));
+  Call call{
+      .op = Op::kAllGatherV, .dtype = dtype, .bytes = parts.offset.back() + parts.bytes.back()};
+  for (const int64_t part : parts.bytes) {
+    call.parts = mixed(call.parts, static_cast<uint64_t>(part));
+  }
+  run(call, timeout, [&](const Deadline& deadline) {
     const auto mine = static_cast<size_t>(rank_);
     copy_bytes(static_cast<std::byte*>(output) + parts.offset[mine], input, parts.bytes[mine]);
     if (size_ > 1) {
@@ -194,8 +210,9 @@ void WatchedTransport::gather(
     const void* input, void* output, int64_t count, DType dtype, int root, Timeout timeout) {
   check_count("gather", count);
   check_rank("gather", "root", root);
-  run("gather", timeout, [&](const Deadline& deadline) {
-    const int64_t bytes = size_in_bytes(count, dtype);
+  const int64_t bytes = size_in_bytes(count, dtype);
+  const Call call{.op = Op::kGather, .dtype = dtype, .root = root, .bytes = bytes};
+  run(call, timeout, [&](const Deadline& deadline) {
     if (rank_ == root) {
       copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes, input, bytes);
     }
@@ -209,8 +226,9 @@ void WatchedTransport::scatter(
     const void* input, void* output, int64_t count, DType dtype, int root, Timeout timeout) {
   check_count("scatter", count);
   check_rank("scatter", "root", root);
-  run("scatter", timeout, [&](const Deadline& deadline) {
-    const int64_t bytes = size_in_bytes(count, dtype);
+  const int64_t bytes = size_in_bytes(count, dtype);
+  const Call call{.op = Op::kScatter, .dtype = dtype, .root = root, .bytes = bytes};
+  run(call, timeout, [&](const Deadline& deadline) {
     if (size_ > 1 && count > 0) {
       do_scatter(input, output, bytes, root, deadline);
     }
@@ -224,7 +242,11 @@ void WatchedTransport::reduce_scatter(
     const void* input, void* output, int64_t count, DType dtype, ReduceOp op, Timeout timeout) {
   check_count("reduce_scatter", count);
   check_reduction("reduce_scatter", op, dtype);
-  run("reduce_scatter", timeout, [&](const Deadline& deadline) {
+  const Call call{.op = Op::kReduceScatter,
+                  .dtype = dtype,
+                  .reduction = op,
+                  .bytes = size_in_bytes(count, dtype)};
+  run(call, timeout, [&](const Deadline& deadline) {
     if (size_ == 1) {
       copy_bytes(output, input, size_in_bytes(count, dtype));
     } else if (count > 0) {
@@ -236,8 +258,9 @@ void WatchedTransport::reduce_scatter(
 void WatchedTransport::all_to_all(
     const void* input, void* output, int64_t count, DType dtype, Timeout timeout) {
   check_count("all_to_all", count);
-  run("all_to_all", timeout, [&](const Deadline& deadline) {
-    const int64_t bytes = size_in_bytes(count, dtype);
+  const int64_t bytes = size_in_bytes(count, dtype);
+  const Call call{.op = Op::kAllToAll, .dtype = dtype, .bytes = bytes * size_};
+  run(call, timeout, [&](const Deadline& deadline) {
     const Parts parts = Parts::equal(size_, bytes);
     copy_bytes(static_cast<std::byte*>(output) + rank_ * bytes,
                static_cast<const std::byte*>(input) + rank_ * bytes,
@@ -263,7 +286,7 @@ void WatchedTransport::all_to_all_v(const void* input,
                rank_,
                send_counts[mine],
                recv_counts[mine]);
-  run("all_to_all_v", timeout, [&](const Deadline& deadline) {
+  run({.op = Op::kAllToAllV, .dtype = dtype}, timeout, [&](const Deadline& deadline) {
     const auto element_bytes = static_cast<int64_t>(size_of(dtype));
     const Parts sends = Parts::of(send_counts, element_bytes);
     const Parts receives = Parts::of(recv_counts, element_bytes);
@@ -277,7 +300,7 @@ void WatchedTransport::all_to_all_v(const void* input,
 }
 
 void WatchedTransport::barrier(Timeout timeout) {
-  run("barrier", timeout, [&](const Deadline& deadline) {
+  run({.op = Op::kBarrier}, timeout, [&](const Deadline& deadline) {
     if (size_ > 1) {
       do_barrier(deadline);
     }

@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "argosy/base/deadline.h"
+#include "argosy/transport/call.h"
 #include "argosy/transport/peer_watch.h"
 #include "argosy/transport/transport.h"
 
@@ -83,6 +85,10 @@ class WatchedTransport : public Transport {
   [[nodiscard]] std::shared_ptr<SharedBlock> share(size_t bytes, Timeout timeout) final;
   void close() final;
 
+  /// What follows are steps of `whole`, a collective of a transport that is made of several: so
+  /// they are compared and named.
+  void do_steps_of(const Call& whole) { whole_ = whole; }
+
  protected:
   /// An implementation's own send or receive on its way. wait() throws LinkBroken, LinkTimeout.
   class Link {
@@ -142,12 +148,14 @@ class WatchedTransport : public Transport {
   /// Connects the ranks as operation 0, so that a death or a missing rank is named there too.
   template <typename Body>
   void connect(std::chrono::milliseconds timeout, Body body) {
-    run("connect", timeout, body);
+    run({.op = Op::kConnect}, timeout, body);
   }
   /// The value of a key that another rank sets while all connect. Looks out for the dead meanwhile.
   [[nodiscard]] std::string await_key(const std::string& key, int setter, const Deadline& deadline);
   /// The last act of an implementation's destructor, while interrupt() still works.
   void shut_down();
+  /// The collective that runs, or was the last to.
+  [[nodiscard]] const Call& call() const { return call_; }
   [[nodiscard]] const RankNames& names() const { return names_; }
   [[nodiscard]] PeerWatch& watch() { return *watch_; }
   [[nodiscard]] rendezvous::Store& store() { return *store_; }
@@ -156,7 +164,7 @@ class WatchedTransport : public Transport {
   class WatchedTransfer;
 
   template <typename Body>
-  void run(const char* op, Timeout timeout, Body body);
+  void run(const Call& call, Timeout timeout, Body body);
   [[noreturn]] void give_up(std::exception_ptr cause);
   void check_rank(const char* op, const char* what, int value) const;
 
@@ -164,13 +172,17 @@ class WatchedTransport : public Transport {
   const int rank_;
   const int size_;
   const RankNames names_;
+  std::optional<Call> whole_;
+  Call call_;
   std::unique_ptr<PeerWatch> watch_;
 };
 
 template <typename Body>
-void WatchedTransport::run(const char* op, Timeout timeout, Body body) {
+void WatchedTransport::run(const Call& call, Timeout timeout, Body body) {
+  const char* const op = name_of(call.op);
   watch_->check(op);
-  const int64_t seq = watch_->begin(op);
+  call_ = whole_ ? step_of(*whole_, call) : call;
+  const int64_t seq = watch_->begin(call_);
   try {
     body(Deadline::after(timeout));
   } catch (const LinkBroken& broken) {

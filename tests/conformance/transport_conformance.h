@@ -95,7 +95,9 @@ class TransportTest : public ::testing::TestWithParam<Case> {
 class TransportConformance : public TransportTest {};
 /// What happens when ranks die or stay away; five ranks, so that some are not neighbours.
 class TransportFailures : public TransportTest {};
-/// The same with ranks that are killed: processes only.
+/// What happens when ranks call different operations: many small groups, as threads.
+class TransportMismatches : public TransportTest {};
+/// Ranks that are killed: processes only.
 class TransportDeaths : public TransportTest {};
 
 using test::SharedCounter;
@@ -110,7 +112,12 @@ using test::SharedCounter;
   INSTANTIATE_TEST_SUITE_P(name,                                                                  \
                            TransportFailures,                                                     \
                            ::testing::ValuesIn(all_cases(factory, __VA_ARGS__, {5})),             \
-                           case_name)
+                           case_name);                                                            \
+  INSTANTIATE_TEST_SUITE_P(                                                                       \
+      name,                                                                                       \
+      TransportMismatches,                                                                        \
+      ::testing::ValuesIn(all_cases(factory, {test::RankMode::kThreads}, {3})),                   \
+      case_name)
 
 /// Joins a backend that runs as threads and as processes.
 #define ARGOSY_CONFORMANCE(name, ...)                                                            \

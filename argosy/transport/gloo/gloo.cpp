@@ -19,13 +19,19 @@ void Gloo::connect_all(const GlooOptions& options) {
     }
     const ListenOn where = choose_place(options, deadline);
     set_mesh(std::make_shared<Mesh>(rank(), size(), where, deadline));
-    store().set(fmt::format("gloo/address/{}", rank()), mesh_->addresses(), deadline);
+    store().set(fmt::format("gloo/address/{}", rank()), mesh_->card(), deadline);
+    std::vector<std::string> cards(static_cast<size_t>(size()));
     for (int peer = 0; peer < size(); ++peer) {
       if (peer != rank()) {
-        mesh_->connect(
-            peer, await_key(fmt::format("gloo/address/{}", peer), peer, deadline), deadline);
+        cards[static_cast<size_t>(peer)] =
+            await_key(fmt::format("gloo/address/{}", peer), peer, deadline);
       }
     }
+    mesh_->connect(cards, deadline, [&] {
+      if (watch().someone_is_gone()) {
+        throw LinkBroken{-1, "a rank went while all connected"};
+      }
+    });
     do_barrier(deadline);  // or a rank with nothing to do would leave while others still connect
   });
 }

@@ -128,6 +128,13 @@ class Gloo final : public WatchedTransport {
     all.push_back(std::move(pending));
   }
 
+  /// In the place of a slot's operation: who calls something else waits at another slot. Messages
+  /// of one slot arrive in order, so it does no harm where two operations have the same.
+  [[nodiscard]] uint32_t slot_of_call() const {
+    const uint64_t all = digest(call());
+    return static_cast<uint32_t>(all ^ all >> 32U);
+  }
+
   static int64_t elements_per_block(int64_t element) { return kBlockBytes / element; }
 
   [[nodiscard]] std::vector<Segment> divide(int64_t count, int64_t element) const;
@@ -152,7 +159,6 @@ class Gloo final : public WatchedTransport {
   std::mutex mesh_mutex_;  ///< for interrupt() while the ranks still connect
   bool interrupted_ = false;
   std::shared_ptr<Mesh> mesh_;
-  uint32_t next_op_ = 0;
   std::vector<std::byte> scratch_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <gloo/context.h>
-#include <gloo/transport/address.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/device.h>
 #include <gloo/transport/pair.h>
@@ -14,7 +13,10 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/os/addresses.h"
+#include "argosy/transport/gloo/meeting.h"
 #include "argosy/transport/gloo/no_sigpipe.h"
+#include "argosy/transport/gloo/proven_pairs.h"
 #include "argosy/transport/watched_transport.h"
 
 namespace argosy::transport {
@@ -52,23 +54,20 @@ uint64_t message_slot(uint32_t tag, size_t bytes) {
 }
 
 /// Gloo's context with pairs that we connected ourselves: its own connectFullMesh knows neither our
-/// deadline nor who died.
+/// deadline nor who died, and takes whoever calls.
 class Mesh::MeshContext final : public ::gloo::Context {
  public:
-  MeshContext(int rank, int size, const ListenOn& where, std::chrono::milliseconds timeout)
+  MeshContext(int rank, int size, const std::string& address, std::chrono::milliseconds timeout)
       : ::gloo::Context(rank, size) {
     ::gloo::transport::tcp::attr attr;
-    attr.iface = where.interface;
-    attr.hostname = where.host;
+    attr.hostname = address;
     device_ = ::gloo::transport::tcp::CreateDevice(attr);
     transportContext_ = device_->createContext(rank, size);
     transportContext_->setTimeout(timeout);
     setTimeout(timeout);
-    for (int peer = 0; peer < size; ++peer) {
-      if (peer != rank) {
-        transportContext_->createPair(peer);
-      }
-    }
+  }
+  void take(std::vector<os::UniqueFd> connections) {
+    adopt(*device_, *transportContext_, std::move(connections));
   }
 };
 
@@ -81,13 +80,26 @@ Mesh::Pending::~Pending() = default;
 Mesh::Pending::Pending(Pending&&) noexcept = default;
 Mesh::Pending& Mesh::Pending::operator=(Pending&&) noexcept = default;
 
+namespace {
+
+os::Listener listen_at(const ListenOn& where) {
+  const std::string host =
+      where.interface.empty()
+          ? where.host
+          : os::interface_address(where.interface).or_throw<Error>("transport.gloo");
+  return os::Listener::listen_tcp(host, 0).or_throw<Error>("transport.gloo");
+}
+
+}  // namespace
+
 Mesh::Mesh(int rank, int size, const ListenOn& where, const Deadline& deadline)
     : rank_(rank), size_(size) {
   const NoSigpipe quiet;  // Gloo's loop inherits it
   try {
-    // Gloo waits five times its timeout for a connection.
-    const auto fifth = deadline.remaining() / 5 + std::chrono::milliseconds(1);
-    context_ = std::make_shared<MeshContext>(rank, size, where, fifth);
+    os::Listener listener = listen_at(where);
+    context_ = std::make_shared<MeshContext>(
+        rank, size, os::own_address_of(listener.fd()), deadline.remaining());
+    meeting_ = std::make_unique<Meeting>(rank, size, std::move(listener));
   } catch (const std::exception& e) {
     throw ConfigError(
         "transport.gloo",
@@ -102,35 +114,26 @@ Mesh::Mesh(int rank, int size, const ListenOn& where, const Deadline& deadline)
 
 Mesh::~Mesh() = default;
 
-std::string Mesh::addresses() const {
-  std::string all;
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) {
-      const auto bytes = context_->getPair(peer)->address().bytes();
-      all.append(bytes.data(), bytes.size());
-    }
-  }
-  return all;
+std::string Mesh::card() const {
+  return meeting_->card();
 }
 
-void Mesh::connect(int peer, const std::string& addresses, const Deadline& deadline) {
-  // The peer left itself out of its list, and all entries have one length.
-  const size_t length = addresses.size() / static_cast<size_t>(size_ - 1);
-  const auto place = static_cast<size_t>(rank_ > peer ? rank_ - 1 : rank_);
-  if (length == 0 || addresses.size() % static_cast<size_t>(size_ - 1) != 0) {
-    throw LinkBroken{peer, "its address is malformed"};
-  }
-  const auto* begin = addresses.data() + place * length;
+void Mesh::connect(const std::vector<std::string>& cards,
+                   const Deadline& deadline,
+                   const std::function<void()>& look_around) {
+  std::vector<os::UniqueFd> connections = meeting_->meet(cards, deadline, look_around);
+  const std::unique_lock pairs(pairs_);
+  const NoSigpipe quiet;
+  check_open(-1);
   try {
-    check_open(peer);
-    context_->getPair(peer)->connect(std::vector<char>(begin, begin + length));
-    check_open(peer);  // a pair that interrupt() closed returns as if it had connected
+    context_->take(std::move(connections));
   } catch (const std::exception& e) {
-    if (deadline.expired()) {
-      throw LinkTimeout{{peer}};
-    }
-    throw LinkBroken{peer, text_of(e)};
+    throw LinkBroken{-1, text_of(e)};
   }
+}
+
+std::shared_ptr<::gloo::Context> Mesh::context() const {
+  return context_;
 }
 
 void Mesh::check_open(int peer) const {
@@ -226,6 +229,7 @@ void Mesh::interrupt() {
   if (!abort_waits()) {
     return;
   }
+  meeting_->interrupt();
   const std::shared_lock pairs(pairs_);
   for (int peer = 0; peer < size_; ++peer) {
     try {
@@ -242,6 +246,7 @@ void Mesh::close() {
   if (!abort_waits()) {
     return;
   }
+  meeting_->interrupt();
   {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return waiting_.empty(); });

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -21,6 +22,8 @@ class UnboundBuffer;
 
 // Internal to the room: Gloo's connections and buffers behind functions that speak our errors.
 namespace argosy::transport {
+
+class Meeting;
 
 /// Where to listen: exactly one of the two is set.
 struct ListenOn {
@@ -66,10 +69,13 @@ class Mesh final {
   Mesh(Mesh&&) = delete;
   Mesh& operator=(Mesh&&) = delete;
 
-  /// The addresses at which each other rank finds this one, for the store.
-  [[nodiscard]] std::string addresses() const;
-  /// Connects to `peer`, which called addresses(). In ascending order of ranks.
-  void connect(int peer, const std::string& addresses, const Deadline& deadline);
+  /// Where and with which key the others reach this one, for the store: a secret of the group.
+  [[nodiscard]] std::string card() const;
+  /// Connects to all other ranks; `cards` hold what their card() said. A connection carries nothing
+  /// before both ends have proven that they know the group's keys. See Meeting::meet().
+  void connect(const std::vector<std::string>& cards,
+               const Deadline& deadline,
+               const std::function<void()>& look_around);
 
   [[nodiscard]] Pending send(int peer, uint64_t slot, const void* data, int64_t bytes);
   [[nodiscard]] Pending recv(int peer, uint64_t slot, void* data, int64_t bytes);
@@ -77,7 +83,7 @@ class Mesh final {
   void wait(std::vector<Pending>& all, const Deadline& deadline);
 
   /// Gloo's context, for its own algorithms.
-  [[nodiscard]] const std::shared_ptr<::gloo::Context>& context() const { return context_; }
+  [[nodiscard]] std::shared_ptr<::gloo::Context> context() const;
 
   /// Makes all that waits and all that follows throw, and resets the connections.
   void interrupt();
@@ -92,7 +98,8 @@ class Mesh final {
 
   const int rank_;
   const int size_;
-  std::shared_ptr<::gloo::Context> context_;
+  std::shared_ptr<MeshContext> context_;
+  std::unique_ptr<Meeting> meeting_;
   std::shared_mutex pairs_;  ///< shared to use Gloo's pairs, exclusive to drop them
   mutable std::mutex mutex_;
   std::condition_variable idle_;

@@ -5,7 +5,7 @@ namespace argosy::transport {
 
 /// Down a binomial tree, block by block.
 void Gloo::do_broadcast(void* data, int64_t bytes, int root, const Deadline& deadline) {
-  const uint32_t op = next_op_++;
+  const uint32_t op = slot_of_call();
   const Segment blocks{0, bytes, kBlockBytes};
   const int place = (rank() - root + size()) % size();
   const auto real = [&](int p) { return (p + root) % size(); };
@@ -37,7 +37,7 @@ void Gloo::do_all_gather(const void* /*input*/,
                          void* output,
                          const Parts& parts,
                          const Deadline& deadline) {
-  const uint32_t op = next_op_++;
+  const uint32_t op = slot_of_call();
   const auto me = static_cast<size_t>(rank());
   std::vector<Mesh::Pending> pending;
   for_each_peer([&](int peer) {
@@ -52,7 +52,7 @@ void Gloo::do_all_gather(const void* /*input*/,
 
 void Gloo::do_gather(
     const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) {
-  const uint32_t op = next_op_++;
+  const uint32_t op = slot_of_call();
   std::vector<Mesh::Pending> pending;
   if (rank() != root) {
     add(pending, transmit(op, 0, root, input, bytes));
@@ -65,7 +65,7 @@ void Gloo::do_gather(
 
 void Gloo::do_scatter(
     const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) {
-  const uint32_t op = next_op_++;
+  const uint32_t op = slot_of_call();
   std::vector<Mesh::Pending> pending;
   if (rank() != root) {
     add(pending, receive(op, 0, root, output, bytes));
@@ -81,7 +81,7 @@ void Gloo::do_all_to_all(const void* input,
                          void* output,
                          const Parts& receives,
                          const Deadline& deadline) {
-  const uint32_t op = next_op_++;
+  const uint32_t op = slot_of_call();
   std::vector<Mesh::Pending> pending;
   for_each_peer([&](int peer) {
     const auto p = static_cast<size_t>(peer);
@@ -96,7 +96,7 @@ void Gloo::do_all_to_all(const void* input,
 
 /// Dissemination: after round k every rank has heard, directly or not, of 2^(k+1) ranks.
 void Gloo::do_barrier(const Deadline& deadline) {
-  const uint32_t op = next_op_++;
+  const uint32_t op = slot_of_call();
   uint32_t round = 0;
   for (int distance = 1; distance < size(); distance *= 2, ++round) {
     std::byte here{}, there{};

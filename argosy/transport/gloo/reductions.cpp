@@ -93,7 +93,7 @@ void Gloo::direct(const void* input,
                   DType dtype,
                   ReduceOp op_kind,
                   const Deadline& deadline) {
-  const uint32_t op = next_op_++;
+  const uint32_t op = slot_of_call();
   const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
   std::byte* memory = scratch(size() * bytes);
   std::vector<Mesh::Pending> pending;
@@ -119,7 +119,7 @@ void Gloo::reduce_segments(const void* input,
                            ReduceOp op_kind,
                            const Deadline& deadline,
                            const Spread& spread) {
-  const uint32_t op = next_op_++;
+  const uint32_t op = slot_of_call();
   const auto element = static_cast<int64_t>(size_of(dtype));
   const Segment& mine = segments[static_cast<size_t>(rank())];
   const int64_t block_bytes = std::min(mine.block, mine.end - mine.begin) * element;
@@ -208,7 +208,7 @@ void Gloo::ring(void* data, int64_t count, DType dtype, ReduceOp op, const Deadl
     default:
       options.setOutput(static_cast<uint64_t*>(data), n);
   }
-  options.setTag(next_op_++);
+  options.setTag(slot_of_call());
   options.setTimeout(std::max(deadline.remaining(), std::chrono::milliseconds(1)));
   const NoSigpipe quiet;
   try {

@@ -29,14 +29,23 @@ class Part final {
  public:
   Part() = default;
   Part(std::unique_ptr<Transport> transport, std::vector<int> members)
-      : transport_(std::move(transport)), members_(std::move(members)) {}
+      : transport_(std::move(transport)),
+        steps_(dynamic_cast<WatchedTransport*>(transport_.get())),
+        members_(std::move(members)) {}
 
   explicit operator bool() const { return transport_ != nullptr; }
   [[nodiscard]] std::shared_ptr<Transport> transport() const { return transport_; }
 
+  /// A message.
   template <typename Operation>
   auto run(Operation operation) const {
     return translated(members_, [&] { return operation(*transport_); });
+  }
+  /// A step of the collective `whole`, by which its ranks compare and name it.
+  template <typename Operation>
+  void run_step(const Call& whole, Operation operation) const {
+    steps_->do_steps_of(whole);
+    run(operation);
   }
   void close() const {
     if (transport_ != nullptr) {
@@ -72,6 +81,7 @@ class Part final {
   }
 
   std::shared_ptr<Transport> transport_{};
+  WatchedTransport* steps_ = nullptr;  ///< the same
   std::vector<int> members_{};
 };
 
@@ -178,14 +188,15 @@ class Hierarchical final : public WatchedTransport {
     const int place = layout_.place[static_cast<size_t>(root)];
     const int along = place < layout_.lanes ? place : 0;
     const auto on_host = [&](int from) {
-      local_.run(
-          [&](Transport& t) { t.broadcast(data, bytes, DType::kU8, from, deadline.remaining()); });
+      local_.run_step(call(), [&](Transport& t) {
+        t.broadcast(data, bytes, DType::kU8, from, deadline.remaining());
+      });
     };
     if (local_ && at_source) {
       on_host(place);
     }
     if (lane_ && place_ == along) {
-      lane_.run([&](Transport& t) {
+      lane_.run_step(call(), [&](Transport& t) {
         t.broadcast(data, bytes, DType::kU8, source, deadline.remaining());
       });
     }
@@ -197,7 +208,7 @@ class Hierarchical final : public WatchedTransport {
   void do_barrier(const Deadline& deadline) override {
     const auto meet = [&](const Part& part) {
       if (part) {
-        part.run([&](Transport& t) { t.barrier(deadline.remaining()); });
+        part.run_step(call(), [&](Transport& t) { t.barrier(deadline.remaining()); });
       }
     };
     meet(local_);
@@ -211,19 +222,19 @@ class Hierarchical final : public WatchedTransport {
                      void* output,
                      const Parts& parts,
                      const Deadline& deadline) override {
-    flat_.run([&](Transport& t) {
+    flat_.run_step(call(), [&](Transport& t) {
       t.all_gather_v(input, output, parts.bytes, DType::kU8, deadline.remaining());
     });
   }
   void do_gather(
       const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) override {
-    flat_.run([&](Transport& t) {
+    flat_.run_step(call(), [&](Transport& t) {
       t.gather(input, output, bytes, DType::kU8, root, deadline.remaining());
     });
   }
   void do_scatter(
       const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) override {
-    flat_.run([&](Transport& t) {
+    flat_.run_step(call(), [&](Transport& t) {
       t.scatter(input, output, bytes, DType::kU8, root, deadline.remaining());
     });
   }
@@ -233,7 +244,7 @@ class Hierarchical final : public WatchedTransport {
                          DType dtype,
                          ReduceOp op,
                          const Deadline& deadline) override {
-    flat_.run([&](Transport& t) {
+    flat_.run_step(call(), [&](Transport& t) {
       t.reduce_scatter(input, output, count, dtype, op, deadline.remaining());
     });
   }
@@ -242,7 +253,7 @@ class Hierarchical final : public WatchedTransport {
                      void* output,
                      const Parts& receives,
                      const Deadline& deadline) override {
-    flat_.run([&](Transport& t) {
+    flat_.run_step(call(), [&](Transport& t) {
       t.all_to_all_v(input, sends.bytes, output, receives.bytes, DType::kU8, deadline.remaining());
     });
   }
@@ -312,7 +323,7 @@ class Hierarchical final : public WatchedTransport {
   }
   void sum_on_host(const Wide& wide, const Block& block, const Deadline& deadline) const {
     for (int lane = 0; local_ && lane < layout_.lanes; ++lane) {
-      local_.run([&](Transport& t) {
+      local_.run_step(call(), [&](Transport& t) {
         t.reduce(share_of(wide, block, lane),
                  share_size(lane, block.count),
                  wide.dtype(),
@@ -324,7 +335,7 @@ class Hierarchical final : public WatchedTransport {
   }
   void sum_between_hosts(const Wide& wide, const Block& block, const Deadline& deadline) const {
     if (lane_) {
-      lane_.run([&](Transport& t) {
+      lane_.run_step(call(), [&](Transport& t) {
         t.all_reduce(share_of(wide, block, place_),
                      share_size(place_, block.count),
                      wide.dtype(),
@@ -341,7 +352,7 @@ class Hierarchical final : public WatchedTransport {
     for (int lane = 0; lane < layout_.lanes; ++lane) {
       counts[static_cast<size_t>(lane)] = share_size(lane, block.count);
     }
-    local_.run([&](Transport& t) {
+    local_.run_step(call(), [&](Transport& t) {
       t.all_gather_v(share_of(wide, block, std::min(place_, layout_.lanes)),
                      at(wide, block.begin),
                      counts,

@@ -26,17 +26,16 @@ struct Piece {
 
 void Shm::do_barrier(const Deadline& deadline) {
   exchange(
-      {.op = kBarrier}, 1, kAll, [](auto, auto*) {}, [](auto, auto, auto*) {}, deadline);
+      1, kAll, [](auto, auto*) {}, [](auto, auto, auto*) {}, deadline);
 }
 
 /// Whether it went well on every rank.
-bool Shm::all_well(const RoundHeader& header, const Status& mine, const Deadline& deadline) {
+bool Shm::all_well(const Status& mine, const Deadline& deadline) {
   if (!mine.ok()) {
     log::warn("[transport.shm] no memory is shared: {}", mine.failure().what);
   }
   bool all = mine.ok();
   exchange(
-      header,
       1,
       kAll,
       [&](auto, std::byte* slot) { *slot = std::byte{mine.ok()}; },
@@ -46,19 +45,17 @@ bool Shm::all_well(const RoundHeader& header, const Status& mine, const Deadline
 }
 
 std::shared_ptr<SharedBlock> Shm::do_share(size_t bytes, const Deadline& deadline) {
-  const RoundHeader header{.op = kShare, .bytes = static_cast<int64_t>(bytes)};
   Blocks& blocks = neighbours_->blocks;
-  if (!all_well(header, rank() == 0 ? blocks.make_room(bytes) : Status(), deadline)) {
+  if (!all_well(rank() == 0 ? blocks.make_room(bytes) : Status(), deadline)) {
     return nullptr;
   }
   Result<std::shared_ptr<SharedBlock>> block = blocks.add(bytes);
-  const bool all = all_well(header, block.ok() ? Status() : Status(block.failure()), deadline);
+  const bool all = all_well(block.ok() ? Status() : Status(block.failure()), deadline);
   return all ? *std::move(block) : nullptr;
 }
 
 void Shm::do_broadcast(void* data, int64_t bytes, int root, const Deadline& deadline) {
   exchange(
-      {.op = kBroadcast, .root = root, .bytes = bytes},
       rounds_for(bytes, kSlotBytes),
       rank() == root ? kNobody : root,
       [&](int64_t i, std::byte* slot) {
@@ -78,17 +75,11 @@ void Shm::do_all_gather(const void* input,
                         void* output,
                         const Parts& parts,
                         const Deadline& deadline) {
-  const int64_t all = parts.offset.back() + parts.bytes.back();
   const int64_t longest = *std::ranges::max_element(parts.bytes);
   const auto part = [&](int of, int64_t i) {
     return Piece(i, kSlotBytes, parts.bytes[static_cast<size_t>(of)]);
   };
-  uint32_t kind = 0;  // the sizes of all parts, which decide how many rounds there are
-  for (const int64_t bytes : parts.bytes) {
-    kind = kind * 31 + static_cast<uint32_t>(bytes) + static_cast<uint32_t>(bytes >> 32);
-  }
   exchange(
-      {.op = kAllGather, .kind = kind, .bytes = all},
       rounds_for(longest, kSlotBytes),
       kAll,
       [&](int64_t i, std::byte* slot) {
@@ -106,7 +97,6 @@ void Shm::do_all_gather(const void* input,
 void Shm::do_gather(
     const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) {
   exchange(
-      {.op = kGather, .root = root, .bytes = bytes},
       rounds_for(bytes, kSlotBytes),
       rank() == root ? kAll : kNobody,
       [&](int64_t i, std::byte* slot) {
@@ -125,7 +115,6 @@ void Shm::do_scatter(
     const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) {
   const int64_t per_rank = piece_bytes(1);
   exchange(
-      {.op = kScatter, .root = root, .bytes = bytes},
       rounds_for(bytes, per_rank),
       rank() == root ? kNobody : root,
       [&](int64_t i, std::byte* slot) {
@@ -150,12 +139,10 @@ void Shm::do_all_to_all(const void* input,
                         void* output,
                         const Parts& receives,
                         const Deadline& deadline) {
-  const RoundHeader header{.op = kAllToAll};
   const auto me = static_cast<size_t>(rank());
   int64_t longest = *std::ranges::max_element(sends.bytes);
   std::string differ;
   exchange(
-      header,
       1,
       kAll,
       [&](int64_t /*i*/, std::byte* slot) {
@@ -182,7 +169,6 @@ void Shm::do_all_to_all(const void* input,
   }
   const int64_t per_rank = piece_bytes(1);
   exchange(
-      header,
       rounds_for(longest, per_rank),
       kAll,
       [&](int64_t i, std::byte* slot) {

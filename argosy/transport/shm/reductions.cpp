@@ -17,10 +17,6 @@ int64_t bytes_of(int64_t count, DType dtype) {
   return count * static_cast<int64_t>(size_of(dtype));
 }
 
-uint32_t kind_of(DType dtype, ReduceOp op) {
-  return static_cast<uint32_t>(dtype) << 8U | static_cast<uint32_t>(op);
-}
-
 }  // namespace
 
 /// So many bytes of a slot belong to each rank, a whole number of elements and of cache lines.
@@ -37,33 +33,33 @@ Shm::Share Shm::share_of(int rank, int64_t length, int64_t element) const {
 void Shm::do_all_reduce(
     void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) {
   const int64_t bytes = bytes_of(count, dtype);
-  RoundHeader header{.op = kAllReduce, .kind = kind_of(dtype, op), .bytes = bytes};
   if (bytes * size() <= kAtOnceBytes) {
-    reduce_at_once(header, data, count, dtype, op, deadline);
+    reduce_at_once(data, count, dtype, op, deadline);
     return;
   }
+  RoundHeader header = enter();
   const Blocks::Place place = neighbours_->blocks.find(data, static_cast<size_t>(bytes));
   header.block = place.block;
   header.offset = place.offset;
   if (place.block == 0 || !reduce_where_it_lies(header, data, count, dtype, op, deadline)) {
-    reduce_in_shares(header, data, count, dtype, op, deadline);
+    reduce_in_shares(header, data, count, dtype, op, -1, deadline);
   }
 }
 
 /// Whether the data of all ranks lies in the same block, side by side: the same answer on all.
-bool Shm::all_in_one_block(uint64_t round) const {
+bool Shm::all_in_one_block(uint64_t round, int64_t bytes) const {
   std::vector<uint64_t> begins;
   for (int r = 0; r < size(); ++r) {
-    const RoundHeader& header = segment().page(r).headers[round % kDepth];
-    if (header.block != segment().page(0).headers[round % kDepth].block) {
+    const RoundHeader& header = segment().page(r).headers[round % kKeptRounds];
+    if (header.block != segment().page(0).headers[round % kKeptRounds].block) {
       return false;
     }
     begins.push_back(header.offset);
   }
   std::ranges::sort(begins);
-  const auto bytes = static_cast<uint64_t>(segment().page(0).headers[round % kDepth].bytes);
-  return std::ranges::adjacent_find(
-             begins, [&](uint64_t a, uint64_t b) { return b - a < bytes; }) == begins.end();
+  return std::ranges::adjacent_find(begins, [&](uint64_t a, uint64_t b) {
+           return b - a < static_cast<uint64_t>(bytes);
+         }) == begins.end();
 }
 
 /// Each rank sums up its share where the data lies, and writes the result there for all. False, on
@@ -84,15 +80,15 @@ bool Shm::reduce_where_it_lies(const RoundHeader& header,
              std::min(count, kSlotBytes / element),
              element,
              deadline);
-  await_all(round, true, header, deadline);
-  if (!all_in_one_block(round)) {
+  await_all(round, true, deadline);
+  if (!all_in_one_block(round, count * element)) {
     return false;
   }
   ++rounds_;
   std::byte* const block = static_cast<std::byte*>(data) - header.offset;
   std::vector<std::byte*> places;
   for (int r = 0; r < size(); ++r) {
-    places.push_back(block + segment().page(r).headers[round % kDepth].offset);
+    places.push_back(block + segment().page(r).headers[round % kKeptRounds].offset);
   }
   const Share mine = share_of(rank(), count, element);
   std::vector<const void*> sources(places.size());
@@ -116,22 +112,17 @@ bool Shm::reduce_where_it_lies(const RoundHeader& header,
 
 void Shm::do_reduce(
     void* data, int64_t count, DType dtype, ReduceOp op, int root, const Deadline& deadline) {
-  const RoundHeader header{
-      .op = kReduce, .root = root, .kind = kind_of(dtype, op), .bytes = bytes_of(count, dtype)};
-  reduce_in_shares(header, data, count, dtype, op, deadline);
+  reduce_in_shares(enter(), data, count, dtype, op, root, deadline);
 }
 
-void Shm::reduce_at_once(const RoundHeader& header,
-                         void* data,
-                         int64_t count,
-                         DType dtype,
-                         ReduceOp op,
-                         const Deadline& deadline) {
+void Shm::reduce_at_once(
+    void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) {
+  const RoundHeader header = enter();
   const uint64_t round = rounds_++;
   begin(round, deadline);
-  copy_bytes(segment().slot(rank(), round), data, header.bytes);
+  copy_bytes(segment().slot(rank(), round), data, bytes_of(count, dtype));
   publish(round, header);
-  await_all(round, true, header, deadline);
+  await_all(round, true, deadline);
   std::vector<const void*> sources;
   for (int r = 0; r < size(); ++r) {
     sources.push_back(r == rank() ? data : segment().slot(r, round));
@@ -162,6 +153,7 @@ void Shm::reduce_in_shares(const RoundHeader& header,
                            int64_t count,
                            DType dtype,
                            ReduceOp op,
+                           int root,
                            const Deadline& deadline) {
   const auto element = static_cast<int64_t>(size_of(dtype));
   const int64_t per_round = kSlotBytes / element;
@@ -172,15 +164,15 @@ void Shm::reduce_in_shares(const RoundHeader& header,
     return static_cast<std::byte*>(data) + i * per_round * element;
   };
   const auto length = [&](int64_t i) { return std::min(per_round, count - i * per_round); };
-  const bool takes = header.root < 0 || header.root == rank();
+  const bool takes = root < 0 || root == rank();
   for (int64_t i = 0; i < rounds + 2; ++i) {
     if (i < rounds && (i > 0 || header.block == 0)) {
       open_chunk(base + static_cast<uint64_t>(i), header, chunk(i), length(i), element, deadline);
     }
     if (const int64_t j = i - 1; j >= 0 && j < rounds) {
       const uint64_t round = base + static_cast<uint64_t>(j);
-      await_all(round, j == 0, header, deadline);
-      sum_up(round, chunk(j), length(j), dtype, op, header.root);
+      await_all(round, j == 0, deadline);
+      sum_up(round, chunk(j), length(j), dtype, op, root);
     }
     if (const int64_t j = i - 2; j >= 0) {
       const uint64_t round = base + static_cast<uint64_t>(j);
@@ -239,8 +231,7 @@ void Shm::do_reduce_scatter(const void* input,
   const int64_t per_rank = piece_bytes(element);
   const int64_t per_round = per_rank / element;
   const int64_t rounds = (count + per_round - 1) / per_round;
-  const RoundHeader header{
-      .op = kReduceScatter, .kind = kind_of(dtype, op), .bytes = count * element};
+  const RoundHeader header = enter();
   const uint64_t base = rounds_;
   rounds_ += static_cast<uint64_t>(rounds);
   const auto part = [&](int of, int64_t i) {
@@ -260,7 +251,7 @@ void Shm::do_reduce_scatter(const void* input,
     }
     if (const int64_t j = i - 1; j >= 0) {
       const uint64_t round = base + static_cast<uint64_t>(j);
-      await_all(round, j == 0, header, deadline);
+      await_all(round, j == 0, deadline);
       std::vector<const void*> sources;
       for (int r = 0; r < size(); ++r) {
         const std::byte* const theirs = segment().slot(r, round) + rank() * per_rank;

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "argosy/os/memory.h"
+#include "argosy/transport/call.h"
 
 // Internal to the room: what the ranks of one host share.
 namespace argosy::transport {
@@ -15,13 +17,17 @@ namespace argosy::transport {
 inline constexpr uint64_t kDepth = 4;
 inline constexpr int64_t kSlotBytes = int64_t{256} << 10U;
 
-/// What a rank does in a round: the others compare it with what they do.
-struct RoundHeader {
-  uint32_t op = 0;    ///< which operation
-  int32_t root = -1;  ///< -1: it has none
-  uint32_t kind = 0;  ///< element type and reduction, where they matter
-  int64_t bytes = 0;  ///< of the whole operation
-  // Not compared: where the data lies that an all_reduce may sum in place.
+/// A rank can be so many rounds ahead of, or behind, another that reads what it left in them: what
+/// a round leaves behind its slot is kept twice as long as the slot.
+inline constexpr uint64_t kKeptRounds = 2 * kDepth;
+/// Of a rank's calls; more than can have begun since the last round that two ranks both know.
+inline constexpr uint64_t kKeptCalls = 4 * kDepth;
+
+/// What a rank does in a round. One cache line.
+struct alignas(64) RoundHeader {
+  uint64_t history = 0;  ///< a digest of this call and all before it: the others compare it
+  uint64_t calls = 0;    ///< how many came before it
+  // Where the data lies that an all_reduce may sum in place.
   uint32_t block = 0;  ///< 0: in no block
   uint64_t offset = 0;
 };
@@ -45,11 +51,14 @@ struct RankPage {
   alignas(64) std::atomic<uint64_t> written;  ///< rounds whose slot it has filled
   alignas(64) std::atomic<uint64_t> reduced;  ///< rounds of which it has summed up its share
   alignas(64) std::atomic<uint64_t> read;     ///< rounds in which it needs nothing any more
+  std::array<uint32_t, kKeptRounds> ended;    ///< of each of them, a part of its history
   alignas(64) std::atomic<uint32_t> bell;     ///< changes when something happened that it waits for
   std::atomic<uint32_t> sleepers;             ///< its threads that wait for the bell
   alignas(64) std::atomic<uint32_t> left;     ///< it takes no part any more
-  std::array<RoundHeader, kDepth> headers;
+  std::array<RoundHeader, kKeptRounds> headers;
+  std::array<Call, kKeptCalls> calls;  ///< looked at only where histories differ
 };
+static_assert(sizeof(RoundHeader) == 64 && std::is_trivially_copyable_v<Call>);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 /// A view of the shared memory of one group.

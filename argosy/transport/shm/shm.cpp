@@ -23,7 +23,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kWhere = "transport.shm";
 constexpr const char* kPlaceKey = "shm/place";          ///< rank 0's socket, secret, neighbourhood
 constexpr const char* kElsewhereKey = "shm/elsewhere";  ///< of a rank that is not its neighbour
 constexpr int kHost = 0;                                ///< the rank that makes the memory
@@ -35,7 +34,7 @@ constexpr const char* kWelcome = "welcome";
 os::UniqueFd make_mail() {
   os::UniqueFd fd(::memfd_create("argosy-mail", MFD_CLOEXEC));
   if (!fd) {
-    throw Error(kWhere, "memfd_create: " + errno_message(errno));
+    throw Error("transport.shm", "memfd_create: " + errno_message(errno));
   }
   return fd;
 }
@@ -49,7 +48,7 @@ void welcome(int caller, const std::vector<int>& fds, const Deadline& deadline) 
       return;  // whoever died since is found by who waits for it
     }
     if (sent.failure().error_number != ETOOMANYREFS || deadline.expired()) {
-      throw Error(kWhere, sent.failure().what + ". See ulimit -n");
+      throw Error("transport.shm", sent.failure().what + ". See ulimit -n");
     }
     std::this_thread::sleep_for(1ms);
   }
@@ -169,7 +168,8 @@ Shm::Shm(std::shared_ptr<rendezvous::Store> store, int rank, int size, const Shm
                         .group = options.group,
                         .world_ranks = options.world_ranks,
                         .job = options.job,
-                        .patience = options.patience},
+                        .patience = options.patience,
+                        .has_ended = [this](int other) { return has_ended(other); }},
                        Deadline::after(options.timeout)),
       spin_(options.spin) {}
 
@@ -198,6 +198,11 @@ void Shm::interrupt() {
   }
 }
 
+bool Shm::has_ended(int rank) {
+  const std::lock_guard lock(neighbours_mutex_);
+  return neighbours_ != nullptr && neighbours_->waiter.has_ended(rank);
+}
+
 void Shm::set_neighbours(std::shared_ptr<Neighbours> neighbours) {
   const std::lock_guard lock(neighbours_mutex_);
   neighbours_ = std::move(neighbours);
@@ -208,7 +213,7 @@ void Shm::set_neighbours(std::shared_ptr<Neighbours> neighbours) {
 
 void Shm::connect_all(const ShmOptions& options) {
   ARGOSY_CHECK(size() <= kMostShmRanks,
-               kWhere,
+               "transport.shm",
                "expected {} ranks or fewer, got {}. Use the backend gloo.",
                kMostShmRanks,
                size());
@@ -219,7 +224,8 @@ void Shm::connect_all(const ShmOptions& options) {
     // The memory, the files of mail and of blocks, then a pidfd of every rank.
     std::vector<os::UniqueFd> fds =
         rank() == kHost ? receive_all_as_host(deadline) : call_host(deadline);
-    os::SharedMemory memory = os::SharedMemory::open(std::move(fds[0])).or_throw<Error>(kWhere);
+    os::SharedMemory memory =
+        os::SharedMemory::open(std::move(fds[0])).or_throw<Error>("transport.shm");
     os::UniqueFd mail = std::move(fds[1]);
     os::UniqueFd blocks_file = std::move(fds[2]);
     fds.erase(fds.begin(), fds.begin() + kFiles);
@@ -236,7 +242,7 @@ void Shm::connect_all(const ShmOptions& options) {
 }
 
 void Shm::refuse(const std::string& why) {
-  throw ConfigError(kWhere,
+  throw ConfigError("transport.shm",
                     why +
                         ". Expected all ranks on one host, in one network namespace, as one user. "
                         "Use the backend gloo or auto.");
@@ -247,17 +253,17 @@ void Shm::refuse(const std::string& why) {
 std::vector<os::UniqueFd> Shm::receive_all_as_host(const Deadline& deadline) {
   const std::string name = "argosy/shm/" + os::random_hex(16);
   const std::string secret = os::random_hex(16);
-  const auto listener = os::MessageListener::listen(name).or_throw<Error>(kWhere);
+  const auto listener = os::MessageListener::listen(name).or_throw<Error>("transport.shm");
   store().set(kPlaceKey, name + " " + secret + " " + neighbourhood_id(), deadline);
   std::vector<os::UniqueFd> callers(static_cast<size_t>(size()));
   std::vector<os::UniqueFd> processes(static_cast<size_t>(size()));
-  processes[kHost] = os::own_pidfd().or_throw<Error>(kWhere);
+  processes[kHost] = os::own_pidfd().or_throw<Error>("transport.shm");
   std::string refusal;
   for (int missing = size() - 1; missing > 0 && refusal.empty();) {
     Result<os::UniqueFd> caller = listener.accept(deadline.sooner(Deadline::after(kSlice)));
     if (!caller.ok()) {
       if (caller.failure().error_number != ETIMEDOUT) {
-        throw Error(kWhere, caller.failure().what);
+        throw Error("transport.shm", caller.failure().what);
       }
       if (store().check({kElsewhereKey}, deadline)) {  // before who is gone: it has gone for that
         refusal = store().get(kElsewhereKey, deadline);
@@ -285,7 +291,7 @@ std::vector<os::UniqueFd> Shm::receive_all_as_host(const Deadline& deadline) {
     Result<os::Message> hello =
         os::receive_message(caller->get(), deadline.sooner(Deadline::after(1s)));
     if (!hello.ok() && hello.failure().error_number == EMSGSIZE) {
-      throw Error(kWhere, "a caller's descriptors do not fit. See ulimit -n");
+      throw Error("transport.shm", "a caller's descriptors do not fit. See ulimit -n");
     }
     const std::vector<std::string> words =
         hello.ok() ? strings::split(hello->text, ' ') : std::vector<std::string>();
@@ -308,10 +314,10 @@ std::vector<os::UniqueFd> Shm::receive_all_as_host(const Deadline& deadline) {
     }
     refuse(refusal);
   }
-  const auto memory =
-      os::SharedMemory::create("argosy-shm", Segment::bytes_for(size())).or_throw<Error>(kWhere);
+  const auto memory = os::SharedMemory::create("argosy-shm", Segment::bytes_for(size()))
+                          .or_throw<Error>("transport.shm");
   std::vector<os::UniqueFd> shared;
-  shared.push_back(os::duplicate(memory.fd()).or_throw<Error>(kWhere));
+  shared.push_back(os::duplicate(memory.fd()).or_throw<Error>("transport.shm"));
   shared.push_back(make_mail());
   shared.push_back(Blocks::make_file());
   std::ranges::move(processes, std::back_inserter(shared));
@@ -337,7 +343,7 @@ std::vector<os::UniqueFd> Shm::call_host(const Deadline& deadline) {
     refuse(why);
   }
   const auto broken = [](const Failure& failure) { return LinkBroken{kHost, failure.what}; };
-  const os::UniqueFd self = os::own_pidfd().or_throw<Error>(kWhere);
+  const os::UniqueFd self = os::own_pidfd().or_throw<Error>("transport.shm");
   const std::string hello =
       fmt::format("{} {}", place.substr(first + 1, second - first - 1), rank());
   const Result<os::UniqueFd> host = os::connect_messages(place.substr(0, first));

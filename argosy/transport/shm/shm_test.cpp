@@ -285,8 +285,10 @@ TEST_F(ShmTest, DifferentOperationsAreNamed) {
       t.broadcast(data.data(), 50, DType::kF32, 0, kTimeout);
     }
   });
-  EXPECT_THAT(outcomes[0].error + outcomes[1].error,
-              HasSubstr("all_reduce of 400 B where rank 1 called broadcast of 200 B with root 0"));
+  EXPECT_THAT(
+      outcomes[0].error + outcomes[1].error,
+      HasSubstr("all_reduce of 400 B of f32 (sum) where rank 1 called broadcast of 200 B of "
+                "f32 with root 0"));
 }
 
 TEST_F(ShmTest, TheHostsDeathAtSetUpIsNamed) {

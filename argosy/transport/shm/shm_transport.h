@@ -95,18 +95,6 @@ class Shm final : public WatchedTransport {
   class SendLink;
   class RecvLink;
 
-  enum Op : uint32_t {
-    kAllReduce,
-    kReduce,
-    kReduceScatter,
-    kBroadcast,
-    kAllGather,
-    kGather,
-    kScatter,
-    kAllToAll,
-    kBarrier,
-    kShare,
-  };
   /// The elements of a chunk that a rank sums up.
   struct Share {
     int64_t begin = 0;
@@ -119,47 +107,46 @@ class Shm final : public WatchedTransport {
   [[nodiscard]] std::vector<os::UniqueFd> call_host(const Deadline& deadline);
   [[noreturn]] void refuse(const std::string& why);
   void set_neighbours(std::shared_ptr<Neighbours> neighbours);
+  [[nodiscard]] bool has_ended(int rank);
 
   [[nodiscard]] const Segment& segment() const { return neighbours_->segment; }
   [[nodiscard]] Waiter& waiter() const { return neighbours_->waiter; }
+
+  /// The first act of each operation that has a round.
+  RoundHeader enter();
 
   // One round: begin it, fill slot(rank(), round), publish; wait for the others' slots; end it.
   void begin(uint64_t round, const Deadline& deadline);
   void publish(uint64_t round, const RoundHeader& header);
   void await(int from, uint64_t round, const Deadline& deadline);
-  void check(int from, uint64_t round, const RoundHeader& header) const;
-  void await_all(uint64_t round, bool first, const RoundHeader& header, const Deadline& deadline);
+  void check(int from, uint64_t round) const;
+  void await_all(uint64_t round, bool first, const Deadline& deadline);
   void end(uint64_t round);
+  [[nodiscard]] std::string difference(int from, uint64_t their_calls) const;
 
   /// `rounds` rounds of one operation. put(i, slot) fills this rank's slot; take(from, i, slot)
   /// reads one of `from`: a rank, kAll others or kNobody's.
-  void exchange(const RoundHeader& header,
-                int64_t rounds,
+  void exchange(int64_t rounds,
                 int from,
                 const std::function<void(int64_t, std::byte*)>& put,
                 const std::function<void(int, int64_t, const std::byte*)>& take,
                 const Deadline& deadline);
-  void reduce_at_once(const RoundHeader& header,
-                      void* data,
-                      int64_t count,
-                      DType dtype,
-                      ReduceOp op,
-                      const Deadline& deadline);
-  [[nodiscard]] bool all_well(const RoundHeader& header,
-                              const Status& mine,
-                              const Deadline& deadline);
+  void reduce_at_once(
+      void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline);
+  [[nodiscard]] bool all_well(const Status& mine, const Deadline& deadline);
   [[nodiscard]] bool reduce_where_it_lies(const RoundHeader& header,
                                           void* data,
                                           int64_t count,
                                           DType dtype,
                                           ReduceOp op,
                                           const Deadline& deadline);
-  [[nodiscard]] bool all_in_one_block(uint64_t round) const;
+  [[nodiscard]] bool all_in_one_block(uint64_t round, int64_t bytes) const;
   void reduce_in_shares(const RoundHeader& header,
                         void* data,
                         int64_t count,
                         DType dtype,
                         ReduceOp op,
+                        int root,
                         const Deadline& deadline);
   void open_chunk(uint64_t round,
                   const RoundHeader& header,
@@ -177,7 +164,9 @@ class Shm final : public WatchedTransport {
   std::mutex neighbours_mutex_;  ///< for interrupt() while the ranks still connect
   bool interrupted_ = false;
   std::shared_ptr<Neighbours> neighbours_;
-  uint64_t rounds_ = 0;  ///< begun, of all operations
+  uint64_t rounds_ = 0;   ///< begun, of all operations
+  uint64_t calls_ = 0;    ///< that had a round
+  uint64_t history_ = 0;  ///< a digest of them
 };
 
 }  // namespace argosy::transport

@@ -134,11 +134,14 @@ void Waiter::sleep(int rank,
 void Waiter::check_others(int awaited, const std::function<bool()>& ready) const {
   for (int i = 0; i < size_; ++i) {
     const int rank = (awaited + i) % size_;
-    const bool ended = rank != rank_ && os::has_ended(processes_[static_cast<size_t>(rank)].get());
-    if (ended && segment_.page(rank).left.load() == 0 && !ready()) {
+    if (rank != rank_ && has_ended(rank) && segment_.page(rank).left.load() == 0 && !ready()) {
       throw LinkBroken{rank, "the process of " + names_.one(rank) + " has ended"};
     }
   }
+}
+
+bool Waiter::has_ended(int rank) const {
+  return os::has_ended(processes_[static_cast<size_t>(rank)].get());
 }
 
 void Waiter::ring(int rank) {

@@ -42,6 +42,8 @@ class Waiter final {
   void ring_all();
   void ring(int rank);
 
+  /// Whether the process of `rank` has ended, by the kernel.
+  [[nodiscard]] bool has_ended(int rank) const;
   /// This rank takes no part any more: all that wait, here and elsewhere, look again.
   void leave();
 

@@ -1,0 +1,53 @@
+#include "argosy/rendezvous/stopped_ranks.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "argosy/base/error.h"
+#include "argosy/base/strings.h"
+
+namespace argosy::rendezvous {
+namespace {
+
+constexpr std::string_view kStopped = "stopped/";
+
+}  // namespace
+
+std::string tell_stopped(Store& store,
+                         const std::string& run_id,
+                         int rank,
+                         const std::string& how,
+                         const Deadline& deadline) {
+  // A process may join several times: each time has its number between the run and the member.
+  const std::string run = fmt::format("run/{}/", run_id);
+  const std::string member = fmt::format("/rank/{}", rank);
+  for (const Member& present : store.members(run, deadline)) {
+    const std::string_view name(present.name);
+    const size_t end = name.find('/', run.size());
+    if (end != std::string_view::npos && name.substr(end) == member) {
+      std::string key = fmt::format("{}/{}{}", name.substr(0, end), kStopped, rank);
+      store.set(key, how, deadline);
+      return key;
+    }
+  }
+  return "";
+}
+
+std::map<int, std::string> stopped_ranks(Store& job, const Deadline& deadline) {
+  std::map<int, std::string> found;
+  for (const std::string& key : job.keys(std::string(kStopped), deadline)) {
+    const auto rank = strings::parse_int(std::string_view(key).substr(kStopped.size()));
+    if (!rank) {
+      continue;
+    }
+    try {
+      const Deadline moment = Deadline::after(std::chrono::milliseconds(100));
+      found[static_cast<int>(*rank)] = job.get(key, deadline.sooner(moment));
+    } catch (const TimeoutError&) {  // it goes on since the look
+    }
+  }
+  return found;
+}
+
+}  // namespace argosy::rendezvous

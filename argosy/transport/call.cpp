@@ -1,0 +1,101 @@
+#include "argosy/transport/call.h"
+
+#include <fmt/format.h>
+
+namespace argosy::transport {
+namespace {
+
+bool has_elements(Op op) {
+  return op != Op::kConnect && op != Op::kBarrier && op != Op::kShare;
+}
+
+bool reduces(Op op) {
+  return op == Op::kAllReduce || op == Op::kReduce || op == Op::kReduceScatter;
+}
+
+}  // namespace
+
+uint64_t digest(const Call& call) {
+  const uint64_t kind = static_cast<uint64_t>(call.op) | static_cast<uint64_t>(call.dtype) << 8U |
+                        static_cast<uint64_t>(call.reduction) << 16U |
+                        static_cast<uint64_t>(static_cast<uint32_t>(call.root)) << 32U;
+  uint64_t all = mixed(mixed(0, kind), static_cast<uint64_t>(call.seq));
+  all = mixed(all, static_cast<uint64_t>(call.bytes));
+  all = mixed(all, call.parts);
+  return mixed(all, call.tag);
+}
+
+Call step_of(const Call& whole, const Call& call) {
+  Call step = whole;
+  step.tag = mixed(whole.tag, digest(call));
+  return step;
+}
+
+const char* name_of(Op op) {
+  switch (op) {
+    case Op::kConnect:
+      return "connect";
+    case Op::kAllReduce:
+      return "all_reduce";
+    case Op::kReduce:
+      return "reduce";
+    case Op::kReduceScatter:
+      return "reduce_scatter";
+    case Op::kBroadcast:
+      return "broadcast";
+    case Op::kAllGather:
+      return "all_gather";
+    case Op::kAllGatherV:
+      return "all_gather_v";
+    case Op::kGather:
+      return "gather";
+    case Op::kScatter:
+      return "scatter";
+    case Op::kAllToAll:
+      return "all_to_all";
+    case Op::kAllToAllV:
+      return "all_to_all_v";
+    case Op::kBarrier:
+      return "barrier";
+    case Op::kShare:
+      return "share";
+  }
+  return "unknown operation";
+}
+
+std::string in_words(const Call& call) {
+  std::string words = name_of(call.op);
+  if (call.op != Op::kConnect && call.op != Op::kBarrier && call.op != Op::kAllToAllV) {
+    words += fmt::format(" of {} B", call.bytes);
+  }
+  if (has_elements(call.op)) {
+    words += fmt::format(" of {}", to_string(call.dtype));
+  }
+  if (reduces(call.op)) {
+    words += fmt::format(" ({})", to_string(call.reduction));
+  }
+  if (call.root >= 0) {
+    words += fmt::format(" with root {}", call.root);
+  }
+  return words;
+}
+
+std::string disagreement(std::string_view rank,
+                         const Call& call,
+                         std::string_view other_rank,
+                         const Call& other) {
+  const bool numbers = call.seq != other.seq;
+  const auto words = [&](const Call& c) {
+    return numbers ? fmt::format("{} (seq {})", in_words(c), c.seq) : in_words(c);
+  };
+  std::string text =
+      fmt::format("{} called {} where {} called {}", rank, words(call), other_rank, words(other));
+  if (call.parts != other.parts && call.op == other.op) {
+    text += ", in other parts";
+  } else if (call.tag != other.tag && in_words(call) == in_words(other)) {
+    text += ", as another step of it";
+  }
+  return text;
+}
+
+}  // namespace argosy::transport
