@@ -157,15 +157,4 @@ TransferEnd transfer(const std::string& url, PartFile& part, const TransferOptio
   return end;
 }
 
-std::string without_secrets(const std::string& url) {
-  const size_t scheme = url.find("://");
-  if (scheme == std::string::npos) {
-    return url;
-  }
-  const size_t begin = scheme + 3;
-  const size_t end = url.find_first_of("/?#", begin);
-  const size_t at = url.rfind('@', end == std::string::npos ? end : end - 1);
-  return at == std::string::npos || at < begin ? url : url.substr(0, begin) + url.substr(at + 1);
-}
-
 }  // namespace argosy::download

@@ -38,7 +38,4 @@ struct TransferEnd {
                                    PartFile& part,
                                    const TransferOptions& options);
 
-/// `url` without user name and password, for messages.
-[[nodiscard]] std::string without_secrets(const std::string& url);
-
 }  // namespace argosy::download

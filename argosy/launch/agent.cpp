@@ -317,9 +317,7 @@ int check_program(const Program& program) {
   return error.exit_code;
 }
 
-}  // namespace
-
-int run(const LaunchOptions& options) {
+int run_job(const LaunchOptions& options) {
   open_missing_streams();
   const rlim_t open_files = raise_open_files();
   os::SignalFd signals = take_over_signals(JobControl::kOurs).or_throw<Error>("launch.signals");
@@ -336,17 +334,11 @@ int run(const LaunchOptions& options) {
     fmt::print(stderr, "{}", program.error->text);
     return program.error->exit_code;
   }  // else the other nodes are told
-  Job job;
-  try {
-    job = prepare_job(options, this_node(), [&] {
-      if (const std::optional<int> signal = next_stop_signal(signals)) {
-        throw Interrupted{*signal};
-      }
-    });
-  } catch (const Interrupted& stopped) {
-    fmt::print(stderr, "{}", render_stopped(stopped.signal));
-    return 128 + stopped.signal;
-  }
+  Job job = prepare_job(options, this_node(), [&] {
+    if (const std::optional<int> signal = next_stop_signal(signals)) {
+      throw Interrupted{*signal};
+    }
+  });
   job.program = std::move(program);
   const std::string misplaced = misplaced_option(options.command);
   const std::string note =
@@ -373,13 +365,8 @@ int run(const LaunchOptions& options) {
                   .open_files = open_files};
   settle_terminal(session);
   if (options.nodes.nodes > 1) {
-    try {
-      meet_other_nodes(session);
-      settle_after_meeting(session);
-    } catch (const Interrupted& stopped) {
-      fmt::print(stderr, "{}", render_stopped(stopped.signal));
-      return 128 + stopped.signal;
-    }
+    meet_other_nodes(session);
+    settle_after_meeting(session);
   } else {
     if (!options.nodes.interface.empty()) {  // the ranks are told of it
       (void)os::interface_address(options.nodes.interface).or_throw<ConfigError>("launch.nodes");
@@ -423,6 +410,17 @@ int run(const LaunchOptions& options) {
   }
   const int code = session.hand_over_output(outcome.exit_code, outcome.interrupted);
   return options.json.empty() ? code : leave_report(session, outcome, code, start);
+}
+
+}  // namespace
+
+int run(const LaunchOptions& options) {
+  try {
+    return run_job(options);
+  } catch (const Interrupted& stopped) {
+    fmt::print(stderr, "{}", render_stopped(stopped.signal));
+    return 128 + stopped.signal;
+  }
 }
 
 }  // namespace argosy::launch

@@ -15,11 +15,11 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/base/secrets.h"
 #include "argosy/base/strings.h"
 #include "argosy/base/terminal.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/report.h"
-#include "argosy/launch/secrets.h"
 #include "argosy/os/oom.h"
 #include "argosy/os/subprocess.h"
 
@@ -43,6 +43,11 @@ std::string colour_of(int rank) {
 }
 
 constexpr std::string_view kHeartbeat = "ARGOSY_HEARTBEAT_FD=";
+
+/// By a code or an abort, as programs react to the loss of a peer.
+bool fails_by_itself(const RankEnd& end) {
+  return !end.exit.ok() && (end.exit.signal == 0 || end.exit.signal == SIGABRT);
+}
 
 /// How often to look whether what the ranks left behind has ended; SIGCHLD tells of most.
 constexpr auto kLeftoverTick = 20ms;
@@ -202,6 +207,7 @@ void Attempt::turn(RestartPolicy& restarts) {
       rank.output().forward(fd);
     }
   }
+  look_for_stopped();
   end_the_hung();
   reap_orphans();
   look_for_what_is_left();
@@ -265,9 +271,8 @@ std::chrono::milliseconds Attempt::time_to_wake() {
   if (give_up_on_others_) {
     no_later_than(*give_up_on_others_);
   }
-  if (!hearts_.empty() && any_running()) {
-    no_later_than(Clock::now() +
-                  std::clamp<Clock::duration>(session_.options.heartbeat_timeout / 8, 10ms, 1s));
+  if (const auto pause = time_between_looks(); pause && any_running() && !policy_.stopping()) {
+    no_later_than(Clock::now() + *pause);
   }
   if (!wake) {
     return -1ms;
@@ -324,6 +329,9 @@ void Attempt::suspend_or_resume(int signal) {
   }
   send(SIGCONT);
   watched_since_ = Clock::now();
+  for (size_t local = 0; local < stopped_.size(); ++local) {
+    note_stopped(local, std::nullopt);
+  }
 }
 
 /// Has the kernel's out-of-memory killer been at work since the ranks started? nullopt: it does not
@@ -335,7 +343,7 @@ std::optional<bool> Attempt::was_out_of_memory() const {
 
 std::string Attempt::shown_program() const {
   constexpr size_t kMost = 200;
-  std::string text = fmt::format("{}", fmt::join(hide_secrets(session_.job.program.args), " "));
+  std::string text = fmt::format("{}", fmt::join(secrets::hidden(session_.job.program.args), " "));
   std::ranges::replace(text, '\n', ' ');
   return text.size() <= kMost ? text : text.substr(0, kMost) + " …";
 }
@@ -356,47 +364,29 @@ void Attempt::take_ends() {
         end->out_of_memory = was_out_of_memory();
       }
       rank.output().forward_rest();
+      if (end->exit.signal == SIGABRT && !end->asked_to_stop && end->hung.empty()) {
+        end->threw = exception_of(error_of(*end), rank.output().last_lines());
+      }
       batch.push_back(*end);
     }
     return end || !rank.running();
   });
-  if (verdict_.add(batch, policy_.stopping())) {
-    const int signal = verdict_.first()->exit.signal;
-    const bool by_itself = signal == 0 || signal == SIGABRT;
-    policy_.stop(Clock::now(), by_itself ? StopPolicy::kForOthersToFail : 0ms);
-    if (session_.plane) {
-      tell({.kind = JobEvent::Kind::kFailed, .ends = {to_remote(*verdict_.first())}});
-    }
+  if (std::ranges::any_of(batch, fails_by_itself)) {
+    end_those_stopped(batch);
   }
+  judge(batch);
 }
 
-/// Ranks that stand still, while the others wait for them. SIGABRT, for that shows where.
-void Attempt::end_the_hung() {
-  if (policy_.stopping()) {
-    return;
-  }
-  const auto now = Clock::now();
-  const std::chrono::nanoseconds watched = now - watched_since_;
-  for (size_t local = 0; local < hearts_.size() && local < ranks_.size(); ++local) {
-    Rank& rank = ranks_[local];
-    const std::optional<os::Pulse> pulse =
-        rank.running() && !rank.hung() ? hearts_[local].read() : std::nullopt;
-    if (pulse && pulse->waiting <= 0 &&
-        std::min(pulse->silent, watched) >= session_.options.heartbeat_timeout) {
-      rank.end_hung(fmt::format("{} (last: {})", duration_text(pulse->silent), pulse->last));
-      session_.say(fmt::format("[launch] rank {} (pid {}) has done nothing for {}; ending it\n",
-                               rank.number(),
-                               rank.pid(),
-                               duration_text(pulse->silent)));
-      kill_hung_at_ = now + session_.options.shutdown_timeout;
-    }
-  }
-  if (kill_hung_at_ && now >= *kill_hung_at_) {
-    kill_hung_at_.reset();
-    for (Rank& rank : ranks_) {
-      if (rank.hung() && rank.running()) {
-        rank.kill_hung();
-      }
+/// What the ends mean for the job, once they are known.
+void Attempt::judge(const std::vector<RankEnd>& batch) {
+  if (verdict_.add(batch, policy_.stopping())) {
+    const RankEnd& first = *verdict_.first();
+    policy_.stop(Clock::now(),
+                 !first.stopped.empty()   ? StopPolicy::kForOthersToSay
+                 : fails_by_itself(first) ? StopPolicy::kForOthersToFail
+                                          : 0ms);
+    if (session_.plane) {
+      tell({.kind = JobEvent::Kind::kFailed, .ends = {to_remote(*verdict_.first())}});
     }
   }
 }

@@ -16,6 +16,7 @@
 #include "argosy/launch/spawn_error.h"
 #include "argosy/launch/stop_policy.h"
 #include "argosy/launch/verdict.h"
+#include "argosy/os/children.h"
 #include "argosy/os/heartbeat.h"
 
 namespace argosy::launch {
@@ -67,6 +68,15 @@ class Attempt final {
   void suspend_or_resume(int signal);
   void take_ends();
   void reap_orphans();
+  void judge(const std::vector<RankEnd>& batch);
+  [[nodiscard]] std::optional<std::chrono::milliseconds> time_between_looks() const;
+  [[nodiscard]] std::optional<os::Pulse> pulse_of(size_t local) const;
+  void look_for_stopped();
+  void note_stopped(size_t local, const std::optional<os::Stopped>& now);
+  void leave_word(size_t local);
+  [[nodiscard]] rendezvous::Store& store() const;
+  [[nodiscard]] RankEnd end_stopped(size_t local);
+  void end_those_stopped(std::vector<RankEnd>& ends);
   void end_the_hung();
   [[nodiscard]] std::optional<ErrorNote> error_of(const RankEnd& end) const;
   bool all_end_with_the_same_words();
@@ -95,6 +105,15 @@ class Attempt final {
   std::vector<Rank> ranks_{};
   /// Of the ranks, in their order; empty: nobody watches.
   std::vector<os::HeartbeatMonitor> hearts_{};
+  /// A rank of ours that was found stopped, the last time that it was looked at.
+  struct StoppedRank {
+    os::Stopped how{};
+    std::chrono::steady_clock::time_point since{};  ///< seen so for the first time
+    bool seen_twice = false;
+    std::string word{};  ///< the key under which the other ranks read of it; "": none yet
+  };
+  std::vector<std::optional<StoppedRank>> stopped_{};  ///< in the order of ranks_
+  std::chrono::steady_clock::time_point next_look_{};
   std::optional<int64_t> oom_kills_at_start_{};
   std::shared_ptr<LineFilter> out_filter_{};  ///< of all ranks of this start; nullptr: none
   std::shared_ptr<LineFilter> err_filter_{};

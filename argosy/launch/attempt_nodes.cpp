@@ -37,6 +37,8 @@ RankEnd to_local(const RemoteEnd& end, const JobPlan& plan) {
       .host = plan.nodes.at(static_cast<size_t>(plan.node_of(end.rank))).host,
       .out_of_memory = end.out_of_memory < 0 ? std::nullopt : std::optional(end.out_of_memory > 0),
       .hung = end.hung,
+      .stopped = end.stopped,
+      .threw = end.threw,
       .asked_to_stop = end.asked_to_stop};
 }
 
@@ -62,6 +64,8 @@ RemoteEnd Attempt::to_remote(const RankEnd& end) const {
                    .at_us = end.at_us + session_.met->clock_offset_us,
                    .ran_ms = std::chrono::duration_cast<std::chrono::milliseconds>(end.ran).count(),
                    .hung = end.hung,
+                   .stopped = end.stopped,
+                   .threw = end.threw.substr(0, kLongestError),
                    .out_of_memory = end.out_of_memory ? static_cast<int>(*end.out_of_memory) : -1,
                    .asked_to_stop = end.asked_to_stop,
                    .log_path = rank.output().log_paths()};
@@ -119,6 +123,12 @@ void Attempt::hear_other_nodes() {
     const bool stopping = others.stopping();
     others.add(event);
     const bool elsewhere = event.node != session_.plane->node();
+    if (elsewhere && event.kind == JobEvent::Kind::kFailed && !event.ends.empty() &&
+        !died_by_signal(event.ends.front())) {
+      std::vector<RankEnd> ends;
+      end_those_stopped(ends);
+      judge(ends);
+    }
     if (!elsewhere && event.kind == JobEvent::Kind::kLost) {
       session_.say(
           "[launch] the other nodes took this one for lost: its launcher stood still, or its "

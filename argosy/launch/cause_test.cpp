@@ -5,12 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "argosy/launch/secrets.h"
-
 namespace argosy::launch {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Cause, CodesThatMeanSomething) {
@@ -42,57 +39,6 @@ TEST(Cause, SignalsAndTheirShellsCodes) {
   }
   EXPECT_THAT(advice_for({.signal = SIGKILL}, false, {}), HasSubstr("dmesg"));
   EXPECT_THAT(advice_for({.signal = SIGKILL}, true, {}), HasSubstr("fewer ranks"));
-}
-
-TEST(Secrets, AreKnownByTheWordsOfTheirNames) {
-  for (const char* name : {"ARGOSY_TOKEN",
-                           "WANDB_API_KEY",
-                           "PASSWORD",
-                           "--auth-token",
-                           "--db_password",
-                           "AWS_SECRET",
-                           "GITLAB_TOKEN",
-                           "VAULT_KEY"}) {
-    EXPECT_TRUE(is_secret(name)) << name;
-  }
-  for (const char* name : {"MONKEY",
-                           "KEY",
-                           "TOKENIZERS_PARALLELISM",
-                           "ARGOSY_TLS_KEY",
-                           "ARGOSY_TOKEN_FILE",
-                           "--pad_token",
-                           "PAD_TOKEN",
-                           "--text_key",
-                           "--use_auth_token",
-                           "KEY_API",
-                           "--tls_key",
-                           "HOME"}) {
-    EXPECT_FALSE(is_secret(name)) << name;
-  }
-}
-
-TEST(Secrets, AreNotShown) {
-  EXPECT_EQ(hide_secret("WANDB_API_KEY=abc"), "WANDB_API_KEY=(hidden)");
-  EXPECT_EQ(hide_secret("HOME=/h"), "HOME=/h");
-  EXPECT_THAT(
-      hide_secrets({"--env=WANDB_API_KEY=abc", "--env=A=b", "--env", "HF_TOKEN=c"}),
-      ElementsAre("--env=WANDB_API_KEY=(hidden)", "--env=A=b", "--env", "HF_TOKEN=(hidden)"));
-  EXPECT_THAT(hide_secrets({"./train",
-                            "--token=abc",
-                            "--auth-token",
-                            "def",
-                            "--lr",
-                            "0.1",
-                            "--password",
-                            "--verbose"}),
-              ElementsAre("./train",
-                          "--token=(hidden)",
-                          "--auth-token",
-                          "(hidden)",
-                          "--lr",
-                          "0.1",
-                          "--password",
-                          "--verbose"));
 }
 
 }  // namespace

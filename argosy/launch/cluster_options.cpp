@@ -12,9 +12,9 @@
 #include "argosy/base/catalogue.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/base/secrets.h"
 #include "argosy/launch/job.h"
 #include "argosy/launch/options/values.h"
-#include "argosy/launch/secrets.h"
 #include "argosy/os/random.h"
 #include "argosy/os/subprocess.h"
 #include "argosy/rendezvous/clusters/cluster.h"
@@ -22,8 +22,6 @@
 
 namespace argosy::launch {
 namespace {
-
-constexpr const char* kClusterWhere = "launch.cluster";
 
 bool nodes_are_given(const GivenOptions& given) {
   const auto keys = {"nnodes", "ips", "hostfile"};
@@ -37,7 +35,7 @@ void take_task(const rendezvous::ClusterTask& task,
   const bool one_rank = options.nproc_per_node.empty() || options.nproc_per_node == "1";
   if (task.local_tasks > 1 && !one_rank) {
     throw UsageError(
-        kClusterWhere,
+        "launch.cluster",
         fmt::format("{} has started {} launchers on this node, and each shall start {} ranks: "
                     "start one launcher for each node, or leave --nproc_per_node out and each "
                     "starts one rank (--standalone: jobs of their own)",
@@ -61,7 +59,7 @@ void take_task(const rendezvous::ClusterTask& task,
   }
   const rendezvous::ClusterMeeting meeting = rendezvous::meeting_of(task);
   if (meeting.host.empty() && !told) {
-    throw UsageError(kClusterWhere,
+    throw UsageError("launch.cluster",
                      fmt::format("{} says node {} of {}, but not which host the first one is: give "
                                  "--master HOST:PORT, an address of it, the same on all",
                                  task.system,
@@ -139,7 +137,7 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
   std::vector<std::string> command =
       srun_command(self, options.dialect, args, !options.nproc_per_node.empty());
   if (options.dry_run) {
-    fmt::print("[launch] would run: {}\n", fmt::join(hide_secrets(command), " "));
+    fmt::print("[launch] would run: {}\n", fmt::join(secrets::hidden(command), " "));
     return 0;
   }
   if (rendezvous::job_token(env::get).empty()) {
@@ -168,9 +166,9 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
   fmt::print(stderr,
              "[{}] inside a Slurm allocation the ranks are started by srun, which cannot be "
              "executed: {}. To run on this node alone: --standalone. See {}\n",
-             kClusterWhere,
+             "launch.cluster",
              errno_message(error),
-             catalogue_section(kClusterWhere));
+             catalogue_section("launch.cluster"));
   return error == ENOENT ? 127 : 126;
 }
 

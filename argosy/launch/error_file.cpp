@@ -1,8 +1,11 @@
 #include "argosy/launch/error_file.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -22,7 +25,47 @@ std::string text_of(const json& entry, const char* name) {
   return found != entry.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+/// What libstdc++ and libc++ write when they end the process.
+std::string exception_in(const std::vector<std::string>& lines) {
+  constexpr std::string_view kGnu = "terminate called after throwing an instance of '";
+  constexpr std::string_view kGnuText = "  what():  ";
+  constexpr std::string_view kLlvm = "uncaught exception of type ";
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string_view line = lines[i];
+    if (const size_t found = line.find(kLlvm); found != std::string_view::npos) {
+      return std::string(line.substr(found + kLlvm.size()));
+    }
+    const size_t begin = line.find(kGnu);
+    const size_t end = line.rfind('\'');
+    if (begin == std::string_view::npos || end < begin + kGnu.size()) {
+      continue;
+    }
+    const size_t type = begin + kGnu.size();
+    const std::string_view next = i + 1 < lines.size() ? lines[i + 1] : std::string_view();
+    const size_t text = next.find(kGnuText);
+    return text == std::string_view::npos
+               ? std::string(line.substr(type, end - type))
+               : fmt::format(
+                     "{}: {}", line.substr(type, end - type), next.substr(text + kGnuText.size()));
+  }
+  return "";
+}
+
+/// os/crash_handler.h writes "SIGABRT …" where a rank called abort().
+bool tells_of_an_exception(const std::string& message) {
+  return !message.starts_with("SIG") && !message.starts_with("std::terminate()");
+}
+
 }  // namespace
+
+std::string exception_of(const std::optional<ErrorNote>& note,
+                         const std::vector<std::string>& last_lines) {
+  constexpr size_t kWidth = 500;
+  const std::string all =
+      note && tells_of_an_exception(note->message) ? note->message : exception_in(last_lines);
+  const std::string line = all.substr(0, std::min(all.find('\n'), kWidth));
+  return line.size() < all.size() ? line + " …" : line;
+}
 
 void prepare_error_file(const std::string& path) {
   if (path.empty()) {

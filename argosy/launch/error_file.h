@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace argosy::launch {
 
@@ -19,5 +20,11 @@ void prepare_error_file(const std::string& path);
 /// Source: PyTorch's torch/distributed/elastic/multiprocessing/errors; os/crash_handler.h writes
 /// it.
 [[nodiscard]] std::optional<ErrorNote> read_error_file(const std::string& path);
+
+/// The exception that nobody caught, of a rank that ended by SIGABRT: "std::runtime_error: my file
+/// is missing", by what the rank said itself, else by what the C++ runtime writes among its last
+/// lines. The first line of it; "": it was none.
+[[nodiscard]] std::string exception_of(const std::optional<ErrorNote>& note,
+                                       const std::vector<std::string>& last_lines);
 
 }  // namespace argosy::launch

@@ -58,5 +58,25 @@ TEST_F(ErrorFile, AFormerOneIsNotTakenForThisOne) {
   EXPECT_FALSE(read_error_file(deep));
 }
 
+TEST(ExceptionOf, IsWhatTheRankSaidOrTheRuntimeWrote) {
+  const std::vector<std::string> gnu{
+      "loading",
+      "terminate called after throwing an instance of 'std::runtime_error'",
+      "  what():  my file is missing",
+      "*** SIGABRT ***"};
+  EXPECT_EQ(exception_of(std::nullopt, gnu), "std::runtime_error: my file is missing");
+  EXPECT_EQ(exception_of(std::nullopt, {"terminate called after throwing an instance of 'int'"}),
+            "int");
+  EXPECT_EQ(exception_of(std::nullopt,
+                         {"libc++abi: terminating due to uncaught exception of type "
+                          "std::runtime_error: my file is missing"}),
+            "std::runtime_error: my file is missing");
+  EXPECT_EQ(exception_of(ErrorNote{.message = "Mine: it broke\nfurther lines"}, {"x"}),
+            "Mine: it broke …");
+  EXPECT_EQ(exception_of(std::nullopt, {"Aborted"}), "");
+  EXPECT_EQ(exception_of(ErrorNote{.message = "SIGABRT from process 7"}, {"Aborted"}), "");
+  EXPECT_EQ(exception_of(ErrorNote{.message = "std::terminate() without an exception"}, {}), "");
+}
+
 }  // namespace
 }  // namespace argosy::launch

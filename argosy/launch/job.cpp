@@ -184,7 +184,10 @@ Job prepare_job(const LaunchOptions& options,
   what.node = node;
   what.gpus = options.gpus;
   if (!options.gpus.empty()) {
-    check_gpus(options.gpus, node, env::get("CUDA_VISIBLE_DEVICES"));
+    const std::string warning = check_gpus(options.gpus, node, env::get("CUDA_VISIBLE_DEVICES"));
+    if (!warning.empty()) {
+      fmt::print(stderr, "[launch] {}\n", warning);
+    }
     what.node.gpus = static_cast<int>(options.gpus.size());
   }
   what.ranks = count_ranks(options, what.node);

@@ -35,6 +35,17 @@ TEST_F(JobTest, GpusThatAreGivenAreAllThatCount) {
               HasSubstr("there is no GPU 8: this machine has 8"));
 }
 
+TEST_F(JobTest, GpusThatNobodySeesGetTheirRanksAllTheSame) {
+  testing::internal::CaptureStderr();
+  const Job job = prepare_job({.gpus = {0, 1}, .log_dir = ""}, {.cores = 6, .gpus = 0});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("[launch] --gpus: no NVIDIA GPU is visible here"));
+  EXPECT_EQ(job.description.ranks, 2);
+  const std::vector<std::string> environment = rank_environment(job.description, 1, {});
+  EXPECT_THAT(environment, testing::Contains("CUDA_VISIBLE_DEVICES=0,1"));
+  EXPECT_THAT(environment, testing::Contains("LOCAL_RANK=1"));
+}
+
 TEST_F(JobTest, OneRankUnlessAnotherToolsDefaultIsWanted) {
   EXPECT_EQ(ranks({}, 8), 1);
   EXPECT_EQ(ranks({.rank_per_gpu = true}, 8), 8);

@@ -23,8 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kLogReaderWhere = "launch.logs";
-
 // A log is made when its first line comes.
 constexpr std::string_view kWhyShort =
     ": the job writes to it just now, or its disk was full; rank<k>.log beside it may have more";
@@ -66,7 +64,7 @@ class Expression final {
     if (error != 0) {
       std::array<char, 256> why{};
       ::regerror(error, &compiled_, why.data(), why.size());
-      throw ConfigError(kLogReaderWhere, fmt::format("--grep \"{}\": {}", pattern, why.data()));
+      throw ConfigError("launch.logs", fmt::format("--grep \"{}\": {}", pattern, why.data()));
     }
   }
   ~Expression() { ::regfree(&compiled_); }
@@ -102,7 +100,7 @@ std::string newest_run() {
     }
   }
   if (newest.empty()) {
-    throw ConfigError(kLogReaderWhere,
+    throw ConfigError("launch.logs",
                       "there is no folder of a run in runs/. Name one: argosy logs DIR");
   }
   fmt::print(stderr, "[logs] {}, the newest run that printed something\n", newest);
@@ -122,7 +120,7 @@ std::vector<std::unique_ptr<Source>> open_sources(const std::string& folder,
   }
   if (error || paths.empty()) {
     throw ConfigError(
-        kLogReaderWhere,
+        "launch.logs",
         fmt::format(
             "{}: {}. Expected the folder of a run (LOG_DIR/<run>), with an all.log",
             folder,
@@ -203,7 +201,7 @@ ParsedLogs parse_logs(const std::vector<std::string>& args) {
   } catch (const CLI::CallForHelp&) {
     parsed.help = app.help();
   } catch (const CLI::ParseError& error) {
-    throw UsageError(kLogReaderWhere, fmt::format("{}. See: argosy logs --help", error.what()));
+    throw UsageError("launch.logs", fmt::format("{}. See: argosy logs --help", error.what()));
   }
   return parsed;
 }

@@ -1,6 +1,7 @@
 #include "argosy/launch/node.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -73,9 +74,9 @@ Node this_node() {
           cpu.avx512};
 }
 
-void check_gpus(const std::vector<int>& wanted,
-                const Node& node,
-                const std::optional<std::string>& cuda_visible_devices) {
+std::string check_gpus(const std::vector<int>& wanted,
+                       const Node& node,
+                       const std::optional<std::string>& cuda_visible_devices) {
   std::vector<int64_t> visible;
   for (const std::string& entry : strings::split(cuda_visible_devices.value_or(""), ',')) {
     if (const std::optional<int64_t> index = strings::parse_int(strings::trim(entry))) {
@@ -91,12 +92,19 @@ void check_gpus(const std::vector<int>& wanted,
           fmt::format(
               "--gpus: GPU {} is hidden by CUDA_VISIBLE_DEVICES={}", gpu, *cuda_visible_devices));
     }
-    if (visible.empty() && !cuda_visible_devices && gpu >= node.gpus) {
+    if (visible.empty() && !cuda_visible_devices && node.gpus > 0 && gpu >= node.gpus) {
       throw UsageError(
           "launch.options",
           fmt::format("--gpus: there is no GPU {}: this machine has {}", gpu, node.gpus));
     }
   }
+  return wanted.empty() || node.gpus > 0
+             ? ""
+             : fmt::format(
+                   "--gpus: no NVIDIA GPU is visible here (looked at /dev/nvidia*, "
+                   "/proc/driver/nvidia and CUDA_VISIBLE_DEVICES). One rank is started for each "
+                   "number all the same, with CUDA_VISIBLE_DEVICES={}, which ROCm reads too",
+                   fmt::join(wanted, ","));
 }
 
 int processes_per_node(const std::string& request, const Node& node) {

@@ -22,11 +22,13 @@ struct Node {
                              const std::string& proc,
                              const std::optional<std::string>& cuda_visible_devices);
 
-/// `wanted` (--gpus) on a machine with `node`'s GPUs and this CUDA_VISIBLE_DEVICES.
+/// `wanted` (--gpus) on a machine with `node`'s GPUs and this CUDA_VISIBLE_DEVICES. Returns a
+/// warning where no NVIDIA GPU is visible at all: what the numbers mean is then the program's
+/// business, be it one for ROCm or for the CPU. "": all are there.
 /// Errors: UsageError: no such GPU, or one that CUDA_VISIBLE_DEVICES hides.
-void check_gpus(const std::vector<int>& wanted,
-                const Node& node,
-                const std::optional<std::string>& cuda_visible_devices);
+[[nodiscard]] std::string check_gpus(const std::vector<int>& wanted,
+                                     const Node& node,
+                                     const std::optional<std::string>& cuda_visible_devices);
 
 /// Ranks that `--nproc_per_node request` means on `node`.
 /// Errors: UsageError: no number from 1 to 4096, no known word, or "gpu" where there is none.

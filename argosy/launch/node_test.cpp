@@ -47,7 +47,7 @@ TEST(Processes, RefusesNonsenseAndSaysWhatIsExpected) {
 TEST(Node, GpusThatAreAskedForMustBeThere) {
   const Node node{.gpus = 4};
   const auto refusal = [&](const std::vector<int>& wanted, std::optional<std::string> visible) {
-    return test::error_text<UsageError>([&] { check_gpus(wanted, node, visible); });
+    return test::error_text<UsageError>([&] { (void)check_gpus(wanted, node, visible); });
   };
   EXPECT_EQ(refusal({0, 3}, std::nullopt), "nothing was thrown");
   EXPECT_THAT(refusal({0, 4}, std::nullopt), testing::HasSubstr("there is no GPU 4"));
@@ -55,6 +55,14 @@ TEST(Node, GpusThatAreAskedForMustBeThere) {
   EXPECT_THAT(refusal({5}, "6,7"),
               testing::HasSubstr("GPU 5 is hidden by CUDA_VISIBLE_DEVICES=6,7"));
   EXPECT_EQ(refusal({0}, "GPU-5a"), "nothing was thrown");
+}
+
+TEST(Node, GpusThatOnlyTheProgramKnowsAreTakenWithAWarning) {
+  EXPECT_THAT(check_gpus({0, 1}, {.gpus = 0}, std::nullopt),
+              testing::HasSubstr("--gpus: no NVIDIA GPU is visible here"));
+  EXPECT_EQ(check_gpus({0, 1}, {.gpus = 2}, std::nullopt), "");
+  EXPECT_THAT(test::error_text<UsageError>([] { (void)check_gpus({5}, {.gpus = 0}, "6,7"); }),
+              testing::HasSubstr("GPU 5 is hidden by CUDA_VISIBLE_DEVICES=6,7"));
 }
 
 class Gpus : public testing::Test {

@@ -22,14 +22,12 @@ using values::streams;
 using values::texts;
 using values::truth;
 
-constexpr const char* kOptionsWhere = "launch.options";
-
 /// What tells the ranks apart cannot be the same for all.
 void refuse_own_variable(const std::string& name) {
   constexpr auto kOwn = std::to_array<std::string_view>(
       {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "PADDLE_TRAINER_ID"});
   if (std::ranges::count(kOwn, name) > 0) {
-    throw UsageError(kOptionsWhere,
+    throw UsageError("launch.options",
                      fmt::format("--env {}=…: each rank has its own {}", name, name));
   }
 }
@@ -68,7 +66,7 @@ LaunchOptions defaults(Dialect dialect) {
 /// Values for which there is nothing here.
 void refuse_what_is_not_here(const GivenOptions& given) {
   const auto refuse = [](const Given& what, const char* why) {
-    throw UsageError(kOptionsWhere, fmt::format("{} {}: {}", what.source, what.value, why));
+    throw UsageError("launch.options", fmt::format("{} {}: {}", what.source, what.value, why));
   };
   const std::optional<Given> mode = given.find("run_mode");
   if (mode && strings::to_lower(mode->value) != "collective") {
@@ -145,7 +143,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   read.value("duplicate_stdout_filters", options.out_filters, texts);
   read.value("duplicate_stderr_filters", options.err_filters, texts);
   if (options.log_dir.empty() && !(options.out_filters.empty() && options.err_filters.empty())) {
-    throw UsageError(kOptionsWhere,
+    throw UsageError("launch.options",
                      "--duplicate_*_filters write to files, and --log_dir \"\" makes none");
   }
   read.flag("log_overwrite", options.log_overwrite);
@@ -159,7 +157,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   read.flag("ssh", options.ssh);
   read.flag("leash", options.leash);
   if (options.ssh && options.hostfile.empty()) {
-    throw UsageError(kOptionsWhere, "--ssh needs the hosts: --hostfile FILE");
+    throw UsageError("launch.options", "--ssh needs the hosts: --hostfile FILE");
   }
   read.flag("dry_run", options.dry_run);
   read.flag("verbose", options.verbose);
@@ -178,7 +176,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
     options.pass_local_rank = false;
   }
   if (options.module && options.no_python) {
-    throw UsageError(kOptionsWhere,
+    throw UsageError("launch.options",
                      "--module and --no_python contradict each other: a module needs Python");
   }
   return options;
@@ -233,7 +231,7 @@ ParsedLaunch parse_launch(const std::vector<std::string>& args,
   parsed.given = line.options;
   parsed.options.command = std::move(line.command);
   if (parsed.options.command.empty() || parsed.options.command.front().empty()) {
-    throw UsageError(kOptionsWhere,
+    throw UsageError("launch.options",
                      "no program given: expected argosy launch [options] program [arguments]. "
                      "See: argosy launch --help");
   }

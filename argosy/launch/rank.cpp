@@ -48,6 +48,9 @@ std::optional<RankEnd> Rank::reap() {
     return std::nullopt;
   }
   reaped_ = true;
+  if (end_is_told_) {
+    return std::nullopt;
+  }
   const auto now = std::chrono::steady_clock::now();
   return RankEnd{.rank = number_,
                  .pid = process_.pid(),
@@ -66,6 +69,21 @@ void Rank::end_hung(std::string what) {
 
 void Rank::kill_hung() {
   ::kill(-pid(), SIGKILL);
+}
+
+RankEnd Rank::end_stopped(std::string how,
+                          std::string silence,
+                          std::chrono::steady_clock::time_point since) {
+  hung_ = std::move(silence);
+  end_is_told_ = true;
+  kill_hung();
+  return {.rank = number_,
+          .pid = pid(),
+          .exit = {.signal = SIGKILL},
+          .at = since,
+          .ran = std::chrono::steady_clock::now() - started_,
+          .hung = hung_,
+          .stopped = std::move(how)};
 }
 
 void Rank::suspend_or_resume(int signal) const {

@@ -48,6 +48,11 @@ class Rank final {
   /// asked for. The whole group, for the rank may be a shell around the program.
   void end_hung(std::string what);
   void kill_hung();
+  /// It is stopped since `since`, as `how` says, silent for as long as `silence` says, and is
+  /// killed for that. The end that is reported: reap() returns none any more.
+  [[nodiscard]] RankEnd end_stopped(std::string how,
+                                    std::string silence,
+                                    std::chrono::steady_clock::time_point since);
   /// SIGTSTP or SIGCONT to the whole group.
   void suspend_or_resume(int signal) const;
   [[nodiscard]] bool hung() const { return !hung_.empty(); }
@@ -63,6 +68,7 @@ class Rank final {
   bool reaped_ = false;
   bool asked_to_stop_ = false;
   std::string hung_{};
+  bool end_is_told_ = false;  ///< by end_stopped()
 };
 
 }  // namespace argosy::launch

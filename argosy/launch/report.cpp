@@ -64,7 +64,7 @@ std::string describe_others(const FailureReport& report) {
 /// What the rank said of its end, unless that has just been read among its last lines, which a
 /// stack may have pushed out.
 std::string describe_error(const FailureReport& report) {
-  if (!report.error) {
+  if (!report.error || !report.first.threw.empty()) {
     return "";
   }
   constexpr size_t kWidth = 500;
@@ -106,8 +106,14 @@ std::string duration_text(std::chrono::steady_clock::duration duration) {
 
 std::string describe(const RankEnd& end) {
   const std::string how =
-      !end.hung.empty()
+      !end.stopped.empty() ? fmt::format("is {}; does not answer for {}, and was ended by {}",
+                                         end.stopped,
+                                         end.hung,
+                                         shortly(end.exit))
+      : !end.hung.empty()
           ? fmt::format("stood still for {} and was ended by {}", end.hung, shortly(end.exit))
+      : !end.threw.empty()
+          ? fmt::format("threw {}, and was ended by {}", end.threw, shortly(end.exit))
       : end.exit.signal == SIGKILL && end.out_of_memory
           ? fmt::format("was killed by SIGKILL ({})",
                         *end.out_of_memory
@@ -178,8 +184,10 @@ std::string render(const FailureReport& report) {
   if (!others.empty()) {
     text += fmt::format("[launch] {}\n", others);
   }
+  std::vector<std::string> said = report.last_lines;
+  said.push_back(report.first.threw);  // a stack may have pushed it out
   const std::string advice =
-      advice_for(report.first.exit, report.first.out_of_memory.value_or(false), report.last_lines);
+      advice_for(report.first.exit, report.first.out_of_memory.value_or(false), said);
   if (!advice.empty() && report.first.hung.empty()) {
     text += fmt::format("[launch] what may help: {}\n", advice);
   }

@@ -28,6 +28,10 @@ struct RankEnd {
   /// started? nullopt: the kernel does not say.
   std::optional<bool> out_of_memory{};
   std::string hung{};  ///< it stood still and was ended for that: "30.0 s (last: …)"; empty: not so
+  /// It was stopped, and ended for that: "stopped by SIGSTOP"; `hung` says for how long.
+  std::string stopped{};
+  /// The exception that nobody caught: "std::runtime_error: my file is missing"; empty: none.
+  std::string threw{};
   /// It still ran when the launcher sent it a signal: a consequence, never the cause.
   bool asked_to_stop = false;
 };

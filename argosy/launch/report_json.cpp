@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "argosy/base/deadline.h"
-#include "argosy/launch/secrets.h"
+#include "argosy/base/secrets.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/signals.h"
 
@@ -19,16 +19,22 @@
 namespace argosy::launch {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-json describe_end(const RankEnd& end) {
-  json entry{{"rank", end.rank}, {"pid", end.pid}};
+ordered_json describe_end(const RankEnd& end) {
+  ordered_json entry{{"rank", end.rank}, {"pid", end.pid}};
   if (!end.host.empty()) {
     entry["host"] = end.host;
   }
   entry["exit_code"] = end.exit.shell_code();
   if (end.exit.signal != 0) {
     entry["signal"] = os::signal_name(end.exit.signal);
+  }
+  if (!end.threw.empty()) {
+    entry["threw"] = end.threw;
+  }
+  if (!end.stopped.empty()) {
+    entry["stopped"] = end.stopped;
   }
   if (!end.hung.empty()) {
     entry["stood_still"] = end.hung;
@@ -45,8 +51,8 @@ json describe_end(const RankEnd& end) {
   return entry;
 }
 
-json describe_failure(const FailureReport& failure) {
-  json entry = describe_end(failure.first);
+ordered_json describe_failure(const FailureReport& failure) {
+  ordered_json entry = describe_end(failure.first);
   if (!failure.host.empty()) {
     entry["host"] = failure.host;
   }
@@ -60,9 +66,9 @@ json describe_failure(const FailureReport& failure) {
                       {"stack", failure.error->stack},
                       {"file", failure.error->path}};
   }
-  json others = json::array();
+  ordered_json others = ordered_json::array();
   for (const RankEnd& other : failure.others) {
-    json one = describe_end(other);
+    ordered_json one = describe_end(other);
     one["after_first_ms"] =
         std::chrono::duration<double, std::milli>(other.at - failure.first.at).count();
     others.push_back(std::move(one));
@@ -74,14 +80,14 @@ json describe_failure(const FailureReport& failure) {
 }  // namespace
 
 std::string to_json(const JobEnd& end) {
-  json job{{"run_id", end.run_id},
-           {"job_id", end.job_id},
-           {"program", hide_secrets(end.program)},
-           {"ranks", end.ranks},
-           {"nodes", end.nodes},
-           {"restarts", end.restarts},
-           {"exit_code", end.exit_code},
-           {"seconds", end.seconds}};
+  ordered_json job{{"run_id", end.run_id},
+                   {"job_id", end.job_id},
+                   {"program", secrets::hidden(end.program)},
+                   {"ranks", end.ranks},
+                   {"nodes", end.nodes},
+                   {"restarts", end.restarts},
+                   {"exit_code", end.exit_code},
+                   {"seconds", end.seconds}};
   if (end.interrupted_by) {
     job["interrupted_by"] = os::signal_name(*end.interrupted_by);
   }
@@ -95,7 +101,7 @@ std::string to_json(const JobEnd& end) {
     job["left_behind"] = end.left_behind;
   }
   // What a rank printed need not be UTF-8.
-  return job.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return job.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 namespace {

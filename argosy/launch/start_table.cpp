@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "argosy/base/secrets.h"
 #include "argosy/base/strings.h"
-#include "argosy/launch/secrets.h"
 #include "argosy/os/addresses.h"
 #include "argosy/os/subprocess.h"
 
@@ -95,7 +95,7 @@ bool is_open(std::string_view name, const JobDescription& job) {
 std::string shown_variable(const std::string& entry, const JobDescription& job) {
   const std::string name = entry.substr(0, entry.find('='));
   return !job.settled && is_open(name, job) ? name + "=(settled when the nodes meet)"
-                                            : hide_secret(entry);
+                                            : secrets::hidden(entry);
 }
 
 /// Variables of rank 0 that are not as they were found, then what differs for each other rank.
@@ -191,7 +191,7 @@ std::string describe_start(const Job& job, bool everything) {
                          os::host_name(),
                          of_all,
                          threads > 0 ? plural(threads, "thread") : "threads as they choose")},
-            {"program", shown(hide_secrets(job.program.args))}};
+            {"program", shown(secrets::hidden(job.program.args))}};
   if (what.node.gpus > 0) {
     rows.emplace_back("GPUs",
                       what.gpus.empty() ? plural(what.node.gpus, "visible one")

@@ -34,11 +34,16 @@ TEST(StartTable, SaysWhatMatters) {
 }
 
 TEST(StartTable, ShowsEveryVariableButNoSecret) {
-  const std::string text = describe_start(job_of_two(), true);
+  Job job = job_of_two();
+  job.description.extra = {{"SLURM_JWT", "verysecret"}, {"DB", "postgres://me:verysecret@host/"}};
+  job.program.args = {"./train", "http://me:verysecret@host/"};
+  const std::string text = describe_start(job, true);
   EXPECT_THAT(text, HasSubstr("[launch] rank 0: WORLD_SIZE=2\n"));
   EXPECT_THAT(text, HasSubstr("[launch] rank 1: RANK=1\n"));
   EXPECT_THAT(text, Not(HasSubstr("rank 1: WORLD_SIZE")));  // the same as for rank 0
   EXPECT_THAT(text, HasSubstr("rank 0: ARGOSY_TOKEN=(hidden)"));
+  EXPECT_THAT(text, HasSubstr("rank 0: SLURM_JWT=(hidden)"));
+  EXPECT_THAT(text, HasSubstr("rank 0: DB=postgres://(hidden)@host/"));
   EXPECT_THAT(text, Not(HasSubstr("verysecret")));
 }
 

@@ -22,6 +22,10 @@ class StopPolicy final {
   /// the same moment. That much later they can tell their own story, which SIGTERM would replace.
   static constexpr std::chrono::milliseconds kForOthersToFail{100};
 
+  /// A rank that was stopped and ended for that: the others, whose operations fail now, say who it
+  /// was.
+  static constexpr std::chrono::milliseconds kForOthersToSay{2000};
+
   explicit StopPolicy(std::chrono::milliseconds grace) : grace_(grace) {}
 
   /// A rank failed, or all ended and left processes behind. Only the first call counts, except that

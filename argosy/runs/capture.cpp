@@ -14,6 +14,7 @@
 
 #include "argosy/base/deadline.h"
 #include "argosy/base/env.h"
+#include "argosy/base/secrets.h"
 #include "argosy/base/strings.h"
 #include "argosy/os/addresses.h"
 #include "argosy/os/cpu.h"
@@ -30,15 +31,6 @@ constexpr std::array<std::string_view, 26> kPrefixes{
     "CUDA_",           "NVIDIA_", "NCCL_",      "GLOO_", "TORCH",     "PYTORCH", "PADDLE_",
     "FLAGS_",          "SLURM_",  "OMPI_COMM",  "PMI_",  "MALLOC_",   "GLIBC_",  "LD_PRELOAD",
     "LD_LIBRARY_PATH", "MASTER_", "WORLD_SIZE", "RANK",  "LOCAL_"};
-constexpr std::array<std::string_view, 6> kSecretWords{
-    "token", "secret", "passw", "credential", "apikey", "_key"};
-constexpr const char* kNotKept = "(not kept)";
-
-bool is_secret(std::string_view name) {
-  const std::string lower = strings::to_lower(name);
-  return std::ranges::any_of(
-      kSecretWords, [&](std::string_view word) { return lower.find(word) != std::string::npos; });
-}
 
 std::map<std::string, std::string> environment_that_matters() {
   std::map<std::string, std::string> kept;
@@ -47,27 +39,10 @@ std::map<std::string, std::string> environment_that_matters() {
     const bool matters = std::ranges::any_of(
         kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
     if (matters && name.size() < entry.size()) {
-      kept[name] = is_secret(name) ? kNotKept : entry.substr(name.size() + 1);
+      kept[name] = secrets::hidden(entry).substr(name.size() + 1);
     }
   }
   return kept;
-}
-
-/// `--token x` and `--token=x` without the x.
-std::vector<std::string> without_secrets(std::vector<std::string> words) {
-  bool hide = false;
-  for (std::string& word : words) {
-    const size_t equals = word.find('=');
-    const bool option = word.starts_with('-');
-    if (hide && !option) {
-      word = kNotKept;
-    }
-    hide = option && equals == std::string::npos && is_secret(word);
-    if (option && equals != std::string::npos && is_secret(word.substr(0, equals))) {
-      word = word.substr(0, equals + 1) + kNotKept;
-    }
-  }
-  return words;
 }
 
 std::string first_line_after(const std::string& path, std::string_view start) {
@@ -149,7 +124,7 @@ RunConfig RunConfig::capture(CaptureOptions options) {
   config.name = std::move(options.name);
   config.started = std::chrono::system_clock::now();
   config.command =
-      without_secrets(options.command.empty() ? own_command() : std::move(options.command));
+      secrets::hidden(options.command.empty() ? own_command() : std::move(options.command));
   config.folder = std::filesystem::current_path(ignored).string();
   config.ranks = options.ranks;
   config.versions["argosy"] = ARGOSY_VERSION;

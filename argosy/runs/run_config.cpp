@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/base/text.h"
 #include "argosy/os/addresses.h"
 #include "argosy/runs/files.h"
 #include "argosy/runs/process_start.h"
@@ -19,19 +20,11 @@ using nlohmann::ordered_json;
 using Clock = std::chrono::system_clock;
 
 constexpr int kFormat = 1;
-constexpr const char* kWhere = "runs.config";
 constexpr std::array kStates{RunState::kRunning,
                              RunState::kFinished,
                              RunState::kStopped,
                              RunState::kFailed,
                              RunState::kKilled};
-
-/// "2026-03-01T12:00:00.250Z".
-std::string time_text(Clock::time_point at) {
-  const auto ms = std::chrono::floor<std::chrono::milliseconds>(at.time_since_epoch()).count();
-  const auto seconds = static_cast<time_t>(ms / 1000);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), ms % 1000);
-}
 
 Clock::time_point parse_time(const std::string& text) {
   tm parts{};
@@ -184,7 +177,7 @@ ordered_json to_json(const RunConfig& config) {
                     {"state", to_string(config.state)},
                     {"message", config.message},
                     {"exit_code", nullptr},
-                    {"started", time_text(config.started)},
+                    {"started", text::utc(config.started)},
                     {"ended", nullptr},
                     {"command", config.command},
                     {"folder", config.folder},
@@ -202,7 +195,7 @@ ordered_json to_json(const RunConfig& config) {
     json["exit_code"] = *config.exit_code;
   }
   if (config.ended) {
-    json["ended"] = time_text(*config.ended);
+    json["ended"] = text::utc(*config.ended);
   }
   if (config.seed) {
     json["seed"] = *config.seed;
@@ -214,9 +207,9 @@ RunConfig run_config_from_json(const ordered_json& json, const std::string& path
   try {
     return parsed(json);
   } catch (const std::invalid_argument& error) {
-    throw DataError(kWhere, error.what(), {path});
+    throw DataError("runs.config", error.what(), {path});
   } catch (const nlohmann::json::exception& error) {
-    throw DataError(kWhere, error.what(), {path});
+    throw DataError("runs.config", error.what(), {path});
   }
 }
 
@@ -231,11 +224,11 @@ RunConfig read_run_config(const std::string& folder) {
   const std::string path = folder + "/run.json";
   const std::optional<std::string> text = read_small_file(path, size_t{16} << 20);
   if (!text) {
-    throw DataError(kWhere, "cannot be read: no file, or more than 16 MiB", {path});
+    throw DataError("runs.config", "cannot be read: no file, or more than 16 MiB", {path});
   }
   const ordered_json json = ordered_json::parse(*text, nullptr, false);
   if (json.is_discarded()) {
-    throw DataError(kWhere, "not JSON: torn or edited", {path});
+    throw DataError("runs.config", "not JSON: torn or edited", {path});
   }
   return run_config_from_json(json, path);
 }

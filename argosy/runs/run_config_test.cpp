@@ -67,18 +67,36 @@ TEST_F(RunConfigTest, CapturesWhereItRuns) {
 TEST_F(RunConfigTest, KeepsNoSecret) {
   // NOLINTBEGIN(concurrency-mt-unsafe): one thread
   ASSERT_EQ(setenv("ARGOSY_TOKEN", "hunter2", 1), 0);
+  ASSERT_EQ(setenv("SLURM_JWT", "hunter2", 1), 0);
+  ASSERT_EQ(setenv("TORCH_INDEX", "https://user:hunter2@host/", 1), 0);
   ASSERT_EQ(setenv("OMP_NUM_THREADS", "3", 1), 0);
-  const RunConfig captured = RunConfig::capture(
-      {.command = {"train", "--api_key", "hunter2", "--token=hunter2", "--lr", "1"}});
+  const RunConfig captured = RunConfig::capture({.command = {"train",
+                                                             "--api-key",
+                                                             "hunter2",
+                                                             "--wandb-key=hunter2",
+                                                             "--data",
+                                                             "http://user:hunter2@host/a",
+                                                             "--lr",
+                                                             "1"}});
   ASSERT_EQ(unsetenv("ARGOSY_TOKEN"), 0);
+  ASSERT_EQ(unsetenv("SLURM_JWT"), 0);
+  ASSERT_EQ(unsetenv("TORCH_INDEX"), 0);
   ASSERT_EQ(unsetenv("OMP_NUM_THREADS"), 0);
   // NOLINTEND(concurrency-mt-unsafe)
   EXPECT_EQ(captured.environment.at("OMP_NUM_THREADS"), "3");
-  EXPECT_TRUE(captured.environment.contains("ARGOSY_TOKEN"));
+  EXPECT_EQ(captured.environment.at("ARGOSY_TOKEN"), "(hidden)");
+  EXPECT_EQ(captured.environment.at("TORCH_INDEX"), "https://(hidden)@host/");
   EXPECT_FALSE(captured.environment.contains("HOME"));
   EXPECT_THAT(to_json(captured).dump(), ::testing::Not(HasSubstr("hunter2")));
   EXPECT_THAT(captured.command,
-              ElementsAre("train", "--api_key", "(not kept)", "--token=(not kept)", "--lr", "1"));
+              ElementsAre("train",
+                          "--api-key",
+                          "(hidden)",
+                          "--wandb-key=(hidden)",
+                          "--data",
+                          "http://(hidden)@host/a",
+                          "--lr",
+                          "1"));
 }
 
 TEST_F(RunConfigTest, AProcessThatEndedUnaskedIsGone) {

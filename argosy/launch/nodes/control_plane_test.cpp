@@ -1,13 +1,16 @@
 #include "argosy/launch/nodes/control_plane.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "argosy/launch/nodes/meeting.h"
@@ -119,6 +122,36 @@ TEST(Meeting, AllNodesAgreeOnOnePlan) {
     EXPECT_EQ(met[i].plan.world_size(), 3);
   }
   EXPECT_EQ(met[2].node, 0);
+}
+
+// Without a token whoever reaches the port can be a member of any name.
+TEST(Meeting, ANumberThatNobodyWasGivenIsNoNode) {
+  const test::OwnedPort port;
+  const Meeting zero{
+      .nodes = 2, .host = "127.0.0.1", .port = port.port(), .hosts = true, .timeout = 20s};
+  const auto come = [](const Meeting& meeting, int rank) {
+    return meet(meeting,
+                {.wanted_rank = rank,
+                 .host = "h",
+                 .address = "127.0.0.1",
+                 .nodes = 2,
+                 .endpoint_ports = {static_cast<uint16_t>(4000 + rank)}},
+                [](const std::string&) {});
+  };
+  auto met = std::async(std::launch::async, [&] { return come(zero, 0); });
+  const auto store = rendezvous::connect_store("127.0.0.1", port.port(), "", Deadline::after(20s));
+  std::vector<std::unique_ptr<rendezvous::Presence>> strangers;
+  for (const char* number : {"4000000000", "9000000000000000000", "-1", "4294967296", "x"}) {
+    store->set(fmt::format("nodes/info/{}", number), NodeInfo{}.to_json(), Deadline::after(20s));
+    strangers.push_back(store->announce(fmt::format("node/{}", number), Deadline::after(20s)));
+  }
+  Meeting one = zero;
+  one.hosts = false;
+  const Met there = come(one, 1);  // node 0 has looked at the strangers, who are still there
+  const Met here = met.get();
+  EXPECT_EQ(here.plan.nodes.size(), 2U);
+  EXPECT_EQ(there.node, 1);
+  EXPECT_THAT(here.others(), testing::UnorderedElementsAre(0, 1));
 }
 
 TEST(Meeting, WhoDoesNotComeIsNamedToAll) {

@@ -19,6 +19,8 @@ struct RemoteEnd {
   int64_t at_us = 0;  ///< microseconds since 1970, by node 0's clock
   int64_t ran_ms = 0;
   std::string hung{};
+  std::string stopped{};
+  std::string threw{};
   int out_of_memory = -1;  ///< 1: the kernel's killer ended it, 0: it did not, -1: not known
   bool asked_to_stop = false;
   std::vector<std::string> last_lines{};  ///< of those that failed by themselves

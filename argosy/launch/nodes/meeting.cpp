@@ -19,7 +19,6 @@ namespace {
 using namespace std::chrono_literals;
 using rendezvous::Store;
 
-constexpr const char* kMeetingWhere = "launch.nodes";
 constexpr const char* kPlanKey = "nodes/plan";
 constexpr const char* kRefusalKey = "nodes/refusal";
 
@@ -174,7 +173,7 @@ std::shared_ptr<Store> connect(const Meeting& meeting, Wait& wait) {
       throw;
     } catch (const RendezvousError& error) {
       if (wait.over()) {
-        throw TimeoutError(kMeetingWhere,
+        throw TimeoutError("launch.nodes",
                            fmt::format("node 0 was not found at {}, {}: {}",
                                        os::host_port(meeting.host, meeting.port),
                                        wait.times(),
@@ -291,7 +290,7 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
   } else {
     const std::optional<std::string> plan = wait_for(*met.store, kPlanKey, wait, wait.end());
     if (!plan) {
-      throw TimeoutError(kMeetingWhere, "not all nodes came: " + wait.state(met.store.get()));
+      throw TimeoutError("launch.nodes", "not all nodes came: " + wait.state(met.store.get()));
     }
     met.plan = JobPlan::from_json(*plan);
   }
@@ -300,12 +299,12 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
       met.presence->leave("refused");
       (void)met.server->wait_until_members_left(Deadline::after(5s));
     }
-    throw RendezvousError(kMeetingWhere, met.plan.refusal);
+    throw RendezvousError("launch.nodes", met.plan.refusal);
   }
   const bool planned = arrival < static_cast<int64_t>(met.plan.node_of_arrival.size()) &&
                        met.plan.node_of_arrival[static_cast<size_t>(arrival)] >= 0;
   if (!planned) {
-    throw RendezvousError(kMeetingWhere,
+    throw RendezvousError("launch.nodes",
                           fmt::format("the job at {}:{} has its {} nodes already: is this one of "
                                       "another job, or started twice?",
                                       meeting.host,

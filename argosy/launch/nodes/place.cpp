@@ -12,10 +12,8 @@
 namespace argosy::launch {
 namespace {
 
-constexpr const char* kPlaceWhere = "launch.nodes";
-
 bool is_this_node(const std::string& host) {
-  return os::is_this_host(host).or_throw<ConfigError>(kPlaceWhere);
+  return os::is_this_host(host).or_throw<ConfigError>("launch.nodes");
 }
 
 /// The entry of --ips that is this node; nullopt: there is no such list.
@@ -25,7 +23,7 @@ std::optional<std::string> own_entry(const NodeOptions& options) {
   }
   const auto own = std::ranges::find_if(options.ips, is_this_node);
   if (own == options.ips.end()) {
-    throw ConfigError(kPlaceWhere,
+    throw ConfigError("launch.nodes",
                       fmt::format("none of --ips {} is an address of this node, which has {}. Name "
                                   "the one that the others know it by.",
                                   fmt::join(options.ips, ","),
@@ -39,7 +37,7 @@ void refuse_hidden_host(const NodeOptions& options, const std::string& address) 
   if (os::is_loopback(address) && options.meet_host != address &&
       options.meet_host != "localhost") {
     throw ConfigError(
-        kPlaceWhere,
+        "launch.nodes",
         fmt::format("the meeting place \"{}\" is {} on this node, where no other node "
                     "can reach it (see /etc/hosts). Give an address: this node has {}.",
                     options.meet_host,
@@ -66,7 +64,8 @@ Place find_place(const NodeOptions& options, const std::string& token) {
                   : listed               ? *listed == options.ips.front()
                                          : is_this_node(options.meet_host);
   if (meeting.hosts) {
-    meeting.host = os::resolve_host(options.meet_host).or_throw<ConfigError>(kPlaceWhere).front();
+    meeting.host =
+        os::resolve_host(options.meet_host).or_throw<ConfigError>("launch.nodes").front();
     refuse_hidden_host(options, meeting.host);
     place.wanted_rank = 0;
   }
@@ -89,13 +88,13 @@ Place find_place(const NodeOptions& options, const std::string& token) {
   const std::string by_interface =
       options.interface.empty()
           ? ""
-          : os::interface_address(options.interface).or_throw<ConfigError>(kPlaceWhere);
+          : os::interface_address(options.interface).or_throw<ConfigError>("launch.nodes");
   place.address = !options.address.empty() ? options.address
                   : !by_interface.empty()  ? by_interface
                   : listed                 ? *listed
                   : meeting.hosts
                       ? meeting.host
-                      : os::source_address(options.meet_host).or_throw<Error>(kPlaceWhere);
+                      : os::source_address(options.meet_host).or_throw<Error>("launch.nodes");
   return place;
 }
 

@@ -14,8 +14,6 @@
 namespace argosy::launch {
 namespace {
 
-constexpr const char* kGivenWhere = "launch.options";
-
 constexpr const char* kFooter = R"(
 Options of torchrun and of Paddle's launcher that are not shown here:
   docs/reference/launch_options.md
@@ -76,7 +74,7 @@ std::string normalised(std::string token) {
     meant = *starts;
   }
   throw UsageError(
-      kGivenWhere,
+      "launch.options",
       fmt::format("unknown option {}.{} The program's own options come after its name. See: argosy "
                   "launch --help",
                   option,
@@ -85,7 +83,7 @@ std::string normalised(std::string token) {
 
 void refuse_what_does_not_work(const OptionRow& row, const std::string& written) {
   if (row.treatment == Treatment::kRefused) {
-    throw UsageError(kGivenWhere, fmt::format("{} is refused: {}", written, row.remark));
+    throw UsageError("launch.options", fmt::format("{} is refused: {}", written, row.remark));
   }
 }
 
@@ -163,7 +161,7 @@ CommandLine read_command_line(const std::vector<std::string>& args) {
       continue;
     }
     if (equals == std::string::npos && at == args.size()) {
-      throw UsageError(kGivenWhere, fmt::format("{} needs a value: {}", written, row->value));
+      throw UsageError("launch.options", fmt::format("{} needs a value: {}", written, row->value));
     }
     line.options.add(
         *row, equals == std::string::npos ? args[at++] : token.substr(equals + 1), written);

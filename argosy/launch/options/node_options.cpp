@@ -21,14 +21,12 @@ using values::is_on;
 using values::node_count;
 using values::seconds;
 
-constexpr const char* kNodeWhere = "launch.options";
-
 /// Of --ips or a host file; empty: neither is given.
 std::vector<std::string> listed_nodes(const GivenOptions& given) {
   const std::optional<Given> ips = given.find("ips");
   const std::optional<Given> file = given.find("hostfile");
   if (ips && file) {
-    throw UsageError(kNodeWhere,
+    throw UsageError("launch.options",
                      fmt::format("{} and {} both name the nodes", ips->source, file->source));
   }
   std::vector<std::string> list = ips ? hosts(*ips) : std::vector<std::string>();
@@ -40,7 +38,7 @@ std::vector<std::string> listed_nodes(const GivenOptions& given) {
   const std::optional<Given> count = given.find("nnodes");
   if (!list.empty() && count && node_count(*count) != static_cast<int>(list.size())) {
     const Given& source = ips ? *ips : *file;
-    throw UsageError(kNodeWhere,
+    throw UsageError("launch.options",
                      fmt::format("{} {} names {} nodes, {} says {}",
                                  source.source,
                                  source.value,
@@ -92,7 +90,7 @@ void settle_patience(const GivenOptions& given, NodeOptions& nodes) {
   }
   if (given.has("keep_alive_interval") || given.has("keep_alive_max_attempt")) {
     throw UsageError(
-        kNodeWhere,
+        "launch.options",
         fmt::format("--keep_alive_interval times --keep_alive_max_attempt: expected {} s "
                     "at most, for then the connection itself is given up, got {} s",
                     KeepAlive::kLongest.count() / 1000,
@@ -115,7 +113,7 @@ void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
   } else if (how == "master") {
     const auto master = given.find(*how);
     if (master->value.starts_with("etcd://")) {
-      throw UsageError(kNodeWhere,
+      throw UsageError("launch.options",
                        fmt::format("{} {}: etcd does not work yet", master->source, master->value));
     }
     place = endpoint(*master);
@@ -134,7 +132,7 @@ void settle_meeting(const GivenOptions& given, NodeOptions& nodes) {
         .port = static_cast<uint16_t>((first ? integer(*first, 2, 65535) : kPaddlesFirstPort) - 1)};
   } else {
     throw UsageError(
-        kNodeWhere,
+        "launch.options",
         fmt::format("{} nodes need a place to meet, the same on each: --rdzv_endpoint "
                     "HOST:PORT, --master HOST:PORT, --ips A,B,…, or --master_addr HOST "
                     "with --node_rank N",
@@ -160,7 +158,7 @@ void refuse_several_nodes(const GivenOptions& given) {
                                          : std::nullopt;
   if (other) {
     throw UsageError(
-        kNodeWhere,
+        "launch.options",
         fmt::format(
             "--standalone is for one node, {} {} for several", other->source, other->value));
   }
@@ -171,7 +169,7 @@ NodeOptions read_node_options(const GivenOptions& given) {
   const bool by_ssh = is_on(given, "ssh");
   if (is_on(given, "standalone")) {
     if (by_ssh) {
-      throw UsageError(kNodeWhere,
+      throw UsageError("launch.options",
                        "--ssh starts one job on several hosts, --standalone is for one");
     }
     refuse_several_nodes(given);
@@ -189,7 +187,7 @@ NodeOptions read_node_options(const GivenOptions& given) {
   if (rank && !index_of_pods) {
     nodes.node_rank = static_cast<int>(integer(*rank, -1, 65535));  // -1: Paddle's "any"
     if (nodes.node_rank >= nodes.nodes) {
-      throw UsageError(kNodeWhere,
+      throw UsageError("launch.options",
                        fmt::format("{} {} needs --nnodes {} or more{}",
                                    rank->source,
                                    nodes.node_rank,

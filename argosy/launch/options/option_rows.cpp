@@ -33,7 +33,7 @@ constexpr auto kRows = std::to_array<OptionRow>({
   {"--nproc_per_node -n", "N|auto|cpu|gpu", kBoth, "PET_NPROC_PER_NODE PADDLE_NPROC_PER_NODE", kSame, kRanks,
    "Ranks on this node: a number; cpu: one per core; gpu: one per GPU; auto: gpu where there are GPUs, else cpu. Default: one per GPU of --gpus, else 1"},
   {"--gpus --devices --selected_gpus", "LIST", kPaddle, "PADDLE_DEVICES", kBetter, kRanks,
-   "GPUs to use, by their numbers (0,2): CUDA_VISIBLE_DEVICES of all ranks, each of which takes that of its LOCAL_RANK. One rank for each unless --nproc_per_node says otherwise"},
+   "GPUs to use, by their numbers (0,2): CUDA_VISIBLE_DEVICES of all ranks, each of which takes that of its LOCAL_RANK. One rank for each unless --nproc_per_node says otherwise; where no NVIDIA GPU is visible (ROCm, CPU) the same, with a warning"},
   {"--module -m", "", kTorchrun, "PET_MODULE", kSame, kRanks, "The program is a Python module: python -u -m program"},
   {"--no_python", "", kTorchrun, "PET_NO_PYTHON", kSame, kRanks, "Execute the program itself even if its name ends in .py"},
   {"--env", "NAME=VALUE", kArgosy, "", kSame, kRanks, "Set a variable for all ranks; repeat it for more"},

@@ -8,14 +8,10 @@
 #include "argosy/base/strings.h"
 
 namespace argosy::launch::values {
-namespace {
-
-constexpr const char* kValuesWhere = "launch.options";
-
-}  // namespace
+namespace {}  // namespace
 
 void bad(const Given& given, std::string_view expected) {
-  throw UsageError(kValuesWhere,
+  throw UsageError("launch.options",
                    fmt::format("{}: expected {}, got \"{}\"", given.source, expected, given.value));
 }
 
@@ -115,7 +111,7 @@ int node_count(const Given& given) {
   }
   if (given.value.substr(0, colon) != given.value.substr(colon + 1)) {
     throw UsageError(
-        kValuesWhere,
+        "launch.options",
         fmt::format("{} {}: a job that grows and shrinks does not work yet. Expected a "
                     "number",
                     given.source,

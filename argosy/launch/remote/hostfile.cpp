@@ -11,11 +11,9 @@
 namespace argosy::launch {
 namespace {
 
-constexpr const char* kHostfileWhere = "launch.hostfile";
-
 [[noreturn]] void bad(const std::string& path, size_t line, const std::string& text) {
   throw UsageError(
-      kHostfileWhere,
+      "launch.hostfile",
       fmt::format("{}:{}: expected HOST, HOST slots=N or HOST:N, got \"{}\"", path, line, text));
 }
 
@@ -47,7 +45,7 @@ HostLine parse(const std::string& text, const std::string& path, size_t line) {
 }  // namespace
 
 std::vector<HostLine> read_hostfile(const std::string& path) {
-  const std::string content = os::read_file(path).or_throw<UsageError>(kHostfileWhere);
+  const std::string content = os::read_file(path).or_throw<UsageError>("launch.hostfile");
   std::vector<HostLine> hosts;
   size_t number = 0;
   for (std::string line : strings::split(content, '\n')) {
@@ -60,7 +58,7 @@ std::vector<HostLine> read_hostfile(const std::string& path) {
     HostLine host = parse(text, path, number);
     const auto same = [&](const HostLine& other) { return other.address() == host.address(); };
     if (std::ranges::any_of(hosts, same)) {
-      throw UsageError(kHostfileWhere,
+      throw UsageError("launch.hostfile",
                        fmt::format("{}:{}: {} stands there twice. One line for each host, with the "
                                    "number of its ranks: {} slots=2",
                                    path,
@@ -71,7 +69,7 @@ std::vector<HostLine> read_hostfile(const std::string& path) {
     hosts.push_back(std::move(host));
   }
   if (hosts.empty()) {
-    throw UsageError(kHostfileWhere, fmt::format("{} names no host", path));
+    throw UsageError("launch.hostfile", fmt::format("{} names no host", path));
   }
   return hosts;
 }

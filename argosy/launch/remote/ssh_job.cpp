@@ -17,12 +17,12 @@
 #include "argosy/base/catalogue.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/base/secrets.h"
 #include "argosy/base/strings.h"
 #include "argosy/launch/job.h"
 #include "argosy/launch/output.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/rank_output.h"
-#include "argosy/launch/secrets.h"
 #include "argosy/launch/stop_policy.h"
 #include "argosy/os/random.h"
 #include "argosy/os/subprocess.h"
@@ -269,8 +269,8 @@ RemoteJob plan_remote_job(const LaunchOptions& options, const GivenOptions& give
 int run_by_ssh(const LaunchOptions& options, const RemoteJob& job) {
   if (options.dry_run) {
     RemoteJob shown = job;
-    shown.options = hide_secrets(shown.options);
-    shown.command = hide_secrets(shown.command);
+    shown.options = secrets::hidden(shown.options);
+    shown.command = secrets::hidden(shown.command);
     for (size_t node = 0; node < job.hosts.size(); ++node) {
       fmt::print("[launch] would run: {} {} {}\n",
                  fmt::join(ssh_words(), " "),

@@ -218,5 +218,17 @@ TEST(LauncherFailure, RanksMayUseTheirGrace) {
   EXPECT_THAT(job.err(), HasSubstr("ended well: rank 1\n"));
 }
 
+TEST(LauncherFailure, OfAnUncaughtExceptionIsHeadedByItsTypeAndText) {
+  for (const char* how : {"with_handler", "without"}) {
+    SCOPED_TRACE(how);
+    Launched job({.args = {"--nproc_per_node=2", "--log_dir=", RANK_PROGRAM},
+                  .env = {std::string("THROW=") + how}});
+    EXPECT_EQ(job.wait(), 134);
+    EXPECT_THAT(job.err(),
+                ContainsRegex("\\[launch\\] rank 1 \\(pid [0-9]+\\) threw std::runtime_error: my "
+                              "file is missing, and was ended by SIGABRT after [0-9.]+ s; "));
+  }
+}
+
 }  // namespace
 }  // namespace argosy::test

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# stopped_rank.sh ARGOSY PROGRAM: rank 1 of 3 is stopped by SIGSTOP between two operations and inside of one.
+# The launcher ends the job in time and names rank 1 as the first cause, stopped; no rank says that it died.
+# Without --heartbeat_timeout the job ends when the store has lost the silent rank, after 10 to 15 s.
+set -uo pipefail
+argosy=$1 program=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+complain() { # CASE WHAT
+  echo "$1: $2"
+  cat "$scratch/err"
+  failed=1
+}
+ends_with_the_stopped_rank() { # CASE SECONDS OPTIONS...
+  local what=$1 most=$2 begin=$SECONDS
+  shift 2
+  timeout 60 "$argosy" launch --nproc_per_node 3 --log_dir "" --env OMP_NUM_THREADS=1 "$@" "$program" \
+    >"$scratch/out" 2>"$scratch/err"
+  local code=$? took=$((SECONDS - begin))
+  local first='^\[launch\] rank 1 \(pid [0-9]+\) is stopped by SIGSTOP; does not answer.* after [0-9.]+ s; '
+  [[ $code == 137 ]] || complain "$what" "expected exit code 137 (SIGKILL), got $code"
+  ((took <= most)) || complain "$what" "expected the end within $most s, got $took s"
+  grep -qE "$first" "$scratch/err" || complain "$what" "expected rank 1, stopped by SIGSTOP, as the first cause"
+  for rank in 0 2; do
+    grep -E "rank $rank/3.*rank 1 does not answer: it is stopped by SIGSTOP" "$scratch/err" >/dev/null ||
+      complain "$what" "expected rank $rank to say that rank 1 is stopped"
+  done
+  ! grep -w died "$scratch/err" >/dev/null || complain "$what" "expected nobody to say that a rank died"
+}
+
+for backend in shm gloo; do
+  for place in between inside; do
+    ends_with_the_stopped_rank "$place, $backend" 10 --heartbeat_timeout 2 \
+      --env "STOP=$place" --env "ARGOSY_BACKEND=$backend"
+  done
+done
+ends_with_the_stopped_rank "inside, nobody watches" 30 --env STOP=inside --env ARGOSY_BACKEND=gloo
+exit "$failed"
