@@ -14,11 +14,16 @@
 namespace argosy::optim {
 namespace {
 
-constexpr const char* kEmaWhere = "optim.ExponentialMovingAverage";
-
 bool fits(const at::Tensor& own, const at::Tensor* given) {
   return given != nullptr && given->defined() && given->sizes() == own.sizes() &&
          given->scalar_type() == own.scalar_type();
+}
+
+/// Every handle on the tensor sees it. Nothing is written where it lay before: other processes may
+/// share that memory. A backward that still needs the values from before says so.
+void give_memory(const at::Tensor& own, const at::Tensor& memory) {
+  own.set_data(memory);
+  own.unsafeGetTensorImpl()->bump_version();
 }
 
 }  // namespace
@@ -28,10 +33,11 @@ ExponentialMovingAverage::ExponentialMovingAverage(const engine::NamedTensors& p
                                                    const ExponentialMovingAverageOptions& options)
     : options_(options) {
   ARGOSY_CHECK(options.decay >= 0 && options.decay <= 1,
-               kEmaWhere,
+               "optim.ExponentialMovingAverage",
                "decay must be in [0, 1], got {}",
                options.decay);
-  ARGOSY_CHECK(!parameters.empty(), kEmaWhere, "there are no parameters to average");
+  ARGOSY_CHECK(
+      !parameters.empty(), "optim.ExponentialMovingAverage", "there are no parameters to average");
   add(parameters);
   add(buffers);
 }
@@ -50,7 +56,7 @@ void ExponentialMovingAverage::add(const engine::NamedTensors& tensors) {
 
 void ExponentialMovingAverage::update() {
   ARGOSY_CHECK(!applied(),
-               kEmaWhere,
+               "optim.ExponentialMovingAverage",
                "update() while the average is applied. Call restore() first, or end the scope of "
                "Averaged.");
   const c10::NoGradGuard no_grad;
@@ -69,23 +75,27 @@ void ExponentialMovingAverage::update() {
 }
 
 void ExponentialMovingAverage::apply() {
-  ARGOSY_CHECK(num_updates_ > 0, kEmaWhere, "there is no average before the first update()");
-  ARGOSY_CHECK(!applied(), kEmaWhere, "the average is applied already. Call restore() first.");
+  ARGOSY_CHECK(num_updates_ > 0,
+               "optim.ExponentialMovingAverage",
+               "there is no average before the first update()");
+  ARGOSY_CHECK(!applied(),
+               "optim.ExponentialMovingAverage",
+               "the average is applied already. Call restore() first.");
   const c10::NoGradGuard no_grad;
-  std::vector<at::Tensor> kept;
-  for (const auto& [name, tensor] : own_) {
-    kept.push_back(tensor.detach().clone());  // all memory is there before the first write
+  std::vector<at::Tensor> applied;
+  for (std::size_t i = 0; i < own_.size(); ++i) {  // all memory is there before the first change
+    applied.push_back(at::empty_like(own_[i].second.detach()).copy_(averages_[i]));
   }
   for (std::size_t i = 0; i < own_.size(); ++i) {
-    own_[i].second.copy_(averages_[i]);
+    const at::Tensor& own = own_[i].second;
+    kept_.push_back(own.detach());
+    give_memory(own, applied[i]);
   }
-  kept_ = std::move(kept);
 }
 
 void ExponentialMovingAverage::restore() noexcept {
-  const c10::NoGradGuard no_grad;
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    own_[i].second.copy_(kept_[i]);
+    give_memory(own_[i].second, kept_[i]);
   }
   kept_.clear();
 }
@@ -114,7 +124,7 @@ void ExponentialMovingAverage::load_state_dict(const EmaState& state) {
     }
   }
   if (!wrong.empty() || state.num_updates < 0) {
-    throw CheckpointError(kEmaWhere,
+    throw CheckpointError("optim.ExponentialMovingAverage",
                           fmt::format("the averages are not of this model: {}; {} updates",
                                       fmt::join(wrong, ", "),
                                       state.num_updates));

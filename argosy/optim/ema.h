@@ -48,10 +48,12 @@ struct EmaState {
 ///     }                                              // … and here its own again
 ///
 /// Average of the first update: the weights; after: a = a + (1 - decay) (w - a), by at::lerp.
-/// Weights are written in place, so that whoever holds them (an optimizer, buckets, a mirror) sees
-/// them. On several ranks all do the same, and nothing is sent. Not thread-safe. Cost: update()
-/// reads weights and averages and writes the averages; memory of one copy of the
-///   weights, of two while applied.
+/// While the average is applied the model's tensors have other memory, and then their own again:
+/// every handle on them sees it, a view or a raw pointer into the memory of before does not. So
+/// nothing is written that other processes share (share_parameters): each rank applies and
+/// restores by itself, when it likes. Nothing is sent. Not thread-safe. Cost: update() reads
+/// weights and averages and writes the averages; memory of one copy of the weights, of two while
+/// applied.
 /// Source: Polyak & Juditsky, 1992; torch/optim/swa_utils.py of 2.x, AveragedModel with
 ///   get_ema_multi_avg_fn; paddle.static.ExponentialMovingAverage for apply() and restore().
 class ExponentialMovingAverage final {
@@ -101,7 +103,7 @@ class ExponentialMovingAverage final {
   ExponentialMovingAverageOptions options_;
   engine::NamedTensors own_{};          // the model's, each once
   std::vector<at::Tensor> averages_{};  // beside own_
-  std::vector<at::Tensor> kept_{};      // beside own_, while the average is applied
+  std::vector<at::Tensor> kept_{};      // beside own_, what they held, while it is applied
   int64_t num_updates_ = 0;
 };
 

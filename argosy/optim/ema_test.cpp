@@ -7,6 +7,8 @@
 #include "argosy/base/error.h"
 #include "argosy/optim/optim.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::optim {
 namespace {
 
@@ -31,16 +33,6 @@ void fill(Net& net, double value) {
   }
   net->norm->running_mean.fill_(value);
   net->norm->num_batches_tracked.fill_(static_cast<int64_t>(value));
-}
-
-template <typename Expected, typename F>
-std::string error_of(F&& operation) {
-  try {
-    operation();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(ExponentialMovingAverage, TheFirstUpdateIsTheWeights) {
@@ -84,7 +76,7 @@ TEST(ExponentialMovingAverage, TheModelHasItWhileTheScopeLasts) {
     EXPECT_EQ(net->norm->running_mean[0].item<double>(), 8) << "buffers stay the model's own";
     EXPECT_TRUE(ema.applied());
     EXPECT_THAT(
-        error_of<UsageError>([&] { ema.update(); }),
+        test::error_text<UsageError>([&] { ema.update(); }),
         HasSubstr("[optim.ExponentialMovingAverage] update() while the average is applied"));
     EXPECT_THROW(ema.apply(), UsageError);
   }
@@ -155,13 +147,14 @@ TEST(ExponentialMovingAverage, ResumesWhereItStood) {
 TEST(ExponentialMovingAverage, MistakesAreNamed) {
   torch::Tensor w = torch::ones({3});
   const NamedTensors list{{"w", w}};
-  EXPECT_THAT(error_of<UsageError>([&] { ExponentialMovingAverage(list, {.decay = 2}); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { ExponentialMovingAverage(list, {.decay = 2}); }),
               HasSubstr("decay must be in [0, 1], got 2"));
   EXPECT_THROW(ExponentialMovingAverage(NamedTensors{}), UsageError);
   ExponentialMovingAverage ema(list);
-  EXPECT_THAT(error_of<UsageError>([&] { ema.apply(); }), HasSubstr("before the first update()"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { ema.apply(); }),
+              HasSubstr("before the first update()"));
   EmaState wrong{1, {{"w", torch::ones({2})}, {"v", torch::ones({3})}}};
-  EXPECT_THAT(error_of<CheckpointError>([&] { ema.load_state_dict(wrong); }),
+  EXPECT_THAT(test::error_text<CheckpointError>([&] { ema.load_state_dict(wrong); }),
               AllOf(HasSubstr("w (missing, or not [3])"), HasSubstr("v (unexpected)")));
   EXPECT_EQ(ema.num_updates(), 0);
 }

@@ -1,10 +1,12 @@
 #include "argosy/train/folder_lock.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 
 #include <cerrno>
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <set>
 #include <stdexcept>
@@ -20,8 +22,6 @@
 
 namespace argosy::train::detail {
 namespace {
-
-constexpr const char* kFolderWhere = "train.fit";
 
 /// Of rank 0, for all ranks.
 class Refused final : public std::runtime_error {
@@ -82,20 +82,31 @@ std::vector<os::UniqueFd> lock_all(const std::vector<std::string>& folders,
 
 FolderLock::FolderLock(const std::vector<std::string>& folders,
                        const comm::Group& group,
-                       std::chrono::milliseconds patience) {
+                       std::chrono::milliseconds patience)
+    : FolderLock(group, [&] { return lock_all(folders, patience); }) {}
+
+FolderLock::FolderLock(const comm::Group& group, const Take& take) {
+  std::exception_ptr unexpected;
   nlohmann::json refused = nlohmann::json::object();
   if (group.rank() == 0) {
     try {
-      held_ = lock_all(folders, patience);
+      held_ = take();
     } catch (const Refused& why) {
       refused = {{"folder", why.folder}, {"why", why.what()}};
+    } catch (const std::exception& error) {  // whatever it is, the others must not wait for it
+      unexpected = std::current_exception();
+      refused = {{"folder", ""},
+                 {"why", fmt::format("rank 0 could not hold the run's folders: {}", error.what())}};
     }
   }
   if (group.size() > 1) {
     refused = comm::broadcast_object(refused, group);
   }
+  if (unexpected) {
+    std::rethrow_exception(unexpected);
+  }
   if (refused.contains("why")) {
-    throw DataError(kFolderWhere,
+    throw DataError("train.fit",
                     refused["why"].get<std::string>(),
                     {.path = refused["folder"].get<std::string>()});
   }

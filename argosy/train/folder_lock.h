@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,13 @@ class FolderLock final {
   /// Several, each once; empty paths count for nothing. `patience`: how long one that another holds
   /// is waited for. Collective.
   /// Errors, on all ranks alike: DataError: the folder cannot be made, another training holds it.
+  /// Whatever else stops rank 0 comes out there as it is, and as a DataError on the others.
   FolderLock(const std::vector<std::string>& folders,
              const comm::Group& group,
              std::chrono::milliseconds patience);
+  /// The same, with what rank 0 does to hold them.
+  using Take = std::function<std::vector<os::UniqueFd>()>;
+  FolderLock(const comm::Group& group, const Take& take);
 
  private:
   std::vector<os::UniqueFd> held_;

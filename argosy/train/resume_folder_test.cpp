@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,6 +21,7 @@
 
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/optim/sgd.h"
+#include "argosy/train/folder_lock.h"
 #include "argosy/train/resume_test_support.h"
 
 #include "tests/support/error_text.h"
@@ -184,6 +187,17 @@ TEST(Fit, OneThatGoesOnWaitsForTheEndOfTheProcessBeforeIt) {
     options.epochs = 2;
     EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 10);
     (void)::testing::internal::GetCapturedStderr();
+  });
+}
+
+TEST(Fit, AllRanksHearWhatKeepsRank0FromItsFolders) {
+  run_job(2, [](int rank) {
+    const auto take = []() -> std::vector<os::UniqueFd> { throw std::bad_alloc(); };
+    EXPECT_EQ(test::error_text<std::exception>(
+                  [&] { const detail::FolderLock lock(fleet::group(), take); }),
+              rank == 0 ? "std::bad_alloc"
+                        : "[train.fit] rank 0 could not hold the run's folders: std::bad_alloc");
+    fleet::barrier_worker();  // the group is whole
   });
 }
 
