@@ -11,6 +11,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/text.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/prune.h"
 #include "argosy/checkpoint/weights_digest.h"
@@ -61,17 +62,6 @@ std::string name_of(const std::string& path) {
   return (clean.has_filename() ? clean : clean.parent_path()).filename().string();
 }
 
-/// "1.5 MB"
-std::string size_text(int64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
-  auto number = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; number >= 1000 && unit < 4; ++unit) {
-    number /= 1000;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", number, kUnits[unit]);
-}
-
 /// `path` itself, or the newest whole checkpoint in it.
 std::string resolve(const std::string& path) {
   std::error_code error;
@@ -120,7 +110,7 @@ void print_table(const std::vector<Inspected>& all) {
                       fmt::format("{}", m.epoch),
                       m.score ? fmt::format("{:.6g}", *m.score) : "",
                       m.time.substr(0, 19),
-                      size_text(m.bytes()),
+                      text::bytes(m.bytes()),
                       what});
     } else {
       rows.push_back({name_of(one.path), "", "", "", "", "", what});
@@ -225,7 +215,7 @@ void print_manifest(const std::string& path, const Manifest& manifest) {
   }
   std::vector<std::vector<std::string>> files;
   for (const checkpoint::ManifestFile& file : manifest.files) {
-    files.push_back({file.name, size_text(file.bytes), file.checksum});
+    files.push_back({file.name, text::bytes(file.bytes), file.checksum});
   }
   fmt::print("\n{}\n", events::format_table({"file", "size", "checksum"}, files));
   std::vector<std::vector<std::string>> tensors;

@@ -1,6 +1,7 @@
 #pragma once
 
 /// Everything that a training program uses. Link argosy::argosy.
+#include "argosy/base/text.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/checkpoint/saver.h"

@@ -56,7 +56,7 @@ std::string table(const std::vector<EpochResult>& results) {
     rows.push_back({std::to_string(rows.size() + 1),
                     fmt::format("{:.4f}", r.loss),
                     fmt::format("{:.2f} %", 100 * r.accuracy),
-                    events::with_commas(std::llround(r.images_per_second)),
+                    text::count(std::llround(r.images_per_second)),
                     fmt::format("{:.1f}", r.seconds)});
   }
   return events::format_table({"epoch", "train loss", "test accuracy", "images/s", "seconds"},
@@ -80,8 +80,8 @@ void run(const Options& options) {
                "MnistCnn",
                fleet::worker_num(),
                fleet::worker_num() == 1 ? "" : "es",
-               events::with_commas(train.size()),
-               events::with_commas(test.size()),
+               text::count(train.size()),
+               text::count(test.size()),
                options.batch_size);
   const std::string metrics_path = fleet::run_dir() + "/metrics.jsonl";
   std::vector<EpochResult> results;

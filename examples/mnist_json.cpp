@@ -66,7 +66,7 @@ void inspect(vision::DigitNet& net, const data::Subset<vision::MnistJson>& digit
     rows.push_back({layer,
                     type,
                     fmt::format("[{}]", fmt::join(output.sizes(), ", ")),
-                    events::with_commas(weight.numel() + bias.numel()),
+                    text::count(weight.numel() + bias.numel()),
                     mean_and_std(weight),
                     mean_and_std(output),
                     mean_and_std(gradient)});

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/base/text.h"
 #include "argosy/checkpoint/checksum.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/prune.h"
@@ -59,7 +60,11 @@ TEST(CheckpointChecksum, IsThatOfTheReference) {
 }
 
 TEST_F(CheckpointFolder, TheManifestComesBackAsItWas) {
-  Manifest manifest{.step = 120, .epoch = 3, .score = 0.5, .time = utc_now(), .world_size = 2};
+  Manifest manifest{.step = 120,
+                    .epoch = 3,
+                    .score = 0.5,
+                    .time = text::utc(std::chrono::system_clock::now()),
+                    .world_size = 2};
   manifest.library = library_version();
   manifest.parts = {"model", "empty"};
   manifest.files = {{"model.safetensors", 7, checksum_of("x")}};

@@ -19,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "checkpoint.inspect";
-
 struct Flaw {
   State state;
   std::string reason;
@@ -172,8 +170,9 @@ std::vector<Inspected> list(const std::string& directory, Check check) {
     }
   }
   if (error) {
-    throw CheckpointError(
-        kWhere, "cannot read the folder: " + errno_message(error.value()), {directory, {}});
+    throw CheckpointError("checkpoint.inspect",
+                          "cannot read the folder: " + errno_message(error.value()),
+                          {directory, {}});
   }
   std::ranges::sort(all, newer);
   return all;

@@ -25,10 +25,8 @@ namespace fs = std::filesystem;
 using formats::SafetensorEntry;
 using formats::SafetensorsFile;
 
-constexpr const char* kWhere = "checkpoint.load";
-
 [[noreturn]] void fail(const std::string& path, const std::string& what, std::string key = {}) {
-  throw CheckpointError(kWhere, what, {path, std::move(key)});
+  throw CheckpointError("checkpoint.load", what, {path, std::move(key)});
 }
 
 void check_sum(const std::string& path, const ManifestFile& file, const Checksum& checksum) {
@@ -134,7 +132,7 @@ nlohmann::ordered_json Checkpoint::values() const {
 
 void Checkpoint::check_rank(int64_t rank) const {
   ARGOSY_CHECK(rank >= 0 && rank < manifest_.world_size,
-               kWhere,
+               "checkpoint.load",
                "{} was written by {} ranks, asked for rank {}",
                path_,
                manifest_.world_size,

@@ -19,9 +19,8 @@
 namespace argosy::checkpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-constexpr const char* kWhere = "checkpoint.manifest";
 constexpr std::string_view kFormat = "argosy-checkpoint";
 constexpr size_t kMostBytes = size_t{256} << 20;
 constexpr std::string_view kSealBegin = ",\n  \"checksum\": \"";
@@ -30,15 +29,15 @@ constexpr size_t kChecksumBytes = 21;  // xxh3: and 16 digits
 constexpr size_t kSealBytes = kSealBegin.size() + kChecksumBytes + kSealEnd.size();
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
-  throw CheckpointError(kWhere, what, {path, {}});
+  throw CheckpointError("checkpoint.manifest", what, {path, {}});
 }
 
-Json to_json(const Manifest& manifest) {
-  Json files = Json::array();
+ordered_json to_json(const Manifest& manifest) {
+  ordered_json files = ordered_json::array();
   for (const ManifestFile& file : manifest.files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"checksum", file.checksum}});
   }
-  Json tensors = Json::array();
+  ordered_json tensors = ordered_json::array();
   for (const ManifestTensor& tensor : manifest.tensors) {
     tensors.push_back({{"part", tensor.part},
                        {"name", tensor.name},
@@ -50,7 +49,7 @@ Json to_json(const Manifest& manifest) {
           {"version", manifest.version},
           {"step", manifest.step},
           {"epoch", manifest.epoch},
-          {"score", manifest.score ? Json(*manifest.score) : Json()},
+          {"score", manifest.score ? ordered_json(*manifest.score) : ordered_json()},
           {"time", manifest.time},
           {"world_size", manifest.world_size},
           {"library", manifest.library},
@@ -60,7 +59,7 @@ Json to_json(const Manifest& manifest) {
 }
 
 /// One line for each file and tensor: a person may look at it, and diff two.
-std::string indented(const Json& json) {
+std::string indented(const ordered_json& json) {
   std::string text = "{";
   for (const auto& [key, value] : json.items()) {
     text += fmt::format("{}\n  \"{}\": ", text.size() > 1 ? "," : "", key);
@@ -69,7 +68,7 @@ std::string indented(const Json& json) {
       continue;
     }
     std::string_view separator = "[\n    ";
-    for (const Json& item : value) {
+    for (const ordered_json& item : value) {
       text += separator;
       text += item.dump();
       separator = ",\n    ";
@@ -118,7 +117,7 @@ void check(const Manifest& manifest, const std::string& path) {
   }
 }
 
-Manifest from_json(const Json& json) {
+Manifest from_json(const ordered_json& json) {
   Manifest manifest;
   json.at("step").get_to(manifest.step);
   json.at("epoch").get_to(manifest.epoch);
@@ -129,12 +128,12 @@ Manifest from_json(const Json& json) {
   json.at("world_size").get_to(manifest.world_size);
   json.at("library").get_to(manifest.library);
   json.at("parts").get_to(manifest.parts);
-  for (const Json& file : json.at("files")) {
+  for (const ordered_json& file : json.at("files")) {
     manifest.files.push_back({file.at("name").get<std::string>(),
                               file.at("bytes").get<int64_t>(),
                               file.at("checksum").get<std::string>()});
   }
-  for (const Json& tensor : json.at("tensors")) {
+  for (const ordered_json& tensor : json.at("tensors")) {
     manifest.tensors.push_back({tensor.at("part").get<std::string>(),
                                 tensor.at("name").get<std::string>(),
                                 tensor.at("dtype").get<std::string>(),
@@ -159,12 +158,6 @@ int64_t Manifest::bytes() const {
   return sum;
 }
 
-std::string utc_now() {
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", seconds, (now - seconds).count());
-}
-
 std::string library_version() {
   return "argosy " ARGOSY_VERSION;
 }
@@ -175,7 +168,7 @@ std::string to_text(const Manifest& manifest) {
     const std::string checksum = checksum_of(text);
     return text.append(kSealBegin).append(checksum).append(kSealEnd);
   } catch (const nlohmann::json::type_error&) {
-    throw CheckpointError(kWhere, "the name of a tensor is not UTF-8. Rename it");
+    throw CheckpointError("checkpoint.manifest", "the name of a tensor is not UTF-8. Rename it");
   }
 }
 
@@ -187,7 +180,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
                      text.size()));
   }
   try {
-    const Json json = Json::parse(text);
+    const ordered_json json = ordered_json::parse(text);
     if (json.at("format") != kFormat) {
       fail(path, "expected the manifest of a checkpoint, got another's");
     }

@@ -46,8 +46,6 @@ struct Manifest {
   [[nodiscard]] int64_t bytes() const;
 };
 
-/// Now, as `time` has it.
-[[nodiscard]] std::string utc_now();
 /// "argosy 0.1.0"
 [[nodiscard]] std::string library_version();
 

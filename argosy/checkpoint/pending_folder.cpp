@@ -14,13 +14,13 @@
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/checksum.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "checkpoint.save";
 constexpr std::string_view kWriting = ".tmp-";
 constexpr std::string_view kRemoving = ".old-";
 constexpr size_t kPiece = size_t{4} << 20;  // stays in the cache between checksum and write
@@ -28,7 +28,7 @@ constexpr size_t kPiece = size_t{4} << 20;  // stays in the cache between checks
 [[noreturn]] void fail(const std::string& path, std::string_view step, int code) {
   const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
   const bool closed = code == EACCES || code == EROFS || code == EPERM;
-  throw CheckpointError(kWhere,
+  throw CheckpointError("checkpoint.save",
                         fmt::format("cannot {}: {}. {}Checkpoints that were there are untouched",
                                     step,
                                     errno_message(code),
@@ -105,16 +105,6 @@ ManifestFile write_file(const std::string& folder, const std::string& name, std:
   return write_file(folder, name, {std::as_bytes(std::span(text))});
 }
 
-void sync_folder(const std::string& folder) {
-  const os::UniqueFd fd = open_folder(folder.empty() ? "." : folder);
-  if (!fd) {
-    fail(folder, "open", errno);
-  }
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) {  // some file systems have no such thing
-    fail(folder, "bring the names to the disk in", errno);
-  }
-}
-
 PendingFolder::PendingFolder(std::string directory, const std::string& name)
     : directory_(std::move(directory)), place_((fs::path(directory_) / name).string()) {
   while (!lock_) {
@@ -146,7 +136,8 @@ PendingFolder::~PendingFolder() {
 
 void PendingFolder::commit(const Manifest& manifest) {
   write_file(temporary_, std::string(kManifestName), to_text(manifest));
-  sync_folder(temporary_);
+  os::sync_folder(temporary_)
+      .or_throw<CheckpointError>("checkpoint.save", CheckpointPlace{temporary_});
   if (::rename(temporary_.c_str(), place_.c_str()) == 0) {
     temporary_.clear();
   } else if (errno != EEXIST && errno != ENOTEMPTY) {
@@ -158,7 +149,10 @@ void PendingFolder::commit(const Manifest& manifest) {
     }
     temporary_.clear();
   }
-  sync_folder(directory_);  // the destructor deletes what was exchanged
+  os::sync_folder(directory_)
+      .or_throw<CheckpointError>(
+          "checkpoint.save",
+          CheckpointPlace{directory_});  // the destructor deletes what was exchanged
 }
 
 bool is_temporary_name(std::string_view name) {

@@ -60,7 +60,4 @@ void remove_leftovers(const std::string& directory);
 /// Renames a checkpoint to a temporary name, so that it is gone in one step, and deletes it.
 void remove_checkpoint(const std::string& path);
 
-/// Brings the names in a folder to the disk.
-void sync_folder(const std::string& folder);
-
 }  // namespace argosy::checkpoint

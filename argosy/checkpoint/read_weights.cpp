@@ -32,10 +32,10 @@ namespace {
 namespace fs = std::filesystem;
 using engine::StateDict;
 
-constexpr const char* kWhere = "checkpoint.read_weights";
-
-[[noreturn]] void fail(const std::string& path, const std::string& what, std::string key = {}) {
-  throw CheckpointError(kWhere, what, {path, std::move(key)});
+[[noreturn]] void fail_weights(const std::string& path,
+                               const std::string& what,
+                               std::string key = {}) {
+  throw CheckpointError("checkpoint.read_weights", what, {path, std::move(key)});
 }
 
 std::optional<at::Device> device_of(const std::string& text) {
@@ -50,7 +50,7 @@ std::regex pattern_of(const Rename& rename) {
   try {
     return std::regex(rename.pattern);
   } catch (const std::regex_error& error) {
-    throw UsageError(kWhere,
+    throw UsageError("checkpoint.read_weights",
                      fmt::format("renames: expected a regular expression, got \"{}\" ({})",
                                  rename.pattern,
                                  error.what()));
@@ -74,10 +74,10 @@ std::array<uint8_t, 16> head_of(const std::string& path, int64_t& size) {
   auto fd = os::open_file(path, O_RDONLY | O_NONBLOCK);
   struct stat info {};
   if (!fd.ok() || ::fstat(fd->get(), &info) != 0) {
-    fail(path, errno_message(fd.ok() ? errno : fd.failure().error_number));
+    fail_weights(path, errno_message(fd.ok() ? errno : fd.failure().error_number));
   }
   if (!S_ISREG(info.st_mode)) {
-    fail(path, "expected a file or the folder of a checkpoint, got something else");
+    fail_weights(path, "expected a file or the folder of a checkpoint, got something else");
   }
   size = info.st_size;
   std::array<uint8_t, 16> head{};
@@ -126,7 +126,8 @@ StateDict renamed(const StateDict& dict,
       continue;
     }
     if (result.contains(name)) {
-      fail(path, fmt::format("two entries get this name; the second was \"{}\"", old_name), name);
+      fail_weights(
+          path, fmt::format("two entries get this name; the second was \"{}\"", old_name), name);
     }
     result.set(name, tensor.to(device));
   }
@@ -193,12 +194,12 @@ void ReadWeightsOptions::validate() const {
   // Backends of libtorch that a program brings along count too.
   const bool usable = device && !device->is_meta() && c10::impl::hasDeviceGuardImpl(device->type());
   ARGOSY_CHECK(usable || (device && device->is_cuda()),
-               kWhere,
+               "checkpoint.read_weights",
                "map_location: expected cpu, cuda or cuda:<number>, got \"{}\"",
                map_location);
   const int64_t devices = usable ? c10::impl::getDeviceGuardImpl(device->type())->deviceCount() : 0;
   ARGOSY_CHECK(device->is_cpu() || std::max<int64_t>(device->index(), 0) < devices,
-               kWhere,
+               "checkpoint.read_weights",
                "map_location: \"{}\" is not here: this machine and this libtorch have {} {} "
                "devices. Say \"cpu\"",
                map_location,
@@ -225,7 +226,7 @@ WeightsKind weights_kind(const std::string& path) {
   if (head[0] == 0x80 && head[1] >= 2 && head[1] <= 5) {
     return head[2] == 0x8a ? WeightsKind::kTorch : WeightsKind::kPaddle;
   }
-  fail(
+  fail_weights(
       path,
       fmt::format("expected weights by PyTorch, Paddle, safetensors or the folder of a checkpoint, "
                   "got {} bytes of something else, or of a file that is torn",

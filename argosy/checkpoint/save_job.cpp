@@ -11,18 +11,17 @@
 #include <set>
 
 #include "argosy/base/error.h"
+#include "argosy/base/text.h"
 #include "argosy/checkpoint/pending_folder.h"
 #include "argosy/checkpoint/shard_plan.h"
 #include "argosy/checkpoint/values_text.h"
 #include "argosy/comm/json.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
-constexpr const char* kWhere = "checkpoint.save";
 
 int rank_of(const comm::Group& group) {
   return group.valid() ? group.rank() : 0;
@@ -51,7 +50,7 @@ bool is_part_name(const std::string& name) {
 void check(const Snapshot& snapshot, const std::string& name) {
   const auto need = [](bool fine, const std::string& what) {
     if (!fine) {
-      throw UsageError(kWhere, what);
+      throw UsageError("checkpoint.save", what);
     }
   };
   need(!name.empty() && name.front() != '.' && name.find('/') == std::string::npos,
@@ -122,27 +121,29 @@ struct Share {
   std::map<std::string, std::string> contents{};
 };
 
-Json to_json(const Share& share) {
-  Json json{{"error", share.error}, {"files", Json::array()}, {"tensors", Json::array()}};
+nlohmann::json to_json(const Share& share) {
+  nlohmann::json json{{"error", share.error},
+                      {"files", nlohmann::json::array()},
+                      {"tensors", nlohmann::json::array()}};
   for (const ManifestFile& f : share.files) {
     json["files"].push_back({f.name, f.bytes, f.checksum});
   }
   for (const ManifestTensor& t : share.tensors) {
     json["tensors"].push_back({t.part, t.name, t.dtype, t.shape, t.file});
   }
-  json["contents"] = Json::object();
+  json["contents"] = nlohmann::json::object();
   for (const auto& [name, text] : share.contents) {
-    json["contents"][name] = Json::binary({text.begin(), text.end()});
+    json["contents"][name] = nlohmann::json::binary({text.begin(), text.end()});
   }
   return json;
 }
 
-Share from_json(const Json& json) {
+Share from_json(const nlohmann::json& json) {
   Share share{.error = json.at("error").get<std::string>()};
-  for (const Json& f : json.at("files")) {
+  for (const nlohmann::json& f : json.at("files")) {
     share.files.push_back({f[0].get<std::string>(), f[1].get<int64_t>(), f[2].get<std::string>()});
   }
-  for (const Json& t : json.at("tensors")) {
+  for (const nlohmann::json& t : json.at("tensors")) {
     share.tensors.push_back({t[0].get<std::string>(),
                              t[1].get<std::string>(),
                              t[2].get<std::string>(),
@@ -177,7 +178,7 @@ void fill_share(const SaveJob& job, const std::string& folder, int rank, Share& 
   }
   if (writes) {
     share.files.push_back(write_file(folder, own, job.rank_values));
-    sync_folder(folder);
+    os::sync_folder(folder).or_throw<CheckpointError>("checkpoint.save", CheckpointPlace{folder});
   } else {
     share.contents[own] = job.rank_values;
   }
@@ -200,7 +201,7 @@ void check_there(const std::string& folder, const ManifestFile& file, size_t ran
   std::error_code error;
   const auto size = fs::file_size(fs::path(folder) / file.name, error);
   if (error || static_cast<int64_t>(size) != file.bytes) {
-    throw CheckpointError(kWhere,
+    throw CheckpointError("checkpoint.save",
                           fmt::format("rank {} has written {}, which rank 0 does not see. Sharded "
                                       "saving needs a folder that all ranks share",
                                       rank,
@@ -248,7 +249,7 @@ std::vector<Share> gather_shares(const Share& own, const comm::Group& group, std
     return {own};
   }
   std::vector<Share> shares;
-  for (const Json& json : comm::gather_object(to_json(own), group)) {
+  for (const nlohmann::json& json : comm::gather_object(to_json(own), group)) {
     shares.push_back(from_json(json));
     if (error.empty() && !shares.back().error.empty()) {
       error = fmt::format("(rank {}) {}", shares.size() - 1, shares.back().error);
@@ -274,7 +275,7 @@ SaveJob make_job(const Snapshot& snapshot,
   job.manifest.step = snapshot.step;
   job.manifest.epoch = snapshot.epoch;
   job.manifest.score = snapshot.score;
-  job.manifest.time = utc_now();
+  job.manifest.time = text::utc(std::chrono::system_clock::now());
   job.manifest.world_size = size_of(group);
   job.manifest.library = library_version();
   pool.reset();
@@ -308,7 +309,7 @@ int64_t write_job(const SaveJob& job, const comm::Group& group) {
   folder.reset();  // before anybody is told
   error = agree(error, group);
   if (!error.empty()) {
-    throw CheckpointError(kWhere, error);
+    throw CheckpointError("checkpoint.save", error);
   }
   int64_t bytes = static_cast<int64_t>(job.rank_tensors.data.size());
   for (const StagedFile& file : job.files) {

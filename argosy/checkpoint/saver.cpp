@@ -22,8 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kWhere = "checkpoint.save";
-
 /// Makes the folder, tries whether it may be written to, clears what the dead have left.
 std::string prepare(const std::string& directory) {
   std::error_code error;
@@ -55,7 +53,7 @@ class Saver::Impl final {
       writers_ = group_.split({.color = 0, .key = group_.rank()});
     }
     if (!error.empty()) {
-      throw CheckpointError(kWhere, error);
+      throw CheckpointError("checkpoint.save", error);
     }
     thread_ = std::thread([this] { run(); });
   }

@@ -14,10 +14,8 @@
 namespace argosy::checkpoint {
 namespace {
 
-using Json = nlohmann::json;
+using nlohmann::json;
 using Key = std::pair<std::string, std::string>;
-
-constexpr const char* kWhere = "checkpoint.save";
 
 struct Candidate {
   Key key;
@@ -27,9 +25,9 @@ struct Candidate {
 };
 
 /// What this rank has: [part, name, kind, bytes] for each.
-Json describe(const Snapshot& snapshot, const std::string& error) {
-  Json all = Json::array();
-  Json parts = Json::array();
+json describe(const Snapshot& snapshot, const std::string& error) {
+  json all = json::array();
+  json parts = json::array();
   if (error.empty()) {
     for (const auto& [part, dict] : snapshot.parts) {
       parts.push_back(part);
@@ -44,7 +42,7 @@ Json describe(const Snapshot& snapshot, const std::string& error) {
   return {{"error", error}, {"parts", std::move(parts)}, {"tensors", std::move(all)}};
 }
 
-Json describe_or_say_why_not(const Snapshot& snapshot, const std::string& error) {
+json describe_or_say_why_not(const Snapshot& snapshot, const std::string& error) {
   try {
     return describe(snapshot, error);
   } catch (const CheckpointError& bad) {
@@ -53,14 +51,14 @@ Json describe_or_say_why_not(const Snapshot& snapshot, const std::string& error)
 }
 
 /// In order of first appearance, rank by rank.
-std::vector<Candidate> candidates(const std::vector<Json>& ranks) {
+std::vector<Candidate> candidates(const std::vector<json>& ranks) {
   std::vector<Candidate> all;
   std::map<Key, size_t> index;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     if (const auto error = ranks[rank].at("error").get<std::string>(); !error.empty()) {
-      throw CheckpointError(kWhere, fmt::format("(rank {}) {}", rank, error));
+      throw CheckpointError("checkpoint.save", fmt::format("(rank {}) {}", rank, error));
     }
-    for (const Json& tensor : ranks[rank].at("tensors")) {
+    for (const json& tensor : ranks[rank].at("tensors")) {
       const Key key{tensor[0].get<std::string>(), tensor[1].get<std::string>()};
       const auto [place, added] = index.try_emplace(key, all.size());
       if (added) {
@@ -69,7 +67,7 @@ std::vector<Candidate> candidates(const std::vector<Json>& ranks) {
       Candidate& candidate = all[place->second];
       if (candidate.kind != tensor[2].get<std::string>()) {
         throw CheckpointError(
-            kWhere,
+            "checkpoint.save",
             fmt::format("of {}: rank {} has {}, rank {} has {}. Give the pieces of a sharded "
                         "tensor names of their own",
                         key.first,
@@ -104,13 +102,13 @@ std::vector<size_t> writers(const std::vector<Candidate>& all, size_t ranks) {
 ShardPlan plan_shards(const Snapshot& snapshot,
                       const std::string& error,
                       const comm::Group& group) {
-  const std::vector<Json> ranks =
+  const std::vector<json> ranks =
       comm::all_gather_object(describe_or_say_why_not(snapshot, error), group);
   const std::vector<Candidate> all = candidates(ranks);
   const std::vector<size_t> writer = writers(all, ranks.size());
   ShardPlan plan;
-  for (const Json& rank : ranks) {
-    for (const Json& part : rank.at("parts")) {
+  for (const json& rank : ranks) {
+    for (const json& part : rank.at("parts")) {
       if (std::ranges::find(plan.parts, part.get<std::string>()) == plan.parts.end()) {
         plan.parts.push_back(part.get<std::string>());
       }

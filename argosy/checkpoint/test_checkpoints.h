@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/base/text.h"
 #include "argosy/checkpoint/manifest.h"
 #include "argosy/checkpoint/pending_folder.h"
 #include "argosy/formats/safetensors.h"
@@ -54,7 +55,7 @@ inline std::string make_checkpoint(const std::string& directory, const MadeCheck
   std::vector<std::byte> data(24, static_cast<std::byte>(options.step));
   Manifest manifest{.step = options.step,
                     .score = options.score,
-                    .time = utc_now(),
+                    .time = text::utc(std::chrono::system_clock::now()),
                     .library = library_version(),
                     .parts = {"model"}};
   manifest.files.push_back(write_file(

@@ -10,31 +10,30 @@
 namespace argosy::checkpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-constexpr const char* kWhere = "checkpoint.values";
 constexpr const char* kFloat = "float";
 constexpr int kMostLevels = 200;  // below it goes by recursion
 
 void check_level(int level) {
   if (level > kMostLevels) {
-    throw CheckpointError(kWhere,
+    throw CheckpointError("checkpoint.values",
                           fmt::format("values of more than {} levels. Flatten them", kMostLevels));
   }
 }
 
-Json encode(const Json& value, int level = 0) {
+ordered_json encode(const ordered_json& value, int level = 0) {
   check_level(level);
   if (value.is_number_float() && !std::isfinite(value.get<double>())) {
     const double number = value.get<double>();
     return {{kFloat, std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf"}};
   }
   if (value.is_binary()) {
-    throw CheckpointError(kWhere, "bytes are no value. Save them as a tensor of u8");
+    throw CheckpointError("checkpoint.values", "bytes are no value. Save them as a tensor of u8");
   }
-  Json copy = value;
+  ordered_json copy = value;
   if (copy.is_structured()) {
-    for (Json& item : copy) {
+    for (ordered_json& item : copy) {
       item = encode(item, level + 1);
     }
   }
@@ -42,7 +41,7 @@ Json encode(const Json& value, int level = 0) {
 }
 
 /// Turns a {"float": …} into the number that it stands for.
-void decode_float(Json& value) {
+void decode_float(ordered_json& value) {
   const bool one =
       value.is_object() && value.size() == 1 && value.contains(kFloat) && value[kFloat].is_string();
   const std::string word = one ? value[kFloat].get<std::string>() : "";
@@ -53,11 +52,11 @@ void decode_float(Json& value) {
   }
 }
 
-void decode(Json& value, int level = 0) {
+void decode(ordered_json& value, int level = 0) {
   check_level(level);
   decode_float(value);
   if (value.is_structured()) {
-    for (Json& item : value) {
+    for (ordered_json& item : value) {
       decode(item, level + 1);
     }
   }
@@ -65,18 +64,19 @@ void decode(Json& value, int level = 0) {
 
 }  // namespace
 
-std::string values_text(const Json& values) {
+std::string values_text(const ordered_json& values) {
   try {
     return encode(values).dump(1) + "\n";
   } catch (const nlohmann::json::type_error& error) {
-    throw CheckpointError(kWhere, fmt::format("a text is not UTF-8 ({})", error.what()));
+    throw CheckpointError("checkpoint.values",
+                          fmt::format("a text is not UTF-8 ({})", error.what()));
   }
 }
 
-Json parse_values(const std::string& text, const std::string& path) {
-  Json values = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+ordered_json parse_values(const std::string& text, const std::string& path) {
+  ordered_json values = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (values.is_discarded()) {
-    throw CheckpointError(kWhere, "expected JSON. The file is damaged", {path, {}});
+    throw CheckpointError("checkpoint.values", "expected JSON. The file is damaged", {path, {}});
   }
   decode(values);
   return values;

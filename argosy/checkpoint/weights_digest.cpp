@@ -21,8 +21,6 @@ using formats::Digester;
 using formats::SafetensorEntry;
 using formats::SafetensorsFile;
 
-constexpr const char* kWhere = "checkpoint.hash";
-
 void add_text(Digester& digester, std::string_view text) {
   digester.update(std::as_bytes(std::span(text)));
 }
@@ -61,8 +59,9 @@ void add_file(WeightsDigest& digest,
 std::string hash_of_folder(const std::string& folder) {
   const Inspected found = inspect(folder, Check::kChecksums);
   if (found.state != State::kWhole) {
-    throw CheckpointError(
-        kWhere, fmt::format("{}: {}", to_string(found.state), found.reason), {folder, {}});
+    throw CheckpointError("checkpoint.hash",
+                          fmt::format("{}: {}", to_string(found.state), found.reason),
+                          {folder, {}});
   }
   std::map<std::string, std::vector<std::string>> files;
   for (const ManifestTensor& tensor : found.manifest->tensors) {
@@ -71,7 +70,8 @@ std::string hash_of_folder(const std::string& folder) {
     }
   }
   if (files.empty()) {
-    throw CheckpointError(kWhere, "there is no part \"model\" in this checkpoint", {folder, {}});
+    throw CheckpointError(
+        "checkpoint.hash", "there is no part \"model\" in this checkpoint", {folder, {}});
   }
   WeightsDigest digest;
   for (auto& [name, names] : files) {
@@ -101,7 +101,7 @@ std::string WeightsDigest::hex() const {
   const Item* last = nullptr;
   for (const Item* item : order) {
     if (last != nullptr && last->entry.name == item->entry.name) {
-      throw CheckpointError(kWhere, "the name is there twice", {{}, item->entry.name});
+      throw CheckpointError("checkpoint.hash", "the name is there twice", {{}, item->entry.name});
     }
     last = item;
     add_description(digester, item->entry);

@@ -119,7 +119,7 @@ TEST_F(Collate, StructsBecomeTuplesOfTheirFields) {
 }
 
 template <typename F>
-DataError data_error_of(F f) {
+DataError error_of(F f) {
   try {
     f();
   } catch (const DataError& error) {
@@ -130,7 +130,7 @@ DataError data_error_of(F f) {
 }
 
 TEST_F(Collate, ASampleOfAnotherShapeIsNamed) {
-  const DataError error = data_error_of([&] {
+  const DataError error = error_of([&] {
     (void)(*this)(
         std::vector<at::Tensor>{torch::zeros({3, 4}), torch::zeros({3, 4}), torch::zeros({3, 5})});
   });
@@ -140,15 +140,14 @@ TEST_F(Collate, ASampleOfAnotherShapeIsNamed) {
                "DataLoader (sample 42)");
   EXPECT_EQ(error.place().index, 42);
   EXPECT_EQ(
-      data_error_of([&] {
+      error_of([&] {
         (void)(*this)(std::vector<at::Tensor>{torch::zeros({2}), torch::zeros({2}, torch::kLong)});
       })
           .place()
           .index,
       41);
-  EXPECT_EQ(
-      data_error_of([&] { (void)(*this)(std::vector<at::Tensor>{at::Tensor()}); }).place().index,
-      40);
+  EXPECT_EQ(error_of([&] { (void)(*this)(std::vector<at::Tensor>{at::Tensor()}); }).place().index,
+            40);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace argosy::data::testing;  // NOLINT(google-build-using-namespace)
+using namespace argosy::data::loader_test;  // NOLINT(google-build-using-namespace)
 
 /// Pictures of which some are torn. Sample i: i and a draw.
 struct Torn {

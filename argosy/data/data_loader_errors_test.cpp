@@ -22,7 +22,7 @@ namespace argosy::data {
 namespace {
 
 using ::testing::HasSubstr;
-using namespace argosy::data::testing;  // NOLINT(google-build-using-namespace)
+using namespace argosy::data::loader_test;  // NOLINT(google-build-using-namespace)
 
 TEST(DataLoaderErrors, OptionsThatABatchSamplerDecidesAreRefused) {
   const TensorDataset set(torch::arange(12));
@@ -122,17 +122,6 @@ struct FailingBatch {
     return torch::tensor(std::vector<int64_t>(indices.begin(), indices.end()));
   }
 };
-
-template <typename Loader>
-std::string data_error_of(Loader&& loader) {
-  try {
-    for ([[maybe_unused]] auto& batch : loader) {
-    }
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(DataLoaderErrors, OfAWholeBatchNameItsSamples) {
   EXPECT_EQ(data_error_of(DataLoader(FailingBatch(), {.batch_size = 4, .num_workers = 1})),

@@ -19,7 +19,7 @@ namespace argosy::data {
 namespace {
 
 using ::testing::HasSubstr;
-using namespace argosy::data::testing;  // NOLINT(google-build-using-namespace)
+using namespace argosy::data::loader_test;  // NOLINT(google-build-using-namespace)
 
 TEST(DataLoaderLifetime, BreakingOffAHundredTimesThenAWholeEpoch) {
   const Augmented set{.n = 20};

@@ -38,7 +38,7 @@ Seen take(Loader& loader, int64_t batches) {
   return seen;
 }
 
-void expect_same(const Seen& a, const Seen& b, size_t from) {
+void expect_same_from(const Seen& a, const Seen& b, size_t from) {
   ASSERT_EQ(a.size() + from, b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_TRUE(at::equal(std::get<0>(a[i]), std::get<0>(b[i + from])));
@@ -72,10 +72,10 @@ TEST(DataLoaderResume, FromEveryPositionExactlyTheRestAndThenTheNextEpoch) {
       resumed.load_state(LoaderState::from_json(checkpoint));
       if (position < 6) {
         EXPECT_EQ(interrupted.state().position, position);  // consumed, not made ahead
-        expect_same(take(resumed, kAll), second, position);
+        expect_same_from(take(resumed, kAll), second, position);
       }
       EXPECT_EQ(resumed.epoch(), 3);
-      expect_same(take(resumed, kAll), third, 0);
+      expect_same_from(take(resumed, kAll), third, 0);
     }
   }
 }

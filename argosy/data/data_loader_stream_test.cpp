@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace argosy::data::testing;  // NOLINT(google-build-using-namespace)
+using namespace argosy::data::loader_test;  // NOLINT(google-build-using-namespace)
 
 /// The numbers below n, in an order that changes with the epoch; share s has each shards-th.
 struct Counter {

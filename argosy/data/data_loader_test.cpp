@@ -20,7 +20,7 @@
 namespace argosy::data {
 namespace {
 
-using namespace argosy::data::testing;  // NOLINT(google-build-using-namespace)
+using namespace argosy::data::loader_test;  // NOLINT(google-build-using-namespace)
 
 TEST(DataLoader, SameBitsWithAnyNumberOfWorkers) {
   const FourThreads threads;

@@ -14,7 +14,7 @@
 #include "tests/support/error_text.h"
 
 // Helpers of the loader's tests.
-namespace argosy::data::testing {
+namespace argosy::data::loader_test {
 
 /// Gives the process several intra-op threads, so that a loader which let them in would show. The
 /// default may be one.
@@ -63,7 +63,16 @@ inline void expect_same(const Epoch& a, const Epoch& b) {
 
 template <typename F>
 std::string usage_error_of(F f) {
-  return test::error_text<UsageError>(f);
+  return argosy::test::error_text<UsageError>(f);
 }
 
-}  // namespace argosy::data::testing
+/// What a pass over all batches throws.
+template <typename Loader>
+std::string data_error_of(Loader&& loader) {
+  return argosy::test::error_text<DataError>([&] {
+    for ([[maybe_unused]] auto& batch : loader) {
+    }
+  });
+}
+
+}  // namespace argosy::data::loader_test

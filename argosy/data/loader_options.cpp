@@ -15,8 +15,6 @@
 
 namespace argosy::data {
 
-constexpr const char* kWhere = "data.DataLoader";
-
 std::string LoaderState::to_json() const {
   return nlohmann::json{{"epoch", epoch},
                         {"position", position},
@@ -50,11 +48,11 @@ namespace detail {
 BatchSampler make_batch_sampler(Sampler sampler, const DataLoaderOptions& options) {
   ARGOSY_CHECK(
       !options.shuffle,
-      kWhere,
+      "data.DataLoader",
       "shuffle together with a sampler: the sampler decides the order. Remove .shuffle, or "
       "the sampler");
   const int64_t batch_size = options.batch_size.value_or(1);
-  check_batch_size(kWhere, batch_size);
+  check_batch_size("data.DataLoader", batch_size);
   return {std::move(sampler), {.batch_size = batch_size, .drop_last = options.drop_last}};
 }
 
@@ -68,7 +66,7 @@ BatchSampler make_batch_sampler(int64_t samples, const DataLoaderOptions& option
 BatchSampler check_batch_sampler(BatchSampler sampler, const DataLoaderOptions& options) {
   const auto refuse = [](const std::string& field) {
     throw UsageError(
-        kWhere,
+        "data.DataLoader",
         fmt::format("{0} together with a batch sampler: the batch sampler decides it. Give "
                     "{0} to the sampler and remove it from the loader's options",
                     field));
@@ -87,23 +85,23 @@ BatchSampler check_batch_sampler(BatchSampler sampler, const DataLoaderOptions& 
 
 PrefetchOptions prefetch_options(const DataLoaderOptions& options) {
   ARGOSY_CHECK(options.num_workers >= 0,
-               kWhere,
+               "data.DataLoader",
                "num_workers must not be negative, got {}",
                options.num_workers);
   ARGOSY_CHECK(options.prefetch_factor > 0,
-               kWhere,
+               "data.DataLoader",
                "prefetch_factor must be positive, got {}",
                options.prefetch_factor);
   ARGOSY_CHECK(options.memory_format == at::MemoryFormat::Contiguous ||
                    options.memory_format == at::MemoryFormat::ChannelsLast,
-               kWhere,
+               "data.DataLoader",
                "memory_format must be Contiguous or ChannelsLast");
   ARGOSY_CHECK(options.timeout.count() >= 0,
-               kWhere,
+               "data.DataLoader",
                "timeout must not be negative, got {} ms",
                options.timeout.count());
   ARGOSY_CHECK(options.timeout.count() == 0 || options.num_workers > 0,
-               kWhere,
+               "data.DataLoader",
                "timeout = {} ms with num_workers = 0: the loop makes its batches itself and cannot "
                "leave. Take a worker, or no timeout",
                options.timeout.count());
@@ -116,14 +114,14 @@ PrefetchOptions prefetch_options(const DataLoaderOptions& options) {
 
 void check_stream_options(const DataLoaderOptions& options, const StreamShards& shards) {
   ARGOSY_CHECK(!options.shuffle,
-               kWhere,
+               "data.DataLoader",
                "shuffle with a stream, which has no indices: shuffle in stream(pass), by files or "
                "through a buffer, with pass.common_random() or pass.random()");
   ARGOSY_CHECK(options.on_error != OnError::kReplace,
-               kWhere,
+               "data.DataLoader",
                "on_error = replace with a stream, whose next sample belongs to the next batch. "
                "Take on_error = skip");
-  check_batch_size(kWhere, options.batch_size.value_or(1));
+  check_batch_size("data.DataLoader", options.batch_size.value_or(1));
   check_rank("data.StreamShards", shards.rank, shards.num_replicas);
   ARGOSY_CHECK(shards.per_rank > 0,
                "data.StreamShards",
@@ -145,13 +143,13 @@ void check_stream_position(const SamplerState& state, const StreamShards& shards
 }
 
 void throw_no_sampler_for_streams() {
-  throw UsageError(kWhere,
+  throw UsageError("data.DataLoader",
                    "a sampler for a stream, which has no indices. StreamShards says which part of "
                    "the stream this rank reads");
 }
 
 void throw_length_unknown() {
-  throw UsageError(kWhere,
+  throw UsageError("data.DataLoader",
                    "size() of a stream: its length is not known before its end. With "
                    "StreamShards::batches it has that many batches");
 }
@@ -208,7 +206,7 @@ uint64_t digest(const DataLoaderOptions& options, const StreamShards& shards) {
 
 void throw_already_iterating() {
   throw UsageError(
-      kWhere,
+      "data.DataLoader",
       "begin() while another loop over this loader is running. End that loop first, or "
       "make a second loader for the second loop");
 }
@@ -248,7 +246,7 @@ void rethrow_as_data_error(const MakingBatch& making) {
   } catch (...) {
     what = "something that is no std::exception";
   }
-  throw DataError(kWhere,
+  throw DataError("data.DataLoader",
                   fmt::format("{} threw: {} ({})", making.doing, what, of_batch),
                   {.path = "", .index = one ? making.samples.front() : -1});
 }
@@ -274,7 +272,7 @@ void report_bad(const LoaderStats& stats) {
 void check_some_good(const LoaderStats& stats) {
   if (stats.batches == 0 && stats.bad.skipped > 0) {
     throw DataError(
-        kWhere,
+        "data.DataLoader",
         fmt::format("epoch {}: not one sample was good, {} were skipped (on_error = skip). "
                     "The first: {}",
                     stats.epoch,

@@ -37,11 +37,6 @@ Batches iterate(BatchSampler& sampler) {
   return lists;
 }
 
-template <typename F>
-std::string usage_error_of(F f) {
-  return test::error_text<UsageError>(f);
-}
-
 TEST(BatchSampler, CutsKeepsOrDropsTheShortLastBatch) {
   EXPECT_EQ(to_lists(BatchSampler(SequenceSampler(5), {.batch_size = 2}).plan(0)),
             (Batches{{0, 1}, {2, 3}, {4}}));
@@ -135,7 +130,7 @@ TEST(BatchSampler, SetEpochKeepsARestoredPositionOfThatEpochOnly) {
 
 TEST(BatchSampler, StateFromAnotherSetIsRefused) {
   BatchSampler sampler(SequenceSampler(6), {.batch_size = 2});
-  EXPECT_THAT(usage_error_of([&] {
+  EXPECT_THAT(test::error_text<UsageError>([&] {
                 sampler.load_state({0, 4});
               }),
               testing::HasSubstr("position 4 lies behind the 3 batches of an epoch"));
@@ -164,13 +159,14 @@ TEST(DistributedBatchSampler, ASeedGivesOtherOrdersEqualOnAllRanks) {
 }
 
 TEST(DistributedBatchSampler, OptionsThatCannotBeAreNamed) {
-  EXPECT_EQ(usage_error_of([] { DistributedBatchSampler(8, {.num_replicas = 4, .rank = 4}); }),
+  EXPECT_EQ(test::error_text<UsageError>(
+                [] { DistributedBatchSampler(8, {.num_replicas = 4, .rank = 4}); }),
             "[data.DistributedBatchSampler] rank must be from 0 to 3 (num_replicas is 4), got 4");
-  EXPECT_EQ(usage_error_of([] { DistributedBatchSampler(8, {.batch_size = 0}); }),
+  EXPECT_EQ(test::error_text<UsageError>([] { DistributedBatchSampler(8, {.batch_size = 0}); }),
             "[data.DistributedBatchSampler] batch_size must be positive, got 0");
-  EXPECT_EQ(usage_error_of([] { DistributedSampler(8, {.num_replicas = 0}); }),
+  EXPECT_EQ(test::error_text<UsageError>([] { DistributedSampler(8, {.num_replicas = 0}); }),
             "[data.DistributedSampler] num_replicas must be positive, got 0");
-  EXPECT_EQ(usage_error_of([] { RandomSampler sampler(-1); }),
+  EXPECT_EQ(test::error_text<UsageError>([] { RandomSampler sampler(-1); }),
             "[data.Sampler] number of samples must not be negative, got -1");
   const DistributedBatchSampler paddle(8, {.shuffle = true});
   EXPECT_THROW((void)paddle.plan(int64_t{1} << 32), UsageError);

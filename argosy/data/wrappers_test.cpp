@@ -28,10 +28,10 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace argosy::data::testing;  // NOLINT(google-build-using-namespace)
+using namespace argosy::data::loader_test;  // NOLINT(google-build-using-namespace)
 
 /// Sample i: i and a draw. The fast path gives the same.
-struct Noise {
+struct NoisySet {
   int64_t n = 20;
   bool fails = false;
   int64_t size() const { return n; }
@@ -48,7 +48,7 @@ struct Noise {
   }
 };
 
-struct FastNoise : Noise {
+struct FastNoise : NoisySet {
   std::pair<at::Tensor, at::Tensor> get_batch(std::span<const int64_t> indices,
                                               const BatchContext& context) const {
     std::vector<int64_t> first;
@@ -74,16 +74,6 @@ at::Tensor all_draws(const auto& set) {
   return std::get<1>(*loader.begin()).clone();
 }
 
-std::string data_error_of(auto&& loader) {
-  try {
-    for ([[maybe_unused]] auto& batch : loader) {
-    }
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Map, TheFunctionRunsWhenASampleIsAskedForAndNotBefore) {
   std::atomic<int> calls{0};
   const Map lengths(Words(), [&](const std::string& word) {
@@ -100,7 +90,7 @@ TEST(Map, TheFunctionRunsWhenASampleIsAskedForAndNotBefore) {
 }
 
 TEST(Map, DrawsFromTheSamplesStreamBehindTheSet) {
-  const Noise noise;
+  const NoisySet noise;
   const Map doubled(noise,
                     [](std::pair<int64_t, int64_t> s) { return std::pair(s.first, 2 * s.second); });
   EXPECT_TRUE(at::equal(all_draws(doubled), 2 * all_draws(noise)));
@@ -182,23 +172,23 @@ TEST(Concat, KeysAreThoseOfTheWholeSetsOneAfterAnother) {
   EXPECT_EQ(all.sample_key(4), 4);
   EXPECT_EQ(all.sample_key(6), 5 + 11);
   EXPECT_EQ(all.sample_key(7), 25);
-  const Noise counted{.n = 45};
+  const NoisySet counted{.n = 45};
   const at::Tensor expected = all_draws(counted);
   const at::Tensor by_batch = all_draws(all);
-  const Concat slow(Noise{.n = 5}, Subset(Noise{.n = 20}, {7, 11}), Noise{.n = 20});
+  const Concat slow(NoisySet{.n = 5}, Subset(NoisySet{.n = 20}, {7, 11}), NoisySet{.n = 20});
   static_assert(!GetsBatch<decltype(slow)> && GetsBatch<decltype(all)>);
   EXPECT_TRUE(at::equal(all_draws(slow), by_batch));
   for (int64_t i = 0; i < 27; ++i) {
     EXPECT_EQ(by_batch[i].item<int64_t>(), expected[all.sample_key(i)].item<int64_t>()) << i;
   }
   // One inside another: nothing is added twice.
-  const Concat nested(Noise{.n = 5}, Concat(Noise{.n = 20}, Noise{.n = 20}));
+  const Concat nested(NoisySet{.n = 5}, Concat(NoisySet{.n = 20}, NoisySet{.n = 20}));
   EXPECT_TRUE(at::equal(all_draws(nested), all_draws(counted)));
 }
 
 TEST(Concat, ErrorsOfAPartCountInTheWhole) {
-  const Noise good;
-  EXPECT_THAT(data_error_of(DataLoader(Concat(good, Noise{.fails = true}), {.batch_size = 2})),
+  const NoisySet good;
+  EXPECT_THAT(data_error_of(DataLoader(Concat(good, NoisySet{.fails = true}), {.batch_size = 2})),
               HasSubstr("torn (sample 23)"));
   const Concat fast(FastNoise{{.n = 6}}, FastNoise{{.n = 6}}, FastNoise{{.n = 5, .fails = true}});
   EXPECT_THAT(data_error_of(DataLoader(fast, {.batch_size = 17})), HasSubstr("torn (sample 15)"));
@@ -233,12 +223,12 @@ TEST(Zip, PutsTheFieldsSideBySide) {
     EXPECT_TRUE(at::equal(b * 10, c));
     EXPECT_EQ(a.size(0), 3);
   }
-  EXPECT_EQ(usage_error_of([&] { Zip(images, Words(), Noise()); }),
+  EXPECT_EQ(usage_error_of([&] { Zip(images, Words(), NoisySet()); }),
             "[data.Zip] expected equally many samples, got 3 in set 0 and 20 in set 2");
 }
 
 TEST(Zip, PartsThatDrawDrawAlikeAndByTheKeyOfTheFirst) {
-  const Noise noise;
+  const NoisySet noise;
   const Zip both(Subset(noise, {4, 9}), Subset(noise, {1, 2}), Subset(FastNoise(), {4, 9}));
   static_assert(!GetsBatch<decltype(both)>);
   DataLoader loader(both, {.batch_size = 2, .seed = 3});
@@ -306,7 +296,7 @@ TEST(DatasetRef, ASharedPointerIsSharedByWhateverHoldsIt) {
     const Cache cache(words);
     const Zip pairs(words, constant);
     auto [some, rest] = random_split(words, {1, 2});
-    const DataLoader loader(std::make_shared<Noise>(), {.batch_size = 4});
+    const DataLoader loader(std::make_shared<NoisySet>(), {.batch_size = 4});
     words.reset();
     EXPECT_EQ(last.get(0), "xx");
     EXPECT_EQ(lengths.get(1), 1);

@@ -8,6 +8,7 @@
 
 #include "argosy/base/strings.h"
 #include "argosy/base/terminal.h"
+#include "argosy/base/text.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/samples/canvas.h"
 
@@ -58,7 +59,7 @@ image::Image drawn_rows(const std::vector<Bar>& bars, int width) {
   name_width = std::min(name_width, width / 3);
   const int64_t most = greatest(bars);
   const int left = name_width + 8;
-  const int room = width - left - samples::text_width(events::with_commas(most)) - 8;
+  const int room = width - left - samples::text_width(text::count(most)) - 8;
   Canvas canvas({.height = kRow * static_cast<int>(bars.size()), .width = width}, kWhite);
   for (int i = 0; i < std::ssize(bars); ++i) {
     const Bar& bar = bars[static_cast<size_t>(i)];
@@ -67,7 +68,7 @@ image::Image drawn_rows(const std::vector<Bar>& bars, int width) {
     canvas.text({.top = top + 2, .left = 0}, samples::fitting_text(bar.name, name_width), kInk);
     canvas.fill({.top = top, .left = left, .height = kRow - 3, .width = std::max(length, 1)},
                 samples::class_colour(i));
-    canvas.text({.top = top + 2, .left = left + length + 6}, events::with_commas(bar.value), kInk);
+    canvas.text({.top = top + 2, .left = left + length + 6}, text::count(bar.value), kInk);
   }
   return canvas.picture();
 }
@@ -77,14 +78,14 @@ image::Image drawn_columns(const std::vector<Bar>& bars, int width) {
   constexpr int kHeight = 120;
   constexpr int kBelow = kTextHeight + 6;
   const int64_t most = greatest(bars);
-  const int left = samples::text_width(events::with_commas(most)) + 8;
+  const int left = samples::text_width(text::count(most)) + 8;
   const int count = static_cast<int>(bars.size());
   const auto place = [&](int i) { return left + i * (width - left) / count; };
   Canvas canvas({.height = kTextHeight + kHeight + kBelow, .width = width}, kWhite);
   for (const int64_t value : {most, most / 2, int64_t{0}}) {
     const int y = kTextHeight / 2 + kHeight - static_cast<int>(value * kHeight / most);
     canvas.fill({.top = y, .left = left - 3, .height = 1, .width = width - left + 3}, kFaint);
-    const std::string text = events::with_commas(value);
+    const std::string text = text::count(value);
     canvas.text(
         {.top = y - kTextHeight / 2, .left = left - 6 - samples::text_width(text)}, text, kInk);
   }
@@ -114,7 +115,7 @@ std::string bar_chart(const std::vector<Bar>& bars, int columns, BarStyle style)
   size_t number_width = 0;
   for (const Bar& bar : bars) {
     name_width = std::max(name_width, strings::columns(bar.name));
-    number_width = std::max(number_width, events::with_commas(bar.value).size());
+    number_width = std::max(number_width, text::count(bar.value).size());
   }
   name_width = std::min(name_width, static_cast<size_t>(std::max(columns / 3, 1)));
   const auto taken = static_cast<int>(name_width + number_width) + 2;
@@ -126,7 +127,7 @@ std::string bar_chart(const std::vector<Bar>& bars, int columns, BarStyle style)
     const std::string drawn = bar_text(share * cells, style);
     text += fmt::format("{} {:>{}}{}{}\n",
                         padded(bar.name, name_width),
-                        events::with_commas(bar.value),
+                        text::count(bar.value),
                         number_width,
                         drawn.empty() ? "" : " ",
                         drawn);

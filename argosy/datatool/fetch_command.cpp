@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "argosy/base/text.h"
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
 #include "argosy/datatool/print_json.h"
@@ -33,7 +34,7 @@ void print(const std::string& set, const download::Fetched& fetched) {
              set,
              fetched.files.size() == 1 ? "1 file" : fmt::format("{} files", fetched.files.size()),
              fetched.folder,
-             events::with_commas(bytes / 1000),
+             text::count(bytes / 1000),
              all          ? "there already, and right"
              : there == 0 ? "fetched"
                           : fmt::format("{} of them there already", there));

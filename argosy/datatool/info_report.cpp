@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "argosy/base/text.h"
 #include "argosy/events/progress_bar.h"
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,6 @@
 namespace argosy::datatool {
 namespace {
 
-using events::with_commas;
 using samples::Description;
 using samples::Range;
 using samples::Survey;
@@ -25,9 +25,9 @@ std::string spread(const Range& range) {
 std::string samples_line(const Findings& findings) {
   std::vector<std::string> splits;
   for (const samples::Split& split : findings.source->description().splits) {
-    splits.push_back(fmt::format("{} {}", split.name, with_commas(split.count)));
+    splits.push_back(fmt::format("{} {}", split.name, text::count(split.count)));
   }
-  return with_commas(findings.survey.samples) +
+  return text::count(findings.survey.samples) +
          (splits.empty() ? "" : fmt::format(": {}", fmt::join(splits, ", ")));
 }
 
@@ -54,7 +54,7 @@ std::string values_line(const Findings& findings) {
   }
   return survey.pictures == survey.samples
              ? text
-             : text + fmt::format(" (of {} samples)", with_commas(survey.pictures));
+             : text + fmt::format(" (of {} samples)", text::count(survey.pictures));
 }
 
 std::string points_line(const Findings& findings) {
@@ -63,7 +63,7 @@ std::string points_line(const Findings& findings) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (findings.survey.unknown_points[i] > 0) {
       unknown.push_back(
-          fmt::format("{} {}", names[i], with_commas(findings.survey.unknown_points[i])));
+          fmt::format("{} {}", names[i], text::count(findings.survey.unknown_points[i])));
     }
   }
   const int64_t without = findings.survey.without_points;
@@ -72,18 +72,18 @@ std::string points_line(const Findings& findings) {
       names.size(),
       spread(findings.survey.points),
       unknown.empty() ? "all are known" : fmt::format("not known: {}", fmt::join(unknown, ", ")),
-      without > 0 ? fmt::format("; {} samples have none", with_commas(without)) : "");
+      without > 0 ? fmt::format("; {} samples have none", text::count(without)) : "");
 }
 
 std::string unusable_lines(const Survey& survey) {
   constexpr const char* kIndent = "\n            ";
   const int64_t more = survey.unusable - std::ssize(survey.first_unusable);
   return fmt::format("{} sample{}:{}{}{}",
-                     with_commas(survey.unusable),
+                     text::count(survey.unusable),
                      survey.unusable == 1 ? "" : "s",
                      kIndent,
                      fmt::join(survey.first_unusable, kIndent),
-                     more > 0 ? fmt::format("{}and {} more", kIndent, with_commas(more)) : "");
+                     more > 0 ? fmt::format("{}and {} more", kIndent, text::count(more)) : "");
 }
 
 /// Names come from files and folders: what would steer a terminal is shown as \xNN.
@@ -134,12 +134,12 @@ std::string info_text(const Findings& findings, int columns, BarStyle style) {
   line("samples", samples_line(findings));
   if (description.missing > 0) {
     line("missing",
-         fmt::format("{} samples of the index are not there", with_commas(description.missing)));
+         fmt::format("{} samples of the index are not there", text::count(description.missing)));
   }
   if (survey.damaged > 0) {
     line("damaged",
          fmt::format("{} picture{}: {}",
-                     with_commas(survey.damaged),
+                     text::count(survey.damaged),
                      survey.damaged == 1 ? "" : "s; the first",
                      survey.first_damage));
   }
@@ -154,7 +154,7 @@ std::string info_text(const Findings& findings, int columns, BarStyle style) {
     line("points", points_line(findings));
   }
   if (!survey.per_class.empty()) {
-    line("classes", with_commas(std::ssize(survey.per_class)));
+    line("classes", text::count(std::ssize(survey.per_class)));
     text += "\n" + bar_chart(class_bars(findings), columns, style);
   }
   return without_control(text);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "argosy/base/error.h"
+#include "argosy/base/text.h"
 #include "argosy/datatool/info_report.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/samples/contact_sheet.h"
@@ -119,8 +120,8 @@ Tile tile_of(const Findings& findings, int64_t index) {
 image::Image title_of(const Findings& findings) {
   constexpr int kScale = 2;
   const samples::Description& description = findings.source->description();
-  std::string text = fmt::format(
-      "{}: {} samples", name_of(description), events::with_commas(findings.survey.samples));
+  std::string text =
+      fmt::format("{}: {} samples", name_of(description), text::count(findings.survey.samples));
   if (!findings.survey.per_class.empty()) {
     text += fmt::format(", {} classes", findings.survey.per_class.size());
   }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "argosy/base/error.h"
+#include "argosy/base/text.h"
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
 #include "argosy/datatool/print_json.h"
@@ -18,14 +19,12 @@
 namespace argosy::datatool {
 namespace {
 
-constexpr const char* kWhere = "datatool.pack";
-
 void check_whole(const samples::Description& description, bool skip_missing) {
   if (description.missing > 0 && !skip_missing) {
-    throw DataError(kWhere,
+    throw DataError("datatool.pack",
                     fmt::format("{} samples of the index are not there. To pack the others: "
                                 "--skip_missing",
-                                events::with_commas(description.missing)),
+                                text::count(description.missing)),
                     {description.path});
   }
 }
@@ -77,11 +76,11 @@ std::vector<int64_t> checked(const samples::SampleSource& source,
     fmt::print(stderr, "and {} more\n", damage.size() - kMostTold);
   }
   if (!damage.empty() && !options.skip_damaged) {
-    throw DataError(kWhere,
+    throw DataError("datatool.pack",
                     fmt::format("{} of {} samples are damaged, nothing was written. To pack the "
                                 "others: --skip_damaged",
-                                events::with_commas(std::ssize(damage)),
-                                events::with_commas(split.count)),
+                                text::count(std::ssize(damage)),
+                                text::count(split.count)),
                     {source.description().path});
   }
   std::vector<int64_t> indices;
@@ -106,7 +105,7 @@ int run_pack(const std::vector<std::string>& args) {
     return 0;
   }
   const std::string& out = options.words.back();
-  check_output(kWhere, out, "ARGOREC\n", "a record file, the last word");
+  check_output("datatool.pack", out, "ARGOREC\n", "a record file, the last word");
   const auto source =
       open_argument(options.words.front(), options.words.size() == 3 ? options.words[1] : "");
   check_whole(source->description(), options.skip_missing);
@@ -127,9 +126,9 @@ int run_pack(const std::vector<std::string>& args) {
   } else {
     fmt::print("{}: {} sample{}, {} kB{}\n",
                out,
-               events::with_commas(packed.samples),
+               text::count(packed.samples),
                packed.samples == 1 ? "" : "s",
-               events::with_commas(packed.bytes / 1000),
+               text::count(packed.bytes / 1000),
                left_out == 0 ? "" : fmt::format("; {} damaged left out", left_out));
   }
   return 0;

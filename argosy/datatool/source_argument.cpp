@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "datatool.open";
-
 std::unique_ptr<samples::SampleSource> open_named(const download::KnownSet& set,
                                                   const std::string& path) {
   std::error_code error;
@@ -24,7 +22,7 @@ std::unique_ptr<samples::SampleSource> open_named(const download::KnownSet& set,
   const std::string folder = download::folder_of(set.name);
   if (!fs::exists(folder, error)) {
     throw DataError(
-        kWhere,
+        "datatool.open",
         fmt::format("{} is not there. {}",
                     set.name,
                     set.instead.empty() ? fmt::format("To bring it: argosy data fetch {}", set.name)
@@ -43,7 +41,7 @@ std::unique_ptr<samples::SampleSource> open_argument(const std::string& what,
   }
   std::error_code error;
   if (path.empty() && what.find('/') != std::string::npos && !fs::exists(what, error)) {
-    throw DataError(kWhere, "No such file or folder", {what});
+    throw DataError("datatool.open", "No such file or folder", {what});
   }
   if (!path.empty() || !fs::exists(what, error)) {
     (void)download::known_set(what);  // says which name was meant
@@ -51,7 +49,7 @@ std::unique_ptr<samples::SampleSource> open_argument(const std::string& what,
   const std::string set = samples::recognised_set(what);
   if (set.empty()) {
     throw UsageError(
-        kWhere,
+        "datatool.open",
         fmt::format("{}: neither its name nor its content says what it is. Give the set's name "
                     "before it: argosy data info NAME {}",
                     what,

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "argosy/base/error.h"
+#include "argosy/base/text.h"
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
 #include "argosy/datatool/print_json.h"
@@ -77,7 +78,7 @@ void print(const Verified& verified) {
   }
   for (const CheckedFile& file : verified.files) {
     const std::string remark = file.state == FileState::kFine
-                                   ? fmt::format("{} bytes", events::with_commas(file.bytes))
+                                   ? fmt::format("{} bytes", text::count(file.bytes))
                                    : file.reason;
     fmt::print("{:<8} {:<{}}  {}\n", to_string(file.state), file.known.name, width, remark);
   }
@@ -135,7 +136,7 @@ int verify_records(const std::string& path, bool json) {
   }
   fmt::print("{}: {} records, {}\n",
              path,
-             events::with_commas(reader.size()),
+             text::count(reader.size()),
              damage.empty() ? "all whole" : fmt::format("{} damaged", damage.size()));
   return damage.empty() ? 0 : 1;
 }

@@ -13,6 +13,7 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/text.h"
 #include "argosy/launch/node.h"
 #include "argosy/os/cpu.h"
 #include "argosy/os/fd.h"
@@ -85,9 +86,9 @@ Finding memory() {
           .verdict = short_of ? Verdict::kNote : Verdict::kFine,
           .text = fmt::format(
               "{}, {} of it free{}",
-              bytes_text(total),
-              bytes_text(available),
-              limited ? fmt::format("; the container may have {}", bytes_text(*limit)) : ""),
+              text::memory(total),
+              text::memory(available),
+              limited ? fmt::format("; the container may have {}", text::memory(*limit)) : ""),
           .advice = short_of ? "each rank takes 200 MB before it trains" : ""};
 }
 
@@ -132,7 +133,7 @@ Finding dev_shm() {
   const bool small = !room || *room < kSmall;
   return {.subject = "/dev/shm",
           .verdict = small ? Verdict::kNote : Verdict::kFine,
-          .text = room ? bytes_text(*room) + " free" : "not there",
+          .text = room ? text::memory(*room) + " free" : "not there",
           .advice = small ? "Argosy does without; data loaders of Python programs do not: docker "
                             "run --shm-size=1g"
                           : ""};
@@ -158,7 +159,7 @@ Finding temporary_files() {
                                : Verdict::kFine,
           .text = !room       ? folder + " is not there"
                   : !writable ? folder + " cannot be written"
-                              : fmt::format("{} free in {}", bytes_text(*room), folder),
+                              : fmt::format("{} free in {}", text::memory(*room), folder),
           .advice = !writable ? "set TMPDIR to a folder of yours" : ""};
 }
 
@@ -194,12 +195,6 @@ Finding clock() {
 }
 
 }  // namespace
-
-std::string bytes_text(int64_t bytes) {
-  const auto number = static_cast<double>(bytes);
-  return bytes >= kGiB ? fmt::format("{:.1f} GiB", number / static_cast<double>(kGiB))
-                       : fmt::format("{:.0f} MiB", number / (1 << 20));
-}
 
 std::optional<int64_t> meminfo(const std::string& text, const std::string& name) {
   for (const std::string& line : strings::split(text, '\n')) {

@@ -20,7 +20,4 @@ namespace argosy::doctor {
 [[nodiscard]] std::optional<int64_t> cgroup_memory_limit(const std::string& membership,
                                                          const std::string& mount);
 
-/// "23.4 GiB"
-[[nodiscard]] std::string bytes_text(int64_t bytes);
-
 }  // namespace argosy::doctor

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "argosy/base/text.h"
+
 #include "tests/support/temp_dir.h"
 
 namespace argosy::doctor {
@@ -31,11 +33,6 @@ TEST(CgroupMemory, IsTheLeastOfAllParents) {
   std::ofstream(mount.path() / "a" / "b" / "memory.max") << "4096\n";
   EXPECT_EQ(cgroup_memory_limit("1:name=x:/\n0::/a/b\n", mount.path().string()), 4096);
   EXPECT_FALSE(cgroup_memory_limit("", mount.path().string()));
-}
-
-TEST(BytesText, HasOneUnit) {
-  EXPECT_EQ(bytes_text(int64_t{24} << 30), "24.0 GiB");
-  EXPECT_EQ(bytes_text(64 << 20), "64 MiB");
 }
 
 TEST(HostFindings, OfThisMachineAreTrue) {

@@ -23,7 +23,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kWhere = "doctor.nodes";
 constexpr auto kPairPatience = 5s;  // for one connection
 
 /// Takes connections until it goes.
@@ -60,7 +59,7 @@ void call(const std::string& place, Calls& mine) {
   const std::vector<std::string> words = strings::split(place, ' ');
   const auto port = words.size() == 2 ? strings::parse_int(words[1]) : std::nullopt;
   if (!port || *port < 1 || *port > 65535) {
-    throw RendezvousError(kWhere, fmt::format("a rank says that it is at \"{}\"", place));
+    throw RendezvousError("doctor.nodes", fmt::format("a rank says that it is at \"{}\"", place));
   }
   const auto start = std::chrono::steady_clock::now();
   const Result<os::UniqueFd> fd =
@@ -77,7 +76,7 @@ std::vector<Calls> call_all(rendezvous::Store& store,
                             int ranks,
                             const std::string& address,
                             const Deadline& deadline) {
-  os::Listener listener = os::Listener::listen_tcp(address, 0).or_throw<Error>(kWhere);
+  os::Listener listener = os::Listener::listen_tcp(address, 0).or_throw<Error>("doctor.nodes");
   store.set(key("place", rank), fmt::format("{} {}", address, listener.port()), deadline);
   const Answering answering(std::move(listener));
   Calls mine{.host = os::host_name(), .address = address};

@@ -7,8 +7,8 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/base/secrets.h"
 #include "argosy/base/strings.h"
-#include "argosy/download/transfer.h"
 
 namespace argosy::download {
 namespace {
@@ -33,7 +33,7 @@ std::string base_url(const std::string& mirror) {
   if (scheme != "http" && scheme != "https" && scheme != "file") {
     throw UsageError("download.mirror",
                      fmt::format("\"{}\": expected http://, https://, file:// or a folder",
-                                 without_secrets(mirror)));
+                                 secrets::hidden(mirror)));
   }
   return mirror;
 }

@@ -13,7 +13,9 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/base/secrets.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/text.h"
 #include "argosy/download/addresses.h"
 #include "argosy/download/folder_lock.h"
 #include "argosy/download/known_sets.h"
@@ -25,8 +27,6 @@ namespace argosy::download {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kWhere = "download.fetch";
 
 /// A URL and what became of it.
 struct Address {
@@ -86,7 +86,7 @@ std::vector<KnownFile> wanted_files(const KnownSet& set, const std::vector<std::
       std::vector<std::string> all;
       std::ranges::transform(set.files, std::back_inserter(all), &KnownFile::name);
       throw UsageError(
-          kWhere,
+          "download.fetch",
           fmt::format(
               "{} has no file {}: expected one of {}", set.name, name, fmt::join(all, ", ")));
     }
@@ -106,7 +106,7 @@ std::vector<KnownFile> missing_files(const std::vector<KnownFile>& wanted,
   for (const KnownFile& known : wanted) {
     const CheckedFile file = check_file((fs::path(folder) / known.name).string(), known);
     if (file.state == FileState::kDamaged && mismatch == Mismatch::kRefuse) {
-      throw DataError(kWhere,
+      throw DataError("download.fetch",
                       fmt::format("is there, but is not the published file: {}. It may be used as "
                                   "it is; else remove it, or have it replaced (--replace)",
                                   file.reason),
@@ -128,7 +128,7 @@ void make_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
-    throw DataError(kWhere,
+    throw DataError("download.fetch",
                     fmt::format("cannot make the folder: {}. Give another with --to or "
                                 "ARGOSY_DATA_HOME",
                                 errno_message(error.value())),
@@ -140,11 +140,11 @@ void check_room(const std::string& folder, int64_t needed) {
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
   if (!error && space.available < static_cast<uintmax_t>(std::max<int64_t>(needed, 0))) {
-    throw DataError(kWhere,
+    throw DataError("download.fetch",
                     fmt::format("the disk is too full: {} kB are needed, {} kB are free. Make "
                                 "room, or give another folder with --to",
-                                events::with_commas(needed / 1000),
-                                events::with_commas(static_cast<int64_t>(space.available / 1000))),
+                                text::count(needed / 1000),
+                                text::count(static_cast<int64_t>(space.available / 1000))),
                     {folder});
   }
 }
@@ -222,11 +222,11 @@ bool try_address(Address& address,
   std::vector<std::string> tried;
   for (const Address& address : addresses) {
     tried.push_back(fmt::format("{}: {}{}",
-                                without_secrets(address.url),
+                                secrets::hidden(address.url),
                                 address.reason,
                                 address.tries > 1 ? fmt::format(", {} tries", address.tries) : ""));
   }
-  throw DataError(kWhere,
+  throw DataError("download.fetch",
                   fmt::format("cannot be fetched: {}. Try later, give another address (--mirror, "
                               "ARGOSY_DATA_MIRROR), or put the file there yourself",
                               fmt::join(tried, "; ")),
@@ -241,7 +241,8 @@ void fetch_file(const KnownSet& set,
   for (std::string& url : urls_of(set, known, mirrors_or_default(options.mirrors))) {
     addresses.push_back({.url = std::move(url)});
   }
-  ARGOSY_CHECK(!addresses.empty(), kWhere, "{} has no address, and there is no mirror", set.name);
+  ARGOSY_CHECK(
+      !addresses.empty(), "download.fetch", "{} has no address, and there is no mirror", set.name);
   PartFile part(path);
   if (part.size() >= known.published.bytes && !complaint(part, known)) {
     part.commit();  // whoever fetched it was ended before it could
@@ -266,7 +267,7 @@ void fetch_file(const KnownSet& set,
         part.commit();
         return;
       }
-      last = fmt::format("{}: {}", without_secrets(address.url), address.reason);
+      last = fmt::format("{}: {}", secrets::hidden(address.url), address.reason);
     }
     if (std::ranges::all_of(addresses, &Address::given_up)) {
       break;
@@ -278,10 +279,10 @@ void fetch_file(const KnownSet& set,
 }  // namespace
 
 void FetchOptions::validate() const {
-  ARGOSY_CHECK(tries >= 1, kWhere, "tries must be at least 1, got {}", tries);
+  ARGOSY_CHECK(tries >= 1, "download.fetch", "tries must be at least 1, got {}", tries);
   ARGOSY_CHECK(first_pause.count() >= 0 && connect_timeout.count() > 0 &&
                    stall_timeout.count() > 0 && lock_patience.count() >= 0,
-               kWhere,
+               "download.fetch",
                "first_pause and lock_patience must not be negative, connect_timeout and "
                "stall_timeout must be positive");
 }
@@ -305,11 +306,13 @@ Fetched fetch(std::string_view name, const FetchOptions& options) {
 Fetched fetch(const KnownSet& set, const FetchOptions& options) {
   options.validate();
   if (!set.instead.empty()) {
-    throw UsageError(kWhere, fmt::format("{} cannot be fetched. {}", set.name, set.instead));
+    throw UsageError("download.fetch",
+                     fmt::format("{} cannot be fetched. {}", set.name, set.instead));
   }
-  ARGOSY_CHECK(!set.files.empty(), kWhere, "{} has no files", set.name);
+  ARGOSY_CHECK(!set.files.empty(), "download.fetch", "{} has no files", set.name);
   for (const KnownFile& file : set.files) {
-    ARGOSY_CHECK(is_plain_name(file.name), kWhere, "\"{}\" is no name of a file", file.name);
+    ARGOSY_CHECK(
+        is_plain_name(file.name), "download.fetch", "\"{}\" is no name of a file", file.name);
   }
   const std::string folder = options.to.empty() ? folder_of(set.name) : options.to;
   const std::vector<KnownFile> wanted = wanted_files(set, options.files);

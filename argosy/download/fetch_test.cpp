@@ -338,15 +338,17 @@ TEST_F(FetchTest, TheEnvironmentNamesMirrorsInTheirOrder) {
   EXPECT_EQ(content(file()), body_);
   fs::remove(file());
   ASSERT_EQ(setenv("ARGOSY_DATA_MIRROR", "ftp://u:secret@h", 1), 0);  // NOLINT
-  EXPECT_EQ(test::error_text<UsageError>([&] { fetch(set({}), options()); }),
-            "[download.mirror] \"ftp://h\": expected http://, https://, file:// or a folder");
+  EXPECT_EQ(
+      test::error_text<UsageError>([&] { fetch(set({}), options()); }),
+      "[download.mirror] \"ftp://(hidden)@h\": expected http://, https://, file:// or a folder");
   ASSERT_EQ(unsetenv("ARGOSY_DATA_MIRROR"), 0);  // NOLINT(concurrency-mt-unsafe)
 }
 
 TEST_F(FetchTest, PasswordsOfAUrlAreNotPrinted) {
   const std::string text = test::error_text<DataError>(
       [&] { fetch(set({"http://user:secret@127.0.0.1:1/"}), options()); });
-  EXPECT_THAT(text, AllOf(HasSubstr("http://127.0.0.1:1/data.bin"), Not(HasSubstr("secret"))));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("http://(hidden)@127.0.0.1:1/data.bin"), Not(HasSubstr("secret"))));
 }
 
 TEST_F(FetchTest, ManyWhoStartColdFetchOnce) {

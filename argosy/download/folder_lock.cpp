@@ -22,7 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "download.lock";
 constexpr const char* kName = ".fetch.lock";
 
 /// Is the lock ours? False: another has it.
@@ -33,7 +32,7 @@ bool try_lock(int fd, const std::string& path) {
     }
     if (errno != EINTR) {
       throw DataError(
-          kWhere,
+          "download.lock",
           "cannot lock: " + errno_message(errno) +
               ". Fetch into a folder of another file system (--to), or before the job, once",
           {path});
@@ -64,7 +63,8 @@ std::string holder(const std::string& path) {
 
 void wait_for(int fd, const std::string& folder, const std::string& path, auto patience) {
   constexpr auto kLookAgain = 50ms;
-  fmt::print(stderr, "[{}] {} is fetching into {}: waiting\n", kWhere, holder(path), folder);
+  fmt::print(
+      stderr, "[{}] {} is fetching into {}: waiting\n", "download.lock", holder(path), folder);
   uintmax_t bytes = bytes_in(folder);
   Deadline deadline = Deadline::after(patience);
   while (!try_lock(fd, path)) {
@@ -73,7 +73,7 @@ void wait_for(int fd, const std::string& folder, const std::string& path, auto p
       deadline = Deadline::after(patience);
     }
     if (deadline.expired()) {
-      throw DataError(kWhere,
+      throw DataError("download.lock",
                       fmt::format("{} holds the lock, and nothing has come for {:.0f} s. Look what "
                                   "it does, or end it; what has come is kept",
                                   holder(path),
@@ -90,7 +90,7 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
   const std::string path = (fs::path(folder) / kName).string();
   Result<os::UniqueFd> fd = os::open_file(path, O_RDWR | O_CREAT, 0666);
   if (!fd.ok()) {
-    throw DataError(kWhere,
+    throw DataError("download.lock",
                     "cannot write into the folder: " + errno_message(fd.failure().error_number) +
                         ". Give another with --to or ARGOSY_DATA_HOME",
                     {folder});

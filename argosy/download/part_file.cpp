@@ -9,29 +9,16 @@
 #include <vector>
 
 #include "argosy/base/error.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::download {
 namespace {
-
-constexpr const char* kWhere = "download.write";
 
 [[noreturn]] void fail(const std::string& step, const std::string& path, int error_number) {
   const char* advice = error_number == ENOSPC || error_number == EDQUOT
                            ? ". Make room, or give another folder with --to; what has come is kept"
                            : "";
-  throw DataError(kWhere, step + ": " + errno_message(error_number) + advice, {path});
-}
-
-/// Makes a rename in it survive a power failure. File systems that know no such thing say EINVAL.
-void sync_folder(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  const Result<os::UniqueFd> fd = os::open_file(folder, O_RDONLY | O_DIRECTORY);
-  if (!fd.ok()) {
-    fail("cannot open the folder", folder, fd.failure().error_number);
-  }
-  if (::fsync(fd->get()) != 0 && errno != EINVAL) {
-    fail("cannot synchronise the folder", folder, errno);
-  }
+  throw DataError("download.write", step + ": " + errno_message(error_number) + advice, {path});
 }
 
 }  // namespace
@@ -91,12 +78,9 @@ void PartFile::commit() {
   if (::fsync(fd_.get()) != 0) {
     fail("cannot synchronise", path_, errno);
   }
-  if (::rename(path_.c_str(), final_path_.c_str()) != 0) {
-    fail("cannot rename to " + final_path_, path_, errno);
-  }
-  committed_ = true;
   fd_.close();
-  sync_folder(final_path_);
+  os::move_into_place(path_, final_path_).or_throw<DataError>("download.write", DataPlace{path_});
+  committed_ = true;
 }
 
 std::string PartFile::beginning(size_t most) const {

@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "download.verify";
-
 void keep_one_of_alternatives(const KnownSet& set, std::vector<CheckedFile>& files) {
   if (!set.one_file_is_enough) {
     return;
@@ -68,7 +66,7 @@ Verified verify_folder(const std::string& folder) {
     }
   }
   if (best == nullptr) {
-    throw UsageError(kWhere,
+    throw UsageError("download.verify",
                      fmt::format("{} has no file of a known set. To see what is missing: argosy "
                                  "data verify NAME {}",
                                  folder,
@@ -94,7 +92,7 @@ Verified verify_file(const std::string& path) {
     }
   }
   if (set_of_name == nullptr) {
-    throw UsageError(kWhere,
+    throw UsageError("download.verify",
                      fmt::format("{} is none of the published files: neither its MD5 ({}) nor its "
                                  "name is known",
                                  path,
@@ -161,7 +159,7 @@ Verified verify(std::string_view name, const std::string& folder) {
 
 Verified verify(const KnownSet& set, const std::string& folder) {
   if (set.files.empty()) {
-    throw UsageError(kWhere,
+    throw UsageError("download.verify",
                      fmt::format("nobody publishes MD5s for {}: there is nothing to compare with. "
                                  "argosy data info {} PATH reads all of it",
                                  set.name,

@@ -10,8 +10,6 @@
 namespace argosy::engine {
 namespace {
 
-constexpr const char* kAutocastWhere = "engine.Autocast";
-
 // 2.4 has one function for all devices, and what came before is deprecated.
 #if ARGOSY_TORCH_AT_LEAST(2, 4)
 bool enabled_on(at::DeviceType device) {
@@ -45,7 +43,7 @@ void set_dtype_on(at::DeviceType device, at::ScalarType dtype) {
 
 at::DeviceType checked(at::DeviceType device) {
   ARGOSY_CHECK(device == at::kCPU || device == at::kCUDA,
-               kAutocastWhere,
+               "engine.Autocast",
                "expected the device cpu or cuda, got {}",
                c10::DeviceTypeName(device, /*lower_case=*/true));
   return device;
@@ -53,10 +51,10 @@ at::DeviceType checked(at::DeviceType device) {
 
 void check_possible(at::DeviceType device, at::ScalarType dtype) {
   ARGOSY_CHECK(device == at::kCPU || at::globalContext().hasCUDA(),
-               kAutocastWhere,
+               "engine.Autocast",
                "this machine, or this libtorch, has no CUDA device");
   ARGOSY_CHECK(can_autocast(device, dtype),
-               kAutocastWhere,
+               "engine.Autocast",
                "the device {} cannot compute in {}: expected {}",
                c10::DeviceTypeName(device, /*lower_case=*/true),
                c10::toString(dtype),

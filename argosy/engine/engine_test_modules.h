@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-namespace argosy::engine::testing {
+namespace argosy::engine::small_models {
 
 /// Convolution and batch norm in a Sequential, a linear layer: nesting, digits as names, buffers.
 struct SmallNetImpl : torch::nn::Module {
@@ -21,4 +21,4 @@ struct SmallNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(SmallNet);
 
-}  // namespace argosy::engine::testing
+}  // namespace argosy::engine::small_models

@@ -9,8 +9,8 @@
 namespace argosy::engine {
 namespace {
 
+using small_models::SmallNet;
 using ::testing::HasSubstr;
-using testing::SmallNet;
 
 constexpr auto kRows = at::MemoryFormat::Contiguous;
 constexpr auto kLast = at::MemoryFormat::ChannelsLast;

@@ -29,27 +29,29 @@ using formats::PickleKind;
 using formats::PickleType;
 using formats::PickleValue;
 
-constexpr const char* kPaddleFileWhere = "engine.read_paddle_file";
 constexpr std::string_view kNameTable = "StructuredToParameterName@@";
 constexpr std::string_view kSlices = "UnpackBigParamInfor@@";
 
-[[noreturn]] void fail(const std::string& path, const std::string& what, std::string key = {}) {
-  throw CheckpointError(kPaddleFileWhere, what, {path, std::move(key)});
+[[noreturn]] void fail_paddle(const std::string& path,
+                              const std::string& what,
+                              std::string key = {}) {
+  throw CheckpointError("engine.read_paddle_file", what, {path, std::move(key)});
 }
 
 std::vector<uint8_t> read_bytes(const std::string& path) {
   auto fd = os::open_file(path, O_RDONLY | O_NONBLOCK);
   struct stat info {};
   if (!fd.ok() || ::fstat(fd->get(), &info) != 0) {
-    fail(path, errno_message(fd.ok() ? errno : fd.failure().error_number));
+    fail_paddle(path, errno_message(fd.ok() ? errno : fd.failure().error_number));
   }
   if (!S_ISREG(info.st_mode)) {
-    fail(path, "expected a file, got something else");
+    fail_paddle(path, "expected a file, got something else");
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(info.st_size));
   const auto count = os::read_all(fd->get(), std::as_writable_bytes(std::span(bytes)));
   if (!count.ok() || *count < bytes.size()) {
-    fail(path, count.ok() ? "the file became shorter while it was read" : count.failure().what);
+    fail_paddle(path,
+                count.ok() ? "the file became shorter while it was read" : count.failure().what);
   }
   return bytes;
 }
@@ -77,10 +79,10 @@ at::ScalarType scalar_type(const PickleArray& array,
     case PickleType::kF64:
       return at::kDouble;
     default:
-      fail(path,
-           fmt::format("an array of the type {} is not read. Convert it in Python",
-                       formats::type_code(array.type)),
-           name);
+      fail_paddle(path,
+                  fmt::format("an array of the type {} is not read. Convert it in Python",
+                              formats::type_code(array.type)),
+                  name);
   }
 }
 
@@ -134,15 +136,16 @@ class PaddleDict final {
   [[nodiscard]] at::Tensor tensor(const std::string& name) {
     const auto value = values_.find(name);
     if (value == values_.end() || !value->second.is(PickleKind::kArray)) {
-      fail(path_,
-           fmt::format("expected an array, got {}. Save layer.state_dict(), as .pdparams are",
-                       value == values_.end() ? "nothing" : value->second.describe()),
-           name);
+      fail_paddle(
+          path_,
+          fmt::format("expected an array, got {}. Save layer.state_dict(), as .pdparams are",
+                      value == values_.end() ? "nothing" : value->second.describe()),
+          name);
     }
     const PickleArray& array = value->second.as_array();
     // A pickle may name one array a million times; Paddle names each once.
     if (array.bytes.size() > bytes_left_) {
-      fail(path_, "the arrays are more bytes than the file has. The file is damaged", name);
+      fail_paddle(path_, "the arrays are more bytes than the file has. The file is damaged", name);
     }
     bytes_left_ -= array.bytes.size();
     return to_tensor(array, path_, name);
@@ -157,7 +160,7 @@ class PaddleDict final {
       used.insert(part_name);
       parts.push_back(tensor(part_name));
       if (parts.back().dim() != 1 || parts.back().scalar_type() != parts[0].scalar_type()) {
-        fail(path_, "slices of several shapes or types. The file is damaged", name);
+        fail_paddle(path_, "slices of several shapes or types. The file is damaged", name);
       }
     }
     std::vector<int64_t> shape;
@@ -169,7 +172,7 @@ class PaddleDict final {
     }
     const at::Tensor whole = sound ? at::cat(parts) : at::Tensor();
     if (!sound || whole.numel() != numel) {
-      fail(path_, "slices do not fit their shape. The file is damaged", name);
+      fail_paddle(path_, "slices do not fit their shape. The file is damaged", name);
     }
     return whole.view(shape);
   }
@@ -189,11 +192,12 @@ StateDict read_paddle_file(const std::string& path) {
     const PickleValue value =
         formats::unpickle(bytes, {.path = path, .memory_bytes = int64_t{1} << 42});
     if (!value.is(PickleKind::kDict) && !value.is(PickleKind::kOrderedDict)) {
-      fail(path, fmt::format("expected a state_dict by paddle.save, got {}", value.describe()));
+      fail_paddle(path,
+                  fmt::format("expected a state_dict by paddle.save, got {}", value.describe()));
     }
     return PaddleDict(value, path, bytes.size()).tensors();
   } catch (const DataError& error) {
-    throw_as_checkpoint(kPaddleFileWhere, path, error);
+    throw_as_checkpoint("engine.read_paddle_file", path, error);
   }
 }
 

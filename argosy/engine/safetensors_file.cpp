@@ -11,8 +11,8 @@
 
 #include "argosy/base/error.h"
 #include "argosy/engine/data_error.h"
-#include "argosy/engine/pending_file.h"
 #include "argosy/engine/safetensors_type.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::engine {
 namespace {
@@ -20,10 +20,8 @@ namespace {
 using formats::SafetensorEntry;
 using formats::SafetensorsFile;
 
-constexpr const char* kSafetensorsFileWhere = "engine.safetensors";
-
-[[noreturn]] void fail(const std::string& name, const std::string& what) {
-  throw CheckpointError(kSafetensorsFileWhere, what, {{}, name});
+[[noreturn]] void fail_safetensors(const std::string& name, const std::string& what) {
+  throw CheckpointError("engine.safetensors", what, {{}, name});
 }
 
 at::Tensor read_tensor(const SafetensorsFile& file, const SafetensorEntry& entry) {
@@ -53,23 +51,24 @@ StateDict read_safetensors(const std::string& path, SafetensorsMetadata* metadat
     }
     return dict;
   } catch (const DataError& error) {
-    throw_as_checkpoint(kSafetensorsFileWhere, path, error);
+    throw_as_checkpoint("engine.safetensors", path, error);
   }
 }
 
 SafetensorEntry describe_safetensor(const std::string& name, const at::Tensor& tensor) {
   if (!tensor.defined()) {
-    fail(name, "expected a tensor, got nothing");
+    fail_safetensors(name, "expected a tensor, got nothing");
   }
   if (tensor.layout() != at::kStrided) {
-    fail(name, "expected a dense tensor, got a sparse one. Convert it by to_dense()");
+    fail_safetensors(name, "expected a dense tensor, got a sparse one. Convert it by to_dense()");
   }
   const auto type = safetensor_type_of(tensor.scalar_type());
   if (!type) {
-    fail(name,
-         fmt::format("safetensors have no type for {}. {}",
-                     c10::toString(tensor.scalar_type()),
-                     tensor.is_complex() ? "Save at::view_as_real() of it" : "Convert it first"));
+    fail_safetensors(
+        name,
+        fmt::format("safetensors have no type for {}. {}",
+                    c10::toString(tensor.scalar_type()),
+                    tensor.is_complex() ? "Save at::view_as_real() of it" : "Convert it first"));
   }
   return {.name = name,
           .type = *type,
@@ -95,16 +94,17 @@ void write_safetensors(const std::string& path,
       const SafetensorEntry& entry = layout.header.entries[i];
       return std::pair(entry.offset, entry.bytes);
     });
-    PendingFile file(path, kSafetensorsFileWhere);
-    file.write(layout.head.data(), layout.head.size());
+    auto file = os::WholeFile::create(path).or_throw<CheckpointError>("engine.safetensors",
+                                                                      CheckpointPlace{path});
+    file.write(layout.head);
     for (const size_t i : order) {
       const at::Tensor& tensor = (dict.begin() + static_cast<ptrdiff_t>(i))->second;
       const at::Tensor own = tensor.detach().cpu().resolve_neg().contiguous();
-      file.write(own.data_ptr(), own.nbytes());
+      file.write({static_cast<const std::byte*>(own.data_ptr()), own.nbytes()});
     }
-    file.commit();
+    file.commit().or_throw<CheckpointError>("engine.safetensors", CheckpointPlace{path});
   } catch (const DataError& error) {
-    throw_as_checkpoint(kSafetensorsFileWhere, path, error);
+    throw_as_checkpoint("engine.safetensors", path, error);
   }
 }
 

@@ -10,7 +10,7 @@
 #include <torch/serialize/output-archive.h>
 
 #include "argosy/base/check.h"
-#include "argosy/engine/pending_file.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::engine {
 namespace {
@@ -59,9 +59,12 @@ void save_weights(const torch::nn::Module& module, const std::string& path) {
   const c10::NoGradGuard no_grad;
   torch::serialize::OutputArchive archive;
   fill(module, archive);
-  PendingFile file(path, kSave);
-  archive.save_to([&](const void* data, std::size_t size) { return file.write(data, size); });
-  file.commit();
+  auto file = os::WholeFile::create(path).or_throw<CheckpointError>(kSave, CheckpointPlace{path});
+  archive.save_to([&](const void* data, std::size_t size) {
+    file.write({static_cast<const std::byte*>(data), size});
+    return size;
+  });
+  file.commit().or_throw<CheckpointError>(kSave, CheckpointPlace{path});
 }
 
 StateDict read_weights(const std::string& path) {

@@ -17,12 +17,14 @@
 #include "argosy/engine/engine_test_modules.h"
 #include "argosy/engine/layout.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::engine {
 namespace {
 
 namespace fs = std::filesystem;
+using small_models::SmallNet;
 using ::testing::HasSubstr;
-using testing::SmallNet;
 
 class Weights : public ::testing::Test {
  protected:
@@ -48,16 +50,6 @@ void expect_equal(const StateDict& a, const StateDict& b) {
     EXPECT_TRUE(torch::equal(tensor, b.at(name))) << name;
     EXPECT_EQ(tensor.scalar_type(), b.at(name).scalar_type()) << name;
   }
-}
-
-template <typename F>
-std::string checkpoint_error(F&& operation) {
-  try {
-    operation();
-  } catch (const CheckpointError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST_F(Weights, RoundTripIsExact) {
@@ -109,7 +101,8 @@ TEST_F(Weights, AFullDiskIsAnErrorAndTheFormerFileStays) {
   const rlimit small{200 << 10, before.rlim_max};
   auto* const old_handler = std::signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string error = checkpoint_error([&] { save_weights(second, path()); });
+  const std::string error =
+      test::error_text<CheckpointError>([&] { save_weights(second, path()); });
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old_handler);
   EXPECT_THAT(error, HasSubstr("[engine.save_weights] " + path() + ": cannot write"));
@@ -120,17 +113,18 @@ TEST_F(Weights, AFullDiskIsAnErrorAndTheFormerFileStays) {
 
 TEST_F(Weights, ErrorsNameThePath) {
   SmallNet net;
-  EXPECT_THAT(checkpoint_error([&] { save_weights(net, path("no/such/folder.pt")); }),
-              HasSubstr("No such file or directory (ENOENT)"));
-  EXPECT_THAT(checkpoint_error([&] { load_weights(net, path("absent.pt")); }),
+  EXPECT_THAT(
+      test::error_text<CheckpointError>([&] { save_weights(net, path("no/such/folder.pt")); }),
+      HasSubstr("No such file or directory (ENOENT)"));
+  EXPECT_THAT(test::error_text<CheckpointError>([&] { load_weights(net, path("absent.pt")); }),
               HasSubstr("absent.pt: No such file or directory (ENOENT)"));
-  EXPECT_THAT(checkpoint_error([&] { load_weights(net, folder_.string()); }),
+  EXPECT_THAT(test::error_text<CheckpointError>([&] { load_weights(net, folder_.string()); }),
               HasSubstr("expected a file"));
   std::ofstream(path("text.pt")) << "this is no archive";
-  EXPECT_THAT(checkpoint_error([&] { load_weights(net, path("text.pt")); }),
+  EXPECT_THAT(test::error_text<CheckpointError>([&] { load_weights(net, path("text.pt")); }),
               HasSubstr("text.pt: expected a whole archive"));
   save_weights(torch::nn::Linear(4, 2), path("linear.pt"));
-  EXPECT_THAT(checkpoint_error([&] { load_weights(net, path("linear.pt")); }),
+  EXPECT_THAT(test::error_text<CheckpointError>([&] { load_weights(net, path("linear.pt")); }),
               HasSubstr("linear.pt: the entries do not fit the module"));
 }
 
@@ -141,7 +135,9 @@ TEST_F(Weights, ATornFileIsAnError) {
     fs::copy_file(path(), torn, fs::copy_options::overwrite_existing);
     fs::resize_file(torn,
                     static_cast<std::uintmax_t>(part * static_cast<double>(fs::file_size(path()))));
-    EXPECT_THAT(checkpoint_error([&] { (void)read_weights(torn); }), HasSubstr("torn.pt")) << part;
+    EXPECT_THAT(test::error_text<CheckpointError>([&] { (void)read_weights(torn); }),
+                HasSubstr("torn.pt"))
+        << part;
   }
 }
 

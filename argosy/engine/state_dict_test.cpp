@@ -11,10 +11,10 @@
 namespace argosy::engine {
 namespace {
 
+using small_models::SmallNet;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::SmallNet;
 
 std::vector<std::string> names(const StateDict& dict) {
   std::vector<std::string> result;
@@ -203,7 +203,7 @@ TEST(NamedParameters, TakesEverythingThatHasThem) {
     SmallNet inner;
     [[nodiscard]] auto named_parameters() const { return inner->named_parameters(); }
   };
-  const std::shared_ptr<testing::SmallNetImpl> pointer = net.ptr();
+  const std::shared_ptr<small_models::SmallNetImpl> pointer = net.ptr();
   const NamedTensors list = named_parameters(net);
   ASSERT_EQ(list.size(), 6U);
   EXPECT_EQ(list[0].first, "features.0.weight");

@@ -12,6 +12,7 @@
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/engine/operator_watch.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/events/table.h"
@@ -140,14 +141,6 @@ class Evaluating final {
   std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> children_;
 };
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
-std::string bytes_text(int64_t bytes) {
-  return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6);
-}
-
 nlohmann::ordered_json to_json_rows(const std::vector<SummaryRow>& rows) {
   auto list = nlohmann::ordered_json::array();
   for (const SummaryRow& row : rows) {
@@ -252,31 +245,31 @@ Summary detail::watch_forward(const torch::nn::Module& module,
 }
 
 std::string Summary::to_string() const {
-  using events::with_commas;
   std::vector<std::vector<std::string>> lines;
   for (const SummaryRow& row : rows) {
     lines.push_back({row.layer,
                      row.type,
-                     shape_text(row.output_shape),
-                     with_commas(row.parameters),
-                     with_commas(row.multiply_adds),
-                     bytes_text(row.output_bytes)});
+                     text::shape(row.output_shape),
+                     text::count(row.parameters),
+                     text::count(row.multiply_adds),
+                     text::bytes(row.output_bytes)});
   }
   for (const SummaryRow& row : unused) {
-    lines.push_back({row.layer, row.type, "not called", with_commas(row.parameters), "0", "0"});
+    lines.push_back({row.layer, row.type, "not called", text::count(row.parameters), "0", "0"});
   }
   std::string text = events::format_table(
       {"layer", "type", "output shape", "parameters", "multiply-adds", "memory"}, lines);
   text += fmt::format("\nparameters     {}, of which {} are trained\n",
-                      with_commas(parameters),
-                      with_commas(trainable_parameters));
-  text += fmt::format(
-      "multiply-adds  {} for an input of {}\n", with_commas(multiply_adds), shape_text(input_size));
+                      text::count(parameters),
+                      text::count(trainable_parameters));
+  text += fmt::format("multiply-adds  {} for an input of {}\n",
+                      text::count(multiply_adds),
+                      text::shape(input_size));
   text += fmt::format("memory         {}: input {}, outputs {}, parameters and buffers {}\n",
-                      bytes_text(input_bytes + output_bytes + parameter_bytes),
-                      bytes_text(input_bytes),
-                      bytes_text(output_bytes),
-                      bytes_text(parameter_bytes));
+                      text::bytes(input_bytes + output_bytes + parameter_bytes),
+                      text::bytes(input_bytes),
+                      text::bytes(output_bytes),
+                      text::bytes(parameter_bytes));
   return text;
 }
 

@@ -13,10 +13,10 @@ namespace argosy::engine {
 namespace {
 
 namespace nn = torch::nn;
+using small_models::SmallNet;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::SmallNet;
 
 std::vector<std::string> layers(const Summary& summary) {
   std::vector<std::string> result;
@@ -244,13 +244,13 @@ TEST(Summary, PrintsATable) {
   nn::Sequential net(nn::Linear(1000, 20), nn::ReLU());
   EXPECT_EQ(
       summary(net, {1, 1000}).to_string(),
-      "layer  type    output shape  parameters  multiply-adds   memory\n"
-      "0      Linear  [1, 20]           20,020         20,000  0.00 MB\n"
-      "       relu    [1, 20]                0              0  0.00 MB\n"
+      "layer  type    output shape  parameters  multiply-adds  memory\n"
+      "0      Linear  [1, 20]           20,020         20,000    80 B\n"
+      "       relu    [1, 20]                0              0    80 B\n"
       "\n"
       "parameters     20,020, of which 20,020 are trained\n"
       "multiply-adds  20,000 for an input of [1, 1000]\n"
-      "memory         0.08 MB: input 0.00 MB, outputs 0.00 MB, parameters and buffers 0.08 MB\n");
+      "memory         84.2 kB: input 4.0 kB, outputs 160 B, parameters and buffers 80.1 kB\n");
   EXPECT_THAT(summary(Twice(), {3, 4}).to_string(), HasSubstr("never  Linear  not called"));
 }
 

@@ -12,8 +12,6 @@
 namespace argosy::engine {
 namespace {
 
-constexpr const char* kSyncedNormWhere = "engine.batch_norm";
-
 at::Tensor of(const std::vector<double>& values, const at::TensorOptions& options) {
   return at::tensor(values, at::kDouble).to(options);
 }
@@ -81,7 +79,7 @@ struct Norm : torch::autograd::Function<Norm> {
 
   static Tensors backward(torch::autograd::AutogradContext* context, const Tensors& grads) {
     ARGOSY_CHECK(!at::GradMode::is_enabled(),
-                 kSyncedNormWhere,
+                 "engine.batch_norm",
                  "a second derivative through a norm over several processes is not there. Give "
                  "the norm back its own process: convert_sync_batchnorm() is what took it away");
     const Tensors saved = context->get_saved_variables();
@@ -157,7 +155,7 @@ ChannelMoments merge(const ChannelMoments& mine, NormPeers& peers) {
     total.count += count;
   }
   ARGOSY_CHECK(total.count > 1,
-               kSyncedNormWhere,
+               "engine.batch_norm",
                "expected more than one value for each channel in the batches of all processes "
                "together, got {}",
                total.count);
@@ -212,7 +210,7 @@ at::Tensor batch_norm(const NormState& norm, const at::Tensor& images) {
 void SyncedNorm::check_dims(size_t dims, const at::Tensor& images) {
   const auto wanted = static_cast<int64_t>(dims) + 2;
   ARGOSY_CHECK(images.dim() == wanted || (dims == 1 && images.dim() == 2),
-               kSyncedNormWhere,
+               "engine.batch_norm",
                "expected {}{} dimensions, [N, C, ...], got {}",
                dims == 1 ? "2 or " : "",
                wanted,

@@ -49,7 +49,9 @@ struct TensorPlace {
   bool negated = false;
 };
 
-[[noreturn]] void fail(const std::string& path, const std::string& what, std::string key = {}) {
+[[noreturn]] void fail_torch_file(const std::string& path,
+                                  const std::string& what,
+                                  std::string key = {}) {
   throw CheckpointError(kRead, what, {path, std::move(key)});
 }
 
@@ -138,18 +140,21 @@ class TorchArchive final {
       }
     }
     if (root_.empty()) {
-      fail(path,
-           fmt::format("expected a file by torch.save, got a zip archive of {} files without a "
-                       "data.pkl",
-                       image_.size()));
+      fail_torch_file(
+          path,
+          fmt::format("expected a file by torch.save, got a zip archive of {} files without a "
+                      "data.pkl",
+                      image_.size()));
     }
     if (image_.find(root_ + "/constants.pkl")) {
-      fail(path, "this is TorchScript (torch.jit.save, save_weights). Use read_weights() for it.");
+      fail_torch_file(
+          path, "this is TorchScript (torch.jit.save, save_weights). Use read_weights() for it.");
     }
     const auto order = image_.find(root_ + "/byteorder");
     if (order && text_of(image_.bytes(*order)) != "little") {
-      fail(path,
-           fmt::format("expected little-endian numbers, got {}", text_of(image_.bytes(*order))));
+      fail_torch_file(
+          path,
+          fmt::format("expected little-endian numbers, got {}", text_of(image_.bytes(*order))));
     }
   }
 
@@ -190,14 +195,15 @@ class TorchArchive final {
               !__builtin_add_overflow(last, step, &last);
     }
     if (!sound || (count > 0 ? last >= place.storage.numel : place.offset > place.storage.numel)) {
-      fail(image_.path(),
-           fmt::format("sizes [{}], strides [{}] and offset {} do not fit into a storage of {} "
-                       "elements. The file is damaged",
-                       fmt::join(place.sizes, ", "),
-                       fmt::join(place.strides, ", "),
-                       place.offset,
-                       place.storage.numel),
-           name);
+      fail_torch_file(
+          image_.path(),
+          fmt::format("sizes [{}], strides [{}] and offset {} do not fit into a storage of {} "
+                      "elements. The file is damaged",
+                      fmt::join(place.sizes, ", "),
+                      fmt::join(place.strides, ", "),
+                      place.offset,
+                      place.storage.numel),
+          name);
     }
   }
 
@@ -206,7 +212,8 @@ class TorchArchive final {
     const auto known = storages_.find(place.key);
     if (known != storages_.end()) {
       if (known->second.scalar_type() != place.type || known->second.numel() != place.numel) {
-        fail(image_.path(), fmt::format("storage {} has two types or sizes", place.key), name);
+        fail_torch_file(
+            image_.path(), fmt::format("storage {} has two types or sizes", place.key), name);
       }
       return known->second;
     }
@@ -216,7 +223,7 @@ class TorchArchive final {
     const auto element = static_cast<int64_t>(c10::elementSize(place.type));
     if (!index || static_cast<int64_t>(bytes.size()) / element != place.numel ||
         static_cast<int64_t>(bytes.size()) % element != 0) {
-      fail(
+      fail_torch_file(
           image_.path(),
           fmt::format("expected {} elements of {} bytes in {}, got {}. The file is damaged or torn",
                       place.numel,
@@ -274,20 +281,23 @@ std::string list_keys(const PickleValue& dict) {
 /// The state_dict in what the file holds.
 PickleValue select(const PickleValue& whole, const std::string& path, const std::string& key) {
   if (!is_dict(whole)) {
-    fail(path,
-         fmt::format("expected a state_dict, got {}. Save model.state_dict()", whole.describe()));
+    fail_torch_file(
+        path,
+        fmt::format("expected a state_dict, got {}. Save model.state_dict()", whole.describe()));
   }
   const PickleValue* dict = key.empty() ? &whole : whole.find(key);
   if (dict == nullptr || !is_dict(*dict)) {
-    fail(path,
-         fmt::format(
-             "there is no state_dict under \"{}\". The keys found: {}", key, list_keys(whole)));
+    fail_torch_file(
+        path,
+        fmt::format(
+            "there is no state_dict under \"{}\". The keys found: {}", key, list_keys(whole)));
   }
   if (count_tensors(*dict) != dict->entries().size()) {
-    fail(path,
-         fmt::format("expected names and tensors, got these keys: {}. Name the one that holds the "
-                     "state_dict: .key = \"state_dict\"",
-                     list_keys(*dict)));
+    fail_torch_file(
+        path,
+        fmt::format("expected names and tensors, got these keys: {}. Name the one that holds the "
+                    "state_dict: .key = \"state_dict\"",
+                    list_keys(*dict)));
   }
   return *dict;
 }
@@ -304,7 +314,8 @@ StateDict read(const std::string& path, const ReadTorchFileOptions& options) {
     if (strip) {
       name.erase(0, prefix.size());
       if (result.contains(name)) {
-        fail(path, fmt::format("there are two of this name without \"{}\"", prefix), name);
+        fail_torch_file(
+            path, fmt::format("there are two of this name without \"{}\"", prefix), name);
       }
     }
     result.set(std::move(name), std::move(tensor));
@@ -315,10 +326,10 @@ StateDict read(const std::string& path, const ReadTorchFileOptions& options) {
 void check_kind(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    fail(path, errno_message(errno));
+    fail_torch_file(path, errno_message(errno));
   }
   if (!S_ISREG(info.st_mode)) {
-    fail(path, "expected a file, got something else");
+    fail_torch_file(path, "expected a file, got something else");
   }
   if (formats::archive_kind(path) == formats::ArchiveKind::kZip) {
     return;
@@ -329,15 +340,17 @@ void check_kind(const std::string& path) {
   std::array<uint8_t, kLegacy.size()> head{};
   formats::FileReader(path).read(head);
   if (head == kLegacy || formats::archive_kind(path) == formats::ArchiveKind::kTar) {
-    fail(path,
-         fmt::format("this is the format that PyTorch wrote before 1.6. Convert it: python3 -c "
-                     "\"import torch; torch.save(torch.load('{}', map_location='cpu', "
-                     "weights_only=True), 'new.pth')\"",
-                     path));
+    fail_torch_file(
+        path,
+        fmt::format("this is the format that PyTorch wrote before 1.6. Convert it: python3 -c "
+                    "\"import torch; torch.save(torch.load('{}', map_location='cpu', "
+                    "weights_only=True), 'new.pth')\"",
+                    path));
   }
-  fail(path,
-       fmt::format("expected a file by torch.save (a zip archive), got {} bytes of something else",
-                   info.st_size));
+  fail_torch_file(
+      path,
+      fmt::format("expected a file by torch.save (a zip archive), got {} bytes of something else",
+                  info.st_size));
 }
 
 }  // namespace

@@ -22,6 +22,8 @@
 #include "argosy/engine/serialize.h"
 #include "argosy/formats/pickler.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::engine {
 namespace {
 
@@ -34,18 +36,8 @@ std::string golden(const std::string& name) {
   return ARGOSY_GOLDEN_DIR "/torch_files/" + name;
 }
 
-template <typename F>
-std::string checkpoint_error(F&& operation) {
-  try {
-    operation();
-  } catch (const CheckpointError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 std::string read_error(const std::string& path, const ReadTorchFileOptions& options = {}) {
-  return checkpoint_error([&] { (void)read_torch_file(path, options); });
+  return test::error_text<CheckpointError>([&] { (void)read_torch_file(path, options); });
 }
 
 /// "[2, 3] [3, 1] : 0.5 1.5", as generate.py writes tensors.
@@ -219,7 +211,7 @@ TEST_F(TorchFileOnDisk, RoundTripKeepsTypesStridesAndOrder) {
 }
 
 TEST_F(TorchFileOnDisk, AModelComesBackWhole) {
-  testing::SmallNet from, to;
+  small_models::SmallNet from, to;
   from->to(torch::kDouble);
   to->to(torch::kDouble);
   write_torch_file(path(), state_dict(from));
@@ -247,16 +239,16 @@ TEST_F(TorchFileOnDisk, TiedWeightsStayTiedAndViewsBecomeTheirOwn) {
 }
 
 TEST_F(TorchFileOnDisk, WhatCannotBeWrittenIsNamed) {
-  EXPECT_THAT(checkpoint_error([&] {
+  EXPECT_THAT(test::error_text<CheckpointError>([&] {
                 write_torch_file(path(), {{"a.b", at::Tensor()}});
               }),
               HasSubstr("\"a.b\": expected a tensor, got nothing"));
-  EXPECT_THAT(checkpoint_error([&] {
+  EXPECT_THAT(test::error_text<CheckpointError>([&] {
                 write_torch_file(path(), {{"s", torch::ones({2}).to_sparse()}});
               }),
               HasSubstr("\"s\": expected a dense tensor"));
   EXPECT_FALSE(fs::exists(path()));
-  EXPECT_THAT(checkpoint_error([&] { write_torch_file(path("no/such.pth"), {}); }),
+  EXPECT_THAT(test::error_text<CheckpointError>([&] { write_torch_file(path("no/such.pth"), {}); }),
               AllOf(HasSubstr("[engine.write_torch_file]"), HasSubstr("(ENOENT)")));
 }
 
@@ -267,7 +259,7 @@ TEST_F(TorchFileOnDisk, AFullDiskIsAnErrorAndTheFormerFileStays) {
   const rlimit small{100 << 10, before.rlim_max};
   auto* const old_handler = std::signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string error = checkpoint_error([&] {
+  const std::string error = test::error_text<CheckpointError>([&] {
     write_torch_file(path(), {{"a", torch::ones({1 << 20})}});
   });
   ::setrlimit(RLIMIT_FSIZE, &before);
@@ -277,9 +269,9 @@ TEST_F(TorchFileOnDisk, AFullDiskIsAnErrorAndTheFormerFileStays) {
 }
 
 TEST_F(TorchFileOnDisk, TorchScriptIsForAnotherFunction) {
-  save_weights(testing::SmallNet(), path());
+  save_weights(small_models::SmallNet(), path());
   EXPECT_THAT(read_error(path()), HasSubstr("Use read_weights()"));
-  EXPECT_THAT(checkpoint_error([&] { (void)read_weights(golden("model.pth")); }),
+  EXPECT_THAT(test::error_text<CheckpointError>([&] { (void)read_weights(golden("model.pth")); }),
               HasSubstr("is for read_torch_file"));
 }
 

@@ -11,10 +11,10 @@
 
 #include "argosy/base/error.h"
 #include "argosy/engine/layout.h"
-#include "argosy/engine/pending_file.h"
 #include "argosy/engine/torch_file.h"
 #include "argosy/engine/torch_storage.h"
 #include "argosy/formats/pickler.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::engine {
 namespace {
@@ -124,9 +124,11 @@ void write_torch_file(const std::string& path, const StateDict& dict) {
     pickle.add(name, tensor);
   }
   const std::string bytes = pickle.bytes();
-  PendingFile file(path, kWrite);
-  caffe2::serialize::PyTorchStreamWriter writer(
-      [&](const void* data, std::size_t size) { return file.write(data, size); });
+  auto file = os::WholeFile::create(path).or_throw<CheckpointError>(kWrite, CheckpointPlace{path});
+  caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, std::size_t size) {
+    file.write({static_cast<const std::byte*>(data), size});
+    return size;
+  });
   const std::string byte_order = "little";
   writer.writeRecord("data.pkl", bytes.data(), bytes.size());
   writer.writeRecord("byteorder", byte_order.data(), byte_order.size());
@@ -135,7 +137,7 @@ void write_torch_file(const std::string& path, const StateDict& dict) {
     writer.writeRecord("data/" + std::to_string(i), storage.data_ptr(), storage.nbytes());
   }
   writer.writeEndOfFile();
-  file.commit();
+  file.commit().or_throw<CheckpointError>(kWrite, CheckpointPlace{path});
 }
 
 }  // namespace argosy::engine

@@ -157,11 +157,6 @@ TEST_F(ProgressTest, WithoutATotalThereIsNoTimeLeft) {
 }
 
 TEST(Text, NumbersAndTimes) {
-  EXPECT_EQ(with_commas(0), "0");
-  EXPECT_EQ(with_commas(999), "999");
-  EXPECT_EQ(with_commas(1234567), "1,234,567");
-  EXPECT_EQ(with_commas(-1234), "-1,234");
-  EXPECT_EQ(with_commas(-123), "-123");
   EXPECT_EQ(clock_time(7.4), "0:07");
   EXPECT_EQ(clock_time(3725), "1:02:05");
   EXPECT_EQ(clock_time(std::numeric_limits<double>::infinity()), "?");

@@ -6,14 +6,10 @@
 #include <nlohmann/json.hpp>
 
 namespace argosy::events {
-namespace {
-
-constexpr const char* kJsonlWriterWhere = "events.jsonl";
-
-}  // namespace
+namespace {}  // namespace
 
 JsonlWriter::JsonlWriter(const std::string& path)
-    : file_(std::make_unique<AppendFile>(path, kJsonlWriterWhere)) {}
+    : file_(std::make_unique<AppendFile>(path, "events.jsonl")) {}
 
 JsonlWriter::~JsonlWriter() = default;
 
@@ -21,7 +17,7 @@ void JsonlWriter::write(const nlohmann::ordered_json& record) {
   const std::string line =
       record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (const Status status = file_->append(line); !status.ok()) {
-    throw DataError(kJsonlWriterWhere, status.failure().what, {file_->path()});
+    throw DataError("events.jsonl", status.failure().what, {file_->path()});
   }
 }
 

@@ -6,15 +6,11 @@
 #include <nlohmann/json.hpp>
 
 namespace argosy::events {
-namespace {
-
-constexpr const char* kLogValuesWhere = "events.add_image";
-
-}  // namespace
+namespace {}  // namespace
 
 LogPicture log_picture(const image::Image& picture) {
   ARGOSY_CHECK(!picture.empty() && picture.type() == image::Type::kU8,
-               kLogValuesWhere,
+               "events.add_image",
                "expected a picture of u8, got {}",
                picture.empty() ? "an empty one" : "f32. Scale it to 0…255 first");
   return {.png = image::encode_png(picture),
@@ -25,7 +21,7 @@ LogPicture log_picture(const image::Image& picture) {
 
 LogPicture log_picture(std::span<const uint8_t> png) {
   ARGOSY_CHECK(image::sniff(png) == image::Format::kPng,
-               kLogValuesWhere,
+               "events.add_image",
                "expected the bytes of a PNG, got {} bytes of something else",
                png.size());
   const image::ImageInfo info = image::probe(png, "add_image");

@@ -10,6 +10,7 @@
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
 #include "argosy/base/terminal.h"
+#include "argosy/base/text.h"
 
 namespace argosy::events {
 namespace {
@@ -55,15 +56,6 @@ int width_of(const ProgressOptions& options) {
 }
 
 }  // namespace
-
-std::string with_commas(int64_t number) {
-  std::string digits = fmt::format("{}", number);
-  const ptrdiff_t first = number < 0 ? 1 : 0;
-  for (ptrdiff_t at = static_cast<ptrdiff_t>(digits.size()) - 3; at > first; at -= 3) {
-    digits.insert(static_cast<size_t>(at), ",");
-  }
-  return digits;
-}
 
 std::string clock_time(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) {
@@ -161,7 +153,7 @@ std::string ProgressBar::line(bool last, int columns) const {
   for (const auto& [name, value] : values_) {
     parts.push_back(fmt::format("  {} {}", name, value));
   }
-  parts.push_back(fmt::format("  {} {}/s", with_commas(std::llround(rate)), options_.unit));
+  parts.push_back(fmt::format("  {} {}/s", text::count(std::llround(rate)), options_.unit));
   if (last) {
     parts.push_back(fmt::format("  in {}", clock_time(elapsed)));
   } else if (options_.total > 0) {
@@ -170,7 +162,7 @@ std::string ProgressBar::line(bool last, int columns) const {
   }
   const std::string label = options_.label.empty() ? "" : options_.label + " ";
   if (options_.total <= 0) {
-    return fitted(fmt::format("{}{} {}", label, with_commas(done_), options_.unit), parts, columns);
+    return fitted(fmt::format("{}{} {}", label, text::count(done_), options_.unit), parts, columns);
   }
   const double share =
       std::clamp(static_cast<double>(done_) / static_cast<double>(options_.total), 0.0, 1.0);

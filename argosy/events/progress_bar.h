@@ -72,8 +72,6 @@ class ProgressBar final {
   bool line_open_ = false;
 };
 
-/// "1,234,567".
-[[nodiscard]] std::string with_commas(int64_t number);
 /// "0:07", "12:34", "3:04:05".
 [[nodiscard]] std::string clock_time(double seconds);
 

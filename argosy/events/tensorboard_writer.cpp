@@ -23,7 +23,6 @@
 namespace argosy::events {
 namespace {
 
-constexpr const char* kTensorboardWriterWhere = "events.tensorboard";
 constexpr int kStringType = 7;  // DT_STRING of TensorFlow's types.proto
 
 double seconds_of(WallTime at) {
@@ -66,7 +65,7 @@ std::string file_name(const std::string& folder, const TensorBoardOptions& optio
 
 TensorBoardOptions checked(TensorBoardOptions options) {
   ARGOSY_CHECK(options.purge_step.value_or(0) >= 0,
-               kTensorboardWriterWhere,
+               "events.tensorboard",
                "purge_step must not be negative, got {}",
                *options.purge_step);
   return options;
@@ -103,8 +102,7 @@ struct TensorBoardWriter::Impl {
   Impl(std::string folder_of_file, TensorBoardOptions writer_options)
       : folder(folder_of_file.empty() ? "." : std::move(folder_of_file)),
         options(std::move(writer_options)),
-        file(
-            folder + "/" + file_name(folder, options), kTensorboardWriterWhere, Existing::kRefuse) {
+        file(folder + "/" + file_name(folder, options), "events.tensorboard", Existing::kRefuse) {
     tensorboard::Event version = event_at(0, {});
     version.set_file_version("brain.Event:2");
     write(version);
@@ -123,7 +121,7 @@ struct TensorBoardWriter::Impl {
   }
 
   void write(const tensorboard::Event& event) {
-    ARGOSY_CHECK(!closed, kTensorboardWriterWhere, "{}: the writer is closed", file.path());
+    ARGOSY_CHECK(!closed, "events.tensorboard", "{}: the writer is closed", file.path());
     file.append(tfrecord_frame(event.SerializeAsString()));
   }
   void add_picture(std::string_view tag, LogPicture picture, int64_t step, WallTime at) {
@@ -168,7 +166,7 @@ void TensorBoardWriter::add_scalars(std::string_view main_tag,
                                     const std::map<std::string, double>& values,
                                     int64_t step,
                                     WallTime at) {
-  ARGOSY_CHECK(!impl_->closed, kTensorboardWriterWhere, "{}: the writer is closed", path());
+  ARGOSY_CHECK(!impl_->closed, "events.tensorboard", "{}: the writer is closed", path());
   for (const auto& [name, value] : values) {
     std::string folder = fmt::format("{}_{}", main_tag, name);
     std::ranges::replace(folder, '/', '_');  // a tag is not to lead out of the folder

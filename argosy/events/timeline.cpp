@@ -18,8 +18,6 @@
 namespace argosy::events {
 namespace {
 
-constexpr const char* kTimelineWhere = "events.timeline";
-
 /// A JSON string with its quotes; bytes that are no UTF-8 are replaced.
 std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -34,7 +32,7 @@ const std::string& without_its_past(const std::string& path) {
 
 struct Timeline::Impl {
   Impl(const std::string& path, TimelineOptions timeline_options)
-      : options(std::move(timeline_options)), file(without_its_past(path), kTimelineWhere) {}
+      : options(std::move(timeline_options)), file(without_its_past(path), "events.timeline") {}
 
   void meta(std::string_view what, int lane, std::string_view key, const std::string& value) {
     put(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"{}":{}}}}})",
@@ -86,7 +84,7 @@ struct Timeline::Impl {
 
 Timeline::Timeline(const std::string& path, TimelineOptions options) {
   ARGOSY_CHECK(options.most_events > 0 && options.buffer_bytes > 0,
-               kTimelineWhere,
+               "events.timeline",
                "expected most_events and buffer_bytes above 0, got {} and {}",
                options.most_events,
                options.buffer_bytes);
@@ -123,7 +121,7 @@ void Timeline::add(std::string_view lane, std::string_view name, Moment begin, M
                          std::max(0.0, Microseconds(end - begin).count())));
   if (++impl_->events == impl_->options.most_events) {
     log::warn("[{}] {}: {} events are its limit; later ones are left out (most_events)",
-              kTimelineWhere,
+              "events.timeline",
               impl_->file.path(),
               impl_->events);
   }

@@ -17,8 +17,6 @@
 namespace argosy::events {
 namespace {
 
-constexpr const char* kVisualdlWriterWhere = "events.visualdl";
-
 int64_t milliseconds_of(WallTime at) {
   const WallTime moment = at == WallTime{} ? std::chrono::system_clock::now() : at;
   return std::chrono::round<std::chrono::milliseconds>(moment.time_since_epoch()).count();
@@ -41,7 +39,7 @@ std::string free_path(const std::string& folder, const std::string& suffix) {
 
 visualdl::Record record_of(std::string_view tag, int64_t step, WallTime at) {
   ARGOSY_CHECK(tag.find('%') == std::string_view::npos,
-               kVisualdlWriterWhere,
+               "events.visualdl",
                "\"{}\": VisualDL knows no tag with a % in it",
                tag);
   visualdl::Record record;
@@ -56,7 +54,7 @@ visualdl::Record record_of(std::string_view tag, int64_t step, WallTime at) {
 
 struct VisualDLWriter::Impl {
   Impl(const std::string& folder, const VisualDLOptions& options)
-      : file(free_path(folder, options.filename_suffix), kVisualdlWriterWhere, Existing::kRefuse) {
+      : file(free_path(folder, options.filename_suffix), "events.visualdl", Existing::kRefuse) {
     visualdl::Record meta = record_of("meta_data_tag", 0, {});
     meta.mutable_values(0)->mutable_meta_data()->set_display_name(valid_utf8(options.display_name));
     write(meta);
@@ -64,7 +62,7 @@ struct VisualDLWriter::Impl {
 
   /// The frame is the length alone; readers check nothing.
   void write(const visualdl::Record& record) {
-    ARGOSY_CHECK(!closed, kVisualdlWriterWhere, "{}: the writer is closed", file.path());
+    ARGOSY_CHECK(!closed, "events.visualdl", "{}: the writer is closed", file.path());
     const std::string data = record.SerializeAsString();
     file.append(little_endian(data.size(), 8) + data);
   }

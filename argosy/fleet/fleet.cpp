@@ -12,6 +12,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
 #include "argosy/base/log.h"
+#include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/parallel/any_rank.h"
@@ -75,20 +76,6 @@ void check_same_strategy(const DistributedStrategy& strategy, const comm::Group&
   }
 }
 
-/// "20261120-143059": sorts by time, valid in every file system.
-std::string time_stamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&now, &parts);
-  return fmt::format("{:04}{:02}{:02}-{:02}{:02}{:02}",
-                     parts.tm_year + 1900,
-                     parts.tm_mon + 1,
-                     parts.tm_mday,
-                     parts.tm_hour,
-                     parts.tm_min,
-                     parts.tm_sec);
-}
-
 /// The launcher's folder for this run, else a new one: two programs that start in the same second
 /// must not share theirs.
 std::string choose_run_dir() {
@@ -97,7 +84,8 @@ std::string choose_run_dir() {
   }
   std::error_code ignored;  // run_dir() reports what cannot be made
   std::filesystem::create_directories("runs", ignored);
-  const std::string base = std::filesystem::absolute("runs/" + time_stamp()).string();
+  const std::string base =
+      std::filesystem::absolute("runs/" + text::stamp(std::chrono::system_clock::now())).string();
   std::string folder = base;
   for (int n = 2; n < 100 && !std::filesystem::create_directory(folder, ignored); ++n) {
     folder = fmt::format("{}-{}", base, n);

@@ -17,8 +17,6 @@
 namespace argosy::fleet {
 namespace {
 
-constexpr const char* kWhere = "fleet.DistributedStrategy";
-
 struct Toggle {
   const char* name;
   bool DistributedStrategy::*field;
@@ -69,7 +67,7 @@ constexpr std::array kAxes = {
     "dp_degree", "mp_degree", "pp_degree", "sharding_degree", "sep_degree"};
 
 [[noreturn]] void refuse(const std::string& text) {
-  throw ConfigError(kWhere, text);
+  throw ConfigError("fleet.DistributedStrategy", text);
 }
 
 std::string unknown(const char* kind,

@@ -17,8 +17,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.archive";
-
 /// Bytes that only grow. realloc moves large blocks by their pages: no second copy of gigabytes
 /// while growing, and no zeros written first, as a vector would.
 class GrowingBuffer final {
@@ -133,7 +131,8 @@ struct ArchiveImage::Impl {
       return members[a].name == members[b].name;
     });
     if (twice != by_name.end()) {
-      throw DataError(kWhere, "two members have this name: which one is meant?", {place(*twice)});
+      throw DataError(
+          "formats.archive", "two members have this name: which one is meant?", {place(*twice)});
     }
   }
 
@@ -147,7 +146,8 @@ struct ArchiveImage::Impl {
   }
 
   [[nodiscard]] const Member& checked(size_t index) const {
-    ARGOSY_CHECK(index < members.size(), kWhere, "index {} of {} members", index, members.size());
+    ARGOSY_CHECK(
+        index < members.size(), "formats.archive", "index {} of {} members", index, members.size());
     return members[index];
   }
 };
@@ -189,7 +189,7 @@ std::optional<size_t> ArchiveImage::find(std::string_view name) const {
 std::span<const uint8_t> ArchiveImage::at(std::string_view name) const {
   const std::optional<size_t> index = find(name);
   if (!index) {
-    throw DataError(kWhere,
+    throw DataError("formats.archive",
                     fmt::format("no member {} among {} that were read", shown_name(name), size()),
                     {impl_->path});
   }

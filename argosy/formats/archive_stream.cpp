@@ -17,7 +17,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.archive";
 constexpr size_t kBlock = 512;  // of a tar file
 constexpr size_t kEndBlocks = 2;
 constexpr size_t kLongestName = 4096;
@@ -131,10 +130,10 @@ ArchiveKind archive_kind(const std::string& path) {
 
 void ArchiveLimits::validate() const {
   constexpr const char* kText = "ArchiveLimits::{} must be positive";
-  ARGOSY_CHECK(members > 0, kWhere, kText, "members");
-  ARGOSY_CHECK(member_bytes > 0, kWhere, kText, "member_bytes");
-  ARGOSY_CHECK(total_bytes > 0, kWhere, kText, "total_bytes");
-  ARGOSY_CHECK(ratio > 0, kWhere, kText, "ratio");
+  ARGOSY_CHECK(members > 0, "formats.archive", kText, "members");
+  ARGOSY_CHECK(member_bytes > 0, "formats.archive", kText, "member_bytes");
+  ARGOSY_CHECK(total_bytes > 0, "formats.archive", kText, "total_bytes");
+  ARGOSY_CHECK(ratio > 0, "formats.archive", kText, "ratio");
 }
 
 void ArchiveStream::Close::operator()(archive* handle) const {
@@ -153,7 +152,7 @@ ArchiveStream::ArchiveStream(std::string path, const ArchiveLimits& limits)
     filled_ = fill();
     kind_ = kind_of(std::span(buffer_).first(filled_));
   } else {
-    mapping_ = os::map_file(path_).or_throw<DataError>(kWhere);
+    mapping_ = os::map_file(path_).or_throw<DataError>("formats.archive");
     file_bytes_ = static_cast<int64_t>(mapping_.bytes().size());
     kind_ = kind_of(mapping());
   }
@@ -173,7 +172,7 @@ std::span<const uint8_t> ArchiveStream::mapping() const {
 
 void ArchiveStream::open() {
   archive_.reset(archive_read_new());
-  ARGOSY_INVARIANT(archive_ != nullptr, kWhere);
+  ARGOSY_INVARIANT(archive_ != nullptr, "formats.archive");
   if (kind_ == ArchiveKind::kTar) {
     check_code(archive_read_support_format_tar(archive_.get()), "set up");
   } else {
@@ -227,12 +226,13 @@ void ArchiveStream::check_ratio(int64_t unpacked) const {
 }
 
 void ArchiveStream::fail(const std::string& what, int64_t offset) const {
-  throw DataError(
-      kWhere, gzip_ && offset > 0 ? what + ", in the unpacked data" : what, {path_, offset});
+  throw DataError("formats.archive",
+                  gzip_ && offset > 0 ? what + ", in the unpacked data" : what,
+                  {path_, offset});
 }
 
 void ArchiveStream::fail_member(const std::string& what) const {
-  throw DataError(kWhere, what, {place(), -1});
+  throw DataError("formats.archive", what, {place(), -1});
 }
 
 int64_t ArchiveStream::header_offset() const {
@@ -253,7 +253,7 @@ void ArchiveStream::check_code(int code, const char* step) {
                                        step,
                                        reason != nullptr ? reason : "no reason given");
   if (in_member_) {
-    throw DataError(kWhere, what, {place(), header_offset()});
+    throw DataError("formats.archive", what, {place(), header_offset()});
   }
   fail(what, header_offset());
 }

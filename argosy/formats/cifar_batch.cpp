@@ -12,7 +12,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.cifar";
 constexpr int kFewClasses = 10;
 constexpr int kManyClasses = 100;
 constexpr int kCoarseClasses = 20;
@@ -22,7 +21,7 @@ constexpr size_t kImage = CifarData::kImageBytes;
                        const std::string& what,
                        int64_t offset = -1,
                        int64_t index = -1) {
-  throw DataError(kWhere, what, {file.place, offset, index});
+  throw DataError("formats.cifar", what, {file.place, offset, index});
 }
 
 /// Bytes of a sample in the binary form: one label or two, then the pixels.

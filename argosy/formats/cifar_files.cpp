@@ -17,7 +17,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.cifar";
 constexpr int kTrainBatches = 5;  // of CIFAR-10
 
 /// What a file is by its name.
@@ -77,7 +76,7 @@ using Folders = std::map<std::string, std::vector<CifarFile>>;
 void charge(const CifarFile& file, const CifarOptions& options, int64_t& total) {
   total += static_cast<int64_t>(file.bytes.size());
   if (total > options.limits.total_bytes) {
-    throw DataError(kWhere,
+    throw DataError("formats.cifar",
                     fmt::format("the files so far take more than {} bytes of memory. If it is "
                                 "sound, raise ArchiveLimits::total_bytes",
                                 options.limits.total_bytes),
@@ -114,7 +113,7 @@ std::vector<uint8_t> read_whole(const std::string& path, int64_t limit) {
     }
     if (static_cast<int64_t>(bytes.size()) > limit) {
       throw DataError(
-          kWhere,
+          "formats.cifar",
           fmt::format("more than {} bytes. If it is sound, raise ArchiveLimits::member_bytes",
                       limit),
           {path});
@@ -135,7 +134,8 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
     entries.push_back(at->path());
   }
   if (error) {
-    throw DataError(kWhere, "cannot list the folder: " + error.message(), {folder.string()});
+    throw DataError(
+        "formats.cifar", "cannot list the folder: " + error.message(), {folder.string()});
   }
   std::sort(entries.begin(), entries.end());
   return entries;
@@ -188,7 +188,7 @@ std::vector<CifarFile> choose(const std::string& path, Folders folders, CifarPar
     });
   });
   if (folders.empty()) {
-    throw DataError(kWhere,
+    throw DataError("formats.cifar",
                     fmt::format("no batches of the {} part: expected {}, with or without .bin",
                                 part == CifarPart::kTrain ? "training" : "test",
                                 part == CifarPart::kTrain ? "data_batch_1 to data_batch_5 or train"
@@ -201,7 +201,7 @@ std::vector<CifarFile> choose(const std::string& path, Folders folders, CifarPar
       names.push_back(shown_name(name));
     }
     throw DataError(
-        kWhere,
+        "formats.cifar",
         fmt::format("batches in several folders: {}. Name one of them", fmt::join(names, ", ")),
         {path});
   }
@@ -216,7 +216,7 @@ void check_numbers(const std::string& path, const std::vector<CifarFile>& batche
   }
   for (size_t i = 1; i < numbers.size(); ++i) {
     if (numbers[i] == numbers[i - 1] || numbers[0] == 0) {
-      throw DataError(kWhere,
+      throw DataError("formats.cifar",
                       fmt::format("a second batch of the same part beside {}: which one is meant?",
                                   batches[i - 1].name),
                       {batches[i].place});
@@ -225,7 +225,7 @@ void check_numbers(const std::string& path, const std::vector<CifarFile>& batche
   for (int i = 0; numbers[0] > 0 && i < kTrainBatches; ++i) {
     if (i >= static_cast<int>(numbers.size()) || numbers[i] != i + 1) {
       throw DataError(
-          kWhere,
+          "formats.cifar",
           fmt::format("data_batch_{} is missing: expected data_batch_1 to data_batch_{}",
                       i + 1,
                       kTrainBatches),

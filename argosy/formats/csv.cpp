@@ -10,7 +10,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.csv";
 constexpr int64_t kFirstBuffer = int64_t{256} * 1024;  // a part of the second-level cache
 constexpr size_t kMostColumns = 65'536;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -46,14 +45,15 @@ void check_names(const std::vector<std::string>& header, const CsvReader& reader
 
 CsvReader::CsvReader(const std::string& path, CsvOptions options)
     : reader_(path), options_(options), most_fields_(kMostColumns), buffer_(first_buffer(reader_)) {
-  ARGOSY_CHECK(
-      options.most_row_bytes > 0 && options.most_bytes > 0, kWhere, "limits must be above 0");
+  ARGOSY_CHECK(options.most_row_bytes > 0 && options.most_bytes > 0,
+               "formats.csv",
+               "limits must be above 0");
   fill();
   if (std::string_view(buffer_.data(), end_).starts_with(kByteOrderMark)) {
     begin_ = scanned_ = kByteOrderMark.size();
   }
   if (!read_row()) {
-    throw DataError(kWhere, "empty: expected a row with the columns' names", {path});
+    throw DataError("formats.csv", "empty: expected a row with the columns' names", {path});
   }
   header_.assign(fields_.begin(), fields_.end());
   check_names(header_, *this);
@@ -85,7 +85,7 @@ size_t CsvReader::expected_rows() const {
 }
 
 DataError CsvReader::error(const std::string& what) const {
-  return {kWhere, fmt::format("line {}: {}", line_, what), {reader_.path(), -1, row_}};
+  return {"formats.csv", fmt::format("line {}: {}", line_, what), {reader_.path(), -1, row_}};
 }
 
 DataError CsvReader::error(size_t column, const std::string& what) const {
@@ -167,7 +167,7 @@ bool CsvReader::fill() {
                                    buffer_.size() - end_});
   end_ += got;
   if (reader_.position() > options_.most_bytes) {
-    throw DataError(kWhere,
+    throw DataError("formats.csv",
                     fmt::format("more than {} bytes of text{}. If that is right, raise "
                                 "CsvOptions::most_bytes",
                                 options_.most_bytes,
@@ -210,7 +210,7 @@ void CsvReader::split_quoted(char* text, size_t size) {
       while (*from != '"' || (from + 1 < end && from[1] == '"')) {
         from += *from == '"' ? 1 : 0;  // the first of two
         *to++ = *from++;
-        ARGOSY_INVARIANT(from < end, kWhere);  // quotes are even
+        ARGOSY_INVARIANT(from < end, "formats.csv");  // quotes are even
       }
       ++from;
       if (from < end && *from != options_.separator) {

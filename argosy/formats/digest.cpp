@@ -16,7 +16,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.digest";
 constexpr size_t kPiece = size_t{256} * 1024;
 constexpr int64_t kBetweenReports = int64_t{4} << 20;
 
@@ -24,7 +23,7 @@ struct FreeContext {
   void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
 };
 
-[[noreturn]] void fail(const std::string& path, const std::string& what) {
+[[noreturn]] void fail_open(const std::string& path, const std::string& what) {
   throw DataError("formats.open", what, {path});
 }
 
@@ -32,11 +31,11 @@ os::UniqueFd open_regular(const std::string& path, int64_t& size) {
   // Without O_NONBLOCK opening a pipe would wait for a writer.
   auto fd = os::open_file(path, O_RDONLY | O_NONBLOCK);
   if (!fd.ok()) {
-    fail(path, "cannot open: " + errno_message(fd.failure().error_number));
+    fail_open(path, "cannot open: " + errno_message(fd.failure().error_number));
   }
   struct stat status {};
   if (::fstat(fd->get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    fail(path, "expected a regular file");
+    fail_open(path, "expected a regular file");
   }
   size = status.st_size;
   return *std::move(fd);
@@ -54,7 +53,8 @@ Digester::Digester(Digest kind)
   const EVP_MD* algorithm = kind == Digest::kMd5 ? EVP_md5() : EVP_sha256();
   if (impl_->context == nullptr ||
       EVP_DigestInit_ex(impl_->context.get(), algorithm, nullptr) != 1) {
-    throw InternalError(kWhere, "OpenSSL refuses the algorithm. Is a policy in force (FIPS)?");
+    throw InternalError("formats.digest",
+                        "OpenSSL refuses the algorithm. Is a policy in force (FIPS)?");
   }
 }
 Digester::~Digester() = default;
@@ -62,16 +62,18 @@ Digester::Digester(Digester&&) noexcept = default;
 Digester& Digester::operator=(Digester&&) noexcept = default;
 
 void Digester::update(std::span<const std::byte> bytes) {
-  ARGOSY_CHECK(!impl_->ended, kWhere, "update() after hex()");
-  ARGOSY_INVARIANT(EVP_DigestUpdate(impl_->context.get(), bytes.data(), bytes.size()) == 1, kWhere);
+  ARGOSY_CHECK(!impl_->ended, "formats.digest", "update() after hex()");
+  ARGOSY_INVARIANT(EVP_DigestUpdate(impl_->context.get(), bytes.data(), bytes.size()) == 1,
+                   "formats.digest");
 }
 
 std::string Digester::hex() {
-  ARGOSY_CHECK(!impl_->ended, kWhere, "hex() for the second time");
+  ARGOSY_CHECK(!impl_->ended, "formats.digest", "hex() for the second time");
   impl_->ended = true;
   std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
   unsigned size = 0;
-  ARGOSY_INVARIANT(EVP_DigestFinal_ex(impl_->context.get(), bytes.data(), &size) == 1, kWhere);
+  ARGOSY_INVARIANT(EVP_DigestFinal_ex(impl_->context.get(), bytes.data(), &size) == 1,
+                   "formats.digest");
   return fmt::format("{:02x}", fmt::join(bytes.begin(), bytes.begin() + size, ""));
 }
 

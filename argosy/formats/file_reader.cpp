@@ -18,7 +18,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.gzip";
 constexpr uint8_t kMagic[2] = {0x1f, 0x8b};
 // Deflate's best: a match of 258 bytes in 2 bits, so 1032 bytes from each byte.
 constexpr int64_t kLargestRatio = 1032;
@@ -87,7 +86,7 @@ struct FileReader::Impl {
   [[nodiscard]] int64_t file_offset() const { return loaded - static_cast<int64_t>(available()); }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw DataError(kWhere, what, {path, file_offset()});
+    throw DataError("formats.gzip", what, {path, file_offset()});
   }
 
   /// Tops the buffer up, keeping its unread part; afterwards it is empty only at end of file.

@@ -10,7 +10,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.flowers102";
 constexpr int64_t kClasses = 102;
 
 std::vector<uint8_t> read_labels(const std::string& path) {
@@ -18,7 +17,7 @@ std::vector<uint8_t> read_labels(const std::string& path) {
   std::vector<uint8_t> labels;
   for (const int64_t label : file.at("labels").integers()) {
     if (label < 1 || label > kClasses) {
-      throw DataError(kWhere,
+      throw DataError("formats.flowers102",
                       fmt::format("expected a label 1 to {}, got {}", kClasses, label),
                       {path, -1, static_cast<int64_t>(labels.size())});
     }
@@ -32,8 +31,9 @@ std::vector<int64_t> read_ids(const MatFile& file, const char* name, std::vector
   std::vector<int64_t> ids = file.at(name).integers();
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto fail = [&](const std::string& what) {
-      throw DataError(
-          kWhere, fmt::format("{}: {}", name, what), {file.path, -1, static_cast<int64_t>(i)});
+      throw DataError("formats.flowers102",
+                      fmt::format("{}: {}", name, what),
+                      {file.path, -1, static_cast<int64_t>(i)});
     };
     if (ids[i] < 1 || ids[i] > static_cast<int64_t>(taken.size())) {
       fail(
@@ -52,7 +52,7 @@ std::vector<int64_t> read_ids(const MatFile& file, const char* name, std::vector
 
 uint8_t Flowers102Index::label(int64_t id) const {
   ARGOSY_CHECK(id >= 1 && id <= static_cast<int64_t>(labels.size()),
-               kWhere,
+               "formats.flowers102",
                "id {} is outside 1 to {}",
                id,
                labels.size());

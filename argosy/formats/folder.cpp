@@ -20,11 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "formats.folder";
 constexpr size_t kMostNames = 10;  // in a message
 
-[[noreturn]] void fail(const std::string& path, const std::string& what) {
-  throw DataError(kWhere, what, {path});
+[[noreturn]] void fail_folder(const std::string& path, const std::string& what) {
+  throw DataError("formats.folder", what, {path});
 }
 
 using FolderId = std::pair<dev_t, ino_t>;
@@ -54,11 +53,11 @@ Listing list(const std::string& path) {
     names.push_back(entry->path().filename().string());
   }
   if (error) {
-    fail(path,
-         error == std::errc::no_such_file_or_directory ? "no such folder"
-         : error == std::errc::not_a_directory
-             ? "expected a folder"
-             : "cannot list the folder: " + errno_message(error.value()));
+    fail_folder(path,
+                error == std::errc::no_such_file_or_directory ? "no such folder"
+                : error == std::errc::not_a_directory
+                    ? "expected a folder"
+                    : "cannot list the folder: " + errno_message(error.value()));
   }
   return listing;
 }
@@ -90,19 +89,20 @@ void walk(const std::string& path,
           std::vector<Folder>& folders) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    fail(path, "cannot open: " + errno_message(errno));
+    fail_folder(path, "cannot open: " + errno_message(errno));
   }
   Ancestors ancestors = above;
   if (!ancestors.emplace(status.st_dev, status.st_ino).second) {
-    fail(path, "a link that leads back to a folder that it lies in");
+    fail_folder(path, "a link that leads back to a folder that it lies in");
   }
   if (++visits[{status.st_dev, status.st_ino}] > kMostVisits) {
-    fail(path, fmt::format("links lead to this folder from more than {} places", kMostVisits));
+    fail_folder(path,
+                fmt::format("links lead to this folder from more than {} places", kMostVisits));
   }
   Listing listing = list(path);
   for (const std::string& name : listing.broken) {
     if (has_extension(name, extensions)) {
-      fail(fmt::format("{}/{}", path, name), "a link that leads nowhere");
+      fail_folder(fmt::format("{}/{}", path, name), "a link that leads nowhere");
     }
   }
   Folder& folder = folders.emplace_back(Folder{.path = path});
@@ -146,7 +146,7 @@ ClassFolder scan_class_folder(const std::string& root, const FolderOptions& opti
   const std::string base = without_slashes(root);
   ClassFolder found{.classes = list(base).folders};
   if (found.classes.empty()) {
-    fail(root, "no class folders: expected ROOT/CLASS/IMAGE");
+    fail_folder(root, "no class folders: expected ROOT/CLASS/IMAGE");
   }
   std::sort(found.classes.begin(), found.classes.end());
   std::vector<std::string> empty;
@@ -162,7 +162,7 @@ ClassFolder scan_class_folder(const std::string& root, const FolderOptions& opti
   }
   if (!empty.empty() && options.empty_class == EmptyClass::kError) {
     const size_t shown = std::min(empty.size(), kMostNames);
-    fail(
+    fail_folder(
         root,
         fmt::format("{} of {} classes have no image: {}{}. Expected files that end in {}; or allow "
                     "it by EmptyClass::kKeep",
@@ -178,9 +178,9 @@ ClassFolder scan_class_folder(const std::string& root, const FolderOptions& opti
 std::vector<std::string> scan_image_folder(const std::string& root, const FolderOptions& options) {
   std::vector<std::string> images = images_below(without_slashes(root), options);
   if (images.empty()) {
-    fail(root,
-         fmt::format("no image in the folder and below: expected files that end in {}",
-                     fmt::join(options.extensions, " ")));
+    fail_folder(root,
+                fmt::format("no image in the folder and below: expected files that end in {}",
+                            fmt::join(options.extensions, " ")));
   }
   return images;
 }

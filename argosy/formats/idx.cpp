@@ -16,10 +16,8 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.idx";
-
 [[noreturn]] void fail(const FileReader& reader, int64_t offset, const std::string& what) {
-  throw DataError(kWhere,
+  throw DataError("formats.idx",
                   reader.compressed() ? what + ", in the unpacked data" : what,
                   {reader.path(), offset});
 }
@@ -147,7 +145,8 @@ int64_t element_bytes(IdxType type) {
 }
 
 IdxArray read_idx(const std::string& path, const IdxOptions& options) {
-  ARGOSY_CHECK(options.most_bytes >= 0, kWhere, "IdxOptions::most_bytes must not be negative");
+  ARGOSY_CHECK(
+      options.most_bytes >= 0, "formats.idx", "IdxOptions::most_bytes must not be negative");
   FileReader reader(path);
   IdxArray array;
   read_header(reader, array);

@@ -10,7 +10,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.mnist_json";
 constexpr int64_t kFirstBuffer = int64_t{256} * 1024;  // a part of the second-level cache
 
 bool is_space(char c) {
@@ -37,7 +36,7 @@ JsonText::JsonText(const std::string& path, int64_t most_bytes)
     : reader_(path), most_bytes_(most_bytes), buffer_(first_buffer(reader_) + kPadding) {}
 
 void JsonText::fail(const std::string& what) const {
-  throw DataError(kWhere,
+  throw DataError("formats.mnist_json",
                   fmt::format("{}{}{}{}{}",
                               place,
                               image < 0 ? "" : fmt::format(", image {}", image),

@@ -15,7 +15,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.keypoints";
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// Where things stand in training.csv.
@@ -25,14 +24,14 @@ struct Columns {
   std::vector<size_t> coordinates{};  // 2 for each name: x, y
 };
 
-[[noreturn]] void fail(const std::string& path, const std::string& what) {
-  throw DataError(kWhere, what, {path});
+[[noreturn]] void fail_keypoints(const std::string& path, const std::string& what) {
+  throw DataError("formats.keypoints", what, {path});
 }
 
 size_t need_column(const CsvReader& table, const std::string& path, std::string_view name) {
   const std::optional<size_t> at = table.column(name);
   if (!at) {
-    fail(path, fmt::format("the column \"{}\" is missing", name));
+    fail_keypoints(path, fmt::format("the column \"{}\" is missing", name));
   }
   return *at;
 }
@@ -49,14 +48,16 @@ Columns find_columns(const CsvReader& table, const std::string& path) {
     }
   }
   if (columns.names.empty()) {
-    fail(path, "no points: expected columns NAME_x and NAME_y. (test.csv is read by read_faces.)");
+    fail_keypoints(
+        path, "no points: expected columns NAME_x and NAME_y. (test.csv is read by read_faces.)");
   }
   if (columns.coordinates.size() + 1 != table.header().size()) {
-    fail(path,
-         fmt::format("expected the columns Image and pairs of NAME_x and NAME_y, got {} columns "
-                     "of which {} are that",
-                     table.header().size(),
-                     columns.coordinates.size() + 1));
+    fail_keypoints(
+        path,
+        fmt::format("expected the columns Image and pairs of NAME_x and NAME_y, got {} columns "
+                    "of which {} are that",
+                    table.header().size(),
+                    columns.coordinates.size() + 1));
   }
   return columns;
 }
@@ -153,9 +154,10 @@ Keypoints read_keypoints(const std::string& path, const KeypointsOptions& option
     }
   }
   if (faces.rows.empty()) {
-    fail(path,
-         table.row() < 0 ? "the table is empty"
-                         : fmt::format("none of the {} rows has all its points", table.row() + 1));
+    fail_keypoints(path,
+                   table.row() < 0
+                       ? "the table is empty"
+                       : fmt::format("none of the {} rows has all its points", table.row() + 1));
   }
   faces.names = std::move(columns.names);
   return faces;
@@ -171,7 +173,7 @@ Faces read_faces(const std::string& path, int64_t most_bytes) {
     append_image(table, image, faces.side, faces.pixels);
   }
   if (faces.image_ids.empty()) {
-    fail(path, "the table is empty");
+    fail_keypoints(path, "the table is empty");
   }
   return faces;
 }

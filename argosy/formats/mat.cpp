@@ -17,7 +17,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.mat";
 constexpr size_t kHeaderBytes = 128;
 constexpr size_t kVersionAt = 124;
 constexpr int64_t kPiece = int64_t{256} * 1024;
@@ -45,7 +44,7 @@ std::vector<uint8_t> read_file(const std::string& path, int64_t most) {
       return bytes;
     }
     if (reader.position() > most) {
-      throw DataError(kWhere, too_large(most), {path});
+      throw DataError("formats.mat", too_large(most), {path});
     }
   }
 }
@@ -55,7 +54,7 @@ bool read_header(const std::string& path, std::span<const uint8_t> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.starts_with("MATLAB 7.3") || text.starts_with("\x89HDF")) {
     throw DataError(
-        kWhere, "a MATLAB 7.3 file (HDF5), which is not read. Save it with -v7", {path, 0});
+        "formats.mat", "a MATLAB 7.3 file (HDF5), which is not read. Save it with -v7", {path, 0});
   }
   constexpr uint16_t kMark = 'M' << 8 | 'I';
   constexpr uint16_t kVersion = 0x0100;
@@ -68,7 +67,7 @@ bool read_header(const std::string& path, std::span<const uint8_t> bytes) {
       }
     }
   }
-  throw DataError(kWhere,
+  throw DataError("formats.mat",
                   "not a MATLAB 5 file: expected a header of 128 bytes that ends in version 1 and "
                   "\"IM\" or \"MI\" (a file of MATLAB 4 has none: save it anew)",
                   {path, 0});
@@ -264,7 +263,7 @@ void check_names(const MatFile& file) {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end()) {
-    throw DataError(kWhere, fmt::format("two variables \"{}\"", *twice), {file.path});
+    throw DataError("formats.mat", fmt::format("two variables \"{}\"", *twice), {file.path});
   }
 }
 
@@ -288,7 +287,7 @@ std::vector<int64_t> MatArray::integers() const {
   std::vector<int64_t> numbers;
   for (const double number : std::get<std::vector<double>>(values)) {
     if (!(std::abs(number) <= kMostExact) || number != std::floor(number)) {
-      throw DataError(kWhere,
+      throw DataError("formats.mat",
                       fmt::format("\"{}\": expected whole numbers, got {}", name, number),
                       {path, -1, static_cast<int64_t>(numbers.size())});
     }
@@ -308,13 +307,13 @@ const MatArray& MatFile::at(std::string_view name) const {
   for (const Other& other : others) {
     if (other.name == name) {
       throw DataError(
-          kWhere,
+          "formats.mat",
           fmt::format("\"{}\" is a {}: expected an array of real numbers", name, other.kind),
           {path});
     }
   }
   throw DataError(
-      kWhere,
+      "formats.mat",
       fmt::format("no variable \"{}\": the arrays in it are {}", name, fmt::join(names, ", ")),
       {path});
 }

@@ -13,7 +13,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.packed_sample";
 constexpr uint8_t kVersion = 1;
 constexpr size_t kHeaderBytes = 32;
 constexpr const char* kFormat = "argosy.samples";
@@ -95,7 +94,7 @@ std::string shown(const nlohmann::json& field) {
 
 std::vector<std::byte> pack_sample(const PackedSample& sample) {
   ARGOSY_CHECK(is_sound(sample),
-               kWhere,
+               "formats.packed_sample",
                "{} bytes of picture and the shape {} x {} x {} (height, width, channels) disagree: "
                "pixels need it, encoded pictures have zeros",
                sample.picture.size(),
@@ -105,7 +104,7 @@ std::vector<std::byte> pack_sample(const PackedSample& sample) {
   constexpr size_t kMost = std::numeric_limits<uint32_t>::max();
   ARGOSY_CHECK(
       sample.labels.size() <= kMost && sample.points.size() <= kMost && sample.name.size() <= kMost,
-      kWhere,
+      "formats.packed_sample",
       "more than 2^32 labels, points or bytes of name");
   std::vector<std::byte> record;
   record.reserve(kHeaderBytes + 8 * sample.labels.size() + 4 * sample.points.size() +
@@ -136,7 +135,7 @@ PackedSample unpack_sample(std::span<const std::byte> record,
                            const std::string& path,
                            int64_t index) {
   const auto fail = [&](const std::string& what) {
-    throw DataError(kWhere, what, {path, -1, index});
+    throw DataError("formats.packed_sample", what, {path, -1, index});
   };
   if (record.size() < kHeaderBytes) {
     fail(
@@ -181,7 +180,7 @@ PackedSample unpack_sample(std::span<const std::byte> record,
 
 std::string pack_metadata(const PackedSet& set) {
   const std::string wrong = wrong_splits(set.splits);
-  ARGOSY_CHECK(wrong.empty(), kWhere, "{}", wrong);
+  ARGOSY_CHECK(wrong.empty(), "formats.packed_sample", "{}", wrong);
   auto splits = nlohmann::ordered_json::array();
   for (const PackedSplit& split : set.splits) {
     splits.push_back({{"name", split.name}, {"samples", split.samples}});
@@ -202,7 +201,7 @@ PackedSet unpack_metadata(std::string_view json, const std::string& path) {
     const auto fields = nlohmann::json::parse(json);
     const auto& version = fields.at("version");
     if (fields.at("format") != kFormat || (version != 1 && version != kMetadataVersion)) {
-      throw DataError(kWhere,
+      throw DataError("formats.packed_sample",
                       fmt::format("metadata of {}, version {}: this program reads \"{}\", versions "
                                   "1 and {}",
                                   shown(fields.at("format")),
@@ -221,12 +220,13 @@ PackedSet unpack_metadata(std::string_view json, const std::string& path) {
       set.splits = splits_of(fields.at("splits"));
     }
     if (const std::string wrong = wrong_splits(set.splits); !wrong.empty()) {
-      throw DataError(kWhere, wrong, {path});
+      throw DataError("formats.packed_sample", wrong, {path});
     }
     return set;
   } catch (const nlohmann::json::exception& error) {
-    throw DataError(
-        kWhere, fmt::format("metadata that is none of samples: {}", error.what()), {path});
+    throw DataError("formats.packed_sample",
+                    fmt::format("metadata that is none of samples: {}", error.what()),
+                    {path});
   }
 }
 

@@ -13,12 +13,10 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.pickle";
-
 [[noreturn]] void fail_kind(const PickleValue& value,
                             std::string_view expected,
                             std::string_view what) {
-  throw DataError(kWhere,
+  throw DataError("formats.pickle",
                   fmt::format("{}expected {}, got {}",
                               what.empty() ? std::string() : fmt::format("\"{}\": ", what),
                               expected,
@@ -137,7 +135,7 @@ PickleArray PickleArray::of(PickleType type,
     overflow = overflow || dim < 0 || __builtin_mul_overflow(expected, dim, &expected);
   }
   ARGOSY_CHECK(!overflow && expected == static_cast<int64_t>(bytes.size()),
-               kWhere,
+               "formats.pickle",
                "an array of {} {} needs {} bytes, got {}",
                fmt::join(shape, " x "),
                type_code(type),
@@ -149,7 +147,7 @@ PickleArray PickleArray::of(PickleType type,
 
 PickleValue::PickleValue(uint64_t value) : state_(static_cast<int64_t>(value)) {
   ARGOSY_CHECK(value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()),
-               kWhere,
+               "formats.pickle",
                "{} is more than 64 bits with a sign hold",
                value);
 }
@@ -187,7 +185,7 @@ PickleValue PickleValue::dict(std::vector<PickleEntry> entries) {
 
 PickleValue PickleValue::ordered_dict(std::vector<PickleEntry> entries, PickleValue attributes) {
   ARGOSY_CHECK(attributes.is_none() || is_dict(attributes.kind()),
-               kWhere,
+               "formats.pickle",
                "attributes must be a dict or None, got {}",
                attributes.describe());
   PickleValue value = make<DictNode>(PickleKind::kOrderedDict, std::move(entries));
@@ -337,7 +335,7 @@ const PickleValue& PickleValue::at(std::string_view key) const {
                          ? fmt::format("'{}'", shown_name(entry.key.as_text()))
                          : entry.key.describe());
     }
-    throw DataError(kWhere,
+    throw DataError("formats.pickle",
                     fmt::format("the dict has no key '{}', among {} that begin: {}",
                                 key,
                                 entries().size(),

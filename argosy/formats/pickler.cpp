@@ -16,7 +16,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.pickler";
 constexpr int kDeepest = 1000;
 constexpr uint8_t kProtocol = 2;
 
@@ -42,7 +41,8 @@ class Pickler final {
       write_memo(kOpBinGet, kOpLongBinGet, known->second);
       return;
     }
-    ARGOSY_CHECK(++level_ <= kDeepest, kWhere, "more than {} values inside each other", kDeepest);
+    ARGOSY_CHECK(
+        ++level_ <= kDeepest, "formats.pickler", "more than {} values inside each other", kDeepest);
     write_node(value);
     --level_;
   }
@@ -137,7 +137,7 @@ class Pickler final {
         }
         return;
       default:
-        ARGOSY_CHECK(false, kWhere, "{} cannot be written", value.describe());
+        ARGOSY_CHECK(false, "formats.pickler", "{} cannot be written", value.describe());
     }
   }
 
@@ -167,10 +167,11 @@ class Pickler final {
 
   void write_text(std::string_view text) {
     ARGOSY_CHECK(text.size() <= std::numeric_limits<uint32_t>::max(),
-                 kWhere,
+                 "formats.pickler",
                  "a str of {} bytes is too long",
                  text.size());
-    ARGOSY_CHECK(is_utf8(text), kWhere, "a str that is not UTF-8: use PickleValue::bytes");
+    ARGOSY_CHECK(
+        is_utf8(text), "formats.pickler", "a str that is not UTF-8: use PickleValue::bytes");
     put({kOpBinUnicode});
     write_little_endian(text.size(), 4);
     out_ += text;
@@ -231,7 +232,7 @@ class Pickler final {
   void write_global(std::string_view module, std::string_view name) {
     ARGOSY_CHECK(
         module.find('\n') == std::string_view::npos && name.find('\n') == std::string_view::npos,
-        kWhere,
+        "formats.pickler",
         "a global's name has a line break");
     put({kOpGlobal});
     out_.append(module).append("\n").append(name).append("\n");

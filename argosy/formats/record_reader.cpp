@@ -12,8 +12,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.records";
-
 bool all_zero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
@@ -54,7 +52,7 @@ struct RecordReader::Impl {
   }
 
   [[noreturn]] void fail(uint64_t offset, const std::string& what, int64_t number = -1) const {
-    throw DataError(kWhere, what, {path, static_cast<int64_t>(offset), number});
+    throw DataError("formats.records", what, {path, static_cast<int64_t>(offset), number});
   }
 
   [[nodiscard]] uint64_t number_at(uint64_t offset) const {
@@ -169,7 +167,7 @@ std::string_view RecordReader::metadata() const {
 
 std::span<const std::byte> RecordReader::record(int64_t index) const {
   ARGOSY_CHECK(index >= 0 && index < size(),
-               kWhere,
+               "formats.records",
                "record {} is outside the {} records of {}",
                index,
                size(),

@@ -3,14 +3,13 @@
 #include <vector>
 
 #include "argosy/base/check.h"
-#include "argosy/formats/new_file.h"
 #include "argosy/formats/record_layout.h"
 #include "argosy/formats/records.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.records";
 constexpr std::array<std::byte, 8> kZeros{};
 
 template <typename Number>
@@ -40,7 +39,11 @@ std::vector<std::byte> header(std::string_view metadata) {
 }  // namespace
 
 struct RecordWriter::Impl {
-  NewFile file;
+  std::string path;
+  os::WholeFile file;
+
+  /// The first failure ends it: a disk that is full shows at once, not after the last record.
+  void check() const { file.status().or_throw<DataError>("formats.records", DataPlace{path}); }
   std::vector<std::byte> index{};
   int64_t records = 0;
   bool finished = false;
@@ -48,11 +51,13 @@ struct RecordWriter::Impl {
 
 RecordWriter::RecordWriter(const std::string& path, std::string_view metadata) {
   ARGOSY_CHECK(metadata.size() <= kMostMetadataBytes,
-               kWhere,
+               "formats.records",
                "metadata must have at most {} bytes, got {}",
                kMostMetadataBytes,
                metadata.size());
-  impl_.reset(new Impl{.file = NewFile(path, kWhere)});
+  impl_.reset(new Impl{
+      .path = path,
+      .file = os::WholeFile::create(path).or_throw<DataError>("formats.records", DataPlace{path})});
   impl_->file.write(header(metadata));
 }
 RecordWriter::~RecordWriter() = default;
@@ -60,9 +65,9 @@ RecordWriter::RecordWriter(RecordWriter&&) noexcept = default;
 RecordWriter& RecordWriter::operator=(RecordWriter&&) noexcept = default;
 
 void RecordWriter::append(std::span<const std::byte> payload) {
-  ARGOSY_CHECK(!impl_->finished, kWhere, "append() after finish()");
+  ARGOSY_CHECK(!impl_->finished, "formats.records", "append() after finish()");
   ARGOSY_CHECK(payload.size() <= kMostRecordBytes,
-               kWhere,
+               "formats.records",
                "a record must have at most {} bytes, got {}",
                kMostRecordBytes,
                payload.size());
@@ -72,6 +77,7 @@ void RecordWriter::append(std::span<const std::byte> payload) {
   impl_->file.write(layout::to_little(layout::checksum(payload, number)));
   impl_->file.write(payload);
   impl_->file.write(std::span(kZeros).first(layout::padding(payload.size())));
+  impl_->check();
 }
 
 int64_t RecordWriter::size() const {
@@ -79,7 +85,7 @@ int64_t RecordWriter::size() const {
 }
 
 void RecordWriter::finish() {
-  ARGOSY_CHECK(!impl_->finished, kWhere, "finish() for the second time");
+  ARGOSY_CHECK(!impl_->finished, "formats.records", "finish() for the second time");
   impl_->finished = true;
   std::vector<std::byte> footer;
   append_number(footer, static_cast<uint64_t>(impl_->file.position()));
@@ -88,7 +94,8 @@ void RecordWriter::finish() {
   append_text(footer, layout::kEndMagic);
   impl_->file.write(impl_->index);
   impl_->file.write(footer);
-  impl_->file.finish();
+  (void)impl_->file.commit();
+  impl_->check();
 }
 
 }  // namespace argosy::formats

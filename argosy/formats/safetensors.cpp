@@ -22,8 +22,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "elements would need a swap");
 
-constexpr const char* kWhere = "formats.safetensors";
-constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMostHeaderBytes = 100'000'000;
 
 struct TypeRow {
@@ -62,7 +60,7 @@ void read_at(int fd, std::span<std::byte> out, int64_t offset, const std::string
       continue;
     }
     if (n <= 0) {
-      throw DataError(kWhere,
+      throw DataError("formats.safetensors",
                       n == 0 ? "truncated: the file became shorter while it was read"
                              : "cannot read: " + errno_message(errno),
                       {path, offset});
@@ -75,10 +73,10 @@ void read_at(int fd, std::span<std::byte> out, int64_t offset, const std::string
 int64_t size_of(int fd, const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) {
-    throw DataError(kWhere, "cannot open: " + errno_message(errno), {path});
+    throw DataError("formats.safetensors", "cannot open: " + errno_message(errno), {path});
   }
   if (!S_ISREG(info.st_mode)) {
-    throw DataError(kWhere, "expected a regular file", {path});
+    throw DataError("formats.safetensors", "expected a regular file", {path});
   }
   return info.st_size;
 }
@@ -87,13 +85,14 @@ SafetensorsHeader read_header(int fd, const std::string& path) {
   const int64_t size = size_of(fd, path);
   std::array<uint8_t, kLengthBytes> length{};
   if (size < kLengthBytes) {
-    throw DataError(
-        kWhere, fmt::format("truncated: expected at least 8 bytes, got {}", size), {path, 0});
+    throw DataError("formats.safetensors",
+                    fmt::format("truncated: expected at least 8 bytes, got {}", size),
+                    {path, 0});
   }
   read_at(fd, std::as_writable_bytes(std::span(length)), 0, path);
   const int64_t bytes = little_endian(length);
   if (bytes > std::min(kMostHeaderBytes, size - kLengthBytes)) {
-    throw DataError(kWhere,
+    throw DataError("formats.safetensors",
                     fmt::format("expected a header of at most {} bytes, got the length {}. The "
                                 "file is truncated, or no file of safetensors",
                                 std::min(kMostHeaderBytes, size - kLengthBytes),
@@ -146,7 +145,7 @@ std::string json_of(const std::vector<SafetensorEntry>& entries,
   try {
     return json.dump();
   } catch (const nlohmann::json::type_error&) {
-    throw DataError(kWhere, "a name or the metadata are not UTF-8");
+    throw DataError("formats.safetensors", "a name or the metadata are not UTF-8");
   }
 }
 
@@ -154,7 +153,7 @@ void check_names(const std::vector<SafetensorEntry>& entries) {
   std::unordered_set<std::string_view> names{"__metadata__"};
   for (const SafetensorEntry& entry : entries) {
     if (!names.insert(entry.name).second) {
-      throw DataError(kWhere,
+      throw DataError("formats.safetensors",
                       fmt::format("the name \"{}\" {}. Rename it",
                                   entry.name,
                                   entry.name == "__metadata__" ? "has a meaning of its own"
@@ -182,7 +181,8 @@ SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
   // A pipe would hold open() up; what is no file is refused after.
   auto fd = os::open_file(path_, O_RDONLY | O_NONBLOCK);
   if (!fd.ok()) {
-    throw DataError(kWhere, "cannot open: " + errno_message(fd.failure().error_number), {path_});
+    throw DataError(
+        "formats.safetensors", "cannot open: " + errno_message(fd.failure().error_number), {path_});
   }
   fd_ = *std::move(fd);
   header_ = read_header(fd_.get(), path_);
@@ -194,7 +194,7 @@ void SafetensorsFile::read(const SafetensorEntry& entry,
   const auto size = static_cast<int64_t>(out.size());
   if (from < 0 || from > entry.bytes || size > entry.bytes - from) {
     throw UsageError(
-        kWhere,
+        "formats.safetensors",
         fmt::format(
             "\"{}\" has {} bytes, asked for {} from {} on", entry.name, entry.bytes, size, from));
   }

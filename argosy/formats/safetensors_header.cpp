@@ -14,9 +14,7 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.safetensors";
 constexpr size_t kMostDims = 64;
-constexpr int64_t kLengthBytes = 8;
 
 /// Takes the events of a parser: nothing of other forms than the header's is ever built.
 class HeaderReader final {
@@ -113,14 +111,16 @@ class HeaderReader final {
   }
 
   bool parse_error(size_t at, const std::string&, const nlohmann::json::exception&) {
-    throw DataError(kWhere,
+    throw DataError("formats.safetensors",
                     "the header is no JSON. The file is damaged, or no file of safetensors",
                     {path_, kLengthBytes + static_cast<int64_t>(at)});
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw DataError(kWhere, fmt::format("\"{}\": {}", entry_.name.substr(0, 200), what), {path_});
+    throw DataError("formats.safetensors",
+                    fmt::format("\"{}\": {}", entry_.name.substr(0, 200), what),
+                    {path_});
   }
 
   bool unexpected(const std::string& got) const {
@@ -185,7 +185,7 @@ void check_offsets(const SafetensorsHeader& header, int64_t data_bytes, const st
   int64_t end = 0;
   for (const SafetensorEntry* entry : order) {
     if (entry->offset != end) {
-      throw DataError(kWhere,
+      throw DataError("formats.safetensors",
                       fmt::format("\"{}\" begins at byte {} of the data, expected {}. The file is "
                                   "damaged",
                                   entry->name.substr(0, 200),
@@ -196,7 +196,7 @@ void check_offsets(const SafetensorsHeader& header, int64_t data_bytes, const st
     end += entry->bytes;
   }
   if (end != data_bytes) {
-    throw DataError(kWhere,
+    throw DataError("formats.safetensors",
                     fmt::format("expected {} bytes of data, got {}. The file is truncated, or "
                                 "something follows it",
                                 end,
@@ -212,7 +212,7 @@ SafetensorsHeader parse_safetensors_header(const std::string& text,
                                            const std::string& path) {
   SafetensorsHeader header;
   if (text.empty() || text.front() != '{') {
-    throw DataError(kWhere,
+    throw DataError("formats.safetensors",
                     "expected the header to begin with {. This is no file of safetensors",
                     {path, kLengthBytes});
   }

@@ -7,21 +7,17 @@
 
 #include "argosy/base/check.h"
 #include "argosy/formats/keypoints.h"
-#include "argosy/formats/new_file.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::formats {
-namespace {
-
-constexpr const char* kWhere = "formats.write_submission";
-
-}  // namespace
+namespace {}  // namespace
 
 void write_submission(const std::string& path,
                       std::span<const KeypointQuery> queries,
                       const KeypointPredictions& predictions) {
   const size_t width = 2 * predictions.names.size();
   ARGOSY_CHECK(predictions.points.size() == predictions.image_ids.size() * width,
-               kWhere,
+               "formats.write_submission",
                "expected {} images x {} names x 2 coordinates, got {} numbers",
                predictions.image_ids.size(),
                predictions.names.size(),
@@ -41,23 +37,22 @@ void write_submission(const std::string& path,
     const auto image = image_at.find(query.image_id);
     const auto feature = feature_at.find(query.feature);
     ARGOSY_CHECK(image != image_at.end() && feature != feature_at.end(),
-                 kWhere,
+                 "formats.write_submission",
                  "row {} asks for {} of image {}, which the predictions do not have",
                  query.row_id,
                  query.feature,
                  query.image_id);
     const float location = predictions.points[image->second * width + feature->second];
     ARGOSY_CHECK(std::isfinite(location),
-                 kWhere,
+                 "formats.write_submission",
                  "the prediction of {} in image {} is {}",
                  query.feature,
                  query.image_id,
                  location);
     fmt::format_to(std::back_inserter(text), "{},{}\n", query.row_id, location);
   }
-  NewFile file(path, kWhere);
-  file.write({text.data(), text.size()});
-  file.finish();
+  os::write_whole(path, {text.data(), text.size()})
+      .or_throw<DataError>("formats.write_submission", DataPlace{path});
 }
 
 }  // namespace argosy::formats

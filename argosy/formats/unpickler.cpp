@@ -15,7 +15,6 @@
 namespace argosy::formats {
 namespace {
 
-constexpr const char* kWhere = "formats.pickle";
 constexpr uint8_t kNewestProtocol = 5;
 
 int64_t memory_limit(size_t size, int64_t wanted) {
@@ -32,12 +31,13 @@ Unpickler::Unpickler(std::span<const uint8_t> bytes, const UnpickleOptions& opti
       memory_left_(memory_limit(bytes.size(), options.memory_bytes)) {
   constexpr int32_t kDeepest = 1000;  // readers, and the end of a tree, go down by recursion
   ARGOSY_CHECK(options.depth > 0 && options.depth <= kDeepest,
-               kWhere,
+               "formats.pickle",
                "UnpickleOptions::depth must be 1 to {}, got {}",
                kDeepest,
                options.depth);
-  ARGOSY_CHECK(options.memo > 0, kWhere, "UnpickleOptions::memo must be positive");
-  ARGOSY_CHECK(options.memory_bytes > 0, kWhere, "UnpickleOptions::memory_bytes must be positive");
+  ARGOSY_CHECK(options.memo > 0, "formats.pickle", "UnpickleOptions::memo must be positive");
+  ARGOSY_CHECK(
+      options.memory_bytes > 0, "formats.pickle", "UnpickleOptions::memory_bytes must be positive");
 }
 
 Unpickler::~Unpickler() {
@@ -479,7 +479,7 @@ void Unpickler::charge(uint64_t bytes) {
 }
 
 void Unpickler::fail(const std::string& what) const {
-  throw DataError(kWhere, what, {options_.path, static_cast<int64_t>(op_at_)});
+  throw DataError("formats.pickle", what, {options_.path, static_cast<int64_t>(op_at_)});
 }
 
 }  // namespace argosy::formats

@@ -15,6 +15,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/image/codecs/codecs.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::image {
 namespace {
@@ -59,63 +60,6 @@ const Codec& codec_of(Bytes bytes, std::string_view name) {
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-/// A file that is written beside its target and takes its place when all is on the disk.
-class NewFile final {
- public:
-  explicit NewFile(const std::string& path) : path_(path) {
-    static std::atomic<int> count{0};
-    temporary_ = fmt::format("{}.{}.{}.part", path, ::getpid(), count++);
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    check(fd_ >= 0, "cannot create");
-  }
-  ~NewFile() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-    if (!renamed_) {
-      ::unlink(temporary_.c_str());
-    }
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  void write(Bytes bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count = ::write(fd_, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) {
-        continue;
-      }
-      check(count >= 0, "cannot write");
-      bytes = bytes.subspan(static_cast<size_t>(count));
-    }
-  }
-
-  void commit() {
-    check(::fsync(fd_) == 0, "cannot write");
-    check(::close(std::exchange(fd_, -1)) == 0, "cannot write");
-    check(std::rename(temporary_.c_str(), path_.c_str()) == 0, "cannot put into its place");
-    renamed_ = true;
-    const size_t slash = path_.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd_ >= 0) {
-      (void)::fsync(fd_);  // some file systems cannot; the file is whole either way
-    }
-  }
-
- private:
-  void check(bool good, const char* what) const {
-    if (!good) {
-      throw DataError("image.write", fmt::format("{}: {}", what, errno_message(errno)), {path_});
-    }
-  }
-
-  std::string path_;
-  std::string temporary_;
-  int fd_ = -1;
-  bool renamed_ = false;
 };
 
 }  // namespace
@@ -215,9 +159,8 @@ Image decode_file(const std::string& path, const DecodeOptions& options) {
 }
 
 void write_file(const std::string& path, std::span<const uint8_t> bytes) {
-  NewFile file(path);
-  file.write(bytes);
-  file.commit();
+  os::write_whole(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()})
+      .or_throw<DataError>("image.write", DataPlace{path});
 }
 
 }  // namespace argosy::image

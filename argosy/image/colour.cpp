@@ -8,10 +8,12 @@
 
 #include "argosy/base/check.h"
 #include "argosy/image/colour_pixel.h"
+#include "argosy/image/geometry_pixel.h"
 
 namespace argosy::image {
 namespace {
 
+using detail::check_not_empty;
 using detail::for_each_pixel;
 using detail::kWhite;
 using detail::Places;
@@ -20,10 +22,6 @@ using detail::with_type;
 
 using Table = std::array<uint8_t, 256>;
 using Tables = std::array<Table, 3>;
-
-void check_not_empty(const Image& image, const char* where) {
-  ARGOSY_CHECK(!image.empty(), where, "the image is empty");
-}
 
 void check_factor(const Image& image, double factor, const char* where) {
   check_not_empty(image, where);

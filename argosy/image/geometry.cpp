@@ -11,12 +11,9 @@
 namespace argosy::image {
 namespace {
 
+using detail::check_not_empty;
 using detail::Pixel;
 using detail::with_pixel;
-
-void check_not_empty(const Image& image, const char* where) {
-  ARGOSY_CHECK(!image.empty(), where, "the image is empty");
-}
 
 /// Which old pixel each new one of an axis is; -1: none, the fill.
 std::vector<int> places(int size, int before, int after, PadMode mode) {

@@ -5,10 +5,15 @@
 #include <cstddef>
 #include <cstring>
 
+#include "argosy/base/check.h"
 #include "argosy/image/image.h"
 
 // Internal to the room: pixels that are moved, whatever they hold.
 namespace argosy::image::detail {
+
+inline void check_not_empty(const Image& image, const char* where) {
+  ARGOSY_CHECK(!image.empty(), where, "the image is empty");
+}
 
 template <size_t kBytes>
 struct Pixel {

@@ -12,16 +12,14 @@
 namespace argosy::image {
 namespace {
 
-constexpr const char* kWhere = "image.jpeg_region";
-
 void check_options(const JpegRegionOptions& options) {
   const int largest = options.largest_reduction;
   ARGOSY_CHECK(largest == 1 || largest == 2 || largest == 4 || largest == 8,
-               kWhere,
+               "image.jpeg_region",
                "largest_reduction: expected 1, 2, 4 or 8, got {}",
                largest);
   ARGOSY_CHECK(options.gap >= 1 && options.gap <= 1024,
-               kWhere,
+               "image.jpeg_region",
                "gap: expected a number from 1 to 1024, got {}",
                options.gap);
 }
@@ -29,7 +27,7 @@ void check_options(const JpegRegionOptions& options) {
 void check_box(const Box& box, Size size, Size wanted) {
   ARGOSY_CHECK(box.top >= 0 && box.left >= 0 && box.height > 0 && box.width > 0 &&
                    box.top <= size.height - box.height && box.left <= size.width - box.width,
-               kWhere,
+               "image.jpeg_region",
                "expected a box inside of {} x {} pixels, got rows {}+{}, columns {}+{}",
                size.height,
                size.width,
@@ -38,7 +36,7 @@ void check_box(const Box& box, Size size, Size wanted) {
                box.left,
                box.width);
   ARGOSY_CHECK(wanted.height > 0 && wanted.width > 0,
-               kWhere,
+               "image.jpeg_region",
                "expected at least 1 x 1 wanted pixels, got {} x {}",
                wanted.height,
                wanted.width);
@@ -64,7 +62,7 @@ struct JpegRegionDecoder::Impl {
 
   /// Gets ready for `box`; returns the reduction.
   int begin(const Box& box, Size wanted) {
-    ARGOSY_CHECK(opened, kWhere, "expected open() before each decode");
+    ARGOSY_CHECK(opened, "image.jpeg_region", "expected open() before each decode");
     check_box(box, size, wanted);
     opened = false;
     return choose_reduction(box, wanted, options);

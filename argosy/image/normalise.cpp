@@ -14,7 +14,6 @@
 namespace argosy::image {
 namespace {
 
-constexpr const char* kWhere = "image.Normaliser";
 constexpr size_t kPixels = 256;  // that are taken apart at a time
 
 /// Of `channels` channels side by side, from `first` on.
@@ -33,7 +32,7 @@ kernels::NormaliseRun run_of(const Normalisation& wanted, size_t first, size_t c
 
 void check_divisor(const char* name, float value) {
   ARGOSY_CHECK(std::isfinite(value) && value != 0,
-               kWhere,
+               "image.Normaliser",
                "expected {} to be a finite number other than 0, got {}",
                name,
                value);
@@ -69,7 +68,7 @@ struct Normaliser::Tables {
 
 Normaliser::Normaliser(const Normalisation& wanted) {
   ARGOSY_CHECK(wanted.channels >= 1 && wanted.channels <= 4,
-               kWhere,
+               "image.Normaliser",
                "expected 1 to 4 channels, got {}",
                wanted.channels);
   check_divisor("divisor", wanted.divisor);

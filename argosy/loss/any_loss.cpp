@@ -4,17 +4,14 @@
 #include "argosy/loss/checks.h"
 
 namespace argosy::loss {
-namespace {
-
-constexpr const char* kWhere = "loss.Loss";
-
-}  // namespace
+namespace {}  // namespace
 
 at::Tensor Loss::operator()(const at::Tensor& output, const at::Tensor& target) const {
-  ARGOSY_CHECK(function_ != nullptr, kWhere, "there is no loss: give it one, e.g. CrossEntropy()");
+  ARGOSY_CHECK(
+      function_ != nullptr, "loss.Loss", "there is no loss: give it one, e.g. CrossEntropy()");
   at::Tensor value = function_(output, target);
   ARGOSY_CHECK(value.defined() && value.numel() == 1,
-               kWhere,
+               "loss.Loss",
                "\"{}\" gave {}: expected one number. Reduce it: .mean(), or Reduction::kMean",
                name_,
                shape_of(value));

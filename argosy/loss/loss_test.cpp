@@ -14,6 +14,8 @@
 
 #include "argosy/base/error.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::loss {
 namespace {
 
@@ -252,16 +254,6 @@ TEST(Losses, UnevenPartsGiveTheMeanOfTheWhole) {
   EXPECT_NEAR(sum / count, loss(in.logits, in.labels).item<double>(), 1e-14);
 }
 
-template <typename F>
-std::string message_of(F call) {
-  try {
-    (void)call();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Losses, ALabelOutOfRangeNamesItsSampleAndTheClasses) {
   const at::Tensor logits = torch::zeros({3, 10});
   const at::Tensor ten = torch::tensor({1, 10, 3});
@@ -269,14 +261,16 @@ TEST(Losses, ALabelOutOfRangeNamesItsSampleAndTheClasses) {
     const CrossEntropy loss({.weight = torch::ones({10}), .label_smoothing = smoothing});
     const std::string expected =
         "[loss.CrossEntropy] label 10 of sample 1 is outside the 10 classes of the output (0 to 9)";
-    EXPECT_THAT(message_of([&] { return loss(logits, ten); }), HasSubstr(expected));
-    EXPECT_THAT(message_of([&] { return loss.count(logits, ten); }), HasSubstr(expected));
+    EXPECT_THAT(test::error_text<UsageError>([&] { return loss(logits, ten); }),
+                HasSubstr(expected));
+    EXPECT_THAT(test::error_text<UsageError>([&] { return loss.count(logits, ten); }),
+                HasSubstr(expected));
   }
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(test::error_text<UsageError>([&] {
                 return NLL()(logits, torch::tensor({1, 2, -3}));
               }),
               HasSubstr("[loss.NLL] label -3 of sample 2"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(test::error_text<UsageError>([&] {
                 return CrossEntropy()(torch::zeros({2, 3, 2, 2}),
                                       torch::tensor({0, 0, 0, 0, 0, 7, 0, 0}).view({2, 2, 2}));
               }),
@@ -286,7 +280,7 @@ TEST(Losses, ALabelOutOfRangeNamesItsSampleAndTheClasses) {
 TEST(Losses, RefuseShapesAndTypes) {
   const at::Tensor logits = torch::zeros({3, 4});
   auto ce = [&](const at::Tensor& x, const at::Tensor& t) {
-    return message_of([&] { return CrossEntropy()(x, t); });
+    return test::error_text<UsageError>([&] { return CrossEntropy()(x, t); });
   };
   EXPECT_THAT(ce(logits, torch::zeros({2}, torch::kLong)),
               HasSubstr("expected classes [3], one for each row of the output [3, 4], got [2]"));
@@ -297,38 +291,43 @@ TEST(Losses, RefuseShapesAndTypes) {
               HasSubstr("got [3] of Float"));
   EXPECT_THAT(ce(at::Tensor(), logits), HasSubstr("an undefined tensor"));
   EXPECT_THAT(ce(logits.to(torch::kLong), torch::zeros({3}, torch::kLong)), HasSubstr("of Long"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(test::error_text<UsageError>([&] {
                 return CrossEntropy({.weight = torch::ones({3})})(logits,
                                                                   torch::zeros({3}, torch::kLong));
               }),
               HasSubstr("weight has 3 classes, the output [3, 4] has 4"));
-  EXPECT_THAT(message_of([] { return CrossEntropy({.label_smoothing = 1.5}); }),
+  EXPECT_THAT(test::error_text<UsageError>([] { return CrossEntropy({.label_smoothing = 1.5}); }),
               HasSubstr("label_smoothing must be in [0, 1], got 1.5"));
-  EXPECT_THAT(message_of([] {
+  EXPECT_THAT(test::error_text<UsageError>([] {
                 return CrossEntropy({.weight = torch::ones({2, 2})});
               }),
               HasSubstr("weight must be"));
-  EXPECT_THAT(message_of([] {
+  EXPECT_THAT(test::error_text<UsageError>([] {
                 return MSE()(torch::zeros({3, 1}), torch::zeros({3}));
               }),
               HasSubstr("[loss.MSE] expected output and target of one shape, got [3, 1] and [3]"));
-  EXPECT_THAT(message_of([] { return L1()(torch::zeros({3}), torch::zeros({3}, torch::kLong)); }),
+  EXPECT_THAT(test::error_text<UsageError>(
+                  [] { return L1()(torch::zeros({3}), torch::zeros({3}, torch::kLong)); }),
               HasSubstr("[loss.L1] expected floating-point output and target, got Float and Long"));
-  EXPECT_THAT(message_of([] {
+  EXPECT_THAT(test::error_text<UsageError>([] {
                 return BCE()(torch::tensor({0.5, 1.5}), torch::zeros({2}));
               }),
               HasSubstr("[loss.BCE] output 1.5 of element 1 is no probability"));
-  EXPECT_THAT(message_of([] {
+  EXPECT_THAT(test::error_text<UsageError>([] {
                 return BCEWithLogits({.pos_weight = torch::ones({3})})(torch::zeros({2}),
                                                                        torch::zeros({2}));
               }),
               HasSubstr("pos_weight [3] cannot be broadcast to the output [2]"));
-  EXPECT_THAT(message_of([] { return SmoothL1({.beta = -1}); }), HasSubstr("beta must be"));
-  EXPECT_THAT(message_of([] { return Huber({.delta = 0}); }), HasSubstr("delta must be"));
-  EXPECT_THAT(message_of([] { return TripletMargin({.margin = 0}); }), HasSubstr("margin must be"));
-  EXPECT_THAT(message_of([] { return CosineEmbedding({.margin = 2}); }),
+  EXPECT_THAT(test::error_text<UsageError>([] { return SmoothL1({.beta = -1}); }),
+              HasSubstr("beta must be"));
+  EXPECT_THAT(test::error_text<UsageError>([] { return Huber({.delta = 0}); }),
+              HasSubstr("delta must be"));
+  EXPECT_THAT(test::error_text<UsageError>([] { return TripletMargin({.margin = 0}); }),
               HasSubstr("margin must be"));
-  EXPECT_THAT(message_of([&] { return CosineEmbedding()(logits, logits, torch::ones({2})); }),
+  EXPECT_THAT(test::error_text<UsageError>([] { return CosineEmbedding({.margin = 2}); }),
+              HasSubstr("margin must be"));
+  EXPECT_THAT(test::error_text<UsageError>(
+                  [&] { return CosineEmbedding()(logits, logits, torch::ones({2})); }),
               HasSubstr("[loss.CosineEmbedding] expected inputs [N, D]"));
 }
 
@@ -352,10 +351,12 @@ TEST(AnyLoss, HoldsALossOrAFunction) {
   EXPECT_EQ(named.name(), "mine");
   EXPECT_EQ(named.count(x, t), 2.5);
   EXPECT_EQ(named(x, t).dim(), 0);
-  EXPECT_THAT(message_of([&] { return Loss(MSE({.reduction = Reduction::kNone}))(x, t); }),
+  EXPECT_THAT(test::error_text<UsageError>(
+                  [&] { return Loss(MSE({.reduction = Reduction::kNone}))(x, t); }),
               HasSubstr("[loss.Loss] \"mse\" gave [2]: expected one number"));
   EXPECT_FALSE(Loss());
-  EXPECT_THAT(message_of([&] { return Loss()(x, t); }), HasSubstr("there is no loss"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { return Loss()(x, t); }),
+              HasSubstr("there is no loss"));
 }
 
 }  // namespace

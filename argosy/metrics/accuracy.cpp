@@ -12,8 +12,6 @@
 namespace argosy::metrics {
 namespace {
 
-constexpr const char* kWhere = "metrics.Accuracy";
-
 /// How many classes rank above `label`: greater ones, and equal ones of lower index.
 template <typename T>
 int64_t classes_above(const T* logits, int64_t classes, int64_t label) {
@@ -56,21 +54,21 @@ void check_shapes(const at::Tensor& logits,
   ARGOSY_CHECK(logits.defined() && labels.defined() && logits.dim() == 2 &&
                    (labels.dim() == 1 || (labels.dim() == 2 && labels.size(1) == 1)) &&
                    labels.size(0) == logits.size(0),
-               kWhere,
+               "metrics.Accuracy",
                "expected logits [N, C] and labels [N] or [N, 1], got [{}] and [{}]",
                fmt::join(logits.defined() ? logits.sizes() : at::IntArrayRef(), ", "),
                fmt::join(labels.defined() ? labels.sizes() : at::IntArrayRef(), ", "));
   ARGOSY_CHECK(logits.is_floating_point(),
-               kWhere,
+               "metrics.Accuracy",
                "logits must be floating point, got {}",
                c10::toString(logits.scalar_type()));
   ARGOSY_CHECK(at::isIntegralType(labels.scalar_type(), /*includeBool=*/false),
-               kWhere,
+               "metrics.Accuracy",
                "labels must be integers (class numbers), got {}",
                c10::toString(labels.scalar_type()));
   for (const int64_t k : topk) {
     ARGOSY_CHECK(k <= logits.size(1),
-                 kWhere,
+                 "metrics.Accuracy",
                  "top-{} needs at least {} classes, the logits have {}",
                  k,
                  k,
@@ -82,9 +80,10 @@ void check_shapes(const at::Tensor& logits,
 
 Accuracy::Accuracy(AccuracyOptions options)
     : options_(std::move(options)), right_(options_.topk.size(), 0) {
-  ARGOSY_CHECK(!options_.topk.empty(), kWhere, "topk must name at least one k, e.g. {{1, 5}}");
+  ARGOSY_CHECK(
+      !options_.topk.empty(), "metrics.Accuracy", "topk must name at least one k, e.g. {{1, 5}}");
   for (const int64_t k : options_.topk) {
-    ARGOSY_CHECK(k >= 1, kWhere, "every k in topk must be at least 1, got {}", k);
+    ARGOSY_CHECK(k >= 1, "metrics.Accuracy", "every k in topk must be at least 1, got {}", k);
   }
 }
 
@@ -96,7 +95,7 @@ void Accuracy::update(const at::Tensor& logits, const at::Tensor& labels) {
   const auto* label = targets.data_ptr<int64_t>();
   for (int64_t i = 0; i < targets.numel(); ++i) {
     ARGOSY_CHECK(label[i] >= 0 && label[i] < values.size(1),
-                 kWhere,
+                 "metrics.Accuracy",
                  "label {} in row {} is outside the {} classes of the logits (0 to {})",
                  label[i],
                  i,
@@ -154,7 +153,7 @@ State Accuracy::state() const {
 }
 
 void Accuracy::load_state(const State& state) {
-  StateReader reader(kWhere, state);
+  StateReader reader("metrics.Accuracy", state);
   reader.expect(static_cast<int64_t>(options_.topk.size()), "topk.size()");
   for (const int64_t k : options_.topk) {
     reader.expect(k, "topk");
@@ -172,8 +171,8 @@ void Accuracy::merge_state(const State& other) {
   Accuracy more(options_);
   more.load_state(other);
   Accuracy both = *this;
-  merge_counts(kWhere, both.right_, more.right_);
-  merge_counts(kWhere, {&both.count_, 1}, {&more.count_, 1});
+  merge_counts("metrics.Accuracy", both.right_, more.right_);
+  merge_counts("metrics.Accuracy", {&both.count_, 1}, {&more.count_, 1});
   *this = std::move(both);
 }
 

@@ -15,8 +15,6 @@
 namespace argosy::metrics {
 namespace {
 
-constexpr const char* kAucWhere = "metrics.Auc";
-
 /// Samples of one score.
 struct Point {
   int64_t positives = 0;
@@ -99,7 +97,7 @@ double area_under(Curve curve, const std::vector<Point>& points) {
 template <typename T>
 int64_t bin_of(T score, int64_t thresholds, int64_t row) {
   ARGOSY_CHECK(score >= 0 && score <= 1,
-               kAucWhere,
+               "metrics.Auc",
                "score {} in row {} is no probability, as num_thresholds = {} needs: apply sigmoid "
                "or softmax, or leave num_thresholds at 0",
                score,
@@ -130,7 +128,7 @@ std::vector<int64_t> bins_of(const at::Tensor& scores, int64_t thresholds) {
 
 Auc::Auc(const AucOptions& options) : options_(options) {
   ARGOSY_CHECK(options.num_thresholds >= 0 && options.num_thresholds <= (int64_t{1} << 24),
-               kAucWhere,
+               "metrics.Auc",
                "num_thresholds must be 0 (exact) to 16777216, got {}",
                options.num_thresholds);
   if (options.num_thresholds > 0) {
@@ -140,7 +138,7 @@ Auc::Auc(const AucOptions& options) : options_(options) {
 }
 
 void Auc::update(const at::Tensor& scores, const at::Tensor& labels) {
-  const BinaryBatch batch = binary_batch(kAucWhere, scores, labels, ScorePairs::kAllowed);
+  const BinaryBatch batch = binary_batch("metrics.Auc", scores, labels, ScorePairs::kAllowed);
   if (options_.num_thresholds > 0) {
     const std::vector<int64_t> bins = bins_of(batch.scores, options_.num_thresholds);
     for (size_t i = 0; i < bins.size(); ++i) {
@@ -189,7 +187,7 @@ State Auc::state() const {
 }
 
 void Auc::load_state(const State& state) {
-  StateReader reader(kAucWhere, state);
+  StateReader reader("metrics.Auc", state);
   reader.expect(static_cast<int64_t>(options_.curve), "curve");
   reader.expect(options_.num_thresholds, "num_thresholds");
   Auc loaded(options_);
@@ -202,7 +200,7 @@ void Auc::load_state(const State& state) {
     std::transform(bits.begin(), bits.end(), std::back_inserter(*scores), double_of);
     ARGOSY_CHECK(
         std::none_of(scores->begin(), scores->end(), [](double s) { return std::isnan(s); }),
-        kAucWhere,
+        "metrics.Auc",
         "the state is damaged: it holds a score that is not a number");
   }
   reader.end();
@@ -213,9 +211,9 @@ void Auc::merge_state(const State& other) {
   Auc more(options_);
   more.load_state(other);
   Auc both = *this;
-  merge_counts(kAucWhere, {&both.nans_, 1}, {&more.nans_, 1});
-  merge_counts(kAucWhere, both.positive_, more.positive_);
-  merge_counts(kAucWhere, both.negative_, more.negative_);
+  merge_counts("metrics.Auc", {&both.nans_, 1}, {&more.nans_, 1});
+  merge_counts("metrics.Auc", both.positive_, more.positive_);
+  merge_counts("metrics.Auc", both.negative_, more.negative_);
   both.positives_.insert(both.positives_.end(), more.positives_.begin(), more.positives_.end());
   both.negatives_.insert(both.negatives_.end(), more.negatives_.begin(), more.negatives_.end());
   *this = std::move(both);

@@ -15,7 +15,6 @@
 namespace argosy::metrics {
 namespace {
 
-constexpr const char* kMatrixWhere = "metrics.ConfusionMatrix";
 constexpr int64_t kMostClasses = 1 << 14;  // 2 GiB of counts
 
 }  // namespace
@@ -23,7 +22,7 @@ constexpr int64_t kMostClasses = 1 << 14;  // 2 GiB of counts
 ConfusionMatrix::ConfusionMatrix(const ConfusionMatrixOptions& options)
     : classes_(options.num_classes) {
   ARGOSY_CHECK(classes_ >= 2 && classes_ <= kMostClasses,
-               kMatrixWhere,
+               "metrics.ConfusionMatrix",
                "num_classes must be 2 to {}, got {}",
                kMostClasses,
                classes_);
@@ -31,7 +30,7 @@ ConfusionMatrix::ConfusionMatrix(const ConfusionMatrixOptions& options)
 }
 
 void ConfusionMatrix::update(const at::Tensor& scores, const at::Tensor& labels) {
-  const ClassBatch batch = class_batch(kMatrixWhere, scores, labels, classes_);
+  const ClassBatch batch = class_batch("metrics.ConfusionMatrix", scores, labels, classes_);
   for (size_t i = 0; i < batch.labels.size(); ++i) {
     ++counts_[static_cast<size_t>(batch.labels[i] * classes_ + batch.predicted[i])];
   }
@@ -61,7 +60,7 @@ at::Tensor ConfusionMatrix::normalised(Normalise by, const comm::Group& group) c
 
 std::string ConfusionMatrix::to_string(const Shown& shown) const {
   ARGOSY_CHECK(shown.classes.empty() || static_cast<int64_t>(shown.classes.size()) == classes_,
-               kMatrixWhere,
+               "metrics.ConfusionMatrix",
                "expected {} names of classes, got {}",
                classes_,
                shown.classes.size());
@@ -95,7 +94,7 @@ State ConfusionMatrix::state() const {
 }
 
 void ConfusionMatrix::load_state(const State& state) {
-  StateReader reader(kMatrixWhere, state);
+  StateReader reader("metrics.ConfusionMatrix", state);
   reader.expect(classes_, "num_classes");
   std::vector<int64_t> counts(counts_.size());
   std::generate(counts.begin(), counts.end(), [&] { return reader.next_count(); });
@@ -106,7 +105,7 @@ void ConfusionMatrix::load_state(const State& state) {
 void ConfusionMatrix::merge_state(const State& other) {
   ConfusionMatrix more({.num_classes = classes_});
   more.load_state(other);
-  merge_counts(kMatrixWhere, counts_, more.counts_);
+  merge_counts("metrics.ConfusionMatrix", counts_, more.counts_);
 }
 
 }  // namespace argosy::metrics

@@ -14,7 +14,6 @@
 namespace argosy::metrics {
 namespace {
 
-constexpr const char* kSumWhere = "metrics.ExactSum";
 constexpr int kDigitBits = 32;
 constexpr int64_t kBase = int64_t{1} << kDigitBits;
 constexpr int kLowestExponent = -1074;  // of the smallest subnormal
@@ -127,13 +126,13 @@ State ExactSum::state() const {
 }
 
 void ExactSum::load_state(const State& state) {
-  StateReader reader(kSumWhere, state);
+  StateReader reader("metrics.ExactSum", state);
   ExactSum sum;
   for (int i = 0; i < kDigits; ++i) {
     sum.digits_[i] =
         i + 1 < kDigits ? reader.next_count() : reader.next();  // the last has the sign
     ARGOSY_CHECK(sum.digits_[i] < kBase && sum.digits_[i] >= -kBase,
-                 kSumWhere,
+                 "metrics.ExactSum",
                  "the state is damaged: digit {} is {}",
                  i,
                  sum.digits_[i]);
@@ -149,7 +148,7 @@ void ExactSum::merge_state(const State& other) {
   ExactSum more;
   more.load_state(other);
   std::array<int64_t, 3> counts = {positive_infinities_, negative_infinities_, nans_};
-  merge_counts(kSumWhere,
+  merge_counts("metrics.ExactSum",
                counts,
                std::array{more.positive_infinities_, more.negative_infinities_, more.nans_});
   carry();

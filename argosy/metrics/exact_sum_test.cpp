@@ -21,7 +21,7 @@ double sum_of(const std::vector<double>& terms) {
 
 constexpr double kMax = std::numeric_limits<double>::max();
 constexpr double kTiny = std::numeric_limits<double>::denorm_min();
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 TEST(ExactSum, OneTermComesBackUnchanged) {
   for (const double x : {0.0, 1.0, -1.0, 0.1, -1e300, 1e-300, kMax, -kMax, kTiny, -kTiny, 3e-310}) {
@@ -35,7 +35,7 @@ TEST(ExactSum, LosesNothingToCancellation) {
   EXPECT_EQ(sum_of({kMax, kTiny, -kMax}), kTiny);
   EXPECT_EQ(sum_of({-1e16, 1.0, 1e16, -1.0}), 0.0);
   EXPECT_EQ(sum_of({kMax, kMax, -kMax}), kMax);  // over the top and back
-  EXPECT_EQ(sum_of({kMax, kMax}), kInf);
+  EXPECT_EQ(sum_of({kMax, kMax}), kInfinite);
 }
 
 TEST(ExactSum, RoundsToNearestEvenOnce) {
@@ -76,14 +76,14 @@ TEST(ExactSum, TheOrderDoesNotMatter) {
 
 TEST(ExactSum, NanAndInfinities) {
   EXPECT_TRUE(std::isnan(sum_of({1.0, std::nan("")})));
-  EXPECT_EQ(sum_of({1.0, kInf}), kInf);
-  EXPECT_EQ(sum_of({-kInf, 1e300}), -kInf);
-  EXPECT_TRUE(std::isnan(sum_of({kInf, -kInf})));
+  EXPECT_EQ(sum_of({1.0, kInfinite}), kInfinite);
+  EXPECT_EQ(sum_of({-kInfinite, 1e300}), -kInfinite);
+  EXPECT_TRUE(std::isnan(sum_of({kInfinite, -kInfinite})));
 }
 
 TEST(ExactSum, ResetStartsAgain) {
   ExactSum sum;
-  sum.add(kInf);
+  sum.add(kInfinite);
   sum.add(3);
   sum.reset();
   sum.add(2);

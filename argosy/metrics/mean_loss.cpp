@@ -6,22 +6,18 @@
 #include "argosy/metrics/reduce_counts.h"
 
 namespace argosy::metrics {
-namespace {
-
-constexpr const char* kLossWhere = "metrics.MeanLoss";
-
-}  // namespace
+namespace {}  // namespace
 
 void MeanLoss::update(const at::Tensor& loss, int64_t n) {
   ARGOSY_CHECK(loss.defined() && loss.numel() == 1,
-               kLossWhere,
+               "metrics.MeanLoss",
                "the loss must be one number, got {} elements. Reduce it first: loss.mean()",
                loss.defined() ? loss.numel() : 0);
   update(loss.item<double>(), n);
 }
 
 void MeanLoss::update(double loss, int64_t n) {
-  ARGOSY_CHECK(n >= 0, kLossWhere, "n must not be negative, got {}", n);
+  ARGOSY_CHECK(n >= 0, "metrics.MeanLoss", "n must not be negative, got {}", n);
   if (n > 0) {
     sum_.add(loss * static_cast<double>(n));
     count_ += n;
@@ -50,7 +46,7 @@ State MeanLoss::state() const {
 }
 
 void MeanLoss::load_state(const State& state) {
-  StateReader reader(kLossWhere, state);
+  StateReader reader("metrics.MeanLoss", state);
   MeanLoss loaded;
   loaded.sum_.load_state(reader.take(static_cast<int64_t>(sum_.state().size())));
   loaded.count_ = reader.next_count();
@@ -62,7 +58,7 @@ void MeanLoss::merge_state(const State& other) {
   MeanLoss more;
   more.load_state(other);
   MeanLoss both = *this;
-  merge_counts(kLossWhere, {&both.count_, 1}, {&more.count_, 1});
+  merge_counts("metrics.MeanLoss", {&both.count_, 1}, {&more.count_, 1});
   both.sum_.merge_state(more.sum_.state());
   *this = both;
 }

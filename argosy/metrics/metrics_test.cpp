@@ -11,23 +11,15 @@
 #include "argosy/metrics/accuracy.h"
 #include "argosy/metrics/mean_loss.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::metrics {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-template <typename F>
-std::string message_of(F call) {
-  try {
-    call();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 at::Tensor long_tensor(const std::vector<int64_t>& values) {
   return torch::tensor(values, torch::kLong);
@@ -47,7 +39,7 @@ TEST(MeanLoss, WeighsByBatchSize) {
 TEST(MeanLoss, OfNothingIsNan) {
   MeanLoss loss;
   EXPECT_TRUE(std::isnan(loss.compute()));
-  loss.update(kNan, 0);  // what cross_entropy gives for an empty batch
+  loss.update(kNotANumber, 0);  // what cross_entropy gives for an empty batch
   EXPECT_TRUE(std::isnan(loss.compute()));
   loss.update(1.5, 2);
   EXPECT_EQ(loss.compute(), 1.5);
@@ -56,7 +48,7 @@ TEST(MeanLoss, OfNothingIsNan) {
 TEST(MeanLoss, NanStaysVisible) {
   MeanLoss loss;
   loss.update(1.0, 10);
-  loss.update(torch::tensor(kNan), 10);
+  loss.update(torch::tensor(kNotANumber), 10);
   EXPECT_TRUE(std::isnan(loss.compute()));
 }
 
@@ -70,10 +62,11 @@ TEST(MeanLoss, TakesAnyFloatingType) {
 
 TEST(MeanLoss, RefusesWhatIsNotALoss) {
   MeanLoss loss;
-  EXPECT_THAT(message_of([&] { loss.update(torch::zeros({3})); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { loss.update(torch::zeros({3})); }),
               HasSubstr("[metrics.MeanLoss] the loss must be one number, got 3 elements"));
-  EXPECT_THAT(message_of([&] { loss.update(at::Tensor()); }), HasSubstr("got 0 elements"));
-  EXPECT_THAT(message_of([&] { loss.update(1.0, -2); }), HasSubstr("got -2"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { loss.update(at::Tensor()); }),
+              HasSubstr("got 0 elements"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { loss.update(1.0, -2); }), HasSubstr("got -2"));
   EXPECT_EQ(loss.count(), 0);
 }
 
@@ -118,8 +111,9 @@ TEST(Accuracy, TiesGoToTheLowerClassAsInArgmax) {
 }
 
 TEST(Accuracy, NanRanksHighestAsInTorch) {
-  const at::Tensor logits =
-      torch::tensor({{1.0, kNan, 5.0}, {kNan, 2.0, kNan}, {kNan, kNan, kNan}});
+  const at::Tensor logits = torch::tensor({{1.0, kNotANumber, 5.0},
+                                           {kNotANumber, 2.0, kNotANumber},
+                                           {kNotANumber, kNotANumber, kNotANumber}});
   const at::Tensor labels = long_tensor({2, 2, 0});
   Accuracy accuracy({.topk = {1, 2, 3}});
   accuracy.update(logits, labels);
@@ -151,7 +145,7 @@ TEST(Accuracy, RefusesWhatDoesNotFitAndCountsNothingThen) {
   Accuracy accuracy({.topk = {1, 3}});
   const at::Tensor good = torch::zeros({2, 4});
   auto message = [&](const at::Tensor& logits, const at::Tensor& labels) {
-    return message_of([&] { accuracy.update(logits, labels); });
+    return test::error_text<UsageError>([&] { accuracy.update(logits, labels); });
   };
   EXPECT_THAT(message(good, long_tensor({0, 4})),
               HasSubstr("[metrics.Accuracy] label 4 in row 1 is outside the 4 classes"));
@@ -163,8 +157,9 @@ TEST(Accuracy, RefusesWhatDoesNotFitAndCountsNothingThen) {
   EXPECT_THAT(message(good.to(torch::kLong), long_tensor({0, 1})), HasSubstr("floating point"));
   EXPECT_THAT(message(good, torch::zeros({2})), HasSubstr("labels must be integers"));
   EXPECT_EQ(accuracy.count(), 0);
-  EXPECT_THAT(message_of([] { Accuracy({.topk = {}}); }), HasSubstr("topk must name"));
-  EXPECT_THAT(message_of([] { Accuracy({.topk = {0}}); }), HasSubstr("got 0"));
+  EXPECT_THAT(test::error_text<UsageError>([] { Accuracy({.topk = {}}); }),
+              HasSubstr("topk must name"));
+  EXPECT_THAT(test::error_text<UsageError>([] { Accuracy({.topk = {0}}); }), HasSubstr("got 0"));
 }
 
 }  // namespace

@@ -13,8 +13,6 @@
 namespace argosy::metrics {
 namespace {
 
-constexpr const char* kThroughputWhere = "metrics.Throughput";
-
 int64_t longest(int64_t nanoseconds, const comm::Group& group) {
   if (group.valid() && group.size() > 1) {
     comm::all_reduce(
@@ -36,14 +34,14 @@ Throughput::Throughput(ThroughputOptions options) : options_(std::move(options))
 
 void Throughput::update(const at::Tensor& /*output*/, const at::Tensor& labels) {
   ARGOSY_CHECK(labels.defined() && labels.dim() >= 1,
-               kThroughputWhere,
+               "metrics.Throughput",
                "expected labels of a batch, whose first size counts, got {}",
                labels.defined() ? "a tensor without dimensions" : "an undefined tensor");
   update(labels.size(0));
 }
 
 void Throughput::update(int64_t samples) {
-  ARGOSY_CHECK(samples >= 0, kThroughputWhere, "samples must not be negative, got {}", samples);
+  ARGOSY_CHECK(samples >= 0, "metrics.Throughput", "samples must not be negative, got {}", samples);
   samples_ += samples;
 }
 
@@ -69,7 +67,7 @@ State Throughput::state() const {
 }
 
 void Throughput::load_state(const State& state) {
-  StateReader reader(kThroughputWhere, state);
+  StateReader reader("metrics.Throughput", state);
   const int64_t samples = reader.next_count();
   const std::chrono::nanoseconds passed(reader.next_count());
   reader.end();
@@ -80,7 +78,7 @@ void Throughput::load_state(const State& state) {
 void Throughput::merge_state(const State& other) {
   Throughput more(options_);
   more.load_state(other);
-  merge_counts(kThroughputWhere, {&samples_, 1}, {&more.samples_, 1});
+  merge_counts("metrics.Throughput", {&samples_, 1}, {&more.samples_, 1});
   start_ = std::min(start_, more.start_);
 }
 

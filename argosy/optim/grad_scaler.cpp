@@ -14,8 +14,6 @@
 namespace argosy::optim {
 namespace {
 
-constexpr const char* kScalerWhere = "optim.GradScaler";
-
 bool is_scale(double scale) {
   const auto kept = static_cast<float>(scale);
   return std::isfinite(kept) && kept > 0;
@@ -50,7 +48,7 @@ GradScaler::GradScaler(const GradScalerOptions& options)
                                                       .growth_factor = options.growth_factor,
                                                       .backoff_factor = options.backoff_factor,
                                                       .growth_interval = options.growth_interval});
-  ARGOSY_CHECK(wrong.empty(), kScalerWhere, "{}", wrong);
+  ARGOSY_CHECK(wrong.empty(), "optim.GradScaler", "{}", wrong);
 }
 
 at::Tensor GradScaler::scale(const at::Tensor& loss) {
@@ -71,7 +69,7 @@ std::vector<at::Tensor> GradScaler::scale(const std::vector<at::Tensor>& losses)
 
 void GradScaler::check_begun(const char* function) const {
   ARGOSY_CHECK(begun_,
-               kScalerWhere,
+               "optim.GradScaler",
                "{}() before the first scale(): the loss was not scaled. Call "
                "scaler.scale(loss).backward() first.",
                function);
@@ -89,14 +87,15 @@ void GradScaler::unscale_(const Optimizer& optimizer) {
   check_begun("unscale_");
   const Stage stage = stage_of(optimizer);
   ARGOSY_CHECK(stage != Stage::kUnscaled,
-               kScalerWhere,
+               "optim.GradScaler",
                "unscale_() has already been called on this optimizer since the last update()");
-  ARGOSY_CHECK(stage != Stage::kStepped, kScalerWhere, "unscale_() is called after step()");
+  ARGOSY_CHECK(stage != Stage::kStepped, "optim.GradScaler", "unscale_() is called after step()");
   ARGOSY_CHECK(!optimizer.impl()->stepped_early(),
-               kScalerWhere,
+               "optim.GradScaler",
                "the optimizer has updated weights during backward already, with gradients that are "
                "still scaled. Leave out overlap_update, or the scaler.");
-  const std::vector<at::Tensor> grads = unique_gradients(kScalerWhere, optimizer.parameters());
+  const std::vector<at::Tensor> grads =
+      unique_gradients("optim.GradScaler", optimizer.parameters());
   // In f64, as PyTorch does it; exact for powers of two.
   const auto factor = static_cast<float>(1 / static_cast<double>(scale_));
   std::atomic<bool> found = false;
@@ -126,14 +125,14 @@ bool GradScaler::step(Optimizer& optimizer) {
   check_begun("step");
   const Stage stage = stage_of(optimizer);
   ARGOSY_CHECK(stage != Stage::kStepped,
-               kScalerWhere,
+               "optim.GradScaler",
                "step() has already been called on this optimizer since the last update()");
   if (stage == Stage::kReady) {
     unscale_(optimizer);
   }
   Finding& finding = findings_.at(optimizer.impl().get());
   ARGOSY_CHECK(finding.seen.gradients,
-               kScalerWhere,
+               "optim.GradScaler",
                "step(): no parameter of this optimizer has a gradient. Call "
                "scaler.scale(loss).backward() first, with the loss of its own model.");
   if (!finding.seen.inf) {
@@ -150,7 +149,7 @@ void GradScaler::update() {
   check_begun("update");
   const auto looked = [](const auto& each) { return each.second.seen.gradients; };
   ARGOSY_CHECK(std::ranges::any_of(findings_, looked),
-               kScalerWhere,
+               "optim.GradScaler",
                "update() without a step() or unscale_() since the last one: there is nothing to "
                "make the scale from");
   if (std::ranges::any_of(findings_, [](const auto& each) { return each.second.seen.inf; })) {
@@ -170,7 +169,7 @@ void GradScaler::update(double new_scale) {
   }
   check_begun("update");
   ARGOSY_CHECK(is_scale(new_scale),
-               kScalerWhere,
+               "optim.GradScaler",
                "update(): the scale must be positive and finite in f32, got {}",
                new_scale);
   scale_ = static_cast<float>(new_scale);
@@ -188,7 +187,7 @@ std::optional<bool> GradScaler::found_inf(const Optimizer& optimizer) const {
 
 GradScalerState GradScaler::state_dict() const {
   ARGOSY_CHECK(findings_.empty(),
-               kScalerWhere,
+               "optim.GradScaler",
                "state_dict() between unscale_() and update(): what was found out would be lost. "
                "Call it after update().");
   return {.scale = scale_,
@@ -203,7 +202,7 @@ void GradScaler::load_state_dict(const GradScalerState& state) {
     return;
   }
   if (const std::string wrong = fault(state); !wrong.empty()) {
-    throw CheckpointError(kScalerWhere, "not where a scaler stands: " + wrong);
+    throw CheckpointError("optim.GradScaler", "not where a scaler stands: " + wrong);
   }
   scale_ = static_cast<float>(state.scale);
   options_.growth_factor = state.growth_factor;

@@ -48,7 +48,7 @@ std::map<std::string, Golden> read_golden() {
   return result;
 }
 
-Optimizer make_optimizer(double lr = 0.4) {
+Optimizer golden_optimizer(double lr = 0.4) {
   return SGD(engine::NamedTensors{{"a", torch::zeros({1}, torch::requires_grad())}}, {.lr = lr});
 }
 
@@ -237,7 +237,7 @@ void expect_golden(const std::map<std::string, Make>& schedules, const std::stri
     ++seen;
     ASSERT_TRUE(schedules.contains(name)) << name;
     ASSERT_EQ(golden.sums.size(), kSteps / 10U) << name;
-    Optimizer optimizer = make_optimizer();
+    Optimizer optimizer = golden_optimizer();
     const Go go = schedules.at(name)(optimizer);
     double sum = 0;
     for (int step = 0; step < kSteps; ++step) {

@@ -9,8 +9,6 @@
 namespace argosy::optim {
 namespace {
 
-constexpr const char* kLrPlateauWhere = "optim.ReduceLROnPlateau";
-
 std::vector<double> group_lrs(const Optimizer& optimizer) {
   std::vector<double> lrs;
   for (const GroupInfo& group : optimizer.param_groups()) {
@@ -21,16 +19,16 @@ std::vector<double> group_lrs(const Optimizer& optimizer) {
 
 void check(const ReduceLROnPlateauOptions& options) {
   ARGOSY_CHECK(options.factor > 0 && options.factor < 1,
-               kLrPlateauWhere,
+               "optim.ReduceLROnPlateau",
                "factor must be in (0, 1), got {}",
                options.factor);
   ARGOSY_CHECK(options.patience >= 0 && options.cooldown >= 0,
-               kLrPlateauWhere,
+               "optim.ReduceLROnPlateau",
                "patience and cooldown must be >= 0, got {} and {}",
                options.patience,
                options.cooldown);
   ARGOSY_CHECK(options.threshold >= 0 && options.min_lr >= 0 && options.eps >= 0,
-               kLrPlateauWhere,
+               "optim.ReduceLROnPlateau",
                "threshold, min_lr and eps must be >= 0, got {}, {} and {}",
                options.threshold,
                options.min_lr,
@@ -112,7 +110,7 @@ void ReduceLROnPlateau::load_state_dict(const LRSchedulerState& state) {
   check_loadable(state, state_, optimizer_);
   if (state.last_lrs.empty() || state.num_bad_epochs < 0 || state.cooldown_counter < 0 ||
       (state.best && !std::isfinite(*state.best))) {
-    throw CheckpointError(kLrPlateauWhere,
+    throw CheckpointError("optim.ReduceLROnPlateau",
                           "expected the rates, a finite best metric and counters >= 0, got a state "
                           "without. It is not of a ReduceLROnPlateau, or damaged");
   }

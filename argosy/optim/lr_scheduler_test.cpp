@@ -7,28 +7,12 @@
 #include "argosy/base/error.h"
 #include "argosy/optim/optim.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::optim {
 namespace {
 
 using ::testing::HasSubstr;
-
-template <typename Expected, typename F>
-std::string error_of(F&& operation) {
-  try {
-    operation();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  return "";
-}
-template <typename F>
-std::string usage_error(F&& operation) {
-  return error_of<UsageError>(operation);
-}
-template <typename F>
-std::string checkpoint_error(F&& operation) {
-  return error_of<CheckpointError>(operation);
-}
 
 Optimizer make_optimizer(double lr = 0.4) {
   return SGD(engine::NamedTensors{{"a", torch::zeros({1}, torch::requires_grad())},
@@ -91,7 +75,7 @@ TEST(LRScheduler, RefusesAStateOfAnotherSchedule) {
   Optimizer optimizer = make_optimizer();
   StepLR steps(optimizer, {.step_size = 2});
   ExponentialLR other(optimizer, {.gamma = 0.5});
-  EXPECT_THAT(checkpoint_error([&] { other.load_state_dict(steps.state_dict()); }),
+  EXPECT_THAT(test::error_text<CheckpointError>([&] { other.load_state_dict(steps.state_dict()); }),
               HasSubstr("[optim.LRScheduler] expected the state of ExponentialLR, got that of "
                         "StepLR"));
   LRSchedulerState wanted = steps.state_dict();
@@ -138,15 +122,16 @@ TEST(LRScheduler, AStepPastTheEndChangesNothing) {
     scheduler.step();
   }
   EXPECT_NEAR(optimizer.lr(), 1 / 25.0 / 1e4, 1e-15) << "the step after the last update";
-  EXPECT_THAT(usage_error([&] { scheduler.step(); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { scheduler.step(); }),
               HasSubstr("[optim.OneCycleLR] step 4 is past the end: total_steps is 3"));
   EXPECT_EQ(scheduler.last_step(), 3);
 }
 
 TEST(LRScheduler, ARateThatIsNoneIsRefused) {
   Optimizer optimizer = make_optimizer();
-  EXPECT_THAT(usage_error([&] { LambdaLR(optimizer, [](int64_t) { return -1.0; }); }),
-              HasSubstr("LambdaLR: the rate of step 0 must be a number >= 0, got -0.4"));
+  EXPECT_THAT(
+      test::error_text<UsageError>([&] { LambdaLR(optimizer, [](int64_t) { return -1.0; }); }),
+      HasSubstr("LambdaLR: the rate of step 0 must be a number >= 0, got -0.4"));
   EXPECT_EQ(optimizer.lr(), 0.4);
 }
 
@@ -171,15 +156,15 @@ TEST(LRScheduler, PartsMustFitTogether) {
   EXPECT_THROW(SequentialLR({}, {}), UsageError);
   EXPECT_THROW(SequentialLR({part, part}, {}), UsageError);
   EXPECT_THROW(SequentialLR({part, part, part}, {5, 4}), UsageError);
-  EXPECT_THAT(usage_error([&] {
+  EXPECT_THAT(test::error_text<UsageError>([&] {
                 SequentialLR({part, alien}, {5});
               }),
               HasSubstr("schedulers[1] is of another optimizer"));
-  EXPECT_THAT(usage_error([&] {
+  EXPECT_THAT(test::error_text<UsageError>([&] {
                 SequentialLR({part, own}, {5});
               }),
               HasSubstr("schedulers[1], CyclicLR: expected a schedule of the optimizer's rate"));
-  EXPECT_THAT(usage_error([&] {
+  EXPECT_THAT(test::error_text<UsageError>([&] {
                 ChainedScheduler({part, bounded});
               }),
               HasSubstr("schedulers[1], CosineAnnealingLR: expected a rate that is a factor"));

@@ -8,8 +8,6 @@
 namespace argosy::optim {
 namespace {
 
-constexpr const char* kLrStateWhere = "optim.LRScheduler";
-
 bool are_rates(const std::vector<double>& lrs) {
   return std::ranges::all_of(lrs, [](double lr) { return std::isfinite(lr) && lr >= 0; });
 }
@@ -34,7 +32,7 @@ void check_loadable(const LRSchedulerState& state,
                     const LRSchedulerState& own,
                     const Optimizer& optimizer) {
   if (!state.scheduler.empty() && !own.scheduler.empty() && state.scheduler != own.scheduler) {
-    throw CheckpointError(kLrStateWhere,
+    throw CheckpointError("optim.LRScheduler",
                           fmt::format("expected the state of {}, got that of {}. Make the "
                                       "schedule that was saved, or clear .scheduler to go on from "
                                       "its step with another",
@@ -43,7 +41,7 @@ void check_loadable(const LRSchedulerState& state,
   }
   if (state.unit != ScheduleUnit::kUnset && own.unit != ScheduleUnit::kUnset &&
       state.unit != own.unit) {
-    throw CheckpointError(kLrStateWhere,
+    throw CheckpointError("optim.LRScheduler",
                           fmt::format("{}: expected a state counted per {}, got one per {}",
                                       own.scheduler,
                                       name_of(own.unit),
@@ -52,7 +50,7 @@ void check_loadable(const LRSchedulerState& state,
   const std::size_t groups = optimizer.param_groups().size();
   if (state.base_lrs.size() != groups || state.step < 0 || !are_rates(state.base_lrs)) {
     throw CheckpointError(
-        kLrStateWhere,
+        "optim.LRScheduler",
         fmt::format("expected base rates of {} groups and a step >= 0, got {} and step {}",
                     groups,
                     state.base_lrs.size(),
@@ -60,7 +58,7 @@ void check_loadable(const LRSchedulerState& state,
   }
   if (!state.last_lrs.empty() && (state.last_lrs.size() != groups || !are_rates(state.last_lrs))) {
     throw CheckpointError(
-        kLrStateWhere,
+        "optim.LRScheduler",
         fmt::format("expected rates of {} groups, got {}", groups, state.last_lrs.size()));
   }
 }

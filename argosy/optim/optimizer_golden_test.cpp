@@ -20,7 +20,7 @@ namespace {
 using engine::NamedTensors;
 using Values = std::vector<double>;
 
-std::map<std::string, Values> read_golden() {
+std::map<std::string, Values> golden_values() {
   std::ifstream file(ARGOSY_OPTIM_GOLDEN "/optimizers.txt");
   std::map<std::string, Values> result;
   for (std::string line; std::getline(file, line);) {
@@ -107,7 +107,7 @@ void expect_paddles(const std::string& name,
     }
     const std::string key = name + " " + precision.name;
     expect_near(flat({list[0].second, list[1].second, list[2].second}),
-                read_golden().at(key),
+                golden_values().at(key),
                 precision.bound,
                 key);
   }
@@ -184,7 +184,7 @@ TEST(OptimizerGolden, AveragesArePyTorchs) {
       }
       const std::string key = name + " " + precision.name;
       expect_near(
-          flat({ema.state_dict().averages.at("w")}), read_golden().at(key), precision.bound, key);
+          flat({ema.state_dict().averages.at("w")}), golden_values().at(key), precision.bound, key);
     }
   }
 }

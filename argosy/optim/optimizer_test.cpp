@@ -8,6 +8,8 @@
 #include "argosy/optim/optim.h"
 #include "argosy/optim/optim_test_problem.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::optim {
 namespace {
 
@@ -21,16 +23,6 @@ using testing::set_gradients;
 
 torch::Tensor leaf(torch::IntArrayRef shape, torch::ScalarType dtype = torch::kFloat) {
   return torch::ones(shape, torch::TensorOptions(dtype).requires_grad(true));
-}
-
-template <typename F>
-std::string usage_error(F&& operation) {
-  try {
-    operation();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Optimizer, SameBitsWithAnyNumberOfThreads) {
@@ -189,7 +181,7 @@ TEST(Groups, CanBeAddedLater) {
   sgd.step();
   EXPECT_EQ(a.item<float>(), 0.5);
   EXPECT_EQ(b.item<float>(), 0);
-  EXPECT_THAT(usage_error([&] {
+  EXPECT_THAT(test::error_text<UsageError>([&] {
                 sgd.add_param_group(NamedTensors{{"a", leaf({1})}});
               }),
               HasSubstr("[optim.SGD] a: two parameters have this name"));
@@ -199,7 +191,7 @@ TEST(Groups, CanBeAddedLater) {
 TEST(Groups, MistakesAreNamed) {
   torch::nn::Linear linear(3, 2);
   const auto error = [&](const std::vector<ParamGroup>& groups) {
-    return usage_error([&] { SGD(linear, {}, groups); });
+    return test::error_text<UsageError>([&] { SGD(linear, {}, groups); });
   };
   EXPECT_THAT(error({{.names = {"*.bias"}}}),
               HasSubstr("group 1: no parameter matches \"*.bias\""));
@@ -212,7 +204,7 @@ TEST(Groups, MistakesAreNamed) {
 
 TEST(Errors, NameTheParameterOrTheOption) {
   const auto adam = [](torch::Tensor tensor, AdamOptions options = {}) {
-    return usage_error([&] { Adam(NamedTensors{{"w", tensor}}, options); });
+    return test::error_text<UsageError>([&] { Adam(NamedTensors{{"w", tensor}}, options); });
   };
   EXPECT_THAT(adam(leaf({1}, torch::kBFloat16)), HasSubstr("[optim.Adam] w: expected f32 or f64"));
   EXPECT_THAT(adam(leaf({1}, torch::kComplexFloat)), HasSubstr("got ComplexFloat"));
@@ -224,13 +216,14 @@ TEST(Errors, NameTheParameterOrTheOption) {
   EXPECT_THAT(adam(leaf({1}), {.weight_decay = -1.0}), HasSubstr("weight_decay must be"));
   EXPECT_THAT(adam(leaf({1}), {.grad_clip = ClipGradByNorm(0)}),
               HasSubstr("clip_norm must be > 0"));
-  EXPECT_THAT(usage_error([] { SGD(NamedTensors{}); }), HasSubstr("there are no parameters"));
-  EXPECT_THAT(usage_error([] {
+  EXPECT_THAT(test::error_text<UsageError>([] { SGD(NamedTensors{}); }),
+              HasSubstr("there are no parameters"));
+  EXPECT_THAT(test::error_text<UsageError>([] {
                 SGD(NamedTensors{{"w", leaf({1})}}, {.nesterov = true});
               }),
               HasSubstr("nesterov wants momentum > 0"));
   EXPECT_THAT(
-      usage_error([] {
+      test::error_text<UsageError>([] {
         AdamW(NamedTensors{{"w", leaf({1})}}, {}, {{.names = {"w"}, .weight_decay = L1Decay(1)}});
       }),
       HasSubstr("Use Adam for L1Decay"));
@@ -242,7 +235,7 @@ TEST(Errors, ARefusedGradientChangesNothing) {
   first.mutable_grad() = torch::ones({2});
   second.mutable_grad() = torch::ones({2, 2}).to_sparse();
   EXPECT_THAT(
-      usage_error([&] { sgd.step(); }),
+      test::error_text<UsageError>([&] { sgd.step(); }),
       HasSubstr("[optim.SGD] embed.weight.grad: expected a dense tensor, got a sparse one"));
   EXPECT_EQ(first.sum().item<float>(), 2);
   EXPECT_TRUE(sgd.state_dict().parameters.empty());

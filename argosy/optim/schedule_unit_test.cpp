@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Optimizer make_optimizer(double lr = 1.0) {
+Optimizer unit_optimizer(double lr = 1.0) {
   return SGD(engine::NamedTensors{{"a", torch::zeros({1}, torch::requires_grad())},
                                   {"b", torch::zeros({1}, torch::requires_grad())}},
              {.lr = lr},
@@ -48,7 +48,7 @@ static_assert(!std::is_convertible_v<StepLR, ScheduleHandle>);
 static_assert(!std::is_constructible_v<ScheduleHandle, LRScheduler>);
 
 TEST(ScheduleUnit, AHandleMovesAtItsOwnUnitOnly) {
-  Optimizer optimizer = make_optimizer();
+  Optimizer optimizer = unit_optimizer();
   const auto report_all = [](ScheduleHandle& handle) {
     handle.on_step();
     handle.on_step();
@@ -75,7 +75,7 @@ TEST(ScheduleUnit, AHandleMovesAtItsOwnUnitOnly) {
 }
 
 TEST(ScheduleUnit, StatesSayTheirUnitAndNoOtherLoadsThem) {
-  Optimizer optimizer = make_optimizer();
+  Optimizer optimizer = unit_optimizer();
   ScheduleHandle step = per_step(ExponentialLR(optimizer, {.gamma = 0.5}));
   ScheduleHandle epoch = per_epoch(ExponentialLR(optimizer, {.gamma = 0.5}));
   step.on_step();
@@ -95,7 +95,7 @@ TEST(ScheduleUnit, StatesSayTheirUnitAndNoOtherLoadsThem) {
 // Any schedule is stored and taken back as the same struct.
 TEST(ScheduleUnit, EveryScheduleResumes) {
   const auto expect_resume = [](const std::function<ScheduleHandle(const Optimizer&)>& make) {
-    Optimizer straight = make_optimizer(), resumed = make_optimizer(7.0);
+    Optimizer straight = unit_optimizer(), resumed = unit_optimizer(7.0);
     ScheduleHandle first = make(straight);
     const auto go = [](ScheduleHandle& handle, int step) {
       handle.on_step();
@@ -130,7 +130,7 @@ TEST(ScheduleUnit, EveryScheduleResumes) {
 }
 
 TEST(ReduceLROnPlateau, ItsStateIsFiniteNumbers) {
-  Optimizer optimizer = make_optimizer();
+  Optimizer optimizer = unit_optimizer();
   ReduceLROnPlateau scheduler(optimizer);
   EXPECT_FALSE(scheduler.state_dict().best.has_value()) << "no infinity before the first metric";
   scheduler.step(std::numeric_limits<double>::quiet_NaN());
@@ -146,7 +146,7 @@ TEST(ReduceLROnPlateau, ItsStateIsFiniteNumbers) {
 }
 
 TEST(ReduceLROnPlateau, LowersEachGroupFromWhereItStands) {
-  Optimizer optimizer = make_optimizer();
+  Optimizer optimizer = unit_optimizer();
   ReduceLROnPlateau scheduler(optimizer, {.factor = 0.5, .patience = 0, .min_lr = 0.3});
   optimizer.set_group_lr(1, 4);
   scheduler.step(1);
@@ -158,7 +158,7 @@ TEST(ReduceLROnPlateau, LowersEachGroupFromWhereItStands) {
 }
 
 TEST(ReduceLROnPlateau, RefusesSenselessOptionsAndStates) {
-  Optimizer optimizer = make_optimizer();
+  Optimizer optimizer = unit_optimizer();
   EXPECT_THROW(ReduceLROnPlateau(optimizer, {.factor = 1}), UsageError);
   EXPECT_THROW(ReduceLROnPlateau(optimizer, {.patience = -1}), UsageError);
   EXPECT_THROW(ReduceLROnPlateau(optimizer, {.min_lr = -1}), UsageError);

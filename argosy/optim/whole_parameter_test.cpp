@@ -7,6 +7,8 @@
 #include "argosy/optim/optim.h"
 #include "argosy/optim/optim_test_problem.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::optim {
 namespace {
 
@@ -16,16 +18,6 @@ using ::testing::HasSubstr;
 using testing::make_parameters;
 using testing::same_bits;
 using testing::set_gradients;
-
-template <typename F>
-std::string usage_error(F&& operation) {
-  try {
-    operation();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 std::vector<Optimizer> both(const NamedTensors& list) {
   return {Lamb(list, {.lr = 0.01}), Lars(list, {.lr = 0.1})};
@@ -97,7 +89,8 @@ TEST(WholeParameter, StepsAreNotDividedButMayBeMadeEarly) {
   for (int which = 0; which < 2; ++which) {
     Optimizer optimizer = both(list)[which], ahead = both(early)[which];
     EXPECT_FALSE(optimizer.impl()->states_per_parameter().has_value());
-    EXPECT_THAT(usage_error([&] { optimizer.impl()->divide(std::make_shared<Division>()); }),
+    EXPECT_THAT(test::error_text<UsageError>(
+                    [&] { optimizer.impl()->divide(std::make_shared<Division>()); }),
                 HasSubstr("steps cannot be divided"));
     optimizer.impl()->divide(nullptr);
     ASSERT_TRUE(ahead.impl()->can_step_early()) << "each needs its own gradient only";
@@ -195,24 +188,25 @@ TEST(Decay, AParametersRegularizerTakesThePlaceOfTheOptimizers) {
 TEST(Decay, LambAndLarsTakeNumbersOnly) {
   const NamedTensors list{{"w", torch::ones({1}, torch::requires_grad())}};
   const std::vector<ParamGroup> l1{{.names = {"w"}, .weight_decay = L1Decay(1)}};
-  EXPECT_THAT(usage_error([&] { Lamb(list, {}, l1); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { Lamb(list, {}, l1); }),
               HasSubstr("[optim.Lamb] weight_decay must be a number"));
-  EXPECT_THAT(usage_error([&] { Lars(list, {}, l1); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { Lars(list, {}, l1); }),
               HasSubstr("[optim.Lars] weight_decay must be a number"));
 }
 
 TEST(Options, OutOfRangeAreNamed) {
   const NamedTensors list{{"w", torch::ones({1}, torch::requires_grad())}};
-  EXPECT_THAT(usage_error([&] { RMSProp(list, {.alpha = 2}); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { RMSProp(list, {.alpha = 2}); }),
               HasSubstr("[optim.RMSProp] alpha must be in [0, 1], got 2"));
-  EXPECT_THAT(usage_error([&] { RMSProp(list, {.momentum = -1}); }), HasSubstr("momentum must be"));
-  EXPECT_THAT(usage_error([&] { Adagrad(list, {.lr_decay = -1}); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { RMSProp(list, {.momentum = -1}); }),
+              HasSubstr("momentum must be"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { Adagrad(list, {.lr_decay = -1}); }),
               HasSubstr("[optim.Adagrad] lr_decay must be a number >= 0, got -1"));
-  EXPECT_THAT(usage_error([&] {
+  EXPECT_THAT(test::error_text<UsageError>([&] {
                 Lamb(list, {.betas = {1, 0.5}});
               }),
               HasSubstr("[optim.Lamb] betas[0] must be in [0, 1), got 1"));
-  EXPECT_THAT(usage_error([&] { Lars(list, {.lars_coeff = -1}); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { Lars(list, {.lars_coeff = -1}); }),
               HasSubstr("[optim.Lars] lars_coeff must be"));
 }
 

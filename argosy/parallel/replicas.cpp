@@ -27,7 +27,6 @@
 namespace argosy::parallel {
 namespace {
 
-constexpr const char* kReplicasWhere = "parallel.DataParallel";
 constexpr int64_t kMostReplicas = 1024;
 
 /// Making a clone initialises its weights first: the program's random numbers stay where they were.
@@ -52,12 +51,12 @@ class KeptGenerator final {
 std::vector<at::Device> devices_for(const torch::nn::Module& module,
                                     const DataParallelOptions& options) {
   ARGOSY_CHECK(options.replicas >= 0 && options.replicas <= kMostReplicas,
-               kReplicasWhere,
+               "parallel.DataParallel",
                "replicas must be 0 to {}, got {}",
                kMostReplicas,
                options.replicas);
   ARGOSY_CHECK(options.devices.empty() || options.replicas == 0,
-               kReplicasWhere,
+               "parallel.DataParallel",
                "give devices or replicas, not both: there is one replica for each device");
   const at::Device own = engine::device_of(module);
   std::vector<at::Device> devices = options.devices;
@@ -75,7 +74,7 @@ std::vector<at::Device> devices_for(const torch::nn::Module& module,
   }
   for (const auto& parameter : module.named_parameters()) {
     ARGOSY_CHECK(parameter.value().device() == devices[0],
-                 kReplicasWhere,
+                 "parallel.DataParallel",
                  "parameter \"{}\" is on {}, the first device is {}: module->to(device) first",
                  parameter.key(),
                  parameter.value().device().str(),
@@ -88,7 +87,7 @@ void check_norms(const torch::nn::Module& module) {
   for (const auto& part : module.named_modules()) {
     const auto* norm = dynamic_cast<const engine::SyncedNorm*>(part.value().get());
     ARGOSY_CHECK(norm == nullptr || norm->peers() == nullptr,
-                 kReplicasWhere,
+                 "parallel.DataParallel",
                  "\"{}\" takes its statistics over ranks (convert_sync_batchnorm): the replicas of "
                  "a process would wait for each other. Use DistributedDataParallel alone",
                  part.key());
@@ -101,7 +100,7 @@ std::shared_ptr<torch::nn::Module> clone_of(const torch::nn::Module& module, at:
     clone = module.clone(device);
   } catch (const c10::Error& error) {
     const std::string said = error.what_without_backtrace();
-    throw UsageError(kReplicasWhere,
+    throw UsageError("parallel.DataParallel",
                      fmt::format("the module {} cannot be cloned: {}. Derive from "
                                  "torch::nn::Cloneable and register everything in reset()",
                                  module.name(),
@@ -111,7 +110,7 @@ std::shared_ptr<torch::nn::Module> clone_of(const torch::nn::Module& module, at:
       clone->named_parameters().keys() == module.named_parameters().keys() &&
           clone->named_buffers().keys() == module.named_buffers().keys() &&
           clone->modules().size() == module.modules().size(),
-      kReplicasWhere,
+      "parallel.DataParallel",
       "a clone of {} has other parameters, buffers or submodules than the module: register "
       "everything in reset()",
       module.name());
@@ -150,7 +149,7 @@ std::vector<c10::Stream> streams_of(const at::Tensor& input,
 }  // namespace
 
 Replicas::Replicas(std::shared_ptr<torch::nn::Module> module, const DataParallelOptions& options) {
-  ARGOSY_CHECK(module != nullptr, kReplicasWhere, "the module is empty");
+  ARGOSY_CHECK(module != nullptr, "parallel.DataParallel", "the module is empty");
   devices_ = devices_for(*module, options);
   check_norms(*module);
   const KeptGenerator kept;
@@ -204,15 +203,15 @@ at::Tensor Replicas::checked_forward(size_t replica,
   try {
     output = forward(replica, parts[replica].to(devices_[replica]));
   } catch (const UsageError& error) {
-    throw UsageError(kReplicasWhere, named(error.what()));
+    throw UsageError("parallel.DataParallel", named(error.what()));
   } catch (const c10::Error& error) {
-    throw Error(kReplicasWhere, named(error.what_without_backtrace()));
+    throw Error("parallel.DataParallel", named(error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    throw Error(kReplicasWhere, named(error.what()));
+    throw Error("parallel.DataParallel", named(error.what()));
   }
   ARGOSY_CHECK(
       output.defined() && output.dim() > 0 && output.size(0) == parts[replica].size(0),
-      kReplicasWhere,
+      "parallel.DataParallel",
       "{}",
       named(fmt::format("expected an output with {} rows, one for each sample, got [{}]",
                         parts[replica].size(0),
@@ -222,7 +221,7 @@ at::Tensor Replicas::checked_forward(size_t replica,
 
 at::Tensor Replicas::run(const at::Tensor& input, const Forward& forward) {
   ARGOSY_CHECK(input.defined() && input.dim() > 0,
-               kReplicasWhere,
+               "parallel.DataParallel",
                "expected a batch, whose first size is the samples, got {}",
                input.defined() ? "a tensor without dimensions" : "an undefined tensor");
   const std::vector<at::Tensor> parts = input.chunk(static_cast<int64_t>(size()));

@@ -15,8 +15,6 @@
 namespace argosy::parallel {
 namespace {
 
-constexpr const char* kSyncBatchNormWhere = "parallel.convert_sync_batchnorm";
-
 class Ranks final : public engine::NormPeers {
  public:
   explicit Ranks(comm::Group group) : group_(std::move(group)) {}
@@ -61,12 +59,13 @@ void convert_sync_batchnorm(const torch::nn::Module& module, const comm::Group& 
     look_at(child.key(), *child.value());
   }
   ARGOSY_CHECK(left.empty(),
-               kSyncBatchNormWhere,
+               "parallel.convert_sync_batchnorm",
                "expected norms that can take statistics over ranks, got libtorch's: {}. Write "
                "parallel::SyncBatchNorm2d (1d, 3d) in place of torch::nn::BatchNorm2d",
                fmt::join(left, ", "));
-  ARGOSY_CHECK(
-      !norms.empty(), kSyncBatchNormWhere, "expected a module with batch norms, got one without");
+  ARGOSY_CHECK(!norms.empty(),
+               "parallel.convert_sync_batchnorm",
+               "expected a module with batch norms, got one without");
   if (group.size() == 1) {
     return;
   }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/formats/new_file.h"
+#include "argosy/os/whole_file.h"
 #include "argosy/recipes/schedules.h"
 
 #include <nlohmann/json.hpp>
@@ -17,11 +17,11 @@ namespace argosy::recipes {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr const char* kName = "recipe.json";
 
-Json to_json(const Description& about) {
+ordered_json to_json(const Description& about) {
   return {{"options", train_table().to_json(about.settings)},
           {"shape",
            {{"side", about.shape.side},
@@ -35,10 +35,10 @@ Json to_json(const Description& about) {
           {"changes", about.changes}};
 }
 
-Description from_json(const Json& json) {
+Description from_json(const ordered_json& json) {
   Description about;
   train_table().set(about.settings, json.at("options"));
-  const Json& shape = json.at("shape");
+  const ordered_json& shape = json.at("shape");
   about.shape = {.side = shape.at("side").get<int>(),
                  .channels = shape.at("channels").get<int>(),
                  .repeats = shape.at("repeats").get<bool>(),
@@ -63,9 +63,8 @@ Description describe(const TrainSettings& resolved, const Assembly& assembly) {
 
 void write_description(const std::string& folder, const Description& description) {
   const std::string text = to_json(description).dump(2) + "\n";
-  formats::NewFile file((fs::path(folder) / kName).string(), "recipes.write");
-  file.write(text);
-  file.finish();
+  const std::string path = (fs::path(folder) / kName).string();
+  os::write_whole(path, text).or_throw<DataError>("recipes.write", DataPlace{path});
 }
 
 std::optional<Description> read_description(const std::string& folder) {
@@ -75,7 +74,7 @@ std::optional<Description> read_description(const std::string& folder) {
     return std::nullopt;
   }
   try {
-    return from_json(Json::parse(std::ifstream(file, std::ios::binary)));
+    return from_json(ordered_json::parse(std::ifstream(file, std::ios::binary)));
   } catch (const nlohmann::json::exception& wrong) {
     throw ConfigError(
         "recipes.config",
@@ -110,8 +109,8 @@ std::string changed_options(TrainSettings begun, const TrainSettings& now) {
   if (!depends_on_length(now.schedule)) {
     begun.epochs = now.epochs;
   }
-  const Json before = train_table().to_json(begun);
-  const Json after = train_table().to_json(now);
+  const ordered_json before = train_table().to_json(begun);
+  const ordered_json after = train_table().to_json(now);
   std::vector<std::string> changes;
   for (const auto& [name, value] : after.items()) {
     if (before.at(name) != value) {

@@ -6,6 +6,7 @@
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/optim/optim.h"
 #include "argosy/recipes/optimizers.h"
@@ -18,18 +19,19 @@
 namespace argosy::recipes {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-Json data_of(const Assembly& assembly, const TrainSettings& settings) {
+ordered_json data_of(const Assembly& assembly, const TrainSettings& settings) {
   const DataSet& data = *assembly.data;
-  auto splits = Json::object();
+  auto splits = ordered_json::object();
   for (const std::string& split : data.splits()) {
     splits[split] = data.size(split);
   }
   const std::string evaluation = data.evaluation_split();
-  Json json{{"splits", std::move(splits)},
-            {"trained_on", data.training_split()},
-            {"evaluated_on", evaluation.empty() ? Json(nullptr) : Json(evaluation)}};
+  ordered_json json{
+      {"splits", std::move(splits)},
+      {"trained_on", data.training_split()},
+      {"evaluated_on", evaluation.empty() ? ordered_json(nullptr) : ordered_json(evaluation)}};
   if (assembly.task() == Task::kPoints) {
     json["points"] = data.point_names().size();
   } else {
@@ -41,7 +43,7 @@ Json data_of(const Assembly& assembly, const TrainSettings& settings) {
   return json;
 }
 
-Json model_of(const Assembly& assembly) {
+ordered_json model_of(const Assembly& assembly) {
   const int64_t side = assembly.shape.side;
   const engine::Summary summary = assembly.model.summary({1, assembly.shape.channels, side, side});
   return {{"name", assembly.model_text},
@@ -52,7 +54,7 @@ Json model_of(const Assembly& assembly) {
           {"multiply_adds", summary.multiply_adds}};
 }
 
-Json training_of(const TrainSettings& settings, const Lengths& lengths, int processes) {
+ordered_json training_of(const TrainSettings& settings, const Lengths& lengths, int processes) {
   const int64_t updates =
       std::min(lengths.updates(), settings.num_iters.value_or(lengths.updates()));
   return {{"processes", processes},
@@ -61,23 +63,22 @@ Json training_of(const TrainSettings& settings, const Lengths& lengths, int proc
           {"updates", updates}};
 }
 
-void add_lines(std::string& text, const char* title, const Json& object) {
+void add_lines(std::string& text, const char* title, const ordered_json& object) {
   text += fmt::format("{}\n", title);
   for (const auto& [name, value] : object.items()) {
     if (value.is_null()) {
       continue;
     }
-    const std::string shown = value.is_string() ? value.get<std::string>()
-                              : value.is_number_integer()
-                                  ? events::with_commas(value.get<int64_t>())
-                                  : value.dump();
+    const std::string shown = value.is_string()           ? value.get<std::string>()
+                              : value.is_number_integer() ? text::count(value.get<int64_t>())
+                                                          : value.dump();
     text += fmt::format("  {:<18} {}\n", name, shown);
   }
 }
 
 }  // namespace
 
-Json Plan::to_json() const {
+ordered_json Plan::to_json() const {
   return {{"command", "train"},
           {"dry_run", true},
           {"options", options},

@@ -12,14 +12,12 @@
 #include <ATen/Functions.h>
 
 #include "argosy/base/check.h"
-#include "argosy/formats/new_file.h"
+#include "argosy/os/whole_file.h"
 
 #include <nlohmann/json.hpp>
 
 namespace argosy::recipes {
 namespace {
-
-constexpr const char* kWhere = "recipes.predict";
 
 std::vector<Guess> guesses_of(const float* labels_row, const at::Tensor& order_row) {
   std::vector<Guess> guesses;
@@ -123,7 +121,7 @@ std::vector<Prediction> predictions_of(const Assembly& assembly,
                                        const Examples& examples,
                                        const at::Tensor& outputs,
                                        int64_t topk) {
-  ARGOSY_INVARIANT(outputs.dim() == 2 && outputs.size(0) == examples.size(), kWhere);
+  ARGOSY_INVARIANT(outputs.dim() == 2 && outputs.size(0) == examples.size(), "recipes.predict");
   const bool points = !assembly.data->point_names().empty();
   const at::Tensor values =
       (points ? outputs : outputs.softmax(1)).to(at::kCPU, at::kFloat).contiguous();
@@ -149,7 +147,7 @@ void write_predictions(const std::string& path,
   const std::string end = std::filesystem::path(path).extension().string();
   const bool printed = path.empty() || path == "-";
   ARGOSY_CHECK(printed || end == ".csv" || end == ".jsonl",
-               kWhere,
+               "recipes.predict",
                "--out {}: expected a name that ends with .csv or .jsonl",
                path);
   std::string text = end == ".jsonl" ? "" : csv_head(predictions, data);
@@ -160,9 +158,7 @@ void write_predictions(const std::string& path,
     fmt::print("{}", text);
     return;
   }
-  formats::NewFile file(path, kWhere);
-  file.write(text);
-  file.finish();
+  os::write_whole(path, text).or_throw<DataError>("recipes.predict", DataPlace{path});
 }
 
 }  // namespace argosy::recipes

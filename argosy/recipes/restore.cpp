@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "recipes.restore";
-
 /// Of a run's folder its weights or its newest checkpoint, whichever came later (a run that goes on
 /// has weights of its former end); anything else is what it is.
 std::string weights_in(const std::string& path) {
@@ -40,7 +38,7 @@ std::string weights_in(const std::string& path) {
     return newest;
   }
   if (!fs::exists(run, error)) {
-    throw CheckpointError(kWhere, "No such file or folder", {path});
+    throw CheckpointError("recipes.restore", "No such file or folder", {path});
   }
   return path;
 }
@@ -66,7 +64,7 @@ Wanted wanted_of(const EvaluateSettings& settings, const std::optional<Descripti
   const TrainSettings none;
   const TrainSettings& run = about.has_value() ? about->settings : none;
   ARGOSY_CHECK(!settings.model.empty() || !run.model.empty(),
-               kWhere,
+               "recipes.restore",
                "{}: no recipe.json lies there that says which model it is. Give --model and "
                "--data",
                settings.weights);
@@ -79,7 +77,7 @@ Wanted wanted_of(const EvaluateSettings& settings, const std::optional<Descripti
 /// The pixels' constants are those that the weights have learned with, whatever the data set is.
 void take_constants(Assembly& assembly, const Description& about) {
   ARGOSY_CHECK(about.size.outputs == assembly.size.outputs,
-               kWhere,
+               "recipes.restore",
                "--data {}: the weights are of a model with {} outputs, and the data wants {}",
                assembly.data_spec.to_string(),
                about.size.outputs,
@@ -99,7 +97,7 @@ Restored restore(const EvaluateSettings& settings, const std::vector<std::string
   Restored restored{.weights = weights};
   if (!pictures.empty()) {
     ARGOSY_CHECK(described && settings.data.empty(),
-                 kWhere,
+                 "recipes.restore",
                  "pictures without a data set want a run's weights: its recipe.json tells classes "
                  "and sizes. No --model and no --data with them");
     restored.assembly = assembly_of(*about, pictures);

@@ -13,6 +13,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/base/text.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/engine/seed.h"
 #include "argosy/engine/state_dict.h"
@@ -27,7 +28,7 @@
 namespace argosy::recipes {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 void load_pretrained(const Assembly& assembly, const TrainSettings& settings) {
   if (settings.pretrained.empty()) {
@@ -61,22 +62,21 @@ void announce(const TrainSettings& settings,
   }
   const DataSet& data = *assembly.data;
   const std::string other = data.evaluation_split();
-  fleet::print(
-      "{}, {} parameters; {}: {} samples to learn from{}\n",
-      settings.model,
-      events::with_commas(parameters),
-      assembly.data_spec.entry->row.name,
-      events::with_commas(data.size(data.training_split())),
-      other.empty()
-          ? ""
-          : fmt::format(", {} to evaluate on ({})", events::with_commas(data.size(other)), other));
+  fleet::print("{}, {} parameters; {}: {} samples to learn from{}\n",
+               settings.model,
+               text::count(parameters),
+               assembly.data_spec.entry->row.name,
+               text::count(data.size(data.training_split())),
+               other.empty()
+                   ? ""
+                   : fmt::format(", {} to evaluate on ({})", text::count(data.size(other)), other));
   fleet::print("{} process{} × {} × {} = {} samples an update, {} updates in {} epoch{}{}\n",
                fleet::worker_num(),
                fleet::worker_num() == 1 ? "" : "es",
                settings.batch_size,
                settings.accumulate,
                fleet::worker_num() * settings.batch_size * settings.accumulate,
-               events::with_commas(lengths.updates()),
+               text::count(lengths.updates()),
                settings.epochs,
                settings.epochs == 1 ? "" : "s",
                run_dir.empty() ? "" : fmt::format("; {}", run_dir));
@@ -127,8 +127,8 @@ train::History fit(train::Model& model,
   return model.fit(training, assembly.evaluation(split), options);
 }
 
-Json json_of(const train::Logs& logs) {
-  auto json = Json::object();
+ordered_json json_of(const train::Logs& logs) {
+  auto json = ordered_json::object();
   for (const auto& [name, value] : logs) {
     json[name] = value;
   }
@@ -147,21 +147,21 @@ const char* word_of(train::Ended ended) {
   return "?";
 }
 
-Json result_of(const train::History& history, double seconds, const std::string& run_dir) {
-  auto epochs = Json::array();
+ordered_json result_of(const train::History& history, double seconds, const std::string& run_dir) {
+  auto epochs = ordered_json::array();
   for (const train::Logs& logs : history.epochs) {
     epochs.push_back(json_of(logs));
   }
-  Json json{{"command", "train"}, {"ended", word_of(history.ended)}};
+  ordered_json json{{"command", "train"}, {"ended", word_of(history.ended)}};
   if (!history.reason.empty()) {
     json["reason"] = history.reason;
   }
   json["steps"] = history.steps;
   json["processes"] = fleet::worker_num();
   json["seconds"] = seconds;
-  json["result"] = epochs.empty() ? Json::object() : epochs.back();
+  json["result"] = epochs.empty() ? ordered_json::object() : epochs.back();
   json["epochs"] = std::move(epochs);
-  json["run_dir"] = run_dir.empty() ? Json(nullptr) : Json(run_dir);
+  json["run_dir"] = run_dir.empty() ? ordered_json(nullptr) : ordered_json(run_dir);
   return json;
 }
 
@@ -248,7 +248,7 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   const train::History history = fit(model, assembly, training, options);
 
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  Json result = result_of(history, seconds.count(), run_dir);
+  ordered_json result = result_of(history, seconds.count(), run_dir);
   if (run_dir.empty()) {
     result["weights_hash"] = checkpoint::weights_hash(engine::state_dict(*assembly.model.module));
     return result;

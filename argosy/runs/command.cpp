@@ -15,8 +15,6 @@
 namespace argosy::runs {
 namespace {
 
-constexpr const char* kWhere = "runs.arguments";
-
 struct Part {
   std::string name;
   std::string what;
@@ -49,7 +47,7 @@ std::string help() {
 }  // namespace
 
 bool parse_or_help(CLI::App& app, const std::vector<std::string>& args) {
-  return program::parse_or_help(app, args, kWhere);
+  return program::parse_or_help(app, args, "runs.arguments");
 }
 
 int run_command(const std::vector<std::string>& args) {
@@ -69,7 +67,7 @@ int run_command(const std::vector<std::string>& args) {
   std::vector<std::string> names;
   std::ranges::transform(parts(), std::back_inserter(names), &Part::name);
   const auto meant = strings::closest(name, names);
-  throw UsageError(kWhere,
+  throw UsageError("runs.arguments",
                    fmt::format("unknown command argosy runs {}.{} See: argosy runs --help",
                                name,
                                meant ? fmt::format(" Did you mean argosy runs {}?", *meant) : ""));

@@ -25,9 +25,6 @@ namespace argosy::runs {
 /// Onto standard output, indented. Bytes that are no UTF-8 are replaced.
 void print_json(const nlohmann::ordered_json& json);
 
-/// For a terminal: control characters, of which a name may hold some, become "?".
-[[nodiscard]] std::string printable(std::string_view text);
-
 /// "cifar  finished": its figures are read too.
 struct ReadRun {
   Run run{};

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "argosy/base/text.h"
 #include "argosy/events/table.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/commands.h"
@@ -126,7 +127,8 @@ void print_rows(const std::vector<std::string>& head, Rows rows) {
   for (std::vector<std::string>& row : rows) {
     for (std::string& cell : row) {
       constexpr size_t kMostOfACell = 60;
-      cell = printable(cell.size() > kMostOfACell ? cell.substr(0, kMostOfACell - 1) + "~" : cell);
+      cell = text::printable(cell.size() > kMostOfACell ? cell.substr(0, kMostOfACell - 1) + "~"
+                                                        : cell);
     }
   }
   fmt::print("{}", events::format_table(head, rows));

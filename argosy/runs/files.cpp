@@ -12,40 +12,21 @@
 
 #include "argosy/base/error.h"
 #include "argosy/os/fd.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::runs {
-namespace {
-
-constexpr const char* kWhere = "runs.write";
-
-}  // namespace
-
 void make_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
-    throw DataError(kWhere, "cannot make the folder: " + errno_message(error.value()), {folder});
+    throw DataError(
+        "runs.write", "cannot make the folder: " + errno_message(error.value()), {folder});
   }
 }
 
 void replace_file(const std::string& path, std::string_view text) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  const auto fail = [&](const std::string& step, int code) {
-    ::unlink(temporary.c_str());
-    throw DataError(kWhere, fmt::format("cannot {}: {}", step, errno_message(code)), {path});
-  };
-  auto fd = os::open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-  if (!fd.ok()) {
-    fail("write", fd.failure().error_number);
-  }
-  const Status written = os::write_all(fd->get(), std::as_bytes(std::span(text)));
-  if (!written.ok()) {
-    fail("write", written.failure().error_number);
-  }
-  fd->close();
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    fail("replace", errno);
-  }
+  os::write_whole(path, text, {.disk = os::WholeFileOptions::Disk::kNot})
+      .or_throw<DataError>("runs.write", DataPlace{path});
 }
 
 int64_t file_size(const std::string& path) {

@@ -91,16 +91,4 @@ std::string shown_number(double value) {
   return fmt::format("{:.4g}", value);
 }
 
-std::string shown_duration(double seconds) {
-  const auto whole = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));
-  if (whole >= 3600) {
-    return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
-  }
-  if (whole >= 60) {
-    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  }
-  return seconds < 10 ? fmt::format("{:.1f} s", std::max(0.0, seconds))
-                      : fmt::format("{} s", whole);
-}
-
 }  // namespace argosy::runs

@@ -20,7 +20,4 @@ namespace argosy::runs {
 /// "1,234", "0.4312", "1.2e-05": four significant digits, and whole numbers whole.
 [[nodiscard]] std::string shown_number(double value);
 
-/// "3 s", "2 min 05 s", "1 h 02 min".
-[[nodiscard]] std::string shown_duration(double seconds);
-
 }  // namespace argosy::runs

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 
+#include "argosy/base/text.h"
 #include "argosy/events/table.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/commands.h"
@@ -25,7 +26,7 @@ const NamedCurve* telling_curve(const MetricsLog& log, int place) {
   return nullptr;
 }
 
-std::string last_of(const NamedCurve* named) {
+std::string shown_last(const NamedCurve* named) {
   return named == nullptr ? "" : shown_number(named->curve.last().y * figure_of(named->name).scale);
 }
 
@@ -36,14 +37,14 @@ std::vector<std::string> row_of(const ReadRun& read) {
   const RunState state = config.observed_state();
   const NamedCurve* metric = telling_curve(read.log, 1);
   const double at = read.log.last_step() >= 0 ? read.log.last_step() : read.log.last_epoch();
-  return {printable(read.run.name),
+  return {text::printable(read.run.name),
           to_string(state),
           fmt::format("{:%Y-%m-%d %H:%M}", fmt::gmtime(started)),
-          state == RunState::kKilled ? "" : shown_duration(config.duration().count()),
+          state == RunState::kKilled ? "" : text::duration(config.duration().count()),
           fmt::format("{}", config.ranks),
           at < 0 ? "" : fmt::format("{:.0f}", at),
-          last_of(telling_curve(read.log, 0)),
-          metric == nullptr ? "" : fmt::format("{} {}", last_of(metric), figure_label(*metric))};
+          shown_last(telling_curve(read.log, 0)),
+          metric == nullptr ? "" : fmt::format("{} {}", shown_last(metric), figure_label(*metric))};
 }
 
 nlohmann::ordered_json json_of(const ReadRun& read) {
@@ -92,10 +93,10 @@ int run_ls(const std::vector<std::string>& args) {
                events::format_table(
                    {"run", "state", "started", "took", "ranks", "step", "loss", "metric"}, rows));
   } else if (found.broken.empty()) {
-    fmt::print("No runs in {}.\n", printable(folder));
+    fmt::print("No runs in {}.\n", text::printable(folder));
   }
   for (const std::string& message : found.broken) {
-    fmt::print(stderr, "{}\n", printable(message));
+    fmt::print(stderr, "{}\n", text::printable(message));
   }
   return found.broken.empty() ? 0 : 1;
 }

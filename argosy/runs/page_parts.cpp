@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "argosy/base/text.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/html.h"
 #include "argosy/runs/page/page_assets.h"
@@ -20,16 +21,6 @@ using nlohmann::ordered_json;
 
 std::string dumped(const ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string shown_bytes(double bytes) {
-  constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB"};
-  size_t unit = 0;
-  while (std::abs(bytes) >= 1000 && unit + 1 < kUnits.size()) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, kUnits.at(unit));
 }
 
 std::string fact(std::string_view name, std::string_view value) {
@@ -137,7 +128,7 @@ std::string header_part(const RunConfig& config, const std::string& name) {
   text += fact("started", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(started)));
   if (state != RunState::kKilled) {
     text += fact(state == RunState::kRunning ? "for" : "took",
-                 shown_duration(config.duration().count()));
+                 text::duration(config.duration().count()));
   }
   text += fact("ranks", fmt::format("{}", config.ranks));
   text += fact("host", config.host.name);
@@ -200,7 +191,7 @@ std::string shown_value(std::string_view name, const ordered_json& value) {
   }
   const auto number = value.get<double>();
   if (name.ends_with("_bytes")) {
-    return shown_bytes(number);
+    return text::bytes(number);
   }
   if (name == "input_wait" || name.ends_with("_wait") || name.ends_with("_share")) {
     return fmt::format("{:.1f} %", 100 * number);
@@ -277,7 +268,7 @@ std::string config_part(const RunConfig& config) {
       {"processor", config.host.cpu},
       {"hardware threads",
        fmt::format("{} on {} cores", config.host.cores, config.host.physical_cores)},
-      {"memory", shown_bytes(static_cast<double>(config.host.memory_bytes))},
+      {"memory", text::bytes(static_cast<double>(config.host.memory_bytes))},
       {"folder", config.folder},
       {"commit", config.sources.commit + (config.sources.dirty ? " with changes" : "")},
       {"branch", config.sources.branch}};

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "argosy/base/terminal.h"
+#include "argosy/base/text.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/commands.h"
 #include "argosy/runs/html.h"
@@ -16,13 +17,6 @@ using nlohmann::ordered_json;
 
 void print_json(const ordered_json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
-std::string printable(std::string_view text) {
-  std::string result(text);
-  std::ranges::replace_if(
-      result, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return result;
 }
 
 ReadRun read_whole(Run run) {
@@ -52,10 +46,10 @@ ordered_json figures_json(const MetricsLog& log) {
 
 std::string figure_label(const NamedCurve& named) {
   const Figure figure = figure_of(named.name);
-  return printable(fmt::format("{} ({}){}",
-                               figure.title,
-                               named.split,
-                               figure.short_unit.empty() ? "" : ", " + figure.short_unit));
+  return text::printable(fmt::format("{} ({}){}",
+                                     figure.title,
+                                     named.split,
+                                     figure.short_unit.empty() ? "" : ", " + figure.short_unit));
 }
 
 std::string best_of(const NamedCurve& named) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/base/text.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/commands.h"
 #include "argosy/runs/compare.h"
@@ -57,10 +58,6 @@ TEST(Compare, NamesWhatDiffersAndNothingElse) {
                                      "options.model.classes 10 100",
                                      "options.only_a 1 -",
                                      "options.only_b - x"));
-}
-
-TEST(Printable, AnswersNoTerminal) {
-  EXPECT_EQ(printable("a\x1b[31mb\nü"), "a?[31mb?ü");
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ struct RunConfig {
     int ranks = 1;
   };
   /// Now, here: time, host, working folder, environment, git's state, the compiler's version.
-  /// Variables and options whose names speak of tokens, secrets, passwords or keys are kept without
-  /// their values. Cost: some 20 ms, for git, which has 2 s for each of three answers.
+  /// Secrets are kept as "(hidden)": base/secrets.h says which. Cost: some 20 ms, for git, which
+  /// has 2 s for each of three answers.
   [[nodiscard]] static RunConfig capture(CaptureOptions options);
 
   /// Notes how the run ended, and when: now.

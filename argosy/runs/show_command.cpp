@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "argosy/base/text.h"
 #include "argosy/events/table.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/commands.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr size_t kSparkColumns = 32;
 
 std::string line(std::string_view name, std::string_view value) {
-  return value.empty() ? "" : fmt::format("{:<9}{}\n", name, printable(value));
+  return value.empty() ? "" : fmt::format("{:<9}{}\n", name, text::printable(value));
 }
 
 std::string head(const Run& run) {
@@ -31,7 +32,7 @@ std::string head(const Run& run) {
       "state",
       state == RunState::kKilled
           ? "killed: it says it runs, and its process is gone"
-          : fmt::format("{}, {}", to_string(state), shown_duration(config.duration().count())));
+          : fmt::format("{}, {}", to_string(state), text::duration(config.duration().count())));
   text += line("message", config.message);
   text += line("started", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(started)));
   text += line("ranks", fmt::format("{} (host {})", config.ranks, config.host.name));
@@ -62,7 +63,7 @@ std::string pairs(std::string_view title,
                   const std::vector<std::pair<std::string, std::string>>& all) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, value] : all) {
-    rows.push_back({printable(name), printable(value)});
+    rows.push_back({text::printable(name), text::printable(value)});
   }
   return rows.empty() ? "" : "\n" + events::format_table({std::string(title), "value"}, rows);
 }
@@ -81,11 +82,11 @@ std::string ranks_table(const std::vector<nlohmann::ordered_json>& ranks) {
     std::vector<std::string> cells;
     for (const std::string& column : columns) {
       const auto value = rank.find(column);
-      cells.push_back(value == rank.end() ? "" : printable(shown_value(column, *value)));
+      cells.push_back(value == rank.end() ? "" : text::printable(shown_value(column, *value)));
     }
     rows.push_back(std::move(cells));
   }
-  std::ranges::transform(columns, columns.begin(), printable);
+  std::ranges::transform(columns, columns.begin(), text::printable);
   return columns.empty() ? "" : "\n" + events::format_table(columns, rows);
 }
 

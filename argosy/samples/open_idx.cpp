@@ -14,7 +14,6 @@
 namespace argosy::samples {
 namespace {
 
-constexpr const char* kWhere = "samples.idx";
 constexpr int64_t kClasses = 10;
 
 std::vector<std::string> class_names(const std::string& set) {
@@ -37,7 +36,7 @@ formats::IdxArray read(const std::string& path, size_t dims) {
   formats::IdxArray array = formats::read_idx(path);
   if (array.type != formats::IdxType::kU8 || array.dims.size() != dims) {
     throw DataError(
-        kWhere,
+        "samples.idx",
         fmt::format("expected bytes in {} dimension{}, got {} dimensions of type {:02x}",
                     dims,
                     dims == 1 ? "" : "s",
@@ -58,21 +57,21 @@ PixelBlock read_split(const Files& files, Shape& shape) {
   formats::IdxArray images = read(files.images, 3);
   const formats::IdxArray labels = read(files.labels, 1);
   if (images.dims[0] != labels.dims[0]) {
-    throw DataError(kWhere,
+    throw DataError("samples.idx",
                     fmt::format("has {} labels for {} images", labels.dims[0], images.dims[0]),
                     {files.labels});
   }
   const auto wrong =
       std::ranges::find_if(labels.bytes, [](uint8_t label) { return label >= kClasses; });
   if (wrong != labels.bytes.end()) {
-    throw DataError(kWhere,
+    throw DataError("samples.idx",
                     fmt::format("expected labels 0 to 9, got {}", *wrong),
                     {.path = files.labels, .index = wrong - labels.bytes.begin()});
   }
   const Shape own{.height = images.dims[1], .width = images.dims[2], .channels = 1};
   constexpr int64_t kMostSide = 65'535;
   if (own.height < 1 || own.height > kMostSide || own.width < 1 || own.width > kMostSide) {
-    throw DataError(kWhere,
+    throw DataError("samples.idx",
                     fmt::format("expected images of 1 to {} pixels a side, got {} x {}",
                                 kMostSide,
                                 own.height,
@@ -80,7 +79,7 @@ PixelBlock read_split(const Files& files, Shape& shape) {
                     {files.images});
   }
   if (shape.channels > 0 && (own.height != shape.height || own.width != shape.width)) {
-    throw DataError(kWhere,
+    throw DataError("samples.idx",
                     fmt::format("expected {} x {} pixels as in the other split, got {} x {}",
                                 shape.height,
                                 shape.width,
@@ -121,7 +120,8 @@ std::unique_ptr<SampleSource> open_idx(const std::string& set, const std::string
   }
   if (blocks.empty()) {
     (void)need_file(path, {"train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz"});
-    throw DataError(kWhere, "is none of the IDX files. Give the folder that has them", {path});
+    throw DataError(
+        "samples.idx", "is none of the IDX files. Give the folder that has them", {path});
   }
   return std::make_unique<PixelSource>(
       Description{.set = set, .path = path, .classes = class_names(set)}, shape, std::move(blocks));

@@ -21,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kResumeWhere = "train.resume";
 constexpr std::string_view kStep = "step-";
 
 std::vector<fs::path> later_ones(const std::string& folder, int64_t step) {
@@ -158,13 +157,13 @@ std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
     found = comm::broadcast_object(found, group);
   }
   if (found.contains("error")) {
-    throw CheckpointError(kResumeWhere, found["error"].get<std::string>(), {.path = from});
+    throw CheckpointError("train.resume", found["error"].get<std::string>(), {.path = from});
   }
   if (found.contains("path")) {
     return found["path"].get<std::string>();
   }
   if (options.resume == Resume::kMust || !options.resume_from.empty()) {
-    throw CheckpointError(kResumeWhere,
+    throw CheckpointError("train.resume",
                           "there is no whole checkpoint to resume from. With resume \"auto\" the "
                           "training begins anew then",
                           {.path = from});
@@ -182,14 +181,14 @@ Share read_together(const std::string& path, const comm::Group& group) {
   }
   if (group.size() == 1) {
     if (!error.is_null()) {
-      throw CheckpointError(kResumeWhere, error.get<std::string>(), {.path = path});
+      throw CheckpointError("train.resume", error.get<std::string>(), {.path = path});
     }
     return share;
   }
   const std::vector<nlohmann::json> all = comm::all_gather_object(error, group);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (!all[rank].is_null()) {
-      throw CheckpointError(kResumeWhere,
+      throw CheckpointError("train.resume",
                             "rank " + std::to_string(rank) + " cannot read it: " +
                                 all[rank].get<std::string>() + ". All hosts must see the folder",
                             {.path = path});

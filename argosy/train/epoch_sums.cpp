@@ -13,17 +13,17 @@
 namespace argosy::train::detail {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 struct Sums {
   std::array<metrics::State, 2> loss;
   std::vector<std::optional<metrics::State>> metrics{};  // of those that have one
 };
 
-Sums sums_in(const Json& rank_values, std::size_t metrics) {
+Sums sums_in(const ordered_json& rank_values, std::size_t metrics) {
   try {
     Sums sums{.loss = rank_values.at("loss").get<std::array<metrics::State, 2>>()};
-    for (const Json& state : rank_values.at("metrics")) {
+    for (const ordered_json& state : rank_values.at("metrics")) {
       sums.metrics.push_back(state.is_null() ? std::nullopt
                                              : std::optional(state.get<metrics::State>()));
     }
@@ -34,7 +34,7 @@ Sums sums_in(const Json& rank_values, std::size_t metrics) {
                             {.key = "metrics"});
     }
     return sums;
-  } catch (const Json::exception& error) {
+  } catch (const ordered_json::exception& error) {
     throw CheckpointError(
         "train.resume",
         "the checkpoint's values are not the trainer's: " + std::string(error.what()),
@@ -44,19 +44,19 @@ Sums sums_in(const Json& rank_values, std::size_t metrics) {
 
 }  // namespace
 
-void put_sums(const Core& core, const LossMean& epoch_loss, Json& rank_values) {
+void put_sums(const Core& core, const LossMean& epoch_loss, ordered_json& rank_values) {
   rank_values["loss"] = epoch_loss.state();
-  Json metrics = Json::array();
+  ordered_json metrics = ordered_json::array();
   for (const metrics::AnyMetric& metric : core.metrics) {
-    metrics.push_back(metric.keeps() ? Json(metric.state()) : Json());
+    metrics.push_back(metric.keeps() ? ordered_json(metric.state()) : ordered_json());
   }
   rank_values["metrics"] = std::move(metrics);
 }
 
 void restore_sums(Core& core,
                   LossMean& epoch_loss,
-                  const Json& rank_values,
-                  std::span<const Json> gone) {
+                  const ordered_json& rank_values,
+                  std::span<const ordered_json> gone) {
   const Sums own = sums_in(rank_values, core.metrics.size());
   epoch_loss.load_state(own.loss);
   for (std::size_t i = 0; i < core.metrics.size(); ++i) {
@@ -64,7 +64,7 @@ void restore_sums(Core& core,
       core.metrics[i].load_state(*own.metrics[i]);
     }
   }
-  for (const Json& values : gone) {
+  for (const ordered_json& values : gone) {
     const Sums more = sums_in(values, core.metrics.size());
     epoch_loss.merge_state(more.loss);
     for (std::size_t i = 0; i < core.metrics.size(); ++i) {

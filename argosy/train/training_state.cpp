@@ -18,7 +18,7 @@
 namespace argosy::train::detail {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr const char* kBuffer = "buffer.";
 constexpr const char* kCallbackTensors = "callbacks";
@@ -38,7 +38,7 @@ checkpoint::Snapshot at_rest(const Core& core) {
       }
     }
     now.parts.emplace_back("optimizer", std::move(flat));
-    Json groups = Json::array();
+    ordered_json groups = ordered_json::array();
     for (const optim::GroupInfo& group : state.groups) {
       groups.push_back({{"lr", group.lr}, {"names", group.names}});
     }
@@ -59,8 +59,8 @@ checkpoint::Snapshot at_rest(const Core& core) {
   return now;
 }
 
-Json to_json(const Place& place) {
-  Json legs = Json::array();
+ordered_json to_json(const Place& place) {
+  ordered_json legs = ordered_json::array();
   for (const Leg& leg : place.legs) {
     legs.push_back({{"ranks", leg.ranks}, {"batch_size", leg.batch_size}, {"done", leg.done}});
   }
@@ -79,7 +79,7 @@ Json to_json(const Place& place) {
 }
 
 /// A checkpoint itself is what `checkpoint` asks for.
-Json to_json(const Requests& requests) {
+ordered_json to_json(const Requests& requests) {
   return {{"stop_now", requests.stop_now},
           {"stop_after_epoch", requests.stop_after_epoch},
           {"reason", requests.reason}};
@@ -98,7 +98,7 @@ auto reading(const char* what, Read read) {
   }
 }
 
-const Json& field(const Json& values, const char* name) {
+const ordered_json& field(const ordered_json& values, const char* name) {
   const auto found = values.find(name);
   if (found == values.end()) {
     throw CheckpointError(
@@ -129,9 +129,9 @@ void restore_optimizer(Core& core, const checkpoint::Snapshot& snapshot, const s
   }
   optim::OptimizerState state{.groups = core.optimizer->param_groups()};
   reading("optimizer", [&] {
-    const Json& saved = field(snapshot.values, "optimizer");
+    const ordered_json& saved = field(snapshot.values, "optimizer");
     state.optimizer = saved.at("name").get<std::string>();
-    const Json& groups = saved.at("groups");
+    const ordered_json& groups = saved.at("groups");
     state.groups.resize(groups.size());
     for (std::size_t i = 0; i < groups.size(); ++i) {
       state.groups[i].lr = groups[i].at("lr").get<double>();
@@ -159,7 +159,7 @@ checkpoint::Snapshot capture(const Core& core, const Place& place, const Surroun
   checkpoint::Snapshot now = at_rest(core);
   now.epoch = place.epoch;
   now.values["place"] = to_json(place);
-  Json callbacks = Json::object();
+  ordered_json callbacks = ordered_json::object();
   engine::StateDict tensors;
   for_each_named(around.callbacks, [&](const std::string& name, Callback& callback) {
     callbacks[name] = callback.state();
@@ -180,7 +180,7 @@ checkpoint::Snapshot capture(const Core& core, const Place& place, const Surroun
       }
     }
   }
-  now.rank_values["loader"] = Json::parse(around.feed.state().to_json());
+  now.rank_values["loader"] = ordered_json::parse(around.feed.state().to_json());
   now.rank_values["requests"] = to_json(core.requests);
   if (place.in_epoch()) {
     put_sums(core, around.epoch_loss, now.rank_values);
@@ -247,7 +247,7 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
     return std::nullopt;
   }
   return reading("place", [&] {
-    const Json& saved = snapshot.values.at("place");
+    const ordered_json& saved = snapshot.values.at("place");
     Place place{.epoch = saved.at("epoch").get<int64_t>(),
                 .batch = saved.at("batch").get<int64_t>(),
                 .at_end = saved.at("at_end").get<bool>(),
@@ -259,7 +259,7 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
                 .stopped = saved.at("stopped").get<bool>(),
                 .reason = saved.at("reason").get<std::string>(),
                 .begun_from = saved.value("begun_from", std::string())};
-    for (const Json& leg : saved.at("legs")) {
+    for (const ordered_json& leg : saved.at("legs")) {
       place.legs.push_back({.ranks = leg.at("ranks").get<int64_t>(),
                             .batch_size = leg.at("batch_size").get<int64_t>(),
                             .done = leg.at("done").get<int64_t>()});
@@ -271,7 +271,7 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
 void restore_callbacks(const checkpoint::Snapshot& snapshot,
                        std::span<const AnyCallback> callbacks) {
   reading("callbacks", [&] {
-    const Json& saved = field(snapshot.values, "callbacks");
+    const ordered_json& saved = field(snapshot.values, "callbacks");
     for_each_named(callbacks, [&](const std::string& name, Callback& callback) {
       if (const auto found = saved.find(name); found != saved.end()) {
         callback.load_state(*found);
@@ -301,13 +301,13 @@ void restore_rank(Core& core, const checkpoint::Snapshot& snapshot) {
   }
 }
 
-Requests requests_in(const checkpoint::Snapshot& snapshot, std::span<const Json> gone) {
+Requests requests_in(const checkpoint::Snapshot& snapshot, std::span<const ordered_json> gone) {
   Requests all;
-  const auto add = [&](const Json& rank_values) {
+  const auto add = [&](const ordered_json& rank_values) {
     if (!rank_values.contains("requests")) {  // of a rank that was not there
       return;
     }
-    const Json& saved = rank_values.at("requests");
+    const ordered_json& saved = rank_values.at("requests");
     all.stop_now = all.stop_now || saved.at("stop_now").get<bool>();
     all.stop_after_epoch = all.stop_after_epoch || saved.at("stop_after_epoch").get<bool>();
     if (all.reason.empty()) {

@@ -15,7 +15,6 @@
 namespace argosy::image::codecs {
 namespace {
 
-constexpr const char* kWhere = "image.bmp";
 constexpr size_t kFileHeader = 14;
 constexpr uint32_t kCoreHeader = 12;
 constexpr uint32_t kPlain = 0;  // compression: none
@@ -32,7 +31,7 @@ struct Field {
   }
 };
 
-struct Header {
+struct BmpHeader {
   int64_t height = 0;
   int64_t width = 0;
   bool from_top = false;
@@ -50,7 +49,7 @@ struct Header {
 };
 
 [[noreturn]] void fail(const std::string& what, std::string_view name) {
-  throw DataError(kWhere, what, {std::string(name)});
+  throw DataError("image.bmp", what, {std::string(name)});
 }
 
 bool is_one_run(uint32_t mask) {
@@ -61,7 +60,7 @@ bool is_one_run(uint32_t mask) {
 void read_fields(Bytes bytes,
                  uint32_t compression,
                  uint32_t header_bytes,
-                 Header& header,
+                 BmpHeader& header,
                  std::string_view name) {
   if (compression == kPlain) {
     header.fields = header.bits == 16 ? std::array<Field, 4>{{{0x7c00}, {0x03e0}, {0x001f}, {0}}}
@@ -82,7 +81,7 @@ void read_fields(Bytes bytes,
   }
 }
 
-void read_palette(Bytes bytes, size_t at, size_t entry_bytes, size_t count, Header& header) {
+void read_palette(Bytes bytes, size_t at, size_t entry_bytes, size_t count, BmpHeader& header) {
   header.gray = true;
   for (size_t i = 0; i < std::min<size_t>(count, 256) && at + entry_bytes <= bytes.size(); ++i) {
     auto& entry = header.palette[i];
@@ -92,11 +91,11 @@ void read_palette(Bytes bytes, size_t at, size_t entry_bytes, size_t count, Head
   }
 }
 
-Header read_header(Bytes bytes, std::string_view name) {
+BmpHeader read_header(Bytes bytes, std::string_view name) {
   if (bytes.size() < kFileHeader + kCoreHeader) {
     fail("truncated in its header", name);
   }
-  Header header;
+  BmpHeader header;
   header.pixels = le32(bytes, 10);
   const uint32_t length = le32(bytes, kFileHeader);
   uint32_t compression = kPlain;
@@ -136,7 +135,10 @@ Header read_header(Bytes bytes, std::string_view name) {
   return header;
 }
 
-void read_pixel(const Header& header, const uint8_t* row, size_t x, std::array<uint8_t, 4>& pixel) {
+void read_pixel(const BmpHeader& header,
+                const uint8_t* row,
+                size_t x,
+                std::array<uint8_t, 4>& pixel) {
   pixel[3] = 255;
   if (header.has_palette()) {
     const size_t bit = x * header.bits;
@@ -162,9 +164,9 @@ void read_pixel(const Header& header, const uint8_t* row, size_t x, std::array<u
 }  // namespace
 
 Image decode_bmp(Bytes bytes, const DecodeOptions& options) {
-  const Header header = read_header(bytes, options.name);
+  const BmpHeader header = read_header(bytes, options.name);
   const Size size =
-      checked_size(header.height, header.width, options.most_pixels, kWhere, options.name);
+      checked_size(header.height, header.width, options.most_pixels, "image.bmp", options.name);
   const size_t left = bytes.size() - std::min(bytes.size(), header.pixels);
   const auto rows = static_cast<int>(
       std::min<int64_t>(size.height, static_cast<int64_t>(left / header.row_bytes())));
@@ -189,8 +191,9 @@ Image decode_bmp(Bytes bytes, const DecodeOptions& options) {
 }
 
 ImageInfo probe_bmp(Bytes bytes, std::string_view name) {
-  const Header header = read_header(bytes, name);
-  const Size size = checked_size(header.height, header.width, Image::kMostPixels, kWhere, name);
+  const BmpHeader header = read_header(bytes, name);
+  const Size size =
+      checked_size(header.height, header.width, Image::kMostPixels, "image.bmp", name);
   const bool wide = header.bits >= 16;
   const int channels = !wide ? 1 : header.has_alpha() ? 4 : 3;
   return {Format::kBmp, size, channels, header.bits < 8 ? static_cast<int>(header.bits) : 8};

@@ -13,8 +13,6 @@
 namespace argosy::image {
 namespace {
 
-constexpr const char* kWhere = "image.encode_jpeg";
-
 /// libjpeg's compressor, and the memory that it writes into.
 class Writer final {
  public:
@@ -49,7 +47,7 @@ class Writer final {
     if (!done) {
       std::array<char, JMSG_LENGTH_MAX> text{};
       errors_.format_message(reinterpret_cast<j_common_ptr>(&info_), text.data());
-      throw InternalError(kWhere, text.data());
+      throw InternalError("image.encode_jpeg", text.data());
     }
     return {bytes_, bytes_ + count_};
   }
@@ -88,17 +86,19 @@ class Writer final {
 
 std::vector<uint8_t> encode_jpeg(const Image& image, int quality) {
   ARGOSY_CHECK(!image.empty() && image.type() == Type::kU8,
-               kWhere,
+               "image.encode_jpeg",
                "expected a u8 image, got {}",
                image.empty() ? "an empty one" : to_string(image.type()));
   ARGOSY_CHECK(image.height() <= JPEG_MAX_DIMENSION && image.width() <= JPEG_MAX_DIMENSION,
-               kWhere,
+               "image.encode_jpeg",
                "expected at most {} rows and columns, got {} x {}",
                JPEG_MAX_DIMENSION,
                image.height(),
                image.width());
-  ARGOSY_CHECK(
-      quality >= 1 && quality <= 100, kWhere, "expected a quality from 1 to 100, got {}", quality);
+  ARGOSY_CHECK(quality >= 1 && quality <= 100,
+               "image.encode_jpeg",
+               "expected a quality from 1 to 100, got {}",
+               quality);
   return Writer().write(image, quality);
 }
 

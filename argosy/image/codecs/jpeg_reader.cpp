@@ -12,7 +12,6 @@
 namespace argosy::image::codecs {
 namespace {
 
-constexpr const char* kWhere = "image.jpeg";
 constexpr const char* kScans = "damaged: more than 100 scans";
 
 /// Warnings that tell of lost or doubtful pixels. The others are of headers with odd versions.
@@ -99,16 +98,17 @@ int64_t JpegReader::blocks() const {
 // of the others: what promises more blocks than that is damaged or an attack, and needs no memory.
 // All coefficients are kept at once where they come in several scans.
 void JpegReader::check_header() {
-  (void)checked_size(info_.image_height, info_.image_width, limits_.most_pixels, kWhere, name_);
+  (void)checked_size(
+      info_.image_height, info_.image_width, limits_.most_pixels, "image.jpeg", name_);
   const bool progressive = info_.progressive_mode != FALSE;
   const bool scans = progressive || info_.comps_in_scan < info_.num_components;
   const int64_t kept = scans ? blocks() * static_cast<int64_t>(sizeof(JBLOCK)) : 0;
-  check_working_bytes(kept, limits_.most_working_bytes, kWhere, name_);
+  check_working_bytes(kept, limits_.most_working_bytes, "image.jpeg", name_);
   const int64_t least = blocks() / (progressive ? 8 : 4);
   if (limits_.damaged != Damaged::kAccept && info_.arith_code == FALSE &&
       least > static_cast<int64_t>(bytes_.size())) {
     throw DataError(
-        kWhere,
+        "image.jpeg",
         fmt::format("truncated or damaged: the header promises {} x {} pixels, which {} "
                     "bytes cannot hold",
                     info_.image_height,
@@ -141,7 +141,7 @@ void JpegReader::fail() {
         "; " + rows_that_came(info_.output_scanline,
                               info_.output_height > 0 ? info_.output_height : info_.image_height);
   }
-  throw DataError(kWhere, what, {std::string(name_), offset});
+  throw DataError("image.jpeg", what, {std::string(name_), offset});
 }
 
 void JpegReader::on_error(j_common_ptr info) {

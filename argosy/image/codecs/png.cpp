@@ -14,7 +14,6 @@
 namespace argosy::image::codecs {
 namespace {
 
-constexpr const char* kWhere = "image.png";
 // Deflate's best: a match of 258 bytes in 2 bits.
 constexpr int64_t kLargestRatio = 1032;
 
@@ -26,7 +25,7 @@ class PngReader final {
     info_ = png_ != nullptr ? png_create_info_struct(png_) : nullptr;
     if (info_ == nullptr) {
       png_destroy_read_struct(&png_, nullptr, nullptr);
-      throw InternalError(kWhere, "libpng could not start");
+      throw InternalError("image.png", "libpng could not start");
     }
     png_set_read_fn(png_, this, on_read);
   }
@@ -48,7 +47,7 @@ class PngReader final {
 
   /// Throws what the last failed step said.
   [[noreturn]] void fail(const std::string& after) const {
-    throw DataError(kWhere,
+    throw DataError("image.png",
                     (ended_ ? "truncated" : "damaged: " + message_) + after,
                     {std::string(name_), static_cast<int64_t>(at_)});
   }
@@ -130,7 +129,7 @@ void check_promise(PngReader& reader, size_t bytes, const DecodeOptions& options
       static_cast<int64_t>(png_get_rowbytes(reader.png(), reader.info())) * reader.height();
   if (options.damaged != Damaged::kAccept && needed / kLargestRatio > static_cast<int64_t>(bytes)) {
     throw DataError(
-        kWhere,
+        "image.png",
         fmt::format("truncated or damaged: the header promises {} x {} pixels, which {} "
                     "bytes cannot hold",
                     reader.height(),
@@ -146,7 +145,7 @@ Image decode_png(Bytes bytes, const DecodeOptions& options) {
   PngReader reader(bytes, options.name);
   reader.read_header();
   const Size size =
-      checked_size(reader.height(), reader.width(), options.most_pixels, kWhere, options.name);
+      checked_size(reader.height(), reader.width(), options.most_pixels, "image.png", options.name);
   check_promise(reader, bytes.size(), options);
   png_struct* png = reader.png();
   Order order = Order::kGray;
@@ -160,7 +159,7 @@ Image decode_png(Bytes bytes, const DecodeOptions& options) {
   }
   Image image = new_image(size, order, options);
   if (png_get_rowbytes(png, reader.info()) != image.row_bytes()) {
-    throw InternalError(kWhere, "libpng's rows are of another length than ours");
+    throw InternalError("image.png", "libpng's rows are of another length than ours");
   }
   int pass = 0;
   int y = 0;
@@ -180,7 +179,8 @@ Image decode_png(Bytes bytes, const DecodeOptions& options) {
 ImageInfo probe_png(Bytes bytes, std::string_view name) {
   PngReader reader(bytes, name);
   reader.read_header();
-  const Size size = checked_size(reader.height(), reader.width(), Image::kMostPixels, kWhere, name);
+  const Size size =
+      checked_size(reader.height(), reader.width(), Image::kMostPixels, "image.png", name);
   return {Format::kPng,
           size,
           png_get_channels(reader.png(), reader.info()),

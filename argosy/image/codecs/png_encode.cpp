@@ -10,8 +10,6 @@
 namespace argosy::image {
 namespace {
 
-constexpr const char* kWhere = "image.encode_png";
-
 int color_of(Order order) {
   switch (order) {
     case Order::kGray:
@@ -61,7 +59,7 @@ class Writer final {
       png_write_end(png_, nullptr);
     });
     if (!done) {
-      throw InternalError(kWhere, "libpng could not write to memory");
+      throw InternalError("image.encode_png", "libpng could not write to memory");
     }
     return std::move(bytes_);
   }
@@ -90,7 +88,7 @@ class Writer final {
 
 std::vector<uint8_t> encode_png(const Image& image) {
   ARGOSY_CHECK(!image.empty() && image.type() == Type::kU8,
-               kWhere,
+               "image.encode_png",
                "expected a u8 image, got {}",
                image.empty() ? "an empty one" : to_string(image.type()));
   return Writer().write(image);

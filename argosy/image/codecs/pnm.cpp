@@ -13,9 +13,7 @@
 namespace argosy::image::codecs {
 namespace {
 
-constexpr const char* kWhere = "image.pnm";
-
-struct Header {
+struct PnmHeader {
   int kind = 0;  // the digit behind P
   int64_t height = 0;
   int64_t width = 0;
@@ -67,11 +65,11 @@ struct Numbers {
 };
 
 [[noreturn]] void fail(const std::string& what, std::string_view name, size_t at) {
-  throw DataError(kWhere, what, {std::string(name), static_cast<int64_t>(at)});
+  throw DataError("image.pnm", what, {std::string(name), static_cast<int64_t>(at)});
 }
 
-Header read_header(Bytes bytes, std::string_view name) {
-  Header header;
+PnmHeader read_header(Bytes bytes, std::string_view name) {
+  PnmHeader header;
   header.kind = bytes[1] - '0';  // sniff() has seen it
   Numbers numbers{bytes, 2};
   const auto number = [&](const char* of) {
@@ -102,7 +100,7 @@ uint8_t scaled(int64_t value, int64_t most) {
 }
 
 /// One row of a binary file.
-void read_row(const Header& header, const uint8_t* from, uint8_t* to) {
+void read_row(const PnmHeader& header, const uint8_t* from, uint8_t* to) {
   const auto samples = static_cast<size_t>(header.width * header.channels());
   for (size_t i = 0; i < samples; ++i) {
     if (header.bitmap()) {
@@ -118,7 +116,7 @@ void read_row(const Header& header, const uint8_t* from, uint8_t* to) {
 }
 
 /// One row of a text file; false: it ends or goes wrong within.
-bool read_row(const Header& header, Numbers& numbers, uint8_t* to) {
+bool read_row(const PnmHeader& header, Numbers& numbers, uint8_t* to) {
   const int64_t samples = header.width * header.channels();
   for (int64_t i = 0; i < samples; ++i) {
     const std::optional<int64_t> value = numbers.next(header.bitmap() ? 1 : 9);
@@ -132,7 +130,7 @@ bool read_row(const Header& header, Numbers& numbers, uint8_t* to) {
 }
 
 /// Rows that the file can hold at most; all that are there when it is binary.
-int64_t rows_in(const Header& header, size_t bytes) {
+int64_t rows_in(const PnmHeader& header, size_t bytes) {
   const size_t left = bytes - header.end;
   const auto samples = static_cast<size_t>(header.width * header.channels());
   const size_t least = !header.text()    ? header.row_bytes()
@@ -144,9 +142,9 @@ int64_t rows_in(const Header& header, size_t bytes) {
 }  // namespace
 
 Image decode_pnm(Bytes bytes, const DecodeOptions& options) {
-  const Header header = read_header(bytes, options.name);
+  const PnmHeader header = read_header(bytes, options.name);
   const Size size =
-      checked_size(header.height, header.width, options.most_pixels, kWhere, options.name);
+      checked_size(header.height, header.width, options.most_pixels, "image.pnm", options.name);
   const int64_t rows = rows_in(header, bytes.size());
   const auto ended = [&](int64_t came, size_t at) {
     if (options.damaged != Damaged::kAccept) {
@@ -174,9 +172,9 @@ Image decode_pnm(Bytes bytes, const DecodeOptions& options) {
 }
 
 ImageInfo probe_pnm(Bytes bytes, std::string_view name) {
-  const Header header = read_header(bytes, name);
+  const PnmHeader header = read_header(bytes, name);
   return {Format::kPnm,
-          checked_size(header.height, header.width, Image::kMostPixels, kWhere, name),
+          checked_size(header.height, header.width, Image::kMostPixels, "image.pnm", name),
           header.channels(),
           header.bitmap() ? 1 : static_cast<int>(8 * header.sample_bytes())};
 }

@@ -18,8 +18,6 @@
 namespace argosy::image::codecs {
 namespace {
 
-constexpr const char* kWhere = "image.tiff";
-
 /// A file in memory for libtiff, and what libtiff says about it.
 struct Source {
   Bytes bytes{};
@@ -63,7 +61,7 @@ using Tiff = std::unique_ptr<TIFF, Close>;
 
 [[noreturn]] void fail(const Source& source, std::string_view name, const std::string& after = "") {
   const std::string said = source.message[0] != '\0' ? source.message.data() : "unreadable";
-  throw DataError(kWhere, "damaged or unsupported: " + said + after, {std::string(name)});
+  throw DataError("image.tiff", "damaged or unsupported: " + said + after, {std::string(name)});
 }
 
 // Without memory mapping: libtiff checks less of what it reads from a map.
@@ -89,7 +87,7 @@ Tiff open(Source& source, std::string_view name, int64_t most_bytes) {
   return tiff;
 }
 
-struct Header {
+struct TiffHeader {
   uint32_t height = 0;
   uint32_t width = 0;
   uint16_t bits = 1;
@@ -99,8 +97,8 @@ struct Header {
   uint16_t extra = 0;  // samples beyond the colour
 };
 
-Header header_of(TIFF* tiff) {
-  Header header;
+TiffHeader header_of(TIFF* tiff) {
+  TiffHeader header;
   TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &header.height);
   TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &header.width);
   TIFFGetFieldDefaulted(tiff, TIFFTAG_BITSPERSAMPLE, &header.bits);
@@ -113,7 +111,7 @@ Header header_of(TIFF* tiff) {
 }
 
 /// What people write. libtiff knows rarer ones; each is code that reads a stranger's bytes.
-void check_compression(const Header& header, std::string_view name) {
+void check_compression(const TiffHeader& header, std::string_view name) {
   switch (header.compression) {
     case COMPRESSION_NONE:
     case COMPRESSION_CCITTRLE:
@@ -126,7 +124,7 @@ void check_compression(const Header& header, std::string_view name) {
     case COMPRESSION_PACKBITS:
       return;
     default:
-      throw DataError(kWhere,
+      throw DataError("image.tiff",
                       fmt::format("unsupported compression {}: expected none, CCITT, LZW, JPEG, "
                                   "deflate or PackBits",
                                   header.compression),
@@ -134,7 +132,7 @@ void check_compression(const Header& header, std::string_view name) {
   }
 }
 
-Order order_of(const Header& header, Mode mode) {
+Order order_of(const TiffHeader& header, Mode mode) {
   const bool gray =
       header.photometric == PHOTOMETRIC_MINISBLACK || header.photometric == PHOTOMETRIC_MINISWHITE;
   if (header.extra > 0 && mode == Mode::kAsItIs) {
@@ -164,7 +162,7 @@ int read_pixels(TIFF* tiff, Image& image, const DecodeOptions& options) {
   const int step =
       TIFFIsTiled(tiff) != 0 ? all : static_cast<int>(std::clamp<int64_t>(rows_per_strip, 1, all));
   const int64_t pixels = int64_t{step} * image.width();
-  check_working_bytes(pixels * 4, options.most_working_bytes, kWhere, options.name);
+  check_working_bytes(pixels * 4, options.most_working_bytes, "image.tiff", options.name);
   std::vector<uint32_t> raster(static_cast<size_t>(pixels));
   const int stop = options.damaged != Damaged::kAccept ? 1 : 0;
   for (int y = 0; y < all; y += step) {
@@ -197,9 +195,9 @@ int read_pixels(TIFF* tiff, Image& image, const DecodeOptions& options) {
 Image decode_tiff(Bytes bytes, const DecodeOptions& options) {
   Source source{.bytes = bytes};
   const Tiff tiff = open(source, options.name, options.most_working_bytes);
-  const Header header = header_of(tiff.get());
+  const TiffHeader header = header_of(tiff.get());
   const Size size =
-      checked_size(header.height, header.width, options.most_pixels, kWhere, options.name);
+      checked_size(header.height, header.width, options.most_pixels, "image.tiff", options.name);
   check_compression(header, options.name);
   // As stored: decode() turns it. And libtiff would multiply colours by an alpha that is not
   // "associated": say that it is.
@@ -219,8 +217,9 @@ Image decode_tiff(Bytes bytes, const DecodeOptions& options) {
 ImageInfo probe_tiff(Bytes bytes, std::string_view name) {
   Source source{.bytes = bytes};
   const Tiff tiff = open(source, name, int64_t{64} << 20);
-  const Header header = header_of(tiff.get());
-  const Size size = checked_size(header.height, header.width, Image::kMostPixels, kWhere, name);
+  const TiffHeader header = header_of(tiff.get());
+  const Size size =
+      checked_size(header.height, header.width, Image::kMostPixels, "image.tiff", name);
   return {Format::kTiff, size, header.samples, header.bits, orientation_in_tiff(bytes)};
 }
 

@@ -10,10 +10,8 @@
 namespace argosy::image::codecs {
 namespace {
 
-constexpr const char* kWhere = "image.webp";
-
 [[noreturn]] void fail(const std::string& what, std::string_view name) {
-  throw DataError(kWhere, what, {std::string(name)});
+  throw DataError("image.webp", what, {std::string(name)});
 }
 
 WebPBitstreamFeatures features_of(Bytes bytes, std::string_view name) {
@@ -51,18 +49,20 @@ int read_rows(Bytes bytes, WebPDecoderConfig& config) {
 Image decode_webp(Bytes bytes, const DecodeOptions& options) {
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) {
-    throw InternalError(kWhere, "libwebp is of another version than its header");
+    throw InternalError("image.webp", "libwebp is of another version than its header");
   }
   config.input = features_of(bytes, options.name);
   if (config.input.has_animation != 0) {
     fail("unsupported: an animation", options.name);
   }
   const Size size = checked_size(
-      config.input.height, config.input.width, options.most_pixels, kWhere, options.name);
+      config.input.height, config.input.width, options.most_pixels, "image.webp", options.name);
   // A lossless picture is held as 32-bit pixels, with its cache of rows; a lossy one's alpha as
   // bytes.
-  check_working_bytes(
-      int64_t{size.height} * size.width * 4, options.most_working_bytes, kWhere, options.name);
+  check_working_bytes(int64_t{size.height} * size.width * 4,
+                      options.most_working_bytes,
+                      "image.webp",
+                      options.name);
   const bool alpha = config.input.has_alpha != 0 && options.mode == Mode::kAsItIs;
   Image image = new_image(size, alpha ? Order::kRgba : Order::kRgb, options);
   config.output.colorspace = alpha ? MODE_RGBA : MODE_RGB;
@@ -86,7 +86,7 @@ Image decode_webp(Bytes bytes, const DecodeOptions& options) {
 ImageInfo probe_webp(Bytes bytes, std::string_view name) {
   const WebPBitstreamFeatures features = features_of(bytes, name);
   return {Format::kWebp,
-          checked_size(features.height, features.width, Image::kMostPixels, kWhere, name),
+          checked_size(features.height, features.width, Image::kMostPixels, "image.webp", name),
           features.has_alpha != 0 ? 4 : 3,
           8,
           orientation_in_webp(bytes)};

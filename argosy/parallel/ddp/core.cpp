@@ -18,17 +18,15 @@
 namespace argosy::parallel::ddp {
 namespace {
 
-constexpr const char* kCoreWhere = "parallel.ddp";
-
 /// The module, laid out as the options say.
 std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> module,
                                            const comm::Group& group,
                                            const DdpOptions& options) {
   options.validate();
-  ARGOSY_CHECK(module != nullptr, kCoreWhere, "the module is empty");
-  ARGOSY_CHECK(group.valid(), kCoreWhere, "the group is empty. Make one: comm::init().");
+  ARGOSY_CHECK(module != nullptr, "parallel.ddp", "the module is empty");
+  ARGOSY_CHECK(group.valid(), "parallel.ddp", "the group is empty. Make one: comm::init().");
   ARGOSY_CHECK(group.rank() >= 0,
-               kCoreWhere,
+               "parallel.ddp",
                "this process is not a member of group \"{}\". Wrap the model on its members only.",
                group.name());
   engine::lay_out(*module, options.memory_format);
@@ -353,13 +351,13 @@ void Core::abandon_join() noexcept {
 }
 
 void Core::register_comm_hook(CommHook hook, std::string name) {
-  ARGOSY_CHECK(hook != nullptr, kCoreWhere, "register_comm_hook: the hook is empty");
+  ARGOSY_CHECK(hook != nullptr, "parallel.ddp", "register_comm_hook: the hook is empty");
   if (!alone()) {
     reducer_->set_comm_hook(std::move(hook), std::move(name));
     return;
   }
   ARGOSY_CHECK(!hook_of_one_.has_value(),
-               kCoreWhere,
+               "parallel.ddp",
                "register_comm_hook can be called once only; \"{}\" is registered",
                hook_of_one_->second);
   hook_of_one_.emplace(std::move(hook), std::move(name));

@@ -12,7 +12,6 @@
 namespace argosy::parallel::ddp {
 namespace {
 
-constexpr const char* kParameterTableWhere = "parallel.ddp";
 constexpr const char* kWrapAgain =
     "Change a model before it is wrapped, or wrap it again (on all ranks).";
 
@@ -22,7 +21,7 @@ std::vector<int64_t> strides_of(const at::Tensor& tensor) {
 
 void check_supported(const std::string& name, const at::Tensor& parameter) {
   ARGOSY_CHECK(parameter.layout() == at::kStrided && !parameter.is_meta(),
-               kParameterTableWhere,
+               "parallel.ddp",
                "parameter {} must be a dense tensor with values, got {} on {}",
                name,
                c10::str(parameter.layout()),
@@ -34,7 +33,7 @@ void check_supported(const std::string& name, const at::Tensor& parameter) {
     case at::kBFloat16:
       return;
     default:
-      throw UsageError(kParameterTableWhere,
+      throw UsageError("parallel.ddp",
                        fmt::format("parameter {} cannot be averaged: expected f32, f64, f16 or "
                                    "bf16, got {}. Freeze it: requires_grad_(false).",
                                    name,
@@ -61,7 +60,7 @@ ParameterTable::ParameterTable(const torch::nn::Module& module) {
       check_supported(item.key(), tensor);
       ARGOSY_CHECK(
           trainable_.empty() || tensor.device() == device(),
-          kParameterTableWhere,
+          "parallel.ddp",
           "parameter {} is on {}, {} is on {}: the trainable parameters of one wrapper lie "
           "on one device. Wrap the parts of the model one by one.",
           item.key(),
@@ -73,7 +72,7 @@ ParameterTable::ParameterTable(const torch::nn::Module& module) {
     }
   }
   ARGOSY_CHECK(!trainable_.empty(),
-               kParameterTableWhere,
+               "parallel.ddp",
                "none of the module's {} parameters requires a gradient, so there is nothing to "
                "average. Use the module without DistributedDataParallel.",
                entries_.size());
@@ -116,13 +115,13 @@ void ParameterTable::accept_layout() {
 void ParameterTable::check_entry(const Entry& entry, const at::Tensor& now) const {
   ARGOSY_CHECK(
       now.requires_grad() == entry.requires_grad,
-      kParameterTableWhere,
+      "parallel.ddp",
       "parameter {} was {} after the model was wrapped. {}",
       entry.name,
       entry.requires_grad ? "frozen (requires_grad_(false))" : "unfrozen (requires_grad_(true))",
       kWrapAgain);
   ARGOSY_CHECK(now.scalar_type() == entry.dtype && now.sizes() == entry.sizes,
-               kParameterTableWhere,
+               "parallel.ddp",
                "parameter {} changed after the model was wrapped: from {} {} to {} {}. {}",
                entry.name,
                dtype_name(entry.dtype),
@@ -131,7 +130,7 @@ void ParameterTable::check_entry(const Entry& entry, const at::Tensor& now) cons
                sizes_text(now.sizes()),
                kWrapAgain);
   ARGOSY_CHECK(now.layout() != at::kStrided || now.strides() == entry.strides,
-               kParameterTableWhere,
+               "parallel.ddp",
                "parameter {} changed its memory layout after the model was wrapped: from strides "
                "{} to {}. {}",
                entry.name,
@@ -150,12 +149,12 @@ void ParameterTable::name_the_difference(const torch::nn::Module& module) const 
       continue;
     }
     ARGOSY_CHECK(known != entries_.end(),
-                 kParameterTableWhere,
+                 "parallel.ddp",
                  "parameter {} was added after the model was wrapped. {}",
                  item.key(),
                  kWrapAgain);
     ARGOSY_CHECK(item.value().is_same(known->tensor),
-                 kParameterTableWhere,
+                 "parallel.ddp",
                  "parameter {} was replaced by another tensor after the model was wrapped. {}",
                  item.key(),
                  kWrapAgain);
@@ -163,13 +162,13 @@ void ParameterTable::name_the_difference(const torch::nn::Module& module) const 
   for (const Entry& entry : entries_) {
     const at::Tensor* tensor = now.find(entry.name);
     ARGOSY_CHECK(tensor != nullptr && tensor->defined(),
-                 kParameterTableWhere,
+                 "parallel.ddp",
                  "parameter {} was removed after the model was wrapped. {}",
                  entry.name,
                  kWrapAgain);
   }
   throw UsageError(
-      kParameterTableWhere,
+      "parallel.ddp",
       fmt::format("the order of the parameters changed after wrapping. {}", kWrapAgain));
 }
 

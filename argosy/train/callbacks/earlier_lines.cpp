@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "argosy/base/error.h"
+#include "argosy/os/whole_file.h"
 
 namespace argosy::train::detail {
 namespace {
@@ -39,30 +40,25 @@ void keep_lines_until(const std::string& path,
     rename(path, path + ".old");
     return;
   }
-  const std::string kept = path + ".tmp";
+  Result<os::WholeFile> kept = os::WholeFile::create(path);
   bool all = true;
-  {
-    std::ifstream in(path, std::ios::binary);
-    std::ofstream out(kept, std::ios::binary | std::ios::trunc);
-    std::string line;
-    while (std::getline(in, line)) {
-      const bool whole = !in.eof();  // it has its end
-      const std::optional<int64_t> of_line = whole ? step_of(line) : std::nullopt;
-      if (whole && of_line.value_or(0) <= step) {
-        out << line << '\n';
-      } else {
-        all = false;
-      }
-    }
-    out.flush();
-    if (!out.good() || in.bad()) {
-      fail(path, std::make_error_code(std::errc::io_error));
+  std::ifstream in(path, std::ios::binary);
+  std::string line;
+  while (kept.ok() && std::getline(in, line)) {
+    const bool whole = !in.eof();  // it has its end
+    const std::optional<int64_t> of_line = whole ? step_of(line) : std::nullopt;
+    if (whole && of_line.value_or(0) <= step) {
+      kept->write(line + '\n');
+    } else {
+      all = false;
     }
   }
-  if (all) {
-    fs::remove(kept, none);
-  } else {
-    rename(kept, path);
+  if (in.bad()) {
+    fail(path, std::make_error_code(std::errc::io_error));
+  }
+  const Status done = !kept.ok() ? kept.failure() : all ? kept->status() : kept->commit();
+  if (!done.ok()) {
+    fail(path, {done.failure().error_number, std::generic_category()});
   }
 }
 

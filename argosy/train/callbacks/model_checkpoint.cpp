@@ -15,7 +15,6 @@ namespace argosy::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr const char* kCheckpointWhere = "train.ModelCheckpoint";
 
 /// The folder of a run's checkpoints.
 constexpr const char* kFolder = "/checkpoints";
@@ -25,13 +24,13 @@ constexpr const char* kFolder = "/checkpoints";
 ModelCheckpoint::ModelCheckpoint(const ModelCheckpointOptions& options)
     : options_(options), monitor_(options.monitor, options.mode, 0) {
   ARGOSY_CHECK(options.every_epochs >= 0 && options.every_steps >= 0 && options.every.count() >= 0,
-               kCheckpointWhere,
+               "train.ModelCheckpoint",
                "every_epochs, every_steps and every must not be negative, got {}, {} and {} s",
                options.every_epochs,
                options.every_steps,
                options.every.count());
   ARGOSY_CHECK(options.keep_last >= 0 && options.keep_best >= 0,
-               kCheckpointWhere,
+               "train.ModelCheckpoint",
                "keep_last and keep_best must not be negative, got {} and {}",
                options.keep_last,
                options.keep_best);
@@ -39,7 +38,7 @@ ModelCheckpoint::ModelCheckpoint(const ModelCheckpointOptions& options)
 
 void ModelCheckpoint::on_train_begin(const Training& training) {
   ARGOSY_CHECK(!options_.dir.empty() || !training.run_dir.empty(),
-               kCheckpointWhere,
+               "train.ModelCheckpoint",
                "there is no folder for checkpoints: set ModelCheckpointOptions::dir, or fit()'s "
                "run_dir");
   monitor_ = detail::Monitor(options_.monitor, options_.mode, 0);

@@ -20,8 +20,6 @@
 namespace argosy::vision {
 namespace {
 
-constexpr const char* kFacialKeypointsWhere = "vision.FacialKeypoints";
-
 formats::Missing in_formats(Missing missing) {
   switch (missing) {
     case Missing::kDrop:
@@ -106,7 +104,7 @@ int64_t FacialKeypoints::size() const {
 
 void FacialKeypoints::check_index(int64_t index) const {
   ARGOSY_CHECK(index >= 0 && index < size(),
-               kFacialKeypointsWhere,
+               "vision.FacialKeypoints",
                "index {} is outside the data set of {} samples",
                index,
                size());
@@ -172,7 +170,7 @@ std::tuple<at::Tensor, at::Tensor> FacialKeypoints::batch_of_samples(
     }
     if (face.image.sizes() != images.sizes().slice(1) ||
         face.image.scalar_type() != images.scalar_type()) {
-      throw DataError(kFacialKeypointsWhere,
+      throw DataError("vision.FacialKeypoints",
                       fmt::format("expected an image of shape [{}] as the batch's first, got [{}]. "
                                   "End the transform in a fixed size",
                                   fmt::join(images.sizes().slice(1), ", "),

@@ -12,8 +12,6 @@
 namespace argosy::vision {
 namespace {
 
-constexpr const char* kFlowers102Where = "vision.Flowers102";
-
 Split stored(Split split, FlowersSplits splits) {
   if (splits == FlowersSplits::kPublished || split == Split::kValid) {
     return split;
@@ -30,7 +28,7 @@ Flowers102::Flowers102(const std::string& folder, Split split, Flowers102Options
         const samples::Description& about = source->description();
         if (about.missing > 0 && options.missing == MissingPictures::kError) {
           throw DataError(
-              kFlowers102Where,
+              "vision.Flowers102",
               fmt::format(
                   "{} of the {} pictures that setid.mat names are not in the archive: it is "
                   "a part of the set, or a broken download. To bring all: argosy data fetch "
@@ -42,8 +40,8 @@ Flowers102::Flowers102(const std::string& folder, Split split, Flowers102Options
               {folder});
         }
         return Parts{
-            .where = kFlowers102Where,
-            .pictures = split_of(source, stored(split, options.splits), kFlowers102Where),
+            .where = "vision.Flowers102",
+            .pictures = split_of(source, stored(split, options.splits), "vision.Flowers102"),
             .classes = about.classes,
             .options = {.transform = std::move(options.transform), .cache = options.cache}};
       }()) {}

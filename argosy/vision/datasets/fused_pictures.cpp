@@ -36,7 +36,7 @@ Workshop& workshop() {
 }
 
 /// Pixels that are resized, or taken as they are.
-struct Source {
+struct Pixels {
   const uint8_t* pixels = nullptr;  ///< first row and column
   size_t row_bytes = 0;
   Size size{};
@@ -116,7 +116,7 @@ class FusedPictures::Pass final {
   [[nodiscard]] bool nothing_shown() const { return shown_.height == 0 || shown_.width == 0; }
 
   /// `pixels`: of the first row and column of the part that counts.
-  [[nodiscard]] Source at_full_scale(const uint8_t* pixels, size_t row_bytes, int channels) const {
+  [[nodiscard]] Pixels at_full_scale(const uint8_t* pixels, size_t row_bytes, int channels) const {
     const Size size{draw_.source.height, draw_.source.width};
     return {.pixels = pixels,
             .row_bytes = row_bytes,
@@ -128,7 +128,7 @@ class FusedPictures::Pass final {
   }
 
   /// `pixels`: row `top` and column `left` of the region, in which `need` was decoded smaller.
-  [[nodiscard]] Source reduced(const image::RegionView& region,
+  [[nodiscard]] Pixels reduced(const image::RegionView& region,
                                const uint8_t* pixels,
                                int top,
                                int left,
@@ -164,7 +164,7 @@ class FusedPictures::Pass final {
     return {top, left, bottom - top, right - left};
   }
 
-  void plan(image::Resampler& resampler, const Source& source) const {
+  void plan(image::Resampler& resampler, const Pixels& source) const {
     const image::ResizeOptions& how = *chain_.plan_.resize();
     resampler.plan(source.size,
                    source.box,
@@ -176,7 +176,7 @@ class FusedPictures::Pass final {
                     .part = source.part});
   }
 
-  void run(const Source& source) {
+  void run(const Pixels& source) {
     Workshop& shop = workshop();
     const Box& window = draw_.window;
     const bool resample = resizes() && !nothing_shown();
@@ -208,7 +208,7 @@ class FusedPictures::Pass final {
   }
 
   /// The part as it is, without resizing.
-  void take_row(const Source& source, int y, uint8_t* out) const {
+  void take_row(const Pixels& source, int y, uint8_t* out) const {
     const auto channels = static_cast<size_t>(source.channels);
     const auto width = static_cast<size_t>(shown_.width);
     const uint8_t* from = source.pixels + static_cast<size_t>(y) * source.row_bytes +

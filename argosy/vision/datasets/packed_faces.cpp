@@ -13,8 +13,6 @@
 namespace argosy::vision {
 namespace {
 
-constexpr const char* kPackedFacesWhere = "vision.FacialKeypoints";
-
 /// Errors: DataError unless it is a face like those before it.
 void check_face(const formats::PackedSample& sample,
                 const formats::Keypoints& faces,
@@ -23,11 +21,11 @@ void check_face(const formats::PackedSample& sample,
   if (sample.kind != formats::Picture::kPixels || sample.channels != 1 || sample.height != side ||
       sample.width != side) {
     throw DataError(
-        kPackedFacesWhere, "expected gray squares of one size, stored as pixels", place);
+        "vision.FacialKeypoints", "expected gray squares of one size, stored as pixels", place);
   }
   if (sample.points.size() != 2 * faces.names.size()) {
     throw DataError(
-        kPackedFacesWhere,
+        "vision.FacialKeypoints",
         fmt::format(
             "expected {} points, got {} coordinates", faces.names.size(), sample.points.size()),
         place);
@@ -41,7 +39,7 @@ void fill_forward(std::vector<float>& points, std::vector<float>& last, const Da
     points[i] = std::isfinite(points[i]) ? points[i] : last[i];
     if (!std::isfinite(points[i])) {
       throw DataError(
-          kPackedFacesWhere, "a coordinate is missing, and none above it is known", place);
+          "vision.FacialKeypoints", "a coordinate is missing, and none above it is known", place);
     }
   }
   last = points;
@@ -75,7 +73,7 @@ formats::Keypoints read_packed_faces(const std::string& path, formats::Missing m
     faces.rows.push_back(i);
   }
   if (faces.size() == 0) {
-    throw DataError(kPackedFacesWhere, "no face with points in it", {path});
+    throw DataError("vision.FacialKeypoints", "no face with points in it", {path});
   }
   return faces;
 }

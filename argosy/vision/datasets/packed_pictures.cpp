@@ -10,8 +10,6 @@
 namespace argosy::vision {
 namespace {
 
-constexpr const char* kPackedPicturesWhere = "vision.PackedPictures";
-
 PicturesOf all_of(const std::string& path) {
   const std::shared_ptr<const samples::SampleSource> source =
       samples::open_samples("records", path);
@@ -24,19 +22,20 @@ PackedPictures::PackedPictures(const std::string& path, PictureOptions options)
     : PackedPictures(all_of(path), std::move(options)) {}
 
 PackedPictures::PackedPictures(const std::string& path, Split split, PictureOptions options)
-    : PackedPictures(split_of(samples::open_samples("records", path), split, kPackedPicturesWhere),
-                     std::move(options)) {}
+    : PackedPictures(
+          split_of(samples::open_samples("records", path), split, "vision.PackedPictures"),
+          std::move(options)) {}
 
 PackedPictures::PackedPictures(PicturesOf pictures, PictureOptions options)
     : LabelledPictures([&] {
         const samples::Description& about = pictures.source->description();
         if (about.classes.empty()) {
-          throw DataError(kPackedPicturesWhere,
+          throw DataError("vision.PackedPictures",
                           "it names no classes: its samples have no labels, or it was written "
                           "without PackedSet::classes",
                           {about.path});
         }
-        return Parts{.where = kPackedPicturesWhere,
+        return Parts{.where = "vision.PackedPictures",
                      .pictures = pictures,
                      .classes = about.classes,
                      .options = std::move(options),

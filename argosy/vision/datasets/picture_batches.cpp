@@ -16,8 +16,6 @@
 namespace argosy::vision {
 namespace {
 
-constexpr const char* kPictureBatchesWhere = "vision.pictures";
-
 std::string describe(const at::Tensor& tensor) {
   return fmt::format(
       "[{}] of {}", fmt::join(tensor.sizes(), ", "), c10::toString(tensor.scalar_type()));
@@ -109,7 +107,7 @@ at::Tensor PictureBatches::plain_batch(std::span<const int64_t> indices,
       batch = context.empty_batch(sizes, one.scalar_type());
     }
     if (one.sizes() != first.sizes() || one.scalar_type() != first.scalar_type()) {
-      throw DataError(kPictureBatchesWhere,
+      throw DataError("vision.pictures",
                       fmt::format("expected the shape {} of the batch's first sample, got {}. End "
                                   "the transform in a fixed size: Resize({{224, 224}}), "
                                   "CenterCrop(224), RandomResizedCrop(224)",

@@ -16,7 +16,7 @@ namespace F = torch::nn::functional;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-int64_t count(torch::nn::Module& module) {
+int64_t weights_in(torch::nn::Module& module) {
   int64_t sum = 0;
   for (const at::Tensor& p : module.parameters()) {
     sum += p.numel();
@@ -86,7 +86,7 @@ TEST(TutorialNets, CifarNetIsTheTutorials) {
                           "linear1.bias",
                           "linear2.weight",
                           "linear2.bias"));
-  EXPECT_EQ(count(*net), 122570);
+  EXPECT_EQ(weights_in(*net), 122570);
   at::Tensor images = torch::randn({4, 3, 32, 32});
   images.select(0, 1).zero_();  // windows whose values are all equal
   expect_same(net, plain_cifar, images);
@@ -99,7 +99,7 @@ TEST(TutorialNets, DigitNetIsTheLessons) {
       net->named_parameters().keys(),
       ElementsAre(
           "conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc.weight", "fc.bias"));
-  EXPECT_EQ(count(*net), 20350);
+  EXPECT_EQ(weights_in(*net), 20350);
   at::Tensor images = torch::randn({4, 1, 28, 28});
   images.select(0, 1).zero_();
   expect_same(net, plain_digit, images);
@@ -108,7 +108,7 @@ TEST(TutorialNets, DigitNetIsTheLessons) {
 TEST(TutorialNets, FaceNetIsAResNetWithTwoLayersBehindIt) {
   torch::manual_seed(7);
   FaceNet net(15);
-  EXPECT_EQ(count(*net), 12'217'414);
+  EXPECT_EQ(weights_in(*net), 12'217'414);
   auto p = net->named_parameters();
   EXPECT_EQ(p["backbone.fc.weight"].sizes(), (at::IntArrayRef{1000, 512}));
   EXPECT_EQ(p["outLayer1.0.weight"].sizes(), (at::IntArrayRef{512, 1000}));

@@ -13,8 +13,6 @@
 namespace argosy::vision {
 namespace {
 
-constexpr const char* kPictureWhere = "vision.Picture";
-
 std::string type_name(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case at::kByte:
@@ -66,14 +64,14 @@ std::string describe(const TensorImage& tensor) {
 }  // namespace
 
 Picture::Picture(image::Image image) : pixels_(std::move(image)) {
-  ARGOSY_CHECK(!this->image().empty(), kPictureWhere, "expected an image, got an empty one");
+  ARGOSY_CHECK(!this->image().empty(), "vision.Picture", "expected an image, got an empty one");
 }
 
 Picture::Picture(TensorImage tensor) : pixels_(std::move(tensor)) {
   const TensorImage& held = this->tensor();
   ARGOSY_CHECK(
       is_chw(held) && held.chw.size(1) > 0 && held.chw.size(2) > 0,
-      kPictureWhere,
+      "vision.Picture",
       "expected a tensor [channels, height, width] with 1 (gray), 3 (RGB, BGR) or 4 (RGBA) "
       "channels, got {}",
       vision::describe(held));
@@ -83,17 +81,17 @@ Picture::Picture(at::Tensor chw) : Picture(TensorImage{chw, usual_order(chw)}) {
 
 Picture::Picture(KeypointImage with_points) : Picture(std::move(with_points.image)) {
   ARGOSY_CHECK(
-      with_points.points.defined(), kPictureWhere, "expected points, got an undefined tensor");
+      with_points.points.defined(), "vision.Picture", "expected points, got an undefined tensor");
   set_points(std::move(with_points.points));
 }
 
 const image::Image& Picture::image() const& {
-  ARGOSY_CHECK(is_image(), kPictureWhere, "expected an image, got {}", describe());
+  ARGOSY_CHECK(is_image(), "vision.Picture", "expected an image, got {}", describe());
   return std::get<image::Image>(pixels_);
 }
 
 image::Image Picture::image() && {
-  ARGOSY_CHECK(is_image(), kPictureWhere, "expected an image, got {}", describe());
+  ARGOSY_CHECK(is_image(), "vision.Picture", "expected an image, got {}", describe());
   return std::move(std::get<image::Image>(pixels_));
 }
 
@@ -102,7 +100,7 @@ image::Image Picture::take_image() {
 }
 
 const TensorImage& Picture::tensor() const {
-  ARGOSY_CHECK(!is_image(), kPictureWhere, "expected a tensor, got {}", describe());
+  ARGOSY_CHECK(!is_image(), "vision.Picture", "expected a tensor, got {}", describe());
   return std::get<TensorImage>(pixels_);
 }
 
@@ -111,7 +109,7 @@ image::Size Picture::size() const {
     return image().size();
   }
   ARGOSY_CHECK(
-      is_chw(tensor()), kPictureWhere, "expected an image or a CHW tensor, got {}", describe());
+      is_chw(tensor()), "vision.Picture", "expected an image or a CHW tensor, got {}", describe());
   return {.height = static_cast<int>(tensor().chw.size(1)),
           .width = static_cast<int>(tensor().chw.size(2))};
 }
@@ -130,7 +128,7 @@ void Picture::set_tensor(TensorImage tensor) {
 void Picture::set_points(at::Tensor points) {
   ARGOSY_CHECK(!points.defined() || (points.scalar_type() == at::kFloat && points.dim() == 2 &&
                                      points.size(1) == 2 && points.is_cpu()),
-               kPictureWhere,
+               "vision.Picture",
                "expected points as f32 [K, 2] (x, y) on the CPU, got {} [{}]",
                type_name(points),
                fmt::join(points.sizes(), ", "));
