@@ -22,7 +22,7 @@ PEERS ?= $(wildcard .venv-peers/bin/python)
 .DEFAULT_GOAL := help
 # Installing comes before configuring, configuring before building; ninja does the rest in parallel.
 .NOTPARALLEL:
-.PHONY: help demo test test-clusters build bench fuzz peers readers format lint lint-all install clean deps-% configure configure-all
+.PHONY: help demo test test-clusters build bench fuzz peers readers format lint lint-all install clean deps-% configure configure-lint
 
 help: ## This list
 	@echo "Argosy: distributed training on libtorch. Targets:"
@@ -61,13 +61,11 @@ readers: deps-readers deps-browser ## What reads our files, for tests: a Python 
 format: deps-test ## Format all sources in place
 	scripts/sources.sh | xargs clang-format-14 -i
 
-lint: deps-lint configure-all ## Formatting, and clang-tidy on what differs from main (BASE=<revision>)
-	@cmake --build --preset $(PRESET) --target argosy_generated >/dev/null
-	scripts/lint.sh $(BUILD) changed $(BASE)
+lint: deps-lint configure-lint ## Formatting, and clang-tidy on what differs from main (BASE=<revision>)
+	scripts/lint.sh build/lint changed $(BASE)
 
-lint-all: deps-lint configure-all ## clang-tidy on every source
-	@cmake --build --preset $(PRESET) --target argosy_generated >/dev/null
-	scripts/lint.sh $(BUILD) all
+lint-all: deps-lint configure-lint ## clang-tidy on every source and header
+	scripts/lint.sh build/lint all
 
 install: deps-build ## Build and install library, headers and launcher under PREFIX (/usr/local)
 	@mkdir -p "$(PREFIX)" 2>/dev/null && [ -w "$(PREFIX)" ] || { echo "argosy: $(PREFIX) is not yours to write: make install PREFIX=\$$HOME/argosy, or sudo make install" >&2; exit 1; }
@@ -79,8 +77,10 @@ install: deps-build ## Build and install library, headers and launcher under PRE
 clean: ## Remove the build folder
 	rm -rf build
 
-configure-all:
-	cmake --preset $(PRESET) -DARGOSY_BUILD_TESTS=ON -DARGOSY_BUILD_BENCHMARKS=ON $(CMAKE_ARGS)
+# Each source by itself, nothing of it built but the code that is generated.
+configure-lint:
+	@cmake --preset $(PRESET) -B build/lint -DARGOSY_UNITY=OFF -DARGOSY_BUILD_TESTS=ON -DARGOSY_BUILD_BENCHMARKS=ON $(CMAKE_ARGS) >build/lint-configure.log 2>&1 || { cat build/lint-configure.log; exit 1; }
+	@cmake --build build/lint --target argosy_generated >/dev/null
 
 configure:
 	cmake --preset $(PRESET) -DARGOSY_BUILD_TESTS=ON $(CMAKE_ARGS)

@@ -4,7 +4,7 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 # -fPIC for programs too (not -fPIE): GCC refuses a precompiled header made with the other one.
-add_compile_options(-fPIC)
+add_compile_options(-fPIC -pthread) # likewise -pthread, which defines a macro
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set_property(GLOBAL PROPERTY USE_FOLDERS ON)
 if(NOT CMAKE_BUILD_TYPE)
@@ -18,6 +18,8 @@ add_compile_options(-Wall -Wextra -fpch-preprocess -fno-math-errno)
 add_compile_options("$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 # GCC 12 sees overlapping copies in std::string where there are none (GCC bug 105651).
 add_compile_options(-Wno-restrict)
+# In a unit of several files GCC takes what each hides in a nameless namespace for a header's.
+add_compile_options(-Wno-subobject-linkage)
 option(ARGOSY_WERROR "Treat warnings as errors" ON)
 if(ARGOSY_WERROR)
   add_compile_options(-Werror)

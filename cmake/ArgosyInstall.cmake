@@ -26,5 +26,6 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/argosyConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/argosyConfig.cmake
   ${PROJECT_BINARY_DIR}/argosyConfigVersion.cmake ${PROJECT_SOURCE_DIR}/cmake/ArgosyTorch.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/ArgosyPrefix.cmake ${PROJECT_SOURCE_DIR}/cmake/argosyPackages.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/ArgosyPrefix.cmake ${PROJECT_SOURCE_DIR}/cmake/ArgosyPrecompile.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/argosyPackages.cmake
   DESTINATION ${_dir})

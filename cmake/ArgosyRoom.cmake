@@ -1,75 +1,96 @@
 # argosy_room(NAME [TORCH] HEADERS ... SOURCES ... DEPS ... [PRIVATE_DEPS ...])
 #   A room: folder argosy/NAME, target argosy::NAME, namespace argosy::NAME. TORCH: it sees libtorch;
 #   every other room must never link it (tests/house checks).
-# argosy_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [PROCESSORS n] [PER_CASE])
+#   A header stands alone: clang-tidy compiles each by itself (scripts/lint.sh).
+# argosy_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [PROCESSORS n] [PER_CASE] [UNITY])
 #   One ctest per binary; PER_CASE: one ctest per test case (cheap torch-free binaries).
 # argosy_bench(NAME SOURCES ... DEPS ...): a Google Benchmark binary beside its room.
 include(GNUInstallDirs)
 include(GoogleTest)
 set_property(GLOBAL PROPERTY ARGOSY_ROOMS "")
-# fleet, which is compiled last, has two files: side by side they end earlier.
-set(_argosy_demo_rooms base os events rendezvous transport comm_core launch doctor
-  engine comm optim data vision metrics parallel)
+# Reading headers (torch's, gRPC's, JSON's) and making their templates is most of the work, so rooms are
+# compiled several files at a time, and programs and tests share precompiled headers. OFF: each file by
+# itself, for clang-tidy and for those who edit one file again and again.
+option(ARGOSY_UNITY "Compile several files of a room as one unit" ON)
 
-# One precompiled <torch/torch.h> for all programs that see libtorch: 25 s once, 3 s to load, where
-# the header costs 9 s. The rooms do without: their units include what they need, which takes 1 to
-# 5 s. Not worth it for the one program of a build without tests.
-function(_argosy_use_pch target)
-  if(NOT ARGOSY_BUILD_TESTS AND NOT ARGOSY_BUILD_BENCHMARKS)
-    return()
+# Parts of at most `most` files and of equal size: eight files and one more are not eight and one but five and four.
+function(_argosy_unity target most)
+  list(LENGTH ARGN files)
+  math(EXPR parts "(${files} + ${most} - 1) / ${most}")
+  if(ARGOSY_UNITY AND files GREATER 1)
+    math(EXPR size "(${files} + ${parts} - 1) / ${parts}")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
   endif()
-  if(NOT TARGET argosy_pch)
-    file(WRITE ${PROJECT_BINARY_DIR}/argosy_pch.cpp "// holds the precompiled header\n")
-    add_library(argosy_pch OBJECT ${PROJECT_BINARY_DIR}/argosy_pch.cpp)
-    target_link_libraries(argosy_pch PRIVATE argosy::torch fmt::fmt)
-    target_precompile_headers(argosy_pch PRIVATE <torch/torch.h> <fmt/format.h> <fmt/ranges.h>)
-  endif()
-  target_precompile_headers(${target} REUSE_FROM argosy_pch)
 endfunction()
 
-# The headers that a unit of the same name includes before all else: they stand alone, or the room does
-# not compile (a build with tests uses neither precompiled headers nor unity there), and house.layers sees
-# to it that they use nothing private of the room. The others are compiled by house.headers_stand_alone.
-# Which are which is seen when CMake runs, as `make` does each time, not when a unit is edited.
-function(_argosy_headers_proven_by_units out headers sources)
-  set(proven "")
-  foreach(header IN LISTS headers)
-    string(REGEX REPLACE "[.]h$" ".cpp" unit "${header}")
-    if(unit IN_LIST sources)
-      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${header})
-      file(STRINGS ${unit} first REGEX "^#" LIMIT_COUNT 1) # a #define before it would be part of the proof
-      if(first STREQUAL "#include \"${path}\"")
-        list(APPEND proven ${header})
+# The precompiled headers. Which one a program takes is read from its sources when CMake runs:
+#   everything  <argosy/argosy.h> and <torch/torch.h>   32 s to make, 5 s to load
+#   torch       <torch/torch.h>                         28 s, 3 s (the header itself costs 9 s)
+#   tensors     <torch/types.h>                         14 s, 1.5 s
+#   plain       the standard library's                  4 s, 0.3 s
+# and GoogleTest in all of them where tests are built.
+set(_argosy_pch_everything <torch/torch.h> <argosy/argosy.h> <fmt/ranges.h>)
+set(_argosy_pch_torch <torch/torch.h> <fmt/format.h> <fmt/ranges.h>)
+set(_argosy_pch_tensors <torch/types.h> <fmt/format.h> <fmt/ranges.h>)
+set(_argosy_pch_plain <algorithm> <chrono> <filesystem> <fstream> <functional> <future> <map> <memory> <optional>
+  <regex> <set> <span> <sstream> <string> <thread> <unordered_map> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
+
+function(_argosy_pch_for out target)
+  set(kind tensors)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    if(source MATCHES "[.]cpp$")
+      file(STRINGS ${source} everything LIMIT_COUNT 1 REGEX "^#include .argosy/(argosy[.]h|fleet/|recipes/|train/)")
+      file(STRINGS ${source} torch LIMIT_COUNT 1 REGEX "^#include .(torch/(torch[.]h|nn|optim)|argosy/(parallel|vision)/)")
+      if(everything AND TARGET argosy_fleet)
+        set(kind everything)
+        break()
+      elseif(torch)
+        set(kind torch)
       endif()
     endif()
   endforeach()
-  set(${out} "${proven}" PARENT_SCOPE)
+  set(${out} ${kind} PARENT_SCOPE)
+endfunction()
+
+function(_argosy_use_pch target kind)
+  set(pch argosy_pch_${kind})
+  if(NOT TARGET ${pch})
+    file(WRITE ${PROJECT_BINARY_DIR}/${pch}.cpp "// holds the precompiled header\n")
+    add_library(${pch} OBJECT ${PROJECT_BINARY_DIR}/${pch}.cpp)
+    target_link_libraries(${pch} PRIVATE fmt::fmt)
+    if(kind STREQUAL "everything")
+      target_link_libraries(${pch} PRIVATE argosy::argosy)
+    elseif(NOT kind STREQUAL "plain")
+      target_link_libraries(${pch} PRIVATE argosy::torch)
+    endif()
+    set(headers ${_argosy_pch_${kind}})
+    if(ARGOSY_BUILD_TESTS)
+      target_link_libraries(${pch} PRIVATE GTest::gtest GTest::gmock)
+      list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
+    endif()
+    target_precompile_headers(${pch} PRIVATE ${headers})
+  endif()
+  target_link_libraries(${target} PRIVATE fmt::fmt)
+  if(ARGOSY_BUILD_TESTS) # macros must agree
+    target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()
 
 function(argosy_room name)
   cmake_parse_arguments(A "TORCH" "" "HEADERS;SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(argosy_${name} STATIC ${A_SOURCES})
   add_library(argosy::${name} ALIAS argosy_${name})
-  _argosy_headers_proven_by_units(proven "${A_HEADERS}" "${A_SOURCES}")
-  set(others ${A_HEADERS})
-  list(REMOVE_ITEM others ${proven})
-  target_sources(argosy_${name} PUBLIC
-    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${others}
-    FILE_SET proven TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${proven})
+  target_sources(argosy_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${A_HEADERS})
   target_compile_features(argosy_${name} PUBLIC cxx_std_20)
-  set_target_properties(argosy_${name} PROPERTIES EXPORT_NAME ${name} ARGOSY_TORCH "${A_TORCH}"
-    VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
+  set_target_properties(argosy_${name} PROPERTIES EXPORT_NAME ${name} ARGOSY_TORCH "${A_TORCH}")
   target_link_libraries(argosy_${name} PUBLIC ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS})
   if(A_TORCH)
     target_link_libraries(argosy_${name} PUBLIC argosy::torch)
   endif()
-  # Reading headers (torch's, gRPC's, JSON's) is most of the work: eight files together take half the
-  # time. Only where nobody works on them, for clang-tidy and rebuilds want each file alone; and only
-  # in the rooms of `make demo`, which sees at once where names of two files collide.
-  if(NOT ARGOSY_BUILD_TESTS AND name IN_LIST _argosy_demo_rooms)
-    set_target_properties(argosy_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  endif()
-  install(TARGETS argosy_${name} EXPORT argosyTargets FILE_SET HEADERS FILE_SET proven)
+  _argosy_unity(argosy_${name} 8 ${A_SOURCES})
+  install(TARGETS argosy_${name} EXPORT argosyTargets FILE_SET HEADERS)
   list(JOIN A_DEPS "," deps) # a semicolon would split the entry
   list(JOIN A_PRIVATE_DEPS "," private_deps)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/argosy ${CMAKE_CURRENT_SOURCE_DIR})
@@ -95,14 +116,21 @@ function(_argosy_sees_torch out)
   endforeach()
 endfunction()
 
-# argosy_program(NAME SOURCES ... DEPS ...): an executable in build/<preset>/bin.
+# argosy_program(NAME [UNITY] SOURCES ... DEPS ...): an executable in build/<preset>/bin.
+#   UNITY: several of its files as one unit.
 function(argosy_program name)
-  cmake_parse_arguments(A "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(A "UNITY" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${A_SOURCES})
   target_link_libraries(${name} PRIVATE ${A_DEPS})
   _argosy_sees_torch(torch ${A_DEPS})
+  if(A_UNITY)
+    _argosy_unity(${name} 4 ${A_SOURCES})
+  endif()
   if(torch)
-    _argosy_use_pch(${name})
+    _argosy_pch_for(kind ${name})
+    _argosy_use_pch(${name} ${kind})
+  elseif(GTest::gtest IN_LIST A_DEPS)
+    _argosy_use_pch(${name} plain)
   endif()
 endfunction()
 
@@ -110,7 +138,7 @@ function(argosy_test name)
   if(NOT ARGOSY_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(A "PER_CASE" "TIMEOUT;PROCESSORS" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(A "PER_CASE;UNITY" "TIMEOUT;PROCESSORS" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 60)
   endif()
@@ -120,11 +148,15 @@ function(argosy_test name)
   if(NOT A_LABELS)
     set(A_LABELS unit)
   endif()
-  argosy_program(${name} SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
+  if(A_UNITY)
+    set(unity UNITY)
+  endif()
+  argosy_program(${name} ${unity} SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   # The rooms keep -O3; what a test compiles itself, templates in headers included, takes three quarters
-  # of the time. With less inlining GCC takes an empty std::optional for an uninitialized one.
-  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>")
+  # of the time. With less inlining GCC takes an empty std::optional for an uninitialized one, and in a
+  # precompiled header it warns of GoogleTest's own comparisons.
+  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized;-Wno-stringop-overread>")
   set(properties TIMEOUT ${A_TIMEOUT} PROCESSORS ${A_PROCESSORS})
   if(A_PER_CASE)
     # gtest_discover_tests takes its properties apart three times on their way into ctest's file.

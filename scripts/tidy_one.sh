@@ -4,13 +4,10 @@
 set -uo pipefail
 known=${XDG_CACHE_HOME:-$HOME/.cache}/argosy-tidy
 extra=()
-if grep -A3 -F "$2\"" "$1/compile_commands.json" | grep -q torch; then
-  extra=(--extra-arg-before=-includeATen/core/ivalue.h)
-fi
 # A test's (and a benchmark's) numbers are small, its structures short-lived, and it sets the
 # environment before any thread.
 case $2 in
-*_test.cpp | *_bench.cpp | tests/* | benchmarks/*)
+*_test.cpp | *_bench.cpp | *_test.h | tests/* | benchmarks/*)
   extra+=(--checks=-bugprone-implicit-widening-of-multiplication-result,-cppcoreguidelines-special-member-functions,-cppcoreguidelines-virtual-class-destructor,-concurrency-mt-unsafe,-performance-no-int-to-ptr,-google-build-using-namespace)
   ;;
 examples/* | tests/install/*) extra+=(--checks=-google-build-using-namespace) ;; # as users write
@@ -20,7 +17,7 @@ trap 'rm -f "$noise"' EXIT
 source=$(scripts/preprocessed.py "$1" "$2" | sha256sum)
 key=$(cat "$0" .clang-tidy <(clang-tidy-14 --version; echo "${extra[@]} $source") | sha256sum | cut -c1-40)
 if [[ -e $known/$key ]]; then exit 0; fi
-if ! out=$(clang-tidy-14 -p "$1" --quiet "${extra[@]}" --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument "$2" 2>"$noise"); then
+if ! out=$(clang-tidy-14 -p "$1" --quiet "${extra[@]}" --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument --extra-arg=-Wno-pragma-once-outside-header "$2" 2>"$noise"); then
   printf '%s\n' "$out"
   [[ $out == *error:* ]] || { echo "$2: clang-tidy failed:"; tail -n 20 "$noise"; }
   exit 1
