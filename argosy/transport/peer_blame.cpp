@@ -232,12 +232,15 @@ std::string PeerWatch::disagreement_at(int64_t seq, const Muster& muster) {
   for (const auto& member : muster.present) {
     notes[rank_of(member.name)] = member.note;
   }
-  const std::optional<Call> mine = progress().call_at(seq);
-  for (const auto& [rank, note] : notes) {
-    const auto other = Progress::decode(note);
-    const std::optional<Call> theirs = other ? other->call_at(seq) : std::nullopt;
-    if (mine && theirs && *mine != *theirs) {
-      return disagreement(names_.one(rank_), *mine, names_.one(rank), *theirs);
+  const Progress mine = progress();
+  for (const int64_t at : {seq - 1, seq}) {
+    const std::optional<Call> my_call = mine.call_at(at);
+    for (const auto& [rank, note] : notes) {
+      const auto other = Progress::decode(note);
+      const std::optional<Call> theirs = other ? other->call_at(at) : std::nullopt;
+      if (my_call && theirs && *my_call != *theirs) {
+        return disagreement(names_.one(rank_), *my_call, names_.one(rank), *theirs);
+      }
     }
   }
   return {};
@@ -301,6 +304,14 @@ std::exception_ptr PeerWatch::link_broken(const std::string& op,
               *blame);
 }
 
+/// What the ranks' notes say of an operation that failed.
+struct PeerWatch::Findings {
+  std::optional<Blame> blame{};
+  std::vector<int> absent{};  ///< did not come to it
+  std::vector<std::string> last_words{};
+  std::string disagreement{};
+};
+
 std::exception_ptr PeerWatch::timed_out(const std::string& op,
                                         int64_t seq,
                                         milliseconds timeout,
@@ -309,45 +320,20 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
   if (cause_ != nullptr) {
     return cause_;
   }
-  std::vector<int> absent = awaited;
-  std::vector<std::string> last_words;
-  std::optional<Blame> blame;
-  std::string disagreement;
+  Findings found{.absent = awaited};
   try {
-    publish_failure(op, seq);
-    const Deadline grace = Deadline::after(options_.patience);
-    for (;;) {
-      if (const std::optional<Muster> muster = look()) {
-        blame = find_blame(*muster, -1, false);
-        if (seq >= 0) {
-          absent = absentees(*muster, seq, last_words);
-          disagreement = disagreement_at(seq, *muster);
-        }
-      }
-      if (blame || seq < 0 || absent.empty() || !disagreement.empty() || grace.expired()) {
-        break;
-      }
-      std::this_thread::sleep_for(kPoll);
-    }
+    found = inquire(op, seq, std::move(found));
   } catch (const Error& e) {
     return store_is_gone(op, seq, e.what());
   }
-  CommContext context{.op = op, .group = options_.group, .rank = rank_, .seq = seq};
-  if (blame) {
-    context.peers = blame->peers;
-    return fail(blame->error(where(op),
-                             fmt::format("{}: {}; {}{} cannot complete. See {}.",
-                                         myself(),
-                                         blame->story,
-                                         op,
-                                         number(seq),
-                                         catalogue_section("transport")),
-                             context),
-                *blame);
+  if (found.blame) {
+    return fail_as_others(op, seq, *found.blame);
   }
-  if (!disagreement.empty()) {
-    return fail_by_mismatch(op, seq, disagreement);
+  if (!found.disagreement.empty()) {
+    return fail_by_mismatch(op, seq, found.disagreement);
   }
+  std::vector<int>& absent = found.absent;
+  std::vector<std::string>& last_words = found.last_words;
   if (const std::map<int, std::string> not_running = stopped(); !not_running.empty()) {
     absent.clear();
     last_words.clear();
@@ -356,7 +342,8 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
       last_words.push_back(fmt::format("{} does not answer: it is {}", names_.one(rank), how));
     }
   }
-  context.peers = absent;
+  const CommContext context{
+      .op = op, .group = options_.group, .rank = rank_, .peers = absent, .seq = seq};
   const std::string after = fmt::format("{} timed out after {}", op, in_words(timeout));
   const std::string story =
       absent.empty()
@@ -381,9 +368,63 @@ std::exception_ptr PeerWatch::timed_out(const std::string& op,
 
 std::exception_ptr PeerWatch::mismatched(const std::string& op,
                                          int64_t seq,
-                                         const std::string& reason) {
+                                         const std::string& reason,
+                                         bool within_a_part) {
   const std::lock_guard lock(explain_mutex_);
-  return cause_ != nullptr ? cause_ : fail_by_mismatch(op, seq, reason);
+  if (cause_ != nullptr) {
+    return cause_;
+  }
+  if (within_a_part) {  // which knows its steps; our notes know what was called
+    try {
+      const Findings found = inquire(op, seq, {});
+      if (found.blame && found.blame->kind == Blame::Kind::kMismatch) {
+        return fail_as_others(op, seq, *found.blame);
+      }
+      if (!found.disagreement.empty()) {
+        return fail_by_mismatch(op, seq, found.disagreement);
+      }
+    } catch (const Error& e) {
+      return store_is_gone(op, seq, e.what());
+    }
+  }
+  return fail_by_mismatch(op, seq, reason);
+}
+
+/// Asks the store until it is known who is to blame, who did not come, or who called something
+/// else; as long as the patience lasts.
+PeerWatch::Findings PeerWatch::inquire(const std::string& op, int64_t seq, Findings found) {
+  publish_failure(op, seq);
+  const Deadline grace = Deadline::after(options_.patience);
+  for (;;) {
+    if (const std::optional<Muster> muster = look()) {
+      found.blame = find_blame(*muster, -1, false);
+      if (seq >= 0) {
+        found.absent = absentees(*muster, seq, found.last_words);
+        found.disagreement = disagreement_at(seq, *muster);
+      }
+    }
+    if (found.blame || seq < 0 || found.absent.empty() || !found.disagreement.empty() ||
+        grace.expired()) {
+      return found;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+std::exception_ptr PeerWatch::fail_as_others(const std::string& op,
+                                             int64_t seq,
+                                             const Blame& blame) {
+  return fail(
+      blame.error(
+          where(op),
+          fmt::format("{}: {}; {}{} cannot complete. See {}.",
+                      myself(),
+                      blame.story,
+                      op,
+                      number(seq),
+                      catalogue_section("transport")),
+          {.op = op, .group = options_.group, .rank = rank_, .peers = blame.peers, .seq = seq}),
+      blame);
 }
 
 std::exception_ptr PeerWatch::fail_by_mismatch(const std::string& op,

@@ -107,7 +107,11 @@ class PeerWatch final {
                                const std::vector<int>& awaited);
 
   /// The ranks called one operation with different arguments: nobody died, and all are told.
-  std::exception_ptr mismatched(const std::string& op, int64_t seq, const std::string& reason);
+  /// `within_a_part`: looks into the ranks' notes first, see Mismatch.
+  std::exception_ptr mismatched(const std::string& op,
+                                int64_t seq,
+                                const std::string& reason,
+                                bool within_a_part);
 
   /// Says goodbye to the group. Idempotent.
   void leave();
@@ -128,6 +132,9 @@ class PeerWatch final {
   [[nodiscard]] std::optional<Blame> find_blame_in_job(
       const std::vector<rendezvous::Departure>& departures, const std::set<int>& known) const;
   [[nodiscard]] Progress progress();
+  struct Findings;
+  [[nodiscard]] Findings inquire(const std::string& op, int64_t seq, Findings found);
+  std::exception_ptr fail_as_others(const std::string& op, int64_t seq, const Blame& blame);
   [[nodiscard]] std::string disagreement_at(int64_t seq, const Muster& muster);
   [[nodiscard]] std::vector<int> absentees(const Muster& muster,
                                            int64_t seq,

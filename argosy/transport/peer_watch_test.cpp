@@ -166,7 +166,8 @@ TEST_F(PeerWatchTest, WhoLeftBeforeTheOperationIsSaidToHaveLeft) {
 
 TEST_F(PeerWatchTest, AMismatchIsToldToThoseWhoHadNoPartInIt) {
   const auto third = watch(2);
-  const auto first = watch(0)->mismatched("all_to_all", 7, "rank 1 sends 4 B, but rank 0 wants 8");
+  const auto first =
+      watch(0)->mismatched("all_to_all", 7, "rank 1 sends 4 B, but rank 0 wants 8", false);
   const auto heard = third->link_broken("all_to_all", 7, 0, "reset");
   EXPECT_THAT(message_of(heard),
               HasSubstr("rank 0's all_to_all (seq 7): rank 1 sends 4 B, but rank 0 wants 8; "

@@ -37,11 +37,12 @@ class Transfer {
 /// Thread-safety: one collective at a time (comm::Group keeps the order); send and recv may run
 /// beside it from other threads, if their (peer, tag) pairs differ.
 /// Collective: all ranks call the same operations in the same order with equal counts and types.
-/// Sums are taken in rank order 0, 1, … n-1 on every implementation, so the same inputs give the
-/// same bits on every rank, run and implementation. 16-bit floats are summed in f32 and rounded
-/// once. `count`s are elements; zero is allowed and still a synchronisation-free no-op on every
-/// rank. Errors: TimeoutError after `timeout`; CommError when a peer died. After either, the
-/// transport is broken: every later operation fails at once with the same cause.
+/// Sums are taken in rank order 0, 1, … n-1, so the same inputs give the same bits on every rank,
+/// in every run and on every implementation but make_hierarchical(), which adds on each host first:
+/// its bits are the same for the same spread of ranks over hosts. 16-bit floats are summed in f32
+/// and rounded once. `count`s are elements; zero is allowed and still a synchronisation-free no-op
+/// on every rank. Errors: TimeoutError after `timeout`; CommError when a peer died. After either,
+/// the transport is broken: every later operation fails at once with the same cause.
 class Transport {
  public:
   virtual ~Transport() = default;

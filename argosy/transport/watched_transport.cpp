@@ -337,7 +337,8 @@ class WatchedTransport::WatchedTransfer final : public Transfer {
     } catch (const LinkBroken& broken) {
       transport_.give_up(transport_.watch_->link_broken(op_, -1, peer_, broken.reason));
     } catch (const Mismatch& mismatch) {
-      transport_.give_up(transport_.watch_->mismatched(op_, -1, mismatch.reason));
+      transport_.give_up(
+          transport_.watch_->mismatched(op_, -1, mismatch.reason, mismatch.within_a_part));
     } catch (const LinkTimeout&) {
       transport_.give_up(transport_.watch_->timed_out(op_, -1, timeout, {peer_}));
     }
@@ -373,7 +374,7 @@ std::unique_ptr<Transfer> WatchedTransport::send(const void* data,
   } catch (const LinkTimeout&) {
     give_up(watch_->timed_out("send", -1, Timeout(0), {peer}));
   } catch (const Mismatch& mismatch) {
-    give_up(watch_->mismatched("send", -1, mismatch.reason));
+    give_up(watch_->mismatched("send", -1, mismatch.reason, mismatch.within_a_part));
   }
 }
 
@@ -388,7 +389,7 @@ std::unique_ptr<Transfer> WatchedTransport::recv(void* data, size_t bytes, int p
   } catch (const LinkTimeout&) {
     give_up(watch_->timed_out("recv", -1, Timeout(0), {peer}));
   } catch (const Mismatch& mismatch) {
-    give_up(watch_->mismatched("recv", -1, mismatch.reason));
+    give_up(watch_->mismatched("recv", -1, mismatch.reason, mismatch.within_a_part));
   }
 }
 

@@ -26,6 +26,8 @@ struct LinkTimeout {
 /// The ranks called the same operation differently.
 struct Mismatch {
   std::string reason{};
+  /// A part of this transport found it, in its own numbers: the ranks' notes say more.
+  bool within_a_part = false;
 };
 
 /// Which part of a buffer belongs to which rank, in bytes.
@@ -190,7 +192,7 @@ void WatchedTransport::run(const Call& call, Timeout timeout, Body body) {
   } catch (const LinkTimeout& late) {
     give_up(watch_->timed_out(op, seq, timeout, late.awaited));
   } catch (const Mismatch& mismatch) {
-    give_up(watch_->mismatched(op, seq, mismatch.reason));
+    give_up(watch_->mismatched(op, seq, mismatch.reason, mismatch.within_a_part));
   } catch (...) {
     watch_->end();
     throw;

@@ -11,8 +11,8 @@
 namespace argosy::transport {
 
 enum class GlooAlgorithm {
-  /// Sums in rank order 0, 1, … n-1: the same bits as every other transport. Costs what the ring
-  /// costs.
+  /// Sums in rank order 0, 1, … n-1: the same bits as shared memory and threads give, wherever the
+  /// ranks are. Costs what the ring costs.
   kRankOrder,
   /// Gloo's own ring for all_reduce: the order of the sum differs from element to element and with
   /// the number of ranks, and 16-bit floats are rounded at every step. For comparison.

@@ -62,7 +62,7 @@ class Part final {
       throw LinkTimeout{ours(members, late.peers())};
     } catch (const CommError& broken) {
       if (broken.context().mismatch) {
-        throw Mismatch{broken.what()};
+        throw Mismatch{.reason = broken.what(), .within_a_part = true};
       }
       const std::vector<int> peers = ours(members, broken.peers());
       throw LinkBroken{peers.empty() ? -1 : peers.front(), broken.what()};
@@ -218,6 +218,11 @@ class Hierarchical final : public WatchedTransport {
     meet(local_);
   }
 
+  /// Hosts share no memory. The ranks meet all the same: who calls something else is found here.
+  std::shared_ptr<SharedBlock> do_share(size_t /*bytes*/, const Deadline& deadline) override {
+    do_barrier(deadline);
+    return nullptr;
+  }
   void do_all_gather(const void* input,
                      void* output,
                      const Parts& parts,

@@ -162,10 +162,10 @@ TEST(Hierarchical, SumsOfOneBlockDoNotPassForBlocksOfOne) {
       },
       {.mode = test::RankMode::kThreads});
   EXPECT_EQ(outcomes[2].error_type, "argosy::CommError") << describe(outcomes[2]);
-  EXPECT_THAT(outcomes[2].error,
-              ::testing::HasSubstr(
-                  "called all_reduce of 8388608 B of f32 (sum) where rank 1 (world rank 2) "
-                  "called all_reduce of 16777216 B of f32 (sum)"));
+  for (const char* called : {"rank 0 called all_reduce of 8388608 B of f32 (sum)",
+                             "rank 2 called all_reduce of 16777216 B of f32 (sum)"}) {
+    EXPECT_THAT(outcomes[2].error, ::testing::HasSubstr(called));
+  }
 }
 
 /// A rank dies while blocks of a large sum are on their way: nobody waits for its deadline, and

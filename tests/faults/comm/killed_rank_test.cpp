@@ -157,7 +157,7 @@ TEST(KilledRank, AmongThreadsInProcess) {
       transport::lose(std::move(transport));
       return;
     }
-    const Group world = make_group(std::move(transport), store, "world", 20s);
+    const Group world = make_group(std::move(transport), store, {.name = "world", .timeout = 20s});
     world.state().run({.op = "barrier"}, {}, [](Transport& t, const Deadline& deadline) {
       t.barrier(deadline.remaining());
     });
