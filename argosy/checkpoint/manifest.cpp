@@ -52,6 +52,7 @@ ordered_json to_json(const Manifest& manifest) {
           {"score", manifest.score ? ordered_json(*manifest.score) : ordered_json()},
           {"time", manifest.time},
           {"world_size", manifest.world_size},
+          {"hosts", manifest.hosts},
           {"library", manifest.library},
           {"parts", manifest.parts},
           {"files", std::move(files)},
@@ -115,6 +116,11 @@ void check(const Manifest& manifest, const std::string& path) {
   if (manifest.world_size < 1 || manifest.step < 0) {
     fail(path, "expected a world size of 1 or more and no negative step");
   }
+  if (!manifest.hosts.empty() && std::ssize(manifest.hosts) != manifest.world_size) {
+    fail(path,
+         fmt::format(
+             "expected the hosts of {} ranks, got {}", manifest.world_size, manifest.hosts.size()));
+  }
 }
 
 Manifest from_json(const ordered_json& json) {
@@ -126,6 +132,7 @@ Manifest from_json(const ordered_json& json) {
   }
   json.at("time").get_to(manifest.time);
   json.at("world_size").get_to(manifest.world_size);
+  manifest.hosts = json.value("hosts", std::vector<int>{});  // versions before 0.2 do not say
   json.at("library").get_to(manifest.library);
   json.at("parts").get_to(manifest.parts);
   for (const ordered_json& file : json.at("files")) {

@@ -35,6 +35,8 @@ struct Manifest {
   std::optional<double> score{};  ///< of who keeps the best ones; finite
   std::string time{};             ///< UTC, "2026-03-01T12:00:00.000Z"
   int64_t world_size = 1;
+  /// For each rank the number of its host, see comm::Group::hosts(); empty: not known.
+  std::vector<int> hosts{};
   std::string library{};             ///< "argosy 0.1.0"
   std::vector<std::string> parts{};  ///< in the order of the snapshot, without those of ranks
   std::vector<ManifestFile> files{};

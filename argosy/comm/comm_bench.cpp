@@ -22,7 +22,7 @@ class PretendTransport final : public SoloTransport {
 };
 
 Group pair() {
-  return make_group(std::make_unique<PretendTransport>(), nullptr, "pair", 30s);
+  return make_group(std::make_unique<PretendTransport>(), nullptr, {.name = "pair", .timeout = 30s});
 }
 
 void blocking(benchmark::State& state) {

@@ -12,19 +12,18 @@ Group connect(const ConnectOptions& options) {
                options.rank,
                options.size);
   // Weak: the groups made from this one keep the factory, and must not keep the store.
-  TransportFactory factory = [make = find_backend(options.backend, options.hosts),
-                              job = std::weak_ptr(options.store)](TransportRequest request) {
+  GroupOptions group{.name = options.name,
+                     .timeout = options.timeout,
+                     .checked = options.checked,
+                     .hosts = options.hosts,
+                     .keep = options.keep};
+  group.make_transport = [make = find_backend(options.backend, options.hosts),
+                          job = std::weak_ptr(options.store)](TransportRequest request) {
     request.job = job.lock();
     return make(request);
   };
   if (options.size == 1) {
-    return make_group(std::make_unique<SoloTransport>(),
-                      options.store,
-                      options.name,
-                      options.timeout,
-                      options.checked,
-                      std::move(factory),
-                      options.keep);
+    return make_group(std::make_unique<SoloTransport>(), options.store, std::move(group));
   }
   ARGOSY_CHECK(options.store != nullptr,
                "comm.connect",
@@ -32,18 +31,12 @@ Group connect(const ConnectOptions& options) {
                options.name,
                options.size);
   auto store = rendezvous::prefix_store(options.store, options.name);
-  auto transport = factory({.rank = options.rank,
-                            .size = options.size,
-                            .group = options.name,
-                            .store = store,
-                            .timeout = options.timeout});
-  return make_group(std::move(transport),
-                    std::move(store),
-                    options.name,
-                    options.timeout,
-                    options.checked,
-                    std::move(factory),
-                    options.keep);
+  auto transport = group.make_transport({.rank = options.rank,
+                                         .size = options.size,
+                                         .group = options.name,
+                                         .store = store,
+                                         .timeout = options.timeout});
+  return make_group(std::move(transport), std::move(store), std::move(group));
 }
 
 }  // namespace argosy::comm

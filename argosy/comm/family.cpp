@@ -10,8 +10,9 @@
 
 namespace argosy::comm {
 
-Family::Family(int rank, TransportFactory factory)
+Family::Family(int rank, TransportFactory factory, std::vector<int> hosts_of_world)
     : make_transport(std::move(factory)),
+      hosts(std::move(hosts_of_world)),
       recorder(std::make_shared<FlightRecorder>(
           rank, env::get("ARGOSY_LOG_DIR").value_or(std::string()))),
       hooks_(std::make_shared<const Hooks>(Hooks{recorder})) {}

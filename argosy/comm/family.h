@@ -21,7 +21,7 @@ class Family final {
  public:
   using Hooks = std::vector<std::shared_ptr<Hook>>;
 
-  Family(int rank, TransportFactory factory);
+  Family(int rank, TransportFactory factory, std::vector<int> hosts_of_world);
 
   void add(std::shared_ptr<Hook> hook);
   void remove(const std::shared_ptr<Hook>& hook);
@@ -32,6 +32,7 @@ class Family final {
   [[nodiscard]] uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   const TransportFactory make_transport;  ///< may be empty: then no sub-groups
+  const std::vector<int> hosts;           ///< by rank of the world; empty: not known
   const std::shared_ptr<FlightRecorder> recorder;
 
  private:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -116,6 +117,23 @@ GroupState& Group::state() const {
 int Group::rank() const {
   return state().rank();
 }
+std::vector<int> Group::hosts() const {
+  if (size() == 1) {
+    return {0};
+  }
+  const std::vector<int>& of_world = state().family().hosts;
+  std::map<int, int> numbers;
+  std::vector<int> mine;
+  for (const int rank : state().options().world_ranks) {
+    const auto world = static_cast<size_t>(rank);
+    if (world >= of_world.size() || of_world[world] < 0) {
+      return {};
+    }
+    mine.push_back(
+        numbers.try_emplace(of_world[world], static_cast<int>(numbers.size())).first->second);
+  }
+  return mine;
+}
 int Group::size() const {
   return state().size();
 }
@@ -178,26 +196,23 @@ Group Group::split(const SplitOptions& options) const {
 
 Group make_group(std::unique_ptr<transport::Transport> transport,
                  std::shared_ptr<rendezvous::Store> store,
-                 std::string name,
-                 std::chrono::milliseconds timeout,
-                 bool checked,
-                 TransportFactory make_transport,
-                 std::shared_ptr<void> keep) {
+                 GroupOptions options) {
   ARGOSY_CHECK(transport != nullptr, "comm.make_group", "the transport is a null pointer");
-  ARGOSY_CHECK(timeout > std::chrono::milliseconds(0),
+  ARGOSY_CHECK(options.timeout > std::chrono::milliseconds(0),
                "comm.make_group",
                "timeout must be positive, got {} ms",
-               timeout.count());
+               options.timeout.count());
   const int rank = transport->rank();
   const int size = transport->size();
-  return adopt(std::move(transport),
-               std::move(store),
-               std::make_shared<Family>(rank, std::move(make_transport)),
-               {.name = std::move(name),
-                .timeout = timeout,
-                .checked = checked,
-                .world_ranks = iota(size),
-                .keep = std::move(keep)});
+  return adopt(
+      std::move(transport),
+      std::move(store),
+      std::make_shared<Family>(rank, std::move(options.make_transport), std::move(options.hosts)),
+      {.name = std::move(options.name),
+       .timeout = options.timeout,
+       .checked = options.checked,
+       .world_ranks = iota(size),
+       .keep = std::move(options.keep)});
 }
 
 }  // namespace argosy::comm

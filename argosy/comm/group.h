@@ -37,6 +37,10 @@ class Group final {
   [[nodiscard]] int rank() const;  ///< of this process in this group; -1 if it is not a member
   [[nodiscard]] int size() const;  ///< number of members, also for a process that is none of them
   [[nodiscard]] const std::string& name() const;
+  /// For each rank of this group the number of its host: {0, 0, 1, 1}. Hosts are numbered in the
+  /// order of their first ranks here; ranks that cannot share memory count as on different ones.
+  /// Empty: not known.
+  [[nodiscard]] std::vector<int> hosts() const;
   [[nodiscard]] std::chrono::milliseconds timeout() const;
   [[nodiscard]] bool valid() const { return state_ != nullptr; }
 

@@ -50,10 +50,11 @@ class GatedTransport final : public SoloTransport {
 };
 
 Group gated(std::promise<void>* entered = nullptr, std::chrono::milliseconds timeout = 30s) {
-  return make_group(std::make_unique<GatedTransport>(entered), nullptr, "pair", timeout);
+  return make_group(
+      std::make_unique<GatedTransport>(entered), nullptr, {.name = "pair", .timeout = timeout});
 }
 Group solo() {
-  return make_group(std::make_unique<SoloTransport>(), nullptr, "world", 30s);
+  return make_group(std::make_unique<SoloTransport>(), nullptr, {.name = "world", .timeout = 30s});
 }
 
 void nothing(Transport&, const Deadline&) {}

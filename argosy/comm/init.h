@@ -80,15 +80,18 @@ struct TransportRequest {
 using TransportFactory =
     std::function<std::unique_ptr<transport::Transport>(const TransportRequest&)>;
 
+struct GroupOptions {
+  std::string name = "world";
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  bool checked = false;
+  std::vector<int> hosts{};  ///< of its ranks; empty: not known
+  /// Empty: new_group() and split() throw a UsageError.
+  TransportFactory make_transport{};
+  std::shared_ptr<void> keep{};  ///< let go when the group closes, before the store
+};
 /// A group over a transport and store of one's own: the seam for tests and new backends.
-/// Without `make_transport`, new_group() and split() throw a UsageError. `keep` is let go when the
-/// group closes, after the transport and before the store.
 [[nodiscard]] Group make_group(std::unique_ptr<transport::Transport> transport,
                                std::shared_ptr<rendezvous::Store> store,
-                               std::string name,
-                               std::chrono::milliseconds timeout,
-                               bool checked = false,
-                               TransportFactory make_transport = {},
-                               std::shared_ptr<void> keep = {});
+                               GroupOptions options);
 
 }  // namespace argosy::comm

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/checkpoint/manifest.h"
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/comm/group.h"
 #include "argosy/train/options.h"
@@ -35,7 +36,13 @@ struct Share {
   std::vector<nlohmann::ordered_json> gone{};
 };
 
-/// Collective: what one rank cannot read is an error of all.
+/// What makes the sums of ranks of `group` other ones than those of the ranks that wrote a
+/// checkpoint, in words: "written by 4 ranks, 2 + 2 on 2 hosts, read by 4 ranks on one host".
+/// Empty: nothing does, or the checkpoint does not say where its ranks were.
+[[nodiscard]] std::string other_layout(const checkpoint::Manifest& manifest,
+                                       const std::vector<int>& hosts);
+
+/// Collective: what one rank cannot read is an error of all. Rank 0 warns of another layout.
 [[nodiscard]] Share read_together(const std::string& path, const comm::Group& group);
 
 }  // namespace argosy::train::detail

@@ -21,6 +21,7 @@
 
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/optim/sgd.h"
+#include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/folder_lock.h"
 #include "argosy/train/resume_test_support.h"
 
@@ -40,6 +41,33 @@ using testing::SignalAt;
 using ::testing::SizeIs;
 using testing::small_net;
 using testing::SmallNet;
+
+TEST(Resume, SaysThatSumsAreOtherOnesOnAnotherLayout) {
+  using detail::other_layout;
+  EXPECT_EQ(other_layout({.world_size = 4, .hosts = {0, 1, 0, 1}}, {0, 0, 0, 0}),
+            "written by 4 ranks, 2 + 2 on 2 hosts, read by 4 ranks on one host");
+  EXPECT_EQ(other_layout({.world_size = 4, .hosts = {0, 1, 0, 1}}, {0, 0, 1, 1}),
+            "written by 4 ranks, 2 + 2 on 2 hosts, read by as many in another order");
+  EXPECT_EQ(other_layout({.world_size = 2, .hosts = {0, 1}}, {0, 1}), "");
+  EXPECT_EQ(other_layout({.world_size = 2}, {0}), "");  // an old one
+  const test::TempDir folder;
+  FitOptions options = options_in(folder.path().string());
+  options.epochs = 1;
+  run_job(2, [&](int) { (void)prepared(small_net()).fit(blobs(50), options); });
+  options.epochs = 2;
+  options.resume = Resume::kMust;
+  for (const int ranks : {2, 1}) {
+    run_job(ranks, [&](int rank) {
+      ::testing::internal::CaptureStderr();
+      (void)prepared(small_net()).fit(blobs(50), options);
+      const bool warned = ::testing::internal::GetCapturedStderr().find(
+                              "written by 2 ranks on one host, read by 1 rank on one host. Sums "
+                              "over ranks are added in another order") != std::string::npos;
+      EXPECT_EQ(warned, ranks == 1) << rank;
+    });
+    options.epochs = 3;
+  }
+}
 
 TEST(Resume, WhatSaveHasPutBesideTheCheckpointsIsNoPlaceToGoOnFrom) {
   const test::TempDir folder;

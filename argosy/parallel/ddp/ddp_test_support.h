@@ -26,12 +26,9 @@ inline comm::Group thread_group(const std::shared_ptr<rendezvous::Store>& store,
   return comm::make_group(
       transport::make_in_process(rendezvous::prefix_store(store, "transport"), rank, size),
       rendezvous::prefix_store(store, "group"),
-      "world",
-      timeout,
-      /*checked=*/false,
-      [](const comm::TransportRequest& wanted) {
-        return transport::make_in_process(wanted.store, wanted.rank, wanted.size);
-      });
+      {.timeout = timeout, .make_transport = [](const comm::TransportRequest& wanted) {
+         return transport::make_in_process(wanted.store, wanted.rank, wanted.size);
+       }});
 }
 
 /// fn(group) on `size` threads at once.
