@@ -6,9 +6,9 @@
 #include "argosy/base/text.h"
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
+#include "argosy/datatool/fetch_bar.h"
 #include "argosy/datatool/print_json.h"
 #include "argosy/download/fetch.h"
-#include "argosy/events/progress_bar.h"
 
 #include <nlohmann/json.hpp>
 
@@ -77,6 +77,8 @@ int run_fetch(const std::vector<std::string>& args) {
     return 0;
   }
   options.mismatch = replace ? download::Mismatch::kReplace : download::Mismatch::kRefuse;
+  FetchBar bar;
+  options.on_bytes = [&](const download::FetchProgress& progress) { bar.show(progress); };
   const download::Fetched fetched = download::fetch(name, options);
   if (json) {
     print_json(to_json(name, fetched));

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -34,45 +33,6 @@ struct Address {
   int tries = 0;
   bool given_up = false;
   std::string reason{};
-};
-
-/// The bar of one transfer: it begins where the part ended, so that the rate is the line's.
-class Progress {
- public:
-  Progress(const KnownFile& file, int64_t part_bytes, events::ProgressStyle style)
-      : file_(&file), style_(style), kb_(part_bytes / kUnit) {}
-
-  void show(int64_t part_bytes) {
-    const int64_t kb = part_bytes / kUnit;
-    if (kb < kb_) {  // begun anew
-      bar_.reset();
-      kb_ = 0;
-    }
-    if (!bar_) {
-      const int64_t left = file_->published.bytes / kUnit - kb_;
-      bar_.emplace(events::ProgressOptions{.label = file_->name,
-                                           .total = std::max<int64_t>(left, 1),
-                                           .unit = "kB",
-                                           .style = style_,
-                                           .out = stderr});
-    }
-    bar_->advance(kb - kb_);
-    kb_ = kb;
-  }
-  void finish() {
-    if (bar_) {
-      bar_->finish();
-    }
-  }
-  /// Ends a half-drawn line before a message.
-  void stop() { bar_.reset(); }
-
- private:
-  static constexpr int64_t kUnit = 1000;
-  const KnownFile* file_;
-  events::ProgressStyle style_;
-  int64_t kb_;
-  std::optional<events::ProgressBar> bar_{};
 };
 
 std::vector<KnownFile> wanted_files(const KnownSet& set, const std::vector<std::string>& names) {
@@ -177,26 +137,31 @@ bool transfer_from(Address& address,
                    const KnownFile& known,
                    const FetchOptions& options) {
   ++address.tries;
-  Progress progress(known, part.size(), options.progress);
+  const auto tell = [&](int64_t bytes, bool ended) {
+    if (options.on_bytes) {
+      options.on_bytes({known.name, bytes, known.published.bytes, ended});
+    }
+  };
+  tell(part.size(), false);
   const TransferEnd end = transfer(address.url,
                                    part,
                                    {.most_bytes = known.published.bytes,
                                     .connect_timeout = options.connect_timeout,
                                     .stall_timeout = options.stall_timeout,
-                                    .on_bytes = [&](int64_t bytes) { progress.show(bytes); }});
+                                    .on_bytes = [&](int64_t bytes) { tell(bytes, false); }});
   address.reason = end.reason;
   address.given_up = end.kind == TransferEnd::Kind::kNever;
   if (end.kind == TransferEnd::Kind::kDone) {
     const std::optional<std::string> bad = complaint(part, known);
     if (!bad) {
-      progress.finish();
+      tell(part.size(), true);
       return true;
     }
     address.reason = *bad;
   } else if (part.size() > 0) {
     address.reason += fmt::format(" (after {} of {} bytes)", part.size(), known.published.bytes);
   }
-  progress.stop();
+  tell(part.size(), true);
   return false;
 }
 

@@ -2,12 +2,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "argosy/download/known_sets.h"
-#include "argosy/events/progress_bar.h"
 
 namespace argosy::download {
 
@@ -15,6 +15,14 @@ namespace argosy::download {
 enum class Mismatch {
   kRefuse,   ///< an error: it may be somebody's own, a part of the set for instance
   kReplace,  ///< the published one takes its place, once it has come
+};
+
+/// How much of a file has come.
+struct FetchProgress {
+  std::string_view file{};  ///< "train-images-idx3-ubyte.gz"
+  int64_t bytes = 0;        ///< fewer than before: the file was begun anew
+  int64_t total = 0;
+  bool ended = false;  ///< this transfer is over; the file is whole and right if bytes == total
 };
 
 struct FetchOptions {
@@ -35,8 +43,8 @@ struct FetchOptions {
   std::chrono::seconds stall_timeout{30};
   /// How long to wait for another process that fetches into the folder while nothing comes.
   std::chrono::milliseconds lock_patience{300'000};
-  /// Progress, on standard error.
-  events::ProgressStyle progress = events::ProgressStyle::kAuto;
+  /// Called from the fetching thread, first with what an earlier try has left. Default: silence.
+  std::function<void(const FetchProgress& progress)> on_bytes = nullptr;
 
   /// Errors: UsageError naming the field.
   void validate() const;

@@ -67,9 +67,7 @@ class FetchTest : public ::testing::Test {
             .files = {{"data.bin", {static_cast<int64_t>(body_.size()), md5_of(body_)}}}};
   }
   [[nodiscard]] FetchOptions options() const {
-    return {.to = (folder_.path() / "set").string(),
-            .first_pause = 1ms,
-            .progress = events::ProgressStyle::kOff};
+    return {.to = (folder_.path() / "set").string(), .first_pause = 1ms};
   }
   /// Fetches from a server that answers so; returns what was asked of it.
   std::vector<Request> fetch_from(std::function<Reply(const Request&)> handler) {
@@ -202,18 +200,41 @@ TEST_F(FetchTest, AServerInTroubleIsAskedThreeTimes) {
               HasSubstr("HTTP status 500, 3 tries"));
 }
 
-TEST_F(FetchTest, ProgressEndsAtAHundredPercentAlsoOfWhatWasLeft) {
+TEST_F(FetchTest, ProgressBeginsWithWhatWasLeftAndEndsWithTheWholeFile) {
   FetchOptions told = options();
-  told.progress = events::ProgressStyle::kLines;
-  const TestServer server([&](const Request&) { return whole(); });
-  for (const size_t there : {size_t{0}, body_.size() - 1500}) {
+  std::vector<std::pair<int64_t, bool>> steps;
+  const auto size = static_cast<int64_t>(body_.size());
+  told.on_bytes = [&](const FetchProgress& progress) {
+    EXPECT_EQ(progress.file, "data.bin");
+    EXPECT_EQ(progress.total, size);
+    steps.emplace_back(progress.bytes, progress.ended);
+  };
+  for (const int64_t there : {int64_t{0}, size - 1500}) {
     fs::create_directories(folder_.path() / "set");
     fs::remove(file());
-    write(part(), body_.substr(0, there));
-    testing::internal::CaptureStderr();
+    write(part(), body_.substr(0, static_cast<size_t>(there)));
+    steps.clear();
+    const TestServer server([&](const Request&) { return whole(); });
     fetch(set({server.url() + "/"}), told);
-    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("data.bin 100%"));
+    ASSERT_FALSE(steps.empty());
+    EXPECT_EQ(steps.front(), std::pair(there, false));
+    EXPECT_EQ(steps.back(), std::pair(size, true));
   }
+}
+
+TEST_F(FetchTest, ProgressOfATransferThatFailedEndsBelowTheWholeFile) {
+  FetchOptions told = options();
+  std::vector<int64_t> ends;
+  told.on_bytes = [&](const FetchProgress& progress) {
+    if (progress.ended) {
+      ends.push_back(progress.bytes);
+    }
+  };
+  const TestServer server([&](const Request& request) {
+    return request.number == 0 ? Reply{.body = std::string(body_.size(), 'x')} : whole();
+  });
+  fetch(set({server.url() + "/"}), told);
+  EXPECT_THAT(ends, testing::ElementsAre(0, static_cast<int64_t>(body_.size())));
 }
 
 TEST_F(FetchTest, PausesGrow) {
