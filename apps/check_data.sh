@@ -51,7 +51,7 @@ done
 expect 2 "unknown option --jsno. Did you mean --json?" verify mnist --jsno
 expect 2 "one word too many: again" fetch mnist again
 expect 2 "keypoints cannot be fetched. Kaggle" fetch keypoints
-expect 2 "docs/guides/errors.md#download.fetch" fetch folder
+expect 2 "docs/guides/errors.md#datasets.fetch" fetch folder
 expect 1 "4 missing" verify mnist
 json 'j["ok"] is False and {f["state"] for f in j["files"]} == {"missing"}' verify mnist
 
@@ -67,7 +67,7 @@ expect 1 "damaged  setid.mat        expected 14989 bytes, got 14990" verify flow
 (cd "$scratch/home/flowers102" && expect 1 "argosy data fetch flowers102 --to . --replace" verify setid.mat; exit "$failed") || failed=1
 mkdir "$scratch/it's here" && cp "$samples/flowers102/setid.mat" "$scratch/it's here"
 expect 1 "argosy data fetch flowers102 --to '$scratch/it'\''s here'" verify "$scratch/it's here"
-expect 2 "[download.name] unknown data set" verify "$(printf 'a%.0s' {1..5000})"
+expect 2 "[datasets.name] unknown data set" verify "$(printf 'a%.0s' {1..5000})"
 expect 1 "is there, but is not the published file" fetch flowers102 --mirror "$samples" --file setid.mat
 expect 0 "fetched" fetch flowers102 --mirror "$samples" --file setid.mat --replace
 expect 1 "Couldn't open file" fetch flowers102 --mirror "$samples/nowhere" --file 102flowers.tgz

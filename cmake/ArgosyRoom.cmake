@@ -2,6 +2,9 @@
 #   A room: folder argosy/NAME, target argosy::NAME, namespace argosy::NAME. TORCH: it sees libtorch;
 #   every other room must never link it (tests/house checks).
 #   A header stands alone: clang-tidy compiles each by itself (scripts/lint.sh).
+# argosy_part(ROOM PART HEADERS ... SOURCES ... DEPS ... [PRIVATE_DEPS ...])
+#   Some files of a room as an archive of their own, argosy::ROOM.PART, for programs that must not wait for the
+#   rest of it. The room links its parts, so that users need to know of none.
 # argosy_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [PROCESSORS n] [PER_CASE] [UNITY])
 #   One ctest per binary; PER_CASE: one ctest per test case (cheap torch-free binaries).
 # argosy_bench(NAME SOURCES ... DEPS ...): a Google Benchmark binary beside its room.
@@ -78,7 +81,15 @@ function(_argosy_use_pch target kind)
   target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()
 
+function(argosy_part room part)
+  _argosy_archive(${room}.${part} ${room} ${ARGN})
+endfunction()
+
 function(argosy_room name)
+  _argosy_archive(${name} ${name} ${ARGN})
+endfunction()
+
+function(_argosy_archive name room)
   cmake_parse_arguments(A "TORCH" "" "HEADERS;SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(argosy_${name} STATIC ${A_SOURCES})
   add_library(argosy::${name} ALIAS argosy_${name})
@@ -98,7 +109,7 @@ function(argosy_room name)
   list(FILTER files EXCLUDE REGEX "^/") # made by the build
   list(JOIN files "," files)
   set_property(GLOBAL APPEND PROPERTY ARGOSY_ROOMS
-    "${name}|${A_TORCH}|${deps},${private_deps}|${folder}|${files}")
+    "${room}|${A_TORCH}|${deps},${private_deps}|${folder}|${files}")
 endfunction()
 
 # Does any of these targets reach libtorch? Sets OUT to TRUE or FALSE.

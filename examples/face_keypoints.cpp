@@ -22,8 +22,8 @@
 // was at most 26 % off that of one process, 12 % on average, and after 30 validation was at 0.9e-3
 // (17 s an epoch, two cores). --sync_batch_norm takes statistics of
 // the whole batch: in three epochs on 320 small faces 3 % off instead of 7 % (8 % fails a test).
+#include <argosy/datasets/contact_sheet.h>
 #include <argosy/image/codec.h>
-#include <argosy/samples/contact_sheet.h>
 
 #include <torch/torch.h>
 
@@ -79,15 +79,15 @@ double error_of_the_mean(const Part& train, const Part& valid) {
   return torch::mse_loss(targets_of(train).mean(0).expand_as(truth), truth).item<double>();
 }
 
-constexpr samples::Colour kTrue{.red = 0, .green = 190, .blue = 255};
-constexpr samples::Colour kPredicted{.red = 235, .green = 40, .blue = 40};
+constexpr datasets::Colour kTrue{.red = 0, .green = 190, .blue = 255};
+constexpr datasets::Colour kPredicted{.red = 235, .green = 40, .blue = 40};
 
 std::vector<float> numbers(const at::Tensor& points) {
   return {points.data_ptr<float>(), points.data_ptr<float>() + points.numel()};
 }
 
 /// A face with what is true and what the model says.
-samples::Tile tile_of(const vision::KeypointImage& face, const at::Tensor& predicted) {
+datasets::Tile tile_of(const vision::KeypointImage& face, const at::Tensor& predicted) {
   const at::Tensor points = (predicted * face.image.width()).view_as(face.points).contiguous();
   const auto off = (points - face.points).norm(2, 1).mean().item<double>();
   return {.picture = face.image,
@@ -105,15 +105,15 @@ image::Image sheet_of(train::Model& model, const Faces& faces, const Part& part)
   }
   const at::Tensor predicted =
       model.predict(data::Subset(part, chosen), {.batch_size = 8, .verbose = 0}).front();
-  std::vector<samples::Tile> tiles;
+  std::vector<datasets::Tile> tiles;
   for (int64_t i = 0; i < count; ++i) {
     tiles.push_back(tile_of(faces.table.at(part.indices()[chosen[i]]), predicted[i]));
   }
-  samples::Canvas legend({.height = 18, .width = 400}, {255, 255, 255});
+  datasets::Canvas legend({.height = 18, .width = 400}, {255, 255, 255});
   legend.text({.top = 0, .left = 0}, "true", kTrue, 2);
   legend.text({.top = 0, .left = 60}, "predicted", kPredicted, 2);
-  return samples::stacked(
-      {legend.picture(), samples::contact_sheet(tiles, {.columns = 6, .side = 192})});
+  return datasets::stacked(
+      {legend.picture(), datasets::contact_sheet(tiles, {.columns = 6, .side = 192})});
 }
 
 void run(const Options& options) {

@@ -9,19 +9,19 @@
 #include "argosy/base/strings.h"
 #include "argosy/base/terminal.h"
 #include "argosy/base/text.h"
+#include "argosy/datasets/canvas.h"
 #include "argosy/events/progress_bar.h"
-#include "argosy/samples/canvas.h"
 
 namespace argosy::datatool {
 namespace {
 
-using samples::Canvas;
-using samples::Colour;
+using datasets::Canvas;
+using datasets::Colour;
 
 constexpr Colour kWhite{255, 255, 255};
 constexpr Colour kInk{40, 40, 40};
 constexpr Colour kFaint{205, 205, 205};
-constexpr int kTextHeight = samples::kTextHeight;
+constexpr int kTextHeight = datasets::kTextHeight;
 
 int64_t greatest(const std::vector<Bar>& bars) {
   int64_t most = 1;
@@ -54,20 +54,20 @@ image::Image drawn_rows(const std::vector<Bar>& bars, int width) {
   constexpr int kRow = 14;
   int name_width = 0;
   for (const Bar& bar : bars) {
-    name_width = std::max(name_width, samples::text_width(bar.name));
+    name_width = std::max(name_width, datasets::text_width(bar.name));
   }
   name_width = std::min(name_width, width / 3);
   const int64_t most = greatest(bars);
   const int left = name_width + 8;
-  const int room = width - left - samples::text_width(text::count(most)) - 8;
+  const int room = width - left - datasets::text_width(text::count(most)) - 8;
   Canvas canvas({.height = kRow * static_cast<int>(bars.size()), .width = width}, kWhite);
   for (int i = 0; i < std::ssize(bars); ++i) {
     const Bar& bar = bars[static_cast<size_t>(i)];
     const int top = i * kRow + 1;
     const int length = static_cast<int>(bar.value * room / most);
-    canvas.text({.top = top + 2, .left = 0}, samples::fitting_text(bar.name, name_width), kInk);
+    canvas.text({.top = top + 2, .left = 0}, datasets::fitting_text(bar.name, name_width), kInk);
     canvas.fill({.top = top, .left = left, .height = kRow - 3, .width = std::max(length, 1)},
-                samples::class_colour(i));
+                datasets::class_colour(i));
     canvas.text({.top = top + 2, .left = left + length + 6}, text::count(bar.value), kInk);
   }
   return canvas.picture();
@@ -78,7 +78,7 @@ image::Image drawn_columns(const std::vector<Bar>& bars, int width) {
   constexpr int kHeight = 120;
   constexpr int kBelow = kTextHeight + 6;
   const int64_t most = greatest(bars);
-  const int left = samples::text_width(text::count(most)) + 8;
+  const int left = datasets::text_width(text::count(most)) + 8;
   const int count = static_cast<int>(bars.size());
   const auto place = [&](int i) { return left + i * (width - left) / count; };
   Canvas canvas({.height = kTextHeight + kHeight + kBelow, .width = width}, kWhite);
@@ -87,7 +87,7 @@ image::Image drawn_columns(const std::vector<Bar>& bars, int width) {
     canvas.fill({.top = y, .left = left - 3, .height = 1, .width = width - left + 3}, kFaint);
     const std::string text = text::count(value);
     canvas.text(
-        {.top = y - kTextHeight / 2, .left = left - 6 - samples::text_width(text)}, text, kInk);
+        {.top = y - kTextHeight / 2, .left = left - 6 - datasets::text_width(text)}, text, kInk);
   }
   for (int i = 0; i < count; ++i) {
     const int height = static_cast<int>(bars[static_cast<size_t>(i)].value * kHeight / most);
@@ -96,7 +96,7 @@ image::Image drawn_columns(const std::vector<Bar>& bars, int width) {
                  .left = x,
                  .height = height,
                  .width = std::max(1, place(i + 1) - x - 1)},
-                samples::class_colour(i));
+                datasets::class_colour(i));
     if (i % 10 == 0) {
       canvas.text({.top = kTextHeight / 2 + kHeight + 5, .left = x}, std::to_string(i), kInk);
     }

@@ -9,7 +9,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
-#include "argosy/download/known_sets.h"
+#include "argosy/datasets/known_sets.h"
 
 namespace argosy::datatool {
 namespace {
@@ -38,7 +38,7 @@ std::string help() {
     text += fmt::format("  {:<8} {}\n", part.name, part.what);
   }
   text += "\nNames:\n";
-  for (const download::KnownSet& set : download::known_sets()) {
+  for (const datasets::KnownSet& set : datasets::known_sets()) {
     text += fmt::format("  {:<14} {}\n", set.name, set.title);
   }
   return text +

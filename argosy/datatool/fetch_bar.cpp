@@ -6,7 +6,7 @@
 
 namespace argosy::datatool {
 
-void FetchBar::show(const download::FetchProgress& progress) {
+void FetchBar::show(const datasets::FetchProgress& progress) {
   constexpr int64_t kUnit = 1000;
   const int64_t kb = progress.bytes / kUnit;
   if (kb_ < 0) {

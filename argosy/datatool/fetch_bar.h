@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "argosy/download/fetch.h"
+#include "argosy/datasets/fetch.h"
 #include "argosy/events/progress_bar.h"
 
 namespace argosy::datatool {
@@ -14,7 +14,7 @@ class FetchBar final {
  public:
   explicit FetchBar(events::ProgressStyle style = events::ProgressStyle::kAuto) : style_(style) {}
 
-  void show(const download::FetchProgress& progress);
+  void show(const datasets::FetchProgress& progress);
 
  private:
   events::ProgressStyle style_;

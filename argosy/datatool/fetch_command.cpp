@@ -4,31 +4,31 @@
 #include <filesystem>
 
 #include "argosy/base/text.h"
+#include "argosy/datasets/fetch.h"
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
 #include "argosy/datatool/fetch_bar.h"
 #include "argosy/datatool/print_json.h"
-#include "argosy/download/fetch.h"
 
 #include <nlohmann/json.hpp>
 
 namespace argosy::datatool {
 namespace {
 
-nlohmann::ordered_json to_json(const std::string& set, const download::Fetched& fetched) {
+nlohmann::ordered_json to_json(const std::string& set, const datasets::Fetched& fetched) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const download::FetchedFile& file : fetched.files) {
+  for (const datasets::FetchedFile& file : fetched.files) {
     files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"was_there", file.was_there}});
   }
   return {{"set", set}, {"folder", fetched.folder}, {"files", files}};
 }
 
-void print(const std::string& set, const download::Fetched& fetched) {
+void print(const std::string& set, const datasets::Fetched& fetched) {
   int64_t bytes = 0;
-  for (const download::FetchedFile& file : fetched.files) {
+  for (const datasets::FetchedFile& file : fetched.files) {
     bytes += file.bytes;
   }
-  const auto there = std::ranges::count(fetched.files, true, &download::FetchedFile::was_there);
+  const auto there = std::ranges::count(fetched.files, true, &datasets::FetchedFile::was_there);
   const bool all = there == std::ssize(fetched.files);
   fmt::print("{}: {} in {}, {} kB, {}\n",
              set,
@@ -49,7 +49,7 @@ int run_fetch(const std::vector<std::string>& args) {
   app.name("argosy data fetch");
   app.footer("\nExample: argosy data fetch mnist");
   std::string name;
-  download::FetchOptions options;
+  datasets::FetchOptions options;
   bool replace = false;
   bool json = false;
   app.add_option("NAME", name, "A set's name: see argosy data --help")->required();
@@ -76,10 +76,10 @@ int run_fetch(const std::vector<std::string>& args) {
   if (parse_or_help(app, args)) {
     return 0;
   }
-  options.mismatch = replace ? download::Mismatch::kReplace : download::Mismatch::kRefuse;
+  options.mismatch = replace ? datasets::Mismatch::kReplace : datasets::Mismatch::kRefuse;
   FetchBar bar;
-  options.on_bytes = [&](const download::FetchProgress& progress) { bar.show(progress); };
-  const download::Fetched fetched = download::fetch(name, options);
+  options.on_bytes = [&](const datasets::FetchProgress& progress) { bar.show(progress); };
+  const datasets::Fetched fetched = datasets::fetch(name, options);
   if (json) {
     print_json(to_json(name, fetched));
   } else {

@@ -38,9 +38,9 @@ int run_info(const std::vector<std::string>& args) {
   if (!sheet.empty()) {
     check_output("datatool.info", sheet, "\x89PNG", "a PNG");
   }
-  const std::unique_ptr<samples::SampleSource> source = open_argument(what, path);
+  const std::unique_ptr<datasets::SampleSource> source = open_argument(what, path);
   const Findings findings{.source = source.get(),
-                          .survey = samples::survey(*source, {.pictures = all ? 0 : 1000})};
+                          .survey = datasets::survey(*source, {.pictures = all ? 0 : 1000})};
   if (!sheet.empty()) {
     image::write_file(sheet, image::encode_png(info_sheet(findings)));
   }

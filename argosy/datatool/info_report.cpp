@@ -13,9 +13,9 @@
 namespace argosy::datatool {
 namespace {
 
-using samples::Description;
-using samples::Range;
-using samples::Survey;
+using datasets::Description;
+using datasets::Range;
+using datasets::Survey;
 
 std::string spread(const Range& range) {
   return range.least == range.most ? fmt::format("{:g}", range.most)
@@ -24,7 +24,7 @@ std::string spread(const Range& range) {
 
 std::string samples_line(const Findings& findings) {
   std::vector<std::string> splits;
-  for (const samples::Split& split : findings.source->description().splits) {
+  for (const datasets::Split& split : findings.source->description().splits) {
     splits.push_back(fmt::format("{} {}", split.name, text::count(split.count)));
   }
   return text::count(findings.survey.samples) +
@@ -46,7 +46,7 @@ std::string values_line(const Findings& findings) {
   if (!survey.figures.empty()) {
     std::string means;
     std::string deviations;
-    for (const samples::ChannelFigures& channel : survey.figures) {
+    for (const datasets::ChannelFigures& channel : survey.figures) {
       means += fmt::format(" {:.4f}", channel.mean);
       deviations += fmt::format(" {:.4f}", channel.deviation);
     }
@@ -108,7 +108,7 @@ nlohmann::ordered_json pair_of(const Range& range, double scale = 1) {
 
 }  // namespace
 
-std::string name_of(const samples::Description& description) {
+std::string name_of(const datasets::Description& description) {
   return description.packed_from.empty()
              ? description.set
              : fmt::format("{} of {}", description.set, description.packed_from);
@@ -174,7 +174,7 @@ nlohmann::ordered_json info_json(const Findings& findings) {
   json["packed_from"] = description.packed_from;
   json["path"] = description.path;
   json["splits"] = nlohmann::ordered_json::object();
-  for (const samples::Split& split : description.splits) {
+  for (const datasets::Split& split : description.splits) {
     json["splits"][split.name] = split.count;
   }
   json["class_names"] = description.classes;
@@ -183,7 +183,7 @@ nlohmann::ordered_json info_json(const Findings& findings) {
   json["values"] = pair_of(survey.pixels, description.value_scale);
   json["mean"] = nlohmann::ordered_json::array();
   json["std"] = nlohmann::ordered_json::array();
-  for (const samples::ChannelFigures& channel : survey.figures) {
+  for (const datasets::ChannelFigures& channel : survey.figures) {
     json["mean"].push_back(channel.mean);
     json["std"].push_back(channel.deviation);
   }

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/survey.h"
 #include "argosy/datatool/chart.h"
 #include "argosy/image/image.h"
-#include "argosy/samples/sample_source.h"
-#include "argosy/samples/survey.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -14,8 +14,8 @@ namespace argosy::datatool {
 
 /// A set and what was found in it.
 struct Findings {
-  const samples::SampleSource* source = nullptr;
-  samples::Survey survey{};
+  const datasets::SampleSource* source = nullptr;
+  datasets::Survey survey{};
 };
 
 /// For people: figures, then a bar for each class.
@@ -29,7 +29,7 @@ struct Findings {
 [[nodiscard]] image::Image info_sheet(const Findings& findings);
 
 /// "cifar10", "records of flowers102".
-[[nodiscard]] std::string name_of(const samples::Description& description);
+[[nodiscard]] std::string name_of(const datasets::Description& description);
 
 /// The bars of both.
 [[nodiscard]] std::vector<Bar> class_bars(const Findings& findings);

@@ -6,18 +6,18 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/text.h"
+#include "argosy/datasets/contact_sheet.h"
 #include "argosy/datatool/info_report.h"
 #include "argosy/events/progress_bar.h"
-#include "argosy/samples/contact_sheet.h"
 
 namespace argosy::datatool {
 namespace {
 
-using samples::Canvas;
-using samples::Colour;
-using samples::ContactSheetOptions;
-using samples::SampleSource;
-using samples::Tile;
+using datasets::Canvas;
+using datasets::Colour;
+using datasets::ContactSheetOptions;
+using datasets::SampleSource;
+using datasets::Tile;
 
 constexpr Colour kWhite{255, 255, 255};
 constexpr Colour kInk{40, 40, 40};
@@ -86,27 +86,27 @@ image::Image grey_square() {
 /// What can be had of the picture, and says so in the caption where that is not all.
 image::Image picture_or_rest(const formats::PackedSample& sample, std::string& caption) {
   try {
-    return samples::picture_of(sample);
+    return datasets::picture_of(sample);
   } catch (const DataError&) {
     caption += " (damaged)";
   }
   try {
-    return samples::picture_of(sample, image::Damaged::kAccept);
+    return datasets::picture_of(sample, image::Damaged::kAccept);
   } catch (const DataError&) {
     return grey_square();
   }
 }
 
 Tile tile_of(const Findings& findings, int64_t index) {
-  const samples::Description& description = findings.source->description();
+  const datasets::Description& description = findings.source->description();
   std::vector<uint8_t> scratch;
   const formats::PackedSample sample = findings.source->get(index, scratch);
   Tile tile{.caption = fmt::format("{}", index)};
-  if (const int64_t label = samples::label_of(sample); label >= 0) {
+  if (const int64_t label = datasets::label_of(sample); label >= 0) {
     const auto at = static_cast<size_t>(label);
     tile.caption =
         at < description.classes.size() ? description.classes[at] : fmt::format("{}", label);
-    tile.mark = samples::class_colour(label);
+    tile.mark = datasets::class_colour(label);
   }
   const auto known = std::ranges::count_if(sample.points, [](float x) { return std::isfinite(x); });
   if (known < std::ssize(sample.points)) {
@@ -119,7 +119,7 @@ Tile tile_of(const Findings& findings, int64_t index) {
 
 image::Image title_of(const Findings& findings) {
   constexpr int kScale = 2;
-  const samples::Description& description = findings.source->description();
+  const datasets::Description& description = findings.source->description();
   std::string text =
       fmt::format("{}: {} samples", name_of(description), text::count(findings.survey.samples));
   if (!findings.survey.per_class.empty()) {
@@ -129,7 +129,7 @@ image::Image title_of(const Findings& findings) {
     text += fmt::format(", {} points", description.point_names.size());
   }
   Canvas canvas(
-      {.height = (samples::kTextHeight + 2) * kScale, .width = samples::text_width(text, kScale)},
+      {.height = (datasets::kTextHeight + 2) * kScale, .width = datasets::text_width(text, kScale)},
       kWhite);
   canvas.text({}, text, kInk, kScale);
   return canvas.picture();
@@ -146,7 +146,7 @@ image::Image info_sheet(const Findings& findings) {
   std::vector<image::Image> parts{title_of(findings)};
   image::Image sheet;
   if (!tiles.empty()) {
-    sheet = samples::contact_sheet(tiles, choice.grid);
+    sheet = datasets::contact_sheet(tiles, choice.grid);
   }
   if (const std::vector<Bar> bars = class_bars(findings); !bars.empty()) {
     constexpr int kLeast = 640;
@@ -155,7 +155,7 @@ image::Image info_sheet(const Findings& findings) {
   if (!sheet.empty()) {
     parts.push_back(std::move(sheet));
   }
-  return samples::stacked(parts);
+  return datasets::stacked(parts);
 }
 
 }  // namespace argosy::datatool

@@ -6,20 +6,20 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/text.h"
+#include "argosy/datasets/damage.h"
+#include "argosy/datasets/pack.h"
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
 #include "argosy/datatool/print_json.h"
 #include "argosy/datatool/source_argument.h"
 #include "argosy/events/progress_bar.h"
-#include "argosy/samples/damage.h"
-#include "argosy/samples/pack.h"
 
 #include <nlohmann/json.hpp>
 
 namespace argosy::datatool {
 namespace {
 
-void check_whole(const samples::Description& description, bool skip_missing) {
+void check_whole(const datasets::Description& description, bool skip_missing) {
   if (description.missing > 0 && !skip_missing) {
     throw DataError("datatool.pack",
                     fmt::format("{} samples of the index are not there. To pack the others: "
@@ -57,19 +57,19 @@ void add_options(CLI::App& app, Options& options) {
 }
 
 /// The damaged samples of what is to be packed, told; to be left out if that was asked for.
-std::vector<int64_t> checked(const samples::SampleSource& source,
-                             const samples::Split& split,
+std::vector<int64_t> checked(const datasets::SampleSource& source,
+                             const datasets::Split& split,
                              const Options& options) {
   if (options.no_check) {
     return {};
   }
   events::ProgressBar bar(
       {.label = "check", .total = split.count, .unit = "samples", .out = stderr});
-  const std::vector<samples::Damage> damage = samples::find_damage(
+  const std::vector<datasets::Damage> damage = datasets::find_damage(
       source, split, {.on_samples = [&](int64_t done) { bar.advance(done - bar.done()); }});
   bar.finish();
   constexpr size_t kMostTold = 10;
-  for (const samples::Damage& one : std::span(damage).first(std::min(kMostTold, damage.size()))) {
+  for (const datasets::Damage& one : std::span(damage).first(std::min(kMostTold, damage.size()))) {
     fmt::print(stderr, "damaged  {}\n", one.reason);
   }
   if (damage.size() > kMostTold) {
@@ -84,7 +84,7 @@ std::vector<int64_t> checked(const samples::SampleSource& source,
                     {source.description().path});
   }
   std::vector<int64_t> indices;
-  std::ranges::transform(damage, std::back_inserter(indices), &samples::Damage::index);
+  std::ranges::transform(damage, std::back_inserter(indices), &datasets::Damage::index);
   return indices;
 }
 
@@ -109,14 +109,14 @@ int run_pack(const std::vector<std::string>& args) {
   const auto source =
       open_argument(options.words.front(), options.words.size() == 3 ? options.words[1] : "");
   check_whole(source->description(), options.skip_missing);
-  const samples::Split split = samples::find_split(*source, options.split);
-  samples::PackOptions packing{.split = options.split,
-                               .leave_out = checked(*source, split, options)};
+  const datasets::Split split = datasets::find_split(*source, options.split);
+  datasets::PackOptions packing{.split = options.split,
+                                .leave_out = checked(*source, split, options)};
   const int64_t left_out = std::ssize(packing.leave_out);
   events::ProgressBar bar(
       {.label = "pack", .total = split.count - left_out, .unit = "samples", .out = stderr});
   packing.on_sample = [&](int64_t) { bar.advance(1); };
-  const samples::Packed packed = samples::pack(*source, out, packing);
+  const datasets::Packed packed = datasets::pack(*source, out, packing);
   bar.finish();
   if (options.json) {
     print_json({{"path", out},

@@ -5,11 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/datasets/survey.h"
 #include "argosy/datatool/chart.h"
 #include "argosy/datatool/info_report.h"
 #include "argosy/formats/packed_sample.h"
 #include "argosy/formats/records.h"
-#include "argosy/samples/survey.h"
 
 #include "tests/support/temp_dir.h"
 #include <nlohmann/json.hpp>
@@ -59,11 +59,11 @@ class InfoTest : public ::testing::Test {
       labels << static_cast<char>(i % 3);
     }
     labels.close();
-    source_ = samples::open_samples("mnist", folder_.path().string());
-    findings_ = {.source = source_.get(), .survey = samples::survey(*source_)};
+    source_ = datasets::open_samples("mnist", folder_.path().string());
+    findings_ = {.source = source_.get(), .survey = datasets::survey(*source_)};
   }
   test::TempDir folder_{};
-  std::unique_ptr<samples::SampleSource> source_{};
+  std::unique_ptr<datasets::SampleSource> source_{};
   Findings findings_{};
 };
 
@@ -102,9 +102,9 @@ TEST_F(InfoTest, NamesOfAFileDoNotSteerTheTerminal) {
   formats::RecordWriter writer(
       path, formats::pack_metadata({.kind = "\x1b[2J", .classes = {"f\u00fcr \x1b]0;title\x07"}}));
   writer.finish();
-  const auto source = samples::open_samples("records", path);
-  const std::string text =
-      info_text({.source = source.get(), .survey = samples::survey(*source)}, 80, BarStyle::kPlain);
+  const auto source = datasets::open_samples("records", path);
+  const std::string text = info_text(
+      {.source = source.get(), .survey = datasets::survey(*source)}, 80, BarStyle::kPlain);
   EXPECT_THAT(text, HasSubstr("records of \\x1b[2J in "));
   EXPECT_THAT(text, HasSubstr("f\u00fcr \\x1b]0;title\\x07"));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);

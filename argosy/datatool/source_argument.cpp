@@ -5,21 +5,21 @@
 #include <filesystem>
 
 #include "argosy/base/error.h"
-#include "argosy/download/fetch.h"
-#include "argosy/download/known_sets.h"
+#include "argosy/datasets/fetch.h"
+#include "argosy/datasets/known_sets.h"
 
 namespace argosy::datatool {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::unique_ptr<samples::SampleSource> open_named(const download::KnownSet& set,
-                                                  const std::string& path) {
+std::unique_ptr<datasets::SampleSource> open_named(const datasets::KnownSet& set,
+                                                   const std::string& path) {
   std::error_code error;
   if (!path.empty()) {
-    return samples::open_samples(set.name, path);
+    return datasets::open_samples(set.name, path);
   }
-  const std::string folder = download::folder_of(set.name);
+  const std::string folder = datasets::folder_of(set.name);
   if (!fs::exists(folder, error)) {
     throw DataError(
         "datatool.open",
@@ -29,14 +29,14 @@ std::unique_ptr<samples::SampleSource> open_named(const download::KnownSet& set,
                                         : set.instead),
         {folder});
   }
-  return samples::open_samples(set.name, folder);
+  return datasets::open_samples(set.name, folder);
 }
 
 }  // namespace
 
-std::unique_ptr<samples::SampleSource> open_argument(const std::string& what,
-                                                     const std::string& path) {
-  if (const download::KnownSet* set = download::find_known_set(what)) {
+std::unique_ptr<datasets::SampleSource> open_argument(const std::string& what,
+                                                      const std::string& path) {
+  if (const datasets::KnownSet* set = datasets::find_known_set(what)) {
     return open_named(*set, path);
   }
   std::error_code error;
@@ -44,9 +44,9 @@ std::unique_ptr<samples::SampleSource> open_argument(const std::string& what,
     throw DataError("datatool.open", "No such file or folder", {what});
   }
   if (!path.empty() || !fs::exists(what, error)) {
-    (void)download::known_set(what);  // says which name was meant
+    (void)datasets::known_set(what);  // says which name was meant
   }
-  const std::string set = samples::recognised_set(what);
+  const std::string set = datasets::recognised_set(what);
   if (set.empty()) {
     throw UsageError(
         "datatool.open",
@@ -55,7 +55,7 @@ std::unique_ptr<samples::SampleSource> open_argument(const std::string& what,
                     what,
                     what));
   }
-  return samples::open_samples(set, what);
+  return datasets::open_samples(set, what);
 }
 
 }  // namespace argosy::datatool

@@ -6,13 +6,13 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/text.h"
+#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/verify.h"
 #include "argosy/datatool/arguments.h"
 #include "argosy/datatool/command.h"
 #include "argosy/datatool/print_json.h"
-#include "argosy/download/verify.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/formats/records.h"
-#include "argosy/samples/sample_source.h"
 
 #include <nlohmann/json.hpp>
 
@@ -20,24 +20,24 @@ namespace argosy::datatool {
 namespace {
 
 namespace fs = std::filesystem;
-using download::CheckedFile;
-using download::FileState;
-using download::Verified;
+using datasets::CheckedFile;
+using datasets::FileState;
+using datasets::Verified;
 
 Verified look(const std::string& what, const std::string& path) {
   std::error_code error;
-  if (download::find_known_set(what) == nullptr) {
+  if (datasets::find_known_set(what) == nullptr) {
     if (path.empty() && what.find('/') != std::string::npos && !fs::exists(what, error)) {
       throw DataError("datatool.verify", "No such file or folder", {what});
     }
     if (!path.empty() || !fs::exists(what, error)) {
-      (void)download::known_set(what);  // says which name was meant
+      (void)datasets::known_set(what);  // says which name was meant
     }
-    return download::verify_path(what);
+    return datasets::verify_path(what);
   }
   return !path.empty() && !fs::is_directory(path, error) && fs::exists(path, error)
-             ? download::verify_path(path)
-             : download::verify(what, path);
+             ? datasets::verify_path(path)
+             : datasets::verify(what, path);
 }
 
 nlohmann::ordered_json to_json(const Verified& verified) {
@@ -83,7 +83,7 @@ void print(const Verified& verified) {
     fmt::print("{:<8} {:<{}}  {}\n", to_string(file.state), file.known.name, width, remark);
   }
   if (verified.fine()) {
-    const download::KnownSet* const set = download::find_known_set(verified.set);
+    const datasets::KnownSet* const set = datasets::find_known_set(verified.set);
     const size_t all = set == nullptr ? verified.files.size() : set->files.size();
     fmt::print("{}: {}\n",
                verified.set,
@@ -165,7 +165,7 @@ int run_verify(const std::vector<std::string>& args) {
   }
   const std::string& place = path.empty() ? what : path;
   // A record file may be damaged where it says that it is one: its name before it is believed.
-  if ((what == "records" && !path.empty()) || samples::recognised_set(place) == "records") {
+  if ((what == "records" && !path.empty()) || datasets::recognised_set(place) == "records") {
     return verify_records(place, json);
   }
   const Verified verified = look(what, path);

@@ -10,15 +10,15 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
+#include "argosy/datasets/sample_source.h"
 #include "argosy/recipes/picture_source.h"
-#include "argosy/samples/sample_source.h"
 
 namespace argosy::recipes {
 namespace {
 
 namespace fs = std::filesystem;
 
-using Source = std::shared_ptr<const samples::SampleSource>;
+using Source = std::shared_ptr<const datasets::SampleSource>;
 
 vision::PictureCache cache_of(const Values& values) {
   const std::string& keep = values.word("cache", {"none", "encoded", "decoded"});
@@ -34,9 +34,9 @@ std::vector<int64_t> range(int64_t first, int64_t count) {
 }
 
 /// The splits that a source says it has; all of it is "train" where it has none.
-std::vector<detail::Part> parts_of(const samples::SampleSource& source) {
+std::vector<detail::Part> parts_of(const datasets::SampleSource& source) {
   std::vector<detail::Part> parts;
-  for (const samples::Split& split : source.description().splits) {
+  for (const datasets::Split& split : source.description().splits) {
     if (split.count > 0) {
       parts.push_back({.split = split.name, .indices = range(split.first, split.count)});
     }
@@ -116,7 +116,7 @@ std::unique_ptr<DataSet> open_split_folders(
   std::vector<detail::Part> parts;
   int64_t first = 0;
   for (const auto& [split, folder] : folders) {
-    sources.push_back(samples::open_samples("folder", folder));
+    sources.push_back(datasets::open_samples("folder", folder));
     const auto& classes = sources.back()->description().classes;
     if (classes != sources.front()->description().classes) {
       throw DataError(kData.where,
@@ -143,7 +143,7 @@ void special_options(const DataSpec& spec,
                      const Source& source,
                      std::vector<detail::Part>& parts,
                      PictureSourceOptions& options) {
-  const samples::Description& about = source->description();
+  const datasets::Description& about = source->description();
   if (spec.entry->row.name == "cifar100" && values.word("labels", {"fine", "coarse"}) == "coarse") {
     constexpr std::size_t kCoarse = 1;
     options.classes = about.groups;
@@ -173,7 +173,7 @@ void special_options(const DataSpec& spec,
   }
 }
 
-const DataEntry& like_what(const DataEntry& entry, const samples::Description& about) {
+const DataEntry& like_what(const DataEntry& entry, const datasets::Description& about) {
   for (const DataEntry& other : data_sets()) {
     if (entry.row.name == "records" && other.row.name == about.packed_from) {
       return other;
@@ -194,8 +194,8 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
       return open_split_folders(folders, *spec.entry, values);
     }
   }
-  const Source source = samples::open_samples(spec.entry->row.name, spec.path);
-  const samples::Description& about = source->description();
+  const Source source = datasets::open_samples(spec.entry->row.name, spec.path);
+  const datasets::Description& about = source->description();
   if (about.classes.empty()) {
     throw DataError(kData.where,
                     about.point_names.empty()

@@ -20,13 +20,13 @@
 #include <gtest/gtest.h>
 
 #include "argosy/data/data_loader.h"
+#include "argosy/datasets/pack.h"
+#include "argosy/datasets/sample_source.h"
 #include "argosy/formats/digest.h"
 #include "argosy/formats/flowers102.h"
 #include "argosy/formats/test_archives.h"
 #include "argosy/image/codec.h"
 #include "argosy/recipes/data.h"
-#include "argosy/samples/pack.h"
-#include "argosy/samples/sample_source.h"
 #include "argosy/vision/vision.h"
 
 #include "tests/support/temp_dir.h"
@@ -77,7 +77,7 @@ class Sets {
                                         {"flowers102", path("flowers"), "flowers.rec"},
                                         {"keypoints", path("faces"), "faces.rec"},
                                         {"mnist", path("mnist"), "mnist.rec"}}) {
-      samples::pack(*samples::open_samples(set, from), path(to));
+      datasets::pack(*datasets::open_samples(set, from), path(to));
     }
   }
   [[nodiscard]] std::string path(const std::string& name) const {
@@ -342,8 +342,8 @@ void add_pictures(Found& found, const std::string& what, const Open& open) {
 
 /// Every split of a source, its description apart.
 void add_source(Found& found, const std::string& set, const std::string& path) {
-  const auto source = samples::open_samples(set, path);
-  const samples::Description& about = source->description();
+  const auto source = datasets::open_samples(set, path);
+  const datasets::Description& about = source->description();
   const std::string what = "source " + set + " of " + fs::path(path).filename().string();
   found.line(what + ", classes", [&](Sum& sum) {
     sum.add(about.classes);
@@ -351,7 +351,7 @@ void add_source(Found& found, const std::string& set, const std::string& path) {
     sum.add(about.point_names);
   });
   found.line(what + ", splits", [&](Sum& sum) {
-    for (const samples::Split& split : about.splits) {
+    for (const datasets::Split& split : about.splits) {
       sum.add(split.name);
       sum.add(split.first);
       sum.add(split.count);
@@ -369,7 +369,7 @@ void add_source(Found& found, const std::string& set, const std::string& path) {
       sum.add(std::span<const float>(sample.points));
       sum.add(fs::path(sample.name).filename().string());
       sum.add(sample.picture);
-      sum.add(samples::picture_of(sample));
+      sum.add(datasets::picture_of(sample));
     }
   });
 }

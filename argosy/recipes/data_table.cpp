@@ -7,8 +7,8 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
+#include "argosy/datasets/sample_source.h"
 #include "argosy/recipes/data.h"
-#include "argosy/samples/sample_source.h"
 
 namespace argosy::recipes {
 namespace {
@@ -126,7 +126,7 @@ Spec take_options(const DataEntry& entry, std::string& rest) {
 }
 
 const DataEntry& recognised(const std::string& path) {
-  const std::string set = samples::recognised_set(existing(path));
+  const std::string set = datasets::recognised_set(existing(path));
   ARGOSY_CHECK(!set.empty(),
                kData.where,
                "{}: neither its name nor its content says what it is. Put the set's name before "

@@ -10,7 +10,7 @@
 namespace argosy::recipes {
 namespace {
 
-using Source = std::shared_ptr<const samples::SampleSource>;
+using Source = std::shared_ptr<const datasets::SampleSource>;
 
 class Pictures final : public vision::LabelledPictures {
  public:
@@ -69,7 +69,7 @@ class PictureSource final : public ExampleSource {
 };
 
 /// Where an index lies in sources that stand one after another.
-class JoinedSource final : public samples::SampleSource {
+class JoinedSource final : public datasets::SampleSource {
  public:
   explicit JoinedSource(std::vector<Source> sources)
       : SampleSource({.set = "folder", .classes = sources.front()->description().classes}),
@@ -100,7 +100,7 @@ class JoinedSource final : public samples::SampleSource {
   std::vector<int64_t> ends_;
 };
 
-class FileSource final : public samples::SampleSource {
+class FileSource final : public datasets::SampleSource {
  public:
   explicit FileSource(std::string path) : SampleSource({.set = "file", .path = path}) {}
 
@@ -122,7 +122,7 @@ std::shared_ptr<const ExampleSource> make_picture_source(const Source& source,
   return std::make_shared<const PictureSource>(source, chain, channels, options);
 }
 
-DataSet::Stored stored_pictures(const samples::SampleSource& source) {
+DataSet::Stored stored_pictures(const datasets::SampleSource& source) {
   DataSet::Stored found;
   for (const int64_t index : {int64_t{0}, source.size() / 2, source.size() - 1}) {
     std::vector<uint8_t> scratch;
@@ -138,19 +138,19 @@ DataSet::Stored stored_pictures(const samples::SampleSource& source) {
   return found;
 }
 
-std::shared_ptr<const samples::SampleSource> joined(std::vector<Source> sources) {
+std::shared_ptr<const datasets::SampleSource> joined(std::vector<Source> sources) {
   if (sources.size() == 1) {
     return std::move(sources.front());
   }
   return std::make_shared<const JoinedSource>(std::move(sources));
 }
 
-std::shared_ptr<const samples::SampleSource> open_files(const std::vector<std::string>& paths) {
+std::shared_ptr<const datasets::SampleSource> open_files(const std::vector<std::string>& paths) {
   std::vector<Source> sources;
   for (const std::string& path : paths) {
     std::error_code error;
     if (std::filesystem::is_directory(path, error)) {
-      sources.push_back(samples::open_image_folder(path));
+      sources.push_back(datasets::open_image_folder(path));
     } else if (std::filesystem::exists(path, error)) {
       sources.push_back(std::make_shared<const FileSource>(path));
     } else {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "argosy/datasets/sample_source.h"
 #include "argosy/recipes/data.h"
 #include "argosy/recipes/examples.h"
-#include "argosy/samples/sample_source.h"
 #include "argosy/vision/datasets/labelled_pictures.h"
 
 // Internal to the room.
@@ -25,21 +25,21 @@ struct PictureSourceOptions {
 
 /// All pictures of `source` through a chain, as gray (channels = 1) or RGB.
 [[nodiscard]] std::shared_ptr<const ExampleSource> make_picture_source(
-    const std::shared_ptr<const samples::SampleSource>& source,
+    const std::shared_ptr<const datasets::SampleSource>& source,
     const vision::Compose& chain,
     int channels,
     const PictureSourceOptions& options);
 
 /// By the first picture, the last and one between: decoded ones of one size have it for all.
-[[nodiscard]] DataSet::Stored stored_pictures(const samples::SampleSource& source);
+[[nodiscard]] DataSet::Stored stored_pictures(const datasets::SampleSource& source);
 
 /// One source after another.
-[[nodiscard]] std::shared_ptr<const samples::SampleSource> joined(
-    std::vector<std::shared_ptr<const samples::SampleSource>> sources);
+[[nodiscard]] std::shared_ptr<const datasets::SampleSource> joined(
+    std::vector<std::shared_ptr<const datasets::SampleSource>> sources);
 
 /// Picture files, and all those below folders, in this order, without labels.
 /// Errors: DataError: nothing there.
-[[nodiscard]] std::shared_ptr<const samples::SampleSource> open_files(
+[[nodiscard]] std::shared_ptr<const datasets::SampleSource> open_files(
     const std::vector<std::string>& paths);
 
 }  // namespace argosy::recipes

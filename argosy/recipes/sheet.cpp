@@ -5,14 +5,14 @@
 #include <cmath>
 #include <utility>
 
+#include "argosy/datasets/canvas.h"
+#include "argosy/datasets/contact_sheet.h"
 #include "argosy/recipes/prediction.h"
-#include "argosy/samples/canvas.h"
-#include "argosy/samples/contact_sheet.h"
 
 namespace argosy::recipes {
 namespace {
 
-using samples::Colour;
+using datasets::Colour;
 
 constexpr Colour kRight{.red = 40, .green = 160, .blue = 70};
 constexpr Colour kWrong{.red = 220, .green = 50, .blue = 40};
@@ -36,8 +36,8 @@ double mean_distance(const std::vector<float>& a, const std::vector<float>& b) {
   return known == 0 ? 0 : sum / known;
 }
 
-samples::Tile tile_of(const Prediction& each, const Examples& examples, const DataSet& data) {
-  samples::Tile tile{.picture = examples.picture(each.index)};
+datasets::Tile tile_of(const Prediction& each, const Examples& examples, const DataSet& data) {
+  datasets::Tile tile{.picture = examples.picture(each.index)};
   if (!each.points.empty()) {
     if (!each.true_points.empty()) {
       tile.caption =
@@ -59,7 +59,7 @@ samples::Tile tile_of(const Prediction& each, const Examples& examples, const Da
 
 image::Image legend_of(const std::vector<Prediction>& predictions) {
   constexpr Colour kWhite{.red = 255, .green = 255, .blue = 255};
-  samples::Canvas legend({.height = 18, .width = 480}, kWhite);
+  datasets::Canvas legend({.height = 18, .width = 480}, kWhite);
   if (!predictions.front().points.empty()) {
     legend.text({.top = 0, .left = 0}, "true", kTrue, 2);
     legend.text({.top = 0, .left = 60}, "predicted", kWrong, 2);
@@ -79,14 +79,14 @@ image::Image sheet_of(const std::vector<Prediction>& predictions,
                       const DataSet& data,
                       int64_t size) {
   const auto count = std::min<int64_t>(size, std::ssize(predictions));
-  std::vector<samples::Tile> tiles;
+  std::vector<datasets::Tile> tiles;
   for (int64_t i = 0; i < count; ++i) {
     const auto chosen = static_cast<std::size_t>(i * std::ssize(predictions) / count);
     tiles.push_back(tile_of(predictions[chosen], examples, data));
   }
   const int columns = count < 8 ? static_cast<int>(count) : 8;
-  return samples::stacked(
-      {legend_of(predictions), samples::contact_sheet(tiles, {.columns = columns, .side = 144})});
+  return datasets::stacked(
+      {legend_of(predictions), datasets::contact_sheet(tiles, {.columns = columns, .side = 144})});
 }
 
 }  // namespace argosy::recipes

@@ -11,13 +11,13 @@
 #include <ATen/TensorOperators.h>
 #include <c10/core/GradMode.h>
 
-#include "argosy/samples/canvas.h"
+#include "argosy/datasets/canvas.h"
 
 namespace argosy::train::detail {
 namespace {
 
-constexpr samples::Colour kRight{.red = 40, .green = 160, .blue = 70};
-constexpr samples::Colour kWrong{.red = 210, .green = 50, .blue = 50};
+constexpr datasets::Colour kRight{.red = 40, .green = 160, .blue = 70};
+constexpr datasets::Colour kWrong{.red = 210, .green = 50, .blue = 50};
 constexpr int kColumns = 4;  // as wide as a picture on the run page
 constexpr int kNumberedSide = 96;
 constexpr int kNamedSide = 144;  // a name needs more room
@@ -93,16 +93,16 @@ std::string SampleSheet::caption_of(int64_t is, int64_t said) const {
     return label;
   }
   const std::string whole = fmt::format("{}{}{}", label, kSaid, guess);
-  if (samples::text_width(whole) <= kRoom) {
+  if (datasets::text_width(whole) <= kRoom) {
     return whole;
   }
-  const int half = (kRoom - samples::text_width(kSaid)) / 2;
+  const int half = (kRoom - datasets::text_width(kSaid)) / 2;
   return fmt::format(
-      "{}{}{}", samples::fitting_text(label, half), kSaid, samples::fitting_text(guess, half));
+      "{}{}{}", datasets::fitting_text(label, half), kSaid, datasets::fitting_text(guess, half));
 }
 
 image::Image SampleSheet::sheet() const {
-  return samples::contact_sheet(
+  return datasets::contact_sheet(
       tiles_, {.columns = kColumns, .side = names_.empty() ? kNumberedSide : kNamedSide});
 }
 

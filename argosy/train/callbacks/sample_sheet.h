@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "argosy/datasets/contact_sheet.h"
 #include "argosy/image/image.h"
-#include "argosy/samples/contact_sheet.h"
 #include "argosy/train/callback.h"
 
 namespace argosy::train::detail {
@@ -37,7 +37,7 @@ class SampleSheet final {
   [[nodiscard]] std::string caption_of(int64_t is, int64_t said) const;
 
   std::size_t most_;
-  std::vector<samples::Tile> tiles_;
+  std::vector<datasets::Tile> tiles_;
   std::vector<std::string> names_{};
   at::Tensor low_;    // of each channel: what becomes 0
   at::Tensor scale_;  // and 255 over the distance to the largest

@@ -85,16 +85,16 @@ TEST(ClassNames, AreTheDataSetsUnlessTheUserSaysOthers) {
 
 /// The sheet with these captions.
 image::Image captioned(const Names& captions, int side) {
-  std::vector<samples::Tile> tiles;
+  std::vector<datasets::Tile> tiles;
   for (std::size_t i = 0; i < captions.size(); ++i) {
     image::Image picture({.height = 4, .width = 4}, image::Order::kGray);
     std::memset(picture.data(), i % 2 == 0 ? 255 : 0, picture.total_bytes());
     tiles.push_back({.picture = std::move(picture),
                      .caption = captions[i],
-                     .mark = i % 2 == 0 ? samples::Colour{.red = 40, .green = 160, .blue = 70}
-                                        : samples::Colour{.red = 210, .green = 50, .blue = 50}});
+                     .mark = i % 2 == 0 ? datasets::Colour{.red = 40, .green = 160, .blue = 70}
+                                        : datasets::Colour{.red = 210, .green = 50, .blue = 50}});
   }
-  return samples::contact_sheet(tiles, {.columns = 4, .side = side});
+  return datasets::contact_sheet(tiles, {.columns = 4, .side = side});
 }
 
 void expect_same(const image::Image& is, const image::Image& expected) {
@@ -134,8 +134,8 @@ TEST(SampleSheet, NamesThatDoNotFitBesideEachOtherAreBothSeen) {
     constant().fit(set, set, {.batch_size = 4, .verbose = 0, .run_dir = run});
     const image::Image sheet = image::decode_file(run + "/samples/epoch 1.png");
     const Names cut = {"hard-leaved pocket orchid",
-                       samples::fitting_text(set.names[1], 44) + ", said " +
-                           samples::fitting_text(set.names[0], 44)};
+                       datasets::fitting_text(set.names[1], 44) + ", said " +
+                           datasets::fitting_text(set.names[0], 44)};
     Names captions;
     for (int i = 0; i < 4; ++i) {
       captions.insert(captions.end(), cut.begin(), cut.end());

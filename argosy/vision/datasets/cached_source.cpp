@@ -40,7 +40,7 @@ struct CachedSource::Kept {
   formats::PackedSample sample;
 };
 
-CachedSource::CachedSource(std::shared_ptr<const samples::SampleSource> source,
+CachedSource::CachedSource(std::shared_ptr<const datasets::SampleSource> source,
                            const PictureCache& options,
                            image::Order order)
     : SampleSource(source->description()),
@@ -113,7 +113,7 @@ data::CacheStats CachedSource::stats() const {
 }
 
 std::shared_ptr<const CachedSource> cached(const char* where,
-                                           std::shared_ptr<const samples::SampleSource> source,
+                                           std::shared_ptr<const datasets::SampleSource> source,
                                            const PictureCache& options,
                                            image::Order order) {
   if (options.keep == Keep::kNothing) {

@@ -10,9 +10,9 @@
 #include <ATen/ops/empty.h>
 
 #include "argosy/base/check.h"
+#include "argosy/datasets/files.h"
+#include "argosy/datasets/sample_source.h"
 #include "argosy/formats/keypoints.h"
-#include "argosy/samples/files.h"
-#include "argosy/samples/sample_source.h"
 #include "argosy/vision/datasets/fused_pictures.h"
 #include "argosy/vision/datasets/packed_faces.h"
 #include "argosy/vision/transforms/fused.h"
@@ -33,10 +33,10 @@ formats::Missing in_formats(Missing missing) {
 }
 
 formats::Keypoints read_any(const std::string& path, formats::Missing missing) {
-  return samples::recognised_set(path) == "records"
+  return datasets::recognised_set(path) == "records"
              ? read_packed_faces(path, missing)
              : formats::read_keypoints(
-                   samples::file_or_in_folder(path, {"training.csv.gz", "training.csv"}),
+                   datasets::file_or_in_folder(path, {"training.csv.gz", "training.csv"}),
                    {.missing = missing});
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "argosy/base/check.h"
-#include "argosy/samples/sample_source.h"
+#include "argosy/datasets/sample_source.h"
 #include "argosy/vision/datasets/cached_source.h"
 
 namespace argosy::vision {
@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kFolder = "vision.DatasetFolder";
 constexpr const char* kImages = "vision.ImageFolder";
 
-using Source = std::shared_ptr<const samples::SampleSource>;
+using Source = std::shared_ptr<const datasets::SampleSource>;
 
 /// Errors: DataError unless there are classes and each has a picture.
 void check_classes(const Source& source, const std::string& root) {
@@ -52,7 +52,7 @@ void check_classes(const Source& source, const std::string& root) {
 
 /// All pictures under `root`, kept as the options say.
 Source opened(const std::string& root, const PictureOptions& options) {
-  Source source = samples::open_image_folder(root);
+  Source source = datasets::open_image_folder(root);
   const Source kept = cached(kImages, source, options.cache, checked_order(kImages, options.order));
   return kept != nullptr ? kept : source;
 }
@@ -61,7 +61,7 @@ Source opened(const std::string& root, const PictureOptions& options) {
 
 DatasetFolder::DatasetFolder(const std::string& root, PictureOptions options)
     : LabelledPictures([&] {
-        const Source source = samples::open_samples("folder", root);
+        const Source source = datasets::open_samples("folder", root);
         check_classes(source, root);
         return Parts{.where = kFolder,
                      .pictures = {.source = source, .count = source->size()},

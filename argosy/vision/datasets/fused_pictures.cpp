@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/datasets/sample_source.h"
 #include "argosy/image/codec.h"
 #include "argosy/image/colour.h"
 #include "argosy/image/geometry.h"
 #include "argosy/image/jpeg_region.h"
 #include "argosy/image/resize.h"
-#include "argosy/samples/sample_source.h"
 
 namespace argosy::vision {
 namespace {
@@ -297,7 +297,7 @@ std::vector<int64_t> FusedPictures::sizes() const {
 image::Image decode(const formats::PackedSample& sample, image::Order order) {
   image::Image image =
       sample.kind == formats::Picture::kPixels
-          ? samples::picture_of(sample)
+          ? datasets::picture_of(sample)
           : image::decode(
                 sample_bytes(sample),
                 {.mode = order == image::Order::kGray ? image::Mode::kGray : image::Mode::kRgb,

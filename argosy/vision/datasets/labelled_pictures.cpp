@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
-#include "argosy/samples/sample_source.h"
+#include "argosy/datasets/sample_source.h"
 #include "argosy/vision/datasets/cached_source.h"
 
 namespace argosy::vision {

@@ -8,8 +8,8 @@
 #include <ATen/ops/from_blob.h>
 
 #include "argosy/base/check.h"
+#include "argosy/datasets/files.h"
 #include "argosy/formats/mnist_json.h"
-#include "argosy/samples/files.h"
 
 namespace argosy::vision {
 namespace {
@@ -18,7 +18,7 @@ constexpr int64_t kMnistJsonSide = 28;
 
 formats::MnistJsonSplit read(const std::string& path, Split split) {
   formats::MnistJson all =
-      formats::read_mnist_json(samples::file_or_in_folder(path, {"mnist.json.gz", "mnist.json"}),
+      formats::read_mnist_json(datasets::file_or_in_folder(path, {"mnist.json.gz", "mnist.json"}),
                                {.train = split == Split::kTrain,
                                 .valid = split == Split::kValid,
                                 .test = split == Split::kTest});

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "argosy/base/error.h"
-#include "argosy/samples/sample_source.h"
+#include "argosy/datasets/sample_source.h"
 
 namespace argosy::vision {
 namespace {
@@ -48,7 +48,7 @@ void fill_forward(std::vector<float>& points, std::vector<float>& last, const Da
 }  // namespace
 
 formats::Keypoints read_packed_faces(const std::string& path, formats::Missing missing) {
-  const auto source = samples::open_samples("records", path);
+  const auto source = datasets::open_samples("records", path);
   formats::Keypoints faces{.names = source->description().point_names};
   std::vector<uint8_t> scratch;
   std::vector<float> last;

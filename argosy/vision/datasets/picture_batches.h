@@ -11,7 +11,7 @@
 #include "argosy/image/image.h"
 #include "argosy/vision/transforms/compose.h"
 
-namespace argosy::samples {
+namespace argosy::datasets {
 class SampleSource;
 }
 
@@ -41,7 +41,7 @@ struct PictureCache {
 
 /// Samples [first, first + count) of a source, and what becomes of their pictures.
 struct PicturesOf {
-  std::shared_ptr<const samples::SampleSource> source{};
+  std::shared_ptr<const datasets::SampleSource> source{};
   int64_t first = 0;
   int64_t count = 0;
 };

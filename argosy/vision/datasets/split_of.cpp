@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "argosy/base/error.h"
-#include "argosy/samples/sample_source.h"
+#include "argosy/datasets/sample_source.h"
 
 namespace argosy::vision {
 
-PicturesOf split_of(std::shared_ptr<const samples::SampleSource> source,
+PicturesOf split_of(std::shared_ptr<const datasets::SampleSource> source,
                     Split split,
                     std::string_view where) {
   std::vector<std::string> names;
-  for (const samples::Split& each : source->description().splits) {
+  for (const datasets::Split& each : source->description().splits) {
     if (each.name == to_string(split)) {
       return {.source = std::move(source), .first = each.first, .count = each.count};
     }

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "argosy/datasets/sample_source.h"
+
+namespace argosy::datasets {
+
+struct Damage {
+  int64_t index = 0;
+  std::string reason{};  ///< with the sample's name or number
+};
+
+struct FindDamageOptions {
+  int threads = 0;  ///< 0: one for each CPU
+  /// Called in the calling thread with the number of samples looked at so far.
+  std::function<void(int64_t done)> on_samples = nullptr;
+};
+
+/// Decodes every picture of a split and returns the samples that a training would fail on, in their
+/// order: pictures that end early or are none, damaged records. Other damage inside a JPEG is
+/// accepted, as the data sets do. Pixels that lie there as such have nothing to be decoded.
+[[nodiscard]] std::vector<Damage> find_damage(const SampleSource& source,
+                                              const Split& split,
+                                              const FindDamageOptions& options = {});
+
+}  // namespace argosy::datasets

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "argosy/base/error.h"
+#include "argosy/datasets/sources.h"
+#include "argosy/formats/records.h"
+
+namespace argosy::datasets {
+namespace {
+
+class RecordSource final : public SampleSource {
+ public:
+  RecordSource(Description description, formats::RecordReader reader)
+      : SampleSource(std::move(description)), reader_(std::move(reader)) {}
+
+  [[nodiscard]] int64_t size() const override { return reader_.size(); }
+  [[nodiscard]] formats::PackedSample get(int64_t index, std::vector<uint8_t>&) const override {
+    return formats::unpack_sample(reader_.record(index), reader_.path(), index);
+  }
+
+ private:
+  formats::RecordReader reader_;
+};
+
+/// Where each split begins, with those before it. Together they must be the whole file.
+std::vector<Split> splits_of(const std::vector<formats::PackedSplit>& packed,
+                             const formats::RecordReader& reader) {
+  std::vector<Split> splits;
+  int64_t first = 0;
+  for (const formats::PackedSplit& split : packed) {
+    splits.push_back({.name = split.name, .first = first, .count = split.samples});
+    first += split.samples;
+  }
+  if (!splits.empty() && first != reader.size()) {
+    throw DataError(
+        "datasets.records",
+        fmt::format("its splits have {} samples together, and there are {} records. Pack it again",
+                    first,
+                    reader.size()),
+        {reader.path()});
+  }
+  return splits;
+}
+
+}  // namespace
+
+std::unique_ptr<SampleSource> open_records(const std::string& path) {
+  formats::RecordReader reader(path);
+  formats::PackedSet set = formats::unpack_metadata(reader.metadata(), path);
+  Description description{.set = "records", .packed_from = set.kind, .path = path};
+  description.classes = std::move(set.classes);
+  description.groups = std::move(set.groups);
+  description.point_names = std::move(set.point_names);
+  description.splits = splits_of(set.splits, reader);
+  return std::make_unique<RecordSource>(std::move(description), std::move(reader));
+}
+
+}  // namespace argosy::datasets

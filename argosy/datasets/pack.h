@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "argosy/datasets/sample_source.h"
+
+namespace argosy::datasets {
+
+struct PackOptions {
+  std::string split{};  ///< only this one; empty: all, one after the other
+  /// Samples of the source that are not written, ascending: damaged ones (see damage.h).
+  std::vector<int64_t> leave_out{};
+  /// Called with the number of samples written so far.
+  std::function<void(int64_t done)> on_sample = nullptr;
+};
+
+struct Packed {
+  int64_t samples = 0;
+  int64_t bytes = 0;  ///< of the record file
+};
+
+/// Writes samples into a record file (formats/records.h), each as formats::PackedSample: pictures
+/// as they are in the source, encoded ones encoded. The file keeps which split each sample is of,
+/// and appears whole or not at all. Errors: UsageError for a split that is none; DataError of the
+/// source and of the file.
+Packed pack(const SampleSource& source, const std::string& path, const PackOptions& options = {});
+
+/// Samples of a split, or all. Errors: UsageError that names the splits there are.
+[[nodiscard]] Split find_split(const SampleSource& source, const std::string& name);
+
+}  // namespace argosy::datasets
