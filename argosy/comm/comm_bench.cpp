@@ -22,7 +22,8 @@ class PretendTransport final : public SoloTransport {
 };
 
 Group pair() {
-  return make_group(std::make_unique<PretendTransport>(), nullptr, {.name = "pair", .timeout = 30s});
+  return make_group(
+      std::make_unique<PretendTransport>(), nullptr, {.name = "pair", .timeout = 30s});
 }
 
 void blocking(benchmark::State& state) {
