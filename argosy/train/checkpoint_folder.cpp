@@ -17,6 +17,7 @@
 #include "argosy/base/strings.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/load.h"
+#include "argosy/checkpoint/together.h"
 #include "argosy/comm/json.h"
 #include "argosy/train/callbacks/model_checkpoint.h"
 #include "argosy/train/training_state.h"
@@ -210,27 +211,7 @@ std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
 
 Share read_together(const std::string& path, const comm::Group& group) {
   Share share;
-  nlohmann::json error;
-  try {
-    share = read_share(path, group);
-  } catch (const std::exception& failure) {  // of any kind: the others wait below
-    error = failure.what();
-  }
-  if (group.size() == 1) {
-    if (!error.is_null()) {
-      throw CheckpointError("train.resume", error.get<std::string>(), {.path = path});
-    }
-    return share;
-  }
-  const std::vector<nlohmann::json> all = comm::all_gather_object(error, group);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (!all[rank].is_null()) {
-      throw CheckpointError("train.resume",
-                            "rank " + std::to_string(rank) + " cannot read it: " +
-                                all[rank].get<std::string>() + ". All hosts must see the folder",
-                            {.path = path});
-    }
-  }
+  checkpoint::together(group, "train.resume", path, [&] { share = read_share(path, group); });
   return share;
 }
 

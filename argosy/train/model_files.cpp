@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <exception>
 #include <filesystem>
 
 #include <ATen/Functions.h>
@@ -10,7 +9,7 @@
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/saver.h"
-#include "argosy/comm/json.h"
+#include "argosy/checkpoint/together.h"
 #include "argosy/engine/safetensors_file.h"
 #include "argosy/engine/torch_file.h"
 #include "argosy/train/checkpoint_folder.h"
@@ -20,28 +19,6 @@
 
 namespace argosy::train {
 namespace {
-
-/// Rank 0 writes; what goes wrong is an error of all.
-template <typename Write>
-void write_on_first(const comm::Group& group, const std::string& path, const Write& write) {
-  nlohmann::json error;
-  if (group.rank() == 0) {
-    try {
-      write();
-    } catch (const std::exception& failure) {
-      if (group.size() == 1) {
-        throw;
-      }
-      error = failure.what();
-    }
-  }
-  if (group.size() > 1) {
-    error = comm::broadcast_object(error, group);
-  }
-  if (!error.is_null()) {
-    throw CheckpointError("train.save", error.get<std::string>(), {.path = path});
-  }
-}
 
 void save_folder(const detail::Core& core, const std::filesystem::path& path) {
   const std::filesystem::path above = path.has_parent_path() ? path.parent_path() : ".";
@@ -68,14 +45,19 @@ void Model::save(const std::string& path) const {
                path);
   core_->network.sync_buffers();
   const detail::Judged judged(*core_);
-  write_on_first(core_->group, path, [&] {
-    const engine::StateDict weights = engine::state_dict(network());
-    if (torch) {
-      engine::write_torch_file(path, weights);
-    } else {
-      engine::write_safetensors(path, weights);
-    }
-  });
+  checkpoint::together(
+      core_->group,
+      "train.save",
+      path,
+      [&] {
+        const engine::StateDict weights = engine::state_dict(network());
+        if (torch) {
+          engine::write_torch_file(path, weights);
+        } else {
+          engine::write_safetensors(path, weights);
+        }
+      },
+      checkpoint::Who::kFirst);
 }
 
 engine::LoadResult Model::load(const std::string& path, const LoadModelOptions& options) {

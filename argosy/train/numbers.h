@@ -2,8 +2,6 @@
 
 #include <string_view>
 
-#include "argosy/optim/lr_scheduler.h"
-
 #include <nlohmann/json_fwd.hpp>
 
 namespace argosy::train::detail {
@@ -12,9 +10,5 @@ namespace argosy::train::detail {
 [[nodiscard]] nlohmann::ordered_json to_json(double value);
 /// The same back. Errors: CheckpointError when the field is missing or no number.
 [[nodiscard]] double number_in(const nlohmann::ordered_json& object, std::string_view field);
-
-/// Where a schedule stands, and back.
-[[nodiscard]] nlohmann::ordered_json to_json(const optim::LRSchedulerState& state);
-[[nodiscard]] optim::LRSchedulerState schedule_state(const nlohmann::ordered_json& object);
 
 }  // namespace argosy::train::detail

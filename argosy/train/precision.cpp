@@ -9,8 +9,8 @@
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/checkpoint/states.h"
 #include "argosy/engine/autocast.h"
-#include "argosy/train/numbers.h"
 
 #include <nlohmann/json.hpp>
 
@@ -130,27 +130,11 @@ nlohmann::ordered_json Precision::state() const {
   if (amid_update_) {
     scaler.update(scaler.get_scale());
   }
-  const optim::GradScalerState state = scaler.state_dict();
-  return {{"scale", state.scale},
-          {"growth_factor", state.growth_factor},
-          {"backoff_factor", state.backoff_factor},
-          {"growth_interval", state.growth_interval},
-          {"growth_tracker", state.growth_tracker}};
+  return checkpoint::to_json(scaler.state_dict());
 }
 
 void Precision::load_state(const nlohmann::ordered_json& state) {
-  const auto whole = [&](const char* field) {
-    const double number = number_in(state, field);
-    if (!(number == std::floor(number) && std::abs(number) < 0x1p63)) {
-      throw CheckpointError("train.resume", "expected a whole number", {.key = field});
-    }
-    return static_cast<int64_t>(number);
-  };
-  scaler_->load_state_dict({.scale = number_in(state, "scale"),
-                            .growth_factor = number_in(state, "growth_factor"),
-                            .backoff_factor = number_in(state, "backoff_factor"),
-                            .growth_interval = whole("growth_interval"),
-                            .growth_tracker = whole("growth_tracker")});
+  scaler_->load_state_dict(checkpoint::scaler_state(state));
 }
 
 }  // namespace argosy::train::detail

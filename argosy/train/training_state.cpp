@@ -6,21 +6,18 @@
 #include <map>
 #include <utility>
 
-#include <c10/core/GradMode.h>
 #include <torch/nn/module.h>
 
 #include "argosy/base/error.h"
-#include "argosy/engine/random_state.h"
+#include "argosy/checkpoint/states.h"
 #include "argosy/train/epoch_sums.h"
 #include "argosy/train/feed.h"
-#include "argosy/train/numbers.h"
 
 namespace argosy::train::detail {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kBuffer = "buffer.";
 constexpr const char* kCallbackTensors = "callbacks";
 
 /// What every capture has.
@@ -30,30 +27,16 @@ checkpoint::Snapshot at_rest(const Core& core) {
   now.values["steps"] = core.steps;
   now.values["memory_format"] = engine::to_string(core.network.memory_format());
   if (core.optimizer.has_value()) {
-    const optim::OptimizerState state = core.optimizer->state_dict();
-    engine::StateDict flat;
-    for (const auto& [parameter, entries] : state.parameters) {
-      for (const auto& [name, tensor] : entries) {
-        flat.set(parameter + "/" + name, tensor);
-      }
-    }
-    now.parts.emplace_back("optimizer", std::move(flat));
-    ordered_json groups = ordered_json::array();
-    for (const optim::GroupInfo& group : state.groups) {
-      groups.push_back({{"lr", group.lr}, {"names", group.names}});
-    }
-    now.values["optimizer"] = {{"name", state.optimizer}, {"groups", std::move(groups)}};
+    checkpoint::put_state(now, "optimizer", core.optimizer->state_dict());
   }
   if (core.schedule.has_value()) {
-    now.values["schedule"] = to_json(core.schedule->state_dict());
+    checkpoint::put_state(now, "schedule", core.schedule->state_dict());
   }
   if (core.precision.scales()) {
     now.values["scaler"] = core.precision.state();
   }
   if (core.average.has_value()) {
-    const optim::EmaState state = core.average->state_dict();
-    now.parts.emplace_back("ema", state.averages);
-    now.values["ema_updates"] = state.num_updates;
+    checkpoint::put_state(now, "ema", core.average->state_dict());
   }
   now.step = core.steps;
   return now;
@@ -85,30 +68,6 @@ ordered_json to_json(const Requests& requests) {
           {"reason", requests.reason}};
 }
 
-/// Reads with `read`; what JSON finds wrong is an error of the checkpoint.
-template <typename Read>
-auto reading(const char* what, Read read) {
-  try {
-    return read();
-  } catch (const nlohmann::json::exception& error) {
-    throw CheckpointError(
-        "train.resume",
-        "the checkpoint's values are not the trainer's: " + std::string(error.what()),
-        {.key = what});
-  }
-}
-
-const ordered_json& field(const ordered_json& values, const char* name) {
-  const auto found = values.find(name);
-  if (found == values.end()) {
-    throw CheckpointError(
-        "train.resume",
-        "the checkpoint has no such value: fit() did not write it, or for another model.prepare()",
-        {.key = name});
-  }
-  return *found;
-}
-
 /// Those that keep something; of several with one name the second is "name#2".
 template <typename Each>
 void for_each_named(std::span<const AnyCallback> callbacks, const Each& each) {
@@ -119,34 +78,6 @@ void for_each_named(std::span<const AnyCallback> callbacks, const Each& each) {
       each(number == 1 ? name : name + "#" + std::to_string(number), *callback);
     }
   }
-}
-
-void restore_optimizer(Core& core, const checkpoint::Snapshot& snapshot, const std::string& path) {
-  const engine::StateDict* flat = snapshot.find("optimizer");
-  if (flat == nullptr) {
-    throw CheckpointError(
-        "train.resume", "the checkpoint has no optimizer's state", {.path = path});
-  }
-  optim::OptimizerState state{.groups = core.optimizer->param_groups()};
-  reading("optimizer", [&] {
-    const ordered_json& saved = field(snapshot.values, "optimizer");
-    state.optimizer = saved.at("name").get<std::string>();
-    const ordered_json& groups = saved.at("groups");
-    state.groups.resize(groups.size());
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      state.groups[i].lr = groups[i].at("lr").get<double>();
-      state.groups[i].names = groups[i].at("names").get<std::vector<std::string>>();
-    }
-  });
-  for (const auto& [name, tensor] : *flat) {
-    const auto slash = name.rfind('/');
-    const std::string parameter = name.substr(0, slash);
-    if (state.parameters.empty() || state.parameters.back().first != parameter) {
-      state.parameters.emplace_back(parameter, engine::StateDict());
-    }
-    state.parameters.back().second.set(name.substr(slash + 1), tensor);
-  }
-  core.optimizer->load_state_dict(state);
 }
 
 }  // namespace
@@ -172,14 +103,7 @@ checkpoint::Snapshot capture(const Core& core, const Place& place, const Surroun
   }
   now.values["callbacks"] = std::move(callbacks);
 
-  now.rank_tensors = engine::random_state(*core.network.module);
-  if (core.group.rank() != 0) {  // rank 0's are in the model's part
-    for (const auto& buffer : core.network.module->named_buffers()) {
-      if (buffer.value().defined()) {
-        now.rank_tensors.set(kBuffer + buffer.key(), buffer.value().detach());
-      }
-    }
-  }
+  checkpoint::put_rank_state(now, "model", *core.network.module, core.group.rank());
   now.rank_values["loader"] = ordered_json::parse(around.feed.state().to_json());
   now.rank_values["requests"] = to_json(core.requests);
   if (place.in_epoch()) {
@@ -194,33 +118,29 @@ void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string
     throw CheckpointError("train.resume", "the checkpoint has no model", {.path = path});
   }
   engine::load_state_dict(*core.network.module, *model, {.source = path});
-  const std::optional<engine::MemoryFormat> format = engine::memory_format(reading(
-      "memory_format", [&] { return field(snapshot.values, "memory_format").get<std::string>(); }));
+  const std::optional<engine::MemoryFormat> format =
+      engine::memory_format(checkpoint::read_value("memory_format", [&] {
+        return checkpoint::value_of(snapshot.values, "memory_format").get<std::string>();
+      }));
   if (format.has_value() && *format != engine::MemoryFormat::kAuto) {
     core.network.decide_memory_format(*format);
   }
   if (core.optimizer.has_value()) {
-    restore_optimizer(core, snapshot, path);
+    core.optimizer->load_state_dict(
+        checkpoint::get_state<optim::OptimizerState>(snapshot, "optimizer"));
   }
   if (core.schedule.has_value()) {
     core.schedule->load_state_dict(
-        reading("schedule", [&] { return schedule_state(field(snapshot.values, "schedule")); }));
+        checkpoint::get_state<optim::LRSchedulerState>(snapshot, "schedule"));
   }
   if (core.precision.scales()) {
-    core.precision.load_state(field(snapshot.values, "scaler"));
+    core.precision.load_state(checkpoint::value_of(snapshot.values, "scaler"));
   }
   if (core.average.has_value()) {
-    const engine::StateDict* averages = snapshot.find("ema");
-    if (averages == nullptr) {
-      throw CheckpointError(
-          "train.resume", "the checkpoint has no average of the weights", {.path = path});
-    }
-    core.average->load_state_dict(
-        {.num_updates = reading(
-             "ema_updates", [&] { return field(snapshot.values, "ema_updates").get<int64_t>(); }),
-         .averages = *averages});
+    core.average->load_state_dict(checkpoint::get_state<optim::EmaState>(snapshot, "ema"));
   }
-  core.steps = reading("steps", [&] { return field(snapshot.values, "steps").get<int64_t>(); });
+  core.steps = checkpoint::read_value(
+      "steps", [&] { return checkpoint::value_of(snapshot.values, "steps").get<int64_t>(); });
 }
 
 void check_schedule(const Core& core,
@@ -230,7 +150,7 @@ void check_schedule(const Core& core,
     return;
   }
   const std::string name =
-      reading("schedule", [&] { return schedule_state(snapshot.values.at("schedule")).scheduler; });
+      checkpoint::get_state<optim::LRSchedulerState>(snapshot, "schedule").scheduler;
   throw CheckpointError(
       "train.resume",
       fmt::format(
@@ -246,7 +166,7 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
   if (!snapshot.values.contains("place")) {
     return std::nullopt;
   }
-  return reading("place", [&] {
+  return checkpoint::read_value("place", [&] {
     const ordered_json& saved = snapshot.values.at("place");
     Place place{.epoch = saved.at("epoch").get<int64_t>(),
                 .batch = saved.at("batch").get<int64_t>(),
@@ -270,8 +190,8 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
 
 void restore_callbacks(const checkpoint::Snapshot& snapshot,
                        std::span<const AnyCallback> callbacks) {
-  reading("callbacks", [&] {
-    const ordered_json& saved = field(snapshot.values, "callbacks");
+  checkpoint::read_value("callbacks", [&] {
+    const ordered_json& saved = checkpoint::value_of(snapshot.values, "callbacks");
     for_each_named(callbacks, [&](const std::string& name, Callback& callback) {
       if (const auto found = saved.find(name); found != saved.end()) {
         callback.load_state(*found);
@@ -292,13 +212,7 @@ void restore_callbacks(const checkpoint::Snapshot& snapshot,
 }
 
 void restore_rank(Core& core, const checkpoint::Snapshot& snapshot) {
-  engine::load_random_state(snapshot.rank_tensors);
-  const c10::NoGradGuard no_grad;
-  for (auto& buffer : core.network.module->named_buffers()) {
-    if (const at::Tensor* saved = snapshot.rank_tensors.find(kBuffer + buffer.key())) {
-      buffer.value().copy_(*saved);
-    }
-  }
+  checkpoint::load_rank_state(snapshot, "model", *core.network.module);
 }
 
 Requests requests_in(const checkpoint::Snapshot& snapshot, std::span<const ordered_json> gone) {
@@ -314,7 +228,7 @@ Requests requests_in(const checkpoint::Snapshot& snapshot, std::span<const order
       all.reason = saved.at("reason").get<std::string>();
     }
   };
-  reading("requests", [&] {
+  checkpoint::read_value("requests", [&] {
     add(snapshot.rank_values);
     std::for_each(gone.begin(), gone.end(), add);
   });
@@ -322,7 +236,7 @@ Requests requests_in(const checkpoint::Snapshot& snapshot, std::span<const order
 }
 
 data::LoaderState loader_state_in(const checkpoint::Snapshot& snapshot) {
-  return data::LoaderState::from_json(field(snapshot.rank_values, "loader").dump());
+  return data::LoaderState::from_json(checkpoint::value_of(snapshot.rank_values, "loader").dump());
 }
 
 }  // namespace argosy::train::detail

@@ -1,4 +1,4 @@
-# The C++ in a page as one source that compiles: each block on its own, in a function that has a
+# The C++ in pages as one source that compiles: each block on its own, in a function that has a
 # model and its data, or in a namespace where it is a type or a whole program.
 function print_block() {
   ++number
@@ -10,7 +10,7 @@ function print_block() {
            number, first, FILENAME, body
   }
 }
-FNR == 1 {
+NR == 1 {
   print "#include \"tests/docs/scene.h\"\nnamespace {"
 }
 /^```cpp$/ { inside = 1; body = ""; first = FNR + 1; next }

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/checkpoint/states.h"
 #include "argosy/train/model.h"
-#include "argosy/train/numbers.h"
 
 #include <nlohmann/json.hpp>
 
@@ -49,11 +49,11 @@ void LRScheduler::on_epoch_end(const Epoch& epoch) {
 }
 
 nlohmann::ordered_json LRScheduler::state() const {
-  return detail::to_json(schedule_.state_dict());
+  return checkpoint::to_json(schedule_.state_dict());
 }
 
 void LRScheduler::load_state(const nlohmann::ordered_json& state) {
-  schedule_.load_state_dict(detail::schedule_state(state));
+  schedule_.load_state_dict(checkpoint::schedule_state(state));
 }
 
 }  // namespace argosy::train

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/checkpoint/states.h"
 #include "argosy/train/model.h"
-#include "argosy/train/numbers.h"
 
 #include <nlohmann/json.hpp>
 
@@ -65,11 +65,11 @@ void ReduceLROnPlateau::on_epoch_end(const Epoch& epoch) {
 }
 
 nlohmann::ordered_json ReduceLROnPlateau::state() const {
-  return detail::to_json(schedule_->state_dict());
+  return checkpoint::to_json(schedule_->state_dict());
 }
 
 void ReduceLROnPlateau::load_state(const nlohmann::ordered_json& state) {
-  saved_ = detail::schedule_state(state);  // the optimizer is known when training begins
+  saved_ = checkpoint::schedule_state(state);  // the optimizer is known when training begins
 }
 
 }  // namespace argosy::train

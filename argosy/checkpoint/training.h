@@ -1,0 +1,152 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "argosy/checkpoint/saver.h"
+#include "argosy/checkpoint/snapshot.h"
+#include "argosy/checkpoint/states.h"
+#include "argosy/data/loader_options.h"
+#include "argosy/engine/memory_format.h"
+#include "argosy/engine/named.h"
+
+namespace argosy::checkpoint {
+
+namespace detail {
+
+[[nodiscard]] constexpr const char* usual_name(const optim::OptimizerState* /*kind*/) {
+  return "optimizer";
+}
+[[nodiscard]] constexpr const char* usual_name(const optim::LRSchedulerState* /*kind*/) {
+  return "schedule";
+}
+[[nodiscard]] constexpr const char* usual_name(const optim::GradScalerState* /*kind*/) {
+  return "scaler";
+}
+[[nodiscard]] constexpr const char* usual_name(const optim::EmaState* /*kind*/) {
+  return "ema";
+}
+
+}  // namespace detail
+
+/// Where a loop of one's own is.
+struct Progress {
+  int64_t step = 0;   ///< updates in the whole training
+  int64_t epoch = 0;  ///< the epoch that runs, from 0
+  /// What else the loop has to remember, equal on all ranks: {{"best", 0.71}}.
+  nlohmann::ordered_json values = nlohmann::ordered_json::object();
+  /// What keep_best judges by; empty: this checkpoint is not among the best.
+  std::optional<double> score{};
+};
+
+/// Saves and resumes a loop of one's own with all that it consists of.
+///
+///     checkpoint::Training training("runs/a/checkpoints", {.keep = {.keep_last = 2}}, world);
+///     training.add(model).add(optimizer).add(scheduler).add(loader);
+///     checkpoint::Progress at = training.resume();          // zeros without a checkpoint
+///     for (; at.epoch < epochs; ++at.epoch) {
+///       for (auto& [images, labels] : loader) {             // the rest of a resumed epoch
+///         …
+///         if (++at.step % 100 == 0) training.save(at);      // copies and returns; a thread writes
+///       }
+///     }
+///     training.wait();                                      // returns when all is on the disk
+///
+/// The generators of random numbers and the buffers of each rank are saved too. A resumed loop
+/// comes to the same bits as one that was never stopped, with the same number of ranks and threads.
+/// The checkpoints have the form of fit()'s, so Model::load() and `argosy checkpoint` read them.
+///
+/// Collective over `group`: the constructor, resume(), save() and wait(). Not thread-safe.
+/// Lifetime: what was added must outlive the Training.
+class Training final {
+ public:
+  /// Errors: as Saver's.
+  explicit Training(std::string directory,
+                    const SaverOptions& options = {},
+                    comm::Group group = {});
+
+  /// Adds a module (or what wraps one), an optimizer, a learning-rate schedule, a GradScaler, an
+  /// ExponentialMovingAverage or a DataLoader. `name` is needed for the second of a kind: a GAN has
+  /// add(generator, "generator") and add(discriminator, "discriminator"). The first is called
+  /// "model", "optimizer", "schedule", "scaler", "ema" or "loader".
+  /// Errors: UsageError: the name is taken.
+  template <typename T>
+  Training& add(T& object, std::string name = {});
+
+  /// Restores all that was added from the newest whole checkpoint of the folder, or from the
+  /// checkpoint at `from`, and returns where that training was. Without a checkpoint in the folder
+  /// it changes nothing and returns zeros.
+  /// Errors: CheckpointError on all ranks: a checkpoint that does not fit what was added, or that
+  ///   another number of ranks saved in the middle of an epoch; nothing at `from`.
+  [[nodiscard]] Progress resume(const std::string& from = {});
+
+  /// Saves a checkpoint named after `at.step`. Errors: as Saver::save().
+  Saved save(const Progress& at);
+  /// Returns when all that was saved is on the disk, on all ranks.
+  void wait() { saver_.wait(); }
+
+  [[nodiscard]] const Saver& saver() const { return saver_; }
+
+ private:
+  struct Piece {
+    std::function<void(Snapshot& now)> save{};
+    std::function<void(const Snapshot& saved)> load{};
+  };
+  struct Module {
+    std::string name{};
+    const torch::nn::Module* module = nullptr;
+    /// Of a wrapper, which may choose how its weights lie: its choice, and the same choice again.
+    std::function<engine::MemoryFormat()> format{};
+    std::function<void(engine::MemoryFormat)> decide_format{};
+  };
+
+  [[nodiscard]] std::string take_name(std::string name, const char* usual);
+  void add_module(const torch::nn::Module& module, std::string name);
+  void add_loader(std::function<data::LoaderState()> state,
+                  std::function<void(const data::LoaderState&)> load,
+                  std::function<void(int64_t)> set_epoch,
+                  std::string name);
+  [[nodiscard]] std::string newest(const std::string& from) const;
+
+  comm::Group group_;
+  Saver saver_;
+  std::set<std::string> names_;
+  std::vector<Module> modules_;
+  std::vector<Piece> pieces_;
+};
+
+template <typename T>
+Training& Training::add(T& object, std::string name) {
+  if constexpr (requires { object.load_state(data::LoaderState()); }) {
+    add_loader([&object] { return object.state(); },
+               [&object](const data::LoaderState& state) { object.load_state(state); },
+               [&object](int64_t epoch) { object.set_epoch(epoch); },
+               std::move(name));
+  } else if constexpr (requires { object.load_state_dict(object.state_dict()); }) {
+    using State = std::remove_cvref_t<decltype(object.state_dict())>;
+    name = take_name(std::move(name), detail::usual_name(static_cast<const State*>(nullptr)));
+    pieces_.push_back(
+        {.save = [&object, name](Snapshot& now) { put_state(now, name, object.state_dict()); },
+         .load =
+             [&object, name](const Snapshot& saved) {
+               object.load_state_dict(get_state<State>(saved, name));
+             }});
+  } else {
+    add_module(engine::module_of(object), std::move(name));
+    if constexpr (requires { object.decide_memory_format(object.memory_format()); }) {
+      modules_.back().format = [&object] { return object.memory_format(); };
+      modules_.back().decide_format = [&object](engine::MemoryFormat format) {
+        object.decide_memory_format(format);
+      };
+    }
+  }
+  return *this;
+}
+
+}  // namespace argosy::checkpoint

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# check_own_loop.sh ARGOSY PROGRAM: killed after its first checkpoint and started again on two
+# processes, the program comes to the weights of an uninterrupted run, bit by bit.
+set -euo pipefail
+argosy=$1 program=$2
+scratch=$(mktemp -d)
+running=
+trap '[[ -z $running ]] || kill -KILL "$running" 2>/dev/null; rm -rf "$scratch"' EXIT
+cd "$scratch"
+export OMP_NUM_THREADS=1
+fail() {
+  echo "$*"
+  exit 1
+}
+run() { # FOLDER OF CHECKPOINTS
+  exec "$argosy" launch --nproc_per_node 2 --log_dir "" "$program" /usr/share/datasets/fashion-mnist "$1"
+}
+said() { # FILE: what rank 0 printed of what it came to
+  grep -oE '(epoch [0-9]+: accuracy|weights) .*' "$1"
+}
+(run whole) | tee wholly
+run kept >first &
+running=$!
+for ((turn = 0; turn < 2400; ++turn)); do
+  ! compgen -G "kept/step-*" >/dev/null || break
+  sleep 0.05
+done
+kill -KILL "$running"
+wait "$running" || true
+running=
+(run kept) | tee next
+grep -qE 'begins at step [1-9]' next || fail "it began anew"
+[[ $(said next | wc -l) == 3 ]] || fail "expected two epochs and the weights"
+cmp <(said wholly) <(said next) || fail "the resumed training comes to other weights"
