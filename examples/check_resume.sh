@@ -6,7 +6,6 @@
 set -euo pipefail
 argosy=$1 program=$2 data=$3 weights=$4
 shift 4
-[[ -e $data ]] || { echo "skipped: there is no $data"; exit 77; }
 scratch=$(mktemp -d)
 running= whole=
 trap 'for pid in $running $whole; do kill -KILL "$pid" 2>/dev/null; done; rm -rf "$scratch"' EXIT

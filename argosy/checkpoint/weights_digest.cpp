@@ -74,10 +74,11 @@ std::string hash_of_folder(const std::string& folder) {
         "checkpoint.hash", "there is no part \"model\" in this checkpoint", {folder, {}});
   }
   WeightsDigest digest;
-  for (auto& [name, names] : files) {
+  for (auto& file : files) {
+    std::vector<std::string>& names = file.second;
     std::ranges::sort(names);
     add_file(digest,
-             std::make_shared<SafetensorsFile>((fs::path(folder) / name).string()),
+             std::make_shared<SafetensorsFile>((fs::path(folder) / file.first).string()),
              [&](const std::string& tensor) { return std::ranges::binary_search(names, tensor); });
   }
   return digest.hex();
