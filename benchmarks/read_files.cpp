@@ -14,8 +14,8 @@
 #include <numeric>
 #include <string>
 
-#include "argosy/formats/keypoints.h"
-#include "argosy/formats/mnist_json.h"
+#include "argosy/datasets/keypoints.h"
+#include "argosy/datasets/mnist_json.h"
 
 namespace {
 
@@ -47,7 +47,7 @@ void report(const std::string& kind, double ms, const Outcome& outcome) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  using namespace argosy::formats;
+  using namespace argosy::datasets;
   const std::string kind = argc == 3 ? argv[1] : "";
   try {
     if (kind == "keypoints") {

@@ -4,17 +4,14 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/datasets/cifar.h"
 #include "argosy/datasets/files.h"
 #include "argosy/datasets/pixel_source.h"
 #include "argosy/datasets/sources.h"
 #include "argosy/formats/archive.h"
-#include "argosy/formats/cifar.h"
 
 namespace argosy::datasets {
 namespace {
-
-using formats::CifarData;
-using formats::CifarPart;
 
 /// The file has a picture's red, then its green, then its blue pixels; here they stand together.
 std::vector<uint8_t> interleaved(const std::vector<uint8_t>& planes) {
@@ -60,7 +57,7 @@ std::unique_ptr<SampleSource> open_cifar(const std::string& set, const std::stri
                          : find_file(path, {"cifar-100-python.tar.gz", "cifar-100-binary.tar.gz"});
     file = found.empty() ? path : found;
   }
-  const CifarData train = formats::read_cifar(file, {.part = CifarPart::kTrain});
+  const CifarData train = read_cifar(file, {.part = CifarPart::kTrain});
   const int expected = set == "cifar10" ? 10 : 100;
   if (train.num_classes != expected) {
     throw DataError("datasets.cifar",
@@ -72,7 +69,7 @@ std::unique_ptr<SampleSource> open_cifar(const std::string& set, const std::stri
     blocks.push_back(block_of("batch", train));
   } else {
     blocks.push_back(block_of("train", train));
-    blocks.push_back(block_of("test", formats::read_cifar(file, {.part = CifarPart::kTest})));
+    blocks.push_back(block_of("test", read_cifar(file, {.part = CifarPart::kTest})));
   }
   constexpr auto kSide = static_cast<int64_t>(CifarData::kSide);
   return std::make_unique<PixelSource>(

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "argosy/datasets/files.h"
+#include "argosy/datasets/flowers102.h"
 #include "argosy/datasets/sources.h"
 #include "argosy/formats/archive.h"
-#include "argosy/formats/flowers102.h"
 
 namespace argosy::datasets {
 namespace {
@@ -39,8 +39,8 @@ class FlowersSource final : public SampleSource {
 
 std::unique_ptr<SampleSource> open_flowers102(const std::string& path) {
   const std::string pictures = file_or_in_folder(path, {"102flowers.tgz", "102flowers.tar"});
-  const formats::Flowers102Index index = formats::read_flowers102(
-      need_file(path, {"imagelabels.mat"}), need_file(path, {"setid.mat"}));
+  const Flowers102Index index =
+      read_flowers102(need_file(path, {"imagelabels.mat"}), need_file(path, {"setid.mat"}));
   formats::ArchiveImage archive(pictures,
                                 [](std::string_view name) { return name.ends_with(".jpg"); });
   Description description{.set = "flowers102", .path = path};
@@ -51,7 +51,7 @@ std::unique_ptr<SampleSource> open_flowers102(const std::string& path) {
   const auto add = [&](const char* split, const std::vector<int64_t>& ids) {
     const auto first = static_cast<int64_t>(flowers.size());
     for (const int64_t id : ids) {
-      if (const auto member = archive.find(formats::flowers102_picture(id))) {
+      if (const auto member = archive.find(flowers102_picture(id))) {
         flowers.push_back({*member, index.label(id)});
       } else {
         ++description.missing;

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/datasets/folder.h"
 #include "argosy/datasets/sources.h"
-#include "argosy/formats/folder.h"
 #include "argosy/image/codec.h"
 
 namespace argosy::datasets {
@@ -17,13 +17,13 @@ namespace fs = std::filesystem;
 
 class FolderSource final : public SampleSource {
  public:
-  FolderSource(Description description, std::vector<formats::FolderSample> files)
+  FolderSource(Description description, std::vector<FolderSample> files)
       : SampleSource(std::move(description)), files_(std::move(files)) {}
 
   [[nodiscard]] int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   [[nodiscard]] formats::PackedSample get(int64_t index,
                                           std::vector<uint8_t>& scratch) const override {
-    const formats::FolderSample& file = files_.at(static_cast<size_t>(index));
+    const FolderSample& file = files_.at(static_cast<size_t>(index));
     scratch = image::read_file(file.path);
     formats::PackedSample sample{.name = file.path, .picture = std::as_bytes(std::span(scratch))};
     if (!description().classes.empty()) {
@@ -37,7 +37,7 @@ class FolderSource final : public SampleSource {
   }
 
  private:
-  std::vector<formats::FolderSample> files_;
+  std::vector<FolderSample> files_;
 };
 
 bool has_folders(const std::string& path) {
@@ -55,8 +55,7 @@ std::unique_ptr<SampleSource> open_folder(const std::string& path) {
   if (!has_folders(path)) {
     return open_image_folder(path);
   }
-  formats::ClassFolder found =
-      formats::scan_class_folder(path, {.empty_class = formats::EmptyClass::kKeep});
+  ClassFolder found = scan_class_folder(path, {.empty_class = EmptyClass::kKeep});
   if (found.samples.empty()) {
     throw DataError("datasets.folder",
                     fmt::format("no picture in its {} class folder{}",
@@ -70,8 +69,8 @@ std::unique_ptr<SampleSource> open_folder(const std::string& path) {
 }
 
 std::unique_ptr<SampleSource> open_image_folder(const std::string& path) {
-  std::vector<formats::FolderSample> files;
-  for (std::string& file : formats::scan_image_folder(path)) {
+  std::vector<FolderSample> files;
+  for (std::string& file : scan_image_folder(path)) {
     files.push_back({.path = std::move(file)});
   }
   return std::make_unique<FolderSource>(Description{.set = "folder", .path = path},

@@ -2,15 +2,15 @@
 
 #include "argosy/base/error.h"
 #include "argosy/datasets/files.h"
+#include "argosy/datasets/keypoints.h"
 #include "argosy/datasets/pixel_source.h"
 #include "argosy/datasets/sources.h"
-#include "argosy/formats/keypoints.h"
 
 namespace argosy::datasets {
 
 std::unique_ptr<SampleSource> open_keypoints(const std::string& path) {
   const std::string file = file_or_in_folder(path, {"training.csv.gz", "training.csv"});
-  formats::Keypoints faces = formats::read_keypoints(file, {.missing = formats::Missing::kKeep});
+  Keypoints faces = read_keypoints(file, {.missing = Missing::kKeep});
   const int64_t side = faces.side;
   std::vector<PixelBlock> blocks;
   blocks.push_back({.split = "train",
@@ -19,7 +19,7 @@ std::unique_ptr<SampleSource> open_keypoints(const std::string& path) {
                     .points = std::move(faces.points)});
   if (const std::string test = find_file(file, {"test.csv.gz", "test.csv"});
       !test.empty() && path != file) {  // beside a file that was named, nothing else is meant
-    formats::Faces unlabelled = formats::read_faces(test);
+    Faces unlabelled = read_faces(test);
     if (unlabelled.side != side) {
       throw DataError(
           "datasets.keypoints", "its images are of another size than those of " + file, {test});

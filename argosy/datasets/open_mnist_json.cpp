@@ -5,9 +5,9 @@
 
 #include "argosy/base/error.h"
 #include "argosy/datasets/files.h"
+#include "argosy/datasets/mnist_json.h"
 #include "argosy/datasets/pixel_source.h"
 #include "argosy/datasets/sources.h"
-#include "argosy/formats/mnist_json.h"
 
 namespace argosy::datasets {
 namespace {
@@ -26,7 +26,7 @@ bool are_greys(const std::vector<float>& values, double most) {
   return true;
 }
 
-PixelBlock block_of(const char* split, const formats::MnistJsonSplit& samples, double most) {
+PixelBlock block_of(const char* split, const MnistJsonSplit& samples, double most) {
   PixelBlock block{.split = split, .count = samples.size()};
   block.pixels.reserve(samples.values.size());
   for (const float value : samples.values) {
@@ -40,7 +40,7 @@ PixelBlock block_of(const char* split, const formats::MnistJsonSplit& samples, d
 
 std::unique_ptr<SampleSource> open_mnist_json(const std::string& path) {
   const std::string file = file_or_in_folder(path, {"mnist.json.gz", "mnist.json"});
-  const formats::MnistJson json = formats::read_mnist_json(file);
+  const MnistJson json = read_mnist_json(file);
   const auto all = [&](double most) {
     return are_greys(json.train.values, most) && are_greys(json.valid.values, most) &&
            are_greys(json.test.values, most);

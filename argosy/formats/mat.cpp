@@ -17,9 +17,9 @@
 namespace argosy::formats {
 namespace {
 
-constexpr size_t kHeaderBytes = 128;
+constexpr size_t kMatHeaderBytes = 128;
 constexpr size_t kVersionAt = 124;
-constexpr int64_t kPiece = int64_t{256} * 1024;
+constexpr int64_t kMatPiece = int64_t{256} * 1024;
 constexpr double kMostExact = 9007199254740992.0;  // 2^53
 
 // Flags and classes of an array, in the first word of its flags.
@@ -33,7 +33,7 @@ std::string too_large(int64_t most) {
 
 std::vector<uint8_t> read_file(const std::string& path, int64_t most) {
   FileReader reader(path);
-  const auto piece = static_cast<size_t>(std::min(reader.most_bytes() + 1, kPiece));
+  const auto piece = static_cast<size_t>(std::min(reader.most_bytes() + 1, kMatPiece));
   std::vector<uint8_t> bytes;
   while (true) {
     const size_t have = bytes.size();
@@ -58,7 +58,7 @@ bool read_header(const std::string& path, std::span<const uint8_t> bytes) {
   }
   constexpr uint16_t kMark = 'M' << 8 | 'I';
   constexpr uint16_t kVersion = 0x0100;
-  if (bytes.size() >= kHeaderBytes) {
+  if (bytes.size() >= kMatHeaderBytes) {
     for (const bool swapped : {false, true}) {
       const MatSource source{.path = path, .swapped = swapped};
       if (mat_number<uint16_t>(source, bytes.data() + kVersionAt + 2) == kMark &&
@@ -78,7 +78,7 @@ std::vector<uint8_t> inflate_all(const MatSource& source, const MatElement& elem
   if (inflateInit(&stream) != Z_OK) {
     source.fail(element.at, "zlib could not start");
   }
-  const size_t piece = std::clamp<size_t>(8 * element.data.size(), 1024, kPiece);
+  const size_t piece = std::clamp<size_t>(8 * element.data.size(), 1024, kMatPiece);
   std::vector<uint8_t> bytes;
   stream.next_in = const_cast<Bytef*>(element.data.data());
   stream.avail_in = static_cast<uInt>(element.data.size());
@@ -323,7 +323,7 @@ MatFile read_mat(const std::string& path, const MatOptions& options) {
   const MatSource source{.path = path, .swapped = read_header(path, bytes)};
   MatFile file{.path = path};
   int64_t left = options.most_bytes;
-  for (MatElements variables(source, bytes, kHeaderBytes); !variables.done();) {
+  for (MatElements variables(source, bytes, kMatHeaderBytes); !variables.done();) {
     const MatElement element = variables.next("a variable");
     if (element.type != MatType::kCompressed) {
       read_variable(source, element, file);

@@ -1,7 +1,5 @@
 #include "argosy/formats/mat.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,77 +15,14 @@
 
 #include "argosy/base/error.h"
 #include "argosy/formats/damage_test_support.h"
-#include "argosy/formats/flowers102.h"
 #include "argosy/formats/test_files.h"
+#include "argosy/formats/test_mat.h"
 
 namespace argosy::formats {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-/// Writes MATLAB 5 files as the format's description has them, independently of the reader.
-class Writer {
- public:
-  explicit Writer(std::endian order) : order_(order) {}
-
-  template <typename Number>
-  [[nodiscard]] std::string number(Number value) const {
-    std::string bytes(sizeof(Number), '\0');
-    std::memcpy(bytes.data(), &value, sizeof(Number));
-    if (order_ != std::endian::native) {
-      std::reverse(bytes.begin(), bytes.end());
-    }
-    return bytes;
-  }
-  template <typename Number>
-  [[nodiscard]] std::string numbers(const std::vector<Number>& values) const {
-    std::string bytes;
-    for (const Number value : values) {
-      bytes += number(value);
-    }
-    return bytes;
-  }
-  [[nodiscard]] std::string element(uint32_t type, const std::string& data) const {
-    if (data.size() <= 4 && !data.empty() && small) {
-      return number(static_cast<uint32_t>(data.size() << 16 | type)) + padded(data, 4);
-    }
-    return number(type) + number(static_cast<uint32_t>(data.size())) + padded(data, 8);
-  }
-  [[nodiscard]] std::string matrix(uint32_t flags,
-                                   const std::vector<int32_t>& dims,
-                                   const std::string& name,
-                                   uint32_t type,
-                                   const std::string& data) const {
-    return element(14,
-                   element(6, number(flags) + number(uint32_t{0})) + element(5, numbers(dims)) +
-                       element(1, name) + element(type, data));
-  }
-  [[nodiscard]] std::string compressed(const std::string& data) const {
-    std::string packed(compressBound(data.size()), '\0');
-    uLongf size = packed.size();
-    compress(reinterpret_cast<Bytef*>(packed.data()),
-             &size,
-             reinterpret_cast<const Bytef*>(data.data()),
-             data.size());
-    packed.resize(size);
-    return number(uint32_t{15}) + number(static_cast<uint32_t>(size)) + packed;
-  }
-  [[nodiscard]] std::string header() const {
-    std::string text = "MATLAB 5.0 MAT-file, written by a test";
-    text.resize(124, ' ');
-    return text + number(uint16_t{0x0100}) + number(static_cast<uint16_t>('M' << 8 | 'I'));
-  }
-
-  bool small = true;  // elements of up to 4 bytes in the short form
-
- private:
-  static std::string padded(std::string data, size_t unit) {
-    data.resize((data.size() + unit - 1) / unit * unit);
-    return data;
-  }
-  std::endian order_;
-};
 
 constexpr uint32_t kDouble = 6;
 constexpr uint32_t kU8Type = 2;
@@ -111,7 +46,7 @@ DataError error_of(const std::string& content, MatOptions options = {}) {
 TEST(Mat, BothByteOrdersPackedOrNotGiveTheSame) {
   for (const std::endian order : {std::endian::little, std::endian::big}) {
     for (const bool small : {true, false}) {
-      Writer out(order);
+      MatWriter out(order);
       out.small = small;
       const std::string a = out.matrix(kDouble, {2, 3}, "a", 2, "\x01\x02\x03\x04\x05\x06");
       const std::string b =
@@ -130,7 +65,7 @@ TEST(Mat, BothByteOrdersPackedOrNotGiveTheSame) {
 }
 
 TEST(Mat, EveryTypeOfNumberIsRead) {
-  const Writer out(std::endian::big);
+  const MatWriter out(std::endian::big);
   const auto integers = [&](uint32_t array_class, uint32_t type, const std::string& data) {
     return read(out.header() + out.matrix(array_class, {1, 2}, "v", type, data)).at("v").integers();
   };
@@ -148,7 +83,7 @@ TEST(Mat, EveryTypeOfNumberIsRead) {
 }
 
 TEST(Mat, NumbersThatAreNotWholeAreNamed) {
-  const Writer out(std::endian::little);
+  const MatWriter out(std::endian::little);
   for (const double bad : {1.5, 1e17, std::numeric_limits<double>::quiet_NaN(), -HUGE_VAL}) {
     const MatFile file =
         read(out.header() + out.matrix(kDouble, {2, 1}, "ids", 9, out.numbers<double>({1, bad})));
@@ -166,14 +101,14 @@ TEST(Mat, NumbersThatAreNotWholeAreNamed) {
 }
 
 TEST(Mat, EmptyArraysAreEmpty) {
-  const Writer out(std::endian::little);
+  const MatWriter out(std::endian::little);
   const MatFile file = read(out.header() + out.matrix(kDouble, {0, 7}, "none", 9, ""));
   EXPECT_EQ(file.at("none").size(), 0);
   EXPECT_TRUE(read(out.header()).arrays.empty());
 }
 
 TEST(Mat, OtherVariablesAreNamedAndPassedOver) {
-  const Writer out(std::endian::little);
+  const MatWriter out(std::endian::little);
   const MatFile file = read(out.header() + out.matrix(2, {1, 1}, "s", 5, out.number(uint32_t{4})) +
                             out.matrix(4, {1, 2}, "text", 4, out.numbers<uint16_t>({65, 66})) +
                             out.matrix(kDouble | 0x0800, {1, 1}, "z", 9, out.number(1.0)) +
@@ -204,7 +139,7 @@ TEST(Mat, OtherFormatsAreNamed) {
 }
 
 TEST(Mat, LengthsThatLieAllocateNothing) {
-  const Writer out(std::endian::little);
+  const MatWriter out(std::endian::little);
   const MemoryLimit limit;
   const auto with_length = [&](uint32_t type, uint32_t bytes) {
     return out.header() + out.number(type) + out.number(bytes) + std::string(64, '\0');
@@ -223,7 +158,7 @@ TEST(Mat, LengthsThatLieAllocateNothing) {
 }
 
 TEST(Mat, ACompressedBombEndsAtTheLimit) {
-  const Writer out(std::endian::little);
+  const MatWriter out(std::endian::little);
   const std::string zeros(5'000'000, '\0');
   const std::string bomb = out.compressed(out.matrix(kDouble, {5'000'000, 1}, "z", kU8Type, zeros));
   EXPECT_THAT(error_of(out.header() + bomb, {.most_bytes = 1'000'000}).what(),
@@ -235,7 +170,7 @@ TEST(Mat, ACompressedBombEndsAtTheLimit) {
 }
 
 TEST(Mat, DamageInACompressedVariableNamesBothPlaces) {
-  const Writer out(std::endian::little);
+  const MatWriter out(std::endian::little);
   const std::string matrix = out.matrix(kDouble, {2, 2}, "m", kU8Type, "abc");
   const DataError error = error_of(out.header() + out.compressed(matrix));
   EXPECT_THAT(error.what(), HasSubstr("of the unpacked variable"));
@@ -250,7 +185,7 @@ TEST(Mat, DamageInACompressedVariableNamesBothPlaces) {
 }
 
 TEST(Mat, BytesBehindACompressedVariableAreAnError) {
-  const Writer out(std::endian::native);
+  const MatWriter out(std::endian::native);
   std::string element = out.compressed(out.matrix(kDouble, {1, 1}, "a", kU8Type, "\x01"));
   const auto size = static_cast<uint32_t>(element.size() - 8 + 3);
   element.replace(4, 4, out.number(size));
@@ -258,13 +193,13 @@ TEST(Mat, BytesBehindACompressedVariableAreAnError) {
 }
 
 TEST(Mat, ANameTwiceIsAnError) {
-  const Writer out(std::endian::little);
+  const MatWriter out(std::endian::little);
   const std::string one = out.matrix(kDouble, {1, 1}, "v", kU8Type, "a");
   EXPECT_THAT(error_of(out.header() + one + one).what(), HasSubstr("two variables \"v\""));
 }
 
 std::string sound(std::endian order) {
-  const Writer out(order);
+  const MatWriter out(order);
   return out.header() +
          out.matrix(kDouble, {1, 4}, "plain", 4, out.numbers<uint16_t>({1, 2, 3, 4})) +
          out.compressed(
@@ -293,89 +228,6 @@ TEST(Mat, BytesChangedAtRandomNeverBreakIt) {
   };
   EXPECT_GT(flip_at_random(sound(std::endian::little), read_it, 5'000).refused, 1'000);
   EXPECT_GT(flip_at_random(sound(std::endian::big), read_it, 5'000).refused, 1'000);
-}
-
-class Flowers102 : public testing::Test {
- protected:
-  Writer out{std::endian::little};
-  std::vector<uint8_t> labels{77, 1, 102, 5, 5, 6};
-  std::vector<uint16_t> trnid{2}, valid{4, 3}, tstid{1, 6, 5};
-
-  [[nodiscard]] std::string array(const char* name, const std::vector<uint16_t>& ids) const {
-    return out.compressed(
-        out.matrix(kDouble, {1, static_cast<int32_t>(ids.size())}, name, 4, out.numbers(ids)));
-  }
-  [[nodiscard]] Flowers102Index read(Flowers102Options options = {}) const {
-    const TestFile label_file(out.header() +
-                              out.compressed(out.matrix(kDouble,
-                                                        {1, static_cast<int32_t>(labels.size())},
-                                                        "labels",
-                                                        kU8Type,
-                                                        {labels.begin(), labels.end()})));
-    const TestFile split_file(out.header() + array("trnid", trnid) + array("valid", valid) +
-                              array("tstid", tstid));
-    return read_flowers102(label_file.path(), split_file.path(), options);
-  }
-  [[nodiscard]] std::string complaint() const {
-    try {
-      (void)read();
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "none";
-  }
-};
-
-TEST_F(Flowers102, LabelsCountFromZeroAndIdsFromOne) {
-  const Flowers102Index index = read();
-  EXPECT_THAT(index.labels, ElementsAre(76, 0, 101, 4, 4, 5));
-  EXPECT_EQ(index.label(1), 76);
-  EXPECT_THAT(index.train, ElementsAre(2));
-  EXPECT_THAT(index.valid, ElementsAre(4, 3));
-  EXPECT_THAT(index.test, ElementsAre(1, 6, 5));
-  EXPECT_THROW((void)index.label(0), UsageError);
-  EXPECT_THROW((void)index.label(7), UsageError);
-}
-
-TEST_F(Flowers102, PaddlesSplitsAreSwapped) {
-  const Flowers102Index index = read({.splits = FlowersSplits::kPaddle});
-  EXPECT_THAT(index.train, ElementsAre(1, 6, 5));
-  EXPECT_THAT(index.valid, ElementsAre(4, 3));
-  EXPECT_THAT(index.test, ElementsAre(2));
-}
-
-TEST_F(Flowers102, LabelsOutOfRangeAreNamed) {
-  labels[2] = 103;
-  EXPECT_THAT(complaint(), HasSubstr("expected a label 1 to 102, got 103 (sample 2)"));
-  labels[2] = 0;
-  EXPECT_THAT(complaint(), HasSubstr("got 0 (sample 2)"));
-}
-
-TEST_F(Flowers102, IdsOutOfRangeOrTwiceAreNamed) {
-  tstid[1] = 7;
-  EXPECT_THAT(complaint(),
-              HasSubstr("tstid: expected an id 1 to 6, as there are labels, got 7 (sample 1)"));
-  tstid[1] = 0;
-  EXPECT_THAT(complaint(), HasSubstr("got 0"));
-  tstid[1] = 2;
-  EXPECT_THAT(complaint(), HasSubstr("tstid: id 2 is in a split for the second time"));
-}
-
-TEST(Flowers102Files, TheRealOnesAreWhatTheAuthorsSay) {
-  const std::string folder = ARGOSY_TEST_DATA "/flowers102/";
-  const Flowers102Index index = read_flowers102(folder + "imagelabels.mat", folder + "setid.mat");
-  EXPECT_EQ(index.labels.size(), 8189U);
-  EXPECT_EQ(index.train.size(), 1020U);
-  EXPECT_EQ(index.valid.size(), 1020U);
-  EXPECT_EQ(index.test.size(), 6149U);
-  EXPECT_EQ(index.label(1), 76);
-  std::vector<int> per_class(102);
-  for (const int64_t id : index.train) {
-    ++per_class.at(index.label(id));
-  }
-  EXPECT_THAT(per_class, testing::Each(10));
-  EXPECT_EQ(flowers102_picture(index.train[0]), "jpg/image_06765.jpg");
-  EXPECT_EQ(flowers102_picture(1), "jpg/image_00001.jpg");
 }
 
 }  // namespace

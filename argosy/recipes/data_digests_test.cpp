@@ -20,10 +20,10 @@
 #include <gtest/gtest.h>
 
 #include "argosy/data/data_loader.h"
+#include "argosy/datasets/flowers102.h"
 #include "argosy/datasets/pack.h"
 #include "argosy/datasets/sample_source.h"
 #include "argosy/formats/digest.h"
-#include "argosy/formats/flowers102.h"
 #include "argosy/formats/test_archives.h"
 #include "argosy/image/codec.h"
 #include "argosy/recipes/data.h"
@@ -149,12 +149,12 @@ class Sets {
     for (const char* name : {"imagelabels.mat", "setid.mat"}) {
       fs::copy_file(kGiven / "flowers102" / name, folder / name);
     }
-    const formats::Flowers102Index index = formats::read_flowers102(
+    const datasets::Flowers102Index index = datasets::read_flowers102(
         (folder / "imagelabels.mat").string(), (folder / "setid.mat").string());
     formats::TestMembers members;
     for (const auto* split : {&index.train, &index.valid, &index.test}) {
       for (size_t i = 0; i < 5; ++i) {
-        members.emplace_back(formats::flowers102_picture(split->at(i * 7)),
+        members.emplace_back(datasets::flowers102_picture(split->at(i * 7)),
                              read(kGiven / "images" / fmt::format("flower_{}.jpg", i % 3 + 1)));
       }
     }

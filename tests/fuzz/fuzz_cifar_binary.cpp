@@ -1,19 +1,19 @@
-// fuzz-sources: formats/archive.cpp formats/archive_stream.cpp formats/cifar.cpp
-//   formats/cifar_batch.cpp formats/cifar_classes.cpp formats/cifar_files.cpp
+// fuzz-sources: formats/archive.cpp formats/archive_stream.cpp datasets/cifar.cpp
+//   datasets/cifar_batch.cpp datasets/cifar_classes.cpp datasets/cifar_files.cpp
 //   formats/file_reader.cpp formats/pickle.cpp formats/pickle_numpy.cpp formats/pickle_text.cpp
 //   formats/pickle_value.cpp formats/shown_name.cpp formats/unpickler.cpp
 //   formats/unpickler_atoms.cpp formats/unpickler_objects.cpp os/fd.cpp os/memory.cpp
 // fuzz-libraries: -larchive -lz -lisal
 // fuzz-options: -max_len=16384
-// fuzz-rooms: argosy::formats
+// fuzz-rooms: argosy::datasets
 #include "argosy/base/error.h"
-#include "argosy/formats/cifar.h"
+#include "argosy/datasets/cifar.h"
 
 #include "tests/fuzz/fuzz_file.h"
 
 namespace {
 
-using argosy::formats::CifarData;
+using argosy::datasets::CifarData;
 
 void check(bool condition) {
   if (!condition) {
@@ -40,9 +40,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const argosy::formats::ArchiveLimits limits{
       .members = 200, .member_bytes = 1 << 20, .total_bytes = 4 << 20, .ratio = 100};
   const std::string& path = fuzz_file(data, size);
-  for (const auto part : {argosy::formats::CifarPart::kTrain, argosy::formats::CifarPart::kTest}) {
+  for (const auto part :
+       {argosy::datasets::CifarPart::kTrain, argosy::datasets::CifarPart::kTest}) {
     try {
-      check_data(argosy::formats::read_cifar(path, {.part = part, .limits = limits}));
+      check_data(argosy::datasets::read_cifar(path, {.part = part, .limits = limits}));
     } catch (const argosy::DataError&) {  // what bad input is to bring
     }
   }

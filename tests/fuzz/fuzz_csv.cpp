@@ -1,20 +1,21 @@
 // CSV, and the tables of the facial-keypoints contest in it. Seeds: corpus/csv.
-// fuzz-sources: formats/csv.cpp formats/file_reader.cpp formats/greys.cpp formats/keypoints.cpp
+// fuzz-sources: formats/csv.cpp formats/file_reader.cpp datasets/greys.cpp datasets/keypoints.cpp
 // fuzz-libraries: -lisal
 // fuzz-options: -max_len=16384
-// fuzz-rooms: argosy::formats
+// fuzz-rooms: argosy::datasets
 #include <cstdint>
 #include <string>
 
 #include "argosy/base/error.h"
+#include "argosy/datasets/keypoints.h"
 #include "argosy/formats/csv.h"
-#include "argosy/formats/keypoints.h"
 
 #include "tests/fuzz/fuzz_file.h"
 
 namespace {
 
-using namespace argosy::formats;  // NOLINT(google-build-using-namespace): this file is about it
+using namespace argosy::formats;   // NOLINT(google-build-using-namespace): this file is about it
+using namespace argosy::datasets;  // NOLINT(google-build-using-namespace)
 
 constexpr int64_t kMostBytes = 1 << 20;
 

@@ -1,18 +1,18 @@
 // MNIST as JSON, with images of two numbers. Seeds: corpus/json.
-// fuzz-sources: formats/file_reader.cpp formats/json_text.cpp formats/mnist_json.cpp
+// fuzz-sources: formats/file_reader.cpp datasets/json_text.cpp datasets/mnist_json.cpp
 // fuzz-libraries: -lisal -lsimdjson
 // fuzz-options: -max_len=16384
-// fuzz-rooms: argosy::formats
+// fuzz-rooms: argosy::datasets
 #include <cstdint>
 
 #include "argosy/base/error.h"
-#include "argosy/formats/mnist_json.h"
+#include "argosy/datasets/mnist_json.h"
 
 #include "tests/fuzz/fuzz_file.h"
 
 namespace {
 
-using argosy::formats::MnistJsonSplit;
+using argosy::datasets::MnistJsonSplit;
 
 void check(const MnistJsonSplit& split) {
   if (split.values.size() != 2 * split.labels.size()) {
@@ -25,7 +25,7 @@ void check(const MnistJsonSplit& split) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool all = size == 0 || data[size - 1] != '\n';
   try {
-    const auto digits = argosy::formats::read_mnist_json(
+    const auto digits = argosy::datasets::read_mnist_json(
         fuzz_file(data, size), {.pixels = 2, .train = all, .test = all, .most_bytes = 1 << 20});
     check(digits.train);
     check(digits.valid);

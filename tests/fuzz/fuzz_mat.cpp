@@ -1,5 +1,5 @@
 // MATLAB 5 files. Seeds: corpus/mat.
-// fuzz-sources: formats/file_reader.cpp formats/flowers102.cpp formats/mat.cpp
+// fuzz-sources: formats/file_reader.cpp formats/mat.cpp
 //   formats/mat_elements.cpp
 // fuzz-libraries: -lisal -lz
 // fuzz-options: -max_len=16384

@@ -11,8 +11,8 @@
 
 #include "argosy/base/check.h"
 #include "argosy/datasets/files.h"
+#include "argosy/datasets/keypoints.h"
 #include "argosy/datasets/sample_source.h"
-#include "argosy/formats/keypoints.h"
 #include "argosy/vision/datasets/fused_pictures.h"
 #include "argosy/vision/datasets/packed_faces.h"
 #include "argosy/vision/transforms/fused.h"
@@ -20,22 +20,22 @@
 namespace argosy::vision {
 namespace {
 
-formats::Missing in_formats(Missing missing) {
+datasets::Missing in_formats(Missing missing) {
   switch (missing) {
     case Missing::kDrop:
-      return formats::Missing::kDrop;
+      return datasets::Missing::kDrop;
     case Missing::kForwardFill:
-      return formats::Missing::kForwardFill;
+      return datasets::Missing::kForwardFill;
     case Missing::kKeep:
-      return formats::Missing::kKeep;
+      return datasets::Missing::kKeep;
   }
-  return formats::Missing::kDrop;
+  return datasets::Missing::kDrop;
 }
 
-formats::Keypoints read_any(const std::string& path, formats::Missing missing) {
+datasets::Keypoints read_any(const std::string& path, datasets::Missing missing) {
   return datasets::recognised_set(path) == "records"
              ? read_packed_faces(path, missing)
-             : formats::read_keypoints(
+             : datasets::read_keypoints(
                    datasets::file_or_in_folder(path, {"training.csv.gz", "training.csv"}),
                    {.missing = missing});
 }
@@ -71,7 +71,7 @@ std::vector<int64_t> batch_sizes(size_t count, at::IntArrayRef one) {
 }  // namespace
 
 struct FacialKeypoints::State {
-  State(formats::Keypoints from_file, Compose chain)
+  State(datasets::Keypoints from_file, Compose chain)
       : faces(std::move(from_file)), transform(std::move(chain)) {
     const auto side = static_cast<int>(faces.side);
     if (leaves_points_alone(transform, {side, side})) {
@@ -89,7 +89,7 @@ struct FacialKeypoints::State {
                 std::span(faces.pixels).subspan(static_cast<size_t>(index) * bytes, bytes))};
   }
 
-  formats::Keypoints faces;
+  datasets::Keypoints faces;
   Compose transform;
   std::unique_ptr<const FusedPictures> whole_rows{};  // or none
 };
@@ -112,7 +112,7 @@ void FacialKeypoints::check_index(int64_t index) const {
 
 KeypointImage FacialKeypoints::at(int64_t index) const {
   check_index(index);
-  const formats::Keypoints& faces = state_->faces;
+  const datasets::Keypoints& faces = state_->faces;
   const auto side = static_cast<int>(faces.side);
   const auto points = static_cast<int64_t>(faces.names.size());
   KeypointImage face{.image = image::Image({side, side}, image::Order::kGray),

@@ -38,7 +38,7 @@ struct FacialKeypointsOptions {
 ///
 /// `path`: the file, plain or gzip, or its folder; or a record file that `argosy data pack` wrote
 /// of them. A data::Dataset with the fast path; a value; thread-safe. Errors: DataError with path,
-/// line and column: see formats::read_keypoints(). Cost: 7,049 faces are read in some 0.2 s, from
+/// line and column: see datasets::read_keypoints(). Cost: 7,049 faces are read in some 0.2 s, from
 /// gzip too (see benchmarks/README.md, suite input).
 class FacialKeypoints final {
  public:

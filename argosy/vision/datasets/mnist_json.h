@@ -22,7 +22,7 @@ namespace argosy::vision {
 /// `path`: the file, plain or gzip, or its folder. Numbers stay as they are. The wanted split is
 /// read at construction and stays in memory (157 MB for 50,000). A data::Dataset with the fast
 /// path. Errors: DataError with path, offset and the place in words: see
-/// formats::read_mnist_json().
+/// datasets::read_mnist_json().
 class MnistJson final {
  public:
   MnistJson(const std::string& path, Split split);

@@ -15,7 +15,7 @@ namespace {
 
 /// Errors: DataError unless it is a face like those before it.
 void check_face(const formats::PackedSample& sample,
-                const formats::Keypoints& faces,
+                const datasets::Keypoints& faces,
                 const DataPlace& place) {
   const int64_t side = faces.size() == 0 ? sample.height : faces.side;
   if (sample.kind != formats::Picture::kPixels || sample.channels != 1 || sample.height != side ||
@@ -47,9 +47,9 @@ void fill_forward(std::vector<float>& points, std::vector<float>& last, const Da
 
 }  // namespace
 
-formats::Keypoints read_packed_faces(const std::string& path, formats::Missing missing) {
+datasets::Keypoints read_packed_faces(const std::string& path, datasets::Missing missing) {
   const auto source = datasets::open_samples("records", path);
-  formats::Keypoints faces{.names = source->description().point_names};
+  datasets::Keypoints faces{.names = source->description().point_names};
   std::vector<uint8_t> scratch;
   std::vector<float> last;
   for (int64_t i = 0; i < source->size(); ++i) {
@@ -61,10 +61,10 @@ formats::Keypoints read_packed_faces(const std::string& path, formats::Missing m
     check_face(sample, faces, place);
     faces.side = sample.height;
     const bool known = std::ranges::all_of(sample.points, [](float x) { return std::isfinite(x); });
-    if (!known && missing == formats::Missing::kDrop) {
+    if (!known && missing == datasets::Missing::kDrop) {
       continue;
     }
-    if (missing == formats::Missing::kForwardFill) {
+    if (missing == datasets::Missing::kForwardFill) {
       fill_forward(sample.points, last, place);
     }
     const auto* pixels = reinterpret_cast<const uint8_t*>(sample.picture.data());

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "argosy/formats/cifar.h"
-#include "argosy/formats/cifar_files.h"
+#include "argosy/datasets/cifar.h"
+#include "argosy/datasets/cifar_files.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 /// Adds the samples of a batch, of either form, to `data`; the first batch settles which data set
 /// it is.
@@ -21,4 +21,4 @@ void set_cifar_classes(const std::vector<CifarFile>& files, CifarData& data);
 [[nodiscard]] std::vector<std::string> cifar_classes(int num_classes);
 [[nodiscard]] std::vector<std::string> cifar_coarse_classes();
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,4 +1,4 @@
-#include "argosy/formats/cifar.h"
+#include "argosy/datasets/cifar.h"
 
 #include <unistd.h>
 #include <zlib.h>
@@ -19,8 +19,18 @@
 #include "argosy/formats/test_damage.h"
 #include "argosy/formats/test_files.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
+
+using formats::gzip;
+using formats::MemoryFile;
+using formats::pickle;
+using formats::read_flipped;
+using formats::read_truncated;
+using formats::tar;
+using formats::TestFile;
+using formats::TestMembers;
+using formats::zip;
 
 using testing::Each;
 using testing::ElementsAre;
@@ -49,33 +59,35 @@ std::string batch100(const std::vector<std::pair<int, int>>& labels) {
   return text;
 }
 
-PickleValue pixels(size_t images, int first = 0) {
+formats::PickleValue pixels(size_t images, int first = 0) {
   std::vector<uint8_t> bytes;
   for (size_t i = 0; i < images; ++i) {
     bytes.insert(bytes.end(), kImage, static_cast<uint8_t>(first + static_cast<int>(i)));
   }
-  return PickleValue::array(PickleArray::of(
-      PickleType::kU8, {static_cast<int64_t>(images), static_cast<int64_t>(kImage)}, bytes));
+  return formats::PickleValue::array(
+      formats::PickleArray::of(formats::PickleType::kU8,
+                               {static_cast<int64_t>(images), static_cast<int64_t>(kImage)},
+                               bytes));
 }
 
-PickleValue ints(const std::vector<int>& values) {
-  return PickleValue::list({values.begin(), values.end()});
+formats::PickleValue ints(const std::vector<int>& values) {
+  return formats::PickleValue::list({values.begin(), values.end()});
 }
 
-PickleValue key(const char* text) {
-  return PickleValue::bytes(text);
+formats::PickleValue key(const char* text) {
+  return formats::PickleValue::bytes(text);
 }
 
 /// The same in the Python form.
 std::string python10(const std::vector<int>& labels, int first = 0) {
-  return pickle(PickleValue::dict(
+  return pickle(formats::PickleValue::dict(
       {{key("data"), pixels(labels.size(), first)}, {key("labels"), ints(labels)}}));
 }
 
 std::string python100(const std::vector<int>& coarse, const std::vector<int>& fine) {
-  return pickle(PickleValue::dict({{"data", pixels(fine.size())},
-                                   {"fine_labels", ints(fine)},
-                                   {"coarse_labels", ints(coarse)}}));
+  return pickle(formats::PickleValue::dict({{"data", pixels(fine.size())},
+                                            {"fine_labels", ints(fine)},
+                                            {"coarse_labels", ints(coarse)}}));
 }
 
 /// Six batches of CIFAR-10 with 2, 1, 3, 1, 1 samples for training and 2 for testing, out of order.
@@ -190,13 +202,13 @@ TEST(Cifar, ASizeThatFitsBothIsSettledByTheLabels) {
 
 TEST(Cifar, ClassNamesComeFromTheFilesBeside) {
   std::string text;
-  std::vector<PickleValue> names;
+  std::vector<formats::PickleValue> names;
   for (int i = 0; i < 10; ++i) {
     text += "class " + std::to_string(i) + "\r\n";
-    names.push_back(PickleValue::bytes("class " + std::to_string(i)));
+    names.push_back(formats::PickleValue::bytes("class " + std::to_string(i)));
   }
   const std::string meta =
-      pickle(PickleValue::dict({{key("label_names"), PickleValue::list(names)}}));
+      pickle(formats::PickleValue::dict({{key("label_names"), formats::PickleValue::list(names)}}));
   TestMembers binary = members10(false, "");
   binary.emplace_back("batches.meta.txt", text + "\n");
   TestMembers python = members10(true, "");
@@ -208,9 +220,10 @@ TEST(Cifar, ClassNamesComeFromTheFilesBeside) {
   binary.back().second = "only\ntwo\n";
   EXPECT_THAT(error_of(TestFile(tar(binary)).path()).what(),
               HasSubstr("wrong counts: 2 class names for 10 classes"));
-  python.back().second = pickle(PickleValue::dict({{"names", 1}}));
+  python.back().second = pickle(formats::PickleValue::dict({{"names", 1}}));
   EXPECT_THAT(error_of(TestFile(tar(python)).path()).what(), HasSubstr("no key 'label_names'"));
-  python.back().second = pickle(PickleValue::dict({{"label_names", PickleValue::list({1})}}));
+  python.back().second =
+      pickle(formats::PickleValue::dict({{"label_names", formats::PickleValue::list({1})}}));
   EXPECT_THAT(error_of(TestFile(tar(python)).path()).what(),
               HasSubstr("expected a str, got int 1"));
 }
@@ -235,7 +248,7 @@ TEST(Cifar, LabelsOutOfRangeNameMemberSampleAndByte) {
   members[2].second = batch10({0, 10});
   const TestFile file(gzip(tar(members)), "cifar.tar.gz");
   const DataError error = error_of(file.path());
-  EXPECT_THAT(error.what(), HasSubstr("[formats.cifar]"));
+  EXPECT_THAT(error.what(), HasSubstr("[datasets.cifar]"));
   EXPECT_THAT(error.what(), HasSubstr("label 10 is out of range: expected 0 to 9"));
   EXPECT_EQ(error.place().path, file.path() + ":c/data_batch_1.bin");
   EXPECT_EQ(error.place().index, 1);
@@ -252,29 +265,30 @@ TEST(Cifar, LabelsOutOfRangeNameMemberSampleAndByte) {
 }
 
 TEST(Cifar, CountsThatDifferAreErrors) {
-  const auto batch = [](const PickleValue& data, const PickleValue& labels) {
-    return error_of_batch(pickle(PickleValue::dict({{"data", data}, {"labels", labels}})));
+  const auto batch = [](const formats::PickleValue& data, const formats::PickleValue& labels) {
+    return error_of_batch(pickle(formats::PickleValue::dict({{"data", data}, {"labels", labels}})));
   };
   EXPECT_THAT(batch(pixels(2), ints({1, 2, 3})).what(),
               HasSubstr("wrong counts: 2 images and 3 of 'labels'"));
   EXPECT_THAT(batch(pixels(2), 5).what(),
               HasSubstr("'labels': expected a list of ints, got int 5"));
-  EXPECT_THAT(batch(pixels(1), PickleValue::list({"x"})).what(),
+  EXPECT_THAT(batch(pixels(1), formats::PickleValue::list({"x"})).what(),
               HasSubstr("expected an int, got str 'x'"));
-  EXPECT_THAT(batch(PickleValue::array(
-                        PickleArray::of(PickleType::kU8, {1, 3073}, std::vector<uint8_t>(3073))),
+  EXPECT_THAT(batch(formats::PickleValue::array(formats::PickleArray::of(
+                        formats::PickleType::kU8, {1, 3073}, std::vector<uint8_t>(3073))),
                     ints({1}))
                   .what(),
               HasSubstr("expected a numpy array u1 of N x 3072, got numpy array u1 of 1 x 3073"));
-  EXPECT_THAT(batch(PickleValue::array(PickleArray::of(
-                        PickleType::kF32, {1, 3072}, std::vector<uint8_t>(4 * 3072))),
+  EXPECT_THAT(batch(formats::PickleValue::array(formats::PickleArray::of(
+                        formats::PickleType::kF32, {1, 3072}, std::vector<uint8_t>(4 * 3072))),
                     ints({1}))
                   .what(),
               HasSubstr("got numpy array f4"));
   EXPECT_THAT(batch(pixels(0), ints({})).what(), HasSubstr("a batch without samples"));
-  EXPECT_THAT(error_of_batch(pickle(PickleValue::list({}))).what(),
+  EXPECT_THAT(error_of_batch(pickle(formats::PickleValue::list({}))).what(),
               HasSubstr("expected a dict, got list of 0"));
-  EXPECT_THAT(error_of_batch(pickle(PickleValue::dict({}))).what(), HasSubstr("no key 'data'"));
+  EXPECT_THAT(error_of_batch(pickle(formats::PickleValue::dict({}))).what(),
+              HasSubstr("no key 'data'"));
 }
 
 TEST(Cifar, BinaryFilesOfAnotherSizeAreTruncated) {
@@ -448,4 +462,4 @@ TEST(Cifar, ReadsTheLargerSubsets) {
 }
 
 }  // namespace
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 struct MnistJsonOptions {
   int64_t pixels = 784;  ///< numbers of an image
@@ -38,9 +38,9 @@ struct MnistJson {
 /// Errors: DataError with path, offset (in the unpacked text), image and the place in words
 /// ("valid, image 17: expected 784 numbers, got 783"): not this structure, a split that is missing
 /// or too many, a number that is none or too large for f32, a label outside the classes, numbers
-/// of images and labels that differ; and FileReader's.
+/// of images and labels that differ; and formats::FileReader's.
 /// Cost: one image's text at a time; no document is built. The full MNIST takes about 1 s.
 [[nodiscard]] MnistJson read_mnist_json(const std::string& path,
                                         const MnistJsonOptions& options = {});
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

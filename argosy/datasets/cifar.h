@@ -7,7 +7,7 @@
 
 #include "argosy/formats/archive.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 enum class CifarPart : uint8_t { kTrain, kTest };
 
@@ -15,7 +15,7 @@ struct CifarOptions {
   CifarPart part = CifarPart::kTrain;
   /// member_bytes and total_bytes also bound the files of a folder; the largest published has
   /// 155 MB.
-  ArchiveLimits limits{.member_bytes = int64_t{512} << 20};
+  formats::ArchiveLimits limits{.member_bytes = int64_t{512} << 20};
 };
 
 /// A part of CIFAR-10 or CIFAR-100, as stored.
@@ -46,8 +46,9 @@ struct CifarData {
 /// Batches may have any length. Class names come from the files beside the batches; where there are
 /// none, the published ones are used. Errors: DataError with path (and member), and the sample's
 /// index or the offset: no batches, one is missing or there twice; truncated; counts that differ; a
-/// label out of range; those of ArchiveReader and unpickle(). Source: A. Krizhevsky, Learning
-/// Multiple Layers of Features from Tiny Images, 2009, and the data sets' page.
+/// label out of range; those of formats::ArchiveReader and formats::unpickle(). Source: A.
+/// Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009, and the data sets'
+/// page.
 [[nodiscard]] CifarData read_cifar(const std::string& path, const CifarOptions& options = {});
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,4 +1,4 @@
-#include "argosy/formats/cifar_batch.h"
+#include "argosy/datasets/cifar_batch.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 #include "argosy/base/error.h"
 #include "argosy/formats/pickle.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
 
 constexpr int kFewClasses = 10;
@@ -21,7 +21,7 @@ constexpr size_t kImage = CifarData::kImageBytes;
                        const std::string& what,
                        int64_t offset = -1,
                        int64_t index = -1) {
-  throw DataError("formats.cifar", what, {file.place, offset, index});
+  throw DataError("datasets.cifar", what, {file.place, offset, index});
 }
 
 /// Bytes of a sample in the binary form: one label or two, then the pixels.
@@ -101,8 +101,10 @@ void append_binary(const CifarFile& file, CifarData& data) {
 }
 
 /// The entry of a dict that must be there.
-const PickleValue& entry(const CifarFile& file, const PickleValue& dict, std::string_view key) {
-  const PickleValue* found = dict.find(key);
+const formats::PickleValue& entry(const CifarFile& file,
+                                  const formats::PickleValue& dict,
+                                  std::string_view key) {
+  const formats::PickleValue* found = dict.find(key);
   if (found == nullptr) {
     fail(file, fmt::format("not a CIFAR batch: the dict in it has no key '{}'", key));
   }
@@ -111,13 +113,13 @@ const PickleValue& entry(const CifarFile& file, const PickleValue& dict, std::st
 
 /// A list of labels of as many samples as there are images; `first`: the index of the first.
 std::vector<uint8_t> labels_of(const CifarFile& file,
-                               const PickleValue& dict,
+                               const formats::PickleValue& dict,
                                std::string_view key,
                                int classes,
                                size_t images,
                                size_t first) {
-  const PickleValue& list = entry(file, dict, key);
-  if (!list.is(PickleKind::kList) && !list.is(PickleKind::kTuple)) {
+  const formats::PickleValue& list = entry(file, dict, key);
+  if (!list.is(formats::PickleKind::kList) && !list.is(formats::PickleKind::kTuple)) {
     fail(file, fmt::format("'{}': expected a list of ints, got {}", key, list.describe()));
   }
   if (list.items().size() != images) {
@@ -125,9 +127,9 @@ std::vector<uint8_t> labels_of(const CifarFile& file,
          fmt::format("wrong counts: {} images and {} of '{}'", images, list.items().size(), key));
   }
   std::vector<uint8_t> labels;
-  for (const PickleValue& label : list.items()) {
+  for (const formats::PickleValue& label : list.items()) {
     const size_t index = first + labels.size();
-    if (!label.is(PickleKind::kInt)) {
+    if (!label.is(formats::PickleKind::kInt)) {
       fail(file,
            fmt::format("'{}': expected an int, got {}", key, label.describe()),
            -1,
@@ -139,18 +141,19 @@ std::vector<uint8_t> labels_of(const CifarFile& file,
   return labels;
 }
 
-PickleValue dict_of(const CifarFile& file) {
-  PickleValue dict = unpickle(file.bytes, {.path = file.place});
-  if (!dict.is(PickleKind::kDict)) {
+formats::PickleValue dict_of(const CifarFile& file) {
+  formats::PickleValue dict = formats::unpickle(file.bytes, {.path = file.place});
+  if (!dict.is(formats::PickleKind::kDict)) {
     fail(file, fmt::format("not of CIFAR: expected a dict, got {}", dict.describe()));
   }
   return dict;
 }
 
 void append_pickle(const CifarFile& file, CifarData& data) {
-  const PickleValue dict = dict_of(file);
-  const PickleValue& pixels = entry(file, dict, "data");
-  const bool images = pixels.is(PickleKind::kArray) && pixels.as_array().type == PickleType::kU8 &&
+  const formats::PickleValue dict = dict_of(file);
+  const formats::PickleValue& pixels = entry(file, dict, "data");
+  const bool images = pixels.is(formats::PickleKind::kArray) &&
+                      pixels.as_array().type == formats::PickleType::kU8 &&
                       pixels.as_array().shape.size() == 2 &&
                       pixels.as_array().shape[1] == static_cast<int64_t>(kImage);
   if (!images) {
@@ -158,7 +161,7 @@ void append_pickle(const CifarFile& file, CifarData& data) {
          fmt::format(
              "'data': expected a numpy array u1 of N x {}, got {}", kImage, pixels.describe()));
   }
-  const PickleArray& array = pixels.as_array();
+  const formats::PickleArray& array = pixels.as_array();
   const bool many = dict.find("fine_labels") != nullptr;
   settle_classes(file, many ? kManyClasses : kFewClasses, data);
   const size_t first = data.size();
@@ -180,13 +183,13 @@ void check_count(const CifarFile& file, const std::vector<std::string>& names, i
 }
 
 std::vector<std::string> names_in_pickle(const CifarFile& file,
-                                         const PickleValue& dict,
+                                         const formats::PickleValue& dict,
                                          std::string_view key) {
-  const PickleValue& list = entry(file, dict, key);
+  const formats::PickleValue& list = entry(file, dict, key);
   std::vector<std::string> names;
-  if (list.is(PickleKind::kList)) {
-    for (const PickleValue& name : list.items()) {
-      if (!name.is(PickleKind::kString) && !name.is(PickleKind::kBytes)) {
+  if (list.is(formats::PickleKind::kList)) {
+    for (const formats::PickleValue& name : list.items()) {
+      if (!name.is(formats::PickleKind::kString) && !name.is(formats::PickleKind::kBytes)) {
         fail(file, fmt::format("'{}': expected a str, got {}", key, name.describe()));
       }
       names.emplace_back(name.as_text());
@@ -240,7 +243,7 @@ void set_cifar_classes(const std::vector<CifarFile>& files, CifarData& data) {
   for (const CifarFile& file : files) {
     const bool coarse = file.name == "coarse_label_names.txt";
     if (is_pickle(file.bytes)) {
-      const PickleValue dict = dict_of(file);
+      const formats::PickleValue dict = dict_of(file);
       data.classes = names_in_pickle(file, dict, many ? "fine_label_names" : "label_names");
       if (many) {
         data.coarse_classes = names_in_pickle(file, dict, "coarse_label_names");
@@ -258,4 +261,4 @@ void set_cifar_classes(const std::vector<CifarFile>& files, CifarData& data) {
   }
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

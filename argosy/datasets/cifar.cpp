@@ -1,9 +1,9 @@
-#include "argosy/formats/cifar.h"
+#include "argosy/datasets/cifar.h"
 
-#include "argosy/formats/cifar_batch.h"
-#include "argosy/formats/cifar_files.h"
+#include "argosy/datasets/cifar_batch.h"
+#include "argosy/datasets/cifar_files.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 CifarData read_cifar(const std::string& path, const CifarOptions& options) {
   options.limits.validate();
@@ -22,4 +22,4 @@ CifarData read_cifar(const std::string& path, const CifarOptions& options) {
   return data;
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

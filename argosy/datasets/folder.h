@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 /// What happens to a class folder without any image.
 enum class EmptyClass : uint8_t {
@@ -47,4 +47,4 @@ struct ClassFolder {
 [[nodiscard]] std::vector<std::string> scan_image_folder(const std::string& root,
                                                          const FolderOptions& options = {});
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,4 +1,4 @@
-#include "argosy/formats/json_text.h"
+#include "argosy/datasets/json_text.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
 
 constexpr int64_t kFirstBuffer = int64_t{256} * 1024;  // a part of the second-level cache
@@ -26,7 +26,7 @@ std::string shown(int c) {
 }
 
 /// A small file needs no more than itself, and a byte to see its end by.
-size_t first_buffer(const FileReader& reader) {
+size_t first_buffer(const formats::FileReader& reader) {
   return static_cast<size_t>(std::min(reader.most_bytes() + 1, kFirstBuffer));
 }
 
@@ -36,7 +36,7 @@ JsonText::JsonText(const std::string& path, int64_t most_bytes)
     : reader_(path), most_bytes_(most_bytes), buffer_(first_buffer(reader_) + kPadding) {}
 
 void JsonText::fail(const std::string& what) const {
-  throw DataError("formats.mnist_json",
+  throw DataError("datasets.mnist_json",
                   fmt::format("{}{}{}{}{}",
                               place,
                               image < 0 ? "" : fmt::format(", image {}", image),
@@ -124,4 +124,4 @@ void JsonText::finish() {
   }
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,4 +1,4 @@
-#include "argosy/formats/folder.h"
+#include "argosy/datasets/folder.h"
 
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 
 #include "tests/support/temp_dir.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,7 +110,7 @@ TEST_F(FolderScan, ALinkInACircleIsAnError) {
   fs::create_directory_symlink(dir_.path() / "a", dir_.path() / "a/b/again");
   EXPECT_THAT(complaint(),
               AllOf(HasSubstr("/a/b/again: a link that leads back to a folder that it lies in"),
-                    HasSubstr("[formats.folder]")));
+                    HasSubstr("[datasets.folder]")));
   EXPECT_THROW((void)scan_image_folder(root_), DataError);
 }
 
@@ -186,4 +186,4 @@ TEST_F(FolderScan, AnUnreadableFolderSaysWhy) {
 }
 
 }  // namespace
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 /// What happens to a face of which not all points are known.
 enum class Missing : uint8_t {
@@ -39,7 +39,7 @@ struct Keypoints {
 /// An empty field, or "nan", is a missing coordinate. The image's side follows from the first row.
 /// Errors: DataError with path, line, column and row: columns that are not these, a coordinate that
 /// is no finite number, a grey value that is none, an image that is no square or of another size,
-/// no face at all, nothing above to fill with; and CsvReader's.
+/// no face at all, nothing above to fill with; and formats::CsvReader's.
 /// Cost: 7,049 faces (0.22 GB of text) in about 0.25 s, from gzip in about 0.45 s.
 /// Source: the contest's page "Facial Keypoints Detection", 2013.
 [[nodiscard]] Keypoints read_keypoints(const std::string& path,
@@ -80,4 +80,4 @@ void write_submission(const std::string& path,
                       std::span<const KeypointQuery> queries,
                       const KeypointPredictions& predictions);
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 /// Reads grey values 0 to 255 that stand in `text` as decimal numbers with spaces between, as many
 /// as `greys` has room for. nullopt when that is what was there, else what is wrong in words.
@@ -19,4 +19,4 @@ namespace argosy::formats {
 /// How many numbers greys_of() would find.
 [[nodiscard]] size_t count_greys(std::string_view text);
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -7,7 +7,7 @@
 
 #include "argosy/formats/file_reader.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 /// The text of a JSON file of nested arrays of numbers, seen through a window that moves forward:
 /// brackets one by one, innermost arrays as a piece.
@@ -16,7 +16,7 @@ namespace argosy::formats {
 ///     std::string_view numbers = text.array(limit);  // "[0.0, 0.5]"
 ///
 /// `place` and `image` say where one is ("valid, image 17"); they begin every message.
-/// Errors: DataError("formats.mnist_json") with path, offset and place.
+/// Errors: DataError("datasets.mnist_json") with path, offset and place.
 class JsonText final {
  public:
   JsonText(const std::string& path, int64_t most_bytes);
@@ -46,7 +46,7 @@ class JsonText final {
     return reader_.position() - static_cast<int64_t>(end_ - begin_);
   }
 
-  FileReader reader_;
+  formats::FileReader reader_;
   int64_t most_bytes_;
   std::vector<char> buffer_;
   size_t begin_ = 0;  // unread part of buffer_
@@ -54,4 +54,4 @@ class JsonText final {
   int64_t last_ = 0;  // offset in the text of what was read last
 };
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,6 +1,6 @@
-#include "argosy/formats/cifar_batch.h"
+#include "argosy/datasets/cifar_batch.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 std::vector<std::string> cifar_classes(int num_classes) {
   if (num_classes == 10) {
@@ -49,4 +49,4 @@ std::vector<std::string> cifar_coarse_classes() {
           "vehicles_2"};
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,4 +1,4 @@
-#include "argosy/formats/folder.h"
+#include "argosy/datasets/folder.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,7 +15,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMostNames = 10;  // in a message
 
 [[noreturn]] void fail_folder(const std::string& path, const std::string& what) {
-  throw DataError("formats.folder", what, {path});
+  throw DataError("datasets.folder", what, {path});
 }
 
 using FolderId = std::pair<dev_t, ino_t>;
@@ -185,4 +185,4 @@ std::vector<std::string> scan_image_folder(const std::string& root, const Folder
   return images;
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,4 +1,4 @@
-#include "argosy/formats/mnist_json.h"
+#include "argosy/datasets/mnist_json.h"
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "argosy/base/check.h"
-#include "argosy/formats/json_text.h"
+#include "argosy/datasets/json_text.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
 
 namespace json = simdjson::ondemand;
@@ -142,7 +142,7 @@ void read_split(JsonText& text,
 }  // namespace
 
 MnistJson read_mnist_json(const std::string& path, const MnistJsonOptions& options) {
-  constexpr const char* kWhere = "formats.mnist_json";
+  constexpr const char* kWhere = "datasets.mnist_json";
   ARGOSY_CHECK(options.pixels > 0 && options.pixels <= 1 << 20,
                kWhere,
                "pixels must be 1 to 2^20, got {}",
@@ -180,4 +180,4 @@ MnistJson read_mnist_json(const std::string& path, const MnistJsonOptions& optio
   return digits;
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 /// Which ids are for training. The authors of the data set train on trnid (1,020 images) and test
 /// on tstid (6,149); Paddle does it the other way round, so that there is more to train on.
@@ -36,7 +36,7 @@ struct Flowers102Index {
 ///                                               {.splits = FlowersSplits::kPaddle});
 ///
 /// Errors: DataError with path and the place in the array: no such variable, a label outside 1 to
-/// 102, an id that has no label, an id twice (in one split or in two); and read_mat()'s.
+/// 102, an id that has no label, an id twice (in one split or in two); and formats::read_mat()'s.
 [[nodiscard]] Flowers102Index read_flowers102(const std::string& labels_path,
                                               const std::string& splits_path,
                                               const Flowers102Options& options = {});
@@ -44,4 +44,4 @@ struct Flowers102Index {
 /// The name of a picture in 102flowers.tgz: "jpg/image_00001.jpg".
 [[nodiscard]] std::string flowers102_picture(int64_t id);
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,4 +1,4 @@
-#include "argosy/formats/keypoints.h"
+#include "argosy/datasets/keypoints.h"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "argosy/base/strings.h"
+#include "argosy/datasets/greys.h"
 #include "argosy/formats/csv.h"
-#include "argosy/formats/greys.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -25,10 +25,12 @@ struct Columns {
 };
 
 [[noreturn]] void fail_keypoints(const std::string& path, const std::string& what) {
-  throw DataError("formats.keypoints", what, {path});
+  throw DataError("datasets.keypoints", what, {path});
 }
 
-size_t need_column(const CsvReader& table, const std::string& path, std::string_view name) {
+size_t need_column(const formats::CsvReader& table,
+                   const std::string& path,
+                   std::string_view name) {
   const std::optional<size_t> at = table.column(name);
   if (!at) {
     fail_keypoints(path, fmt::format("the column \"{}\" is missing", name));
@@ -36,7 +38,7 @@ size_t need_column(const CsvReader& table, const std::string& path, std::string_
   return *at;
 }
 
-Columns find_columns(const CsvReader& table, const std::string& path) {
+Columns find_columns(const formats::CsvReader& table, const std::string& path) {
   Columns columns{.image = need_column(table, path, "Image")};
   for (size_t i = 0; i < table.header().size(); ++i) {
     const std::string& column = table.header()[i];
@@ -63,7 +65,7 @@ Columns find_columns(const CsvReader& table, const std::string& path) {
 }
 
 /// NaN where the field is missing.
-float coordinate(const CsvReader& table, size_t column) {
+float coordinate(const formats::CsvReader& table, size_t column) {
   const std::string_view text = table.fields()[column];
   if (text.empty() || (text.size() == 3 && strings::to_lower(text) == "nan")) {
     return kNaN;
@@ -78,7 +80,7 @@ float coordinate(const CsvReader& table, size_t column) {
 }
 
 /// Appends the image in `column`; the first one decides on the side.
-void append_image(const CsvReader& table,
+void append_image(const formats::CsvReader& table,
                   size_t column,
                   int64_t& side,
                   std::vector<uint8_t>& pixels) {
@@ -107,7 +109,7 @@ void append_image(const CsvReader& table,
 }
 
 /// Reads the row's coordinates; false where one is missing and the row is to be left out.
-bool append_points(const CsvReader& table,
+bool append_points(const formats::CsvReader& table,
                    const Columns& columns,
                    Missing missing,
                    std::vector<float>& points) {
@@ -131,7 +133,7 @@ bool append_points(const CsvReader& table,
   return true;
 }
 
-int64_t integer(const CsvReader& table, size_t column) {
+int64_t integer(const formats::CsvReader& table, size_t column) {
   const std::optional<int64_t> value = strings::parse_int(table.fields()[column]);
   if (!value) {
     throw table.error(
@@ -144,7 +146,7 @@ int64_t integer(const CsvReader& table, size_t column) {
 }  // namespace
 
 Keypoints read_keypoints(const std::string& path, const KeypointsOptions& options) {
-  CsvReader table(path, {.most_bytes = options.most_bytes});
+  formats::CsvReader table(path, {.most_bytes = options.most_bytes});
   Columns columns = find_columns(table, path);
   Keypoints faces;
   while (table.next()) {
@@ -164,7 +166,7 @@ Keypoints read_keypoints(const std::string& path, const KeypointsOptions& option
 }
 
 Faces read_faces(const std::string& path, int64_t most_bytes) {
-  CsvReader table(path, {.most_bytes = most_bytes});
+  formats::CsvReader table(path, {.most_bytes = most_bytes});
   const size_t id = need_column(table, path, "ImageId");
   const size_t image = need_column(table, path, "Image");
   Faces faces;
@@ -179,7 +181,7 @@ Faces read_faces(const std::string& path, int64_t most_bytes) {
 }
 
 std::vector<KeypointQuery> read_id_lookup(const std::string& path) {
-  CsvReader table(path);
+  formats::CsvReader table(path);
   const size_t row_id = need_column(table, path, "RowId");
   const size_t image_id = need_column(table, path, "ImageId");
   const size_t feature = need_column(table, path, "FeatureName");
@@ -191,4 +193,4 @@ std::vector<KeypointQuery> read_id_lookup(const std::string& path) {
   return queries;
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

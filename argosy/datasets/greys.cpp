@@ -1,4 +1,4 @@
-#include "argosy/formats/greys.h"
+#include "argosy/datasets/greys.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 
 #include "argosy/base/simd.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
 
 constexpr size_t kBlock = 64;
@@ -161,4 +161,4 @@ size_t count_greys(std::string_view text) {
   return n;
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,4 +1,4 @@
-#include "argosy/formats/mnist_json.h"
+#include "argosy/datasets/mnist_json.h"
 
 #include <filesystem>
 #include <fstream>
@@ -14,8 +14,13 @@
 #include "argosy/formats/damage_test_support.h"
 #include "argosy/formats/test_files.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
+
+using formats::flip_at_random;
+using formats::gzip;
+using formats::TestFile;
+using formats::truncate_everywhere;
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -210,4 +215,4 @@ TEST(MnistJson, BytesChangedAtRandomNeverBreakIt) {
 }
 
 }  // namespace
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -6,10 +6,10 @@
 #include <unordered_map>
 
 #include "argosy/base/check.h"
-#include "argosy/formats/keypoints.h"
+#include "argosy/datasets/keypoints.h"
 #include "argosy/os/whole_file.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {}  // namespace
 
 void write_submission(const std::string& path,
@@ -17,7 +17,7 @@ void write_submission(const std::string& path,
                       const KeypointPredictions& predictions) {
   const size_t width = 2 * predictions.names.size();
   ARGOSY_CHECK(predictions.points.size() == predictions.image_ids.size() * width,
-               "formats.write_submission",
+               "datasets.write_submission",
                "expected {} images x {} names x 2 coordinates, got {} numbers",
                predictions.image_ids.size(),
                predictions.names.size(),
@@ -37,14 +37,14 @@ void write_submission(const std::string& path,
     const auto image = image_at.find(query.image_id);
     const auto feature = feature_at.find(query.feature);
     ARGOSY_CHECK(image != image_at.end() && feature != feature_at.end(),
-                 "formats.write_submission",
+                 "datasets.write_submission",
                  "row {} asks for {} of image {}, which the predictions do not have",
                  query.row_id,
                  query.feature,
                  query.image_id);
     const float location = predictions.points[image->second * width + feature->second];
     ARGOSY_CHECK(std::isfinite(location),
-                 "formats.write_submission",
+                 "datasets.write_submission",
                  "the prediction of {} in image {} is {}",
                  query.feature,
                  query.image_id,
@@ -52,7 +52,7 @@ void write_submission(const std::string& path,
     fmt::format_to(std::back_inserter(text), "{},{}\n", query.row_id, location);
   }
   os::write_whole(path, {text.data(), text.size()})
-      .or_throw<DataError>("formats.write_submission", DataPlace{path});
+      .or_throw<DataError>("datasets.write_submission", DataPlace{path});
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

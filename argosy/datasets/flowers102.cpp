@@ -1,4 +1,4 @@
-#include "argosy/formats/flowers102.h"
+#include "argosy/datasets/flowers102.h"
 
 #include <fmt/format.h>
 
@@ -7,17 +7,17 @@
 #include "argosy/base/check.h"
 #include "argosy/formats/mat.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
 
 constexpr int64_t kClasses = 102;
 
 std::vector<uint8_t> read_labels(const std::string& path) {
-  const MatFile file = read_mat(path);
+  const formats::MatFile file = formats::read_mat(path);
   std::vector<uint8_t> labels;
   for (const int64_t label : file.at("labels").integers()) {
     if (label < 1 || label > kClasses) {
-      throw DataError("formats.flowers102",
+      throw DataError("datasets.flowers102",
                       fmt::format("expected a label 1 to {}, got {}", kClasses, label),
                       {path, -1, static_cast<int64_t>(labels.size())});
     }
@@ -27,11 +27,13 @@ std::vector<uint8_t> read_labels(const std::string& path) {
 }
 
 /// The ids of a split; notes in `taken` that they belong to one.
-std::vector<int64_t> read_ids(const MatFile& file, const char* name, std::vector<bool>& taken) {
+std::vector<int64_t> read_ids(const formats::MatFile& file,
+                              const char* name,
+                              std::vector<bool>& taken) {
   std::vector<int64_t> ids = file.at(name).integers();
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto fail = [&](const std::string& what) {
-      throw DataError("formats.flowers102",
+      throw DataError("datasets.flowers102",
                       fmt::format("{}: {}", name, what),
                       {file.path, -1, static_cast<int64_t>(i)});
     };
@@ -52,7 +54,7 @@ std::vector<int64_t> read_ids(const MatFile& file, const char* name, std::vector
 
 uint8_t Flowers102Index::label(int64_t id) const {
   ARGOSY_CHECK(id >= 1 && id <= static_cast<int64_t>(labels.size()),
-               "formats.flowers102",
+               "datasets.flowers102",
                "id {} is outside 1 to {}",
                id,
                labels.size());
@@ -63,7 +65,7 @@ Flowers102Index read_flowers102(const std::string& labels_path,
                                 const std::string& splits_path,
                                 const Flowers102Options& options) {
   Flowers102Index index{.labels = read_labels(labels_path)};
-  const MatFile splits = read_mat(splits_path);
+  const formats::MatFile splits = formats::read_mat(splits_path);
   std::vector<bool> taken(index.labels.size());
   index.train = read_ids(splits, "trnid", taken);
   index.valid = read_ids(splits, "valid", taken);
@@ -78,4 +80,4 @@ std::string flowers102_picture(int64_t id) {
   return fmt::format("jpg/image_{:05}.jpg", id);
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,4 +1,4 @@
-#include "argosy/formats/cifar_files.h"
+#include "argosy/datasets/cifar_files.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,7 +14,7 @@
 #include "argosy/formats/file_reader.h"
 #include "argosy/formats/shown_name.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
 
 constexpr int kTrainBatches = 5;  // of CIFAR-10
@@ -72,11 +72,12 @@ std::string_view folder_of(std::string_view name) {
 
 using Folders = std::map<std::string, std::vector<CifarFile>>;
 
-/// Counts a file that was read. Errors: all together are more than ArchiveLimits::total_bytes.
+/// Counts a file that was read. Errors: all together are more than
+/// formats::ArchiveLimits::total_bytes.
 void charge(const CifarFile& file, const CifarOptions& options, int64_t& total) {
   total += static_cast<int64_t>(file.bytes.size());
   if (total > options.limits.total_bytes) {
-    throw DataError("formats.cifar",
+    throw DataError("datasets.cifar",
                     fmt::format("the files so far take more than {} bytes of memory. If it is "
                                 "sound, raise ArchiveLimits::total_bytes",
                                 options.limits.total_bytes),
@@ -85,10 +86,10 @@ void charge(const CifarFile& file, const CifarOptions& options, int64_t& total) 
 }
 
 Folders read_archive(const std::string& path, const CifarOptions& options) {
-  ArchiveReader reader(path, options.limits);
+  formats::ArchiveReader reader(path, options.limits);
   Folders folders;
   int64_t total = 0;
-  while (const std::optional<ArchiveMember> member = reader.next()) {
+  while (const std::optional<formats::ArchiveMember> member = reader.next()) {
     const std::string_view name = base_name(member->name);
     if (is_wanted(name, options.part)) {
       auto& files = folders[std::string(folder_of(member->name))];
@@ -101,7 +102,7 @@ Folders read_archive(const std::string& path, const CifarOptions& options) {
 
 std::vector<uint8_t> read_whole(const std::string& path, int64_t limit) {
   constexpr size_t kFirst = size_t{64} * 1024;
-  FileReader reader(path);
+  formats::FileReader reader(path);
   std::vector<uint8_t> bytes;
   while (true) {
     const size_t have = bytes.size();
@@ -113,7 +114,7 @@ std::vector<uint8_t> read_whole(const std::string& path, int64_t limit) {
     }
     if (static_cast<int64_t>(bytes.size()) > limit) {
       throw DataError(
-          "formats.cifar",
+          "datasets.cifar",
           fmt::format("more than {} bytes. If it is sound, raise ArchiveLimits::member_bytes",
                       limit),
           {path});
@@ -135,7 +136,7 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
   }
   if (error) {
     throw DataError(
-        "formats.cifar", "cannot list the folder: " + error.message(), {folder.string()});
+        "datasets.cifar", "cannot list the folder: " + error.message(), {folder.string()});
   }
   std::sort(entries.begin(), entries.end());
   return entries;
@@ -188,7 +189,7 @@ std::vector<CifarFile> choose(const std::string& path, Folders folders, CifarPar
     });
   });
   if (folders.empty()) {
-    throw DataError("formats.cifar",
+    throw DataError("datasets.cifar",
                     fmt::format("no batches of the {} part: expected {}, with or without .bin",
                                 part == CifarPart::kTrain ? "training" : "test",
                                 part == CifarPart::kTrain ? "data_batch_1 to data_batch_5 or train"
@@ -198,10 +199,10 @@ std::vector<CifarFile> choose(const std::string& path, Folders folders, CifarPar
   if (folders.size() > 1) {
     std::vector<std::string> names;
     for (const auto& [name, files] : folders) {
-      names.push_back(shown_name(name));
+      names.push_back(formats::shown_name(name));
     }
     throw DataError(
-        "formats.cifar",
+        "datasets.cifar",
         fmt::format("batches in several folders: {}. Name one of them", fmt::join(names, ", ")),
         {path});
   }
@@ -216,7 +217,7 @@ void check_numbers(const std::string& path, const std::vector<CifarFile>& batche
   }
   for (size_t i = 1; i < numbers.size(); ++i) {
     if (numbers[i] == numbers[i - 1] || numbers[0] == 0) {
-      throw DataError("formats.cifar",
+      throw DataError("datasets.cifar",
                       fmt::format("a second batch of the same part beside {}: which one is meant?",
                                   batches[i - 1].name),
                       {batches[i].place});
@@ -225,7 +226,7 @@ void check_numbers(const std::string& path, const std::vector<CifarFile>& batche
   for (int i = 0; numbers[0] > 0 && i < kTrainBatches; ++i) {
     if (i >= static_cast<int>(numbers.size()) || numbers[i] != i + 1) {
       throw DataError(
-          "formats.cifar",
+          "datasets.cifar",
           fmt::format("data_batch_{} is missing: expected data_batch_1 to data_batch_{}",
                       i + 1,
                       kTrainBatches),
@@ -239,7 +240,7 @@ void check_numbers(const std::string& path, const std::vector<CifarFile>& batche
 CifarFiles read_cifar_files(const std::string& path, const CifarOptions& options) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
-  if (!folder && archive_kind(path) == ArchiveKind::kNone) {
+  if (!folder && formats::archive_kind(path) == formats::ArchiveKind::kNone) {
     const std::string name(base_name(path));
     return {{{path, name, read_whole(path, options.limits.member_bytes)}}, {}};
   }
@@ -257,4 +258,4 @@ CifarFiles read_cifar_files(const std::string& path, const CifarOptions& options
   return result;
 }
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "argosy/formats/cifar.h"
+#include "argosy/datasets/cifar.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 
 /// A file of the data set, wherever it lay.
 struct CifarFile {
@@ -24,4 +24,4 @@ struct CifarFiles {
 /// Finds and reads what `path` holds of a part. Errors: as read_cifar.
 [[nodiscard]] CifarFiles read_cifar_files(const std::string& path, const CifarOptions& options);
 
-}  // namespace argosy::formats
+}  // namespace argosy::datasets

@@ -1,4 +1,4 @@
-#include "argosy/formats/keypoints.h"
+#include "argosy/datasets/keypoints.h"
 
 #include <cmath>
 #include <filesystem>
@@ -12,12 +12,18 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/datasets/greys.h"
 #include "argosy/formats/damage_test_support.h"
-#include "argosy/formats/greys.h"
 #include "argosy/formats/test_files.h"
 
-namespace argosy::formats {
+namespace argosy::datasets {
 namespace {
+
+using formats::flip_at_random;
+using formats::gzip;
+using formats::MemoryLimit;
+using formats::TestFile;
+using formats::truncate_everywhere;
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -339,4 +345,4 @@ TEST(KeypointsFiles, BytesChangedAtRandomNeverBreakThem) {
 }
 
 }  // namespace
-}  // namespace argosy::formats
+}  // namespace argosy::datasets
