@@ -78,12 +78,12 @@ Neighbours::Neighbours(os::SharedMemory memory,
                        std::vector<os::UniqueFd> processes,
                        int rank,
                        int size,
-                       std::chrono::microseconds spin,
+                       const ShmOptions& options,
                        const RankNames& names)
     : segment(std::move(memory), size),
       mailbox(segment, rank, size, std::move(mail)),
       blocks(std::move(blocks_file), size),
-      waiter(segment, rank, size, spin, std::move(processes), names, [this] { pump(); }) {}
+      waiter(segment, rank, size, options, std::move(processes), names, [this] { pump(); }) {}
 
 void Neighbours::pump() {
   for (const int peer : mailbox.pump()) {
@@ -171,7 +171,7 @@ Shm::Shm(std::shared_ptr<rendezvous::Store> store, int rank, int size, const Shm
                         .patience = options.patience,
                         .has_ended = [this](int other) { return has_ended(other); }},
                        Deadline::after(options.timeout)),
-      spin_(options.spin) {}
+      options_(options) {}
 
 std::unique_ptr<WatchedTransport::Link> Shm::do_send(const void* data,
                                                      size_t bytes,
@@ -235,7 +235,7 @@ void Shm::connect_all(const ShmOptions& options) {
                                                 std::move(fds),
                                                 rank(),
                                                 size(),
-                                                spin_,
+                                                options_,
                                                 names()));
     do_barrier(deadline);
   });

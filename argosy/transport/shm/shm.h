@@ -20,6 +20,8 @@ struct ShmOptions {
   /// How long a rank looks for the others' data, letting others have its core between two looks,
   /// before it sleeps.
   std::chrono::microseconds spin{50};
+  /// How often a rank that sleeps asks whether a process has ended: processes that end wake nobody.
+  std::chrono::milliseconds look{50};
 };
 
 /// Equal on two processes exactly when they can share memory by make_shm(): the same boot of the

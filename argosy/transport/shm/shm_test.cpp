@@ -77,6 +77,55 @@ void add_in_many_sizes(Transport& t) {
   }
 }
 
+/// No look at processes comes to the help of a sleeper whose bell is not rung.
+const ShmOptions kOnlyBells{.spin = 0us, .look = 1h};
+
+TEST_F(ShmTest, EachSleeperIsWokenByABell) {
+  run(3, kOnlyBells, [](Transport& t) {
+    add_in_many_sizes(t);
+    for (int turn = 0; turn < 50; ++turn) {
+      t.barrier(kTimeout);
+      std::array<int32_t, 3> all{};
+      const int32_t mine = t.rank() + turn;
+      t.all_gather(&mine, all.data(), 1, DType::kI32, kTimeout);
+      ASSERT_THAT(all, ElementsAre(turn, turn + 1, turn + 2));
+    }
+  });
+}
+
+/// Threads of one rank send and receive at once, and post and fetch for each other.
+TEST_F(ShmTest, ThreadsThatServeEachOtherWakeEachOther) {
+  constexpr int kThreads = 4, kBursts = 20, kMessages = 300;  // more than a postbox holds
+  run(2, kOnlyBells, [](Transport& t) {
+    const auto exchange = [&](uint32_t tag) {
+      const int peer = 1 - t.rank();
+      const bool sends = (tag % 2 == 0) == (t.rank() == 0);
+      for (int burst = 0; burst < kBursts; ++burst) {
+        std::array<int32_t, kMessages> numbers{};
+        std::vector<std::unique_ptr<Transfer>> transfers;
+        for (int32_t i = 0; i < kMessages; ++i) {
+          int32_t& number = numbers.at(static_cast<size_t>(i));
+          number = sends ? i + burst : -1;
+          transfers.push_back(sends ? t.send(&number, sizeof number, peer, tag)
+                                    : t.recv(&number, sizeof number, peer, tag));
+        }
+        for (int32_t i = 0; i < kMessages; ++i) {
+          transfers[static_cast<size_t>(i)]->wait(kTimeout);
+          ASSERT_EQ(numbers.at(static_cast<size_t>(i)), i + burst);
+        }
+      }
+    };
+    std::vector<std::thread> threads;
+    for (uint32_t tag = 0; tag < kThreads; ++tag) {
+      threads.emplace_back(exchange, tag);
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    t.barrier(kTimeout);
+  });
+}
+
 TEST_F(ShmTest, NobodyLooksWithoutEnd) {
   run(2, {.spin = 0us}, add_in_many_sizes);
 }

@@ -29,7 +29,7 @@ struct Neighbours {
              std::vector<os::UniqueFd> processes,
              int rank,
              int size,
-             std::chrono::microseconds spin,
+             const ShmOptions& options,
              const RankNames& names);
 
   void pump();
@@ -160,7 +160,7 @@ class Shm final : public WatchedTransport {
   [[nodiscard]] Share share_of(int rank, int64_t length, int64_t element) const;
   [[nodiscard]] int64_t piece_bytes(int64_t element) const;
 
-  const std::chrono::microseconds spin_;
+  const ShmOptions options_;
   std::mutex neighbours_mutex_;  ///< for interrupt() while the ranks still connect
   bool interrupted_ = false;
   std::shared_ptr<Neighbours> neighbours_;

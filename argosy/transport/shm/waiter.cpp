@@ -18,9 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A process that ends wakes nobody: whoever sleeps looks for it this often.
-constexpr auto kLook = 50ms;
-
 void relax() {
 #if defined(__x86_64__)
   _mm_pause();
@@ -34,14 +31,15 @@ void relax() {
 Waiter::Waiter(const Segment& segment,
                int rank,
                int size,
-               std::chrono::microseconds spin,
+               const ShmOptions& options,
                std::vector<os::UniqueFd> processes,
                RankNames names,
                std::function<void()> meanwhile)
     : segment_(segment),
       rank_(rank),
       size_(size),
-      spin_(spin),
+      spin_(options.spin),
+      look_(options.look),
       processes_(std::move(processes)),
       names_(std::move(names)),
       meanwhile_(std::move(meanwhile)) {}
@@ -85,7 +83,7 @@ void Waiter::wait_until(int rank, const std::function<bool()>& ready, const Dead
       ::sched_yield();  // the rank that is waited for may be on this very core
     } while (Deadline::Clock::now() < until);
   }
-  auto next_look = Deadline::Clock::now() + kLook;
+  auto next_look = Deadline::Clock::now() + look_;
   while (!ready()) {
     sleep(rank, ready, deadline, next_look);
   }
@@ -103,7 +101,7 @@ void Waiter::sleep(int rank,
   const bool now = ready();
   if (!now && mine.left.load() == 0) {
     meanwhile_();  // between the two, or a ring for it could be missed
-    const auto left = std::min<std::chrono::milliseconds>(kLook, deadline.remaining());
+    const auto left = std::min<std::chrono::milliseconds>(look_, deadline.remaining());
     os::futex_wait(mine.bell, bell, std::max<std::chrono::milliseconds>(left, 1ms));
   }
   mine.sleepers.fetch_sub(1);
@@ -122,7 +120,7 @@ void Waiter::sleep(int rank,
   }
   if (Deadline::Clock::now() >= next_look) {
     check_others(rank, ready);
-    next_look = Deadline::Clock::now() + kLook;
+    next_look = Deadline::Clock::now() + look_;
   }
   if (deadline.expired()) {
     throw LinkTimeout{{rank}};

@@ -10,6 +10,7 @@
 #include "argosy/os/fd.h"
 #include "argosy/transport/rank_names.h"
 #include "argosy/transport/shm/segment.h"
+#include "argosy/transport/shm/shm.h"
 
 // Internal to the room.
 namespace argosy::transport {
@@ -25,7 +26,7 @@ class Waiter final {
   Waiter(const Segment& segment,
          int rank,
          int size,
-         std::chrono::microseconds spin,
+         const ShmOptions& options,
          std::vector<os::UniqueFd> processes,
          RankNames names,
          std::function<void()> meanwhile);
@@ -58,6 +59,7 @@ class Waiter final {
   const int rank_;
   const int size_;
   const std::chrono::nanoseconds spin_;
+  const std::chrono::milliseconds look_;
   const std::vector<os::UniqueFd> processes_;
   const RankNames names_;
   const std::function<void()> meanwhile_;
