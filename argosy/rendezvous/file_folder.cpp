@@ -58,24 +58,81 @@ bool is_locked(int fd, const std::string& path) {
   return range.l_type != F_UNLCK;
 }
 
-void make_folder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error && !fs::is_directory(path)) {
-    fail("cannot make folder", path, error.value());
+// Files of this user alone, and never one that a link put in the folder leads to.
+Result<os::UniqueFd> open_own(const std::string& path, int flags) {
+  return os::open_file(path, flags | O_NOFOLLOW, 0600);
+}
+
+// The user to whom the file system gives what this process makes in a folder: on NFS another than
+// the process's own, where root is squashed. nullopt: it may make nothing there.
+std::optional<uid_t> owner_of_new_files(const fs::path& folder) {
+  std::string name = folder / ".argosy-owner-XXXXXX";
+  const os::UniqueFd fd(mkostemp(name.data(), O_CLOEXEC));
+  struct stat made {};
+  if (!fd || fstat(fd.get(), &made) != 0) {
+    return std::nullopt;
   }
+  unlink(name.c_str());
+  return made.st_uid;
+}
+
+// What others could write into, they could have this job read. Refused where they own it, else
+// closed to them.
+void make_own_folder(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    fail("cannot make folder", path, errno);
+  }
+  const Result<os::UniqueFd> fd = open_own(path, O_RDONLY | O_DIRECTORY);
+  struct stat folder {};
+  if (!fd.ok() || fstat(fd->get(), &folder) != 0) {
+    fail("cannot open folder", path, fd.ok() ? errno : fd.failure().error_number);
+  }
+  if (folder.st_uid != geteuid() &&
+      folder.st_uid != owner_of_new_files(fs::path(path).parent_path())) {
+    throw ConfigError("rendezvous.file",
+                      fmt::format("{} belongs to user {}: expected a folder of this process's user "
+                                  "{}, for its owner could read and change what the ranks tell "
+                                  "each other. Give file:// a path that does not exist yet.",
+                                  path,
+                                  folder.st_uid,
+                                  geteuid()));
+  }
+  if ((folder.st_mode & 0077) != 0 && fchmod(fd->get(), 0700) != 0) {
+    fail("cannot close to other users", path, errno);
+  }
+}
+
+// The folder of a store, and those above it.
+void make_store_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);  // its failure is mkdir's below
+  if (fs::is_symlink(path, error)) {
+    throw ConfigError("rendezvous.file",
+                      fmt::format("{} is a symbolic link: expected a folder, or a path that does "
+                                  "not exist yet. Give file:// the path that the link leads to.",
+                                  path));
+  }
+  make_own_folder(path);
+}
+
+std::string without_trailing_slashes(std::string path) {
+  path.erase(path.find_last_not_of('/') + 1);  // the kernel follows a link before a slash
+  return path;
 }
 
 // The whole file; nullopt when there is none.
 std::optional<std::string> read_whole(const std::string& path) {
-  Result<std::string> text = os::read_file(path, kLargestValueBytes + kLargestKeyBytes + 1);
-  if (text.ok()) {
-    return *std::move(text);
-  }
-  if (text.failure().error_number == ENOENT) {
+  const Result<os::UniqueFd> fd = open_own(path, O_RDONLY);
+  if (!fd.ok() && fd.failure().error_number == ENOENT) {
     return std::nullopt;
   }
-  fail("cannot read", path, text.failure().error_number);
+  Result<std::string> text =
+      fd.ok() ? os::read_to_end(fd->get(), kLargestValueBytes + kLargestKeyBytes + 1)
+              : Result<std::string>(fd.failure());
+  if (!text.ok()) {
+    fail("cannot read", path, text.failure().error_number);
+  }
+  return *std::move(text);
 }
 
 std::vector<std::string> file_names_in(const std::string& folder) {
@@ -112,14 +169,14 @@ void write_note(int member_fd, const std::string& member, const std::string& not
   }
 }
 
-FileFolder::FileFolder(std::string path) : path_(std::move(path)) {
-  make_folder(path_);
+FileFolder::FileFolder(std::string path) : path_(without_trailing_slashes(std::move(path))) {
+  make_store_folder(path_);
   open_marker();
   // Under the lock: whoever removes a folder holds it, so these are never made beside a new one.
   const os::UniqueFd held = lock("file", Deadline::after(std::chrono::seconds(10)));
   check_format();
-  make_folder(path_ + "/values");
-  make_folder(path_ + "/members");
+  make_own_folder(path_ + "/values");
+  make_own_folder(path_ + "/members");
 }
 
 // The marker is made before everything else, so a folder with other things but no marker is not
@@ -127,7 +184,7 @@ FileFolder::FileFolder(std::string path) : path_(std::move(path)) {
 void FileFolder::open_marker() {
   const std::string marker = path_ + "/argosy-store";
   const bool empty = file_names_in(path_).empty();
-  Result<os::UniqueFd> fd = os::open_file(marker, empty ? O_RDWR | O_CREAT : O_RDWR);
+  Result<os::UniqueFd> fd = open_own(marker, empty ? O_RDWR | O_CREAT : O_RDWR);
   if (!fd.ok() && fd.failure().error_number == ENOENT) {
     throw ConfigError(
         "rendezvous.file",
@@ -160,7 +217,7 @@ void FileFolder::check_format() const {
 void FileFolder::check_still_there(std::string_view op) const {
   struct stat ours {};
   struct stat there {};
-  if (fstat(marker_.get(), &ours) != 0 || stat((path_ + "/argosy-store").c_str(), &there) != 0 ||
+  if (fstat(marker_.get(), &ours) != 0 || lstat((path_ + "/argosy-store").c_str(), &there) != 0 ||
       ours.st_ino != there.st_ino || ours.st_dev != there.st_dev) {
     throw RendezvousError(fmt::format("rendezvous.{}", op),
                           fmt::format("the folder {} was deleted or replaced while this job used "
@@ -173,7 +230,7 @@ os::UniqueFd FileFolder::lock(std::string_view op, const Deadline& deadline) con
   const auto start = Deadline::Clock::now();
   const std::string marker = path_ + "/argosy-store";
   // A descriptor of its own for each operation: OFD locks then hold between threads too.
-  Result<os::UniqueFd> fd = os::open_file(marker, O_RDWR);
+  Result<os::UniqueFd> fd = open_own(marker, O_RDWR);
   if (!fd.ok()) {
     check_still_there(op);
     fail("cannot open", marker, fd.failure().error_number);
@@ -212,7 +269,7 @@ std::optional<std::string> FileFolder::read(const std::string& key) const {
 }
 
 bool FileFolder::exists(const std::string& key) const {
-  return access(value_path(key).c_str(), F_OK) == 0;
+  return faccessat(AT_FDCWD, value_path(key).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 std::vector<std::string> FileFolder::keys(const std::string& prefix) const {
@@ -235,7 +292,7 @@ std::vector<std::string> FileFolder::keys(const std::string& prefix) const {
 
 void FileFolder::write(const std::string& key, const std::string& value) const {
   const std::string fresh = path_ + "/value.tmp";  // one name will do: the lock is held
-  Result<os::UniqueFd> fd = os::open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
+  Result<os::UniqueFd> fd = open_own(fresh, O_WRONLY | O_CREAT | O_TRUNC);
   if (!fd.ok()) {
     fail("cannot make", fresh, fd.failure().error_number);
   }
@@ -265,7 +322,7 @@ bool FileFolder::remove(const std::string& key) const {
 os::UniqueFd FileFolder::arrive(const std::string& member) const {
   const std::string path = member_path(member);
   const std::string former = read_whole(path).value_or("");
-  Result<os::UniqueFd> fd = os::open_file(path, O_RDWR | O_CREAT);
+  Result<os::UniqueFd> fd = open_own(path, O_RDWR | O_CREAT);
   if (!fd.ok()) {
     fail("cannot make", path, fd.failure().error_number);
   }
@@ -290,7 +347,7 @@ void FileFolder::depart(const std::string& member, bool lost, std::string_view n
   // The newline in front ends a line that a kill may have torn.
   const std::string line =
       fmt::format("\n{} {} {}\n", lost ? "lost" : "left", escape(member), escape(note));
-  Result<os::UniqueFd> fd = os::open_file(path, O_WRONLY | O_CREAT | O_APPEND);
+  Result<os::UniqueFd> fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND);
   if (!fd.ok()) {
     fail("cannot open", path, fd.failure().error_number);
   }
@@ -308,7 +365,7 @@ std::vector<Member> FileFolder::sweep() const {
     const std::string path = path_ + "/members/" + name;
     const std::string content = read_whole(path).value_or("");
     const std::string member = content.substr(0, content.find('\n'));
-    const Result<os::UniqueFd> fd = os::open_file(path, O_RDWR);
+    const Result<os::UniqueFd> fd = open_own(path, O_RDWR);
     if (!fd.ok() || member.empty()) {
       continue;  // killed between making its file and writing its name: it never arrived
     }
