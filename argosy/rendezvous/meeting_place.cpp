@@ -33,7 +33,7 @@ Method parse_method(const std::string& text) {
   if (colon == std::string::npos) {
     malformed(text, "no scheme");
   }
-  Method method{.scheme = text.substr(0, colon)};
+  Method method{.scheme = strings::to_lower(text.substr(0, colon))};
   const std::string rest = text.substr(colon + 3);
   const size_t question = rest.find('?');
   method.rest = rest.substr(0, question);
