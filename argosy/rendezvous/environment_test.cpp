@@ -219,6 +219,22 @@ TEST(Environment, AsksForTheHostThatMpirunKeepsToItself) {
   EXPECT_EQ(said.run_id, "");
 }
 
+TEST(Environment, RanksOfAnMpirunOfOpenMpiShareItsSecret) {
+  const Variables rank{
+      {"OMPI_COMM_WORLD_RANK", "1"},
+      {"OMPI_COMM_WORLD_SIZE", "2"},
+      {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+      {"PMIX_NAMESPACE", "5"},
+      {"OMPI_MCA_orte_precondition_transports", "69cca522aa03e1fa-15c1791e3c5e0f0a"}};
+  EXPECT_EQ(read(rank).token, "mpirun 69cca522aa03e1fa-15c1791e3c5e0f0a");
+  EXPECT_EQ(read(with(rank, "ARGOSY_TOKEN", "own")).token, "own");
+  Variables alone = rank;
+  alone["OMPI_COMM_WORLD_RANK"] = alone["OMPI_COMM_WORLD_LOCAL_RANK"] = "0";
+  alone["OMPI_COMM_WORLD_SIZE"] = alone["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
+  EXPECT_EQ(read(alone).token, "");
+}
+
 TEST(Environment, ABatchScriptsOwnStepIsOneProcess) {
   const Variables batch{{"SLURM_JOB_ID", "17"},
                         {"SLURM_JOB_NODELIST", "node1"},

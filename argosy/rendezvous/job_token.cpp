@@ -14,7 +14,10 @@ std::string job_token(const std::function<std::optional<std::string>(const char*
   }
   const std::optional<std::string> path = lookup("ARGOSY_TOKEN_FILE");
   if (!path) {
-    return "";
+    // 128 random bits that OpenMPI's mpirun gives to its ranks and to nobody else; one process
+    // alone shares them with none.
+    const std::optional<std::string> key = lookup("OMPI_MCA_orte_precondition_transports");
+    return key && lookup("OMPI_COMM_WORLD_SIZE").value_or("1") != "1" ? "mpirun " + *key : "";
   }
   const Result<std::string> text = os::read_file(*path);
   std::string token =

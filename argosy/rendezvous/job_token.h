@@ -7,7 +7,8 @@
 namespace argosy::rendezvous {
 
 /// The secret that every call to a job's store carries: ARGOSY_TOKEN, or the first line of the file
-/// that ARGOSY_TOKEN_FILE names (a mounted secret, say); "": neither is set.
+/// that ARGOSY_TOKEN_FILE names (a mounted secret, say), or what OpenMPI 4's mpirun gives its ranks
+/// alone. "": there is none; Slurm and MPICH tell their tasks nothing that others cannot know.
 /// Errors: ConfigError: the file cannot be read or its first line is empty.
 [[nodiscard]] std::string job_token(
     const std::function<std::optional<std::string>(const char*)>& lookup);

@@ -10,6 +10,7 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/base/log.h"
 #include "argosy/os/addresses.h"
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/former_jobs.h"
@@ -45,11 +46,18 @@ std::shared_ptr<Store> host_at(const MeetingPlace& place) {
   if (os::is_address(place.host) || place.host == "localhost") {
     interface = place.host;
   }
-  return host_store({.host = interface,
-                     .port = place.port,
-                     .token = place.token,
-                     .tls = make_tls(place.tls, place.token)})
-      .store;
+  HostedStore hosted = host_store({.host = interface,
+                                   .port = place.port,
+                                   .token = place.token,
+                                   .tls = make_tls(place.tls, place.token)});
+  if (place.token.empty() && interface != "localhost" && !os::is_loopback(interface)) {
+    log::warn(
+        "[rendezvous.token] ARGOSY_TOKEN is not set: {} can join the job. Set it to the same "
+        "secret for all ranks.",
+        place.tls.on ? "whoever has a certificate of the job's authority"
+                     : fmt::format("whoever reaches port {} of this host", hosted.port));
+  }
+  return std::move(hosted.store);
 }
 
 /// A store, and the job that it serves where a place may serve several.
