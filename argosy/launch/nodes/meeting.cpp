@@ -19,6 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using rendezvous::Store;
 
+constexpr const char* kArrivalsKey = "nodes/arrivals";
 constexpr const char* kPlanKey = "nodes/plan";
 constexpr const char* kRefusalKey = "nodes/refusal";
 
@@ -27,6 +28,8 @@ constexpr auto kLook = 20ms;
 /// How long node 0 waits before it looks for rivals, and between two looks.
 constexpr auto kRivalInterval = 1s;
 constexpr std::string_view kMemberKey = "node/";
+/// More launchers than ever come to one meeting, those that were started again included.
+constexpr int64_t kMostArrivals = 1 << 16;
 
 /// The longest that a wait goes on without looking up: Ctrl-C is answered this fast.
 constexpr auto kMeetingSlice = 200ms;
@@ -38,19 +41,31 @@ std::string info_key(int64_t arrival) {
   return fmt::format("nodes/info/{}", arrival);
 }
 
+/// The arrivals of the nodes that are there, of those below `end`: whoever reaches the store may
+/// have announced any other number.
+std::vector<size_t> arrivals_there(Store& store, int64_t end, const Deadline& deadline) {
+  std::vector<size_t> arrivals;
+  for (const rendezvous::Member& member : store.members(std::string(kMemberKey), deadline)) {
+    const auto arrival =
+        strings::parse_int(std::string_view(member.name).substr(kMemberKey.size()));
+    if (arrival && *arrival >= 0 && *arrival < end) {
+      arrivals.push_back(static_cast<size_t>(*arrival));
+    }
+  }
+  return arrivals;
+}
+
 /// Who is there at this moment, by arrival. One whose description has not come yet is not.
 std::vector<std::optional<NodeInfo>> who_is_there(Store& store) {
   const Deadline soon = Deadline::after(2s);
+  const int64_t given = store.add(kArrivalsKey, 0, soon);
   std::vector<std::optional<NodeInfo>> arrived;
-  for (const rendezvous::Member& member : store.members(std::string(kMemberKey), soon)) {
-    const auto arrival =
-        strings::parse_int(std::string_view(member.name).substr(kMemberKey.size()));
-    if (!arrival || !store.check({info_key(*arrival)}, soon)) {
-      continue;
+  for (const size_t arrival : arrivals_there(store, std::min(given, kMostArrivals), soon)) {
+    const std::string key = info_key(static_cast<int64_t>(arrival));
+    if (store.check({key}, soon)) {
+      arrived.resize(std::max(arrived.size(), arrival + 1));
+      arrived[arrival] = NodeInfo::from_json(store.get(key, soon));
     }
-    arrived.resize(std::max(arrived.size(), static_cast<size_t>(*arrival) + 1));
-    arrived[static_cast<size_t>(*arrival)] =
-        NodeInfo::from_json(store.get(info_key(*arrival), soon));
   }
   return arrived;
 }
@@ -244,17 +259,9 @@ std::string describe_wait(const Meeting& meeting,
 }
 
 std::vector<int> Met::others() const {
-  std::vector<int> arrivals;
-  for (const rendezvous::Member& member :
-       store->members(std::string(kMemberKey), Deadline::after(1s))) {
-    const auto arrival =
-        strings::parse_int(std::string_view(member.name).substr(kMemberKey.size()));
-    arrivals.push_back(static_cast<int>(arrival.value_or(-1)));
-  }
-  std::erase_if(arrivals, [&](int arrival) {
-    return arrival < 0 || arrival >= static_cast<int>(plan.node_of_arrival.size());
-  });
-  return arrivals;
+  const auto end = static_cast<int64_t>(plan.node_of_arrival.size());
+  const std::vector<size_t> there = arrivals_there(*store, end, Deadline::after(1s));
+  return {there.begin(), there.end()};
 }
 
 Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience) {
@@ -275,7 +282,7 @@ Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience)
   if (!meeting.hosts) {
     met.clock_offset_us = clock_offset_us([&] { return met.store->time_us(soon); });
   }
-  const int64_t arrival = met.store->add("nodes/arrivals", 1, soon) - 1;
+  const int64_t arrival = met.store->add(kArrivalsKey, 1, soon) - 1;
   met.presence = met.store->announce(fmt::format("{}{}", kMemberKey, arrival), soon);
   met.store->set(info_key(arrival), self.to_json(), soon);
   if (meeting.hosts) {
