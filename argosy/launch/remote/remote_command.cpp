@@ -48,13 +48,13 @@ std::string remote_command(const RemoteJob& job, int node) {
   const HostLine& host = job.hosts.at(static_cast<size_t>(node));
   std::string line = fmt::format(
       "cd {} && IFS= read -r ARGOSY_TOKEN && export ARGOSY_TOKEN && exec {} {} "
-      "--leash --nnodes={} --node_rank={} --master={}",
+      "--leash --nnodes={} --node_rank={} {}",
       shell_word(job.folder),
       shell_word(job.argosy),
       job.launcher,
       job.hosts.size(),
       node,
-      os::host_port(job.hosts.front().address(), job.port));
+      shell_word("--master=" + os::host_port(job.hosts.front().address(), job.port)));
   for (const std::string& option : job.options) {
     line += " " + shell_word(option);
   }
