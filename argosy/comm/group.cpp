@@ -63,6 +63,7 @@ Group make_child(const GroupState& parent, const std::vector<int>& members, std:
   options.name = std::move(name);
   options.world_ranks.clear();
   options.keep = nullptr;
+  options.clears_store = true;
   for (const int member : members) {
     options.world_ranks.push_back(parent.options().world_ranks[static_cast<size_t>(member)]);
   }

@@ -242,6 +242,33 @@ std::shared_ptr<rendezvous::Store> GroupState::store() const {
   return store_;
 }
 
+/// The last of the members to come here clears the group's part of the store. What broke stays: it
+/// tells the others why.
+void GroupState::clear_store(const Deadline& deadline) const {
+  constexpr const char* kClosed = "closed";
+  if (!options_.clears_store || !store_ || broken_.load(std::memory_order_acquire)) {
+    return;
+  }
+  try {
+    if (store_->add(kClosed, 1, deadline) != size()) {
+      return;
+    }
+    // Of the groups that were made from this one, some may live.
+    const std::string children = options_.name + ".";
+    std::vector<std::string> names = store_->keys("", deadline);
+    for (const rendezvous::Departure& gone : store_->departures("", deadline)) {
+      names.push_back(gone.member);
+    }
+    for (const std::string& name : names) {
+      if (!name.starts_with(children)) {
+        (void)store_->remove(name, deadline);
+      }
+    }
+  } catch (const Error& e) {  // the job ends, and its store with it
+    log::debug("[comm.Group] group \"{}\" was not cleared: {}", options_.name, e.what());
+  }
+}
+
 /// In a forked child, which owns neither the threads nor the connections: leaks them all.
 void GroupState::forsake() {
   queue_.abandon();
@@ -278,6 +305,9 @@ void GroupState::close(const Deadline& deadline) {
   // Here and not in the destructor: a group in a static variable must not take a store, and its
   // server, down when the libraries below it have ended.
   transport_.reset();
+  if (drained) {
+    clear_store(Deadline::after(std::min(kGrace, options_.timeout)));
+  }
   options_.keep.reset();
   std::shared_ptr<rendezvous::Store> store;
   {

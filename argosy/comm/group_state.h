@@ -30,6 +30,9 @@ struct GroupStateOptions {
   std::chrono::milliseconds timeout{0};
   bool checked = false;
   std::vector<int> world_ranks{};  ///< of the members, in the order of their ranks here
+  /// Whether the last member that closes the group clears its part of the store. A world's stays as
+  /// long as the store.
+  bool clears_store = false;
   /// Let go when the group closes, after the transport and before the store: the job's presence.
   std::shared_ptr<void> keep{};
 };
@@ -104,6 +107,7 @@ class GroupState final {
   [[nodiscard]] std::exception_ptr explain(const Operation& operation,
                                            const std::exception_ptr& error);
   void remember_failure(const std::exception_ptr& error);
+  void clear_store(const Deadline& deadline) const;
   void forsake();
   [[noreturn]] void throw_destroyed(std::string_view op) const;
 

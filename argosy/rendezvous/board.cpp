@@ -104,6 +104,7 @@ std::string Board::compare_set(const std::string& key,
 bool Board::remove(const std::string& key) {
   const std::lock_guard lock(mutex_);
   check_open();
+  std::erase_if(departures_, [&](const Departure& gone) { return gone.member == key; });
   return values_.erase(key) > 0;
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "argosy/base/strings.h"
+#include "argosy/os/whole_file.h"
 #include "argosy/rendezvous/file_names.h"
 #include "argosy/rendezvous/limits.h"
 
@@ -309,6 +310,7 @@ void FileFolder::write(const std::string& key, const std::string& value) const {
 }
 
 bool FileFolder::remove(const std::string& key) const {
+  forget_departure(key);
   const std::string path = value_path(key);
   if (unlink(path.c_str()) == 0) {
     return true;
@@ -356,6 +358,23 @@ void FileFolder::depart(const std::string& member, bool lost, std::string_view n
   }
   if (unlink(member_path(member).c_str()) != 0 && errno != ENOENT) {
     fail("cannot remove", member_path(member), errno);
+  }
+}
+
+void FileFolder::forget_departure(const std::string& member) const {
+  const std::string path = path_ + "/departures";
+  std::vector<std::string> lines = strings::split(read_whole(path).value_or(""), '\n');
+  const std::string its = fmt::format(" {} ", escape(member));
+  if (std::erase_if(lines, [&](const std::string& line) {
+        return line.find(its) != std::string::npos;
+      }) == 0) {
+    return;
+  }
+  const Status written = os::write_whole(path,
+                                         fmt::format("{}\n", fmt::join(lines, "\n")),
+                                         {.disk = os::WholeFileOptions::Disk::kNot, .mode = 0600});
+  if (!written.ok()) {
+    fail("cannot write", path, written.failure().error_number);
   }
 }
 

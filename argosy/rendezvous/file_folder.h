@@ -40,6 +40,7 @@ class FileFolder final {
 
   // All that follow: under the lock.
   void write(const std::string& key, const std::string& value) const;
+  /// And the departure of a member of this name.
   bool remove(const std::string& key) const;
   /// Makes and locks a member's file. Errors: RendezvousError when the member is present.
   [[nodiscard]] os::UniqueFd arrive(const std::string& member) const;
@@ -57,6 +58,7 @@ class FileFolder final {
   [[nodiscard]] std::string member_path(const std::string& member) const;
   void open_marker();
   void check_format() const;
+  void forget_departure(const std::string& member) const;
 
   const std::string path_;
   os::UniqueFd marker_;  ///< held open so that its inode cannot be given to another folder's

@@ -75,7 +75,7 @@ class Store {
   /// Whether all keys exist, without waiting.
   [[nodiscard]] virtual bool check(const std::vector<std::string>& keys,
                                    const Deadline& deadline) = 0;
-  /// Whether the key existed.
+  /// Forgets the key, and the departure of a member of this name. Returns whether the key existed.
   virtual bool remove(const std::string& key, const Deadline& deadline) = 0;
   /// Keys that start with `prefix`, sorted; relative to a prefix store's own prefix.
   [[nodiscard]] virtual std::vector<std::string> keys(const std::string& prefix,

@@ -54,6 +54,21 @@ TEST_P(StoreMembers, AnnouncedOnesAreListedWithTheirNotes) {
   EXPECT_THAT(store_->departures("", soon()), IsEmpty());
 }
 
+TEST_P(StoreMembers, RemoveForgetsTheDepartureOfThatNameAlone) {
+  for (const char* member : {"rank/1", "rank/11", "agent"}) {
+    store_->announce(member, soon())->leave("rank/1", soon());
+  }
+  EXPECT_FALSE(party_()->remove("rank/1", soon()));
+  const std::vector<Departure> gone = store_->departures("", soon());
+  ASSERT_THAT(gone, SizeIs(2));
+  EXPECT_EQ(gone[0].member, "rank/11");
+  EXPECT_EQ(gone[1].member, "agent");
+  EXPECT_EQ(gone[1].note, "rank/1");
+  auto again = party_()->announce("rank/1", soon());
+  again->leave("", soon());
+  EXPECT_THAT(store_->departures("rank/1", soon()), SizeIs(2));
+}
+
 TEST_P(StoreMembers, LeavingIsADepartureThatIsNotLost) {
   {
     auto silent = party_()->announce("rank/2", soon());
