@@ -74,7 +74,7 @@ class Attempt final {
   void look_for_stopped();
   void note_stopped(size_t local, const std::optional<os::Stopped>& now);
   void leave_word(size_t local);
-  [[nodiscard]] rendezvous::Store& store() const;
+  [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const;
   [[nodiscard]] RankEnd end_stopped(size_t local);
   void end_those_stopped(std::vector<RankEnd>& ends);
   void end_the_hung();

@@ -78,7 +78,7 @@ void Attempt::note_stopped(size_t local, const std::optional<os::Stopped>& now) 
   if (!now) {
     if (known && !known->word.empty()) {
       try {
-        (void)store().remove(known->word, Deadline::after(kForAWord));
+        (void)store()->remove(known->word, Deadline::after(kForAWord));
       } catch (const Error& error) {
         log::debug("{}", error.what());
       }
@@ -98,8 +98,8 @@ void Attempt::note_stopped(size_t local, const std::optional<os::Stopped>& now) 
 }
 
 /// Where our ranks meet.
-rendezvous::Store& Attempt::store() const {
-  return session_.met ? *session_.met->store : *session_.store->local();
+std::shared_ptr<rendezvous::Store> Attempt::store() const {
+  return session_.met ? session_.met->store : session_.store->local();
 }
 
 /// For the other ranks, who cannot tell one that is stopped from one that died.
@@ -109,7 +109,7 @@ void Attempt::leave_word(size_t local) {
     return;
   }
   try {
-    stopped.word = rendezvous::tell_stopped(store(),
+    stopped.word = rendezvous::tell_stopped(*store(),
                                             start_id(session_.job.description),
                                             ranks_[local].number(),
                                             describe(stopped.how),
