@@ -40,8 +40,8 @@ std::string base_url(const std::string& mirror) {
 
 }  // namespace
 
-std::vector<std::string> urls_of(const KnownSet& set,
-                                 const KnownFile& file,
+std::vector<std::string> urls_of(const Row& set,
+                                 const PublishedFile& file,
                                  const std::vector<std::string>& mirrors) {
   std::vector<std::string> urls;
   for (const std::string& mirror : mirrors) {

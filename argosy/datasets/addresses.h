@@ -3,15 +3,15 @@
 #include <string>
 #include <vector>
 
-#include "argosy/datasets/known_sets.h"
+#include "argosy/datasets/row.h"
 
 namespace argosy::datasets {
 
 /// The URLs that a file of a set may come from, in the order to try: <mirror>/<set>/<file> for each
 /// mirror, or the published ones where there is no mirror. A mirror that is no URL is a folder.
 /// Errors: UsageError for a mirror of another scheme than http, https and file.
-[[nodiscard]] std::vector<std::string> urls_of(const KnownSet& set,
-                                               const KnownFile& file,
+[[nodiscard]] std::vector<std::string> urls_of(const Row& set,
+                                               const PublishedFile& file,
                                                const std::vector<std::string>& mirrors);
 
 /// Does it name a file of this machine (or of a mounted disk)? Waiting makes that no better.

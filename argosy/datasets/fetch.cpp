@@ -17,8 +17,8 @@
 #include "argosy/base/text.h"
 #include "argosy/datasets/addresses.h"
 #include "argosy/datasets/folder_lock.h"
-#include "argosy/datasets/known_sets.h"
 #include "argosy/datasets/part_file.h"
+#include "argosy/datasets/row.h"
 #include "argosy/datasets/transfer.h"
 #include "argosy/datasets/verify.h"
 
@@ -35,22 +35,22 @@ struct Address {
   std::string reason{};
 };
 
-std::vector<KnownFile> wanted_files(const KnownSet& set, const std::vector<std::string>& names) {
+std::vector<PublishedFile> wanted_files(const Row& set, const std::vector<std::string>& names) {
   if (names.empty()) {
-    return set.one_file_is_enough ? std::vector<KnownFile>{set.files.front()} : set.files;
+    return set.one_file_is_enough ? std::vector<PublishedFile>{set.files.front()} : set.files;
   }
-  std::vector<KnownFile> wanted;
+  std::vector<PublishedFile> wanted;
   for (const std::string& name : names) {
-    const auto found = std::ranges::find(set.files, name, &KnownFile::name);
+    const auto found = std::ranges::find(set.files, name, &PublishedFile::name);
     if (found == set.files.end()) {
       std::vector<std::string> all;
-      std::ranges::transform(set.files, std::back_inserter(all), &KnownFile::name);
+      std::ranges::transform(set.files, std::back_inserter(all), &PublishedFile::name);
       throw UsageError(
           "datasets.fetch",
           fmt::format(
               "{} has no file {}: expected one of {}", set.name, name, fmt::join(all, ", ")));
     }
-    if (std::ranges::find(wanted, name, &KnownFile::name) == wanted.end()) {  // not named twice
+    if (std::ranges::find(wanted, name, &PublishedFile::name) == wanted.end()) {  // not named twice
       wanted.push_back(*found);
     }
   }
@@ -59,11 +59,11 @@ std::vector<KnownFile> wanted_files(const KnownSet& set, const std::vector<std::
 
 /// Those that are not there yet. One that is there and is another file is an error unless it may be
 /// replaced.
-std::vector<KnownFile> missing_files(const std::vector<KnownFile>& wanted,
-                                     const std::string& folder,
-                                     Mismatch mismatch) {
-  std::vector<KnownFile> missing;
-  for (const KnownFile& known : wanted) {
+std::vector<PublishedFile> missing_files(const std::vector<PublishedFile>& wanted,
+                                         const std::string& folder,
+                                         Mismatch mismatch) {
+  std::vector<PublishedFile> missing;
+  for (const PublishedFile& known : wanted) {
     const CheckedFile file = check_file((fs::path(folder) / known.name).string(), known);
     if (file.state == FileState::kDamaged && mismatch == Mismatch::kRefuse) {
       throw DataError("datasets.fetch",
@@ -115,7 +115,7 @@ bool is_web_page(const PartFile& part) {
 }
 
 /// Is the part the published file? Else why not, and it is emptied: none of it can be trusted.
-std::optional<std::string> complaint(PartFile& part, const KnownFile& known) {
+std::optional<std::string> complaint(PartFile& part, const PublishedFile& known) {
   std::string reason;
   if (part.size() != known.published.bytes) {
     reason = fmt::format("expected {} bytes, got {}", known.published.bytes, part.size());
@@ -134,7 +134,7 @@ std::optional<std::string> complaint(PartFile& part, const KnownFile& known) {
 /// One transfer from one address. True: the part is whole and right.
 bool transfer_from(Address& address,
                    PartFile& part,
-                   const KnownFile& known,
+                   const PublishedFile& known,
                    const FetchOptions& options) {
   ++address.tries;
   const auto tell = [&](int64_t bytes, bool ended) {
@@ -169,7 +169,7 @@ bool transfer_from(Address& address,
 /// from its beginning where it does not go with what an earlier address has brought.
 bool try_address(Address& address,
                  PartFile& part,
-                 const KnownFile& known,
+                 const PublishedFile& known,
                  const FetchOptions& options) {
   const bool begun = part.size() > 0;
   if (transfer_from(address, part, known, options)) {
@@ -198,8 +198,8 @@ bool try_address(Address& address,
                   {path});
 }
 
-void fetch_file(const KnownSet& set,
-                const KnownFile& known,
+void fetch_file(const Row& set,
+                const PublishedFile& known,
                 const std::string& path,
                 const FetchOptions& options) {
   std::vector<Address> addresses;
@@ -265,35 +265,35 @@ std::string folder_of(std::string_view name) {
 }
 
 Fetched fetch(std::string_view name, const FetchOptions& options) {
-  return fetch(known_set(name), options);
+  return fetch(row_of(name), options);
 }
 
-Fetched fetch(const KnownSet& set, const FetchOptions& options) {
+Fetched fetch(const Row& set, const FetchOptions& options) {
   options.validate();
   if (!set.instead.empty()) {
     throw UsageError("datasets.fetch",
                      fmt::format("{} cannot be fetched. {}", set.name, set.instead));
   }
   ARGOSY_CHECK(!set.files.empty(), "datasets.fetch", "{} has no files", set.name);
-  for (const KnownFile& file : set.files) {
+  for (const PublishedFile& file : set.files) {
     ARGOSY_CHECK(
         is_plain_name(file.name), "datasets.fetch", "\"{}\" is no name of a file", file.name);
   }
   const std::string folder = options.to.empty() ? folder_of(set.name) : options.to;
-  const std::vector<KnownFile> wanted = wanted_files(set, options.files);
-  std::vector<KnownFile> missing = missing_files(wanted, folder, options.mismatch);
+  const std::vector<PublishedFile> wanted = wanted_files(set, options.files);
+  std::vector<PublishedFile> missing = missing_files(wanted, folder, options.mismatch);
   if (!missing.empty()) {
     make_folder(folder);
     const FolderLock lock(folder, options.lock_patience);
     // Whoever had the lock before may have brought them.
     missing = missing_files(missing, folder, options.mismatch);
-    for (const KnownFile& file : missing) {
+    for (const PublishedFile& file : missing) {
       fetch_file(set, file, (fs::path(folder) / file.name).string(), options);
     }
   }
   Fetched fetched{.folder = folder};
-  for (const KnownFile& file : wanted) {
-    const bool came = std::ranges::find(missing, file.name, &KnownFile::name) != missing.end();
+  for (const PublishedFile& file : wanted) {
+    const bool came = std::ranges::find(missing, file.name, &PublishedFile::name) != missing.end();
     const fs::path path = fs::path(folder) / file.name;
     std::error_code error;  // one that was there may be a distribution's, of another length
     const auto bytes = static_cast<int64_t>(fs::file_size(path, error));

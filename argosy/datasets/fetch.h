@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "argosy/datasets/known_sets.h"
+#include "argosy/datasets/row.h"
 
 namespace argosy::datasets {
 
@@ -75,7 +75,7 @@ struct Fetched {
 /// full.
 Fetched fetch(std::string_view name, const FetchOptions& options = {});
 /// The same for a set of one's own.
-Fetched fetch(const KnownSet& set, const FetchOptions& options = {});
+Fetched fetch(const Row& set, const FetchOptions& options = {});
 
 /// Where a set lies unless told otherwise: $ARGOSY_DATA_HOME/<name>, else
 /// ~/.cache/argosy/data/<name>. Errors: ConfigError where neither that variable nor HOME is set.

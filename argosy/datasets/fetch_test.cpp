@@ -60,7 +60,7 @@ class FetchTest : public ::testing::Test {
  protected:
   [[nodiscard]] fs::path file() const { return folder_.path() / "set/data.bin"; }
   [[nodiscard]] fs::path part() const { return folder_.path() / "set/data.bin.part"; }
-  [[nodiscard]] KnownSet set(const std::vector<std::string>& addresses) const {
+  [[nodiscard]] Row set(const std::vector<std::string>& addresses) const {
     return {.name = "set",
             .title = "a set",
             .addresses = addresses,
@@ -416,7 +416,7 @@ TEST_F(FetchTest, AReadOnlyFolderWithAllFilesNeedsNothing) {
 TEST_F(FetchTest, ADistributionsOwnPackingIsToldByItsOwnLength) {
   fs::create_directories(folder_.path() / "set");
   write(file(), "repacked");
-  KnownSet repacked = set({});
+  Row repacked = set({});
   repacked.files[0].also_right = {{8, md5_of("repacked")}};
   const Fetched fetched = fetch(repacked, options());
   EXPECT_TRUE(fetched.files[0].was_there);
@@ -454,14 +454,14 @@ TEST_F(FetchTest, AFullDiskIsNamedAndWhatCameIsKept) {
 }
 
 TEST_F(FetchTest, ADiskWithoutRoomIsKnownBeforehand) {
-  KnownSet huge = set({"http://127.0.0.1:1/"});
+  Row huge = set({"http://127.0.0.1:1/"});
   huge.files[0].published.bytes = int64_t{1} << 60;
   EXPECT_THAT(test::error_text<DataError>([&] { fetch(huge, options()); }),
               HasSubstr("the disk is too full: 1,152,921,504,606,846 kB are needed"));
 }
 
 TEST_F(FetchTest, OneOfSeveralFilesMayBeChosen) {
-  KnownSet several = set({});
+  Row several = set({});
   several.files.push_back({"other.bin", {5, md5_of("other")}});
   const TestServer server([&](const Request&) { return Reply{.body = "other"}; });
   several.addresses = {server.url() + "/"};
@@ -477,7 +477,7 @@ TEST_F(FetchTest, OneOfSeveralFilesMayBeChosen) {
 }
 
 TEST_F(FetchTest, OfAlternativesTheFirstIsFetched) {
-  KnownSet either = set({});
+  Row either = set({});
   either.files.push_back({"other.bin", {5, md5_of("other")}});
   either.one_file_is_enough = true;
   const TestServer server([&](const Request&) { return whole(); });
@@ -493,7 +493,7 @@ TEST_F(FetchTest, ASetWithoutAddressesNeedsAMirror) {
 
 TEST_F(FetchTest, NamesOfFilesStayInTheFolder) {
   for (const char* name : {"../escaped", "/tmp/escaped", "", ".."}) {
-    KnownSet bad = set({});
+    Row bad = set({});
     bad.files[0].name = name;
     EXPECT_THAT(test::error_text<UsageError>([&] { fetch(bad, options()); }),
                 HasSubstr("is no name of a file"));

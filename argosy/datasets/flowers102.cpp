@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/datasets/files.h"
+#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/sets.h"
+#include "argosy/formats/archive.h"
 #include "argosy/formats/mat.h"
 
 namespace argosy::datasets {
@@ -78,6 +84,82 @@ Flowers102Index read_flowers102(const std::string& labels_path,
 
 std::string flowers102_picture(int64_t id) {
   return fmt::format("jpg/image_{:05}.jpg", id);
+}
+
+namespace {
+
+struct Flower {
+  size_t member = 0;  ///< of the archive
+  int64_t label = 0;
+};
+
+class FlowersSource final : public SampleSource {
+ public:
+  FlowersSource(Description description, formats::ArchiveImage archive, std::vector<Flower> flowers)
+      : SampleSource(std::move(description)),
+        archive_(std::move(archive)),
+        flowers_(std::move(flowers)) {}
+
+  [[nodiscard]] int64_t size() const override { return static_cast<int64_t>(flowers_.size()); }
+  [[nodiscard]] formats::PackedSample get(int64_t index, std::vector<uint8_t>&) const override {
+    const Flower& flower = flowers_.at(static_cast<size_t>(index));
+    return {.labels = {flower.label},
+            .name = archive_.name(flower.member),
+            .picture = std::as_bytes(archive_.bytes(flower.member))};
+  }
+
+ private:
+  formats::ArchiveImage archive_;
+  std::vector<Flower> flowers_;
+};
+
+std::unique_ptr<SampleSource> open_flowers102(const std::string& path) {
+  const std::string pictures = file_or_in_folder(path, {"102flowers.tgz", "102flowers.tar"});
+  const Flowers102Index index =
+      read_flowers102(need_file(path, {"imagelabels.mat"}), need_file(path, {"setid.mat"}));
+  formats::ArchiveImage archive(pictures,
+                                [](std::string_view name) { return name.ends_with(".jpg"); });
+  Description description{.set = "flowers102", .path = path};
+  for (int i = 0; i < 102; ++i) {
+    description.classes.push_back(std::to_string(i));
+  }
+  std::vector<Flower> flowers;
+  const auto add = [&](const char* split, const std::vector<int64_t>& ids) {
+    const auto first = static_cast<int64_t>(flowers.size());
+    for (const int64_t id : ids) {
+      if (const auto member = archive.find(flowers102_picture(id))) {
+        flowers.push_back({*member, index.label(id)});
+      } else {
+        ++description.missing;
+      }
+    }
+    description.splits.push_back({split, first, static_cast<int64_t>(flowers.size()) - first});
+  };
+  add("train", index.train);
+  add("valid", index.valid);
+  add("test", index.test);
+  return std::make_unique<FlowersSource>(
+      std::move(description), std::move(archive), std::move(flowers));
+}
+
+}  // namespace
+
+const Row& flowers102() {
+  static const Row row{
+      .name = "flowers102",
+      .title = "Oxford Flowers-102: 8,189 photographs, 102 classes",
+      .addresses = {"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/",
+                    "http://paddlemodels.bj.bcebos.com/flowers/"},
+      .files = {{"102flowers.tgz", {344862509, "52808999861908f626f3c1f4e79d11fa"}},
+                {"imagelabels.mat", {502, "e0620be6f572b9609742df49c70aed4d"}},
+                {"setid.mat", {14989, "a5357ecc9cb78c4bef273ce3793fc85c"}}},
+      .in_folder = {"102flowers.tgz", "102flowers.tar"},
+      .in_name = "102flowers",
+      .augment = "resized_crop,flip",
+      .mean = kImageNetMean,
+      .std = kImageNetStd,
+      .open = open_flowers102};
+  return row;
 }
 
 }  // namespace argosy::datasets

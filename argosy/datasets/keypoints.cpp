@@ -8,8 +8,12 @@
 #include <optional>
 #include <utility>
 
+#include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/datasets/files.h"
 #include "argosy/datasets/greys.h"
+#include "argosy/datasets/pixel_source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/formats/csv.h"
 
 namespace argosy::datasets {
@@ -191,6 +195,52 @@ std::vector<KeypointQuery> read_id_lookup(const std::string& path) {
         {integer(table, row_id), integer(table, image_id), std::string(table.fields()[feature])});
   }
   return queries;
+}
+
+namespace {
+std::unique_ptr<SampleSource> open_keypoints(const std::string& path) {
+  const std::string file = file_or_in_folder(path, {"training.csv.gz", "training.csv"});
+  Keypoints faces = read_keypoints(file, {.missing = Missing::kKeep});
+  const int64_t side = faces.side;
+  std::vector<PixelBlock> blocks;
+  blocks.push_back({.split = "train",
+                    .pixels = std::move(faces.pixels),
+                    .count = faces.size(),
+                    .points = std::move(faces.points)});
+  if (const std::string test = find_file(file, {"test.csv.gz", "test.csv"});
+      !test.empty() && path != file) {  // beside a file that was named, nothing else is meant
+    Faces unlabelled = read_faces(test);
+    if (unlabelled.side != side) {
+      throw DataError(
+          "datasets.keypoints", "its images are of another size than those of " + file, {test});
+    }
+    blocks.push_back({.split = "test",
+                      .pixels = std::move(unlabelled.pixels),
+                      .count = static_cast<int64_t>(unlabelled.image_ids.size())});
+  }
+  return std::make_unique<PixelSource>(
+      Description{.set = "keypoints", .path = path, .point_names = std::move(faces.names)},
+      Shape{.height = side, .width = side, .channels = 1},
+      std::move(blocks));
+}
+
+}  // namespace
+
+const Row& keypoints() {
+  static const Row row{
+      .name = "keypoints",
+      .title = "Facial keypoints (Kaggle): 7,049 faces, 96 x 96 grey, 15 points",
+      .task = Task::kPoints,
+      .instead =
+          "Kaggle gives it only to those who are logged in: download training.zip and "
+          "test.zip from https://www.kaggle.com/c/facial-keypoints-detection/data, unpack "
+          "them and give the path of training.csv (or training.csv.gz)",
+      .in_folder = {"training.csv.gz", "training.csv"},
+      .in_name = "training.csv",
+      .mean = {0},
+      .std = {1},
+      .open = open_keypoints};
+  return row;
 }
 
 }  // namespace argosy::datasets

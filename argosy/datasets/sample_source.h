@@ -32,6 +32,11 @@ struct Description {
   int64_t missing = 0;                     ///< samples that the index names and that are not there
 };
 
+/// The sample's class; -1: it has none.
+[[nodiscard]] inline int64_t label_of(const formats::PackedSample& sample) {
+  return sample.labels.empty() ? -1 : sample.labels.front();
+}
+
 /// An image data set in memory or mapped, whatever its format: what looks at all sets alike is
 /// written once.
 ///
@@ -60,13 +65,16 @@ class SampleSource {
                                                   std::vector<uint8_t>& scratch) const = 0;
 
   /// The sample's class without its picture; -1: it has none.
-  [[nodiscard]] virtual int64_t label(int64_t index) const;
+  [[nodiscard]] virtual int64_t label(int64_t index) const {
+    std::vector<uint8_t> scratch;
+    return label_of(get(index, scratch));
+  }
 
  private:
   Description description_;
 };
 
-/// Opens a set of `argosy data` by its name (see datasets::known_sets()) at a path: the file, or
+/// Opens a set of `argosy data` by its name (see datasets::rows()) at a path: the file, or
 /// the folder that has its files. Errors: UsageError for a name that is none; DataError of the
 /// readers.
 [[nodiscard]] std::unique_ptr<SampleSource> open_samples(const std::string& set,
@@ -83,8 +91,5 @@ class SampleSource {
 /// The sample's picture as u8, decoded where it is encoded. Errors: DataError of the codecs.
 [[nodiscard]] image::Image picture_of(const formats::PackedSample& sample,
                                       image::Damaged damaged = image::Damaged::kRaise);
-
-/// The sample's class; -1: it has none.
-[[nodiscard]] int64_t label_of(const formats::PackedSample& sample);
 
 }  // namespace argosy::datasets

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void keep_one_of_alternatives(const KnownSet& set, std::vector<CheckedFile>& files) {
+void keep_one_of_alternatives(const Row& set, std::vector<CheckedFile>& files) {
   if (!set.one_file_is_enough) {
     return;
   }
@@ -27,27 +27,27 @@ void keep_one_of_alternatives(const KnownSet& set, std::vector<CheckedFile>& fil
 }
 
 /// All that the file may rightly be.
-std::vector<Published> right_ones(const KnownFile& file) {
+std::vector<Published> right_ones(const PublishedFile& file) {
   std::vector<Published> all = file.also_right;
   all.insert(all.begin(), file.published);
   return all;
 }
 
-bool has_length(const KnownFile& file, int64_t bytes) {
+bool has_length(const PublishedFile& file, int64_t bytes) {
   const std::vector<Published> all = right_ones(file);
   return std::ranges::find(all, bytes, &Published::bytes) != all.end();
 }
 
-bool has_md5(const KnownFile& file, const std::string& md5) {
+bool has_md5(const PublishedFile& file, const std::string& md5) {
   const std::vector<Published> all = right_ones(file);
   return std::ranges::find(all, md5, &Published::md5) != all.end();
 }
 
 /// How many of the set's files bear the names of files in the folder, and how many their length
 /// too: MNIST and Fashion-MNIST differ in nothing else.
-std::pair<int, int> likeness(const KnownSet& set, const std::string& folder) {
+std::pair<int, int> likeness(const Row& set, const std::string& folder) {
   std::pair<int, int> count{0, 0};
-  for (const KnownFile& file : set.files) {
+  for (const PublishedFile& file : set.files) {
     std::error_code error;
     const auto bytes = static_cast<int64_t>(fs::file_size(fs::path(folder) / file.name, error));
     count.second += error ? 0 : 1;
@@ -57,12 +57,12 @@ std::pair<int, int> likeness(const KnownSet& set, const std::string& folder) {
 }
 
 Verified verify_folder(const std::string& folder) {
-  const KnownSet* best = nullptr;
+  const Row* best = nullptr;
   std::pair<int, int> most{0, 0};
-  for (const KnownSet& set : known_sets()) {
-    if (const auto count = likeness(set, folder); count > most) {
+  for (const Row* set : rows()) {
+    if (const auto count = likeness(*set, folder); count > most) {
       most = count;
-      best = &set;
+      best = set;
     }
   }
   if (best == nullptr) {
@@ -78,15 +78,15 @@ Verified verify_folder(const std::string& folder) {
 Verified verify_file(const std::string& path) {
   const std::string sum = formats::file_digest(formats::Digest::kMd5, path);
   const std::string name = fs::path(path).filename().string();
-  const KnownSet* set_of_name = nullptr;
-  const KnownFile* file_of_name = nullptr;
-  for (const KnownSet& set : known_sets()) {
-    for (const KnownFile& file : set.files) {
+  const Row* set_of_name = nullptr;
+  const PublishedFile* file_of_name = nullptr;
+  for (const Row* set : rows()) {
+    for (const PublishedFile& file : set->files) {
       if (has_md5(file, sum)) {
-        return {set.name, "", {check_file(path, file)}};
+        return {set->name, "", {check_file(path, file)}};
       }
       if (file.name == name && set_of_name == nullptr) {
-        set_of_name = &set;
+        set_of_name = set;
         file_of_name = &file;
       }
     }
@@ -115,7 +115,7 @@ std::string_view to_string(FileState state) {
   return "?";
 }
 
-CheckedFile check_file(const std::string& path, const KnownFile& known) {
+CheckedFile check_file(const std::string& path, const PublishedFile& known) {
   CheckedFile file{.path = path, .known = known};
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -154,10 +154,10 @@ bool Verified::fine() const {
 }
 
 Verified verify(std::string_view name, const std::string& folder) {
-  return verify(known_set(name), folder.empty() ? folder_of(name) : folder);
+  return verify(row_of(name), folder.empty() ? folder_of(name) : folder);
 }
 
-Verified verify(const KnownSet& set, const std::string& folder) {
+Verified verify(const Row& set, const std::string& folder) {
   if (set.files.empty()) {
     throw UsageError("datasets.verify",
                      fmt::format("nobody publishes MD5s for {}: there is nothing to compare with. "
@@ -166,7 +166,7 @@ Verified verify(const KnownSet& set, const std::string& folder) {
                                  set.name));
   }
   Verified verified{.set = set.name, .folder = folder};
-  for (const KnownFile& file : set.files) {
+  for (const PublishedFile& file : set.files) {
     verified.files.push_back(check_file((fs::path(folder) / file.name).string(), file));
   }
   keep_one_of_alternatives(set, verified.files);

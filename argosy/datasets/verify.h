@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "argosy/datasets/known_sets.h"
+#include "argosy/datasets/row.h"
 
 namespace argosy::datasets {
 
@@ -15,7 +15,7 @@ enum class FileState { kFine, kMissing, kDamaged };
 /// One file beside what was published of it.
 struct CheckedFile {
   std::string path{};
-  KnownFile known{};
+  PublishedFile known{};
   FileState state = FileState::kMissing;
   int64_t bytes = 0;  ///< as it lies there
   std::string md5{};  ///< the same; empty where the length tells already that it is another
@@ -24,7 +24,7 @@ struct CheckedFile {
 };
 
 /// Looks at one file. Throws nothing for a bad file: one that cannot be read is damaged.
-[[nodiscard]] CheckedFile check_file(const std::string& path, const KnownFile& known);
+[[nodiscard]] CheckedFile check_file(const std::string& path, const PublishedFile& known);
 
 /// What of a set lies in a folder.
 struct Verified {
@@ -39,7 +39,7 @@ struct Verified {
 /// Of alternatives only those that are there are told, or the first where there is none.
 /// Errors: UsageError for a name that is none or whose files nobody publishes.
 [[nodiscard]] Verified verify(std::string_view name, const std::string& folder = "");
-[[nodiscard]] Verified verify(const KnownSet& set, const std::string& folder);
+[[nodiscard]] Verified verify(const Row& set, const std::string& folder);
 
 /// The same for a path without a name: of a folder, the set whose files it has most of is meant; of
 /// a file, the published one of its MD5, or else of its name.

@@ -33,7 +33,7 @@ class VerifyTest : public ::testing::Test {
     return check_file((folder_.path() / "abc").string(), known_);
   }
   test::TempDir folder_{};
-  KnownFile known_{"abc", {3, kMd5OfAbc}};
+  PublishedFile known_{"abc", {3, kMd5OfAbc}};
 };
 
 TEST_F(VerifyTest, AFileIsFineMissingOrDamagedAndSaysWhy) {
@@ -56,7 +56,7 @@ TEST_F(VerifyTest, ADistributionsOwnPackingIsRightToo) {
 }
 
 TEST_F(VerifyTest, ASetIsFineWhenAllItsFilesAre) {
-  const KnownSet set{.name = "s", .title = "", .files = {known_, {"def", {3, kMd5OfAbc}}}};
+  const Row set{.name = "s", .title = "", .files = {known_, {"def", {3, kMd5OfAbc}}}};
   write(folder_.path() / "abc", "abc");
   const Verified half = verify(set, folder_.path().string());
   EXPECT_FALSE(half.fine());
@@ -67,10 +67,10 @@ TEST_F(VerifyTest, ASetIsFineWhenAllItsFilesAre) {
 }
 
 TEST_F(VerifyTest, OfAlternativesThoseThatAreThereAreTold) {
-  const KnownSet set{.name = "s",
-                     .title = "",
-                     .files = {known_, {"def", {3, kMd5OfAbc}}},
-                     .one_file_is_enough = true};
+  const Row set{.name = "s",
+                .title = "",
+                .files = {known_, {"def", {3, kMd5OfAbc}}},
+                .one_file_is_enough = true};
   EXPECT_THAT(verify(set, folder_.path().string()).files, SizeIs(1));
   EXPECT_FALSE(verify(set, folder_.path().string()).fine());
   write(folder_.path() / "def", "abc");
@@ -101,17 +101,21 @@ TEST_F(VerifyTest, AFileIsTakenForWhatItsNameSays) {
       AllOf(HasSubstr("none of the published files"), HasSubstr(kMd5OfAbc)));
 }
 
-TEST(KnownSets, AreWholeAndEachNameAndMd5IsThereOnce) {
+TEST(Rows, AreWholeAndEachNameAndMd5IsThereOnce) {
   std::set<std::string> names;
   std::set<std::string> sums;
-  for (const KnownSet& set : known_sets()) {
+  for (const Row* row : rows()) {
+    const Row& set = *row;
     EXPECT_TRUE(names.insert(set.name).second) << set.name;
     EXPECT_EQ(set.files.empty(), !set.instead.empty()) << set.name;
+    EXPECT_NE(set.open, nullptr) << set.name;
+    EXPECT_EQ(set.mean.size(), set.std.size()) << set.name;
+    EXPECT_TRUE(set.mean.size() == 1 || set.mean.size() == 3) << set.name;
     EXPECT_EQ(set.files.empty(), set.addresses.empty()) << set.name;
     for (const std::string& address : set.addresses) {
       EXPECT_TRUE(address.ends_with('/')) << address;
     }
-    for (const KnownFile& file : set.files) {
+    for (const PublishedFile& file : set.files) {
       EXPECT_TRUE(sums.insert(file.published.md5).second) << file.name;
       EXPECT_THAT(file.published.md5, testing::MatchesRegex("[0-9a-f]{32}")) << file.name;
       EXPECT_GT(file.published.bytes, 0) << file.name;
@@ -119,7 +123,7 @@ TEST(KnownSets, AreWholeAndEachNameAndMd5IsThereOnce) {
   }
 }
 
-TEST(KnownSets, TheRealFilesAreThePublishedOnes) {
+TEST(Rows, TheRealFilesAreThePublishedOnes) {
   const fs::path data = ARGOSY_SHARED_DATA;
   if (!fs::exists(data / "mnist")) {
     GTEST_SKIP() << "no real data beside the repository";

@@ -9,7 +9,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
-#include "argosy/datasets/known_sets.h"
+#include "argosy/datasets/row.h"
 
 namespace argosy::datatool {
 namespace {
@@ -38,8 +38,8 @@ std::string help() {
     text += fmt::format("  {:<8} {}\n", part.name, part.what);
   }
   text += "\nNames:\n";
-  for (const datasets::KnownSet& set : datasets::known_sets()) {
-    text += fmt::format("  {:<14} {}\n", set.name, set.title);
+  for (const datasets::Row* set : datasets::rows()) {
+    text += fmt::format("  {:<14} {}\n", set->name, set->title);
   }
   return text +
          "\nargosy data <command> --help for a command's options. Example:\n"

@@ -6,14 +6,14 @@
 
 #include "argosy/base/error.h"
 #include "argosy/datasets/fetch.h"
-#include "argosy/datasets/known_sets.h"
+#include "argosy/datasets/row.h"
 
 namespace argosy::datatool {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::unique_ptr<datasets::SampleSource> open_named(const datasets::KnownSet& set,
+std::unique_ptr<datasets::SampleSource> open_named(const datasets::Row& set,
                                                    const std::string& path) {
   std::error_code error;
   if (!path.empty()) {
@@ -36,7 +36,7 @@ std::unique_ptr<datasets::SampleSource> open_named(const datasets::KnownSet& set
 
 std::unique_ptr<datasets::SampleSource> open_argument(const std::string& what,
                                                       const std::string& path) {
-  if (const datasets::KnownSet* set = datasets::find_known_set(what)) {
+  if (const datasets::Row* set = datasets::find_row(what)) {
     return open_named(*set, path);
   }
   std::error_code error;
@@ -44,7 +44,7 @@ std::unique_ptr<datasets::SampleSource> open_argument(const std::string& what,
     throw DataError("datatool.open", "No such file or folder", {what});
   }
   if (!path.empty() || !fs::exists(what, error)) {
-    (void)datasets::known_set(what);  // says which name was meant
+    (void)datasets::row_of(what);  // says which name was meant
   }
   const std::string set = datasets::recognised_set(what);
   if (set.empty()) {

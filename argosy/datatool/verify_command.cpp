@@ -26,12 +26,12 @@ using datasets::Verified;
 
 Verified look(const std::string& what, const std::string& path) {
   std::error_code error;
-  if (datasets::find_known_set(what) == nullptr) {
+  if (datasets::find_row(what) == nullptr) {
     if (path.empty() && what.find('/') != std::string::npos && !fs::exists(what, error)) {
       throw DataError("datatool.verify", "No such file or folder", {what});
     }
     if (!path.empty() || !fs::exists(what, error)) {
-      (void)datasets::known_set(what);  // says which name was meant
+      (void)datasets::row_of(what);  // says which name was meant
     }
     return datasets::verify_path(what);
   }
@@ -83,7 +83,7 @@ void print(const Verified& verified) {
     fmt::print("{:<8} {:<{}}  {}\n", to_string(file.state), file.known.name, width, remark);
   }
   if (verified.fine()) {
-    const datasets::KnownSet* const set = datasets::find_known_set(verified.set);
+    const datasets::Row* const set = datasets::find_row(verified.set);
     const size_t all = set == nullptr ? verified.files.size() : set->files.size();
     fmt::print("{}: {}\n",
                verified.set,

@@ -63,14 +63,14 @@ PictureShape shape_of(const ModelEntry& model,
                       const DataSet& data,
                       std::optional<int64_t> image_size) {
   const DataSet::Stored stored = data.stored();
-  const bool points = spec.entry->task == Task::kPoints;
+  const bool points = spec.entry->set->task == Task::kPoints;
   PictureShape shape{.stored = stored.side, .mirrored_points = data.mirrored_points()};
   shape.side = side_of(model, stored, image_size);
   shape.channels = model.channels != 0 ? static_cast<int>(model.channels) : stored.channels;
   shape.repeats = points && shape.channels == 3;
   const Values values(kData, spec.entry->row, spec.options.options);
-  shape.mean = constants_of(values, "mean", data.like().mean, shape.channels);
-  shape.std = constants_of(values, "std", data.like().std, shape.channels);
+  shape.mean = constants_of(values, "mean", data.like().set->mean, shape.channels);
+  shape.std = constants_of(values, "std", data.like().set->std, shape.channels);
   return shape;
 }
 
@@ -102,7 +102,7 @@ std::string Assembly::augment_of(const std::string& augment) const {
   if (augment != "default") {
     return augment;
   }
-  const std::string& own = data->like().augment;
+  const std::string& own = data->like().set->augment;
   if (own != "auto") {
     return own;
   }

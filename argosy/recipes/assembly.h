@@ -32,7 +32,7 @@ struct Assembly {
   ModelSize size{};
   BuiltModel model{};
 
-  [[nodiscard]] Task task() const { return data_spec.entry->task; }
+  [[nodiscard]] Task task() const { return data_spec.entry->set->task; }
   [[nodiscard]] Examples training(const std::string& augment) const;
   [[nodiscard]] Examples evaluation(const std::string& split) const;
   /// "default" and "auto" in words.

@@ -186,7 +186,7 @@ const DataEntry& like_what(const DataEntry& entry, const datasets::Description& 
 
 std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
   const Values values(kData, spec.entry->row, spec.options.options);
-  if (spec.entry->task == Task::kPoints) {
+  if (spec.entry->set->task == Task::kPoints) {
     return detail::open_faces(spec, values);
   }
   if (spec.entry->row.name == "folder") {

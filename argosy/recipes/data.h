@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/datasets/row.h"
 #include "argosy/recipes/augment.h"
 #include "argosy/recipes/examples.h"
 #include "argosy/recipes/row.h"
@@ -13,18 +14,11 @@
 
 namespace argosy::recipes {
 
-enum class Task : uint8_t {
-  kClasses,  ///< which class a picture is of
-  kPoints    ///< where its keypoints are
-};
+using datasets::Task;
 
 struct DataEntry {
   Row row{};
-  Task task = Task::kClasses;
-  std::string augment{};  ///< what "default" means in training
-  /// Of its pixels from 0 to 1; one number for gray.
-  std::vector<double> mean{};
-  std::vector<double> std{};
+  const datasets::Row* set = nullptr;
 };
 
 /// All data sets, by name: those of `argosy data`.

@@ -382,9 +382,9 @@ void add_recipe(Found& found, const std::string& what, const std::string& data, 
     sum.add(set->classes());
     sum.add(set->point_names());
     sum.add(set->like().row.name);
-    sum.add(set->like().augment);
-    sum.add(std::span<const double>(set->like().mean));
-    sum.add(std::span<const double>(set->like().std));
+    sum.add(set->like().set->augment);
+    sum.add(std::span<const double>(set->like().set->mean));
+    sum.add(std::span<const double>(set->like().set->std));
     sum.add(set->stored().side);
     sum.add(set->stored().channels);
   });

@@ -13,12 +13,6 @@
 namespace argosy::recipes {
 namespace {
 
-using Numbers = std::vector<double>;
-
-// Of all training pixels, as torchvision's users have measured and published them.
-const Numbers kImageNetMean{0.485, 0.456, 0.406};
-const Numbers kImageNetStd{0.229, 0.224, 0.225};
-
 // Options that all have.
 const OptionRow kHoldOut{
     "holdout", "auto", "share of the training split to evaluate on; auto: 0.2 where no other is"};
@@ -27,66 +21,32 @@ const OptionRow kMean{"mean", "auto", "of the pixels from 0 to 1, by channel; au
 const OptionRow kStd{"std", "auto", "likewise"};
 const OptionRow kCache{"cache", "none", "kept in memory: none, encoded, decoded"};
 
-DataEntry pictures(std::string name,
-                   std::string what,
-                   std::string augment,
-                   Numbers mean,
-                   Numbers std,
-                   std::vector<OptionRow> own = {}) {
-  std::vector<OptionRow> options{kHoldOut, kLimit, kMean, kStd, kCache};
-  options.insert(options.begin(), own.begin(), own.end());
-  return {.row = {std::move(name), std::move(what), std::move(options)},
-          .augment = std::move(augment),
-          .mean = std::move(mean),
-          .std = std::move(std)};
-}
-
-DataEntry faces() {
-  return {.row = {"keypoints",
-                  "faces with 15 points: training.csv of Kaggle's contest, or records of it",
-                  {{"missing", "drop", "faces with unknown points: drop, fill"},
-                   kHoldOut,
-                   kLimit,
-                   kMean,
-                   kStd}},
-          .task = Task::kPoints,
-          .augment = "none",
-          .mean = {0},
-          .std = {1}};
+/// Those of one set alone.
+std::vector<OptionRow> own_options(const std::string& set) {
+  if (set == "cifar100") {
+    return {{"labels", "fine", "fine (100) or coarse (20)"}};
+  }
+  if (set == "flowers102") {
+    return {{"splits", "published", "published, or paddle: train and test exchanged"},
+            {"missing", "error", "photographs that the archive lacks: error, skip"}};
+  }
+  if (set == "keypoints") {
+    return {{"missing", "drop", "faces with unknown points: drop, fill"}};
+  }
+  return {};
 }
 
 std::vector<DataEntry> all_sets() {
-  return {
-      pictures("mnist", "handwritten digits, 28 x 28 grey: IDX files", "none", {0.1307}, {0.3081}),
-      pictures("fashion_mnist", "clothes, 28 x 28 grey: IDX files", "none", {0.2860}, {0.3530}),
-      pictures("mnist_json", "MNIST as Paddle's lessons have it", "none", {0.1307}, {0.3081}),
-      pictures("cifar10",
-               "ten classes, 32 x 32: the archive, Python's or binary",
-               "crop,flip",
-               {0.4914, 0.4822, 0.4465},
-               {0.2470, 0.2435, 0.2616}),
-      pictures("cifar100",
-               "a hundred classes, 32 x 32",
-               "crop,flip",
-               {0.5071, 0.4867, 0.4408},
-               {0.2675, 0.2565, 0.2761},
-               {{"labels", "fine", "fine (100) or coarse (20)"}}),
-      pictures("flowers102",
-               "photographs of 102 flowers: the folder with its three files",
-               "resized_crop,flip",
-               kImageNetMean,
-               kImageNetStd,
-               {{"splits", "published", "published, or paddle: train and test exchanged"},
-                {"missing", "error", "photographs that the archive lacks: error, skip"}}),
-      faces(),
-      pictures("folder",
-               "a folder for each class; or train, valid and test with these",
-               "resized_crop,flip",
-               kImageNetMean,
-               kImageNetStd),
-      pictures(
-          "records", "one file, made by argosy data pack", "auto", kImageNetMean, kImageNetStd),
-  };
+  std::vector<DataEntry> all;
+  for (const datasets::Row* set : datasets::rows()) {
+    std::vector<OptionRow> options = own_options(set->name);
+    options.insert(options.end(), {kHoldOut, kLimit, kMean, kStd});
+    if (set->task != Task::kPoints) {
+      options.push_back(kCache);
+    }
+    all.push_back({.row = {set->name, set->title, std::move(options)}, .set = set});
+  }
+  return all;
 }
 
 bool is_there(const std::string& path) {

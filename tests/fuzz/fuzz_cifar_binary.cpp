@@ -1,7 +1,7 @@
 // fuzz-sources: formats/archive.cpp formats/archive_stream.cpp datasets/cifar.cpp
-//   datasets/cifar_batch.cpp datasets/cifar_classes.cpp datasets/cifar_files.cpp
-//   formats/file_reader.cpp formats/pickle.cpp formats/pickle_numpy.cpp formats/pickle_text.cpp
-//   formats/pickle_value.cpp formats/shown_name.cpp formats/unpickler.cpp
+//   datasets/cifar_batch.cpp datasets/cifar_classes.cpp datasets/cifar_files.cpp datasets/files.cpp
+//   datasets/pixel_source.cpp formats/file_reader.cpp formats/pickle.cpp formats/pickle_numpy.cpp
+//   formats/pickle_text.cpp formats/pickle_value.cpp formats/shown_name.cpp formats/unpickler.cpp
 //   formats/unpickler_atoms.cpp formats/unpickler_objects.cpp os/fd.cpp os/memory.cpp
 // fuzz-libraries: -larchive -lz -lisal
 // fuzz-options: -max_len=16384

@@ -1,5 +1,6 @@
 // MNIST as JSON, with images of two numbers. Seeds: corpus/json.
 // fuzz-sources: formats/file_reader.cpp datasets/json_text.cpp datasets/mnist_json.cpp
+//   datasets/files.cpp datasets/pixel_source.cpp
 // fuzz-libraries: -lisal -lsimdjson
 // fuzz-options: -max_len=16384
 // fuzz-rooms: argosy::datasets

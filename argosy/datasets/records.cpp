@@ -1,11 +1,13 @@
+#include "argosy/formats/records.h"
+
 #include <fmt/format.h>
 
 #include <utility>
 #include <vector>
 
 #include "argosy/base/error.h"
-#include "argosy/datasets/sources.h"
-#include "argosy/formats/records.h"
+#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/sets.h"
 
 namespace argosy::datasets {
 namespace {
@@ -44,8 +46,6 @@ std::vector<Split> splits_of(const std::vector<formats::PackedSplit>& packed,
   return splits;
 }
 
-}  // namespace
-
 std::unique_ptr<SampleSource> open_records(const std::string& path) {
   formats::RecordReader reader(path);
   formats::PackedSet set = formats::unpack_metadata(reader.metadata(), path);
@@ -55,6 +55,19 @@ std::unique_ptr<SampleSource> open_records(const std::string& path) {
   description.point_names = std::move(set.point_names);
   description.splits = splits_of(set.splits, reader);
   return std::make_unique<RecordSource>(std::move(description), std::move(reader));
+}
+
+}  // namespace
+
+const Row& records() {
+  static const Row row{.name = "records",
+                       .title = "A record file, as argosy data pack writes it",
+                       .instead = "It is made here: argosy data pack NAME PATH OUT",
+                       .augment = "auto",
+                       .mean = kImageNetMean,
+                       .std = kImageNetStd,
+                       .open = open_records};
+  return row;
 }
 
 }  // namespace argosy::datasets
