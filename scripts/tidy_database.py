@@ -23,15 +23,16 @@ def readable(unit):
 
 
 def proxy(header, units):
-    """The unit whose flags the header takes: its own, one of its folder, one that includes it."""
+    """The unit whose flags the header takes: its own, one that includes it, one of its folder."""
     stem, folder = os.path.splitext(header)[0], os.path.dirname(header)
     for unit in (stem + ".cpp", stem + "_test.cpp"):
         if unit in units:
             return unit
-    here = sorted((u for u in units if os.path.dirname(u) == folder), key=lambda u: "_test" in u)
+    here = [u for u in units if os.path.dirname(u) == folder]
     including = subprocess.run(["git", "grep", "-lE", f'^#include ["<]{header}[">]', "--", "*.cpp"],
                                text=True, stdout=subprocess.PIPE, check=False).stdout.split()
-    return next((u for u in here + including if u in units), None)
+    including.sort(key=lambda u: (os.path.dirname(u) != folder, "_test" in u))
+    return next((u for u in including + here if u in units), None)
 
 
 with open(os.path.join(build, "compile_commands.json")) as f:

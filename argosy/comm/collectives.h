@@ -41,6 +41,8 @@ using transport::SharedBlock;
 struct ReduceOptions {
   ReduceOp op = ReduceOp::kSum;
   std::chrono::milliseconds timeout{0};
+  /// all_reduce: where in a training this is; ranks that are at different places are told so.
+  transport::TrainingPlace place{};
 };
 struct RootOptions {
   int root = 0;                  ///< rank in the group

@@ -195,6 +195,7 @@ std::exception_ptr GroupState::perform(Operation& operation) {
     if (!operation.info.signature.empty()) {
       compare_signatures(operation, names_, *transport_, deadline);
     }
+    transport_->set_place(operation.info.place);
     operation.body(*transport_, deadline);
     return nullptr;
   } catch (...) {

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "argosy/base/deadline.h"
+#include "argosy/transport/types.h"
 
 namespace argosy::transport {
 class Transport;
@@ -61,8 +62,9 @@ struct OperationInfo {
   std::string_view dtype{};  ///< "f32"; a literal; empty where there is none
   int64_t elements = 0;
   int64_t bytes = 0;
-  int peer = -1;            ///< the other rank, of a transfer
-  int64_t tag = -1;         ///< likewise
+  int peer = -1;     ///< the other rank, of a transfer
+  int64_t tag = -1;  ///< likewise
+  transport::TrainingPlace place{};
   std::string signature{};  ///< what the checked mode compares; filled only when it is on
 };
 

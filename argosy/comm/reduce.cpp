@@ -13,9 +13,11 @@ Call all_reduce_call(const at::Tensor& tensor, const Group& group, const ReduceO
   GroupState& state = usable(group, kOp);
   const Buffer buffer = Buffer::to_update(kOp, tensor);
   check_reducible(kOp, tensor, options.op);
+  OperationInfo info = describe(state, kOp, tensor, buffer, "{}", transport::to_string(options.op));
+  info.place = options.place;
   return {state,
           options.timeout,
-          describe(state, kOp, tensor, buffer, "{}", transport::to_string(options.op)),
+          std::move(info),
           [buffer, op = options.op](Transport& transport, const Deadline& deadline) {
             transport.all_reduce(
                 buffer.data(), buffer.count(), buffer.dtype(), op, deadline.remaining());

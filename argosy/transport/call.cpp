@@ -22,12 +22,13 @@ uint64_t digest(const Call& call) {
   uint64_t all = mixed(mixed(0, kind), static_cast<uint64_t>(call.seq));
   all = mixed(all, static_cast<uint64_t>(call.bytes));
   all = mixed(all, call.parts);
-  return mixed(all, call.tag);
+  all = mixed(all, static_cast<uint64_t>(call.place.update) << 32U | call.place.pass);
+  return mixed(all, call.step);
 }
 
 Call step_of(const Call& whole, const Call& call) {
   Call step = whole;
-  step.tag = mixed(whole.tag, digest(call));
+  step.step = mixed(whole.step, digest(call));
   return step;
 }
 
@@ -80,10 +81,39 @@ std::string in_words(const Call& call) {
   return words;
 }
 
+namespace {
+
+/// The rank that is behind comes first: it is the one that did something else, more often than not.
+std::string out_of_step(std::string_view rank,
+                        const TrainingPlace& place,
+                        std::string_view other_rank,
+                        const TrainingPlace& other) {
+  if (other.update < place.update) {
+    return out_of_step(other_rank, other, rank, place);
+  }
+  const auto words = [](const TrainingPlace& p) {
+    return p.pass == 1 ? fmt::format("update {}", p.update)
+                       : fmt::format("backward pass {} of update {}", p.pass, p.update);
+  };
+  return fmt::format(
+      "{0} begins {1} while {2} begins {3}: did {0} skip optimizer.step(), or did it run fewer or "
+      "more backward passes? Gather the gradients of several passes under no_sync(); where ranks "
+      "have inputs of different length, use join()",
+      rank,
+      words(place),
+      other_rank,
+      words(other));
+}
+
+}  // namespace
+
 std::string disagreement(std::string_view rank,
                          const Call& call,
                          std::string_view other_rank,
                          const Call& other) {
+  if (call.place != other.place && call.place.update > 0 && other.place.update > 0) {
+    return out_of_step(rank, call.place, other_rank, other.place);
+  }
   const bool numbers = call.seq != other.seq;
   const auto words = [&](const Call& c) {
     return numbers ? fmt::format("{} (seq {})", in_words(c), c.seq) : in_words(c);
@@ -92,7 +122,7 @@ std::string disagreement(std::string_view rank,
       fmt::format("{} called {} where {} called {}", rank, words(call), other_rank, words(other));
   if (call.parts != other.parts && call.op == other.op) {
     text += ", in other parts";
-  } else if (call.tag != other.tag && in_words(call) == in_words(other)) {
+  } else if (call.step != other.step && in_words(call) == in_words(other)) {
     text += ", as another step of it";
   }
   return text;

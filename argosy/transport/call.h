@@ -35,7 +35,8 @@ struct Call {
   int64_t bytes = 0;   ///< as messages say it; 0 for kAllToAllV, where each rank has its own
   uint64_t parts = 0;  ///< a digest of how kAllGatherV divides the bytes; 0 for the others
   int64_t seq = -1;    ///< its number in the group; -1: it has none yet
-  uint64_t tag = 0;    ///< what else must agree, by the caller's own rule; 0: nothing
+  uint64_t step = 0;   ///< a digest of the step of a collective that is made of several
+  TrainingPlace place{};
 
   friend bool operator==(const Call&, const Call&) = default;
 };

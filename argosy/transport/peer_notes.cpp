@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 3> kKinds{"", "timeout ", "mismatch "};  
 
 /// "1,0,2,-1,400,0,5,0": a call's fields in their order, which one release reads of itself only.
 std::string as_numbers(const Call& call) {
-  return fmt::format("{},{},{},{},{},{},{},{}",
+  return fmt::format("{},{},{},{},{},{},{},{},{},{}",
                      static_cast<int>(call.op),
                      static_cast<int>(call.dtype),
                      static_cast<int>(call.reduction),
@@ -23,7 +23,9 @@ std::string as_numbers(const Call& call) {
                      call.bytes,
                      static_cast<int64_t>(call.parts),
                      call.seq,
-                     static_cast<int64_t>(call.tag));
+                     static_cast<int64_t>(call.step),
+                     call.place.update,
+                     call.place.pass);
 }
 
 std::optional<Call> from_numbers(const std::string& text) {
@@ -31,7 +33,7 @@ std::optional<Call> from_numbers(const std::string& text) {
   for (const std::string& word : strings::split(text, ',')) {
     fields.push_back(strings::parse_int(word).value_or(-1));
   }
-  if (fields.size() != 8) {
+  if (fields.size() != 10) {
     return std::nullopt;
   }
   return Call{.op = static_cast<Op>(fields[0]),
@@ -41,7 +43,9 @@ std::optional<Call> from_numbers(const std::string& text) {
               .bytes = fields[4],
               .parts = static_cast<uint64_t>(fields[5]),
               .seq = fields[6],
-              .tag = static_cast<uint64_t>(fields[7])};
+              .step = static_cast<uint64_t>(fields[7]),
+              .place = {.update = static_cast<uint32_t>(fields[8]),
+                        .pass = static_cast<uint32_t>(fields[9])}};
 }
 
 }  // namespace

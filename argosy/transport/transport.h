@@ -57,6 +57,10 @@ class Transport {
   /// "gloo", "in_process": for messages and benchmarks.
   [[nodiscard]] virtual std::string name() const = 0;
 
+  /// The collectives that follow belong to this place of a training: those of ranks at different
+  /// places do not match. Does nothing where an implementation does not compare.
+  virtual void set_place(const TrainingPlace& /*place*/) {}
+
   /// In place. kAvg divides the sum by size(): floats once at the end, integers truncate.
   virtual void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op, Timeout timeout) = 0;
   /// In place on `root`; `data` of the other ranks keeps its value.

@@ -6,6 +6,15 @@
 
 namespace argosy::transport {
 
+/// Where in a training a collective belongs: the backward pass `pass` before update `update`, both
+/// from 1. All ranks must be at the same place. 0: at none.
+struct TrainingPlace {
+  uint32_t update = 0;
+  uint32_t pass = 0;
+
+  friend bool operator==(const TrainingPlace&, const TrainingPlace&) = default;
+};
+
 /// Element types of the collectives. kBool is one byte, 0 or 1.
 enum class DType : uint8_t { kF32, kF64, kF16, kBf16, kI8, kU8, kI32, kI64, kBool };
 

@@ -87,6 +87,7 @@ class WatchedTransport : public Transport {
   [[nodiscard]] std::shared_ptr<SharedBlock> share(size_t bytes, Timeout timeout) final;
   void close() final;
 
+  void set_place(const TrainingPlace& place) final { place_ = place; }
   /// What follows are steps of `whole`, a collective of a transport that is made of several: so
   /// they are compared and named.
   void do_steps_of(const Call& whole) { whole_ = whole; }
@@ -175,6 +176,7 @@ class WatchedTransport : public Transport {
   const int size_;
   const RankNames names_;
   std::optional<Call> whole_;
+  TrainingPlace place_;
   Call call_;
   std::unique_ptr<PeerWatch> watch_;
 };
@@ -184,6 +186,9 @@ void WatchedTransport::run(const Call& call, Timeout timeout, Body body) {
   const char* const op = name_of(call.op);
   watch_->check(op);
   call_ = whole_ ? step_of(*whole_, call) : call;
+  if (!whole_) {
+    call_.place = place_;
+  }
   const int64_t seq = watch_->begin(call_);
   try {
     body(Deadline::after(timeout));

@@ -13,6 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/comm/collectives.h"
 #include "argosy/comm/group.h"
 #include "argosy/comm/work.h"
 #include "argosy/engine/grad_hook.h"
@@ -73,7 +74,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
 
   /// Errors: UsageError when there is one already, it is empty, or a pass is under way.
   void set_comm_hook(CommHook hook, std::string name);
-  void set_uneven_inputs(UnevenInputs* uneven) { uneven_ = uneven; }
+  void set_uneven_inputs(UnevenInputs* uneven);
   /// The update of a bucket's parameters follows its reduction. Errors: UsageError when this
   /// optimizer or these options do not allow it.
   void update_early(const std::shared_ptr<optim::OptimizerImpl>& optimizer);
@@ -114,6 +115,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
 
   void open_pass();
   void start_pass();
+  void count_pass();
+  [[nodiscard]] comm::ReduceOptions reduction(comm::ReduceOp op) const;
   void on_gradient(size_t index);
   void on_gradient_of_pass(size_t index);
   void accept_late(size_t index);
@@ -143,6 +146,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   BucketPlan plan_;
   std::vector<Bucket> buckets_;
   std::vector<Place> places_;
+  transport::TrainingPlace place_{};  // of the pass that runs; each rank counts by itself
+  uint64_t sample_at_pass_ = 0;       // of the parameters, when it began: an update changes it
   bool rebuilt_ = false;
   std::vector<int64_t> arrival_;  // of the first reduced pass
 

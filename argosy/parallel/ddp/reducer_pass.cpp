@@ -1,10 +1,13 @@
 // One backward pass, from its first sign to the averaged gradients. The states and who moves them
 // are drawn in docs/design/ddp.md.
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/hash.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "argosy/base/check.h"
@@ -13,6 +16,33 @@
 #include "argosy/parallel/ddp/reducer.h"
 
 namespace argosy::parallel::ddp {
+namespace {
+
+/// Other than before if the parameter has changed: a digest of some of its elements, for
+/// torch::optim leaves its version alone. Of a device, which would have to be waited for, the
+/// version.
+uint64_t sample_of(const at::Tensor& parameter) {
+  constexpr int64_t kElements = 4;
+  if (!parameter.device().is_cpu() || !parameter.is_non_overlapping_and_dense()) {
+    return static_cast<uint64_t>(parameter._version());
+  }
+  if (parameter.numel() == 0) {
+    return 0;
+  }
+  const auto* bytes = static_cast<const std::byte*>(parameter.data_ptr());
+  const auto size = std::min(sizeof(uint64_t), static_cast<size_t>(parameter.element_size()));
+  uint64_t digest = 0;
+  for (int64_t i = 0; i < kElements; ++i) {
+    uint64_t element = 0;
+    const int64_t at = parameter.numel() * i / kElements;  // dense, in whatever order
+    std::memcpy(&element, bytes + at * static_cast<int64_t>(parameter.element_size()), size);
+    digest = c10::hash_combine(digest, element);
+  }
+  return digest;
+}
+
+}  // namespace
+
 void Reducer::open_pass() {
   if (open_ || !sync_ || failure_.has_value()) {
     return;
@@ -26,6 +56,7 @@ void Reducer::open_pass() {
 void Reducer::start_pass() {
   check_steps_complete();
   started_ = true;
+  count_pass();
   if (uneven_ != nullptr) {
     uneven_->announce_backward();
   }
@@ -38,6 +69,32 @@ void Reducer::start_pass() {
       mark_ready(i);
     }
   }
+}
+
+/// What changes parameters between two passes is an update, whoever's optimizer makes it.
+void Reducer::count_pass() {
+  uint64_t now = 0;
+  for (const at::Tensor& parameter : table_.tensors()) {
+    now = c10::hash_combine(now, sample_of(parameter));
+  }
+  if (place_.update == 0 || now != sample_at_pass_) {
+    place_ = {.update = place_.update + 1};
+  }
+  ++place_.pass;
+  sample_at_pass_ = now;
+}
+
+/// While ranks have uneven inputs they count differently.
+comm::ReduceOptions Reducer::reduction(comm::ReduceOp op) const {
+  return {.op = op,
+          .timeout = options_.timeout,
+          .place = uneven_ == nullptr ? place_ : transport::TrainingPlace{}};
+}
+
+/// All ranks do this at the same place, and count from there.
+void Reducer::set_uneven_inputs(UnevenInputs* uneven) {
+  uneven_ = uneven;
+  place_ = {};
 }
 
 void Reducer::on_gradient(size_t index) {
@@ -175,8 +232,8 @@ void Reducer::send(size_t index) {
     sent_[index] = hook_(bucket);
     return;
   }
-  sent_[index] = comm::all_reduce_async(
-      buckets_[index].flat, group_, {.op = comm::ReduceOp::kAvg, .timeout = options_.timeout});
+  sent_[index] =
+      comm::all_reduce_async(buckets_[index].flat, group_, reduction(comm::ReduceOp::kAvg));
   update(index);
 }
 
@@ -216,8 +273,7 @@ void Reducer::check_steps_complete() const {
 
 void Reducer::send_used_map() {
   std::copy(used_.begin(), used_.end(), used_map_.data_ptr<uint8_t>());
-  used_map_work_ = comm::all_reduce_async(
-      used_map_, group_, {.op = comm::ReduceOp::kMax, .timeout = options_.timeout});
+  used_map_work_ = comm::all_reduce_async(used_map_, group_, reduction(comm::ReduceOp::kMax));
 }
 
 // --- The end -----------------------------------------------------------------------------------
