@@ -7,6 +7,7 @@
 #   rest of it. The room links its parts, so that users need to know of none.
 # argosy_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [PROCESSORS n] [PER_CASE] [UNITY])
 #   One ctest per binary; PER_CASE: one ctest per test case (cheap torch-free binaries).
+#   A skipped case of a test without PER_CASE would count as passed: see argosy_optional_test.
 # argosy_bench(NAME SOURCES ... DEPS ...): a Google Benchmark binary beside its room.
 include(GNUInstallDirs)
 include(GoogleTest)
@@ -14,6 +15,14 @@ set_property(GLOBAL PROPERTY ARGOSY_ROOMS "")
 # Reading headers (torch's, gRPC's, JSON's) and making their templates is most of the work, so rooms are
 # compiled several files at a time, and programs and tests share precompiled headers. OFF: each file by
 # itself, for clang-tidy and for those who edit one file again and again.
+# Real data sets beside the repository; elsewhere tests make small ones of the same formats, and what can
+# only be said of the real files is not compiled.
+set(ARGOSY_REAL_SETS ${PROJECT_SOURCE_DIR}/../shared/data CACHE PATH "Real data sets for tests; empty: none")
+if(NOT EXISTS "${ARGOSY_REAL_SETS}/flowers102")
+  set(ARGOSY_REAL_SETS "")
+else()
+  set(ARGOSY_REAL_SETS_DEFINITION ARGOSY_SHARED_DATA="${ARGOSY_REAL_SETS}")
+endif()
 option(ARGOSY_UNITY "Compile several files of a room as one unit" ON)
 
 # Parts of at most `most` files and of equal size: eight files and one more are not eight and one but five and four.
@@ -162,6 +171,13 @@ function(argosy_test name)
   if(A_UNITY)
     set(unity UNITY)
   endif()
+  foreach(source IN LISTS A_SOURCES)
+    file(STRINGS ${source} skips LIMIT_COUNT 1 REGEX "GTEST_SKIP")
+    if(skips AND NOT A_PER_CASE AND NOT "${A_ENVIRONMENT}" MATCHES "GTEST_FILTER=-")
+      message(FATAL_ERROR "${name}: a skipped case of ${source} would count as passed. PER_CASE, or take it "
+        "out by GTEST_FILTER and name it in argosy_optional_test()")
+    endif()
+  endforeach()
   argosy_program(${name} ${unity} SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   # The rooms keep -O3; what a test compiles itself, templates in headers included, takes three quarters

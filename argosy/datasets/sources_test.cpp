@@ -30,7 +30,6 @@ using testing::SizeIs;
 namespace fs = std::filesystem;
 
 const fs::path kData = ARGOSY_TEST_DATA;
-const fs::path kShared = ARGOSY_SHARED_DATA;
 
 void write(const fs::path& path, const std::string& text) {
   fs::create_directories(path.parent_path());
@@ -334,20 +333,19 @@ TEST_F(SourcesTest, RealMnistJsonBecomesGreys) {
   EXPECT_GT(found.pixels.most, 250);
 }
 
+#ifdef ARGOSY_SHARED_DATA  // real sets are beside the repository
 TEST_F(SourcesTest, RealFlowersThatAreNotThereAreCounted) {
-  if (!fs::exists(kShared / "flowers102")) {
-    GTEST_SKIP() << "no real data beside the repository";
-  }
-  const auto source = open_samples("flowers102", (kShared / "flowers102").string());
+  const fs::path real = ARGOSY_SHARED_DATA;
+  const auto source = open_samples("flowers102", (real / "flowers102").string());
   EXPECT_EQ(source->size() + source->description().missing, 8189);
   EXPECT_EQ(source->size(), 535);
   EXPECT_THAT(source->description().classes, SizeIs(102));
   std::vector<uint8_t> scratch;
   EXPECT_EQ(source->get(0, scratch).kind, formats::Picture::kEncoded);
   // The archive itself may be named too; its index lies beside it.
-  EXPECT_EQ(open_samples("flowers102", (kShared / "flowers102/102flowers.tgz").string())->size(),
-            535);
+  EXPECT_EQ(open_samples("flowers102", (real / "flowers102/102flowers.tgz").string())->size(), 535);
 }
+#endif
 
 TEST_F(SourcesTest, WhatAPathLooksLike) {
   EXPECT_EQ(recognised_set((kData / "cifar10/cifar-10-python.tar.gz").string()), "cifar10");
