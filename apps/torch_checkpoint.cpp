@@ -7,10 +7,9 @@
 
 #include "argosy/checkpoint/load.h"
 #include "argosy/checkpoint/read_weights.h"
+#include "argosy/checkpoint/save_weights.h"
 #include "argosy/checkpoint/saver.h"
 #include "argosy/checkpoint/snapshot.h"
-#include "argosy/engine/safetensors_file.h"
-#include "argosy/engine/torch_file.h"
 
 #include "apps/checkpoint_arguments.h"
 #include <nlohmann/json.hpp>
@@ -35,19 +34,16 @@ checkpoint::Snapshot snapshot_of(const std::string& from, engine::StateDict dict
 std::string write(const std::string& from, const std::string& to, engine::StateDict dict) {
   const fs::path path = fs::path(to).has_filename() ? fs::path(to) : fs::path(to).parent_path();
   const std::string end = path.extension().string();
-  if (end == ".pt" || end == ".pth") {
-    engine::write_torch_file(to, dict);
-    return "torch";
-  }
-  if (end == ".safetensors") {
-    engine::write_safetensors(to, dict);
-    return "safetensors";
-  }
   if (end == ".pdparams" || end == ".ckpt" || end == ".bin" || end == ".onnx") {
     throw UsageError("checkpoint.convert",
                      fmt::format("{} is not written: expected .pt, .pth, .safetensors, or a name "
-                                 "without an ending for a checkpoint's folder",
+                                 "without an ending for a checkpoint's folder. A program writes "
+                                 ".pdparams by checkpoint::save_weights(model, path)",
                                  end));
+  }
+  if (checkpoint::is_weights_ending(end)) {
+    checkpoint::save_weights(dict, to);
+    return end == ".safetensors" ? "safetensors" : "torch";
   }
   const std::string parent = path.parent_path().string();
   checkpoint::Saver saver(parent.empty() ? "." : parent, {.async = false});

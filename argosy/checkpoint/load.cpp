@@ -13,8 +13,8 @@
 
 #include "argosy/base/check.h"
 #include "argosy/checkpoint/checksum.h"
+#include "argosy/checkpoint/safetensors_type.h"
 #include "argosy/checkpoint/values_text.h"
-#include "argosy/engine/safetensors_type.h"
 #include "argosy/formats/safetensors.h"
 #include "argosy/os/fd.h"
 
@@ -59,7 +59,7 @@ std::map<std::string, at::Tensor> read_file(const std::string& path, const Manif
   std::ranges::sort(
       order, {}, [](const SafetensorEntry* e) { return std::pair(e->offset, e->bytes); });
   for (const SafetensorEntry* entry : order) {
-    at::Tensor tensor = at::empty(entry->shape, engine::scalar_type_of(entry->type));
+    at::Tensor tensor = at::empty(entry->shape, scalar_type_of(entry->type));
     const std::span bytes(static_cast<std::byte*>(tensor.data_ptr()),
                           static_cast<size_t>(entry->bytes));
     file.read(*entry, bytes);

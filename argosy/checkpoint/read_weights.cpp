@@ -14,16 +14,15 @@
 
 #include <c10/core/Device.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-#include <torch/nn/modules/linear.h>
 
 #include "argosy/base/check.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/load.h"
+#include "argosy/checkpoint/paddle_file.h"
+#include "argosy/checkpoint/safetensors_file.h"
+#include "argosy/checkpoint/torch_file.h"
+#include "argosy/checkpoint/torch_script.h"
 #include "argosy/checkpoint/weights_digest.h"
-#include "argosy/engine/paddle_file.h"
-#include "argosy/engine/safetensors_file.h"
-#include "argosy/engine/serialize.h"
-#include "argosy/engine/torch_file.h"
 #include "argosy/os/fd.h"
 
 namespace argosy::checkpoint {
@@ -88,13 +87,13 @@ std::array<uint8_t, 16> head_of(const std::string& path, int64_t& size) {
 StateDict read(const std::string& path, const ReadWeightsOptions& options, WeightsKind kind) {
   switch (kind) {
     case WeightsKind::kTorch:
-      return engine::read_torch_file(path, {.key = options.key});
+      return read_torch_file(path, {.key = options.key});
     case WeightsKind::kTorchScript:
-      return engine::read_weights(path);
+      return read_torch_script(path);
     case WeightsKind::kSafetensors:
-      return engine::read_safetensors(path);
+      return read_safetensors(path);
     case WeightsKind::kPaddle:
-      return engine::read_paddle_file(path);
+      return read_paddle_file(path);
     case WeightsKind::kFolder:
       return Checkpoint(path).part(options.part);
   }
@@ -131,40 +130,6 @@ StateDict renamed(const StateDict& dict,
     }
     result.set(name, tensor.to(device));
   }
-  return result;
-}
-
-bool ends_with_dot(const std::string& name, std::string_view word) {
-  return name.ends_with(word) && name.size() > word.size() &&
-         name[name.size() - word.size() - 1] == '.';
-}
-
-/// Turns the weights of linear layers. (named_modules() asks for a module in a shared_ptr.)
-void transpose_linear(const torch::nn::Module& module, const std::string& prefix, StateDict& dict) {
-  const at::Tensor* weight = dict.find(prefix + "weight");
-  if (weight != nullptr && weight->dim() == 2 &&
-      dynamic_cast<const torch::nn::LinearImpl*>(&module) != nullptr) {
-    dict.set(prefix + "weight", weight->t());
-  }
-  for (const auto& child : module.named_children()) {
-    transpose_linear(*child.value(), prefix + child.key() + ".", dict);
-  }
-}
-
-/// Paddle's entries as the module has them: the names of norms, and weights of linear layers, which
-/// Paddle keeps as [in, out]. Only the module knows which those are: square ones look alike.
-StateDict from_paddle(const StateDict& dict, const torch::nn::Module& module) {
-  StateDict result;
-  for (const auto& [old_name, tensor] : dict) {
-    std::string name = old_name;
-    if (ends_with_dot(name, "_mean")) {
-      name.replace(name.size() - 5, 5, "running_mean");
-    } else if (ends_with_dot(name, "_variance")) {
-      name.replace(name.size() - 9, 9, "running_var");
-    }
-    result.set(name, tensor);
-  }
-  transpose_linear(module, "", result);
   return result;
 }
 
@@ -257,10 +222,9 @@ std::string weights_hash(const StateDict& dict) {
   WeightsDigest digest;
   for (const auto& [name, tensor] : dict) {
     const at::Tensor own = tensor.detach().cpu().contiguous();
-    digest.add(
-        engine::describe_safetensor(name, own), [own](std::span<std::byte> out, int64_t from) {
-          std::memcpy(out.data(), static_cast<const std::byte*>(own.data_ptr()) + from, out.size());
-        });
+    digest.add(describe_safetensor(name, own), [own](std::span<std::byte> out, int64_t from) {
+      std::memcpy(out.data(), static_cast<const std::byte*>(own.data_ptr()) + from, out.size());
+    });
   }
   return digest.hex();
 }

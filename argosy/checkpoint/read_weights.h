@@ -11,7 +11,7 @@ namespace argosy::checkpoint {
 
 enum class WeightsKind : uint8_t {
   kTorch,        ///< torch.save: .pt, .pth
-  kTorchScript,  ///< torch.jit.save, engine::save_weights
+  kTorchScript,  ///< torch.jit.save, torch::save of a module
   kSafetensors,
   kPaddle,  ///< paddle.save: .pdparams
   kFolder,  ///< a checkpoint of this library's
@@ -34,7 +34,7 @@ struct ReadWeightsOptions {
   /// Where the tensors go: "cpu", "cuda", "cuda:1". Files that were written on another device come
   /// here, too; PyTorch's default would be the one where they were.
   std::string map_location = "cpu";
-  /// Of a file by torch.save that holds more: where its state_dict is, see ReadTorchFileOptions.
+  /// Of a file by torch.save that holds more: where its state_dict is, "state_dict" or "model".
   std::string key{};
   /// Of a checkpoint's folder: which part.
   std::string part = "model";
@@ -50,8 +50,8 @@ struct ReadWeightsOptions {
   void validate() const;
 };
 
-/// Weights from anything: .pt and .pth by PyTorch, .safetensors, .pdparams by Paddle, the archives
-/// of save_weights() and torch.jit.save, a checkpoint's folder.
+/// Weights from anything: .pt and .pth by PyTorch or save_weights(), .safetensors, .pdparams by
+/// Paddle, TorchScript's archives, a checkpoint's folder.
 ///
 ///     engine::StateDict dict = checkpoint::read_weights("resnet18-f37072fd.pth");
 ///

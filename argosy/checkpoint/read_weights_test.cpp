@@ -12,14 +12,13 @@
 #include <torch/torch.h>
 
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/paddle_file.h"
+#include "argosy/checkpoint/safetensors_file.h"
 #include "argosy/checkpoint/saver.h"
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/checkpoint/test_checkpoints.h"
+#include "argosy/checkpoint/torch_file.h"
 #include "argosy/checkpoint/weights_digest.h"
-#include "argosy/engine/paddle_file.h"
-#include "argosy/engine/safetensors_file.h"
-#include "argosy/engine/serialize.h"
-#include "argosy/engine/torch_file.h"
 #include "argosy/formats/pickler.h"
 
 #include "tests/support/temp_dir.h"
@@ -92,21 +91,19 @@ class WeightsFiles : public ::testing::Test {
 
 TEST_F(WeightsFiles, SafetensorsComeBackWithTheirMetadata) {
   const StateDict dict = all_types();
-  engine::write_safetensors(path("a.safetensors"), dict, {{"format", "pt"}, {"by", "Ü"}});
-  engine::SafetensorsMetadata metadata;
-  expect_equal(dict, engine::read_safetensors(path("a.safetensors"), &metadata));
+  write_safetensors(path("a.safetensors"), dict, {{"format", "pt"}, {"by", "Ü"}});
+  SafetensorsMetadata metadata;
+  expect_equal(dict, read_safetensors(path("a.safetensors"), &metadata));
   EXPECT_THAT(metadata, ElementsAre(std::pair("format", "pt"), std::pair("by", "Ü")));
 }
 
 TEST_F(WeightsFiles, SafetensorsSayWhatTheyCannotHold) {
-  EXPECT_THAT(
-      checkpoint_error([&] {
-        engine::write_safetensors(path("a"), {{"c", torch::zeros({1}, torch::kComplexFloat)}});
-      }),
-      AllOf(HasSubstr("[engine.safetensors]"), HasSubstr("no type for ComplexFloat")));
-  EXPECT_THAT(checkpoint_error([&] { (void)engine::read_safetensors(path("no")); }),
-              HasSubstr("(ENOENT)"));
-  EXPECT_THAT(checkpoint_error([&] { engine::write_safetensors(path("no/a"), all_types()); }),
+  EXPECT_THAT(checkpoint_error([&] {
+                write_safetensors(path("a"), {{"c", torch::zeros({1}, torch::kComplexFloat)}});
+              }),
+              AllOf(HasSubstr("[checkpoint.save_weights]"), HasSubstr("no type for ComplexFloat")));
+  EXPECT_THAT(checkpoint_error([&] { (void)read_safetensors(path("no")); }), HasSubstr("(ENOENT)"));
+  EXPECT_THAT(checkpoint_error([&] { write_safetensors(path("no/a"), all_types()); }),
               HasSubstr("(ENOENT)"));
 }
 
@@ -114,7 +111,7 @@ TEST_F(WeightsFiles, SafetensorsSayWhatTheyCannotHold) {
 TEST_F(WeightsFiles, WhatPaddleWroteIsReadInBothProtocols) {
   for (const char* file : {"model_2.pdparams", "model_4.pdparams"}) {
     SCOPED_TRACE(file);
-    const StateDict dict = engine::read_paddle_file(golden(std::string("paddle_files/") + file));
+    const StateDict dict = read_paddle_file(golden(std::string("paddle_files/") + file));
     std::ifstream expected(golden("paddle_files/model.txt"));
     std::string line;
     std::getline(expected, line);
@@ -139,19 +136,18 @@ TEST_F(WeightsFiles, WhatPaddleWroteIsReadInBothProtocols) {
 }
 
 TEST_F(WeightsFiles, PaddlesOptimizerAndOtherPicklesAreRefusedInWords) {
-  EXPECT_THAT(checkpoint_error(
-                  [&] { (void)engine::read_paddle_file(golden("paddle_files/optimizer.pdopt")); }),
-              HasSubstr("expected an array, got"));
+  EXPECT_THAT(
+      checkpoint_error([&] { (void)read_paddle_file(golden("paddle_files/optimizer.pdopt")); }),
+      HasSubstr("expected an array, got"));
   write("list", PickleValue::list({1}));
-  EXPECT_THAT(checkpoint_error([&] { (void)engine::read_paddle_file(path("list")); }),
+  EXPECT_THAT(checkpoint_error([&] { (void)read_paddle_file(path("list")); }),
               AllOf(HasSubstr("expected a state_dict by paddle.save"), HasSubstr("list")));
   write(
       "evil",
       PickleValue::dict({{"w", PickleValue::call(PickleValue::global("os", "system"), {"true"})}}));
-  EXPECT_THAT(checkpoint_error([&] { (void)engine::read_paddle_file(path("evil")); }),
+  EXPECT_THAT(checkpoint_error([&] { (void)read_paddle_file(path("evil")); }),
               HasSubstr("refused: the global os.system"));
-  EXPECT_THAT(checkpoint_error([&] { (void)engine::read_paddle_file(path("no")); }),
-              HasSubstr("(ENOENT)"));
+  EXPECT_THAT(checkpoint_error([&] { (void)read_paddle_file(path("no")); }), HasSubstr("(ENOENT)"));
 }
 
 TEST_F(WeightsFiles, PaddlesCutParametersAreJoined) {
@@ -168,17 +164,17 @@ pickle.dump(d, open(sys.argv[1], 'wb'), protocol=2)
   write_text(path("cut.py"), python);
   const std::string command = fmt::format("{} {} {}", peers, path("cut.py"), path("cut"));
   ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
-  const StateDict dict = engine::read_paddle_file(path("cut"));
+  const StateDict dict = read_paddle_file(path("cut"));
   EXPECT_THAT(names_of(dict), ElementsAre("w", "b"));
   EXPECT_TRUE(torch::equal(dict.at("w"), torch::arange(6, torch::kFloat).view({2, 3})));
 }
 
 TEST_F(WeightsFiles, EachKindIsKnownByItsContent) {
   const StateDict dict = {{"w", torch::rand({2, 3})}, {"b", torch::rand({3})}};
-  engine::write_torch_file(path("1"), dict);
-  engine::write_safetensors(path("2"), dict);
+  write_torch_file(path("1"), dict);
+  write_safetensors(path("2"), dict);
   torch::nn::Linear linear(3, 2);
-  engine::save_weights(linear, path("3"));
+  torch::save(linear, path("3"));
   Saver(path("run"), {.async = false}).save({.parts = {{"model", dict}}}, "x");
   EXPECT_EQ(weights_kind(path("1")), WeightsKind::kTorch);
   EXPECT_EQ(weights_kind(path("2")), WeightsKind::kSafetensors);
@@ -228,8 +224,7 @@ TEST_F(WeightsFiles, DevicesAreCheckedFirst) {
 
 TEST_F(WeightsFiles, NamesFollowTheRules) {
   const at::Tensor one = torch::ones({1});
-  engine::write_safetensors(path("a"),
-                            {{"module.layer1.w", one}, {"module.head.w", one}, {"other", one}});
+  write_safetensors(path("a"), {{"module.layer1.w", one}, {"module.head.w", one}, {"other", one}});
   EXPECT_THAT(
       names_of(read_weights(
           path("a"),
@@ -248,11 +243,11 @@ TEST_F(WeightsFiles, NamesFollowTheRules) {
 
 TEST_F(WeightsFiles, PartOfAFileIsLoadedAndTheRestReported) {
   torch::nn::Sequential net(torch::nn::Linear(3, 2), torch::nn::Linear(2, 5));
-  engine::write_torch_file(path("a.pth"),
-                           {{"backbone.0.weight", torch::full({2, 3}, 7.0)},
-                            {"backbone.0.bias", torch::zeros({2})},
-                            {"backbone.1.weight", torch::zeros({9, 2})},
-                            {"extra", torch::zeros({1})}});
+  write_torch_file(path("a.pth"),
+                   {{"backbone.0.weight", torch::full({2, 3}, 7.0)},
+                    {"backbone.0.bias", torch::zeros({2})},
+                    {"backbone.1.weight", torch::zeros({9, 2})},
+                    {"extra", torch::zeros({1})}});
   const engine::LoadResult done =
       load_weights(net, path("a.pth"), {.renames = {{"^backbone[.]", ""}}}, {.partial = true});
   EXPECT_THAT(done.loaded, ElementsAre("0.weight", "0.bias"));
@@ -278,13 +273,13 @@ TEST_F(WeightsFiles, PaddlesNormsAndLinearLayersFitTheModule) {
   const engine::LoadResult done = load_weights(net, file, {}, {.strict = false});
   EXPECT_THAT(done.missing, ElementsAre("norm.num_batches_tracked"));
   EXPECT_THAT(done.unexpected, ElementsAre("half", "steps"));
-  EXPECT_TRUE(torch::equal(net.fc->weight, engine::read_paddle_file(file).at("fc.weight").t()));
+  EXPECT_TRUE(torch::equal(net.fc->weight, read_paddle_file(file).at("fc.weight").t()));
 }
 
 TEST_F(WeightsFiles, TheHashIsOneForAllKinds) {
   StateDict dict = all_types();
-  engine::write_torch_file(path("a.pth"), dict);
-  engine::write_safetensors(path("a.safetensors"), dict);
+  write_torch_file(path("a.pth"), dict);
+  write_safetensors(path("a.safetensors"), dict);
   Saver(path("run"), {.async = false}).save({.parts = {{"model", dict}}}, "x");
   const std::string word = weights_hash(dict);
   EXPECT_EQ(weights_hash(read_weights(path("a.pth"))), word);
@@ -299,14 +294,14 @@ TEST_F(WeightsFiles, DamageIsAnErrorOrNoMatter) {
   int refused = 0;
   for (size_t i = 0; i < good.size(); ++i) {
     write_text(path("cut"), good.substr(0, i));
-    EXPECT_THAT(checkpoint_error([&] { (void)engine::read_paddle_file(path("cut")); }),
+    EXPECT_THAT(checkpoint_error([&] { (void)read_paddle_file(path("cut")); }),
                 HasSubstr(path("cut")))
         << i;
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ (1 << (i % 8)));
     write_text(path("bad"), bad);
     try {
-      (void)engine::read_paddle_file(path("bad"));
+      (void)read_paddle_file(path("bad"));
     } catch (const CheckpointError&) {
       ++refused;
     }
@@ -322,7 +317,7 @@ TEST_F(WeightsFiles, PythonReadsAndWritesSafetensors) {
     GTEST_SKIP() << "set PEERS=<a Python with torch and safetensors> to run this";
   }
   const StateDict dict = all_types();
-  engine::write_safetensors(path("a.safetensors"), dict, {{"by", "Ü"}});
+  write_safetensors(path("a.safetensors"), dict, {{"by", "Ü"}});
   Saver(path("run"), {.async = false})
       .save({.parts = {{"model", dict}}, .rank_tensors = {{"random", torch::ones({3})}}}, "x");
   write_text(path("check.py"), R"(
@@ -349,7 +344,7 @@ print(len(ours), 'tensors of', len({t.dtype for t in ours.values()}), 'types')
                                           path("b.safetensors"),
                                           path("run/x"));
   ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
-  const StateDict theirs = engine::read_safetensors(path("b.safetensors"));
+  const StateDict theirs = read_safetensors(path("b.safetensors"));
   EXPECT_EQ(weights_hash(theirs), weights_hash(dict)) << "another order, the same weights";
 }
 

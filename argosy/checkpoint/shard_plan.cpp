@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/safetensors_file.h"
 #include "argosy/comm/json.h"
-#include "argosy/engine/safetensors_file.h"
 
 namespace argosy::checkpoint {
 namespace {
@@ -32,7 +32,7 @@ json describe(const Snapshot& snapshot, const std::string& error) {
     for (const auto& [part, dict] : snapshot.parts) {
       parts.push_back(part);
       for (const auto& [name, tensor] : dict) {
-        const auto entry = engine::describe_safetensor(name, tensor);
+        const auto entry = describe_safetensor(name, tensor);
         const std::string kind =
             fmt::format("{} [{}]", to_string(entry.type), fmt::join(entry.shape, ", "));
         all.push_back({part, name, kind, entry.bytes});

@@ -6,7 +6,7 @@
 #include <c10/core/GradMode.h>
 
 #include "argosy/base/error.h"
-#include "argosy/engine/safetensors_file.h"
+#include "argosy/checkpoint/safetensors_file.h"
 
 namespace argosy::checkpoint {
 namespace {
@@ -56,7 +56,7 @@ StagedFile stage(const std::string& name,
   const c10::NoGradGuard no_grad;
   std::vector<formats::SafetensorEntry> entries;
   for (const auto& [key, tensor] : dict) {
-    entries.push_back(engine::describe_safetensor(key, tensor));
+    entries.push_back(describe_safetensor(key, tensor));
   }
   StagedFile file{.name = name, .part = part};
   try {

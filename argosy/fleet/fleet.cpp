@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <exception>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -284,29 +283,6 @@ void prepare_optimizer(const optim::Optimizer& optimizer) {
   }
   if (wanted.overlap_update && obstacle != nullptr) {
     log::warn("[fleet.distributed_optimizer] overlap_update has no effect: {}", obstacle);
-  }
-}
-
-void save_on_first(const torch::nn::Module& module, const std::string& path) {
-  const comm::Group& all = job("save").group;
-  std::exception_ptr failure;
-  std::string why;
-  if (all.rank() == 0) {
-    try {
-      engine::save_weights(module, path);
-    } catch (const std::exception& error) {  // whatever it is, the others must not wait for it
-      failure = std::current_exception();
-      why = error.what();
-    }
-  }
-  // Doubles as the barrier: nobody goes on before the file is there. All ranks say the cause, for
-  // any of them may be the first to end by it.
-  why = comm::broadcast_object(why, all);
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
-  if (!why.empty()) {
-    throw CheckpointError("fleet.save", "rank 0 could not write the weights: " + why, {path});
   }
 }
 

@@ -12,10 +12,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/checkpoint/save_weights.h"
 #include "argosy/comm/comm.h"
 #include "argosy/data/batch_sampler.h"
 #include "argosy/engine/named.h"
-#include "argosy/engine/serialize.h"
+#include "argosy/engine/state_dict.h"
 #include "argosy/fleet/strategy.h"
 #include "argosy/optim/grad_scaler.h"
 #include "argosy/optim/optimizer.h"
@@ -89,7 +90,6 @@ void prepare_optimizer(const optim::Optimizer& optimizer);
 /// Whether distributed_optimizer() has seen it, under any handle.
 [[nodiscard]] bool is_prepared(const optim::Optimizer& optimizer);
 void print_line(const std::string& text);
-void save_on_first(const torch::nn::Module& module, const std::string& path);
 }  // namespace detail
 
 /// Wraps a module for data-parallel training, as the strategy says. Collective.
@@ -135,11 +135,11 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
 }
 
 /// Writes the model's weights on rank 0, atomically, and returns on every rank when they are there.
-/// Python reads them with torch.jit.load(path).state_dict(). Collective.
-/// Errors: CheckpointError, on every rank, when rank 0 cannot write.
+/// The ending says how: .pt and .pth for torch.load(path), .safetensors, .pdparams. Collective.
+/// Errors: CheckpointError, on every rank, when rank 0 cannot write; UsageError: another ending.
 template <typename Model>
 void save(const Model& model, const std::string& path) {
-  detail::save_on_first(engine::module_of(model), path);
+  checkpoint::save_weights_together(engine::module_of(model), path, group());
 }
 
 /// Folder for this run's results, equal on all ranks and existing on return: ARGOSY_LOG_DIR (set by

@@ -200,7 +200,7 @@ TEST(Fleet, SaveReturnsWhenTheFileIsThereAndFailsOnEveryRank) {
     save(model, folder + "/weights.pt");
     EXPECT_TRUE(std::filesystem::exists(folder + "/weights.pt"));
     torch::nn::Linear back(2, 1);
-    engine::load_weights(back, folder + "/weights.pt");
+    checkpoint::load_weights(back, folder + "/weights.pt");
     EXPECT_TRUE(torch::equal(back->weight, model.module()->weight));
     EXPECT_THAT(
         test::error_text<Error>([&] { save(model, folder + "/no/such/folder/weights.pt"); }),

@@ -48,12 +48,16 @@ at::Tensor classes_of(const char* where, const at::Tensor& output, const at::Ten
   const at::Tensor classes = (column ? target.squeeze(1) : target).to(at::kLong);
   std::vector<int64_t> expected = output.sizes().vec();
   expected.erase(expected.begin() + 1);
+  // [N, T, C] and [N, T]: the classes of a Transformer stand last.
+  const bool last =
+      output.dim() > 2 && classes.sizes() == output.sizes().slice(0, output.dim() - 1);
   ARGOSY_CHECK(classes.sizes() == at::IntArrayRef(expected),
                where,
-               "expected classes [{}], one for each row of the output {}, got {}",
+               "expected classes [{}], one for each row of the output {}, got {}{}",
                fmt::join(expected, ", "),
                shape_of(output),
-               shape_of(target));
+               shape_of(target),
+               last ? ". The output's classes belong into dim 1: call output.movedim(-1, 1)" : "");
   return classes;
 }
 

@@ -284,6 +284,8 @@ TEST(Losses, RefuseShapesAndTypes) {
   };
   EXPECT_THAT(ce(logits, torch::zeros({2}, torch::kLong)),
               HasSubstr("expected classes [3], one for each row of the output [3, 4], got [2]"));
+  EXPECT_THAT(ce(torch::zeros({2, 5, 7}), torch::zeros({2, 5}, torch::kLong)),
+              HasSubstr("classes belong into dim 1: call output.movedim(-1, 1)"));
   EXPECT_THAT(ce(logits, torch::zeros({3})), HasSubstr("got [3, 4] and [3]"));
   EXPECT_THAT(ce(logits, torch::zeros({3}, torch::kBool)),
               HasSubstr("expected classes as integers"));

@@ -32,32 +32,66 @@ int64_t classes_above(const T* logits, int64_t classes, int64_t label) {
   return above;
 }
 
+/// Adds to `right`; returns how many rows were counted.
 template <typename T>
-void count_right(const at::Tensor& logits,
-                 const at::Tensor& labels,
-                 const std::vector<int64_t>& topk,
-                 std::vector<int64_t>& right) {
+int64_t count_right(const at::Tensor& logits,
+                    const at::Tensor& labels,
+                    const AccuracyOptions& options,
+                    std::vector<int64_t>& right) {
   const T* row = logits.data_ptr<T>();
   const auto* label = labels.data_ptr<int64_t>();
   const int64_t classes = logits.size(1);
+  int64_t counted = 0;
   for (int64_t i = 0; i < logits.size(0); ++i, row += classes) {
-    const int64_t above = classes_above(row, classes, label[i]);
-    for (size_t k = 0; k < topk.size(); ++k) {
-      right[k] += above < topk[k] ? 1 : 0;
+    if (label[i] == options.ignore_index) {
+      continue;
     }
+    const int64_t above = classes_above(row, classes, label[i]);
+    for (size_t k = 0; k < options.topk.size(); ++k) {
+      right[k] += above < options.topk[k] ? 1 : 0;
+    }
+    ++counted;
   }
+  return counted;
+}
+
+/// [N, d1, …] of logits [N, C, d1, …].
+std::vector<int64_t> places_of(const at::Tensor& logits) {
+  std::vector<int64_t> places = logits.sizes().vec();
+  places.erase(places.begin() + 1);
+  return places;
+}
+
+/// "row 3", or of a sequence "place [1, 0]".
+std::string place_in_words(int64_t i, const std::vector<int64_t>& places) {
+  if (places.size() == 1) {
+    return fmt::format("row {}", i);
+  }
+  std::vector<int64_t> place(places.size());
+  for (size_t d = places.size(); d-- > 0; i /= places[d]) {
+    place[d] = i % places[d];
+  }
+  return fmt::format("place [{}]", fmt::join(place, ", "));
 }
 
 void check_shapes(const at::Tensor& logits,
                   const at::Tensor& labels,
                   const std::vector<int64_t>& topk) {
-  ARGOSY_CHECK(logits.defined() && labels.defined() && logits.dim() == 2 &&
-                   (labels.dim() == 1 || (labels.dim() == 2 && labels.size(1) == 1)) &&
-                   labels.size(0) == logits.size(0),
-               "metrics.Accuracy",
-               "expected logits [N, C] and labels [N] or [N, 1], got [{}] and [{}]",
-               fmt::join(logits.defined() ? logits.sizes() : at::IntArrayRef(), ", "),
-               fmt::join(labels.defined() ? labels.sizes() : at::IntArrayRef(), ", "));
+  const bool defined = logits.defined() && labels.defined() && logits.dim() >= 2;
+  const bool column = defined && labels.dim() == logits.dim() && labels.size(1) == 1;
+  const bool fits = defined && (column ? labels.squeeze(1) : labels).sizes() ==
+                                   at::IntArrayRef(places_of(logits));
+  // [N, T, C] and [N, T]: the classes of a Transformer stand last.
+  const bool last = defined && !fits && logits.dim() > 2 &&
+                    labels.sizes() == logits.sizes().slice(0, logits.dim() - 1);
+  ARGOSY_CHECK(
+      fits,
+      "metrics.Accuracy",
+      "expected logits [N, C] and labels [N] or [N, 1], or logits [N, C, d1, …] and labels "
+      "[N, d1, …], got [{}] and [{}]{}",
+      fmt::join(logits.defined() ? logits.sizes() : at::IntArrayRef(), ", "),
+      fmt::join(labels.defined() ? labels.sizes() : at::IntArrayRef(), ", "),
+      last ? ". Classes belong into dim 1: call logits.movedim(-1, 1)" : "");
   ARGOSY_CHECK(logits.is_floating_point(),
                "metrics.Accuracy",
                "logits must be floating point, got {}",
@@ -90,24 +124,23 @@ Accuracy::Accuracy(AccuracyOptions options)
 void Accuracy::update(const at::Tensor& logits, const at::Tensor& labels) {
   check_shapes(logits, labels, options_.topk);
   const auto type = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  const at::Tensor values = logits.detach().to(at::kCPU, type).contiguous();
+  const int64_t classes = logits.size(1);
+  const at::Tensor values =
+      logits.detach().to(at::kCPU, type).movedim(1, -1).reshape({-1, classes}).contiguous();
   const at::Tensor targets = labels.detach().to(at::kCPU, at::kLong).reshape({-1}).contiguous();
   const auto* label = targets.data_ptr<int64_t>();
   for (int64_t i = 0; i < targets.numel(); ++i) {
-    ARGOSY_CHECK(label[i] >= 0 && label[i] < values.size(1),
+    ARGOSY_CHECK((label[i] >= 0 && label[i] < classes) || label[i] == options_.ignore_index,
                  "metrics.Accuracy",
-                 "label {} in row {} is outside the {} classes of the logits (0 to {})",
+                 "label {} in {} is outside the {} classes of the logits (0 to {}). Labels that "
+                 "are to be passed over: .ignore_index",
                  label[i],
-                 i,
-                 values.size(1),
-                 values.size(1) - 1);
+                 place_in_words(i, places_of(logits)),
+                 classes,
+                 classes - 1);
   }
-  if (type == at::kDouble) {
-    count_right<double>(values, targets, options_.topk, right_);
-  } else {
-    count_right<float>(values, targets, options_.topk, right_);
-  }
-  count_ += values.size(0);
+  count_ += type == at::kDouble ? count_right<double>(values, targets, options_, right_)
+                                : count_right<float>(values, targets, options_, right_);
 }
 
 double Accuracy::compute(const comm::Group& group) const {

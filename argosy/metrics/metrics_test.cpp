@@ -141,6 +141,40 @@ TEST(Accuracy, AnEmptyBatchCountsNothing) {
   EXPECT_EQ(accuracy.count(), 0);
 }
 
+TEST(Accuracy, CountsEachPlaceOfASequenceButTheIgnoredOnes) {
+  torch::manual_seed(5);
+  const at::Tensor logits = torch::rand({3, 7, 4});  // [N, C, T], as CrossEntropy takes them
+  at::Tensor labels = torch::randint(0, 7, {3, 4}, torch::kLong);
+  const at::Tensor right = logits.argmax(1).eq(labels);
+  Accuracy all;
+  all.update(logits, labels);
+  all.update(logits, labels.unsqueeze(1));  // Paddle's
+  EXPECT_EQ(all.compute(), right.sum().item<int64_t>() / 12.0);
+  EXPECT_EQ(all.count(), 24);
+
+  labels[1].fill_(-100);
+  labels[2][3] = -100;
+  const at::Tensor counted = labels.ne(-100);
+  Accuracy some;
+  some.update(logits, labels);
+  EXPECT_EQ(some.count(), 7);
+  EXPECT_EQ(some.compute(), right.logical_and(counted).sum().item<int64_t>() / 7.0);
+  Accuracy padded({.ignore_index = 0});
+  padded.update(logits, labels.clamp_min(0));
+  EXPECT_EQ(padded.count(), labels.gt(0).sum().item<int64_t>());
+  EXPECT_EQ(Accuracy().count(), 0);
+
+  Accuracy wrong;
+  const auto message = [&](const at::Tensor& l, const at::Tensor& t) {
+    return test::error_text<UsageError>([&] { wrong.update(l, t); });
+  };
+  EXPECT_THAT(message(logits.transpose(1, 2), torch::zeros({3, 4}, torch::kLong)),
+              HasSubstr("Classes belong into dim 1: call logits.movedim(-1, 1)"));
+  EXPECT_THAT(message(logits, torch::full({3, 4}, 7, torch::kLong)),
+              HasSubstr("label 7 in place [0, 0] is outside the 7 classes"));
+  EXPECT_EQ(wrong.count(), 0);
+}
+
 TEST(Accuracy, RefusesWhatDoesNotFitAndCountsNothingThen) {
   Accuracy accuracy({.topk = {1, 3}});
   const at::Tensor good = torch::zeros({2, 4});

@@ -8,10 +8,8 @@
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/inspect.h"
+#include "argosy/checkpoint/save_weights.h"
 #include "argosy/checkpoint/saver.h"
-#include "argosy/checkpoint/together.h"
-#include "argosy/engine/safetensors_file.h"
-#include "argosy/engine/torch_file.h"
 #include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/core.h"
 #include "argosy/train/model.h"
@@ -37,27 +35,15 @@ void Model::save(const std::string& path) const {
     save_folder(*core_, file);
     return;
   }
-  const bool torch = ending == ".pt" || ending == ".pth";
-  ARGOSY_CHECK(torch || ending == ".safetensors",
+  ARGOSY_CHECK(checkpoint::is_weights_ending(ending),
                "train.save",
                "what to write goes by the ending: expected .pt or .pth (torch.load), .safetensors, "
-               "or none (a checkpoint with the optimizer's state), got \"{}\"",
+               ".pdparams (paddle.load), or none (a checkpoint with the optimizer's state), got "
+               "\"{}\"",
                path);
   core_->network.sync_buffers();
   const detail::Judged judged(*core_);
-  checkpoint::together(
-      core_->group,
-      "train.save",
-      path,
-      [&] {
-        const engine::StateDict weights = engine::state_dict(network());
-        if (torch) {
-          engine::write_torch_file(path, weights);
-        } else {
-          engine::write_safetensors(path, weights);
-        }
-      },
-      checkpoint::Who::kFirst);
+  checkpoint::save_weights_together(network(), path, core_->group);
 }
 
 engine::LoadResult Model::load(const std::string& path, const LoadModelOptions& options) {

@@ -11,7 +11,8 @@
 
 #include <torch/torch.h>
 
-#include "argosy/engine/torch_file.h"
+#include "argosy/checkpoint/read_weights.h"
+#include "argosy/checkpoint/save_weights.h"
 #include "argosy/vision/vision.h"
 
 namespace {
@@ -29,14 +30,14 @@ int run(char** argv) {
                                             {"wide_resnet50_2", vision::wide_resnet50_2}};
   torch::manual_seed(std::stoull(argv[2]));
   vision::ResNet net = models.at(argv[1])({});
-  engine::write_torch_file(argv[6], engine::state_dict(net));
+  checkpoint::save_weights(net, argv[6]);
   const engine::LoadResult result =
-      engine::load_state_dict(net, engine::read_torch_file(argv[3]), {.source = argv[3]});
+      engine::load_state_dict(net, checkpoint::read_weights(argv[3]), {.source = argv[3]});
   std::printf("%s", result.to_string().c_str());
   net->eval();
   const torch::NoGradGuard no_grad;
-  const at::Tensor images = engine::read_torch_file(argv[4]).at("images");
-  engine::write_torch_file(argv[5], {{"logits", net(images)}});
+  const at::Tensor images = checkpoint::read_weights(argv[4]).at("images");
+  checkpoint::save_weights(engine::StateDict{{"logits", net(images)}}, argv[5]);
   return 0;
 }
 

@@ -65,7 +65,7 @@ struct NamedResNetOptions {
 };
 
 /// torchvision's functions of these names, without weights: `resnet18({.num_classes = 10})`.
-/// engine::read_torch_file reads the files of weights that belong to them.
+/// checkpoint::load_weights() reads the files of weights that belong to them.
 [[nodiscard]] ResNet resnet18(const NamedResNetOptions& options = {});
 [[nodiscard]] ResNet resnet34(const NamedResNetOptions& options = {});
 [[nodiscard]] ResNet resnet50(const NamedResNetOptions& options = {});

@@ -10,19 +10,19 @@
 #include <c10/core/GradMode.h>
 
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/torch_file.h"
+#include "argosy/checkpoint/torch_storage.h"
 #include "argosy/engine/layout.h"
-#include "argosy/engine/torch_file.h"
-#include "argosy/engine/torch_storage.h"
 #include "argosy/formats/pickler.h"
 #include "argosy/os/whole_file.h"
 
-namespace argosy::engine {
+namespace argosy::checkpoint {
 namespace {
 
 using formats::PickleEntry;
 using formats::PickleValue;
 
-constexpr const char* kWrite = "engine.write_torch_file";
+constexpr const char* kWrite = "checkpoint.save_weights";
 
 /// The members of the archive, and the pickle that refers to them.
 class TorchPickle final {
@@ -67,7 +67,7 @@ class TorchPickle final {
       return known->second;
     }
     at::Tensor own = tensor.detach().cpu().resolve_conj().resolve_neg();
-    own = is_dense(own) ? own : own.contiguous();
+    own = engine::is_dense(own) ? own : own.contiguous();
     PickleValue value = describe(own);
     storages_.push_back(std::move(own));
     known_.insert_or_assign(identity, value);
@@ -117,7 +117,7 @@ class TorchPickle final {
 
 }  // namespace
 
-void write_torch_file(const std::string& path, const StateDict& dict) {
+void write_torch_file(const std::string& path, const engine::StateDict& dict) {
   const c10::NoGradGuard no_grad;
   TorchPickle pickle(path);
   for (const auto& [name, tensor] : dict) {
@@ -140,4 +140,4 @@ void write_torch_file(const std::string& path, const StateDict& dict) {
   file.commit().or_throw<CheckpointError>(kWrite, CheckpointPlace{path});
 }
 
-}  // namespace argosy::engine
+}  // namespace argosy::checkpoint

@@ -1,4 +1,4 @@
-#include "argosy/engine/serialize.h"
+#include "argosy/checkpoint/save_weights.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -14,16 +14,22 @@
 #include <torch/torch.h>
 
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/paddle_file.h"
+#include "argosy/checkpoint/read_weights.h"
+#include "argosy/comm/test_ranks.h"
 #include "argosy/engine/engine_test_modules.h"
 #include "argosy/engine/layout.h"
 
 #include "tests/support/error_text.h"
 
-namespace argosy::engine {
+namespace argosy::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-using small_models::SmallNet;
+using engine::state_dict;
+using engine::StateDict;
+using engine::to_channels_last;
+using engine::small_models::SmallNet;
 using ::testing::HasSubstr;
 
 class Weights : public ::testing::Test {
@@ -67,13 +73,76 @@ TEST_F(Weights, RoundTripIsExact) {
   EXPECT_EQ(files(), 1U) << "a temporary file was left behind";
 }
 
-TEST_F(Weights, LibtorchReadsThemAndWeReadLibtorchs) {
-  SmallNet ours, theirs;
-  save_weights(ours, path("ours.pt"));
-  torch::load(theirs, path("ours.pt"));
-  expect_equal(state_dict(ours), state_dict(theirs));
+TEST_F(Weights, ReadsWhatFleetSavedBeforeAndWhatLibtorchSaves) {
+  SmallNet theirs, ours;
   torch::save(theirs, path("theirs.pt"));
-  expect_equal(read_weights(path("theirs.pt")), state_dict(ours));
+  EXPECT_EQ(weights_kind(path("theirs.pt")), WeightsKind::kTorchScript);
+  load_weights(ours, path("theirs.pt"));
+  expect_equal(state_dict(theirs), state_dict(ours));
+}
+
+TEST_F(Weights, EveryEndingComesBack) {
+  SmallNet from;
+  from->forward(torch::rand({2, 3, 5, 5}));
+  for (const char* name : {"w.pt", "w.pth", "w.safetensors", "w.pdparams"}) {
+    SCOPED_TRACE(name);
+    SmallNet to;
+    save_weights(from, path(name));
+    load_weights(to, path(name), {}, {.strict = false});  // Paddle counts no batches
+    StateDict expected, got;
+    for (const auto& [entry, tensor] : state_dict(from)) {
+      if (!entry.ends_with("num_batches_tracked")) {
+        expected.set(entry, tensor);
+        got.set(entry, state_dict(to).at(entry));
+      }
+    }
+    expect_equal(expected, got);
+  }
+  EXPECT_EQ(weights_kind(path("w.pth")), WeightsKind::kTorch);
+  EXPECT_EQ(weights_kind(path("w.safetensors")), WeightsKind::kSafetensors);
+  EXPECT_EQ(weights_kind(path("w.pdparams")), WeightsKind::kPaddle);
+  for (const char* name : {"w", "w.bin", "w.pdopt"}) {
+    EXPECT_THAT(test::error_text<UsageError>([&] { save_weights(from, path(name)); }),
+                HasSubstr("the ending says what to write: expected .pt"))
+        << name;
+  }
+  EXPECT_THAT(
+      test::error_text<UsageError>([&] { save_weights(state_dict(from), path("a.pdparams")); }),
+      HasSubstr("expected a module for Paddle's format"));
+}
+
+/// The modules of tests/golden/paddle_files.
+struct PaddlesNetImpl : torch::nn::Module {
+  torch::nn::Conv2d conv = register_module("conv", torch::nn::Conv2d(1, 2, 3));
+  torch::nn::BatchNorm2d norm = register_module("norm", torch::nn::BatchNorm2d(2));
+  torch::nn::Linear fc = register_module("fc", torch::nn::Linear(4, 3));
+};
+TORCH_MODULE(PaddlesNet);
+
+TEST_F(Weights, WhatPaddleWroteIsWrittenAgainAsPaddleWroteIt) {
+  const std::string golden = ARGOSY_GOLDEN_DIR "/paddle_files/model_4.pdparams";
+  PaddlesNet net;
+  load_weights(net, golden, {}, {.strict = false});
+  save_weights(net, path("again.pdparams"));
+  const StateDict theirs = read_paddle_file(golden);
+  const StateDict again = read_paddle_file(path("again.pdparams"));
+  EXPECT_EQ(again.size(), 8U);
+  for (const auto& [name, tensor] : again) {
+    EXPECT_EQ(tensor.sizes(), theirs.at(name).sizes()) << name;
+    EXPECT_TRUE(torch::equal(tensor, theirs.at(name))) << name;
+  }
+}
+
+TEST_F(Weights, RanksHearOfWhatRankZeroCannotWrite) {
+  comm::testing::with_threads(2, [&](comm::Group& group) {
+    torch::nn::Linear net(2, 2);
+    save_weights_together(*net, path("together.pt"), group);
+    EXPECT_TRUE(fs::exists(path("together.pt")));
+    EXPECT_THAT(test::error_text<CheckpointError>(
+                    [&] { save_weights_together(*net, path("no/such/folder.pt"), group); }),
+                HasSubstr("rank 0 failed: "));
+    EXPECT_THROW(save_weights_together(*net, path("w.bin"), group), UsageError);
+  });
 }
 
 TEST_F(Weights, AViewBringsOnlyItsOwnElements) {
@@ -105,7 +174,7 @@ TEST_F(Weights, AFullDiskIsAnErrorAndTheFormerFileStays) {
       test::error_text<CheckpointError>([&] { save_weights(second, path()); });
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old_handler);
-  EXPECT_THAT(error, HasSubstr("[engine.save_weights] " + path() + ": cannot write"));
+  EXPECT_THAT(error, HasSubstr("[checkpoint.save_weights] " + path() + ": cannot write"));
   EXPECT_THAT(error, HasSubstr("(EFBIG)"));
   expect_equal(read_weights(path()), state_dict(first));
   EXPECT_EQ(files(), 1U);
@@ -119,10 +188,10 @@ TEST_F(Weights, ErrorsNameThePath) {
   EXPECT_THAT(test::error_text<CheckpointError>([&] { load_weights(net, path("absent.pt")); }),
               HasSubstr("absent.pt: No such file or directory (ENOENT)"));
   EXPECT_THAT(test::error_text<CheckpointError>([&] { load_weights(net, folder_.string()); }),
-              HasSubstr("expected a file"));
+              HasSubstr("there is no manifest.json"));
   std::ofstream(path("text.pt")) << "this is no archive";
   EXPECT_THAT(test::error_text<CheckpointError>([&] { load_weights(net, path("text.pt")); }),
-              HasSubstr("text.pt: expected a whole archive"));
+              HasSubstr("text.pt: expected weights by PyTorch"));
   save_weights(torch::nn::Linear(4, 2), path("linear.pt"));
   EXPECT_THAT(test::error_text<CheckpointError>([&] { load_weights(net, path("linear.pt")); }),
               HasSubstr("linear.pt: the entries do not fit the module"));
@@ -142,7 +211,7 @@ TEST_F(Weights, ATornFileIsAnError) {
 }
 
 // Runs where a Python with torch is given (PEERS, as for the benchmarks); the format itself is held
-// by LibtorchReadsThemAndWeReadLibtorchs everywhere.
+// by TorchFile's golden files everywhere.
 TEST_F(Weights, PythonReadsTheNames) {
   const char* python = std::getenv("PEERS");
   if (python == nullptr) {
@@ -152,7 +221,7 @@ TEST_F(Weights, PythonReadsTheNames) {
   save_weights(net, path());
   std::ofstream(path("check.py")) << R"(
 import sys, torch
-d = torch.jit.load(sys.argv[1]).state_dict()
+d = torch.load(sys.argv[1], weights_only=True)
 print(' '.join(d), float(d['fc.weight'].double().sum()))
 assert list(d) == ['features.0.weight', 'features.0.bias', 'features.1.weight', 'features.1.bias',
   'features.1.running_mean', 'features.1.running_var', 'features.1.num_batches_tracked',
@@ -166,4 +235,4 @@ assert abs(float(d['fc.weight'].double().sum()) - float(sys.argv[2])) < 1e-9
 }
 
 }  // namespace
-}  // namespace argosy::engine
+}  // namespace argosy::checkpoint

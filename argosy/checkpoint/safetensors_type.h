@@ -8,7 +8,7 @@
 
 #include "argosy/formats/safetensors.h"
 
-namespace argosy::engine {
+namespace argosy::checkpoint {
 
 inline constexpr std::array<std::pair<at::ScalarType, formats::SafetensorType>, 10>
     kSafetensorTypes{{{at::kBool, formats::SafetensorType::kBool},
@@ -42,4 +42,4 @@ inline constexpr std::array<std::pair<at::ScalarType, formats::SafetensorType>, 
   return std::nullopt;
 }
 
-}  // namespace argosy::engine
+}  // namespace argosy::checkpoint

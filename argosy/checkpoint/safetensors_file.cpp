@@ -1,4 +1,4 @@
-#include "argosy/engine/safetensors_file.h"
+#include "argosy/checkpoint/safetensors_file.h"
 
 #include <fmt/format.h>
 
@@ -10,18 +10,18 @@
 #include <c10/core/GradMode.h>
 
 #include "argosy/base/error.h"
-#include "argosy/engine/data_error.h"
-#include "argosy/engine/safetensors_type.h"
+#include "argosy/checkpoint/data_error.h"
+#include "argosy/checkpoint/safetensors_type.h"
 #include "argosy/os/whole_file.h"
 
-namespace argosy::engine {
+namespace argosy::checkpoint {
 namespace {
 
 using formats::SafetensorEntry;
 using formats::SafetensorsFile;
 
 [[noreturn]] void fail_safetensors(const std::string& name, const std::string& what) {
-  throw CheckpointError("engine.safetensors", what, {{}, name});
+  throw CheckpointError("checkpoint.save_weights", what, {{}, name});
 }
 
 at::Tensor read_tensor(const SafetensorsFile& file, const SafetensorEntry& entry) {
@@ -39,10 +39,10 @@ at::Tensor read_tensor(const SafetensorsFile& file, const SafetensorEntry& entry
 
 }  // namespace
 
-StateDict read_safetensors(const std::string& path, SafetensorsMetadata* metadata) {
+engine::StateDict read_safetensors(const std::string& path, SafetensorsMetadata* metadata) {
   try {
     const SafetensorsFile file(path);
-    StateDict dict;
+    engine::StateDict dict;
     for (const SafetensorEntry& entry : file.header().entries) {
       dict.set(entry.name, read_tensor(file, entry));
     }
@@ -51,7 +51,7 @@ StateDict read_safetensors(const std::string& path, SafetensorsMetadata* metadat
     }
     return dict;
   } catch (const DataError& error) {
-    throw_as_checkpoint("engine.safetensors", path, error);
+    throw_as_checkpoint("checkpoint.read_weights", path, error);
   }
 }
 
@@ -78,7 +78,7 @@ SafetensorEntry describe_safetensor(const std::string& name, const at::Tensor& t
 }
 
 void write_safetensors(const std::string& path,
-                       const StateDict& dict,
+                       const engine::StateDict& dict,
                        const SafetensorsMetadata& metadata) {
   const c10::NoGradGuard no_grad;
   std::vector<SafetensorEntry> entries;
@@ -94,7 +94,7 @@ void write_safetensors(const std::string& path,
       const SafetensorEntry& entry = layout.header.entries[i];
       return std::pair(entry.offset, entry.bytes);
     });
-    auto file = os::WholeFile::create(path).or_throw<CheckpointError>("engine.safetensors",
+    auto file = os::WholeFile::create(path).or_throw<CheckpointError>("checkpoint.save_weights",
                                                                       CheckpointPlace{path});
     file.write(layout.head);
     for (const size_t i : order) {
@@ -102,10 +102,10 @@ void write_safetensors(const std::string& path,
       const at::Tensor own = tensor.detach().cpu().resolve_neg().contiguous();
       file.write({static_cast<const std::byte*>(own.data_ptr()), own.nbytes()});
     }
-    file.commit().or_throw<CheckpointError>("engine.safetensors", CheckpointPlace{path});
+    file.commit().or_throw<CheckpointError>("checkpoint.save_weights", CheckpointPlace{path});
   } catch (const DataError& error) {
-    throw_as_checkpoint("engine.safetensors", path, error);
+    throw_as_checkpoint("checkpoint.save_weights", path, error);
   }
 }
 
-}  // namespace argosy::engine
+}  // namespace argosy::checkpoint

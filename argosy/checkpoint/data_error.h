@@ -7,7 +7,7 @@
 #include "argosy/base/error.h"
 
 // Internal to the room.
-namespace argosy::engine {
+namespace argosy::checkpoint {
 
 /// An error of a file's format, as one of the checkpoint that the file holds.
 [[noreturn]] inline void throw_as_checkpoint(std::string_view where,
@@ -22,4 +22,4 @@ namespace argosy::engine {
   throw CheckpointError(where, text, {path, {}});
 }
 
-}  // namespace argosy::engine
+}  // namespace argosy::checkpoint

@@ -1,4 +1,4 @@
-#include "argosy/engine/paddle_file.h"
+#include "argosy/checkpoint/paddle_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -16,11 +17,11 @@
 #include <ATen/Functions.h>
 
 #include "argosy/base/error.h"
-#include "argosy/engine/data_error.h"
+#include "argosy/checkpoint/data_error.h"
 #include "argosy/formats/pickle.h"
 #include "argosy/os/fd.h"
 
-namespace argosy::engine {
+namespace argosy::checkpoint {
 namespace {
 
 using formats::PickleArray;
@@ -35,7 +36,7 @@ constexpr std::string_view kSlices = "UnpackBigParamInfor@@";
 [[noreturn]] void fail_paddle(const std::string& path,
                               const std::string& what,
                               std::string key = {}) {
-  throw CheckpointError("engine.read_paddle_file", what, {path, std::move(key)});
+  throw CheckpointError("checkpoint.read_weights", what, {path, std::move(key)});
 }
 
 std::vector<uint8_t> read_bytes(const std::string& path) {
@@ -86,6 +87,8 @@ at::ScalarType scalar_type(const PickleArray& array,
   }
 }
 
+}  // namespace
+
 at::Tensor to_tensor(const PickleArray& array, const std::string& path, const std::string& name) {
   at::Tensor tensor = at::empty(array.shape, scalar_type(array, path, name));
   if (!array.bytes.empty()) {
@@ -97,6 +100,8 @@ at::Tensor to_tensor(const PickleArray& array, const std::string& path, const st
   }
   return tensor;
 }
+
+namespace {
 
 /// A state_dict whose large arrays were cut, for protocols 2 and 3 end at 4 GiB.
 class PaddleDict final {
@@ -115,8 +120,8 @@ class PaddleDict final {
     }
   }
 
-  [[nodiscard]] StateDict tensors() {
-    StateDict dict;
+  [[nodiscard]] engine::StateDict tensors() {
+    engine::StateDict dict;
     std::unordered_set<std::string> used;
     if (!slices_.is_none()) {
       for (const PickleEntry& entry : slices_.entries(kSlices)) {
@@ -186,19 +191,27 @@ class PaddleDict final {
 
 }  // namespace
 
-StateDict read_paddle_file(const std::string& path) {
+PickleValue read_paddle_objects(const std::string& path) {
+  const std::vector<uint8_t> bytes = read_bytes(path);
   try {
-    const std::vector<uint8_t> bytes = read_bytes(path);
-    const PickleValue value =
-        formats::unpickle(bytes, {.path = path, .memory_bytes = int64_t{1} << 42});
+    PickleValue value = formats::unpickle(bytes, {.path = path, .memory_bytes = int64_t{1} << 42});
     if (!value.is(PickleKind::kDict) && !value.is(PickleKind::kOrderedDict)) {
       fail_paddle(path,
                   fmt::format("expected a state_dict by paddle.save, got {}", value.describe()));
     }
-    return PaddleDict(value, path, bytes.size()).tensors();
+    return value;
   } catch (const DataError& error) {
-    throw_as_checkpoint("engine.read_paddle_file", path, error);
+    throw_as_checkpoint("checkpoint.read_weights", path, error);
   }
 }
 
-}  // namespace argosy::engine
+engine::StateDict read_paddle_file(const std::string& path) {
+  const PickleValue value = read_paddle_objects(path);
+  try {
+    return PaddleDict(value, path, static_cast<size_t>(std::filesystem::file_size(path))).tensors();
+  } catch (const DataError& error) {
+    throw_as_checkpoint("checkpoint.read_weights", path, error);
+  }
+}
+
+}  // namespace argosy::checkpoint

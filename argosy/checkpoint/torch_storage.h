@@ -8,7 +8,7 @@
 #include <c10/core/ScalarType.h>
 
 // Internal to the room: Python's names for types of elements.
-namespace argosy::engine {
+namespace argosy::checkpoint {
 
 inline constexpr std::array<std::pair<at::ScalarType, std::string_view>, 12> kTorchStorages{
     {{at::kFloat, "FloatStorage"},
@@ -43,4 +43,4 @@ inline constexpr std::array<std::pair<at::ScalarType, std::string_view>, 12> kTo
   return {};
 }
 
-}  // namespace argosy::engine
+}  // namespace argosy::checkpoint

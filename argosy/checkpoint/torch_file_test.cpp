@@ -1,4 +1,4 @@
-#include "argosy/engine/torch_file.h"
+#include "argosy/checkpoint/torch_file.h"
 
 #include <caffe2/serialize/inline_container.h>
 #include <fmt/format.h>
@@ -18,17 +18,22 @@
 #include <torch/torch.h>
 
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/read_weights.h"
 #include "argosy/engine/engine_test_modules.h"
-#include "argosy/engine/serialize.h"
 #include "argosy/formats/pickler.h"
 
 #include "tests/support/error_text.h"
 
-namespace argosy::engine {
+namespace argosy::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+using engine::load_state_dict;
+using engine::LoadResult;
+using engine::state_dict;
+using engine::StateDict;
 using formats::PickleValue;
+namespace small_models = engine::small_models;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -133,7 +138,7 @@ TEST(TorchFile, StripsThePrefixOfWrappers) {
 TEST(TorchFile, ACheckpointListsItsKeys) {
   EXPECT_THAT(
       read_error(golden("checkpoint.pth")),
-      AllOf(HasSubstr("[engine.read_torch_file] " + golden("checkpoint.pth")),
+      AllOf(HasSubstr("[checkpoint.read_weights] " + golden("checkpoint.pth")),
             HasSubstr("these keys: epoch, best, classes, size, done, state_dict (7 tensors), "
                       "optimizer, scheduler."),
             HasSubstr(".key = \"state_dict\"")));
@@ -249,7 +254,7 @@ TEST_F(TorchFileOnDisk, WhatCannotBeWrittenIsNamed) {
               HasSubstr("\"s\": expected a dense tensor"));
   EXPECT_FALSE(fs::exists(path()));
   EXPECT_THAT(test::error_text<CheckpointError>([&] { write_torch_file(path("no/such.pth"), {}); }),
-              AllOf(HasSubstr("[engine.write_torch_file]"), HasSubstr("(ENOENT)")));
+              AllOf(HasSubstr("[checkpoint.save_weights]"), HasSubstr("(ENOENT)")));
 }
 
 TEST_F(TorchFileOnDisk, AFullDiskIsAnErrorAndTheFormerFileStays) {
@@ -268,11 +273,11 @@ TEST_F(TorchFileOnDisk, AFullDiskIsAnErrorAndTheFormerFileStays) {
   EXPECT_EQ(read_torch_file(path()).at("a").numel(), 2);
 }
 
-TEST_F(TorchFileOnDisk, TorchScriptIsForAnotherFunction) {
-  save_weights(small_models::SmallNet(), path());
-  EXPECT_THAT(read_error(path()), HasSubstr("Use read_weights()"));
-  EXPECT_THAT(test::error_text<CheckpointError>([&] { (void)read_weights(golden("model.pth")); }),
-              HasSubstr("is for read_torch_file"));
+TEST_F(TorchFileOnDisk, TorchScriptIsForAnotherReader) {
+  small_models::SmallNet net;
+  torch::save(net, path());
+  EXPECT_THAT(read_error(path()), HasSubstr("got TorchScript"));
+  EXPECT_TRUE(torch::equal(read_weights(path()).at("fc.weight"), net->fc->weight));
 }
 
 std::string bytes_of(const std::string& path) {
@@ -442,4 +447,4 @@ TEST_F(TorchFileOnDisk, ATensorAndItsConjugateAreTwo) {
 }
 
 }  // namespace
-}  // namespace argosy::engine
+}  // namespace argosy::checkpoint

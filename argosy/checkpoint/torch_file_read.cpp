@@ -15,21 +15,21 @@
 #include <ATen/Functions.h>
 
 #include "argosy/base/error.h"
-#include "argosy/engine/data_error.h"
-#include "argosy/engine/torch_file.h"
-#include "argosy/engine/torch_storage.h"
+#include "argosy/checkpoint/data_error.h"
+#include "argosy/checkpoint/torch_file.h"
+#include "argosy/checkpoint/torch_storage.h"
 #include "argosy/formats/archive.h"
 #include "argosy/formats/file_reader.h"
 #include "argosy/formats/pickle.h"
 
-namespace argosy::engine {
+namespace argosy::checkpoint {
 namespace {
 
 using formats::ArchiveImage;
 using formats::PickleKind;
 using formats::PickleValue;
 
-constexpr const char* kRead = "engine.read_torch_file";
+constexpr const char* kRead = "checkpoint.read_weights";
 
 /// A run of elements in a member of the archive.
 struct StoragePlace {
@@ -147,8 +147,7 @@ class TorchArchive final {
                       image_.size()));
     }
     if (image_.find(root_ + "/constants.pkl")) {
-      fail_torch_file(
-          path, "this is TorchScript (torch.jit.save, save_weights). Use read_weights() for it.");
+      fail_torch_file(path, "expected a file by torch.save, got TorchScript (torch.jit.save)");
     }
     const auto order = image_.find(root_ + "/byteorder");
     if (order && text_of(image_.bytes(*order)) != "little") {
@@ -302,11 +301,11 @@ PickleValue select(const PickleValue& whole, const std::string& path, const std:
   return *dict;
 }
 
-StateDict read(const std::string& path, const ReadTorchFileOptions& options) {
+engine::StateDict read(const std::string& path, const ReadTorchFileOptions& options) {
   TorchArchive archive(path);
   const PickleValue dict = select(archive.unpickle(), path, options.key);
   const std::string& prefix = options.strip_prefix;
-  StateDict result;
+  engine::StateDict result;
   for (const auto& [key, value] : dict.entries()) {
     std::string name(key.as_text("name of an entry"));
     const bool strip = !prefix.empty() && name.starts_with(prefix);
@@ -355,7 +354,7 @@ void check_kind(const std::string& path) {
 
 }  // namespace
 
-StateDict read_torch_file(const std::string& path, const ReadTorchFileOptions& options) {
+engine::StateDict read_torch_file(const std::string& path, const ReadTorchFileOptions& options) {
   try {
     check_kind(path);
     return read(path, options);
@@ -364,4 +363,18 @@ StateDict read_torch_file(const std::string& path, const ReadTorchFileOptions& o
   }
 }
 
-}  // namespace argosy::engine
+TorchObjects read_torch_objects(const std::string& path) {
+  try {
+    check_kind(path);
+    const auto archive = std::make_shared<TorchArchive>(path);
+    return {.value = archive->unpickle(),
+            .tensor = [archive](const PickleValue& value, const std::string& name) {
+              const auto* place = value.if_opaque<TensorPlace>();
+              return place == nullptr ? at::Tensor() : archive->tensor(*place, name);
+            }};
+  } catch (const DataError& error) {
+    throw_as_checkpoint(kRead, path, error);
+  }
+}
+
+}  // namespace argosy::checkpoint
