@@ -67,6 +67,7 @@ LC_ALL=C grep -q '[^ -~]' table && complain "ls in a pipe is not plain text"
 json '[r["name"] for r in j] == ["slow", "fast"] and j[1]["figures"]["train"]["loss"] == {"last": 0.5, "step": 300, "lowest": 0.5, "highest": 2.0}' ls
 cp -r runs elsewhere
 expect 0 "slow" ls --dir elsewhere
+expect 0 "slow" ls elsewhere
 
 expect 0 "Accuracy (eval)" show fast
 expect 0 "optimizer.lr" show runs/fast
@@ -79,6 +80,7 @@ json 'j["config"]["options"]["optimizer"]["lr"] == 0.1 and j["state"] == "finish
 expect 0 "options.optimizer.lr  0.1" compare fast slow
 expect 0 "+1.2 (+240.0 %)" compare fast slow
 expect 0 "The same configuration." compare fast elsewhere/fast
+[[ $("$runs" compare fast slow | head -n 1) == figure* ]] || complain "compare does not begin with the figures"
 json 'j["differences"]["options.optimizer.lr"] == ["0.1", "0.01"] and j["figures"][1]["train"]["loss"]["last"] == 1.7' compare fast slow
 expect 0 "Curves: both.html" compare fast slow --html both.html
 grep -q "fast · train" both.html || complain "the page of both has not both"

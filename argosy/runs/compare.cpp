@@ -1,7 +1,9 @@
 #include "argosy/runs/compare.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/page_parts.h"
@@ -9,11 +11,27 @@
 namespace argosy::runs {
 namespace {
 
+/// Variables that a launcher gives each process anew, and which say nothing that "ranks" does not.
+bool is_launchers(std::string_view name) {
+  constexpr std::array<std::string_view, 20> kPrefixesOfLaunchers{
+      "MASTER_",       "RANK",          "LOCAL_",       "GROUP_",          "ROLE_",
+      "WORLD_SIZE",    "TORCHELASTIC_", "TORCH_NCCL_",  "SLURM_",          "OMPI_COMM",
+      "PMI_",          "PADDLE_",       "ARGOSY_STORE", "ARGOSY_TLS",      "ARGOSY_TOKEN",
+      "ARGOSY_RUN_ID", "ARGOSY_LOG_",   "ARGOSY_LINE_", "ARGOSY_PROGRESS", "ARGOSY_RESTART_"};
+  return std::ranges::any_of(kPrefixesOfLaunchers,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 /// What of run.json can change a run.
 std::vector<std::pair<std::string, std::string>> settings_of(const RunConfig& config) {
   nlohmann::ordered_json json = to_json(config);
   for (const char* key : {"format", "name", "state", "message", "exit_code", "started", "ended"}) {
     json.erase(key);
+  }
+  for (const auto& [name, value] : config.environment) {
+    if (is_launchers(name)) {
+      json["environment"].erase(name);
+    }
   }
   json["host"].erase("pid");
   json["host"].erase("pid_start");

@@ -166,14 +166,14 @@ int run_compare(const std::vector<std::string>& args) {
     print_json(comparison_json(a, b, settings));
     return 0;
   }
+  if (const Rows rows = figure_rows(a, b); !rows.empty()) {
+    print_rows({"figure", first, second, "change", "best " + first, "best " + second}, rows);
+    fmt::print("\n");
+  }
   if (settings.empty()) {
     fmt::print("The same configuration.\n");
   } else {
     print_rows({"differs", first, second}, difference_rows(settings));
-  }
-  if (const Rows rows = figure_rows(a, b); !rows.empty()) {
-    fmt::print("\n");
-    print_rows({"figure", first, second, "change", "best " + first, "best " + second}, rows);
   }
   if (!page.empty()) {
     fmt::print("\nCurves: {}\n", page);

@@ -67,10 +67,10 @@ int run_ls(const std::vector<std::string>& args) {
       "List the runs, the newest first. Times are UTC.\n"
       "Exit codes: 0 done, 1 a run cannot be read, 2 wrong usage.\n");
   app.name("argosy runs ls");
-  app.footer("\nExample: argosy runs ls --dir experiments/runs");
+  app.footer("\nExample: argosy runs ls experiments/runs");
   std::string folder = "runs";
   bool json = false;
-  app.add_option("--dir", folder, "Where the runs lie. Default: runs")->type_name("FOLDER");
+  app.add_option("DIR,--dir", folder, "Where the runs lie. Default: runs")->type_name("FOLDER");
   app.add_flag("--json", json, "For programs");
   if (parse_or_help(app, args)) {
     return 0;

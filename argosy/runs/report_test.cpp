@@ -45,7 +45,13 @@ TEST(Compare, NamesWhatDiffersAndNothingElse) {
   b.started += std::chrono::hours(1);
   b.host.pid = 8;
   b.end(RunState::kFailed, "x", 1);
-  EXPECT_TRUE(differences(a, b).empty());
+  a.environment = {{"MASTER_PORT", "5000"},
+                   {"RANK", "0"},
+                   {"TORCHELASTIC_RUN_ID", "a"},
+                   {"OMP_NUM_THREADS", "1"}};
+  b.environment = {{"MASTER_PORT", "6000"}, {"ARGOSY_RUN_ID", "b"}, {"OMP_NUM_THREADS", "1"}};
+  EXPECT_TRUE(differences(a, b).empty()) << "a launcher's variables say nothing";
+  b.environment["OMP_NUM_THREADS"] = "2";
   b.options = {{"lr", 0.01}, {"model", {{"name", "resnet18"}, {"classes", 100}}}, {"only_b", "x"}};
   b.seed = 3;
   std::vector<std::string> told;
@@ -53,11 +59,12 @@ TEST(Compare, NamesWhatDiffersAndNothingElse) {
     told.push_back(one.name + " " + one.a.value_or("-") + " " + one.b.value_or("-"));
   }
   EXPECT_THAT(told,
-              ::testing::ElementsAre("seed null 3",
-                                     "options.lr 0.1 0.01",
-                                     "options.model.classes 10 100",
-                                     "options.only_a 1 -",
-                                     "options.only_b - x"));
+              ::testing::UnorderedElementsAre("environment.OMP_NUM_THREADS 1 2",
+                                              "seed null 3",
+                                              "options.lr 0.1 0.01",
+                                              "options.model.classes 10 100",
+                                              "options.only_a 1 -",
+                                              "options.only_b - x"));
 }
 
 }  // namespace
