@@ -30,6 +30,9 @@ template <typename Sizes>
 
 /// "4.2 s", "59 s", "14 min 02 s", "3 h 05 min"; a negative time is "0.0 s".
 [[nodiscard]] std::string duration(double seconds);
+[[nodiscard]] inline std::string duration(std::chrono::duration<double> time) {
+  return duration(time.count());
+}
 
 /// What a terminal or a log may show of a stranger's text: a control character becomes '?'.
 [[nodiscard]] std::string printable(std::string_view text);

@@ -12,6 +12,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/comm/operation.h"
 
 namespace argosy::comm {
@@ -100,8 +101,7 @@ bool are_consecutive(const std::vector<at::Tensor>& tensors) {
 }  // namespace
 
 std::string shape_text(const at::Tensor& tensor) {
-  const at::IntArrayRef sizes = tensor.sizes();
-  return fmt::format("[{}]", fmt::join(sizes.begin(), sizes.end(), ", "));
+  return text::shape(tensor.sizes());
 }
 
 std::string_view dtype_name(const at::Tensor& tensor) {

@@ -24,7 +24,6 @@
 #include "argosy/base/strings.h"
 #include "argosy/base/terminal.h"
 #include "argosy/launch/attempt.h"
-#include "argosy/launch/log_file.h"
 #include "argosy/launch/nodes/place.h"
 #include "argosy/launch/nodes/reach.h"
 #include "argosy/launch/options/program.h"
@@ -34,6 +33,7 @@
 #include "argosy/launch/session.h"
 #include "argosy/launch/start_table.h"
 #include "argosy/os/addresses.h"
+#include "argosy/os/whole_file.h"
 #include "argosy/rendezvous/job_token.h"
 
 namespace argosy::launch {
@@ -384,17 +384,15 @@ int run_job(const LaunchOptions& options) {
   }
   if (const std::string path = session.job.logs.endpoints(); !path.empty()) {
     // Nodes may share the folder: each puts a whole file in its place.
-    const std::string own = fmt::format("{}.node{}", path, session.job.description.node_rank);
-    LogFile file(own, LogFile::Start::kEmpty);
-    const std::string trouble = file.write(fmt::format(
-        "PADDLE_TRAINER_ENDPOINTS: \n{}\n", fmt::join(session.job.description.endpoints, "\n")));
-    session.say(trouble);
-    std::error_code error;
-    if (trouble.empty()) {
-      std::filesystem::rename(own, path, error);
-    }
-    if (error) {
-      session.say(fmt::format("[launch] {}: {}\n", path, error.message()));
+    std::error_code error;  // of which the write tells
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+    const Status written =
+        os::write_whole(path,
+                        fmt::format("PADDLE_TRAINER_ENDPOINTS: \n{}\n",
+                                    fmt::join(session.job.description.endpoints, "\n")),
+                        {.disk = os::WholeFileOptions::Disk::kNot});
+    if (!written.ok()) {
+      session.say(fmt::format("[launch] {}: {}\n", path, written.failure().what));
     }
   }
   session.say_for_all(describe_start(session.job, options.verbose));

@@ -18,6 +18,7 @@
 #include "argosy/base/secrets.h"
 #include "argosy/base/strings.h"
 #include "argosy/base/terminal.h"
+#include "argosy/base/text.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/report.h"
 #include "argosy/os/oom.h"
@@ -309,7 +310,7 @@ void Attempt::read_signals() {
           fmt::format("[launch] {}: passed on to the ranks, which have {} to stop; once more kills "
                       "them at once\n",
                       os::signal_name(*signal),
-                      duration_text(session_.options.shutdown_timeout)));
+                      text::duration(session_.options.shutdown_timeout)));
     }
   }
 }

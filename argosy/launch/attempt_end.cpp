@@ -13,6 +13,8 @@
 
 #include "argosy/base/catalogue.h"
 #include "argosy/base/exit_codes.h"
+#include "argosy/base/strings.h"
+#include "argosy/base/text.h"
 #include "argosy/launch/attempt.h"
 #include "argosy/launch/report.h"
 #include "argosy/os/addresses.h"
@@ -32,10 +34,7 @@ std::string name_of(pid_t pid) {
   struct stat status {};
   const bool known = ::stat(folder.c_str(), &status) == 0;
   const Result<std::string> comm = os::read_file(folder + "/comm");
-  std::string name = comm.ok() ? *comm : "?";
-  name.erase(name.find_last_not_of('\n') + 1);
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  const std::string name = comm.ok() ? text::printable(strings::trim(*comm)) : "?";
   return known ? fmt::format("pid {} ({}, of user {})", pid, name, status.st_uid)
                : fmt::format("pid {}", pid);
 }
@@ -79,7 +78,7 @@ void Attempt::send_signals() {
       session_.say(policy_.hurried()
                        ? "[launch] killing the ranks at once\n"
                        : fmt::format("[launch] killing what did not stop within {}: {}\n",
-                                     duration_text(session_.options.shutdown_timeout),
+                                     text::duration(session_.options.shutdown_timeout),
                                      any_running() ? "rank " + running_ranks()
                                                    : "processes that the ranks left"));
     }

@@ -7,6 +7,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/base/text.h"
 #include "argosy/launch/attempt.h"
 #include "argosy/launch/environment.h"
 #include "argosy/launch/report.h"
@@ -127,7 +128,7 @@ RankEnd Attempt::end_stopped(size_t local) {
   const StoppedRank& stopped = *stopped_[local];
   const std::optional<os::Pulse> pulse = pulse_of(local);
   const std::string silence =
-      duration_text(Clock::now() - stopped.since) +
+      text::duration(Clock::now() - stopped.since) +
       (pulse && !pulse->last.empty() ? fmt::format(" (last: {})", pulse->last) : "");
   session_.say(fmt::format("[launch] rank {} (pid {}) is {}; does not answer for {}; ending it\n",
                            rank.number(),
@@ -185,11 +186,11 @@ void Attempt::end_the_hung() {
     if (stopped && (hangs || (silent && now - stopped->since >= limit))) {
       ends.push_back(end_stopped(local));
     } else if (hangs) {
-      rank.end_hung(fmt::format("{} (last: {})", duration_text(pulse->silent), pulse->last));
+      rank.end_hung(fmt::format("{} (last: {})", text::duration(pulse->silent), pulse->last));
       session_.say(fmt::format("[launch] rank {} (pid {}) has done nothing for {}; ending it\n",
                                rank.number(),
                                rank.pid(),
-                               duration_text(pulse->silent)));
+                               text::duration(pulse->silent)));
       kill_hung_at_ = now + session_.options.shutdown_timeout;
     }
   }

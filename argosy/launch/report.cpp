@@ -12,6 +12,7 @@
 #include "argosy/base/catalogue.h"
 #include "argosy/base/exit_codes.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/text.h"
 #include "argosy/launch/cause.h"
 #include "argosy/launch/line_buffer.h"
 #include "argosy/os/signals.h"
@@ -92,18 +93,6 @@ size_t root_cause(const std::vector<RankEnd>& failed) {
   return first == failed.end() ? 0 : static_cast<size_t>(first - failed.begin());
 }
 
-std::string duration_text(std::chrono::steady_clock::duration duration) {
-  const double seconds = std::chrono::duration<double>(duration).count();
-  const auto whole = static_cast<int64_t>(seconds);
-  if (seconds < 60) {
-    return fmt::format("{:.2f} s", seconds);
-  }
-  if (whole < 3600) {
-    return fmt::format("{} m {:02} s", whole / 60, whole % 60);
-  }
-  return fmt::format("{} h {:02} m", whole / 3600, whole / 60 % 60);
-}
-
 std::string describe(const RankEnd& end) {
   const std::string how =
       !end.stopped.empty() ? fmt::format("is {}; does not answer for {}, and was ended by {}",
@@ -127,7 +116,7 @@ std::string describe(const RankEnd& end) {
                      end.host.empty() ? "" : "on " + end.host + " ",
                      end.pid,
                      how,
-                     duration_text(end.ran));
+                     text::duration(end.ran));
 }
 
 std::string time_text(int64_t at_us) {

@@ -54,8 +54,8 @@ struct RankEnd {
 /// before itself; else the first of all.
 [[nodiscard]] size_t root_cause(const std::vector<RankEnd>& failed);
 
-/// "rank 3 (pid 4127) was killed by SIGKILL (often the out-of-memory killer) after 14 m 02 s",
-/// "rank 3 (pid 4127) exited with code 1 after 0.31 s".
+/// "rank 3 (pid 4127) was killed by SIGKILL (often the out-of-memory killer) after 14 min 02 s",
+/// "rank 3 (pid 4127) exited with code 1 after 0.3 s".
 [[nodiscard]] std::string describe(const RankEnd& end);
 
 /// A line for each node whose launcher is gone: "node 1 (gpu02, 10.0.0.2)".
@@ -98,8 +98,5 @@ struct FailureReport {
 
 /// Microseconds since 1970 as local time: "2026-11-20 05:44:02.123456".
 [[nodiscard]] std::string time_text(int64_t at_us);
-
-/// "0.31 s", "14 m 02 s", "3 h 04 m".
-[[nodiscard]] std::string duration_text(std::chrono::steady_clock::duration duration);
 
 }  // namespace argosy::launch

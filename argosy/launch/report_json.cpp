@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include "argosy/base/secrets.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/signals.h"
+#include "argosy/os/whole_file.h"
 
 #include <nlohmann/json.hpp>
 
@@ -160,27 +160,19 @@ Status prepare_json(const std::string& path) {
 }
 
 Status write_json(const JobEnd& end, const std::string& path) {
-  const bool device = is_device(path);
-  const std::string file = device ? path : file_of(path);
-  const std::string target = device ? path : file + "." + std::to_string(::getpid());
+  if (!is_device(path)) {
+    const std::string file = file_of(path);
+    Status written =
+        os::write_whole(file, to_json(end), {.disk = os::WholeFileOptions::Disk::kNot});
+    return written.ok()
+               ? written
+               : Failure{file + ": " + written.failure().what, written.failure().error_number};
+  }
   // A pipe that nobody reads would be waited for.
-  const int flags = device ? O_APPEND | O_NONBLOCK : O_CREAT | O_TRUNC;
-  Result<os::UniqueFd> out = os::open_file(target, O_WRONLY | flags);
-  if (!out.ok()) {
-    return std::move(out).failure();
-  }
-  const Deadline soon = Deadline::after(std::chrono::seconds(10));
-  Status written = os::write_all(out->get(), to_json(end), soon);
-  if (device) {
-    return written;
-  }
-  if (written.ok() && ::rename(target.c_str(), file.c_str()) != 0) {
-    written = Failure::from_errno("rename " + target, errno);
-  }
-  if (!written.ok()) {
-    ::unlink(target.c_str());
-  }
-  return written;
+  const Result<os::UniqueFd> out = os::open_file(path, O_WRONLY | O_APPEND | O_NONBLOCK);
+  return out.ok()
+             ? os::write_all(out->get(), to_json(end), Deadline::after(std::chrono::seconds(10)))
+             : Status(out.failure());
 }
 
 }  // namespace argosy::launch

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "argosy/base/text.h"
+
 namespace argosy::launch {
 
 using namespace std::chrono_literals;
@@ -29,7 +31,7 @@ std::string RestartPolicy::describe(const RankEnd& first,
                                     std::optional<std::chrono::milliseconds> wait) const {
   if (wait) {
     return fmt::format(
-        "restart {} of {} {}", count_, most_, *wait == 0ms ? "now" : "in " + duration_text(*wait));
+        "restart {} of {} {}", count_, most_, *wait == 0ms ? "now" : "in " + text::duration(*wait));
   }
   const std::string code = fmt::format("exit code {}", first.exit.shell_code());
   if (most_ > 0 && usage_error(first)) {

@@ -27,7 +27,7 @@ class RestartPolicy final {
   [[nodiscard]] std::optional<std::chrono::milliseconds> next(const RankEnd& first);
   /// Restarts that next() has granted.
   [[nodiscard]] int count() const { return count_; }
-  /// What the report says at its end, after next(): "restart 1 of 3 in 2.00 s", "exit code 2, not
+  /// What the report says at its end, after next(): "restart 1 of 3 in 2.0 s", "exit code 2, not
   /// restarted: …", "exit code 137 after 3 restarts".
   [[nodiscard]] std::string describe(const RankEnd& first,
                                      std::optional<std::chrono::milliseconds> wait) const;

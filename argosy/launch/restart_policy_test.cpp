@@ -38,7 +38,7 @@ TEST(Restart, WaitsLongerWhileRanksFailAtOnce) {
 TEST(Restart, CountsAndSaysSo) {
   RestartPolicy policy(2, false);
   EXPECT_EQ(policy.describe(failed(1), policy.next(failed(1))), "restart 1 of 2 now");
-  EXPECT_EQ(policy.describe(failed(1), policy.next(failed(1))), "restart 2 of 2 in 1.00 s");
+  EXPECT_EQ(policy.describe(failed(1), policy.next(failed(1))), "restart 2 of 2 in 1.0 s");
   EXPECT_EQ(policy.next(failed(1)), std::nullopt);
   EXPECT_EQ(policy.count(), 2);
   const RankEnd killed{.exit = {0, SIGKILL}};

@@ -5,6 +5,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/text.h"
 
 namespace argosy::rendezvous {
 
@@ -62,13 +63,8 @@ std::string quote_keys(const std::vector<std::string>& keys) {
   return text;
 }
 
-std::string seconds_text(Deadline::Clock::duration time) {
-  const double seconds = std::chrono::duration<double>(time).count();
-  return seconds < 9.95 ? fmt::format("{:.1f} s", seconds) : fmt::format("{:.0f} s", seconds);
-}
-
 std::string seconds_since(Deadline::Clock::time_point start) {
-  return seconds_text(Deadline::Clock::now() - start);
+  return text::duration(Deadline::Clock::now() - start);
 }
 
 TimeoutError wait_timed_out(std::string_view op,

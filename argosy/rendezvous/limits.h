@@ -39,8 +39,7 @@ void check_value(std::string_view op, std::string_view key, std::string_view val
 /// "a", "b" and 3 more; at most eight are spelled out.
 [[nodiscard]] std::string quote_keys(const std::vector<std::string>& keys);
 
-/// "0.2 s", "30 s": times for messages.
-[[nodiscard]] std::string seconds_text(Deadline::Clock::duration time);
+/// "0.2 s", "30 s": for messages.
 [[nodiscard]] std::string seconds_since(Deadline::Clock::time_point start);
 
 /// What a wait throws at its deadline. `missing` may be empty when nobody could be asked.

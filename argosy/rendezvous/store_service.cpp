@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <condition_variable>
 #include <mutex>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/text.h"
 #include "argosy/rendezvous/limits.h"
 #include "argosy/rendezvous/wire.h"
 
@@ -32,10 +32,7 @@ grpc::Status closing() {
 /// A stranger's text, as a log may hold it.
 std::string shown(std::string_view text) {
   constexpr size_t kMost = 16;
-  std::string safe(text.substr(0, kMost));
-  std::ranges::replace_if(
-      safe, [](unsigned char c) { return std::isprint(c) == 0; }, '?');
-  return safe;
+  return text::printable(text.substr(0, kMost));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/text.h"
 #include "argosy/os/addresses.h"
 #include "argosy/rendezvous/join.h"
 #include "argosy/rendezvous/limits.h"
@@ -203,7 +204,7 @@ class Registration {
                                             world_size_,
                                             strings::ranges(missing),
                                             seconds_since(start_),
-                                            seconds_text(deadline_.at() - start_));
+                                            text::duration(deadline_.at() - start_));
       if (deadline_.expired() || gave_up) {
         throw TimeoutError("rendezvous.join",
                            fmt::format("{}, at {}. See whether they were started, and their logs.",

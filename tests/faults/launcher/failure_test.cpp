@@ -200,7 +200,7 @@ TEST(LauncherFailure, RanksThatIgnoreSigtermAreKilledAfterTheGrace) {
                {"--shutdown_timeout", "0.4"});
   EXPECT_EQ(job.wait(), 5);
   EXPECT_THAT(job.err(), HasSubstr("; stopping the others\n"));  // said before the wait
-  EXPECT_THAT(job.err(), HasSubstr("[launch] killing what did not stop within 0.40 s: rank "));
+  EXPECT_THAT(job.err(), HasSubstr("[launch] killing what did not stop within 0.4 s: rank "));
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 

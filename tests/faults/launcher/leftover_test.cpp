@@ -59,7 +59,7 @@ TEST(LauncherLeftovers, ThatIgnoreSigterm) {
   EXPECT_EQ(job.wait(), 0) << job.err();
   EXPECT_THAT(
       job.err(),
-      HasSubstr("[launch] killing what did not stop within 0.20 s: processes that the ranks left"));
+      HasSubstr("[launch] killing what did not stop within 0.2 s: processes that the ranks left"));
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 

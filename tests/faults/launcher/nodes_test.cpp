@@ -170,7 +170,7 @@ TEST(LauncherNodes, NodeZerosOptionsSayWhetherAllStartAgain) {
 TEST(LauncherNodes, ASignalBeforeARestartStopsAll) {
   for (const size_t told : {1U, 0U}) {
     Nodes nodes({1, 1}, kFailsOnNodeOne, {"--max_restarts=5"});
-    ASSERT_TRUE(nodes[told].wait_for_error("[launch] restart 2 of 5 in 1.00 s"));
+    ASSERT_TRUE(nodes[told].wait_for_error("[launch] restart 2 of 5 in 1.0 s"));
     nodes[told].signal(SIGTERM);
     EXPECT_EQ(nodes.wait(), (std::vector<int>{143, 143}));
     EXPECT_THAT(nodes[0].out(), Not(HasSubstr("life 2")));

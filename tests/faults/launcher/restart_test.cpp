@@ -73,7 +73,7 @@ TEST(LauncherRestart, UsageErrorsAreNotTriedAgain) {
 
 TEST(LauncherRestart, ASignalEndsTheWait) {
   Launched job(1, "exit 1", {"--max_restarts", "9"});
-  ASSERT_TRUE(job.wait_for_error("restart 3 of 9 in 2.00 s"));
+  ASSERT_TRUE(job.wait_for_error("restart 3 of 9 in 2.0 s"));
   job.signal(SIGTERM);
   EXPECT_EQ(job.wait(), 143);
   EXPECT_THAT(job.err(), HasSubstr("[launch] stopped by SIGTERM; exit code 143\n"));
