@@ -50,40 +50,33 @@ void settle_terminal(Session& session) {
       std::max(0, session.output.out().columns() - static_cast<int>(strings::columns(prefix)));
 }
 
-/// What the other nodes say meanwhile ends the wait where it ends the job; the attempt that follows
-/// starts no ranks then.
-bool stopped_by_others(Session& session, std::optional<int> signal) {
-  if (!session.plane) {
-    return false;
-  }
+/// What was told meanwhile ends the wait where it ends the job; the attempt that follows starts no
+/// ranks then.
+bool stopped_meanwhile(Session& session, std::optional<int> signal) {
   if (signal) {
-    session.plane->tell(
-        {.kind = JobEvent::Kind::kInterrupted, .node = session.plane->node(), .signal = *signal});
+    session.journal->tell(
+        {.kind = JobEvent::Kind::kInterrupted, .node = session.journal->node(), .signal = *signal});
   }
-  for (const JobEvent& event : session.plane->events()) {
-    session.others->add(event);
+  for (const JobEvent& event : session.journal->events()) {
+    session.state.add(event);
   }
-  return session.others->stopping();
+  return session.state.stopping();
 }
 
-/// Nothing runs. The signal that stops the wait, if one does.
-std::optional<int> wait_before_restart(Session& session, std::chrono::milliseconds time) {
+/// Nothing runs.
+void wait_before_restart(Session& session, std::chrono::milliseconds time) {
   const Deadline deadline = Deadline::after(time);
   while (true) {
-    const std::optional<int> signal = next_stop_signal(session.signals);
-    if (stopped_by_others(session, signal)) {
-      return std::nullopt;
-    }
-    if (signal && !session.plane) {
-      return signal;
+    if (stopped_meanwhile(session, next_stop_signal(session.signals))) {
+      return;
     }
     session.output.flush();
     if (deadline.expired()) {
-      return std::nullopt;
+      return;
     }
     const auto writable = [](const Sink& sink) { return sink.pending() ? sink.poll_fd() : -1; };
     std::array<pollfd, 4> polls{{{session.signals.fd(), POLLIN, 0},
-                                 {session.plane ? session.plane->fd() : -1, POLLIN, 0},
+                                 {session.journal->fd(), POLLIN, 0},
                                  {writable(session.output.out()), POLLOUT, 0},
                                  {writable(session.output.err()), POLLOUT, 0}}};
     (void)::poll(polls.data(), polls.size(), static_cast<int>(deadline.remaining().count() + 1));
@@ -160,9 +153,9 @@ void meet_other_nodes(Session& session) {
   const JobPlan& plan = session.met->plan;
   take_place(
       session.job, plan, session.met->node, os::host_port(place.meeting.host, place.meeting.port));
-  session.plane = std::make_unique<ControlPlane>(
+  session.journal = std::make_unique<ControlPlane>(
       session.met->store, session.met->node, plan.node_of_arrival, plan.keep_alive);
-  session.others.emplace(static_cast<int>(plan.nodes.size()));
+  session.state = JobState(static_cast<int>(plan.nodes.size()));
   const auto nobody_waits = [&] {  // a signal is the attempt's to read: it tells the other nodes
     pollfd signal{session.signals.fd(), POLLIN, 0};
     return ::poll(&signal, 1, 0) == 0;
@@ -178,7 +171,7 @@ bool others_are_here(Session& session) {
   const JobPlan& plan = session.met->plan;
   return std::ranges::any_of(session.met->others(), [&](int arrival) {
     const int node = plan.node_of_arrival.at(static_cast<size_t>(arrival));
-    return node > 0 && !session.others->gone_nodes().contains(node);
+    return node > 0 && !session.state.gone_nodes().contains(node);
   });
 }
 
@@ -190,14 +183,14 @@ void part_from_other_nodes(Session& session) {
       session.stopped_by = signal;
       patience = patience.sooner(Deadline::after(2s));
     }
-    for (const JobEvent& event : session.plane->events()) {
-      session.others->add(event);
+    for (const JobEvent& event : session.journal->events()) {
+      session.state.add(event);
     }
     constexpr auto kLook = 20ms;
     (void)session.met->server->wait_until_members_left(patience.sooner(Deadline::after(kLook)));
   }
-  session.plane.reset();
-  const bool nobody_listens = session.others->gone_nodes().contains(0);
+  session.journal = std::make_unique<OwnJournal>();
+  const bool nobody_listens = session.state.gone_nodes().contains(0);
   session.met->presence->leave("", Deadline::after(nobody_listens ? 0s : 5s));
 }
 
@@ -210,17 +203,8 @@ Outcome supervise(Session& session) {
       return outcome;
     }
     const int next = ++session.job.description.restart;
-    if (session.others) {
-      session.others->begin(next);
-    }
-    if (const auto signal = wait_before_restart(session, *outcome.restart_after)) {
-      session.say(render_stopped(*signal));
-      outcome.exit_code = 128 + *signal;
-      outcome.interrupted = true;
-      outcome.signal = signal;
-      outcome.restart_after.reset();
-      return outcome;
-    }
+    session.state.begin(next);
+    wait_before_restart(session, *outcome.restart_after);
   }
 }
 
@@ -406,7 +390,7 @@ int run_job(const LaunchOptions& options) {
     (void)::rmdir(
         session.job.logs.folder.c_str());  // if empty: made for what a rank says of its end
   }
-  const int code = session.hand_over_output(outcome.exit_code, outcome.interrupted);
+  const int code = session.hand_over_output(outcome.exit_code, outcome.signal.has_value());
   return options.json.empty() ? code : leave_report(session, outcome, code, start);
 }
 

@@ -65,30 +65,27 @@ Attempt::~Attempt() {
 
 Outcome Attempt::run(RestartPolicy& restarts) {
   std::optional<SpawnError> error;
-  if (!session_.others || !session_.others->stopping()) {
+  if (!session_.state.stopping()) {
     error = start_ranks();
   }
   if (error) {
     session_.say(error->text);
     policy_.stop(Clock::now());
     send_signals();
-    if (session_.plane) {
-      tell_of_spawn_failure(*error);
-    }
+    tell_of_spawn_failure(*error);
   }
   reap_orphans();  // of those that ended before we had our signals, none will tell
   look_for_what_is_left();
-  if (session_.plane) {
-    talk_to_other_nodes(restarts);  // where none was started, nothing of ours will wake us
-  }
-  while (session_.plane ? waiting_for_others() : left_ && !policy_.given_up(Clock::now())) {
+  talk(restarts);  // where none was started, nothing of ours will wake us
+  while (waiting_for_others()) {
     turn(restarts);
   }
-  const Outcome outcome = report(restarts);
-  return error && !session_.plane ? Outcome{.exit_code = error->exit_code,
-                                            .interrupted = outcome.interrupted,
-                                            .signal = outcome.signal}
-                                  : outcome;
+  Outcome outcome = report();
+  if (error && !session_.met) {  // what was said of it is all there is to say
+    return {.exit_code = error->exit_code, .signal = outcome.signal};
+  }
+  outcome.node_zero_lost ? session_.say(outcome.words) : session_.say_for_all(outcome.words);
+  return outcome;
 }
 
 /// nullopt: all run. Otherwise why one does not; those before it do.
@@ -199,6 +196,7 @@ bool Attempt::any_running() const {
 
 /// One round: wait for something, then do everything that is to be done.
 void Attempt::turn(RestartPolicy& restarts) {
+  ++turn_;
   session_.output.flush();  // before the wait: nothing wakes it for a file that has room
   wait_for_events();
   read_signals();
@@ -215,18 +213,15 @@ void Attempt::turn(RestartPolicy& restarts) {
   if (!any_running() && left_) {
     policy_.stop(Clock::now());
   }
-  if (session_.plane) {
-    talk_to_other_nodes(restarts);
-  }
+  talk(restarts);
   send_signals();
   give_notice();
 }
 
 void Attempt::give_notice() {
-  const std::optional<RankEnd>& first = verdict_.first();
-  if (first && !told_of_failure_ && any_running() && Clock::now() >= first->at + kNoticeDelay) {
+  if (first_ && !told_of_failure_ && any_running() && Clock::now() >= failed_at_ + kNoticeDelay) {
     told_of_failure_ = true;
-    session_.say(fmt::format("[launch] {}; stopping the others\n", describe(*first)));
+    session_.say(fmt::format("[launch] {}; stopping the others\n", describe(*first_)));
   }
   if (any_running()) {
     session_.tell_of_closed_output("; the ranks run on");
@@ -238,9 +233,7 @@ void Attempt::wait_for_events() {
   const auto add = [&](int fd, short events) { polls_.push_back({fd, events, 0}); };
   add(session_.signals.fd(), POLLIN);
   add(session_.exits.fd(), POLLIN);
-  if (session_.plane) {
-    add(session_.plane->fd(), POLLIN);
-  }
+  add(session_.journal->fd(), POLLIN);  // poll() passes over a negative one
   for (Sink* sink : {&session_.output.out(), &session_.output.err()}) {
     if (sink->pending()) {
       add(sink->poll_fd(), POLLOUT);
@@ -260,8 +253,8 @@ std::chrono::milliseconds Attempt::time_to_wake() {
   // Once nothing of ours is left, only the others are waited for.
   std::optional<Clock::time_point> wake = told_end_ ? std::nullopt : policy_.wake();
   const auto no_later_than = [&](Clock::time_point at) { wake = std::min(wake.value_or(at), at); };
-  if (verdict_.first() && !told_of_failure_ && any_running()) {
-    no_later_than(verdict_.first()->at + kNoticeDelay);
+  if (first_ && !told_of_failure_ && any_running()) {
+    no_later_than(failed_at_ + kNoticeDelay);
   }
   if (!any_running() && left_ && !told_end_) {
     no_later_than(Clock::now() + kLeftoverTick);
@@ -299,9 +292,9 @@ void Attempt::read_signals() {
     }
     const bool hurried = policy_.hurried();
     policy_.interrupt(*signal, Clock::now());
-    if (session_.plane && policy_.hurried() && !hurried) {
+    if (policy_.hurried() && !hurried) {
       tell({.kind = JobEvent::Kind::kInterrupted, .signal = SIGKILL});
-    } else if (session_.plane && !session_.others->interrupted_by()) {
+    } else if (!session_.state.interrupted_by()) {
       tell({.kind = JobEvent::Kind::kInterrupted, .signal = *signal});
     }
     if (!told_of_signal_ && any_running()) {
@@ -352,7 +345,7 @@ std::string Attempt::shown_program() const {
 /// Reaps the ranks that have ended, in the order of their deaths.
 void Attempt::take_ends() {
   std::vector<RankEnd> batch;
-  if (!verdict_.first()) {
+  if (!first_) {
     wall_ = WallClock();  // a machine that slept since the ranks started has other times now
   }
   std::ranges::copy(session_.exits.ended(), std::back_inserter(ended_));
@@ -360,7 +353,7 @@ void Attempt::take_ends() {
     Rank& rank = ranks_[number];
     std::optional<RankEnd> end = rank.reap();
     if (end) {
-      end->at_us = wall_.us(end->at);
+      end->at_us = job_time_us(rank.ended_at());
       if (end->exit.signal == SIGKILL && !end->asked_to_stop) {
         end->out_of_memory = was_out_of_memory();
       }
@@ -379,33 +372,38 @@ void Attempt::take_ends() {
 }
 
 /// What the ends mean for the job, once they are known.
-void Attempt::judge(const std::vector<RankEnd>& batch) {
-  if (verdict_.add(batch, policy_.stopping())) {
-    const RankEnd& first = *verdict_.first();
-    policy_.stop(Clock::now(),
-                 !first.stopped.empty()   ? StopPolicy::kForOthersToSay
-                 : fails_by_itself(first) ? StopPolicy::kForOthersToFail
-                                          : 0ms);
-    if (session_.plane) {
-      tell({.kind = JobEvent::Kind::kFailed, .ends = {to_remote(*verdict_.first())}});
+void Attempt::judge(std::vector<RankEnd> batch) {
+  std::vector<RankEnd> failed;
+  for (RankEnd& end : batch) {
+    end.turn = turn_;
+    end.node = session_.journal->node();
+    if (session_.met) {
+      end.host = session_.met->plan.nodes.at(static_cast<size_t>(end.node)).host;
     }
+    if (!end.exit.ok()) {
+      failed.push_back(end);
+    }
+    ends_.push_back(std::move(end));
   }
+  if (policy_.stopping() || failed.empty()) {
+    return;  // once the job stops, for whatever reason, no end is the cause any more
+  }
+  first_ = failed[root_cause(failed)];
+  failed_at_ = Clock::now();
+  policy_.stop(failed_at_,
+               !first_->stopped.empty()   ? StopPolicy::kForOthersToSay
+               : fails_by_itself(*first_) ? StopPolicy::kForOthersToFail
+                                          : 0ms);
+  tell({.kind = JobEvent::Kind::kFailed, .ends = {with_its_words(*first_)}});
 }
 
-/// The last words of all ranks, which have all ended, are the same and stand above, once for
-/// each, where the report is about to be read.
-bool Attempt::all_end_with_the_same_words() {
-  if (ranks_.size() < 2 || any_running() || !verdict_.first()) {
-    return false;
-  }
-  const auto words = [&](const RankEnd& end) {
-    const Rank& rank = ranks_[static_cast<size_t>(end.rank - ranks_.front().number())];
-    return rank.output().last_words(session_.output.err(), end.at);
-  };
-  const std::string first = words(*verdict_.first());
-  return !first.empty() && std::ranges::all_of(verdict_.others(), [&](const RankEnd& end) {
-    return words(end) == first;
-  });
+/// By node 0's clock.
+int64_t Attempt::job_time_us(Clock::time_point at) const {
+  return wall_.us(at) + (session_.met ? session_.met->clock_offset_us : 0);
+}
+
+const Rank& Attempt::rank_of(const RankEnd& end) const {
+  return ranks_[static_cast<size_t>(end.rank - ranks_.front().number())];
 }
 
 /// What the rank itself said of its end.

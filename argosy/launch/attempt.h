@@ -9,28 +9,16 @@
 #include <vector>
 
 #include "argosy/base/wall_clock.h"
-#include "argosy/launch/nodes/job_log.h"
+#include "argosy/launch/outcome.h"
 #include "argosy/launch/rank.h"
 #include "argosy/launch/restart_policy.h"
 #include "argosy/launch/session.h"
 #include "argosy/launch/spawn_error.h"
 #include "argosy/launch/stop_policy.h"
-#include "argosy/launch/verdict.h"
 #include "argosy/os/children.h"
 #include "argosy/os/heartbeat.h"
 
 namespace argosy::launch {
-
-/// How one start of all ranks ended.
-struct Outcome {
-  int exit_code = 0;
-  bool interrupted = false;                                  ///< the launcher was told to stop
-  std::optional<int> signal{};                               ///< by this one
-  std::optional<FailureReport> failure{};                    ///< as it was reported
-  std::vector<std::string> left_behind{};                    ///< processes that nothing ended
-  std::vector<std::string> lost{};                           ///< nodes whose launchers are gone
-  std::optional<std::chrono::milliseconds> restart_after{};  ///< nullopt: the job is over
-};
 
 /// One start of all ranks and their supervision until nothing of them is left; run() is the loop,
 /// everything else one step of it.
@@ -68,7 +56,9 @@ class Attempt final {
   void suspend_or_resume(int signal);
   void take_ends();
   void reap_orphans();
-  void judge(const std::vector<RankEnd>& batch);
+  void judge(std::vector<RankEnd> batch);
+  [[nodiscard]] int64_t job_time_us(std::chrono::steady_clock::time_point at) const;
+  [[nodiscard]] const Rank& rank_of(const RankEnd& end) const;
   [[nodiscard]] std::optional<std::chrono::milliseconds> time_between_looks() const;
   [[nodiscard]] std::optional<os::Pulse> pulse_of(size_t local) const;
   void look_for_stopped();
@@ -79,19 +69,17 @@ class Attempt final {
   void end_those_stopped(std::vector<RankEnd>& ends);
   void end_the_hung();
   [[nodiscard]] std::optional<ErrorNote> error_of(const RankEnd& end) const;
-  bool all_end_with_the_same_words();
-  void talk_to_other_nodes(RestartPolicy& restarts);
+  void talk(RestartPolicy& restarts);
   void tell(JobEvent event);
   void tell_of_spawn_failure(const SpawnError& error);
-  void hear_other_nodes();
+  void hear();
+  void hear(const JobEvent& event);
   void tell_end();
   void decide(RestartPolicy& restarts);
   void say_who_is_awaited();
-  [[nodiscard]] std::vector<std::string> names(const std::vector<int>& nodes) const;
   [[nodiscard]] bool waiting_for_others() const;
-  [[nodiscard]] RemoteEnd to_remote(const RankEnd& end) const;
-  void report_job(Outcome& outcome, bool undying);
-  [[nodiscard]] Outcome report(RestartPolicy& restarts);
+  [[nodiscard]] RankEnd with_its_words(RankEnd end) const;
+  [[nodiscard]] Outcome report();
   [[nodiscard]] std::vector<pid_t> abandon_the_undying();
   [[nodiscard]] std::vector<std::string> tell_of_what_is_left(const std::vector<pid_t>& undying);
 
@@ -125,11 +113,15 @@ class Attempt final {
   /// Numbers of ranks that have ended and are not reaped: a debugger looks at them first, and
   /// SIGCHLD comes when it has let go.
   std::vector<uint64_t> ended_{};
-  Verdict verdict_{};
-  std::optional<RemoteEnd> spawn_failure_{};
+  std::vector<RankEnd> ends_{};  ///< of our ranks, in order
+  int64_t turn_ = 0;
+  /// The first of ours to fail, and when that was seen.
+  std::optional<RankEnd> first_{};
+  std::chrono::steady_clock::time_point failed_at_{};
+  std::optional<RankEnd> spawn_failure_{};
   bool decided_ = false;       ///< on node 0: what comes of this start
   WallClock wall_{};           ///< of the first failure: those after it keep their order
-  bool told_end_ = false;      ///< the other nodes know that nothing of ours is left
+  bool told_end_ = false;      ///< all launchers know that nothing of ours is left
   bool told_waiting_ = false;  ///< the user knows for whom we wait
   std::chrono::steady_clock::time_point ended_at_{};  ///< when told_end_ came to be
   std::optional<std::chrono::steady_clock::time_point> give_up_on_others_{};

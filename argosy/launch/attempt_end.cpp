@@ -146,48 +146,20 @@ std::vector<std::string> Attempt::tell_of_what_is_left(const std::vector<pid_t>&
 }
 
 /// The last words, and what they mean for the job.
-Outcome Attempt::report(RestartPolicy& restarts) {
+Outcome Attempt::report() {
   for (Rank& rank : ranks_) {
     rank.output().forward_rest();
     session_.logs_cut = session_.logs_cut || rank.output().logs_cut();
     session_.errors_shown = session_.errors_shown || rank.output().errors_shown();
   }
-  Outcome outcome{.interrupted = policy_.interrupted_by().has_value(),
-                  .signal = policy_.interrupted_by()};
-  const std::vector<pid_t> abandoned = abandon_the_undying();
-  const bool undying = !abandoned.empty();
-  outcome.left_behind = tell_of_what_is_left(abandoned);
-  if (session_.plane) {
-    report_job(outcome, undying);
-    return outcome;
-  }
-  if (ask_to_resume(verdict_.all()) && !undying) {
-    outcome.exit_code = resumable_code(outcome.signal);
-    session_.say(render_resumable(outcome.exit_code));
-  } else if (const std::optional<RankEnd>& first = verdict_.first()) {
-    if (!outcome.interrupted && !undying && !left_) {
-      outcome.restart_after = restarts.next(*first);
-    }
-    const Rank& rank = ranks_[static_cast<size_t>(first->rank - ranks_.front().number())];
-    outcome.failure = {.first = *first,
-                       .last_lines = rank.output().last_lines(),
-                       .error = error_of(*first),
-                       .log_path = rank.output().log_paths(),
-                       .others = verdict_.others(),
-                       .same_words = all_end_with_the_same_words(),
-                       .host = os::host_name(),
-                       .program = shown_program(),
-                       .what_now = restarts.describe(*first, outcome.restart_after) +
-                                   (undying || left_ ? kNotOverThem : "")};
-    session_.say(render(*outcome.failure));
-    outcome.exit_code = first->exit.shell_code();
-  } else if (outcome.interrupted) {
-    outcome.exit_code = 128 + *policy_.interrupted_by();
-    session_.say(render_unexpected(*policy_.interrupted_by(), verdict_.others()));
-    session_.say(render_stopped(*policy_.interrupted_by()));
-  }
-  outcome.exit_code = undying ? std::max(outcome.exit_code, 1) : outcome.exit_code;
-  return outcome;
+  const std::vector<pid_t> undying = abandon_the_undying();
+  return outcome_of(session_.state,
+                    session_.met ? session_.met->plan : JobPlan{},
+                    {.node = session_.journal->node(),
+                     .host = os::host_name(),
+                     .signal = policy_.interrupted_by(),
+                     .left_behind = tell_of_what_is_left(undying),
+                     .undying = !undying.empty()});
 }
 
 }  // namespace argosy::launch

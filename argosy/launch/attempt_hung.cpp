@@ -136,7 +136,7 @@ RankEnd Attempt::end_stopped(size_t local) {
                            describe(stopped.how),
                            silence));
   RankEnd end = rank.end_stopped(describe(stopped.how), silence, stopped.since);
-  end.at_us = wall_.us(end.at);
+  end.at_us = job_time_us(rank.ended_at());
   return end;
 }
 
@@ -166,7 +166,7 @@ void Attempt::end_the_hung() {
   const std::chrono::nanoseconds limit = session_.options.heartbeat_timeout;
   const auto now = Clock::now();
   const std::chrono::nanoseconds watched = now - watched_since_;
-  if (!verdict_.first()) {
+  if (!first_) {
     wall_ = WallClock();
   }
   std::vector<RankEnd> ends;

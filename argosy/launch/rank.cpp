@@ -51,12 +51,11 @@ std::optional<RankEnd> Rank::reap() {
   if (end_is_told_) {
     return std::nullopt;
   }
-  const auto now = std::chrono::steady_clock::now();
+  ended_at_ = std::chrono::steady_clock::now();
   return RankEnd{.rank = number_,
                  .pid = process_.pid(),
                  .exit = **exit,
-                 .at = now,
-                 .ran = now - started_,
+                 .ran = std::chrono::duration_cast<std::chrono::milliseconds>(ended_at_ - started_),
                  .hung = hung_,
                  .asked_to_stop = asked_to_stop_};
 }
@@ -76,12 +75,13 @@ RankEnd Rank::end_stopped(std::string how,
                           std::chrono::steady_clock::time_point since) {
   hung_ = std::move(silence);
   end_is_told_ = true;
+  ended_at_ = since;
   kill_hung();
   return {.rank = number_,
           .pid = pid(),
           .exit = {.signal = SIGKILL},
-          .at = since,
-          .ran = std::chrono::steady_clock::now() - started_,
+          .ran = std::chrono::duration_cast<std::chrono::milliseconds>(
+              std::chrono::steady_clock::now() - started_),
           .hung = hung_,
           .stopped = std::move(how)};
 }

@@ -36,8 +36,10 @@ class Rank final {
   [[nodiscard]] RankOutput& output() { return output_; }
   [[nodiscard]] const RankOutput& output() const { return output_; }
 
-  /// How it ended, if it has.
+  /// How it ended, if it has; when, ended_at() says.
   [[nodiscard]] std::optional<RankEnd> reap();
+  /// Stood still since, where that is why it ended.
+  [[nodiscard]] std::chrono::steady_clock::time_point ended_at() const { return ended_at_; }
   /// Does anything of its process group still live?
   [[nodiscard]] bool group_alive();
   /// Asks it to stop: the end of a rank that still ran is not its own from here on.
@@ -64,6 +66,7 @@ class Rank final {
   os::Subprocess process_;
   RankOutput output_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point ended_at_{};
   bool group_gone_ = false;
   bool reaped_ = false;
   bool asked_to_stop_ = false;

@@ -35,12 +35,11 @@ std::string describe_others(const FailureReport& report) {
     } else if (end.asked_to_stop) {
       stopped.push_back(end.rank);
     } else {
-      after +=
-          fmt::format("{}rank {} {} ({:+.1f} ms)",
-                      after.empty() ? "" : ", ",
-                      end.rank,
-                      shortly(end.exit),
-                      std::chrono::duration<double, std::milli>(end.at - report.first.at).count());
+      after += fmt::format("{}rank {} {} ({:+.1f} ms)",
+                           after.empty() ? "" : ", ",
+                           end.rank,
+                           shortly(end.exit),
+                           static_cast<double>(end.at_us - report.first.at_us) / 1000);
     }
   }
   std::string text;
@@ -65,33 +64,24 @@ std::string describe_others(const FailureReport& report) {
 /// What the rank said of its end, unless that has just been read among its last lines, which a
 /// stack may have pushed out.
 std::string describe_error(const FailureReport& report) {
-  if (!report.error || !report.first.threw.empty()) {
+  if (!report.first.error || !report.first.threw.empty()) {
     return "";
   }
   constexpr size_t kWidth = 500;
-  const std::string& message = report.error->message;
+  const std::string& message = report.first.error->message;
   std::string line = message.substr(0, std::min(message.find('\n'), kWidth));
   // Not every program's last words have the type of the exception before them.
   const size_t colon = line.find(": ");
   const std::string text = colon == std::string::npos ? line : line.substr(colon + 2);
-  const bool read = std::ranges::any_of(report.last_lines, [&](const std::string& last) {
+  const bool read = std::ranges::any_of(report.first.last_lines, [&](const std::string& last) {
     return last.find(text) != std::string::npos;
   });
   line += line.size() < message.size() ? " …" : "";
-  return read ? "" : fmt::format("[launch] it ended with {} ({})\n", line, report.error->path);
+  return read ? ""
+              : fmt::format("[launch] it ended with {} ({})\n", line, report.first.error->path);
 }
 
 }  // namespace
-
-size_t root_cause(const std::vector<RankEnd>& failed) {
-  auto first = std::ranges::find_if(failed, [](const RankEnd& end) { return !end.hung.empty(); });
-  if (first == failed.end()) {
-    first = std::ranges::find_if(failed, [](const RankEnd& end) {
-      return end.exit.signal != 0 && end.exit.signal != SIGABRT;
-    });
-  }
-  return first == failed.end() ? 0 : static_cast<size_t>(first - failed.begin());
-}
 
 std::string describe(const RankEnd& end) {
   const std::string how =
@@ -151,29 +141,29 @@ std::string render(const FailureReport& report) {
   if (said_above) {
     text += fmt::format("; all {} ranks ended with the same words, which stand above.\n",
                         report.others.size() + 1);
-  } else if (report.last_lines.empty()) {
+  } else if (report.first.last_lines.empty()) {
     text += "; it wrote nothing.\n";
   } else {
     text += "; its last lines:\n";
-    for (const std::string& line : report.last_lines) {
+    for (const std::string& line : report.first.last_lines) {
       text += fmt::format("  | {}\n", after_last_redraw(line));
     }
   }
   text += describe_error(report);
-  if (!report.log_path.empty()) {
-    text += fmt::format("[launch] all it wrote: {}\n", report.log_path);
+  if (!report.first.log_path.empty()) {
+    text += fmt::format("[launch] all it wrote: {}\n", report.first.log_path);
   }
   if (report.first.at_us != 0) {
     text += fmt::format("[launch] that was at {}{}{}\n",
                         time_text(report.first.at_us),
                         report.host.empty() ? "" : " on " + report.host,
-                        report.program.empty() ? "" : ": " + report.program);
+                        report.first.program.empty() ? "" : ": " + report.first.program);
   }
   const std::string others = said_above ? "" : describe_others(report);
   if (!others.empty()) {
     text += fmt::format("[launch] {}\n", others);
   }
-  std::vector<std::string> said = report.last_lines;
+  std::vector<std::string> said = report.first.last_lines;
   said.push_back(report.first.threw);  // a stack may have pushed it out
   const std::string advice =
       advice_for(report.first.exit, report.first.out_of_memory.value_or(false), said);
@@ -210,17 +200,6 @@ std::string render_unexpected(int signal, const std::vector<RankEnd>& ends) {
              ? ""
              : fmt::format(
                    "[launch] ended otherwise than by {}: {}\n", os::signal_name(signal), names);
-}
-
-bool asks_to_resume(const RankEnd& end) {
-  return end.exit.signal == 0 && end.exit.code == kResumeExitCode;
-}
-
-bool ask_to_resume(const std::vector<RankEnd>& ends) {
-  return std::ranges::any_of(ends, asks_to_resume) &&
-         std::ranges::all_of(ends, [](const RankEnd& end) {
-           return asks_to_resume(end) || end.exit.shell_code() == 0;
-         });
 }
 
 int resumable_code(std::optional<int> stopped_by) {

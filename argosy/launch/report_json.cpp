@@ -56,21 +56,20 @@ ordered_json describe_failure(const FailureReport& failure) {
   if (!failure.host.empty()) {
     entry["host"] = failure.host;
   }
-  if (!failure.program.empty()) {
-    entry["program"] = failure.program;  // nodes may run different ones
+  if (!failure.first.program.empty()) {
+    entry["program"] = failure.first.program;  // nodes may run different ones
   }
-  entry["last_lines"] = failure.last_lines;
-  entry["log"] = failure.log_path;
-  if (failure.error) {
-    entry["error"] = {{"message", failure.error->message},
-                      {"stack", failure.error->stack},
-                      {"file", failure.error->path}};
+  entry["last_lines"] = failure.first.last_lines;
+  entry["log"] = failure.first.log_path;
+  if (failure.first.error) {
+    entry["error"] = {{"message", failure.first.error->message},
+                      {"stack", failure.first.error->stack},
+                      {"file", failure.first.error->path}};
   }
   ordered_json others = ordered_json::array();
   for (const RankEnd& other : failure.others) {
     ordered_json one = describe_end(other);
-    one["after_first_ms"] =
-        std::chrono::duration<double, std::milli>(other.at - failure.first.at).count();
+    one["after_first_ms"] = static_cast<double>(other.at_us - failure.first.at_us) / 1000;
     others.push_back(std::move(one));
   }
   entry["others"] = std::move(others);

@@ -31,18 +31,21 @@ TEST(ReportJson, OfAJobThatWentWell) {
 }
 
 TEST(ReportJson, NamesTheFirstFailureAndTheOthers) {
-  const auto start = std::chrono::steady_clock::time_point(1h);
-  const RankEnd first{
-      .rank = 3, .pid = 7, .exit = {.signal = SIGKILL}, .at = start, .ran = 1500ms, .host = "h"};
+  const RankEnd first{.rank = 3,
+                      .pid = 7,
+                      .exit = {.signal = SIGKILL},
+                      .at_us = 1000,
+                      .ran = 1500ms,
+                      .host = "h",
+                      .last_lines = {"bytes \xff"},
+                      .program = "theirs"};
   const RankEnd other{
-      .rank = 0, .pid = 8, .exit = {.code = 1}, .at = start + 2ms, .asked_to_stop = true};
-  const json report = json::parse(to_json({.exit_code = 137,
-                                           .interrupted_by = SIGTERM,
-                                           .failure = FailureReport{.first = first,
-                                                                    .last_lines = {"bytes \xff"},
-                                                                    .others = {other},
-                                                                    .program = "theirs"},
-                                           .lost = {"node 1 (h, a)"}}));
+      .rank = 0, .pid = 8, .exit = {.code = 1}, .at_us = 3000, .asked_to_stop = true};
+  const json report =
+      json::parse(to_json({.exit_code = 137,
+                           .interrupted_by = SIGTERM,
+                           .failure = FailureReport{.first = first, .others = {other}},
+                           .lost = {"node 1 (h, a)"}}));
   const json& failure = report["first_failure"];
   EXPECT_EQ(failure["rank"], 3);
   EXPECT_EQ(failure["host"], "h");

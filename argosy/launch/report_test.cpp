@@ -13,13 +13,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::chrono::steady_clock::time_point kNow{1h};
-
 RankEnd code(int rank, int exit_code) {
-  return {.rank = rank, .pid = 100 + rank, .exit = {exit_code, 0}, .at = kNow, .ran = 310ms};
+  return {.rank = rank, .pid = 100 + rank, .exit = {exit_code, 0}, .ran = 310ms};
+}
+RankEnd with_lines(RankEnd end, std::vector<std::string> lines, std::string log_path = "") {
+  end.last_lines = std::move(lines);
+  end.log_path = std::move(log_path);
+  return end;
 }
 RankEnd signalled(int rank, int signal) {
-  return {.rank = rank, .pid = 100 + rank, .exit = {0, signal}, .at = kNow, .ran = 842s};
+  return {.rank = rank, .pid = 100 + rank, .exit = {0, signal}, .ran = 842s};
 }
 
 TEST(RootCause, IsTheFirstToDie) {
@@ -33,15 +36,14 @@ TEST(RootCause, ButASignalGoesBeforeReactionsToIt) {
 
 TEST(Report, NamesTheFirstFailureItsLinesAndTheOthers) {
   RankEnd late = code(1, 1);
-  late.at += 3ms;
+  late.at_us += 3000;
   RankEnd stopped2 = signalled(2, SIGTERM);
   stopped2.asked_to_stop = true;
   RankEnd stopped0 = code(0, 143);
   stopped0.asked_to_stop = true;
   EXPECT_EQ(
-      render({.first = signalled(3, SIGKILL),
-              .last_lines = {"epoch 1", "10%\r20%\r"},
-              .log_path = "logs/run/rank3.log",
+      render({.first = with_lines(
+                  signalled(3, SIGKILL), {"epoch 1", "10%\r20%\r"}, "logs/run/rank3.log"),
               .others = {code(4, 0), late, stopped2, stopped0},
               .what_now = "exit code 137"}),
       "[launch] rank 3 (pid 103) was killed by SIGKILL (often the out-of-memory killer) "
@@ -59,12 +61,9 @@ TEST(Report, NamesTheFirstFailureItsLinesAndTheOthers) {
 TEST(Report, SaysWhenWhereAndWhat) {
   RankEnd first = code(3, 127);
   first.at_us = 1'795'153'442'123'456;
-  const std::string text =
-      render({.first = first,
-              .last_lines = {"error while loading shared libraries: libx.so.1"},
-              .host = "gpu02",
-              .program = "./train --lr 0.1",
-              .what_now = "exit code 127"});
+  first.last_lines = {"error while loading shared libraries: libx.so.1"};
+  first.program = "./train --lr 0.1";
+  const std::string text = render({.first = first, .host = "gpu02", .what_now = "exit code 127"});
   EXPECT_THAT(
       text, testing::HasSubstr("exited with code 127 (a command or a library that was not found)"));
   EXPECT_THAT(
@@ -83,16 +82,15 @@ TEST(Report, ByTheKernelsCountOrNot) {
 }
 
 TEST(Report, SaysWhatTheRankItselfSaidUnlessItsLastLinesDo) {
-  FailureReport report{.first = signalled(3, SIGABRT),
-                       .last_lines = {"    @ 0x12  main"},
-                       .error = ErrorNote{.message = "ValueError: no\nat all", .path = "r/e.json"},
+  FailureReport report{.first = with_lines(signalled(3, SIGABRT), {"    @ 0x12  main"}),
                        .what_now = "exit code 134"};
+  report.first.error = ErrorNote{.message = "ValueError: no\nat all", .path = "r/e.json"};
   EXPECT_THAT(render(report),
               testing::HasSubstr("main\n[launch] it ended with ValueError: no … (r/e.json)\n"));
-  report.last_lines = {"terminate called after ValueError", "  what(): no"};
+  report.first.last_lines = {"terminate called after ValueError", "  what(): no"};
   EXPECT_THAT(render(report), testing::Not(testing::HasSubstr("it ended with")));
-  report.last_lines.clear();
-  report.error->message = std::string(10000, 'x');
+  report.first.last_lines.clear();
+  report.first.error->message = std::string(10000, 'x');
   EXPECT_LT(render(report).size(), 1000);
 }
 
@@ -103,9 +101,7 @@ TEST(Report, OfASilentRankAlone) {
 }
 
 TEST(Report, DoesNotRepeatWhatAllRanksHaveSaid) {
-  EXPECT_EQ(render({.first = code(1, 3),
-                    .last_lines = {"no such folder"},
-                    .log_path = "logs/run/rank1.log",
+  EXPECT_EQ(render({.first = with_lines(code(1, 3), {"no such folder"}, "logs/run/rank1.log"),
                     .others = {code(0, 3)},
                     .same_words = true,
                     .what_now = "exit code 3"}),
@@ -119,7 +115,7 @@ TEST(Report, RepeatsWhatAllRanksHaveSaidWhenItIsNotHowTheyEnded) {
   RankEnd stopped = code(1, 4);
   stopped.asked_to_stop = true;
   for (const RankEnd& other : {code(1, 0), signalled(1, SIGKILL), stopped}) {
-    FailureReport report{.first = code(0, 3), .last_lines = {"no GPU"}, .others = {other}};
+    FailureReport report{.first = with_lines(code(0, 3), {"no GPU"}), .others = {other}};
     const std::string whole = render(report);
     report.same_words = true;
     EXPECT_EQ(render(report), whole);
@@ -132,8 +128,7 @@ TEST(Report, RepeatsWhatAllRanksHaveSaidWhenItIsNotHowTheyEnded) {
 TEST(Report, CountsARankThatWasEndingWithTheSameCodeAsOneThatFailed) {
   RankEnd late = code(1, 3);
   late.asked_to_stop = true;
-  EXPECT_THAT(render({.first = code(0, 3),
-                      .last_lines = {"no such folder"},
+  EXPECT_THAT(render({.first = with_lines(code(0, 3), {"no such folder"}),
                       .others = {late},
                       .same_words = true}),
               testing::HasSubstr("all 2 ranks ended with the same words"));

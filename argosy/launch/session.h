@@ -33,8 +33,9 @@ struct Session {
   rlim_t open_files = 0;                             ///< the ranks' limit
   std::unique_ptr<rendezvous::StoreServer> store{};  ///< of a job of one node
   std::optional<Met> met{};                          ///< with the other nodes, where there are any
-  std::unique_ptr<ControlPlane> plane{};             ///< likewise; it goes before `met`
-  std::optional<JobState> others{};                  ///< what the journal of all nodes says
+  /// With the other nodes' launchers, where there are any: it goes before `met`.
+  std::unique_ptr<JobJournal> journal = std::make_unique<OwnJournal>();
+  JobState state{1};  ///< what the journal says
   bool guard_lost = false;
   bool told_of_closed_output = false;
   bool logs_cut = false;            ///< a file of a rank ends too early
@@ -45,7 +46,7 @@ struct Session {
   /// What every launcher of the job has to say: only node 0 says it where all come out in one
   /// place.
   void say_for_all(const std::string& text) {
-    if (!options.one_output || !plane || plane->node() == 0) {
+    if (!options.one_output || journal->node() == 0) {
       say(text);
     }
   }

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "argosy/launch/nodes/job_log.h"
+#include "argosy/launch/nodes/job_journal.h"
 #include "argosy/launch/nodes/journal.h"
 #include "argosy/launch/nodes/keep_alive.h"
 #include "argosy/os/fd.h"
@@ -30,29 +30,27 @@ namespace argosy::launch {
 /// Threads: one waits for the journal (node 0's also watches for launchers that are gone or
 /// silent), one writes to it, so that the loop never waits for the network; a third one of all but
 /// node 0 gives the signs of life. The destructor lets the writer finish, for 5 s at most.
-class ControlPlane final {
+class ControlPlane final : public JobJournal {
  public:
   /// `store`: node 0's, shared by all launchers. `node_of_arrival`: as in JobPlan.
   ControlPlane(std::shared_ptr<rendezvous::Store> store,
                int node,
                std::vector<int> node_of_arrival,
                const KeepAlive& keep_alive);
-  ~ControlPlane();
+  ~ControlPlane() override;
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
   ControlPlane(ControlPlane&&) = delete;
   ControlPlane& operator=(ControlPlane&&) = delete;
 
-  [[nodiscard]] int node() const { return node_; }
+  [[nodiscard]] int node() const override { return node_; }
   /// Those that came and went before the job began are none.
   [[nodiscard]] int nodes() const { return 1 + *std::ranges::max_element(node_of_arrival_); }
-  /// Readable when events() has something to tell.
-  [[nodiscard]] int fd() const { return wake_.get(); }
-  /// What happened since the last call, in the journal's order. Where node 0's store cannot be
+  [[nodiscard]] int fd() const override { return wake_.get(); }
+  /// Where node 0's store cannot be
   /// reached any more, that node is lost: there is nobody else who could say so.
-  [[nodiscard]] std::vector<JobEvent> events();
-  /// Tells all launchers, this one included. Does not wait.
-  void tell(JobEvent event);
+  [[nodiscard]] std::vector<JobEvent> events() override;
+  void tell(JobEvent event) override;
 
  private:
   void read();

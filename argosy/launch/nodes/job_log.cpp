@@ -1,7 +1,5 @@
 #include "argosy/launch/nodes/job_log.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -12,23 +10,72 @@
 
 namespace argosy::launch {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RemoteEnd,
-                                   rank,
-                                   pid,
-                                   code,
-                                   signal,
-                                   at_us,
-                                   ran_ms,
-                                   hung,
-                                   stopped,
-                                   threw,
-                                   out_of_memory,
-                                   asked_to_stop,
-                                   last_lines,
-                                   error,
-                                   error_path,
-                                   log_path,
-                                   program)
+namespace {
+
+/// All launchers are told so much of what a rank said of its end.
+constexpr size_t kLongestText = 4096;
+
+}  // namespace
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ErrorNote, message, stack, path)
+
+void to_json(nlohmann::json& json, const RankEnd& end) {
+  ErrorNote error = end.error.value_or(ErrorNote{});
+  error.message.resize(std::min(error.message.size(), kLongestText));
+  error.stack.resize(std::min(error.stack.size(), kLongestText));
+  json = {{"rank", end.rank},
+          {"node", end.node},
+          {"pid", end.pid},
+          {"code", end.exit.code},
+          {"signal", end.exit.signal},
+          {"at_us", end.at_us},
+          {"turn", end.turn},
+          {"ran_ms", end.ran.count()},
+          {"host", end.host},
+          {"out_of_memory", end.out_of_memory ? static_cast<int>(*end.out_of_memory) : -1},
+          {"hung", end.hung},
+          {"stopped", end.stopped},
+          {"threw", end.threw.substr(0, kLongestText)},
+          {"asked_to_stop", end.asked_to_stop},
+          {"last_lines", end.last_lines},
+          {"error", error},
+          {"program", end.program},
+          {"log_path", end.log_path},
+          {"last_words", end.last_words.substr(0, kLongestText)}};
+}
+
+void from_json(const nlohmann::json& json, RankEnd& end) {
+  ErrorNote error;
+  int out_of_memory = -1;
+  int64_t ran_ms = 0;
+  json.at("rank").get_to(end.rank);
+  json.at("node").get_to(end.node);
+  json.at("pid").get_to(end.pid);
+  json.at("code").get_to(end.exit.code);
+  json.at("signal").get_to(end.exit.signal);
+  json.at("at_us").get_to(end.at_us);
+  json.at("turn").get_to(end.turn);
+  json.at("ran_ms").get_to(ran_ms);
+  json.at("host").get_to(end.host);
+  json.at("out_of_memory").get_to(out_of_memory);
+  json.at("hung").get_to(end.hung);
+  json.at("stopped").get_to(end.stopped);
+  json.at("threw").get_to(end.threw);
+  json.at("asked_to_stop").get_to(end.asked_to_stop);
+  json.at("last_lines").get_to(end.last_lines);
+  json.at("error").get_to(error);
+  json.at("program").get_to(end.program);
+  json.at("log_path").get_to(end.log_path);
+  json.at("last_words").get_to(end.last_words);
+  end.ran = std::chrono::milliseconds(ran_ms);
+  if (out_of_memory >= 0) {
+    end.out_of_memory = out_of_memory > 0;
+  }
+  if (!error.message.empty()) {
+    end.error = std::move(error);
+  }
+}
+
 NLOHMANN_JSON_SERIALIZE_ENUM(JobEvent::Kind,
                              {{JobEvent::Kind::kFailed, "failed"},
                               {JobEvent::Kind::kInterrupted, "interrupted"},
@@ -130,41 +177,29 @@ bool JobState::over() const {
   return nobody_tells || (all_ended() && !undecided());
 }
 
-bool died_by_signal(const RemoteEnd& end) {
-  return end.signal != 0 && end.signal != SIGABRT;
-}
-
-std::optional<RemoteEnd> JobState::first_failure() const {
-  std::vector<RemoteEnd> failed;
+std::optional<RankEnd> JobState::first_failure() const {
   if (!failed_) {
     return std::nullopt;
   }
-  std::ranges::copy_if(ends_, std::back_inserter(failed), [](const RemoteEnd& end) {
-    return (end.code != 0 || end.signal != 0) && !end.asked_to_stop;
-  });
+  std::vector<RankEnd> failed;
+  std::ranges::copy_if(ends_, std::back_inserter(failed), failed_by_itself);
   for (const JobEvent& told : failures_) {
     failed.insert(failed.end(), told.ends.begin(), told.ends.end());
   }
   if (failed.empty()) {
     return std::nullopt;
   }
-  std::ranges::stable_sort(failed, {}, &RemoteEnd::at_us);
-  // Exit codes and aborts are how programs react to the loss of a peer, which may be seen a moment
-  // before the peer's own end is.
-  constexpr int64_t kMoment = 1000;
-  const auto died = std::ranges::find_if(failed, [&](const RemoteEnd& end) {
-    return died_by_signal(end) && end.at_us <= failed.front().at_us + kMoment;
-  });
-  return died == failed.end() ? failed.front() : *died;
+  std::ranges::stable_sort(failed, {}, &RankEnd::at_us);
+  return failed[root_cause(failed)];
 }
 
-std::vector<RemoteEnd> JobState::others() const {
-  const std::optional<RemoteEnd> first = first_failure();
-  std::vector<RemoteEnd> rest;
-  std::ranges::copy_if(ends_, std::back_inserter(rest), [&](const RemoteEnd& end) {
+std::vector<RankEnd> JobState::others() const {
+  const std::optional<RankEnd> first = first_failure();
+  std::vector<RankEnd> rest;
+  std::ranges::copy_if(ends_, std::back_inserter(rest), [&](const RankEnd& end) {
     return !first || end.rank != first->rank;
   });
-  std::ranges::stable_sort(rest, {}, &RemoteEnd::at_us);
+  std::ranges::stable_sort(rest, {}, &RankEnd::at_us);
   return rest;
 }
 

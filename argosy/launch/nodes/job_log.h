@@ -6,29 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "argosy/launch/report.h"
+#include "argosy/launch/rank_end.h"
 
 namespace argosy::launch {
-
-/// The end of a rank as other nodes are told of it.
-struct RemoteEnd {
-  int rank = -1;
-  int pid = 0;
-  int code = 0;
-  int signal = 0;
-  int64_t at_us = 0;  ///< microseconds since 1970, by node 0's clock
-  int64_t ran_ms = 0;
-  std::string hung{};
-  std::string stopped{};
-  std::string threw{};
-  int out_of_memory = -1;  ///< 1: the kernel's killer ended it, 0: it did not, -1: not known
-  bool asked_to_stop = false;
-  std::vector<std::string> last_lines{};  ///< of those that failed by themselves
-  std::string error{};                    ///< what the rank itself said of its end
-  std::string error_path{};
-  std::string log_path{};
-  std::string program{};  ///< what it ran, for people: nodes may be given different ones
-};
 
 /// One entry of the journal that all launchers of a job append to and read in the same order.
 struct JobEvent {
@@ -44,12 +24,12 @@ struct JobEvent {
   int node = 0;
   int restart = 0;  ///< of which start of the ranks it tells
   int signal = 0;
-  std::vector<RemoteEnd> ends{};  ///< kFailed: the one; kEnded: all, in order
-  bool left_behind = false;       ///< kEnded: not even SIGKILL ended all of them
-  int64_t wait_ms = -1;           ///< kDecided: all start again after it; -1: they do not
-  std::string text{};             ///< kDecided: the same for people: "restart 1 of 3 now"
-  int64_t at_us = 0;              ///< kLost: when `node` may have been heard last, as in
-                                  ///< RemoteEnd; 0: node 0 is lost, who alone could say
+  std::vector<RankEnd> ends{};  ///< kFailed: the one; kEnded: all, in order
+  bool left_behind = false;     ///< kEnded: not even SIGKILL ended all of them
+  int64_t wait_ms = -1;         ///< kDecided: all start again after it; -1: they do not
+  std::string text{};           ///< kDecided: the same for people: "restart 1 of 3 now"
+  int64_t at_us = 0;            ///< kLost: when `node` may have been heard last, as in
+                                ///< RankEnd; 0: node 0 is lost, who alone could say
 
   [[nodiscard]] std::string to_json() const;
   /// Errors: RendezvousError (not our form).
@@ -99,9 +79,9 @@ class JobState final {
   /// The rank that failed first, by time, of all nodes; nullopt: none failed by itself, or only
   /// after somebody had told the job to stop. Of a node that was lost before it could tell all, it
   /// is what it told when it failed.
-  [[nodiscard]] std::optional<RemoteEnd> first_failure() const;
+  [[nodiscard]] std::optional<RankEnd> first_failure() const;
   /// All other ends that are known, by time.
-  [[nodiscard]] std::vector<RemoteEnd> others() const;
+  [[nodiscard]] std::vector<RankEnd> others() const;
 
  private:
   void lose(int node, int64_t at_us);
@@ -109,7 +89,7 @@ class JobState final {
 
   int restart_ = 0;
   std::vector<bool> ended_;
-  std::vector<RemoteEnd> ends_{};
+  std::vector<RankEnd> ends_{};
   std::vector<JobEvent> failures_{};  ///< kFailed, of nodes that have not ended
   bool failed_ = false;
   bool left_behind_ = false;
@@ -120,8 +100,5 @@ class JobState final {
   std::set<int> gone_{};
   std::vector<JobEvent> later_{};
 };
-
-/// Did a signal end it that is no reaction to the loss of a peer, as exit codes and aborts are?
-[[nodiscard]] bool died_by_signal(const RemoteEnd& end);
 
 }  // namespace argosy::launch

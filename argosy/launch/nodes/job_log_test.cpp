@@ -15,8 +15,13 @@ namespace {
 
 using Kind = JobEvent::Kind;
 
-RemoteEnd end(int rank, int code, int64_t at_us, bool asked = false) {
-  return {.rank = rank, .pid = 100 + rank, .code = code, .at_us = at_us, .asked_to_stop = asked};
+RankEnd end(int rank, int code, int64_t at_us, bool asked = false) {
+  return {.rank = rank,
+          .pid = 100 + rank,
+          .exit = {.code = code},
+          .at_us = at_us,
+          .turn = at_us,
+          .asked_to_stop = asked};
 }
 
 TEST(JobState, IsOverWhenEveryNodeHasEnded) {
@@ -36,22 +41,58 @@ TEST(JobState, TheFirstFailureIsThatOfAllNodesByTime) {
   state.add({.kind = Kind::kFailed, .node = 0, .ends = {end(1, 1, 2000)}});
   EXPECT_TRUE(state.stopping());
   state.add({.kind = Kind::kEnded, .node = 0, .ends = {end(1, 1, 2000), end(0, 143, 2500, true)}});
-  RemoteEnd killed = end(3, 0, 2400);  // seen a moment after the reaction to it
-  killed.signal = SIGKILL;
+  RankEnd killed = end(3, 0, 2400);  // seen a moment after the reaction to it
+  killed.exit.signal = SIGKILL;
   state.add({.kind = Kind::kEnded, .node = 1, .ends = {end(2, 7, 9000), killed}});
   ASSERT_TRUE(state.first_failure());
   EXPECT_EQ(state.first_failure()->rank, 3);
   std::vector<int> others;
-  for (const RemoteEnd& other : state.others()) {
+  for (const RankEnd& other : state.others()) {
     others.push_back(other.rank);
   }
   EXPECT_EQ(others, (std::vector<int>{1, 0, 2}));
 }
 
+TEST(JobState, OfOneTurnTheOneThatStoodStillIsTheCause) {
+  JobState state(1);
+  RankEnd killed = end(2, 0, 800'000);
+  killed.exit.signal = SIGKILL;
+  killed.turn = 7;
+  RankEnd hung = end(3, 0, 900'000);
+  hung.exit.signal = SIGABRT;
+  hung.hung = "2 s";
+  hung.turn = 7;
+  state.add({.kind = Kind::kFailed, .node = 0, .ends = {killed}});
+  state.add({.kind = Kind::kEnded, .node = 0, .ends = {killed, hung}});
+  EXPECT_EQ(state.first_failure()->rank, 3);
+  JobState several(2);
+  hung.node = 1;  // the seventh turn of another launcher
+  several.add({.kind = Kind::kFailed, .node = 0, .ends = {killed}});
+  several.add({.kind = Kind::kEnded, .node = 0, .ends = {killed}});
+  several.add({.kind = Kind::kEnded, .node = 1, .ends = {hung}});
+  EXPECT_EQ(several.first_failure()->rank, 2);
+}
+
+TEST(JobState, TheFirstFailureIsKeptApart) {
+  JobState state(1);
+  RankEnd crash = end(3, 0, 20);
+  crash.exit.signal = SIGSEGV;
+  state.add({.kind = Kind::kFailed, .ends = {crash}});
+  state.add(
+      {.kind = Kind::kEnded,
+       .ends = {end(4, 0, 5), end(1, 1, 10), crash, end(0, 1, 3000), end(2, 137, 4000, true)}});
+  EXPECT_EQ(state.first_failure()->rank, 3);
+  std::vector<int> others;
+  for (const RankEnd& other : state.others()) {
+    others.push_back(other.rank);
+  }
+  EXPECT_EQ(others, (std::vector<int>{4, 1, 0, 2}));
+}
+
 TEST(JobState, AnOlderDeathIsTheCauseNotALaterOne) {
   JobState state(1);
-  RemoteEnd late = end(0, 0, 50'000);
-  late.signal = SIGSEGV;
+  RankEnd late = end(0, 0, 50'000);
+  late.exit.signal = SIGSEGV;
   state.add({.kind = Kind::kFailed, .node = 0, .ends = {end(1, 3, 1000)}});
   state.add({.kind = Kind::kEnded, .node = 0, .ends = {late, end(1, 3, 1000)}});
   EXPECT_EQ(state.first_failure()->rank, 1);
@@ -157,13 +198,13 @@ TEST(JobState, WhatFailsAfterAnInterruptionIsNoCause) {
 
 TEST(JobState, AFailureToldBeforeItsNodeWasLostIsKept) {
   JobState state(2);
-  RemoteEnd crash = end(1, 0, 5);
-  crash.signal = SIGSEGV;
+  RankEnd crash = end(1, 0, 5);
+  crash.exit.signal = SIGSEGV;
   state.add({.kind = Kind::kFailed, .node = 1, .ends = {crash}});
   state.add({.kind = Kind::kLost, .node = 1});
   state.add({.kind = Kind::kEnded, .node = 0, .ends = {end(0, 1, 9)}});
   ASSERT_TRUE(state.first_failure());
-  EXPECT_EQ(state.first_failure()->signal, SIGSEGV);
+  EXPECT_EQ(state.first_failure()->exit.signal, SIGSEGV);
 }
 
 TEST(JobState, WhatWasLeftBehindForbidsARestart) {
@@ -177,14 +218,25 @@ TEST(JobEvent, TravelsAsTextWhateverARankWrote) {
   JobEvent event{
       .kind = Kind::kFailed, .node = 3, .restart = 2, .signal = 0, .ends = {end(5, 9, 1)}};
   event.ends[0].program = "train --lr 1";
+  event.ends[0].host = "gpu02";
+  event.ends[0].ran = std::chrono::milliseconds(1500);
+  event.ends[0].out_of_memory = false;
+  event.ends[0].error = ErrorNote{.message = std::string(9000, 'x'), .path = "r/e.json"};
   event.ends[0].last_lines = {"a \"quoted\" line", "bytes \xff\xfe"};
   const JobEvent back = JobEvent::from_json(event.to_json());
   EXPECT_EQ(back.kind, Kind::kFailed);
   EXPECT_EQ(back.node, 3);
   EXPECT_EQ(back.restart, 2);
   ASSERT_EQ(back.ends.size(), 1U);
-  EXPECT_EQ(back.ends[0].code, 9);
+  EXPECT_EQ(back.ends[0].exit.code, 9);
   EXPECT_EQ(back.ends[0].program, "train --lr 1");
+  EXPECT_EQ(back.ends[0].host, "gpu02");
+  EXPECT_EQ(back.ends[0].ran, std::chrono::milliseconds(1500));
+  EXPECT_EQ(back.ends[0].turn, 1);
+  EXPECT_EQ(back.ends[0].out_of_memory, false);
+  ASSERT_TRUE(back.ends[0].error);
+  EXPECT_EQ(back.ends[0].error->message.size(), 4096U);
+  EXPECT_EQ(back.ends[0].error->path, "r/e.json");
   EXPECT_EQ(back.ends[0].last_lines[0], "a \"quoted\" line");
   EXPECT_THROW((void)JobEvent::from_json("{"), RendezvousError);
 }
