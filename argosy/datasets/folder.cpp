@@ -225,10 +225,7 @@ bool has_folders(const std::string& path) {
   });
 }
 
-std::unique_ptr<SampleSource> open_folder(const std::string& path) {
-  if (!has_folders(path)) {
-    return open_image_folder(path);
-  }
+ClassFolder classes_in(const std::string& path) {
   ClassFolder found = scan_class_folder(path, {.empty_class = EmptyClass::kKeep});
   if (found.samples.empty()) {
     throw DataError("datasets.folder",
@@ -237,6 +234,59 @@ std::unique_ptr<SampleSource> open_folder(const std::string& path) {
                                 found.classes.size() == 1 ? "" : "s"),
                     {path});
   }
+  return found;
+}
+
+using SplitFolders = std::vector<std::pair<const char*, std::string>>;
+
+/// PATH/train, PATH/valid (or val) and PATH/test, those of them that are there. None where
+/// PATH/train is not there, or has no folders: then it is a class.
+SplitFolders split_folders(const std::string& path) {
+  SplitFolders found;
+  if (!has_folders(path + "/train")) {
+    return found;
+  }
+  for (const auto& [split, folder] :
+       {std::pair{"train", "/train"}, {"valid", "/valid"}, {"valid", "/val"}, {"test", "/test"}}) {
+    std::error_code error;
+    if (fs::is_directory(path + folder, error)) {
+      found.emplace_back(split, path + folder);
+    }
+  }
+  return found;
+}
+
+std::unique_ptr<SampleSource> open_split_folders(const std::string& path,
+                                                 const SplitFolders& folders) {
+  Description about{.set = "folder", .path = path};
+  std::vector<FolderSample> files;
+  for (const auto& [split, folder] : folders) {
+    ClassFolder found = classes_in(folder);
+    if (files.empty()) {
+      about.classes = found.classes;
+    }
+    if (found.classes != about.classes) {
+      throw DataError("datasets.folder",
+                      fmt::format("its classes are {}, those of {} are {}",
+                                  fmt::join(found.classes, ", "),
+                                  folders.front().second,
+                                  fmt::join(about.classes, ", ")),
+                      {folder});
+    }
+    about.splits.push_back({split, std::ssize(files), std::ssize(found.samples)});
+    std::ranges::move(found.samples, std::back_inserter(files));
+  }
+  return std::make_unique<FolderSource>(std::move(about), std::move(files));
+}
+
+std::unique_ptr<SampleSource> open_folder(const std::string& path) {
+  if (!has_folders(path)) {
+    return open_files({path});
+  }
+  if (const SplitFolders splits = split_folders(path); !splits.empty()) {
+    return open_split_folders(path, splits);
+  }
+  ClassFolder found = classes_in(path);
   return std::make_unique<FolderSource>(
       Description{.set = "folder", .path = path, .classes = std::move(found.classes)},
       std::move(found.samples));
@@ -244,18 +294,28 @@ std::unique_ptr<SampleSource> open_folder(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<SampleSource> open_image_folder(const std::string& path) {
+std::unique_ptr<SampleSource> open_files(const std::vector<std::string>& paths) {
   std::vector<FolderSample> files;
-  for (std::string& file : scan_image_folder(path)) {
-    files.push_back({.path = std::move(file)});
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (fs::is_regular_file(path, error)) {
+      files.push_back({.path = path});
+      continue;
+    }
+    if (!fs::exists(path, error)) {
+      fail_folder(path, "no such file or folder");
+    }
+    for (std::string& file : scan_image_folder(path)) {
+      files.push_back({.path = std::move(file)});
+    }
   }
-  return std::make_unique<FolderSource>(Description{.set = "folder", .path = path},
-                                        std::move(files));
+  Description about{.set = "folder", .path = paths.size() == 1 ? paths.front() : ""};
+  return std::make_unique<FolderSource>(std::move(about), std::move(files));
 }
 
 const Row& folder() {
   static const Row row{.name = "folder",
-                       .title = "A folder of pictures, one folder for each class",
+                       .title = "A folder for each class; or train, valid and test with these",
                        .instead = "It is yours: give its path",
                        .augment = "resized_crop,flip",
                        .mean = kImageNetMean,

@@ -80,9 +80,9 @@ class SampleSource {
 [[nodiscard]] std::unique_ptr<SampleSource> open_samples(const std::string& set,
                                                          const std::string& path);
 
-/// All pictures under a folder, whatever folders they are in, without labels.
-/// Errors: DataError: no such folder, no picture in it.
-[[nodiscard]] std::unique_ptr<SampleSource> open_image_folder(const std::string& path);
+/// Picture files, and all below folders whatever folders they are in, in this order, without
+/// labels. Errors: DataError: no such file or folder, no picture in it.
+[[nodiscard]] std::unique_ptr<SampleSource> open_files(const std::vector<std::string>& paths);
 
 /// The name of the set that a file or folder looks like; empty: of none. A folder of folders is a
 /// "folder".

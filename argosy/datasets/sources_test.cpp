@@ -143,6 +143,51 @@ TEST_F(SourcesTest, AFolderOfFoldersHasClassesAndOneOfPicturesHasNone) {
   EXPECT_THAT(survey(*dogs).per_class, IsEmpty());
 }
 
+TEST_F(SourcesTest, FoldersOfSplitsAreSplits) {
+  write_png(folder_.path() / "val/cat/1.png", grey(10));
+  write_png(folder_.path() / "val/dog/1.png", grey(20));
+  write_png(folder_.path() / "train/cat/1.png", grey(30));
+  write_png(folder_.path() / "train/dog/1.png", grey(40));
+  write_png(folder_.path() / "train/dog/2.png", grey(50));
+  write_png(folder_.path() / "drafts/1.png", grey(60));
+  const auto pets = open_samples("folder", path());
+  EXPECT_THAT(pets->description().classes, ElementsAre("cat", "dog"));
+  ASSERT_THAT(pets->description().splits, SizeIs(2));
+  EXPECT_EQ(pets->description().splits[0].name, "train");
+  EXPECT_EQ(pets->description().splits[0].count, 3);
+  EXPECT_EQ(pets->description().splits[1].name, "valid");
+  EXPECT_EQ(pets->description().splits[1].first, 3);
+  EXPECT_EQ(pets->size(), 5);
+  std::vector<uint8_t> scratch;
+  EXPECT_EQ(picture_of(pets->get(4, scratch)).row<uint8_t>(0)[0], 20);
+  EXPECT_EQ(pets->label(4), 1);
+  write_png(folder_.path() / "test/cow/1.png", grey(10));
+  EXPECT_THAT(test::error_text<DataError>([&] { (void)open_samples("folder", path()); }),
+              AllOf(HasSubstr("[datasets.folder] " + path() + "/test: its classes are cow"),
+                    HasSubstr(path() + "/train are cat, dog")));
+}
+
+TEST_F(SourcesTest, AFolderOfPicturesThatIsNamedTrainIsAClass) {
+  write_png(folder_.path() / "bus/1.png", grey(10));
+  write_png(folder_.path() / "train/1.png", grey(20));
+  const auto vehicles = open_samples("folder", path());
+  EXPECT_THAT(vehicles->description().classes, ElementsAre("bus", "train"));
+  EXPECT_THAT(vehicles->description().splits, IsEmpty());
+}
+
+TEST_F(SourcesTest, FilesAndFoldersAreOneSourceInTheirOrder) {
+  write_png(folder_.path() / "some/b/1.png", grey(10));
+  write_png(folder_.path() / "some/2.png", grey(20));
+  write_png(folder_.path() / "alone.png", grey(30));
+  const auto all = open_files({path() + "/alone.png", path() + "/some"});
+  ASSERT_EQ(all->size(), 3);
+  std::vector<uint8_t> scratch;
+  EXPECT_EQ(picture_of(all->get(0, scratch)).row<uint8_t>(0)[0], 30);
+  EXPECT_EQ(all->label(1), -1);
+  EXPECT_THAT(test::error_text<DataError>([&] { (void)open_files({path() + "/nowhere"}); }),
+              HasSubstr(path() + "/nowhere: no such file or folder"));
+}
+
 TEST_F(SourcesTest, FoldersWithoutAPictureAreAnError) {
   fs::create_directories(folder_.path() / "cat");
   write(folder_.path() / "dog/notes.txt", "no picture");

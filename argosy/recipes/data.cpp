@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 #include <utility>
 
@@ -15,8 +14,6 @@
 
 namespace argosy::recipes {
 namespace {
-
-namespace fs = std::filesystem;
 
 using Source = std::shared_ptr<const datasets::SampleSource>;
 
@@ -91,52 +88,6 @@ class PictureSet final : public DataSet {
   PictureSourceOptions options_;
 };
 
-/// PATH/train, PATH/valid (or val), PATH/test, where there are such folders; else none.
-std::vector<std::pair<std::string, std::string>> split_folders(const std::string& path) {
-  std::vector<std::pair<std::string, std::string>> found;
-  std::error_code error;
-  for (const auto& [split, folder] : {std::pair{"train", "train"},
-                                      std::pair{"valid", "valid"},
-                                      std::pair{"valid", "val"},
-                                      std::pair{"test", "test"}}) {
-    if (fs::is_directory(fs::path(path) / folder, error)) {
-      found.emplace_back(split, (fs::path(path) / folder).string());
-    }
-  }
-  const bool has_train =
-      std::ranges::any_of(found, [](const auto& each) { return each.first == "train"; });
-  return has_train ? found : std::vector<std::pair<std::string, std::string>>();
-}
-
-std::unique_ptr<DataSet> open_split_folders(
-    const std::vector<std::pair<std::string, std::string>>& folders,
-    const DataEntry& entry,
-    const Values& values) {
-  std::vector<Source> sources;
-  std::vector<detail::Part> parts;
-  int64_t first = 0;
-  for (const auto& [split, folder] : folders) {
-    sources.push_back(datasets::open_samples("folder", folder));
-    const auto& classes = sources.back()->description().classes;
-    if (classes != sources.front()->description().classes) {
-      throw DataError(kData.where,
-                      fmt::format("its classes are {}, those of {} are {}",
-                                  fmt::join(classes, ", "),
-                                  folders.front().second,
-                                  fmt::join(sources.front()->description().classes, ", ")),
-                      {folder});
-    }
-    parts.push_back({.split = split, .indices = range(first, sources.back()->size())});
-    first += sources.back()->size();
-  }
-  PictureSourceOptions options{.classes = sources.front()->description().classes,
-                               .cache = cache_of(values)};
-  return std::make_unique<PictureSet>(joined(std::move(sources)),
-                                      detail::divided(std::move(parts), values),
-                                      entry,
-                                      std::move(options));
-}
-
 /// What the options of one set alone change.
 void special_options(const DataSpec& spec,
                      const Values& values,
@@ -189,11 +140,6 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
   if (spec.entry->set->task == Task::kPoints) {
     return detail::open_faces(spec, values);
   }
-  if (spec.entry->row.name == "folder") {
-    if (const auto folders = split_folders(spec.path); !folders.empty()) {
-      return open_split_folders(folders, *spec.entry, values);
-    }
-  }
   const Source source = datasets::open_samples(spec.entry->row.name, spec.path);
   const datasets::Description& about = source->description();
   if (about.classes.empty()) {
@@ -217,7 +163,7 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
 std::unique_ptr<DataSet> open_pictures(const std::vector<std::string>& paths,
                                        std::vector<std::string> classes,
                                        std::vector<std::string> point_names) {
-  const Source source = open_files(paths);
+  const Source source = datasets::open_files(paths);
   std::vector<detail::Part> parts{{.split = "test", .indices = range(0, source->size())}};
   return std::make_unique<PictureSet>(source,
                                       std::move(parts),

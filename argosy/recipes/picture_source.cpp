@@ -1,11 +1,6 @@
 #include "argosy/recipes/picture_source.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <utility>
-
-#include "argosy/base/error.h"
-#include "argosy/image/codec.h"
 
 namespace argosy::recipes {
 namespace {
@@ -68,51 +63,6 @@ class PictureSource final : public ExampleSource {
   bool labelled_;
 };
 
-/// Where an index lies in sources that stand one after another.
-class JoinedSource final : public datasets::SampleSource {
- public:
-  explicit JoinedSource(std::vector<Source> sources)
-      : SampleSource({.set = "folder", .classes = sources.front()->description().classes}),
-        sources_(std::move(sources)) {
-    for (const Source& source : sources_) {
-      ends_.push_back((ends_.empty() ? 0 : ends_.back()) + source->size());
-    }
-  }
-
-  [[nodiscard]] int64_t size() const override { return ends_.back(); }
-  [[nodiscard]] formats::PackedSample get(int64_t index,
-                                          std::vector<uint8_t>& scratch) const override {
-    const std::size_t part = part_of(index);
-    return sources_[part]->get(index - begin_of(part), scratch);
-  }
-  [[nodiscard]] int64_t label(int64_t index) const override {
-    const std::size_t part = part_of(index);
-    return sources_[part]->label(index - begin_of(part));
-  }
-
- private:
-  [[nodiscard]] std::size_t part_of(int64_t index) const {
-    return static_cast<std::size_t>(std::ranges::upper_bound(ends_, index) - ends_.begin());
-  }
-  [[nodiscard]] int64_t begin_of(std::size_t part) const { return part == 0 ? 0 : ends_[part - 1]; }
-
-  std::vector<Source> sources_;
-  std::vector<int64_t> ends_;
-};
-
-class FileSource final : public datasets::SampleSource {
- public:
-  explicit FileSource(std::string path) : SampleSource({.set = "file", .path = path}) {}
-
-  [[nodiscard]] int64_t size() const override { return 1; }
-  [[nodiscard]] formats::PackedSample get(int64_t /*index*/,
-                                          std::vector<uint8_t>& scratch) const override {
-    scratch = image::read_file(description().path);
-    return {.name = description().path, .picture = std::as_bytes(std::span(scratch))};
-  }
-  [[nodiscard]] int64_t label(int64_t /*index*/) const override { return -1; }
-};
-
 }  // namespace
 
 std::shared_ptr<const ExampleSource> make_picture_source(const Source& source,
@@ -136,28 +86,6 @@ DataSet::Stored stored_pictures(const datasets::SampleSource& source) {
     found.channels = square && sample.channels == 1 ? 1 : 3;
   }
   return found;
-}
-
-std::shared_ptr<const datasets::SampleSource> joined(std::vector<Source> sources) {
-  if (sources.size() == 1) {
-    return std::move(sources.front());
-  }
-  return std::make_shared<const JoinedSource>(std::move(sources));
-}
-
-std::shared_ptr<const datasets::SampleSource> open_files(const std::vector<std::string>& paths) {
-  std::vector<Source> sources;
-  for (const std::string& path : paths) {
-    std::error_code error;
-    if (std::filesystem::is_directory(path, error)) {
-      sources.push_back(datasets::open_image_folder(path));
-    } else if (std::filesystem::exists(path, error)) {
-      sources.push_back(std::make_shared<const FileSource>(path));
-    } else {
-      throw DataError(kData.where, "No such file or folder", {path});
-    }
-  }
-  return joined(std::move(sources));
 }
 
 }  // namespace argosy::recipes

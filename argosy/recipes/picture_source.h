@@ -33,13 +33,4 @@ struct PictureSourceOptions {
 /// By the first picture, the last and one between: decoded ones of one size have it for all.
 [[nodiscard]] DataSet::Stored stored_pictures(const datasets::SampleSource& source);
 
-/// One source after another.
-[[nodiscard]] std::shared_ptr<const datasets::SampleSource> joined(
-    std::vector<std::shared_ptr<const datasets::SampleSource>> sources);
-
-/// Picture files, and all those below folders, in this order, without labels.
-/// Errors: DataError: nothing there.
-[[nodiscard]] std::shared_ptr<const datasets::SampleSource> open_files(
-    const std::vector<std::string>& paths);
-
 }  // namespace argosy::recipes

@@ -22,6 +22,13 @@ using Source = std::shared_ptr<const datasets::SampleSource>;
 /// Errors: DataError unless there are classes and each has a picture.
 void check_classes(const Source& source, const std::string& root) {
   const std::vector<std::string>& classes = source->description().classes;
+  if (!source->description().splits.empty()) {
+    throw DataError(
+        kFolder,
+        "expected a folder for each class, found one for each split. Name one of them: " + root +
+            "/train",
+        {root});
+  }
   if (classes.empty()) {
     throw DataError(
         kFolder,
@@ -52,7 +59,7 @@ void check_classes(const Source& source, const std::string& root) {
 
 /// All pictures under `root`, kept as the options say.
 Source opened(const std::string& root, const PictureOptions& options) {
-  Source source = datasets::open_image_folder(root);
+  Source source = datasets::open_files({root});
   const Source kept = cached(kImages, source, options.cache, checked_order(kImages, options.order));
   return kept != nullptr ? kept : source;
 }

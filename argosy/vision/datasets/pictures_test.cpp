@@ -357,6 +357,14 @@ TEST(DatasetFolder, ClassesWithoutPicturesAndNoClassesAreErrors) {
     EXPECT_THAT(error.what(), HasSubstr("empty_one"));
   }
   EXPECT_THROW(DatasetFolder(scratch.path() + "/full", {}), DataError);
+  scratch.copy(kData + "/images/gray.jpg", "splits/train/a/gray.jpg");
+  scratch.copy(kData + "/images/gray.jpg", "splits/test/a/gray.jpg");
+  try {
+    const DatasetFolder both(scratch.path() + "/splits", {});
+    FAIL() << "training pictures and test pictures in one set";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/splits/train"));
+  }
   EXPECT_THROW(DatasetFolder(scratch.path() + "/nowhere", {}), DataError);
 }
 
