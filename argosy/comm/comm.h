@@ -7,4 +7,5 @@
 #include "argosy/comm/group.h"
 #include "argosy/comm/hooks.h"
 #include "argosy/comm/init.h"
+#include "argosy/comm/single_tensor.h"
 #include "argosy/comm/work.h"
