@@ -43,8 +43,6 @@ std::string colour_of(int rank) {
              : fmt::format("\x1b[{}m", kFirst + (rank + 1) % kColours);
 }
 
-constexpr std::string_view kHeartbeat = "ARGOSY_HEARTBEAT_FD=";
-
 /// By a code or an abort, as programs react to the loss of a peer.
 bool fails_by_itself(const RankEnd& end) {
   return !end.exit.ok() && (end.exit.signal == 0 || end.exit.signal == SIGABRT);
@@ -110,7 +108,7 @@ std::optional<SpawnError> Attempt::start_ranks() {
                          local,
                          inherited,
                          error_file.empty() ? "" : std::filesystem::absolute(error_file).string());
-    const int heart = watch_heart(env);
+    const int heart = hangs_.watch(env);
     Result<Rank> rank = Rank::start(
         {.number = job.first_rank + local,
          .command = session_.job.program.for_rank(job.virtual_local_rank ? 0 : local),
@@ -129,18 +127,6 @@ std::optional<SpawnError> Attempt::start_ranks() {
     with_group_.push_back(&ranks_.back());  // stays put: the room was reserved
   }
   return std::nullopt;
-}
-
-/// Adds to a rank's environment where it finds the page to beat on; the descriptor that it keeps
-/// for that, -1: nobody watches.
-int Attempt::watch_heart(std::vector<std::string>& env) {
-  std::erase_if(env, [](const std::string& entry) { return entry.starts_with(kHeartbeat); });
-  if (session_.options.heartbeat_timeout <= 0ms) {
-    return -1;
-  }
-  hearts_.push_back(os::HeartbeatMonitor::create().or_throw<Error>("launch.heartbeat"));
-  env.push_back(fmt::format("{}{}", kHeartbeat, hearts_.back().fd()));
-  return hearts_.back().fd();
 }
 
 void Attempt::open_filters() {
@@ -206,8 +192,10 @@ void Attempt::turn(RestartPolicy& restarts) {
       rank.output().forward(fd);
     }
   }
-  look_for_stopped();
-  end_the_hung();
+  if (!policy_.stopping()) {
+    hangs_.look();
+    judge(hangs_.end_the_hung());
+  }
   reap_orphans();
   look_for_what_is_left();
   if (!any_running() && left_) {
@@ -265,7 +253,8 @@ std::chrono::milliseconds Attempt::time_to_wake() {
   if (give_up_on_others_) {
     no_later_than(*give_up_on_others_);
   }
-  if (const auto pause = time_between_looks(); pause && any_running() && !policy_.stopping()) {
+  if (const auto pause = hangs_.time_between_looks();
+      pause && any_running() && !policy_.stopping()) {
     no_later_than(Clock::now() + *pause);
   }
   if (!wake) {
@@ -322,10 +311,7 @@ void Attempt::suspend_or_resume(int signal) {
     stop_as_asked();
   }
   send(SIGCONT);
-  watched_since_ = Clock::now();
-  for (size_t local = 0; local < stopped_.size(); ++local) {
-    note_stopped(local, std::nullopt);
-  }
+  hangs_.begin_anew();
 }
 
 /// Has the kernel's out-of-memory killer been at work since the ranks started? nullopt: it does not
@@ -345,15 +331,11 @@ std::string Attempt::shown_program() const {
 /// Reaps the ranks that have ended, in the order of their deaths.
 void Attempt::take_ends() {
   std::vector<RankEnd> batch;
-  if (!first_) {
-    wall_ = WallClock();  // a machine that slept since the ranks started has other times now
-  }
   std::ranges::copy(session_.exits.ended(), std::back_inserter(ended_));
   std::erase_if(ended_, [&](uint64_t number) {
     Rank& rank = ranks_[number];
     std::optional<RankEnd> end = rank.reap();
     if (end) {
-      end->at_us = job_time_us(rank.ended_at());
       if (end->exit.signal == SIGKILL && !end->asked_to_stop) {
         end->out_of_memory = was_out_of_memory();
       }
@@ -365,16 +347,21 @@ void Attempt::take_ends() {
     }
     return end || !rank.running();
   });
-  if (std::ranges::any_of(batch, fails_by_itself)) {
-    end_those_stopped(batch);
+  if (!policy_.stopping() && std::ranges::any_of(batch, fails_by_itself)) {
+    const std::vector<RankEnd> stopped = hangs_.end_the_stopped();  // the cause goes first
+    batch.insert(batch.begin(), stopped.begin(), stopped.end());
   }
-  judge(batch);
+  judge(std::move(batch));
 }
 
 /// What the ends mean for the job, once they are known.
 void Attempt::judge(std::vector<RankEnd> batch) {
+  if (!batch.empty() && !first_) {
+    wall_ = WallClock();  // a machine that slept since the ranks started has other times now
+  }
   std::vector<RankEnd> failed;
   for (RankEnd& end : batch) {
+    end.at_us = job_time_us(rank_of(end).ended_at());
     end.turn = turn_;
     end.node = session_.journal->node();
     if (session_.met) {

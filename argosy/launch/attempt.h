@@ -9,14 +9,13 @@
 #include <vector>
 
 #include "argosy/base/wall_clock.h"
+#include "argosy/launch/hang_watch.h"
 #include "argosy/launch/outcome.h"
 #include "argosy/launch/rank.h"
 #include "argosy/launch/restart_policy.h"
 #include "argosy/launch/session.h"
 #include "argosy/launch/spawn_error.h"
 #include "argosy/launch/stop_policy.h"
-#include "argosy/os/children.h"
-#include "argosy/os/heartbeat.h"
 
 namespace argosy::launch {
 
@@ -41,7 +40,6 @@ class Attempt final {
   [[nodiscard]] std::optional<bool> was_out_of_memory() const;
   [[nodiscard]] std::string shown_program() const;
   [[nodiscard]] std::string running_ranks() const;
-  [[nodiscard]] int watch_heart(std::vector<std::string>& env);
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] bool owned(pid_t pid) const;
   [[nodiscard]] bool in_group(pid_t pid) const;
@@ -59,15 +57,6 @@ class Attempt final {
   void judge(std::vector<RankEnd> batch);
   [[nodiscard]] int64_t job_time_us(std::chrono::steady_clock::time_point at) const;
   [[nodiscard]] const Rank& rank_of(const RankEnd& end) const;
-  [[nodiscard]] std::optional<std::chrono::milliseconds> time_between_looks() const;
-  [[nodiscard]] std::optional<os::Pulse> pulse_of(size_t local) const;
-  void look_for_stopped();
-  void note_stopped(size_t local, const std::optional<os::Stopped>& now);
-  void leave_word(size_t local);
-  [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const;
-  [[nodiscard]] RankEnd end_stopped(size_t local);
-  void end_those_stopped(std::vector<RankEnd>& ends);
-  void end_the_hung();
   [[nodiscard]] std::optional<ErrorNote> error_of(const RankEnd& end) const;
   void talk(RestartPolicy& restarts);
   void tell(JobEvent event);
@@ -91,23 +80,10 @@ class Attempt final {
   Session& session_;
   StopPolicy policy_;
   std::vector<Rank> ranks_{};
-  /// Of the ranks, in their order; empty: nobody watches.
-  std::vector<os::HeartbeatMonitor> hearts_{};
-  /// A rank of ours that was found stopped, the last time that it was looked at.
-  struct StoppedRank {
-    os::Stopped how{};
-    std::chrono::steady_clock::time_point since{};  ///< seen so for the first time
-    bool seen_twice = false;
-    std::string word{};  ///< the key under which the other ranks read of it; "": none yet
-  };
-  std::vector<std::optional<StoppedRank>> stopped_{};  ///< in the order of ranks_
-  std::chrono::steady_clock::time_point next_look_{};
+  HangWatch hangs_{session_, ranks_};
   std::optional<int64_t> oom_kills_at_start_{};
   std::shared_ptr<LineFilter> out_filter_{};  ///< of all ranks of this start; nullptr: none
   std::shared_ptr<LineFilter> err_filter_{};
-  /// They ran since then: what is stopped by Ctrl-Z does not hang.
-  std::chrono::steady_clock::time_point watched_since_ = std::chrono::steady_clock::now();
-  std::optional<std::chrono::steady_clock::time_point> kill_hung_at_{};
   std::vector<Rank*> with_group_{};  ///< those of whose process group something still lives
   std::vector<pollfd> polls_{};
   /// Numbers of ranks that have ended and are not reaped: a debugger looks at them first, and

@@ -104,11 +104,9 @@ void Attempt::hear() {
 
 /// What another node tells.
 void Attempt::hear(const JobEvent& event) {
-  if (event.kind == JobEvent::Kind::kFailed && !event.ends.empty() &&
+  if (event.kind == JobEvent::Kind::kFailed && !policy_.stopping() && !event.ends.empty() &&
       !died_by_signal(event.ends.front())) {
-    std::vector<RankEnd> ends;
-    end_those_stopped(ends);
-    judge(std::move(ends));
+    judge(hangs_.end_the_stopped());
   } else if (event.kind == JobEvent::Kind::kInterrupted) {
     event.signal == SIGKILL ? policy_.hurry(Clock::now())
                             : policy_.interrupt_elsewhere(event.signal, Clock::now());

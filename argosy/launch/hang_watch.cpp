@@ -1,5 +1,5 @@
-// How an attempt finds ranks that stand still: by their silence, and by the kernel's word that they
-// are stopped.
+#include "argosy/launch/hang_watch.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,9 +8,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
-#include "argosy/launch/attempt.h"
 #include "argosy/launch/environment.h"
-#include "argosy/launch/report.h"
 #include "argosy/rendezvous/stopped_ranks.h"
 
 namespace argosy::launch {
@@ -26,6 +24,7 @@ constexpr auto kStoppedLook = 3s;
 constexpr auto kForAWord = 500ms;
 /// Processes of one rank that are looked at.
 constexpr size_t kMostLookedAt = 64;
+constexpr std::string_view kHeartbeat = "ARGOSY_HEARTBEAT_FD=";
 
 std::string describe(const os::Stopped& how) {
   return "stopped by " + how.by;
@@ -43,8 +42,17 @@ std::optional<os::Stopped> look_at(pid_t rank) {
 
 }  // namespace
 
-/// nullopt: nobody waits for a rank that is alone.
-std::optional<std::chrono::milliseconds> Attempt::time_between_looks() const {
+int HangWatch::watch(std::vector<std::string>& env) {
+  std::erase_if(env, [](const std::string& entry) { return entry.starts_with(kHeartbeat); });
+  if (session_.options.heartbeat_timeout <= 0ms) {
+    return -1;
+  }
+  hearts_.push_back(os::HeartbeatMonitor::create().or_throw<Error>("launch.heartbeat"));
+  env.push_back(fmt::format("{}{}", kHeartbeat, hearts_.back().fd()));
+  return hearts_.back().fd();
+}
+
+std::optional<std::chrono::milliseconds> HangWatch::time_between_looks() const {
   const std::chrono::milliseconds limit = session_.options.heartbeat_timeout;
   if (session_.job.description.world_size < 2) {
     return std::nullopt;
@@ -53,15 +61,15 @@ std::optional<std::chrono::milliseconds> Attempt::time_between_looks() const {
 }
 
 /// nullopt: it has ended, or tells nothing of its progress.
-std::optional<os::Pulse> Attempt::pulse_of(size_t local) const {
+std::optional<os::Pulse> HangWatch::pulse_of(size_t local) const {
   const bool tells = local < hearts_.size() && ranks_[local].running() && !ranks_[local].hung();
   return tells ? hearts_[local].read() : std::nullopt;
 }
 
-void Attempt::look_for_stopped() {
+void HangWatch::look() {
   const auto pause = time_between_looks();
   const auto now = Clock::now();
-  if (!pause || now < next_look_ || policy_.stopping()) {
+  if (!pause || now < next_look_) {
     return;
   }
   next_look_ = now + *pause;
@@ -69,11 +77,11 @@ void Attempt::look_for_stopped() {
     const Rank& rank = ranks_[local];
     const std::optional<os::Pulse> pulse = pulse_of(local);
     const bool gets_on = !rank.running() || (pulse && pulse->silent < *pause);
-    note_stopped(local, gets_on ? std::nullopt : look_at(rank.pid()));
+    note(local, gets_on ? std::nullopt : look_at(rank.pid()));
   }
 }
 
-void Attempt::note_stopped(size_t local, const std::optional<os::Stopped>& now) {
+void HangWatch::note(size_t local, const std::optional<os::Stopped>& now) {
   stopped_.resize(ranks_.size());
   std::optional<StoppedRank>& known = stopped_[local];
   if (!now) {
@@ -99,12 +107,12 @@ void Attempt::note_stopped(size_t local, const std::optional<os::Stopped>& now) 
 }
 
 /// Where our ranks meet.
-std::shared_ptr<rendezvous::Store> Attempt::store() const {
+std::shared_ptr<rendezvous::Store> HangWatch::store() const {
   return session_.met ? session_.met->store : session_.store->local();
 }
 
 /// For the other ranks, who cannot tell one that is stopped from one that died.
-void Attempt::leave_word(size_t local) {
+void HangWatch::leave_word(size_t local) {
   StoppedRank& stopped = *stopped_[local];
   if (!stopped.word.empty()) {
     return;
@@ -122,7 +130,7 @@ void Attempt::leave_word(size_t local) {
 
 /// Ends a rank that is stopped. The end counts from now on: a debugger may keep the kernel's word
 /// of it for long.
-RankEnd Attempt::end_stopped(size_t local) {
+RankEnd HangWatch::end_stopped(size_t local) {
   leave_word(local);  // before its connections end
   Rank& rank = ranks_[local];
   const StoppedRank& stopped = *stopped_[local];
@@ -135,41 +143,32 @@ RankEnd Attempt::end_stopped(size_t local) {
                            rank.pid(),
                            describe(stopped.how),
                            silence));
-  RankEnd end = rank.end_stopped(describe(stopped.how), silence, stopped.since);
-  end.at_us = job_time_us(rank.ended_at());
-  return end;
+  return rank.end_stopped(describe(stopped.how), silence, stopped.since);
 }
 
-/// A rank has failed, as ranks do that lose a peer: one of ours that is stopped is the cause then,
-/// and goes before it.
-void Attempt::end_those_stopped(std::vector<RankEnd>& ends) {
-  if (policy_.stopping() || !time_between_looks()) {
-    return;
-  }
-  for (size_t local = 0; local < ranks_.size(); ++local) {
+std::vector<RankEnd> HangWatch::end_the_stopped() {
+  std::vector<RankEnd> ends;
+  for (size_t local = 0; time_between_looks() && local < ranks_.size(); ++local) {
     if (ranks_[local].running() && !ranks_[local].hung()) {
-      note_stopped(local, look_at(ranks_[local].pid()));
+      note(local, look_at(ranks_[local].pid()));
       const std::optional<StoppedRank>& stopped = stopped_[local];
       if (stopped && (!stopped->how.traced || stopped->seen_twice)) {
-        ends.insert(ends.begin(), end_stopped(local));
+        ends.push_back(end_stopped(local));
       }
     }
   }
+  return ends;
 }
 
-/// Ranks that stand still, while the others wait for them. SIGABRT, for that shows where; one that
-/// is stopped could not even do that.
-void Attempt::end_the_hung() {
-  if (policy_.stopping() || session_.options.heartbeat_timeout <= 0ms) {
-    return;
-  }
-  const std::chrono::nanoseconds limit = session_.options.heartbeat_timeout;
-  const auto now = Clock::now();
-  const std::chrono::nanoseconds watched = now - watched_since_;
-  if (!first_) {
-    wall_ = WallClock();
-  }
+/// SIGABRT, for that shows where; one that is stopped could not even do that.
+std::vector<RankEnd> HangWatch::end_the_hung() {
   std::vector<RankEnd> ends;
+  const std::chrono::nanoseconds limit = session_.options.heartbeat_timeout;
+  if (limit <= 0ms) {
+    return ends;
+  }
+  const auto now = Clock::now();
+  const std::chrono::nanoseconds watched = now - since_;
   stopped_.resize(ranks_.size());
   for (size_t local = 0; local < hearts_.size() && local < ranks_.size(); ++local) {
     Rank& rank = ranks_[local];
@@ -180,7 +179,7 @@ void Attempt::end_the_hung() {
     const bool silent = !pulse || std::min(pulse->silent, watched) >= limit;
     const bool hangs = pulse && silent && pulse->waiting <= 0;
     if (hangs) {
-      note_stopped(local, look_at(rank.pid()));
+      note(local, look_at(rank.pid()));
     }
     const std::optional<StoppedRank>& stopped = stopped_[local];
     if (stopped && (hangs || (silent && now - stopped->since >= limit))) {
@@ -191,17 +190,28 @@ void Attempt::end_the_hung() {
                                rank.number(),
                                rank.pid(),
                                text::duration(pulse->silent)));
-      kill_hung_at_ = now + session_.options.shutdown_timeout;
+      kill_at_ = now + session_.options.shutdown_timeout;
     }
   }
-  judge(ends);
-  if (kill_hung_at_ && now >= *kill_hung_at_) {
-    kill_hung_at_.reset();
+  kill_who_hangs_on();
+  return ends;
+}
+
+void HangWatch::kill_who_hangs_on() {
+  if (kill_at_ && Clock::now() >= *kill_at_) {
+    kill_at_.reset();
     for (Rank& rank : ranks_) {
       if (rank.hung() && rank.running()) {
         rank.kill_hung();
       }
     }
+  }
+}
+
+void HangWatch::begin_anew() {
+  since_ = Clock::now();
+  for (size_t local = 0; local < stopped_.size(); ++local) {
+    note(local, std::nullopt);
   }
 }
 
