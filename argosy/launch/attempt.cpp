@@ -21,6 +21,7 @@
 #include "argosy/base/text.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/report.h"
+#include "argosy/os/addresses.h"
 #include "argosy/os/oom.h"
 #include "argosy/os/subprocess.h"
 
@@ -72,8 +73,8 @@ Outcome Attempt::run(RestartPolicy& restarts) {
     send_signals();
     tell_of_spawn_failure(*error);
   }
-  reap_orphans();  // of those that ended before we had our signals, none will tell
-  look_for_what_is_left();
+  leftovers_.reap();  // of those that ended before we had our signals, none will tell
+  leftovers_.look();
   talk(restarts);  // where none was started, nothing of ours will wake us
   while (waiting_for_others()) {
     turn(restarts);
@@ -124,7 +125,7 @@ std::optional<SpawnError> Attempt::start_ranks() {
     }
     session_.exits.add(rank->pidfd(), static_cast<uint64_t>(local)).or_throw<Error>("launch.watch");
     ranks_.push_back(*std::move(rank));
-    with_group_.push_back(&ranks_.back());  // stays put: the room was reserved
+    leftovers_.add(ranks_.back());  // stays put: the room was reserved
   }
   return std::nullopt;
 }
@@ -196,14 +197,35 @@ void Attempt::turn(RestartPolicy& restarts) {
     hangs_.look();
     judge(hangs_.end_the_hung());
   }
-  reap_orphans();
-  look_for_what_is_left();
-  if (!any_running() && left_) {
+  leftovers_.reap();
+  leftovers_.look();
+  if (!any_running() && leftovers_.any()) {
     policy_.stop(Clock::now());
   }
   talk(restarts);
   send_signals();
   give_notice();
+}
+
+/// Those that are due by the policy.
+void Attempt::send_signals() {
+  if (const std::optional<int> signal = policy_.due(Clock::now())) {
+    if (*signal == SIGKILL && leftovers_.any()) {
+      session_.say(policy_.hurried()
+                       ? "[launch] killing the ranks at once\n"
+                       : fmt::format("[launch] killing what did not stop within {}: {}\n",
+                                     text::duration(session_.options.shutdown_timeout),
+                                     any_running() ? "rank " + running_ranks()
+                                                   : "processes that the ranks left"));
+    }
+    for (Rank& rank : ranks_) {
+      rank.signal_group(*signal);
+    }
+    sent_ = signal;
+  }
+  if (sent_ && !any_running()) {  // a rank may need its helpers until it has ended
+    leftovers_.signal_orphans(*sent_);
+  }
 }
 
 void Attempt::give_notice() {
@@ -244,7 +266,7 @@ std::chrono::milliseconds Attempt::time_to_wake() {
   if (first_ && !told_of_failure_ && any_running()) {
     no_later_than(failed_at_ + kNoticeDelay);
   }
-  if (!any_running() && left_ && !told_end_) {
+  if (!any_running() && leftovers_.any() && !told_end_) {
     no_later_than(Clock::now() + kLeftoverTick);
   }
   if (told_end_ && !told_waiting_) {
@@ -300,17 +322,12 @@ void Attempt::read_signals() {
 /// Ctrl-Z, and fg or bg after it: the ranks are in groups of their own, which the shell does not
 /// know.
 void Attempt::suspend_or_resume(int signal) {
-  const auto send = [&](int to_ranks) {
-    for (const Rank* rank : with_group_) {
-      rank->suspend_or_resume(to_ranks);
-    }
-  };
   if (signal == SIGTSTP) {
-    send(SIGTSTP);
+    leftovers_.suspend_or_resume(SIGTSTP);
     session_.output.flush();
     stop_as_asked();
   }
-  send(SIGCONT);
+  leftovers_.suspend_or_resume(SIGCONT);
   hangs_.begin_anew();
 }
 
@@ -391,6 +408,23 @@ int64_t Attempt::job_time_us(Clock::time_point at) const {
 
 const Rank& Attempt::rank_of(const RankEnd& end) const {
   return ranks_[static_cast<size_t>(end.rank - ranks_.front().number())];
+}
+
+/// The last words, and what they mean for the job.
+Outcome Attempt::report() {
+  for (Rank& rank : ranks_) {
+    rank.output().forward_rest();
+    session_.logs_cut = session_.logs_cut || rank.output().logs_cut();
+    session_.errors_shown = session_.errors_shown || rank.output().errors_shown();
+  }
+  const std::vector<pid_t> undying = leftovers_.abandon_the_undying();
+  return outcome_of(session_.state,
+                    session_.met ? session_.met->plan : JobPlan{},
+                    {.node = session_.journal->node(),
+                     .host = os::host_name(),
+                     .signal = policy_.interrupted_by(),
+                     .left_behind = leftovers_.tell(undying),
+                     .undying = !undying.empty()});
 }
 
 /// What the rank itself said of its end.

@@ -10,6 +10,7 @@
 
 #include "argosy/base/wall_clock.h"
 #include "argosy/launch/hang_watch.h"
+#include "argosy/launch/leftovers.h"
 #include "argosy/launch/outcome.h"
 #include "argosy/launch/rank.h"
 #include "argosy/launch/restart_policy.h"
@@ -41,10 +42,6 @@ class Attempt final {
   [[nodiscard]] std::string shown_program() const;
   [[nodiscard]] std::string running_ranks() const;
   [[nodiscard]] bool any_running() const;
-  [[nodiscard]] bool owned(pid_t pid) const;
-  [[nodiscard]] bool in_group(pid_t pid) const;
-  [[nodiscard]] Adopted::Others owned_or_in_group() const;
-  void look_for_what_is_left();
   void turn(RestartPolicy& restarts);
   void send_signals();
   void give_notice();
@@ -53,7 +50,6 @@ class Attempt final {
   void read_signals();
   void suspend_or_resume(int signal);
   void take_ends();
-  void reap_orphans();
   void judge(std::vector<RankEnd> batch);
   [[nodiscard]] int64_t job_time_us(std::chrono::steady_clock::time_point at) const;
   [[nodiscard]] const Rank& rank_of(const RankEnd& end) const;
@@ -69,8 +65,6 @@ class Attempt final {
   [[nodiscard]] bool waiting_for_others() const;
   [[nodiscard]] RankEnd with_its_words(RankEnd end) const;
   [[nodiscard]] Outcome report();
-  [[nodiscard]] std::vector<pid_t> abandon_the_undying();
-  [[nodiscard]] std::vector<std::string> tell_of_what_is_left(const std::vector<pid_t>& undying);
 
   /// Why there is no restart.
   static constexpr const char* kNotOverThem = "; processes were left behind";
@@ -81,10 +75,10 @@ class Attempt final {
   StopPolicy policy_;
   std::vector<Rank> ranks_{};
   HangWatch hangs_{session_, ranks_};
+  Leftovers leftovers_{session_, ranks_};
   std::optional<int64_t> oom_kills_at_start_{};
   std::shared_ptr<LineFilter> out_filter_{};  ///< of all ranks of this start; nullptr: none
   std::shared_ptr<LineFilter> err_filter_{};
-  std::vector<Rank*> with_group_{};  ///< those of whose process group something still lives
   std::vector<pollfd> polls_{};
   /// Numbers of ranks that have ended and are not reaped: a debugger looks at them first, and
   /// SIGCHLD comes when it has let go.
@@ -103,7 +97,6 @@ class Attempt final {
   std::optional<std::chrono::steady_clock::time_point> give_up_on_others_{};
   bool hurried_ = false;       ///< the others are waited for a moment only
   std::optional<int> sent_{};  ///< the last signal that the ranks got from us
-  bool left_ = false;          ///< something of the job still lives
   bool told_of_failure_ = false;
   bool told_of_signal_ = false;
 };

@@ -117,7 +117,7 @@ void Attempt::hear(const JobEvent& event) {
 void Attempt::tell_end() {
   told_end_ = true;
   ended_at_ = Clock::now();
-  JobEvent event{.kind = JobEvent::Kind::kEnded, .left_behind = left_};
+  JobEvent event{.kind = JobEvent::Kind::kEnded, .left_behind = leftovers_.any()};
   for (Rank& rank : ranks_) {
     rank.output().forward_rest();
   }
@@ -156,7 +156,7 @@ void Attempt::say_who_is_awaited() {
 /// Hears what all launchers tell, this one included, and tells what is due.
 void Attempt::talk(RestartPolicy& restarts) {
   hear();
-  if (!told_end_ && (!left_ || policy_.given_up(Clock::now()))) {
+  if (!told_end_ && (!leftovers_.any() || policy_.given_up(Clock::now()))) {
     tell_end();
     hear();
   }
