@@ -76,7 +76,7 @@ Outcome Attempt::run(RestartPolicy& restarts) {
   leftovers_.reap();  // of those that ended before we had our signals, none will tell
   leftovers_.look();
   talk(restarts);  // where none was started, nothing of ours will wake us
-  while (waiting_for_others()) {
+  while (talk_.waiting()) {
     turn(restarts);
   }
   Outcome outcome = report();
@@ -261,19 +261,16 @@ void Attempt::wait_for_events() {
 /// How long poll() may wait; negative: for ever.
 std::chrono::milliseconds Attempt::time_to_wake() {
   // Once nothing of ours is left, only the others are waited for.
-  std::optional<Clock::time_point> wake = told_end_ ? std::nullopt : policy_.wake();
+  std::optional<Clock::time_point> wake = talk_.told_end() ? std::nullopt : policy_.wake();
   const auto no_later_than = [&](Clock::time_point at) { wake = std::min(wake.value_or(at), at); };
   if (first_ && !told_of_failure_ && any_running()) {
     no_later_than(failed_at_ + kNoticeDelay);
   }
-  if (!any_running() && leftovers_.any() && !told_end_) {
+  if (!any_running() && leftovers_.any() && !talk_.told_end()) {
     no_later_than(Clock::now() + kLeftoverTick);
   }
-  if (told_end_ && !told_waiting_) {
-    no_later_than(ended_at_ + kWaitingNotice);
-  }
-  if (give_up_on_others_) {
-    no_later_than(*give_up_on_others_);
+  if (const auto others = talk_.wake()) {
+    no_later_than(*others);
   }
   if (const auto pause = hangs_.time_between_looks();
       pause && any_running() && !policy_.stopping()) {
@@ -304,9 +301,9 @@ void Attempt::read_signals() {
     const bool hurried = policy_.hurried();
     policy_.interrupt(*signal, Clock::now());
     if (policy_.hurried() && !hurried) {
-      tell({.kind = JobEvent::Kind::kInterrupted, .signal = SIGKILL});
+      talk_.tell({.kind = JobEvent::Kind::kInterrupted, .signal = SIGKILL});
     } else if (!session_.state.interrupted_by()) {
-      tell({.kind = JobEvent::Kind::kInterrupted, .signal = *signal});
+      talk_.tell({.kind = JobEvent::Kind::kInterrupted, .signal = *signal});
     }
     if (!told_of_signal_ && any_running()) {
       told_of_signal_ = true;
@@ -398,7 +395,7 @@ void Attempt::judge(std::vector<RankEnd> batch) {
                !first_->stopped.empty()   ? StopPolicy::kForOthersToSay
                : fails_by_itself(*first_) ? StopPolicy::kForOthersToFail
                                           : 0ms);
-  tell({.kind = JobEvent::Kind::kFailed, .ends = {with_its_words(*first_)}});
+  talk_.tell({.kind = JobEvent::Kind::kFailed, .ends = {with_its_words(*first_)}});
 }
 
 /// By node 0's clock.
@@ -425,6 +422,64 @@ Outcome Attempt::report() {
                      .signal = policy_.interrupted_by(),
                      .left_behind = leftovers_.tell(undying),
                      .undying = !undying.empty()});
+}
+
+/// `end` with what the rank said, as far as it was read.
+RankEnd Attempt::with_its_words(RankEnd end) const {
+  const Rank& rank = rank_of(end);
+  end.log_path = rank.output().log_paths();
+  end.last_words = rank.output().last_words(session_.output.err(), rank.ended_at());
+  if (failed_by_itself(end)) {
+    end.program = shown_program();
+    end.last_lines = rank.output().last_lines();
+    end.error = error_of(end);
+  }
+  return end;
+}
+
+void Attempt::tell_of_spawn_failure(const SpawnError& error) {
+  const int started = static_cast<int>(ranks_.size());  // the one after them did not
+  const int node = session_.journal->node();
+  spawn_failure_ =
+      RankEnd{.rank = session_.job.description.first_rank + started,
+              .node = node,
+              .exit = {.code = error.exit_code},
+              .at_us = job_time_us(Clock::now()),
+              .host = session_.met ? session_.met->plan.nodes.at(static_cast<size_t>(node)).host
+                                   : std::string(),
+              .last_lines = {error.text.substr(0, error.text.find('\n'))},
+              .program = shown_program()};
+  talk_.tell({.kind = JobEvent::Kind::kFailed, .ends = {*spawn_failure_}});
+}
+
+void Attempt::hear() {
+  talk_.hear(any_running(), [this] { judge(hangs_.end_the_stopped()); });
+}
+
+/// Hears what all launchers tell, this one included, and tells what is due.
+void Attempt::talk(RestartPolicy& restarts) {
+  hear();
+  if (!talk_.told_end() && (!leftovers_.any() || policy_.given_up(Clock::now()))) {
+    tell_end();
+    hear();
+  }
+  talk_.decide(restarts);
+  hear();
+  talk_.wait_for_others();
+}
+
+/// How our ranks have ended, with all that they wrote.
+void Attempt::tell_end() {
+  std::vector<RankEnd> ends;
+  for (Rank& rank : ranks_) {
+    rank.output().forward_rest();
+  }
+  std::ranges::transform(
+      ends_, std::back_inserter(ends), [&](const RankEnd& end) { return with_its_words(end); });
+  if (spawn_failure_) {
+    ends.push_back(*spawn_failure_);
+  }
+  talk_.tell_end(std::move(ends), leftovers_.any());
 }
 
 /// What the rank itself said of its end.

@@ -10,6 +10,7 @@
 
 #include "argosy/base/wall_clock.h"
 #include "argosy/launch/hang_watch.h"
+#include "argosy/launch/job_talk.h"
 #include "argosy/launch/leftovers.h"
 #include "argosy/launch/outcome.h"
 #include "argosy/launch/rank.h"
@@ -55,24 +56,15 @@ class Attempt final {
   [[nodiscard]] const Rank& rank_of(const RankEnd& end) const;
   [[nodiscard]] std::optional<ErrorNote> error_of(const RankEnd& end) const;
   void talk(RestartPolicy& restarts);
-  void tell(JobEvent event);
   void tell_of_spawn_failure(const SpawnError& error);
   void hear();
-  void hear(const JobEvent& event);
   void tell_end();
-  void decide(RestartPolicy& restarts);
-  void say_who_is_awaited();
-  [[nodiscard]] bool waiting_for_others() const;
   [[nodiscard]] RankEnd with_its_words(RankEnd end) const;
   [[nodiscard]] Outcome report();
 
-  /// Why there is no restart.
-  static constexpr const char* kNotOverThem = "; processes were left behind";
-  /// How long after the end of our ranks the user is told that others are waited for.
-  static constexpr std::chrono::seconds kWaitingNotice{10};
-
   Session& session_;
   StopPolicy policy_;
+  JobTalk talk_{session_, policy_};
   std::vector<Rank> ranks_{};
   HangWatch hangs_{session_, ranks_};
   Leftovers leftovers_{session_, ranks_};
@@ -89,13 +81,7 @@ class Attempt final {
   std::optional<RankEnd> first_{};
   std::chrono::steady_clock::time_point failed_at_{};
   std::optional<RankEnd> spawn_failure_{};
-  bool decided_ = false;       ///< on node 0: what comes of this start
   WallClock wall_{};           ///< of the first failure: those after it keep their order
-  bool told_end_ = false;      ///< all launchers know that nothing of ours is left
-  bool told_waiting_ = false;  ///< the user knows for whom we wait
-  std::chrono::steady_clock::time_point ended_at_{};  ///< when told_end_ came to be
-  std::optional<std::chrono::steady_clock::time_point> give_up_on_others_{};
-  bool hurried_ = false;       ///< the others are waited for a moment only
   std::optional<int> sent_{};  ///< the last signal that the ranks got from us
   bool told_of_failure_ = false;
   bool told_of_signal_ = false;
