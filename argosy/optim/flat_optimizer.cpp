@@ -160,6 +160,16 @@ class FlatOptimizer final : public OptimizerImpl {
     }
   }
 
+  [[nodiscard]] std::string clipping() const override {
+    if (const auto* global = std::get_if<ClipGradByGlobalNorm>(&grad_clip_)) {
+      return fmt::format("global norm {}", global->clip_norm);
+    }
+    if (const auto* own = std::get_if<ClipGradByNorm>(&grad_clip_)) {
+      return fmt::format("norm {}", own->clip_norm);
+    }
+    const auto* value = std::get_if<ClipGradByValue>(&grad_clip_);
+    return value == nullptr ? "" : fmt::format("value {}", value->max);
+  }
   [[nodiscard]] OptimizerState state_dict() const override {
     check_complete("state_dict()");
     OptimizerState result{.optimizer = std::string(rule_->name()), .groups = groups()};

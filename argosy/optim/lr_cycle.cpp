@@ -1,5 +1,7 @@
 #include "argosy/optim/lr_cycle.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -153,12 +155,29 @@ LRSchedule cyclic(const CyclicLROptions& options) {
 
 CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(
     Optimizer optimizer, const CosineAnnealingWarmRestartsOptions& options)
-    : LRScheduler("CosineAnnealingWarmRestarts", std::move(optimizer), restarts(options)) {}
+    : LRScheduler("CosineAnnealingWarmRestarts", std::move(optimizer), restarts(options)) {
+  set_parameters(
+      fmt::format("t_0={}, t_mult={}, eta_min={}", options.t_0, options.t_mult, options.eta_min));
+}
 
 OneCycleLR::OneCycleLR(Optimizer optimizer, const OneCycleLROptions& options)
-    : LRScheduler("OneCycleLR", std::move(optimizer), one_cycle(options), options.max_lr) {}
+    : LRScheduler("OneCycleLR", std::move(optimizer), one_cycle(options), options.max_lr) {
+  set_parameters(
+      fmt::format("max_lr={}, total_steps={}, pct_start={}, div_factor={}, final_div_factor={}",
+                  options.max_lr,
+                  options.total_steps,
+                  options.pct_start,
+                  options.div_factor,
+                  options.final_div_factor));
+}
 
 CyclicLR::CyclicLR(Optimizer optimizer, const CyclicLROptions& options)
-    : LRScheduler("CyclicLR", std::move(optimizer), cyclic(options), options.max_lr) {}
+    : LRScheduler("CyclicLR", std::move(optimizer), cyclic(options), options.max_lr) {
+  set_parameters(fmt::format("base_lr={}, max_lr={}, step_size_up={}, gamma={}",
+                             options.base_lr,
+                             options.max_lr,
+                             options.step_size_up,
+                             options.gamma));
+}
 
 }  // namespace argosy::optim

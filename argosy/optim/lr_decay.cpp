@@ -1,5 +1,8 @@
 #include "argosy/optim/lr_decay.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -156,16 +159,29 @@ LRSchedule inverse_time(const RateDecayOptions& options) {
 }  // namespace
 
 LinearLR::LinearLR(Optimizer optimizer, const LinearLROptions& options)
-    : LRScheduler("LinearLR", std::move(optimizer), linear(options)) {}
+    : LRScheduler("LinearLR", std::move(optimizer), linear(options)) {
+  set_parameters(fmt::format("start_factor={}, end_factor={}, total_iters={}",
+                             options.start_factor,
+                             options.end_factor,
+                             options.total_iters));
+}
 
 MultiStepLR::MultiStepLR(Optimizer optimizer, const MultiStepLROptions& options)
-    : LRScheduler("MultiStepLR", std::move(optimizer), multi_step(options)) {}
+    : LRScheduler("MultiStepLR", std::move(optimizer), multi_step(options)) {
+  set_parameters(
+      fmt::format("milestones=[{}], gamma={}", fmt::join(options.milestones, ", "), options.gamma));
+}
 
 ExponentialLR::ExponentialLR(Optimizer optimizer, const ExponentialLROptions& options)
-    : LRScheduler("ExponentialLR", std::move(optimizer), exponential(options)) {}
+    : LRScheduler("ExponentialLR", std::move(optimizer), exponential(options)) {
+  set_parameters(fmt::format("gamma={}", options.gamma));
+}
 
 PolynomialLR::PolynomialLR(Optimizer optimizer, const PolynomialLROptions& options)
-    : LRScheduler("PolynomialLR", std::move(optimizer), polynomial(options)) {}
+    : LRScheduler("PolynomialLR", std::move(optimizer), polynomial(options)) {
+  set_parameters(fmt::format(
+      "total_iters={}, power={}, end_lr={}", options.total_iters, options.power, options.end_lr));
+}
 
 LambdaLR::LambdaLR(Optimizer optimizer, std::function<double(int64_t)> factor)
     : LRScheduler("LambdaLR", std::move(optimizer), lambda(std::move(factor))) {}
@@ -174,18 +190,28 @@ MultiplicativeLR::MultiplicativeLR(Optimizer optimizer, std::function<double(int
     : LRScheduler("MultiplicativeLR", std::move(optimizer), product(std::move(factor))) {}
 
 NoamDecay::NoamDecay(Optimizer optimizer, const NoamDecayOptions& options)
-    : LRScheduler("NoamDecay", std::move(optimizer), noam(options)) {}
+    : LRScheduler("NoamDecay", std::move(optimizer), noam(options)) {
+  set_parameters(fmt::format("d_model={}, warmup_steps={}", options.d_model, options.warmup_steps));
+}
 
 PiecewiseDecay::PiecewiseDecay(Optimizer optimizer, const PiecewiseDecayOptions& options)
     : LRScheduler("PiecewiseDecay",
                   std::move(optimizer),
                   piecewise(options),
-                  options.values.empty() ? 0 : options.values.front()) {}
+                  options.values.empty() ? 0 : options.values.front()) {
+  set_parameters(fmt::format("boundaries=[{}], values=[{}]",
+                             fmt::join(options.boundaries, ", "),
+                             fmt::join(options.values, ", ")));
+}
 
 NaturalExpDecay::NaturalExpDecay(Optimizer optimizer, const RateDecayOptions& options)
-    : LRScheduler("NaturalExpDecay", std::move(optimizer), natural_exp(options)) {}
+    : LRScheduler("NaturalExpDecay", std::move(optimizer), natural_exp(options)) {
+  set_parameters(fmt::format("gamma={}", options.gamma));
+}
 
 InverseTimeDecay::InverseTimeDecay(Optimizer optimizer, const RateDecayOptions& options)
-    : LRScheduler("InverseTimeDecay", std::move(optimizer), inverse_time(options)) {}
+    : LRScheduler("InverseTimeDecay", std::move(optimizer), inverse_time(options)) {
+  set_parameters(fmt::format("gamma={}", options.gamma));
+}
 
 }  // namespace argosy::optim

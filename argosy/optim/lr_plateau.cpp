@@ -97,6 +97,16 @@ void ReduceLROnPlateau::reduce() {
   }
 }
 
+std::string ReduceLROnPlateau::parameters() const {
+  return fmt::format("mode={}, factor={}, patience={}, threshold={}, cooldown={}, min_lr={}",
+                     options_.mode == PlateauMode::kMin ? "min" : "max",
+                     options_.factor,
+                     options_.patience,
+                     options_.threshold,
+                     options_.cooldown,
+                     options_.min_lr);
+}
+
 LRSchedulerState ReduceLROnPlateau::state_dict() const {
   LRSchedulerState state = state_;
   state.last_lrs = group_lrs(optimizer_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "argosy/optim/lr_scheduler.h"
@@ -51,6 +52,8 @@ class ReduceLROnPlateau final {
 
   [[nodiscard]] double last_lr() const { return optimizer_.lr(); }
   [[nodiscard]] int64_t last_step() const noexcept { return state_.step; }
+  /// As LRScheduler's.
+  [[nodiscard]] std::string parameters() const;
   [[nodiscard]] static constexpr ScheduleUnit unit() noexcept { return ScheduleUnit::kMetric; }
 
   /// With the rates as they are now.

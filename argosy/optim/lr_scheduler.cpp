@@ -1,5 +1,7 @@
 #include "argosy/optim/lr_scheduler.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -128,18 +130,33 @@ void LRScheduler::apply(LRSchedulerState state) {
 }
 
 ConstantLR::ConstantLR(Optimizer optimizer, const ConstantLROptions& options)
-    : LRScheduler("ConstantLR", std::move(optimizer), constant(options)) {}
+    : LRScheduler("ConstantLR", std::move(optimizer), constant(options)) {
+  set_parameters(fmt::format("factor={}, total_iters={}", options.factor, options.total_iters));
+}
 
 StepLR::StepLR(Optimizer optimizer, const StepLROptions& options)
-    : LRScheduler("StepLR", std::move(optimizer), steps(options)) {}
+    : LRScheduler("StepLR", std::move(optimizer), steps(options)) {
+  set_parameters(fmt::format("step_size={}, gamma={}", options.step_size, options.gamma));
+}
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer optimizer, const CosineAnnealingLROptions& options)
-    : LRScheduler("CosineAnnealingLR", std::move(optimizer), cosine(options)) {}
+    : LRScheduler("CosineAnnealingLR", std::move(optimizer), cosine(options)) {
+  set_parameters(fmt::format("t_max={}, eta_min={}", options.t_max, options.eta_min));
+}
 
 LinearWarmup::LinearWarmup(Optimizer optimizer, const LinearWarmupOptions& options)
-    : LRScheduler("LinearWarmup", std::move(optimizer), warmup(stay, options)) {}
+    : LRScheduler("LinearWarmup", std::move(optimizer), warmup(stay, options)) {
+  set_parameters(
+      fmt::format("warmup_steps={}, start_factor={}", options.warmup_steps, options.start_factor));
+}
 
 LinearWarmup::LinearWarmup(const LRScheduler& after, const LinearWarmupOptions& options)
-    : LRScheduler("LinearWarmup", after, warmup(after.schedule(), options)) {}
+    : LRScheduler("LinearWarmup", after, warmup(after.schedule(), options)) {
+  set_parameters(fmt::format("warmup_steps={}, start_factor={}, then {}({})",
+                             options.warmup_steps,
+                             options.start_factor,
+                             after.name(),
+                             after.parameters()));
+}
 
 }  // namespace argosy::optim

@@ -63,6 +63,9 @@ class LRScheduler {
   [[nodiscard]] const LRSchedule& schedule() const noexcept { return schedule_; }
   /// "StepLR".
   [[nodiscard]] const std::string& name() const noexcept { return state_.scheduler; }
+  /// What it was made with, for records of a run: "step_size=30, gamma=0.1". Empty for a schedule
+  /// that is a function.
+  [[nodiscard]] const std::string& parameters() const noexcept { return parameters_; }
   [[nodiscard]] const Optimizer& optimizer() const noexcept { return optimizer_; }
 
   [[nodiscard]] const LRSchedulerState& state_dict() const noexcept { return state_; }
@@ -77,6 +80,7 @@ class LRScheduler {
   LRScheduler(std::string name, Optimizer optimizer, LRSchedule schedule, double own_base);
   /// With the base rates of `like`.
   LRScheduler(std::string name, const LRScheduler& like, LRSchedule schedule);
+  void set_parameters(std::string parameters) { parameters_ = std::move(parameters); }
   /// The one whose base rates schedulers of several parts start from.
   /// Errors: UsageError `[where] …` for none, for parts of several optimizers or with own rates.
   [[nodiscard]] static const LRScheduler& first_of(const char* where,
@@ -90,6 +94,7 @@ class LRScheduler {
   std::optional<double> own_base_{};
   LRSchedulerState state_{};
   std::vector<double> last_lrs_{};
+  std::string parameters_{};
 };
 
 struct ConstantLROptions {

@@ -77,6 +77,8 @@ class OptimizerImpl {
   [[nodiscard]] virtual const std::vector<GroupInfo>& groups() const = 0;
   virtual void set_group_lr(std::size_t group, double lr) = 0;
   virtual void add_param_group(const engine::NamedTensors& parameters, const ParamGroup& group) = 0;
+  /// How step() clips gradients, for records of a run: "norm 1"; empty: it does not.
+  [[nodiscard]] virtual std::string clipping() const { return {}; }
   [[nodiscard]] virtual OptimizerState state_dict() const = 0;
   virtual void load_state_dict(const OptimizerState& state) = 0;
   /// How many tensors of state a parameter has; nullopt where divide() is not supported.

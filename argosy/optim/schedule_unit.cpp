@@ -63,6 +63,10 @@ double ScheduleHandle::last_lr() const {
   return std::visit([](const auto& schedule) { return schedule.last_lr(); }, schedule_);
 }
 
+std::string ScheduleHandle::parameters() const {
+  return std::visit([](const auto& schedule) { return schedule.parameters(); }, schedule_);
+}
+
 LRSchedulerState ScheduleHandle::state_dict() const {
   return std::visit([](const auto& schedule) { return schedule.state_dict(); }, schedule_);
 }

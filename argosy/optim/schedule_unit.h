@@ -21,6 +21,7 @@ class StepScheduler final {
 
   [[nodiscard]] static constexpr ScheduleUnit unit() noexcept { return ScheduleUnit::kStep; }
   [[nodiscard]] double last_lr() const { return scheduler_.last_lr(); }
+  [[nodiscard]] const std::string& parameters() const { return scheduler_.parameters(); }
   [[nodiscard]] int64_t last_step() const noexcept { return scheduler_.last_step(); }
   /// Says its unit. Errors of loading: CheckpointError as LRScheduler, and for another unit.
   [[nodiscard]] LRSchedulerState state_dict() const;
@@ -40,6 +41,7 @@ class EpochScheduler final {
 
   [[nodiscard]] static constexpr ScheduleUnit unit() noexcept { return ScheduleUnit::kEpoch; }
   [[nodiscard]] double last_lr() const { return scheduler_.last_lr(); }
+  [[nodiscard]] const std::string& parameters() const { return scheduler_.parameters(); }
   [[nodiscard]] int64_t last_epoch() const noexcept { return scheduler_.last_step(); }
   [[nodiscard]] LRSchedulerState state_dict() const;
   void load_state_dict(const LRSchedulerState& state);
@@ -86,6 +88,8 @@ class ScheduleHandle final {
 
   /// Rate of the first group as the schedule has set it.
   [[nodiscard]] double last_lr() const;
+  /// As LRScheduler's.
+  [[nodiscard]] std::string parameters() const;
   [[nodiscard]] LRSchedulerState state_dict() const;
   /// Errors: CheckpointError for a state of another schedule, unit or number of groups.
   void load_state_dict(const LRSchedulerState& state);

@@ -55,6 +55,9 @@ struct Training {
   std::vector<std::string> metrics{};
   std::string amp{};  ///< what mixed precision computes in: "bfloat16"; empty: full precision
   std::string schedule{};
+  std::string schedule_parameters{};  ///< "step_size=30, gamma=0.1"
+  std::string schedule_unit{};        ///< what a step of it is: "epoch"
+  double base_lr = 0;                 ///< the rate that the schedule starts from, or the rate
   /// What fit() did, at its end; nullptr before.
   const History* history = nullptr;
   std::vector<std::string> class_names{};  ///< of labels 0, 1, …; empty: nobody has said

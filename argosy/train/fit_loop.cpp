@@ -16,6 +16,23 @@
 #include "argosy/train/model.h"
 
 namespace argosy::train::detail {
+namespace {
+
+const char* unit_in_words(optim::ScheduleUnit unit) {
+  switch (unit) {
+    case optim::ScheduleUnit::kStep:
+      return "update";
+    case optim::ScheduleUnit::kEpoch:
+      return "epoch";
+    case optim::ScheduleUnit::kMetric:
+      return "evaluation";
+    case optim::ScheduleUnit::kUnset:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
 
 FitLoop::FitLoop(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options)
     : core_(core),
@@ -111,6 +128,10 @@ Training FitLoop::training() const {
           .metrics = core_.metric_names(),
           .amp = core_.precision.name(),
           .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : "",
+          .schedule_parameters = core_.schedule.has_value() ? core_.schedule->parameters() : "",
+          .schedule_unit = core_.schedule.has_value() ? unit_in_words(core_.schedule->unit()) : "",
+          .base_lr = core_.schedule.has_value() ? core_.schedule->state_dict().base_lrs.front()
+                                                : core_.optimizer->lr(),
           .class_names = class_names()};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,6 +70,9 @@ struct FitOptions {
   std::string resume_from{};
   ResumeBatch resume_batch = ResumeBatch::kPerRank;
   OnSignal on_signal = OnSignal::kSaveAndExit;
+  /// What the program has chosen beside these options, for run.json, TensorBoard and
+  /// `argosy runs compare`: {{"dropout", "0.3"}}.
+  std::map<std::string, std::string> hyperparameters{};
 };
 
 struct EvaluateOptions {

@@ -29,7 +29,8 @@ struct BoardOptions {
 ///                                            train::VisualDL("runs/a/visualdl")}});
 ///     // tensorboard --logdir runs, visualdl --logdir runs
 ///
-/// Over the updates: "train/loss", "train/lr", "train/images_per_second", "train/input_wait" and
+/// Over the updates: "train/loss", "train/lr", "train/images_per_second" (samples where
+/// there are no pictures), "train/input_wait" and
 /// "train/<metric>"; over the epochs, counted from 1: "eval/loss", "eval/<metric>"; at the begin
 /// what was trained and how, as text. Tags are those of Paddle's VisualDL callback, which counts
 /// epochs from 0. A training that goes on adds a file to the folder. TensorBoard shows both as one,

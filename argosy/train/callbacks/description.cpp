@@ -26,12 +26,29 @@ std::string network_name(const torch::nn::Module& network) {
   return name;
 }
 
-ordered_json optimizer_of(const Model& model) {
-  const optim::Optimizer& optimizer = model.optimizer();
-  ordered_json about{{"name", optimizer.state_dict().optimizer}, {"lr", optimizer.lr()}};
-  if (optimizer.param_groups().size() > 1) {
-    for (const optim::GroupInfo& group : optimizer.param_groups()) {
-      about["groups"].push_back({{"parameters", group.names.size()}, {"lr", group.lr}});
+std::string decay_in_words(const optim::WeightDecay& decay) {
+  using Kind = optim::WeightDecay::Kind;
+  return fmt::format("{}{}",
+                     decay.kind == Kind::kL1   ? "L1 "
+                     : decay.kind == Kind::kL2 ? "L2 "
+                                               : "",
+                     decay.coeff);
+}
+
+ordered_json optimizer_of(const Training& training) {
+  const optim::Optimizer& optimizer = training.model.optimizer();
+  const std::vector<optim::GroupInfo>& groups = optimizer.param_groups();
+  ordered_json about{{"name", optimizer.state_dict().optimizer},
+                     {"lr", training.base_lr},
+                     {"weight_decay", decay_in_words(groups.front().weight_decay)}};
+  if (const std::string clipping = optimizer.impl()->clipping(); !clipping.empty()) {
+    about["grad_clip"] = clipping;
+  }
+  if (groups.size() > 1) {
+    for (const optim::GroupInfo& group : groups) {
+      about["groups"].push_back({{"parameters", group.names.size()},
+                                 {"lr", training.base_lr * group.lr_scale},
+                                 {"weight_decay", decay_in_words(group.weight_decay)}});
     }
   }
   return about;
@@ -70,9 +87,11 @@ ordered_json description(const Training& training) {
                      {"parameters", elements},
                      {"loss", training.loss},
                      {"metrics", training.metrics},
-                     {"optimizer", optimizer_of(training.model)}};
+                     {"optimizer", optimizer_of(training)}};
   if (!training.schedule.empty()) {
-    about["schedule"] = training.schedule;
+    about["schedule"] = {{"name", training.schedule},
+                         {"parameters", training.schedule_parameters},
+                         {"per", training.schedule_unit}};
   }
   if (!training.amp.empty()) {
     about["amp"] = training.amp;
@@ -82,6 +101,9 @@ ordered_json description(const Training& training) {
   }
   if (training.options != nullptr) {
     add_options(about, *training.options);
+    if (!training.options->hyperparameters.empty()) {
+      about["hyperparameters"] = training.options->hyperparameters;
+    }
   }
   return about;
 }

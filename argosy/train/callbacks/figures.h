@@ -18,8 +18,14 @@ struct TrainFigures {
   double loss = 0;                ///< of the last update
   double lr = 0;                  ///< with which it was made
   double samples_per_second = 0;  ///< of all ranks
+  bool pictures = true;           ///< the samples are pictures: [N, C, H, W]
   double input_wait = 0;          ///< this rank's share of the time, 0 to 1
   Logs metrics{};                 ///< since the epoch's begin; empty where nothing new is known
+
+  /// What samples_per_second is called in records.
+  [[nodiscard]] const char* rate_name() const {
+    return pictures ? "images_per_second" : "samples_per_second";
+  }
 };
 
 /// Gathers batches of training and says when a record is due: with the first update at or after
@@ -43,6 +49,7 @@ class TrainWindow final {
   Clock::time_point begun_{};
   double waited_ = 0;
   int64_t samples_ = 0;
+  bool pictures_ = true;
   bool due_ = false;
   Logs metrics_;
 };

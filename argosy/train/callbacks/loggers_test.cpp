@@ -88,7 +88,7 @@ TEST(JsonlLogger, WritesTheRunsSchemaWithTheFiguresOfAllRanks) {
     EXPECT_EQ(records[0]["loss"].get<double>(), losses[2]);
     EXPECT_EQ(records[4]["loss"].get<double>(), losses[7]);
     EXPECT_EQ(records[0]["lr"], 0.1);
-    EXPECT_GT(records[0]["images_per_second"].get<double>(), 0);
+    EXPECT_GT(records[0]["samples_per_second"].get<double>(), 0);
     EXPECT_GE(records[0]["input_wait"].get<double>(), 0);
     EXPECT_LE(records[0]["input_wait"].get<double>(), 1);
     EXPECT_EQ(records[4]["metrics"]["acc"].get<double>(), history.epochs[1]["acc"]);

@@ -15,6 +15,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/base/text.h"
 #include "argosy/engine/version.h"
 #include "argosy/image/codec.h"
 #include "argosy/runs/run_folder.h"
@@ -81,6 +82,7 @@ void RankFigures::add(const Step& step) {
   const Clock::time_point now = Clock::now();
   seconds_ += std::chrono::duration<double>(now - std::exchange(mark_, now)).count();
   if (!step.inputs.empty() && step.inputs[0].dim() > 0) {
+    pictures_ = step.inputs[0].dim() == 4;
     samples_ += step.inputs[0].size(0);
   }
 }
@@ -93,7 +95,8 @@ nlohmann::ordered_json RankFigures::about(const Model& model) const {
       {"device", parameters.empty() ? "cpu" : parameters.front().second.device().str()},
       {"threads", at::get_num_threads()}};
   if (seconds_ > 0) {
-    about["images_per_second"] = static_cast<double>(samples_) / seconds_;
+    about[pictures_ ? "images_per_second" : "samples_per_second"] =
+        static_cast<double>(samples_) / seconds_;
     about["input_wait"] = std::min(input_ / seconds_, 1.0);
     about["comm_wait"] = std::min(communication_ / seconds_, 1.0);
   }
@@ -166,7 +169,8 @@ void RunRecorder::on_train_end(const Training& training) {
                                                       : runs::RunState::kStopped,
            .why = history.reason,
            .exit_code = leaves ? std::optional(history.interrupted ? 128 + SIGINT : kResumeExitCode)
-                               : std::nullopt});
+                        : history.ended == Ended::kFinished ? std::optional(0)
+                                                            : std::nullopt});
 }
 
 void RunRecorder::on_exception(const Training& training, const std::string& what) {
@@ -176,15 +180,30 @@ void RunRecorder::on_exception(const Training& training, const std::string& what
   if (timeline_.has_value()) {
     timeline_->on_exception(training, what);
   }
+  error_ = what;
+  error_at_ = std::chrono::system_clock::now();
   end_run(training.model, {.state = runs::RunState::kFailed, .why = what});
 }
 
 void RunRecorder::end_run(const Model& model, const End& end) {
   if (config_.has_value()) {
-    config_->end(end.state, end.why, end.exit_code);
+    config_->end(end.state, error_.empty() ? end.why : first_cause(), end.exit_code);
     forgive([&] { runs::write_run_config(folder_, *config_); });
   }
   forgive([&] { write_all(model); });
+}
+
+std::string RunRecorder::first_cause() const {
+  std::string cause = error_;
+  std::string first = text::utc(error_at_);
+  for (const nlohmann::ordered_json& rank : runs::read_rank_files(folder_)) {
+    const std::string at = rank.value("failed", "");
+    if (!at.empty() && at < first) {
+      first = at;
+      cause = fmt::format("rank {}: {}", rank.value("rank", 0), rank.value("error", ""));
+    }
+  }
+  return cause;
 }
 
 void RunRecorder::on_epoch_begin(const Epoch& epoch) {
@@ -245,7 +264,12 @@ void RunRecorder::write_all(const Model& model) {
   constexpr int kShare = 100;  // of the time may go into this
   const Clock::time_point begun = Clock::now();
   next_write_ = begun + kBetween;  // also where it fails
-  runs::write_rank_file(folder_, model.group().rank(), rank_.about(model));
+  nlohmann::ordered_json about = rank_.about(model);
+  if (!error_.empty()) {
+    about["failed"] = text::utc(error_at_);
+    about["error"] = error_;
+  }
+  runs::write_rank_file(folder_, model.group().rank(), about);
   if (config_.has_value()) {
     page_.write();
   }

@@ -31,7 +31,8 @@ class RankFigures final {
   double seconds_ = 0;  // of training, without evaluations
   double input_ = 0;
   double communication_ = 0;
-  int64_t samples_ = 0;  // of this rank
+  int64_t samples_ = 0;   // of this rank
+  bool pictures_ = true;  // [N, C, H, W]
 };
 
 /// Leaves a run's folder as docs/reference/runs.md describes it: what fit() adds to its callbacks
@@ -68,6 +69,8 @@ class RunRecorder final : public Callback {
     std::optional<int> exit_code{};
   };
   void end_run(const Model& model, const End& end);
+  /// What the rank that failed first has said, where its file is here.
+  [[nodiscard]] std::string first_cause() const;
   void write_now_and_then(const Model& model);
   void write_all(const Model& model);
   void forgive(const std::function<void()>& write);
@@ -80,7 +83,9 @@ class RunRecorder final : public Callback {
   std::optional<runs::RunConfig> config_{};  // of the first rank
   runs::RunPage page_;
   Clock::time_point next_write_{};
-  int64_t epoch_ = 0;  // from 1
+  int64_t epoch_ = 0;    // from 1
+  std::string error_{};  // of this rank
+  std::chrono::system_clock::time_point error_at_{};
   bool begun_ = false;
   bool ended_before_ = false;  // and nothing is left to do: its record stays
   bool told_ = false;          // that something cannot be written

@@ -75,6 +75,7 @@ TEST_F(RunRecorderTest, LeavesAllThatTheRunsPageShows) {
   EXPECT_TRUE(config.ended.has_value());
   EXPECT_EQ(config.seed, 5U);
   EXPECT_EQ(config.ranks, 2);
+  EXPECT_EQ(config.exit_code, 0);
   EXPECT_FALSE(config.versions.at("libtorch").empty());
   EXPECT_EQ(config.options.at("batch_size"), 4);
   EXPECT_EQ(config.options.at("network"), "SmallNet");
@@ -87,7 +88,7 @@ TEST_F(RunRecorderTest, LeavesAllThatTheRunsPageShows) {
   const auto ranks = runs::read_rank_files(run);
   ASSERT_EQ(ranks.size(), 2U);
   for (const auto& rank : ranks) {
-    EXPECT_GT(rank.at("images_per_second").get<double>(), 0);
+    EXPECT_GT(rank.at("samples_per_second").get<double>(), 0);  // points are no pictures
     EXPECT_GT(rank.at("comm_wait").get<double>(), 0);
     EXPECT_LE(rank.at("comm_wait").get<double>(), 1);
     EXPECT_GT(rank.at("peak_memory_bytes").get<double>(), 1e6);
@@ -96,6 +97,33 @@ TEST_F(RunRecorderTest, LeavesAllThatTheRunsPageShows) {
   EXPECT_THAT(text_of(run + "/index.html"),
               AllOf(HasSubstr("badge finished"), HasSubstr("SmallNet")));
   EXPECT_FALSE(fs::exists(run + "/samples"));  // points are no pictures
+}
+
+TEST_F(RunRecorderTest, SaysWithWhatItWasTrained) {
+  run_job(1, [&](int) {
+    const testing::SmallNet net = small_net();
+    Model model(net);
+    const optim::SGD sgd(
+        net,
+        {.lr = 0.1, .weight_decay = 0.01, .grad_clip = optim::ClipGradByGlobalNorm(2)},
+        {{.names = {"*.bias"}, .weight_decay = 0.0}});
+    const optim::LinearWarmup warm(optim::StepLR(sgd, {.step_size = 3, .gamma = 0.5}),
+                                   {.warmup_steps = 4});
+    model.prepare(sgd, loss::CrossEntropy(), {}, {.schedule = optim::per_step(warm)});
+    FitOptions told = options();
+    told.hyperparameters = {{"dropout", "0.3"}};
+    model.fit(blobs(32), told);
+  });
+  const nlohmann::ordered_json about = runs::read_run_config(run).options;
+  EXPECT_EQ(about.at("optimizer").at("lr"), 0.1) << "not the first rate of the warm-up, 0";
+  EXPECT_EQ(about.at("optimizer").at("weight_decay"), "0.01");
+  EXPECT_EQ(about.at("optimizer").at("grad_clip"), "global norm 2");
+  EXPECT_EQ(about.at("optimizer").at("groups").at(1).at("weight_decay"), "0");
+  EXPECT_EQ(about.at("schedule").at("name"), "LinearWarmup");
+  EXPECT_EQ(about.at("schedule").at("parameters"),
+            "warmup_steps=4, start_factor=0, then StepLR(step_size=3, gamma=0.5)");
+  EXPECT_EQ(about.at("schedule").at("per"), "update");
+  EXPECT_EQ(about.at("hyperparameters").at("dropout"), "0.3");
 }
 
 struct Throw : Callback {
@@ -133,6 +161,18 @@ TEST_F(RunRecorderTest, SaysWhyItEnded) {
     EXPECT_EQ(runs::read_run_config(run).state, runs::RunState::kStopped);
     EXPECT_EQ(runs::read_run_config(run).message, "enough");
   });
+}
+
+TEST_F(RunRecorderTest, NamesTheCauseOfTheRankThatFailedFirst) {
+  run_job(2, [&](int rank) {
+    FitOptions failing = options();
+    if (rank == 1) {
+      failing.callbacks = {Throw()};
+    }
+    EXPECT_THROW(prepared().fit(blobs(32), failing), std::exception);
+  });
+  EXPECT_THAT(runs::read_run_config(run).message,
+              AllOf(HasSubstr("rank 1: "), HasSubstr("a torn record")));
 }
 
 /// Looks at the run's files as they are while fit() runs.
