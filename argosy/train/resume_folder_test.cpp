@@ -1,5 +1,6 @@
 // Which checkpoint of a folder a training goes on from, and what is said where there is none.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -202,7 +203,8 @@ TEST(Fit, OneThatGoesOnWaitsForTheEndOfTheProcessBeforeIt) {
     ::testing::internal::CaptureStderr();
     EXPECT_THAT(
         test::error_text<DataError>([&] { (void)prepared(small_net()).fit(blobs(20), options); }),
-        HasSubstr("another training runs in this folder"));
+        HasSubstr(fmt::format("another training runs in this folder (process {} of this machine",
+                              ::getpid())));
     EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::Not(HasSubstr("waiting")));
     ::testing::internal::CaptureStderr();
     std::jthread ending([&](const std::stop_token& stop) {
