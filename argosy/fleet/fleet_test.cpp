@@ -197,6 +197,8 @@ TEST(Fleet, StepsAreNotDividedWhereTheStrategySaysSo) {
 TEST(Fleet, SaveReturnsWhenTheFileIsThereAndFailsOnEveryRank) {
   run_job(2, [](const std::string& folder) {
     auto model = distributed_model(torch::nn::Linear(2, 1));
+    model.module()->eval();
+    EXPECT_FALSE(model.module()->is_training());
     save(model, folder + "/weights.pt");
     EXPECT_TRUE(std::filesystem::exists(folder + "/weights.pt"));
     torch::nn::Linear back(2, 1);

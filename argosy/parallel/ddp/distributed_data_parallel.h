@@ -101,6 +101,7 @@ class DistributedDataParallel final {
   }
 
   [[nodiscard]] const M& module() const { return module_; }
+  [[nodiscard]] M& module() { return module_; }  ///< model.module()->train(), ->eval()
   [[nodiscard]] auto* operator->() const { return pointer().get(); }
 
   [[nodiscard]] auto named_parameters() const { return pointer()->named_parameters(); }
