@@ -10,17 +10,14 @@
 #include <ATen/ops/empty.h>
 
 #include "argosy/base/check.h"
-#include "argosy/datasets/files.h"
-#include "argosy/datasets/keypoints.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/faces.h"
 #include "argosy/vision/datasets/fused_pictures.h"
-#include "argosy/vision/datasets/packed_faces.h"
 #include "argosy/vision/transforms/fused.h"
 
 namespace argosy::vision {
 namespace {
 
-datasets::Missing in_formats(Missing missing) {
+datasets::Missing in_room(Missing missing) {
   switch (missing) {
     case Missing::kDrop:
       return datasets::Missing::kDrop;
@@ -30,14 +27,6 @@ datasets::Missing in_formats(Missing missing) {
       return datasets::Missing::kKeep;
   }
   return datasets::Missing::kDrop;
-}
-
-datasets::Keypoints read_any(const std::string& path, datasets::Missing missing) {
-  return datasets::recognised_set(path) == "records"
-             ? read_packed_faces(path, missing)
-             : datasets::read_keypoints(
-                   datasets::file_or_in_folder(path, {"training.csv.gz", "training.csv"}),
-                   {.missing = missing});
 }
 
 /// "right_eye_center" of "left_eye_center", and the other way round; empty of "nose_tip".
@@ -95,8 +84,9 @@ struct FacialKeypoints::State {
 };
 
 FacialKeypoints::FacialKeypoints(const std::string& path, FacialKeypointsOptions options)
-    : state_(std::make_shared<const State>(read_any(path, in_formats(options.missing)),
-                                           std::move(options.transform))) {}
+    : state_(std::make_shared<const State>(
+          datasets::read_faces_with_points(path, in_room(options.missing)),
+          std::move(options.transform))) {}
 
 int64_t FacialKeypoints::size() const {
   return state_->faces.size();

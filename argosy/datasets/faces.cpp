@@ -1,4 +1,4 @@
-#include "argosy/vision/datasets/packed_faces.h"
+#include "argosy/datasets/faces.h"
 
 #include <fmt/format.h>
 
@@ -8,24 +8,26 @@
 #include <vector>
 
 #include "argosy/base/error.h"
+#include "argosy/datasets/files.h"
 #include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/sets.h"
 
-namespace argosy::vision {
+namespace argosy::datasets {
 namespace {
 
 /// Errors: DataError unless it is a face like those before it.
 void check_face(const formats::PackedSample& sample,
-                const datasets::Keypoints& faces,
+                const Keypoints& faces,
                 const DataPlace& place) {
   const int64_t side = faces.size() == 0 ? sample.height : faces.side;
   if (sample.kind != formats::Picture::kPixels || sample.channels != 1 || sample.height != side ||
       sample.width != side) {
     throw DataError(
-        "vision.FacialKeypoints", "expected gray squares of one size, stored as pixels", place);
+        "datasets.keypoints", "expected gray squares of one size, stored as pixels", place);
   }
   if (sample.points.size() != 2 * faces.names.size()) {
     throw DataError(
-        "vision.FacialKeypoints",
+        "datasets.keypoints",
         fmt::format(
             "expected {} points, got {} coordinates", faces.names.size(), sample.points.size()),
         place);
@@ -39,17 +41,15 @@ void fill_forward(std::vector<float>& points, std::vector<float>& last, const Da
     points[i] = std::isfinite(points[i]) ? points[i] : last[i];
     if (!std::isfinite(points[i])) {
       throw DataError(
-          "vision.FacialKeypoints", "a coordinate is missing, and none above it is known", place);
+          "datasets.keypoints", "a coordinate is missing, and none above it is known", place);
     }
   }
   last = points;
 }
 
-}  // namespace
-
-datasets::Keypoints read_packed_faces(const std::string& path, datasets::Missing missing) {
-  const auto source = datasets::open_samples("records", path);
-  datasets::Keypoints faces{.names = source->description().point_names};
+Keypoints read_packed_faces(const std::string& path, Missing missing) {
+  const auto source = open_samples("records", path);
+  Keypoints faces{.names = source->description().point_names};
   std::vector<uint8_t> scratch;
   std::vector<float> last;
   for (int64_t i = 0; i < source->size(); ++i) {
@@ -61,10 +61,10 @@ datasets::Keypoints read_packed_faces(const std::string& path, datasets::Missing
     check_face(sample, faces, place);
     faces.side = sample.height;
     const bool known = std::ranges::all_of(sample.points, [](float x) { return std::isfinite(x); });
-    if (!known && missing == datasets::Missing::kDrop) {
+    if (!known && missing == Missing::kDrop) {
       continue;
     }
-    if (missing == datasets::Missing::kForwardFill) {
+    if (missing == Missing::kForwardFill) {
       fill_forward(sample.points, last, place);
     }
     const auto* pixels = reinterpret_cast<const uint8_t*>(sample.picture.data());
@@ -73,9 +73,17 @@ datasets::Keypoints read_packed_faces(const std::string& path, datasets::Missing
     faces.rows.push_back(i);
   }
   if (faces.size() == 0) {
-    throw DataError("vision.FacialKeypoints", "no face with points in it", {path});
+    throw DataError("datasets.keypoints", "no face with points in it", {path});
   }
   return faces;
 }
 
-}  // namespace argosy::vision
+}  // namespace
+
+Keypoints read_faces_with_points(const std::string& path, Missing missing) {
+  return recognised_set(path) == "records"
+             ? read_packed_faces(path, missing)
+             : read_keypoints(file_or_in_folder(path, keypoints().in_folder), {.missing = missing});
+}
+
+}  // namespace argosy::datasets
