@@ -23,6 +23,7 @@ uint64_t digest(const Call& call) {
   all = mixed(all, static_cast<uint64_t>(call.bytes));
   all = mixed(all, call.parts);
   all = mixed(all, static_cast<uint64_t>(call.place.update) << 32U | call.place.pass);
+  all = mixed(all, call.place.frozen);
   return mixed(all, call.step);
 }
 
@@ -88,6 +89,13 @@ std::string out_of_step(std::string_view rank,
                         const TrainingPlace& place,
                         std::string_view other_rank,
                         const TrainingPlace& other) {
+  if (other.update == place.update && other.pass == place.pass) {
+    return fmt::format(
+        "{} has frozen other parameters (requires_grad_(false)) than {}: all ranks must freeze the "
+        "same ones",
+        rank,
+        other_rank);
+  }
   if (other.update < place.update) {
     return out_of_step(other_rank, other, rank, place);
   }

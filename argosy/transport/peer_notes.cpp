@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 3> kKinds{"", "timeout ", "mismatch "};  
 
 /// "1,0,2,-1,400,0,5,0": a call's fields in their order, which one release reads of itself only.
 std::string as_numbers(const Call& call) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{}",
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{}",
                      static_cast<int>(call.op),
                      static_cast<int>(call.dtype),
                      static_cast<int>(call.reduction),
@@ -25,7 +25,8 @@ std::string as_numbers(const Call& call) {
                      call.seq,
                      static_cast<int64_t>(call.step),
                      call.place.update,
-                     call.place.pass);
+                     call.place.pass,
+                     call.place.frozen);
 }
 
 std::optional<Call> from_numbers(const std::string& text) {
@@ -33,7 +34,7 @@ std::optional<Call> from_numbers(const std::string& text) {
   for (const std::string& word : strings::split(text, ',')) {
     fields.push_back(strings::parse_int(word).value_or(-1));
   }
-  if (fields.size() != 10) {
+  if (fields.size() != 11) {
     return std::nullopt;
   }
   return Call{.op = static_cast<Op>(fields[0]),
@@ -45,7 +46,8 @@ std::optional<Call> from_numbers(const std::string& text) {
               .seq = fields[6],
               .step = static_cast<uint64_t>(fields[7]),
               .place = {.update = static_cast<uint32_t>(fields[8]),
-                        .pass = static_cast<uint32_t>(fields[9])}};
+                        .pass = static_cast<uint32_t>(fields[9]),
+                        .frozen = static_cast<uint32_t>(fields[10])}};
 }
 
 }  // namespace

@@ -7,10 +7,11 @@
 namespace argosy::transport {
 
 /// Where in a training a collective belongs: the backward pass `pass` before update `update`, both
-/// from 1. All ranks must be at the same place. 0: at none.
+/// from 1. All ranks must be at the same place, with the same parameters frozen. 0: at none.
 struct TrainingPlace {
   uint32_t update = 0;
   uint32_t pass = 0;
+  uint32_t frozen = 0;  ///< a digest of which parameters are; 0: none
 
   friend bool operator==(const TrainingPlace&, const TrainingPlace&) = default;
 };

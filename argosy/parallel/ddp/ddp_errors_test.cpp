@@ -68,8 +68,12 @@ TEST(DdpErrors, ParametersMustStayWhatTheyWere) {
       change(net);
       return error_of([&] { model(input()); });
     };
-    EXPECT_THAT(message([](TwoLayers& net) { net->first->bias.requires_grad_(false); }),
-                HasSubstr("parameter first.bias was frozen (requires_grad_(false)) after"));
+    TwoLayers part_frozen(0.0);
+    part_frozen->first->bias.requires_grad_(false);
+    DistributedDataParallel thawed(part_frozen, group);
+    part_frozen->first->bias.requires_grad_(true);
+    EXPECT_THAT(error_of([&] { thawed(input()); }),
+                HasSubstr("parameter first.bias was frozen when the model was wrapped, and"));
     EXPECT_THAT(message([](TwoLayers& net) {
                   net->second->register_parameter("scale", at::ones({1}, at::kDouble));
                 }),

@@ -113,13 +113,12 @@ void ParameterTable::accept_layout() {
 }
 
 void ParameterTable::check_entry(const Entry& entry, const at::Tensor& now) const {
-  ARGOSY_CHECK(
-      now.requires_grad() == entry.requires_grad,
-      "parallel.ddp",
-      "parameter {} was {} after the model was wrapped. {}",
-      entry.name,
-      entry.requires_grad ? "frozen (requires_grad_(false))" : "unfrozen (requires_grad_(true))",
-      kWrapAgain);
+  ARGOSY_CHECK(entry.requires_grad || !now.requires_grad(),
+               "parallel.ddp",
+               "parameter {} was frozen when the model was wrapped, and unfrozen "
+               "(requires_grad_(true)) afterwards. {}",
+               entry.name,
+               kWrapAgain);
   ARGOSY_CHECK(now.scalar_type() == entry.dtype && now.sizes() == entry.sizes,
                "parallel.ddp",
                "parameter {} changed after the model was wrapped: from {} {} to {} {}. {}",

@@ -89,6 +89,10 @@ void Reducer::check_ready_for_forward() const {
 
 void Reducer::after_forward(std::span<const at::Tensor> outputs, bool sync) {
   sync_ = sync;
+  const auto trains = [](const at::Tensor& parameter) { return parameter.requires_grad(); };
+  if (std::ranges::none_of(table_.tensors(), trains)) {
+    return;  // all are frozen: a discriminator while its generator learns
+  }
   if (options_.find_unused_parameters) {
     reachable_.resize(table_.size());
     mark_reachable(outputs, table_.tensors(), reachable_);

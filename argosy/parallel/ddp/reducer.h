@@ -106,6 +106,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   struct Unused {
     size_t index = 0;
     at::Tensor kept{};  // its gradient from before, where that lay in the bucket
+    bool frozen = false;
   };
 
   Reducer(const ParameterTable& table, const comm::Group& group, const DdpOptions& options);
@@ -122,6 +123,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void accept_late(size_t index);
   bool bring_into_bucket(size_t index);
   void contribute_unused(size_t index);
+  void contribute_frozen(size_t index);
+  [[nodiscard]] bool frozen(size_t index) const;
   void mark_ready(size_t index);
   void send(size_t index);
   void send_used_map();

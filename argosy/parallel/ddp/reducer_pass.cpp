@@ -60,11 +60,11 @@ void Reducer::start_pass() {
   if (uneven_ != nullptr) {
     uneven_->announce_backward();
   }
-  if (reachable_.empty()) {
-    return;
-  }
-  for (size_t i = 0; i < table_.size(); ++i) {
-    if (reachable_[i] == 0) {  // known now, so that no bucket has to wait for it
+  for (size_t i = 0; i < table_.size(); ++i) {  // known now, so that no bucket has to wait for it
+    if (frozen(i)) {
+      contribute_frozen(i);
+      mark_ready(i);
+    } else if (!reachable_.empty() && reachable_[i] == 0) {
       contribute_unused(i);
       mark_ready(i);
     }
@@ -73,14 +73,16 @@ void Reducer::start_pass() {
 
 /// What changes parameters between two passes is an update, whoever's optimizer makes it.
 void Reducer::count_pass() {
-  uint64_t now = 0;
-  for (const at::Tensor& parameter : table_.tensors()) {
-    now = c10::hash_combine(now, sample_of(parameter));
+  uint64_t now = 0, which_frozen = 0;
+  for (size_t i = 0; i < table_.size(); ++i) {
+    now = c10::hash_combine(now, sample_of(table_.tensors()[i]));
+    which_frozen = frozen(i) ? c10::hash_combine(which_frozen, i + 1) : which_frozen;
   }
   if (place_.update == 0 || now != sample_at_pass_) {
     place_ = {.update = place_.update + 1};
   }
   ++place_.pass;
+  place_.frozen = static_cast<uint32_t>(which_frozen ^ which_frozen >> 32U);
   sample_at_pass_ = now;
 }
 
@@ -208,6 +210,22 @@ void Reducer::contribute_unused(size_t index) {
   }
 }
 
+bool Reducer::frozen(size_t index) const {
+  return !table_.tensors()[index].requires_grad();
+}
+
+/// Frozen after the model was wrapped, for this pass at least: its gradient stays as it is.
+void Reducer::contribute_frozen(size_t index) {
+  const at::Tensor& grad = table_.tensors()[index].grad();
+  const at::Tensor& view = view_of(index);
+  Unused kept{.index = index, .frozen = true};
+  if (grad.defined() && same_memory(grad, view)) {
+    kept.kept = view.clone();
+  }
+  unused_.push_back(std::move(kept));
+  view.zero_();
+}
+
 void Reducer::mark_ready(size_t index) {
   ready_[index] = 1;
   ++ready_count_;
@@ -244,7 +262,9 @@ void Reducer::update(size_t index) {
   }
   std::vector<at::Tensor> parameters;
   for (const size_t parameter : buckets_[index].parameters) {
-    parameters.push_back(table_.tensors()[parameter]);
+    if (!frozen(parameter)) {
+      parameters.push_back(table_.tensors()[parameter]);
+    }
   }
   updates_.push_back(comm::run_in_order(
       // Keeps no optimizer: with the last one the group might go, in its own thread.
@@ -371,8 +391,10 @@ void Reducer::settle_unused() {
     const bool used_somewhere =
         !options_.find_unused_parameters ||
         used_map_.data_ptr<uint8_t>()[static_cast<ptrdiff_t>(each.index)] != 0;
-    stats_.unused.push_back(table_.name(each.index));
-    if (used_somewhere) {
+    if (!each.frozen) {
+      stats_.unused.push_back(table_.name(each.index));
+    }
+    if (used_somewhere && !each.frozen) {
       table_.tensors()[each.index].mutable_grad() = view_of(each.index);
     } else if (each.kept.defined()) {
       view_of(each.index).copy_(each.kept);
