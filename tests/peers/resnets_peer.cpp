@@ -17,6 +17,7 @@
 
 namespace {
 
+namespace checkpoint = argosy::checkpoint;
 namespace vision = argosy::vision;
 namespace engine = argosy::engine;
 
