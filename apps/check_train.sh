@@ -159,7 +159,7 @@ holds 'j["steps"] == 2' cifar
 expect 0 "loaded 119 of 122 entries" train --model resnet18 --data "keypoints:$2/keypoints/training.csv.gz" --pretrained cifar/model.pt \
   --image_size 40 --num_iters 1 --epochs 1 --batch_size 4 --run_dir none --verbose 1
 expect 0 "411.jpg" predict cifar "$2/images/411.jpg" "$2/images/420.jpg"
-expect 1 "No such file" predict cifar none.jpg
+expect 1 "no such file or folder" predict cifar none.jpg
 json faces train --model face_net --data "keypoints:$2/keypoints/training.csv.gz" --image_size 40 --epochs 1 --batch_size 4 --augment flip --run_dir faces --verbose 0
 holds 'j["result"]["eval_mae"] > 0' faces
 json drawn predict faces --out faces.csv --sheet faces.png
