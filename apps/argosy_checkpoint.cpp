@@ -10,16 +10,14 @@
 #include <vector>
 
 #include "argosy/base/error.h"
-#include "argosy/base/strings.h"
 #include "argosy/base/text.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/prune.h"
 #include "argosy/checkpoint/weights_digest.h"
 #include "argosy/events/table.h"
+#include "argosy/program/commands.h"
 
-#include "apps/become.h"
 #include "apps/checkpoint_arguments.h"
-#include "apps/run_main.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::apps {
@@ -31,27 +29,7 @@ using checkpoint::Inspected;
 using checkpoint::Manifest;
 using checkpoint::State;
 using Json = nlohmann::ordered_json;
-using Words = std::vector<std::string>;
-
-constexpr const char* kHelp =
-    R"(Checkpoints: what lies in a folder, whether it is whole, what is in it.
-
-Usage: argosy checkpoint <command> PATH [options]
-
-Commands:
-  ls        The checkpoints in a folder, the newest first
-  verify    Read every byte and compare it with its checksum
-  show      What a checkpoint holds: step, files, tensors
-  hash      One word for the weights, the same whatever file or checkpoint holds them
-  convert   Between .pt, .safetensors and checkpoints; from .pdparams too
-  prune     Remove all but the last and the best
-
-PATH is a checkpoint; or a folder of checkpoints or a run, of which the newest
-whole one is meant. To convert it is the checkpoint itself, or a file.
-
-argosy checkpoint <command> --help for a command's options. Example:
-  argosy checkpoint ls runs/a/checkpoints
-)";
+using program::Words;
 
 void print_json(const Json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -190,7 +168,7 @@ int run_verify(const Words& args) {
     Json rows = Json::array();
     std::ranges::transform(all, std::back_inserter(rows), row);
     print_json({{"ok", fine}, {"checkpoints", std::move(rows)}});
-    return fine ? 0 : kFailed;
+    return fine ? 0 : program::kFailed;
   }
   for (const Inspected& found : all) {
     fmt::print("{:<8} {}{}{}\n",
@@ -200,7 +178,7 @@ int run_verify(const Words& args) {
                found.reason);
   }
   fmt::print("{} of {} whole\n", whole, all.size());
-  return fine ? 0 : kFailed;
+  return fine ? 0 : program::kFailed;
 }
 
 void print_manifest(const std::string& path, const Manifest& manifest) {
@@ -263,7 +241,7 @@ int run_hash(const Words& args) {
     if (options.json) {
       words.emplace_back("--json");
     }
-    become("argosy-torch", words);
+    program::become("argosy-torch", words);
   }
   const std::string word = checkpoint::weights_hash(path);
   if (options.json) {
@@ -321,45 +299,33 @@ int run_prune(const Words& args) {
   return 0;
 }
 
-int run_convert(const Words& args) {
-  Words words{"checkpoint-convert"};
-  words.insert(words.end(), args.begin(), args.end());
-  become("argosy-torch", words);
-}
+const program::Commands kCommands{
+    .name = "argosy checkpoint",
+    .purpose = "Checkpoints: what lies in a folder, whether it is whole, what is in it.",
+    .usage = "<command> PATH [options]",
+    .all = {{"ls", "The checkpoints in a folder, the newest first", run_ls},
+            {"verify", "Read every byte and compare it with its checksum", run_verify},
+            {"show", "What a checkpoint holds: step, files, tensors", run_show},
+            {"hash",
+             "One word for the weights, the same whatever file or checkpoint holds them",
+             run_hash},
+            {"convert",
+             "Between .pt, .safetensors and checkpoints; from .pdparams too",
+             nullptr,
+             "argosy-torch checkpoint-convert"},
+            {"prune", "Remove all but the last and the best", run_prune}},
+    .more = R"(PATH is a checkpoint; or a folder of checkpoints or a run, of which the newest
+whole one is meant. To convert it is the checkpoint itself, or a file.
 
-int dispatch(const Words& args) {
-  const std::map<std::string, int (*)(const Words&)> commands{{"ls", run_ls},
-                                                              {"verify", run_verify},
-                                                              {"show", run_show},
-                                                              {"hash", run_hash},
-                                                              {"convert", run_convert},
-                                                              {"prune", run_prune}};
-  const std::string name = args.empty() ? "" : args.front();
-  if (name.empty() || name == "-h" || name == "--help" || name == "help") {
-    fmt::print(name.empty() ? stderr : stdout, "{}", kHelp);
-    return name.empty() ? kUsage : 0;
-  }
-  const auto command = commands.find(name);
-  if (command != commands.end()) {
-    return command->second({args.begin() + 1, args.end()});
-  }
-  Words names;
-  for (const auto& [known, run] : commands) {
-    names.push_back(known);
-  }
-  const auto meant = strings::closest(name, names);
-  throw UsageError(
-      "checkpoint.arguments",
-      fmt::format("unknown command argosy checkpoint {}.{} See: argosy checkpoint --help",
-                  name,
-                  meant ? fmt::format(" Did you mean argosy checkpoint {}?", *meant) : ""));
-}
+argosy checkpoint <command> --help for a command's options. Example:
+  argosy checkpoint ls runs/a/checkpoints
+)"};
 
 }  // namespace
 }  // namespace argosy::apps
 
 int main(int argc, char** argv) {
-  return argosy::apps::run_main([&] {
-    return argosy::apps::dispatch({argv + std::min(argc, 1), argv + argc});
+  return argosy::program::run_main(argc, argv, [](const argosy::program::Words& args) {
+    return dispatch(argosy::apps::kCommands, args);
   });
 }

@@ -1,12 +1,7 @@
 // `argosy data`: a program of its own, which `argosy` becomes; see there.
-#include <algorithm>
-
 #include "argosy/datatool/command.h"
-
-#include "apps/run_main.h"
+#include "argosy/program/commands.h"
 
 int main(int argc, char** argv) {
-  return argosy::apps::run_main([&] {
-    return argosy::datatool::run({argv + std::min(argc, 1), argv + argc});
-  });
+  return argosy::program::run_main(argc, argv, argosy::datatool::run);
 }

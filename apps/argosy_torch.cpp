@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <string>
-#include <vector>
 
 #include <torch/torch.h>
 
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/version.h"
+#include "argosy/program/commands.h"
 
-#include "apps/run_main.h"
 #include "apps/torch_checkpoint.h"
 #include "apps/torch_train.h"
 #include <nlohmann/json.hpp>
@@ -34,7 +32,7 @@ bool weights_agree(torch::nn::Module& model, const comm::Group& world) {
 }
 
 /// As a rank of `argosy launch`: trains a small network for a moment; rank 0 says what came of it.
-int doctor() {
+int doctor(const program::Words& /*args*/) {
   constexpr int kSteps = 30;
   const auto start = std::chrono::steady_clock::now();
   comm::Group world = comm::init();
@@ -75,30 +73,21 @@ int doctor() {
   return agree ? 0 : 1;
 }
 
+const program::Commands kCommands{.name = "argosy-torch",
+                                  .purpose = "Started by argosy: see argosy --help.",
+                                  .usage = "<command>",
+                                  .all = {{"train", "", apps::train},
+                                          {"evaluate", "", apps::evaluate},
+                                          {"predict", "", apps::predict},
+                                          {"checkpoint-convert", "", apps::checkpoint_convert},
+                                          {"checkpoint-hash", "", apps::checkpoint_hash},
+                                          {"doctor", "", doctor}}};
+
 }  // namespace
 }  // namespace argosy
 
 int main(int argc, char** argv) {
-  const std::string command = argc > 1 ? argv[1] : "";
-  const std::vector<std::string> rest{argv + std::min(argc, 2), argv + argc};
-  if (command == "checkpoint-convert" || command == "checkpoint-hash") {
-    return argosy::apps::run_main([&] {
-      return command == "checkpoint-hash" ? argosy::apps::checkpoint_hash(rest)
-                                          : argosy::apps::checkpoint_convert(rest);
-    });
-  }
-  using Command = int (*)(const std::vector<std::string>& args);
-  for (const auto& [name, run] :
-       {std::pair<const char*, Command>{"train", argosy::apps::train},
-        std::pair<const char*, Command>{"evaluate", argosy::apps::evaluate},
-        std::pair<const char*, Command>{"predict", argosy::apps::predict}}) {
-    if (command == name) {
-      return argosy::apps::run_main([&, run = run] { return run(rest); });
-    }
-  }
-  if (argc != 2 || std::string(argv[1]) != "doctor") {
-    fmt::print(stderr, "argosy-torch is started by argosy: see argosy --help\n");
-    return 2;
-  }
-  return argosy::doctor();
+  return argosy::program::run_main(argc, argv, [](const argosy::program::Words& args) {
+    return dispatch(argosy::kCommands, args);
+  });
 }

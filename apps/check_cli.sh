@@ -25,7 +25,7 @@ expect 0 "0: a" torchrun --log_dir "" --standalone --nnodes=1 sh -c 'echo $RANK:
 expect 2 "Did you mean argosy launch?" lanch
 expect 2 "Did you mean argosy --version?" --verison
 expect 2 "To start it: argosy launch $argosy" "$argosy"
-expect 2 "unknown command \"-v\"" -v
+expect 2 "unknown command argosy -v. See: argosy --help" -v
 expect 2 "unknown option --nproc_per_node. A command comes first" --nproc_per_node 2 true
 expect 2 "See docs/guides/errors.md#launch.options" launch --nproc_per_node many true
 expect 0 "--nnodes=1 stands after the program's name, so it goes to true" launch --log_dir "" true --nnodes=1

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "argosy/base/strings.h"
@@ -14,7 +15,8 @@ namespace {
 constexpr size_t kColumns = 80;
 constexpr size_t kLeft = 30;  // of the options' names
 
-std::vector<std::string> words_of(std::string text) {
+std::vector<std::string> words_of(std::string_view lines) {
+  std::string text(lines);
   for (char& c : text) {
     c = c == '\n' ? ' ' : c;
   }
@@ -24,7 +26,7 @@ std::vector<std::string> words_of(std::string text) {
 }
 
 /// Words in lines that begin at column `indent`; the first begins there already.
-std::string wrapped(const std::vector<std::string>& words, size_t indent) {
+std::string joined(const std::vector<std::string>& words, size_t indent) {
   std::string text;
   size_t column = indent;
   for (const std::string& word : words) {
@@ -37,17 +39,6 @@ std::string wrapped(const std::vector<std::string>& words, size_t indent) {
     column += width + (column > indent ? 1 : 0);
   }
   return text;
-}
-
-/// Lines as they are, those that are too long wrapped.
-std::string wrapped_lines(const std::string& text) {
-  std::vector<std::string> lines = strings::split(text, '\n');
-  for (std::string& line : lines) {
-    if (strings::columns(line) > kColumns) {
-      line = wrapped(words_of(line), 0);
-    }
-  }
-  return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 /// CLI11's words for a check, as a person would say it: "{a,b}", "INT in [1 - 9]".
@@ -85,10 +76,31 @@ std::vector<std::string> notes_of(const CLI::Option& option, const std::string& 
   return notes;
 }
 
+std::string row_of(std::string left, const std::vector<std::string>& words, size_t indent) {
+  left.insert(0, "  ");
+  const size_t width = strings::columns(left);
+  left += width < indent ? std::string(indent - width, ' ') : '\n' + std::string(indent, ' ');
+  return left + joined(words, indent) + '\n';
+}
+
 }  // namespace
 
+std::string wrapped(std::string_view text) {
+  std::vector<std::string> lines = strings::split(text, '\n');
+  for (std::string& line : lines) {
+    if (strings::columns(line) > kColumns) {
+      line = joined(words_of(line), 0);
+    }
+  }
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+std::string row(std::string_view left, std::string_view text, size_t indent) {
+  return row_of(std::string(left), words_of(text), indent);
+}
+
 std::string Help::make_description(const CLI::App* app) const {
-  std::string text = wrapped_lines(CLI::Formatter::make_description(app));
+  std::string text = wrapped(CLI::Formatter::make_description(app));
   while (text.ends_with('\n')) {
     text.pop_back();
   }
@@ -96,27 +108,25 @@ std::string Help::make_description(const CLI::App* app) const {
 }
 
 std::string Help::make_footer(const CLI::App* app) const {
-  const std::string text = wrapped_lines(CLI::Formatter::make_footer(app));
+  const std::string text = wrapped(CLI::Formatter::make_footer(app));
   return text.starts_with('\n') ? text.substr(1) : text;  // CLI11 leaves a line free already
 }
 
 std::string Help::make_option(const CLI::Option* option, bool is_positional) const {
   const std::string type = option->get_type_name();
   const size_t colon = type.find(':');
-  std::string left = "  " + make_option_name(option, is_positional);
+  std::string left = make_option_name(option, is_positional);
   if (!is_positional && option->get_type_size() != 0) {
     left += " " + type.substr(0, colon);
   }
   const std::string check = colon == std::string::npos ? "" : type.substr(colon + 1);
-  const size_t width = strings::columns(left);
-  left += width < kLeft ? std::string(kLeft - width, ' ') : '\n' + std::string(kLeft, ' ');
   std::vector<std::string> words = words_of(option->get_description());
   for (const std::string& note : notes_of(*option, check)) {
     const bool fits = strings::columns(note) <= kColumns - kLeft;
     const std::vector<std::string> pieces = fits ? std::vector{note} : words_of(note);
     words.insert(words.end(), pieces.begin(), pieces.end());
   }
-  return left + wrapped(words, kLeft) + '\n';
+  return row_of(std::move(left), words, kLeft);
 }
 
 std::string Help::make_option_usage(const CLI::Option* option) const {
