@@ -10,7 +10,6 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
-#include "argosy/doctor/doctor.h"
 #include "argosy/launch/agent.h"
 #include "argosy/launch/cluster_options.h"
 #include "argosy/launch/log_reader.h"
@@ -18,6 +17,8 @@
 #include "argosy/launch/options/option_rows.h"
 #include "argosy/launch/remote/ssh_job.h"
 #include "argosy/program/commands.h"
+
+#include "apps/doctor/doctor.h"
 
 namespace {
 

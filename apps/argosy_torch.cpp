@@ -11,8 +11,8 @@
 #include "argosy/engine/version.h"
 #include "argosy/program/commands.h"
 
-#include "apps/torch_checkpoint.h"
-#include "apps/torch_train.h"
+#include "apps/checkpoint/convert.h"
+#include "apps/train/command.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy {

@@ -4,14 +4,14 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 missing=0
 # The room of each "[room.operation]": what stands before the first point in a kWhere or a first argument.
-rooms=$(grep -rhoE '(Error\(|kWhere = |or_throw<[A-Za-z]+>\()"[a-z_]+[".]' argosy --include='*.cpp' --include='*.h' --exclude='*_test*' |
+rooms=$(grep -rhoE '(Error\(|kWhere = |or_throw<[A-Za-z]+>\()"[a-z_]+[".]' argosy apps --include='*.cpp' --include='*.h' --exclude='*_test*' |
   sed -E 's/.*"([a-z_]+)[".]/\1/' | grep -vxE 'where|test' | sort -u) # of doc comments and helpers for tests
 for room in $rooms; do
   grep -qx "## $room" docs/guides/errors.md || { echo "docs/guides/errors.md has no section \"## $room\""; missing=1; }
 done
 # A message's address is its operation's anchor: catalogue_entry(). Names that the code makes at run
 # time ("comm." and the operation) are known to the catalogue only.
-operations=$(grep -rhoE "\"($(tr '\n' '|' <<<"$rooms" | sed 's/|$//'))\.[A-Za-z_]+\"" argosy apps --include='*.cpp' --include='*.h' --exclude='*_test*' | tr -d '"' | grep -vxE 'data\.pkl|[a-z]+\.(rec|jsonl)' | sort -u) # names of files
+operations=$(grep -rhoE "\"($(tr '\n' '|' <<<"$rooms" | sed 's/|$//'))\.[A-Za-z_]+\"" argosy apps --include='*.cpp' --include='*.h' --exclude='*_test*' | tr -d '"' | grep -vxE 'data\.pkl|argosy\.samples|[a-z]+\.(rec|jsonl)' | sort -u) # names of files
 for operation in $operations; do
   grep -qF "<a id=\"$operation\"></a>" docs/guides/errors.md || { echo "docs/guides/errors.md has no anchor \"$operation\""; missing=1; }
 done

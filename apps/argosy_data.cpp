@@ -1,7 +1,0 @@
-// `argosy data`: a program of its own, which `argosy` becomes; see there.
-#include "argosy/datatool/command.h"
-#include "argosy/program/commands.h"
-
-int main(int argc, char** argv) {
-  return argosy::program::run_main(argc, argv, argosy::datatool::run);
-}

@@ -1,0 +1,126 @@
+#include "apps/checkpoint/convert.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "argosy/checkpoint/load.h"
+#include "argosy/checkpoint/read_weights.h"
+#include "argosy/checkpoint/save_weights.h"
+#include "argosy/checkpoint/saver.h"
+#include "argosy/checkpoint/snapshot.h"
+
+#include "apps/checkpoint/arguments.h"
+#include <nlohmann/json.hpp>
+
+namespace argosy::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a checkpoint's folder tells beside its weights, where that is what is read.
+checkpoint::Snapshot snapshot_of(const std::string& from, engine::StateDict dict) {
+  checkpoint::Snapshot snapshot;
+  if (checkpoint::weights_kind(from) == checkpoint::WeightsKind::kFolder) {
+    snapshot.step = checkpoint::Checkpoint(from).manifest().step;
+    snapshot.epoch = checkpoint::Checkpoint(from).manifest().epoch;
+  }
+  snapshot.parts.emplace_back("model", std::move(dict));
+  return snapshot;
+}
+
+/// By what the name ends with, as its readers expect it.
+std::string write(const std::string& from, const std::string& to, engine::StateDict dict) {
+  const fs::path path = fs::path(to).has_filename() ? fs::path(to) : fs::path(to).parent_path();
+  const std::string end = path.extension().string();
+  if (end == ".pdparams" || end == ".ckpt" || end == ".bin" || end == ".onnx") {
+    throw UsageError("checkpoint.convert",
+                     fmt::format("{} is not written: expected .pt, .pth, .safetensors, or a name "
+                                 "without an ending for a checkpoint's folder. A program writes "
+                                 ".pdparams by checkpoint::save_weights(model, path)",
+                                 end));
+  }
+  if (checkpoint::is_weights_ending(end)) {
+    checkpoint::save_weights(dict, to);
+    return end == ".safetensors" ? "safetensors" : "torch";
+  }
+  const std::string parent = path.parent_path().string();
+  checkpoint::Saver saver(parent.empty() ? "." : parent, {.async = false});
+  saver.save(snapshot_of(from, std::move(dict)), path.filename().string());
+  return "checkpoint";
+}
+
+/// "pattern=replacement"
+checkpoint::Rename rename_of(const std::string& text) {
+  const size_t middle = text.find('=');
+  if (middle == std::string::npos) {
+    throw UsageError("checkpoint.convert",
+                     fmt::format("--rename: expected PATTERN=REPLACEMENT, got \"{}\"", text));
+  }
+  return {text.substr(0, middle), text.substr(middle + 1)};
+}
+
+}  // namespace
+
+int checkpoint_convert(const std::vector<std::string>& args) {
+  CLI::App app(
+      "Write the weights of one file into another. From: .pt, .pth, .safetensors, .pdparams, a\n"
+      "checkpoint. To: what the name says: .pt, .pth, .safetensors; else a checkpoint's folder.\n");
+  app.name("argosy checkpoint convert");
+  app.footer(
+      "\nExample: argosy checkpoint convert runs/a/checkpoints/step-000000120 model.safetensors");
+  std::string from;
+  std::string to;
+  checkpoint::ReadWeightsOptions options;
+  std::vector<std::string> renames;
+  bool json = false;
+  app.add_option("FROM", from, "What is read")->required();
+  app.add_option("TO", to, "What is written; replaced if it is there")->required();
+  app.add_option("--part", options.part, "Of a checkpoint: which part. Default: model");
+  app.add_option("--key", options.key, "Of a .pt that holds more: where its state_dict is");
+  app.add_option("--strip_prefix", options.strip_prefix, "Taken away from names: module.");
+  app.add_option("--rename", renames, "PATTERN=REPLACEMENT, a regular expression; again for more")
+      ->allow_extra_args(false);
+  app.add_flag("--json", json, "For programs");
+  if (parse_or_help(app, args)) {
+    return 0;
+  }
+  for (const std::string& text : renames) {
+    options.renames.push_back(rename_of(text));
+  }
+  engine::StateDict dict = checkpoint::read_weights(from, options);
+  const size_t tensors = dict.size();
+  const std::string word = checkpoint::weights_hash(dict);
+  const std::string kind = write(from, to, std::move(dict));
+  if (json) {
+    const nlohmann::ordered_json said{
+        {"path", to}, {"kind", kind}, {"tensors", tensors}, {"hash", word}};
+    fmt::print("{}\n", said.dump(2));
+  } else {
+    fmt::print("{}: {} tensors, hash {}\n", to, tensors, word);
+  }
+  return 0;
+}
+
+int checkpoint_hash(const std::vector<std::string>& args) {
+  CLI::App app("One word for the weights of a file.\n");
+  app.name("argosy checkpoint hash");
+  std::string path;
+  bool json = false;
+  app.add_option("PATH", path)->required();
+  app.add_flag("--json", json);
+  if (parse_or_help(app, args)) {
+    return 0;
+  }
+  const std::string word = checkpoint::weights_hash(checkpoint::read_weights(path));
+  if (json) {
+    const nlohmann::ordered_json said{{"path", path}, {"hash", word}};
+    fmt::print("{}\n", said.dump(2));
+  } else {
+    fmt::print("{}  {}\n", word, path);
+  }
+  return 0;
+}
+
+}  // namespace argosy::apps

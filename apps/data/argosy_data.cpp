@@ -1,0 +1,8 @@
+// `argosy data`: a program of its own, which `argosy` becomes; see there.
+#include "argosy/program/commands.h"
+
+#include "apps/data/command.h"
+
+int main(int argc, char** argv) {
+  return argosy::program::run_main(argc, argv, argosy::datatool::run);
+}

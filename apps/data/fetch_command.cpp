@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "argosy/base/text.h"
+#include "argosy/datasets/fetch.h"
+
+#include "apps/data/arguments.h"
+#include "apps/data/command.h"
+#include "apps/data/fetch_bar.h"
+#include "apps/data/print_json.h"
+#include <nlohmann/json.hpp>
+
+namespace argosy::datatool {
+namespace {
+
+nlohmann::ordered_json to_json(const std::string& set, const datasets::Fetched& fetched) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const datasets::FetchedFile& file : fetched.files) {
+    files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"was_there", file.was_there}});
+  }
+  return {{"set", set}, {"folder", fetched.folder}, {"files", files}};
+}
+
+void print(const std::string& set, const datasets::Fetched& fetched) {
+  int64_t bytes = 0;
+  for (const datasets::FetchedFile& file : fetched.files) {
+    bytes += file.bytes;
+  }
+  const auto there = std::ranges::count(fetched.files, true, &datasets::FetchedFile::was_there);
+  const bool all = there == std::ssize(fetched.files);
+  fmt::print("{}: {} in {}, {} kB, {}\n",
+             set,
+             fetched.files.size() == 1 ? "1 file" : fmt::format("{} files", fetched.files.size()),
+             fetched.folder,
+             text::count(bytes / 1000),
+             all          ? "there already, and right"
+             : there == 0 ? "fetched"
+                          : fmt::format("{} of them there already", there));
+}
+
+}  // namespace
+
+int run_fetch(const std::vector<std::string>& args) {
+  CLI::App app(
+      "Bring the files of a data set and check them. One of several processes that start "
+      "at once\nfetches, the others wait; a transfer that broke goes on where it ended.\n");
+  app.name("argosy data fetch");
+  app.footer("\nExample: argosy data fetch mnist");
+  std::string name;
+  datasets::FetchOptions options;
+  bool replace = false;
+  bool json = false;
+  app.add_option("NAME", name, "A set's name: see argosy data --help")->required();
+  app.add_option("--to",
+                 options.to,
+                 "Folder. Default: $ARGOSY_DATA_HOME/NAME, else\n"
+                 "~/.cache/argosy/data/NAME")
+      ->type_name("DIR");
+  app.add_option("--mirror",
+                 options.mirrors,
+                 "Fetch from URL/NAME/ instead of the published addresses (http, https,\n"
+                 "file, or a folder); may be given several times.\n"
+                 "Default: $ARGOSY_DATA_MIRROR")
+      ->type_name("URL")
+      ->allow_extra_args(false);
+  app.add_option("--file", options.files, "Only this file; may be given several times")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("--tries", options.tries, "Of each address. Default: 3")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100));
+  app.add_flag("--replace", replace, "Replace files that are not the published ones");
+  app.add_flag("--json", json, "For programs");
+  if (parse_or_help(app, args)) {
+    return 0;
+  }
+  options.mismatch = replace ? datasets::Mismatch::kReplace : datasets::Mismatch::kRefuse;
+  FetchBar bar;
+  options.on_bytes = [&](const datasets::FetchProgress& progress) { bar.show(progress); };
+  const datasets::Fetched fetched = datasets::fetch(name, options);
+  if (json) {
+    print_json(to_json(name, fetched));
+  } else {
+    print(name, fetched);
+  }
+  return 0;
+}
+
+}  // namespace argosy::datatool

@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "argosy/base/terminal.h"
+#include "argosy/image/codec.h"
+
+#include "apps/data/arguments.h"
+#include "apps/data/command.h"
+#include "apps/data/info_report.h"
+#include "apps/data/print_json.h"
+#include "apps/data/source_argument.h"
+#include <nlohmann/json.hpp>
+
+namespace argosy::datatool {
+int run_info(const std::vector<std::string>& args) {
+  CLI::App app(
+      "Say what a data set holds: samples, classes, shapes, values.\n"
+      "Exit codes: 0 done, 1 it or one of its samples cannot be used, 2 wrong usage.\n");
+  app.name("argosy data info");
+  app.footer("\nExample, after argosy data fetch mnist: argosy data info mnist --sheet mnist.png");
+  std::string what;
+  std::string path;
+  std::string sheet;
+  bool json = false;
+  bool all = false;
+  app.add_option("NAME|PATH", what, "A set's name, or a file or folder that shows what it is")
+      ->required();
+  app.add_option("PATH", path, "Where a named set lies. Default: where fetch brings it");
+  app.add_option("--sheet", sheet, "Draw the classes and a sheet of samples into this PNG")
+      ->type_name("FILE");
+  app.add_flag("--all", all, "Decode every picture for the values, not 1,000 of them");
+  app.add_flag("--json", json, "For programs");
+  if (parse_or_help(app, args)) {
+    return 0;
+  }
+  if (!sheet.empty()) {
+    check_output("datatool.info", sheet, "\x89PNG", "a PNG");
+  }
+  const std::unique_ptr<datasets::SampleSource> source = open_argument(what, path);
+  const Findings findings{.source = source.get(),
+                          .survey = datasets::survey(*source, {.pictures = all ? 0 : 1000})};
+  if (!sheet.empty()) {
+    image::write_file(sheet, image::encode_png(info_sheet(findings)));
+  }
+  if (json) {
+    print_json(info_json(findings));
+  } else {
+    fmt::print(
+        "{}",
+        info_text(
+            findings, std::max(20, terminal::columns(STDOUT_FILENO)), bar_style_of(STDOUT_FILENO)));
+  }
+  return findings.survey.unusable == 0 ? 0 : 1;
+}
+
+}  // namespace argosy::datatool

@@ -1,0 +1,202 @@
+#include "apps/data/info_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "argosy/base/text.h"
+#include "argosy/events/progress_bar.h"
+
+#include <nlohmann/json.hpp>
+
+namespace argosy::datatool {
+namespace {
+
+using datasets::Description;
+using datasets::Range;
+using datasets::Survey;
+
+std::string spread(const Range& range) {
+  return range.least == range.most ? fmt::format("{:g}", range.most)
+                                   : fmt::format("{:g} to {:g}", range.least, range.most);
+}
+
+std::string samples_line(const Findings& findings) {
+  std::vector<std::string> splits;
+  for (const datasets::Split& split : findings.source->description().splits) {
+    splits.push_back(fmt::format("{} {}", split.name, text::count(split.count)));
+  }
+  return text::count(findings.survey.samples) +
+         (splits.empty() ? "" : fmt::format(": {}", fmt::join(splits, ", ")));
+}
+
+std::string pictures_line(const Survey& survey) {
+  return fmt::format("{} x {} pixels, {} channel{}",
+                     spread(survey.height),
+                     spread(survey.width),
+                     fmt::join(survey.channels, " or "),
+                     survey.channels == std::vector<int64_t>{1} ? "" : "s");
+}
+
+std::string values_line(const Findings& findings) {
+  const Survey& survey = findings.survey;
+  const double scale = findings.source->description().value_scale;
+  std::string text = spread({survey.pixels.least * scale, survey.pixels.most * scale});
+  if (!survey.figures.empty()) {
+    std::string means;
+    std::string deviations;
+    for (const datasets::ChannelFigures& channel : survey.figures) {
+      means += fmt::format(" {:.4f}", channel.mean);
+      deviations += fmt::format(" {:.4f}", channel.deviation);
+    }
+    text += fmt::format("; in [0, 1]: mean{}, std{}", means, deviations);
+  }
+  return survey.pictures == survey.samples
+             ? text
+             : text + fmt::format(" (of {} samples)", text::count(survey.pictures));
+}
+
+std::string points_line(const Findings& findings) {
+  const std::vector<std::string>& names = findings.source->description().point_names;
+  std::vector<std::string> unknown;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (findings.survey.unknown_points[i] > 0) {
+      unknown.push_back(
+          fmt::format("{} {}", names[i], text::count(findings.survey.unknown_points[i])));
+    }
+  }
+  const int64_t without = findings.survey.without_points;
+  return fmt::format(
+      "{}, at {}; {}{}",
+      names.size(),
+      spread(findings.survey.points),
+      unknown.empty() ? "all are known" : fmt::format("not known: {}", fmt::join(unknown, ", ")),
+      without > 0 ? fmt::format("; {} samples have none", text::count(without)) : "");
+}
+
+std::string unusable_lines(const Survey& survey) {
+  constexpr const char* kIndent = "\n            ";
+  const int64_t more = survey.unusable - std::ssize(survey.first_unusable);
+  return fmt::format("{} sample{}:{}{}{}",
+                     text::count(survey.unusable),
+                     survey.unusable == 1 ? "" : "s",
+                     kIndent,
+                     fmt::join(survey.first_unusable, kIndent),
+                     more > 0 ? fmt::format("{}and {} more", kIndent, text::count(more)) : "");
+}
+
+/// Names come from files and folders: what would steer a terminal is shown as \xNN.
+std::string without_control(const std::string& text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    shown += (byte < ' ' && c != '\n') || byte == 0x7f ? fmt::format("\\x{:02x}", byte)
+                                                       : std::string(1, c);
+  }
+  return shown;
+}
+
+nlohmann::ordered_json same_or_null(const Range& range) {
+  return range.least == range.most ? nlohmann::ordered_json(static_cast<int64_t>(range.most))
+                                   : nlohmann::ordered_json();
+}
+
+nlohmann::ordered_json pair_of(const Range& range, double scale = 1) {
+  return nlohmann::ordered_json::array({range.least * scale, range.most * scale});
+}
+
+}  // namespace
+
+std::string name_of(const datasets::Description& description) {
+  return description.packed_from.empty()
+             ? description.set
+             : fmt::format("{} of {}", description.set, description.packed_from);
+}
+
+std::vector<Bar> class_bars(const Findings& findings) {
+  const std::vector<std::string>& names = findings.source->description().classes;
+  std::vector<Bar> bars;
+  for (size_t i = 0; i < findings.survey.per_class.size(); ++i) {
+    bars.push_back({.name = i < names.size() ? names[i] : std::to_string(i),
+                    .value = findings.survey.per_class[i]});
+  }
+  return bars;
+}
+
+std::string info_text(const Findings& findings, int columns, BarStyle style) {
+  const Description& description = findings.source->description();
+  const Survey& survey = findings.survey;
+  std::string text = fmt::format("{} in {}\n", name_of(description), description.path);
+  const auto line = [&](std::string_view subject, const std::string& words) {
+    text += fmt::format("  {:<9} {}\n", subject, words);
+  };
+  line("samples", samples_line(findings));
+  if (description.missing > 0) {
+    line("missing",
+         fmt::format("{} samples of the index are not there", text::count(description.missing)));
+  }
+  if (survey.damaged > 0) {
+    line("damaged",
+         fmt::format("{} picture{}: {}",
+                     text::count(survey.damaged),
+                     survey.damaged == 1 ? "" : "s; the first",
+                     survey.first_damage));
+  }
+  if (survey.unusable > 0) {
+    line("unusable", unusable_lines(survey));
+  }
+  if (survey.samples > survey.damaged + survey.unusable) {
+    line("pictures", pictures_line(survey));
+    line("values", values_line(findings));
+  }
+  if (!description.point_names.empty()) {
+    line("points", points_line(findings));
+  }
+  if (!survey.per_class.empty()) {
+    line("classes", text::count(std::ssize(survey.per_class)));
+    text += "\n" + bar_chart(class_bars(findings), columns, style);
+  }
+  return without_control(text);
+}
+
+nlohmann::ordered_json info_json(const Findings& findings) {
+  const Description& description = findings.source->description();
+  const Survey& survey = findings.survey;
+  nlohmann::ordered_json json{{"samples", survey.samples},
+                              {"classes", survey.per_class.size()},
+                              {"per_class", survey.per_class}};
+  json["shape"] = {same_or_null(survey.height),
+                   same_or_null(survey.width),
+                   survey.channels.size() == 1 ? nlohmann::ordered_json(survey.channels[0])
+                                               : nlohmann::ordered_json()};
+  json["set"] = description.set;
+  json["packed_from"] = description.packed_from;
+  json["path"] = description.path;
+  json["splits"] = nlohmann::ordered_json::object();
+  for (const datasets::Split& split : description.splits) {
+    json["splits"][split.name] = split.count;
+  }
+  json["class_names"] = description.classes;
+  json["height"] = pair_of(survey.height);
+  json["width"] = pair_of(survey.width);
+  json["values"] = pair_of(survey.pixels, description.value_scale);
+  json["mean"] = nlohmann::ordered_json::array();
+  json["std"] = nlohmann::ordered_json::array();
+  for (const datasets::ChannelFigures& channel : survey.figures) {
+    json["mean"].push_back(channel.mean);
+    json["std"].push_back(channel.deviation);
+  }
+  json["pictures_decoded"] = survey.pictures;
+  json["missing"] = description.missing;
+  json["damaged"] = survey.damaged;
+  json["unusable"] = survey.unusable;
+  json["first_unusable"] = survey.first_unusable;
+  json["point_names"] = description.point_names;
+  json["points"] = pair_of(survey.points);
+  json["unknown_points"] = survey.unknown_points;
+  json["without_points"] = survey.without_points;
+  return json;
+}
+
+}  // namespace argosy::datatool

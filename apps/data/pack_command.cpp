@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+
+#include "argosy/base/error.h"
+#include "argosy/base/text.h"
+#include "argosy/datasets/damage.h"
+#include "argosy/datasets/pack.h"
+#include "argosy/events/progress_bar.h"
+
+#include "apps/data/arguments.h"
+#include "apps/data/command.h"
+#include "apps/data/print_json.h"
+#include "apps/data/source_argument.h"
+#include <nlohmann/json.hpp>
+
+namespace argosy::datatool {
+namespace {
+
+void check_whole(const datasets::Description& description, bool skip_missing) {
+  if (description.missing > 0 && !skip_missing) {
+    throw DataError("datatool.pack",
+                    fmt::format("{} samples of the index are not there. To pack the others: "
+                                "--skip_missing",
+                                text::count(description.missing)),
+                    {description.path});
+  }
+}
+
+struct Options {
+  std::vector<std::string> words{};
+  std::string split{};
+  bool skip_missing = false;
+  bool skip_damaged = false;
+  bool no_check = false;
+  bool json = false;
+};
+
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("NAME|PATH [PATH] OUT",
+                 options.words,
+                 "A set's name, where it lies (default: where\nfetch brings it), and the "
+                 "record file to write")
+      ->required()
+      ->expected(2, 3)
+      ->type_name("")
+      ->option_text(" ");
+  app.add_option("--split", options.split, "Only this one. Default: all, one after the other")
+      ->type_name("NAME");
+  app.add_flag(
+      "--skip_missing", options.skip_missing, "Pack what is there of a set that is not whole");
+  app.add_flag("--skip_damaged", options.skip_damaged, "Leave samples out that cannot be read");
+  app.add_flag("--no_check", options.no_check, "Do not decode the pictures first");
+  app.add_flag("--json", options.json, "For programs");
+}
+
+/// The damaged samples of what is to be packed, told; to be left out if that was asked for.
+std::vector<int64_t> checked(const datasets::SampleSource& source,
+                             const datasets::Split& split,
+                             const Options& options) {
+  if (options.no_check) {
+    return {};
+  }
+  events::ProgressBar bar(
+      {.label = "check", .total = split.count, .unit = "samples", .out = stderr});
+  const std::vector<datasets::Damage> damage = datasets::find_damage(
+      source, split, {.on_samples = [&](int64_t done) { bar.advance(done - bar.done()); }});
+  bar.finish();
+  constexpr size_t kMostTold = 10;
+  for (const datasets::Damage& one : std::span(damage).first(std::min(kMostTold, damage.size()))) {
+    fmt::print(stderr, "damaged  {}\n", one.reason);
+  }
+  if (damage.size() > kMostTold) {
+    fmt::print(stderr, "and {} more\n", damage.size() - kMostTold);
+  }
+  if (!damage.empty() && !options.skip_damaged) {
+    throw DataError("datatool.pack",
+                    fmt::format("{} of {} samples are damaged, nothing was written. To pack the "
+                                "others: --skip_damaged",
+                                text::count(std::ssize(damage)),
+                                text::count(split.count)),
+                    {source.description().path});
+  }
+  std::vector<int64_t> indices;
+  std::ranges::transform(damage, std::back_inserter(indices), &datasets::Damage::index);
+  return indices;
+}
+
+}  // namespace
+
+int run_pack(const std::vector<std::string>& args) {
+  CLI::App app(
+      "Write a data set into one record file with checksums, which reads back faster.\n"
+      "Pictures stay as they are: JPEGs remain JPEGs, pixels remain pixels. All are\n"
+      "decoded first, so that a damaged one is told now and not by a training.\n");
+  app.name("argosy data pack");
+  app.footer(
+      "\nExample, after argosy data fetch cifar10:\n"
+      "  argosy data pack cifar10 train.rec --split train");
+  Options options;
+  add_options(app, options);
+  if (parse_or_help(app, args)) {
+    return 0;
+  }
+  const std::string& out = options.words.back();
+  check_output("datatool.pack", out, "ARGOREC\n", "a record file, the last word");
+  const auto source =
+      open_argument(options.words.front(), options.words.size() == 3 ? options.words[1] : "");
+  check_whole(source->description(), options.skip_missing);
+  const datasets::Split split = datasets::find_split(*source, options.split);
+  datasets::PackOptions packing{.split = options.split,
+                                .leave_out = checked(*source, split, options)};
+  const int64_t left_out = std::ssize(packing.leave_out);
+  events::ProgressBar bar(
+      {.label = "pack", .total = split.count - left_out, .unit = "samples", .out = stderr});
+  packing.on_sample = [&](int64_t) { bar.advance(1); };
+  const datasets::Packed packed = datasets::pack(*source, out, packing);
+  bar.finish();
+  if (options.json) {
+    print_json({{"path", out},
+                {"samples", packed.samples},
+                {"left_out", left_out},
+                {"bytes", packed.bytes}});
+  } else {
+    fmt::print("{}: {} sample{}, {} kB{}\n",
+               out,
+               text::count(packed.samples),
+               packed.samples == 1 ? "" : "s",
+               text::count(packed.bytes / 1000),
+               left_out == 0 ? "" : fmt::format("; {} damaged left out", left_out));
+  }
+  return 0;
+}
+
+}  // namespace argosy::datatool

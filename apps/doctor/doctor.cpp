@@ -1,0 +1,131 @@
+#include "apps/doctor/doctor.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+
+#include "argosy/base/error.h"
+#include "argosy/os/addresses.h"
+#include "argosy/rendezvous/join.h"
+#include "argosy/rendezvous/store_server.h"
+
+#include "apps/doctor/finding.h"
+#include "apps/doctor/host.h"
+#include "apps/doctor/network.h"
+#include "apps/doctor/nodes.h"
+#include "apps/doctor/pairs.h"
+#include "apps/doctor/training.h"
+#include <CLI/CLI.hpp>
+
+namespace argosy::doctor {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Options {
+  bool json = false;
+  bool nodes = false;
+  bool no_training = false;
+  std::string help{};
+};
+
+Options parse(const std::vector<std::string>& args) {
+  CLI::App app("Say what works on this machine: system, limits, network, training.\n");
+  app.name("argosy doctor");
+  Options options;
+  app.add_flag("--json", options.json, "For programs");
+  app.add_flag("--no_training", options.no_training, "Without the two processes that train");
+  app.add_flag("--nodes",
+               options.nodes,
+               "As the ranks of a job: do all reach each other?\n"
+               "On each node:\n"
+               "argosy launch --nnodes 2 … argosy doctor --nodes");
+  std::vector<std::string> reversed(args.rbegin(), args.rend());  // as CLI11 wants it
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    options.help = app.help();
+  } catch (const CLI::ParseError& error) {
+    throw UsageError("doctor", fmt::format("{}. See: argosy doctor --help", error.what()));
+  }
+  return options;
+}
+
+/// The path of this program, which starts others beside it.
+std::string own_path() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+}
+
+int report(const std::vector<Finding>& findings, bool json) {
+  fmt::print("{}", json ? to_json(findings) : render(findings));
+  return all_well(findings) ? 0 : 1;
+}
+
+/// What needs no other node and no network.
+std::vector<Finding> of_this_machine() {
+  std::vector<Finding> findings{{.subject = "argosy", .text = ARGOSY_VERSION}};
+  findings.push_back(
+      {.subject = "libraries",
+       .text = fmt::format("{}, built with GCC {}", rendezvous::library_versions(), __VERSION__)});
+  std::ranges::move(host_findings(), std::back_inserter(findings));
+  return findings;
+}
+
+/// One rank of a job; rank 0 speaks.
+int visit_nodes(bool json) {
+  const auto joined = rendezvous::join({}, Deadline::after(5min));
+  if (joined.world_size == 1) {
+    throw UsageError("doctor.nodes",
+                     "this process is not one of several ranks, so there is nobody to talk to. On "
+                     "each node: argosy launch --nnodes N … argosy doctor --nodes");
+  }
+  const std::string store = joined.environment.store_host.empty() ? joined.environment.master_addr
+                                                                  : joined.environment.store_host;
+  const std::string address =
+      store.empty() ? "127.0.0.1" : os::source_address(store).or_throw<Error>("doctor.nodes");
+  const Deadline deadline = Deadline::after(2min);
+  std::vector<Finding> findings = compare_nodes(exchange(*joined.store,
+                                                         {.rank = joined.rank,
+                                                          .host = os::host_name(),
+                                                          .node = joined.environment.node_rank,
+                                                          .findings = of_this_machine()},
+                                                         joined.world_size,
+                                                         deadline));
+  findings.push_back(
+      judge_calls(call_all(*joined.store, joined.rank, joined.world_size, address, deadline)));
+  const int code = joined.rank == 0 ? report(findings, json) : (all_well(findings) ? 0 : 1);
+  joined.presence->leave("");
+  return code;
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& args) {
+  const Options options = parse(args);
+  if (!options.help.empty()) {
+    fmt::print("{}", options.help);
+    return 0;
+  }
+  if (options.nodes) {
+    return visit_nodes(options.json);
+  }
+  if (::isatty(STDERR_FILENO) != 0) {
+    fmt::print(stderr,
+               "[doctor] looking at this machine{}\n",
+               options.no_training ? "" : ", then two processes train for some seconds");
+  }
+  std::vector<Finding> findings = of_this_machine();
+  std::ranges::move(network_findings(), std::back_inserter(findings));
+  if (!options.no_training) {
+    findings.push_back(training_finding(own_path()));
+  }
+  return report(findings, options.json);
+}
+
+}  // namespace argosy::doctor

@@ -1,0 +1,30 @@
+#include "apps/runs/command.h"
+
+#include "argosy/program/command_line.h"
+#include "argosy/program/commands.h"
+
+#include "apps/runs/commands.h"
+
+namespace argosy::runs {
+
+bool parse_or_help(CLI::App& app, const std::vector<std::string>& args) {
+  return program::parse_or_help(app, args, "runs.arguments");
+}
+
+int run_command(const std::vector<std::string>& args) {
+  return program::dispatch(
+      {.name = "argosy runs",
+       .purpose = "Runs: what was trained, with which options, and what came of it.",
+       .usage = "<command> [options]",
+       .all = {{"ls", "List the runs: when, how they ended, their last loss and metric", run_ls},
+               {"show", "Show one: configuration, figures, curves, ranks", run_show},
+               {"compare",
+                "Say how two differ, in configuration and results; overlay curves",
+                run_compare}},
+       .more = "Runs lie in runs/ of the folder that they were started in; --dir names another.\n"
+               "A run's page for a browser is its index.html. A command's options:\n"
+               "argosy runs <command> --help.\nExample:\n  argosy runs ls\n"},
+      args);
+}
+
+}  // namespace argosy::runs
