@@ -16,6 +16,7 @@
 #include "argosy/launch/options.h"
 #include "argosy/launch/options/option_rows.h"
 #include "argosy/launch/remote/ssh_job.h"
+#include "argosy/program/command_line.h"
 #include "argosy/program/commands.h"
 
 #include "apps/doctor/doctor.h"
@@ -48,17 +49,24 @@ int launch(const Words& args, Dialect dialect) {
 }
 
 int logs(const Words& args) {
-  const argosy::launch::ParsedLogs parsed = argosy::launch::parse_logs(args);
-  if (parsed.help) {
-    fmt::print("{}", *parsed.help);
+  argosy::launch::LogQuery query;
+  if (argosy::program::parse_or_help(
+          {.what = "Print what the ranks of a run have printed, in the order of time.",
+           .name = "argosy logs"},
+          {{"FOLDER", "", "Folder of the run. Default: the newest in runs/", &query.folder},
+           {"--rank", "LIST", "Only these ranks (0,3)", &query.ranks, {.least = 0}},
+           {"--grep", "PATTERN", "Only lines that match (as grep -E)", &query.pattern},
+           {"--err", "", "Only standard error", &query.errors_only}},
+          args)) {
     return 0;
   }
-  return argosy::launch::print_logs(parsed.query, stdout) > 0 ? 0 : argosy::program::kFailed;
+  return argosy::launch::print_logs(query, stdout) > 0 ? 0 : argosy::program::kFailed;
 }
 
 /// A word that resembles no command may be an option of launch, or a program to start.
 void look_closer(const std::string& word) {
-  if (argosy::launch::find_option(word.substr(0, word.find('='))) != nullptr) {
+  if (argosy::program::find_option(argosy::launch::option_rows(), word.substr(0, word.find('='))) !=
+      nullptr) {
     throw argosy::UsageError("argosy",
                              fmt::format("unknown option {}. A command comes first, its options "
                                          "after it: argosy launch {} … See: argosy --help",

@@ -33,6 +33,7 @@ expect 127 "Check the path. See docs/guides/errors.md#cannot-start" launch no-su
 expect 126 "It is a source file: compile it" launch "$(dirname "$0")/argosy.cpp"
 expect 2 "docs/guides/errors.md#rendezvous.tls" launch --log_dir "" --tls --nnodes 2 --master 127.0.0.1:1 true
 expect 2 "docs/guides/errors.md#launch.json" launch --json /no/such/folder/report.json true
+expect 2 "unknown option --rnak. Did you mean --rank? See: argosy logs --help" logs --rnak 1
 expect 2 "docs/guides/errors.md#launch.logs" logs /no/such/folder
 expect 2 "unknown option --nproc_per_nod. Did you mean --nproc_per_node?" launch --nproc_per_nod 2 true
 

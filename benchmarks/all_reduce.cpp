@@ -1,6 +1,6 @@
 // Time of a blocking all-reduce (f32, sum) as a user calls it: comm::all_reduce on a tensor.
 //
-//     argosy launch --nproc_per_node 2 bench_all_reduce [--bytes 4096 1048576 33554432] [--samples
+//     argosy launch --nproc_per_node 2 bench_all_reduce [--bytes 4096,1048576,33554432] [--samples
 //     30]
 //
 // Per sample: the tensor is filled (not timed), reduced in place `operations` times in a row
@@ -14,8 +14,9 @@
 
 #include <torch/torch.h>
 
+#include "argosy/program/command_line.h"
+
 #include "benchmarks/workload.h"
-#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -109,12 +110,18 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Time of comm::all_reduce.");
-  app.add_option("--bytes", options.bytes, "Sizes, multiples of 4")->check(CLI::Range(4, 1 << 30));
-  app.add_option("--samples", options.samples, "Measured samples of each")
-      ->check(CLI::Range(1, 100000));
-  app.add_option("--warmup", options.warmup, "Samples before them")->check(CLI::Range(0, 100000));
-  app.add_flag("--copy", options.copy, "Copy the tensor instead: the bandwidth that there is");
-  app.add_flag("--in_place", options.in_place, "Tensors in memory that the ranks share");
-  return bench::main_of(app, argc, argv, [&] { run(options); });
+  return argosy::program::run(
+      {"Time of comm::all_reduce."},
+      {{"--bytes", "LIST", "Sizes, multiples of 4", &options.bytes, {.least = 4, .most = 1 << 30}},
+       {"--samples",
+        "N",
+        "Measured samples of each",
+        &options.samples,
+        {.least = 1, .most = 100000}},
+       {"--warmup", "N", "Samples before them", &options.warmup, {.least = 0, .most = 100000}},
+       {"--copy", "", "Copy the tensor instead: the bandwidth that there is", &options.copy},
+       {"--in_place", "", "Tensors in memory that the ranks share", &options.in_place}},
+      argc,
+      argv,
+      [&] { run(options); });
 }

@@ -8,8 +8,9 @@
 
 #include <torch/torch.h>
 
+#include "argosy/program/command_line.h"
+
 #include "benchmarks/workload.h"
-#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -101,10 +102,13 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("One epoch of MnistCnn on Fashion-MNIST.");
-  app.add_option("--data", options.data, "Folder with the four IDX files");
-  app.add_option("--batch_size", options.batch_size, "Per rank")->check(CLI::Range(1, 60000));
-  app.add_option("--workers", options.workers, "Loader threads")->check(CLI::Range(0, 64));
-  app.add_flag("--input_only", options.input_only, "Deliver the batches and do not train");
-  return bench::main_of(app, argc, argv, [&] { run(options); });
+  return argosy::program::run(
+      {"One epoch of MnistCnn on Fashion-MNIST."},
+      {{"--data", "DIR", "Folder with the four IDX files", &options.data},
+       {"--batch_size", "N", "Per rank", &options.batch_size, {.least = 1, .most = 60000}},
+       {"--workers", "N", "Loader threads", &options.workers, {.least = 0, .most = 64}},
+       {"--input_only", "", "Deliver the batches and do not train", &options.input_only}},
+      argc,
+      argv,
+      [&] { run(options); });
 }

@@ -25,9 +25,9 @@
 #include <torch/torch.h>
 
 #include "argosy/engine/cpu.h"
+#include "argosy/program/command_line.h"
 
 #include "benchmarks/workload.h"
-#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -276,13 +276,14 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("fit() beside a loop of the same parts.");
-  app.add_option("model", options.model)
-      ->required()
-      ->check(CLI::IsMember({"mnist_cnn", "resnet18", "nothing"}));
-  app.add_option("--epochs", options.epochs, "Measured epochs")->check(CLI::Range(1, 1000));
-  app.add_option("--warmup", options.warmup, "Epochs before them")->check(CLI::Range(0, 1000));
-  app.add_flag("--control", options.control, "A loop by hand in fit's place: nought but noise");
-  app.add_option("--verbose", options.verbose, "What fit() prints")->check(CLI::Range(0, 3));
-  return argosy::bench::main_of(app, argc, argv, [&] { run(options); });
+  return argosy::program::run(
+      {"fit() beside a loop of the same parts."},
+      {{"model", "", "", &options.model, {.words = "mnist_cnn|resnet18|nothing", .required = true}},
+       {"--epochs", "N", "Measured epochs", &options.epochs, {.least = 1, .most = 1000}},
+       {"--warmup", "N", "Epochs before them", &options.warmup, {.least = 0, .most = 1000}},
+       {"--control", "", "A loop by hand in fit's place: nought but noise", &options.control},
+       {"--verbose", "N", "What fit() prints", &options.verbose, {.least = 0, .most = 3}}},
+      argc,
+      argv,
+      [&] { run(options); });
 }

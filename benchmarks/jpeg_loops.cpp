@@ -21,8 +21,9 @@
 
 #include <torch/torch.h>
 
+#include "argosy/program/command_line.h"
+
 #include "benchmarks/workload.h"
-#include <CLI/CLI.hpp>
 #include <opencv2/imgproc.hpp>
 
 namespace {
@@ -188,11 +189,12 @@ int main(int argc, char** argv) {
   std::string mode;
   std::string folder;
   int epochs = 3;
-  CLI::App app("Plain loops over libjpeg-turbo.");
-  app.add_option("mode", mode, "full or naive")
-      ->required()
-      ->check(CLI::IsMember({"full", "naive"}));
-  app.add_option("folder", folder, "A folder of JPEGs for each class")->required();
-  app.add_option("--epochs", epochs, "The first is not timed")->check(CLI::Range(2, 1000));
-  return argosy::bench::main_of(app, argc, argv, [&] { run(mode, folder, epochs); });
+  return argosy::program::run(
+      {"Plain loops over libjpeg-turbo."},
+      {{"mode", "", "full or naive", &mode, {.words = "full|naive", .required = true}},
+       {"folder", "", "A folder of JPEGs for each class", &folder, {.required = true}},
+       {"--epochs", "N", "The first is not timed", &epochs, {.least = 2, .most = 1000}}},
+      argc,
+      argv,
+      [&] { run(mode, folder, epochs); });
 }

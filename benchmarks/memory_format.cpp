@@ -7,8 +7,9 @@
 
 #include <torch/torch.h>
 
+#include "argosy/program/command_line.h"
+
 #include "benchmarks/workload.h"
-#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -164,15 +165,21 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Time of a training step in either memory format.");
-  app.add_option("model", options.model)
-      ->required()
-      ->check(CLI::IsMember(
-          {"resnet18", "plain", "grey", "depthwise", "grouped", "pointwise", "decoder", "f64"}));
-  app.add_option("--format", options.format)
-      ->required()
-      ->check(CLI::IsMember({"contiguous", "channels_last"}));
-  app.add_option("--steps", options.steps, "Measured steps")->check(CLI::Range(1, 100000));
-  app.add_option("--warmup", options.warmup, "Steps before them")->check(CLI::Range(0, 100000));
-  return bench::main_of(app, argc, argv, [&] { run(options); });
+  return argosy::program::run(
+      {"Time of a training step in either memory format."},
+      {{"model",
+        "",
+        "",
+        &options.model,
+        {.words = "resnet18|plain|grey|depthwise|grouped|pointwise|decoder|f64", .required = true}},
+       {"--format",
+        "WORD",
+        "",
+        &options.format,
+        {.words = "contiguous|channels_last", .required = true}},
+       {"--steps", "N", "Measured steps", &options.steps, {.least = 1, .most = 100000}},
+       {"--warmup", "N", "Steps before them", &options.warmup, {.least = 0, .most = 100000}}},
+      argc,
+      argv,
+      [&] { run(options); });
 }

@@ -6,10 +6,10 @@
 
 #include <torch/torch.h>
 
+#include "argosy/program/command_line.h"
 #include "argosy/vision/ops/norm_relu.h"
 
 #include "benchmarks/workload.h"
-#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -149,9 +149,12 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Time of ResNet-18's batch norms with what follows them.");
-  app.add_flag("--plain", options.plain, "libtorch's operators after each other");
-  app.add_option("--steps", options.steps, "Measured steps")->check(CLI::Range(1, 100000));
-  app.add_option("--warmup", options.warmup, "Steps before them")->check(CLI::Range(0, 100000));
-  return bench::main_of(app, argc, argv, [&] { run(options); });
+  return argosy::program::run(
+      {"Time of ResNet-18's batch norms with what follows them."},
+      {{"--plain", "", "libtorch's operators after each other", &options.plain},
+       {"--steps", "N", "Measured steps", &options.steps, {.least = 1, .most = 100000}},
+       {"--warmup", "N", "Steps before them", &options.warmup, {.least = 0, .most = 100000}}},
+      argc,
+      argv,
+      [&] { run(options); });
 }

@@ -12,9 +12,9 @@
 #include <torch/torch.h>
 
 #include "argosy/engine/cpu.h"
+#include "argosy/program/command_line.h"
 
 #include "benchmarks/workload.h"
-#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -86,9 +86,12 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Time of a step of Adam.");
-  app.add_option("--samples", options.samples, "Measured steps")->check(CLI::Range(1, 100000));
-  app.add_option("--warmup", options.warmup, "Steps before them")->check(CLI::Range(0, 100000));
-  app.add_flag("--copy", options.copy, "Copy as many bytes instead");
-  return bench::main_of(app, argc, argv, [&] { run(options); });
+  return argosy::program::run(
+      {"Time of a step of Adam."},
+      {{"--samples", "N", "Measured steps", &options.samples, {.least = 1, .most = 100000}},
+       {"--warmup", "N", "Steps before them", &options.warmup, {.least = 0, .most = 100000}},
+       {"--copy", "", "Copy as many bytes instead", &options.copy}},
+      argc,
+      argv,
+      [&] { run(options); });
 }

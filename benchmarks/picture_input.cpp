@@ -16,8 +16,9 @@
 
 #include <torch/torch.h>
 
+#include "argosy/program/command_line.h"
+
 #include "benchmarks/workload.h"
-#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -120,14 +121,19 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Batches of pictures, delivered and not trained on.");
-  app.add_option("work", options.work, "What is delivered")
-      ->required()
-      ->check(CLI::IsMember({"flowers", "cifar10", "mnist"}));
-  app.add_option("path", options.path, "The files")->required();
-  app.add_option("--workers", options.workers, "Loader threads")->check(CLI::Range(0, 64));
-  app.add_option("--epochs", options.epochs, "The first is not timed")->check(CLI::Range(2, 1000));
-  app.add_flag("--channels_last", options.channels_last, "Memory format of the batches");
-  app.add_flag("--first_batch", options.first_batch, "End with it");
-  return bench::main_of(app, argc, argv, [&] { run(options); });
+  return argosy::program::run(
+      {"Batches of pictures, delivered and not trained on."},
+      {{"work",
+        "",
+        "What is delivered",
+        &options.work,
+        {.words = "flowers|cifar10|mnist", .required = true}},
+       {"path", "", "The files", &options.path, {.required = true}},
+       {"--workers", "N", "Loader threads", &options.workers, {.least = 0, .most = 64}},
+       {"--epochs", "N", "The first is not timed", &options.epochs, {.least = 2, .most = 1000}},
+       {"--channels_last", "", "Memory format of the batches", &options.channels_last},
+       {"--first_batch", "", "End with it", &options.first_batch}},
+      argc,
+      argv,
+      [&] { run(options); });
 }

@@ -15,10 +15,10 @@
 
 #include "argosy/engine/layout.h"
 #include "argosy/engine/memory_format.h"
+#include "argosy/program/command_line.h"
 
 #include "benchmarks/op_profile.h"
 #include "benchmarks/workload.h"
-#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -231,20 +231,26 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Time of a training step of DistributedDataParallel.");
-  app.add_option("model", options.model, "resnet18, resnet18_sized or mnist_cnn")
-      ->required()
-      ->check(CLI::IsMember({"resnet18", "resnet18_sized", "mnist_cnn"}));
-  app.add_flag("--independent", options.independent, "Without any exchange between the ranks");
-  app.add_flag("--in_step", options.in_step, "Each step begins on all ranks at once");
-  app.add_flag("--share_parameters", options.share_parameters, "One copy for all ranks");
-  app.add_flag("--overlap_update", options.overlap_update, "Updates beside backward");
-  app.add_flag("--as_it_comes",
-               options.as_it_comes,
-               "Row-major memory, the whole update on each rank; and ARGOSY_MALLOC=default "
-               "beside it: what libtorch does by itself");
-  app.add_flag("--profile", options.profile, "Print the time of libtorch's operators instead");
-  app.add_option("--steps", options.steps, "Measured steps")->check(CLI::Range(1, 100000));
-  app.add_option("--warmup", options.warmup, "Steps before them")->check(CLI::Range(0, 100000));
-  return bench::main_of(app, argc, argv, [&] { run(options); });
+  return argosy::program::run(
+      {"Time of a training step of DistributedDataParallel."},
+      {{"model",
+        "",
+        "",
+        &options.model,
+        {.words = "resnet18|resnet18_sized|mnist_cnn", .required = true}},
+       {"--independent", "", "Without any exchange between the ranks", &options.independent},
+       {"--in_step", "", "Each step begins on all ranks at once", &options.in_step},
+       {"--share_parameters", "", "One copy for all ranks", &options.share_parameters},
+       {"--overlap_update", "", "Updates beside backward", &options.overlap_update},
+       {"--as_it_comes",
+        "",
+        "Row-major memory, the whole update on each rank; and ARGOSY_MALLOC=default "
+        "beside it: what libtorch does by itself",
+        &options.as_it_comes},
+       {"--profile", "", "Print the time of libtorch's operators instead", &options.profile},
+       {"--steps", "N", "Measured steps", &options.steps, {.least = 1, .most = 100000}},
+       {"--warmup", "N", "Steps before them", &options.warmup, {.least = 0, .most = 100000}}},
+      argc,
+      argv,
+      [&] { run(options); });
 }

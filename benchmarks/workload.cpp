@@ -11,21 +11,9 @@
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/version.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 namespace argosy::bench {
-
-int main_of(CLI::App& app, int argc, char** argv, const std::function<void()>& run) {
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run();
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 1;
-  }
-  return 0;
-}
 
 at::Tensor pattern(at::IntArrayRef sizes, int64_t seed) {
   const at::Tensor i = torch::arange(c10::multiply_integers(sizes), torch::kLong).remainder(2003);

@@ -8,14 +8,7 @@
 
 #include <torch/torch.h>
 
-namespace CLI {
-class App;
-}
-
 namespace argosy::bench {
-
-/// Parses the arguments and runs: the exit status of a program, with errors told in the log.
-int main_of(CLI::App& app, int argc, char** argv, const std::function<void()>& run);
 
 /// Numbers in [-1, 1] that peers/workload.py makes too, bit for bit: element i is
 /// ((7919 i² + 104729 i + 1299709 seed) mod 2003) / 1001 - 1. Both sides therefore train the same

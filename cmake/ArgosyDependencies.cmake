@@ -13,7 +13,6 @@ find_package(Protobuf REQUIRED)
 find_package(absl CONFIG REQUIRED)
 find_package(gRPC CONFIG REQUIRED QUIET) # it would report what it does without
 find_package(Gloo REQUIRED)
-find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(simdjson REQUIRED)
 find_path(ARGOSY_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # a header is all that is used

@@ -12,7 +12,6 @@ find_dependency(Protobuf)
 find_dependency(absl CONFIG)
 find_dependency(gRPC CONFIG QUIET) # it would report what it does without
 find_dependency(Gloo)
-find_dependency(CLI11)
 find_dependency(nlohmann_json)
 find_dependency(JPEG)
 find_dependency(PNG)

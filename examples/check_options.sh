@@ -11,7 +11,7 @@ for program in "$@"; do
   [[ $rc -eq 2 && $output == *"unknown option --epoch. Did you mean --epochs? See: $program --help"* ]] ||
     complain "$program --epoch 3: expected exit code 2 and what was meant, got $rc and: $output"
   help=$("$program" --help) || complain "$program --help failed"
-  [[ $help == *"  --epochs INT "* && -z $(awk 'length($0) > 80 && !/^Usage/' <<<"$help") ]] ||
+  [[ $help == *"  --epochs N "* && -z $(awk 'length($0) > 80 && !/^Usage/' <<<"$help") ]] ||
     complain "$program --help: expected lines of at most 80 columns, got: $help"
 done
 exit "$failed"

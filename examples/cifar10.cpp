@@ -60,8 +60,12 @@ void run(const lesson::Options& options) {
 
 int main(int argc, char** argv) {
   lesson::Options options;
-  CLI::App app("Trains CifarNet on CIFAR-10; under `argosy launch` on several processes.");
-  lesson::add_options(app, options, "cifar-10-python.tar.gz, or its folder", "Pictures");
-  lesson::add_samples(app, options);
-  return program::run(app, argc, argv, [&] { run(options); });
+  return program::run({"Trains CifarNet on CIFAR-10; under `argosy launch` on several processes."},
+                      lesson::with_options_of(options,
+                                              "cifar-10-python.tar.gz, or its folder",
+                                              "Pictures per step and process",
+                                              {lesson::samples_row(options)}),
+                      argc,
+                      argv,
+                      [&] { run(options); });
 }

@@ -165,22 +165,37 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Trains FaceNet on facial keypoints; under `argosy launch` on several processes.");
-  lesson::add_options(app, options, "training.csv or training.csv.gz, or its folder", "Faces");
-  app.add_option("--recipe", options.recipe, "paddle: Adam 1e-3; torch: SGD 1e-4, momentum 0.9")
-      ->check(CLI::IsMember({"paddle", "torch"}))
-      ->capture_default_str();
-  app.add_option("--sheet", options.sheet, "Where the faces are drawn, PNG")
-      ->check(program::in_a_folder)
-      ->capture_default_str();
-  app.add_option("--lr", options.lr, "Learning rate")
-      ->check(CLI::Range(0.0, 10.0))
-      ->default_str("the recipe's: 1e-3 or 1e-4");
-  lesson::number(
-      app, "--image_size", options.image_size, "Side of the pictures, in pixels", 33, 1024);
-  app.add_flag("--sync_batch_norm",
-               options.sync_batch_norm,
-               "Batch norms take their statistics over all processes");
-  app.add_option("--seed", options.seed, "Of the weights and of the split")->capture_default_str();
-  return program::run(app, argc, argv, [&] { run(options); });
+  return program::run(
+      {"Trains FaceNet on facial keypoints; under `argosy launch` on several processes."},
+      lesson::with_options_of(options,
+                              "training.csv or training.csv.gz, or its folder",
+                              "Faces per step and process",
+                              {{"--recipe",
+                                "NAME",
+                                "paddle: Adam 1e-3; torch: SGD 1e-4, momentum 0.9",
+                                &options.recipe,
+                                {.words = "paddle|torch"}},
+                               {"--sheet",
+                                "FILE",
+                                "Where the faces are drawn, PNG",
+                                &options.sheet,
+                                {.check = program::in_a_folder}},
+                               {"--lr",
+                                "X",
+                                "Learning rate. Default: the recipe's, 1e-3 or 1e-4",
+                                &options.lr,
+                                {.least = 0, .most = 10}},
+                               {"--image_size",
+                                "N",
+                                "Side of the pictures, in pixels",
+                                &options.image_size,
+                                {.least = 33, .most = 1024}},
+                               {"--sync_batch_norm",
+                                "",
+                                "Batch norms take their statistics over all processes",
+                                &options.sync_batch_norm},
+                               {"--seed", "N", "Of the weights and of the split", &options.seed}}),
+      argc,
+      argv,
+      [&] { run(options); });
 }

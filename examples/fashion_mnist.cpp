@@ -121,16 +121,23 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Trains MnistCnn on Fashion-MNIST; under `argosy launch` on several processes.");
-  app.add_option("--data", options.data, "Folder with the four IDX files")->capture_default_str();
-  app.add_option("--epochs", options.epochs, "Passes over the training set")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  app.add_option("--batch_size", options.batch_size, "Images per step and process")
-      ->check(CLI::Range(1, 60000))
-      ->capture_default_str();
-  app.add_option("--lr", options.lr, "Adam's learning rate")->capture_default_str();
-  app.add_option("--seed", options.seed, "Seed of the weights")->capture_default_str();
-  app.add_option("--workers", options.workers, "Loader threads")->capture_default_str();
-  return program::run(app, argc, argv, [&] { run(options); });
+  return program::run(
+      {"Trains MnistCnn on Fashion-MNIST; under `argosy launch` on several processes."},
+      {{"--data", "DIR", "Folder with the four IDX files", &options.data},
+       {"--epochs",
+        "N",
+        "Passes over the training set",
+        &options.epochs,
+        {.least = 1, .most = 10000}},
+       {"--batch_size",
+        "N",
+        "Images per step and process",
+        &options.batch_size,
+        {.least = 1, .most = 60000}},
+       {"--lr", "X", "Adam's learning rate", &options.lr},
+       {"--seed", "N", "Seed of the weights", &options.seed},
+       {"--workers", "N", "Loader threads", &options.workers}},
+      argc,
+      argv,
+      [&] { run(options); });
 }

@@ -141,42 +141,49 @@ void run(const Options& options) {
              })}});
 }
 
-void add_options(CLI::App& app, Options& options) {
-  lesson::add_options(
-      app, options, "Folder with 102flowers.tgz, imagelabels.mat, setid.mat", "Photographs");
-  app.get_option("--batch_size")->default_str("the recipe's: 16 or 32");
-  app.add_option("--recipe",
-                 options.recipe,
-                 "paddle: Momentum, resized to 224 x 224; torch: SGD, augmented, 256 and\nthe "
-                 "middle 224 x 224")
-      ->check(CLI::IsMember({"paddle", "torch"}))
-      ->capture_default_str();
-  app.add_option("--splits", options.splits, "paddle: train and test exchanged, for more training")
-      ->check(CLI::IsMember({"published", "paddle"}))
-      ->capture_default_str();
-  app.add_flag(
-      "--skip_missing", options.skip_missing, "Go on without photographs that are missing");
-  app.add_option("--weights", options.weights, "Weights to begin with: resnet50.pth");
-  app.add_option("--lr", options.lr, "Learning rate")
-      ->check(CLI::Range(0.0, 10.0))
-      ->default_str("the recipe's: 0.1 or 1e-4");
-  app.add_option("--depth", options.depth, "Layers of the ResNet")
-      ->check(CLI::IsMember({18, 34, 50, 101, 152}))
-      ->capture_default_str();
-  lesson::number(
-      app, "--image_size", options.image_size, "Side of the pictures, in pixels", 33, 1024);
-  app.add_flag("--sync_batch_norm",
-               options.sync_batch_norm,
-               "Batch norms take their statistics over all processes");
-  app.add_option("--seed", options.seed, "Of the weights and the transforms")
-      ->capture_default_str();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Trains a ResNet on Flowers-102; under `argosy launch` on several processes.");
-  add_options(app, options);
-  return program::run(app, argc, argv, [&] { run(options); });
+  return program::run(
+      {"Trains a ResNet on Flowers-102; under `argosy launch` on several processes."},
+      lesson::with_options_of(
+          options,
+          "Folder with 102flowers.tgz, imagelabels.mat, setid.mat",
+          "Photographs per step and process; without it the recipe's, 16 or 32",
+          {{"--recipe",
+            "NAME",
+            "paddle: Momentum, resized to 224 x 224; torch: SGD, augmented, 256 and the middle 224 "
+            "x 224",
+            &options.recipe,
+            {.words = "paddle|torch"}},
+           {"--splits",
+            "NAME",
+            "paddle: train and test exchanged, for more training",
+            &options.splits,
+            {.words = "published|paddle"}},
+           {"--skip_missing",
+            "",
+            "Go on without photographs that are missing",
+            &options.skip_missing},
+           {"--weights", "FILE", "Weights to begin with: resnet50.pth", &options.weights},
+           {"--lr",
+            "X",
+            "Learning rate. Default: the recipe's, 0.1 or 1e-4",
+            &options.lr,
+            {.least = 0, .most = 10}},
+           {"--depth", "N", "Layers of the ResNet: 18, 34, 50, 101 or 152", &options.depth},
+           {"--image_size",
+            "N",
+            "Side of the pictures, in pixels",
+            &options.image_size,
+            {.least = 33, .most = 1024}},
+           {"--sync_batch_norm",
+            "",
+            "Batch norms take their statistics over all processes",
+            &options.sync_batch_norm},
+           {"--seed", "N", "Of the weights and the transforms", &options.seed}}),
+      argc,
+      argv,
+      [&] { run(options); });
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,29 +24,31 @@ struct Options {
   int workers = 1;
 };
 
-/// A number within bounds, its default shown in the help.
-template <typename T>
-CLI::Option* number(
-    CLI::App& app, const std::string& name, T& value, const std::string& what, T least, T most) {
-  return app.add_option(name, value, what)->check(CLI::Range(least, most))->capture_default_str();
+/// What every lesson can be told, and `more`. `data`: what its first argument is; `things`: what it
+/// learns from.
+inline program::Options with_options_of(Options& options,
+                                        std::string_view data,
+                                        std::string_view things,
+                                        const program::Options& more) {
+  program::Options rows{
+      {"data", "", data, &options.data, {.required = true}},
+      {"--epochs",
+       "N",
+       "Passes over the training set",
+       &options.epochs,
+       {.least = 1, .most = 10000}},
+      {"--batch_size", "N", things, &options.batch_size, {.least = 1, .most = 60000}},
+      {"--workers", "N", "Loader threads", &options.workers, {.least = 0, .most = 256}}};
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
 }
 
-/// What every lesson can be told. `data`: what its first argument is; `things`: what it learns
-/// from.
-inline void add_options(CLI::App& app,
-                        Options& options,
-                        const std::string& data,
-                        const std::string& things) {
-  app.add_option("data", options.data, data)->required();
-  number<int64_t>(app, "--epochs", options.epochs, "Passes over the training set", 1, 10000);
-  number<int64_t>(
-      app, "--batch_size", options.batch_size, things + " per step and process", 1, 60000);
-  number(app, "--workers", options.workers, "Loader threads", 0, 256);
-}
-
-inline void add_samples(CLI::App& app, Options& options) {
-  number<int64_t>(
-      app, "--samples", options.samples, "The first of each set only; 0: all", 0, 60000);
+inline program::Option samples_row(Options& options) {
+  return {"--samples",
+          "N",
+          "The first of each set only; 0: all",
+          &options.samples,
+          {.least = 0, .most = 60000}};
 }
 
 /// The first `samples` of a data set; 0: all of them.

@@ -107,19 +107,26 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Trains ResNet-34 on MNIST; under `argosy launch` on several processes.");
-  lesson::add_options(app, options, "Folder with MNIST's four IDX files, plain or .gz", "Digits");
-  lesson::add_samples(app, options);
-  lesson::number(app, "--lr", options.lr, "Learning rate", 1e-9, 100.);
-  app.add_flag("--scale_lr", options.scale_lr, "Multiply it by the number of processes");
-  app.add_flag("--sync_batch_norm",
-               options.sync_batch_norm,
-               "Batch norm over the batches of all processes together");
-  app.add_flag("--double", options.double_precision, "Compute in double precision");
-  app.add_option("--checkpoint", options.checkpoint, "Folder for one after each epoch")
-      ->check(program::in_a_folder)
-      ->capture_default_str();
-  app.add_option(
-      "--resume", options.resume, "Folder of checkpoints, or weights as torchvision's .pth");
-  return program::run(app, argc, argv, [&] { run(options); });
+  return program::run(
+      {"Trains ResNet-34 on MNIST; under `argosy launch` on several processes."},
+      lesson::with_options_of(
+          options,
+          "Folder with MNIST's four IDX files, plain or .gz",
+          "Digits per step and process",
+          {lesson::samples_row(options),
+           {"--lr", "X", "Learning rate", &options.lr, {.least = 1e-9, .most = 100}},
+           {"--scale_lr", "", "Multiply it by the number of processes", &options.scale_lr},
+           {"--sync_batch_norm",
+            "",
+            "Batch norm over the batches of all processes together",
+            &options.sync_batch_norm},
+           {"--double", "", "Compute in double precision", &options.double_precision},
+           {"--checkpoint", "DIR", "Folder for one after each epoch", &options.checkpoint},
+           {"--resume",
+            "PATH",
+            "Folder of checkpoints, or weights as torchvision's .pth",
+            &options.resume}}),
+      argc,
+      argv,
+      [&] { run(options); });
 }

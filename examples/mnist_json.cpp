@@ -120,17 +120,23 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Trains DigitNet on mnist.json.gz; under `argosy launch` on several processes.");
-  lesson::add_options(app, options, "mnist.json.gz, or its folder", "Digits");
-  lesson::add_samples(app, options);
-  lesson::number<int64_t>(app,
-                          "--print_every",
-                          options.print_every,
-                          "Batches between two lines of an epoch",
-                          1,
-                          1000000);
-  app.add_flag("--inspect",
-               options.inspect,
-               "Show shapes, weights, outputs and gradients of the layers, before and after");
-  return program::run(app, argc, argv, [&] { run(options); });
+  return program::run(
+      {"Trains DigitNet on mnist.json.gz; under `argosy launch` on several processes."},
+      lesson::with_options_of(
+          options,
+          "mnist.json.gz, or its folder",
+          "Digits per step and process",
+          {lesson::samples_row(options),
+           {"--print_every",
+            "N",
+            "Batches between two lines of an epoch",
+            &options.print_every,
+            {.least = 1, .most = 1e6}},
+           {"--inspect",
+            "",
+            "Show shapes, weights, outputs and gradients of the layers, before and after",
+            &options.inspect}}),
+      argc,
+      argv,
+      [&] { run(options); });
 }

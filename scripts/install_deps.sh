@@ -8,7 +8,7 @@ build=(g++ cmake ninja-build pkg-config
   libtorch-dev libopenblas0-openmp # libtorch-dev alone brings the reference BLAS, 20 times slower
   libgloo-dev
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev libcurl4-openssl-dev libxxhash-dev
+  libspdlog-dev libfmt-dev nlohmann-json3-dev libssl-dev libcurl4-openssl-dev libxxhash-dev
   zlib1g-dev libisal-dev libarchive-dev libsimdjson-dev
   libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev
   dataset-fashion-mnist)

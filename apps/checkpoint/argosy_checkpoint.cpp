@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "argosy/base/error.h"
@@ -15,9 +15,9 @@
 #include "argosy/checkpoint/prune.h"
 #include "argosy/checkpoint/weights_digest.h"
 #include "argosy/events/table.h"
+#include "argosy/program/command_line.h"
 #include "argosy/program/commands.h"
 
-#include "apps/checkpoint/arguments.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::apps {
@@ -113,21 +113,32 @@ std::string folder_of(const std::string& path) {
                                                                              : path;
 }
 
-/// What all commands have in common; false: --help was printed.
-bool parse(CLI::App& app, const std::string& command, Options& options, const Words& args) {
-  app.name("argosy checkpoint " + command);
-  app.add_option("PATH", options.path, "A checkpoint, a folder of them, or a run")->required();
-  app.add_flag("--json", options.json, "For programs");
-  const bool helped = parse_or_help(app, args);
+/// What all commands have in common; false: --help was printed. `example` follows the command's
+/// name.
+bool parse(std::string_view command,
+           std::string_view what,
+           std::string_view example,
+           Options& options,
+           const Words& args,
+           program::Options more = {}) {
+  more.insert(
+      more.begin(),
+      {"PATH", "", "A checkpoint, a folder of them, or a run", &options.path, {.required = true}});
+  more.push_back({"--json", "", "For programs", &options.json});
+  const std::string name = fmt::format("argosy checkpoint {}", command);
+  const std::string end = fmt::format("Example: {} {}", name, example);
+  const bool helped = program::parse_or_help({.what = what, .name = name, .end = end}, more, args);
   options.path = folder_of(options.path);
   return !helped;
 }
 
 int run_ls(const Words& args) {
-  CLI::App app("The checkpoints in a folder, the newest first. Sizes are looked at, not bytes.\n");
-  app.footer("\nExample: argosy checkpoint ls runs/a/checkpoints");
   Options options;
-  if (!parse(app, "ls", options, args)) {
+  if (!parse("ls",
+             "The checkpoints in a folder, the newest first. Sizes are looked at, not bytes.",
+             "runs/a/checkpoints",
+             options,
+             args)) {
     return 0;
   }
   const std::vector<Inspected> all =
@@ -147,12 +158,14 @@ int run_ls(const Words& args) {
 }
 
 int run_verify(const Words& args) {
-  CLI::App app(
-      "Read every byte and compare it with its checksum: of a checkpoint, or of all in a folder.\n"
-      "Exit codes: 0 all whole, 1 something is torn or damaged, 2 wrong usage.\n");
-  app.footer("\nExample: argosy checkpoint verify runs/a/checkpoints");
   Options options;
-  if (!parse(app, "verify", options, args)) {
+  if (!parse("verify",
+             "Read every byte and compare it with its checksum: of a checkpoint, or of all in a "
+             "folder.\n"
+             "Exit codes: 0 all whole, 1 something is torn or damaged, 2 wrong usage.",
+             "runs/a/checkpoints",
+             options,
+             args)) {
     return 0;
   }
   const bool one = checkpoint::is_checkpoint(options.path);
@@ -208,10 +221,9 @@ void print_manifest(const std::string& path, const Manifest& manifest) {
 }
 
 int run_show(const Words& args) {
-  CLI::App app("What a checkpoint holds.\n");
-  app.footer("\nExample: argosy checkpoint show runs/a/checkpoints/step-000000120");
   Options options;
-  if (!parse(app, "show", options, args)) {
+  if (!parse(
+          "show", "What a checkpoint holds.", "runs/a/checkpoints/step-000000120", options, args)) {
     return 0;
   }
   const std::string path = resolve(options.path);
@@ -227,12 +239,14 @@ int run_show(const Words& args) {
 }
 
 int run_hash(const Words& args) {
-  CLI::App app(
-      "One word (SHA-256) for weights: their names, types, shapes and bytes. The same for a .pt,\n"
-      "a .safetensors and the checkpoint of the same weights.\n");
-  app.footer("\nExample: argosy checkpoint hash runs/a/checkpoints");
   Options options;
-  if (!parse(app, "hash", options, args)) {
+  if (!parse("hash",
+             "One word (SHA-256) for weights: their names, types, shapes and bytes. The same for a "
+             ".pt, a "
+             ".safetensors and the checkpoint of the same weights.",
+             "runs/a/checkpoints",
+             options,
+             args)) {
     return 0;
   }
   const std::string path = resolve(options.path);
@@ -253,29 +267,31 @@ int run_hash(const Words& args) {
 }
 
 int run_prune(const Words& args) {
-  CLI::App app(
-      "Remove all whole checkpoints but the last and the best, and what killed processes left.\n"
-      "The newest whole one always stays, and so does what is torn or damaged.\n");
-  app.footer("\nExample: argosy checkpoint prune runs/a/checkpoints --keep_last 3 --dry_run");
   Options options;
   checkpoint::PruneOptions prune;
-  app.add_option("--keep_last", prune.keep.keep_last, "So many of the newest. Required")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--keep_best", prune.keep.keep_best, "And so many of the best score. Default: 0")
-      ->check(CLI::NonNegativeNumber);
-  const std::map<std::string, checkpoint::Best> kinds{{"highest", checkpoint::Best::kHighest},
-                                                      {"lowest", checkpoint::Best::kLowest}};
-  app.add_option("--best", prune.keep.best, "What the best is: highest (default) or lowest")
-      ->transform(CLI::CheckedTransformer(kinds))
-      ->option_text("highest|lowest");
-  app.add_flag("--dry_run", prune.dry_run, "Say what would go, and remove nothing");
-  if (!parse(app, "prune", options, args)) {
+  std::string best = "highest";
+  if (!parse("prune",
+             "Remove all whole checkpoints but the last and the best, and what killed processes "
+             "left.\n"
+             "The newest whole one always stays, and so does what is torn or damaged.",
+             "runs/a/checkpoints --keep_last 3 --dry_run",
+             options,
+             args,
+             {{"--keep_last",
+               "N",
+               "So many of the newest",
+               &prune.keep.keep_last,
+               {.least = 1, .required = true}},
+              {"--keep_best",
+               "N",
+               "And so many of the best score",
+               &prune.keep.keep_best,
+               {.least = 0}},
+              {"--best", "WORD", "What the best is", &best, {.words = "highest|lowest"}},
+              {"--dry_run", "", "Say what would go, and remove nothing", &prune.dry_run}})) {
     return 0;
   }
-  if (prune.keep.keep_last == 0) {
-    throw UsageError("checkpoint.arguments",
-                     "--keep_last is required. See: argosy checkpoint prune --help");
-  }
+  prune.keep.best = best == "highest" ? checkpoint::Best::kHighest : checkpoint::Best::kLowest;
   const checkpoint::Pruned done = checkpoint::prune(options.path, prune);
   if (options.json) {
     Json left = Json::array();

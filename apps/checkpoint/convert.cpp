@@ -10,8 +10,8 @@
 #include "argosy/checkpoint/save_weights.h"
 #include "argosy/checkpoint/saver.h"
 #include "argosy/checkpoint/snapshot.h"
+#include "argosy/program/command_line.h"
 
-#include "apps/checkpoint/arguments.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::apps {
@@ -64,26 +64,29 @@ checkpoint::Rename rename_of(const std::string& text) {
 }  // namespace
 
 int checkpoint_convert(const std::vector<std::string>& args) {
-  CLI::App app(
-      "Write the weights of one file into another. From: .pt, .pth, .safetensors, .pdparams, a\n"
-      "checkpoint. To: what the name says: .pt, .pth, .safetensors; else a checkpoint's folder.\n");
-  app.name("argosy checkpoint convert");
-  app.footer(
-      "\nExample: argosy checkpoint convert runs/a/checkpoints/step-000000120 model.safetensors");
   std::string from;
   std::string to;
   checkpoint::ReadWeightsOptions options;
   std::vector<std::string> renames;
   bool json = false;
-  app.add_option("FROM", from, "What is read")->required();
-  app.add_option("TO", to, "What is written; replaced if it is there")->required();
-  app.add_option("--part", options.part, "Of a checkpoint: which part. Default: model");
-  app.add_option("--key", options.key, "Of a .pt that holds more: where its state_dict is");
-  app.add_option("--strip_prefix", options.strip_prefix, "Taken away from names: module.");
-  app.add_option("--rename", renames, "PATTERN=REPLACEMENT, a regular expression; again for more")
-      ->allow_extra_args(false);
-  app.add_flag("--json", json, "For programs");
-  if (parse_or_help(app, args)) {
+  if (program::parse_or_help(
+          {.what = "Write the weights of one file into another. From: .pt, .pth, .safetensors, "
+                   ".pdparams, a "
+                   "checkpoint. To: what the name says: .pt, .pth, .safetensors; else a "
+                   "checkpoint's folder.",
+           .name = "argosy checkpoint convert",
+           .end = "Example: argosy checkpoint convert resnet50.pth resnet50.safetensors"},
+          {{"FROM", "", "What is read", &from, {.required = true}},
+           {"TO", "", "What is written; replaced if it is there", &to, {.required = true}},
+           {"--part", "NAME", "Of a checkpoint: which part", &options.part},
+           {"--key", "NAME", "Of a .pt that holds more: where its state_dict is", &options.key},
+           {"--strip_prefix", "TEXT", "Taken away from names: module.", &options.strip_prefix},
+           {"--rename",
+            "RULE",
+            "PATTERN=REPLACEMENT, a regular expression; again for more",
+            &renames},
+           {"--json", "", "For programs", &json}},
+          args)) {
     return 0;
   }
   for (const std::string& text : renames) {
@@ -104,13 +107,13 @@ int checkpoint_convert(const std::vector<std::string>& args) {
 }
 
 int checkpoint_hash(const std::vector<std::string>& args) {
-  CLI::App app("One word for the weights of a file.\n");
-  app.name("argosy checkpoint hash");
   std::string path;
   bool json = false;
-  app.add_option("PATH", path)->required();
-  app.add_flag("--json", json);
-  if (parse_or_help(app, args)) {
+  if (program::parse_or_help(
+          {.what = "One word for the weights of a file.", .name = "argosy checkpoint hash"},
+          {{"PATH", "", "The file", &path, {.required = true}},
+           {"--json", "", "For programs", &json}},
+          args)) {
     return 0;
   }
   const std::string word = checkpoint::weights_hash(checkpoint::read_weights(path));

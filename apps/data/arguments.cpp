@@ -7,13 +7,8 @@
 #include <fstream>
 
 #include "argosy/base/error.h"
-#include "argosy/program/command_line.h"
 
 namespace argosy::datatool {
-
-bool parse_or_help(CLI::App& app, const std::vector<std::string>& args) {
-  return program::parse_or_help(app, args, "datatool.arguments");
-}
 
 void check_output(const char* where,
                   const std::string& path,

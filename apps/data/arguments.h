@@ -2,14 +2,8 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include <CLI/CLI.hpp>
 
 namespace argosy::datatool {
-
-/// As program::parse_or_help().
-[[nodiscard]] bool parse_or_help(CLI::App& app, const std::vector<std::string>& args);
 
 /// A command's output may take the place of an earlier one, never of a file of another kind: a
 /// forgotten word must not cost a data set. `magic`: what files of `kind` ("a record file") begin

@@ -38,7 +38,7 @@ for command in "" fetch verify info pack; do
   long=$("$data" $command --help | awk 'length($0) > 80')
   [[ -z $long ]] || complain "argosy data $command --help has lines of more than 80 columns: $long"
 done
-[[ $("$data" pack --help) == *"Usage: argosy data pack [OPTIONS] NAME|PATH [PATH] OUT"$'\n'* ]] ||
+[[ $("$data" pack --help) == *"Usage: argosy data pack [options] NAME|PATH [PATH] OUT"$'\n'* ]] ||
   complain "argosy data pack --help: $("$data" pack --help)"
 expect 2 "Usage: argosy data <command>"
 expect 2 "Did you mean argosy data fetch? See" fetsh

@@ -5,8 +5,8 @@
 
 #include "argosy/base/text.h"
 #include "argosy/datasets/fetch.h"
+#include "argosy/program/command_line.h"
 
-#include "apps/data/arguments.h"
 #include "apps/data/command.h"
 #include "apps/data/fetch_bar.h"
 #include "apps/data/print_json.h"
@@ -43,37 +43,32 @@ void print(const std::string& set, const datasets::Fetched& fetched) {
 }  // namespace
 
 int run_fetch(const std::vector<std::string>& args) {
-  CLI::App app(
-      "Bring the files of a data set and check them. One of several processes that start "
-      "at once\nfetches, the others wait; a transfer that broke goes on where it ended.\n");
-  app.name("argosy data fetch");
-  app.footer("\nExample: argosy data fetch mnist");
   std::string name;
   datasets::FetchOptions options;
   bool replace = false;
   bool json = false;
-  app.add_option("NAME", name, "A set's name: see argosy data --help")->required();
-  app.add_option("--to",
-                 options.to,
-                 "Folder. Default: $ARGOSY_DATA_HOME/NAME, else\n"
-                 "~/.cache/argosy/data/NAME")
-      ->type_name("DIR");
-  app.add_option("--mirror",
-                 options.mirrors,
-                 "Fetch from URL/NAME/ instead of the published addresses (http, https,\n"
-                 "file, or a folder); may be given several times.\n"
-                 "Default: $ARGOSY_DATA_MIRROR")
-      ->type_name("URL")
-      ->allow_extra_args(false);
-  app.add_option("--file", options.files, "Only this file; may be given several times")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  app.add_option("--tries", options.tries, "Of each address. Default: 3")
-      ->type_name("N")
-      ->check(CLI::Range(1, 100));
-  app.add_flag("--replace", replace, "Replace files that are not the published ones");
-  app.add_flag("--json", json, "For programs");
-  if (parse_or_help(app, args)) {
+  if (program::parse_or_help(
+          {.what = "Bring the files of a data set and check them. One of several processes that "
+                   "start at "
+                   "once fetches, the others wait; a transfer that broke goes on where it ended.",
+           .name = "argosy data fetch",
+           .end = "Example: argosy data fetch mnist"},
+          {{"NAME", "", "A set's name: see argosy data --help", &name, {.required = true}},
+           {"--to",
+            "DIR",
+            "Folder. Default: $ARGOSY_DATA_HOME/NAME, else ~/.cache/argosy/data/NAME",
+            &options.to},
+           {"--mirror",
+            "URL",
+            "Fetch from URL/NAME/ instead of the published addresses (http, https, file, or a "
+            "folder); "
+            "may be given several times. Default: $ARGOSY_DATA_MIRROR",
+            &options.mirrors},
+           {"--file", "FILE", "Only this file; may be given several times", &options.files},
+           {"--tries", "N", "Of each address", &options.tries, {.least = 1, .most = 100}},
+           {"--replace", "", "Replace files that are not the published ones", &replace},
+           {"--json", "", "For programs", &json}},
+          args)) {
     return 0;
   }
   options.mismatch = replace ? datasets::Mismatch::kReplace : datasets::Mismatch::kRefuse;

@@ -5,6 +5,7 @@
 
 #include "argosy/base/terminal.h"
 #include "argosy/image/codec.h"
+#include "argosy/program/command_line.h"
 
 #include "apps/data/arguments.h"
 #include "apps/data/command.h"
@@ -15,24 +16,27 @@
 
 namespace argosy::datatool {
 int run_info(const std::vector<std::string>& args) {
-  CLI::App app(
-      "Say what a data set holds: samples, classes, shapes, values.\n"
-      "Exit codes: 0 done, 1 it or one of its samples cannot be used, 2 wrong usage.\n");
-  app.name("argosy data info");
-  app.footer("\nExample, after argosy data fetch mnist: argosy data info mnist --sheet mnist.png");
   std::string what;
   std::string path;
   std::string sheet;
   bool json = false;
   bool all = false;
-  app.add_option("NAME|PATH", what, "A set's name, or a file or folder that shows what it is")
-      ->required();
-  app.add_option("PATH", path, "Where a named set lies. Default: where fetch brings it");
-  app.add_option("--sheet", sheet, "Draw the classes and a sheet of samples into this PNG")
-      ->type_name("FILE");
-  app.add_flag("--all", all, "Decode every picture for the values, not 1,000 of them");
-  app.add_flag("--json", json, "For programs");
-  if (parse_or_help(app, args)) {
+  if (program::parse_or_help(
+          {.what = "Say what a data set holds: samples, classes, shapes, values.\n"
+                   "Exit codes: 0 done, 1 it or one of its samples cannot be used, 2 wrong usage.",
+           .name = "argosy data info",
+           .end =
+               "Example, after argosy data fetch mnist: argosy data info mnist --sheet mnist.png"},
+          {{"NAME|PATH",
+            "",
+            "A set's name, or a file or folder that shows what it is",
+            &what,
+            {.required = true}},
+           {"PATH", "", "Where a named set lies. Default: where fetch brings it", &path},
+           {"--sheet", "FILE", "Draw the classes and a sheet of samples into this PNG", &sheet},
+           {"--all", "", "Decode every picture for the values, not 1,000 of them", &all},
+           {"--json", "", "For programs", &json}},
+          args)) {
     return 0;
   }
   if (!sheet.empty()) {

@@ -9,6 +9,7 @@
 #include "argosy/datasets/damage.h"
 #include "argosy/datasets/pack.h"
 #include "argosy/events/progress_bar.h"
+#include "argosy/program/command_line.h"
 
 #include "apps/data/arguments.h"
 #include "apps/data/command.h"
@@ -37,24 +38,6 @@ struct Options {
   bool no_check = false;
   bool json = false;
 };
-
-void add_options(CLI::App& app, Options& options) {
-  app.add_option("NAME|PATH [PATH] OUT",
-                 options.words,
-                 "A set's name, where it lies (default: where\nfetch brings it), and the "
-                 "record file to write")
-      ->required()
-      ->expected(2, 3)
-      ->type_name("")
-      ->option_text(" ");
-  app.add_option("--split", options.split, "Only this one. Default: all, one after the other")
-      ->type_name("NAME");
-  app.add_flag(
-      "--skip_missing", options.skip_missing, "Pack what is there of a set that is not whole");
-  app.add_flag("--skip_damaged", options.skip_damaged, "Leave samples out that cannot be read");
-  app.add_flag("--no_check", options.no_check, "Do not decode the pictures first");
-  app.add_flag("--json", options.json, "For programs");
-}
 
 /// The damaged samples of what is to be packed, told; to be left out if that was asked for.
 std::vector<int64_t> checked(const datasets::SampleSource& source,
@@ -91,18 +74,40 @@ std::vector<int64_t> checked(const datasets::SampleSource& source,
 }  // namespace
 
 int run_pack(const std::vector<std::string>& args) {
-  CLI::App app(
-      "Write a data set into one record file with checksums, which reads back faster.\n"
-      "Pictures stay as they are: JPEGs remain JPEGs, pixels remain pixels. All are\n"
-      "decoded first, so that a damaged one is told now and not by a training.\n");
-  app.name("argosy data pack");
-  app.footer(
-      "\nExample, after argosy data fetch cifar10:\n"
-      "  argosy data pack cifar10 train.rec --split train");
   Options options;
-  add_options(app, options);
-  if (parse_or_help(app, args)) {
+  if (program::parse_or_help(
+          {.what = "Write a data set into one record file with checksums, which reads back faster. "
+                   "Pictures stay as "
+                   "they are: JPEGs remain JPEGs, pixels remain pixels. All are decoded first, so "
+                   "that a damaged "
+                   "one is told now and not by a training.",
+           .name = "argosy data pack",
+           .end = "Example, after argosy data fetch cifar10:\n"
+                  "  argosy data pack cifar10 train.rec --split train",
+           .usage = "[options] NAME|PATH [PATH] OUT"},
+          {{"NAME|PATH [PATH] OUT",
+            "",
+            "A set's name, where it lies (default: where fetch brings it), and the record file to "
+            "write",
+            &options.words,
+            {.required = true}},
+           {"--split", "NAME", "Only this one. Default: all, one after the other", &options.split},
+           {"--skip_missing",
+            "",
+            "Pack what is there of a set that is not whole",
+            &options.skip_missing},
+           {"--skip_damaged", "", "Leave samples out that cannot be read", &options.skip_damaged},
+           {"--no_check", "", "Do not decode the pictures first", &options.no_check},
+           {"--json", "", "For programs", &options.json}},
+          args)) {
     return 0;
+  }
+  if (options.words.size() < 2 || options.words.size() > 3) {
+    throw UsageError(
+        "program.arguments",
+        fmt::format(
+            "expected NAME OUT or NAME PATH OUT, got {} words. See: argosy data pack --help",
+            options.words.size()));
   }
   const std::string& out = options.words.back();
   check_output("datatool.pack", out, "ARGOREC\n", "a record file, the last word");

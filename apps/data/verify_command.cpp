@@ -10,8 +10,8 @@
 #include "argosy/datasets/verify.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/formats/records.h"
+#include "argosy/program/command_line.h"
 
-#include "apps/data/arguments.h"
 #include "apps/data/command.h"
 #include "apps/data/print_json.h"
 #include <nlohmann/json.hpp>
@@ -144,23 +144,23 @@ int verify_records(const std::string& path, bool json) {
 }  // namespace
 
 int run_verify(const std::vector<std::string>& args) {
-  CLI::App app(
-      "Compare files with the lengths and MD5s that were published, or records with their\n"
-      "checksums.\n"
-      "Exit codes: 0 all fine, 1 something is missing or damaged, 2 wrong usage.\n");
-  app.name("argosy data verify");
-  app.footer("\nExample: argosy data verify mnist");
   std::string what;
   std::string path;
   bool json = false;
-  app.add_option("NAME|PATH",
-                 what,
-                 "A set's name, or a folder or file of one,\n"
-                 "or a record file")
-      ->required();
-  app.add_option("PATH", path, "Where a named set lies. Default: where fetch brings it");
-  app.add_flag("--json", json, "For programs");
-  if (parse_or_help(app, args)) {
+  if (program::parse_or_help(
+          {.what = "Compare files with the lengths and MD5s that were published, or records with "
+                   "their checksums.\n"
+                   "Exit codes: 0 all fine, 1 something is missing or damaged, 2 wrong usage.",
+           .name = "argosy data verify",
+           .end = "Example: argosy data verify mnist"},
+          {{"NAME|PATH",
+            "",
+            "A set's name, or a folder or file of one, or a record file",
+            &what,
+            {.required = true}},
+           {"PATH", "", "Where a named set lies. Default: where fetch brings it", &path},
+           {"--json", "", "For programs", &json}},
+          args)) {
     return 0;
   }
   const std::string& place = path.empty() ? what : path;

@@ -11,6 +11,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/os/addresses.h"
+#include "argosy/program/command_line.h"
 #include "argosy/rendezvous/join.h"
 #include "argosy/rendezvous/store_server.h"
 
@@ -20,41 +21,11 @@
 #include "apps/doctor/nodes.h"
 #include "apps/doctor/pairs.h"
 #include "apps/doctor/training.h"
-#include <CLI/CLI.hpp>
 
 namespace argosy::doctor {
 namespace {
 
 using namespace std::chrono_literals;
-
-struct Options {
-  bool json = false;
-  bool nodes = false;
-  bool no_training = false;
-  std::string help{};
-};
-
-Options parse(const std::vector<std::string>& args) {
-  CLI::App app("Say what works on this machine: system, limits, network, training.\n");
-  app.name("argosy doctor");
-  Options options;
-  app.add_flag("--json", options.json, "For programs");
-  app.add_flag("--no_training", options.no_training, "Without the two processes that train");
-  app.add_flag("--nodes",
-               options.nodes,
-               "As the ranks of a job: do all reach each other?\n"
-               "On each node:\n"
-               "argosy launch --nnodes 2 … argosy doctor --nodes");
-  std::vector<std::string> reversed(args.rbegin(), args.rend());  // as CLI11 wants it
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    options.help = app.help();
-  } catch (const CLI::ParseError& error) {
-    throw UsageError("doctor", fmt::format("{}. See: argosy doctor --help", error.what()));
-  }
-  return options;
-}
 
 /// The path of this program, which starts others beside it.
 std::string own_path() {
@@ -107,25 +78,36 @@ int visit_nodes(bool json) {
 }  // namespace
 
 int run(const std::vector<std::string>& args) {
-  const Options options = parse(args);
-  if (!options.help.empty()) {
-    fmt::print("{}", options.help);
+  bool json = false;
+  bool nodes = false;
+  bool no_training = false;
+  if (program::parse_or_help(
+          {.what = "Say what works on this machine: system, limits, network, training.",
+           .name = "argosy doctor"},
+          {{"--json", "", "For programs", &json},
+           {"--no_training", "", "Without the two processes that train", &no_training},
+           {"--nodes",
+            "",
+            "As the ranks of a job: do all reach each other? On each node: argosy launch --nnodes "
+            "2 … argosy doctor --nodes",
+            &nodes}},
+          args)) {
     return 0;
   }
-  if (options.nodes) {
-    return visit_nodes(options.json);
+  if (nodes) {
+    return visit_nodes(json);
   }
   if (::isatty(STDERR_FILENO) != 0) {
     fmt::print(stderr,
                "[doctor] looking at this machine{}\n",
-               options.no_training ? "" : ", then two processes train for some seconds");
+               no_training ? "" : ", then two processes train for some seconds");
   }
   std::vector<Finding> findings = of_this_machine();
   std::ranges::move(network_findings(), std::back_inserter(findings));
-  if (!options.no_training) {
+  if (!no_training) {
     findings.push_back(training_finding(own_path()));
   }
-  return report(findings, options.json);
+  return report(findings, json);
 }
 
 }  // namespace argosy::doctor

@@ -1,15 +1,10 @@
 #include "apps/runs/command.h"
 
-#include "argosy/program/command_line.h"
 #include "argosy/program/commands.h"
 
 #include "apps/runs/commands.h"
 
 namespace argosy::runs {
-
-bool parse_or_help(CLI::App& app, const std::vector<std::string>& args) {
-  return program::parse_or_help(app, args, "runs.arguments");
-}
 
 int run_command(const std::vector<std::string>& args) {
   return program::dispatch(

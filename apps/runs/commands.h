@@ -7,7 +7,6 @@
 #include "argosy/runs/metrics_log.h"
 #include "argosy/runs/run_folder.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 namespace argosy::runs {
@@ -16,11 +15,6 @@ namespace argosy::runs {
 [[nodiscard]] int run_ls(const std::vector<std::string>& args);
 [[nodiscard]] int run_show(const std::vector<std::string>& args);
 [[nodiscard]] int run_compare(const std::vector<std::string>& args);
-
-/// Parses the words after a command's name into what `app` describes. True: --help was asked for,
-/// and printed.
-/// Errors: UsageError that names the option that was probably meant, and how to get help.
-[[nodiscard]] bool parse_or_help(CLI::App& app, const std::vector<std::string>& args);
 
 /// Onto standard output, indented. Bytes that are no UTF-8 are replaced.
 void print_json(const nlohmann::ordered_json& json);

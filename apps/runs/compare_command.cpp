@@ -4,6 +4,7 @@
 
 #include "argosy/base/text.h"
 #include "argosy/events/table.h"
+#include "argosy/program/command_line.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/compare.h"
 #include "argosy/runs/files.h"
@@ -138,23 +139,26 @@ void print_rows(const std::vector<std::string>& head, Rows rows) {
 }  // namespace
 
 int run_compare(const std::vector<std::string>& args) {
-  CLI::App app(
-      "Say how two runs differ, in configuration and results.\n"
-      "Exit codes: 0 done, 1 one cannot be read, 2 wrong usage.\n");
-  app.name("argosy runs compare");
-  app.footer("\nExample: argosy runs compare lr_0.1 lr_0.01 --html compared.html");
   std::string first;
   std::string second;
   std::string folder = "runs";
   std::string page;
   bool json = false;
-  app.add_option("RUN", first, "A name that argosy runs ls shows, or a run's folder")->required();
-  app.add_option("OTHER_RUN", second, "The one beside it")->required();
-  app.add_option("--dir", folder, "Where the runs lie. Default: runs")->type_name("FOLDER");
-  app.add_option("--html", page, "Write a page with both runs' curves over each other")
-      ->type_name("FILE");
-  app.add_flag("--json", json, "For programs");
-  if (parse_or_help(app, args)) {
+  if (program::parse_or_help(
+          {.what = "Say how two runs differ, in configuration and results.\n"
+                   "Exit codes: 0 done, 1 one cannot be read, 2 wrong usage.",
+           .name = "argosy runs compare",
+           .end = "Example: argosy runs compare lr_0.1 lr_0.01 --html compared.html"},
+          {{"RUN",
+            "",
+            "A name that argosy runs ls shows, or a run's folder",
+            &first,
+            {.required = true}},
+           {"OTHER_RUN", "", "The one beside it", &second, {.required = true}},
+           {"--dir", "FOLDER", "Where the runs lie", &folder},
+           {"--html", "FILE", "Write a page with both runs' curves over each other", &page},
+           {"--json", "", "For programs", &json}},
+          args)) {
     return 0;
   }
   const ReadRun a = read_whole(find_run(first, folder));

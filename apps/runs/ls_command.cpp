@@ -7,6 +7,7 @@
 
 #include "argosy/base/text.h"
 #include "argosy/events/table.h"
+#include "argosy/program/command_line.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/html.h"
 
@@ -64,16 +65,16 @@ nlohmann::ordered_json json_of(const ReadRun& read) {
 }  // namespace
 
 int run_ls(const std::vector<std::string>& args) {
-  CLI::App app(
-      "List the runs, the newest first. Times are UTC.\n"
-      "Exit codes: 0 done, 1 a run cannot be read, 2 wrong usage.\n");
-  app.name("argosy runs ls");
-  app.footer("\nExample: argosy runs ls experiments/runs");
   std::string folder = "runs";
   bool json = false;
-  app.add_option("DIR,--dir", folder, "Where the runs lie. Default: runs")->type_name("FOLDER");
-  app.add_flag("--json", json, "For programs");
-  if (parse_or_help(app, args)) {
+  if (program::parse_or_help({.what = "List the runs, the newest first. Times are UTC.\n"
+                                      "Exit codes: 0 done, 1 a run cannot be read, 2 wrong usage.",
+                              .name = "argosy runs ls",
+                              .end = "Example: argosy runs ls experiments/runs"},
+                             {{"DIR", "", "Where the runs lie", &folder},
+                              {"--dir", "FOLDER", "The same", &folder},
+                              {"--json", "", "For programs", &json}},
+                             args)) {
     return 0;
   }
   FoundRuns found = list_runs(folder);

@@ -8,6 +8,7 @@
 
 #include "argosy/base/text.h"
 #include "argosy/events/table.h"
+#include "argosy/program/command_line.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/html.h"
 #include "argosy/runs/page_parts.h"
@@ -94,18 +95,21 @@ std::string ranks_table(const std::vector<nlohmann::ordered_json>& ranks) {
 }  // namespace
 
 int run_show(const std::vector<std::string>& args) {
-  CLI::App app(
-      "Show one run: configuration, figures, curves, ranks.\n"
-      "Exit codes: 0 done, 1 it cannot be read, 2 wrong usage.\n");
-  app.name("argosy runs show");
-  app.footer("\nExample: argosy runs show cifar10");
   std::string name;
   std::string folder = "runs";
   bool json = false;
-  app.add_option("RUN", name, "A name that argosy runs ls shows, or a run's folder")->required();
-  app.add_option("--dir", folder, "Where the runs lie. Default: runs")->type_name("FOLDER");
-  app.add_flag("--json", json, "For programs: run.json and the figures");
-  if (parse_or_help(app, args)) {
+  if (program::parse_or_help({.what = "Show one run: configuration, figures, curves, ranks.\n"
+                                      "Exit codes: 0 done, 1 it cannot be read, 2 wrong usage.",
+                              .name = "argosy runs show",
+                              .end = "Example: argosy runs show cifar10"},
+                             {{"RUN",
+                               "",
+                               "A name that argosy runs ls shows, or a run's folder",
+                               &name,
+                               {.required = true}},
+                              {"--dir", "FOLDER", "Where the runs lie", &folder},
+                              {"--json", "", "For programs: run.json and the figures", &json}},
+                             args)) {
     return 0;
   }
   const ReadRun read = read_whole(find_run(name, folder));

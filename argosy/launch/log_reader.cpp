@@ -16,8 +16,6 @@
 #include "argosy/base/strings.h"
 #include "argosy/launch/combined_log.h"
 
-#include <CLI/CLI.hpp>
-
 namespace argosy::launch {
 namespace {
 
@@ -183,28 +181,6 @@ bool tell_of_unknown(const std::vector<int>& asked, const std::set<int>& seen, b
 }
 
 }  // namespace
-
-ParsedLogs parse_logs(const std::vector<std::string>& args) {
-  CLI::App app("Print what the ranks of a run have printed, in the order of time.\n");
-  app.name("argosy logs");
-  ParsedLogs parsed;
-  app.add_option("folder", parsed.query.folder, "Folder of the run. Default: the newest in runs/");
-  app.add_option("--rank", parsed.query.ranks, "Only these ranks (0,3)")
-      ->delimiter(',')
-      ->allow_extra_args(false)  // the next word is the folder
-      ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--grep", parsed.query.pattern, "Only lines that match (as grep -E)");
-  app.add_flag("--err", parsed.query.errors_only, "Only standard error");
-  std::vector<std::string> reversed(args.rbegin(), args.rend());  // as CLI11 wants it
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    parsed.help = app.help();
-  } catch (const CLI::ParseError& error) {
-    throw UsageError("launch.logs", fmt::format("{}. See: argosy logs --help", error.what()));
-  }
-  return parsed;
-}
 
 int64_t print_logs(const LogQuery& query, std::FILE* out) {
   std::optional<Expression> expression;

@@ -15,14 +15,6 @@ struct LogQuery {
   bool errors_only = false;  ///< standard error alone
 };
 
-struct ParsedLogs {
-  LogQuery query{};
-  std::optional<std::string> help{};
-};
-
-/// Errors: UsageError.
-[[nodiscard]] ParsedLogs parse_logs(const std::vector<std::string>& args);
-
 /// Prints the lines of all nodes' combined logs in the order of their times to `out`; how many.
 /// Errors: ConfigError: no such folder, none of its files is a combined log, a bad expression.
 int64_t print_logs(const LogQuery& query, std::FILE* out);

@@ -99,13 +99,6 @@ TEST_F(Logs, WhatCannotBeReadIsSaid) {
   EXPECT_THAT(
       test::error_text<ConfigError>([] { (void)print_logs({.folder = "/no/such"}, stdout); }),
       HasSubstr("/no/such: No such file"));
-  EXPECT_THAT(test::error_text<UsageError>([] {
-                (void)parse_logs({"--rnak", "1"});
-              }),
-              HasSubstr("argosy logs --help"));
-  EXPECT_EQ(parse_logs({"runs/x", "--rank", "0,3", "--grep", "a"}).query.ranks,
-            (std::vector<int>{0, 3}));
-  EXPECT_EQ(parse_logs({"--rank", "0,3", "runs/x"}).query.folder, "runs/x");
 }
 
 TEST(CombinedLogTime, IsTheLocalTimeToTheMicrosecond) {

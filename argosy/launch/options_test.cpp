@@ -14,6 +14,7 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/launch/options/option_rows.h"
+#include "argosy/program/command_line.h"
 
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
@@ -317,12 +318,12 @@ TEST(LaunchOptions, StandsInForTheOthersCommands) {
 
 TEST(LaunchOptions, EachNameAndKeyStandsOnce) {
   std::set<std::string> seen;
-  for (const OptionRow& row : option_rows()) {
+  for (const program::Option& row : option_rows()) {
     for (const std::string& name : row.all_names()) {
       EXPECT_TRUE(seen.insert(name).second) << name;
-      EXPECT_EQ(find_option(name), &row);
+      EXPECT_EQ(program::find_option(option_rows(), name), &row);
     }
-    EXPECT_FALSE(row.remark.empty()) << row.names;
+    EXPECT_FALSE(row.help.empty()) << row.names;
   }
 }
 

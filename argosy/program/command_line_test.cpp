@@ -1,5 +1,6 @@
 #include "argosy/program/command_line.h"
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
+#include <nlohmann/json.hpp>
 
 namespace argosy::program {
 namespace {
@@ -23,28 +25,34 @@ using testing::Not;
 /// A program with one of each kind of option.
 class CommandLine : public testing::Test {
  protected:
-  CommandLine() {
-    app_.name("train");
-    app_.footer("\nExample: train DATA --recipe torch, and so on, in words that need more room");
-    app_.add_option("data", data_, "The file, or its folder")->required();
-    app_.add_option("more", more_, "Another word");
-    app_.add_option("--epochs", epochs_, "Passes over the\ntraining set")
-        ->check(CLI::Range(1, 10000))
-        ->capture_default_str();
-    app_.add_option("--recipe", recipe_, "What is done")
-        ->check(CLI::IsMember({"paddle", "torch"}))
-        ->capture_default_str();
-    app_.add_option(
-        "--a_name_that_takes_its_line", other_, std::string(40, 'x') + " and then more");
-    app_.add_flag("--inspect", inspect_, "Look into the layers");
+  Options options() {
+    return {{"data", "", "The file, or its folder", &data_, {.required = true}},
+            {"more", "", "Other words", &more_},
+            {"--epochs -e",
+             "N",
+             "Passes over the\ntraining set",
+             &epochs_,
+             {.least = 1, .most = 10000}},
+            {"--recipe", "NAME", "What is done", &recipe_, {.words = "paddle|torch"}},
+            {"--lr", "X", "Learning rate", &lr_, {.least = 0}},
+            {"--rank", "LIST", "Only these", &ranks_, {.least = 0}, "Others"},
+            {"--a_name_that_takes_its_line", "TEXT", kLong, &other_, {}, "Others"},
+            {"--inspect", "", "Look into the layers", &inspect_, {}, "Others"}};
+  }
+  bool parse(const std::vector<std::string>& args) {
+    return parse_or_help(about_, options(), args);
   }
   std::string error(const std::vector<std::string>& args) {
-    return test::error_text<UsageError>([&] { (void)parse_or_help(app_, args, "program.test"); });
+    return test::error_text<UsageError>([&] { (void)parse(args); });
   }
   std::string help() {
     testing::internal::CaptureStdout();
-    EXPECT_TRUE(parse_or_help(app_, {"--help"}, "program.test"));
+    EXPECT_TRUE(parse({"--help"}));
     return testing::internal::GetCapturedStdout();
+  }
+  std::string json_error(const std::string& text) {
+    return test::error_text<UsageError>(
+        [&] { from_json(options(), nlohmann::ordered_json::parse(text)); });
   }
   /// The exit code, and what was printed on standard error.
   std::pair<int, std::string> run(std::vector<std::string> args,
@@ -54,31 +62,53 @@ class CommandLine : public testing::Test {
       argv.push_back(word.data());
     }
     testing::internal::CaptureStderr();
-    const int code = program::run(app_, static_cast<int>(argv.size()), argv.data(), body);
+    const int code =
+        program::run(about_, options(), static_cast<int>(argv.size()), argv.data(), body);
     return {code, testing::internal::GetCapturedStderr()};
   }
 
-  CLI::App app_{"Trains a net. " + std::string(60, 'y') + " and what else there is to say"};
+  static constexpr const char* kLong =
+      "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx and then more";
+  const About about_{
+      .what =
+          "Trains a net. yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy and what "
+          "else there is to say",
+      .name = "train",
+      .end = "Example: train DATA --recipe torch, and so on, in words that need much more room"};
   std::string data_{};
-  std::string more_{};
+  std::vector<std::string> more_{};
   int epochs_ = 10;
   std::string recipe_ = "paddle";
+  std::optional<double> lr_{};
+  std::vector<int> ranks_{7};
   std::string other_{};
   bool inspect_ = false;
 };
 
 TEST_F(CommandLine, OptionsAreTaken) {
-  EXPECT_FALSE(parse_or_help(app_, {"d", "--epochs=3", "--recipe", "torch"}, "program.test"));
+  EXPECT_FALSE(parse({"d", "--epochs=3", "--recipe", "torch", "--rank", "0,3", "--rank=5"}));
   EXPECT_EQ(data_, "d");
   EXPECT_EQ(epochs_, 3);
   EXPECT_EQ(recipe_, "torch");
+  EXPECT_EQ(ranks_, (std::vector{0, 3, 5})) << "and no default beside what is given";
+  EXPECT_EQ(lr_, std::nullopt);
+  EXPECT_FALSE(parse({"-e5", "--lr", "1e-3", "--inspect", "d", "--", "--epochs", "-1"}));
+  EXPECT_EQ(epochs_, 5);
+  EXPECT_EQ(lr_, 1e-3);
+  EXPECT_EQ(more_, (std::vector<std::string>{"--epochs", "-1"}));
+  EXPECT_TRUE(inspect_);
+  EXPECT_FALSE(parse({"d", "--inspect=no", "--a-name-that-takes-its-line", "-"}));
+  EXPECT_FALSE(inspect_);
+  EXPECT_EQ(other_, "-") << "dashes in a name are underscores";
 }
 
 TEST_F(CommandLine, ASlipOfThePenNamesWhatWasMeant) {
   EXPECT_THAT(
       error({"d", "--epoch", "3"}),
-      HasSubstr("[program.test] unknown option --epoch. Did you mean --epochs? See: train"));
+      HasSubstr("[program.arguments] unknown option --epoch. Did you mean --epochs? See: train"));
   EXPECT_THAT(error({"d", "--recip=torch"}), HasSubstr("Did you mean --recipe?"));
+  EXPECT_THAT(error({"d", "--insp"}), HasSubstr("Did you mean --inspect?"))
+      << "the beginning of it";
   EXPECT_THAT(error({"d", "--nothing_like_it"}),
               AllOf(HasSubstr("unknown option --nothing_like_it. See: train --help"),
                     Not(HasSubstr("Did you mean"))));
@@ -90,9 +120,32 @@ TEST_F(CommandLine, AnUnknownOptionIsToldBeforeWhatIsMissing) {
 }
 
 TEST_F(CommandLine, WordsTooManyAndWrongValuesAreTold) {
-  EXPECT_THAT(error({"d", "e", "f", "g"}), HasSubstr("one word too many: f"));
-  EXPECT_THAT(error({"d", "--epochs", "0"}), HasSubstr("--epochs"));
-  EXPECT_THAT(error({"d", "--recipe", "jax"}), HasSubstr("jax"));
+  std::string one;
+  const Options options{{"one", "", "", &one}};
+  EXPECT_THAT(test::error_text<UsageError>([&] {
+                (void)parse_or_help(about_, options, {"d", "e", "f"});
+              }),
+              HasSubstr("one word too many: e. See: train --help"));
+  EXPECT_THAT(error({"d", "--epochs", "0"}), HasSubstr("--epochs: expected 1 to 10000, got \"0\""));
+  EXPECT_THAT(error({"d", "-e", "9999999999"}), HasSubstr("-e: expected a whole number, got"));
+  EXPECT_THAT(error({"d", "--epochs", "3x"}), HasSubstr("expected a whole number, got \"3x\""));
+  EXPECT_THAT(error({"d", "--lr", "-1"}), HasSubstr("--lr: expected 0 or more, got \"-1\""));
+  EXPECT_THAT(error({"d", "--lr", "nan"}), HasSubstr("--lr: expected a number, got \"nan\""));
+  EXPECT_THAT(error({"d", "--recipe", "jax"}),
+              HasSubstr("--recipe: expected one of paddle, torch, got \"jax\""));
+  EXPECT_THAT(error({"d", "--inspect=maybe"}), HasSubstr("--inspect: expected yes or no"));
+  EXPECT_THAT(error({"d", "--lr", "1", "--lr=2"}), HasSubstr("--lr is given twice"));
+  EXPECT_THAT(error({"d", "--epochs"}), HasSubstr("--epochs needs a value: N"));
+  EXPECT_THAT(error({"d", "--recipe", "--inspect"}), HasSubstr("--recipe needs a value: NAME"));
+}
+
+TEST_F(CommandLine, ACheckSaysWhatIsWrongWithAText) {
+  std::string path;
+  const Options options{{"--sheet", "FILE", "", &path, {.check = in_a_folder}}};
+  EXPECT_THAT(test::error_text<UsageError>([&] {
+                (void)parse_or_help(about_, options, {"--sheet", "/no/such/x.png"});
+              }),
+              HasSubstr("--sheet: there is no folder /no/such"));
 }
 
 TEST_F(CommandLine, HelpFitsInto80ColumnsAndSaysValuesInWords) {
@@ -101,13 +154,41 @@ TEST_F(CommandLine, HelpFitsInto80ColumnsAndSaysValuesInWords) {
     EXPECT_LE(strings::columns(line), 80U) << line;
   }
   EXPECT_THAT(text,
-              HasSubstr("what else there is to say\n\nUsage: train [OPTIONS] data [more]\n\n"));
+              HasSubstr("what else there is to say\n\nUsage: train [options] data [more]\n\n"
+                        "Arguments:\n  data                        The file"));
   EXPECT_THAT(text,
-              HasSubstr("  --epochs INT                Passes over the training set (1 to 10000;\n"
+              HasSubstr("  --epochs, -e N              Passes over the training set (1 to 10000;\n"
                         "                              default: 10)\n"));
   EXPECT_THAT(text, HasSubstr("What is done (paddle | torch; default: paddle)\n"));
+  EXPECT_THAT(text, HasSubstr("Only these (default: 7)\n"));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("  --lr X                      Learning rate\n\nExample:"),
+                    HasSubstr("\n\nOthers:\n")));
   EXPECT_THAT(text, HasSubstr("  --a_name_that_takes_its_line TEXT\n      "));
   EXPECT_THAT(text, HasSubstr("  --inspect                   Look into the layers\n"));
+}
+
+TEST_F(CommandLine, SettingsGoThroughJson) {
+  ASSERT_FALSE(parse({"d", "--epochs", "3", "--inspect"}));
+  const nlohmann::ordered_json stored = to_json(options());
+  EXPECT_EQ(stored.dump(),
+            R"({"data":"d","more":[],"epochs":3,"recipe":"paddle","lr":null,"rank":[7],)"
+            R"("a_name_that_takes_its_line":"","inspect":true})");
+  from_json(
+      options(),
+      nlohmann::ordered_json::parse(R"({"epochs":4,"lr":0.5,"recipe":"torch","inspect":false})"));
+  EXPECT_EQ(epochs_, 4);
+  EXPECT_EQ(lr_, 0.5);
+  EXPECT_EQ(recipe_, "torch");
+  EXPECT_FALSE(inspect_);
+  from_json(options(), nlohmann::ordered_json::parse(R"({"lr":null})"));
+  EXPECT_EQ(lr_, std::nullopt);
+  EXPECT_THAT(json_error(R"({"epoch":4})"),
+              HasSubstr("unknown option --epoch: nearest is --epochs"));
+  EXPECT_THAT(json_error(R"({"epochs":"4"})"), HasSubstr("--epochs: expected a whole number"));
+  EXPECT_THAT(json_error(R"({"epochs":0})"), HasSubstr("--epochs: expected 1 to 10000, got \"0\""));
+  EXPECT_THAT(json_error(R"({"epochs":null})"), HasSubstr("--epochs: expected a whole number"));
+  EXPECT_THAT(json_error(R"({"recipe":"jax"})"), HasSubstr("expected one of paddle, torch"));
 }
 
 TEST_F(CommandLine, AProgramsExitCodes) {

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "argosy/base/strings.h"
+#include "argosy/program/command_line.h"
 
 namespace argosy::program {
 namespace {
@@ -41,39 +45,37 @@ std::string joined(const std::vector<std::string>& words, size_t indent) {
   return text;
 }
 
-/// CLI11's words for a check, as a person would say it: "{a,b}", "INT in [1 - 9]".
-std::string allowed_values(const std::string& check) {
-  if (check.starts_with('{') && check.ends_with('}')) {
-    const auto values = strings::split(std::string_view(check).substr(1, check.size() - 2), ',');
-    return fmt::format("{}", fmt::join(values, " | "));
-  }
-  const size_t begin = check.find(" in [");
-  const size_t middle = check.find(" - ");
-  if (begin != std::string::npos && middle != std::string::npos && check.ends_with(']')) {
-    return fmt::format("{} to {}",
-                       check.substr(begin + 5, middle - begin - 5),
-                       check.substr(middle + 3, check.size() - middle - 4));
-  }
-  return check;
-}
-
 /// What may be given and what is taken without: "(1 to 9;" and "default: 3)", which should not be
 /// broken.
-std::vector<std::string> notes_of(const CLI::Option& option, const std::string& check) {
+std::vector<std::string> notes_of(const Option& option) {
+  const Limits& limits = option.limits;
   std::vector<std::string> notes;
-  if (!check.empty()) {
-    notes.push_back(allowed_values(check));
+  if (!limits.words.empty()) {
+    notes.push_back(fmt::format("{}", fmt::join(strings::split(limits.words, '|'), " | ")));
+  } else if (std::isfinite(limits.least) && std::isfinite(limits.most)) {
+    notes.push_back(fmt::format("{} to {}", limits.least, limits.most));
   }
-  if (!option.get_default_str().empty()) {
-    notes.push_back("default: " + option.get_default_str());
+  if (const std::string value = held(option); !limits.required && !value.empty()) {
+    notes.push_back("default: " + value);
   }
-  if (option.get_required() && !option.get_positional()) {
+  if (limits.required && !option.positional()) {
     notes.emplace_back("required");
   }
   for (size_t i = 0; i < notes.size(); ++i) {
     notes[i] = (i == 0 ? "(" : "") + notes[i] + (i + 1 == notes.size() ? ")" : ";");
   }
   return notes;
+}
+
+/// What an option does, and its notes, which stay together where they fit.
+std::vector<std::string> words_of(const Option& option) {
+  std::vector<std::string> words = words_of(option.help);
+  for (const std::string& note : notes_of(option)) {
+    const bool fits = strings::columns(note) <= kColumns - kLeft;
+    const std::vector<std::string> pieces = fits ? std::vector{note} : words_of(note);
+    words.insert(words.end(), pieces.begin(), pieces.end());
+  }
+  return words;
 }
 
 std::string row_of(std::string left, const std::vector<std::string>& words, size_t indent) {
@@ -99,39 +101,34 @@ std::string row(std::string_view left, std::string_view text, size_t indent) {
   return row_of(std::string(left), words_of(text), indent);
 }
 
-std::string Help::make_description(const CLI::App* app) const {
-  std::string text = wrapped(CLI::Formatter::make_description(app));
-  while (text.ends_with('\n')) {
-    text.pop_back();
+std::string help(const About& about, std::span<const Option> options) {
+  std::string usage(about.usage.empty() ? "[options]" : about.usage);
+  std::vector<std::pair<std::string_view, std::string>> groups{{"Arguments", ""}, {"Options", ""}};
+  groups[1].second = row("-h, --help", "Print this and exit", kLeft);
+  for (const Option& option : options) {
+    if (option.group.empty()) {
+      continue;
+    }
+    if (option.positional() && about.usage.empty()) {
+      usage += option.limits.required ? fmt::format(" {}", option.names)
+                                      : fmt::format(" [{}]", option.names);
+    }
+    const std::string_view name = option.positional() ? "Arguments" : option.group;
+    auto group = std::ranges::find(groups, name, &decltype(groups)::value_type::first);
+    if (group == groups.end()) {
+      group = groups.insert(groups.end(), {name, ""});
+    }
+    std::string left = option.positional() ? std::string(option.names)
+                                           : fmt::format("{}", fmt::join(option.all_names(), ", "));
+    left += option.value.empty() ? "" : fmt::format(" {}", option.value);
+    group->second += row_of(std::move(left), words_of(option), kLeft);
   }
-  return text.empty() ? text : text + "\n\n";
-}
-
-std::string Help::make_footer(const CLI::App* app) const {
-  const std::string text = wrapped(CLI::Formatter::make_footer(app));
-  return text.starts_with('\n') ? text.substr(1) : text;  // CLI11 leaves a line free already
-}
-
-std::string Help::make_option(const CLI::Option* option, bool is_positional) const {
-  const std::string type = option->get_type_name();
-  const size_t colon = type.find(':');
-  std::string left = make_option_name(option, is_positional);
-  if (!is_positional && option->get_type_size() != 0) {
-    left += " " + type.substr(0, colon);
+  std::ranges::rotate(groups.begin() + 1, groups.begin() + 2, groups.end());  // --help at the end
+  std::string text = fmt::format("{}\n\nUsage: {} {}\n", wrapped(about.what), about.name, usage);
+  for (const auto& [name, rows] : groups) {
+    text += rows.empty() ? "" : fmt::format("\n{}:\n{}", name, rows);
   }
-  const std::string check = colon == std::string::npos ? "" : type.substr(colon + 1);
-  std::vector<std::string> words = words_of(option->get_description());
-  for (const std::string& note : notes_of(*option, check)) {
-    const bool fits = strings::columns(note) <= kColumns - kLeft;
-    const std::vector<std::string> pieces = fits ? std::vector{note} : words_of(note);
-    words.insert(words.end(), pieces.begin(), pieces.end());
-  }
-  return row_of(std::move(left), words, kLeft);
-}
-
-std::string Help::make_option_usage(const CLI::Option* option) const {
-  const std::string name = make_option_name(option, true);
-  return option->get_required() ? name : "[" + name + "]";
+  return about.end.empty() ? text : fmt::format("{}\n{}\n", text, wrapped(about.end));
 }
 
 }  // namespace argosy::program

@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 constexpr const char* kName = "recipe.json";
 
 ordered_json to_json(const Description& about) {
-  return {{"options", train_table().to_json(about.settings)},
+  return {{"options", recipes::to_json(about.settings)},
           {"shape",
            {{"side", about.shape.side},
             {"channels", about.shape.channels},
@@ -37,7 +37,7 @@ ordered_json to_json(const Description& about) {
 
 Description from_json(const ordered_json& json) {
   Description about;
-  train_table().set(about.settings, json.at("options"));
+  from_json(options_of(about.settings), json.at("options"));
   const ordered_json& shape = json.at("shape");
   about.shape = {.side = shape.at("side").get<int>(),
                  .channels = shape.at("channels").get<int>(),
@@ -109,8 +109,8 @@ std::string changed_options(TrainSettings begun, const TrainSettings& now) {
   if (!depends_on_length(now.schedule)) {
     begun.epochs = now.epochs;
   }
-  const ordered_json before = train_table().to_json(begun);
-  const ordered_json after = train_table().to_json(now);
+  const ordered_json before = recipes::to_json(begun);
+  const ordered_json after = recipes::to_json(now);
   std::vector<std::string> changes;
   for (const auto& [name, value] : after.items()) {
     if (before.at(name) != value) {

@@ -105,7 +105,7 @@ Plan plan(const TrainSettings& settings, int processes) {
       make_optimizer(resolved, engine::named_parameters(*assembly.model.module));
   static_cast<void>(make_schedule(resolved.schedule, optimizer, lengths));
   static_cast<void>(assembly.loss(resolved.label_smoothing));
-  return {.options = train_table().to_json(resolved),
+  return {.options = to_json(resolved),
           .data = data_of(assembly, resolved),
           .model = model_of(assembly),
           .training = training_of(resolved, lengths, processes)};

@@ -5,7 +5,7 @@
 #include "argosy/recipes/assembly.h"
 #include "argosy/recipes/settings.h"
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 namespace argosy::recipes {
 

@@ -139,7 +139,7 @@ TEST_F(ARun, IsRepeatedToTheBitByWhatItStored) {
   first.ema = 0.9;
   const Json once = in_job(1, [&] { return train(first); });
   TrainSettings again;
-  train_table().set(again, read_options(path("run/recipe.json")));
+  from_json(options_of(again), read_options(path("run/recipe.json")));
   again.run_dir = path("again");
   const Json twice = in_job(1, [&] { return train(again); });
   EXPECT_EQ(once["weights_hash"], twice["weights_hash"]);
@@ -205,8 +205,11 @@ TEST_F(ARun, ComputesInBfloat16WhereItIsToldAndIsEvaluatedAlike) {
   EXPECT_NE(text_of(path("half.csv")), text_of(path("full.csv")));
 
   TrainSettings none;
-  EXPECT_THAT([&] { train_table().set(none, "amp", "float16"); },
-              ::testing::ThrowsMessage<UsageError>(HasSubstr("--amp")));
+  EXPECT_THAT(
+      [&] {
+        from_json(options_of(none), {{"amp", "float16"}});
+      },
+      ::testing::ThrowsMessage<UsageError>(HasSubstr("--amp")));
 }
 
 TEST_F(ARun, WhatCannotBeResumedDoesNotChangeTheDescription) {

@@ -5,111 +5,23 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <vector>
+#include <string_view>
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 
+#include <nlohmann/json.hpp>
+
 namespace argosy::recipes {
 namespace {
 
-using Train = TrainSettings;
-
-std::vector<Setting<Train>> model_rows() {
-  return {{"model", "What", &Train::model, "Model: see --list models"},
-          {"data", "What", &Train::data, "Data set: NAME:PATH, see --list data"},
-          {"image_size", "What", &Train::image_size, "Side of the pictures; unset: the model's", 1},
-          {"augment", "What", &Train::augment, "Transforms, see --list augment; none; default"},
-          {"pretrained", "What", &Train::pretrained, "Weights to begin with: what fits of a file"}};
-}
-
-std::vector<Setting<Train>> length_rows() {
-  return {{"epochs", "How long", &Train::epochs, "Passes over the training split", 1},
-          {"num_iters", "How long", &Train::num_iters, "Ends after so many updates", 1},
-          {"batch_size", "How long", &Train::batch_size, "Samples of a batch, per process", 1},
-          {"accumulate", "How long", &Train::accumulate, "Batches of an update", 1},
-          {"drop_last", "How long", &Train::drop_last, "Leaves out a short last batch"}};
-}
-
-std::vector<Setting<Train>> update_rows() {
-  return {
-      {"optimizer", "How it learns", &Train::optimizer, "See --list optimizers"},
-      {"lr", "How it learns", &Train::lr, "Learning rate; unset: the optimizer's", 0},
-      {"weight_decay", "How it learns", &Train::weight_decay, "Unset: the optimizer's", 0},
-      {"schedule", "How it learns", &Train::schedule, "Of the rate: see --list schedules"},
-      {"warmup", "How it learns", &Train::warmup, "Updates in which the rate rises from 0", 0},
-      {"clip_norm", "How it learns", &Train::clip_norm, "Limit for the norm of all gradients", 0},
-      {"label_smoothing",
-       "How it learns",
-       &Train::label_smoothing,
-       "Share spread on all classes",
-       0},
-      {"ema",
-       "How it learns",
-       &Train::ema,
-       "Evaluates and keeps an average of the weights: 0.999",
-       0},
-      {"sync_bn", "How it learns", &Train::sync_bn, "Batch norm over all processes"},
-      {"memory_format",
-       "How it learns",
-       &Train::memory_format,
-       "Order of pixels: auto, as_is, contiguous, channels_last",
-       0,
-       {"auto", "as_is", "contiguous", "channels_last"}},
-      {"amp",
-       "How it learns",
-       &Train::amp,
-       "Mixed precision of the network: off, bfloat16",
-       0,
-       {"off", "bfloat16"}},
-      {"seed", "How it learns", &Train::seed, "Of weights, order, augmentation and dropout", 0}};
-}
-
-std::vector<Setting<Train>> run_rows() {
-  return {{"run_dir",
-           "What it leaves",
-           &Train::run_dir,
-           "Folder for weights, checkpoints, figures; none; auto: runs/<time>"},
-          {"save_freq",
-           "What it leaves",
-           &Train::save_freq,
-           "Updates between two checkpoints; after each epoch anyhow",
-           1},
-          {"keep_last", "What it leaves", &Train::keep_last, "Checkpoints that stay; 0: all", 0},
-          {"resume",
-           "What it leaves",
-           &Train::resume,
-           "Goes on where the run's newest checkpoint ends: never, auto, must",
-           0,
-           {"never", "auto", "must"}},
-          {"eval_freq", "What it says", &Train::eval_freq, "Epochs between two evaluations", 1},
-          {"eval_batch_size", "What it says", &Train::eval_batch_size, "Unset: batch_size", 1},
-          {"log_freq", "What it says", &Train::log_freq, "Batches between two lines", 1},
-          {"verbose",
-           "What it says",
-           &Train::verbose,
-           "0 the result only, 1 a bar, 2 lines, 3 with times",
-           0},
-          {"num_workers", "What it says", &Train::num_workers, "Loader threads, per process", 0}};
-}
-
-template <typename S>
-std::vector<Setting<S>> evaluate_rows() {
-  return {
-      {"data", "What", &S::data, "Data set, NAME:PATH; unset: the run's"},
-      {"split", "What", &S::split, "train, valid, test; unset: the one that it was evaluated on"},
-      {"model", "What", &S::model, "Model; unset: the run's"},
-      {"image_size", "What", &S::image_size, "Side of the pictures; unset: the run's", 1},
-      {"batch_size", "How", &S::batch_size, "Samples of a batch, per process", 1},
-      {"amp",
-       "How",
-       &S::amp,
-       "Mixed precision: off, bfloat16; unset: the run's, off without one",
-       0,
-       {"off", "bfloat16"}},
-      {"num_workers", "How", &S::num_workers, "Loader threads, per process", 0},
-      {"verbose", "How", &S::verbose, "0 silent, 1 a bar, 2 lines", 0}};
-}
+constexpr std::string_view kWhat = "What";
+constexpr std::string_view kLength = "How long";
+constexpr std::string_view kLearning = "How it learns";
+constexpr std::string_view kTraces = "What it leaves";
+constexpr std::string_view kWords = "What it says";
+constexpr std::string_view kHow = "How";
+constexpr std::string_view kResults = "Results";
 
 /// Of a run, named by its folder or by its run.json, what `argosy train` was told lies in
 /// recipe.json.
@@ -127,41 +39,68 @@ std::string file_of_options(const std::string& path) {
 
 }  // namespace
 
-const SettingTable<TrainSettings>& train_table() {
-  static const SettingTable<TrainSettings> table("recipes.train", [] {
-    std::vector<Setting<Train>> rows;
-    for (const auto& some : {model_rows(), length_rows(), update_rows(), run_rows()}) {
-      rows.insert(rows.end(), some.begin(), some.end());
-    }
-    return rows;
-  }());
-  return table;
+// clang-format off
+program::Options options_of(TrainSettings& s) {
+  return {
+    {"--model", "NAME", "Model: see --list models", &s.model, {}, kWhat},
+    {"--data", "NAME:PATH", "Data set: see --list data", &s.data, {}, kWhat},
+    {"--image_size", "N", "Side of the pictures; unset: the model's", &s.image_size, {.least = 1}, kWhat},
+    {"--augment", "LIST", "Transforms, see --list augment; none; default", &s.augment, {}, kWhat},
+    {"--pretrained", "FILE", "Weights to begin with: what fits of a file", &s.pretrained, {}, kWhat},
+    {"--epochs", "N", "Passes over the training split", &s.epochs, {.least = 1}, kLength},
+    {"--num_iters", "N", "Ends after so many updates", &s.num_iters, {.least = 1}, kLength},
+    {"--batch_size", "N", "Samples of a batch, per process", &s.batch_size, {.least = 1}, kLength},
+    {"--accumulate", "N", "Batches of an update", &s.accumulate, {.least = 1}, kLength},
+    {"--drop_last", "", "Leaves out a short last batch", &s.drop_last, {}, kLength},
+    {"--optimizer", "NAME", "See --list optimizers", &s.optimizer, {}, kLearning},
+    {"--lr", "X", "Learning rate; unset: the optimizer's", &s.lr, {.least = 0}, kLearning},
+    {"--weight_decay", "X", "Unset: the optimizer's", &s.weight_decay, {.least = 0}, kLearning},
+    {"--schedule", "NAME", "Of the rate: see --list schedules", &s.schedule, {}, kLearning},
+    {"--warmup", "N", "Updates in which the rate rises from 0", &s.warmup, {.least = 0}, kLearning},
+    {"--clip_norm", "X", "Limit for the norm of all gradients", &s.clip_norm, {.least = 0}, kLearning},
+    {"--label_smoothing", "X", "Share spread on all classes", &s.label_smoothing, {.least = 0}, kLearning},
+    {"--ema", "X", "Evaluates and keeps an average of the weights: 0.999", &s.ema, {.least = 0}, kLearning},
+    {"--sync_bn", "", "Batch norm over all processes", &s.sync_bn, {}, kLearning},
+    {"--memory_format", "WORD", "Order of pixels", &s.memory_format, {.words = "auto|as_is|contiguous|channels_last"}, kLearning},
+    {"--amp", "WORD", "Mixed precision of the network", &s.amp, {.words = "off|bfloat16"}, kLearning},
+    {"--seed", "N", "Of weights, order, augmentation and dropout", &s.seed, {.least = 0}, kLearning},
+    {"--run_dir", "DIR", "Folder for weights, checkpoints, figures; none; auto: runs/<time>", &s.run_dir, {}, kTraces},
+    {"--save_freq", "N", "Updates between two checkpoints; after each epoch anyhow", &s.save_freq, {.least = 1}, kTraces},
+    {"--keep_last", "N", "Checkpoints that stay; 0: all", &s.keep_last, {.least = 0}, kTraces},
+    {"--resume", "WORD", "Goes on where the run's newest checkpoint ends", &s.resume, {.words = "never|auto|must"}, kTraces},
+    {"--eval_freq", "N", "Epochs between two evaluations", &s.eval_freq, {.least = 1}, kWords},
+    {"--eval_batch_size", "N", "Unset: batch_size", &s.eval_batch_size, {.least = 1}, kWords},
+    {"--log_freq", "N", "Batches between two lines", &s.log_freq, {.least = 1}, kWords},
+    {"--verbose", "N", "0 the result only, 1 a bar, 2 lines, 3 with times", &s.verbose, {.least = 0}, kWords},
+    {"--num_workers", "N", "Loader threads, per process", &s.num_workers, {.least = 0}, kWords}};
 }
 
-const SettingTable<EvaluateSettings>& evaluate_table() {
-  static const SettingTable<EvaluateSettings> table("recipes.evaluate", [] {
-    auto rows = evaluate_rows<EvaluateSettings>();
-    rows.push_back({"num_iters",
-                    "How",
-                    &EvaluateSettings::num_iters,
-                    "The first batches of each process only",
-                    1});
-    return rows;
-  }());
-  return table;
+program::Options options_of(EvaluateSettings& s) {
+  return {
+    {"--data", "NAME:PATH", "Data set; unset: the run's", &s.data, {}, kWhat},
+    {"--split", "NAME", "train, valid, test; unset: the one that it was evaluated on", &s.split, {}, kWhat},
+    {"--model", "NAME", "Model; unset: the run's", &s.model, {}, kWhat},
+    {"--image_size", "N", "Side of the pictures; unset: the run's", &s.image_size, {.least = 1}, kWhat},
+    {"--batch_size", "N", "Samples of a batch, per process", &s.batch_size, {.least = 1}, kHow},
+    {"--amp", "WORD", "Mixed precision; unset: the run's, off without one", &s.amp, {.words = "off|bfloat16"}, kHow},
+    {"--num_workers", "N", "Loader threads, per process", &s.num_workers, {.least = 0}, kHow},
+    {"--verbose", "N", "0 silent, 1 a bar, 2 lines", &s.verbose, {.least = 0}, kHow},
+    {"--num_iters", "N", "The first batches of each process only", &s.num_iters, {.least = 1}, kHow}};
 }
 
-const SettingTable<PredictSettings>& predict_table() {
-  using S = PredictSettings;
-  static const SettingTable<PredictSettings> table("recipes.predict", [] {
-    std::vector<Setting<S>> rows = evaluate_rows<S>();
-    rows.push_back({"out", "Results", &S::out, "File .csv or .jsonl; unset: CSV, printed"});
-    rows.push_back({"sheet", "Results", &S::sheet, "Picture .png of samples, predicted and true"});
-    rows.push_back({"sheet_size", "Results", &S::sheet_size, "Pictures on it", 1});
-    rows.push_back({"topk", "Results", &S::topk, "Classes named for each picture", 1});
-    return rows;
-  }());
-  return table;
+program::Options options_of(PredictSettings& s) {
+  program::Options rows = options_of(static_cast<EvaluateSettings&>(s));
+  rows.pop_back();  // predictions are of all
+  rows.push_back({"--out", "FILE", ".csv or .jsonl; unset: CSV, printed", &s.out, {}, kResults});
+  rows.push_back({"--sheet", "FILE", "Picture .png of samples, predicted and true", &s.sheet, {}, kResults});
+  rows.push_back({"--sheet_size", "N", "Pictures on it", &s.sheet_size, {.least = 1}, kResults});
+  rows.push_back({"--topk", "N", "Classes named for each picture", &s.topk, {.least = 1}, kResults});
+  return rows;
+}
+// clang-format on
+
+nlohmann::ordered_json to_json(TrainSettings settings) {
+  return to_json(options_of(settings));
 }
 
 nlohmann::ordered_json read_options(const std::string& from) {

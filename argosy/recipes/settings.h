@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "argosy/recipes/setting.h"
+#include "argosy/program/option.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -68,9 +68,13 @@ struct PredictSettings : EvaluateSettings {
   int64_t topk = 1;         ///< classes named for each picture
 };
 
-[[nodiscard]] const SettingTable<TrainSettings>& train_table();
-[[nodiscard]] const SettingTable<EvaluateSettings>& evaluate_table();
-[[nodiscard]] const SettingTable<PredictSettings>& predict_table();
+/// The options of the commands, whose values go into `settings`.
+[[nodiscard]] program::Options options_of(TrainSettings& settings);
+[[nodiscard]] program::Options options_of(EvaluateSettings& settings);
+[[nodiscard]] program::Options options_of(PredictSettings& settings);
+
+/// {"model": …}: what a run stores and read_options() gives back.
+[[nodiscard]] nlohmann::ordered_json to_json(TrainSettings settings);
 
 /// Options out of a file: an object of them, a run's recipe.json, or its run.json or folder, which
 /// stand for the recipe.json beside or in them.

@@ -106,30 +106,10 @@ TEST(Settings, SurviveTheWayThroughJson) {
   settings.num_iters = 12;
   settings.sync_bn = true;
   TrainSettings again;
-  train_table().set(again, nlohmann::ordered_json::parse(train_table().to_json(settings).dump()));
-  EXPECT_EQ(train_table().to_json(again), train_table().to_json(settings));
+  from_json(options_of(again), nlohmann::ordered_json::parse(to_json(settings).dump()));
+  EXPECT_EQ(to_json(again), to_json(settings));
   EXPECT_EQ(*again.lr, 0.1 + 0.2);
   EXPECT_FALSE(again.clip_norm.has_value());
-}
-
-TEST(Settings, AreJudgedAlikeFromWordsAndFromFiles) {
-  TrainSettings settings;
-  const auto& table = train_table();
-  table.set(settings, "epochs", std::string("3"));
-  table.set(settings, nlohmann::ordered_json{{"lr", 1}, {"num_iters", nullptr}});
-  EXPECT_EQ(settings.epochs, 3);
-  EXPECT_EQ(settings.lr, 1.0);
-  EXPECT_THAT([&] { table.set(settings, "epochs", std::string("0")); },
-              ThrowsMessage<UsageError>(HasSubstr("--epochs: expected 1 or more, got \"0\"")));
-  EXPECT_THROW(table.set(settings, nlohmann::ordered_json{{"epochs", 0}}), UsageError);
-  EXPECT_THROW(table.set(settings, nlohmann::ordered_json{{"epochs", 1.5}}), UsageError);
-  EXPECT_THROW(table.set(settings, nlohmann::ordered_json{{"epochs", "2"}}), UsageError);
-  EXPECT_THROW(table.set(settings, "resume", std::string("maybe")), UsageError);
-  EXPECT_THAT(
-      [&] {
-        table.set(settings, nlohmann::ordered_json{{"epoch", 2}});
-      },
-      ThrowsMessage<UsageError>(HasSubstr("nearest is --epochs")));
 }
 
 TEST(Settings, OfARunLieInItsRecipe) {

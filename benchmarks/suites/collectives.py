@@ -34,7 +34,9 @@ def _pairs(args, target, copy):
 
 def cases(args):
     program = "bench_all_reduce"
-    sizes = ["--bytes", *[size for _, size, _, _ in SIZES]]
+    sizes = [size for _, size, _, _ in SIZES]
+    theirs = ["--bytes", *sizes]
+    sizes = ["--bytes", ",".join(map(str, sizes))]
     gloo = ["ARGOSY_BACKEND=gloo"]
     yield Case(
         "collectives",
@@ -47,7 +49,7 @@ def cases(args):
                 "argosy_gloo": ours(args, program, *sizes, env=gloo),
                 "copy": ours(args, program, *sizes, "--copy"),
             },
-            {"torch_gloo": peer(args, "all_reduce.py", *sizes)},
+            {"torch_gloo": peer(args, "all_reduce.py", *theirs)},
         ),
         [
             Measure(name, "us", _samples_of(size), _pairs(args, target, copy), bytes=size)

@@ -21,11 +21,11 @@ struct Given {
   std::string source{};
 };
 
-/// What stands before the program, and in the environment, by OptionRow::key(). Values are not
+/// What stands before the program, and in the environment, by Option::key(). Values are not
 /// looked at yet.
 class GivenOptions {
  public:
-  void add(const OptionRow& row, std::string value, std::string source);
+  void add(const program::Option& row, std::string value, std::string source);
 
   [[nodiscard]] bool has(std::string_view key) const;
   /// The last one given; nullopt: none.

@@ -5,6 +5,9 @@
 namespace argosy::launch {
 namespace {
 
+using program::Origin;
+using program::Treatment;
+
 constexpr const char* kIntroduction = R"(# Options of argosy launch
 
 Made from the launcher's own table by `argosy launch --help_reference`; a test compares them. An option may be written with dashes or underscores
@@ -67,13 +70,13 @@ std::string_view name_of(Treatment treatment, Origin origin) {
 
 std::string options_reference() {
   std::string text = kIntroduction;
-  for (const OptionRow& row : option_rows()) {
+  for (const program::Option& row : option_rows()) {
     text += fmt::format("| {} | {} | {} | {} | {} |\n",
                         cell(code(row.all_names(), row.value)),
                         name_of(row.origin),
                         code(row.all_variables(), ""),
                         name_of(row.treatment, row.origin),
-                        cell(row.remark));
+                        cell(row.help));
   }
   return text;
 }

@@ -25,7 +25,7 @@ std::vector<std::string> options_for_hosts(const GivenOptions& given) {
                                                                 "rdzv_endpoint",
                                                                 "leash"});
   std::vector<std::string> words;
-  for (const OptionRow& row : option_rows()) {
+  for (const program::Option& row : option_rows()) {
     if (std::ranges::count(kOfEachHost, row.key()) > 0) {
       continue;
     }
