@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/checksum.h"
+#include "argosy/os/folder_lock.h"
 #include "argosy/os/whole_file.h"
 
 namespace argosy::checkpoint {
@@ -49,10 +49,6 @@ std::string temporary_name(const std::string& place, std::string_view kind) {
 os::UniqueFd open_folder(const std::string& path) {
   auto fd = os::open_file(path, O_RDONLY | O_DIRECTORY);
   return fd.ok() ? *std::move(fd) : os::UniqueFd();
-}
-
-bool try_lock(const os::UniqueFd& fd) {
-  return fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
 /// Is `fd` still what lies at `path`?
@@ -120,8 +116,8 @@ PendingFolder::PendingFolder(std::string directory, const std::string& name)
       fail(temporary_, "open", errno);
     }
     // Who removes leftovers may have come between; without locks (NFS) nobody removes any.
-    const bool taken = lock_ && !try_lock(lock_) && errno == EWOULDBLOCK;
-    if (lock_ && (taken || !still_there(lock_, temporary_))) {
+    const Result<bool> ours = os::try_flock(lock_);
+    if (lock_ && ((ours.ok() && !*ours) || !still_there(lock_, temporary_))) {
       lock_.close();
     }
   }
@@ -169,7 +165,7 @@ void remove_leftovers(const std::string& directory) {
       continue;
     }
     const os::UniqueFd fd = open_folder(path);
-    if (try_lock(fd)) {
+    if (const Result<bool> ours = os::try_flock(fd); ours.ok() && *ours) {
       fs::remove_all(path, ignored);
     }
   }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -16,16 +17,44 @@
 #include "argosy/base/strings.h"
 #include "argosy/base/text.h"
 #include "argosy/datasets/addresses.h"
-#include "argosy/datasets/folder_lock.h"
 #include "argosy/datasets/part_file.h"
 #include "argosy/datasets/row.h"
 #include "argosy/datasets/transfer.h"
 #include "argosy/datasets/verify.h"
+#include "argosy/os/folder_lock.h"
 
 namespace argosy::datasets {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Keeps other processes from fetching into a folder: one fetches, the others wait until it is
+/// done.
+os::UniqueFd lock_of(const std::string& folder, std::chrono::milliseconds patience) {
+  Result<os::UniqueFd> lock = os::lock_folder(
+      folder,
+      {.file = ".fetch.lock",
+       .patience = patience,
+       .while_it_grows = true,
+       .on_wait = [&](const std::string& holder) {
+         fmt::print(stderr, "[datasets.lock] {} is fetching into {}: waiting\n", holder, folder);
+       }});
+  if (lock.ok()) {
+    return *std::move(lock);
+  }
+  const Failure& failure = lock.failure();
+  throw DataError(
+      "datasets.lock",
+      failure.error_number == EWOULDBLOCK
+          ? fmt::format("{} holds the lock, and nothing has come for {:.0f} s. Look what "
+                        "it does, or end it; what has come is kept",
+                        failure.what,
+                        std::chrono::duration<double>(patience).count())
+          : fmt::format("cannot write into the folder, or lock it: {}. Give another by --to or "
+                        "ARGOSY_DATA_HOME, on a file system that has locks",
+                        failure.what),
+      {folder});
+}
 
 /// A URL and what became of it.
 struct Address {
@@ -284,7 +313,7 @@ Fetched fetch(const Row& set, const FetchOptions& options) {
   std::vector<PublishedFile> missing = missing_files(wanted, folder, options.mismatch);
   if (!missing.empty()) {
     make_folder(folder);
-    const FolderLock lock(folder, options.lock_patience);
+    const os::UniqueFd lock = lock_of(folder, options.lock_patience);
     // Whoever had the lock before may have brought them.
     missing = missing_files(missing, folder, options.mismatch);
     for (const PublishedFile& file : missing) {
