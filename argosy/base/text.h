@@ -25,6 +25,22 @@ template <typename Sizes>
   return fmt::format("[{}]", fmt::join(std::begin(sizes), std::end(sizes), ", "));
 }
 
+/// The same of a tensor; "an undefined tensor".
+template <typename Tensor>
+requires requires(const Tensor& tensor) {
+  tensor.defined();
+}
+[[nodiscard]] std::string shape(const Tensor& tensor) {
+  return tensor.defined() ? shape(tensor.sizes()) : "an undefined tensor";
+}
+
+/// "[64, 3] Float"; "nothing" for an undefined one.
+template <typename Tensor>
+[[nodiscard]] std::string shape_and_type(const Tensor& tensor) {
+  return tensor.defined() ? fmt::format("{} {}", shape(tensor), toString(tensor.scalar_type()))
+                          : "nothing";
+}
+
 /// "1,234,567"
 [[nodiscard]] std::string count(int64_t number);
 

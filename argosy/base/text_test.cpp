@@ -8,6 +8,18 @@
 namespace argosy::text {
 namespace {
 
+/// What of libtorch's tensors is used.
+enum class FakeType { kFloat };
+std::string toString(FakeType /*type*/) {
+  return "Float";
+}  // NOLINT: libtorch's name
+struct FakeTensor {
+  std::vector<int64_t> shape{};
+  [[nodiscard]] bool defined() const { return !shape.empty(); }
+  [[nodiscard]] const std::vector<int64_t>& sizes() const { return shape; }
+  [[nodiscard]] FakeType scalar_type() const { return FakeType::kFloat; }
+};
+
 TEST(Text, BytesAndMemory) {
   EXPECT_EQ(bytes(int64_t{0}), "0 B");
   EXPECT_EQ(bytes(int64_t{999}), "999 B");
@@ -25,6 +37,10 @@ TEST(Text, CountsAndShapes) {
   EXPECT_EQ(count(std::numeric_limits<int64_t>::max()), "9,223,372,036,854,775,807");
   EXPECT_EQ(shape(std::vector<int64_t>{64, 3}), "[64, 3]");
   EXPECT_EQ(shape(std::vector<int64_t>{}), "[]");
+  EXPECT_EQ(shape(FakeTensor{{2, 3}}), "[2, 3]");
+  EXPECT_EQ(shape(FakeTensor{}), "an undefined tensor");
+  EXPECT_EQ(shape_and_type(FakeTensor{{2, 3}}), "[2, 3] Float");
+  EXPECT_EQ(shape_and_type(FakeTensor{}), "nothing");
 }
 
 TEST(Text, Durations) {

@@ -1,23 +1,14 @@
 #include "argosy/data/collate.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <torch/types.h>
 
 #include "argosy/base/error.h"
+#include "argosy/base/text.h"
 #include "argosy/data/rows.h"
 
 namespace argosy::data {
-namespace {
-
-std::string describe(const at::Tensor& tensor) {
-  return fmt::format(
-      "[{}] of {}", fmt::join(tensor.sizes(), ", "), c10::toString(tensor.scalar_type()));
-}
-
-}  // namespace
-
 at::Tensor stack(const std::vector<at::Tensor>& samples, const BatchContext& context) {
   const at::Tensor& first = samples.at(0);
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -31,8 +22,8 @@ at::Tensor stack(const std::vector<at::Tensor>& samples, const BatchContext& con
           "data.collate",
           fmt::format("expected the shape {} of the batch's first sample, got {}. Resize "
                       "or pad in get(), or pass a collate function to the DataLoader",
-                      describe(first),
-                      describe(samples[i])),
+                      text::shape_and_type(first),
+                      text::shape_and_type(samples[i])),
           {.path = "", .index = index});
     }
   }

@@ -135,8 +135,8 @@ TEST_F(Collate, ASampleOfAnotherShapeIsNamed) {
         std::vector<at::Tensor>{torch::zeros({3, 4}), torch::zeros({3, 4}), torch::zeros({3, 5})});
   });
   EXPECT_STREQ(error.what(),
-               "[data.collate] expected the shape [3, 4] of Float of the batch's first sample, got "
-               "[3, 5] of Float. Resize or pad in get(), or pass a collate function to the "
+               "[data.collate] expected the shape [3, 4] Float of the batch's first sample, got "
+               "[3, 5] Float. Resize or pad in get(), or pass a collate function to the "
                "DataLoader (sample 42)");
   EXPECT_EQ(error.place().index, 42);
   EXPECT_EQ(

@@ -1,5 +1,3 @@
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -7,6 +5,7 @@
 #include <torch/types.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/data/concat.h"
 #include "argosy/data/permutation.h"
 #include "argosy/data/rows.h"
@@ -46,11 +45,11 @@ at::Tensor merge_rows(std::span<const at::Tensor> pieces,
     if (piece.dim() != first.dim() || piece.scalar_type() != first.scalar_type() ||
         piece.sizes().slice(1) != first.sizes().slice(1)) {
       throw DataError("data.Concat",
-                      fmt::format("expected samples of shape [{}] of {}, as in the first of the "
-                                  "batch, got [{}] of {} from another set. Put a Map before it",
-                                  fmt::join(first.sizes().slice(1), ", "),
+                      fmt::format("expected samples of shape {} of {}, as in the first of the "
+                                  "batch, got {} of {} from another set. Put a Map before it",
+                                  text::shape(first.sizes().slice(1)),
                                   c10::toString(first.scalar_type()),
-                                  fmt::join(piece.sizes().slice(1), ", "),
+                                  text::shape(piece.sizes().slice(1)),
                                   c10::toString(piece.scalar_type())),
                       {.path = "", .index = context.indices[to[k].front()]});
     }

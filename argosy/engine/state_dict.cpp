@@ -6,6 +6,7 @@
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 
 namespace argosy::engine {
 namespace {
@@ -20,11 +21,6 @@ void collect(const torch::nn::Module& module, const std::string& prefix, StateDi
   for (const auto& child : module.named_children()) {
     collect(*child.value(), prefix + child.key() + ".", dict);
   }
-}
-
-std::string describe(const at::Tensor& tensor) {
-  return fmt::format(
-      "[{}] {}", fmt::join(tensor.sizes(), ", "), c10::toString(tensor.scalar_type()));
 }
 
 // Why an entry cannot fill a tensor; empty when it can.
@@ -45,10 +41,8 @@ LoadResult compare(const StateDict& own, const StateDict& dict, const LoadOption
     if (given == nullptr) {
       result.missing.push_back(name);
     } else if (std::string why = misfit(tensor, *given, options); !why.empty()) {
-      result.mismatched.push_back({name,
-                                   std::move(why),
-                                   describe(tensor),
-                                   given->defined() ? describe(*given) : "nothing"});
+      result.mismatched.push_back(
+          {name, std::move(why), text::shape_and_type(tensor), text::shape_and_type(*given)});
     } else {
       result.loaded.push_back(name);
     }

@@ -1,7 +1,6 @@
 #include "argosy/engine/summary.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <unordered_set>
@@ -180,8 +179,8 @@ at::Tensor detail::zeros_for(const torch::nn::Module& module,
                              const SummaryOptions& options) {
   ARGOSY_CHECK(std::all_of(input_size.begin(), input_size.end(), [](int64_t n) { return n >= 0; }),
                "engine.summary",
-               "input_size must not be negative, got [{}]",
-               fmt::join(input_size, ", "));
+               "input_size must not be negative, got {}",
+               text::shape(input_size));
   const std::vector<at::Tensor> parameters = module.parameters();
   return at::zeros(input_size,
                    at::TensorOptions(options.dtype)

@@ -1,13 +1,13 @@
 #include "argosy/formats/safetensors_header.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/base/text.h"
 
 #include <nlohmann/json.hpp>
 
@@ -152,9 +152,9 @@ class HeaderReader final {
     }
     bytes = empty ? 0 : bytes;
     if (overflow || bytes != offsets_[1] - offsets_[0]) {
-      fail(fmt::format("{} [{}] does not fit its {} bytes. The file is damaged",
+      fail(fmt::format("{} {} does not fit its {} bytes. The file is damaged",
                        to_string(entry_.type),
-                       fmt::join(entry_.shape, ", "),
+                       text::shape(entry_.shape),
                        offsets_[1] - offsets_[0]));
     }
     entry_.offset = offsets_[0];

@@ -1,6 +1,7 @@
 #include "argosy/loss/any_loss.h"
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/loss/checks.h"
 
 namespace argosy::loss {
@@ -14,7 +15,7 @@ at::Tensor Loss::operator()(const at::Tensor& output, const at::Tensor& target) 
                "loss.Loss",
                "\"{}\" gave {}: expected one number. Reduce it: .mean(), or Reduction::kMean",
                name_,
-               shape_of(value));
+               text::shape(value));
   return value.dim() == 0 ? value : value.reshape({});
 }
 

@@ -1,11 +1,10 @@
 #include "argosy/loss/checks.h"
 
-#include <fmt/ranges.h>
-
 #include <ATen/core/Reduction.h>
 #include <c10/util/Exception.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 
 namespace argosy::loss {
 
@@ -21,18 +20,13 @@ int64_t torch_reduction(Reduction reduction) {
   return at::Reduction::None;
 }
 
-std::string shape_of(const at::Tensor& tensor) {
-  return tensor.defined() ? fmt::format("[{}]", fmt::join(tensor.sizes(), ", "))
-                          : "an undefined tensor";
-}
-
 void check_same_shape(const char* where, const at::Tensor& output, const at::Tensor& target) {
   ARGOSY_CHECK(output.defined() && target.defined() && output.sizes() == target.sizes(),
                where,
                "expected output and target of one shape, got {} and {}. A target [N] for an output "
                "[N, 1]: target.unsqueeze(1)",
-               shape_of(output),
-               shape_of(target));
+               text::shape(output),
+               text::shape(target));
   ARGOSY_CHECK(output.is_floating_point() && target.is_floating_point(),
                where,
                "expected floating-point output and target, got {} and {}. "

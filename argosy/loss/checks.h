@@ -15,9 +15,6 @@ namespace argosy::loss {
 /// libtorch's number of it.
 [[nodiscard]] int64_t torch_reduction(Reduction reduction);
 
-/// "[4, 10]", "an undefined tensor".
-[[nodiscard]] std::string shape_of(const at::Tensor& tensor);
-
 /// UsageError unless both have one shape and are floating point.
 void check_same_shape(const char* where, const at::Tensor& output, const at::Tensor& target);
 

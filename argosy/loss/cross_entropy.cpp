@@ -10,6 +10,7 @@
 #include <ATen/Functions.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/loss/checks.h"
 
 namespace argosy::loss {
@@ -22,7 +23,7 @@ void check_weight(const char* where, const at::Tensor& weight) {
   ARGOSY_CHECK(!weight.defined() || (weight.dim() == 1 && weight.is_floating_point()),
                where,
                "weight must be floating point and have one number for each class, got {} of {}",
-               shape_of(weight),
+               text::shape(weight),
                weight.defined() ? c10::toString(weight.scalar_type()) : "");
 }
 
@@ -32,9 +33,9 @@ void check_output(const char* where, const at::Tensor& output, const at::Tensor&
       where,
       "expected output [N, C] or [N, C, …] of a floating type and a target, got {} of {} "
       "and {}",
-      shape_of(output),
+      text::shape(output),
       output.defined() ? c10::toString(output.scalar_type()) : "no type",
-      shape_of(target));
+      text::shape(target));
 }
 
 /// Classes [N, d1, …] of type i64. Paddle's [N, 1, d1, …] loses its 1.
@@ -43,7 +44,7 @@ at::Tensor classes_of(const char* where, const at::Tensor& output, const at::Ten
                where,
                "expected classes as integers, got {} of {}",
                c10::toString(target.scalar_type()),
-               shape_of(target));
+               text::shape(target));
   const bool column = target.dim() == output.dim() && target.size(1) == 1;
   const at::Tensor classes = (column ? target.squeeze(1) : target).to(at::kLong);
   std::vector<int64_t> expected = output.sizes().vec();
@@ -55,8 +56,8 @@ at::Tensor classes_of(const char* where, const at::Tensor& output, const at::Ten
                where,
                "expected classes [{}], one for each row of the output {}, got {}{}",
                fmt::join(expected, ", "),
-               shape_of(output),
-               shape_of(target),
+               text::shape(output),
+               text::shape(target),
                last ? ". The output's classes belong into dim 1: call output.movedim(-1, 1)" : "");
   return classes;
 }
@@ -69,7 +70,7 @@ at::Tensor weight_for(const char* where, const at::Tensor& weight, const at::Ten
                where,
                "weight has {} classes, the output {} has {}",
                weight.size(0),
-               shape_of(output),
+               text::shape(output),
                output.size(1));
   return weight.to(output.device(), output.scalar_type());
 }

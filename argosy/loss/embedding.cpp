@@ -5,6 +5,7 @@
 #include <ATen/ops/triplet_margin_loss.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/loss/checks.h"
 
 namespace argosy::loss {
@@ -20,9 +21,9 @@ void check_pairs(const at::Tensor& first, const at::Tensor& second, const at::Te
       first.dim() == 2 && target.defined() && target.dim() == 1 && target.size(0) == first.size(0),
       kCosine,
       "expected inputs [N, D] and a target [N] of 1 and -1, got {}, {} and {}",
-      shape_of(first),
-      shape_of(second),
-      shape_of(target));
+      text::shape(first),
+      text::shape(second),
+      text::shape(target));
 }
 
 void check_triplets(const at::Tensor& anchor,
@@ -33,7 +34,7 @@ void check_triplets(const at::Tensor& anchor,
   ARGOSY_CHECK(anchor.dim() == 1 || anchor.dim() == 2,
                kTriplet,
                "expected anchor, positive and negative as [N, D] or [D], got {}",
-               shape_of(anchor));
+               text::shape(anchor));
 }
 
 }  // namespace

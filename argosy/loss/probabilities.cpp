@@ -9,6 +9,7 @@
 #include <ATen/core/Reduction.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/loss/checks.h"
 
 namespace argosy::loss {
@@ -37,8 +38,8 @@ at::Tensor factor_for(const char* where,
                where,
                "{} {} cannot be broadcast to the output {}",
                name,
-               shape_of(factor),
-               shape_of(output));
+               text::shape(factor),
+               text::shape(output));
   return factor.to(output.device(), output.scalar_type());
 }
 

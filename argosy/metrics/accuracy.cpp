@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/metrics/reduce_counts.h"
 
 namespace argosy::metrics {
@@ -88,9 +89,9 @@ void check_shapes(const at::Tensor& logits,
       fits,
       "metrics.Accuracy",
       "expected logits [N, C] and labels [N] or [N, 1], or logits [N, C, d1, …] and labels "
-      "[N, d1, …], got [{}] and [{}]{}",
-      fmt::join(logits.defined() ? logits.sizes() : at::IntArrayRef(), ", "),
-      fmt::join(labels.defined() ? labels.sizes() : at::IntArrayRef(), ", "),
+      "[N, d1, …], got {} and {}{}",
+      text::shape(logits),
+      text::shape(labels),
       last ? ". Classes belong into dim 1: call logits.movedim(-1, 1)" : "");
   ARGOSY_CHECK(logits.is_floating_point(),
                "metrics.Accuracy",

@@ -1,17 +1,12 @@
 #include "argosy/metrics/batch_input.h"
 
-#include <fmt/ranges.h>
-
 #include <ATen/ops/argmax.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 
 namespace argosy::metrics {
 namespace {
-
-at::IntArrayRef sizes_of(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.sizes() : at::IntArrayRef();
-}
 
 bool is_column(const at::Tensor& tensor) {
   return tensor.defined() && (tensor.dim() == 1 || (tensor.dim() == 2 && tensor.size(1) == 1));
@@ -59,11 +54,11 @@ BinaryBatch binary_batch(const char* where,
   ARGOSY_CHECK(
       (is_column(scores) || paired) && is_column(labels) && scores.size(0) == labels.size(0),
       where,
-      "expected scores [N]{} and labels [N], or columns of them, got [{}] and [{}]. More "
+      "expected scores [N]{} and labels [N], or columns of them, got {} and {}. More "
       "than two classes: .num_classes where the metric has it",
       pairs == ScorePairs::kAllowed ? " or [N, 2]" : "",
-      fmt::join(sizes_of(scores), ", "),
-      fmt::join(sizes_of(labels), ", "));
+      text::shape(scores),
+      text::shape(labels));
   ARGOSY_CHECK(scores.is_floating_point(),
                where,
                "scores must be floating point, got {}",
@@ -96,10 +91,10 @@ ClassBatch class_batch(const char* where,
                    is_column(labels) && labels.size(0) == scores.size(0),
                where,
                "expected scores [N, {}] (floating point), or classes [N] (integers), and labels "
-               "[N] or [N, 1], got [{}] and [{}]",
+               "[N] or [N, 1], got {} and {}",
                classes,
-               fmt::join(sizes_of(scores), ", "),
-               fmt::join(sizes_of(labels), ", "));
+               text::shape(scores),
+               text::shape(labels));
   ARGOSY_CHECK(is_integral(labels),
                where,
                "labels must be integers (class numbers), got {}",

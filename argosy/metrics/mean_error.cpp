@@ -1,11 +1,10 @@
 #include "argosy/metrics/mean_error.h"
 
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <limits>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/metrics/reduce_counts.h"
 
 namespace argosy::metrics {
@@ -25,10 +24,10 @@ template <ErrorKind K>
 void MeanError<K>::update(const at::Tensor& output, const at::Tensor& target) {
   ARGOSY_CHECK(output.defined() && target.defined() && output.sizes() == target.sizes(),
                where(K),
-               "expected output and target of one shape, got [{}] and [{}]. A target [N] for an "
+               "expected output and target of one shape, got {} and {}. A target [N] for an "
                "output [N, 1]: target.unsqueeze(1)",
-               fmt::join(output.defined() ? output.sizes() : at::IntArrayRef(), ", "),
-               fmt::join(target.defined() ? target.sizes() : at::IntArrayRef(), ", "));
+               text::shape(output),
+               text::shape(target));
   const at::Tensor outputs = doubles(output);
   const at::Tensor targets = doubles(target);
   const auto* y = outputs.data_ptr<double>();

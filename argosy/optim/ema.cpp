@@ -10,6 +10,7 @@
 #include <c10/core/GradMode.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 
 namespace argosy::optim {
 namespace {
@@ -114,8 +115,7 @@ void ExponentialMovingAverage::load_state_dict(const EmaState& state) {
   for (const auto& [name, tensor] : own_) {
     names.insert(name);
     if (!fits(tensor, state.averages.find(name))) {
-      wrong.push_back(
-          fmt::format("{} (missing, or not [{}])", name, fmt::join(tensor.sizes(), ", ")));
+      wrong.push_back(fmt::format("{} (missing, or not {})", name, text::shape(tensor)));
     }
   }
   for (const auto& [name, tensor] : state.averages) {

@@ -1,7 +1,5 @@
 #include "argosy/optim/flat_optimizer.h"
 
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -13,6 +11,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
+#include "argosy/base/text.h"
 #include "argosy/engine/layout.h"
 #include "argosy/optim/flat_step.h"
 #include "argosy/optim/flat_view.h"
@@ -293,10 +292,9 @@ class FlatOptimizer final : public OptimizerImpl {
     (void)checked_precision(where_, name + ".grad", grad);
     ARGOSY_CHECK(grad.sizes() == parameter.sizes() && grad.scalar_type() == parameter.scalar_type(),
                  where_,
-                 "{}: expected a gradient of the parameter's shape and dtype, got [{}] {}",
+                 "{}: expected a gradient of the parameter's shape and dtype, got {}",
                  name,
-                 fmt::join(grad.sizes(), ", "),
-                 c10::toString(grad.scalar_type()));
+                 text::shape_and_type(grad));
     ARGOSY_CHECK(grad.device() == parameter.device(),
                  where_,
                  "{}: it is on {}, its gradient on {}. Move the model before backward().",

@@ -7,16 +7,10 @@
 #include <unordered_map>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 
 namespace argosy::optim {
 namespace {
-
-std::string describe(const at::Tensor& tensor) {
-  return !tensor.defined()
-             ? "nothing"
-             : fmt::format(
-                   "[{}] {}", fmt::join(tensor.sizes(), ", "), c10::toString(tensor.scalar_type()));
-}
 
 // Faults of one kind, the first dozen by name.
 void report(std::string& text, std::string_view title, const std::vector<std::string>& faults) {
@@ -47,19 +41,20 @@ void compare_entry(const std::string& name,
     const at::Tensor* tensor = entry.find(state);
     if (tensor == nullptr || !tensor->defined() || tensor->sizes() != parameter.sizes() ||
         tensor->scalar_type() != parameter.scalar_type()) {
-      mismatched.push_back(fmt::format("{}.{}: expected {}, got {}",
-                                       name,
-                                       state,
-                                       describe(parameter),
-                                       tensor == nullptr ? "nothing" : describe(*tensor)));
+      mismatched.push_back(
+          fmt::format("{}.{}: expected {}, got {}",
+                      name,
+                      state,
+                      text::shape_and_type(parameter),
+                      tensor == nullptr ? "nothing" : text::shape_and_type(*tensor)));
     }
   }
   for (const auto& [state, tensor] : entry) {
     const auto& known = rule.state_names();
     if (tensor.defined() && state != "step" &&
         std::find(known.begin(), known.end(), state) == known.end()) {
-      mismatched.push_back(
-          fmt::format("{}.{}: expected no such state, got {}", name, state, describe(tensor)));
+      mismatched.push_back(fmt::format(
+          "{}.{}: expected no such state, got {}", name, state, text::shape_and_type(tensor)));
     }
   }
 }

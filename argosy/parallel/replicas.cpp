@@ -1,7 +1,5 @@
 #include "argosy/parallel/replicas.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <exception>
 #include <future>
@@ -20,6 +18,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/engine/autocast.h"
 #include "argosy/engine/device.h"
 #include "argosy/engine/synced_norm.h"
@@ -209,13 +208,12 @@ at::Tensor Replicas::checked_forward(size_t replica,
   } catch (const std::exception& error) {
     throw Error("parallel.DataParallel", named(error.what()));
   }
-  ARGOSY_CHECK(
-      output.defined() && output.dim() > 0 && output.size(0) == parts[replica].size(0),
-      "parallel.DataParallel",
-      "{}",
-      named(fmt::format("expected an output with {} rows, one for each sample, got [{}]",
-                        parts[replica].size(0),
-                        fmt::join(output.defined() ? output.sizes() : at::IntArrayRef(), ", "))));
+  ARGOSY_CHECK(output.defined() && output.dim() > 0 && output.size(0) == parts[replica].size(0),
+               "parallel.DataParallel",
+               "{}",
+               named(fmt::format("expected an output with {} rows, one for each sample, got {}",
+                                 parts[replica].size(0),
+                                 text::shape(output))));
   return output;
 }
 

@@ -1,13 +1,12 @@
 #include "argosy/parallel/ddp/parameter_table.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <unordered_set>
 
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -124,17 +123,17 @@ void ParameterTable::check_entry(const Entry& entry, const at::Tensor& now) cons
                "parameter {} changed after the model was wrapped: from {} {} to {} {}. {}",
                entry.name,
                dtype_name(entry.dtype),
-               sizes_text(entry.sizes),
+               text::shape(entry.sizes),
                dtype_name(now.scalar_type()),
-               sizes_text(now.sizes()),
+               text::shape(now.sizes()),
                kWrapAgain);
   ARGOSY_CHECK(now.layout() != at::kStrided || now.strides() == entry.strides,
                "parallel.ddp",
                "parameter {} changed its memory layout after the model was wrapped: from strides "
                "{} to {}. {}",
                entry.name,
-               sizes_text(entry.strides),
-               sizes_text(now.strides()),
+               text::shape(entry.strides),
+               text::shape(now.strides()),
                kWrapAgain);
 }
 
@@ -196,10 +195,6 @@ std::string dtype_name(at::ScalarType dtype) {
     default:
       return c10::toString(dtype);
   }
-}
-
-std::string sizes_text(std::span<const int64_t> sizes) {
-  return fmt::format("[{}]", fmt::join(sizes, ", "));
 }
 
 }  // namespace argosy::parallel::ddp

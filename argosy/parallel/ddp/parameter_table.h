@@ -59,7 +59,5 @@ class ParameterTable final {
 
 /// "f32", "bf16", "i64" …: the words of our messages.
 [[nodiscard]] std::string dtype_name(at::ScalarType dtype);
-/// "[10, 512]"
-[[nodiscard]] std::string sizes_text(std::span<const int64_t> sizes);
 
 }  // namespace argosy::parallel::ddp

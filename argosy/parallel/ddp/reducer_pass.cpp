@@ -11,6 +11,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/parallel/ddp/pass_token.h"
 #include "argosy/parallel/ddp/reducer.h"
@@ -183,8 +184,8 @@ bool Reducer::bring_into_bucket(size_t index) {
                "the gradient of parameter {} was replaced by one of another shape: expected {}, "
                "got {}",
                table_.name(index),
-               sizes_text(view.sizes()),
-               sizes_text(grad.sizes()));
+               text::shape(view.sizes()),
+               text::shape(grad.sizes()));
   view.copy_(grad);
   grad = view;
   ++stats_.copied_gradients;

@@ -10,6 +10,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/fingerprint.h"
+#include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 
@@ -19,9 +20,9 @@ namespace {
 constexpr size_t kShown = 5;  // differences in one message
 
 std::string describe(const at::Tensor& tensor) {
-  std::string text = dtype_name(tensor.scalar_type()) + " " + sizes_text(tensor.sizes());
+  std::string text = dtype_name(tensor.scalar_type()) + " " + text::shape(tensor.sizes());
   if (tensor.layout() == at::kStrided && !tensor.is_contiguous()) {
-    text += " strides " + sizes_text(tensor.strides());  // the layout of the bucket depends on it
+    text += " strides " + text::shape(tensor.strides());  // the layout of the bucket depends on it
   }
   if (!tensor.device().is_cpu()) {  // shared memory depends on it; which of them may differ
     text += " on " + c10::DeviceTypeName(tensor.device().type(), /*lower_case=*/true);

@@ -1,7 +1,6 @@
 #include "argosy/train/callbacks/layer_inspector.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 #include <limits>
@@ -13,6 +12,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
+#include "argosy/base/text.h"
 #include "argosy/engine/summary.h"
 #include "argosy/events/table.h"
 #include "argosy/train/model.h"
@@ -52,7 +52,7 @@ std::string table_of(const std::vector<Seen>& all) {
     rows.push_back({seen.layer,
                     seen.type,
                     seen.what,
-                    fmt::format("[{}]", fmt::join(f.shape, ", ")),
+                    text::shape(f.shape),
                     fmt::format("{:.4g}", f.mean),
                     fmt::format("{:.4g}", f.std),
                     fmt::format("{:.4g}", f.min),

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 
 namespace argosy::vision {
 
@@ -12,9 +13,9 @@ void check_images(const at::Tensor& images,
   ARGOSY_CHECK(
       images.defined() && images.dim() == 4 && images.sizes().slice(1) == chw,
       where,
-      "input has the wrong shape: expected [N, {}], got [{}]{}",
+      "input has the wrong shape: expected [N, {}], got {}{}",
       fmt::join(chw, ", "),
-      fmt::join(images.defined() ? images.sizes() : at::IntArrayRef(), ", "),
+      text::shape(images),
       images.defined() && images.dim() == 3 ? ". Use images.unsqueeze(0) for one image" : "");
 }
 

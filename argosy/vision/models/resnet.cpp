@@ -1,7 +1,6 @@
 #include "argosy/vision/models/resnet.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <string>
@@ -11,6 +10,7 @@
 #include <torch/nn/init.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/vision/ops/norm_relu.h"
 
 namespace argosy::vision {
@@ -201,9 +201,9 @@ void ResNetImpl::initialise() {
 at::Tensor ResNetImpl::forward(const at::Tensor& images) {
   ARGOSY_CHECK(images.dim() == 4 && images.size(1) == options_.in_channels,
                "vision.ResNet",
-               "input has the wrong shape: expected [N, {}, H, W], got [{}]",
+               "input has the wrong shape: expected [N, {}, H, W], got {}",
                options_.in_channels,
-               fmt::join(images.sizes(), ", "));
+               text::shape(images));
   at::Tensor x = ops::norm_relu(bn1_, conv1_(images));
   x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
   for (nn::Sequential& layer : layers_) {
