@@ -326,7 +326,7 @@ const program::Commands kCommands{
              "One word for the weights, the same whatever file or checkpoint holds them",
              run_hash},
             {"convert",
-             "Between .pt, .safetensors and checkpoints; from .pdparams too",
+             "Between .pt, .safetensors, .pdparams and checkpoints",
              nullptr,
              "argosy-torch checkpoint-convert"},
             {"prune", "Remove all but the last and the best", run_prune}},

@@ -71,7 +71,9 @@ expect 0 "10 tensors" convert "$golden/paddle_files/model_4.pdparams" "$runs/sec
 json 'any(t["name"] == "norm.running_mean" for t in j["tensors"])' show "$runs/second"
 [[ $(hash_of "$runs/second") != "$word" ]] || complain "other weights have the same hash"
 expect 2 "expected PATTERN=REPLACEMENT" convert "$pth" "$scratch/c.pt" --rename x
-expect 2 ".pdparams is not written" convert "$pth" "$scratch/c.pdparams"
+expect 2 ".pdparams needs the model" convert "$pth" "$scratch/c.pdparams"
+expect 2 "unknown model" convert "$pth" "$scratch/c.pdparams" --model resnet19
+expect 2 ".onnx is not written" convert "$pth" "$scratch/c.onnx"
 expect 1 "No such file" convert "$scratch/none" "$scratch/c.pt"
 expect 1 "refused: the global" hash "$golden/torch_files/evil.pth"
 

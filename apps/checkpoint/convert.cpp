@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "argosy/checkpoint/saver.h"
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/program/command_line.h"
+#include "argosy/recipes/models.h"
 
 #include <nlohmann/json.hpp>
 
@@ -31,15 +33,28 @@ checkpoint::Snapshot snapshot_of(const std::string& from, engine::StateDict dict
 }
 
 /// By what the name ends with, as its readers expect it.
-std::string write(const std::string& from, const std::string& to, engine::StateDict dict) {
+std::string write(const std::string& from,
+                  const std::string& to,
+                  engine::StateDict dict,
+                  const recipes::BuiltModel& model) {
   const fs::path path = fs::path(to).has_filename() ? fs::path(to) : fs::path(to).parent_path();
   const std::string end = path.extension().string();
-  if (end == ".pdparams" || end == ".ckpt" || end == ".bin" || end == ".onnx") {
-    throw UsageError("checkpoint.convert",
-                     fmt::format("{} is not written: expected .pt, .pth, .safetensors, or a name "
-                                 "without an ending for a checkpoint's folder. A program writes "
-                                 ".pdparams by checkpoint::save_weights(model, path)",
-                                 end));
+  if (end == ".pdparams" && model.module != nullptr) {
+    checkpoint::save_weights(*model.module, to);
+    return "paddle";
+  }
+  if (end == ".pdparams") {
+    throw UsageError(
+        "checkpoint.convert",
+        ".pdparams needs the model, which alone knows whose weights Paddle transposes: --model "
+        "NAME, one of argosy train --list models; or checkpoint::save_weights(model, path)");
+  }
+  if (end == ".ckpt" || end == ".bin" || end == ".onnx") {
+    throw UsageError(
+        "checkpoint.convert",
+        fmt::format("{} is not written: expected .pt, .pth, .safetensors, .pdparams, or a "
+                    "name without an ending for a checkpoint's folder",
+                    end));
   }
   if (checkpoint::is_weights_ending(end)) {
     checkpoint::save_weights(dict, to);
@@ -49,6 +64,21 @@ std::string write(const std::string& from, const std::string& to, engine::StateD
   checkpoint::Saver saver(parent.empty() ? "." : parent, {.async = false});
   saver.save(snapshot_of(from, std::move(dict)), path.filename().string());
   return "checkpoint";
+}
+
+/// Errors: CheckpointError unless all weights are the model's. Paddle keeps no counts of batches.
+void fill(const torch::nn::Module& module,
+          const std::string& from,
+          const checkpoint::ReadWeightsOptions& options) {
+  const engine::LoadResult done =
+      checkpoint::load_weights(module, from, options, {.strict = false});
+  const bool lacks = std::ranges::any_of(
+      done.missing, [](const std::string& name) { return !name.ends_with("num_batches_tracked"); });
+  if (lacks || !done.unexpected.empty() || !done.mismatched.empty()) {
+    throw CheckpointError("checkpoint.convert",
+                          "these are not the weights of --model: " + done.to_string(),
+                          {from, {}});
+  }
 }
 
 /// "pattern=replacement"
@@ -68,12 +98,13 @@ int checkpoint_convert(const std::vector<std::string>& args) {
   std::string to;
   checkpoint::ReadWeightsOptions options;
   std::vector<std::string> renames;
+  std::string model;
   bool json = false;
   if (program::parse_or_help(
           {.what = "Write the weights of one file into another. From: .pt, .pth, .safetensors, "
-                   ".pdparams, a "
-                   "checkpoint. To: what the name says: .pt, .pth, .safetensors; else a "
-                   "checkpoint's folder.",
+                   ".pdparams, a checkpoint. To: what the name says: .pt, .pth, .safetensors, "
+                   ".pdparams; "
+                   "else a checkpoint's folder.",
            .name = "argosy checkpoint convert",
            .end = "Example: argosy checkpoint convert resnet50.pth resnet50.safetensors"},
           {{"FROM", "", "What is read", &from, {.required = true}},
@@ -85,6 +116,11 @@ int checkpoint_convert(const std::vector<std::string>& args) {
             "RULE",
             "PATTERN=REPLACEMENT, a regular expression; again for more",
             &renames},
+           {"--model",
+            "NAME",
+            "Whose weights they are (see argosy train --list models): Paddle keeps those of linear "
+            "layers transposed",
+            &model},
            {"--json", "", "For programs", &json}},
           args)) {
     return 0;
@@ -93,9 +129,15 @@ int checkpoint_convert(const std::vector<std::string>& args) {
     options.renames.push_back(rename_of(text));
   }
   engine::StateDict dict = checkpoint::read_weights(from, options);
+  recipes::BuiltModel built;
+  if (!model.empty()) {
+    built = recipes::model_for(model, dict);
+    fill(*built.module, from, options);
+    dict = engine::state_dict(*built.module);
+  }
   const size_t tensors = dict.size();
   const std::string word = checkpoint::weights_hash(dict);
-  const std::string kind = write(from, to, std::move(dict));
+  const std::string kind = write(from, to, std::move(dict), built);
   if (json) {
     const nlohmann::ordered_json said{
         {"path", to}, {"kind", kind}, {"tensors", tensors}, {"hash", word}};

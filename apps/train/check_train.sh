@@ -160,11 +160,47 @@ expect 0 "loaded 119 of 122 entries" train --model resnet18 --data "keypoints:$2
   --image_size 40 --num_iters 1 --epochs 1 --batch_size 4 --run_dir none --verbose 1
 expect 0 "411.jpg" predict cifar "$2/images/411.jpg" "$2/images/420.jpg"
 expect 1 "no such file or folder" predict cifar none.jpg
+# Paddle's format and back, with the model that knows which weights lie transposed.
+for pair in "first lenet" "cifar resnet18"; do
+  read -r run model <<<"$pair"
+  expect 0 "hash " checkpoint convert $run/model.pt $run.pdparams --model $model
+  expect 0 "hash " checkpoint convert $run.pdparams $run.back.pt --model $model
+done
+word=$("$command" checkpoint hash first/model.pt 2>/dev/null | cut -d ' ' -f 1)
+[[ ${#word} -eq 64 ]] || complain "hash of first/model.pt: $word"
+expect 0 "$word" checkpoint hash first.back.pt
+expect 1 "these are not the weights of --model" checkpoint convert first/model.pt x.pdparams --model mnist_cnn
 json faces train --model face_net --data "keypoints:$2/keypoints/training.csv.gz" --image_size 40 --epochs 1 --batch_size 4 --augment flip --run_dir faces --verbose 0
 holds 'j["result"]["eval_mae"] > 0' faces
 json drawn predict faces --out faces.csv --sheet faces.png
 holds '"right" not in j and j["samples"] > 0' drawn
 [[ $(head -n 1 faces.csv) == index,name,left_eye_center_x,left_eye_center_y,* ]] || complain "faces.csv: got $(head -n 1 faces.csv)"
+# Kaggle's file: what the contest asks for, in its order. Here it asks for the faces of the training, of which
+# the ordinary predictions are known.
+mkdir contest
+python3 -c "
+import csv, gzip
+rows = list(csv.DictReader(gzip.open('$2/keypoints/training.csv.gz', 'rt')))
+rows = [r for r in rows if all(r.values())]
+with open('contest/training.csv', 'w') as training, open('contest/test.csv', 'w') as test, open('contest/IdLookupTable.csv', 'w') as asked:
+    out = csv.DictWriter(training, rows[0].keys())
+    out.writeheader()
+    out.writerows(rows)
+    test.write('ImageId,Image\n' + ''.join('%d,%s\n' % (100 + i, r['Image']) for i, r in enumerate(rows)))
+    asked.write('RowId,ImageId,FeatureName,Location\n1,101,nose_tip_y,\n2,100,nose_tip_x,\n3,100,left_eye_center_y,\n')
+"
+expect 0 "predictions in all.csv" predict faces --data keypoints:contest/training.csv,holdout=0 --split train --out all.csv
+expect 0 "predictions in kaggle.csv" predict faces --submission contest --out kaggle.csv
+python3 -c "
+import csv
+known = list(csv.DictReader(open('all.csv')))
+wanted = [known[1]['nose_tip_y'], known[0]['nose_tip_x'], known[0]['left_eye_center_y']]
+rows = [line.split(',') for line in open('kaggle.csv').read().splitlines()]
+assert rows[0] == ['RowId', 'Location'] and [r[0] for r in rows[1:]] == ['1', '2', '3'], rows
+assert all(abs(float(r[1]) - float(w)) < 1e-2 for r, w in zip(rows[1:], wanted)), (rows, wanted)
+" || complain "kaggle.csv is not what was asked for"
+expect 2 "--submission is for points" predict cifar --submission "$2/keypoints" --out cifar.csv
+expect 2 "--submission: expected --out FILE.csv" predict faces --submission "$2/keypoints"
 if error=$("$command" train --list all 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
   complain "argosy train --list all >/dev/full: expected a failure that says why, got: $error"
 fi

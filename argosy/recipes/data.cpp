@@ -160,12 +160,16 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
                                       std::move(options));
 }
 
-std::unique_ptr<DataSet> open_pictures(const std::vector<std::string>& paths,
+std::unique_ptr<DataSet> open_pictures(Source source,
                                        std::vector<std::string> classes,
                                        std::vector<std::string> point_names) {
-  const Source source = datasets::open_files(paths);
-  std::vector<detail::Part> parts{{.split = "test", .indices = range(0, source->size())}};
-  return std::make_unique<PictureSet>(source,
+  std::vector<detail::Part> parts = parts_of(*source);
+  if (parts.size() > 1) {
+    std::erase_if(parts, [](const detail::Part& part) { return part.split != "test"; });
+  }
+  ARGOSY_CHECK(!parts.empty(), kData.where, "{} has no split \"test\"", source->description().path);
+  parts.front().split = "test";
+  return std::make_unique<PictureSet>(std::move(source),
                                       std::move(parts),
                                       find_entry(kData, data_sets(), "folder"),
                                       PictureSourceOptions{.classes = std::move(classes),

@@ -76,12 +76,12 @@ class DataSet {
 
 /// Opens the files. Errors: DataError of the readers; UsageError of the options.
 [[nodiscard]] std::unique_ptr<DataSet> open_data(const DataSpec& spec);
-/// Pictures without labels, for prediction: files, and folders with all that is below them. Their
-/// only split is "test"; what the model calls its outputs is passed through.
-/// Errors: DataError with the path that is not there.
-[[nodiscard]] std::unique_ptr<DataSet> open_pictures(const std::vector<std::string>& paths,
-                                                     std::vector<std::string> classes,
-                                                     std::vector<std::string> point_names);
+/// Pictures without labels, for prediction: the split "test" of `source`, all of it where it has no
+/// splits. What the model calls its outputs is passed through.
+[[nodiscard]] std::unique_ptr<DataSet> open_pictures(
+    std::shared_ptr<const datasets::SampleSource> source,
+    std::vector<std::string> classes,
+    std::vector<std::string> point_names);
 
 namespace detail {
 struct Part {

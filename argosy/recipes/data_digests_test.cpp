@@ -577,7 +577,8 @@ void add_recipes(Found& found, const Sets& sets) {
         {"records of flowers102", "records:" + sets.path("flowers.rec"), 3}}) {
     add_recipe(found, what, data, channels);
   }
-  const auto pictures = open_pictures({sets.path("photos/a"), sets.path("photos/c/1.jpg")}, {}, {});
+  const auto pictures = open_pictures(
+      datasets::open_files({sets.path("photos/a"), sets.path("photos/c/1.jpg")}), {}, {});
   const Examples examples =
       pictures->examples("test", {vision::Resize({8, 8}), vision::ToTensor()}, 3);
   found.line("recipe pictures", [&](Sum& sum) {

@@ -85,4 +85,25 @@ const std::vector<ModelEntry>& models() {
   return all;
 }
 
+BuiltModel model_for(const std::string& text, const engine::StateDict& weights) {
+  const Spec spec = parse_spec(kModels, text);
+  const ModelEntry& entry = find_entry(kModels, models(), spec.name);
+  const Values values(kModels, entry.row, spec.options);
+  constexpr int64_t kTrial = 14;  // outputs that no other layer has
+  ModelSize size{.outputs = kTrial, .channels = 0};
+  const BuiltModel trial = entry.build({.outputs = kTrial}, values);
+  for (const auto& [name, own] : engine::state_dict(*trial.module)) {
+    const at::Tensor* given = weights.find(name);
+    if (given == nullptr || given->dim() != own.dim()) {
+      continue;
+    }
+    if (own.dim() == 4 && size.channels == 0) {  // the first convolution
+      size.channels = given->size(1);
+    } else if (own.dim() == 1 && own.size(0) == kTrial) {  // the last layer's bias
+      size.outputs = given->size(0);
+    }
+  }
+  return entry.build(size, values);
+}
+
 }  // namespace argosy::recipes

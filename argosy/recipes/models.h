@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "argosy/engine/state_dict.h"
 #include "argosy/engine/summary.h"
 #include "argosy/recipes/row.h"
 #include "argosy/recipes/spec.h"
@@ -39,5 +41,9 @@ struct ModelEntry {
 
 /// All models, by name.
 [[nodiscard]] const std::vector<ModelEntry>& models();
+
+/// The model that `text` names ("resnet18"), with as many outputs and channels as `weights` have.
+/// Errors: UsageError: there is no such model, or it has no such option.
+[[nodiscard]] BuiltModel model_for(const std::string& text, const engine::StateDict& weights);
 
 }  // namespace argosy::recipes

@@ -43,9 +43,9 @@ struct Restored {
   double label_smoothing = 0;  ///< of the run, so that its figures can be compared
   std::string amp = "off";     ///< likewise, unless it is asked for
 };
-/// Puts the model together and reads its weights. `pictures`: files and folders instead of a data
-/// set; empty: none. Errors: CheckpointError: no weights there, those of another model.
+/// Puts the model together and reads its weights. `pictures`: what it looks at instead of a data
+/// set; nullptr: none. Errors: CheckpointError: no weights there, those of another model.
 [[nodiscard]] Restored restore(const EvaluateSettings& settings,
-                               const std::vector<std::string>& pictures = {});
+                               std::shared_ptr<const datasets::SampleSource> pictures = nullptr);
 
 }  // namespace argosy::recipes

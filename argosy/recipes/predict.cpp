@@ -3,6 +3,9 @@
 #include <vector>
 
 #include "argosy/base/check.h"
+#include "argosy/datasets/files.h"
+#include "argosy/datasets/keypoints.h"
+#include "argosy/datasets/sample_source.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/image/codec.h"
 #include "argosy/recipes/parts.h"
@@ -13,6 +16,40 @@
 #include <nlohmann/json.hpp>
 
 namespace argosy::recipes {
+namespace {
+
+const std::vector<std::string> kTestFaces{"test.csv.gz", "test.csv"};
+
+/// What is looked at instead of the run's data set; nullptr: that.
+std::shared_ptr<const datasets::SampleSource> source_of(const PredictSettings& settings,
+                                                        const std::vector<std::string>& pictures) {
+  if (settings.submission.empty()) {
+    return pictures.empty() ? nullptr : datasets::open_files(pictures);
+  }
+  ARGOSY_CHECK(settings.out.ends_with(".csv") && pictures.empty(),
+               "recipes.predict",
+               "--submission: expected --out FILE.csv and no pictures");
+  (void)datasets::need_file(settings.submission, kTestFaces);
+  return datasets::open_samples("keypoints", settings.submission);
+}
+
+/// The contest's file: the coordinates that IdLookupTable.csv asks for.
+void write_contest(const PredictSettings& settings,
+                   const std::vector<Prediction>& predictions,
+                   const std::vector<std::string>& names) {
+  const auto queries =
+      datasets::read_id_lookup(datasets::need_file(settings.submission, {"IdLookupTable.csv"}));
+  const datasets::Faces faces =
+      datasets::read_faces(datasets::need_file(settings.submission, kTestFaces));
+  std::vector<float> points;
+  for (const Prediction& each : predictions) {
+    points.insert(points.end(), each.points.begin(), each.points.end());
+  }
+  datasets::write_submission(
+      settings.out, queries, {.image_ids = faces.image_ids, .names = names, .points = points});
+}
+
+}  // namespace
 
 nlohmann::ordered_json predict(const PredictSettings& settings,
                                const std::vector<std::string>& pictures) {
@@ -21,8 +58,13 @@ nlohmann::ordered_json predict(const PredictSettings& settings,
                "--sheet {}: expected a name that ends with .png",
                settings.sheet);
   join();
-  const Restored restored = restore(settings, pictures);
+  const Restored restored = restore(settings, source_of(settings, pictures));
   const Assembly& assembly = restored.assembly;
+  const std::vector<std::string>& points = assembly.data->point_names();
+  ARGOSY_CHECK(settings.submission.empty() || !points.empty(),
+               "recipes.predict",
+               "--submission is for points, and {} gives classes",
+               restored.weights);
   train::Model model = assembly.model.model();
   model.prepare(assembly.loss(0), assembly.metrics(), amp_of(restored.amp));
   const Examples examples = assembly.evaluation(restored.split);
@@ -40,7 +82,11 @@ nlohmann::ordered_json predict(const PredictSettings& settings,
   }
   const std::vector<Prediction> predictions =
       predictions_of(assembly, examples, outputs.front(), settings.topk);
-  write_predictions(settings.out, predictions, *assembly.data);
+  if (settings.submission.empty()) {
+    write_predictions(settings.out, predictions, *assembly.data);
+  } else {
+    write_contest(settings, predictions, points);
+  }
   if (!settings.sheet.empty()) {
     image::write_file(
         settings.sheet,

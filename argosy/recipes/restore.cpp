@@ -44,10 +44,11 @@ std::string weights_in(const std::string& path) {
 }
 
 /// Pictures without labels for a model that a description tells all of.
-Assembly assembly_of(const Description& about, const std::vector<std::string>& pictures) {
+Assembly assembly_of(const Description& about,
+                     std::shared_ptr<const datasets::SampleSource> pictures) {
   Assembly assembly;
   assembly.data_spec = parse_data(about.settings.data);
-  assembly.data = open_pictures(pictures, about.classes, about.point_names);
+  assembly.data = open_pictures(std::move(pictures), about.classes, about.point_names);
   const Spec spec = parse_spec(kModels, about.settings.model);
   assembly.model_entry = &find_entry(kModels, models(), spec.name);
   const Values values(kModels, assembly.model_entry->row, spec.options);
@@ -90,17 +91,18 @@ void take_constants(Assembly& assembly, const Description& about) {
 
 }  // namespace
 
-Restored restore(const EvaluateSettings& settings, const std::vector<std::string>& pictures) {
+Restored restore(const EvaluateSettings& settings,
+                 std::shared_ptr<const datasets::SampleSource> pictures) {
   const std::string weights = weights_in(settings.weights);
   const std::optional<Description> about = find_description(settings.weights);
   const bool described = about.has_value() && settings.model.empty();
   Restored restored{.weights = weights};
-  if (!pictures.empty()) {
+  if (pictures != nullptr) {
     ARGOSY_CHECK(described && settings.data.empty(),
                  "recipes.restore",
                  "pictures without a data set want a run's weights: its recipe.json tells classes "
                  "and sizes. No --model and no --data with them");
-    restored.assembly = assembly_of(*about, pictures);
+    restored.assembly = assembly_of(*about, std::move(pictures));
   } else {
     restored.assembly = assemble(wanted_of(settings, about));
     if (described) {
