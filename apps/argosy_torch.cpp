@@ -9,10 +9,8 @@
 
 #include "argosy/engine/cpu.h"
 #include "argosy/engine/version.h"
-#include "argosy/program/commands.h"
 
-#include "apps/checkpoint/convert.h"
-#include "apps/train/command.h"
+#include "apps/torch_commands.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy {

@@ -18,7 +18,6 @@
 #include "argosy/engine/summary.h"
 #include "argosy/events/jsonl_writer.h"
 #include "argosy/events/progress_bar.h"
-#include "argosy/events/table.h"
 #include "argosy/events/tensorboard_writer.h"
 #include "argosy/events/timeline.h"
 #include "argosy/events/visualdl_writer.h"

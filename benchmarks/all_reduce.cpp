@@ -109,19 +109,15 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  Options o;
   return argosy::program::run(
       {"Time of comm::all_reduce."},
-      {{"--bytes", "LIST", "Sizes, multiples of 4", &options.bytes, {.least = 4, .most = 1 << 30}},
-       {"--samples",
-        "N",
-        "Measured samples of each",
-        &options.samples,
-        {.least = 1, .most = 100000}},
-       {"--warmup", "N", "Samples before them", &options.warmup, {.least = 0, .most = 100000}},
-       {"--copy", "", "Copy the tensor instead: the bandwidth that there is", &options.copy},
-       {"--in_place", "", "Tensors in memory that the ranks share", &options.in_place}},
+      {{"--bytes", "LIST", "Sizes, multiples of 4", &o.bytes, {.least = 4, .most = 1 << 30}},
+       {"--samples", "N", "Measured samples of each", &o.samples, {.least = 1, .most = 100000}},
+       {"--warmup", "N", "Samples before them", &o.warmup, {.least = 0, .most = 100000}},
+       {"--copy", "", "Copy the tensor instead: the bandwidth that there is", &o.copy},
+       {"--in_place", "", "Tensors in memory that the ranks share", &o.in_place}},
       argc,
       argv,
-      [&] { run(options); });
+      [&] { run(o); });
 }

@@ -101,14 +101,14 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  Options o;
   return argosy::program::run(
       {"One epoch of MnistCnn on Fashion-MNIST."},
-      {{"--data", "DIR", "Folder with the four IDX files", &options.data},
-       {"--batch_size", "N", "Per rank", &options.batch_size, {.least = 1, .most = 60000}},
-       {"--workers", "N", "Loader threads", &options.workers, {.least = 0, .most = 64}},
-       {"--input_only", "", "Deliver the batches and do not train", &options.input_only}},
+      {{"--data", "DIR", "Folder with the four IDX files", &o.data},
+       {"--batch_size", "N", "Per rank", &o.batch_size, {.least = 1, .most = 60000}},
+       {"--workers", "N", "Loader threads", &o.workers, {.least = 0, .most = 64}},
+       {"--input_only", "", "Deliver the batches and do not train", &o.input_only}},
       argc,
       argv,
-      [&] { run(options); });
+      [&] { run(o); });
 }

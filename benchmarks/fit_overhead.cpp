@@ -275,15 +275,15 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  Options o;
   return argosy::program::run(
       {"fit() beside a loop of the same parts."},
-      {{"model", "", "", &options.model, {.words = "mnist_cnn|resnet18|nothing", .required = true}},
-       {"--epochs", "N", "Measured epochs", &options.epochs, {.least = 1, .most = 1000}},
-       {"--warmup", "N", "Epochs before them", &options.warmup, {.least = 0, .most = 1000}},
-       {"--control", "", "A loop by hand in fit's place: nought but noise", &options.control},
-       {"--verbose", "N", "What fit() prints", &options.verbose, {.least = 0, .most = 3}}},
+      {{"model", "", "", &o.model, {.words = "mnist_cnn|resnet18|nothing", .required = true}},
+       {"--epochs", "N", "Measured epochs", &o.epochs, {.least = 1, .most = 1000}},
+       {"--warmup", "N", "Epochs before them", &o.warmup, {.least = 0, .most = 1000}},
+       {"--control", "", "A loop by hand in fit's place: nought but noise", &o.control},
+       {"--verbose", "N", "What fit() prints", &o.verbose, {.least = 0, .most = 3}}},
       argc,
       argv,
-      [&] { run(options); });
+      [&] { run(o); });
 }

@@ -164,22 +164,18 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  Options o;
   return argosy::program::run(
       {"Time of a training step in either memory format."},
       {{"model",
         "",
         "",
-        &options.model,
+        &o.model,
         {.words = "resnet18|plain|grey|depthwise|grouped|pointwise|decoder|f64", .required = true}},
-       {"--format",
-        "WORD",
-        "",
-        &options.format,
-        {.words = "contiguous|channels_last", .required = true}},
-       {"--steps", "N", "Measured steps", &options.steps, {.least = 1, .most = 100000}},
-       {"--warmup", "N", "Steps before them", &options.warmup, {.least = 0, .most = 100000}}},
+       {"--format", "WORD", "", &o.format, {.words = "contiguous|channels_last", .required = true}},
+       {"--steps", "N", "Measured steps", &o.steps, {.least = 1, .most = 100000}},
+       {"--warmup", "N", "Steps before them", &o.warmup, {.least = 0, .most = 100000}}},
       argc,
       argv,
-      [&] { run(options); });
+      [&] { run(o); });
 }

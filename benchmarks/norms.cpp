@@ -148,13 +148,13 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  Options o;
   return argosy::program::run(
       {"Time of ResNet-18's batch norms with what follows them."},
-      {{"--plain", "", "libtorch's operators after each other", &options.plain},
-       {"--steps", "N", "Measured steps", &options.steps, {.least = 1, .most = 100000}},
-       {"--warmup", "N", "Steps before them", &options.warmup, {.least = 0, .most = 100000}}},
+      {{"--plain", "", "libtorch's operators after each other", &o.plain},
+       {"--steps", "N", "Measured steps", &o.steps, {.least = 1, .most = 100000}},
+       {"--warmup", "N", "Steps before them", &o.warmup, {.least = 0, .most = 100000}}},
       argc,
       argv,
-      [&] { run(options); });
+      [&] { run(o); });
 }

@@ -85,13 +85,13 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  Options o;
   return argosy::program::run(
       {"Time of a step of Adam."},
-      {{"--samples", "N", "Measured steps", &options.samples, {.least = 1, .most = 100000}},
-       {"--warmup", "N", "Steps before them", &options.warmup, {.least = 0, .most = 100000}},
-       {"--copy", "", "Copy as many bytes instead", &options.copy}},
+      {{"--samples", "N", "Measured steps", &o.samples, {.least = 1, .most = 100000}},
+       {"--warmup", "N", "Steps before them", &o.warmup, {.least = 0, .most = 100000}},
+       {"--copy", "", "Copy as many bytes instead", &o.copy}},
       argc,
       argv,
-      [&] { run(options); });
+      [&] { run(o); });
 }

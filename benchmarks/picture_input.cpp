@@ -120,20 +120,20 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  Options o;
   return argosy::program::run(
       {"Batches of pictures, delivered and not trained on."},
       {{"work",
         "",
         "What is delivered",
-        &options.work,
+        &o.work,
         {.words = "flowers|cifar10|mnist", .required = true}},
-       {"path", "", "The files", &options.path, {.required = true}},
-       {"--workers", "N", "Loader threads", &options.workers, {.least = 0, .most = 64}},
-       {"--epochs", "N", "The first is not timed", &options.epochs, {.least = 2, .most = 1000}},
-       {"--channels_last", "", "Memory format of the batches", &options.channels_last},
-       {"--first_batch", "", "End with it", &options.first_batch}},
+       {"path", "", "The files", &o.path, {.required = true}},
+       {"--workers", "N", "Loader threads", &o.workers, {.least = 0, .most = 64}},
+       {"--epochs", "N", "The first is not timed", &o.epochs, {.least = 2, .most = 1000}},
+       {"--channels_last", "", "Memory format of the batches", &o.channels_last},
+       {"--first_batch", "", "End with it", &o.first_batch}},
       argc,
       argv,
-      [&] { run(options); });
+      [&] { run(o); });
 }

@@ -230,27 +230,27 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  Options o;
   return argosy::program::run(
       {"Time of a training step of DistributedDataParallel."},
       {{"model",
         "",
         "",
-        &options.model,
+        &o.model,
         {.words = "resnet18|resnet18_sized|mnist_cnn", .required = true}},
-       {"--independent", "", "Without any exchange between the ranks", &options.independent},
-       {"--in_step", "", "Each step begins on all ranks at once", &options.in_step},
-       {"--share_parameters", "", "One copy for all ranks", &options.share_parameters},
-       {"--overlap_update", "", "Updates beside backward", &options.overlap_update},
+       {"--independent", "", "Without any exchange between the ranks", &o.independent},
+       {"--in_step", "", "Each step begins on all ranks at once", &o.in_step},
+       {"--share_parameters", "", "One copy for all ranks", &o.share_parameters},
+       {"--overlap_update", "", "Updates beside backward", &o.overlap_update},
        {"--as_it_comes",
         "",
         "Row-major memory, the whole update on each rank; and ARGOSY_MALLOC=default "
         "beside it: what libtorch does by itself",
-        &options.as_it_comes},
-       {"--profile", "", "Print the time of libtorch's operators instead", &options.profile},
-       {"--steps", "N", "Measured steps", &options.steps, {.least = 1, .most = 100000}},
-       {"--warmup", "N", "Steps before them", &options.warmup, {.least = 0, .most = 100000}}},
+        &o.as_it_comes},
+       {"--profile", "", "Print the time of libtorch's operators instead", &o.profile},
+       {"--steps", "N", "Measured steps", &o.steps, {.least = 1, .most = 100000}},
+       {"--warmup", "N", "Steps before them", &o.warmup, {.least = 0, .most = 100000}}},
       argc,
       argv,
-      [&] { run(options); });
+      [&] { run(o); });
 }

@@ -59,13 +59,14 @@ void run(const lesson::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lesson::Options options;
+  lesson::Options o;
+  const program::Options rows = lesson::with_options_of(o,
+                                                        "cifar-10-python.tar.gz, or its folder",
+                                                        "Pictures per step and process",
+                                                        {lesson::samples_row(o)});
   return program::run({"Trains CifarNet on CIFAR-10; under `argosy launch` on several processes."},
-                      lesson::with_options_of(options,
-                                              "cifar-10-python.tar.gz, or its folder",
-                                              "Pictures per step and process",
-                                              {lesson::samples_row(options)}),
+                      rows,
                       argc,
                       argv,
-                      [&] { run(options); });
+                      [&] { run(o); });
 }

@@ -164,38 +164,40 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return program::run(
-      {"Trains FaceNet on facial keypoints; under `argosy launch` on several processes."},
-      lesson::with_options_of(options,
+  Options o;
+  const program::Options rows =
+      lesson::with_options_of(o,
                               "training.csv or training.csv.gz, or its folder",
                               "Faces per step and process",
                               {{"--recipe",
                                 "NAME",
                                 "paddle: Adam 1e-3; torch: SGD 1e-4, momentum 0.9",
-                                &options.recipe,
+                                &o.recipe,
                                 {.words = "paddle|torch"}},
                                {"--sheet",
                                 "FILE",
                                 "Where the faces are drawn, PNG",
-                                &options.sheet,
+                                &o.sheet,
                                 {.check = program::in_a_folder}},
                                {"--lr",
                                 "X",
                                 "Learning rate. Default: the recipe's, 1e-3 or 1e-4",
-                                &options.lr,
+                                &o.lr,
                                 {.least = 0, .most = 10}},
                                {"--image_size",
                                 "N",
                                 "Side of the pictures, in pixels",
-                                &options.image_size,
+                                &o.image_size,
                                 {.least = 33, .most = 1024}},
                                {"--sync_batch_norm",
                                 "",
                                 "Batch norms take their statistics over all processes",
-                                &options.sync_batch_norm},
-                               {"--seed", "N", "Of the weights and of the split", &options.seed}}),
+                                &o.sync_batch_norm},
+                               {"--seed", "N", "Of the weights and of the split", &o.seed}});
+  return program::run(
+      {"Trains FaceNet on facial keypoints; under `argosy launch` on several processes."},
+      rows,
       argc,
       argv,
-      [&] { run(options); });
+      [&] { run(o); });
 }

@@ -59,8 +59,7 @@ std::string table(const std::vector<EpochResult>& results) {
                     text::count(std::llround(r.images_per_second)),
                     fmt::format("{:.1f}", r.seconds)});
   }
-  return events::format_table({"epoch", "train loss", "test accuracy", "images/s", "seconds"},
-                              rows);
+  return text::table({"epoch", "train loss", "test accuracy", "images/s", "seconds"}, rows);
 }
 
 void run(const Options& options) {

@@ -106,27 +106,24 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return program::run(
-      {"Trains ResNet-34 on MNIST; under `argosy launch` on several processes."},
-      lesson::with_options_of(
-          options,
-          "Folder with MNIST's four IDX files, plain or .gz",
-          "Digits per step and process",
-          {lesson::samples_row(options),
-           {"--lr", "X", "Learning rate", &options.lr, {.least = 1e-9, .most = 100}},
-           {"--scale_lr", "", "Multiply it by the number of processes", &options.scale_lr},
-           {"--sync_batch_norm",
-            "",
-            "Batch norm over the batches of all processes together",
-            &options.sync_batch_norm},
-           {"--double", "", "Compute in double precision", &options.double_precision},
-           {"--checkpoint", "DIR", "Folder for one after each epoch", &options.checkpoint},
-           {"--resume",
-            "PATH",
-            "Folder of checkpoints, or weights as torchvision's .pth",
-            &options.resume}}),
-      argc,
-      argv,
-      [&] { run(options); });
+  Options o;
+  const program::Options rows = lesson::with_options_of(
+      o,
+      "Folder with MNIST's four IDX files, plain or .gz",
+      "Digits per step and process",
+      {lesson::samples_row(o),
+       {"--lr", "X", "Learning rate", &o.lr, {.least = 1e-9, .most = 100}},
+       {"--scale_lr", "", "Multiply it by the number of processes", &o.scale_lr},
+       {"--sync_batch_norm",
+        "",
+        "Batch norm over the batches of all processes together",
+        &o.sync_batch_norm},
+       {"--double", "", "Compute in double precision", &o.double_precision},
+       {"--checkpoint", "DIR", "Folder for one after each epoch", &o.checkpoint},
+       {"--resume", "PATH", "Folder of checkpoints, or weights as torchvision's .pth", &o.resume}});
+  return program::run({"Trains ResNet-34 on MNIST; under `argosy launch` on several processes."},
+                      rows,
+                      argc,
+                      argv,
+                      [&] { run(o); });
 }

@@ -74,8 +74,8 @@ void inspect(vision::DigitNet& net, const data::Subset<vision::MnistJson>& digit
   fleet::print(
       "means (standard deviations) of the layers, for {} validation digits\n{}\n",
       images.size(0),
-      events::format_table(
-          {"layer", "type", "output", "parameters", "weights", "outputs", "gradients"}, rows));
+      text::table({"layer", "type", "output", "parameters", "weights", "outputs", "gradients"},
+                  rows));
 }
 
 void run(const Options& options) {
@@ -119,24 +119,25 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  Options o;
+  const program::Options rows = lesson::with_options_of(
+      o,
+      "mnist.json.gz, or its folder",
+      "Digits per step and process",
+      {lesson::samples_row(o),
+       {"--print_every",
+        "N",
+        "Batches between two lines of an epoch",
+        &o.print_every,
+        {.least = 1, .most = 1e6}},
+       {"--inspect",
+        "",
+        "Show shapes, weights, outputs and gradients of the layers, before and after",
+        &o.inspect}});
   return program::run(
       {"Trains DigitNet on mnist.json.gz; under `argosy launch` on several processes."},
-      lesson::with_options_of(
-          options,
-          "mnist.json.gz, or its folder",
-          "Digits per step and process",
-          {lesson::samples_row(options),
-           {"--print_every",
-            "N",
-            "Batches between two lines of an epoch",
-            &options.print_every,
-            {.least = 1, .most = 1e6}},
-           {"--inspect",
-            "",
-            "Show shapes, weights, outputs and gradients of the layers, before and after",
-            &options.inspect}}),
+      rows,
       argc,
       argv,
-      [&] { run(options); });
+      [&] { run(o); });
 }

@@ -14,7 +14,6 @@
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/prune.h"
 #include "argosy/checkpoint/weights_digest.h"
-#include "argosy/events/table.h"
 #include "argosy/program/command_line.h"
 #include "argosy/program/commands.h"
 
@@ -30,10 +29,6 @@ using checkpoint::Manifest;
 using checkpoint::State;
 using Json = nlohmann::ordered_json;
 using program::Words;
-
-void print_json(const Json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
-}
 
 std::string name_of(const std::string& path) {
   const fs::path clean = fs::path(path).lexically_normal();
@@ -96,8 +91,7 @@ void print_table(const std::vector<Inspected>& all) {
     }
   }
   fmt::print("{}",
-             events::format_table({"checkpoint", "step", "epoch", "score", "time", "size", "state"},
-                                  rows));
+             text::table({"checkpoint", "step", "epoch", "score", "time", "size", "state"}, rows));
 }
 
 struct Options {
@@ -148,7 +142,7 @@ int run_ls(const Words& args) {
   if (options.json) {
     Json rows = Json::array();
     std::ranges::transform(all, std::back_inserter(rows), row);
-    print_json(rows);
+    program::print_json(rows);
   } else if (all.empty()) {
     fmt::print("{}: no checkpoints\n", options.path);
   } else {
@@ -180,7 +174,7 @@ int run_verify(const Words& args) {
   if (options.json) {
     Json rows = Json::array();
     std::ranges::transform(all, std::back_inserter(rows), row);
-    print_json({{"ok", fine}, {"checkpoints", std::move(rows)}});
+    program::print_json({{"ok", fine}, {"checkpoints", std::move(rows)}});
     return fine ? 0 : program::kFailed;
   }
   for (const Inspected& found : all) {
@@ -209,7 +203,7 @@ void print_manifest(const std::string& path, const Manifest& manifest) {
   for (const checkpoint::ManifestFile& file : manifest.files) {
     files.push_back({file.name, text::bytes(file.bytes), file.checksum});
   }
-  fmt::print("\n{}\n", events::format_table({"file", "size", "checksum"}, files));
+  fmt::print("\n{}\n", text::table({"file", "size", "checksum"}, files));
   std::vector<std::vector<std::string>> tensors;
   for (const checkpoint::ManifestTensor& tensor : manifest.tensors) {
     tensors.push_back({tensor.part,
@@ -217,7 +211,7 @@ void print_manifest(const std::string& path, const Manifest& manifest) {
                        tensor.dtype,
                        fmt::format("{}", fmt::join(tensor.shape, " x "))});
   }
-  fmt::print("{}", events::format_table({"part", "tensor", "type", "shape"}, tensors));
+  fmt::print("{}", text::table({"part", "tensor", "type", "shape"}, tensors));
 }
 
 int run_show(const Words& args) {
@@ -234,7 +228,7 @@ int run_show(const Words& args) {
   }
   Json json = Json::parse(to_text(manifest));
   json["path"] = path;
-  print_json(json);
+  program::print_json(json);
   return 0;
 }
 
@@ -259,7 +253,7 @@ int run_hash(const Words& args) {
   }
   const std::string word = checkpoint::weights_hash(path);
   if (options.json) {
-    print_json({{"path", path}, {"hash", word}});
+    program::print_json({{"path", path}, {"hash", word}});
   } else {
     fmt::print("{}  {}\n", word, path);
   }
@@ -296,10 +290,10 @@ int run_prune(const Words& args) {
   if (options.json) {
     Json left = Json::array();
     std::ranges::transform(done.left, std::back_inserter(left), row);
-    print_json({{"removed", done.removed},
-                {"kept", done.kept},
-                {"left", std::move(left)},
-                {"dry_run", prune.dry_run}});
+    program::print_json({{"removed", done.removed},
+                         {"kept", done.kept},
+                         {"left", std::move(left)},
+                         {"dry_run", prune.dry_run}});
     return 0;
   }
   for (const std::string& path : done.removed) {

@@ -1,5 +1,3 @@
-#include "apps/checkpoint/convert.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "argosy/program/command_line.h"
 #include "argosy/recipes/models.h"
 
+#include "apps/torch_commands.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::apps {
@@ -139,9 +138,7 @@ int checkpoint_convert(const std::vector<std::string>& args) {
   const std::string word = checkpoint::weights_hash(dict);
   const std::string kind = write(from, to, std::move(dict), built);
   if (json) {
-    const nlohmann::ordered_json said{
-        {"path", to}, {"kind", kind}, {"tensors", tensors}, {"hash", word}};
-    fmt::print("{}\n", said.dump(2));
+    program::print_json({{"path", to}, {"kind", kind}, {"tensors", tensors}, {"hash", word}});
   } else {
     fmt::print("{}: {} tensors, hash {}\n", to, tensors, word);
   }
@@ -160,8 +157,7 @@ int checkpoint_hash(const std::vector<std::string>& args) {
   }
   const std::string word = checkpoint::weights_hash(checkpoint::read_weights(path));
   if (json) {
-    const nlohmann::ordered_json said{{"path", path}, {"hash", word}};
-    fmt::print("{}\n", said.dump(2));
+    program::print_json({{"path", path}, {"hash", word}});
   } else {
     fmt::print("{}  {}\n", word, path);
   }

@@ -5,13 +5,10 @@
 
 namespace argosy::datatool {
 
-/// The command `argosy data`: fetch, verify, info, pack. `args` follow the word `data`.
+/// The commands of `argosy data`, one file each. `args` follow the command's name.
 ///
-/// Returns the exit code: 0; 1 where verify found something missing or damaged.
+/// Return the exit code: 0; 1 where verify found something missing or damaged.
 /// Errors: UsageError and ConfigError for what was asked, DataError for files.
-[[nodiscard]] int run(const std::vector<std::string>& args);
-
-/// Its parts, one file each. `args` follow the part's name.
 [[nodiscard]] int run_fetch(const std::vector<std::string>& args);
 [[nodiscard]] int run_verify(const std::vector<std::string>& args);
 [[nodiscard]] int run_info(const std::vector<std::string>& args);

@@ -6,10 +6,10 @@
 #include "argosy/base/text.h"
 #include "argosy/datasets/fetch.h"
 #include "argosy/program/command_line.h"
+#include "argosy/program/commands.h"
 
 #include "apps/data/command.h"
 #include "apps/data/fetch_bar.h"
-#include "apps/data/print_json.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::datatool {
@@ -76,7 +76,7 @@ int run_fetch(const std::vector<std::string>& args) {
   options.on_bytes = [&](const datasets::FetchProgress& progress) { bar.show(progress); };
   const datasets::Fetched fetched = datasets::fetch(name, options);
   if (json) {
-    print_json(to_json(name, fetched));
+    program::print_json(to_json(name, fetched));
   } else {
     print(name, fetched);
   }

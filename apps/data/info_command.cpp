@@ -6,11 +6,11 @@
 #include "argosy/base/terminal.h"
 #include "argosy/image/codec.h"
 #include "argosy/program/command_line.h"
+#include "argosy/program/commands.h"
 
 #include "apps/data/arguments.h"
 #include "apps/data/command.h"
 #include "apps/data/info_report.h"
-#include "apps/data/print_json.h"
 #include "apps/data/source_argument.h"
 #include <nlohmann/json.hpp>
 
@@ -49,7 +49,7 @@ int run_info(const std::vector<std::string>& args) {
     image::write_file(sheet, image::encode_png(info_sheet(findings)));
   }
   if (json) {
-    print_json(info_json(findings));
+    program::print_json(info_json(findings));
   } else {
     fmt::print(
         "{}",

@@ -10,10 +10,10 @@
 #include "argosy/datasets/pack.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/program/command_line.h"
+#include "argosy/program/commands.h"
 
 #include "apps/data/arguments.h"
 #include "apps/data/command.h"
-#include "apps/data/print_json.h"
 #include "apps/data/source_argument.h"
 #include <nlohmann/json.hpp>
 
@@ -124,10 +124,10 @@ int run_pack(const std::vector<std::string>& args) {
   const datasets::Packed packed = datasets::pack(*source, out, packing);
   bar.finish();
   if (options.json) {
-    print_json({{"path", out},
-                {"samples", packed.samples},
-                {"left_out", left_out},
-                {"bytes", packed.bytes}});
+    program::print_json({{"path", out},
+                         {"samples", packed.samples},
+                         {"left_out", left_out},
+                         {"bytes", packed.bytes}});
   } else {
     fmt::print("{}: {} sample{}, {} kB{}\n",
                out,

@@ -11,9 +11,9 @@
 #include "argosy/events/progress_bar.h"
 #include "argosy/formats/records.h"
 #include "argosy/program/command_line.h"
+#include "argosy/program/commands.h"
 
 #include "apps/data/command.h"
-#include "apps/data/print_json.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::datatool {
@@ -123,12 +123,12 @@ int verify_records(const std::string& path, bool json) {
   const formats::RecordReader reader(path);
   const std::vector<std::string> damage = damage_of(reader);
   if (json) {
-    print_json({{"ok", damage.empty()},
-                {"set", "records"},
-                {"path", path},
-                {"records", reader.size()},
-                {"damaged", damage.size()},
-                {"reasons", damage}});
+    program::print_json({{"ok", damage.empty()},
+                         {"set", "records"},
+                         {"path", path},
+                         {"records", reader.size()},
+                         {"damaged", damage.size()},
+                         {"reasons", damage}});
     return damage.empty() ? 0 : 1;
   }
   for (const std::string& reason : damage) {
@@ -170,7 +170,7 @@ int run_verify(const std::vector<std::string>& args) {
   }
   const Verified verified = look(what, path);
   if (json) {
-    print_json(to_json(verified));
+    program::print_json(to_json(verified));
   } else {
     print(verified);
   }

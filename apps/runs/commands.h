@@ -16,9 +16,6 @@ namespace argosy::runs {
 [[nodiscard]] int run_show(const std::vector<std::string>& args);
 [[nodiscard]] int run_compare(const std::vector<std::string>& args);
 
-/// Onto standard output, indented. Bytes that are no UTF-8 are replaced.
-void print_json(const nlohmann::ordered_json& json);
-
 /// "cifar  finished": its figures are read too.
 struct ReadRun {
   Run run{};

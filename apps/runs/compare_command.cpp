@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "argosy/base/text.h"
-#include "argosy/events/table.h"
 #include "argosy/program/command_line.h"
+#include "argosy/program/commands.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/compare.h"
 #include "argosy/runs/files.h"
@@ -133,7 +133,7 @@ void print_rows(const std::vector<std::string>& head, Rows rows) {
                                                         : cell);
     }
   }
-  fmt::print("{}", events::format_table(head, rows));
+  fmt::print("{}", text::table(head, rows));
 }
 
 }  // namespace
@@ -168,7 +168,7 @@ int run_compare(const std::vector<std::string>& args) {
     replace_file(page, overlay(a, b, settings));
   }
   if (json) {
-    print_json(comparison_json(a, b, settings));
+    program::print_json(comparison_json(a, b, settings));
     return 0;
   }
   if (const Rows rows = figure_rows(a, b); !rows.empty()) {

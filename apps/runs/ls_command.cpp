@@ -6,8 +6,8 @@
 #include <chrono>
 
 #include "argosy/base/text.h"
-#include "argosy/events/table.h"
 #include "argosy/program/command_line.h"
+#include "argosy/program/commands.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/html.h"
 
@@ -89,11 +89,11 @@ int run_ls(const std::vector<std::string>& args) {
     }
   }
   if (json) {
-    print_json(all);
+    program::print_json(all);
   } else if (!rows.empty()) {
-    fmt::print("{}",
-               events::format_table(
-                   {"run", "state", "started", "took", "ranks", "step", "loss", "metric"}, rows));
+    fmt::print(
+        "{}",
+        text::table({"run", "state", "started", "took", "ranks", "step", "loss", "metric"}, rows));
   } else if (found.broken.empty()) {
     fmt::print("No runs in {}.\n", text::printable(folder));
   }

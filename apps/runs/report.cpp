@@ -16,10 +16,6 @@ namespace argosy::runs {
 
 using nlohmann::ordered_json;
 
-void print_json(const ordered_json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
 ReadRun read_whole(Run run) {
   MetricsLog log(run.folder + "/metrics.jsonl");
   log.read();

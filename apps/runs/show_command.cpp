@@ -7,8 +7,8 @@
 #include <chrono>
 
 #include "argosy/base/text.h"
-#include "argosy/events/table.h"
 #include "argosy/program/command_line.h"
+#include "argosy/program/commands.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/html.h"
 #include "argosy/runs/page_parts.h"
@@ -58,7 +58,7 @@ std::string figures(const MetricsLog& log) {
       }
     }
   }
-  return rows.empty() ? "" : "\n" + events::format_table({"figure", "last", "best", "curve"}, rows);
+  return rows.empty() ? "" : "\n" + text::table({"figure", "last", "best", "curve"}, rows);
 }
 
 std::string pairs(std::string_view title,
@@ -67,7 +67,7 @@ std::string pairs(std::string_view title,
   for (const auto& [name, value] : all) {
     rows.push_back({text::printable(name), text::printable(value)});
   }
-  return rows.empty() ? "" : "\n" + events::format_table({std::string(title), "value"}, rows);
+  return rows.empty() ? "" : "\n" + text::table({std::string(title), "value"}, rows);
 }
 
 std::string ranks_table(const std::vector<nlohmann::ordered_json>& ranks) {
@@ -89,7 +89,7 @@ std::string ranks_table(const std::vector<nlohmann::ordered_json>& ranks) {
     rows.push_back(std::move(cells));
   }
   std::ranges::transform(columns, columns.begin(), text::printable);
-  return columns.empty() ? "" : "\n" + events::format_table(columns, rows);
+  return columns.empty() ? "" : "\n" + text::table(columns, rows);
 }
 
 }  // namespace
@@ -115,11 +115,11 @@ int run_show(const std::vector<std::string>& args) {
   const ReadRun read = read_whole(find_run(name, folder));
   const std::vector<nlohmann::ordered_json> ranks = read_rank_files(read.run.folder);
   if (json) {
-    print_json({{"folder", read.run.folder},
-                {"state", to_string(read.run.config.observed_state())},
-                {"config", to_json(read.run.config)},
-                {"figures", figures_json(read.log)},
-                {"ranks", ranks}});
+    program::print_json({{"folder", read.run.folder},
+                         {"state", to_string(read.run.config.observed_state())},
+                         {"config", to_json(read.run.config)},
+                         {"figures", figures_json(read.log)},
+                         {"ranks", ranks}});
     return 0;
   }
   const RunConfig& config = read.run.config;

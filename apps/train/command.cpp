@@ -1,6 +1,4 @@
 // The command lines of train, evaluate and predict. What they do is argosy/recipes.
-#include "apps/train/command.h"
-
 #include <fmt/format.h>
 
 #include <map>
@@ -20,6 +18,7 @@
 #include "argosy/recipes/schedules.h"
 #include "argosy/recipes/settings.h"
 
+#include "apps/torch_commands.h"
 #include <nlohmann/json.hpp>
 
 namespace argosy::apps {

@@ -4,10 +4,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <ctime>
 
 namespace argosy::text {
+namespace {
+
+bool is_number(const std::string& cell) {
+  return !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) != 0 ||
+                           cell[0] == '-' || cell[0] == '.');
+}
+
+}  // namespace
 
 std::string bytes(double bytes) {
   constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB"};
@@ -65,6 +74,34 @@ std::string utc(std::chrono::system_clock::time_point at) {
 
 std::string stamp(std::chrono::system_clock::time_point at) {
   return fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::chrono::system_clock::to_time_t(at)));
+}
+
+std::string table(const std::vector<std::string>& headings,
+                  const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  std::vector<bool> right;
+  for (size_t column = 0; column < headings.size(); ++column) {
+    widths.push_back(headings[column].size());
+    right.push_back(!rows.empty());
+    for (const std::vector<std::string>& row : rows) {
+      widths[column] = std::max(widths[column], row.at(column).size());
+      right[column] = right[column] && is_number(row.at(column));
+    }
+  }
+  auto line_of = [&](const std::vector<std::string>& cells) {
+    std::string line;
+    for (size_t column = 0; column < headings.size(); ++column) {
+      line += column == 0 ? "" : "  ";
+      line += right[column] ? fmt::format("{:>{}}", cells[column], widths[column])
+                            : fmt::format("{:<{}}", cells[column], widths[column]);
+    }
+    return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  };
+  std::string text = line_of(headings);
+  for (const std::vector<std::string>& row : rows) {
+    text += line_of(row);
+  }
+  return text;
 }
 
 }  // namespace argosy::text

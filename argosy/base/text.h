@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// How numbers and names are written for people, the same everywhere.
 namespace argosy::text {
@@ -58,5 +59,14 @@ template <typename Tensor>
 
 /// "20260301-120000" in local time: sorts by time, and every file system takes it as a name.
 [[nodiscard]] std::string stamp(std::chrono::system_clock::time_point at);
+
+/// Columns of text under headings, right-aligned where a column holds numbers:
+///
+///     epoch  train loss  test accuracy  images/s  seconds
+///         1      0.4312        86.90 %    12,345      4.9
+///
+/// Source of width: the longest cell of each column; two spaces between columns.
+[[nodiscard]] std::string table(const std::vector<std::string>& headings,
+                                const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace argosy::text

@@ -63,5 +63,12 @@ TEST(Text, Times) {
   EXPECT_EQ(stamp(at).size(), 15U);
 }
 
+TEST(Text, ATableAlignsNumbersRightAndWordsLeft) {
+  EXPECT_EQ(table({"epoch", "name"}, {{"1", "a"}, {"10", "longer"}}),
+            "epoch  name\n"
+            "    1  a\n"
+            "   10  longer\n");
+}
+
 }  // namespace
 }  // namespace argosy::text

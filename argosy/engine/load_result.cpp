@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "argosy/events/table.h"
+#include "argosy/base/text.h"
 
 namespace argosy::engine {
 
@@ -23,7 +23,7 @@ std::string LoadResult::to_string() const {
   if (rows.empty()) {
     return text + "\n";
   }
-  return text + "; left alone:\n" + events::format_table({"entry", "why", "module", "file"}, rows);
+  return text + "; left alone:\n" + text::table({"entry", "why", "module", "file"}, rows);
 }
 
 }  // namespace argosy::engine

@@ -13,8 +13,6 @@
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
 #include "argosy/engine/operator_watch.h"
-#include "argosy/events/progress_bar.h"
-#include "argosy/events/table.h"
 
 #include <nlohmann/json.hpp>
 
@@ -256,7 +254,7 @@ std::string Summary::to_string() const {
   for (const SummaryRow& row : unused) {
     lines.push_back({row.layer, row.type, "not called", text::count(row.parameters), "0", "0"});
   }
-  std::string text = events::format_table(
+  std::string text = text::table(
       {"layer", "type", "output shape", "parameters", "multiply-adds", "memory"}, lines);
   text += fmt::format("\nparameters     {}, of which {} are trained\n",
                       text::count(parameters),

@@ -17,9 +17,9 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/base/text.h"
 #include "argosy/events/jsonl_writer.h"
 #include "argosy/events/progress_bar.h"
-#include "argosy/events/table.h"
 
 #include "tests/support/temp_dir.h"
 #include <nlohmann/json.hpp>
@@ -160,13 +160,6 @@ TEST(Text, NumbersAndTimes) {
   EXPECT_EQ(clock_time(7.4), "0:07");
   EXPECT_EQ(clock_time(3725), "1:02:05");
   EXPECT_EQ(clock_time(std::numeric_limits<double>::infinity()), "?");
-}
-
-TEST(Table, AlignsNumbersRightAndWordsLeft) {
-  EXPECT_EQ(format_table({"epoch", "name"}, {{"1", "a"}, {"10", "longer"}}),
-            "epoch  name\n"
-            "    1  a\n"
-            "   10  longer\n");
 }
 
 TEST(Jsonl, WritesWholeLinesAndNullForNan) {

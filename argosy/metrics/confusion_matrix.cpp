@@ -8,7 +8,7 @@
 #include <ATen/ops/empty.h>
 
 #include "argosy/base/check.h"
-#include "argosy/events/table.h"
+#include "argosy/base/text.h"
 #include "argosy/metrics/batch_input.h"
 #include "argosy/metrics/reduce_counts.h"
 
@@ -80,7 +80,7 @@ std::string ConfusionMatrix::to_string(const Shown& shown) const {
                                                         : fmt::format("{:.3f}", *value));
     }
   }
-  return events::format_table(headings, rows);
+  return text::table(headings, rows);
 }
 
 void ConfusionMatrix::reset() {

@@ -14,6 +14,8 @@
 #include "argosy/base/strings.h"
 #include "argosy/program/help.h"
 
+#include <nlohmann/json.hpp>
+
 namespace argosy::program {
 namespace {
 
@@ -113,6 +115,10 @@ int run_main(int argc, char** argv, const std::function<int(const Words& args)>&
     say(error);
     return kFailed;
   }
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void become(std::string_view program, Words args) {

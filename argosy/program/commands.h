@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace argosy::program {
 
 using Words = std::vector<std::string>;
@@ -44,6 +46,10 @@ struct Commands {
 /// name. After an error it prints the message with its place in the catalogue and returns kUsage
 /// for UsageError and ConfigError, else kFailed. Output that cannot be written is a failure.
 [[nodiscard]] int run_main(int argc, char** argv, const std::function<int(const Words& args)>& run);
+
+/// Onto standard output, indented, with an end of line: what --json of a command prints. Bytes that
+/// are no UTF-8 (paths may have such) are replaced.
+void print_json(const nlohmann::ordered_json& json);
 
 /// Becomes another program of ours, which lies beside this one.
 /// Errors: Error that says how to get it.

@@ -7,7 +7,6 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
-#include "argosy/events/progress_bar.h"
 #include "argosy/optim/optim.h"
 #include "argosy/recipes/optimizers.h"
 #include "argosy/recipes/parts.h"

@@ -17,7 +17,6 @@
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/engine/seed.h"
 #include "argosy/engine/state_dict.h"
-#include "argosy/events/progress_bar.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/recipes/description.h"
 #include "argosy/recipes/parts.h"

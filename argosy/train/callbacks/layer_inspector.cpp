@@ -14,7 +14,6 @@
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
 #include "argosy/engine/summary.h"
-#include "argosy/events/table.h"
 #include "argosy/train/model.h"
 
 #include <nlohmann/json.hpp>
@@ -60,7 +59,7 @@ std::string table_of(const std::vector<Seen>& all) {
                     std::to_string(f.zeros),
                     odd == 0 ? "" : std::to_string(odd)});
   }
-  return events::format_table(
+  return text::table(
       {"layer", "type", "what", "shape", "mean", "std", "min", "max", "zeros", "not finite"}, rows);
 }
 
