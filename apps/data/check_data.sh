@@ -56,7 +56,7 @@ expect 1 "4 missing" verify mnist
 json 'j["ok"] is False and {f["state"] for f in j["files"]} == {"missing"}' verify mnist
 
 # A folder as a mirror, then nothing to do; what was fetched is found by verify.
-expect 0 "2 files in $scratch/home/flowers102, 15 kB, fetched" \
+expect 0 "2 files in $scratch/home/flowers102, 15.5 kB, fetched" \
   fetch flowers102 --mirror "$samples" --file imagelabels.mat --file setid.mat
 expect 0 "there already, and right" fetch flowers102 --file setid.mat
 json '[f["was_there"] for f in j["files"]] == [True]' fetch flowers102 --file setid.mat

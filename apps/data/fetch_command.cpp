@@ -30,11 +30,11 @@ void print(const std::string& set, const datasets::Fetched& fetched) {
   }
   const auto there = std::ranges::count(fetched.files, true, &datasets::FetchedFile::was_there);
   const bool all = there == std::ssize(fetched.files);
-  fmt::print("{}: {} in {}, {} kB, {}\n",
+  fmt::print("{}: {} in {}, {}, {}\n",
              set,
              fetched.files.size() == 1 ? "1 file" : fmt::format("{} files", fetched.files.size()),
              fetched.folder,
-             text::count(bytes / 1000),
+             text::bytes(bytes),
              all          ? "there already, and right"
              : there == 0 ? "fetched"
                           : fmt::format("{} of them there already", there));

@@ -129,11 +129,11 @@ int run_pack(const std::vector<std::string>& args) {
                          {"left_out", left_out},
                          {"bytes", packed.bytes}});
   } else {
-    fmt::print("{}: {} sample{}, {} kB{}\n",
+    fmt::print("{}: {} sample{}, {}{}\n",
                out,
                text::count(packed.samples),
                packed.samples == 1 ? "" : "s",
-               text::count(packed.bytes / 1000),
+               text::bytes(packed.bytes),
                left_out == 0 ? "" : fmt::format("; {} damaged left out", left_out));
   }
   return 0;

@@ -1,12 +1,10 @@
 #include "argosy/launch/job.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -18,6 +16,7 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/base/text.h"
 #include "argosy/os/addresses.h"
 #include "argosy/os/random.h"
 #include "argosy/os/topology.h"
@@ -30,10 +29,7 @@ namespace fs = std::filesystem;
 
 /// "20261120-053000-1f3c9a07": sorts by time, and all launches of an array of jobs differ.
 std::string make_run_id() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  return fmt::format("{:%Y%m%d-%H%M%S}-{}", local, os::random_hex(4));
+  return text::stamp(std::chrono::system_clock::now()) + "-" + os::random_hex(4);
 }
 
 /// A port that was asked for may be a former job's, which is about to end.
