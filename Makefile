@@ -35,7 +35,7 @@ demo: deps-build ## Install what is missing, build, train a CNN on Fashion-MNIST
 
 test: deps-test configure ## Install what is missing, build and run all tests
 	cmake --build --preset $(PRESET) -j $(JOBS)
-	ctest --preset $(PRESET) -j $(JOBS) $(CTEST_ARGS)
+	ctest --preset $(PRESET) -j $(JOBS) $(CTEST_ARGS); status=$$?; scripts/skipped.sh $(BUILD); exit $$status
 
 build: deps-test configure ## Build everything (PRESET=release|debug|asan|tsan)
 	cmake --build --preset $(PRESET) -j $(JOBS)
