@@ -13,7 +13,7 @@
 namespace argosy::datatool {
 namespace {
 
-using datasets::Description;
+using datasets::About;
 using datasets::Range;
 using datasets::Survey;
 
@@ -24,7 +24,7 @@ std::string spread(const Range& range) {
 
 std::string samples_line(const Findings& findings) {
   std::vector<std::string> splits;
-  for (const datasets::Split& split : findings.source->description().splits) {
+  for (const datasets::Split& split : findings.source->about().splits) {
     splits.push_back(fmt::format("{} {}", split.name, text::count(split.count)));
   }
   return text::count(findings.survey.samples) +
@@ -41,7 +41,7 @@ std::string pictures_line(const Survey& survey) {
 
 std::string values_line(const Findings& findings) {
   const Survey& survey = findings.survey;
-  const double scale = findings.source->description().value_scale;
+  const double scale = findings.source->about().value_scale;
   std::string text = spread({survey.pixels.least * scale, survey.pixels.most * scale});
   if (!survey.figures.empty()) {
     std::string means;
@@ -58,7 +58,7 @@ std::string values_line(const Findings& findings) {
 }
 
 std::string points_line(const Findings& findings) {
-  const std::vector<std::string>& names = findings.source->description().point_names;
+  const std::vector<std::string>& names = findings.source->about().point_names;
   std::vector<std::string> unknown;
   for (size_t i = 0; i < names.size(); ++i) {
     if (findings.survey.unknown_points[i] > 0) {
@@ -108,14 +108,13 @@ nlohmann::ordered_json pair_of(const Range& range, double scale = 1) {
 
 }  // namespace
 
-std::string name_of(const datasets::Description& description) {
-  return description.packed_from.empty()
-             ? description.set
-             : fmt::format("{} of {}", description.set, description.packed_from);
+std::string name_of(const datasets::About& about) {
+  return about.packed_from.empty() ? about.set
+                                   : fmt::format("{} of {}", about.set, about.packed_from);
 }
 
 std::vector<Bar> class_bars(const Findings& findings) {
-  const std::vector<std::string>& names = findings.source->description().classes;
+  const std::vector<std::string>& names = findings.source->about().classes;
   std::vector<Bar> bars;
   for (size_t i = 0; i < findings.survey.per_class.size(); ++i) {
     bars.push_back({.name = i < names.size() ? names[i] : std::to_string(i),
@@ -125,16 +124,16 @@ std::vector<Bar> class_bars(const Findings& findings) {
 }
 
 std::string info_text(const Findings& findings, int columns, BarStyle style) {
-  const Description& description = findings.source->description();
+  const About& about = findings.source->about();
   const Survey& survey = findings.survey;
-  std::string text = fmt::format("{} in {}\n", name_of(description), description.path);
+  std::string text = fmt::format("{} in {}\n", name_of(about), about.path);
   const auto line = [&](std::string_view subject, const std::string& words) {
     text += fmt::format("  {:<9} {}\n", subject, words);
   };
   line("samples", samples_line(findings));
-  if (description.missing > 0) {
+  if (about.missing > 0) {
     line("missing",
-         fmt::format("{} samples of the index are not there", text::count(description.missing)));
+         fmt::format("{} samples of the index are not there", text::count(about.missing)));
   }
   if (survey.damaged > 0) {
     line("damaged",
@@ -150,7 +149,7 @@ std::string info_text(const Findings& findings, int columns, BarStyle style) {
     line("pictures", pictures_line(survey));
     line("values", values_line(findings));
   }
-  if (!description.point_names.empty()) {
+  if (!about.point_names.empty()) {
     line("points", points_line(findings));
   }
   if (!survey.per_class.empty()) {
@@ -161,7 +160,7 @@ std::string info_text(const Findings& findings, int columns, BarStyle style) {
 }
 
 nlohmann::ordered_json info_json(const Findings& findings) {
-  const Description& description = findings.source->description();
+  const About& about = findings.source->about();
   const Survey& survey = findings.survey;
   nlohmann::ordered_json json{{"samples", survey.samples},
                               {"classes", survey.per_class.size()},
@@ -170,17 +169,17 @@ nlohmann::ordered_json info_json(const Findings& findings) {
                    same_or_null(survey.width),
                    survey.channels.size() == 1 ? nlohmann::ordered_json(survey.channels[0])
                                                : nlohmann::ordered_json()};
-  json["set"] = description.set;
-  json["packed_from"] = description.packed_from;
-  json["path"] = description.path;
+  json["set"] = about.set;
+  json["packed_from"] = about.packed_from;
+  json["path"] = about.path;
   json["splits"] = nlohmann::ordered_json::object();
-  for (const datasets::Split& split : description.splits) {
+  for (const datasets::Split& split : about.splits) {
     json["splits"][split.name] = split.count;
   }
-  json["class_names"] = description.classes;
+  json["class_names"] = about.classes;
   json["height"] = pair_of(survey.height);
   json["width"] = pair_of(survey.width);
-  json["values"] = pair_of(survey.pixels, description.value_scale);
+  json["values"] = pair_of(survey.pixels, about.value_scale);
   json["mean"] = nlohmann::ordered_json::array();
   json["std"] = nlohmann::ordered_json::array();
   for (const datasets::ChannelFigures& channel : survey.figures) {
@@ -188,11 +187,11 @@ nlohmann::ordered_json info_json(const Findings& findings) {
     json["std"].push_back(channel.deviation);
   }
   json["pictures_decoded"] = survey.pictures;
-  json["missing"] = description.missing;
+  json["missing"] = about.missing;
   json["damaged"] = survey.damaged;
   json["unusable"] = survey.unusable;
   json["first_unusable"] = survey.first_unusable;
-  json["point_names"] = description.point_names;
+  json["point_names"] = about.point_names;
   json["points"] = pair_of(survey.points);
   json["unknown_points"] = survey.unknown_points;
   json["without_points"] = survey.without_points;

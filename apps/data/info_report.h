@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/datasets/survey.h"
 #include "argosy/image/image.h"
 
@@ -14,7 +14,7 @@ namespace argosy::datatool {
 
 /// A set and what was found in it.
 struct Findings {
-  const datasets::SampleSource* source = nullptr;
+  const datasets::Source* source = nullptr;
   datasets::Survey survey{};
 };
 
@@ -29,7 +29,7 @@ struct Findings {
 [[nodiscard]] image::Image info_sheet(const Findings& findings);
 
 /// "cifar10", "records of flowers102".
-[[nodiscard]] std::string name_of(const datasets::Description& description);
+[[nodiscard]] std::string name_of(const datasets::About& about);
 
 /// The bars of both.
 [[nodiscard]] std::vector<Bar> class_bars(const Findings& findings);

@@ -17,7 +17,7 @@ namespace {
 using datasets::Canvas;
 using datasets::Colour;
 using datasets::ContactSheetOptions;
-using datasets::SampleSource;
+using datasets::Source;
 using datasets::Tile;
 
 constexpr Colour kWhite{255, 255, 255};
@@ -34,7 +34,7 @@ std::vector<int64_t> spread_over(const std::vector<int64_t>& all, int64_t most) 
 }
 
 /// None: the sample is a damaged record, of which there is nothing to show.
-std::optional<int64_t> label_or_none(const SampleSource& source, int64_t index) {
+std::optional<int64_t> label_or_none(const Source& source, int64_t index) {
   try {
     return source.label(index);
   } catch (const DataError&) {
@@ -51,7 +51,7 @@ struct Choice {
 Choice choose(const Findings& findings) {
   constexpr int kEachClass = 10;
   constexpr size_t kFewClasses = 20;
-  const SampleSource& source = *findings.source;
+  const Source& source = *findings.source;
   const bool small = findings.survey.height.most <= 32 && findings.survey.width.most <= 32;
   std::vector<std::vector<int64_t>> of_class(findings.survey.per_class.size());
   std::vector<int64_t> others;
@@ -61,7 +61,7 @@ Choice choose(const Findings& findings) {
       (known ? of_class[static_cast<size_t>(*label)] : others).push_back(i);
     }
   }
-  if (!source.description().point_names.empty()) {
+  if (!source.about().point_names.empty()) {
     return {spread_over(others, 24), {.columns = 6, .side = 192}};
   }
   if (of_class.empty()) {
@@ -99,14 +99,13 @@ image::Image picture_or_rest(const formats::PackedSample& sample, std::string& c
 }
 
 Tile tile_of(const Findings& findings, int64_t index) {
-  const datasets::Description& description = findings.source->description();
+  const datasets::About& about = findings.source->about();
   std::vector<uint8_t> scratch;
   const formats::PackedSample sample = findings.source->get(index, scratch);
   Tile tile{.caption = fmt::format("{}", index)};
   if (const int64_t label = datasets::label_of(sample); label >= 0) {
     const auto at = static_cast<size_t>(label);
-    tile.caption =
-        at < description.classes.size() ? description.classes[at] : fmt::format("{}", label);
+    tile.caption = at < about.classes.size() ? about.classes[at] : fmt::format("{}", label);
     tile.mark = datasets::class_colour(label);
   }
   const auto known = std::ranges::count_if(sample.points, [](float x) { return std::isfinite(x); });
@@ -120,14 +119,14 @@ Tile tile_of(const Findings& findings, int64_t index) {
 
 image::Image title_of(const Findings& findings) {
   constexpr int kScale = 2;
-  const datasets::Description& description = findings.source->description();
+  const datasets::About& about = findings.source->about();
   std::string text =
-      fmt::format("{}: {} samples", name_of(description), text::count(findings.survey.samples));
+      fmt::format("{}: {} samples", name_of(about), text::count(findings.survey.samples));
   if (!findings.survey.per_class.empty()) {
     text += fmt::format(", {} classes", findings.survey.per_class.size());
   }
-  if (!description.point_names.empty()) {
-    text += fmt::format(", {} points", description.point_names.size());
+  if (!about.point_names.empty()) {
+    text += fmt::format(", {} points", about.point_names.size());
   }
   Canvas canvas(
       {.height = (datasets::kTextHeight + 2) * kScale, .width = datasets::text_width(text, kScale)},

@@ -20,13 +20,13 @@
 namespace argosy::datatool {
 namespace {
 
-void check_whole(const datasets::Description& description, bool skip_missing) {
-  if (description.missing > 0 && !skip_missing) {
+void check_whole(const datasets::About& about, bool skip_missing) {
+  if (about.missing > 0 && !skip_missing) {
     throw DataError("datatool.pack",
                     fmt::format("{} samples of the index are not there. To pack the others: "
                                 "--skip_missing",
-                                text::count(description.missing)),
-                    {description.path});
+                                text::count(about.missing)),
+                    {about.path});
   }
 }
 
@@ -40,7 +40,7 @@ struct Options {
 };
 
 /// The damaged samples of what is to be packed, told; to be left out if that was asked for.
-std::vector<int64_t> checked(const datasets::SampleSource& source,
+std::vector<int64_t> checked(const datasets::Source& source,
                              const datasets::Split& split,
                              const Options& options) {
   if (options.no_check) {
@@ -64,7 +64,7 @@ std::vector<int64_t> checked(const datasets::SampleSource& source,
                                 "others: --skip_damaged",
                                 text::count(std::ssize(damage)),
                                 text::count(split.count)),
-                    {source.description().path});
+                    {source.about().path});
   }
   std::vector<int64_t> indices;
   std::ranges::transform(damage, std::back_inserter(indices), &datasets::Damage::index);
@@ -113,7 +113,7 @@ int run_pack(const std::vector<std::string>& args) {
   check_output("datatool.pack", out, "ARGOREC\n", "a record file, the last word");
   const auto source =
       open_argument(options.words.front(), options.words.size() == 3 ? options.words[1] : "");
-  check_whole(source->description(), options.skip_missing);
+  check_whole(source->about(), options.skip_missing);
   const datasets::Split split = datasets::find_split(*source, options.split);
   datasets::PackOptions packing{.split = options.split,
                                 .leave_out = checked(*source, split, options)};

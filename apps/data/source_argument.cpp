@@ -13,11 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::unique_ptr<datasets::SampleSource> open_named(const datasets::Row& set,
-                                                   const std::string& path) {
+std::unique_ptr<datasets::Source> open_named(const datasets::Row& set, const std::string& path) {
   std::error_code error;
   if (!path.empty()) {
-    return datasets::open_samples(set.name, path);
+    return datasets::open(set.name, path);
   }
   const std::string folder = datasets::folder_of(set.name);
   if (!fs::exists(folder, error)) {
@@ -29,13 +28,12 @@ std::unique_ptr<datasets::SampleSource> open_named(const datasets::Row& set,
                                         : set.instead),
         {folder});
   }
-  return datasets::open_samples(set.name, folder);
+  return datasets::open(set.name, folder);
 }
 
 }  // namespace
 
-std::unique_ptr<datasets::SampleSource> open_argument(const std::string& what,
-                                                      const std::string& path) {
+std::unique_ptr<datasets::Source> open_argument(const std::string& what, const std::string& path) {
   if (const datasets::Row* set = datasets::find_row(what)) {
     return open_named(*set, path);
   }
@@ -46,7 +44,7 @@ std::unique_ptr<datasets::SampleSource> open_argument(const std::string& what,
   if (!path.empty() || !fs::exists(what, error)) {
     (void)datasets::row_of(what);  // says which name was meant
   }
-  const std::string set = datasets::recognised_set(what);
+  const std::string set = datasets::recognise(what);
   if (set.empty()) {
     throw UsageError(
         "datatool.open",
@@ -55,7 +53,7 @@ std::unique_ptr<datasets::SampleSource> open_argument(const std::string& what,
                     what,
                     what));
   }
-  return datasets::open_samples(set, what);
+  return datasets::open(set, what);
 }
 
 }  // namespace argosy::datatool

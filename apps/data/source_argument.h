@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 
 namespace argosy::datatool {
 
@@ -11,7 +11,7 @@ namespace argosy::datatool {
 ///
 /// Errors: UsageError naming the set that was probably meant; DataError of the readers, and where a
 /// named set is not there, with the command that brings it.
-[[nodiscard]] std::unique_ptr<datasets::SampleSource> open_argument(const std::string& what,
-                                                                    const std::string& path);
+[[nodiscard]] std::unique_ptr<datasets::Source> open_argument(const std::string& what,
+                                                              const std::string& path);
 
 }  // namespace argosy::datatool

@@ -6,7 +6,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/text.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/datasets/verify.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/formats/records.h"
@@ -165,7 +165,7 @@ int run_verify(const std::vector<std::string>& args) {
   }
   const std::string& place = path.empty() ? what : path;
   // A record file may be damaged where it says that it is one: its name before it is believed.
-  if ((what == "records" && !path.empty()) || datasets::recognised_set(place) == "records") {
+  if ((what == "records" && !path.empty()) || datasets::recognise(place) == "records") {
     return verify_records(place, json);
   }
   const Verified verified = look(what, path);

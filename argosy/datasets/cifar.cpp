@@ -66,7 +66,7 @@ bool is_single_batch(const std::string& path) {
          formats::archive_kind(path) == formats::ArchiveKind::kNone;
 }
 
-std::unique_ptr<SampleSource> open_cifar(const Row& row, int classes, const std::string& path) {
+std::unique_ptr<Source> open_cifar(const Row& row, int classes, const std::string& path) {
   std::error_code error;
   std::string file = path;  // an archive, a batch, or a folder with the batches
   if (std::filesystem::is_directory(path, error)) {
@@ -88,7 +88,7 @@ std::unique_ptr<SampleSource> open_cifar(const Row& row, int classes, const std:
   }
   constexpr auto kSide = static_cast<int64_t>(CifarData::kSide);
   return std::make_unique<PixelSource>(
-      Description{
+      About{
           .set = row.name, .path = file, .classes = train.classes, .groups = train.coarse_classes},
       Shape{.height = kSide, .width = kSide, .channels = CifarData::kChannels},
       std::move(blocks));

@@ -10,7 +10,7 @@
 namespace argosy::datasets {
 namespace {
 
-std::vector<Damage> damage_among(const SampleSource& source, int64_t first, int64_t end) {
+std::vector<Damage> damage_among(const Source& source, int64_t first, int64_t end) {
   std::vector<Damage> found;
   std::vector<uint8_t> scratch;
   for (int64_t i = first; i < end; ++i) {
@@ -30,7 +30,7 @@ std::vector<Damage> damage_among(const SampleSource& source, int64_t first, int6
 
 }  // namespace
 
-std::vector<Damage> find_damage(const SampleSource& source,
+std::vector<Damage> find_damage(const Source& source,
                                 const Split& split,
                                 const FindDamageOptions& options) {
   const int cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

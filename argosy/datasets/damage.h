@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 
 namespace argosy::datasets {
 
@@ -23,7 +23,7 @@ struct FindDamageOptions {
 /// Decodes every picture of a split and returns the samples that a training would fail on, in their
 /// order: pictures that end early or are none, damaged records. Other damage inside a JPEG is
 /// accepted, as the data sets do. Pixels that lie there as such have nothing to be decoded.
-[[nodiscard]] std::vector<Damage> find_damage(const SampleSource& source,
+[[nodiscard]] std::vector<Damage> find_damage(const Source& source,
                                               const Split& split,
                                               const FindDamageOptions& options = {});
 

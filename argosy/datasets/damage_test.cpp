@@ -43,7 +43,7 @@ class DamageTest : public testing::Test {
       fs::create_directories(path);
       std::ofstream(path / (std::to_string(1000 + i) + ".png"), std::ios::binary) << bytes;
     }
-    source_ = open_samples("folder", (folder_.path() / "set").string());
+    source_ = open("folder", (folder_.path() / "set").string());
   }
 
   [[nodiscard]] std::string records() const { return (folder_.path() / "set.rec").string(); }
@@ -74,7 +74,7 @@ class DamageTest : public testing::Test {
   }
 
   const test::TempDir folder_;
-  std::unique_ptr<SampleSource> source_{};
+  std::unique_ptr<Source> source_{};
 };
 
 TEST_F(DamageTest, EveryPictureThatCannotBeReadIsNamedInOrder) {
@@ -102,7 +102,7 @@ TEST_F(DamageTest, OnlyTheSplitIsLookedAtAndProgressReachesItsEnd) {
 
 TEST_F(DamageTest, PackedWithoutThemTheOthersStayInOrder) {
   EXPECT_EQ(pack(*source_, records(), {.leave_out = {3, 100, 149}}).samples, 147);
-  const auto packed = open_samples("records", records());
+  const auto packed = open("records", records());
   EXPECT_EQ(packed->size(), 147);
   EXPECT_EQ(packed->label(73), 0);
   EXPECT_EQ(packed->label(74), 1);
@@ -114,7 +114,7 @@ TEST_F(DamageTest, WhatIsLeftOutIsTakenFromItsSplit) {
   // A file of two splits, made of one without.
   const std::string two = (folder_.path() / "two.rec").string();
   {
-    const auto packed = open_samples("records", records());
+    const auto packed = open("records", records());
     formats::RecordWriter writer(
         two, formats::pack_metadata({.splits = {{"train", 100}, {"test", 47}}}));
     std::vector<uint8_t> scratch;
@@ -123,9 +123,9 @@ TEST_F(DamageTest, WhatIsLeftOutIsTakenFromItsSplit) {
     }
     writer.finish();
   }
-  const auto source = open_samples("records", two);
+  const auto source = open("records", two);
   pack(*source, records(), {.leave_out = {0, 99, 100}});
-  const std::vector<Split> splits = open_samples("records", records())->description().splits;
+  const std::vector<Split> splits = open("records", records())->about().splits;
   ASSERT_THAT(splits, SizeIs(2));
   EXPECT_EQ(splits[0].count, 98);
   EXPECT_EQ(splits[1].count, 46);
@@ -139,7 +139,7 @@ TEST_F(DamageTest, DamagedRecordsAreCountedAndTheOthersSurveyed) {
     indices.push_back(1 + 10 * i);
   }
   damage_records(indices);
-  const auto source = open_samples("records", records());
+  const auto source = open("records", records());
   for (const int threads : {1, 3}) {
     const Survey found = survey(*source, {.threads = threads});
     EXPECT_EQ(found.samples, 147);

@@ -9,8 +9,8 @@
 
 #include "argosy/base/error.h"
 #include "argosy/datasets/files.h"
-#include "argosy/datasets/sample_source.h"
 #include "argosy/datasets/sets.h"
+#include "argosy/datasets/source.h"
 
 namespace argosy::datasets {
 namespace {
@@ -48,8 +48,8 @@ void fill_forward(std::vector<float>& points, std::vector<float>& last, const Da
 }
 
 Keypoints read_packed_faces(const std::string& path, Missing missing) {
-  const auto source = open_samples("records", path);
-  Keypoints faces{.names = source->description().point_names};
+  const auto source = open("records", path);
+  Keypoints faces{.names = source->about().point_names};
   std::vector<uint8_t> scratch;
   std::vector<float> last;
   for (int64_t i = 0; i < source->size(); ++i) {
@@ -81,7 +81,7 @@ Keypoints read_packed_faces(const std::string& path, Missing missing) {
 }  // namespace
 
 Keypoints read_faces_with_points(const std::string& path, Missing missing) {
-  return recognised_set(path) == "records"
+  return recognise(path) == "records"
              ? read_packed_faces(path, missing)
              : read_keypoints(file_or_in_folder(path, keypoints().in_folder), {.missing = missing});
 }

@@ -8,8 +8,8 @@
 
 #include "argosy/base/check.h"
 #include "argosy/datasets/files.h"
-#include "argosy/datasets/sample_source.h"
 #include "argosy/datasets/sets.h"
+#include "argosy/datasets/source.h"
 #include "argosy/formats/archive.h"
 #include "argosy/formats/mat.h"
 
@@ -93,12 +93,10 @@ struct Flower {
   int64_t label = 0;
 };
 
-class FlowersSource final : public SampleSource {
+class FlowersSource final : public Source {
  public:
-  FlowersSource(Description description, formats::ArchiveImage archive, std::vector<Flower> flowers)
-      : SampleSource(std::move(description)),
-        archive_(std::move(archive)),
-        flowers_(std::move(flowers)) {}
+  FlowersSource(About about, formats::ArchiveImage archive, std::vector<Flower> flowers)
+      : Source(std::move(about)), archive_(std::move(archive)), flowers_(std::move(flowers)) {}
 
   [[nodiscard]] int64_t size() const override { return static_cast<int64_t>(flowers_.size()); }
   [[nodiscard]] formats::PackedSample get(int64_t index, std::vector<uint8_t>&) const override {
@@ -113,15 +111,15 @@ class FlowersSource final : public SampleSource {
   std::vector<Flower> flowers_;
 };
 
-std::unique_ptr<SampleSource> open_flowers102(const std::string& path) {
+std::unique_ptr<Source> open_flowers102(const std::string& path) {
   const std::string pictures = file_or_in_folder(path, {"102flowers.tgz", "102flowers.tar"});
   const Flowers102Index index =
       read_flowers102(need_file(path, {"imagelabels.mat"}), need_file(path, {"setid.mat"}));
   formats::ArchiveImage archive(pictures,
                                 [](std::string_view name) { return name.ends_with(".jpg"); });
-  Description description{.set = "flowers102", .path = path};
+  About about{.set = "flowers102", .path = path};
   for (int i = 0; i < 102; ++i) {
-    description.classes.push_back(std::to_string(i));
+    about.classes.push_back(std::to_string(i));
   }
   std::vector<Flower> flowers;
   const auto add = [&](const char* split, const std::vector<int64_t>& ids) {
@@ -130,16 +128,15 @@ std::unique_ptr<SampleSource> open_flowers102(const std::string& path) {
       if (const auto member = archive.find(flowers102_picture(id))) {
         flowers.push_back({*member, index.label(id)});
       } else {
-        ++description.missing;
+        ++about.missing;
       }
     }
-    description.splits.push_back({split, first, static_cast<int64_t>(flowers.size()) - first});
+    about.splits.push_back({split, first, static_cast<int64_t>(flowers.size()) - first});
   };
   add("train", index.train);
   add("valid", index.valid);
   add("test", index.test);
-  return std::make_unique<FlowersSource>(
-      std::move(description), std::move(archive), std::move(flowers));
+  return std::make_unique<FlowersSource>(std::move(about), std::move(archive), std::move(flowers));
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
-#include "argosy/datasets/sample_source.h"
 #include "argosy/datasets/sets.h"
+#include "argosy/datasets/source.h"
 #include "argosy/image/codec.h"
 
 namespace argosy::datasets {
@@ -191,10 +191,10 @@ std::vector<std::string> scan_image_folder(const std::string& root, const Folder
 
 namespace {
 
-class FolderSource final : public SampleSource {
+class FolderSource final : public Source {
  public:
-  FolderSource(Description description, std::vector<FolderSample> files)
-      : SampleSource(std::move(description)), files_(std::move(files)) {}
+  FolderSource(About about, std::vector<FolderSample> files)
+      : Source(std::move(about)), files_(std::move(files)) {}
 
   [[nodiscard]] int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   [[nodiscard]] formats::PackedSample get(int64_t index,
@@ -202,14 +202,14 @@ class FolderSource final : public SampleSource {
     const FolderSample& file = files_.at(static_cast<size_t>(index));
     scratch = image::read_file(file.path);
     formats::PackedSample sample{.name = file.path, .picture = std::as_bytes(std::span(scratch))};
-    if (!description().classes.empty()) {
+    if (!about().classes.empty()) {
       sample.labels = {file.label};
     }
     return sample;
   }
 
   [[nodiscard]] int64_t label(int64_t index) const override {
-    return description().classes.empty() ? -1 : files_.at(static_cast<size_t>(index)).label;
+    return about().classes.empty() ? -1 : files_.at(static_cast<size_t>(index)).label;
   }
 
  private:
@@ -256,9 +256,8 @@ SplitFolders split_folders(const std::string& path) {
   return found;
 }
 
-std::unique_ptr<SampleSource> open_split_folders(const std::string& path,
-                                                 const SplitFolders& folders) {
-  Description about{.set = "folder", .path = path};
+std::unique_ptr<Source> open_split_folders(const std::string& path, const SplitFolders& folders) {
+  About about{.set = "folder", .path = path};
   std::vector<FolderSample> files;
   for (const auto& [split, folder] : folders) {
     ClassFolder found = classes_in(folder);
@@ -279,7 +278,7 @@ std::unique_ptr<SampleSource> open_split_folders(const std::string& path,
   return std::make_unique<FolderSource>(std::move(about), std::move(files));
 }
 
-std::unique_ptr<SampleSource> open_folder(const std::string& path) {
+std::unique_ptr<Source> open_folder(const std::string& path) {
   if (!has_folders(path)) {
     return open_files({path});
   }
@@ -288,13 +287,13 @@ std::unique_ptr<SampleSource> open_folder(const std::string& path) {
   }
   ClassFolder found = classes_in(path);
   return std::make_unique<FolderSource>(
-      Description{.set = "folder", .path = path, .classes = std::move(found.classes)},
+      About{.set = "folder", .path = path, .classes = std::move(found.classes)},
       std::move(found.samples));
 }
 
 }  // namespace
 
-std::unique_ptr<SampleSource> open_files(const std::vector<std::string>& paths) {
+std::unique_ptr<Source> open_files(const std::vector<std::string>& paths) {
   std::vector<FolderSample> files;
   for (const std::string& path : paths) {
     std::error_code error;
@@ -309,7 +308,7 @@ std::unique_ptr<SampleSource> open_files(const std::vector<std::string>& paths) 
       files.push_back({.path = std::move(file)});
     }
   }
-  Description about{.set = "folder", .path = paths.size() == 1 ? paths.front() : ""};
+  About about{.set = "folder", .path = paths.size() == 1 ? paths.front() : ""};
   return std::make_unique<FolderSource>(std::move(about), std::move(files));
 }
 

@@ -198,7 +198,7 @@ std::vector<KeypointQuery> read_id_lookup(const std::string& path) {
 }
 
 namespace {
-std::unique_ptr<SampleSource> open_keypoints(const std::string& path) {
+std::unique_ptr<Source> open_keypoints(const std::string& path) {
   const std::string file = file_or_in_folder(path, {"training.csv.gz", "training.csv"});
   Keypoints faces = read_keypoints(file, {.missing = Missing::kKeep});
   const int64_t side = faces.side;
@@ -219,7 +219,7 @@ std::unique_ptr<SampleSource> open_keypoints(const std::string& path) {
                       .count = static_cast<int64_t>(unlabelled.image_ids.size())});
   }
   return std::make_unique<PixelSource>(
-      Description{.set = "keypoints", .path = path, .point_names = std::move(faces.names)},
+      About{.set = "keypoints", .path = path, .point_names = std::move(faces.names)},
       Shape{.height = side, .width = side, .channels = 1},
       std::move(blocks));
 }

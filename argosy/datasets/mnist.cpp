@@ -93,9 +93,9 @@ PixelBlock read_split(const Files& files, Shape& shape) {
           .labels = {labels.bytes.begin(), labels.bytes.end()}};
 }
 
-std::unique_ptr<SampleSource> open_idx(const std::string& set,
-                                       const std::vector<std::string>& classes,
-                                       const std::string& path) {
+std::unique_ptr<Source> open_idx(const std::string& set,
+                                 const std::vector<std::string>& classes,
+                                 const std::string& path) {
   const auto files = [&](const char* split,
                          const std::vector<std::string>& images,
                          const std::vector<std::string>& labels) {
@@ -123,7 +123,7 @@ std::unique_ptr<SampleSource> open_idx(const std::string& set,
         "datasets.idx", "is none of the IDX files. Give the folder that has them", {path});
   }
   return std::make_unique<PixelSource>(
-      Description{.set = set, .path = path, .classes = classes}, shape, std::move(blocks));
+      About{.set = set, .path = path, .classes = classes}, shape, std::move(blocks));
 }
 
 PublishedFile repacked(const char* name, Published published, Published also_right) {

@@ -211,7 +211,7 @@ PixelBlock block_of(const char* split, const MnistJsonSplit& samples, double mos
   return block;
 }
 
-std::unique_ptr<SampleSource> open_mnist_json(const std::string& path) {
+std::unique_ptr<Source> open_mnist_json(const std::string& path) {
   const std::string file = file_or_in_folder(path, {"mnist.json.gz", "mnist.json"});
   const MnistJson json = read_mnist_json(file);
   const auto all = [&](double most) {
@@ -229,10 +229,10 @@ std::unique_ptr<SampleSource> open_mnist_json(const std::string& path) {
   blocks.push_back(block_of("valid", json.valid, most));
   blocks.push_back(block_of("test", json.test, most));
   return std::make_unique<PixelSource>(
-      Description{.set = "mnist_json",
-                  .path = file,
-                  .classes = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
-                  .value_scale = 1 / most},
+      About{.set = "mnist_json",
+            .path = file,
+            .classes = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
+            .value_scale = 1 / most},
       Shape{.height = kSide, .width = kSide, .channels = 1},
       std::move(blocks));
 }

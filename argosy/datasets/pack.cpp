@@ -25,7 +25,7 @@ std::vector<int64_t> kept_of(const Split& split, const std::vector<int64_t>& lea
 }
 
 /// Height, width and channels where all pictures are pixels and agree.
-std::vector<int64_t> common_shape(const SampleSource& source, const std::vector<int64_t>& kept) {
+std::vector<int64_t> common_shape(const Source& source, const std::vector<int64_t>& kept) {
   std::vector<int64_t> shape;
   std::vector<uint8_t> scratch;
   for (const int64_t i : kept) {
@@ -40,12 +40,11 @@ std::vector<int64_t> common_shape(const SampleSource& source, const std::vector<
 }
 
 /// What the file says of its splits: those of the source, or the one that is packed.
-std::vector<formats::PackedSplit> packed_splits(const SampleSource& source,
+std::vector<formats::PackedSplit> packed_splits(const Source& source,
                                                 const Split& only,
                                                 const std::vector<int64_t>& leave_out) {
   std::vector<formats::PackedSplit> splits;
-  for (const Split& split :
-       only.name.empty() ? source.description().splits : std::vector<Split>{only}) {
+  for (const Split& split : only.name.empty() ? source.about().splits : std::vector<Split>{only}) {
     splits.push_back({split.name, std::ssize(kept_of(split, leave_out))});
   }
   return splits;
@@ -53,11 +52,11 @@ std::vector<formats::PackedSplit> packed_splits(const SampleSource& source,
 
 }  // namespace
 
-Split find_split(const SampleSource& source, const std::string& name) {
+Split find_split(const Source& source, const std::string& name) {
   if (name.empty()) {
     return {.count = source.size()};
   }
-  const std::vector<Split>& splits = source.description().splits;
+  const std::vector<Split>& splits = source.about().splits;
   const auto found = std::ranges::find(splits, name, &Split::name);
   if (found != splits.end()) {
     return *found;
@@ -67,20 +66,20 @@ Split find_split(const SampleSource& source, const std::string& name) {
   throw UsageError(
       "datasets.split",
       fmt::format("{} has no split \"{}\". {}",
-                  source.description().set,
+                  source.about().set,
                   name,
                   names.empty() ? "It has none"
                                 : fmt::format("Expected one of {}", fmt::join(names, ", "))));
 }
 
-Packed pack(const SampleSource& source, const std::string& path, const PackOptions& options) {
+Packed pack(const Source& source, const std::string& path, const PackOptions& options) {
   const Split split = find_split(source, options.split);
   const std::vector<int64_t> kept = kept_of(split, options.leave_out);
-  const Description& description = source.description();
-  const formats::PackedSet set{.kind = description.set,
-                               .classes = description.classes,
-                               .groups = description.groups,
-                               .point_names = description.point_names,
+  const About& about = source.about();
+  const formats::PackedSet set{.kind = about.set,
+                               .classes = about.classes,
+                               .groups = about.groups,
+                               .point_names = about.point_names,
                                .shape = common_shape(source, kept),
                                .splits = packed_splits(source, split, options.leave_out)};
   formats::RecordWriter writer(path, formats::pack_metadata(set));

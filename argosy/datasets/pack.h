@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 
 namespace argosy::datasets {
 
@@ -26,9 +26,9 @@ struct Packed {
 /// as they are in the source, encoded ones encoded. The file keeps which split each sample is of,
 /// and appears whole or not at all. Errors: UsageError for a split that is none; DataError of the
 /// source and of the file.
-Packed pack(const SampleSource& source, const std::string& path, const PackOptions& options = {});
+Packed pack(const Source& source, const std::string& path, const PackOptions& options = {});
 
 /// Samples of a split, or all. Errors: UsageError that names the splits there are.
-[[nodiscard]] Split find_split(const SampleSource& source, const std::string& name);
+[[nodiscard]] Split find_split(const Source& source, const std::string& name);
 
 }  // namespace argosy::datasets

@@ -8,13 +8,13 @@
 namespace argosy::datasets {
 namespace {
 
-Description with_splits(Description description, const std::vector<PixelBlock>& blocks) {
+About with_splits(About about, const std::vector<PixelBlock>& blocks) {
   int64_t first = 0;
   for (const PixelBlock& block : blocks) {
-    description.splits.push_back({.name = block.split, .first = first, .count = block.count});
+    about.splits.push_back({.name = block.split, .first = first, .count = block.count});
     first += block.count;
   }
-  return description;
+  return about;
 }
 
 /// Those numbers of `all` that are the `index`-th of `count` samples'.
@@ -26,10 +26,8 @@ std::vector<Number> part_of(const std::vector<Number>& all, int64_t index, int64
 
 }  // namespace
 
-PixelSource::PixelSource(Description description, Shape shape, std::vector<PixelBlock> blocks)
-    : SampleSource(with_splits(std::move(description), blocks)),
-      shape_(shape),
-      blocks_(std::move(blocks)) {
+PixelSource::PixelSource(About about, Shape shape, std::vector<PixelBlock> blocks)
+    : Source(with_splits(std::move(about), blocks)), shape_(shape), blocks_(std::move(blocks)) {
   for (const PixelBlock& block : blocks_) {
     ARGOSY_INVARIANT(static_cast<int64_t>(block.pixels.size()) == block.count * shape_.bytes(),
                      "datasets.pixels");

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 
 namespace argosy::datasets {
 
@@ -25,10 +25,10 @@ struct PixelBlock {
 };
 
 /// A set whose pictures all have one shape and lie unpacked in memory.
-class PixelSource final : public SampleSource {
+class PixelSource final : public Source {
  public:
-  /// Fills description.splits.
-  PixelSource(Description description, Shape shape, std::vector<PixelBlock> blocks);
+  /// Fills about.splits.
+  PixelSource(About about, Shape shape, std::vector<PixelBlock> blocks);
 
   [[nodiscard]] int64_t size() const override { return size_; }
   [[nodiscard]] formats::PackedSample get(int64_t index,

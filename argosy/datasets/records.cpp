@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "argosy/base/error.h"
-#include "argosy/datasets/sample_source.h"
 #include "argosy/datasets/sets.h"
+#include "argosy/datasets/source.h"
 
 namespace argosy::datasets {
 namespace {
 
-class RecordSource final : public SampleSource {
+class RecordSource final : public Source {
  public:
-  RecordSource(Description description, formats::RecordReader reader)
-      : SampleSource(std::move(description)), reader_(std::move(reader)) {}
+  RecordSource(About about, formats::RecordReader reader)
+      : Source(std::move(about)), reader_(std::move(reader)) {}
 
   [[nodiscard]] int64_t size() const override { return reader_.size(); }
   [[nodiscard]] formats::PackedSample get(int64_t index, std::vector<uint8_t>&) const override {
@@ -46,15 +46,15 @@ std::vector<Split> splits_of(const std::vector<formats::PackedSplit>& packed,
   return splits;
 }
 
-std::unique_ptr<SampleSource> open_records(const std::string& path) {
+std::unique_ptr<Source> open_records(const std::string& path) {
   formats::RecordReader reader(path);
   formats::PackedSet set = formats::unpack_metadata(reader.metadata(), path);
-  Description description{.set = "records", .packed_from = set.kind, .path = path};
-  description.classes = std::move(set.classes);
-  description.groups = std::move(set.groups);
-  description.point_names = std::move(set.point_names);
-  description.splits = splits_of(set.splits, reader);
-  return std::make_unique<RecordSource>(std::move(description), std::move(reader));
+  About about{.set = "records", .packed_from = set.kind, .path = path};
+  about.classes = std::move(set.classes);
+  about.groups = std::move(set.groups);
+  about.point_names = std::move(set.point_names);
+  about.splits = splits_of(set.splits, reader);
+  return std::make_unique<RecordSource>(std::move(about), std::move(reader));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace argosy::datasets {
 
-class SampleSource;
+class Source;
 
 /// Length and MD5 (32 small hexadecimal digits) of a published file.
 struct Published {
@@ -51,7 +51,7 @@ struct Row {
   std::vector<double> mean{};
   std::vector<double> std{};
   /// Opens the file, or the folder with the files.
-  std::unique_ptr<SampleSource> (*open)(const std::string& path) = nullptr;
+  std::unique_ptr<Source> (*open)(const std::string& path) = nullptr;
 };
 
 /// All sets that `argosy` knows by name, in the order of its help.

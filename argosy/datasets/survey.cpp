@@ -93,7 +93,7 @@ struct Tally {
   }
 };
 
-void count_label(const SampleSource& source,
+void count_label(const Source& source,
                  const formats::PackedSample& sample,
                  int64_t index,
                  Tally& tally) {
@@ -104,14 +104,14 @@ void count_label(const SampleSource& source,
   }
   // Of a record file without names of classes: as many as there are labels.
   constexpr int64_t kMostClasses = 1 << 16;
-  if (source.description().classes.empty() && label >= std::ssize(tally.per_class) &&
+  if (source.about().classes.empty() && label >= std::ssize(tally.per_class) &&
       label < kMostClasses) {
     tally.per_class.resize(static_cast<size_t>(label) + 1);
   }
   if (label < 0 || label >= std::ssize(tally.per_class)) {
     throw DataError("datasets.survey",
                     fmt::format("label {} is none of {} classes", label, tally.per_class.size()),
-                    {.path = source.description().path, .index = index});
+                    {.path = source.about().path, .index = index});
   }
   ++tally.per_class[static_cast<size_t>(label)];
 }
@@ -178,10 +178,10 @@ struct Chunk {
   int64_t end = 0;
 };
 
-Tally tally_of(const SampleSource& source, Chunk chunk, int64_t pictures) {
+Tally tally_of(const Source& source, Chunk chunk, int64_t pictures) {
   Tally tally;
-  tally.per_class.resize(source.description().classes.size());
-  tally.unknown_points.resize(source.description().point_names.size());
+  tally.per_class.resize(source.about().classes.size());
+  tally.unknown_points.resize(source.about().point_names.size());
   std::vector<uint8_t> scratch;
   for (int64_t i = chunk.first; i < chunk.end; ++i) {
     // Sample i is decoded when the evenly spaced numbers step over it.
@@ -205,7 +205,7 @@ Tally tally_of(const SampleSource& source, Chunk chunk, int64_t pictures) {
   return tally;
 }
 
-Survey survey_of(const Tally& tally, const SampleSource& source) {
+Survey survey_of(const Tally& tally, const Source& source) {
   Survey result{.samples = source.size(),
                 .per_class = tally.per_class,
                 .without_label = tally.without_label,
@@ -236,7 +236,7 @@ Survey survey_of(const Tally& tally, const SampleSource& source) {
 
 }  // namespace
 
-Survey survey(const SampleSource& source, const SurveyOptions& options) {
+Survey survey(const Source& source, const SurveyOptions& options) {
   const int64_t size = source.size();
   const int64_t pictures = options.pictures == 0 ? size : std::min(options.pictures, size);
   const int cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

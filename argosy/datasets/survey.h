@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 
 namespace argosy::datasets {
 
@@ -52,6 +52,6 @@ struct Survey {
 
 /// Reads every sample's label and shape (of encoded pictures the header) and decodes some of them.
 /// What is damaged is counted and told, and no error.
-[[nodiscard]] Survey survey(const SampleSource& source, const SurveyOptions& options = {});
+[[nodiscard]] Survey survey(const Source& source, const SurveyOptions& options = {});
 
 }  // namespace argosy::datasets

@@ -9,13 +9,13 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/recipes/picture_source.h"
 
 namespace argosy::recipes {
 namespace {
 
-using Source = std::shared_ptr<const datasets::SampleSource>;
+using Source = std::shared_ptr<const datasets::Source>;
 
 vision::PictureCache cache_of(const Values& values) {
   const std::string& keep = values.word("cache", {"none", "encoded", "decoded"});
@@ -31,9 +31,9 @@ std::vector<int64_t> range(int64_t first, int64_t count) {
 }
 
 /// The splits that a source says it has; all of it is "train" where it has none.
-std::vector<detail::Part> parts_of(const datasets::SampleSource& source) {
+std::vector<detail::Part> parts_of(const datasets::Source& source) {
   std::vector<detail::Part> parts;
-  for (const datasets::Split& split : source.description().splits) {
+  for (const datasets::Split& split : source.about().splits) {
     if (split.count > 0) {
       parts.push_back({.split = split.name, .indices = range(split.first, split.count)});
     }
@@ -94,7 +94,7 @@ void special_options(const DataSpec& spec,
                      const Source& source,
                      std::vector<detail::Part>& parts,
                      PictureSourceOptions& options) {
-  const datasets::Description& about = source->description();
+  const datasets::About& about = source->about();
   if (spec.entry->row.name == "cifar100" && values.word("labels", {"fine", "coarse"}) == "coarse") {
     constexpr std::size_t kCoarse = 1;
     options.classes = about.groups;
@@ -124,7 +124,7 @@ void special_options(const DataSpec& spec,
   }
 }
 
-const DataEntry& like_what(const DataEntry& entry, const datasets::Description& about) {
+const DataEntry& like_what(const DataEntry& entry, const datasets::About& about) {
   for (const DataEntry& other : data_sets()) {
     if (entry.row.name == "records" && other.row.name == about.packed_from) {
       return other;
@@ -140,8 +140,8 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
   if (spec.entry->set->task == Task::kPoints) {
     return detail::open_faces(spec, values);
   }
-  const Source source = datasets::open_samples(spec.entry->row.name, spec.path);
-  const datasets::Description& about = source->description();
+  const Source source = datasets::open(spec.entry->row.name, spec.path);
+  const datasets::About& about = source->about();
   if (about.classes.empty()) {
     throw DataError(kData.where,
                     about.point_names.empty()
@@ -167,7 +167,7 @@ std::unique_ptr<DataSet> open_pictures(Source source,
   if (parts.size() > 1) {
     std::erase_if(parts, [](const detail::Part& part) { return part.split != "test"; });
   }
-  ARGOSY_CHECK(!parts.empty(), kData.where, "{} has no split \"test\"", source->description().path);
+  ARGOSY_CHECK(!parts.empty(), kData.where, "{} has no split \"test\"", source->about().path);
   parts.front().split = "test";
   return std::make_unique<PictureSet>(std::move(source),
                                       std::move(parts),

@@ -78,10 +78,9 @@ class DataSet {
 [[nodiscard]] std::unique_ptr<DataSet> open_data(const DataSpec& spec);
 /// Pictures without labels, for prediction: the split "test" of `source`, all of it where it has no
 /// splits. What the model calls its outputs is passed through.
-[[nodiscard]] std::unique_ptr<DataSet> open_pictures(
-    std::shared_ptr<const datasets::SampleSource> source,
-    std::vector<std::string> classes,
-    std::vector<std::string> point_names);
+[[nodiscard]] std::unique_ptr<DataSet> open_pictures(std::shared_ptr<const datasets::Source> source,
+                                                     std::vector<std::string> classes,
+                                                     std::vector<std::string> point_names);
 
 namespace detail {
 struct Part {

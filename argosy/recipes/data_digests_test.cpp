@@ -22,7 +22,7 @@
 #include "argosy/data/data_loader.h"
 #include "argosy/datasets/flowers102.h"
 #include "argosy/datasets/pack.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/formats/digest.h"
 #include "argosy/formats/test_archives.h"
 #include "argosy/image/codec.h"
@@ -77,7 +77,7 @@ class Sets {
                                         {"flowers102", path("flowers"), "flowers.rec"},
                                         {"keypoints", path("faces"), "faces.rec"},
                                         {"mnist", path("mnist"), "mnist.rec"}}) {
-      datasets::pack(*datasets::open_samples(set, from), path(to));
+      datasets::pack(*datasets::open(set, from), path(to));
     }
   }
   [[nodiscard]] std::string path(const std::string& name) const {
@@ -342,8 +342,8 @@ void add_pictures(Found& found, const std::string& what, const Open& open) {
 
 /// Every split of a source, its description apart.
 void add_source(Found& found, const std::string& set, const std::string& path) {
-  const auto source = datasets::open_samples(set, path);
-  const datasets::Description& about = source->description();
+  const auto source = datasets::open(set, path);
+  const datasets::About& about = source->about();
   const std::string what = "source " + set + " of " + fs::path(path).filename().string();
   found.line(what + ", classes", [&](Sum& sum) {
     sum.add(about.classes);

@@ -7,7 +7,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/recipes/data.h"
 
 namespace argosy::recipes {
@@ -86,7 +86,7 @@ Spec take_options(const DataEntry& entry, std::string& rest) {
 }
 
 const DataEntry& recognised(const std::string& path) {
-  const std::string set = datasets::recognised_set(existing(path));
+  const std::string set = datasets::recognise(existing(path));
   ARGOSY_CHECK(!set.empty(),
                kData.where,
                "{}: neither its name nor its content says what it is. Put the set's name before "

@@ -46,6 +46,6 @@ struct Restored {
 /// Puts the model together and reads its weights. `pictures`: what it looks at instead of a data
 /// set; nullptr: none. Errors: CheckpointError: no weights there, those of another model.
 [[nodiscard]] Restored restore(const EvaluateSettings& settings,
-                               std::shared_ptr<const datasets::SampleSource> pictures = nullptr);
+                               std::shared_ptr<const datasets::Source> pictures = nullptr);
 
 }  // namespace argosy::recipes

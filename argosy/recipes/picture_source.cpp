@@ -5,7 +5,7 @@
 namespace argosy::recipes {
 namespace {
 
-using Source = std::shared_ptr<const datasets::SampleSource>;
+using Source = std::shared_ptr<const datasets::Source>;
 
 class Pictures final : public vision::LabelledPictures {
  public:
@@ -72,7 +72,7 @@ std::shared_ptr<const ExampleSource> make_picture_source(const Source& source,
   return std::make_shared<const PictureSource>(source, chain, channels, options);
 }
 
-DataSet::Stored stored_pictures(const datasets::SampleSource& source) {
+DataSet::Stored stored_pictures(const datasets::Source& source) {
   DataSet::Stored found;
   for (const int64_t index : {int64_t{0}, source.size() / 2, source.size() - 1}) {
     std::vector<uint8_t> scratch;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/recipes/data.h"
 #include "argosy/recipes/examples.h"
 #include "argosy/vision/datasets/labelled_pictures.h"
@@ -25,12 +25,12 @@ struct PictureSourceOptions {
 
 /// All pictures of `source` through a chain, as gray (channels = 1) or RGB.
 [[nodiscard]] std::shared_ptr<const ExampleSource> make_picture_source(
-    const std::shared_ptr<const datasets::SampleSource>& source,
+    const std::shared_ptr<const datasets::Source>& source,
     const vision::Compose& chain,
     int channels,
     const PictureSourceOptions& options);
 
 /// By the first picture, the last and one between: decoded ones of one size have it for all.
-[[nodiscard]] DataSet::Stored stored_pictures(const datasets::SampleSource& source);
+[[nodiscard]] DataSet::Stored stored_pictures(const datasets::Source& source);
 
 }  // namespace argosy::recipes

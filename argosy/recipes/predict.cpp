@@ -5,7 +5,7 @@
 #include "argosy/base/check.h"
 #include "argosy/datasets/files.h"
 #include "argosy/datasets/keypoints.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/image/codec.h"
 #include "argosy/recipes/parts.h"
@@ -21,8 +21,8 @@ namespace {
 const std::vector<std::string> kTestFaces{"test.csv.gz", "test.csv"};
 
 /// What is looked at instead of the run's data set; nullptr: that.
-std::shared_ptr<const datasets::SampleSource> source_of(const PredictSettings& settings,
-                                                        const std::vector<std::string>& pictures) {
+std::shared_ptr<const datasets::Source> source_of(const PredictSettings& settings,
+                                                  const std::vector<std::string>& pictures) {
   if (settings.submission.empty()) {
     return pictures.empty() ? nullptr : datasets::open_files(pictures);
   }
@@ -30,7 +30,7 @@ std::shared_ptr<const datasets::SampleSource> source_of(const PredictSettings& s
                "recipes.predict",
                "--submission: expected --out FILE.csv and no pictures");
   (void)datasets::need_file(settings.submission, kTestFaces);
-  return datasets::open_samples("keypoints", settings.submission);
+  return datasets::open("keypoints", settings.submission);
 }
 
 /// The contest's file: the coordinates that IdLookupTable.csv asks for.

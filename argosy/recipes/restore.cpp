@@ -44,8 +44,7 @@ std::string weights_in(const std::string& path) {
 }
 
 /// Pictures without labels for a model that a description tells all of.
-Assembly assembly_of(const Description& about,
-                     std::shared_ptr<const datasets::SampleSource> pictures) {
+Assembly assembly_of(const Description& about, std::shared_ptr<const datasets::Source> pictures) {
   Assembly assembly;
   assembly.data_spec = parse_data(about.settings.data);
   assembly.data = open_pictures(std::move(pictures), about.classes, about.point_names);
@@ -92,7 +91,7 @@ void take_constants(Assembly& assembly, const Description& about) {
 }  // namespace
 
 Restored restore(const EvaluateSettings& settings,
-                 std::shared_ptr<const datasets::SampleSource> pictures) {
+                 std::shared_ptr<const datasets::Source> pictures) {
   const std::string weights = weights_in(settings.weights);
   const std::optional<Description> about = find_description(settings.weights);
   const bool described = about.has_value() && settings.model.empty();

@@ -40,10 +40,10 @@ struct CachedSource::Kept {
   formats::PackedSample sample;
 };
 
-CachedSource::CachedSource(std::shared_ptr<const datasets::SampleSource> source,
+CachedSource::CachedSource(std::shared_ptr<const datasets::Source> source,
                            const PictureCache& options,
                            image::Order order)
-    : SampleSource(source->description()),
+    : Source(source->about()),
       source_(std::move(source)),
       options_(options),
       order_(order),
@@ -113,7 +113,7 @@ data::CacheStats CachedSource::stats() const {
 }
 
 std::shared_ptr<const CachedSource> cached(const char* where,
-                                           std::shared_ptr<const datasets::SampleSource> source,
+                                           std::shared_ptr<const datasets::Source> source,
                                            const PictureCache& options,
                                            image::Order order) {
   if (options.keep == Keep::kNothing) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "argosy/data/sample_cache.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/image/image.h"
 #include "argosy/vision/datasets/picture_batches.h"
 
@@ -16,9 +16,9 @@ namespace argosy::vision {
 /// A source whose samples are kept in memory once they were read, up to a number of bytes, as they
 /// are or decoded to `order`. What does not fit is given in the same form, made anew each time:
 /// which samples are kept depends on who comes first, and pixels must not.
-class CachedSource final : public datasets::SampleSource {
+class CachedSource final : public datasets::Source {
  public:
-  CachedSource(std::shared_ptr<const datasets::SampleSource> source,
+  CachedSource(std::shared_ptr<const datasets::Source> source,
                const PictureCache& options,
                image::Order order);
   ~CachedSource() override;
@@ -39,7 +39,7 @@ class CachedSource final : public datasets::SampleSource {
                                               std::vector<uint8_t>& scratch) const;
   [[nodiscard]] const Kept* keep(int64_t index, const formats::PackedSample& sample) const;
 
-  std::shared_ptr<const datasets::SampleSource> source_;
+  std::shared_ptr<const datasets::Source> source_;
   const PictureCache options_;
   const image::Order order_;
   mutable std::vector<std::atomic<const Kept*>> kept_;  // by index; null: not kept
@@ -54,7 +54,7 @@ class CachedSource final : public datasets::SampleSource {
 /// Errors: UsageError `[where] …` for a limit that is not positive.
 [[nodiscard]] std::shared_ptr<const CachedSource> cached(
     const char* where,
-    std::shared_ptr<const datasets::SampleSource> source,
+    std::shared_ptr<const datasets::Source> source,
     const PictureCache& options,
     image::Order order);
 

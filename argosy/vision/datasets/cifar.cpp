@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/vision/datasets/split_of.h"
 
 namespace argosy::vision {
@@ -12,27 +12,27 @@ namespace {
 constexpr size_t kCoarse = 1;  // the second of a sample's labels; the first is the fine one
 constexpr const char* kWhere100 = "vision.Cifar100";
 
-using Source = std::shared_ptr<const datasets::SampleSource>;
+using Source = std::shared_ptr<const datasets::Source>;
 
 std::vector<std::string> classes_of(const Source& source, Cifar100Options::Labels labels) {
-  return labels == Cifar100Options::Labels::kFine ? source->description().classes
-                                                  : source->description().groups;
+  return labels == Cifar100Options::Labels::kFine ? source->about().classes
+                                                  : source->about().groups;
 }
 
 }  // namespace
 
 Cifar10::Cifar10(const std::string& path, Split split, PictureOptions options)
     : LabelledPictures([&] {
-        const Source source = datasets::open_samples("cifar10", path);
+        const Source source = datasets::open("cifar10", path);
         return Parts{.where = "vision.Cifar10",
                      .pictures = split_of(source, split, "vision.Cifar10"),
-                     .classes = source->description().classes,
+                     .classes = source->about().classes,
                      .options = std::move(options)};
       }()) {}
 
 Cifar100::Cifar100(const std::string& path, Split split, Cifar100Options options)
     : LabelledPictures([&] {
-        const Source source = datasets::open_samples("cifar100", path);
+        const Source source = datasets::open("cifar100", path);
         Parts parts{.where = kWhere100,
                     .pictures = split_of(source, split, kWhere100),
                     .classes = classes_of(source, options.labels),

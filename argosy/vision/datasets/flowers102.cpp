@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/vision/datasets/split_of.h"
 
 namespace argosy::vision {
@@ -23,9 +23,8 @@ Split stored(Split split, FlowersSplits splits) {
 
 Flowers102::Flowers102(const std::string& folder, Split split, Flowers102Options options)
     : LabelledPictures([&] {
-        const std::shared_ptr<const datasets::SampleSource> source =
-            datasets::open_samples("flowers102", folder);
-        const datasets::Description& about = source->description();
+        const std::shared_ptr<const datasets::Source> source = datasets::open("flowers102", folder);
+        const datasets::About& about = source->about();
         if (about.missing > 0 && options.missing == MissingPictures::kError) {
           throw DataError(
               "vision.Flowers102",

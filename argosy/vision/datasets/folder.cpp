@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "argosy/base/check.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/vision/datasets/cached_source.h"
 
 namespace argosy::vision {
@@ -17,12 +17,12 @@ namespace {
 constexpr const char* kFolder = "vision.DatasetFolder";
 constexpr const char* kImages = "vision.ImageFolder";
 
-using Source = std::shared_ptr<const datasets::SampleSource>;
+using Source = std::shared_ptr<const datasets::Source>;
 
 /// Errors: DataError unless there are classes and each has a picture.
 void check_classes(const Source& source, const std::string& root) {
-  const std::vector<std::string>& classes = source->description().classes;
-  if (!source->description().splits.empty()) {
+  const std::vector<std::string>& classes = source->about().classes;
+  if (!source->about().splits.empty()) {
     throw DataError(
         kFolder,
         "expected a folder for each class, found one for each split. Name one of them: " + root +
@@ -68,11 +68,11 @@ Source opened(const std::string& root, const PictureOptions& options) {
 
 DatasetFolder::DatasetFolder(const std::string& root, PictureOptions options)
     : LabelledPictures([&] {
-        const Source source = datasets::open_samples("folder", root);
+        const Source source = datasets::open("folder", root);
         check_classes(source, root);
         return Parts{.where = kFolder,
                      .pictures = {.source = source, .count = source->size()},
-                     .classes = source->description().classes,
+                     .classes = source->about().classes,
                      .options = std::move(options)};
       }()) {}
 

@@ -47,7 +47,7 @@ class ImageFolder final {
 
  private:
   void check_index(int64_t index) const;
-  std::shared_ptr<const datasets::SampleSource> source_;
+  std::shared_ptr<const datasets::Source> source_;
   std::shared_ptr<const PictureBatches> batches_;
 };
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/image/codec.h"
 #include "argosy/image/colour.h"
 #include "argosy/image/geometry.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/vision/datasets/cached_source.h"
 
 namespace argosy::vision {
@@ -48,7 +48,7 @@ struct LabelledPictures::State {
       if (label < 0 || label >= std::ssize(classes)) {
         throw DataError(where,
                         fmt::format("label {} is none of {} classes", label, classes.size()),
-                        {.path = pictures.source->description().path});
+                        {.path = pictures.source->about().path});
       }
       return label;
     } catch (const DataError& error) {

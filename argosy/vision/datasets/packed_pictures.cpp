@@ -4,15 +4,14 @@
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/vision/datasets/split_of.h"
 
 namespace argosy::vision {
 namespace {
 
 PicturesOf all_of(const std::string& path) {
-  const std::shared_ptr<const datasets::SampleSource> source =
-      datasets::open_samples("records", path);
+  const std::shared_ptr<const datasets::Source> source = datasets::open("records", path);
   return {.source = source, .count = source->size()};
 }
 
@@ -22,13 +21,12 @@ PackedPictures::PackedPictures(const std::string& path, PictureOptions options)
     : PackedPictures(all_of(path), std::move(options)) {}
 
 PackedPictures::PackedPictures(const std::string& path, Split split, PictureOptions options)
-    : PackedPictures(
-          split_of(datasets::open_samples("records", path), split, "vision.PackedPictures"),
-          std::move(options)) {}
+    : PackedPictures(split_of(datasets::open("records", path), split, "vision.PackedPictures"),
+                     std::move(options)) {}
 
 PackedPictures::PackedPictures(PicturesOf pictures, PictureOptions options)
     : LabelledPictures([&] {
-        const datasets::Description& about = pictures.source->description();
+        const datasets::About& about = pictures.source->about();
         if (about.classes.empty()) {
           throw DataError("vision.PackedPictures",
                           "it names no classes: its samples have no labels, or it was written "

@@ -10,7 +10,7 @@
 #include <ATen/ops/empty.h>
 
 #include "argosy/base/check.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/vision/datasets/fused_pictures.h"
 
 namespace argosy::vision {

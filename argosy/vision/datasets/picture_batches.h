@@ -12,7 +12,7 @@
 #include "argosy/vision/transforms/compose.h"
 
 namespace argosy::datasets {
-class SampleSource;
+class Source;
 }
 
 namespace argosy::vision {
@@ -41,7 +41,7 @@ struct PictureCache {
 
 /// Samples [first, first + count) of a source, and what becomes of their pictures.
 struct PicturesOf {
-  std::shared_ptr<const datasets::SampleSource> source{};
+  std::shared_ptr<const datasets::Source> source{};
   int64_t first = 0;
   int64_t count = 0;
 };

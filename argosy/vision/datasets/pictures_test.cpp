@@ -16,7 +16,7 @@
 #include "argosy/data/data_loader.h"
 #include "argosy/data/subset.h"
 #include "argosy/datasets/pack.h"
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 #include "argosy/formats/packed_sample.h"
 #include "argosy/formats/records.h"
 #include "argosy/image/codec.h"
@@ -409,7 +409,7 @@ TEST(Flowers, MissingPicturesAreCountedOrPassedOver) {
 class PackedCifar : public testing::Test {
  protected:
   void SetUp() override {
-    const auto source = datasets::open_samples("cifar10", kArchive);
+    const auto source = datasets::open("cifar10", kArchive);
     datasets::pack(*source, file_);
   }
   const std::string kArchive = kData + "/cifar10/cifar-10-binary.tar.gz";
@@ -446,7 +446,7 @@ TEST_F(PackedCifar, ASplitThatIsNotThereIsNamedWithThoseThatAre) {
                 HasSubstr("[vision.PackedPictures] there is no split \"valid\" in " + file_ +
                           ", only train, test. Divide one with"));
   }
-  datasets::pack(*datasets::open_samples("folder", kData + "/images"), file_);
+  datasets::pack(*datasets::open("folder", kData + "/images"), file_);
   try {
     const PackedPictures set(file_, Split::kTrain);
     FAIL();
@@ -471,8 +471,8 @@ TEST_F(PackedCifar, OpeningReadsNoSampleAndADamagedOneIsNamedInItsSplit) {
   const int64_t train = PackedPictures(file_, Split::kTrain).size();
   const int64_t record = 16 + 32 + 8 + 3072;  // of a picture of 32 x 32 with a label
   const auto size = static_cast<int64_t>(fs::file_size(file_));
-  const int64_t first = size - 32 - 8 * datasets::open_samples("records", file_)->size() -
-                        record * datasets::open_samples("records", file_)->size();
+  const int64_t first = size - 32 - 8 * datasets::open("records", file_)->size() -
+                        record * datasets::open("records", file_)->size();
   std::fstream(file_, std::ios::binary | std::ios::in | std::ios::out)
       .seekp(first + (train + 2) * record + 1000)
       .put('!');
@@ -575,7 +575,7 @@ TEST(FacialKeypoints, PackedFacesAreThoseOfTheTable) {
                           "1,2,3,4,1 2 3 4\n5,,7,8,5 6 7 8\n9,1,,3,9 8 7 6\n1,1,1,1,0 0 0 255\n";
   std::ofstream(scratch.path() + "/test.csv") << "ImageId,Image\n1,4 3 2 1\n";
   const std::string packed = scratch.path() + "/faces.rec";
-  datasets::pack(*datasets::open_samples("keypoints", scratch.path()), packed);
+  datasets::pack(*datasets::open("keypoints", scratch.path()), packed);
   for (const Missing missing : {Missing::kDrop, Missing::kForwardFill, Missing::kKeep}) {
     const FacialKeypoints before(table, {.missing = missing});
     const FacialKeypoints after(packed, {.missing = missing});
@@ -587,10 +587,10 @@ TEST(FacialKeypoints, PackedFacesAreThoseOfTheTable) {
     }
   }
   std::ofstream(table) << "eye_x,eye_y,Image\n1,,1 2 3 4\n";
-  datasets::pack(*datasets::open_samples("keypoints", table), packed);
+  datasets::pack(*datasets::open("keypoints", table), packed);
   EXPECT_THROW(FacialKeypoints(packed, {.missing = Missing::kForwardFill}), DataError);
   EXPECT_THROW(FacialKeypoints{packed}, DataError) << "no whole face";
-  datasets::pack(*datasets::open_samples("folder", kData + "/images"), packed);
+  datasets::pack(*datasets::open("folder", kData + "/images"), packed);
   EXPECT_THROW(FacialKeypoints{packed}, DataError) << "no points";
 }
 

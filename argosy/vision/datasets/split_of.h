@@ -12,7 +12,7 @@ namespace argosy::vision {
 
 /// The samples of a split of the source. Errors: UsageError `[where] …` when it has none of this
 /// name, naming those that it has.
-[[nodiscard]] PicturesOf split_of(std::shared_ptr<const datasets::SampleSource> source,
+[[nodiscard]] PicturesOf split_of(std::shared_ptr<const datasets::Source> source,
                                   Split split,
                                   std::string_view where);
 

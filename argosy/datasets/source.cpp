@@ -1,4 +1,4 @@
-#include "argosy/datasets/sample_source.h"
+#include "argosy/datasets/source.h"
 
 #include <fmt/format.h>
 
@@ -52,11 +52,11 @@ std::string set_of_file(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<SampleSource> open_samples(const std::string& set, const std::string& path) {
+std::unique_ptr<Source> open(const std::string& set, const std::string& path) {
   return row_of(set).open(path);
 }
 
-std::string recognised_set(const std::string& path) {
+std::string recognise(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     return set_of_folder(path);

@@ -20,7 +20,7 @@ struct Split {
 };
 
 /// What a data set says of itself.
-struct Description {
+struct About {
   std::string set{};                       ///< "cifar10"
   std::string packed_from{};               ///< of records: the set that they were made of
   std::string path{};                      ///< file or folder that it was read from
@@ -40,7 +40,7 @@ struct Description {
 /// An image data set in memory or mapped, whatever its format: what looks at all sets alike is
 /// written once.
 ///
-///     auto source = open_samples("cifar10", "cifar-10-python.tar.gz");
+///     auto source = open("cifar10", "cifar-10-python.tar.gz");
 ///     std::vector<uint8_t> scratch;
 ///     for (int64_t i = 0; i < source->size(); ++i) {
 ///       const formats::PackedSample sample = source->get(i, scratch);
@@ -48,16 +48,16 @@ struct Description {
 ///     }
 ///
 /// Thread-safe: everything is const; each thread has a scratch of its own.
-class SampleSource {
+class Source {
  public:
-  explicit SampleSource(Description description) : description_(std::move(description)) {}
-  virtual ~SampleSource() = default;
-  SampleSource(const SampleSource&) = delete;
-  SampleSource& operator=(const SampleSource&) = delete;
-  SampleSource(SampleSource&&) = delete;
-  SampleSource& operator=(SampleSource&&) = delete;
+  explicit Source(About about) : about_(std::move(about)) {}
+  virtual ~Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  Source(Source&&) = delete;
+  Source& operator=(Source&&) = delete;
 
-  [[nodiscard]] const Description& description() const { return description_; }
+  [[nodiscard]] const About& about() const { return about_; }
   [[nodiscard]] virtual int64_t size() const = 0;
   /// Sample 0 ≤ index < size(). Its spans point into the source or into `scratch`: valid until
   /// either goes or `scratch` is used again. Errors: DataError with path and index.
@@ -71,22 +71,21 @@ class SampleSource {
   }
 
  private:
-  Description description_;
+  About about_;
 };
 
 /// Opens a set of `argosy data` by its name (see datasets::rows()) at a path: the file, or
 /// the folder that has its files. Errors: UsageError for a name that is none; DataError of the
 /// readers.
-[[nodiscard]] std::unique_ptr<SampleSource> open_samples(const std::string& set,
-                                                         const std::string& path);
+[[nodiscard]] std::unique_ptr<Source> open(const std::string& set, const std::string& path);
 
 /// Picture files, and all below folders whatever folders they are in, in this order, without
 /// labels. Errors: DataError: no such file or folder, no picture in it.
-[[nodiscard]] std::unique_ptr<SampleSource> open_files(const std::vector<std::string>& paths);
+[[nodiscard]] std::unique_ptr<Source> open_files(const std::vector<std::string>& paths);
 
 /// The name of the set that a file or folder looks like; empty: of none. A folder of folders is a
 /// "folder".
-[[nodiscard]] std::string recognised_set(const std::string& path);
+[[nodiscard]] std::string recognise(const std::string& path);
 
 /// The sample's picture as u8, decoded where it is encoded. Errors: DataError of the codecs.
 [[nodiscard]] image::Image picture_of(const formats::PackedSample& sample,
