@@ -87,7 +87,7 @@ TEST_P(OutOfStep, IsNamedAtTheNextReduction) {
 INSTANTIATE_TEST_SUITE_P(
     Mistakes,
     OutOfStep,
-    ::testing::Combine(::testing::Values("in_process", "gloo"),
+    ::testing::Combine(::testing::Values("in_process", "gloo", "shm"),
                        ::testing::Values("ours", "theirs"),
                        ::testing::Values(&kMistakes[0], &kMistakes[1], &kMistakes[2])),
     [](const auto& info) {
