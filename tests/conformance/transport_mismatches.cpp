@@ -32,7 +32,7 @@ constexpr int kRanks = 3;
 constexpr Timeout kShort = 400ms;
 
 /// Groups at a time: nearly all of them wait.
-constexpr size_t kGroupsAtOnce = 32;
+constexpr size_t kGroupsAtOnce = 93;
 
 /// What a rank gives and gets: every element of every rank's input is another one.
 struct Memory {
