@@ -22,8 +22,8 @@
 
 namespace argosy::parallel {
 
-/// While it lives, forward and backward passes of its wrapper gather gradients on this rank only.
-/// Movable, nestable; see DistributedDataParallel::no_sync().
+/// A guard: while it exists, the wrapper's backward passes add up gradients on this rank and
+/// average nothing. Guards can be moved and nested; see DistributedDataParallel::no_sync().
 class [[nodiscard]] NoSync final {
  public:
   explicit NoSync(std::shared_ptr<ddp::Core> core) : core_(std::move(core)) {
@@ -43,8 +43,8 @@ class [[nodiscard]] NoSync final {
   std::shared_ptr<ddp::Core> core_;
 };
 
-/// Trains one model on all ranks of a group, each with its own batches: when backward() returns,
-/// the gradients are the averages over the ranks, the same bits on each.
+/// Trains one model on all ranks of a group. Each rank has its own batches; when backward()
+/// returns, every rank holds the average of all ranks' gradients, with the same bits.
 ///
 ///     comm::Group world = comm::init();
 ///     parallel::DistributedDataParallel model(vision::LeNet(), world);
@@ -52,31 +52,36 @@ class [[nodiscard]] NoSync final {
 ///     loss.backward();               // reductions run beside it
 ///     optimizer.step();
 ///
-/// M: a module holder (TORCH_MODULE), a shared_ptr to a Module, an AnyModule, a Sequential. A value
-/// handle: copies refer to the same wrapper, and all share the module.
+/// M is a module holder (TORCH_MODULE), a shared_ptr to a Module, an AnyModule or a Sequential. The
+/// wrapper is a handle: copies refer to the same wrapper and share the module.
 ///
-/// Collective: construction (verifies names, shapes, dtypes and options across ranks, then copies
-/// rank 0's parameters and buffers), forward in training mode, backward. All ranks run them in the
-/// same order. Forwards without gradients (evaluation) do not communicate.
-/// Which backward() averages: each one that reaches a parameter, unless the last forward was under
-/// no_sync(). Several passes before a step add up, as in libtorch. torch::autograd::grad() leaves
-/// gradients alone and so averages nothing.
-/// Gradients: after the first averaged pass grad() of each parameter is a view into a bucket;
-/// setting it to zero, undefined or another tensor is fine. Wrap the model after everything that
-/// changes its parameters (dtype, channels_last, freezing); later changes are found at the next
-/// forward. Group of one: nothing happens, to the bit what libtorch does alone. Not thread-safe:
-/// one thread at a time. Errors: UsageError at construction, naming rank and parameter, when models
-/// differ; from backward(): UsageError naming parameters without a gradient, CommError or
-/// TimeoutError naming the ranks that failed. After that every forward fails: wrap the module again
-/// on all ranks. Source: PyTorch's DistributedDataParallel; docs/design/ddp.md says what differs.
+/// - Collective calls: the constructor, forward in training mode, and backward. All ranks make them
+///   in the same order. The constructor compares names, shapes, dtypes and options between the
+///   ranks, then copies rank 0's parameters and buffers to all. A forward without gradients, as in
+///   an evaluation, communicates nothing.
+/// - A backward() averages if it reaches a parameter and the last forward was outside of no_sync().
+///   Several passes before a step add up, as in libtorch. torch::autograd::grad() writes no
+///   gradients and therefore averages nothing.
+/// - After the first averaged pass, the grad() of each parameter is a view into a bucket. You may
+///   set it to zero, to undefined or to another tensor.
+/// - Wrap the model after you have changed its dtype or memory format. Parameters may be frozen and
+///   unfrozen between passes if all ranks do the same. Other changes fail at the next forward.
+/// - In a group of one rank the wrapper does nothing: the results have libtorch's bits.
+/// - A wrapper belongs to one thread at a time.
+///
+/// Errors: the constructor throws a UsageError that names rank and parameter if the models differ.
+/// backward() throws a UsageError that names parameters without a gradient, or a CommError or
+/// TimeoutError that names the ranks that failed; after that every forward fails until all ranks
+/// wrap the module again.
+/// Source: PyTorch's DistributedDataParallel; docs/design/ddp.md lists the differences.
 template <typename M>
 class DistributedDataParallel final {
  public:
   DistributedDataParallel(M module, const comm::Group& group, const DdpOptions& options = {})
       : module_(std::move(module)), core_(std::make_shared<ddp::Core>(pointer(), group, options)) {}
 
-  /// The module's own forward. Its outputs may be tensors, tuples, vectors, optionals or maps of
-  /// such; see ddp::OutputCollector for types of one's own.
+  /// Calls the module's own forward. Outputs may be tensors, or tuples, vectors, optionals and maps
+  /// of tensors; ddp::OutputCollector says how to add types of your own.
   template <typename... Args>
   auto operator()(Args&&... args) {
     return around(
@@ -85,7 +90,7 @@ class DistributedDataParallel final {
         },
         std::forward<Args>(args)...);
   }
-  /// For AnyModule and Sequential, whose forward must be told its result:
+  /// The same for AnyModule and Sequential, whose forward needs the type of the result:
   /// forward<std::tuple<…>>(x).
   template <typename Result, typename... Args>
   Result forward(Args&&... args) {
@@ -111,50 +116,55 @@ class DistributedDataParallel final {
   void eval() { pointer()->eval(); }
   [[nodiscard]] const comm::Group& group() const { return core_->group(); }
 
-  /// Passes inside add up on this rank; the first backward after a forward outside averages the
-  /// sum. Must cover forward *and* backward, as in PyTorch. Communicates nothing.
+  /// Returns a guard under which passes add up gradients on this rank without communication. The
+  /// first pass outside of it averages the sum. The guard must cover forward *and* backward, as in
+  /// PyTorch.
   ///
-  ///     for (…) { auto local = model.no_sync(); loss(model(x)).backward(); }
+  ///     for (…) {
+  ///       auto local = model.no_sync();
+  ///       loss(model(x)).backward();
+  ///     }
   NoSync no_sync() { return NoSync(core_); }
-  /// See Join.
+  /// Lets ranks have unequal numbers of batches; see Join.
   Join join(const JoinOptions& options = {}) { return Join(core_, options); }
 
-  /// Collective. From now on the ranks of the host divide each step of `optimizer`, which updates
-  /// this model's parameters: each updates its share of all elements and writes the new values into
-  /// the others' parameters too. Its state lies once in memory that all see. Same bits. Whether it
-  /// is so: not in a group of one, over several hosts or without DdpOptions::shared_memory.
+  /// Collective. Divides each further step of `optimizer`, which updates this model's parameters,
+  /// between the ranks of the host: each rank updates its share of the elements and writes the new
+  /// values into the parameters of all. The optimizer's state exists once per host, in shared
+  /// memory. The results have the same bits as undivided steps.
+  /// Returns false, and divides nothing, for one rank, several hosts, or shared_memory = false.
   ///
-  /// Then step() is collective, and all ranks must make the same one: same learning rates, same
-  /// gradients, which is checked. state_dict() is not collective: it is whole on every rank; nor is
-  /// load_state_dict(). In a join() steps are not divided, nor after it. Options: hazards, off
-  /// unless asked for; the bits are the same with all of them.
-  /// Errors: those of a broken group from step(): the parameters may then be partly old and partly
-  /// new.
+  /// step() is collective then: all ranks step with the same learning rates and the same gradients,
+  /// which is checked. state_dict() and load_state_dict() are not collective; the state is whole on
+  /// every rank. Steps inside a join(), and after one, are not divided. `options` turns on two
+  /// faster ways, each with a hazard.
+  /// Errors: step() throws what a broken group throws; the parameters may then be partly updated.
   bool divide_step(const optim::Optimizer& optimizer, const DivideOptions& options = {}) {
     return core_->divide_step(optimizer, options);
   }
 
-  /// Replaces how buckets travel; once, on all ranks alike, outside of backward. Not called in a
-  /// group of one. `name` is for stats().
+  /// Replaces the reduction of buckets by `hook`. Call it once, on all ranks, outside of backward.
+  /// A group of one rank never calls the hook. `name` appears in stats().
   void register_comm_hook(CommHook hook, std::string name = "custom") {
     core_->register_comm_hook(std::move(hook), std::move(name));
   }
-  /// Collective. Copies rank 0's buffers now: before an evaluation shared between the ranks, whose
-  /// running statistics have parted since the last forward.
+  /// Collective. Copies rank 0's buffers to all ranks. Call it before the ranks share an
+  /// evaluation: their running statistics differ since the last forward.
   void sync_buffers() { core_->sync_buffers(); }
 
-  /// In which order weights and inputs lie; kAuto: not decided yet.
+  /// Returns the memory format of weights and inputs; kAuto if it is not decided yet.
   [[nodiscard]] engine::MemoryFormat memory_format() const {
     return core_->format_is_open() ? engine::MemoryFormat::kAuto : core_->input_format();
   }
-  /// Decides what DdpOptions::memory_format = kAuto has left open, as a run that this one goes on
-  /// from did: the other order rounds differently. Nothing where it is decided. Collective.
+  /// Collective. Decides the format that DdpOptions::memory_format = kAuto has left open. A resumed
+  /// run passes the earlier run's choice, because the other format rounds differently. Does nothing
+  /// if the format is decided.
   void decide_memory_format(engine::MemoryFormat format) {
     core_->settle_format(format, "as in the run before");
   }
 
   [[nodiscard]] DdpStats stats() const { return core_->stats(); }
-  /// When the last averaged pass communicated. Cost: none, where stats() copies names.
+  /// Returns when the last averaged pass communicated. Cheaper than stats(), which copies names.
   [[nodiscard]] CommunicationTimes communication_times() const {
     return core_->communication_times();
   }

@@ -17,26 +17,23 @@ class Core;
 }
 
 struct JoinOptions {
-  /// true: gradients are divided by the size of the group throughout, so that the samples of the
-  /// last steps weigh as much as all others. false: by the number of ranks that still have input.
+  /// true: gradients are always divided by the size of the group, so that each sample has the same
+  /// weight. false: they are divided by the number of ranks that still have input.
   bool divide_by_initial_world_size = true;
 };
 
-/// Lets the ranks of a wrapper have unequally many batches, or none.
+/// Lets the ranks of a wrapper have unequal numbers of batches, or none.
 ///
 ///     auto join = model.join();
 ///     for (auto& [images, labels] : loader) { … }   // forward, backward, step
 ///     join.finish();                                 // or at the end of the scope
 ///
-/// Inside it each reduction and broadcast of the wrapper is announced by a message of one byte per
-/// rank, so that a rank which has come to finish() takes part in what the others still do, with
-/// zero gradients, until all have come. Then all ranks get the parameters and buffers of those that
-/// stopped last. What they do not get: optimizer state, and gradients (those of a rank that waited
-/// are zeros and averages).
-/// Source: the behaviour of torch.distributed.algorithms.join for DDP.
-///
-/// Collective: all ranks make and finish it, and do nothing else on the group in between, except
-/// through this one wrapper.
+/// A rank that has reached finish() takes part in the others' reductions with zero gradients until
+/// all ranks have reached it. Then every rank gets the parameters and buffers of the ranks that
+/// stopped last. Optimizer state and gradients are not copied.
+/// Cost: each reduction and broadcast of the wrapper is announced by one byte per rank.
+/// Collective: all ranks create and finish it, and use the group only through this one wrapper in
+/// between. Source: torch.distributed.algorithms.join for DDP.
 class [[nodiscard]] Join final {
  public:
   Join(std::shared_ptr<ddp::Core> core, const JoinOptions& options);
@@ -44,12 +41,12 @@ class [[nodiscard]] Join final {
   Join& operator=(Join&&) = delete;
   Join(const Join&) = delete;
   Join& operator=(const Join&) = delete;
-  /// finish(); an error is logged. During an exception: leaves at once, and the others get an error
-  /// when their time is up.
+  /// Calls finish() and logs its error. While an exception unwinds the stack it does not wait; the
+  /// other ranks get an error at their deadline.
   ~Join();
 
-  /// Blocks until all ranks have come. Idempotent.
-  /// Errors: CommError, TimeoutError; UsageError when ranks do different things.
+  /// Blocks until all ranks have called it. A second call does nothing.
+  /// Errors: CommError, TimeoutError; UsageError if the ranks call different operations.
   void finish();
 
  private:

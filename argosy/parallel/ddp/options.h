@@ -7,62 +7,60 @@
 
 namespace argosy::parallel {
 
-/// How DistributedDataParallel reduces gradients. Equal on all ranks; construction checks that.
-///
-/// Gradients are always views into the buckets (PyTorch's gradient_as_bucket_view).
+/// How DistributedDataParallel reduces gradients. The constructor checks that the options are equal
+/// on all ranks. Gradients are always views into the buckets (PyTorch's gradient_as_bucket_view).
 struct DdpOptions {
-  /// Bytes at which the first bucket of each dtype closes. Small, so that the first reduction
-  /// starts early in backward. A bucket closes when it has reached its size, so it may exceed it by
-  /// one tensor. Source: c10d::kDefaultFirstBucketBytes.
+  /// Size in bytes at which the first bucket of each dtype is full. It is small so that the first
+  /// reduction starts early in backward. A bucket may exceed its size by one tensor.
+  /// Source: c10d::kDefaultFirstBucketBytes.
   int64_t first_bucket_bytes = int64_t{1} << 20;
-  /// Bytes at which every later bucket closes. Source: c10d::kDefaultBucketBytesCap.
+  /// Size in bytes at which every later bucket is full. Source: c10d::kDefaultBucketBytesCap.
   int64_t bucket_cap_bytes = int64_t{25} << 20;
-  /// Accept that a backward pass reaches only some of the parameters: those without a gradient
-  /// count as zero, and keep what they had where no rank used them. Costs a walk over the graph per
-  /// forward and one more small reduction per backward; the buckets then keep their first order.
+  /// Accept backward passes that reach only some of the parameters. A parameter without a gradient
+  /// counts as zero; if no rank used it, its gradient stays as it was. This costs a walk over the
+  /// graph per forward and one small reduction per backward, and buckets keep their first order.
   bool find_unused_parameters = false;
-  /// Copy rank 0's buffers (running statistics …) to all ranks before each forward in training mode
-  /// that will synchronise gradients.
+  /// Copy rank 0's buffers, such as running statistics, to all ranks before each forward in
+  /// training mode whose backward will average gradients.
   bool broadcast_buffers = true;
-  /// Where the ranks can share memory, parameters and buckets lie in it: gradients are summed where
-  /// they lie, and divide_step() can divide the optimizer's work. Each rank has parameters of its
-  /// own.
+  /// Put parameters and buckets into shared memory where the ranks have one. Gradients are then
+  /// summed in place, and divide_step() can divide the optimizer's work. Each rank still has its
+  /// own parameters.
   bool shared_memory = true;
-  /// In which order 4-d weights and inputs lie. kContiguous, kChannelsLast: the weights are laid
-  /// out at construction, and the inputs of every forward. kAuto: channels_last where the model's
-  /// layers profit, found out at the first forward in training that will average gradients by two
-  /// more forwards, in evaluation mode and without gradients, whose outputs must agree up to
-  /// rounding; what was found is logged and in stats(). kAsIs: nothing is touched. See
-  /// docs/guides/memory_format.md.
+  /// The memory format of 4-d weights and inputs. See docs/guides/memory_format.md.
+  /// - kContiguous, kChannelsLast: the constructor converts the weights, each forward its inputs.
+  /// - kAuto: channels_last if the model's layers profit and a trial succeeds. The trial runs at
+  /// the
+  ///   first forward in training that will average gradients: two more forwards in evaluation mode,
+  ///   without gradients, whose outputs must agree up to rounding. The log and stats() say the
+  ///   result.
+  /// - kAsIs: nothing is converted.
   engine::MemoryFormat memory_format = engine::MemoryFormat::kAsIs;
-  /// Limit for each reduction and broadcast. Zero means the group's.
+  /// The deadline of each reduction and broadcast. Zero means the group's timeout.
   std::chrono::milliseconds timeout{0};
 
-  /// Errors: UsageError that names the field.
+  /// Throws a UsageError that names the first field with an impossible value.
   void validate() const;
 };
 
-/// How DistributedDataParallel::divide_step() divides. Equal on all ranks.
+/// How DistributedDataParallel::divide_step() divides. The options must be equal on all ranks.
 struct DivideOptions {
-  /// The ranks of the host update one copy of the parameters between them: an eighth less memory
-  /// traffic in a divided step of two ranks (the pages of the other copies stay). Hazard:
-  /// what a program does to a parameter by itself (`p.mul_(0.9)`, an initialisation, weights loaded
-  /// from a file) then happens once for every rank that does it: let one rank do it, between two
-  /// barriers. Where steps are not divided parameters are not shared. Of several optimizers over
-  /// the same ones the last to be divided shares them, and the others must make no step: each rank
-  /// would make it.
+  /// The ranks of the host share one copy of the parameters. In a divided step of two ranks this
+  /// saves an eighth of the memory traffic; the pages of the other copies stay allocated.
+  /// Hazard: whatever a program does to a parameter by itself (`p.mul_(0.9)`, an initialisation,
+  /// loading weights) then happens once per rank that does it. Let one rank do it, between two
+  /// barriers. Parameters are shared only if steps are divided. If several optimizers update the
+  /// same parameters, the last one that was divided shares them, and the others must not step.
   bool share_parameters = false;
-  /// The update of a bucket's parameters runs as soon as their gradients are averaged, beside the
-  /// rest of backward; step() completes it. Hazard: when backward() returns the parameters have
-  /// their new values already. What a program does to gradients between backward() and step() (to
-  /// scale them, clip them, skip a step, look at weights before the update) comes too late, a
-  /// learning rate set there counts from the next step on, and a graph that is kept for a second
-  /// backward() sees new weights, as does a graph that also holds a parameter detached: an error
-  /// says so where autograd can tell. After a backward() that throws some parameters have new
-  /// values and some old, in memory of the rank's own: wrap again and go on from a checkpoint.
-  /// Clipping by norms, which needs all gradients
-  /// first, and find_unused_parameters and communication hooks are refused. With or without divided
-  /// steps.
+  /// Updates the parameters of a bucket as soon as their gradients are averaged, while backward
+  /// still runs; step() completes the update. This works with and without divided steps.
+  /// Hazard: when backward() returns, the parameters already have their new values. Whatever a
+  /// program does between backward() and step() comes too late: scaling or clipping gradients,
+  /// skipping the step, reading the old weights. A learning rate set there counts from the next
+  /// step. A graph that is kept for a second backward() sees new weights, and so does one that
+  /// holds a detached parameter; an error says so where autograd can tell. After a backward() that
+  /// throws, some parameters are updated and some are not: wrap again and resume from a checkpoint.
+  /// Clipping by norms, find_unused_parameters and communication hooks are refused.
   bool overlap_update = false;
 };
 
