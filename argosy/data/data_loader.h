@@ -35,25 +35,29 @@ struct SourceOf<D, Collate> {
 
 }  // namespace detail
 
-/// Walks along a data set in batches, made ahead of time by worker threads.
+/// Iterates over a data set in batches, which loader threads make ahead of time.
 ///
 ///     data::DataLoader loader(train, {.batch_size = 64, .shuffle = true, .num_workers = 2});
 ///     for (int epoch = 0; epoch < 5; ++epoch)
 ///       for (auto& [images, labels] : loader) ...
 ///
-/// The data set: any type with size() and get(index), get(index, Random&) or get_batch(), see
-/// dataset.h, or a stream, see iterable_dataset.h. A named one is referred to and must outlive the
-/// loader; a temporary is moved in. Workers are threads and call it at once, through const.
-/// Order and content do not depend on the number of workers: results come in the sampler's order,
-/// and random streams are keyed by (seed, epoch, index). Each loop is the next epoch by itself,
-/// after a break too; set_epoch() chooses one. A batch's memory is used again only when no tensor
-/// refers to it any more, so batches may be kept.
-/// Errors: what get() throws comes out of the loop as a DataError with the sample's index, in the
-/// place of its batch, and ends the loop; the position still points at that batch. DataErrors of
-/// samples can be passed over: DataLoaderOptions::on_error. UsageError for a second loop while one
-/// is running, and for a sampler that was made for another data set.
-/// Threads: the workers start with the first loop and are joined by the destructor; breaking out of
-/// a loop waits for the samples in the making, no longer. The loader belongs to one thread.
+/// - The data set is any type with size() and get(index), get(index, Random&) or get_batch() (see
+///   dataset.h), or a stream (see iterable_dataset.h). The loader refers to a named data set, which
+///   must outlive it, and takes ownership of a temporary. Loader threads call the data set
+///   concurrently, through const.
+/// - Order and content do not depend on num_workers: batches come in the sampler's order, and
+/// random
+///   streams are keyed by (seed, epoch, index).
+/// - Each loop is the next epoch, also after a `break`; set_epoch() chooses another.
+/// - Batches may be kept: their memory is reused only when no tensor refers to it any more.
+/// - Threads start with the first loop and end with the loader. A `break` waits only for the
+/// samples
+///   that are being made. The loader itself belongs to one thread.
+///
+/// Errors: an exception from get() leaves the loop as a DataError that names the sample's index. It
+/// takes the place of its batch and ends the loop; the loader's position still points at that
+/// batch. DataLoaderOptions::on_error can skip or replace such samples. UsageError: a second loop
+/// while one is running, or a sampler that was made for another data set.
 template <typename D, typename Collate = DefaultCollate>
 requires(Dataset<D> || IterableDataset<D>) class DataLoader final {
   using Source = typename detail::SourceOf<D, Collate>::Type;
@@ -61,12 +65,12 @@ requires(Dataset<D> || IterableDataset<D>) class DataLoader final {
   using Session = detail::LoaderSession<Source>;
 
  public:
-  /// What the loop yields: what get_batch() returns, or what the collate function makes of samples.
+  /// What the loop yields: the result of get_batch(), or of the collate function.
   using Batch = typename Source::Batch;
   class Iterator;
 
-  /// Batches as the options say; a stream is read whole. `collate`: f(samples) or f(samples,
-  /// context); see DefaultCollate.
+  /// Makes batches as `options` say; reads a stream to its end. `collate` is called as f(samples)
+  /// or f(samples, context); see DefaultCollate.
   explicit DataLoader(DatasetRef<D> dataset,
                       const DataLoaderOptions& options = {},
                       Collate collate = {}) {
@@ -81,7 +85,7 @@ requires(Dataset<D> || IterableDataset<D>) class DataLoader final {
     }
   }
 
-  /// Batches of batch_size in the order of `sampler`. Errors: UsageError for a stream.
+  /// Makes batches of batch_size in the order of `sampler`. UsageError for a stream.
   DataLoader(DatasetRef<D> dataset,
              Sampler sampler,
              const DataLoaderOptions& options = {},
@@ -92,7 +96,7 @@ requires(Dataset<D> || IterableDataset<D>) class DataLoader final {
               std::move(collate));
   }
 
-  /// The batches of `sampler`, which also decides batch_size, shuffle and drop_last. Errors:
+  /// Makes the batches of `sampler`, which also decides batch_size, shuffle and drop_last.
   /// UsageError for a stream.
   DataLoader(DatasetRef<D> dataset,
              BatchSampler sampler,
@@ -104,7 +108,7 @@ requires(Dataset<D> || IterableDataset<D>) class DataLoader final {
               std::move(collate));
   }
 
-  /// This rank's part of a stream. (A template, so that {} means options.)
+  /// Reads this rank's part of a stream. (A template, so that {} means options.)
   template <std::same_as<StreamShards> Shards>
   requires IterableDataset<D> DataLoader(DatasetRef<D> dataset,
                                          const Shards& shards,
@@ -119,40 +123,40 @@ requires(Dataset<D> || IterableDataset<D>) class DataLoader final {
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
 
-  /// Batches per epoch. Errors: UsageError for a stream without StreamShards::batches.
+  /// Returns the number of batches per epoch. UsageError for a stream without
+  /// StreamShards::batches.
   [[nodiscard]] int64_t size() const { return core_->source.size(); }
   [[nodiscard]] const D& dataset() const { return core_->source.dataset(); }
   [[nodiscard]] const DataLoaderOptions& options() const { return core_->options; }
   [[nodiscard]] TensorPool::Stats memory() const { return core_->pool.stats(); }
 
-  /// Of the loop that runs, or else of the one that ran last: what it received and how long it
-  /// waited. Cost: two readings of the clock a batch.
+  /// Returns what the current loop, or else the last one, has received and how long it waited.
   [[nodiscard]] LoaderStats stats() const {
     LoaderStats stats = core_->stats;
     stats.pool_bytes = core_->pool.stats().bytes;
     return stats;
   }
 
-  /// The epoch that the next loop takes.
+  /// Returns the epoch of the next loop.
   [[nodiscard]] int64_t epoch() const { return core_->source.cursor().epoch(); }
   void set_epoch(int64_t epoch) { core_->source.cursor().set_epoch(epoch); }
 
-  /// Where a resumed run goes on. Counts what the loop has received (the batch in hand included),
-  /// not what was made ahead of time; after a break it is the place of the break.
-  /// Cost: the first call in an epoch makes the epoch's order once more.
+  /// Returns the place from which load_state() resumes. It counts the batches that the loop has
+  /// received, the current one included, and none that threads have made ahead of time.
+  /// Cost: the first call in an epoch computes the epoch's order once more.
   [[nodiscard]] LoaderState state() const {
     return core_->state_of(core_->source.cursor().state());
   }
 
-  /// The next loop yields the rest of the saved epoch, with the same bits.
-  /// Errors: UsageError when the state is of a data set of another size, or of other batches:
-  /// another seed, shuffle, batch size, rank or number of ranks.
+  /// Lets the next loop yield the rest of the saved epoch, with the same bits.
+  /// UsageError if the state belongs to a data set of another size or to other batches: another
+  /// seed, shuffle, batch size, rank or number of ranks.
   void load_state(const LoaderState& state) {
     detail::check_state(state, core_->state_of({state.epoch, state.position}));
     core_->source.load({state.epoch, state.position});
   }
 
-  /// Starts the next epoch. Blocks until the first batch is there.
+  /// Starts the next epoch. Blocks until the first batch is ready.
   [[nodiscard]] Iterator begin() {
     if (const auto running = core_->running.lock(); running != nullptr && running->has_batch()) {
       detail::throw_already_iterating();
@@ -181,7 +185,8 @@ requires(Dataset<D> || IterableDataset<D>) class DataLoader final {
   std::shared_ptr<Core> core_;
 };
 
-/// Moves along one epoch; `*it` is the batch at hand, valid until ++. Copies share the place.
+/// Iterates over one epoch. `*it` is the current batch, valid until ++. Copies share their
+/// position.
 template <typename D, typename Collate>
 requires(Dataset<D> || IterableDataset<D>) class DataLoader<D, Collate>::Iterator final {
  public:

@@ -20,40 +20,42 @@
 namespace argosy::data {
 
 struct DataLoaderOptions {
-  /// Samples per batch; unset: 1. Belongs to the loader or to the batch sampler, never to both.
+  /// Samples per batch; unset: 1. Set it here or in a batch sampler, never in both.
   std::optional<int64_t> batch_size{};
-  bool shuffle = false;    ///< a new order in each epoch; not with a sampler
-  bool drop_last = false;  ///< leave out a short last batch; not with a batch sampler
-  /// Threads that make batches ahead of time. 0: the loop makes each one itself.
+  bool shuffle = false;    ///< a new order in each epoch; not allowed with a sampler
+  bool drop_last = false;  ///< leave out a short last batch; not allowed with a batch sampler
+  /// Number of threads that make batches ahead of time. 0: the loop makes each batch itself.
   int num_workers = 0;
-  /// Batches in the making or waiting: prefetch_factor × num_workers.
+  /// At most prefetch_factor × num_workers batches are being made or waiting.
   int prefetch_factor = 2;
-  /// Of the order (shuffle) and of the samples' random streams.
+  /// Seed of the order (shuffle) and of the samples' random streams.
   uint64_t seed = 0;
-  /// What becomes of samples that throw a DataError; counted in stats() and in the log.
+  /// What to do with samples that throw a DataError. stats() and the log count them.
   OnError on_error = OnError::kRaise;
-  /// A batch that the loop waits for longer ends it with a DataError that names worker and sample.
-  /// 0: no limit; every 30 s the log names them. Not with 0 workers: the loop does the work itself.
+  /// The longest wait for a batch. When it is over, the loop ends with a DataError that names
+  /// thread and sample. 0: no limit, and the log names them every 30 s. Without effect if
+  /// num_workers is 0.
   std::chrono::milliseconds timeout{0};
-  /// Called once on each worker, with its number, before its first batch; never with 0 workers.
+  /// Called once on each loader thread, with its number, before its first batch.
   std::function<void(int worker)> worker_init{};
-  /// In which order images lie in memory: batches of four dimensions and a floating type,
-  /// Contiguous or ChannelsLast. Take the model's, so that nobody has to convert them later.
+  /// Memory format of batches with four dimensions and a floating type: Contiguous or ChannelsLast.
+  /// Choose the model's format, so that nobody has to convert the batches later.
   at::MemoryFormat memory_format = at::MemoryFormat::Contiguous;
 };
 
-/// What a checkpoint keeps of a loader: where it stood, and enough to notice that it does not fit.
+/// What a checkpoint saves of a loader: its position, and enough to recognise another loader.
 struct LoaderState {
   int64_t epoch = 0;
-  int64_t position = 0;  ///< batches of the epoch that are done with, those left out included
+  int64_t position = 0;  ///< batches of the epoch that were received or skipped
   uint64_t seed = 0;
-  int64_t batches = 0;  ///< per epoch; -1: a stream's, which nobody knows
-  int64_t samples = 0;  ///< of the data set; -1 likewise
-  /// Digest of the epoch's batches, sample by sample (of how they are cut, for a stream): tells
-  /// another seed, shuffle, batch size, rank or number of ranks of the sampler.
+  int64_t batches = 0;  ///< number of batches per epoch; -1: unknown, as of a stream
+  int64_t samples = 0;  ///< size of the data set; -1: unknown
+  /// Digest of the epoch's batches, sample by sample; for a stream, of the way it is cut. It
+  /// differs for another seed, shuffle, batch size, rank or number of ranks.
   uint64_t order = 0;
 
-  /// {"epoch":3,"position":120,…}; from_json: UsageError when a field is missing or no number.
+  /// Writes {"epoch":3,"position":120,…}. from_json throws a UsageError if a field is missing or is
+  /// not a number.
   [[nodiscard]] std::string to_json() const;
   [[nodiscard]] static LoaderState from_json(std::string_view text);
   friend bool operator==(const LoaderState&, const LoaderState&) = default;
