@@ -17,6 +17,7 @@
 #include "argosy/checkpoint/saver.h"
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/checkpoint/test_checkpoints.h"
+#include "argosy/checkpoint/test_state_dicts.h"
 #include "argosy/checkpoint/torch_file.h"
 #include "argosy/checkpoint/weights_digest.h"
 #include "argosy/formats/pickler.h"
@@ -32,28 +33,14 @@ using formats::PickleValue;
 using ::testing::AllOf;
 using testing::checkpoint_error;
 using ::testing::ElementsAre;
+using testing::expect_equal;
 using ::testing::HasSubstr;
+using testing::names_of;
 using testing::read_text;
 using testing::write_text;
 
 std::string golden(const std::string& name) {
   return std::string(ARGOSY_GOLDEN_DIR "/") + name;
-}
-
-std::vector<std::string> names_of(const StateDict& dict) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : dict) {
-    names.push_back(name);
-  }
-  return names;
-}
-
-void expect_equal(const StateDict& a, const StateDict& b) {
-  ASSERT_EQ(names_of(a), names_of(b));
-  for (const auto& [name, tensor] : a) {
-    EXPECT_EQ(tensor.scalar_type(), b.at(name).scalar_type()) << name;
-    EXPECT_TRUE(torch::equal(tensor, b.at(name))) << name;
-  }
 }
 
 StateDict all_types() {

@@ -16,6 +16,7 @@
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/paddle_file.h"
 #include "argosy/checkpoint/read_weights.h"
+#include "argosy/checkpoint/test_state_dicts.h"
 #include "argosy/comm/test_ranks.h"
 #include "argosy/engine/engine_test_modules.h"
 #include "argosy/engine/layout.h"
@@ -30,6 +31,7 @@ using engine::state_dict;
 using engine::StateDict;
 using engine::to_channels_last;
 using engine::small_models::SmallNet;
+using testing::expect_equal;
 using ::testing::HasSubstr;
 
 class Weights : public ::testing::Test {
@@ -48,15 +50,6 @@ class Weights : public ::testing::Test {
   }
   fs::path folder_;
 };
-
-void expect_equal(const StateDict& a, const StateDict& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (const auto& [name, tensor] : a) {
-    ASSERT_TRUE(b.contains(name)) << name;
-    EXPECT_TRUE(torch::equal(tensor, b.at(name))) << name;
-    EXPECT_EQ(tensor.scalar_type(), b.at(name).scalar_type()) << name;
-  }
-}
 
 TEST_F(Weights, RoundTripIsExact) {
   SmallNet from, to;

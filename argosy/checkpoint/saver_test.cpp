@@ -18,6 +18,7 @@
 #include "argosy/checkpoint/load.h"
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/checkpoint/test_checkpoints.h"
+#include "argosy/checkpoint/test_state_dicts.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/test_ranks.h"
 
@@ -32,6 +33,7 @@ using ::testing::AllOf;
 using testing::await_save;
 using testing::checkpoint_error;
 using ::testing::ElementsAre;
+using testing::expect_equal;
 using ::testing::HasSubstr;
 using testing::read_text;
 using testing::write_text;
@@ -53,17 +55,6 @@ Snapshot sample(int64_t step, int rank = 0) {
           .step = step,
           .epoch = 2,
           .score = number};
-}
-
-void expect_equal(const StateDict& a, const StateDict& b) {
-  ASSERT_EQ(a.size(), b.size());
-  auto other = b.begin();
-  for (const auto& [name, tensor] : a) {
-    EXPECT_EQ(name, other->first);
-    EXPECT_EQ(tensor.scalar_type(), other->second.scalar_type());
-    EXPECT_TRUE(torch::equal(tensor, other->second)) << name;
-    ++other;
-  }
 }
 
 void expect_equal(const Snapshot& a, const Snapshot& b) {

@@ -37,7 +37,7 @@ namespace small_models = engine::small_models;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::string golden(const std::string& name) {
+std::string torch_file(const std::string& name) {
   return ARGOSY_GOLDEN_DIR "/torch_files/" + name;
 }
 
@@ -74,7 +74,7 @@ std::string describe(const at::Tensor& tensor) {
 
 /// Names and describe() of what Python wrote into a file.
 std::map<std::string, std::string> expected(const std::string& wanted) {
-  std::ifstream file(golden("expected.txt"));
+  std::ifstream file(torch_file("expected.txt"));
   std::map<std::string, std::string> result;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -105,7 +105,7 @@ void expect_golden(const StateDict& dict, const std::string& file) {
 }
 
 TEST(TorchFile, ReadsEveryTypeAndStrideThatPythonWrote) {
-  const StateDict dict = read_torch_file(golden("types.pth"));
+  const StateDict dict = read_torch_file(torch_file("types.pth"));
   expect_golden(dict, "types.pth");
   EXPECT_EQ(dict.begin()->first, "float") << "the file's order";
   EXPECT_TRUE(dict.at("first").is_alias_of(dict.at("last"))) << "views share memory";
@@ -117,54 +117,59 @@ TEST(TorchFile, ReadsEveryTypeAndStrideThatPythonWrote) {
 }
 
 TEST(TorchFile, ReadsStateDictsParametersAndCheckpoints) {
-  expect_golden(read_torch_file(golden("model.pth")), "model.pth");
-  expect_golden(read_torch_file(golden("parameters.pth")), "parameters.pth");
-  expect_golden(read_torch_file(golden("wrapped.pth")), "wrapped.pth");
-  expect_golden(read_torch_file(golden("checkpoint.pth"), {.key = "state_dict"}), "checkpoint.pth");
+  expect_golden(read_torch_file(torch_file("model.pth")), "model.pth");
+  expect_golden(read_torch_file(torch_file("parameters.pth")), "parameters.pth");
+  expect_golden(read_torch_file(torch_file("wrapped.pth")), "wrapped.pth");
+  expect_golden(read_torch_file(torch_file("checkpoint.pth"), {.key = "state_dict"}),
+                "checkpoint.pth");
 }
 
 TEST(TorchFile, WhatPythonWroteFitsAModule) {
   torch::nn::Sequential net(torch::nn::Linear(3, 2), torch::nn::BatchNorm1d(2));
-  const LoadResult result = load_state_dict(net, read_torch_file(golden("model.pth")));
+  const LoadResult result = load_state_dict(net, read_torch_file(torch_file("model.pth")));
   EXPECT_EQ(result.loaded.size(), 7U);
   expect_golden(state_dict(net), "model.pth");
 }
 
 TEST(TorchFile, StripsThePrefixOfWrappers) {
-  expect_golden(read_torch_file(golden("wrapped.pth"), {.strip_prefix = "module."}), "model.pth");
-  expect_golden(read_torch_file(golden("model.pth"), {.strip_prefix = "module."}), "model.pth");
+  expect_golden(read_torch_file(torch_file("wrapped.pth"), {.strip_prefix = "module."}),
+                "model.pth");
+  expect_golden(read_torch_file(torch_file("model.pth"), {.strip_prefix = "module."}), "model.pth");
 }
 
 TEST(TorchFile, ACheckpointListsItsKeys) {
   EXPECT_THAT(
-      read_error(golden("checkpoint.pth")),
-      AllOf(HasSubstr("[checkpoint.read_weights] " + golden("checkpoint.pth")),
+      read_error(torch_file("checkpoint.pth")),
+      AllOf(HasSubstr("[checkpoint.read_weights] " + torch_file("checkpoint.pth")),
             HasSubstr("these keys: epoch, best, classes, size, done, state_dict (7 tensors), "
                       "optimizer, scheduler."),
             HasSubstr(".key = \"state_dict\"")));
-  EXPECT_THAT(read_error(golden("checkpoint.pth"), {.key = "model"}),
+  EXPECT_THAT(read_error(torch_file("checkpoint.pth"), {.key = "model"}),
               AllOf(HasSubstr("no state_dict under \"model\""), HasSubstr("keys found: epoch")));
-  EXPECT_THAT(read_error(golden("checkpoint.pth"), {.key = "epoch"}),
+  EXPECT_THAT(read_error(torch_file("checkpoint.pth"), {.key = "epoch"}),
               HasSubstr("no state_dict under \"epoch\""));
-  EXPECT_THAT(read_error(golden("checkpoint.pth"), {.key = "optimizer"}),
+  EXPECT_THAT(read_error(torch_file("checkpoint.pth"), {.key = "optimizer"}),
               HasSubstr("these keys: state, param_groups"));
 }
 
 TEST(TorchFile, ObjectsOfPythonAreRefusedByName) {
-  EXPECT_THAT(read_error(golden("evil.pth")), HasSubstr("posix.system"));
-  EXPECT_THAT(read_error(golden("namespace.pth"), {.key = "state_dict"}),
+  EXPECT_THAT(read_error(torch_file("evil.pth")), HasSubstr("posix.system"));
+  EXPECT_THAT(read_error(torch_file("namespace.pth"), {.key = "state_dict"}),
               HasSubstr("argparse.Namespace"));
-  EXPECT_THAT(read_error(golden("module.pth")), HasSubstr("torch.nn.modules.container.Sequential"));
+  EXPECT_THAT(read_error(torch_file("module.pth")),
+              HasSubstr("torch.nn.modules.container.Sequential"));
 }
 
 TEST(TorchFile, OtherFilesAreNamedForWhatTheyAre) {
   EXPECT_THAT(
-      read_error(golden("legacy.pth")),
+      read_error(torch_file("legacy.pth")),
       AllOf(HasSubstr("PyTorch wrote before 1.6"), HasSubstr("python3 -c \"import torch;")));
-  EXPECT_THAT(read_error(golden("list.pth")), HasSubstr("expected a state_dict, got list of 1"));
-  EXPECT_THAT(read_error(golden("absent.pth")), HasSubstr("No such file or directory (ENOENT)"));
-  EXPECT_THAT(read_error(golden("")), HasSubstr("expected a file, got something else"));
-  EXPECT_THAT(read_error(golden("generate.py")), HasSubstr("bytes of something else"));
+  EXPECT_THAT(read_error(torch_file("list.pth")),
+              HasSubstr("expected a state_dict, got list of 1"));
+  EXPECT_THAT(read_error(torch_file("absent.pth")),
+              HasSubstr("No such file or directory (ENOENT)"));
+  EXPECT_THAT(read_error(torch_file("")), HasSubstr("expected a file, got something else"));
+  EXPECT_THAT(read_error(torch_file("generate.py")), HasSubstr("bytes of something else"));
 }
 
 class TorchFileOnDisk : public ::testing::Test {
@@ -205,7 +210,7 @@ void expect_same(const StateDict& a, const StateDict& b) {
 }
 
 TEST_F(TorchFileOnDisk, RoundTripKeepsTypesStridesAndOrder) {
-  StateDict dict = read_torch_file(golden("types.pth"));
+  StateDict dict = read_torch_file(torch_file("types.pth"));
   dict.set("expanded", dict.at("expanded").clone());  // the rest of what is not dense is told below
   dict.set("every_second", dict.at("every_second").clone());
   write_torch_file(path(), dict);
@@ -286,7 +291,7 @@ std::string bytes_of(const std::string& path) {
 }
 
 TEST_F(TorchFileOnDisk, EveryTruncationIsAnError) {
-  const std::string whole = bytes_of(golden("model.pth"));
+  const std::string whole = bytes_of(torch_file("model.pth"));
   for (size_t size = 0; size < whole.size(); size += 7) {
     std::ofstream(path(), std::ios::binary) << whole.substr(0, size);
     ASSERT_THAT(read_error(path()), HasSubstr(path())) << size;
@@ -294,7 +299,7 @@ TEST_F(TorchFileOnDisk, EveryTruncationIsAnError) {
 }
 
 TEST_F(TorchFileOnDisk, AFlippedBitIsAnErrorOrNoMatter) {
-  const std::string whole = bytes_of(golden("model.pth"));
+  const std::string whole = bytes_of(torch_file("model.pth"));
   const auto wanted = expected("model.pth");
   int refused = 0;
   for (size_t i = 0; i < whole.size(); i += 3) {

@@ -21,14 +21,9 @@ namespace {
 using testing::blobs;
 using ::testing::HasSubstr;
 using testing::run_job;
+using testing::sgd_model;
 using testing::small_net;
 using testing::SmallNet;
-
-Model prepared(const SmallNet& net, double lr = 0.1) {
-  Model model(net);
-  model.prepare(optim::SGD(net, {.lr = lr}), loss::CrossEntropy(), {metrics::Accuracy()});
-  return model;
-}
 
 /// What `fn` prints to a file that it is given.
 std::string printed(const std::function<void(std::FILE*)>& fn) {
@@ -47,7 +42,7 @@ TEST(ProgressBarOfTraining, PrintsPaddlesLines) {
     auto now = std::chrono::steady_clock::time_point();
     const auto clock = [&] { return now += std::chrono::milliseconds(5); };
     const std::string text = printed([&](std::FILE* file) {
-      Model model = prepared(small_net());
+      Model model = sgd_model();
       model.fit(blobs(20),
                 {.batch_size = 4,
                  .epochs = 2,
@@ -77,7 +72,7 @@ struct SlowBlobs {
 TEST(ProgressBarOfTraining, SaysWhatTheLoaderCost) {
   run_job(1, [](int) {
     const std::string text = printed([&](std::FILE* file) {
-      Model model = prepared(small_net());
+      Model model = sgd_model();
       model.fit(SlowBlobs(),
                 SlowBlobs(),
                 {.batch_size = 4,
@@ -106,7 +101,7 @@ TEST(ProgressBarOfTraining, ABarKeepsTheMetricsBetweenTheLines) {
   run_job(1, [](int) {
     auto now = std::chrono::steady_clock::time_point();
     const std::string text = printed([&](std::FILE* file) {
-      Model model = prepared(small_net());
+      Model model = sgd_model();
       model.fit(blobs(24),
                 {.batch_size = 4,
                  .log_freq = 2,
@@ -128,7 +123,7 @@ TEST(ProgressBarOfTraining, ANarrowTerminalShortensTheBarBeforeTheText) {
     for (const int columns : {76, 66}) {
       auto now = std::chrono::steady_clock::time_point();
       const std::string text = printed([&](std::FILE* file) {
-        Model model = prepared(small_net());
+        Model model = sgd_model();
         model.fit(
             blobs(24),
             {.batch_size = 4,
@@ -147,7 +142,7 @@ TEST(ProgressBarOfTraining, ANarrowTerminalShortensTheBarBeforeTheText) {
 
 TEST(EarlyStopping, EndsAfterPatienceAndNotAtAnImprovement) {
   run_job(2, [](int) {
-    Model model = prepared(small_net(), 0);  // learns nothing
+    Model model = sgd_model(small_net(), {.lr = 0});  // learns nothing
     auto stopping =
         std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 2, .verbose = 0});
     const History history = model.fit(
@@ -155,7 +150,7 @@ TEST(EarlyStopping, EndsAfterPatienceAndNotAtAnImprovement) {
     EXPECT_EQ(history.epochs.size(), 4U);  // the first is the best, three do not improve on it
     EXPECT_EQ(history.ended, Ended::kStopped);
     EXPECT_EQ(stopping->best_epoch(), 0);
-    Model learning = prepared(small_net(), 0.2);
+    Model learning = sgd_model(small_net(), {.lr = 0.2});
     const History all = learning.fit(
         blobs(30),
         blobs(30),
@@ -166,7 +161,7 @@ TEST(EarlyStopping, EndsAfterPatienceAndNotAtAnImprovement) {
 
 TEST(EarlyStopping, NamesTheFiguresThatThereAre) {
   run_job(1, [](int) {
-    Model model = prepared(small_net());
+    Model model = sgd_model();
     EXPECT_THAT(test::error_text<UsageError>([&] {
                   model.fit(blobs(8),
                             {.batch_size = 4,
@@ -207,7 +202,7 @@ TEST(EarlyStopping, FollowsAFigureWhoseNameBeginsAsThoseOfEvaluationsDo) {
 TEST(EarlyStopping, GivesBackTheBestWeights) {
   run_job(1, [](int) {
     const SmallNet net = small_net();
-    Model model = prepared(net, 0.2);
+    Model model = sgd_model(net, {.lr = 0.2});
     struct Spoil : Callback {
       void on_epoch_begin(const Epoch& epoch) override {
         if (epoch.epoch == 2) {
@@ -271,7 +266,7 @@ struct Break : Callback {
 TEST(GradientMonitor, NamesLayerAndStepBeforeTheWeightsAreSpoiled) {
   run_job(1, [](int) {
     const SmallNet net = small_net();
-    Model model = prepared(net);
+    Model model = sgd_model(net);
     EXPECT_THAT(
         test::error_text<DataError>([&] {
           model.fit(blobs(20),

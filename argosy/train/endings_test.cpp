@@ -24,14 +24,7 @@ namespace argosy::train {
 namespace {
 
 using testing::blobs;
-using testing::small_net;
-
-Model prepared() {
-  const testing::SmallNet net = small_net();
-  Model model(net);
-  model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy());
-  return model;
-}
+using testing::sgd_model;
 
 /// Each rank's end; no rank says farewell to the others by itself.
 std::vector<test::RankOutcome> try_job(int ranks, const std::function<void(int rank)>& fn) {
@@ -64,13 +57,13 @@ struct Fail : Callback {
 TEST(Endings, AStrangersExceptionOnOneRankLeavesNobodyWaiting) {
   const test::TempDir folder;
   const auto outcomes = try_job(3, [&](int rank) {
-    prepared().fit(blobs(60),
-                   {.batch_size = 4,
-                    .epochs = 2,
-                    .save_dir = folder.path().string(),
-                    .save_steps = 1,  // writers speak to each other meanwhile
-                    .verbose = 0,
-                    .callbacks = {Fail(rank == 1)}});
+    sgd_model().fit(blobs(60),
+                    {.batch_size = 4,
+                     .epochs = 2,
+                     .save_dir = folder.path().string(),
+                     .save_steps = 1,  // writers speak to each other meanwhile
+                     .verbose = 0,
+                     .callbacks = {Fail(rank == 1)}});
   });
   EXPECT_EQ(outcomes[1].error_type, "std::runtime_error") << describe(outcomes[1]);
   EXPECT_EQ(outcomes[1].error, "a bug of the callback");
@@ -114,14 +107,14 @@ TEST(Endings, AStrangersExceptionOnOneRankInAnyHookLeavesNobodyWaiting) {
                                  "on_eval_end"}) {
     const test::TempDir folder;
     const auto outcomes = try_job(2, [&](int rank) {
-      prepared().fit(blobs(16),
-                     blobs(60),
-                     {.batch_size = 4,
-                      .eval_batch_size = 2,
-                      .epochs = 2,
-                      .save_dir = folder.path().string(),
-                      .verbose = 0,
-                      .callbacks = {FailIn(rank == 1 ? hook : "nowhere")}});
+      sgd_model().fit(blobs(16),
+                      blobs(60),
+                      {.batch_size = 4,
+                       .eval_batch_size = 2,
+                       .epochs = 2,
+                       .save_dir = folder.path().string(),
+                       .verbose = 0,
+                       .callbacks = {FailIn(rank == 1 ? hook : "nowhere")}});
     });
     EXPECT_EQ(outcomes[1].error, std::string("a bug in ") + hook) << describe(outcomes[1]);
     EXPECT_EQ(outcomes[0].error_type, "argosy::CommError") << hook << describe(outcomes[0]);
@@ -147,7 +140,7 @@ struct DieWhenSaved : Callback {
 TEST(Endings, ASavedTrainingAsksToBeResumedAlsoWhereARankIsGone) {
   const test::TempDir folder;
   const auto outcomes = try_job(2, [&](int rank) {
-    prepared().fit(
+    sgd_model().fit(
         blobs(40),
         {.batch_size = 4,
          .epochs = 2,
@@ -180,11 +173,11 @@ TEST(Endings, CtrlCSavesAndEndsByIt) {
   for (const int ranks : {1, 2}) {
     const test::TempDir folder;
     const auto outcomes = try_job(ranks, [&](int /*rank*/) {
-      prepared().fit(blobs(40),
-                     {.batch_size = 4,
-                      .verbose = 0,
-                      .callbacks = {Interrupt()},
-                      .run_dir = folder.path().string()});
+      sgd_model().fit(blobs(40),
+                      {.batch_size = 4,
+                       .verbose = 0,
+                       .callbacks = {Interrupt()},
+                       .run_dir = folder.path().string()});
     });
     for (const test::RankOutcome& outcome : outcomes) {
       EXPECT_EQ(outcome.signal, SIGINT) << describe(outcome);
@@ -202,11 +195,11 @@ TEST(Endings, SigintOfOneRankAloneAsksToBeStartedAgain) {
   for (const int interrupted : {0, 1}) {
     const test::TempDir folder;
     const auto outcomes = try_job(2, [&](int /*rank*/) {
-      prepared().fit(blobs(40),
-                     {.batch_size = 4,
-                      .save_dir = folder.path().string(),
-                      .verbose = 0,
-                      .callbacks = {Interrupt(interrupted)}});
+      sgd_model().fit(blobs(40),
+                      {.batch_size = 4,
+                       .save_dir = folder.path().string(),
+                       .verbose = 0,
+                       .callbacks = {Interrupt(interrupted)}});
     });
     for (const test::RankOutcome& outcome : outcomes) {
       EXPECT_EQ(outcome.exit_code, kResumeExitCode) << describe(outcome);
@@ -217,11 +210,11 @@ TEST(Endings, SigintOfOneRankAloneAsksToBeStartedAgain) {
 TEST(Endings, ASignalAfterTheTrainingsEndIsTheProgramsAgain) {
   const test::TempDir folder;
   const auto fit = [&](int /*rank*/) {
-    const History history = prepared().fit(blobs(40),
-                                           {.batch_size = 4,
-                                            .save_dir = folder.path().string(),
-                                            .verbose = 0,
-                                            .callbacks = {SignalAtTheEnd()}});
+    const History history = sgd_model().fit(blobs(40),
+                                            {.batch_size = 4,
+                                             .save_dir = folder.path().string(),
+                                             .verbose = 0,
+                                             .callbacks = {SignalAtTheEnd()}});
     EXPECT_EQ(history.ended, Ended::kFinished);
     ::_exit(3);  // reached only where the program has a handler
   };

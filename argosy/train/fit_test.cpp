@@ -22,15 +22,11 @@ using testing::blobs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::run_job;
+using testing::sgd_model;
 using testing::small_net;
 using testing::SmallNet;
 
-Model prepared(const SmallNet& net, double lr = 0.1) {
-  Model model(net);
-  model.prepare(
-      optim::SGD(net, {.lr = lr, .momentum = 0.9}), loss::CrossEntropy(), {metrics::Accuracy()});
-  return model;
-}
+const optim::SGDOptions kMomentum{.lr = 0.1, .momentum = 0.9};
 
 /// The weights after the same training by hand.
 SmallNet by_hand(int64_t samples, int64_t batch_size, int epochs) {
@@ -72,7 +68,7 @@ TEST(Fit, AloneGivesTheBitsOfTheLoopByHand) {
   run_job(1, [](int) {
     const auto train = blobs(50);
     const SmallNet net = small_net();
-    Model model = prepared(net);
+    Model model = sgd_model(net, kMomentum);
     const History history =
         model.fit(train, {.batch_size = 8, .epochs = 3, .verbose = 0, .num_workers = 2});
     expect_same_weights(net, by_hand(50, 8, 3));
@@ -87,7 +83,7 @@ TEST(Fit, TwoRanksTrainAsOneOfTwiceTheBatch) {
   run_job(2, [](int) {
     const auto train = blobs(48);
     const SmallNet net = small_net();
-    Model model = prepared(net);
+    Model model = sgd_model(net, kMomentum);
     const History history = model.fit(train, {.batch_size = 4, .epochs = 2, .verbose = 0});
     // Paddle's order laid side by side is that of one rank with twice the batch.
     SmallNet alone = small_net();
@@ -135,7 +131,7 @@ struct Recorder : Callback {
 TEST(Fit, HooksComeInPaddlesOrder) {
   run_job(1, [](int) {
     std::vector<std::string> order;
-    Model model = prepared(small_net());
+    Model model = sgd_model(small_net(), kMomentum);
     model.fit(blobs(6), blobs(3), {.batch_size = 4, .verbose = 0, .callbacks = {Recorder(order)}});
     EXPECT_THAT(order,
                 ElementsAre("train_begin",
@@ -158,14 +154,14 @@ TEST(Fit, AccumulatedBatchesAverageAsOneBatch) {
     run_job(ranks, [ranks](int) {
       const auto train = blobs(40);
       const SmallNet apart = small_net();
-      Model model = prepared(apart);
+      Model model = sgd_model(apart, kMomentum);
       const History history = model.fit(
           train, {.batch_size = 2, .verbose = 0, .shuffle = false, .accumulate_grad_batches = 4});
       // 20 (or 10) batches: the last update has fewer where 4 does not divide them.
       EXPECT_EQ(history.steps, ranks == 1 ? 5 : 3);
       if (ranks == 1) {
         const SmallNet together = small_net();
-        Model other = prepared(together);
+        Model other = sgd_model(together, kMomentum);
         other.fit(train, {.batch_size = 8, .verbose = 0, .shuffle = false});
         EXPECT_LT(largest_difference(apart, together), 1e-6);
       }
@@ -177,7 +173,7 @@ TEST(Fit, AShortRestOfAnEpochIsAveragedOverItsOwnBatches) {
   run_job(1, [](int) {
     const auto train = blobs(6);
     const SmallNet apart = small_net();
-    Model model = prepared(apart);
+    Model model = sgd_model(apart, kMomentum);
     model.fit(train,
               {.batch_size = 2, .verbose = 0, .shuffle = false, .accumulate_grad_batches = 2});
     SmallNet hand = small_net();
@@ -216,7 +212,7 @@ struct StopAt : Callback {
 
 TEST(Fit, WhatOneRankAsksForAllDo) {
   run_job(3, [](int rank) {
-    Model model = prepared(small_net());
+    Model model = sgd_model(small_net(), kMomentum);
     const History now = model.fit(
         blobs(60), {.batch_size = 2, .epochs = 2, .verbose = 0, .callbacks = {StopAt(3, 1, true)}});
     EXPECT_EQ(now.steps, 4);  // asked for after step 3, agreed on in the next one
@@ -236,7 +232,7 @@ TEST(Fit, GradientsOfAnUpdateThatAnExceptionEndedAreNotTheNextOnes) {
       void on_train_batch_end(const Step& /*step*/) override { throw std::runtime_error("mine"); }
     };
     const SmallNet net = small_net();
-    Model model = prepared(net);
+    Model model = sgd_model(net, kMomentum);
     EXPECT_THROW(
         model.fit(
             blobs(32),
@@ -265,7 +261,7 @@ TEST(Fit, AnUpdateThatBackwardHasMadeWhenAnExceptionComesIsNotInTheWay) {
           }
         };
         const SmallNet net = small_net();
-        Model model = prepared(net);
+        Model model = sgd_model(net, kMomentum);
         EXPECT_THROW(model.fit(blobs(64), {.batch_size = 4, .verbose = 0, .callbacks = {Throws()}}),
                      std::runtime_error);
         const at::Tensor before = net->first->weight.detach().clone();
@@ -297,7 +293,7 @@ TEST(Fit, APrepareThatIsRefusedChangesNothing) {
 
 TEST(Fit, NumItersEndsItWhateverTheEpochs) {
   run_job(1, [](int) {
-    Model model = prepared(small_net());
+    Model model = sgd_model(small_net(), kMomentum);
     const History history =
         model.fit(blobs(8), {.batch_size = 4, .epochs = 10, .verbose = 0, .num_iters = 5});
     EXPECT_EQ(history.steps, 5);
@@ -310,7 +306,7 @@ TEST(Evaluate, CountsEachSampleOnceOverAnyNumberOfRanks) {
   const test::TempDir folder;
   for (const int ranks : {1, 2, 3}) {
     run_job(ranks, [&](int rank) {
-      Model model = prepared(small_net());
+      Model model = sgd_model(small_net(), kMomentum);
       const Logs logs = model.evaluate(blobs(31), {.batch_size = 4, .verbose = 0});
       std::ofstream(fmt::format("{}/{}.{}", folder.path().string(), ranks, rank))
           << fmt::format("{} {}", logs["acc"], logs["loss"]);
@@ -335,7 +331,7 @@ TEST(Evaluate, CountsEachSampleOnceOverAnyNumberOfRanks) {
 TEST(Predict, ComesBackInOrderAlsoWhereARankHasNothing) {
   run_job(3, [](int) {
     SmallNet net = small_net();
-    Model model = prepared(net);
+    Model model = sgd_model(net, kMomentum);
     for (const int64_t samples : {2, 7, 30}) {
       const auto set = blobs(samples);
       const auto outputs = model.predict(set, {.batch_size = 4, .verbose = 0});
@@ -350,7 +346,7 @@ TEST(Predict, ComesBackInOrderAlsoWhereARankHasNothing) {
 
 TEST(Fit, ALoaderThatIgnoresTheRanksIsAnError) {
   run_job(2, [](int) {
-    Model model = prepared(small_net());
+    Model model = sgd_model(small_net(), kMomentum);
     const auto set = blobs(20);
     data::DataLoader loader(set, {.batch_size = 4, .shuffle = true});
     const std::string text =
@@ -367,7 +363,7 @@ TEST(Fit, ALoaderThatIgnoresTheRanksIsAnError) {
 
 TEST(Fit, RanksWithDifferentNumbersOfBatchesAreAnError) {
   run_job(2, [](int rank) {
-    Model model = prepared(small_net());
+    Model model = sgd_model(small_net(), kMomentum);
     const auto set = blobs(20);
     data::DataLoader loader(
         set, data::BatchSampler(2 + rank, [rank](int64_t) {
@@ -386,7 +382,7 @@ TEST(Fit, WhatIsMissingIsSaid) {
     bare.prepare(loss::CrossEntropy());
     EXPECT_THAT(test::error_text<UsageError>([&] { bare.fit(blobs(4)); }),
                 HasSubstr("the model has no optimizer"));
-    Model model = prepared(small_net());
+    Model model = sgd_model(small_net(), kMomentum);
     EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(blobs(4), {.epochs = 0}); }),
                 HasSubstr("epochs must be positive, got 0"));
     EXPECT_THAT(test::error_text<UsageError>(

@@ -17,11 +17,11 @@
 namespace argosy::train {
 namespace {
 
+using testing::adam_model;
 using testing::blobs;
 using testing::hash;
 using ::testing::HasSubstr;
 using testing::options_in;
-using testing::prepared;
 using testing::run_job;
 using ::testing::SizeIs;
 using testing::small_net;
@@ -34,7 +34,7 @@ TEST(ModelCheckpoint, KeepsTheLastAndTheBest) {
     const SmallNet net = small_net();
     auto keep = std::make_shared<ModelCheckpoint>(ModelCheckpointOptions{
         .dir = folder.path().string(), .every_steps = 5, .monitor = "loss", .keep_last = 2});
-    (void)prepared(net).fit(
+    (void)adam_model(net).fit(
         set, set, {.batch_size = 8, .epochs = 4, .verbose = 0, .callbacks = {keep}});
     ASSERT_TRUE(keep->best().has_value());
     EXPECT_TRUE(checkpoint::is_checkpoint(*keep->best()));
@@ -53,7 +53,7 @@ TEST(ModelCheckpoint, LeavesWhatWasSavedUnderANameAlone) {
   const test::TempDir folder;
   run_job(1, [&](int) {
     const auto set = blobs(50);
-    Model model = prepared(small_net());
+    Model model = adam_model(small_net());
     const std::string mine = (folder.path() / "mine").string();
     model.save(mine);
     FitOptions options = options_in(folder.path().string());
@@ -73,7 +73,7 @@ TEST(ModelCheckpoint, ByRank0sClock) {
                                .every_epochs = 0,
                                .every = std::chrono::duration<double>(1e-9),
                                .keep_last = 0});
-    (void)prepared(net).fit(blobs(48), {.batch_size = 4, .verbose = 0, .callbacks = {keep}});
+    (void)adam_model(net).fit(blobs(48), {.batch_size = 4, .verbose = 0, .callbacks = {keep}});
     EXPECT_THAT(checkpoint::list(folder.path().string(), checkpoint::Check::kSizes), SizeIs(6))
         << "six updates; the end of the epoch takes the place of the last one's";
   });
@@ -84,7 +84,7 @@ TEST(ModelFiles, WeightsAndWholeStatesComeBack) {
   run_job(2, [&](int) {
     const auto set = blobs(50);
     const SmallNet net = small_net();
-    Model model = prepared(net);
+    Model model = adam_model(net);
     (void)model.fit(set, {.batch_size = 5, .verbose = 0});
     const Logs judged = model.evaluate(set, {.verbose = 0});
     for (const char* name : {"w.pt", "w.safetensors"}) {
@@ -99,7 +99,7 @@ TEST(ModelFiles, WeightsAndWholeStatesComeBack) {
     const std::string whole = (folder.path() / "state").string();
     model.save(whole);
     const SmallNet other;
-    Model loaded = prepared(other);
+    Model loaded = adam_model(other);
     (void)loaded.load(whole);
     EXPECT_EQ(hash(other), hash(net));
     EXPECT_EQ(loaded.optimizer().lr(), model.optimizer().lr());

@@ -22,14 +22,8 @@ namespace {
 using testing::blobs;
 using ::testing::ElementsAre;
 using testing::run_job;
+using testing::sgd_model;
 using testing::small_net;
-
-Model prepared(std::vector<metrics::AnyMetric> metrics = {metrics::Accuracy()}) {
-  const testing::SmallNet net = small_net();
-  Model model(net);
-  model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy(), std::move(metrics));
-  return model;
-}
 
 struct Gather : Callback {
   std::vector<Phase>* all;
@@ -42,7 +36,7 @@ TEST(Phases, TellWhatEachStepsTimeGoesInto) {
     run_job(ranks, [ranks](int) {
       std::vector<Phase> phases;
       const auto before = std::chrono::steady_clock::now();
-      prepared().fit(
+      sgd_model().fit(
           blobs(16 * ranks),
           blobs(4),
           {.batch_size = 4, .verbose = 0, .callbacks = {Gather(phases)}, .num_iters = 3});
@@ -69,12 +63,12 @@ TEST(Phases, TellWhatEachStepsTimeGoesInto) {
 TEST(Phases, ReductionsLieInTheBackwardPassThatMadeThem) {
   run_job(2, [](int) {
     std::vector<Phase> phases;
-    prepared().fit(blobs(32),
-                   blobs(8),
-                   {.batch_size = 2,
-                    .verbose = 0,
-                    .callbacks = {Gather(phases)},
-                    .accumulate_grad_batches = 2});
+    sgd_model().fit(blobs(32),
+                    blobs(8),
+                    {.batch_size = 2,
+                     .verbose = 0,
+                     .callbacks = {Gather(phases)},
+                     .accumulate_grad_batches = 2});
     int reductions = 0;
     Phase backward;
     for (const Phase& phase : phases) {
@@ -109,7 +103,7 @@ TEST(Fit, CallbacksAreToldOfWhatEndsIt) {
   run_job(1, [](int) {
     std::vector<std::string> told;
     EXPECT_THAT(test::error_text<DataError>([&] {
-                  prepared().fit(
+                  sgd_model().fit(
                       blobs(16),
                       {.batch_size = 4, .verbose = 0, .callbacks = {Tell(told), Tell(told)}});
                 }),
@@ -147,7 +141,8 @@ TEST(Evaluate, ShowsItsBatchesAndAMatrixThatIsNoFigure) {
   run_job(2, [](int) {
     at::Tensor counts;
     int64_t rows = 0;
-    prepared({metrics::ConfusionMatrix({.num_classes = testing::kClasses})})
+    sgd_model(
+        small_net(), {.lr = 0.1}, {metrics::ConfusionMatrix({.num_classes = testing::kClasses})})
         .evaluate(blobs(11), {.batch_size = 4, .verbose = 0, .callbacks = {Look(counts, rows)}});
     EXPECT_EQ(counts.sum().item<int64_t>(), 11);  // of both ranks
     EXPECT_TRUE(rows == 6 || rows == 5) << rows;

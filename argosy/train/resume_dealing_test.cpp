@@ -20,10 +20,10 @@ namespace argosy::train {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::adam_model;
 using testing::blobs;
 using ::testing::HasSubstr;
 using testing::options_in;
-using testing::prepared;
 using testing::run_job;
 using testing::Samples;
 using testing::SignalAt;
@@ -71,7 +71,7 @@ TEST(Resume, AnotherNumberOfRanksSeesEachSampleOfTheEpochOnce) {
       options.resume = Resume::kAuto;
       options.resume_batch = ResumeBatch::kGlobal;
       options.num_iters = updates;
-      const History history = prepared(net).fit(Indexed{.n = 96, .seen = &file}, options);
+      const History history = adam_model(net).fit(Indexed{.n = 96, .seen = &file}, options);
       EXPECT_EQ(history.steps, std::min<int64_t>(updates, 8));
     });
   };
@@ -95,7 +95,7 @@ TEST(Resume, UpdatesHaveAsManySamplesAlsoAfterAnEpochThatWasDone) {
       options.callbacks = {samples, SignalAt(stop)};
       options.resume = Resume::kAuto;
       options.resume_batch = ResumeBatch::kGlobal;
-      const History history = prepared(small_net()).fit(blobs(48), options);
+      const History history = adam_model(small_net()).fit(blobs(48), options);
       EXPECT_EQ(history.steps, std::min<int64_t>(stop, 18));
       EXPECT_EQ(samples->of_updates, expected);
     });
@@ -116,7 +116,7 @@ TEST(Resume, ProgressIsOfEachEpochsOwnBatches) {
       options.epochs = 2;
       options.resume = Resume::kAuto;
       options.callbacks = {SignalAt(stop), ProgressBar({.verbose = 2, .out = out})};
-      (void)prepared(small_net()).fit(blobs(48), options);
+      (void)adam_model(small_net()).fit(blobs(48), options);
       std::fclose(out);
     });
   };
@@ -138,7 +138,7 @@ TEST(Resume, ABatchThatCannotBeDividedIsSaid) {
       options.resume = Resume::kAuto;
       options.resume_batch = ResumeBatch::kGlobal;
       options.num_iters = 1;
-      Model model = prepared(net);
+      Model model = adam_model(net);
       const auto fit = [&] { (void)model.fit(blobs(48), options); };
       if (fails) {
         EXPECT_THAT(test::error_text<UsageError>(fit), HasSubstr("a batch of 4 samples"));
@@ -164,7 +164,7 @@ TEST(Resume, ALoaderOfOnesOwnCannotBeDealtAnew) {
                          .verbose = 0,
                          .num_iters = 2,
                          .resume = Resume::kAuto};
-      Model model = prepared(net);
+      Model model = adam_model(net);
       const auto fit = [&] { (void)model.fit(loader, options); };
       if (fails) {
         options.num_iters.reset();

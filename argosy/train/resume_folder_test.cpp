@@ -32,11 +32,11 @@ namespace argosy::train {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::adam_model;
 using testing::blobs;
 using testing::hash;
 using ::testing::HasSubstr;
 using testing::options_in;
-using testing::prepared;
 using testing::run_job;
 using testing::SignalAt;
 using ::testing::SizeIs;
@@ -54,13 +54,13 @@ TEST(Resume, SaysThatSumsAreOtherOnesOnAnotherLayout) {
   const test::TempDir folder;
   FitOptions options = options_in(folder.path().string());
   options.epochs = 1;
-  run_job(2, [&](int) { (void)prepared(small_net()).fit(blobs(50), options); });
+  run_job(2, [&](int) { (void)adam_model(small_net()).fit(blobs(50), options); });
   options.epochs = 2;
   options.resume = Resume::kMust;
   for (const int ranks : {2, 1}) {
     run_job(ranks, [&](int rank) {
       ::testing::internal::CaptureStderr();
-      (void)prepared(small_net()).fit(blobs(50), options);
+      (void)adam_model(small_net()).fit(blobs(50), options);
       const bool warned = ::testing::internal::GetCapturedStderr().find(
                               "written by 2 ranks on one host, read by 1 rank on one host. Sums "
                               "over ranks are added in another order") != std::string::npos;
@@ -76,15 +76,15 @@ TEST(Resume, WhatSaveHasPutBesideTheCheckpointsIsNoPlaceToGoOnFrom) {
     const auto set = blobs(50);
     FitOptions options = options_in(folder.path().string());
     options.epochs = 1;
-    Model model = prepared(small_net());
+    Model model = adam_model(small_net());
     (void)model.fit(set, options);
     model.save((folder.path() / "final").string());
     options.resume = Resume::kMust;
     options.epochs = 2;
-    EXPECT_EQ(prepared(small_net()).fit(set, options).steps, 26);
+    EXPECT_EQ(adam_model(small_net()).fit(set, options).steps, 26);
     options.resume_from = (folder.path() / "final").string();
     EXPECT_THAT(
-        test::error_text<CheckpointError>([&] { (void)prepared(small_net()).fit(set, options); }),
+        test::error_text<CheckpointError>([&] { (void)adam_model(small_net()).fit(set, options); }),
         HasSubstr("Model::save() wrote it"));
   });
 }
@@ -96,7 +96,7 @@ TEST(Resume, PassesOverTornAndDamagedOnes) {
     const SmallNet whole = small_net();
     FitOptions options = options_in(folder.path().string());
     options.keep_last = 0;
-    (void)prepared(whole).fit(set, options);
+    (void)adam_model(whole).fit(set, options);
     const std::vector<checkpoint::Inspected> all =
         checkpoint::list(folder.path().string(), checkpoint::Check::kSizes);
     ASSERT_THAT(all, SizeIs(3));
@@ -107,7 +107,7 @@ TEST(Resume, PassesOverTornAndDamagedOnes) {
     state.close();
     options.resume = Resume::kMust;
     const SmallNet net;
-    const History rest = prepared(net).fit(set, options);
+    const History rest = adam_model(net).fit(set, options);
     EXPECT_THAT(rest.epochs, SizeIs(2));
     EXPECT_EQ(hash(net), hash(whole));
   });
@@ -118,11 +118,11 @@ TEST(Resume, AnEarlierTrainingInTheFolderIsSetAsideAndNotTakenForTheNewest) {
   run_job(2, [&](int) {
     const auto set = blobs(50);
     FitOptions options = options_in(folder.path().string());
-    (void)prepared(small_net()).fit(set, options);  // 21 updates
+    (void)adam_model(small_net()).fit(set, options);  // 21 updates
     const SmallNet net = small_net();
     options.epochs = 1;
     options.seed = 6;
-    (void)prepared(net).fit(set, options);
+    (void)adam_model(net).fit(set, options);
     const auto newest = checkpoint::find_newest(folder.path().string());
     ASSERT_TRUE(newest.path.has_value());
     EXPECT_THAT(*newest.path, HasSubstr("step-000000007"));
@@ -131,7 +131,7 @@ TEST(Resume, AnEarlierTrainingInTheFolderIsSetAsideAndNotTakenForTheNewest) {
         SizeIs(3));
     options.resume = Resume::kMust;
     const SmallNet again;
-    EXPECT_EQ(prepared(again).fit(set, options).steps, 7);
+    EXPECT_EQ(adam_model(again).fit(set, options).steps, 7);
     EXPECT_EQ(hash(again), hash(net));
   });
 }
@@ -142,7 +142,7 @@ TEST(Resume, ADamagedNewerOneDoesNotPushOutTheGoodOnes) {
     const auto set = blobs(50);
     FitOptions options = options_in(folder.path().string());
     options.keep_last = 2;
-    (void)prepared(small_net()).fit(set, options);
+    (void)adam_model(small_net()).fit(set, options);
     const auto all = checkpoint::list(folder.path().string(), checkpoint::Check::kSizes);
     std::fstream state(fs::path(all[0].path) / "state.json", std::ios::in | std::ios::out);
     state.seekp(5);
@@ -151,7 +151,7 @@ TEST(Resume, ADamagedNewerOneDoesNotPushOutTheGoodOnes) {
     options.resume = Resume::kMust;
     options.num_iters = 1;  // nothing is left to do: no good one takes the damaged one's place
     options.keep_last = 1;
-    (void)prepared(small_net()).fit(set, options);
+    (void)adam_model(small_net()).fit(set, options);
     EXPECT_TRUE(checkpoint::find_newest(folder.path().string()).path.has_value());
     EXPECT_FALSE(fs::exists(all[0].path));
   });
@@ -163,14 +163,14 @@ TEST(Resume, ATrainingThatBeganFromAnothersCheckpointGoesOnFromItsOwn) {
     const auto set = blobs(50);  // 13 updates an epoch
     FitOptions first = options_in((folder.path() / "first").string());
     first.epochs = 1;
-    (void)prepared(small_net()).fit(set, first);
+    (void)adam_model(small_net()).fit(set, first);
     FitOptions options = options_in((folder.path() / "second").string());
     options.resume_from = first.save_dir;
     const auto fit = [&](Resume resume, int64_t stop) {
       options.resume = resume;
       options.callbacks = {SignalAt(stop)};
       const SmallNet net = small_net();
-      const History history = prepared(net).fit(set, options);
+      const History history = adam_model(net).fit(set, options);
       EXPECT_EQ(history.steps, std::min<int64_t>(stop, 39));
       return std::pair(hash(net), history.epochs.size());
     };
@@ -197,12 +197,12 @@ TEST(Fit, OneThatGoesOnWaitsForTheEndOfTheProcessBeforeIt) {
   run_job(1, [&](int) {
     FitOptions options = options_in((folder.path() / "run").string());
     options.epochs = 1;
-    EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 5);
+    EXPECT_EQ(adam_model(small_net()).fit(blobs(20), options).steps, 5);
     const int before = ::open(options.save_dir.c_str(), O_RDONLY | O_DIRECTORY);
     ASSERT_EQ(::flock(before, LOCK_EX | LOCK_NB), 0);
     ::testing::internal::CaptureStderr();
     EXPECT_THAT(
-        test::error_text<DataError>([&] { (void)prepared(small_net()).fit(blobs(20), options); }),
+        test::error_text<DataError>([&] { (void)adam_model(small_net()).fit(blobs(20), options); }),
         HasSubstr(fmt::format("another training runs in this folder: process {} (", ::getpid())));
     EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::Not(HasSubstr("waiting")));
     ::testing::internal::CaptureStderr();
@@ -214,7 +214,7 @@ TEST(Fit, OneThatGoesOnWaitsForTheEndOfTheProcessBeforeIt) {
     });
     options.resume = Resume::kAuto;
     options.epochs = 2;
-    EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 10);
+    EXPECT_EQ(adam_model(small_net()).fit(blobs(20), options).steps, 10);
     (void)::testing::internal::GetCapturedStderr();
   });
 }
@@ -239,7 +239,7 @@ TEST(Fit, TwoTrainingsInOneFolderAreAnError) {
       void on_train_batch_end(const Step& step) override {
         if (step.step == 2) {
           EXPECT_THAT(test::error_text<DataError>(
-                          [&] { (void)prepared(small_net()).fit(blobs(8), options); }),
+                          [&] { (void)adam_model(small_net()).fit(blobs(8), options); }),
                       HasSubstr("another training runs in this folder"));
         }
       }
@@ -251,13 +251,13 @@ TEST(Fit, TwoTrainingsInOneFolderAreAnError) {
       FitOptions other = options;
       (same_run ? other.save_dir : other.run_dir) = (folder.path() / "other").string();
       options.callbacks = {Second(other)};
-      EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 5);
+      EXPECT_EQ(adam_model(small_net()).fit(blobs(20), options).steps, 5);
       options.callbacks.clear();
     }
-    EXPECT_EQ(prepared(small_net()).fit(blobs(20), options).steps, 5) << "its end lets go";
+    EXPECT_EQ(adam_model(small_net()).fit(blobs(20), options).steps, 5) << "its end lets go";
     options.save_dir = "/proc/argosy";
     EXPECT_THAT(
-        test::error_text<DataError>([&] { (void)prepared(small_net()).fit(blobs(20), options); }),
+        test::error_text<DataError>([&] { (void)adam_model(small_net()).fit(blobs(20), options); }),
         HasSubstr("/proc/argosy: cannot create the folder"));
   });
 }
@@ -267,7 +267,7 @@ TEST(Resume, WhatIsMissingIsSaid) {
   run_job(1, [&](int) {
     const auto set = blobs(50);
     const SmallNet net = small_net();
-    Model model = prepared(net);
+    Model model = adam_model(net);
     EXPECT_THAT(test::error_text<UsageError>(
                     [&] { (void)model.fit(set, {.verbose = 0, .resume = Resume::kAuto}); }),
                 HasSubstr("set run_dir, save_dir or resume_from"));

@@ -159,7 +159,7 @@ TEST(ResumeRanks, FiguresOfAnEpochThatIsAllDoneButForItsEndAreThere) {
 }
 
 /// A signal comes to rank 0 in the evaluation.
-struct SignalInEvaluation : Callback {
+struct SignalToRankZero : Callback {
   void on_eval_batch_begin(const EvalStep& now) override {
     if (now.model.is_first_worker() && now.batch == 1) {
       ::raise(SIGTERM);
@@ -184,7 +184,7 @@ TEST(ResumeRanks, AnEpochThatIsDoneStaysDoneOnWhateverRanksItsEvaluationIsLeft) 
                           .on_signal = OnSignal::kSaveAndReturn});
     };
     const auto cut = [&](int /*rank*/) {
-      const History history = fit("cut", {SignalInEvaluation()});
+      const History history = fit("cut", {SignalToRankZero()});
       EXPECT_EQ(history.ended, Ended::kPreempted);
       EXPECT_EQ(history.steps, 6);
     };

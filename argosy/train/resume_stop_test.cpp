@@ -14,10 +14,10 @@
 namespace argosy::train {
 namespace {
 
+using testing::adam_model;
 using testing::blobs;
 using testing::hash;
 using testing::options_in;
-using testing::prepared;
 using testing::run_job;
 using testing::SignalAt;
 using ::testing::SizeIs;
@@ -49,14 +49,14 @@ TEST(Resume, ASignalEndsAnEvaluationAndItIsMadeAnew) {
       options.eval_batch_size = 2;
       options.callbacks = {draws};
       const SmallNet whole = small_net();
-      const History straight = prepared(whole).fit(set, eval, options);
+      const History straight = adam_model(whole).fit(set, eval, options);
       const double next = torch::rand({1}).item<double>();
 
       options.save_dir = (folder.path() / "cut").string();
       const auto signal = std::make_shared<SignalInEvaluation>(rank);
       options.callbacks = {signal};
       const SmallNet net = small_net();
-      const History cut = prepared(net).fit(set, eval, options);
+      const History cut = adam_model(net).fit(set, eval, options);
       ASSERT_EQ(cut.ended, Ended::kPreempted);
       EXPECT_LT(signal->batches, 10);
       EXPECT_THAT(cut.epochs, SizeIs(0));
@@ -64,7 +64,7 @@ TEST(Resume, ASignalEndsAnEvaluationAndItIsMadeAnew) {
       options.resume = Resume::kMust;
       options.callbacks = {std::make_shared<SignalInEvaluation>(-1)};
       const SmallNet again;
-      const History rest = prepared(again).fit(set, eval, options);
+      const History rest = adam_model(again).fit(set, eval, options);
       EXPECT_EQ(torch::rand({1}).item<double>(), next);
       EXPECT_EQ(hash(again), hash(whole)) << ranks << " ranks";
       ASSERT_EQ(rest.epochs.size(), straight.epochs.size());
@@ -85,10 +85,10 @@ TEST(Resume, ATrainingThatWasStoppedStaysStopped) {
     options.resume = Resume::kAuto;
     options.callbacks = {EarlyStopping({.monitor = "loss", .min_delta = 100, .verbose = 0})};
     const SmallNet net = small_net();
-    const History first = prepared(net).fit(set, set, options);
+    const History first = adam_model(net).fit(set, set, options);
     ASSERT_EQ(first.ended, Ended::kStopped);
     const SmallNet other;
-    const History again = prepared(other).fit(set, set, options);
+    const History again = adam_model(other).fit(set, set, options);
     EXPECT_EQ(again.ended, Ended::kStopped);
     EXPECT_EQ(again.reason, first.reason);
     EXPECT_THAT(again.epochs, SizeIs(0));
@@ -111,13 +111,13 @@ TEST(Resume, ATrainingThatWasStoppedWhenASignalCameStaysStopped) {
     FitOptions options = options_in(folder.path().string());
     options.callbacks = {StopAndSignal()};
     const SmallNet net = small_net();
-    const History cut = prepared(net).fit(set, options);
+    const History cut = adam_model(net).fit(set, options);
     ASSERT_EQ(cut.ended, Ended::kPreempted);
     ASSERT_EQ(cut.steps, 13);
     options.resume = Resume::kMust;
     options.callbacks.clear();
     const SmallNet other;
-    const History again = prepared(other).fit(set, options);
+    const History again = adam_model(other).fit(set, options);
     EXPECT_EQ(again.ended, Ended::kStopped);
     EXPECT_EQ(again.reason, "enough");
     EXPECT_EQ(again.steps, 13) << "not an epoch more";
@@ -149,7 +149,7 @@ void expect_stopped_alike(int ranks, const AskToStop& ask, const AnyCallback& si
       options.eval_batch_size = 2;
       options.callbacks = std::move(with);
       options.resume = Resume::kAuto;
-      return prepared(net).fit(set, eval, options);
+      return adam_model(net).fit(set, eval, options);
     };
     const SmallNet whole = small_net();
     const History straight = train("whole", whole, {ask});

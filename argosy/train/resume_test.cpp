@@ -17,11 +17,11 @@
 namespace argosy::train {
 namespace {
 
+using testing::adam_model;
 using testing::blobs;
 using testing::hash;
 using ::testing::HasSubstr;
 using testing::options_in;
-using testing::prepared;
 using testing::run_job;
 using testing::Samples;
 using testing::SignalAt;
@@ -35,7 +35,7 @@ TEST(Resume, GoesOnToTheBitFromAnyUpdateOnAnyRank) {
     const auto set = blobs(50);
     const SmallNet whole = small_net();
     const History straight =
-        prepared(whole).fit(set, set, options_in((folder.path() / "whole").string()));
+        adam_model(whole).fit(set, set, options_in((folder.path() / "whole").string()));
     for (const int64_t stop : {1, 6, 7, 8, 14, 20, 21}) {  // 7 updates an epoch
       const std::string save_dir = (folder.path() / ("stop" + std::to_string(stop))).string();
       FitOptions options = options_in(save_dir);
@@ -43,7 +43,7 @@ TEST(Resume, GoesOnToTheBitFromAnyUpdateOnAnyRank) {
       options.callbacks = {SignalAt(stop)};
       {
         const SmallNet net = small_net();
-        const History cut = prepared(net).fit(set, set, options);
+        const History cut = adam_model(net).fit(set, set, options);
         ASSERT_EQ(cut.ended, Ended::kPreempted);
         ASSERT_EQ(cut.steps, stop);
         EXPECT_THAT(cut.reason, HasSubstr("SIGUSR1"));
@@ -52,7 +52,7 @@ TEST(Resume, GoesOnToTheBitFromAnyUpdateOnAnyRank) {
       const SmallNet net;  // other weights: all comes from the checkpoint
       options.callbacks.clear();
       options.resume = Resume::kMust;
-      const History rest = prepared(net).fit(set, set, options);
+      const History rest = adam_model(net).fit(set, set, options);
       EXPECT_EQ(hash(net), hash(whole)) << "stopped after update " << stop;
       EXPECT_EQ(rest.steps, straight.steps);
       ASSERT_FALSE(rest.epochs.empty());
@@ -84,7 +84,7 @@ TEST(Resume, TheBestWeightsOfEarlyStoppingAreKept) {
         options.callbacks.emplace_back(SignalAt(*stop));
       }
       const SmallNet net = small_net();
-      (void)prepared(net).fit(set, set, options);
+      (void)adam_model(net).fit(set, set, options);
       return hash(net);
     };
     const std::string whole = train_in("whole", std::nullopt);
@@ -97,7 +97,7 @@ TEST(Fit, NumItersCountsTheUpdatesOfThisTraining) {
   const test::TempDir folder;
   run_job(1, [&](int) {
     const auto set = blobs(50);
-    Model model = prepared(small_net());
+    Model model = adam_model(small_net());
     (void)model.fit(set, {.batch_size = 5, .verbose = 0, .num_iters = 7});
     EXPECT_EQ(model.fit(set, {.batch_size = 5, .verbose = 0, .num_iters = 3}).steps, 10);
     FitOptions options = options_in(folder.path().string());
@@ -114,14 +114,14 @@ TEST(Resume, MoreEpochsGoOnWhereTheLastEnded) {
   run_job(1, [&](int) {
     const auto set = blobs(50);
     const SmallNet whole = small_net();
-    (void)prepared(whole).fit(set, options_in((folder.path() / "whole").string()));
+    (void)adam_model(whole).fit(set, options_in((folder.path() / "whole").string()));
     FitOptions options = options_in((folder.path() / "parts").string());
     options.resume = Resume::kAuto;
     options.epochs = 1;
-    (void)prepared(small_net()).fit(set, options);
+    (void)adam_model(small_net()).fit(set, options);
     options.epochs = 3;
     const SmallNet net = small_net();
-    const History rest = prepared(net).fit(set, options);
+    const History rest = adam_model(net).fit(set, options);
     EXPECT_THAT(rest.epochs, SizeIs(2));
     EXPECT_EQ(hash(net), hash(whole));
   });
@@ -166,7 +166,7 @@ TEST(Resume, AnotherBatchSizeAndAccumulationAreTakenUpAtOnce) {
       if (in_epoch) {
         options.num_iters = 1;
       }
-      (void)prepared(small_net()).fit(set, options);
+      (void)adam_model(small_net()).fit(set, options);
       auto samples = std::make_shared<Samples>();
       options.num_iters.reset();
       options.accumulate_grad_batches = 2;
@@ -175,7 +175,7 @@ TEST(Resume, AnotherBatchSizeAndAccumulationAreTakenUpAtOnce) {
         options.batch_size = 8;
       }
       options.callbacks = {samples};
-      (void)prepared(small_net()).fit(set, options);
+      (void)adam_model(small_net()).fit(set, options);
       EXPECT_THAT(samples->of_updates,
                   ::testing::ElementsAreArray(in_epoch ? std::vector<int64_t>{8, 8, 8, 8, 4}
                                                        : std::vector<int64_t>{16, 16, 16}));

@@ -14,7 +14,7 @@
 namespace argosy::train::testing {
 
 /// The same training each time: an optimizer with state, a schedule by updates, an average.
-inline Model prepared(const SmallNet& net) {
+inline Model adam_model(const SmallNet& net) {
   optim::Adam optimizer(net, {.lr = 0.05});
   Model model(net);
   model.prepare(optimizer,

@@ -5,12 +5,17 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <torch/torch.h>
 
 #include "argosy/data/tensor_dataset.h"
 #include "argosy/fleet/fleet.h"
+#include "argosy/loss/cross_entropy.h"
+#include "argosy/metrics/accuracy.h"
+#include "argosy/optim/sgd.h"
 #include "argosy/train/callback.h"
+#include "argosy/train/model.h"
 
 #include "tests/support/run_ranks.h"
 #include "tests/support/temp_dir.h"
@@ -48,6 +53,15 @@ TORCH_MODULE(SmallNet);
 inline SmallNet small_net() {
   torch::manual_seed(7);
   return SmallNet();
+}
+
+/// The net with what fit() needs.
+inline Model sgd_model(const SmallNet& net = small_net(),
+                       const optim::SGDOptions& options = {.lr = 0.1},
+                       std::vector<metrics::AnyMetric> metrics = {metrics::Accuracy()}) {
+  Model model(net);
+  model.prepare(optim::SGD(net, options), loss::CrossEntropy(), std::move(metrics));
+  return model;
 }
 
 /// Asks fit() to leave after so many updates.

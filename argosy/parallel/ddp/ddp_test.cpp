@@ -12,10 +12,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace argosy::parallel::testing;  // NOLINT(google-build-using-namespace)
 
-at::Tensor input_of(int rank) {
-  return values({4, 3}, 10.0 + rank);
-}
-
 /// The averages over `n` ranks of the gradients that a plain TwoLayers(0) has for input_of(rank).
 std::vector<at::Tensor> expected_average(int n, double scale = 1) {
   std::vector<at::Tensor> sum;

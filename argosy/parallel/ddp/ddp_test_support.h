@@ -51,6 +51,11 @@ inline at::Tensor values(at::IntArrayRef sizes, double seed, at::ScalarType type
   return (at::arange(n, at::kDouble) * 0.7 + seed).sin().reshape(sizes).to(type);
 }
 
+/// A batch of TwoLayers' inputs that is the rank's own.
+inline at::Tensor input_of(int rank) {
+  return values({4, 3}, 10.0 + rank);
+}
+
 inline void fill(const torch::nn::Module& module, double seed) {
   torch::NoGradGuard no_grad;
   for (auto& parameter : module.parameters()) {

@@ -11,10 +11,6 @@ namespace {
 using ::testing::HasSubstr;
 using namespace argosy::parallel::testing;  // NOLINT(google-build-using-namespace)
 
-at::Tensor input_of(int rank) {
-  return values({4, 3}, 10.0 + rank);
-}
-
 void freeze(const torch::nn::Module& module, bool yes) {
   for (const at::Tensor& parameter : module.parameters()) {
     parameter.requires_grad_(!yes);

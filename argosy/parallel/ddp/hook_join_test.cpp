@@ -9,10 +9,6 @@ namespace {
 using ::testing::HasSubstr;
 using namespace argosy::parallel::testing;  // NOLINT(google-build-using-namespace)
 
-at::Tensor input_of(int rank) {
-  return values({4, 3}, 10.0 + rank);
-}
-
 TEST(DdpHook, CompressionStaysWithinItsBound) {
   on_ranks(2, [](comm::Group& group) {
     for (bool half : {true, false}) {

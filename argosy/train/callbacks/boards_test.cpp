@@ -22,14 +22,7 @@ namespace fs = std::filesystem;
 using testing::blobs;
 using ::testing::HasSubstr;
 using testing::run_job;
-using testing::small_net;
-
-Model prepared() {
-  const testing::SmallNet net = small_net();
-  Model model(net);
-  model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy(), {metrics::Accuracy()});
-  return model;
-}
+using testing::sgd_model;
 
 int64_t files_in(const fs::path& folder) {
   return fs::exists(folder)
@@ -41,11 +34,11 @@ TEST(Boards, TheFirstRankAloneWrites) {
   const test::TempDir folder;
   run_job(2, [&](int rank) {
     const fs::path own = folder.path() / std::to_string(rank);
-    prepared().fit(blobs(16),
-                   {.batch_size = 4,
-                    .verbose = 0,
-                    .callbacks = {TensorBoard((own / "a").string()),
-                                  VisualDL((own / "b").string(), {.histogram_freq = 1})}});
+    sgd_model().fit(blobs(16),
+                    {.batch_size = 4,
+                     .verbose = 0,
+                     .callbacks = {TensorBoard((own / "a").string()),
+                                   VisualDL((own / "b").string(), {.histogram_freq = 1})}});
     EXPECT_EQ(files_in(own / "a"), rank == 0 ? 1 : 0);
     EXPECT_EQ(files_in(own / "b"), rank == 0 ? 1 : 0);
   });
@@ -57,12 +50,12 @@ TEST(Boards, LieInTheRunsFolderWhereNothingElseIsSaid) {
   run_job(1, [&](int) {
     const FitOptions options{
         .batch_size = 4, .verbose = 0, .callbacks = {TensorBoard(), VisualDL()}, .run_dir = run};
-    prepared().fit(blobs(8), options);
+    sgd_model().fit(blobs(8), options);
     EXPECT_EQ(files_in(run + "/tensorboard"), 1);
     EXPECT_EQ(files_in(run + "/visualdl"), 1);
     FitOptions nowhere = options;
     nowhere.run_dir.clear();
-    EXPECT_THAT(test::error_text<UsageError>([&] { prepared().fit(blobs(8), nowhere); }),
+    EXPECT_THAT(test::error_text<UsageError>([&] { sgd_model().fit(blobs(8), nowhere); }),
                 HasSubstr("[train.TensorBoard] no folder, and fit() has no run_dir either"));
     EXPECT_THAT(test::error_text<UsageError>([] { VisualDL("x", {.histogram_freq = -1}); }),
                 HasSubstr("[train.VisualDL] log_freq and histogram_freq must not be negative, got "

@@ -26,14 +26,7 @@ using testing::blobs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::run_job;
-using testing::small_net;
-
-Model prepared() {
-  const testing::SmallNet net = small_net();
-  Model model(net);
-  model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy(), {metrics::Accuracy()});
-  return model;
-}
+using testing::sgd_model;
 
 std::vector<std::string> lines_of(const std::string& path) {
   std::ifstream file(path);
@@ -64,7 +57,7 @@ TEST(JsonlLogger, WritesTheRunsSchemaWithTheFiguresOfAllRanks) {
   const std::string path = folder.path().string() + "/a/metrics.jsonl";
   run_job(2, [&](int rank) {
     std::vector<double> losses;
-    Model model = prepared();
+    Model model = sgd_model();
     const History history = model.fit(blobs(32),
                                       blobs(8),
                                       {.batch_size = 4,
@@ -102,12 +95,12 @@ TEST(JsonlLogger, ARecordOfAccumulatedBatchesWaitsForTheirUpdate) {
   const test::TempDir folder;
   const std::string path = folder.path().string() + "/metrics.jsonl";
   run_job(1, [&](int) {
-    prepared().fit(blobs(40),
-                   {.batch_size = 4,
-                    .log_freq = 3,
-                    .verbose = 0,
-                    .callbacks = {JsonlLogger({.path = path})},
-                    .accumulate_grad_batches = 4});
+    sgd_model().fit(blobs(40),
+                    {.batch_size = 4,
+                     .log_freq = 3,
+                     .verbose = 0,
+                     .callbacks = {JsonlLogger({.path = path})},
+                     .accumulate_grad_batches = 4});
     std::vector<int64_t> steps;
     for (const json& record : records_of(path)) {
       steps.push_back(record["step"].get<int64_t>());
@@ -123,7 +116,7 @@ TEST(TrainWindow, CountsSamplesOverTheTimeWithoutEvaluations) {
     using namespace std::chrono_literals;
     auto now = detail::TrainWindow::Clock::time_point() + 1s;
     detail::TrainWindow window(2, [&] { return now; });
-    Model model = prepared();
+    Model model = sgd_model();
     const Logs none;
     const auto batch = [&](int64_t number) {
       return window.add({.model = model,
@@ -160,7 +153,7 @@ TEST(CsvLogger, HasARowForEachEpochOfSeveralFits) {
   const test::TempDir folder;
   const std::string run = folder.path().string() + "/run";
   run_job(2, [&](int) {
-    Model model = prepared();
+    Model model = sgd_model();
     const FitOptions options{.batch_size = 4,
                              .epochs = 2,
                              .verbose = 0,
@@ -193,9 +186,9 @@ TEST(Loggers, AnEpochThatEndsOnceMoreHasItsLinesOnce) {
         .callbacks = {CsvLogger(), JsonlLogger({.path = run + "/own.jsonl"}), KilledAtTheEnd()},
         .run_dir = run,
         .resume = Resume::kAuto};
-    EXPECT_THROW(prepared().fit(blobs(32), blobs(8), options), std::runtime_error);
+    EXPECT_THROW(sgd_model().fit(blobs(32), blobs(8), options), std::runtime_error);
     options.callbacks.pop_back();
-    prepared().fit(blobs(32), blobs(8), options);
+    sgd_model().fit(blobs(32), blobs(8), options);
   });
   EXPECT_EQ(lines_of(run + "/epochs.csv").size(), 3U);
   int evaluations = 0;
@@ -208,7 +201,7 @@ TEST(Loggers, AnEpochThatEndsOnceMoreHasItsLinesOnce) {
 TEST(Loggers, WithoutAPathOrARunTheyAreRefused) {
   run_job(1, [](int) {
     EXPECT_THAT(test::error_text<UsageError>([&] {
-                  prepared().fit(blobs(4), {.verbose = 0, .callbacks = {JsonlLogger()}});
+                  sgd_model().fit(blobs(4), {.verbose = 0, .callbacks = {JsonlLogger()}});
                 }),
                 HasSubstr("no path, and fit() has no run_dir either"));
   });

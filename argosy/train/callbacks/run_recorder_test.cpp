@@ -31,14 +31,8 @@ using ::testing::AllOf;
 using testing::blobs;
 using ::testing::HasSubstr;
 using testing::run_job;
+using testing::sgd_model;
 using testing::small_net;
-
-Model prepared() {
-  const testing::SmallNet net = small_net();
-  Model model(net);
-  model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy(), {metrics::Accuracy()});
-  return model;
-}
 
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
@@ -68,7 +62,7 @@ struct RunRecorderTest : ::testing::Test {
 };
 
 TEST_F(RunRecorderTest, LeavesAllThatTheRunsPageShows) {
-  run_job(2, [&](int) { prepared().fit(blobs(32), blobs(12), options()); });
+  run_job(2, [&](int) { sgd_model().fit(blobs(32), blobs(12), options()); });
   const runs::RunConfig config = runs::read_run_config(run);
   EXPECT_EQ(config.name, "blobs");
   EXPECT_EQ(config.state, runs::RunState::kFinished);
@@ -135,9 +129,9 @@ struct Throw : Callback {
 };
 
 TEST_F(RunRecorderTest, RanksThatAreNoLongerThereAreNotShown) {
-  run_job(3, [&](int) { prepared().fit(blobs(32), options()); });
+  run_job(3, [&](int) { sgd_model().fit(blobs(32), options()); });
   ASSERT_EQ(runs::read_rank_files(run).size(), 3U);
-  run_job(1, [&](int) { prepared().fit(blobs(32), options()); });
+  run_job(1, [&](int) { sgd_model().fit(blobs(32), options()); });
   EXPECT_EQ(runs::read_rank_files(run).size(), 1U);
   EXPECT_FALSE(fs::exists(run + "/timeline.rank2.json"));
   EXPECT_TRUE(fs::exists(run + "/earlier.rank2.json"));
@@ -147,7 +141,7 @@ TEST_F(RunRecorderTest, SaysWhyItEnded) {
   run_job(1, [&](int) {
     FitOptions throwing = options();
     throwing.callbacks = {Throw()};
-    EXPECT_THROW(prepared().fit(blobs(32), throwing), DataError);
+    EXPECT_THROW(sgd_model().fit(blobs(32), throwing), DataError);
     const runs::RunConfig failed = runs::read_run_config(run);
     EXPECT_EQ(failed.state, runs::RunState::kFailed);
     EXPECT_THAT(failed.message, HasSubstr("a torn record"));
@@ -157,7 +151,7 @@ TEST_F(RunRecorderTest, SaysWhyItEnded) {
       void on_epoch_end(const Epoch& epoch) override { epoch.model.stop_training("enough"); }
     };
     stopping.callbacks = {Stop()};
-    prepared().fit(blobs(32), stopping);
+    sgd_model().fit(blobs(32), stopping);
     EXPECT_EQ(runs::read_run_config(run).state, runs::RunState::kStopped);
     EXPECT_EQ(runs::read_run_config(run).message, "enough");
   });
@@ -169,7 +163,7 @@ TEST_F(RunRecorderTest, NamesTheCauseOfTheRankThatFailedFirst) {
     if (rank == 1) {
       failing.callbacks = {Throw()};
     }
-    EXPECT_THROW(prepared().fit(blobs(32), failing), std::exception);
+    EXPECT_THROW(sgd_model().fit(blobs(32), failing), std::exception);
   });
   EXPECT_THAT(runs::read_run_config(run).message,
               AllOf(HasSubstr("rank 1: "), HasSubstr("a torn record")));
@@ -187,7 +181,7 @@ struct Peek : Callback {
 
 TEST_F(RunRecorderTest, ATrainingThatGoesOnKeepsItsFiguresAndItsStart) {
   run_job(1, [&](int) {
-    Model model = prepared();
+    Model model = sgd_model();
     FitOptions part = options();
     part.callbacks = {Peek(run)};
     model.fit(blobs(32), blobs(4), part);  // 16 steps
@@ -203,7 +197,7 @@ TEST_F(RunRecorderTest, ATrainingThatGoesOnKeepsItsFiguresAndItsStart) {
                 ::testing::ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32));
     EXPECT_THAT(text_of(run + "/metrics.jsonl"), ::testing::Not(HasSubstr("\"loss\":99")));
     EXPECT_EQ(figures().bad_lines(), 0);
-    prepared().fit(blobs(8), part);  // from the beginning
+    sgd_model().fit(blobs(8), part);  // from the beginning
     EXPECT_THAT(steps("train"), ::testing::ElementsAre(2, 4));
     EXPECT_TRUE(fs::exists(run + "/metrics.jsonl.old"));
   });
@@ -249,7 +243,7 @@ TEST_F(RunRecorderTest, TheUsersOwnTimelineTakesThePlaceOfTheRuns) {
   run_job(1, [&](int) {
     FitOptions own = options();
     own.callbacks = {Timeline({.most_events = 3})};
-    prepared().fit(blobs(32), own);
+    sgd_model().fit(blobs(32), own);
     const std::string text = text_of(run + "/timeline.rank0.json");
     EXPECT_EQ(std::ranges::count(text, 'X'), 3);
     EXPECT_FALSE(fs::exists(run + "/earlier.timeline.rank0.json"));
@@ -262,7 +256,7 @@ TEST_F(RunRecorderTest, AFolderThatCannotBeMadeIsToldAtOnceALaterFailureEndsNoth
     FitOptions nowhere = options();
     nowhere.run_dir = (temp.path() / "file" / "run").string();
     nowhere.save_dir = (temp.path() / "checkpoints").string();
-    EXPECT_THROW(prepared().fit(blobs(8), nowhere), DataError);
+    EXPECT_THROW(sgd_model().fit(blobs(8), nowhere), DataError);
     struct Spoil : Callback {
       std::string run;
       explicit Spoil(std::string folder) : run(std::move(folder)) {}
@@ -276,7 +270,7 @@ TEST_F(RunRecorderTest, AFolderThatCannotBeMadeIsToldAtOnceALaterFailureEndsNoth
     FitOptions spoiled = options();
     spoiled.callbacks = {Spoil(run)};
     spoiled.save_dir = nowhere.save_dir;
-    EXPECT_EQ(prepared().fit(blobs(8), blobs(4), spoiled).epochs.size(), 2U);
+    EXPECT_EQ(sgd_model().fit(blobs(8), blobs(4), spoiled).epochs.size(), 2U);
     fs::remove(run);
   });
 }
