@@ -1,6 +1,13 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "argosy/launch/options/option_rows.h"
+#include "argosy/program/help.h"
 
 namespace argosy::launch {
 namespace {
@@ -10,32 +17,30 @@ using program::Treatment;
 
 constexpr const char* kIntroduction = R"(# Options of argosy launch
 
-Made from the launcher's own table by `argosy launch --help_reference`; a test compares them. An option may be written with dashes or underscores
-(`--nproc-per-node`), its value after a space or `=`. Command line before environment: a variable counts only where the option is not given
-(Paddle's launcher does it the other way round). Names in one row mean the same.
+`argosy launch --help_reference` prints this page from the launcher's own table,
+and a test compares the two. Dashes and underscores are the same in an option's
+name (`--nproc-per-node`). A value follows after a space or `=`. Names of one
+entry mean the same.
 
-*same*: as in the tool it comes from; *better*: the same, and the remark says what is better; *no effect*: accepted, the remark says why
-nothing needs to happen; *refused*: an error with that text.
+The command line wins over the environment: a variable counts only if its option
+is not given. Paddle's launcher does it the other way round.
 
-| option | from | variables | here | remark |
-|---|---|---|---|---|
+Each entry names the launchers that know the option. *same* means that it does
+what it does there; *better* means the same, with the difference that the entry
+names.
 )";
 
-std::string code(const std::vector<std::string>& names, std::string_view value) {
-  std::string text;
-  for (const std::string& name : names) {
-    text += fmt::format("{}`{}`", text.empty() ? "" : ", ", name);
-  }
-  return value.empty() ? text : fmt::format("{} {}", text, value);
-}
-
-/// A vertical bar would end the cell.
-std::string cell(std::string_view text) {
+/// Escapes what Markdown would take for a tag.
+std::string plain(std::string_view text) {
   std::string safe;
   for (const char c : text) {
-    safe += c == '|' ? "\\|" : std::string(1, c);
+    safe += c == '<' ? "\\<" : std::string(1, c);
   }
   return safe;
+}
+
+std::string code(const std::vector<std::string>& names) {
+  return fmt::format("`{}`", fmt::join(names, "`, `"));
 }
 
 std::string_view name_of(Origin origin) {
@@ -51,32 +56,65 @@ std::string_view name_of(Origin origin) {
   }
 }
 
-std::string_view name_of(Treatment treatment, Origin origin) {
-  switch (treatment) {
-    case Treatment::kSame:
-      return origin == Origin::kArgosy ? "ours" : "same";
-    case Treatment::kBetter:
-      return "better";
+std::string heading_of(const program::Option& option) {
+  switch (option.treatment) {
     case Treatment::kNoEffect:
-      return "no effect";
+      return "Accepted without effect";
     case Treatment::kRefused:
-      return "refused";
+      return "Refused";
     default:
-      return "not yet";
+      return option.group.empty() ? "Not shown by --help" : std::string(option.group);
   }
+}
+
+/// One option as an item of a list; neighbours with the same text share one.
+std::string entry_of(std::span<const program::Option> options) {
+  const program::Option& first = options.front();
+  std::vector<std::string> names;
+  std::vector<std::string> variables;
+  for (const program::Option& option : options) {
+    names.push_back(code(option.all_names()));
+    names.back() += option.value.empty() ? "" : fmt::format(" {}", option.value);
+    const std::vector<std::string> own = option.all_variables();
+    variables.insert(variables.end(), own.begin(), own.end());
+  }
+  std::string_view how;
+  if (first.origin != Origin::kArgosy && first.works()) {
+    how = first.treatment == Treatment::kBetter ? "; better" : "; same";
+  }
+  std::string text = fmt::format(
+      "{} ({}{}): {}.", fmt::join(names, "; "), name_of(first.origin), how, plain(first.help));
+  if (!variables.empty()) {
+    text +=
+        fmt::format(" {}: {}.", variables.size() > 1 ? "Variables" : "Variable", code(variables));
+  }
+  return program::row("-", text, 4);
 }
 
 }  // namespace
 
 std::string options_reference() {
+  std::vector<std::pair<std::string, std::string>> sections;
+  for (const char* heading : {"Ranks", "Nodes", "Output", "Failures"}) {
+    sections.emplace_back(heading, "");
+  }
+  const std::span<const program::Option> rows = option_rows();
+  for (size_t i = 0; i < rows.size();) {
+    size_t end = i + 1;
+    while (end < rows.size() && rows[end].help == rows[i].help) {
+      ++end;
+    }
+    const std::string heading = heading_of(rows[i]);
+    auto section = std::ranges::find(sections, heading, &decltype(sections)::value_type::first);
+    if (section == sections.end()) {
+      section = sections.insert(sections.end(), {heading, ""});
+    }
+    section->second += entry_of(rows.subspan(i, end - i));
+    i = end;
+  }
   std::string text = kIntroduction;
-  for (const program::Option& row : option_rows()) {
-    text += fmt::format("| {} | {} | {} | {} | {} |\n",
-                        cell(code(row.all_names(), row.value)),
-                        name_of(row.origin),
-                        code(row.all_variables(), ""),
-                        name_of(row.treatment, row.origin),
-                        cell(row.help));
+  for (const auto& [heading, entries] : sections) {
+    text += fmt::format("\n## {}\n\n{}", heading, entries);
   }
   return text;
 }
