@@ -1,6 +1,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -17,6 +19,8 @@
 #include "argosy/base/strings.h"
 #include "argosy/base/thread_pool.h"
 #include "argosy/base/wall_clock.h"
+
+#include "tests/support/temp_dir.h"
 
 namespace argosy {
 namespace {
@@ -235,6 +239,18 @@ TEST(WallClock, KeepsOrderAndDistance) {
   const auto us =
       std::chrono::duration_cast<std::chrono::microseconds>(before.time_since_epoch()).count();
   EXPECT_NEAR(static_cast<double>(wall.us(start) - us), 0, 60e6) << "since 1970";
+}
+
+TEST(Catalogue, IsThatOfTheInstalledArgosyWithoutALauncher) {
+  const test::TempDir prefix;
+  const std::filesystem::path docs = prefix.path() / "share/doc/argosy";
+  std::filesystem::create_directories(docs / "docs/guides");
+  std::filesystem::create_directories(prefix.path() / "bin");
+  std::ofstream(docs / "docs/guides/errors.md") << "# Errors";
+  std::ofstream(prefix.path() / "bin/argosy") << "#!/bin/sh";
+  ::unsetenv("ARGOSY_DOCS");  // NOLINT(concurrency-mt-unsafe): one thread; read once, below
+  ::setenv("PATH", ("/no/such/folder::" + (prefix.path() / "bin").string()).c_str(), 1);  // NOLINT
+  EXPECT_EQ(catalogue_entry("[room.op] no"), docs.string() + "/docs/guides/errors.md#room.op");
 }
 
 TEST(Catalogue, NamesTheEntryOfAMessage) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "argosy/base/env.h"
+#include "argosy/base/strings.h"
 
 namespace argosy {
 namespace {
@@ -11,14 +12,31 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kCatalogue = "docs/guides/errors.md";
 
+/// The documentation that was installed with the programs of a bin/; "": none was.
+std::string docs_beside(const fs::path& bin) {
+  std::error_code error;
+  const fs::path docs = bin.parent_path() / "share/doc/argosy";
+  return fs::exists(docs / kCatalogue, error) ? docs.string() : "";
+}
+
+/// The folder in which the shell finds `argosy`; empty: nowhere.
+fs::path bin_on_path() {
+  std::error_code error;
+  for (const std::string& folder : strings::split(env::get("PATH").value_or(""), ':')) {
+    if (!folder.empty() && fs::exists(fs::path(folder) / "argosy", error)) {
+      return fs::canonical(folder, error);
+    }
+  }
+  return {};
+}
+
 std::string find_docs() {
   if (const auto given = env::get("ARGOSY_DOCS")) {
     return *given;
   }
   std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path installed = program.parent_path().parent_path() / "share/doc/argosy";
-  return !error && fs::exists(installed / kCatalogue, error) ? installed.string() : "";
+  const std::string ours = docs_beside(fs::read_symlink("/proc/self/exe", error).parent_path());
+  return ours.empty() ? docs_beside(bin_on_path()) : ours;
 }
 
 }  // namespace

@@ -5,8 +5,9 @@
 
 namespace argosy {
 
-/// Folder with an installed copy's docs/: $ARGOSY_DOCS, else share/doc/argosy beside the bin/ that
-/// this program is in; "": neither is there, as in the source tree.
+/// The folder with an installed copy's docs/: $ARGOSY_DOCS, which the launcher sets, else
+/// share/doc/argosy beside the bin/ that this program is in, else beside the one where $PATH has
+/// `argosy`. "": there is none, as in the source tree.
 [[nodiscard]] const std::string& docs_folder();
 
 /// The address of a section of the catalogue: "docs/guides/errors.md#rank-failed", below
