@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# check_example.sh PROGRAM MINIMUM [LAUNCHER…]: runs the example in a scratch folder; its last
-# "NN.NN %" must be at least MINIMUM.
+# check_example.sh PROGRAM FIGURE LEAST MOST [LAUNCHER…]: runs the example in a scratch folder; the last
+# number that it prints as FIGURE ('[0-9.]+ %', 'perplexity [0-9.]+') must be from LEAST to MOST.
 set -euo pipefail
-program=$1 minimum=$2
-shift 2
+program=$1 figure=$2 least=$3 most=$4
+shift 4
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 "$@" "$program" | tee output.txt
-accuracy=$(grep -oE '[0-9]+\.[0-9]+ %' output.txt | tail -n 1 | tr -d ' %')
-echo "check_example: test accuracy ${accuracy:-none} %, wanted at least $minimum %"
-awk -v a="${accuracy:-0}" -v m="$minimum" 'BEGIN { exit !(a >= m) }'
+number=$(grep -oE "$figure" output.txt | tail -n 1 | grep -oE '[0-9]+\.[0-9]+' || true)
+echo "check_example: $figure came to ${number:-nothing}, wanted $least to $most"
+awk -v n="${number:--1}" -v least="$least" -v most="$most" 'BEGIN { exit !(n >= least && n <= most) }'
