@@ -36,6 +36,9 @@ std::string head(const Run& run) {
           ? "killed: it says it runs, and its process is gone"
           : fmt::format("{}, {}", to_string(state), text::duration(config.duration().count())));
   text += line("message", config.message);
+  for (const runs::RunInterruption& interruption : config.interruptions) {
+    text += line("before", to_string(interruption));
+  }
   text += line("started", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(started)));
   text += line("ranks", fmt::format("{} (host {})", config.ranks, config.host.name));
   text += line("command", fmt::format("{}", fmt::join(config.command, " ")));

@@ -143,6 +143,9 @@ std::string header_part(const RunConfig& config, const std::string& name) {
   if (!config.message.empty()) {
     text += fmt::format("<p class=\"message\">{}</p>\n", escaped(config.message));
   }
+  for (const RunInterruption& interruption : config.interruptions) {
+    text += fmt::format("<p class=\"message\">{}</p>\n", escaped(to_string(interruption)));
+  }
   if (!config.command.empty()) {
     text += fmt::format("<pre class=\"command\">{}</pre>\n",
                         escaped(fmt::format("{}", fmt::join(config.command, " "))));

@@ -99,6 +99,34 @@ RunSources sources_of(const ordered_json& json) {
   return sources;
 }
 
+ordered_json interruptions_json(const std::vector<RunInterruption>& interruptions) {
+  ordered_json all = ordered_json::array();
+  for (const RunInterruption& each : interruptions) {
+    all.push_back({{"state", to_string(each.state)},
+                   {"message", each.message},
+                   {"step", each.step},
+                   {"resumed", text::utc(each.resumed)}});
+  }
+  return all;
+}
+
+std::vector<RunInterruption> interruptions_of(const ordered_json& json) {
+  std::vector<RunInterruption> all;
+  for (const ordered_json& each : json.value("interruptions", ordered_json::array())) {
+    RunInterruption interruption;
+    std::string state = "killed";
+    std::string resumed;
+    take(each, "state", state);
+    take(each, "message", interruption.message);
+    take(each, "step", interruption.step);
+    take(each, "resumed", resumed);
+    interruption.state = state_of(state);
+    interruption.resumed = resumed.empty() ? Clock::time_point{} : parse_time(resumed);
+    all.push_back(std::move(interruption));
+  }
+  return all;
+}
+
 /// Errors: std::invalid_argument, which says what is wrong with which field.
 RunConfig parsed(const ordered_json& json) {
   if (!json.is_object()) {
@@ -127,6 +155,7 @@ RunConfig parsed(const ordered_json& json) {
   if (!text.empty()) {
     config.ended = parse_time(text);
   }
+  config.interruptions = interruptions_of(json);
   take(json, "command", config.command);
   take(json, "folder", config.folder);
   if (const auto seed = json.find("seed"); seed != json.end() && !seed->is_null()) {
@@ -149,6 +178,27 @@ RunConfig parsed(const ordered_json& json) {
 const char* to_string(RunState state) {
   constexpr std::array kWords{"running", "finished", "stopped", "failed", "killed"};
   return kWords.at(static_cast<size_t>(state));
+}
+
+std::string to_string(const RunInterruption& interruption) {
+  return fmt::format("{}{}, resumed at step {} on {:%Y-%m-%d %H:%M:%S} UTC",
+                     to_string(interruption.state),
+                     interruption.message.empty() ? "" : fmt::format(" ({})", interruption.message),
+                     interruption.step,
+                     fmt::gmtime(Clock::to_time_t(
+                         std::chrono::floor<std::chrono::seconds>(interruption.resumed))));
+}
+
+void RunConfig::resume(const RunConfig& earlier, int64_t step) {
+  started = earlier.started;
+  interruptions = earlier.interruptions;
+  if (earlier.state != RunState::kFinished) {
+    const bool cut_off = earlier.state == RunState::kRunning;  // nobody could write how it ended
+    interruptions.push_back({.state = cut_off ? RunState::kKilled : earlier.state,
+                             .message = earlier.message,
+                             .step = step,
+                             .resumed = Clock::now()});
+  }
 }
 
 void RunConfig::end(RunState how, std::string why, std::optional<int> code) {
@@ -179,6 +229,7 @@ ordered_json to_json(const RunConfig& config) {
                     {"exit_code", nullptr},
                     {"started", text::utc(config.started)},
                     {"ended", nullptr},
+                    {"interruptions", interruptions_json(config.interruptions)},
                     {"command", config.command},
                     {"folder", config.folder},
                     {"seed", nullptr},

@@ -36,6 +36,17 @@ struct RunSources {
   bool dirty = false;  ///< files of the repository differ from the commit
 };
 
+/// An end that was none: the run was resumed.
+struct RunInterruption {
+  RunState state = RunState::kKilled;  ///< how it ended: kKilled, kStopped or kFailed
+  std::string message{};               ///< why it failed or stopped
+  int64_t step = 0;                    ///< where it was resumed
+  std::chrono::system_clock::time_point resumed{};
+};
+
+/// "killed, resumed at step 40 on 2026-03-01 12:00:00 UTC"
+[[nodiscard]] std::string to_string(const RunInterruption& interruption);
+
 /// Everything needed to repeat a run: what `run.json` holds.
 ///
 ///     RunConfig config = RunConfig::capture({.name = "cifar", .command = {argv, argv + argc}});
@@ -54,6 +65,7 @@ struct RunConfig {
   std::optional<int> exit_code{};
   std::chrono::system_clock::time_point started{};
   std::optional<std::chrono::system_clock::time_point> ended{};
+  std::vector<RunInterruption> interruptions{};
   std::vector<std::string> command{};
   std::string folder{};  ///< the working folder
   std::optional<uint64_t> seed{};
@@ -75,6 +87,8 @@ struct RunConfig {
   /// has 2 s for each of three answers.
   [[nodiscard]] static RunConfig capture(CaptureOptions options);
 
+  /// Takes the start and the interruptions of what `earlier` recorded, and notes how that ended.
+  void resume(const RunConfig& earlier, int64_t step);
   /// Notes how the run ended, and when: now.
   void end(RunState how, std::string why = "", std::optional<int> code = std::nullopt);
   /// From the start to the end, or to now where it runs.

@@ -41,6 +41,10 @@ TEST_F(RunConfigTest, ComesBackAsItWas) {
   config.ranks = 4;
   config.options = {{"z", 1}, {"a", {{"b", 0.1}, {"c", {1, 2}}}}};
   config.versions["libtorch"] = "1.13.1";
+  config.interruptions = {{.state = RunState::kStopped,
+                           .message = "SIGTERM",
+                           .step = 40,
+                           .resumed = std::chrono::system_clock::now()}};
   config.end(RunState::kFailed, "loss is NaN", 3);
   write_run_config(folder + "/a", config);
   const RunConfig back = read_run_config(folder + "/a");

@@ -145,7 +145,7 @@ void RunRecorder::begin_run(const Training& training) {
   }
   if (training.step > 0) {  // it goes on
     try {
-      config.started = runs::read_run_config(folder_).started;
+      config.resume(runs::read_run_config(folder_), training.step);
     } catch (const DataError&) {  // that is new here, or was torn: it begins now
     }
   }

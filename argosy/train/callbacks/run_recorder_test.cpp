@@ -191,12 +191,22 @@ TEST_F(RunRecorderTest, ATrainingThatGoesOnKeepsItsFiguresAndItsStart) {
         << R"({"step":18,"split":"train","loss":99})"
         << "\n"
         << R"({"step":19,"spl)";
+    runs::RunConfig cut = runs::read_run_config(run);
+    cut.state = runs::RunState::kRunning;
+    runs::write_run_config(run, cut);
     model.fit(blobs(32), blobs(4), part);
-    EXPECT_EQ(runs::read_run_config(run).started, started);
+    const runs::RunConfig resumed = runs::read_run_config(run);
+    EXPECT_EQ(resumed.started, started);
+    ASSERT_EQ(resumed.interruptions.size(), 1U);
+    EXPECT_EQ(resumed.interruptions[0].state, runs::RunState::kKilled);
+    EXPECT_EQ(resumed.interruptions[0].step, 16);
+    EXPECT_THAT(text_of(run + "/index.html"), HasSubstr("killed, resumed at step 16 on "));
     EXPECT_THAT(steps("train"),
                 ::testing::ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32));
     EXPECT_THAT(text_of(run + "/metrics.jsonl"), ::testing::Not(HasSubstr("\"loss\":99")));
     EXPECT_EQ(figures().bad_lines(), 0);
+    model.fit(blobs(32), blobs(4), part);
+    EXPECT_EQ(runs::read_run_config(run).interruptions.size(), 1U) << "it had finished";
     sgd_model().fit(blobs(8), part);  // from the beginning
     EXPECT_THAT(steps("train"), ::testing::ElementsAre(2, 4));
     EXPECT_TRUE(fs::exists(run + "/metrics.jsonl.old"));
