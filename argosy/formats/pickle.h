@@ -36,7 +36,7 @@ struct UnpickleOptions {
   std::function<std::optional<PickleValue>(const PickleValue& id)> persistent{};
 };
 
-/// Reads what Python's pickle.dumps() wrote, protocols 0 to 5, and executes nothing.
+/// Reads what Python's pickle.dumps() wrote, protocols 2 to 5, and executes nothing.
 ///
 ///     PickleValue batch = unpickle(bytes, {.path = "data_batch_1"});
 ///

@@ -4,40 +4,30 @@
 
 namespace argosy::formats {
 
-/// Operations of a pickle by their names in CPython's Lib/pickletools.py.
+/// Operations of a pickle by their names in CPython's Lib/pickletools.py, but those that protocols
+/// 0 and 1 alone write.
 enum PickleOp : uint8_t {
   kOpMark = '(',
   kOpStop = '.',
   kOpPop = '0',
   kOpPopMark = '1',
   kOpDup = '2',
-  kOpFloat = 'F',
-  kOpInt = 'I',
   kOpBinInt = 'J',
   kOpBinInt1 = 'K',
-  kOpLong = 'L',
   kOpBinInt2 = 'M',
   kOpNone = 'N',
-  kOpPersId = 'P',
   kOpBinPersId = 'Q',
   kOpReduce = 'R',
-  kOpString = 'S',
   kOpBinString = 'T',
   kOpShortBinString = 'U',
-  kOpUnicode = 'V',
   kOpBinUnicode = 'X',
   kOpAppend = 'a',
   kOpBuild = 'b',
   kOpGlobal = 'c',
-  kOpDict = 'd',
   kOpAppends = 'e',
-  kOpGet = 'g',
   kOpBinGet = 'h',
-  kOpInst = 'i',
   kOpLongBinGet = 'j',
-  kOpList = 'l',
   kOpObj = 'o',
-  kOpPut = 'p',
   kOpBinPut = 'q',
   kOpLongBinPut = 'r',
   kOpSetItem = 's',

@@ -7,15 +7,19 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
-#include "argosy/base/strings.h"
 #include "argosy/formats/pickle_numpy.h"
 #include "argosy/formats/pickle_ops.h"
-#include "argosy/formats/shown_name.h"
 
 namespace argosy::formats {
 namespace {
 
+constexpr uint8_t kOldestProtocol = 2;
 constexpr uint8_t kNewestProtocol = 5;
+constexpr std::string_view kWriteAnew =
+    "Write the file again with pickle.dump(value, file, protocol=2)";
+
+/// Operations that protocols 0 and 1 alone write: numbers, texts and places of the memo as lines.
+constexpr std::string_view kOldOperations = "FILPSVdgilp";
 
 int64_t memory_limit(size_t size, int64_t wanted) {
   constexpr int64_t kFloor = int64_t{64} << 20;
@@ -58,6 +62,15 @@ PickleValue Unpickler::run() {
       }
       const bool known = number(op) || text(op) || tuple(op) || container(op) || fill(op) ||
                          memo(op) || stack(op) || object(op);
+      if (!known && kOldOperations.find(static_cast<char>(op)) != std::string_view::npos) {
+        fail(
+            fmt::format("operation '{}' belongs to pickle's protocols 0 and 1: expected protocol "
+                        "{} to {}. {}",
+                        static_cast<char>(op),
+                        kOldestProtocol,
+                        kNewestProtocol,
+                        kWriteAnew));
+      }
       if (!known) {
         fail(fmt::format("byte {:02x} is no operation of a pickle: damaged, or not a pickle", op));
       }
@@ -126,12 +139,6 @@ bool Unpickler::container(uint8_t op) {
       return true;
     case kOpEmptySet:
       push_new(PickleValue::set({}));
-      return true;
-    case kOpList:
-      push_new(PickleValue::list(pop_to_mark()));
-      return true;
-    case kOpDict:
-      push_new(PickleValue::dict(to_entries(pop_to_mark())));
       return true;
     case kOpFrozenSet: {
       std::vector<PickleValue> items = pop_to_mark();
@@ -317,8 +324,13 @@ bool Unpickler::stack(uint8_t op) {
       push(top());
       return true;
     case kOpProto:
-      if (const uint64_t protocol = little_endian(1); protocol > kNewestProtocol) {
-        fail(fmt::format("protocol {}: expected 0 to {}", protocol, kNewestProtocol));
+      if (const uint64_t protocol = little_endian(1);
+          protocol < kOldestProtocol || protocol > kNewestProtocol) {
+        fail(fmt::format("protocol {}: expected {} to {}. {}",
+                         protocol,
+                         kOldestProtocol,
+                         kNewestProtocol,
+                         kWriteAnew));
       }
       return true;
     case kOpFrame:
@@ -333,18 +345,7 @@ bool Unpickler::stack(uint8_t op) {
 }
 
 bool Unpickler::memo(uint8_t op) {
-  const auto index_line = [this]() -> uint64_t {
-    const std::string_view digits = line();
-    const auto index = strings::parse_int(digits);
-    if (!index || *index < 0) {
-      fail(fmt::format("'{}' is no place in the memo", shown_name(digits)));
-    }
-    return static_cast<uint64_t>(*index);
-  };
   switch (op) {
-    case kOpPut:
-      put(index_line());
-      return true;
     case kOpBinPut:
       put(little_endian(1));
       return true;
@@ -353,9 +354,6 @@ bool Unpickler::memo(uint8_t op) {
       return true;
     case kOpMemoize:
       put(static_cast<uint64_t>(memo_count_));
-      return true;
-    case kOpGet:
-      get(index_line());
       return true;
     case kOpBinGet:
       get(little_endian(1));

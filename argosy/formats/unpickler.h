@@ -48,10 +48,7 @@ class Unpickler final {
   uint64_t little_endian(size_t width);
   std::string_view take_text(size_t width_of_length);
   std::string_view line();
-  void push_int_line();
-  void push_long_line();
   void push_long(std::span<const uint8_t> digits);
-  void push_float_line();
   void push_text(PickleKind kind, std::string_view text);
 
   // Stack.

@@ -8,10 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "argosy/base/strings.h"
 #include "argosy/formats/pickle_ops.h"
 #include "argosy/formats/pickle_text.h"
-#include "argosy/formats/shown_name.h"
 #include "argosy/formats/unpickler.h"
 
 namespace argosy::formats {
@@ -36,20 +34,11 @@ bool Unpickler::number(uint8_t op) {
     case kOpBinInt:
       push(static_cast<int32_t>(little_endian(4)));
       return true;
-    case kOpInt:
-      push_int_line();
-      return true;
-    case kOpLong:
-      push_long_line();
-      return true;
     case kOpLong1:
       push_long(take(little_endian(1)));
       return true;
     case kOpLong4:
       push_long(take(little_endian(4)));
-      return true;
-    case kOpFloat:
-      push_float_line();
       return true;
     case kOpBinFloat: {
       std::array<uint8_t, 8> digits{};
@@ -88,18 +77,6 @@ bool Unpickler::text(uint8_t op) {
     case kOpByteArray8:
       push_text(PickleKind::kByteArray, take_text(8));
       return true;
-    case kOpUnicode:
-      if (const auto decoded = decode_raw_unicode_escape(line())) {
-        push_text(PickleKind::kString, *decoded);
-        return true;
-      }
-      fail("damaged text: an escape that is none");
-    case kOpString:
-      if (const auto decoded = decode_string_literal(strings::trim(line()))) {
-        push_text(PickleKind::kBytes, *decoded);
-        return true;
-      }
-      fail("damaged text: not a string literal");
     default:
       return false;
   }
@@ -141,31 +118,6 @@ std::string_view Unpickler::line() {
   return {reinterpret_cast<const char*>(rest.data()), size};
 }
 
-void Unpickler::push_int_line() {
-  const std::string_view digits = line();
-  if (digits == "00" || digits == "01") {  // how protocol 0 writes bools
-    push(digits == "01");
-    return;
-  }
-  const auto value = strings::parse_int(digits);
-  if (!value) {
-    fail(fmt::format("'{}' is no int of 64 bits", shown_name(digits)));
-  }
-  push(*value);
-}
-
-void Unpickler::push_long_line() {
-  std::string_view digits = line();
-  if (digits.ends_with('L')) {
-    digits.remove_suffix(1);
-  }
-  const auto value = strings::parse_int(digits);
-  if (!value) {
-    fail(fmt::format("'{}' is no int of 64 bits", shown_name(digits)));
-  }
-  push(*value);
-}
-
 /// Two's complement, little-endian, of any length.
 void Unpickler::push_long(std::span<const uint8_t> digits) {
   constexpr size_t kWidth = sizeof(int64_t);
@@ -182,15 +134,6 @@ void Unpickler::push_long(std::span<const uint8_t> digits) {
     fail(fmt::format("an int of {} bytes: more than 64 bits", digits.size()));
   }
   push(static_cast<int64_t>(value));
-}
-
-void Unpickler::push_float_line() {
-  const std::string_view digits = line();
-  const auto value = strings::parse_double(digits);
-  if (!value) {
-    fail(fmt::format("'{}' is no float", shown_name(digits)));
-  }
-  push(*value);
 }
 
 void Unpickler::push_text(PickleKind kind, std::string_view text) {

@@ -97,19 +97,9 @@ bool Unpickler::object(uint8_t op) {
     case kOpBuild:
       build();
       return true;
-    case kOpPersId: {
-      const std::string_view id = line();
-      charge(id.size());
-      push_persistent(std::string(id));
-      return true;
-    }
     case kOpBinPersId:
       push_persistent(pop());
       return true;
-    case kOpInst: {
-      const std::string_view module = line();
-      refuse(module, line());
-    }
     case kOpObj: {
       const size_t begin = mark();
       fail(fmt::format("refused: it makes an instance of {}",
@@ -216,7 +206,7 @@ PickleValue Unpickler::call_known(int known, const std::vector<PickleValue>& arg
   }
 }
 
-/// _codecs.encode(str, "latin1"): how protocols 0 to 2 write bytes.
+/// _codecs.encode(str, "latin1"): how protocol 2 writes bytes.
 PickleValue Unpickler::encode(const std::vector<PickleValue>& args) {
   if (args.size() != 2 || !args[0].is(PickleKind::kString) || !is_latin1(args[1])) {
     fail("refused: _codecs.encode with anything but a str and latin1");
