@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "argosy/formats/pickle_node.h"
+#include "argosy/formats/pickle_problem.h"
 #include "argosy/formats/shown_name.h"
 
 namespace argosy::formats {

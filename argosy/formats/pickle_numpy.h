@@ -8,11 +8,6 @@
 
 namespace argosy::formats {
 
-/// What is wrong with the arguments of a call in a pickle; the unpickler adds the place.
-struct PickleProblem {
-  std::string what;
-};
-
 /// A numpy.dtype while its pickle is read; a value holds it as an opaque one.
 struct PickleDtype {
   PickleType type = PickleType::kU8;

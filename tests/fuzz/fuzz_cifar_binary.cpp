@@ -1,8 +1,9 @@
 // fuzz-sources: formats/archive.cpp formats/archive_stream.cpp datasets/cifar.cpp
 //   datasets/cifar_batch.cpp datasets/cifar_classes.cpp datasets/cifar_files.cpp datasets/files.cpp
-//   datasets/pixel_source.cpp formats/file_reader.cpp formats/pickle.cpp formats/pickle_numpy.cpp
-//   formats/pickle_text.cpp formats/pickle_value.cpp formats/shown_name.cpp formats/unpickler.cpp
-//   formats/unpickler_atoms.cpp formats/unpickler_objects.cpp os/fd.cpp os/memory.cpp
+//   datasets/pixel_source.cpp formats/file_reader.cpp formats/pickle.cpp formats/pickle_input.cpp
+//   formats/pickle_numpy.cpp formats/pickle_objects.cpp formats/pickle_stack.cpp
+//   formats/pickle_text.cpp formats/pickle_tree.cpp formats/pickle_value.cpp formats/shown_name.cpp
+//   os/fd.cpp os/memory.cpp
 // fuzz-libraries: -larchive -lz -lisal
 // fuzz-options: -max_len=16384
 // fuzz-rooms: argosy::datasets

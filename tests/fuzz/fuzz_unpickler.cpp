@@ -1,7 +1,8 @@
-// fuzz-sources: formats/pickle.cpp formats/pickle_numpy.cpp formats/pickle_text.cpp
-// formats/pickle_value.cpp fuzz-sources: formats/pickler.cpp formats/shown_name.cpp fuzz-sources:
-// formats/unpickler.cpp formats/unpickler_atoms.cpp formats/unpickler_objects.cpp fuzz-options:
-// -max_len=4096 fuzz-rooms: argosy::formats
+// fuzz-sources: formats/pickle.cpp formats/pickle_input.cpp formats/pickle_numpy.cpp
+//   formats/pickle_objects.cpp formats/pickle_stack.cpp formats/pickle_text.cpp
+//   formats/pickle_tree.cpp formats/pickle_value.cpp formats/pickler.cpp formats/shown_name.cpp
+// fuzz-options: -max_len=4096
+// fuzz-rooms: argosy::formats
 #include <cstdlib>
 
 #include "argosy/base/error.h"

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "argosy/formats/pickle_tree.h"
+
+namespace argosy::formats {
+
+/// The stack that a pickle's operations work on, with marks in it, and the memo, where values are
+/// kept to be used again. No operation reaches below the last mark.
+/// Errors: PickleProblem where a value or a mark is not there, or the memo is full.
+class PickleStack final {
+ public:
+  PickleStack(PickleTree& tree, int64_t memo_limit) : tree_(tree), memo_limit_(memo_limit) {}
+
+  void push(PickleValue value) { values_.push_back(std::move(value)); }
+  [[nodiscard]] const PickleValue& top() const;
+  PickleValue pop();
+  /// The last `count` values, in their order.
+  std::vector<PickleValue> pop(size_t count);
+  void mark() { marks_.push_back(values_.size()); }
+  /// What lies above the last mark, which goes too.
+  std::vector<PickleValue> pop_to_mark();
+  /// Drops the last mark if nothing lies above it, else the value on top.
+  void drop();
+  [[nodiscard]] bool empty() const { return values_.empty() && marks_.empty(); }
+
+  /// Keeps the value on top in a place of the memo.
+  void put(uint64_t place);
+  /// The same in the next place.
+  void memoize() { put(static_cast<uint64_t>(memo_count_)); }
+  [[nodiscard]] const PickleValue& get(uint64_t place) const;
+
+ private:
+  PickleTree& tree_;
+  int64_t memo_limit_;
+  std::vector<PickleValue> values_;
+  std::vector<size_t> marks_;
+  std::vector<std::optional<PickleValue>> memo_;
+  int64_t memo_count_ = 0;
+};
+
+}  // namespace argosy::formats
