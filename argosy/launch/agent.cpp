@@ -387,8 +387,9 @@ int run_job(const LaunchOptions& options) {
     part_from_other_nodes(session);
   }
   if (!options.log_dir_given && options.layout == LogLayout::kArgosy) {
-    (void)::rmdir(
-        session.job.logs.folder.c_str());  // if empty: made for what a rank says of its end
+    // Both if empty: they were made for what a rank says of its end.
+    const std::filesystem::path logs = session.job.logs.folder;
+    (void)(::rmdir(logs.c_str()) == 0 && ::rmdir(logs.parent_path().c_str()) == 0);
   }
   const int code = session.hand_over_output(outcome.exit_code, outcome.signal.has_value());
   return options.json.empty() ? code : leave_report(session, outcome, code, start);
