@@ -52,8 +52,7 @@ int main(int argc, char** argv) {
   try {
     if (kind == "keypoints") {
       Keypoints faces;
-      const double ms =
-          ms_of([&] { faces = read_keypoints(argv[2], {.missing = Missing::kKeep}); });
+      const double ms = ms_of([&] { faces = read_keypoints(argv[2], {.points = Points::kKeep}); });
       report(kind, ms, outcome(faces.pixels));
     } else if (kind == "mnist_json") {
       MnistJson digits;

@@ -120,7 +120,7 @@ void run(const Options& options) {
   fleet::init({.sync_batch_norm = options.sync_batch_norm});
   torch::manual_seed(options.seed);
   const Faces faces{
-      .table = vision::FacialKeypoints(options.data, {.missing = vision::Missing::kDrop}),
+      .table = vision::FacialKeypoints(options.data, {.points = vision::Points::kDrop}),
       .transform = {vision::Resize({options.image_size, options.image_size}),
                     vision::Repeat(3),
                     vision::ToTensor()}};

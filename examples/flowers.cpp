@@ -95,8 +95,7 @@ vision::Flowers102 flowers(const Options& options,
           {.transform = transform,
            .splits = options.splits == "paddle" ? vision::FlowersSplits::kPaddle
                                                 : vision::FlowersSplits::kPublished,
-           .missing = options.skip_missing ? vision::MissingPictures::kSkip
-                                           : vision::MissingPictures::kError}};
+           .absent = options.skip_missing ? vision::Absent::kSkip : vision::Absent::kError}};
 }
 
 void run(const Options& options) {

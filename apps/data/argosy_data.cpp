@@ -1,7 +1,7 @@
 // `argosy data`: a program of its own, which `argosy` becomes; see there.
 #include <fmt/format.h>
 
-#include "argosy/datasets/row.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/program/commands.h"
 
 #include "apps/data/command.h"

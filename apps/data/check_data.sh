@@ -75,7 +75,7 @@ expect 1 "Couldn't open file" fetch flowers102 --mirror "$samples/nowhere" --fil
 # What a set holds: by name and path, or by a path that says what it is.
 expect 0 "samples   " info cifar10 "$samples/cifar10/cifar-10-python.tar.gz"
 expect 0 "airplane" info "$samples/cifar10"
-expect 1 "[datatool.open] $scratch/home/mnist: mnist is not there. To bring it: argosy data fetch mnist" info mnist
+expect 1 "[datasets.open] $scratch/home/mnist: mnist is not there. To bring it: argosy data fetch mnist" info mnist
 expect 1 "Kaggle" info keypoints
 expect 2 "Did you mean cifar10?" info cifar1O "$samples/cifar10"
 expect 2 "neither its name nor its content says what it is" info "$here/check_data.sh"
@@ -120,7 +120,7 @@ printf X | dd of="$scratch/cifar.rec" bs=1 conv=notrunc status=none
 expect 1 "not a record file: expected 32 bytes of header" verify records "$scratch/cifar.rec"
 printf A | dd of="$scratch/cifar.rec" bs=1 conv=notrunc status=none
 json 'j["ok"] is False and j["damaged"] == 1' verify "$scratch/cifar.rec"
-expect 2 'has no split "valid". Expected one of train, test' pack cifar10 "$samples/cifar10" "$scratch/x.rec" --split valid
+expect 2 'there is no split "valid" in' pack cifar10 "$samples/cifar10" "$scratch/x.rec" --split valid
 expect 2 "$scratch is a folder: expected the name of a record file, the last word, to write" pack cifar10 "$scratch"
 cp "$samples/cifar10/cifar-10-python.tar.gz" "$scratch/mine.tar.gz"
 expect 2 "mine.tar.gz is there and is not a record file" pack "$samples/cifar10" "$scratch/mine.tar.gz"

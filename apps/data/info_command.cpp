@@ -42,7 +42,7 @@ int run_info(const std::vector<std::string>& args) {
   if (!sheet.empty()) {
     check_output("datatool.info", sheet, "\x89PNG", "a PNG");
   }
-  const std::unique_ptr<datasets::Source> source = open_argument(what, path);
+  const std::shared_ptr<const datasets::Source> source = open_argument(what, path);
   const Findings findings{.source = source.get(),
                           .survey = datasets::survey(*source, {.pictures = all ? 0 : 1000})};
   if (!sheet.empty()) {

@@ -85,14 +85,16 @@ image::Image grey_square() {
 }
 
 /// What can be had of the picture, and says so in the caption where that is not all.
-image::Image picture_or_rest(const formats::PackedSample& sample, std::string& caption) {
+image::Image picture_or_rest(const Source& source,
+                             const datasets::Sample& sample,
+                             std::string& caption) {
   try {
-    return datasets::picture_of(sample);
+    return source.decoded(sample);
   } catch (const DataError&) {
     caption += " (damaged)";
   }
   try {
-    return datasets::picture_of(sample, image::Damaged::kAccept);
+    return source.decoded(sample, {.damaged = image::Damaged::kAccept});
   } catch (const DataError&) {
     return grey_square();
   }
@@ -100,10 +102,10 @@ image::Image picture_or_rest(const formats::PackedSample& sample, std::string& c
 
 Tile tile_of(const Findings& findings, int64_t index) {
   const datasets::About& about = findings.source->about();
-  std::vector<uint8_t> scratch;
-  const formats::PackedSample sample = findings.source->get(index, scratch);
+  datasets::Scratch scratch;
+  const datasets::Sample sample = findings.source->get(index, scratch);
   Tile tile{.caption = fmt::format("{}", index)};
-  if (const int64_t label = datasets::label_of(sample); label >= 0) {
+  if (const int64_t label = findings.source->label(index); label >= 0) {
     const auto at = static_cast<size_t>(label);
     tile.caption = at < about.classes.size() ? about.classes[at] : fmt::format("{}", label);
     tile.mark = datasets::class_colour(label);
@@ -112,8 +114,8 @@ Tile tile_of(const Findings& findings, int64_t index) {
   if (known < std::ssize(sample.points)) {
     tile.caption += fmt::format(": {} of {} points", known / 2, sample.points.size() / 2);
   }
-  tile.dots = {{.points = sample.points}};
-  tile.picture = picture_or_rest(sample, tile.caption);
+  tile.dots = {{.points = {sample.points.begin(), sample.points.end()}}};
+  tile.picture = picture_or_rest(*findings.source, sample, tile.caption);
   return tile;
 }
 

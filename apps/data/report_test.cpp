@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/datasets/sets.h"
 #include "argosy/datasets/survey.h"
 #include "argosy/formats/packed_sample.h"
 #include "argosy/formats/records.h"
@@ -59,11 +60,11 @@ class InfoTest : public ::testing::Test {
       labels << static_cast<char>(i % 3);
     }
     labels.close();
-    source_ = datasets::open("mnist", folder_.path().string());
+    source_ = datasets::open("mnist", {.path = folder_.path().string()});
     findings_ = {.source = source_.get(), .survey = datasets::survey(*source_)};
   }
   test::TempDir folder_{};
-  std::unique_ptr<datasets::Source> source_{};
+  std::shared_ptr<const datasets::Source> source_{};
   Findings findings_{};
 };
 
@@ -102,7 +103,7 @@ TEST_F(InfoTest, NamesOfAFileDoNotSteerTheTerminal) {
   formats::RecordWriter writer(
       path, formats::pack_metadata({.kind = "\x1b[2J", .classes = {"f\u00fcr \x1b]0;title\x07"}}));
   writer.finish();
-  const auto source = datasets::open("records", path);
+  const auto source = datasets::open("records", {.path = path});
   const std::string text = info_text(
       {.source = source.get(), .survey = datasets::survey(*source)}, 80, BarStyle::kPlain);
   EXPECT_THAT(text, HasSubstr("records of \\x1b[2J in "));

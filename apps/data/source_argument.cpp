@@ -2,40 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "argosy/base/error.h"
-#include "argosy/datasets/fetch.h"
-#include "argosy/datasets/row.h"
+#include "argosy/datasets/sets.h"
 
 namespace argosy::datatool {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::unique_ptr<datasets::Source> open_named(const datasets::Row& set, const std::string& path) {
-  std::error_code error;
-  if (!path.empty()) {
-    return datasets::open(set.name, path);
-  }
-  const std::string folder = datasets::folder_of(set.name);
-  if (!fs::exists(folder, error)) {
-    throw DataError(
-        "datatool.open",
-        fmt::format("{} is not there. {}",
-                    set.name,
-                    set.instead.empty() ? fmt::format("To bring it: argosy data fetch {}", set.name)
-                                        : set.instead),
-        {folder});
-  }
-  return datasets::open(set.name, folder);
+/// What is absent is told by the command, and no error.
+std::shared_ptr<const datasets::Source> opened(const datasets::Row& set, const std::string& path) {
+  const bool takes_absent = std::ranges::find(set.options, "absent") != set.options.end();
+  return datasets::open(
+      set,
+      {.path = path, .absent = takes_absent ? datasets::Absent::kSkip : datasets::Absent::kError});
 }
 
 }  // namespace
 
-std::unique_ptr<datasets::Source> open_argument(const std::string& what, const std::string& path) {
+std::shared_ptr<const datasets::Source> open_argument(const std::string& what,
+                                                      const std::string& path) {
   if (const datasets::Row* set = datasets::find_row(what)) {
-    return open_named(*set, path);
+    return opened(*set, path);
   }
   std::error_code error;
   if (path.empty() && what.find('/') != std::string::npos && !fs::exists(what, error)) {
@@ -53,7 +44,7 @@ std::unique_ptr<datasets::Source> open_argument(const std::string& what, const s
                     what,
                     what));
   }
-  return datasets::open(set, what);
+  return opened(datasets::row_of(set), what);
 }
 
 }  // namespace argosy::datatool

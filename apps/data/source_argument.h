@@ -11,7 +11,7 @@ namespace argosy::datatool {
 ///
 /// Errors: UsageError naming the set that was probably meant; DataError of the readers, and where a
 /// named set is not there, with the command that brings it.
-[[nodiscard]] std::unique_ptr<datasets::Source> open_argument(const std::string& what,
-                                                              const std::string& path);
+[[nodiscard]] std::shared_ptr<const datasets::Source> open_argument(const std::string& what,
+                                                                    const std::string& path);
 
 }  // namespace argosy::datatool

@@ -6,7 +6,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/text.h"
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/datasets/verify.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/formats/records.h"

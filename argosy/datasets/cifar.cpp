@@ -66,7 +66,7 @@ bool is_single_batch(const std::string& path) {
          formats::archive_kind(path) == formats::ArchiveKind::kNone;
 }
 
-std::unique_ptr<Source> open_cifar(const Row& row, int classes, const std::string& path) {
+std::shared_ptr<const Source> open_cifar(const Row& row, int classes, const std::string& path) {
   std::error_code error;
   std::string file = path;  // an archive, a batch, or a folder with the batches
   if (std::filesystem::is_directory(path, error)) {
@@ -86,11 +86,12 @@ std::unique_ptr<Source> open_cifar(const Row& row, int classes, const std::strin
     blocks.push_back(block_of("train", train));
     blocks.push_back(block_of("test", read_cifar(file, {.part = CifarPart::kTest})));
   }
-  constexpr auto kSide = static_cast<int64_t>(CifarData::kSide);
-  return std::make_unique<PixelSource>(
-      About{
-          .set = row.name, .path = file, .classes = train.classes, .groups = train.coarse_classes},
-      Shape{.height = kSide, .width = kSide, .channels = CifarData::kChannels},
+  return std::make_shared<const PixelSource>(
+      About{.set = row.name,
+            .path = file,
+            .classes = train.classes,
+            .groups = train.coarse_classes,
+            .shape = {CifarData::kSide, CifarData::kSide, CifarData::kChannels}},
       std::move(blocks));
 }
 
@@ -109,7 +110,7 @@ const Row& cifar10() {
       .augment = "crop,flip",
       .mean = {0.4914, 0.4822, 0.4465},
       .std = {0.2470, 0.2435, 0.2616},
-      .open = [](const std::string& path) { return open_cifar(cifar10(), 10, path); }};
+      .open = [](const OpenOptions& options) { return open_cifar(cifar10(), 10, options.path); }};
   return row;
 }
 
@@ -126,7 +127,7 @@ const Row& cifar100() {
       .augment = "crop,flip",
       .mean = {0.5071, 0.4867, 0.4408},
       .std = {0.2675, 0.2565, 0.2761},
-      .open = [](const std::string& path) { return open_cifar(cifar100(), 100, path); }};
+      .open = [](const OpenOptions& options) { return open_cifar(cifar100(), 100, options.path); }};
   return row;
 }
 

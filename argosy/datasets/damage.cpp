@@ -12,12 +12,12 @@ namespace {
 
 std::vector<Damage> damage_among(const Source& source, int64_t first, int64_t end) {
   std::vector<Damage> found;
-  std::vector<uint8_t> scratch;
+  Scratch scratch;
   for (int64_t i = first; i < end; ++i) {
     try {
-      const formats::PackedSample sample = source.get(i, scratch);
-      if (sample.kind == formats::Picture::kEncoded) {
-        (void)picture_of(sample, image::Damaged::kRaiseTruncated);
+      const Sample sample = source.get(i, scratch);
+      if (sample.picture.kind == Picture::Kind::kEncoded) {
+        (void)source.decoded(sample, {.damaged = image::Damaged::kRaiseTruncated});
       }
     } catch (const DataError& error) {
       found.push_back(

@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "argosy/datasets/pack.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/datasets/survey.h"
+#include "argosy/formats/packed_sample.h"
 #include "argosy/formats/records.h"
 
 #include "tests/support/temp_dir.h"
@@ -43,7 +45,7 @@ class DamageTest : public testing::Test {
       fs::create_directories(path);
       std::ofstream(path / (std::to_string(1000 + i) + ".png"), std::ios::binary) << bytes;
     }
-    source_ = open("folder", (folder_.path() / "set").string());
+    source_ = open("folder", {.path = (folder_.path() / "set").string()});
   }
 
   [[nodiscard]] std::string records() const { return (folder_.path() / "set.rec").string(); }
@@ -74,7 +76,7 @@ class DamageTest : public testing::Test {
   }
 
   const test::TempDir folder_;
-  std::unique_ptr<Source> source_{};
+  std::shared_ptr<const Source> source_{};
 };
 
 TEST_F(DamageTest, EveryPictureThatCannotBeReadIsNamedInOrder) {
@@ -102,7 +104,7 @@ TEST_F(DamageTest, OnlyTheSplitIsLookedAtAndProgressReachesItsEnd) {
 
 TEST_F(DamageTest, PackedWithoutThemTheOthersStayInOrder) {
   EXPECT_EQ(pack(*source_, records(), {.leave_out = {3, 100, 149}}).samples, 147);
-  const auto packed = open("records", records());
+  const auto packed = open("records", {.path = records()});
   EXPECT_EQ(packed->size(), 147);
   EXPECT_EQ(packed->label(73), 0);
   EXPECT_EQ(packed->label(74), 1);
@@ -114,18 +116,18 @@ TEST_F(DamageTest, WhatIsLeftOutIsTakenFromItsSplit) {
   // A file of two splits, made of one without.
   const std::string two = (folder_.path() / "two.rec").string();
   {
-    const auto packed = open("records", records());
+    const auto packed = open("records", {.path = records()});
     formats::RecordWriter writer(
         two, formats::pack_metadata({.splits = {{"train", 100}, {"test", 47}}}));
-    std::vector<uint8_t> scratch;
+    const formats::RecordReader reader(records());
     for (int64_t i = 0; i < packed->size(); ++i) {
-      writer.append(formats::pack_sample(packed->get(i, scratch)));
+      writer.append(reader.record(i));
     }
     writer.finish();
   }
-  const auto source = open("records", two);
+  const auto source = open("records", {.path = two});
   pack(*source, records(), {.leave_out = {0, 99, 100}});
-  const std::vector<Split> splits = open("records", records())->about().splits;
+  const std::vector<Split> splits = open("records", {.path = records()})->about().splits;
   ASSERT_THAT(splits, SizeIs(2));
   EXPECT_EQ(splits[0].count, 98);
   EXPECT_EQ(splits[1].count, 46);
@@ -139,7 +141,7 @@ TEST_F(DamageTest, DamagedRecordsAreCountedAndTheOthersSurveyed) {
     indices.push_back(1 + 10 * i);
   }
   damage_records(indices);
-  const auto source = open("records", records());
+  const auto source = open("records", {.path = records()});
   for (const int threads : {1, 3}) {
     const Survey found = survey(*source, {.threads = threads});
     EXPECT_EQ(found.samples, 147);

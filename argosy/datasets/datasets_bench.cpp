@@ -8,7 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include "argosy/datasets/pack.h"
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 
 namespace argosy::datasets {
 namespace {
@@ -29,13 +29,12 @@ constexpr Set kSets[]{{"cifar10", "cifar10/cifar-10-binary.tar.gz"},
 
 /// Opens it and reads all bytes of all samples. Returns the number of samples.
 int64_t read_all(const std::string& set, const std::string& path) {
-  const auto source = open(set, path);
-  std::vector<uint8_t> scratch;
+  const auto source = open(set, {.path = path});
+  Scratch scratch;
   uint64_t sum = 0;
   for (int64_t i = 0; i < source->size(); ++i) {
-    const formats::PackedSample sample = source->get(i, scratch);
-    const auto* bytes = reinterpret_cast<const uint8_t*>(sample.picture.data());
-    sum = std::accumulate(bytes, bytes + sample.picture.size(), sum);
+    const Sample sample = source->get(i, scratch);
+    sum = std::accumulate(sample.picture.bytes.begin(), sample.picture.bytes.end(), sum);
   }
   benchmark::DoNotOptimize(sum);
   return source->size();
@@ -61,7 +60,7 @@ void packed(benchmark::State& state, const Set& set) {
     return;
   }
   const std::string out = (fs::temp_directory_path() / "argosy_datasets_bench.rec").string();
-  pack(*open(set.name, path.string()), out);
+  pack(*open(set.name, {.path = path.string()}), out);
   int64_t samples = 0;
   for (auto _ : state) {
     samples += read_all("records", out);

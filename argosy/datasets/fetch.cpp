@@ -18,7 +18,7 @@
 #include "argosy/base/text.h"
 #include "argosy/datasets/addresses.h"
 #include "argosy/datasets/part_file.h"
-#include "argosy/datasets/row.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/datasets/transfer.h"
 #include "argosy/datasets/verify.h"
 #include "argosy/os/folder_lock.h"
@@ -279,18 +279,6 @@ void FetchOptions::validate() const {
                "datasets.fetch",
                "first_pause and lock_patience must not be negative, connect_timeout and "
                "stall_timeout must be positive");
-}
-
-std::string folder_of(std::string_view name) {
-  if (const auto home = env::get("ARGOSY_DATA_HOME")) {
-    return (fs::path(*home) / name).string();
-  }
-  if (const auto home = env::get("HOME")) {
-    return (fs::path(*home) / ".cache/argosy/data" / name).string();
-  }
-  throw ConfigError("datasets.home",
-                    "no folder for data: neither HOME nor ARGOSY_DATA_HOME is set. Set one of "
-                    "them, or give the folder");
 }
 
 Fetched fetch(std::string_view name, const FetchOptions& options) {

@@ -77,8 +77,4 @@ Fetched fetch(std::string_view name, const FetchOptions& options = {});
 /// The same for a set of one's own.
 Fetched fetch(const Row& set, const FetchOptions& options = {});
 
-/// Where a set lies unless told otherwise: $ARGOSY_DATA_HOME/<name>, else
-/// ~/.cache/argosy/data/<name>. Errors: ConfigError where neither that variable nor HOME is set.
-[[nodiscard]] std::string folder_of(std::string_view name);
-
 }  // namespace argosy::datasets

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/datasets/encoded_source.h"
 #include "argosy/datasets/files.h"
 #include "argosy/datasets/sets.h"
-#include "argosy/datasets/source.h"
 #include "argosy/formats/archive.h"
 #include "argosy/formats/mat.h"
 
@@ -67,18 +67,13 @@ uint8_t Flowers102Index::label(int64_t id) const {
   return labels[static_cast<size_t>(id - 1)];
 }
 
-Flowers102Index read_flowers102(const std::string& labels_path,
-                                const std::string& splits_path,
-                                const Flowers102Options& options) {
+Flowers102Index read_flowers102(const std::string& labels_path, const std::string& splits_path) {
   Flowers102Index index{.labels = read_labels(labels_path)};
   const formats::MatFile splits = formats::read_mat(splits_path);
   std::vector<bool> taken(index.labels.size());
   index.train = read_ids(splits, "trnid", taken);
   index.valid = read_ids(splits, "valid", taken);
   index.test = read_ids(splits, "tstid", taken);
-  if (options.splits == FlowersSplits::kPaddle) {
-    std::swap(index.train, index.test);
-  }
   return index;
 }
 
@@ -93,17 +88,20 @@ struct Flower {
   int64_t label = 0;
 };
 
-class FlowersSource final : public Source {
+/// Pictures of an archive.
+class FlowersSource final : public EncodedSource {
  public:
   FlowersSource(About about, formats::ArchiveImage archive, std::vector<Flower> flowers)
-      : Source(std::move(about)), archive_(std::move(archive)), flowers_(std::move(flowers)) {}
+      : EncodedSource(std::move(about)),
+        archive_(std::move(archive)),
+        flowers_(std::move(flowers)) {}
 
   [[nodiscard]] int64_t size() const override { return static_cast<int64_t>(flowers_.size()); }
-  [[nodiscard]] formats::PackedSample get(int64_t index, std::vector<uint8_t>&) const override {
+  [[nodiscard]] Sample get(int64_t index, Scratch&) const override {
     const Flower& flower = flowers_.at(static_cast<size_t>(index));
-    return {.labels = {flower.label},
-            .name = archive_.name(flower.member),
-            .picture = std::as_bytes(archive_.bytes(flower.member))};
+    return {.picture = {.bytes = archive_.bytes(flower.member)},
+            .labels = {&flower.label, 1},
+            .name = archive_.name(flower.member)};
   }
 
  private:
@@ -111,7 +109,8 @@ class FlowersSource final : public Source {
   std::vector<Flower> flowers_;
 };
 
-std::unique_ptr<Source> open_flowers102(const std::string& path) {
+std::shared_ptr<const Source> open_flowers102(const OpenOptions& options) {
+  const std::string& path = options.path;
   const std::string pictures = file_or_in_folder(path, {"102flowers.tgz", "102flowers.tar"});
   const Flowers102Index index =
       read_flowers102(need_file(path, {"imagelabels.mat"}), need_file(path, {"setid.mat"}));
@@ -133,10 +132,12 @@ std::unique_ptr<Source> open_flowers102(const std::string& path) {
     }
     about.splits.push_back({split, first, static_cast<int64_t>(flowers.size()) - first});
   };
-  add("train", index.train);
+  const bool exchanged = options.splits == FlowersSplits::kPaddle;
+  add(exchanged ? "test" : "train", index.train);
   add("valid", index.valid);
-  add("test", index.test);
-  return std::make_unique<FlowersSource>(std::move(about), std::move(archive), std::move(flowers));
+  add(exchanged ? "train" : "test", index.test);
+  return std::make_shared<const FlowersSource>(
+      std::move(about), std::move(archive), std::move(flowers));
 }
 
 }  // namespace
@@ -152,6 +153,7 @@ const Row& flowers102() {
                 {"setid.mat", {14989, "a5357ecc9cb78c4bef273ce3793fc85c"}}},
       .in_folder = {"102flowers.tgz", "102flowers.tar"},
       .in_name = "102flowers",
+      .options = {"absent", "splits"},
       .augment = "resized_crop,flip",
       .mean = kImageNetMean,
       .std = kImageNetStd,

@@ -15,8 +15,8 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/datasets/encoded_source.h"
 #include "argosy/datasets/sets.h"
-#include "argosy/datasets/source.h"
 #include "argosy/image/codec.h"
 
 namespace argosy::datasets {
@@ -164,12 +164,13 @@ ClassFolder scan_class_folder(const std::string& root, const FolderOptions& opti
       empty.push_back(found.classes[label]);
     }
   }
-  if (!empty.empty() && options.empty_class == EmptyClass::kError) {
+  if (!empty.empty() && options.absent == Absent::kError) {
     const size_t shown = std::min(empty.size(), kMostNames);
     fail_folder(
         root,
         fmt::format("{} of {} classes have no image: {}{}. Expected files that end in {}; or allow "
-                    "it by EmptyClass::kKeep",
+                    ""
+                    "it by missing=skip behind --data, Absent::kSkip in code",
                     empty.size(),
                     found.classes.size(),
                     fmt::join(empty.begin(), empty.begin() + static_cast<ptrdiff_t>(shown), ", "),
@@ -191,28 +192,26 @@ std::vector<std::string> scan_image_folder(const std::string& root, const Folder
 
 namespace {
 
-class FolderSource final : public Source {
+class FolderSource final : public EncodedSource {
  public:
   FolderSource(About about, std::vector<FolderSample> files)
-      : Source(std::move(about)), files_(std::move(files)) {}
+      : EncodedSource(std::move(about)), files_(std::move(files)) {}
 
   [[nodiscard]] int64_t size() const override { return static_cast<int64_t>(files_.size()); }
-  [[nodiscard]] formats::PackedSample get(int64_t index,
-                                          std::vector<uint8_t>& scratch) const override {
+  [[nodiscard]] Sample get(int64_t index, Scratch& scratch) const override {
     const FolderSample& file = files_.at(static_cast<size_t>(index));
-    scratch = image::read_file(file.path);
-    formats::PackedSample sample{.name = file.path, .picture = std::as_bytes(std::span(scratch))};
-    if (!about().classes.empty()) {
-      sample.labels = {file.label};
-    }
-    return sample;
+    scratch.bytes = image::read_file(file.path);
+    return {.picture = {.bytes = scratch.bytes}, .labels = labels_of(file), .name = file.path};
   }
-
-  [[nodiscard]] int64_t label(int64_t index) const override {
-    return about().classes.empty() ? -1 : files_.at(static_cast<size_t>(index)).label;
+  [[nodiscard]] std::span<const int64_t> labels(int64_t index, Scratch&) const override {
+    return labels_of(files_.at(static_cast<size_t>(index)));
   }
 
  private:
+  [[nodiscard]] std::span<const int64_t> labels_of(const FolderSample& file) const {
+    return {&file.label, about().classes.empty() ? size_t{0} : size_t{1}};
+  }
+
   std::vector<FolderSample> files_;
 };
 
@@ -225,8 +224,8 @@ bool has_folders(const std::string& path) {
   });
 }
 
-ClassFolder classes_in(const std::string& path) {
-  ClassFolder found = scan_class_folder(path, {.empty_class = EmptyClass::kKeep});
+ClassFolder classes_in(const std::string& path, Absent absent) {
+  ClassFolder found = scan_class_folder(path, {.absent = absent});
   if (found.samples.empty()) {
     throw DataError("datasets.folder",
                     fmt::format("no picture in its {} class folder{}",
@@ -256,11 +255,13 @@ SplitFolders split_folders(const std::string& path) {
   return found;
 }
 
-std::unique_ptr<Source> open_split_folders(const std::string& path, const SplitFolders& folders) {
+std::shared_ptr<const Source> open_split_folders(const std::string& path,
+                                                 const SplitFolders& folders,
+                                                 Absent absent) {
   About about{.set = "folder", .path = path};
   std::vector<FolderSample> files;
   for (const auto& [split, folder] : folders) {
-    ClassFolder found = classes_in(folder);
+    ClassFolder found = classes_in(folder, absent);
     if (files.empty()) {
       about.classes = found.classes;
     }
@@ -275,25 +276,26 @@ std::unique_ptr<Source> open_split_folders(const std::string& path, const SplitF
     about.splits.push_back({split, std::ssize(files), std::ssize(found.samples)});
     std::ranges::move(found.samples, std::back_inserter(files));
   }
-  return std::make_unique<FolderSource>(std::move(about), std::move(files));
+  return std::make_shared<const FolderSource>(std::move(about), std::move(files));
 }
 
-std::unique_ptr<Source> open_folder(const std::string& path) {
+std::shared_ptr<const Source> open_folder(const OpenOptions& options) {
+  const std::string& path = options.path;
   if (!has_folders(path)) {
     return open_files({path});
   }
   if (const SplitFolders splits = split_folders(path); !splits.empty()) {
-    return open_split_folders(path, splits);
+    return open_split_folders(path, splits, options.absent);
   }
-  ClassFolder found = classes_in(path);
-  return std::make_unique<FolderSource>(
+  ClassFolder found = classes_in(path, options.absent);
+  return std::make_shared<const FolderSource>(
       About{.set = "folder", .path = path, .classes = std::move(found.classes)},
       std::move(found.samples));
 }
 
 }  // namespace
 
-std::unique_ptr<Source> open_files(const std::vector<std::string>& paths) {
+std::shared_ptr<const Source> open_files(const std::vector<std::string>& paths) {
   std::vector<FolderSample> files;
   for (const std::string& path : paths) {
     std::error_code error;
@@ -309,13 +311,14 @@ std::unique_ptr<Source> open_files(const std::vector<std::string>& paths) {
     }
   }
   About about{.set = "folder", .path = paths.size() == 1 ? paths.front() : ""};
-  return std::make_unique<FolderSource>(std::move(about), std::move(files));
+  return std::make_shared<const FolderSource>(std::move(about), std::move(files));
 }
 
 const Row& folder() {
   static const Row row{.name = "folder",
                        .title = "A folder for each class; or train, valid and test with these",
                        .instead = "It is yours: give its path",
+                       .options = {"absent"},
                        .augment = "resized_crop,flip",
                        .mean = kImageNetMean,
                        .std = kImageNetStd,

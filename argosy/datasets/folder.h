@@ -4,19 +4,15 @@
 #include <string>
 #include <vector>
 
-namespace argosy::datasets {
+#include "argosy/datasets/row.h"
 
-/// What happens to a class folder without any image.
-enum class EmptyClass : uint8_t {
-  kError,
-  kKeep  ///< the class keeps its number and has no images
-};
+namespace argosy::datasets {
 
 struct FolderOptions {
   /// Endings of file names that count, compared without case. These are torchvision's and Paddle's.
   std::vector<std::string> extensions{
       ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
-  EmptyClass empty_class = EmptyClass::kError;
+  Absent absent = Absent::kError;  ///< class folders without any image
 };
 
 struct FolderSample {

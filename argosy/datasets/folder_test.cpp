@@ -151,7 +151,7 @@ TEST_F(FolderScan, ClassesWithoutImagesAreNamed) {
   fs::create_directory(dir_.path() / "c");
   EXPECT_THAT(complaint(),
               HasSubstr("2 of 3 classes have no image: b, c. Expected files that end in .jpg"));
-  const ClassFolder kept = scan_class_folder(root_, {.empty_class = EmptyClass::kKeep});
+  const ClassFolder kept = scan_class_folder(root_, {.absent = Absent::kSkip});
   EXPECT_THAT(kept.classes, ElementsAre("a", "b", "c"));
   EXPECT_EQ(kept.samples.size(), 1U);
 }

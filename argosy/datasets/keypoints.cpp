@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -115,20 +116,20 @@ void append_image(const formats::CsvReader& table,
 /// Reads the row's coordinates; false where one is missing and the row is to be left out.
 bool append_points(const formats::CsvReader& table,
                    const Columns& columns,
-                   Missing missing,
+                   Points unknown,
                    std::vector<float>& points) {
   const size_t have = points.size();
   for (const size_t column : columns.coordinates) {
     float value = coordinate(table, column);
-    if (std::isnan(value) && missing == Missing::kDrop) {
+    if (std::isnan(value) && unknown == Points::kDrop) {
       points.resize(have);
       return false;
     }
-    if (std::isnan(value) && missing == Missing::kForwardFill) {
+    if (std::isnan(value) && unknown == Points::kForwardFill) {
       if (have == 0) {
         throw table.error(column,
                           "missing in the first row, which leaves nothing to fill it with. Use "
-                          "Missing::kDrop or kKeep");
+                          "Points::kDrop or kKeep");
       }
       value = points[points.size() - columns.coordinates.size()];
     }
@@ -154,7 +155,7 @@ Keypoints read_keypoints(const std::string& path, const KeypointsOptions& option
   Columns columns = find_columns(table, path);
   Keypoints faces;
   while (table.next()) {
-    if (append_points(table, columns, options.missing, faces.points)) {
+    if (append_points(table, columns, options.points, faces.points)) {
       append_image(table, columns.image, faces.side, faces.pixels);
       faces.rows.push_back(table.row());
     }
@@ -198,30 +199,102 @@ std::vector<KeypointQuery> read_id_lookup(const std::string& path) {
 }
 
 namespace {
-std::unique_ptr<Source> open_keypoints(const std::string& path) {
-  const std::string file = file_or_in_folder(path, {"training.csv.gz", "training.csv"});
-  Keypoints faces = read_keypoints(file, {.missing = Missing::kKeep});
+
+/// Errors: DataError unless it is a face like those before it.
+void check_face(const Sample& sample, const Keypoints& faces, const DataPlace& place) {
+  const Picture& picture = sample.picture;
+  const int64_t side = faces.size() == 0 ? picture.size.height : faces.side;
+  if (picture.kind != Picture::Kind::kPixels || picture.channels != 1 ||
+      picture.size.height != side || picture.size.width != side) {
+    throw DataError(
+        "datasets.keypoints", "expected gray squares of one size, stored as pixels", place);
+  }
+  if (sample.points.size() != 2 * faces.names.size()) {
+    throw DataError(
+        "datasets.keypoints",
+        fmt::format(
+            "expected {} points, got {} coordinates", faces.names.size(), sample.points.size()),
+        place);
+  }
+}
+
+/// Puts the last known coordinates into the gaps of `points`, and keeps them for the next.
+void fill_forward(std::span<float> points, std::vector<float>& last, const DataPlace& place) {
+  last.resize(points.size(), NAN);
+  for (size_t i = 0; i < points.size(); ++i) {
+    points[i] = std::isfinite(points[i]) ? points[i] : last[i];
+    if (!std::isfinite(points[i])) {
+      throw DataError(
+          "datasets.keypoints", "a coordinate is missing, and none above it is known", place);
+    }
+  }
+  last.assign(points.begin(), points.end());
+}
+
+Keypoints read_packed_faces(const std::string& path, Points unknown) {
+  const auto source = open(records(), {.path = path});
+  Keypoints faces{.names = source->about().point_names};
+  Scratch scratch;
+  std::vector<float> last;
+  for (int64_t i = 0; i < source->size(); ++i) {
+    const Sample sample = source->get(i, scratch);
+    const DataPlace place{.path = path, .index = i};
+    if (sample.points.empty()) {
+      continue;
+    }
+    check_face(sample, faces, place);
+    faces.side = sample.picture.size.height;
+    const bool known = std::ranges::all_of(sample.points, [](float x) { return std::isfinite(x); });
+    if (!known && unknown == Points::kDrop) {
+      continue;
+    }
+    const size_t have = faces.points.size();
+    faces.points.insert(faces.points.end(), sample.points.begin(), sample.points.end());
+    if (unknown == Points::kForwardFill) {
+      fill_forward(std::span(faces.points).subspan(have), last, place);
+    }
+    const auto pixels = sample.picture.bytes;
+    faces.pixels.insert(faces.pixels.end(), pixels.begin(), pixels.end());
+    faces.rows.push_back(i);
+  }
+  if (faces.size() == 0) {
+    throw DataError("datasets.keypoints", "no face with points in it", {path});
+  }
+  return faces;
+}
+
+std::shared_ptr<const Source> open_keypoints(const OpenOptions& options) {
+  const std::string& path = options.path;
+  Keypoints faces = recognise(path) == "records"
+                        ? read_packed_faces(path, options.points)
+                        : read_keypoints(file_or_in_folder(path, keypoints().in_folder),
+                                         {.points = options.points});
   const int64_t side = faces.side;
   std::vector<PixelBlock> blocks;
   blocks.push_back({.split = "train",
                     .pixels = std::move(faces.pixels),
                     .count = faces.size(),
                     .points = std::move(faces.points)});
-  if (const std::string test = find_file(file, {"test.csv.gz", "test.csv"});
-      !test.empty() && path != file) {  // beside a file that was named, nothing else is meant
+  std::error_code error;  // beside a file that was named, nothing else is meant
+  const std::string test = std::filesystem::is_directory(path, error)
+                               ? find_file(path, {"test.csv.gz", "test.csv"})
+                               : std::string();
+  if (!test.empty() && options.points == Points::kKeep) {
     Faces unlabelled = read_faces(test);
     if (unlabelled.side != side) {
       throw DataError(
-          "datasets.keypoints", "its images are of another size than those of " + file, {test});
+          "datasets.keypoints", "its images are of another size than those of " + path, {test});
     }
     blocks.push_back({.split = "test",
                       .pixels = std::move(unlabelled.pixels),
                       .count = static_cast<int64_t>(unlabelled.image_ids.size())});
   }
-  return std::make_unique<PixelSource>(
-      About{.set = "keypoints", .path = path, .point_names = std::move(faces.names)},
-      Shape{.height = side, .width = side, .channels = 1},
-      std::move(blocks));
+  return std::make_shared<const PixelSource>(About{.set = "keypoints",
+                                                   .task = Task::kPoints,
+                                                   .path = path,
+                                                   .point_names = std::move(faces.names),
+                                                   .shape = {side, side, 1}},
+                                             std::move(blocks));
 }
 
 }  // namespace
@@ -237,6 +310,7 @@ const Row& keypoints() {
           "them and give the path of training.csv (or training.csv.gz)",
       .in_folder = {"training.csv.gz", "training.csv"},
       .in_name = "training.csv",
+      .options = {"points"},
       .mean = {0},
       .std = {1},
       .open = open_keypoints};

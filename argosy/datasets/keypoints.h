@@ -5,17 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "argosy/datasets/row.h"
+
 namespace argosy::datasets {
 
-/// What happens to a face of which not all points are known.
-enum class Missing : uint8_t {
-  kDrop,         ///< it is left out, unread
-  kForwardFill,  ///< a missing coordinate is that of the last row that has it, as pandas' ffill
-  kKeep          ///< a missing coordinate is NaN
-};
-
 struct KeypointsOptions {
-  Missing missing = Missing::kDrop;
+  Points points = Points::kDrop;  ///< dropped faces are not read
   /// Most (unpacked) text: what a gzip bomb runs into. The contest's training.csv has 0.24 GB.
   int64_t most_bytes = int64_t{4} << 30;
 };
@@ -34,7 +29,7 @@ struct Keypoints {
 /// Reads training.csv of Kaggle's facial-keypoints contest, plain or gzip: pairs of columns NAME_x
 /// and NAME_y in any number and order, and `Image` with the grey values of a square, row by row.
 ///
-///     Keypoints faces = read_keypoints("training.csv.gz", {.missing = Missing::kKeep});
+///     Keypoints faces = read_keypoints("training.csv.gz", {.points = Points::kKeep});
 ///
 /// An empty field, or "nan", is a missing coordinate. The image's side follows from the first row.
 /// Errors: DataError with path, line, column and row: columns that are not these, a coordinate that

@@ -50,9 +50,9 @@ DataError error_of(const std::string& text, const Read& read) {
   return DataError("test", "nothing");
 }
 
-DataError table_error(const std::string& text, Missing missing = Missing::kDrop) {
+DataError table_error(const std::string& text, Points points = Points::kDrop) {
   return error_of(
-      text, [&](const std::string& path) { return read_keypoints(path, {.missing = missing}); });
+      text, [&](const std::string& path) { return read_keypoints(path, {.points = points}); });
 }
 
 TEST(Keypoints, DropLeavesOutFacesWithMissingPoints) {
@@ -66,7 +66,7 @@ TEST(Keypoints, DropLeavesOutFacesWithMissingPoints) {
 }
 
 TEST(Keypoints, KeepMarksMissingCoordinatesWithNaN) {
-  const Keypoints faces = read_keypoints(TestFile(kTable).path(), {.missing = Missing::kKeep});
+  const Keypoints faces = read_keypoints(TestFile(kTable).path(), {.points = Points::kKeep});
   EXPECT_EQ(faces.size(), 4);
   EXPECT_THAT(
       faces.points,
@@ -74,14 +74,13 @@ TEST(Keypoints, KeepMarksMissingCoordinatesWithNaN) {
 }
 
 TEST(Keypoints, ForwardFillTakesTheLastKnownCoordinate) {
-  const Keypoints faces =
-      read_keypoints(TestFile(kTable).path(), {.missing = Missing::kForwardFill});
+  const Keypoints faces = read_keypoints(TestFile(kTable).path(), {.points = Points::kForwardFill});
   EXPECT_THAT(faces.points, ElementsAre(1.5F, 2, 3, 4, 5, 6, 7, 4, 5, 6, 11, 12, 13, 14, 15, 16));
   EXPECT_THAT(faces.pixels, testing::SizeIs(16));
 }
 
 TEST(Keypoints, ForwardFillHasNothingForTheFirstFace) {
-  const DataError error = table_error("a_x,a_y,Image\n1,nan,5\n", Missing::kForwardFill);
+  const DataError error = table_error("a_x,a_y,Image\n1,nan,5\n", Points::kForwardFill);
   EXPECT_THAT(error.what(), HasSubstr("line 2: column 2 (\"a_y\"): missing in the first row"));
 }
 
@@ -329,8 +328,8 @@ TEST(KeypointsFiles, TruncatedAnywhereTheyEndCleanly) {
 
 TEST(KeypointsFiles, BytesChangedAtRandomNeverBreakThem) {
   const auto read = [](const std::string& path) {
-    (void)read_keypoints(path, {.missing = Missing::kForwardFill});
-    (void)read_keypoints(path, {.missing = Missing::kKeep});
+    (void)read_keypoints(path, {.points = Points::kForwardFill});
+    (void)read_keypoints(path, {.points = Points::kKeep});
   };
   EXPECT_GT(flip_at_random(kTable, read).refused, 1'000);
   const auto read_others = [](const std::string& path) {

@@ -52,7 +52,7 @@ struct Files {
   std::string labels;
 };
 
-PixelBlock read_split(const Files& files, Shape& shape) {
+PixelBlock read_split(const Files& files, std::vector<int64_t>& shape) {
   formats::IdxArray images = read(files.images, 3);
   const formats::IdxArray labels = read(files.labels, 1);
   if (images.dims[0] != labels.dims[0]) {
@@ -67,23 +67,22 @@ PixelBlock read_split(const Files& files, Shape& shape) {
                     fmt::format("expected labels 0 to 9, got {}", *wrong),
                     {.path = files.labels, .index = wrong - labels.bytes.begin()});
   }
-  const Shape own{.height = images.dims[1], .width = images.dims[2], .channels = 1};
+  const std::vector<int64_t> own{images.dims[1], images.dims[2], 1};
   constexpr int64_t kMostSide = 65'535;
-  if (own.height < 1 || own.height > kMostSide || own.width < 1 || own.width > kMostSide) {
-    throw DataError("datasets.idx",
-                    fmt::format("expected images of 1 to {} pixels a side, got {} x {}",
-                                kMostSide,
-                                own.height,
-                                own.width),
-                    {files.images});
+  if (own[0] < 1 || own[0] > kMostSide || own[1] < 1 || own[1] > kMostSide) {
+    throw DataError(
+        "datasets.idx",
+        fmt::format(
+            "expected images of 1 to {} pixels a side, got {} x {}", kMostSide, own[0], own[1]),
+        {files.images});
   }
-  if (shape.channels > 0 && (own.height != shape.height || own.width != shape.width)) {
+  if (!shape.empty() && own != shape) {
     throw DataError("datasets.idx",
                     fmt::format("expected {} x {} pixels as in the other split, got {} x {}",
-                                shape.height,
-                                shape.width,
-                                own.height,
-                                own.width),
+                                shape[0],
+                                shape[1],
+                                own[0],
+                                own[1]),
                     {files.images});
   }
   shape = own;
@@ -93,9 +92,9 @@ PixelBlock read_split(const Files& files, Shape& shape) {
           .labels = {labels.bytes.begin(), labels.bytes.end()}};
 }
 
-std::unique_ptr<Source> open_idx(const std::string& set,
-                                 const std::vector<std::string>& classes,
-                                 const std::string& path) {
+std::shared_ptr<const Source> open_idx(const std::string& set,
+                                       const std::vector<std::string>& classes,
+                                       const std::string& path) {
   const auto files = [&](const char* split,
                          const std::vector<std::string>& images,
                          const std::vector<std::string>& labels) {
@@ -105,7 +104,7 @@ std::unique_ptr<Source> open_idx(const std::string& set,
     }
     return found;
   };
-  Shape shape;
+  std::vector<int64_t> shape;
   std::vector<PixelBlock> blocks;
   for (const Files& split : {files("train",
                                    {kImageFiles[0], kImageFiles[1]},
@@ -122,8 +121,9 @@ std::unique_ptr<Source> open_idx(const std::string& set,
     throw DataError(
         "datasets.idx", "is none of the IDX files. Give the folder that has them", {path});
   }
-  return std::make_unique<PixelSource>(
-      About{.set = set, .path = path, .classes = classes}, shape, std::move(blocks));
+  return std::make_shared<const PixelSource>(
+      About{.set = set, .path = path, .classes = classes, .shape = std::move(shape)},
+      std::move(blocks));
 }
 
 PublishedFile repacked(const char* name, Published published, Published also_right) {
@@ -148,33 +148,34 @@ const Row& mnist() {
       .in_name = "-images-idx3",
       .mean = {0.1307},
       .std = {0.3081},
-      .open = [](const std::string& path) { return open_idx("mnist", kDigits, path); }};
+      .open = [](const OpenOptions& options) { return open_idx("mnist", kDigits, options.path); }};
   return row;
 }
 
 const Row& fashion_mnist() {
   // Debian's package dataset-fashion-mnist has the same data, without gzip's file name.
-  static const Row row{
-      .name = "fashion_mnist",
-      .title = "Fashion-MNIST: 70,000 clothes, 28 x 28 grey, 10 classes",
-      .addresses = {"https://dataset.bj.bcebos.com/fashion_mnist/",
-                    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"},
-      .files = {repacked("train-images-idx3-ubyte.gz",
-                         {26421880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d"},
-                         {26421856, "cf8536b0aa1a6ac5fa3f23001093305c"}),
-                repacked("train-labels-idx1-ubyte.gz",
-                         {29515, "25c81989df183df01b3e8a0aad5dffbe"},
-                         {29491, "10bea18fdb374794d4bb42e356e600c9"}),
-                repacked("t10k-images-idx3-ubyte.gz",
-                         {4422102, "bef4ecab320f06d8554ea6380940ec79"},
-                         {4422079, "f78720b4224f21cce2f2ccf2d7a94c9a"}),
-                repacked("t10k-labels-idx1-ubyte.gz",
-                         {5148, "bb300cfdad3c16e7a12a480ee83cd310"},
-                         {5125, "0d30e22e447f3c33dab9ed536400ac01"})},
-      .in_folder = kImageFiles,
-      .mean = {0.2860},
-      .std = {0.3530},
-      .open = [](const std::string& path) { return open_idx("fashion_mnist", kClothes, path); }};
+  static const Row row{.name = "fashion_mnist",
+                       .title = "Fashion-MNIST: 70,000 clothes, 28 x 28 grey, 10 classes",
+                       .addresses = {"https://dataset.bj.bcebos.com/fashion_mnist/",
+                                     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"},
+                       .files = {repacked("train-images-idx3-ubyte.gz",
+                                          {26421880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d"},
+                                          {26421856, "cf8536b0aa1a6ac5fa3f23001093305c"}),
+                                 repacked("train-labels-idx1-ubyte.gz",
+                                          {29515, "25c81989df183df01b3e8a0aad5dffbe"},
+                                          {29491, "10bea18fdb374794d4bb42e356e600c9"}),
+                                 repacked("t10k-images-idx3-ubyte.gz",
+                                          {4422102, "bef4ecab320f06d8554ea6380940ec79"},
+                                          {4422079, "f78720b4224f21cce2f2ccf2d7a94c9a"}),
+                                 repacked("t10k-labels-idx1-ubyte.gz",
+                                          {5148, "bb300cfdad3c16e7a12a480ee83cd310"},
+                                          {5125, "0d30e22e447f3c33dab9ed536400ac01"})},
+                       .in_folder = kImageFiles,
+                       .mean = {0.2860},
+                       .std = {0.3530},
+                       .open = [](const OpenOptions& options) {
+                         return open_idx("fashion_mnist", kClothes, options.path);
+                       }};
   return row;
 }
 

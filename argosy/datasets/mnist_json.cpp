@@ -211,8 +211,8 @@ PixelBlock block_of(const char* split, const MnistJsonSplit& samples, double mos
   return block;
 }
 
-std::unique_ptr<Source> open_mnist_json(const std::string& path) {
-  const std::string file = file_or_in_folder(path, {"mnist.json.gz", "mnist.json"});
+std::shared_ptr<const Source> open_mnist_json(const OpenOptions& options) {
+  const std::string file = file_or_in_folder(options.path, {"mnist.json.gz", "mnist.json"});
   const MnistJson json = read_mnist_json(file);
   const auto all = [&](double most) {
     return are_greys(json.train.values, most) && are_greys(json.valid.values, most) &&
@@ -228,12 +228,12 @@ std::unique_ptr<Source> open_mnist_json(const std::string& path) {
   blocks.push_back(block_of("train", json.train, most));
   blocks.push_back(block_of("valid", json.valid, most));
   blocks.push_back(block_of("test", json.test, most));
-  return std::make_unique<PixelSource>(
+  return std::make_shared<const PixelSource>(
       About{.set = "mnist_json",
             .path = file,
             .classes = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
+            .shape = {kSide, kSide, 1},
             .value_scale = 1 / most},
-      Shape{.height = kSide, .width = kSide, .channels = 1},
       std::move(blocks));
 }
 

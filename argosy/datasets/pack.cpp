@@ -1,15 +1,12 @@
 #include "argosy/datasets/pack.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <numeric>
 #include <vector>
 
-#include "argosy/base/error.h"
+#include "argosy/formats/packed_sample.h"
 #include "argosy/formats/records.h"
 
 namespace argosy::datasets {
@@ -27,11 +24,11 @@ std::vector<int64_t> kept_of(const Split& split, const std::vector<int64_t>& lea
 /// Height, width and channels where all pictures are pixels and agree.
 std::vector<int64_t> common_shape(const Source& source, const std::vector<int64_t>& kept) {
   std::vector<int64_t> shape;
-  std::vector<uint8_t> scratch;
+  Scratch scratch;
   for (const int64_t i : kept) {
-    const formats::PackedSample sample = source.get(i, scratch);
-    const std::vector<int64_t> own{sample.height, sample.width, sample.channels};
-    if (sample.kind != formats::Picture::kPixels || (!shape.empty() && own != shape)) {
+    const Picture picture = source.get(i, scratch).picture;
+    const std::vector<int64_t> own{picture.size.height, picture.size.width, picture.channels};
+    if (picture.kind != Picture::Kind::kPixels || (!shape.empty() && own != shape)) {
       return {};
     }
     shape = own;
@@ -50,27 +47,21 @@ std::vector<formats::PackedSplit> packed_splits(const Source& source,
   return splits;
 }
 
-}  // namespace
-
-Split find_split(const Source& source, const std::string& name) {
-  if (name.empty()) {
-    return {.count = source.size()};
-  }
-  const std::vector<Split>& splits = source.about().splits;
-  const auto found = std::ranges::find(splits, name, &Split::name);
-  if (found != splits.end()) {
-    return *found;
-  }
-  std::vector<std::string> names;
-  std::ranges::transform(splits, std::back_inserter(names), &Split::name);
-  throw UsageError(
-      "datasets.split",
-      fmt::format("{} has no split \"{}\". {}",
-                  source.about().set,
-                  name,
-                  names.empty() ? "It has none"
-                                : fmt::format("Expected one of {}", fmt::join(names, ", "))));
+std::vector<std::byte> record_of(const Sample& sample) {
+  const Picture& picture = sample.picture;
+  return formats::pack_sample({.kind = picture.kind == Picture::Kind::kEncoded
+                                           ? formats::Picture::kEncoded
+                                           : formats::Picture::kPixels,
+                               .height = picture.size.height,
+                               .width = picture.size.width,
+                               .channels = picture.channels,
+                               .labels = {sample.labels.begin(), sample.labels.end()},
+                               .points = {sample.points.begin(), sample.points.end()},
+                               .name = sample.name,
+                               .picture = std::as_bytes(picture.bytes)});
 }
+
+}  // namespace
 
 Packed pack(const Source& source, const std::string& path, const PackOptions& options) {
   const Split split = find_split(source, options.split);
@@ -83,9 +74,9 @@ Packed pack(const Source& source, const std::string& path, const PackOptions& op
                                .shape = common_shape(source, kept),
                                .splits = packed_splits(source, split, options.leave_out)};
   formats::RecordWriter writer(path, formats::pack_metadata(set));
-  std::vector<uint8_t> scratch;
+  Scratch scratch;
   for (const int64_t i : kept) {
-    writer.append(formats::pack_sample(source.get(i, scratch)));
+    writer.append(record_of(source.get(i, scratch)));
     if (options.on_sample) {
       options.on_sample(writer.size());
     }

@@ -28,7 +28,4 @@ struct Packed {
 /// source and of the file.
 Packed pack(const Source& source, const std::string& path, const PackOptions& options = {});
 
-/// Samples of a split, or all. Errors: UsageError that names the splits there are.
-[[nodiscard]] Split find_split(const Source& source, const std::string& name);
-
 }  // namespace argosy::datasets

@@ -17,37 +17,40 @@ About with_splits(About about, const std::vector<PixelBlock>& blocks) {
   return about;
 }
 
-/// Those numbers of `all` that are the `index`-th of `count` samples'.
+int64_t bytes_of(const std::vector<int64_t>& shape) {
+  return shape.at(0) * shape.at(1) * shape.at(2);
+}
+
+/// Those of `all` that are the `index`-th of `count` samples'.
 template <typename Number>
-std::vector<Number> part_of(const std::vector<Number>& all, int64_t index, int64_t count) {
-  const auto each = static_cast<int64_t>(all.size()) / count;
-  return {all.begin() + index * each, all.begin() + (index + 1) * each};
+std::span<const Number> part_of(const std::vector<Number>& all, int64_t index, int64_t count) {
+  const size_t each = all.size() / static_cast<size_t>(count);
+  return std::span(all).subspan(static_cast<size_t>(index) * each, each);
 }
 
 }  // namespace
 
-PixelSource::PixelSource(About about, Shape shape, std::vector<PixelBlock> blocks)
-    : Source(with_splits(std::move(about), blocks)), shape_(shape), blocks_(std::move(blocks)) {
+PixelSource::PixelSource(About about, std::vector<PixelBlock> blocks)
+    : Source(with_splits(std::move(about), blocks)), blocks_(std::move(blocks)) {
   for (const PixelBlock& block : blocks_) {
-    ARGOSY_INVARIANT(static_cast<int64_t>(block.pixels.size()) == block.count * shape_.bytes(),
-                     "datasets.pixels");
+    ARGOSY_INVARIANT(
+        static_cast<int64_t>(block.pixels.size()) == block.count * bytes_of(this->about().shape),
+        "datasets.pixels");
     size_ += block.count;
   }
 }
 
-formats::PackedSample PixelSource::get(int64_t index, std::vector<uint8_t>&) const {
+Sample PixelSource::get(int64_t index, Scratch&) const {
   int64_t at = index;
   for (const PixelBlock& block : blocks_) {
-    if (at < block.count) {
-      const auto bytes = static_cast<size_t>(shape_.bytes());
-      return {.kind = formats::Picture::kPixels,
-              .height = shape_.height,
-              .width = shape_.width,
-              .channels = shape_.channels,
+    if (at >= 0 && at < block.count) {
+      const std::vector<int64_t>& shape = about().shape;
+      return {.picture = {.kind = Picture::Kind::kPixels,
+                          .bytes = part_of(block.pixels, at, block.count),
+                          .size = {static_cast<int>(shape[0]), static_cast<int>(shape[1])},
+                          .channels = static_cast<int>(shape[2])},
               .labels = part_of(block.labels, at, block.count),
-              .points = part_of(block.points, at, block.count),
-              .picture = std::as_bytes(
-                  std::span(block.pixels).subspan(static_cast<size_t>(at) * bytes, bytes))};
+              .points = part_of(block.points, at, block.count)};
     }
     at -= block.count;
   }

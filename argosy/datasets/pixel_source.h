@@ -8,13 +8,6 @@
 
 namespace argosy::datasets {
 
-struct Shape {
-  int64_t height = 0;
-  int64_t width = 0;
-  int64_t channels = 0;
-  [[nodiscard]] int64_t bytes() const { return height * width * channels; }
-};
-
 /// The samples of one split. N of them.
 struct PixelBlock {
   std::string split{};
@@ -27,15 +20,17 @@ struct PixelBlock {
 /// A set whose pictures all have one shape and lie unpacked in memory.
 class PixelSource final : public Source {
  public:
-  /// Fills about.splits.
-  PixelSource(About about, Shape shape, std::vector<PixelBlock> blocks);
+  /// `about` has the pictures' shape, and gets the splits.
+  PixelSource(About about, std::vector<PixelBlock> blocks);
 
   [[nodiscard]] int64_t size() const override { return size_; }
-  [[nodiscard]] formats::PackedSample get(int64_t index,
-                                          std::vector<uint8_t>& scratch) const override;
+  [[nodiscard]] Sample get(int64_t index, Scratch& scratch) const override;
+  [[nodiscard]] image::Image decoded(const Sample& sample,
+                                     const PictureAs& as = {}) const override {
+    return unpacked(sample.picture, as.order);
+  }
 
  private:
-  Shape shape_;
   std::vector<PixelBlock> blocks_;
   int64_t size_ = 0;
 };

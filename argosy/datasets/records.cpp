@@ -6,20 +6,33 @@
 #include <vector>
 
 #include "argosy/base/error.h"
+#include "argosy/datasets/encoded_source.h"
 #include "argosy/datasets/sets.h"
-#include "argosy/datasets/source.h"
+#include "argosy/formats/packed_sample.h"
 
 namespace argosy::datasets {
 namespace {
 
-class RecordSource final : public Source {
+class RecordSource final : public EncodedSource {
  public:
   RecordSource(About about, formats::RecordReader reader)
-      : Source(std::move(about)), reader_(std::move(reader)) {}
+      : EncodedSource(std::move(about)), reader_(std::move(reader)) {}
 
   [[nodiscard]] int64_t size() const override { return reader_.size(); }
-  [[nodiscard]] formats::PackedSample get(int64_t index, std::vector<uint8_t>&) const override {
-    return formats::unpack_sample(reader_.record(index), reader_.path(), index);
+  [[nodiscard]] Sample get(int64_t index, Scratch& scratch) const override {
+    formats::PackedSample packed =
+        formats::unpack_sample(reader_.record(index), reader_.path(), index);
+    scratch.labels = std::move(packed.labels);
+    scratch.points = std::move(packed.points);
+    const bool encoded = packed.kind == formats::Picture::kEncoded;
+    return {.picture = {.kind = encoded ? Picture::Kind::kEncoded : Picture::Kind::kPixels,
+                        .bytes = {reinterpret_cast<const uint8_t*>(packed.picture.data()),
+                                  packed.picture.size()},
+                        .size = {static_cast<int>(packed.height), static_cast<int>(packed.width)},
+                        .channels = static_cast<int>(packed.channels)},
+            .labels = scratch.labels,
+            .points = scratch.points,
+            .name = packed.name};
   }
 
  private:
@@ -46,7 +59,8 @@ std::vector<Split> splits_of(const std::vector<formats::PackedSplit>& packed,
   return splits;
 }
 
-std::unique_ptr<Source> open_records(const std::string& path) {
+std::shared_ptr<const Source> open_records(const OpenOptions& options) {
+  const std::string& path = options.path;
   formats::RecordReader reader(path);
   formats::PackedSet set = formats::unpack_metadata(reader.metadata(), path);
   About about{.set = "records", .packed_from = set.kind, .path = path};
@@ -54,7 +68,7 @@ std::unique_ptr<Source> open_records(const std::string& path) {
   about.groups = std::move(set.groups);
   about.point_names = std::move(set.point_names);
   about.splits = splits_of(set.splits, reader);
-  return std::make_unique<RecordSource>(std::move(about), std::move(reader));
+  return std::make_shared<const RecordSource>(std::move(about), std::move(reader));
 }
 
 }  // namespace

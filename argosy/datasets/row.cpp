@@ -1,48 +1,77 @@
 #include "argosy/datasets/row.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
+#include <filesystem>
+#include <utility>
 
-#include "argosy/base/error.h"
-#include "argosy/base/strings.h"
-#include "argosy/datasets/sets.h"
+#include "argosy/base/check.h"
+#include "argosy/base/env.h"
 
 namespace argosy::datasets {
+namespace {
 
-// Addresses are those of the sets' authors, of torchvision and of Paddle: the last have no limit of
-// connections and are near to China, the others near to the rest of the world.
-const std::vector<const Row*>& rows() {
-  static const std::vector<const Row*> all{&mnist(),
-                                           &fashion_mnist(),
-                                           &mnist_json(),
-                                           &cifar10(),
-                                           &cifar100(),
-                                           &flowers102(),
-                                           &keypoints(),
-                                           &folder(),
-                                           &records()};
-  return all;
-}
+namespace fs = std::filesystem;
 
-const Row* find_row(std::string_view name) {
-  const auto found = std::ranges::find(rows(), name, &Row::name);
-  return found == rows().end() ? nullptr : *found;
-}
+constexpr const char* kOpen = "datasets.open";
 
-const Row& row_of(std::string_view name) {
-  if (const Row* row = find_row(name)) {
-    return *row;
+/// Errors: UsageError for an option that is set and that the set does not take.
+void check_options(const Row& set, const OpenOptions& options) {
+  const OpenOptions usual;
+  for (const auto& [name, as_usual] : {std::pair("absent", options.absent == usual.absent),
+                                       {"points", options.points == usual.points},
+                                       {"splits", options.splits == usual.splits}}) {
+    ARGOSY_CHECK(as_usual || std::ranges::find(set.options, name) != set.options.end(),
+                 kOpen,
+                 "{} has no option .{}",
+                 set.name,
+                 name);
   }
-  std::vector<std::string> names;
-  std::ranges::transform(rows(), std::back_inserter(names), &Row::name);
-  const auto meant = strings::closest(name, names);
-  throw UsageError("datasets.name",
-                   fmt::format("unknown data set \"{}\". {}",
-                               name,
-                               meant ? fmt::format("Did you mean {}?", *meant)
-                                     : fmt::format("Expected one of {}", fmt::join(names, ", "))));
+}
+
+}  // namespace
+
+std::shared_ptr<const Source> open(const Row& set, OpenOptions options) {
+  check_options(set, options);
+  if (options.path.empty()) {
+    options.path = folder_of(set.name);
+    std::error_code error;
+    if (!fs::exists(options.path, error)) {
+      throw DataError(kOpen,
+                      fmt::format("{} is not there. {}",
+                                  set.name,
+                                  set.instead.empty()
+                                      ? fmt::format("To bring it: argosy data fetch {}", set.name)
+                                      : set.instead),
+                      {options.path});
+    }
+  }
+  std::shared_ptr<const Source> source = set.open(options);
+  const int64_t missing = source->about().missing;
+  if (missing > 0 && options.absent == Absent::kError) {
+    throw DataError(
+        kOpen,
+        fmt::format("{} of the {} samples that its index names are not there: it is a part of the "
+                    "set, or a broken download. To bring all: argosy data fetch {} --replace. To "
+                    "use those that are there: missing=skip behind --data, --skip_missing of a "
+                    "program that has it, Absent::kSkip in code",
+                    missing,
+                    missing + source->size(),
+                    set.name),
+        {options.path});
+  }
+  return source;
+}
+
+std::string folder_of(std::string_view name) {
+  if (const auto home = env::get("ARGOSY_DATA_HOME")) {
+    return (fs::path(*home) / name).string();
+  }
+  if (const auto home = env::get("HOME")) {
+    return (fs::path(*home) / ".cache/argosy/data" / name).string();
+  }
+  throw ConfigError("datasets.home",
+                    "no folder for data: neither HOME nor ARGOSY_DATA_HOME is set. Set one of "
+                    "them, or give the folder");
 }
 
 }  // namespace argosy::datasets

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace argosy::datasets {
+#include "argosy/datasets/source.h"
 
-class Source;
+namespace argosy::datasets {
 
 /// Length and MD5 (32 small hexadecimal digits) of a published file.
 struct Published {
@@ -24,10 +24,36 @@ struct PublishedFile {
   std::vector<Published> also_right{};
 };
 
-/// What a sample says of its picture.
-enum class Task : uint8_t {
-  kClass,  ///< which class it is of
-  kPoints  ///< where its keypoints are
+/// What to do about what the index of a set names and nobody has: pictures that the archive lacks,
+/// classes without a picture.
+enum class Absent : uint8_t {
+  kError,
+  kSkip  ///< the set is as large as what is there; an empty class keeps its number
+};
+
+/// Which pictures of Flowers-102 are for training. Its authors train on trnid (1,020) and test on
+/// tstid (6,149); Paddle does it the other way round, so that there is more to train on. Results
+/// are comparable within one of the two only.
+enum class FlowersSplits : uint8_t {
+  kPublished,  ///< as torchvision
+  kPaddle      ///< train and test exchanged
+};
+
+/// What happens to faces of which not all points are known.
+enum class Points : uint8_t {
+  kKeep,        ///< a missing coordinate is NaN, and the contest's test images have no points
+  kDrop,        ///< they are left out
+  kForwardFill  ///< a missing coordinate is that of the last face that has it, as pandas' ffill;
+                ///< faces without any points are left out
+};
+
+/// How a set is opened. What a set does not take (see Row::options) must be as it is here.
+struct OpenOptions {
+  /// The file, or the folder that has the files; empty: folder_of(name), where fetch() brings it.
+  std::string path{};
+  Absent absent = Absent::kError;
+  Points points = Points::kKeep;
+  FlowersSplits splits = FlowersSplits::kPublished;
 };
 
 /// All that is known about a data set before its files are open: one of rows(), by its name at the
@@ -46,23 +72,25 @@ struct Row {
   /// A folder with one of these files has the set, and so has a file with this in its name.
   std::vector<std::string> in_folder{};
   std::string in_name{};
-  std::string augment = "none";  ///< what argosy train does to pictures by default
+  std::vector<std::string> options{};  ///< those of OpenOptions that it takes, besides path
+  std::string augment = "none";        ///< what argosy train does to pictures by default
   /// Of all training pixels from 0 to 1, by channel; one number for gray.
   std::vector<double> mean{};
   std::vector<double> std{};
-  /// Opens the file, or the folder with the files.
-  std::unique_ptr<Source> (*open)(const std::string& path) = nullptr;
+  /// Called by the function open(), which has checked the options.
+  std::shared_ptr<const Source> (*open)(const OpenOptions& options) = nullptr;
 };
 
-/// All sets that `argosy` knows by name, in the order of its help.
-/// Source: Paddle's and torchvision's data sets (names, addresses, MD5s), the sets' own pages.
-[[nodiscard]] const std::vector<const Row*>& rows();
+/// Opens a set.
+///
+///     auto flowers = open(flowers102(), {.path = "data/flowers", .absent = Absent::kSkip});
+///
+/// Errors: UsageError for options that the set does not take; DataError of the readers, for what is
+/// absent, and where nothing is in the folder that fetch() would fill, how to bring it.
+[[nodiscard]] std::shared_ptr<const Source> open(const Row& set, OpenOptions options = {});
 
-/// nullptr: there is none of that name.
-[[nodiscard]] const Row* find_row(std::string_view name);
-
-/// The same for a name that must be one.
-/// Errors: UsageError with the name that was probably meant, or with all of them.
-[[nodiscard]] const Row& row_of(std::string_view name);
+/// Where a set lies unless told otherwise: $ARGOSY_DATA_HOME/<name>, else
+/// ~/.cache/argosy/data/<name>. Errors: ConfigError where neither that variable nor HOME is set.
+[[nodiscard]] std::string folder_of(std::string_view name);
 
 }  // namespace argosy::datasets

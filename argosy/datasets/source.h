@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "argosy/formats/packed_sample.h"
 #include "argosy/image/codec.h"
 #include "argosy/image/image.h"
 
@@ -19,32 +21,68 @@ struct Split {
   int64_t count = 0;
 };
 
+/// What a sample says of its picture.
+enum class Task : uint8_t {
+  kClass,  ///< which class it is of
+  kPoints  ///< where its keypoints are
+};
+
 /// What a data set says of itself.
 struct About {
-  std::string set{};                       ///< "cifar10"
+  std::string set{};  ///< "cifar10"
+  Task task = Task::kClass;
   std::string packed_from{};               ///< of records: the set that they were made of
   std::string path{};                      ///< file or folder that it was read from
   std::vector<std::string> classes{};      ///< names of labels 0, 1, …; empty: no labels
   std::vector<std::string> groups{};       ///< names of a second label 0, 1, …; empty: none
   std::vector<std::string> point_names{};  ///< of the keypoints; empty: none
   std::vector<Split> splits{};             ///< one after the other, from 0 to size(); empty: none
-  double value_scale = 1;                  ///< a pixel p stands for p × value_scale in the file
-  int64_t missing = 0;                     ///< samples that the index names and that are not there
+  /// Height, width and channels, where all pictures are pixels and agree; else empty.
+  std::vector<int64_t> shape{};
+  double value_scale = 1;  ///< a pixel p stands for p × value_scale in the file
+  int64_t missing = 0;     ///< samples that the index names and that are not there
 };
 
-/// The sample's class; -1: it has none.
-[[nodiscard]] inline int64_t label_of(const formats::PackedSample& sample) {
-  return sample.labels.empty() ? -1 : sample.labels.front();
-}
+/// A picture as it is stored.
+struct Picture {
+  enum class Kind : uint8_t {
+    kEncoded,  ///< a JPEG, PNG … file as it is
+    kPixels    ///< rows from the top, channels of a pixel side by side
+  };
+  Kind kind = Kind::kEncoded;
+  std::span<const uint8_t> bytes{};
+  image::Size size{};  ///< of pixels; encoded pictures say it themselves
+  int channels = 0;    ///< of pixels: 1 gray, 3 RGB, 4 RGBA
+};
+
+struct Sample {
+  Picture picture{};
+  std::span<const int64_t> labels{};  ///< the class; groups, or further classes, after it
+  std::span<const float> points{};    ///< keypoints x, y, x, y, … in pixels; NaN: not known
+  std::string_view name{};            ///< of the picture where it came from; may be empty
+};
+
+/// What Source::get() may put a sample into.
+struct Scratch {
+  std::vector<uint8_t> bytes{};
+  std::vector<int64_t> labels{};
+  std::vector<float> points{};
+};
+
+/// How a picture is decoded.
+struct PictureAs {
+  std::optional<image::Order> order{};  ///< unset: as it is stored
+  image::Damaged damaged = image::Damaged::kRaise;
+};
 
 /// An image data set in memory or mapped, whatever its format: what looks at all sets alike is
 /// written once.
 ///
-///     auto source = open("cifar10", "cifar-10-python.tar.gz");
-///     std::vector<uint8_t> scratch;
+///     auto source = open(cifar10(), {.path = "cifar-10-python.tar.gz"});
+///     Scratch scratch;
 ///     for (int64_t i = 0; i < source->size(); ++i) {
-///       const formats::PackedSample sample = source->get(i, scratch);
-///       image::Image picture = picture_of(sample);
+///       const Sample sample = source->get(i, scratch);
+///       image::Image picture = source->decoded(sample);
 ///     }
 ///
 /// Thread-safe: everything is const; each thread has a scratch of its own.
@@ -61,34 +99,34 @@ class Source {
   [[nodiscard]] virtual int64_t size() const = 0;
   /// Sample 0 ≤ index < size(). Its spans point into the source or into `scratch`: valid until
   /// either goes or `scratch` is used again. Errors: DataError with path and index.
-  [[nodiscard]] virtual formats::PackedSample get(int64_t index,
-                                                  std::vector<uint8_t>& scratch) const = 0;
+  [[nodiscard]] virtual Sample get(int64_t index, Scratch& scratch) const = 0;
+  /// The sample's labels, without its picture where that saves reading it.
+  [[nodiscard]] virtual std::span<const int64_t> labels(int64_t index, Scratch& scratch) const {
+    return get(index, scratch).labels;
+  }
+  /// The picture of a sample of this source, as u8. Errors: DataError of the codecs.
+  [[nodiscard]] virtual image::Image decoded(const Sample& sample,
+                                             const PictureAs& as = {}) const = 0;
 
-  /// The sample's class without its picture; -1: it has none.
-  [[nodiscard]] virtual int64_t label(int64_t index) const {
-    std::vector<uint8_t> scratch;
-    return label_of(get(index, scratch));
+  /// The first label; -1: there is none.
+  [[nodiscard]] int64_t label(int64_t index) const {
+    Scratch scratch;
+    const std::span<const int64_t> all = labels(index, scratch);
+    return all.empty() ? -1 : all.front();
+  }
+  [[nodiscard]] image::Image picture(int64_t index, const PictureAs& as = {}) const {
+    Scratch scratch;
+    return decoded(get(index, scratch), as);
   }
 
  private:
   About about_;
 };
 
-/// Opens a set of `argosy data` by its name (see datasets::rows()) at a path: the file, or
-/// the folder that has its files. Errors: UsageError for a name that is none; DataError of the
-/// readers.
-[[nodiscard]] std::unique_ptr<Source> open(const std::string& set, const std::string& path);
+/// Pixels as a picture of `order`; unset: of as many channels as there are.
+[[nodiscard]] image::Image unpacked(const Picture& pixels, std::optional<image::Order> order = {});
 
-/// Picture files, and all below folders whatever folders they are in, in this order, without
-/// labels. Errors: DataError: no such file or folder, no picture in it.
-[[nodiscard]] std::unique_ptr<Source> open_files(const std::vector<std::string>& paths);
-
-/// The name of the set that a file or folder looks like; empty: of none. A folder of folders is a
-/// "folder".
-[[nodiscard]] std::string recognise(const std::string& path);
-
-/// The sample's picture as u8, decoded where it is encoded. Errors: DataError of the codecs.
-[[nodiscard]] image::Image picture_of(const formats::PackedSample& sample,
-                                      image::Damaged damaged = image::Damaged::kRaise);
+/// Samples of a split; of an empty name all. Errors: UsageError that names the splits there are.
+[[nodiscard]] Split find_split(const Source& source, std::string_view name);
 
 }  // namespace argosy::datasets

@@ -10,8 +10,9 @@
 
 #include "argosy/base/error.h"
 #include "argosy/datasets/pack.h"
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/datasets/survey.h"
+#include "argosy/formats/packed_sample.h"
 #include "argosy/formats/records.h"
 #include "argosy/image/codec.h"
 
@@ -80,16 +81,16 @@ TEST_F(SourcesTest, IdxGivesSplitsLabelsAndPixels) {
   write_idx(folder_.path(), "train", 3, std::string("\x09\x00\x01", 3));
   write_idx(folder_.path(), "t10k", 1, "\x02");
   EXPECT_EQ(recognise(path()), "mnist");
-  const auto source = open("mnist", path());
+  const auto source = open("mnist", {.path = path()});
   EXPECT_EQ(source->size(), 4);
   ASSERT_THAT(source->about().splits, SizeIs(2));
   EXPECT_EQ(source->about().splits[1].name, "test");
   EXPECT_EQ(source->about().splits[1].first, 3);
-  std::vector<uint8_t> scratch;
-  const formats::PackedSample second = source->get(1, scratch);
+  Scratch scratch;
+  const Sample second = source->get(1, scratch);
   EXPECT_THAT(second.labels, ElementsAre(0));
   EXPECT_EQ(source->label(3), 2);
-  const image::Image picture = picture_of(second);
+  const image::Image picture = source->decoded(second);
   EXPECT_EQ(picture.size(), (image::Size{.height = 2, .width = 3}));
   EXPECT_EQ(picture.row<uint8_t>(1)[2], 11);
   EXPECT_THROW((void)source->get(4, scratch), UsageError);
@@ -102,7 +103,7 @@ TEST_F(SourcesTest, IdxImagesWithoutPixelsOrOfAbsurdSidesAreRefused) {
           std::string("\0\0\x08\x03", 4) + be32(count) + be32(height) + be32(width));
     write(folder_.path() / "train-labels-idx1-ubyte",
           std::string("\0\0\x08\x01", 4) + be32(count) + std::string(count, '\0'));
-    EXPECT_THAT(test::error_text<DataError>([&] { (void)open("mnist", path()); }),
+    EXPECT_THAT(test::error_text<DataError>([&] { (void)open("mnist", {.path = path()}); }),
                 HasSubstr("train-images-idx3-ubyte: expected images of 1 to 65535 pixels a side"));
   }
 }
@@ -110,7 +111,7 @@ TEST_F(SourcesTest, IdxImagesWithoutPixelsOrOfAbsurdSidesAreRefused) {
 TEST_F(SourcesTest, IdxThatDoesNotFitTogetherIsRefused) {
   write_idx(folder_.path(), "train", 3, std::string(2, '\0'));
   const auto text = [&] {
-    return test::error_text<DataError>([&] { (void)open("mnist", path()); });
+    return test::error_text<DataError>([&] { (void)open("mnist", {.path = path()}); });
   };
   EXPECT_THAT(text(), HasSubstr("[datasets.idx] " + path()));
   EXPECT_THAT(text(), HasSubstr("has 2 labels for 3 images"));
@@ -132,12 +133,12 @@ TEST_F(SourcesTest, AFolderOfFoldersHasClassesAndOneOfPicturesHasNone) {
   write_png(folder_.path() / "dog/1.png", grey(20));
   write_png(folder_.path() / "dog/2.png", grey(30));
   EXPECT_EQ(recognise(path()), "folder");
-  const auto pets = open("folder", path());
+  const auto pets = open("folder", {.path = path()});
   EXPECT_THAT(pets->about().classes, ElementsAre("cat", "dog"));
-  std::vector<uint8_t> scratch;
-  EXPECT_EQ(picture_of(pets->get(2, scratch)).row<uint8_t>(0)[0], 30);
+  Scratch scratch;
+  EXPECT_EQ(pets->picture(2).row<uint8_t>(0)[0], 30);
   EXPECT_EQ(pets->label(2), 1);
-  const auto dogs = open("folder", path() + "/dog");
+  const auto dogs = open("folder", {.path = path() + "/dog"});
   EXPECT_EQ(dogs->size(), 2);
   EXPECT_EQ(dogs->label(0), -1);
   EXPECT_THAT(survey(*dogs).per_class, IsEmpty());
@@ -150,7 +151,7 @@ TEST_F(SourcesTest, FoldersOfSplitsAreSplits) {
   write_png(folder_.path() / "train/dog/1.png", grey(40));
   write_png(folder_.path() / "train/dog/2.png", grey(50));
   write_png(folder_.path() / "drafts/1.png", grey(60));
-  const auto pets = open("folder", path());
+  const auto pets = open("folder", {.path = path()});
   EXPECT_THAT(pets->about().classes, ElementsAre("cat", "dog"));
   ASSERT_THAT(pets->about().splits, SizeIs(2));
   EXPECT_EQ(pets->about().splits[0].name, "train");
@@ -158,11 +159,11 @@ TEST_F(SourcesTest, FoldersOfSplitsAreSplits) {
   EXPECT_EQ(pets->about().splits[1].name, "valid");
   EXPECT_EQ(pets->about().splits[1].first, 3);
   EXPECT_EQ(pets->size(), 5);
-  std::vector<uint8_t> scratch;
-  EXPECT_EQ(picture_of(pets->get(4, scratch)).row<uint8_t>(0)[0], 20);
+  Scratch scratch;
+  EXPECT_EQ(pets->picture(4).row<uint8_t>(0)[0], 20);
   EXPECT_EQ(pets->label(4), 1);
   write_png(folder_.path() / "test/cow/1.png", grey(10));
-  EXPECT_THAT(test::error_text<DataError>([&] { (void)open("folder", path()); }),
+  EXPECT_THAT(test::error_text<DataError>([&] { (void)open("folder", {.path = path()}); }),
               AllOf(HasSubstr("[datasets.folder] " + path() + "/test: its classes are cow"),
                     HasSubstr(path() + "/train are cat, dog")));
 }
@@ -170,7 +171,7 @@ TEST_F(SourcesTest, FoldersOfSplitsAreSplits) {
 TEST_F(SourcesTest, AFolderOfPicturesThatIsNamedTrainIsAClass) {
   write_png(folder_.path() / "bus/1.png", grey(10));
   write_png(folder_.path() / "train/1.png", grey(20));
-  const auto vehicles = open("folder", path());
+  const auto vehicles = open("folder", {.path = path()});
   EXPECT_THAT(vehicles->about().classes, ElementsAre("bus", "train"));
   EXPECT_THAT(vehicles->about().splits, IsEmpty());
 }
@@ -181,8 +182,8 @@ TEST_F(SourcesTest, FilesAndFoldersAreOneSourceInTheirOrder) {
   write_png(folder_.path() / "alone.png", grey(30));
   const auto all = open_files({path() + "/alone.png", path() + "/some"});
   ASSERT_EQ(all->size(), 3);
-  std::vector<uint8_t> scratch;
-  EXPECT_EQ(picture_of(all->get(0, scratch)).row<uint8_t>(0)[0], 30);
+  Scratch scratch;
+  EXPECT_EQ(all->picture(0).row<uint8_t>(0)[0], 30);
   EXPECT_EQ(all->label(1), -1);
   EXPECT_THAT(test::error_text<DataError>([&] { (void)open_files({path() + "/nowhere"}); }),
               HasSubstr(path() + "/nowhere: no such file or folder"));
@@ -191,10 +192,17 @@ TEST_F(SourcesTest, FilesAndFoldersAreOneSourceInTheirOrder) {
 TEST_F(SourcesTest, FoldersWithoutAPictureAreAnError) {
   fs::create_directories(folder_.path() / "cat");
   write(folder_.path() / "dog/notes.txt", "no picture");
-  EXPECT_THAT(test::error_text<DataError>([&] { (void)open("folder", path()); }),
+  EXPECT_THAT(
+      test::error_text<DataError>([&] { (void)open("folder", {.path = path()}); }),
+      HasSubstr("[datasets.folder] " + path() + ": 2 of 2 classes have no image: cat, dog"));
+  EXPECT_THAT(test::error_text<DataError>(
+                  [&] { (void)open("folder", {.path = path(), .absent = Absent::kSkip}); }),
               HasSubstr("[datasets.folder] " + path() + ": no picture in its 2 class folders"));
   write_png(folder_.path() / "cat/1.png", grey(10));
-  EXPECT_THAT(survey(*open("folder", path())).per_class, ElementsAre(1, 0));
+  EXPECT_THAT(test::error_text<DataError>([&] { (void)open("folder", {.path = path()}); }),
+              AllOf(HasSubstr("1 of 2 classes have no image: dog"), HasSubstr("missing=skip")));
+  const auto rest = open("folder", {.path = path(), .absent = Absent::kSkip});
+  EXPECT_THAT(survey(*rest).per_class, ElementsAre(1, 0));
 }
 
 TEST_F(SourcesTest, TheFiguresAreTheSamplesOwn) {
@@ -203,7 +211,8 @@ TEST_F(SourcesTest, TheFiguresAreTheSamplesOwn) {
   write_png(folder_.path() / "b/1.png", grey(255, 8));
   write(folder_.path() / "b/torn.png", "\x89PNG\r\n\x1a\n and no more");
   for (const int threads : {1, 3}) {
-    const Survey found = survey(*open("folder", path()), {.pictures = 0, .threads = threads});
+    const Survey found =
+        survey(*open("folder", {.path = path()}), {.pictures = 0, .threads = threads});
     EXPECT_EQ(found.samples, 4);
     EXPECT_THAT(found.per_class, ElementsAre(2, 2));
     EXPECT_EQ(found.height.least, 4);
@@ -221,7 +230,7 @@ TEST_F(SourcesTest, TheFiguresAreTheSamplesOwn) {
 
 TEST_F(SourcesTest, AsManyPicturesAreDecodedAsAskedFor) {
   write_idx(folder_.path(), "train", 30, std::string(30, '\1'));
-  const auto source = open("mnist", path());
+  const auto source = open("mnist", {.path = path()});
   for (const int64_t pictures : {1, 7, 29, 30}) {
     EXPECT_EQ(survey(*source, {.pictures = pictures}).pictures, pictures);
   }
@@ -231,35 +240,36 @@ TEST_F(SourcesTest, AsManyPicturesAreDecodedAsAskedFor) {
 TEST_F(SourcesTest, APackedSetGivesTheSameSamples) {
   write_idx(folder_.path(), "train", 3, std::string("\x09\x00\x01", 3));
   write_idx(folder_.path(), "t10k", 1, "\x02");
-  const auto source = open("mnist", path());
+  const auto source = open("mnist", {.path = path()});
   const Packed all = pack(*source, record_file());
   EXPECT_EQ(all.samples, 4);
   EXPECT_EQ(all.bytes, static_cast<int64_t>(fs::file_size(record_file())));
   EXPECT_EQ(recognise(record_file()), "records");
-  const auto records = open("records", record_file());
+  const auto records = open("records", {.path = record_file()});
   EXPECT_EQ(records->about().classes, source->about().classes);
-  std::vector<uint8_t> one;
-  std::vector<uint8_t> other;
+  Scratch one;
+  Scratch other;
   for (int64_t i = 0; i < 4; ++i) {
-    const formats::PackedSample before = source->get(i, one);
-    const formats::PackedSample after = records->get(i, other);
-    EXPECT_EQ(before.labels, after.labels);
-    EXPECT_TRUE(std::ranges::equal(before.picture, after.picture));
-    EXPECT_EQ(before.width, after.width);
+    const Sample before = source->get(i, one);
+    const Sample after = records->get(i, other);
+    EXPECT_TRUE(std::ranges::equal(before.labels, after.labels));
+    EXPECT_TRUE(std::ranges::equal(before.picture.bytes, after.picture.bytes));
+    EXPECT_EQ(before.picture.size, after.picture.size);
   }
   EXPECT_EQ(pack(*source, record_file(), {.split = "test"}).samples, 1);
-  EXPECT_EQ(open("records", record_file())->label(0), 2);
-  EXPECT_EQ(open("records", record_file())->about().splits.at(0).name, "test");
+  EXPECT_EQ(open("records", {.path = record_file()})->label(0), 2);
+  EXPECT_EQ(open("records", {.path = record_file()})->about().splits.at(0).name, "test");
   EXPECT_THAT(
       test::error_text<UsageError>([&] { pack(*source, record_file(), {.split = "valid"}); }),
-      HasSubstr("mnist has no split \"valid\". Expected one of train, test"));
+      HasSubstr("[datasets.split] there is no split \"valid\" in " + path() +
+                ", only train, test"));
 }
 
 TEST_F(SourcesTest, APackedSetKeepsItsSplits) {
   write_idx(folder_.path(), "train", 3, std::string("\x09\x00\x01", 3));
   write_idx(folder_.path(), "t10k", 1, "\x02");
-  pack(*open("mnist", path()), record_file());
-  const auto records = open("records", record_file());
+  pack(*open("mnist", {.path = path()}), record_file());
+  const auto records = open("records", {.path = record_file()});
   ASSERT_THAT(records->about().splits, SizeIs(2));
   const Split test = find_split(*records, "test");
   EXPECT_EQ(test.first, 3);
@@ -268,16 +278,16 @@ TEST_F(SourcesTest, APackedSetKeepsItsSplits) {
   // Packed once more, all or one of them, they are what they were.
   const std::string again = path() + "/again.rec";
   pack(*records, again);
-  EXPECT_EQ(find_split(*open("records", again), "train").count, 3);
+  EXPECT_EQ(find_split(*open("records", {.path = again}), "train").count, 3);
   pack(*records, again, {.split = "train"});
-  EXPECT_THAT(open("records", again)->about().splits, SizeIs(1));
-  EXPECT_EQ(open("records", again)->size(), 3);
+  EXPECT_THAT(open("records", {.path = again})->about().splits, SizeIs(1));
+  EXPECT_EQ(open("records", {.path = again})->size(), 3);
 }
 
 TEST_F(SourcesTest, ASetWithoutSplitsIsPackedWithoutAny) {
   write_png(folder_.path() / "pictures/a/1.png", grey(1));
-  pack(*open("folder", path() + "/pictures"), record_file());
-  EXPECT_THAT(open("records", record_file())->about().splits, IsEmpty());
+  pack(*open("folder", {.path = path() + "/pictures"}), record_file());
+  EXPECT_THAT(open("records", {.path = record_file()})->about().splits, IsEmpty());
 }
 
 TEST_F(SourcesTest, SplitsThatAreNotTheWholeRecordFileAreAnError) {
@@ -288,23 +298,24 @@ TEST_F(SourcesTest, SplitsThatAreNotTheWholeRecordFileAreAnError) {
     writer.append(formats::pack_sample({.picture = picture}));
     writer.append(formats::pack_sample({.picture = picture}));
     writer.finish();
-    EXPECT_THAT(test::error_text<DataError>([&] { (void)open("records", record_file()); }),
-                AllOf(HasSubstr("[datasets.records] " + record_file()),
-                      HasSubstr("its splits have " + std::to_string(samples) +
-                                " samples together, and there are 2 records")));
+    EXPECT_THAT(
+        test::error_text<DataError>([&] { (void)open("records", {.path = record_file()}); }),
+        AllOf(HasSubstr("[datasets.records] " + record_file()),
+              HasSubstr("its splits have " + std::to_string(samples) +
+                        " samples together, and there are 2 records")));
   }
 }
 
 TEST_F(SourcesTest, ThePackedShapeIsThatOfAllPictures) {
   write_idx(folder_.path() / "idx", "train", 2, std::string(2, '\0'));
-  pack(*open("mnist", path() + "/idx"), record_file());
+  pack(*open("mnist", {.path = path() + "/idx"}), record_file());
   const auto shape = [&] {
     const formats::RecordReader reader(record_file());
     return formats::unpack_metadata(reader.metadata()).shape;
   };
   EXPECT_THAT(shape(), ElementsAre(2, 3, 1));
   write_png(folder_.path() / "pictures/a/1.png", grey(1));
-  pack(*open("folder", path() + "/pictures"), record_file());
+  pack(*open("folder", {.path = path() + "/pictures"}), record_file());
   EXPECT_THAT(shape(), IsEmpty()) << "encoded pictures say it themselves";
 }
 
@@ -319,7 +330,7 @@ TEST_F(SourcesTest, LabelsOutsideTheClassesOfARecordFileAreFound) {
                                       .labels = {2},
                                       .picture = pixel}));
   writer.finish();
-  const Survey found = survey(*open("records", record_file()));
+  const Survey found = survey(*open("records", {.path = record_file()}));
   EXPECT_EQ(found.unusable, 1);
   EXPECT_THAT(found.first_unusable,
               ElementsAre(HasSubstr("label 2 is none of 2 classes (sample 0)")));
@@ -327,14 +338,14 @@ TEST_F(SourcesTest, LabelsOutsideTheClassesOfARecordFileAreFound) {
 
 TEST_F(SourcesTest, RealCifarIsTheSameInBothForms) {
   for (const char* name : {"cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"}) {
-    const auto source = open("cifar10", (kData / "cifar10" / name).string());
+    const auto source = open("cifar10", {.path = (kData / "cifar10" / name).string()});
     EXPECT_THAT(source->about().classes, testing::Contains("airplane")) << name;
     const Survey found = survey(*source);
     EXPECT_EQ(found.height.most, 32);
     EXPECT_THAT(found.channels, ElementsAre(3));
     EXPECT_EQ(found.damaged, 0);
     EXPECT_THAT(test::error_text<DataError>(
-                    [&] { (void)open("cifar100", (kData / "cifar10" / name).string()); }),
+                    [&] { (void)open("cifar100", {.path = (kData / "cifar10" / name).string()}); }),
                 HasSubstr("is CIFAR-10, not CIFAR-100"));
   }
 }
@@ -343,31 +354,33 @@ TEST_F(SourcesTest, CifarsPlanesBecomePixels) {
   std::string batch(1, '\3');  // a label, then 1,024 reds, greens and blues
   batch += std::string(1024, '\x10') + std::string(1024, '\x20') + std::string(1024, '\x30');
   write(folder_.path() / "data_batch_1.bin", batch);
-  const auto source = open("cifar10", path() + "/data_batch_1.bin");
+  const auto source = open("cifar10", {.path = path() + "/data_batch_1.bin"});
   ASSERT_EQ(source->size(), 1) << "a batch counts once, not as train and as test";
-  std::vector<uint8_t> scratch;
-  const image::Image picture = picture_of(source->get(0, scratch));
+  Scratch scratch;
+  const image::Image picture = source->picture(0);
   EXPECT_EQ(picture.order(), image::Order::kRgb);
   const auto* last = picture.row<uint8_t>(31) + ptrdiff_t{3} * 31;
   EXPECT_THAT(std::vector<uint8_t>(last, last + 3), ElementsAre(0x10, 0x20, 0x30));
 }
 
 TEST_F(SourcesTest, RealKeypointsKeepUnknownCoordinatesAndTheUnlabelled) {
-  const auto source = open("keypoints", (kData / "keypoints").string());
+  const auto source = open("keypoints", {.path = (kData / "keypoints").string()});
   EXPECT_THAT(source->about().point_names, SizeIs(15));
   ASSERT_THAT(source->about().splits, SizeIs(2));
-  std::vector<uint8_t> scratch;
+  Scratch scratch;
   EXPECT_THAT(source->get(0, scratch).points, SizeIs(30));
   EXPECT_THAT(source->get(source->size() - 1, scratch).points, IsEmpty());
   const Survey found = survey(*source);
   EXPECT_GE(found.points.least, 0);
   EXPECT_LE(found.points.most, 96);
-  EXPECT_EQ(
-      open("keypoints", (kData / "keypoints/training.csv.gz").string())->about().splits.size(), 1U);
+  EXPECT_EQ(open("keypoints", {.path = (kData / "keypoints/training.csv.gz").string()})
+                ->about()
+                .splits.size(),
+            1U);
 }
 
 TEST_F(SourcesTest, RealMnistJsonBecomesGreys) {
-  const auto source = open("mnist_json", (kData / "mnist").string());
+  const auto source = open("mnist_json", {.path = (kData / "mnist").string()});
   EXPECT_DOUBLE_EQ(source->about().value_scale, 1.0 / 256);
   EXPECT_THAT(source->about().splits, SizeIs(3));
   const Survey found = survey(*source);
@@ -378,14 +391,16 @@ TEST_F(SourcesTest, RealMnistJsonBecomesGreys) {
 #ifdef ARGOSY_SHARED_DATA  // real sets are beside the repository
 TEST_F(SourcesTest, RealFlowersThatAreNotThereAreCounted) {
   const fs::path real = ARGOSY_SHARED_DATA;
-  const auto source = open("flowers102", (real / "flowers102").string());
+  const auto source =
+      open("flowers102", {.path = (real / "flowers102").string(), .absent = Absent::kSkip});
   EXPECT_EQ(source->size() + source->about().missing, 8189);
   EXPECT_EQ(source->size(), 535);
   EXPECT_THAT(source->about().classes, SizeIs(102));
-  std::vector<uint8_t> scratch;
-  EXPECT_EQ(source->get(0, scratch).kind, formats::Picture::kEncoded);
+  Scratch scratch;
+  EXPECT_EQ(source->get(0, scratch).picture.kind, Picture::Kind::kEncoded);
   // The archive itself may be named too; its index lies beside it.
-  EXPECT_EQ(open("flowers102", (real / "flowers102/102flowers.tgz").string())->size(), 535);
+  const std::string archive = (real / "flowers102/102flowers.tgz").string();
+  EXPECT_EQ(open("flowers102", {.path = archive, .absent = Absent::kSkip})->size(), 535);
 }
 #endif
 
@@ -396,9 +411,10 @@ TEST_F(SourcesTest, WhatAPathLooksLike) {
   EXPECT_EQ(recognise((kData / "nothing").string()), "");
   write(folder_.path() / "notes.txt", "ARGO");
   EXPECT_EQ(recognise(path() + "/notes.txt"), "");
-  EXPECT_THROW((void)open("imagenet", path()), UsageError);
-  EXPECT_THAT(test::error_text<DataError>([&] { (void)open("mnist_json", path() + "/nowhere"); }),
-              HasSubstr("[datasets.open] " + path() + "/nowhere: is not there"));
+  EXPECT_THROW((void)open("imagenet", {.path = path()}), UsageError);
+  EXPECT_THAT(
+      test::error_text<DataError>([&] { (void)open("mnist_json", {.path = path() + "/nowhere"}); }),
+      HasSubstr("[datasets.open] " + path() + "/nowhere: is not there"));
 }
 
 }  // namespace

@@ -93,11 +93,8 @@ struct Tally {
   }
 };
 
-void count_label(const Source& source,
-                 const formats::PackedSample& sample,
-                 int64_t index,
-                 Tally& tally) {
-  const int64_t label = label_of(sample);
+void count_label(const Source& source, const Sample& sample, int64_t index, Tally& tally) {
+  const int64_t label = sample.labels.empty() ? -1 : sample.labels.front();
   if (label == -1) {
     ++tally.without_label;
     return;
@@ -116,23 +113,21 @@ void count_label(const Source& source,
   ++tally.per_class[static_cast<size_t>(label)];
 }
 
-void count_shape(const formats::PackedSample& sample, Tally& tally) {
-  int64_t height = sample.height;
-  int64_t width = sample.width;
-  int64_t channels = sample.channels;
-  if (sample.kind == formats::Picture::kEncoded) {
-    const auto* bytes = reinterpret_cast<const uint8_t*>(sample.picture.data());
-    const image::ImageInfo info = image::probe({bytes, sample.picture.size()}, sample.name);
-    height = info.size.height;
-    width = info.size.width;
+void count_shape(const Sample& sample, Tally& tally) {
+  const Picture& picture = sample.picture;
+  image::Size size = picture.size;
+  int channels = picture.channels;
+  if (picture.kind == Picture::Kind::kEncoded) {
+    const image::ImageInfo info = image::probe(picture.bytes, sample.name);
+    size = info.size;
     channels = info.channels;
   }
-  tally.height.add(static_cast<double>(height));
-  tally.width.add(static_cast<double>(width));
+  tally.height.add(size.height);
+  tally.width.add(size.width);
   tally.channels.insert(channels);
 }
 
-void count_points(const formats::PackedSample& sample, Tally& tally) {
+void count_points(const Sample& sample, Tally& tally) {
   if (sample.points.size() < 2 * tally.unknown_points.size()) {
     ++tally.without_points;  // a split without points
     return;
@@ -149,8 +144,7 @@ void count_points(const formats::PackedSample& sample, Tally& tally) {
   }
 }
 
-void count_pixels(const formats::PackedSample& sample, Tally& tally) {
-  const image::Image picture = picture_of(sample);
+void count_pixels(const image::Image& picture, Tally& tally) {
   const auto channels = static_cast<size_t>(picture.channels());
   std::array<std::array<int64_t, 256>, 4> histogram{};
   for (int y = 0; y < picture.height(); ++y) {
@@ -182,17 +176,17 @@ Tally tally_of(const Source& source, Chunk chunk, int64_t pictures) {
   Tally tally;
   tally.per_class.resize(source.about().classes.size());
   tally.unknown_points.resize(source.about().point_names.size());
-  std::vector<uint8_t> scratch;
+  Scratch scratch;
   for (int64_t i = chunk.first; i < chunk.end; ++i) {
     // Sample i is decoded when the evenly spaced numbers step over it.
     const bool decode = (i + 1) * pictures / source.size() > i * pictures / source.size();
     try {
-      const formats::PackedSample sample = source.get(i, scratch);
+      const Sample sample = source.get(i, scratch);
       count_label(source, sample, i, tally);
       count_points(sample, tally);
       count_shape(sample, tally);
       if (decode) {
-        count_pixels(sample, tally);
+        count_pixels(source.decoded(sample), tally);
       }
     } catch (const DataError& error) {
       if (error.place().index == i) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/datasets/sets.h"
 
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"

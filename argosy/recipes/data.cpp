@@ -9,7 +9,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/recipes/picture_source.h"
 
 namespace argosy::recipes {
@@ -30,7 +30,7 @@ std::vector<int64_t> range(int64_t first, int64_t count) {
   return indices;
 }
 
-/// The splits that a source says it has; all of it is "train" where it has none.
+/// The splits that a source says it has, training first; all of it is "train" where it has none.
 std::vector<detail::Part> parts_of(const datasets::Source& source) {
   std::vector<detail::Part> parts;
   for (const datasets::Split& split : source.about().splits) {
@@ -41,6 +41,9 @@ std::vector<detail::Part> parts_of(const datasets::Source& source) {
   if (parts.empty()) {
     parts.push_back({.split = "train", .indices = range(0, source.size())});
   }
+  std::ranges::stable_sort(parts, {}, [](const detail::Part& part) {
+    return part.split == "train" ? 0 : part.split == "valid" ? 1 : 2;
+  });
   return parts;
 }
 
@@ -92,36 +95,31 @@ class PictureSet final : public DataSet {
 void special_options(const DataSpec& spec,
                      const Values& values,
                      const Source& source,
-                     std::vector<detail::Part>& parts,
                      PictureSourceOptions& options) {
   const datasets::About& about = source->about();
   if (spec.entry->row.name == "cifar100" && values.word("labels", {"fine", "coarse"}) == "coarse") {
     constexpr std::size_t kCoarse = 1;
     options.classes = about.groups;
     options.label = [source](int64_t index) {
-      std::vector<uint8_t> scratch;
-      return source->get(index, scratch).labels.at(kCoarse);
+      datasets::Scratch scratch;
+      return source->labels(index, scratch)[kCoarse];
     };
   }
-  if (spec.entry->row.name != "flowers102") {
-    return;
+}
+
+/// What the set's own options say of its opening.
+datasets::OpenOptions open_options(const DataSpec& spec, const Values& values) {
+  datasets::OpenOptions options{.path = spec.path};
+  const auto takes = [&](const char* option) {
+    return std::ranges::find(spec.entry->set->options, option) != spec.entry->set->options.end();
+  };
+  if (takes("absent") && values.word("missing", {"error", "skip"}) == "skip") {
+    options.absent = datasets::Absent::kSkip;
   }
-  if (about.missing > 0 && values.word("missing", {"error", "skip"}) == "error") {
-    throw DataError(kData.where,
-                    fmt::format("{} of the {} photographs are not in the archive. Fetch it again, "
-                                "or say flowers102:PATH,missing=skip",
-                                about.missing,
-                                about.missing + source->size()),
-                    {spec.path});
+  if (takes("splits") && values.word("splits", {"published", "paddle"}) == "paddle") {
+    options.splits = datasets::FlowersSplits::kPaddle;
   }
-  if (values.word("splits", {"published", "paddle"}) == "paddle") {
-    for (detail::Part& part : parts) {
-      part.split = part.split == "train" ? "test" : part.split == "test" ? "train" : part.split;
-    }
-    std::ranges::stable_sort(parts, {}, [](const detail::Part& part) {
-      return part.split == "train" ? 0 : part.split == "valid" ? 1 : 2;
-    });
-  }
+  return options;
 }
 
 const DataEntry& like_what(const DataEntry& entry, const datasets::About& about) {
@@ -140,7 +138,7 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
   if (spec.entry->set->task == Task::kPoints) {
     return detail::open_faces(spec, values);
   }
-  const Source source = datasets::open(spec.entry->row.name, spec.path);
+  const Source source = datasets::open(*spec.entry->set, open_options(spec, values));
   const datasets::About& about = source->about();
   if (about.classes.empty()) {
     throw DataError(kData.where,
@@ -153,7 +151,7 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
                                .cache = cache_of(values),
                                .labels_with_samples = spec.entry->row.name == "records"};
   std::vector<detail::Part> parts = parts_of(*source);
-  special_options(spec, values, source, parts, options);
+  special_options(spec, values, source, options);
   return std::make_unique<PictureSet>(source,
                                       detail::divided(std::move(parts), values),
                                       like_what(*spec.entry, about),

@@ -22,7 +22,7 @@
 #include "argosy/data/data_loader.h"
 #include "argosy/datasets/flowers102.h"
 #include "argosy/datasets/pack.h"
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/formats/digest.h"
 #include "argosy/formats/test_archives.h"
 #include "argosy/image/codec.h"
@@ -77,7 +77,9 @@ class Sets {
                                         {"flowers102", path("flowers"), "flowers.rec"},
                                         {"keypoints", path("faces"), "faces.rec"},
                                         {"mnist", path("mnist"), "mnist.rec"}}) {
-      datasets::pack(*datasets::open(set, from), path(to));
+      const bool flowers = std::string_view(set) == "flowers102";  // of which a part is there
+      const auto absent = flowers ? datasets::Absent::kSkip : datasets::Absent::kError;
+      datasets::pack(*datasets::open(set, {.path = from, .absent = absent}), path(to));
     }
   }
   [[nodiscard]] std::string path(const std::string& name) const {
@@ -342,7 +344,10 @@ void add_pictures(Found& found, const std::string& what, const Open& open) {
 
 /// Every split of a source, its description apart.
 void add_source(Found& found, const std::string& set, const std::string& path) {
-  const auto source = datasets::open(set, path);
+  const auto source = datasets::open(
+      set,
+      {.path = path,
+       .absent = set == "flowers102" ? datasets::Absent::kSkip : datasets::Absent::kError});
   const datasets::About& about = source->about();
   const std::string what = "source " + set + " of " + fs::path(path).filename().string();
   found.line(what + ", classes", [&](Sum& sum) {
@@ -361,15 +366,15 @@ void add_source(Found& found, const std::string& set, const std::string& path) {
     sum.add(fmt::format("{}", about.value_scale));
   });
   found.line(what + ", samples", [&](Sum& sum) {
-    std::vector<uint8_t> scratch;
+    datasets::Scratch scratch;
     for (int64_t i = 0; i < source->size(); ++i) {
-      const formats::PackedSample sample = source->get(i, scratch);
+      const datasets::Sample sample = source->get(i, scratch);
       sum.add(source->label(i));
-      sum.add(std::span<const int64_t>(sample.labels));
-      sum.add(std::span<const float>(sample.points));
+      sum.add(sample.labels);
+      sum.add(sample.points);
       sum.add(fs::path(sample.name).filename().string());
-      sum.add(sample.picture);
-      sum.add(datasets::picture_of(sample));
+      sum.add(sample.picture.bytes);
+      sum.add(source->decoded(sample));
     }
   });
 }
@@ -461,16 +466,16 @@ void add_idx(Found& found, const std::string& name, const std::string& folder, S
 
 void add_faces(Found& found, const std::string& name, const std::string& path) {
   const auto pairs = vision::FacialKeypoints(path).pairs();
-  for (const auto& [missing, word] : {std::pair(vision::Missing::kDrop, "drop"),
-                                      {vision::Missing::kForwardFill, "fill"},
-                                      {vision::Missing::kKeep, "keep"}}) {
+  for (const auto& [missing, word] : {std::pair(vision::Points::kDrop, "drop"),
+                                      {vision::Points::kForwardFill, "fill"},
+                                      {vision::Points::kKeep, "keep"}}) {
     for (const Chain& chain : {Chain{"no transform", {}},
                                Chain{"tensor", {vision::ToTensor()}},
                                Chain{"flipped",
                                      {vision::RandomHorizontalFlip({.keypoint_pairs = pairs}),
                                       vision::ToTensor(),
                                       vision::Normalize(0.5, 0.25)}}}) {
-      const vision::FacialKeypoints faces(path, {.missing = missing, .transform = chain.chain});
+      const vision::FacialKeypoints faces(path, {.points = missing, .transform = chain.chain});
       const std::string what =
           fmt::format("vision FacialKeypoints of {}, {}, {}", name, word, chain.name);
       add_set(found, what, faces, [&](Sum& sum, int64_t i, data::Random& random) {
@@ -512,7 +517,7 @@ void add_vision(Found& found, const Sets& sets) {
             return vision::Flowers102(
                 sets.path("flowers"),
                 split,
-                {.transform = chain, .splits = splits, .missing = vision::MissingPictures::kSkip});
+                {.transform = chain, .splits = splits, .absent = vision::Absent::kSkip});
           });
     }
     add_pictures(found, "vision PackedPictures of flowers102 " + name, [&](const Compose& chain) {

@@ -7,7 +7,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/recipes/data.h"
 
 namespace argosy::recipes {
@@ -29,6 +29,9 @@ std::vector<OptionRow> own_options(const std::string& set) {
   if (set == "flowers102") {
     return {{"splits", "published", "published, or paddle: train and test exchanged"},
             {"missing", "error", "photographs that the archive lacks: error, skip"}};
+  }
+  if (set == "folder") {
+    return {{"missing", "error", "classes without a picture: error, skip"}};
   }
   if (set == "keypoints") {
     return {{"missing", "drop", "faces with unknown points: drop, fill"}};

@@ -41,9 +41,9 @@ class FaceSet final : public DataSet {
       : path_(std::move(path)),
         entry_(entry),
         missing_(values.word("missing", {"drop", "fill"}) == "drop"
-                     ? vision::Missing::kDrop
-                     : vision::Missing::kForwardFill),
-        faces_(path_, {.missing = missing_}) {
+                     ? datasets::Points::kDrop
+                     : datasets::Points::kForwardFill),
+        faces_(path_, {.points = missing_}) {
     std::vector<int64_t> all(static_cast<std::size_t>(faces_.size()));
     std::iota(all.begin(), all.end(), 0);
     parts_ = detail::divided({{.split = "train", .indices = std::move(all)}}, values);
@@ -62,7 +62,7 @@ class FaceSet final : public DataSet {
   [[nodiscard]] Examples examples(const std::string& split,
                                   const vision::Compose& chain,
                                   int /*channels*/) const override {
-    vision::FacialKeypoints faces(path_, {.missing = missing_, .transform = chain});
+    vision::FacialKeypoints faces(path_, {.points = missing_, .transform = chain});
     return {std::make_shared<const FaceSource>(std::move(faces)),
             detail::indices_of(parts_, split)};
   }
@@ -81,7 +81,7 @@ class FaceSet final : public DataSet {
  private:
   std::string path_;
   const DataEntry& entry_;
-  vision::Missing missing_;
+  datasets::Points missing_;
   vision::FacialKeypoints faces_;
   std::vector<detail::Part> parts_;
   std::vector<std::string> none_{};

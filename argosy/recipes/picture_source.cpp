@@ -52,7 +52,7 @@ class PictureSource final : public ExampleSource {
     return label_ ? label_(index) : source_->label(index);
   }
   [[nodiscard]] std::string name(int64_t index) const override {
-    std::vector<uint8_t> scratch;
+    datasets::Scratch scratch;
     return std::string(source_->get(index, scratch).name);
   }
 
@@ -75,15 +75,16 @@ std::shared_ptr<const ExampleSource> make_picture_source(const Source& source,
 DataSet::Stored stored_pictures(const datasets::Source& source) {
   DataSet::Stored found;
   for (const int64_t index : {int64_t{0}, source.size() / 2, source.size() - 1}) {
-    std::vector<uint8_t> scratch;
-    const formats::PackedSample sample = source.get(index, scratch);
-    const bool square = sample.kind != formats::Picture::kEncoded && sample.height == sample.width;
-    const int side = square ? static_cast<int>(sample.height) : 0;
+    datasets::Scratch scratch;
+    const datasets::Picture picture = source.get(index, scratch).picture;
+    const bool square = picture.kind == datasets::Picture::Kind::kPixels &&
+                        picture.size.height == picture.size.width;
+    const int side = square ? picture.size.height : 0;
     if (index == 0) {
       found.side = side;
     }
     found.side = found.side == side ? side : 0;
-    found.channels = square && sample.channels == 1 ? 1 : 3;
+    found.channels = square && picture.channels == 1 ? 1 : 3;
   }
   return found;
 }

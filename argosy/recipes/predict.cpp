@@ -5,7 +5,7 @@
 #include "argosy/base/check.h"
 #include "argosy/datasets/files.h"
 #include "argosy/datasets/keypoints.h"
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/image/codec.h"
 #include "argosy/recipes/parts.h"
@@ -30,7 +30,7 @@ std::shared_ptr<const datasets::Source> source_of(const PredictSettings& setting
                "recipes.predict",
                "--submission: expected --out FILE.csv and no pictures");
   (void)datasets::need_file(settings.submission, kTestFaces);
-  return datasets::open("keypoints", settings.submission);
+  return datasets::open("keypoints", {.path = settings.submission});
 }
 
 /// The contest's file: the coordinates that IdLookupTable.csv asks for.

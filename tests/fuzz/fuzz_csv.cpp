@@ -42,7 +42,7 @@ void read_fields(const std::string& path) {
 }
 
 void read_points(const std::string& path, Missing missing) {
-  const Keypoints faces = read_keypoints(path, {.missing = missing, .most_bytes = kMostBytes});
+  const Keypoints faces = read_keypoints(path, {.points = points, .most_bytes = kMostBytes});
   const size_t n = faces.rows.size();
   if (faces.pixels.size() != n * static_cast<size_t>(faces.side * faces.side) ||
       faces.points.size() != n * faces.names.size() * 2) {
@@ -55,7 +55,7 @@ void read_points(const std::string& path, Missing missing) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string& path = fuzz_file(data, size);
   attempt([&] { read_fields(path); });
-  for (const Missing missing : {Missing::kDrop, Missing::kForwardFill, Missing::kKeep}) {
+  for (const Points points : {Points::kDrop, Points::kForwardFill, Points::kKeep}) {
     attempt([&] { read_points(path, missing); });
   }
   attempt([&] { (void)read_faces(path, kMostBytes); });

@@ -5,23 +5,20 @@
 #include <utility>
 
 #include "argosy/base/check.h"
-#include "argosy/vision/datasets/fused_pictures.h"
 
 namespace argosy::vision {
-namespace {
-
-std::span<const uint8_t> bytes_of(const formats::PackedSample& sample) {
-  return {reinterpret_cast<const uint8_t*>(sample.picture.data()), sample.picture.size()};
-}
-
-}  // namespace
-
 /// A sample whose spans point into itself.
 struct CachedSource::Kept {
-  explicit Kept(const formats::PackedSample& from)
-      : name(from.name), picture(bytes_of(from).begin(), bytes_of(from).end()), sample(from) {
+  explicit Kept(const datasets::Sample& from)
+      : name(from.name),
+        picture(from.picture.bytes.begin(), from.picture.bytes.end()),
+        labels(from.labels.begin(), from.labels.end()),
+        points(from.points.begin(), from.points.end()),
+        sample(from) {
+    sample.picture.bytes = picture;
+    sample.labels = labels;
+    sample.points = points;
     sample.name = name;
-    sample.picture = std::as_bytes(std::span(picture));
   }
   Kept(const Kept&) = delete;
   Kept& operator=(const Kept&) = delete;
@@ -31,13 +28,14 @@ struct CachedSource::Kept {
 
   [[nodiscard]] int64_t bytes() const {
     return static_cast<int64_t>(sizeof(Kept) + name.size() + picture.size() +
-                                sample.labels.size() * sizeof(int64_t) +
-                                sample.points.size() * sizeof(float));
+                                labels.size() * sizeof(int64_t) + points.size() * sizeof(float));
   }
 
   std::string name;
   std::vector<uint8_t> picture;
-  formats::PackedSample sample;
+  std::vector<int64_t> labels;
+  std::vector<float> points;
+  datasets::Sample sample;
 };
 
 CachedSource::CachedSource(std::shared_ptr<const datasets::Source> source,
@@ -55,43 +53,41 @@ CachedSource::~CachedSource() {
   }
 }
 
-formats::PackedSample CachedSource::get(int64_t index, std::vector<uint8_t>& scratch) const {
+datasets::Sample CachedSource::get(int64_t index, datasets::Scratch& scratch) const {
   if (const Kept* kept = kept_.at(static_cast<size_t>(index)).load(std::memory_order_acquire)) {
     ++hits_;
     return kept->sample;
   }
   ++misses_;
-  const formats::PackedSample sample = in_form(source_->get(index, scratch), scratch);
+  const datasets::Sample sample = in_form(source_->get(index, scratch), scratch);
   const Kept* kept = full_ ? nullptr : keep(index, sample);
   return kept == nullptr ? sample : kept->sample;
 }
 
 /// The sample as it is kept; its picture is in `scratch` where it was decoded.
-formats::PackedSample CachedSource::in_form(formats::PackedSample sample,
-                                            std::vector<uint8_t>& scratch) const {
-  if (options_.keep == Keep::kEncoded || sample.kind == formats::Picture::kPixels) {
+datasets::Sample CachedSource::in_form(datasets::Sample sample, datasets::Scratch& scratch) const {
+  if (options_.keep == Keep::kEncoded || sample.picture.kind == datasets::Picture::Kind::kPixels) {
     return sample;
   }
-  const image::Image picture = decode(sample, order_);
+  const image::Image picture =
+      source_->decoded(sample, {.order = order_, .damaged = image::Damaged::kRaiseTruncated});
   const auto* pixels = picture.row<uint8_t>(0);
   // The name may lie behind the encoded bytes in `scratch`: it moves behind the pixels.
   std::vector<uint8_t> bytes(pixels, pixels + picture.total_bytes());
   bytes.insert(bytes.end(), sample.name.begin(), sample.name.end());
-  scratch = std::move(bytes);
-  const std::span<const uint8_t> all(scratch);
-  sample.kind = formats::Picture::kPixels;
-  sample.height = picture.height();
-  sample.width = picture.width();
-  sample.channels = picture.channels();
-  sample.picture = std::as_bytes(all.first(picture.total_bytes()));
+  scratch.bytes = std::move(bytes);
+  const std::span<const uint8_t> all(scratch.bytes);
+  sample.picture = {.kind = datasets::Picture::Kind::kPixels,
+                    .bytes = all.first(picture.total_bytes()),
+                    .size = picture.size(),
+                    .channels = picture.channels()};
   const auto name = all.subspan(picture.total_bytes());
   sample.name = {reinterpret_cast<const char*>(name.data()), name.size()};
   return sample;
 }
 
 /// nullptr: there is no room.
-const CachedSource::Kept* CachedSource::keep(int64_t index,
-                                             const formats::PackedSample& sample) const {
+const CachedSource::Kept* CachedSource::keep(int64_t index, const datasets::Sample& sample) const {
   auto mine = std::make_unique<const Kept>(sample);
   const int64_t bytes = mine->bytes();
   if (bytes_.fetch_add(bytes) + bytes > options_.max_bytes) {

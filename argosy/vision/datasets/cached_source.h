@@ -28,16 +28,21 @@ class CachedSource final : public datasets::Source {
   CachedSource& operator=(CachedSource&&) = delete;
 
   [[nodiscard]] int64_t size() const override { return source_->size(); }
-  [[nodiscard]] formats::PackedSample get(int64_t index,
-                                          std::vector<uint8_t>& scratch) const override;
-  [[nodiscard]] int64_t label(int64_t index) const override { return source_->label(index); }
+  [[nodiscard]] datasets::Sample get(int64_t index, datasets::Scratch& scratch) const override;
+  [[nodiscard]] std::span<const int64_t> labels(int64_t index,
+                                                datasets::Scratch& scratch) const override {
+    return source_->labels(index, scratch);
+  }
+  [[nodiscard]] image::Image decoded(const datasets::Sample& sample,
+                                     const datasets::PictureAs& as = {}) const override {
+    return source_->decoded(sample, as);
+  }
   [[nodiscard]] data::CacheStats stats() const;
 
  private:
   struct Kept;
-  [[nodiscard]] formats::PackedSample in_form(formats::PackedSample sample,
-                                              std::vector<uint8_t>& scratch) const;
-  [[nodiscard]] const Kept* keep(int64_t index, const formats::PackedSample& sample) const;
+  [[nodiscard]] datasets::Sample in_form(datasets::Sample sample, datasets::Scratch& scratch) const;
+  [[nodiscard]] const Kept* keep(int64_t index, const datasets::Sample& sample) const;
 
   std::shared_ptr<const datasets::Source> source_;
   const PictureCache options_;

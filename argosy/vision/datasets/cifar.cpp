@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/vision/datasets/split_of.h"
 
 namespace argosy::vision {
@@ -23,7 +23,7 @@ std::vector<std::string> classes_of(const Source& source, Cifar100Options::Label
 
 Cifar10::Cifar10(const std::string& path, Split split, PictureOptions options)
     : LabelledPictures([&] {
-        const Source source = datasets::open("cifar10", path);
+        const Source source = datasets::open("cifar10", {.path = path});
         return Parts{.where = "vision.Cifar10",
                      .pictures = split_of(source, split, "vision.Cifar10"),
                      .classes = source->about().classes,
@@ -32,15 +32,15 @@ Cifar10::Cifar10(const std::string& path, Split split, PictureOptions options)
 
 Cifar100::Cifar100(const std::string& path, Split split, Cifar100Options options)
     : LabelledPictures([&] {
-        const Source source = datasets::open("cifar100", path);
+        const Source source = datasets::open("cifar100", {.path = path});
         Parts parts{.where = kWhere100,
                     .pictures = split_of(source, split, kWhere100),
                     .classes = classes_of(source, options.labels),
                     .options = {.transform = std::move(options.transform)}};
         if (options.labels == Cifar100Options::Labels::kCoarse) {
           parts.label = [source](int64_t index) {
-            std::vector<uint8_t> scratch;
-            return source->get(index, scratch).labels.at(kCoarse);
+            datasets::Scratch scratch;
+            return source->labels(index, scratch)[kCoarse];
           };
         }
         return parts;

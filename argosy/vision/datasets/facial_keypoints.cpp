@@ -10,24 +10,12 @@
 #include <ATen/ops/empty.h>
 
 #include "argosy/base/check.h"
-#include "argosy/datasets/faces.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/vision/datasets/fused_pictures.h"
 #include "argosy/vision/transforms/fused.h"
 
 namespace argosy::vision {
 namespace {
-
-datasets::Missing in_room(Missing missing) {
-  switch (missing) {
-    case Missing::kDrop:
-      return datasets::Missing::kDrop;
-    case Missing::kForwardFill:
-      return datasets::Missing::kForwardFill;
-    case Missing::kKeep:
-      return datasets::Missing::kKeep;
-  }
-  return datasets::Missing::kDrop;
-}
 
 /// "right_eye_center" of "left_eye_center", and the other way round; empty of "nose_tip".
 std::string other_side(const std::string& name) {
@@ -60,36 +48,30 @@ std::vector<int64_t> batch_sizes(size_t count, at::IntArrayRef one) {
 }  // namespace
 
 struct FacialKeypoints::State {
-  State(datasets::Keypoints from_file, Compose chain)
-      : faces(std::move(from_file)), transform(std::move(chain)) {
-    const auto side = static_cast<int>(faces.side);
-    if (leaves_points_alone(transform, {side, side})) {
+  State(std::shared_ptr<const datasets::Source> from, Compose chain)
+      : source(std::move(from)),
+        count(datasets::find_split(*source, "train").count),
+        transform(std::move(chain)) {
+    const std::vector<int64_t>& shape = source->about().shape;
+    if (leaves_points_alone(transform,
+                            {static_cast<int>(shape.at(0)), static_cast<int>(shape.at(1))})) {
       whole_rows = FusedPictures::make(transform, image::Order::kGray);
     }
   }
 
-  [[nodiscard]] formats::PackedSample stored(int64_t index) const {
-    const auto bytes = static_cast<size_t>(faces.side * faces.side);
-    return {.kind = formats::Picture::kPixels,
-            .height = faces.side,
-            .width = faces.side,
-            .channels = 1,
-            .picture = std::as_bytes(
-                std::span(faces.pixels).subspan(static_cast<size_t>(index) * bytes, bytes))};
-  }
-
-  datasets::Keypoints faces;
+  std::shared_ptr<const datasets::Source> source;
+  int64_t count;  // of the source's samples the first
   Compose transform;
   std::unique_ptr<const FusedPictures> whole_rows{};  // or none
 };
 
 FacialKeypoints::FacialKeypoints(const std::string& path, FacialKeypointsOptions options)
     : state_(std::make_shared<const State>(
-          datasets::read_faces_with_points(path, in_room(options.missing)),
+          datasets::open(datasets::keypoints(), {.path = path, .points = options.points}),
           std::move(options.transform))) {}
 
 int64_t FacialKeypoints::size() const {
-  return state_->faces.size();
+  return state_->count;
 }
 
 void FacialKeypoints::check_index(int64_t index) const {
@@ -102,18 +84,12 @@ void FacialKeypoints::check_index(int64_t index) const {
 
 KeypointImage FacialKeypoints::at(int64_t index) const {
   check_index(index);
-  const datasets::Keypoints& faces = state_->faces;
-  const auto side = static_cast<int>(faces.side);
-  const auto points = static_cast<int64_t>(faces.names.size());
-  KeypointImage face{.image = image::Image({side, side}, image::Order::kGray),
-                     .points = at::empty({points, 2}, at::kFloat)};
-  std::memcpy(face.image.data(),
-              faces.pixels.data() + index * faces.side * faces.side,
-              face.image.total_bytes());
-  std::memcpy(face.points.data_ptr(),
-              faces.points.data() + index * points * 2,
-              static_cast<size_t>(face.points.nbytes()));
-  return face;
+  datasets::Scratch scratch;
+  const datasets::Sample face = state_->source->get(index, scratch);
+  KeypointImage copy{.image = state_->source->decoded(face),
+                     .points = at::empty({std::ssize(face.points) / 2, 2}, at::kFloat)};
+  std::ranges::copy(face.points, copy.points.data_ptr<float>());
+  return copy;
 }
 
 KeypointTensor FacialKeypoints::get(int64_t index, data::Random& random) const {
@@ -134,13 +110,15 @@ std::tuple<at::Tensor, at::Tensor> FacialKeypoints::batch_of_rows(
   at::Tensor all_points =
       context.empty({static_cast<int64_t>(indices.size()), points / 2, 2}, at::kFloat);
   auto* to = all_points.data_ptr<float>();
+  datasets::Scratch scratch;
   for (size_t i = 0; i < indices.size() && !context.stopped(); ++i) {
     check_index(indices[i]);
     context.begin_sample(indices[i]);
     data::Random unused = context.random(indices[i]);
+    const datasets::Sample face = state_->source->get(indices[i], scratch);
     state_->whole_rows->write(
-        state_->stored(indices[i]), unused, target_of(images.select(0, static_cast<int64_t>(i))));
-    to = std::copy_n(state_->faces.points.data() + indices[i] * points, points, to);
+        *state_->source, face, unused, target_of(images.select(0, static_cast<int64_t>(i))));
+    to = std::ranges::copy(face.points, to).out;
   }
   return {std::move(images), std::move(all_points)};
 }
@@ -174,7 +152,7 @@ std::tuple<at::Tensor, at::Tensor> FacialKeypoints::batch_of_samples(
 }
 
 const std::vector<std::string>& FacialKeypoints::names() const {
-  return state_->faces.names;
+  return state_->source->about().point_names;
 }
 
 std::vector<std::pair<int64_t, int64_t>> FacialKeypoints::pairs() const {

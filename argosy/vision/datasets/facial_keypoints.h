@@ -12,27 +12,23 @@
 
 #include "argosy/data/dataset.h"
 #include "argosy/data/random.h"
+#include "argosy/datasets/row.h"
 #include "argosy/vision/transforms/compose.h"
 #include "argosy/vision/transforms/picture.h"
 
 namespace argosy::vision {
 
-/// What happens to a face of which not all points are known.
-enum class Missing : uint8_t {
-  kDrop,         ///< it is left out
-  kForwardFill,  ///< a missing coordinate is that of the last face that has it
-  kKeep          ///< a missing coordinate is NaN
-};
+using datasets::Points;
 
 struct FacialKeypointsOptions {
-  Missing missing = Missing::kDrop;
+  Points points = Points::kDrop;  ///< faces of which not all points are known
   /// Applied to image and points together: a flip moves both.
   Compose transform{};
 };
 
 /// Faces with points on them, from training.csv of Kaggle's facial-keypoints contest.
 ///
-///     vision::FacialKeypoints faces("training.csv.gz", {.missing = vision::Missing::kDrop,
+///     vision::FacialKeypoints faces("training.csv.gz", {.points = vision::Points::kDrop,
 ///                                                       .transform = {ToTensor()}});
 ///     auto [image, points] = faces.get(0, random);    // f32 [1, 96, 96]; f32 [15, 2] in pixels
 ///

@@ -3,27 +3,19 @@
 #include <cstdint>
 #include <string>
 
+#include "argosy/datasets/row.h"
 #include "argosy/vision/datasets/labelled_pictures.h"
 #include "argosy/vision/split.h"
 
 namespace argosy::vision {
 
-/// Which pictures are for training. Results are comparable within one of the two only.
-enum class FlowersSplits : uint8_t {
-  kPublished,  ///< train 1,020, valid 1,020, test 6,149: the authors', as in torchvision
-  kPaddle      ///< train and test exchanged, so that there is more to train on
-};
-
-/// What to do about pictures that the labels name and the archive does not have.
-enum class MissingPictures : uint8_t {
-  kError,
-  kSkip  ///< the set is as large as what is there
-};
+using datasets::Absent;
+using datasets::FlowersSplits;
 
 struct Flowers102Options {
   Compose transform{};  ///< see PictureOptions
   FlowersSplits splits = FlowersSplits::kPublished;
-  MissingPictures missing = MissingPictures::kError;
+  Absent absent = Absent::kError;  ///< pictures that the labels name and the archive lacks
   PictureCache cache{};  ///< see PictureOptions; encoded, the pictures lie in memory as it is
 };
 

@@ -1,14 +1,11 @@
 #include "argosy/vision/datasets/folder.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "argosy/base/check.h"
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/vision/datasets/cached_source.h"
 
 namespace argosy::vision {
@@ -19,7 +16,7 @@ constexpr const char* kImages = "vision.ImageFolder";
 
 using Source = std::shared_ptr<const datasets::Source>;
 
-/// Errors: DataError unless there are classes and each has a picture.
+/// Errors: DataError unless there are classes, and no splits.
 void check_classes(const Source& source, const std::string& root) {
   const std::vector<std::string>& classes = source->about().classes;
   if (!source->about().splits.empty()) {
@@ -36,25 +33,6 @@ void check_classes(const Source& source, const std::string& root) {
         "an ImageFolder",
         {root});
   }
-  std::vector<int64_t> pictures(classes.size(), 0);
-  for (int64_t i = 0; i < source->size(); ++i) {
-    ++pictures[static_cast<size_t>(source->label(i))];
-  }
-  std::vector<std::string> empty;
-  for (size_t c = 0; c < classes.size(); ++c) {
-    if (pictures[c] == 0) {
-      empty.push_back(classes[c]);
-    }
-  }
-  if (!empty.empty()) {
-    throw DataError(kFolder,
-                    fmt::format("no picture in {} of {} class folders: {}. Remove them, or put "
-                                "pictures there",
-                                empty.size(),
-                                classes.size(),
-                                fmt::join(empty, ", ")),
-                    {root});
-  }
 }
 
 /// All pictures under `root`, kept as the options say.
@@ -68,7 +46,7 @@ Source opened(const std::string& root, const PictureOptions& options) {
 
 DatasetFolder::DatasetFolder(const std::string& root, PictureOptions options)
     : LabelledPictures([&] {
-        const Source source = datasets::open("folder", root);
+        const Source source = datasets::open("folder", {.path = root});
         check_classes(source, root);
         return Parts{.where = kFolder,
                      .pictures = {.source = source, .count = source->size()},
@@ -104,7 +82,7 @@ std::tuple<at::Tensor> ImageFolder::get_batch(std::span<const int64_t> indices,
 
 std::string ImageFolder::path(int64_t index) const {
   check_index(index);
-  std::vector<uint8_t> scratch;
+  datasets::Scratch scratch;
   return std::string(source_->get(index, scratch).name);
 }
 

@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
-#include "argosy/datasets/source.h"
 #include "argosy/image/codec.h"
-#include "argosy/image/colour.h"
 #include "argosy/image/geometry.h"
 #include "argosy/image/jpeg_region.h"
 #include "argosy/image/resize.h"
@@ -45,10 +43,6 @@ struct Pixels {
   Size target{};
   Box part{};  ///< of the target, which is shown
 };
-
-std::span<const uint8_t> sample_bytes(const formats::PackedSample& sample) {
-  return {reinterpret_cast<const uint8_t*>(sample.picture.data()), sample.picture.size()};
-}
 
 /// Rows and columns that are both in the window and in the resized picture.
 Box visible(const FusedDraw& draw) {
@@ -294,39 +288,30 @@ std::vector<int64_t> FusedPictures::sizes() const {
   return {image::channels_of(order_), size.height, size.width};
 }
 
-image::Image decode(const formats::PackedSample& sample, image::Order order) {
-  image::Image image =
-      sample.kind == formats::Picture::kPixels
-          ? datasets::picture_of(sample)
-          : image::decode(
-                sample_bytes(sample),
-                {.mode = order == image::Order::kGray ? image::Mode::kGray : image::Mode::kRgb,
-                 .damaged = image::Damaged::kRaiseTruncated,
-                 .name = sample.name});
-  return image.order() == order ? std::move(image) : image::convert(image, order);
-}
-
-void FusedPictures::write(const formats::PackedSample& sample,
+void FusedPictures::write(const datasets::Source& source,
+                          const datasets::Sample& sample,
                           data::Random& random,
                           const PictureTarget& target) const {
-  const std::span<const uint8_t> bytes = sample_bytes(sample);
+  const datasets::Picture& picture = sample.picture;
+  const bool encoded = picture.kind == datasets::Picture::Kind::kEncoded;
   const int channels = image::channels_of(order_);
-  if (sample.kind == formats::Picture::kPixels && sample.channels == channels) {
-    const Size size{static_cast<int>(sample.height), static_cast<int>(sample.width)};
-    const FusedDraw draw = plan_.draw(size, random);
+  if (!encoded && picture.channels == channels) {
+    const FusedDraw draw = plan_.draw(picture.size, random);
     Pass(*this, draw, target)
-        .of_pixels(bytes.data(), static_cast<size_t>(size.width * channels), channels);
+        .of_pixels(
+            picture.bytes.data(), static_cast<size_t>(picture.size.width * channels), channels);
     return;
   }
-  if (sample.kind == formats::Picture::kEncoded && image::sniff(bytes) == image::Format::kJpeg) {
-    const image::ImageInfo info = workshop().decoder.open(bytes, sample.name);
+  if (encoded && image::sniff(picture.bytes) == image::Format::kJpeg) {
+    const image::ImageInfo info = workshop().decoder.open(picture.bytes, sample.name);
     if (info.channels == 1 || order_ == image::Order::kRgb) {
       const FusedDraw draw = plan_.draw(info.size, random);
       Pass(*this, draw, target).of_jpeg(info.channels == 1 ? 1 : 3);
       return;
     }
   }
-  const image::Image image = decode(sample, order_);
+  const image::Image image =
+      source.decoded(sample, {.order = order_, .damaged = image::Damaged::kRaiseTruncated});
   const FusedDraw draw = plan_.draw(image.size(), random);
   Pass(*this, draw, target).of_pixels(image.row<uint8_t>(0), image.row_bytes(), image.channels());
 }

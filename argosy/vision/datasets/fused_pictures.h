@@ -8,7 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/data/random.h"
-#include "argosy/formats/packed_sample.h"
+#include "argosy/datasets/source.h"
 #include "argosy/image/image.h"
 #include "argosy/image/normalise.h"
 #include "argosy/vision/transforms/compose.h"
@@ -28,9 +28,6 @@ struct PictureTarget {
 /// That of an f32 tensor [C, H, W], row-major or channels_last.
 [[nodiscard]] PictureTarget target_of(const at::Tensor& chw);
 
-/// A sample's picture decoded, RGB or gray as `order` says. Errors: DataError with its name.
-[[nodiscard]] image::Image decode(const formats::PackedSample& sample, image::Order order);
-
 /// A chain that is run in one pass over a stored picture.
 ///
 /// Thread-safe: everything is const; the decoder and the resampler are the calling thread's.
@@ -44,7 +41,8 @@ class FusedPictures final {
   /// Of a result: {C, H, W}.
   [[nodiscard]] std::vector<int64_t> sizes() const;
   /// Draws from `random` what the chain would draw. Errors: DataError with the picture's name.
-  void write(const formats::PackedSample& sample,
+  void write(const datasets::Source& source,
+             const datasets::Sample& sample,
              data::Random& random,
              const PictureTarget& target) const;
 

@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/vision/datasets/split_of.h"
 
 namespace argosy::vision {
 namespace {
 
 PicturesOf all_of(const std::string& path) {
-  const std::shared_ptr<const datasets::Source> source = datasets::open("records", path);
+  const std::shared_ptr<const datasets::Source> source = datasets::open("records", {.path = path});
   return {.source = source, .count = source->size()};
 }
 
@@ -21,8 +21,9 @@ PackedPictures::PackedPictures(const std::string& path, PictureOptions options)
     : PackedPictures(all_of(path), std::move(options)) {}
 
 PackedPictures::PackedPictures(const std::string& path, Split split, PictureOptions options)
-    : PackedPictures(split_of(datasets::open("records", path), split, "vision.PackedPictures"),
-                     std::move(options)) {}
+    : PackedPictures(
+          split_of(datasets::open("records", {.path = path}), split, "vision.PackedPictures"),
+          std::move(options)) {}
 
 PackedPictures::PackedPictures(PicturesOf pictures, PictureOptions options)
     : LabelledPictures([&] {

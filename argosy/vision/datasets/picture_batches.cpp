@@ -24,7 +24,7 @@ std::string describe(const at::Tensor& tensor) {
 /// use(sample `index` of these). A DataError knows the index then.
 template <typename Use>
 decltype(auto) with_sample(const PicturesOf& pictures, int64_t index, const Use& use) {
-  thread_local std::vector<uint8_t> scratch;
+  thread_local datasets::Scratch scratch;
   try {
     return use(pictures.source->get(pictures.first + index, scratch));
   } catch (const DataError& error) {
@@ -55,20 +55,24 @@ bool PictureBatches::fused() const {
   return fused_ != nullptr;
 }
 
+image::Image PictureBatches::decoded(const datasets::Sample& sample) const {
+  return pictures_.source->decoded(sample,
+                                   {.order = order_, .damaged = image::Damaged::kRaiseTruncated});
+}
+
 image::Image PictureBatches::picture(int64_t index) const {
-  return with_sample(pictures_, index, [&](const formats::PackedSample& sample) {
-    return decode(sample, order_);
-  });
+  return with_sample(
+      pictures_, index, [&](const datasets::Sample& sample) { return decoded(sample); });
 }
 
 at::Tensor PictureBatches::get(int64_t index, data::Random& random) const {
-  return with_sample(pictures_, index, [&](const formats::PackedSample& sample) {
+  return with_sample(pictures_, index, [&](const datasets::Sample& sample) {
     if (fused_ != nullptr) {
       at::Tensor chw = at::empty(fused_->sizes(), at::kFloat);
-      fused_->write(sample, random, target_of(chw));
+      fused_->write(*pictures_.source, sample, random, target_of(chw));
       return chw;
     }
-    return transform_(decode(sample, order_), random);
+    return transform_(decoded(sample), random);
   });
 }
 
@@ -84,9 +88,10 @@ at::Tensor PictureBatches::fused_batch(std::span<const int64_t> indices,
   at::Tensor batch = context.empty_batch(sizes, at::kFloat);
   for (size_t i = 0; i < indices.size() && !context.stopped(); ++i) {
     context.begin_sample(indices[i]);
-    with_sample(pictures_, indices[i], [&](const formats::PackedSample& sample) {
+    with_sample(pictures_, indices[i], [&](const datasets::Sample& sample) {
       data::Random random = context.random(indices[i]);
-      fused_->write(sample, random, target_of(batch.select(0, static_cast<int64_t>(i))));
+      fused_->write(
+          *pictures_.source, sample, random, target_of(batch.select(0, static_cast<int64_t>(i))));
     });
   }
   return batch;

@@ -8,12 +8,9 @@
 
 #include "argosy/data/dataset.h"
 #include "argosy/data/random.h"
+#include "argosy/datasets/source.h"
 #include "argosy/image/image.h"
 #include "argosy/vision/transforms/compose.h"
-
-namespace argosy::datasets {
-class Source;
-}
 
 namespace argosy::vision {
 
@@ -85,6 +82,7 @@ class PictureBatches final {
                                      const data::BatchContext& context) const;
 
  private:
+  [[nodiscard]] image::Image decoded(const datasets::Sample& sample) const;
   [[nodiscard]] at::Tensor fused_batch(std::span<const int64_t> indices,
                                        const data::BatchContext& context) const;
   [[nodiscard]] at::Tensor plain_batch(std::span<const int64_t> indices,

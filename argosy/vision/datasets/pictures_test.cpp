@@ -16,7 +16,7 @@
 #include "argosy/data/data_loader.h"
 #include "argosy/data/subset.h"
 #include "argosy/datasets/pack.h"
-#include "argosy/datasets/source.h"
+#include "argosy/datasets/sets.h"
 #include "argosy/formats/packed_sample.h"
 #include "argosy/formats/records.h"
 #include "argosy/image/codec.h"
@@ -390,13 +390,13 @@ TEST(Flowers, MissingPicturesAreCountedOrPassedOver) {
     const Flowers102 set(shared, Split::kTrain, {});
     FAIL();
   } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("7654 of the 8189 pictures"));
+    EXPECT_THAT(error.what(), HasSubstr("7654 of the 8189 samples"));
   }
-  const Flowers102 train(shared, Split::kTrain, {.missing = MissingPictures::kSkip});
+  const Flowers102 train(shared, Split::kTrain, {.absent = Absent::kSkip});
   const Flowers102 paddles(
-      shared, Split::kTrain, {.splits = FlowersSplits::kPaddle, .missing = MissingPictures::kSkip});
-  const Flowers102 test(shared, Split::kTest, {.missing = MissingPictures::kSkip});
-  const Flowers102 valid(shared, Split::kValid, {.missing = MissingPictures::kSkip});
+      shared, Split::kTrain, {.splits = FlowersSplits::kPaddle, .absent = Absent::kSkip});
+  const Flowers102 test(shared, Split::kTest, {.absent = Absent::kSkip});
+  const Flowers102 valid(shared, Split::kValid, {.absent = Absent::kSkip});
   EXPECT_EQ(train.size() + test.size() + valid.size(), 535);
   EXPECT_EQ(paddles.size(), test.size());
   EXPECT_EQ(train.classes().size(), 102);
@@ -409,7 +409,7 @@ TEST(Flowers, MissingPicturesAreCountedOrPassedOver) {
 class PackedCifar : public testing::Test {
  protected:
   void SetUp() override {
-    const auto source = datasets::open("cifar10", kArchive);
+    const auto source = datasets::open("cifar10", {.path = kArchive});
     datasets::pack(*source, file_);
   }
   const std::string kArchive = kData + "/cifar10/cifar-10-binary.tar.gz";
@@ -446,7 +446,7 @@ TEST_F(PackedCifar, ASplitThatIsNotThereIsNamedWithThoseThatAre) {
                 HasSubstr("[vision.PackedPictures] there is no split \"valid\" in " + file_ +
                           ", only train, test. Divide one with"));
   }
-  datasets::pack(*datasets::open("folder", kData + "/images"), file_);
+  datasets::pack(*datasets::open("folder", {.path = kData + "/images"}), file_);
   try {
     const PackedPictures set(file_, Split::kTrain);
     FAIL();
@@ -471,8 +471,8 @@ TEST_F(PackedCifar, OpeningReadsNoSampleAndADamagedOneIsNamedInItsSplit) {
   const int64_t train = PackedPictures(file_, Split::kTrain).size();
   const int64_t record = 16 + 32 + 8 + 3072;  // of a picture of 32 x 32 with a label
   const auto size = static_cast<int64_t>(fs::file_size(file_));
-  const int64_t first = size - 32 - 8 * datasets::open("records", file_)->size() -
-                        record * datasets::open("records", file_)->size();
+  const int64_t first = size - 32 - 8 * datasets::open("records", {.path = file_})->size() -
+                        record * datasets::open("records", {.path = file_})->size();
   std::fstream(file_, std::ios::binary | std::ios::in | std::ios::out)
       .seekp(first + (train + 2) * record + 1000)
       .put('!');
@@ -575,10 +575,10 @@ TEST(FacialKeypoints, PackedFacesAreThoseOfTheTable) {
                           "1,2,3,4,1 2 3 4\n5,,7,8,5 6 7 8\n9,1,,3,9 8 7 6\n1,1,1,1,0 0 0 255\n";
   std::ofstream(scratch.path() + "/test.csv") << "ImageId,Image\n1,4 3 2 1\n";
   const std::string packed = scratch.path() + "/faces.rec";
-  datasets::pack(*datasets::open("keypoints", scratch.path()), packed);
-  for (const Missing missing : {Missing::kDrop, Missing::kForwardFill, Missing::kKeep}) {
-    const FacialKeypoints before(table, {.missing = missing});
-    const FacialKeypoints after(packed, {.missing = missing});
+  datasets::pack(*datasets::open("keypoints", {.path = scratch.path()}), packed);
+  for (const Points points : {Points::kDrop, Points::kForwardFill, Points::kKeep}) {
+    const FacialKeypoints before(table, {.points = points});
+    const FacialKeypoints after(packed, {.points = points});
     ASSERT_EQ(after.size(), before.size());
     EXPECT_EQ(after.names(), before.names());
     for (int64_t i = 0; i < before.size(); ++i) {
@@ -587,10 +587,10 @@ TEST(FacialKeypoints, PackedFacesAreThoseOfTheTable) {
     }
   }
   std::ofstream(table) << "eye_x,eye_y,Image\n1,,1 2 3 4\n";
-  datasets::pack(*datasets::open("keypoints", table), packed);
-  EXPECT_THROW(FacialKeypoints(packed, {.missing = Missing::kForwardFill}), DataError);
+  datasets::pack(*datasets::open("keypoints", {.path = table}), packed);
+  EXPECT_THROW(FacialKeypoints(packed, {.points = Points::kForwardFill}), DataError);
   EXPECT_THROW(FacialKeypoints{packed}, DataError) << "no whole face";
-  datasets::pack(*datasets::open("folder", kData + "/images"), packed);
+  datasets::pack(*datasets::open("folder", {.path = kData + "/images"}), packed);
   EXPECT_THROW(FacialKeypoints{packed}, DataError) << "no points";
 }
 
