@@ -16,23 +16,22 @@
 
 namespace argosy::metrics {
 
-/// What AnyMetric takes: a Metric that can be copied and names its values. values(group), the
-/// list of several, state() and load_state(), and merge_state() may be missing.
+/// A metric that AnyMetric can hold: a Metric that can be copied and names its values.
+/// values(group), for several values, and state(), load_state() and merge_state() are optional.
 template <typename T>
 concept NamedMetric = Metric<T> && std::copy_constructible<T> && requires(const T& metric) {
   { metric.names() } -> std::convertible_to<std::vector<std::string>>;
 };
 
-/// Any metric of this room, or one of the user's own, behind one type: what the trainer has a list
-/// of.
+/// Any metric of this room, or one of your own, behind one type. The trainer has a list of them.
 ///
 ///     std::vector<AnyMetric> metrics = {Accuracy({.topk = {1, 5}}), Auc()};
 ///     for (AnyMetric& metric : metrics) metric.update(logits, labels);
 ///     metrics[0].values(group);                // in the order of names()
 ///     metrics[1].get<Auc>()->compute(group);
 ///
-/// A value: a copy counts for itself. A metric of one's own is a struct with update(output,
-/// labels), compute(group), names() and reset(). Not thread-safe.
+/// A value: a copy counts separately. A metric of your own is a struct with update(output, labels),
+/// compute(group), names() and reset(). Not thread-safe.
 class AnyMetric final {
  public:
   template <NamedMetric M>
@@ -49,23 +48,24 @@ class AnyMetric final {
   ~AnyMetric() = default;
 
   void update(const at::Tensor& output, const at::Tensor& labels) { held_->update(output, labels); }
-  /// In the order of names(). Collective over `group`; an empty group: this process alone.
+  /// Returns the values in the order of names(). Collective over `group`; an empty group means this
+  /// process alone.
   [[nodiscard]] std::vector<double> values(const comm::Group& group = {}) const {
     return held_->values(group);
   }
   [[nodiscard]] std::vector<std::string> names() const { return held_->names(); }
   void reset() { held_->reset(); }
-  /// Errors: UsageError from both when the metric has none: see keeps().
+  /// Errors: UsageError from both if the metric lacks them; see keeps().
   [[nodiscard]] State state() const { return held_->state(); }
   void load_state(const State& state) { held_->load_state(state); }
-  /// Whether the metric has a state() and a load_state().
+  /// True if the metric has state() and load_state().
   [[nodiscard]] bool keeps() const { return held_->keeps(); }
-  /// Errors: UsageError when the metric has none: see merges().
+  /// Errors: UsageError if the metric lacks it; see merges().
   void merge_state(const State& other) { held_->merge_state(other); }
-  /// Whether the metric has a merge_state().
+  /// True if the metric has merge_state().
   [[nodiscard]] bool merges() const { return held_->merges(); }
 
-  /// The metric inside, or nullptr when it is of another type.
+  /// Returns the metric inside, or nullptr if it has another type.
   template <typename M>
   [[nodiscard]] M* get() {
     auto* model = dynamic_cast<Model<M>*>(held_.get());

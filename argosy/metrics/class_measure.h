@@ -12,19 +12,19 @@
 // Precision, recall and F1.
 namespace argosy::metrics {
 
-/// How the classes' values become one.
+/// How the values of the classes become one.
 enum class Average {
-  kMacro,     ///< their mean; classes that neither occur nor are predicted do not take part
-  kMicro,     ///< of all samples' decisions together; equals the accuracy
-  kWeighted,  ///< their mean, each by how often the class occurs
-  kNone,      ///< none: values() has one for each class
+  kMacro,     ///< their mean, without classes that neither occur nor are predicted
+  kMicro,     ///< counted over all classes together; equals the accuracy
+  kWeighted,  ///< their mean, weighted by how often each class occurs
+  kNone,      ///< values() has one value per class
 };
 
 struct ClassMeasureOptions {
-  /// 0: two classes, outputs are one score a sample. Otherwise at least 2, outputs are a row of
-  /// scores.
+  /// 0 means two classes and one score per sample. Otherwise at least 2, with a row of scores per
+  /// sample.
   int64_t num_classes = 0;
-  /// Two classes: scores from here on are positive; 0.5 for probabilities, 0 for logits.
+  /// Two classes: scores from this value on are positive. Use 0.5 for probabilities, 0 for logits.
   double threshold = 0.5;
   Average average = Average::kMacro;  ///< with num_classes
 };
@@ -41,27 +41,28 @@ enum class Measure { kPrecision, kRecall, kF1 };
 ///     precision = right / predicted      recall = right / occurring
 ///     F1 = 2 right / (predicted + occurring)
 ///
-/// counted for the positive class, or for each class. 0/0 is 0, as in sklearn, and NaN while there
-/// are no samples at all. Ranks exchange counts: N ranks give exactly what one gives.
-/// Ties of logits go to the lower class, NaN ranks above every number, as in Accuracy. With two
-/// classes a NaN score makes the result NaN until reset().
-/// Not thread-safe. Source: sklearn.metrics.precision_recall_fscore_support (zero_division = 0);
-/// the threshold's side is Paddle's.
+/// are counted for the positive class, or for each class. 0/0 is 0, as in sklearn; without any
+/// sample the result is NaN. Ranks exchange counts, so N ranks give exactly the result of one. In a
+/// tie of logits the lower class wins, and NaN ranks above every number, as in Accuracy. With two
+/// classes, a NaN score makes the result NaN until reset().
+/// Not thread-safe. Source: sklearn.metrics.precision_recall_fscore_support (zero_division = 0); a
+/// score equal to the threshold is positive as in Paddle.
 template <Measure M>
 class ClassMeasure final {
  public:
   explicit ClassMeasure(const ClassMeasureOptions& options = {});
 
-  /// Shape: two classes: scores [N] or [N, 1], labels as many, 0 and 1 of any type; else logits
-  /// [N, C], labels [N] or [N, 1] of any integer type. N may be 0.
-  /// Errors: UsageError (shape, type, a label out of range with its row); nothing is counted then.
+  /// Shape: with two classes scores and labels [N] or [N, 1], labels 0 and 1 of any type; else
+  /// logits [N, C] and labels [N] or [N, 1] of any integer type. N may be 0.
+  /// Errors: UsageError (shape, type, a label out of range with its row); then nothing is counted.
   void update(const at::Tensor& scores, const at::Tensor& labels);
 
-  /// Collective over `group`; an empty group: this process alone. Average::kNone: the macro mean.
+  /// Returns the measure; with Average::kNone, the macro mean. Collective over `group`; an empty
+  /// group means this process alone.
   [[nodiscard]] double compute(const comm::Group& group = {}) const;
-  /// One value; of each class with Average::kNone. Collective like compute().
+  /// Returns one value, or with Average::kNone one per class. Collective like compute().
   [[nodiscard]] std::vector<double> values(const comm::Group& group = {}) const;
-  /// "precision", with Average::kNone "precision_0" and so on.
+  /// "precision", or with Average::kNone "precision_0" and so on.
   [[nodiscard]] std::vector<std::string> names() const;
   void reset();
   /// See State; num_classes and threshold must agree.

@@ -11,49 +11,49 @@
 
 namespace argosy::metrics {
 
-/// What the entries of a confusion matrix are divided by.
+/// The divisor of the entries of a confusion matrix.
 enum class Normalise {
-  kNone,       ///< nothing: counts
-  kTrue,       ///< their row: the diagonal is each class's recall
-  kPredicted,  ///< their column: the diagonal is each class's precision
-  kAll,        ///< all samples
+  kNone,       ///< none: the entries are counts
+  kTrue,       ///< the row's sum: the diagonal is each class's recall
+  kPredicted,  ///< the column's sum: the diagonal is each class's precision
+  kAll,        ///< the number of samples
 };
 
 struct ConfusionMatrixOptions {
-  int64_t num_classes = 0;  ///< at least 2; must be given
+  int64_t num_classes = 0;  ///< required; at least 2
 };
 
-/// How often samples of class i (rows) were taken for class j (columns), over all ranks.
+/// How often samples of class i (row) were predicted as class j (column), over all ranks.
 ///
 ///     ConfusionMatrix confusion({.num_classes = 3});
 ///     confusion.update(logits, labels);
 ///     at::Tensor counts = confusion.compute(group);               // i64 [3, 3]
 ///     fmt::print("{}", confusion.to_string({.group = group, .classes = {"cat", "dog", "owl"}}));
 ///
-/// Counts are exact over ranks. It is no single number: names() and values() are empty, so that a
-/// trainer's line shows none.
+/// Counts are exact over ranks. A matrix is no single number: names() and values() are empty, so a
+/// trainer's line does not show it.
 /// Not thread-safe. Source: sklearn.metrics.confusion_matrix.
 class ConfusionMatrix final {
  public:
   explicit ConfusionMatrix(const ConfusionMatrixOptions& options);
 
-  /// Shape: scores [N, C] (the first highest counts; NaN above every number), or predicted classes
-  /// [N] of an integer type; labels [N] or [N, 1]. N may be 0.
-  /// Errors: UsageError (shape, type, a class out of range with its row); nothing is counted then.
+  /// Shape: scores [N, C], whose first highest is the prediction (NaN is above every number), or
+  /// predicted classes [N] of an integer type; labels [N] or [N, 1]. N may be 0.
+  /// Errors: UsageError (shape, type, a class out of range with its row); then nothing is counted.
   void update(const at::Tensor& scores, const at::Tensor& labels);
 
-  /// Shape: i64 [C, C]. Collective over `group`; an empty group: this process alone.
+  /// Returns i64 [C, C]. Collective over `group`; an empty group means this process alone.
   [[nodiscard]] at::Tensor compute(const comm::Group& group = {}) const;
-  /// Shape: f64 [C, C]; 0 where a row or column is empty. Collective like compute().
+  /// Returns f64 [C, C], with 0 in empty rows or columns. Collective like compute().
   [[nodiscard]] at::Tensor normalised(Normalise by, const comm::Group& group = {}) const;
 
   struct Shown {
     comm::Group group{};
-    std::vector<std::string> classes{};  ///< names; else numbers
+    std::vector<std::string> classes{};  ///< names; empty: numbers
     Normalise normalise = Normalise::kNone;
   };
-  /// A table with a row for each true class. Collective like compute().
-  /// Errors: UsageError when there are not as many names as classes.
+  /// Returns a table with one row per true class. Collective like compute().
+  /// Errors: UsageError if the number of names is not the number of classes.
   [[nodiscard]] std::string to_string(const Shown& shown) const;
   [[nodiscard]] std::string to_string() const { return to_string(Shown()); }
 

@@ -11,7 +11,7 @@
 
 namespace argosy::metrics {
 
-/// What evaluate() and the trainer ask of a metric.
+/// What evaluate() and the trainer need of a metric.
 template <typename T>
 concept Metric = requires(T metric, const at::Tensor& tensor, const comm::Group& group) {
   metric.update(tensor, tensor);  // the model's output, the labels
@@ -38,8 +38,9 @@ at::Tensor predict(Model& model, const at::Tensor& input) {
   }
 }
 
-/// Ranks that share an evaluation must run the same model, and running statistics part while
-/// training: wrappers can copy rank 0's. Nothing for others. Collective over the wrapper's group.
+/// Copies rank 0's buffers to all ranks if the model is a wrapper, and does nothing for other
+/// models. Ranks that share an evaluation must run the same model, but running statistics diverge
+/// in training. Collective over the wrapper's group.
 template <typename Model>
 void sync_buffers(Model& model) {
   if constexpr (requires { model.sync_buffers(); }) {
@@ -67,14 +68,14 @@ comm::Group group_of(const Model& model, const comm::Group& given) {
 ///     std::vector<double> values = both.values(group);
 ///
 /// `model`: a module, a holder, a pointer, or a wrapper with module() (DistributedDataParallel).
-/// `loader`: anything to iterate over whose items are two tensors, input and labels. Ranks may hold
-/// different numbers of batches, or none. The metric is not reset first.
-/// Runs without gradients in evaluation mode; afterwards, and when something throws, each
-/// submodule is back in its own mode.
+/// `loader`: any range whose items are two tensors, input and labels. Ranks may have different
+/// numbers of batches, or none. The metric is not reset first.
+/// Runs without gradients in evaluation mode. Afterwards, also after an exception, each submodule
+/// is in its former mode again.
 ///
-/// Collective over `group` at the end, once; an empty one means the model's own (group()), and this
-/// process alone when the model has none. A wrapper with sync_buffers() first copies rank 0's
-/// buffers to all ranks, so that N ranks give exactly what rank 0 alone would.
+/// Collective over `group`, once, at the end. An empty group means the model's own, group(), or
+/// this process alone if the model has none. A wrapper with sync_buffers() first copies rank 0's
+/// buffers to all ranks, so N ranks give exactly the result of rank 0 alone.
 template <typename Model, typename Loader, typename M>
 requires Metric<std::remove_cvref_t<M>>
 auto evaluate(Model&& model, Loader&& loader, M&& metric, const comm::Group& group = {}) {

@@ -15,28 +15,29 @@ namespace argosy::metrics {
 
 enum class ErrorKind { kSquared, kAbsolute };
 
-/// Mean of (output - target)² or of |output - target| over all elements of all ranks.
+/// The mean of (output - target)² or of |output - target| over all elements of all ranks.
 ///
 ///     MeanSquaredError mse;
 ///     mse.update(output, target);
 ///     double value = mse.compute(group);
 ///
-/// Errors are taken in f64 and summed without rounding (ExactSum): however the samples are spread
-/// over ranks, the result has the same bits. NaN stays visible. No elements at all: NaN.
-/// Not thread-safe. Cost: about 6 ns an element.
+/// Errors are computed in f64 and summed without rounding (ExactSum), so the result has the same
+/// bits for any distribution of the samples over ranks. A NaN makes it NaN. Without elements it is
+/// NaN.
+/// Not thread-safe. Cost: about 6 ns per element.
 template <ErrorKind K>
 class MeanError final {
  public:
-  /// Shape: equal ones, of any floating or integer types.
-  /// Errors: UsageError when the shapes differ: what would be broadcast is nearly always a mistake.
+  /// Shape: equal shapes, of any floating or integer types.
+  /// Errors: UsageError if the shapes differ, because broadcasting is nearly always a mistake here.
   void update(const at::Tensor& output, const at::Tensor& target);
 
-  /// Collective over `group`; an empty group: this process alone.
+  /// Collective over `group`; an empty group means this process alone.
   [[nodiscard]] double compute(const comm::Group& group = {}) const;
   [[nodiscard]] std::vector<double> values(const comm::Group& group = {}) const {
     return {compute(group)};
   }
-  /// Elements seen by all ranks. Collective like compute().
+  /// Returns the number of elements of all ranks. Collective like compute().
   [[nodiscard]] int64_t count(const comm::Group& group = {}) const;
   /// "mse" or "mae".
   [[nodiscard]] std::vector<std::string> names() const;

@@ -14,18 +14,19 @@
 namespace argosy::metrics {
 
 struct ThroughputOptions {
-  /// Time since any fixed moment; empty: the steady clock. For tests, and to leave out pauses.
+  /// Returns the time since any fixed moment, for tests or to leave out pauses. Empty: the steady
+  /// clock.
   std::function<std::chrono::nanoseconds()> clock{};
 };
 
-/// Samples per second of all ranks together, since construction or reset().
+/// The samples per second of all ranks together, since construction or reset().
 ///
 ///     Throughput throughput;
 ///     throughput.update(logits, labels);         // counts labels.size(0) samples
 ///     double samples_per_s = throughput.compute(group);
 ///
-/// All ranks' samples over the longest time of a rank. No time has passed: NaN.
-/// A state keeps the time too: after load_state() a stop between the two does not count.
+/// The result is the samples of all ranks divided by the longest time of a rank, or NaN if no time
+/// has passed. A state keeps the time too, so a stop before load_state() does not count.
 /// Not thread-safe.
 class Throughput final {
  public:
@@ -33,21 +34,21 @@ class Throughput final {
 
   /// Errors: UsageError for labels without a dimension.
   void update(const at::Tensor& output, const at::Tensor& labels);
-  /// Errors: UsageError for a negative number.
+  /// Errors: UsageError if `samples` is negative.
   void update(int64_t samples);
 
-  /// Collective over `group`; an empty group: this process alone.
+  /// Collective over `group`; an empty group means this process alone.
   [[nodiscard]] double compute(const comm::Group& group = {}) const;
   [[nodiscard]] std::vector<double> values(const comm::Group& group = {}) const {
     return {compute(group)};
   }
-  /// Samples seen by all ranks. Collective like compute().
+  /// Returns the number of samples of all ranks. Collective like compute().
   [[nodiscard]] int64_t count(const comm::Group& group = {}) const;
   [[nodiscard]] std::vector<std::string> names() const { return {"samples_per_s"}; }
   void reset();
   [[nodiscard]] State state() const;
   void load_state(const State& state);
-  /// The samples of both, and the longer time, as over ranks.
+  /// Adds the samples and takes the longer time, as over ranks.
   void merge_state(const State& other);
 
  private:
