@@ -11,8 +11,8 @@ struct AdagradOptions {
   double lr = 1e-2;
   double lr_decay = 0.0;                   ///< the rate of step t is lr / (1 + (t - 1) lr_decay)
   WeightDecay weight_decay{};              ///< a number means L2Decay
-  double initial_accumulator_value = 0.0;  ///< what the sum starts from
-  double eps = 1e-10;                      ///< added to the root, outside of it
+  double initial_accumulator_value = 0.0;  ///< initial value of the sum
+  double eps = 1e-10;                      ///< added to the root, not under it
   GradClip grad_clip{};
   DecayFilter apply_decay_param_fun{};  ///< empty: all parameters decay
 };

@@ -11,7 +11,7 @@ namespace argosy::optim {
 struct AdamOptions {
   double lr = 1e-3;
   std::array<double, 2> betas{0.9, 0.999};  ///< decay of the two averages, each in [0, 1)
-  double eps = 1e-8;                        ///< added to the root, outside of it
+  double eps = 1e-8;                        ///< added to the root, not under it
   WeightDecay weight_decay{};               ///< a number means L2Decay
   bool amsgrad = false;
   GradClip grad_clip{};
@@ -51,7 +51,7 @@ struct AdamWOptions {
 
 /// Adam with decoupled weight decay: w *= 1 - lr * weight_decay, then Adam's update.
 ///
-/// Groups give their weight_decay as a number; L1Decay and L2Decay are refused (use Adam for them).
+/// The weight_decay of a group is a number; L1Decay and L2Decay are refused (use Adam for them).
 /// Source: Loshchilov & Hutter, "Decoupled weight decay regularization", ICLR 2019;
 ///   torch/optim/adamw.py of 2.x.
 class AdamW final : public Optimizer {

@@ -20,9 +20,9 @@ struct L2Decay {
   double coeff;
 };
 
-/// A regularizer, or a bare number with the meaning that the optimizer gives it: L2Decay for SGD,
-/// Momentum, Adam, RMSProp and Adagrad; decoupled decay, w *= 1 - lr * coeff, for AdamW; a part of
-/// the direction whose length is compared with the parameter's for Lamb and Lars.
+/// A regularizer, or a bare number whose meaning depends on the optimizer. For SGD, Momentum, Adam,
+/// RMSProp and Adagrad it is L2Decay; for AdamW it is decoupled decay, w *= 1 - lr * coeff; for
+/// Lamb and Lars it is part of the direction whose length is compared with the parameter's.
 struct WeightDecay {
   enum class Kind { kNumber, kL1, kL2 };
 
@@ -35,9 +35,9 @@ struct WeightDecay {
   double coeff = 0.0;
 };
 
-/// Whether the parameter of this name decays at all. `false` ends the optimizer's weight decay and
-/// that of a ParamGroup for it; an empty function lets all decay. Asked once per parameter, when
-/// the optimizer takes it.
+/// Returns whether the parameter of this name decays. `false` switches off the decay of the
+/// optimizer and of a ParamGroup for it. Without a function all parameters decay. Called once per
+/// parameter, when the optimizer takes it.
 ///
 ///     optim::AdamW opt(net, {.apply_decay_param_fun = [](const std::string& name) {
 ///                              return !name.ends_with(".bias");

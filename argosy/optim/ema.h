@@ -11,18 +11,18 @@
 
 namespace argosy::optim {
 
-/// What an average does at its beginning.
+/// How an average begins.
 enum class EmaWarmup {
-  kNone,  ///< the decay as given, from the second update on (PyTorch)
-  /// min(decay, (1 + n) / (10 + n)) with n updates made before: the weights of the first steps are
+  kNone,  ///< the given decay, from the second update on (PyTorch)
+  /// min(decay, (1 + n) / (10 + n)) after n updates, so that the weights of the first steps are
   /// forgotten soon (TensorFlow's num_updates, Paddle's thres_steps, timm).
   kNumUpdates,
 };
 
 /// What an average does with the model's buffers (the statistics of batch norm).
 enum class EmaBuffers {
-  kLeave,    ///< they stay the model's own (PyTorch's use_buffers = False)
-  kAverage,  ///< those of floating point are averaged, others taken over as they are
+  kLeave,    ///< the model keeps its own (PyTorch's use_buffers = False)
+  kAverage,  ///< floating buffers are averaged, others are copied
 };
 
 struct ExponentialMovingAverageOptions {
@@ -31,36 +31,36 @@ struct ExponentialMovingAverageOptions {
   EmaBuffers buffers = EmaBuffers::kLeave;
 };
 
-/// Where an average stands. The tensors are shared with it; clone() before going on.
+/// The state of an average. It shares the average's tensors: clone them before the next update.
 struct EmaState {
   int64_t num_updates = 0;
   engine::StateDict averages{};
 };
 
-/// An average of a model's weights over its training, weighted towards the last: often a better
-/// model than the last weights themselves.
+/// An average of a model's weights over its training, weighted towards the last ones. It is often a
+/// better model than the last weights.
 ///
 ///     optim::ExponentialMovingAverage ema(net, {.decay = 0.999});
 ///     for (…) { …; optimizer.step(); ema.update(); }
 ///     {
-///       const optim::Averaged weights(ema);          // the model has the average …
+///       const optim::Averaged weights(ema);          // the model has the average
 ///       evaluate(net);
-///     }                                              // … and here its own again
+///     }                                              // here it has its own weights again
 ///
-/// Average of the first update: the weights; after: a = a + (1 - decay) (w - a), by at::lerp.
-/// While the average is applied the model's tensors have other memory, and then their own again:
-/// every handle on them sees it, a view or a raw pointer into the memory of before does not. So
-/// nothing is written that other processes share (share_parameters): each rank applies and
-/// restores by itself, when it likes. Nothing is sent. Not thread-safe. Cost: update() reads
-/// weights and averages and writes the averages; memory of one copy of the weights, of two while
-/// applied.
+/// The first update copies the weights; later ones compute a = a + (1 - decay) (w - a) by at::lerp.
+/// While the average is applied, the model's tensors have other memory. Every handle on them sees
+/// that, but a view or a raw pointer into the former memory does not. Memory that other processes
+/// share (share_parameters) is never written, so each rank may apply and restore on its own.
+/// Nothing is sent. Not thread-safe.
+/// Cost: update() reads weights and averages and writes the averages. The memory is one copy of the
+/// weights, or two while applied.
 /// Source: Polyak & Juditsky, 1992; torch/optim/swa_utils.py of 2.x, AveragedModel with
 ///   get_ema_multi_avg_fn; paddle.static.ExponentialMovingAverage for apply() and restore().
 class ExponentialMovingAverage final {
  public:
-  /// Of a module, or of what holds or wraps one: parameters, and buffers where they are asked for.
-  /// A list of named tensors has no buffers.
-  /// Errors: UsageError for options out of range, a model without parameters.
+  /// Averages the parameters of a module, or of what holds or wraps one, and its buffers if the
+  /// options ask for it. A list of named tensors has no buffers.
+  /// Errors: UsageError for options out of range, or a model without parameters.
   template <engine::NamedParameterSource T>
   explicit ExponentialMovingAverage(const T& model,
                                     const ExponentialMovingAverageOptions& options = {})
@@ -70,21 +70,21 @@ class ExponentialMovingAverage final {
                            const engine::NamedTensors& buffers,
                            const ExponentialMovingAverageOptions& options);
 
-  /// The weights enter the average. Errors: UsageError while it is applied.
+  /// Adds the current weights to the average. Errors: UsageError while it is applied.
   void update();
 
-  /// The model gets the average; its own weights are kept aside.
-  /// Errors: UsageError before the first update() and when it is applied already.
+  /// Gives the model the average and keeps its own weights aside.
+  /// Errors: UsageError before the first update(), or if the average is applied already.
   void apply();
-  /// The model gets its own weights back. Nothing to do when the average is not applied.
+  /// Gives the model its own weights back. Does nothing if the average is not applied.
   void restore() noexcept;
   [[nodiscard]] bool applied() const noexcept { return !kept_.empty(); }
 
   [[nodiscard]] int64_t num_updates() const noexcept { return num_updates_; }
-  /// The averages by structured name; those of a model's state dict that are averaged.
+  /// Returns the averages under the structured names of the model's state dict.
   [[nodiscard]] EmaState state_dict() const;
-  /// Takes over copies. All or nothing. Errors: CheckpointError that names what is missing,
-  /// unexpected or of another shape or dtype.
+  /// Copies the state, all or nothing. Errors: CheckpointError that names what is missing,
+  /// unexpected, or has another shape or dtype.
   void load_state_dict(const EmaState& state);
 
  private:

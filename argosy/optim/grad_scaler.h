@@ -14,14 +14,15 @@ namespace argosy::optim {
 
 /// Names and defaults are PyTorch's.
 struct GradScalerOptions {
-  double init_scale = 65536;  ///< what the loss is multiplied by at the beginning; kept as f32
-  double growth_factor = 2;   ///< of the scale, after growth_interval updates without a skipped one
-  double backoff_factor = 0.5;     ///< of the scale, after a skipped update
+  double init_scale = 65536;  ///< initial factor of the loss; kept as f32
+  double growth_factor =
+      2;  ///< factor of the scale after growth_interval updates without a skipped one
+  double backoff_factor = 0.5;     ///< factor of the scale after a skipped update
   int64_t growth_interval = 2000;  ///< updates
   bool enabled = true;  ///< false: the scaler does nothing, and step() is the optimizer's
 };
 
-/// Where a GradScaler stands; PyTorch's state_dict has the same five numbers.
+/// The state of a GradScaler. PyTorch's state_dict has the same five numbers.
 struct GradScalerState {
   double scale = 65536;
   double growth_factor = 2;
@@ -30,9 +31,9 @@ struct GradScalerState {
   int64_t growth_tracker = 0;  ///< updates since the last change of the scale
 };
 
-/// Multiplies the loss, so that small gradients do not vanish in float16, and passes by the updates
-/// whose gradients overflowed; the factor grows while all goes well and falls after each of these.
-/// bfloat16 has the range of f32 and needs none.
+/// Multiplies the loss so that small gradients do not vanish in float16, and skips updates whose
+/// gradients overflowed. The factor grows over time and falls after each skipped update. bfloat16
+/// has the range of f32 and needs no scaler.
 ///
 ///     optim::GradScaler scaler;
 ///     for (…) {
@@ -45,66 +46,68 @@ struct GradScalerState {
 ///       optimizer.zero_grad();
 ///     }
 ///
-/// What a skipped update leaves out is the optimizer's step as a whole: weights, moments and the
-/// count of steps stay. What else counts updates (a schedule, an average of weights) asks step().
+/// A skipped update leaves out the optimizer's whole step: weights, moments and the count of steps
+/// stay unchanged. Schedules and averages of weights should follow the result of step().
 ///
-/// Several ranks must skip the same updates. With DistributedDataParallel they do: gradients are
-/// averaged before step(), and a NaN or an infinity of one rank is in the average of all. Where
-/// ranks hold different gradients, take agree_by(), or fleet::distributed_scaler().
+/// Several ranks must skip the same updates. With DistributedDataParallel they do, because
+/// gradients are averaged before step() and one rank's NaN or infinity is in everybody's average.
+/// If ranks hold different gradients, use agree_by() or fleet::distributed_scaler().
 ///
-/// Several optimizers, each with its unscale_() and step(), share one scale and one update(). Names
-/// an optimizer by what its handles stand for, so all copies of a handle are the same one. Not
-/// thread-safe. Cost: unscale_() reads and writes the gradients once.
+/// Several optimizers, each with its own unscale_() and step(), share one scale and one update().
+/// All copies of an optimizer's handle count as the same optimizer. Not thread-safe.
+/// Cost: unscale_() reads and writes the gradients once.
 /// Source: torch/amp/grad_scaler.py and aten/src/ATen/native/cpu/AmpGradScalerKernels.cpp of 2.x;
 /// the same bits.
 class GradScaler final {
  public:
-  /// What gradients have shown.
+  /// What a look at the gradients found.
   struct Seen {
-    bool gradients = false;  ///< there was one
-    bool inf = false;        ///< and one that is not finite
+    bool gradients = false;  ///< there was a gradient
+    bool inf = false;        ///< and one was not finite
   };
-  /// Of what this rank has seen makes what any of them has. Collective.
+  /// Turns what this rank has seen into what any rank has seen. Collective.
   using Agreement = std::function<Seen(const Seen& own)>;
 
   /// Errors: UsageError naming the option that is out of range.
   explicit GradScaler(const GradScalerOptions& options = {});
 
-  /// The loss times the scale.
+  /// Returns the loss times the scale.
   [[nodiscard]] at::Tensor scale(const at::Tensor& loss);
   [[nodiscard]] std::vector<at::Tensor> scale(const std::vector<at::Tensor>& losses);
 
   /// Divides the optimizer's gradients by the scale, in place, and notes whether one of them was
-  /// not finite. step() does it where it was not done. Once per step(), when the gradients of all
-  /// accumulated batches are there.
-  /// Errors: UsageError: before the first scale(); twice since the last update(); after step(); an
-  ///   optimizer whose update has begun in backward (overlap_update); a gradient that is not dense
-  ///   f32 or f64.
+  /// not finite. Call it at most once per step(), after the last accumulated batch. Otherwise
+  /// step() does it.
+  /// Errors: UsageError before the first scale(), twice since the last update(), after step(), for
+  /// an optimizer whose update has begun in backward (overlap_update), and for a gradient that is
+  /// not dense f32 or f64.
   void unscale_(const Optimizer& optimizer);
 
-  /// The optimizer's step, unless some gradient is not finite. Returns whether it was made.
-  /// Errors: UsageError: twice since the last update(); no gradient at all; those of unscale_().
+  /// Makes the optimizer's step unless some gradient is not finite, and returns whether it was
+  /// made.
+  /// Errors: UsageError if called twice since the last update(), or without any gradient; and those
+  /// of unscale_().
   bool step(Optimizer& optimizer);
 
-  /// Makes the scale for the next update from what was found, and forgets that.
-  /// Errors: UsageError when nothing was found out since the last update().
+  /// Computes the scale of the next update from what was found, and forgets that.
+  /// Errors: UsageError if no gradients were looked at since the last update().
   void update();
   /// Sets the scale instead. Errors: UsageError unless it is positive and finite.
   void update(double new_scale);
 
-  [[nodiscard]] double get_scale() const;  ///< 1 where the scaler is not enabled
+  [[nodiscard]] double get_scale() const;  ///< 1 if the scaler is not enabled
   [[nodiscard]] bool is_enabled() const noexcept { return options_.enabled; }
-  /// After unscale_() or step(), until update(): whether a gradient was not finite, on any rank
-  /// where the ranks agree. nullopt: not looked at yet.
+  /// Returns whether a gradient was not finite (on any rank, with agree_by()), from unscale_() or
+  /// step() until update(). nullopt: not looked at yet.
   [[nodiscard]] std::optional<bool> found_inf(const Optimizer& optimizer) const;
 
-  /// From now on each unscale_() asks the ranks, all of which must call it; also those without a
-  /// gradient, which decide as those that have one do. nullptr: no longer.
+  /// Lets each unscale_() ask the ranks from now on; nullptr ends it. All ranks must then call
+  /// unscale_(), also those without a gradient, which follow those that have one.
   void agree_by(Agreement agreement) { agreement_ = std::move(agreement); }
 
-  /// Take it after update(). Errors: UsageError between unscale_() and update().
+  /// Call it after update(). Errors: UsageError between unscale_() and update().
   [[nodiscard]] GradScalerState state_dict() const;
-  /// Takes over all five numbers. Nothing where the scaler is not enabled, as in PyTorch.
+  /// Loads all five numbers. Does nothing if the scaler is not enabled, as in PyTorch.
   /// Errors: CheckpointError naming a number that is out of range.
   void load_state_dict(const GradScalerState& state);
 

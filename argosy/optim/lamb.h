@@ -13,23 +13,23 @@ namespace argosy::optim {
 struct LambOptions {
   double lr = 1e-3;
   std::array<double, 2> betas{0.9, 0.999};  ///< decay of the two averages, each in [0, 1)
-  double eps = 1e-6;                        ///< added to the root, outside of it
+  double eps = 1e-6;                        ///< added to the root, not under it
   double weight_decay = 1e-2;               ///< Paddle: lamb_weight_decay
-  /// Whether the parameter of this name has no weight decay; empty: none has none.
+  /// Returns true for the name of a parameter without weight decay. Empty: all parameters decay.
   std::function<bool(const std::string& name)> exclude_from_weight_decay_fn{};
-  /// The trust ratio for parameters without weight decay too; else they take Adam's step.
+  /// Uses the trust ratio for parameters without weight decay too; otherwise they take Adam's step.
   bool always_adapt = false;
   GradClip grad_clip{};
 };
 
-/// Adam whose step, decay included, is as long as the parameter times the learning rate:
+/// Adam with a step, decay included, that is as long as the parameter times the learning rate:
 ///
 ///     m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2
 ///     r = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay w
-///     w = w - lr |w| / |r| r             the ratio is 1 where a norm is 0
+///     w = w - lr |w| / |r| r             the ratio is 1 if a norm is 0
 ///
-/// State: step, exp_avg (m), exp_avg_sq (v). Groups give their weight_decay as a number.
-/// Not divided among ranks: each makes whole steps, for the norms are of whole parameters.
+/// State: step, exp_avg (m), exp_avg_sq (v). The weight_decay of a group is a number. Steps are not
+/// divided among ranks, because the norms are of whole parameters.
 /// Cost: two passes; the second reads parameter and averages once more.
 /// Source: You et al., "Large batch optimization for deep learning", ICLR 2020; Paddle 3.3,
 ///   phi/kernels/impl/lamb_kernel_impl.h.

@@ -10,35 +10,35 @@ namespace argosy::optim {
 
 enum class PlateauMode { kMin, kMax };
 
-/// What `threshold` is measured against.
+/// What `threshold` is relative to.
 enum class ThresholdMode { kRel, kAbs };
 
-/// Whether the best metric moves on while a cooldown lasts.
+/// Whether a cooldown updates the best metric.
 enum class DuringCooldown {
   kTracksBest,  ///< as in PyTorch
   kLooksAway,   ///< as in Paddle
 };
 
-/// Defaults are those of PyTorch and Paddle, which differ in during_cooldown alone.
+/// Defaults are those of PyTorch and Paddle, which differ only in during_cooldown.
 struct ReduceLROnPlateauOptions {
   PlateauMode mode = PlateauMode::kMin;  ///< kMin: less is better
   double factor = 0.1;                   ///< in (0, 1)
-  int64_t patience = 10;                 ///< bad metrics in a row that are put up with
-  double threshold = 1e-4;               ///< by how much a metric must be better to count
+  int64_t patience = 10;                 ///< number of bad metrics in a row that is tolerated
+  double threshold = 1e-4;               ///< how much better a metric must be to count
   ThresholdMode threshold_mode = ThresholdMode::kRel;
-  int64_t cooldown = 0;  ///< metrics after a reduction of which none counts as bad
+  int64_t cooldown = 0;  ///< number of metrics after a reduction that do not count as bad
   double min_lr = 0;
   double eps = 1e-8;  ///< smaller reductions are not made (Paddle: epsilon)
   DuringCooldown during_cooldown = DuringCooldown::kTracksBest;
 };
 
-/// Lowers all rates by a factor when a metric has stopped getting better.
+/// Lowers all rates by a factor when a metric has stopped improving.
 ///
 ///     optim::ReduceLROnPlateau scheduler(optimizer, {.factor = 0.5, .patience = 3});
 ///     for (…) { train_one_epoch(); scheduler.step(validation_loss()); }
 ///
-/// Each rate is lowered from where it stands, so that set_lr() in between counts. A NaN is never
-/// better. On several ranks give all the same metric.
+/// It lowers the current rates, so set_lr() in between counts. A NaN is never better. All ranks
+/// must give the same metric.
 /// Source: torch.optim.lr_scheduler 2.x, ReduceLROnPlateau; Paddle 3.3, paddle/optimizer/lr.py,
 ///   ReduceOnPlateau.
 class ReduceLROnPlateau final {
@@ -47,16 +47,16 @@ class ReduceLROnPlateau final {
 
   /// Looks at the next metric.
   void step(double metric);
-  /// The same under the word that the trainer uses.
+  /// The same under the trainer's name.
   void on_metric(double metric) { step(metric); }
 
   [[nodiscard]] double last_lr() const { return optimizer_.lr(); }
   [[nodiscard]] int64_t last_step() const noexcept { return state_.step; }
-  /// As LRScheduler's.
+  /// See LRScheduler.
   [[nodiscard]] std::string parameters() const;
   [[nodiscard]] static constexpr ScheduleUnit unit() noexcept { return ScheduleUnit::kMetric; }
 
-  /// With the rates as they are now.
+  /// Includes the current rates.
   [[nodiscard]] LRSchedulerState state_dict() const;
   /// Continues from `state` and sets its rates. Errors: CheckpointError as LRScheduler.
   void load_state_dict(const LRSchedulerState& state);

@@ -10,52 +10,53 @@
 
 namespace argosy::optim {
 
-/// Learning rate after `step` steps of the scheduler, of a group whose base rate is `base_lr`.
-/// A closed form: resuming at any step needs no history.
+/// Returns the learning rate after `step` steps of the scheduler, for a group with the base rate
+/// `base_lr`. It is a closed form, so resuming at any step needs no history.
 using LRSchedule = std::function<double(int64_t step, double base_lr)>;
 
-/// What a step of a schedule is. Checkpoints hold these numbers.
+/// The unit of a schedule's step. Checkpoints hold these numbers.
 enum class ScheduleUnit : int64_t {
   kUnset = 0,   ///< the caller's own loop decides
   kStep = 1,    ///< an update of the parameters
   kEpoch = 2,   ///< a pass over the training data
-  kMetric = 3,  ///< an evaluation, whose result the schedule looks at
+  kMetric = 3,  ///< an evaluation, whose result the schedule uses
 };
 
-/// Where a scheduler stands: the same for all of them, finite numbers and a name, so that a
-/// checkpoint stores any. What a scheduler has no use for stays as it is here.
+/// The state of any scheduler: finite numbers and a name, so that a checkpoint can store it. Fields
+/// that a scheduler does not use keep these defaults.
 struct LRSchedulerState {
   int64_t step = 0;
   std::vector<double> base_lrs{};            ///< one per group
   std::string scheduler{};                   ///< "StepLR"; empty fits any
   ScheduleUnit unit = ScheduleUnit::kUnset;  ///< kUnset fits any
   // Of ReduceLROnPlateau:
-  std::vector<double> last_lrs{};  ///< rates now, one per group
+  std::vector<double> last_lrs{};  ///< current rates, one per group
   std::optional<double> best{};    ///< best metric so far; never an infinity
   int64_t num_bad_epochs = 0;
   int64_t cooldown_counter = 0;
 };
 
-/// Sets an optimizer's learning rates as training goes on.
+/// Sets an optimizer's learning rates during training.
 ///
 ///     optim::CosineAnnealingLR scheduler(optimizer, {.t_max = epochs});
 ///     for (…) { train_one_epoch(); scheduler.step(); }
 ///
-/// The unit of a step is the caller's: an epoch or a batch; per_epoch() and per_step()
-/// (schedule_unit.h) fix it in a type. The base rate of a group is its rate when the scheduler is
-/// made, which also sets the rate of step 0; schedules that have rates of their own
-/// (PiecewiseDecay, OneCycleLR, CyclicLR) give a group those times its lr_scale. Copies share the
-/// optimizer and nothing else. Any closed form is a scheduler: `LRScheduler(optimizer, [](int64_t
-/// t, double base) { … })`.
+/// The caller decides whether a step is an epoch or a batch; per_epoch() and per_step()
+/// (schedule_unit.h) make it part of the type. The base rate of a group is its rate when the
+/// scheduler is made. Making it also sets the rate of step 0. Schedules with rates of their own
+/// (PiecewiseDecay, OneCycleLR, CyclicLR) multiply them by each group's lr_scale. Copies share only
+/// the optimizer. Any closed form is a scheduler: `LRScheduler(optimizer, [](int64_t t, double
+/// base) { … })`.
 class LRScheduler {
  public:
   LRScheduler(Optimizer optimizer, LRSchedule schedule);
 
-  /// Goes one step on and sets the rates.
-  /// Errors: UsageError where the schedule has an end (OneCycleLR); nothing has changed then.
+  /// Moves one step forward and sets the rates.
+  /// Errors: UsageError beyond the end of a schedule that has one (OneCycleLR); then nothing
+  /// changes.
   void step();
 
-  /// Rate that was set last, of the first group.
+  /// The last rate that was set for the first group.
   [[nodiscard]] double last_lr() const { return last_lrs_.front(); }
   [[nodiscard]] const std::vector<double>& last_lrs() const noexcept { return last_lrs_; }
   /// Steps made so far.
@@ -63,15 +64,15 @@ class LRScheduler {
   [[nodiscard]] const LRSchedule& schedule() const noexcept { return schedule_; }
   /// "StepLR".
   [[nodiscard]] const std::string& name() const noexcept { return state_.scheduler; }
-  /// What it was made with, for records of a run: "step_size=30, gamma=0.1". Empty for a schedule
-  /// that is a function.
+  /// Its options, for records of a run: "step_size=30, gamma=0.1". Empty for a schedule that is a
+  /// function.
   [[nodiscard]] const std::string& parameters() const noexcept { return parameters_; }
   [[nodiscard]] const Optimizer& optimizer() const noexcept { return optimizer_; }
 
   [[nodiscard]] const LRSchedulerState& state_dict() const noexcept { return state_; }
   /// Continues from `state` and sets its rates.
-  /// Errors: CheckpointError when it has another number of groups, a negative step, or is another
-  ///   scheduler's.
+  /// Errors: CheckpointError if it has another number of groups, a negative step, or belongs to
+  /// another scheduler.
   void load_state_dict(const LRSchedulerState& state);
 
  protected:
@@ -102,7 +103,7 @@ struct ConstantLROptions {
   int64_t total_iters = 5;  ///< steps for which the factor holds
 };
 
-/// base * factor for the first total_iters steps, base after. Source: torch.optim.lr_scheduler 2.x.
+/// base * factor for the first total_iters steps, then base. Source: torch.optim.lr_scheduler 2.x.
 class ConstantLR final : public LRScheduler {
  public:
   explicit ConstantLR(Optimizer optimizer, const ConstantLROptions& options = {});
@@ -121,7 +122,7 @@ class StepLR final : public LRScheduler {
 };
 
 struct CosineAnnealingLROptions {
-  int64_t t_max = 0;  ///< steps from base to eta_min; must be given
+  int64_t t_max = 0;  ///< required: steps from base to eta_min
   double eta_min = 0.0;
 };
 
@@ -134,12 +135,12 @@ class CosineAnnealingLR final : public LRScheduler {
 };
 
 struct LinearWarmupOptions {
-  int64_t warmup_steps = 0;  ///< must be given
-  double start_factor = 0;   ///< of the base rate, at step 0; reaches 1 at warmup_steps
+  int64_t warmup_steps = 0;  ///< required
+  double start_factor = 0;   ///< factor of the base rate at step 0; reaches 1 at warmup_steps
 };
 
-/// Rises from start_factor * base to base in warmup_steps, then goes on with another scheduler,
-/// which starts at its own step 0, or stays at base.
+/// Rises from start_factor * base to base in warmup_steps. Then it stays at base, or continues with
+/// another scheduler, which starts at its own step 0.
 ///
 ///     optim::LinearWarmup scheduler(optim::CosineAnnealingLR(optimizer, {.t_max = 90}),
 ///                                   {.warmup_steps = 10});
@@ -149,7 +150,7 @@ struct LinearWarmupOptions {
 class LinearWarmup final : public LRScheduler {
  public:
   LinearWarmup(Optimizer optimizer, const LinearWarmupOptions& options);
-  /// Steps this scheduler from now on, not `after`.
+  /// From now on step this scheduler, not `after`.
   LinearWarmup(const LRScheduler& after, const LinearWarmupOptions& options);
 };
 

@@ -6,8 +6,8 @@
 
 namespace argosy::optim {
 
-/// Whose formula RMSProp follows. They differ in two places, so that neither gives the other's
-/// numbers with any options.
+/// Whose formula RMSProp follows. The formulas differ in two places, so no options of one give the
+/// numbers of the other.
 enum class RMSPropForm {
   /// eps is added to the root, and the learning rate multiplies what comes out of the buffer:
   /// b = momentum b + g / (sqrt(v) + eps), w = w - lr b.
@@ -24,7 +24,7 @@ struct RMSPropOptions {
   double eps = 1e-8;
   WeightDecay weight_decay{};  ///< a number means L2Decay
   double momentum = 0.0;
-  bool centered = false;  ///< v less the square of the gradient's average, its variance
+  bool centered = false;  ///< subtracts the squared average gradient from v: the variance
   RMSPropForm form = RMSPropForm::kTorch;
   GradClip grad_clip{};
   DecayFilter apply_decay_param_fun{};  ///< empty: all parameters decay
@@ -33,7 +33,7 @@ struct RMSPropOptions {
 /// RMSProp: the gradient over the root of its mean square, v = alpha v + (1 - alpha) g^2. See
 /// RMSPropForm for the step.
 ///
-/// State: step, square_avg (v), with momentum momentum_buffer (b), centered also grad_avg.
+/// State: step, square_avg (v); with momentum also momentum_buffer (b); if centered also grad_avg.
 /// Source: Tieleman & Hinton, lecture 6.5, 2012; torch/optim/rmsprop.py of 2.x,
 ///   _single_tensor_rmsprop; Paddle 3.3, phi/kernels/impl/rmsprop_kernel_impl.h.
 /// Errors: UsageError naming the option that is out of range.

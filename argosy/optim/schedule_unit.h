@@ -9,21 +9,21 @@
 
 namespace argosy::optim {
 
-/// A schedule that is counted in updates of the parameters. It has no on_epoch_end(), and nothing
-/// that takes an EpochScheduler takes it: the unit cannot be mistaken. Copies share the optimizer
-/// and nothing else.
+/// A schedule that counts updates of the parameters. It has no on_epoch_end() and is no
+/// EpochScheduler, so the unit cannot be mistaken. Copies share only the optimizer.
 class StepScheduler final {
  public:
   explicit StepScheduler(LRScheduler scheduler) : scheduler_(std::move(scheduler)) {}
 
-  /// An update was made (`optimizer.step()`; with accumulation once for all micro-batches).
+  /// Call it after an update (`optimizer.step()`; with accumulation once for all micro-batches).
   void on_step() { scheduler_.step(); }
 
   [[nodiscard]] static constexpr ScheduleUnit unit() noexcept { return ScheduleUnit::kStep; }
   [[nodiscard]] double last_lr() const { return scheduler_.last_lr(); }
   [[nodiscard]] const std::string& parameters() const { return scheduler_.parameters(); }
   [[nodiscard]] int64_t last_step() const noexcept { return scheduler_.last_step(); }
-  /// Says its unit. Errors of loading: CheckpointError as LRScheduler, and for another unit.
+  /// The state includes the unit. Loading throws a CheckpointError as LRScheduler does, and for
+  /// another unit.
   [[nodiscard]] LRSchedulerState state_dict() const;
   void load_state_dict(const LRSchedulerState& state);
 
@@ -31,7 +31,7 @@ class StepScheduler final {
   LRScheduler scheduler_;
 };
 
-/// A schedule that is counted in epochs; see StepScheduler.
+/// A schedule that counts epochs; see StepScheduler.
 class EpochScheduler final {
  public:
   explicit EpochScheduler(LRScheduler scheduler) : scheduler_(std::move(scheduler)) {}
@@ -61,21 +61,20 @@ class EpochScheduler final {
   return EpochScheduler(std::move(scheduler));
 }
 
-/// Any schedule whose unit is declared: what a training loop takes.
+/// Any schedule with a declared unit, as a training loop takes it.
 ///
 ///     void fit(…, optim::ScheduleHandle schedule);
 ///     fit(…, optim::per_epoch(optim::StepLR(optimizer, {.step_size = 30})));
 ///     fit(…, optim::ReduceLROnPlateau(optimizer));
 ///
-/// The loop reports everything that happens; a schedule moves at its own unit and passes by the
-/// rest. A bare LRScheduler is refused when the program is compiled. Copies are independent but for
-/// the optimizer. Not thread-safe.
+/// The loop reports every event; a schedule moves with its own unit and ignores the rest. A bare
+/// LRScheduler does not compile. Copies share only the optimizer. Not thread-safe.
 class ScheduleHandle final {
  public:
   ScheduleHandle(StepScheduler schedule);      // NOLINT(google-explicit-constructor)
   ScheduleHandle(EpochScheduler schedule);     // NOLINT(google-explicit-constructor)
   ScheduleHandle(ReduceLROnPlateau schedule);  // NOLINT(google-explicit-constructor)
-  /// Say per_step(…) or per_epoch(…).
+  /// Write per_step(…) or per_epoch(…).
   ScheduleHandle(const LRScheduler& schedule) = delete;  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] ScheduleUnit unit() const noexcept;
@@ -83,12 +82,12 @@ class ScheduleHandle final {
   void on_step();
   /// An epoch has ended.
   void on_epoch_end();
-  /// An evaluation has ended, with this result, equal on all ranks.
+  /// An evaluation has ended with this result, which must be equal on all ranks.
   void on_metric(double metric);
 
-  /// Rate of the first group as the schedule has set it.
+  /// The rate that the schedule set for the first group.
   [[nodiscard]] double last_lr() const;
-  /// As LRScheduler's.
+  /// See LRScheduler.
   [[nodiscard]] std::string parameters() const;
   [[nodiscard]] LRSchedulerState state_dict() const;
   /// Errors: CheckpointError for a state of another schedule, unit or number of groups.

@@ -12,7 +12,7 @@ struct SGDOptions {
   double momentum = 0.0;
   double dampening = 0.0;
   WeightDecay weight_decay{};  ///< a number means L2Decay
-  bool nesterov = false;       ///< wants momentum > 0 and dampening = 0
+  bool nesterov = false;       ///< needs momentum > 0 and dampening = 0
   GradClip grad_clip{};
   DecayFilter apply_decay_param_fun{};  ///< empty: all parameters decay
 };
