@@ -8,8 +8,9 @@
 
 namespace argosy::checkpoint {
 
-/// XXH3 (64 bits) of bytes that come in pieces: finds damage, not malice. "xxh3:" and 16 digits.
-/// Cost: 10 GB/s and more, so that a writer beside a training takes no noticeable time.
+/// The XXH3 hash (64 bits) of bytes that come in pieces, as "xxh3:" and 16 digits. It finds damage,
+/// not malice.
+/// Cost: 10 GB/s and more, so a writer beside a training takes no noticeable time.
 class Checksum final {
  public:
   Checksum();
@@ -18,7 +19,7 @@ class Checksum final {
   Checksum& operator=(const Checksum&) = delete;
 
   void update(std::span<const std::byte> bytes);
-  /// Of all bytes until now.
+  /// Returns the hash of all bytes so far.
   [[nodiscard]] std::string text() const;
 
  private:

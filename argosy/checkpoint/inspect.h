@@ -12,52 +12,52 @@ namespace argosy::checkpoint {
 
 enum class State : uint8_t {
   kWhole,
-  kTorn,     ///< a temporary name, no manifest, a file missing or of another length
-  kDamaged,  ///< bytes are not those that were written
-  kNewer,    ///< of a format version that this library does not read
+  kTorn,     ///< a temporary name, no manifest, a file that is missing or has another length
+  kDamaged,  ///< bytes differ from those that were written
+  kNewer,    ///< has a format version that this library does not read
 };
 /// "whole", "torn", "damaged", "newer".
 [[nodiscard]] std::string_view to_string(State state);
 
 enum class Check : uint8_t {
-  kSizes,      ///< the manifest, and that each file is there in its length
+  kSizes,      ///< checks the manifest, and that each file has its length
   kChecksums,  ///< reads every byte of every file
 };
 
-/// What a folder turned out to be.
+/// The result of inspecting a folder.
 struct Inspected {
   std::string path{};
   State state = State::kWhole;
-  std::string reason{};                ///< why it is not whole, with the file
-  std::optional<Manifest> manifest{};  ///< where it could be read
+  std::string reason{};                ///< why it is not whole, and the file
+  std::optional<Manifest> manifest{};  ///< if it could be read
 };
 
-/// Looks at one folder. Throws nothing for what it finds; a folder that is not there is torn.
+/// Inspects one folder. It throws nothing about what it finds; a missing folder is torn.
 [[nodiscard]] Inspected inspect(const std::string& folder, Check check);
 
-/// Is there a manifest.json in `path`?
+/// True if `path` has a manifest.json.
 [[nodiscard]] bool is_checkpoint(const std::string& path);
 
-/// All checkpoints in `directory`, torn and temporary ones too, the newest first: by step, then by
-/// time; those without a manifest come last. Other folders and links are passed over.
-/// Errors: CheckpointError: the directory cannot be read.
+/// Returns all checkpoints in `directory`, torn and temporary ones too. The newest comes first, by
+/// step, then by time; those without a manifest come last. Other folders and links are skipped.
+/// Errors: CheckpointError if the directory cannot be read.
 [[nodiscard]] std::vector<Inspected> list(const std::string& directory, Check check);
 
-/// What find_newest() found.
+/// The result of find_newest().
 struct Newest {
-  std::optional<std::string> path{};  ///< of the newest whole one; nothing: there is none
+  std::optional<std::string> path{};  ///< the newest whole checkpoint, if there is one
   std::optional<Manifest> manifest{};
-  std::vector<Inspected> skipped{};  ///< newer ones, and all that are torn, with the reason
+  std::vector<Inspected> skipped{};  ///< newer ones and all torn ones, with the reason
 
-  /// A line for each that was skipped, for a log.
+  /// Returns a line for a log per skipped checkpoint.
   [[nodiscard]] std::vector<std::string> remarks() const;
 };
 
-/// The newest checkpoint of which every byte is as it was written. A directory that is not there
-/// has none.
-/// `prefix`: only folders whose names begin with it.
-/// Cost: reads it whole, and newer ones up to the first damage.
-/// Errors: CheckpointError: the directory cannot be read.
+/// Returns the newest checkpoint in which every byte is as it was written. A missing directory has
+/// no checkpoint.
+/// `prefix`: only folders whose names begin with it count.
+/// Cost: reads the whole checkpoint, and newer ones up to the first damage.
+/// Errors: CheckpointError if the directory cannot be read.
 [[nodiscard]] Newest find_newest(const std::string& directory, std::string_view prefix = {});
 
 }  // namespace argosy::checkpoint

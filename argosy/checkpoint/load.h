@@ -8,16 +8,16 @@
 
 namespace argosy::checkpoint {
 
-/// A checkpoint on the disk, of which what is asked for is read.
+/// A checkpoint on the disk. It reads only what you ask for.
 ///
 ///     const Checkpoint last("runs/a/checkpoints/step-000000120");
 ///     engine::load_state_dict(net, last.part("model"));
 ///     Snapshot all = last.snapshot(world.rank());
 ///
-/// Thread-safe: it holds the manifest and no files. Tensors come on the CPU.
-/// Errors: CheckpointError with the path, of the constructor as read_manifest(); of the others: a
-///   file that is missing, truncated or changed (every byte that is read is compared with its
-///   checksum); a part that is not there, with those that are.
+/// Tensors come on the CPU. Thread-safe, because it holds the manifest and no files.
+/// Errors: CheckpointError with the path. The constructor throws as read_manifest() does. The
+/// others throw for a file that is missing, truncated or changed (every byte that is read is
+/// checked), and for a missing part, listing the existing ones.
 class Checkpoint final {
  public:
   explicit Checkpoint(std::string path);
@@ -25,16 +25,17 @@ class Checkpoint final {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
 
-  /// "model", "optimizer" …; of a sharded one too, in the order of the snapshot.
+  /// Returns the tensors of a part ("model", "optimizer" …) in the order of the snapshot, also if
+  /// it is sharded.
   [[nodiscard]] engine::StateDict part(const std::string& name) const;
   [[nodiscard]] nlohmann::ordered_json values() const;
-  /// Of one rank of those that wrote it; empty where it had none.
+  /// Returns what one of the writing ranks saved for itself, or nothing if it saved nothing.
   /// Errors: UsageError for a rank that the checkpoint does not have.
   [[nodiscard]] engine::StateDict rank_tensors(int64_t rank) const;
   [[nodiscard]] nlohmann::ordered_json rank_values(int64_t rank) const;
 
-  /// All parts, the values, and what `rank` needs; a rank beyond those that wrote it gets no rank
-  /// tensors and values.
+  /// Returns all parts, the values, and what `rank` saved for itself. A rank beyond the writing
+  /// ranks gets no rank tensors and values.
   [[nodiscard]] Snapshot snapshot(int64_t rank = 0) const;
 
  private:

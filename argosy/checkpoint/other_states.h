@@ -10,14 +10,15 @@ namespace torch::nn {
 class Module;
 }
 
-/// The states of optimizers and schedules in trainings that PyTorch and Paddle have saved, to
-/// continue these here.
+/// Reads the states of optimizers and schedules from trainings that PyTorch and Paddle saved, to
+/// continue them here.
 ///
 ///     // torch.save({"model": …, "optimizer": …, "lr_scheduler": …, "epoch": 3}, "a.pth")
 ///     checkpoint::load_weights(net, "a.pth", {.key = "model"});
 ///     optimizer.load_state_dict(checkpoint::read_optimizer_state("a.pth", optimizer));
-///     schedule.load_state_dict(checkpoint::read_schedule_state("a.pth",
-///     schedule.state_dict())); int64_t epoch = checkpoint::read_epoch("a.pth");
+///     schedule.load_state_dict(
+///         checkpoint::read_schedule_state("a.pth", schedule.state_dict()));
+///     int64_t epoch = checkpoint::read_epoch("a.pth");
 ///
 ///     // paddle.save(net.state_dict(), "a.pdparams"); paddle.save(adam.state_dict(), "a.pdopt")
 ///     checkpoint::load_weights(net, "a.pdparams", {}, {.strict = false});
@@ -26,37 +27,38 @@ class Module;
 namespace argosy::checkpoint {
 
 struct OtherStateOptions {
-  /// Where a file by torch.save keeps it. Empty: "optimizer", for a schedule "lr_scheduler" or
-  /// "scheduler"; a file that is the state itself needs none.
+  /// The key of the state in a file by torch.save. Empty: "optimizer", and for a schedule
+  /// "lr_scheduler" or "scheduler". A file that is the state itself needs no key.
   std::string key{};
-  /// Of a .pdopt: the .pdparams that was saved with it. It alone says which of Paddle's names
-  /// ("linear_0.w_0") is which parameter.
+  /// For a .pdopt: the .pdparams that was saved with it. Only that file says which parameter has
+  /// which of Paddle's names ("linear_0.w_0").
   std::string weights{};
-  /// Of a .pdopt: the model, which knows whose weights Paddle keeps transposed.
+  /// For a .pdopt: the model, which knows whose weights Paddle keeps transposed.
   const torch::nn::Module* module = nullptr;
-  /// Of a .pdopt by Adam: Paddle keeps powers of the betas, and no number of steps.
+  /// For a .pdopt by Adam: Paddle saves powers of the betas instead of the number of steps.
   double beta1 = 0.9;
   double beta2 = 0.999;
 };
 
-/// The state for `optimizer.load_state_dict()`, which must be of the same kind and over the same
-/// parameters. PyTorch numbers parameters, in the order of its groups: `optimizer` must have groups
-/// of the same parameters in the same order. Learning rates come with it, other options do not.
-/// Errors: CheckpointError: not such a file; another number of groups or parameters; a state that
-///   this kind of optimizer has no use for, from load_state_dict().
+/// Returns the state for `optimizer.load_state_dict()`. The optimizer must be of the same kind and
+/// have the same parameters. PyTorch numbers parameters in the order of its groups, so `optimizer`
+/// must have groups of the same parameters in the same order. The state includes the learning
+/// rates, but no other options.
+/// Errors: CheckpointError for another kind of file, or another number of groups or parameters.
+/// load_state_dict() refuses a state that this kind of optimizer does not use.
 [[nodiscard]] optim::OptimizerState read_optimizer_state(const std::string& path,
                                                          const optim::Optimizer& optimizer,
                                                          const OtherStateOptions& options = {});
 
-/// The state for a schedule's load_state_dict(). `like` is its state now: Paddle's files do not say
-/// the base rates. Which schedule it was is not in the files either.
-/// Errors: CheckpointError: not such a file.
+/// Returns the state for a schedule's load_state_dict(). `like` is the schedule's current state,
+/// because Paddle's files lack the base rates. The files do not say which schedule it was.
+/// Errors: CheckpointError for another kind of file.
 [[nodiscard]] optim::LRSchedulerState read_schedule_state(const std::string& path,
                                                           const optim::LRSchedulerState& like,
                                                           const OtherStateOptions& options = {});
 
-/// A whole number that a file by torch.save holds beside the states.
-/// Errors: CheckpointError: there is no such number.
+/// Returns an integer that a file by torch.save holds beside the states.
+/// Errors: CheckpointError if there is no such number.
 [[nodiscard]] int64_t read_epoch(const std::string& path, const std::string& key = "epoch");
 
 }  // namespace argosy::checkpoint

@@ -12,9 +12,9 @@ enum class Best : uint8_t { kHighest, kLowest };
 
 /// Which checkpoints stay.
 struct KeepOptions {
-  int64_t keep_last = 0;       ///< so many of the newest whole ones; 0: all
-  int64_t keep_best = 0;       ///< and so many with the best score, however old
-  Best best = Best::kHighest;  ///< what a good score is: kHighest for accuracy, kLowest for loss
+  int64_t keep_last = 0;       ///< number of newest whole ones that stay; 0: all
+  int64_t keep_best = 0;       ///< number of best ones that stay too, whatever their age
+  Best best = Best::kHighest;  ///< kHighest for accuracy, kLowest for a loss
 
   /// Errors: UsageError that names the field.
   void validate() const;
@@ -22,23 +22,24 @@ struct KeepOptions {
 
 struct PruneOptions {
   KeepOptions keep{};
-  /// How the newest whole one, which always stays, is found.
+  /// How the newest whole one is found, which always stays.
   Check check = Check::kChecksums;
-  bool dry_run = false;  ///< says what would go
-  /// Only folders whose names begin with it are counted and removed.
+  bool dry_run = false;  ///< only reports what it would remove
+  /// Counts and removes only folders whose names begin with it.
   std::string prefix{};
 };
 
-/// What prune() did.
+/// The result of prune().
 struct Pruned {
   std::vector<std::string> removed{};
   std::vector<std::string> kept{};
-  std::vector<Inspected> left{};  ///< torn or damaged: they count for nothing, and a person decides
+  std::vector<Inspected> left{};  ///< torn or damaged ones, about which a person decides
 };
 
-/// Removes the whole checkpoints of `directory` that nobody wants any more, each in one step, and
-/// what killed processes left. Never the newest whole one, nor one that is not whole.
-/// Errors: CheckpointError: the directory cannot be read; the system's words for a removal.
+/// Removes whole checkpoints in `directory` that the options do not keep, each in one step, and
+/// what killed processes left. The newest whole one stays, and so does every one that is not whole.
+/// Errors: CheckpointError if the directory cannot be read or a removal fails, with the system's
+/// message.
 Pruned prune(const std::string& directory, const PruneOptions& options);
 
 }  // namespace argosy::checkpoint

@@ -9,34 +9,35 @@
 
 namespace argosy::checkpoint {
 
-/// Writes weights in the format that the ending of `path` names:
+/// Writes weights in the format that the ending of `path` names.
 ///
 ///     checkpoint::save_weights(net, "weights.pt");
 ///
-/// | ending | read in Python by |
-/// |---|---|
-/// | .pt, .pth | torch.load(path, weights_only=True) |
-/// | .safetensors | safetensors.torch.load_file(path) |
-/// | .pdparams | paddle.load(path), of a module only: it alone knows whose weights Paddle
-/// transposes |
+/// Python reads the formats by:
 ///
-/// The file appears whole or not at all; a failure leaves what was there. Tensors are written from
-/// the CPU and only their own elements, even when they are views of something larger (a bucket).
-/// Strides (channels_last) and tied weights are kept in .pt alone; elsewhere tensors become
-/// contiguous, and tied weights become copies.
-/// Errors: CheckpointError: the system's words with the path; an entry that the format has no place
-///   for, by name. UsageError: an ending that is none of these.
-/// Cost: one copy of the weights in memory when they do not lie alone in CPU memory.
+///     .pt, .pth      torch.load(path, weights_only=True)
+///     .safetensors   safetensors.torch.load_file(path)
+///     .pdparams      paddle.load(path); only from a module, which knows whose weights Paddle
+///                    transposes
+///
+/// The file appears whole or not at all; after a failure the former file is still there. Only a
+/// tensor's own elements are written, even if it is a view of something larger (a bucket). Only .pt
+/// keeps strides (channels_last) and tied weights; in other formats tensors become contiguous and
+/// tied weights become copies.
+/// Errors: CheckpointError with the system's message and the path, or naming an entry that the
+/// format cannot hold. UsageError for another ending.
+/// Cost: one copy of the weights in memory, unless they lie alone in CPU memory.
 void save_weights(const torch::nn::Module& module, const std::string& path);
 void save_weights(const engine::StateDict& dict, const std::string& path);
 
-/// Rank 0 writes, and all ranks return when the file is there. Collective over `group`; without a
-/// group: this process alone. Errors: rank 0's, on every rank.
+/// Writes on rank 0 and returns on all ranks when the file is there. Collective over `group`;
+/// without a group, this process writes.
+/// Errors: rank 0's, on every rank.
 void save_weights_together(const torch::nn::Module& module,
                            const std::string& path,
                            const comm::Group& group);
 
-/// The same for what holds or wraps a module.
+/// The same for a holder or a wrapper of a module.
 template <typename T>
 requires(!engine::detail::IsModule<T> &&
          !std::is_same_v<T, engine::StateDict>) void save_weights(const T& holder,
@@ -44,7 +45,7 @@ requires(!engine::detail::IsModule<T> &&
   save_weights(engine::module_of(holder), path);
 }
 
-/// Whether save_weights() writes files of this ending: ".pt".
+/// True if save_weights() writes files with this ending: ".pt".
 [[nodiscard]] bool is_weights_ending(std::string_view ending);
 
 }  // namespace argosy::checkpoint

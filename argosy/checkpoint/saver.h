@@ -12,53 +12,51 @@ namespace argosy::checkpoint {
 
 struct Snapshot;  // snapshot.h
 
-/// What save() does while the former save is still being written.
+/// What save() does while a former save is still being written.
 enum class WhenBusy : uint8_t {
-  kWait,  ///< until it is done
-  kSkip,  ///< nothing, on all ranks alike
+  kWait,  ///< waits until it is done
+  kSkip,  ///< does nothing, on all ranks alike
 };
 
 enum class Saved : uint8_t { kStarted, kSkipped };
 
 struct SaverOptions {
-  KeepOptions keep{};  ///< what is pruned after each save; default: nothing
-  /// Of those whose names begin with it: "step-" leaves alone what was saved under another name.
+  KeepOptions keep{};  ///< which checkpoints stay after each save; default: all
+  /// Prunes only checkpoints whose names begin with it: "step-" leaves all others alone.
   std::string keep_prefix{};
-  bool async = true;  ///< a thread writes; false: save() returns when all is on the disk
-  /// All ranks write, each its share of the tensors: for a file system that all see. Without it
+  bool async = true;  ///< true: a thread writes; false: save() returns when all is on the disk
+  /// True: all ranks write, each its share of the tensors, into a folder that all ranks see. False:
   /// rank 0 writes all, and the others send it their rank_tensors and rank_values.
   bool sharded = false;
   WhenBusy when_busy = WhenBusy::kWait;
 };
 
-/// Where the time of saves went, since the beginning.
+/// The time of all saves so far.
 struct SaverTimes {
   int64_t saves = 0;
   int64_t skipped = 0;
   int64_t bytes = 0;                    ///< copied by this rank
-  std::chrono::nanoseconds stalled{0};  ///< in save(): the loop stood still
-  std::chrono::nanoseconds waited{0};   ///< of these, for the former save
-  std::chrono::nanoseconds writing{0};  ///< in the writer's thread
+  std::chrono::nanoseconds stalled{0};  ///< time in save(), during which the loop stood still
+  std::chrono::nanoseconds waited{0};   ///< part of it: waiting for the former save
+  std::chrono::nanoseconds writing{0};  ///< time of the writer's thread
 };
 
-/// Writes checkpoints of a training into a folder, without holding it up.
+/// Writes checkpoints of a training into a folder without delaying the training.
 ///
 ///     checkpoint::Saver saver("runs/a/checkpoints", {.keep = {.keep_last = 3}}, world);
 ///     if (step % 100 == 0) saver.save(snapshot());        // copies, returns
-///     saver.wait();                                       // before the end: what was saved is on
-///     the disk
+///     saver.wait();                                       // returns when all is on the disk
 ///
 /// save() copies the tensors into memory that is kept between saves; one thread writes the copy.
 /// Each checkpoint is a folder that appears whole or not at all, see docs/reference/checkpoints.md.
 ///
 /// Collective over `group`: the constructor, save() and wait(), in the same order on all ranks. The
-/// threads speak through a group of their own. Without a group: one process.
-/// Not thread-safe. The destructor waits for the thread; an error that nobody asked for is logged.
-/// Errors: CheckpointError, from the next save() or wait() after it happened, on all ranks alike
-/// and
-///   in the words of the first rank that failed; that save() has saved nothing. Whole checkpoints
-///   that were there stay. CommError and TimeoutError when a rank is gone. From the constructor:
-///   the folder cannot be made or written to.
+/// writing threads use a group of their own. Without a group there is one process. Not thread-safe.
+/// The destructor waits for the thread and logs an error that nobody received.
+/// Errors: CheckpointError from the next save() or wait() after a failure, on all ranks, with the
+/// message of the first rank that failed; that save() saves nothing, and older checkpoints stay.
+/// CommError and TimeoutError if a rank is gone. The constructor throws if the folder cannot be
+/// made or written.
 class Saver final {
  public:
   explicit Saver(std::string directory, const SaverOptions& options = {}, comm::Group group = {});
@@ -66,10 +64,10 @@ class Saver final {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  /// Under the name `step-000000120` of its step, or under `name`, which is replaced if it is
-  /// there.
+  /// Saves under `name`, or under the name `step-000000120` of its step. An existing checkpoint
+  /// with that name is replaced.
   Saved save(const Snapshot& snapshot, const std::string& name = {});
-  /// Returns when all that was saved is on the disk, on all ranks.
+  /// Returns when everything is on the disk, on all ranks.
   void wait();
 
   [[nodiscard]] const std::string& directory() const;

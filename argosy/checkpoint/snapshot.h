@@ -12,7 +12,7 @@
 
 namespace argosy::checkpoint {
 
-/// All that a training needs to go on: what a Saver writes and a Checkpoint gives back.
+/// Everything that a training needs to resume. A Saver writes it, and a Checkpoint gives it back.
 ///
 ///     Snapshot now{.parts = {{"model", engine::state_dict(net)}, {"optimizer", state}},
 ///                  .values = {{"best", 0.71}},
@@ -20,22 +20,21 @@ namespace argosy::checkpoint {
 ///                  .rank_values = {{"sample", 4096}},
 ///                  .step = 120};
 ///
-/// Names of parts are letters, digits, "_" and "-", not "state", "manifest" nor "rank" and a
-/// number; "model" is what commands and Python look for. Tensors of the optimizer are named
+/// Names of parts have letters, digits, "_" and "-", and are not "state", "manifest", or "rank"
+/// with a number. Commands and Python look for "model". Tensors of the optimizer are named
 /// "<parameter>/<state>". Values may hold NaN and infinities.
 struct Snapshot {
-  /// The same on all ranks, or (sharded) of each rank its own names; what several have must be
-  /// equal.
+  /// Equal on all ranks; if sharded, each rank may have only some of the names.
   std::vector<std::pair<std::string, engine::StateDict>> parts{};
-  nlohmann::ordered_json values = nlohmann::ordered_json::object();  ///< rank 0's count
+  nlohmann::ordered_json values = nlohmann::ordered_json::object();  ///< those of rank 0 are saved
   engine::StateDict rank_tensors{};                                  ///< of this rank
   nlohmann::ordered_json rank_values = nlohmann::ordered_json::object();
-  int64_t step = 0;   ///< of the optimizer, in the whole training
-  int64_t epoch = 0;  ///< the one that is going on
-  /// By which keep_best judges; without one it is not among the best.
+  int64_t step = 0;   ///< steps of the optimizer in the whole training
+  int64_t epoch = 0;  ///< the running epoch
+  /// What keep_best compares. Without a score, the checkpoint is not among the best.
   std::optional<double> score{};
 
-  /// nullptr when there is none.
+  /// Returns nullptr if there is no such part.
   [[nodiscard]] const engine::StateDict* find(std::string_view part) const;
 };
 

@@ -9,22 +9,23 @@
 #include "argosy/optim/lr_scheduler.h"
 #include "argosy/optim/optimizer.h"
 
-/// How the states of a training's parts stand in a Snapshot, each under a name. Training puts and
-/// takes them all; fit() uses the same form, so that either reads the other's checkpoints.
+/// Puts the states of a training's parts into a Snapshot, each under a name, and gets them back.
+/// Training does it for all parts. fit() uses the same form, so each reads the other's checkpoints.
 ///
 ///     checkpoint::put_state(snapshot, "optimizer", optimizer.state_dict());
 ///     optimizer.load_state_dict(
 ///         checkpoint::get_state<optim::OptimizerState>(snapshot, "optimizer"));
 namespace argosy::checkpoint {
 
-/// Tensors become the part `name`, as "<parameter>/<state>"; numbers become values[name].
+/// Tensors become the part `name`, with the names "<parameter>/<state>"; numbers become
+/// values[name].
 void put_state(Snapshot& snapshot, const std::string& name, const optim::OptimizerState& state);
 void put_state(Snapshot& snapshot, const std::string& name, const optim::LRSchedulerState& state);
 void put_state(Snapshot& snapshot, const std::string& name, const optim::GradScalerState& state);
 void put_state(Snapshot& snapshot, const std::string& name, const optim::EmaState& state);
 
-/// The same back: get_state<optim::OptimizerState>(snapshot, "optimizer").
-/// Errors: CheckpointError: `snapshot` has no such state, or something else under that name.
+/// Returns the state: get_state<optim::OptimizerState>(snapshot, "optimizer").
+/// Errors: CheckpointError if `snapshot` has no such state, or something else under that name.
 template <typename State>
 [[nodiscard]] State get_state(const Snapshot& snapshot, const std::string& name);
 template <>
@@ -36,29 +37,29 @@ optim::GradScalerState get_state(const Snapshot& snapshot, const std::string& na
 template <>
 optim::EmaState get_state(const Snapshot& snapshot, const std::string& name);
 
-/// A schedule's or a scaler's state as JSON, and back.
-/// Errors: CheckpointError that names a field that is missing or no number.
+/// Converts the state of a schedule or a scaler to JSON and back.
+/// Errors: CheckpointError naming a field that is missing or not a number.
 [[nodiscard]] nlohmann::ordered_json to_json(const optim::LRSchedulerState& state);
 [[nodiscard]] nlohmann::ordered_json to_json(const optim::GradScalerState& state);
 [[nodiscard]] optim::LRSchedulerState schedule_state(const nlohmann::ordered_json& object);
 [[nodiscard]] optim::GradScalerState scaler_state(const nlohmann::ordered_json& object);
 
-/// What each rank has of its own: the generators of random numbers and, on every rank but the
-/// first, the module's buffers, because those of rank 0 stand in the module's part.
+/// Puts what belongs to a rank alone: the generators of random numbers and, except on rank 0, the
+/// module's buffers. Those of rank 0 are in the module's part.
 void put_rank_state(Snapshot& snapshot,
                     const std::string& name,
                     const torch::nn::Module& module,
                     int rank);
-/// The same back into the generators and the module. A rank that had none keeps its own.
+/// Restores the generators and the module's buffers. A rank without a saved state keeps its own.
 void load_rank_state(const Snapshot& snapshot,
                      const std::string& name,
                      const torch::nn::Module& module);
 
-/// values[name]. Errors: CheckpointError: there is none.
+/// Returns values[name]. Errors: CheckpointError if it does not exist.
 [[nodiscard]] const nlohmann::ordered_json& value_of(const nlohmann::ordered_json& values,
                                                      const std::string& name);
 
-/// Reads with `read`; what JSON finds wrong becomes a CheckpointError about `what`.
+/// Calls `read` and turns errors of JSON into a CheckpointError about `what`.
 template <typename Read>
 auto read_value(const std::string& what, Read read) {
   try {

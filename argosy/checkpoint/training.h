@@ -35,17 +35,17 @@ namespace detail {
 
 }  // namespace detail
 
-/// Where a loop of one's own is.
+/// The position of a loop of your own.
 struct Progress {
   int64_t step = 0;   ///< updates in the whole training
-  int64_t epoch = 0;  ///< the epoch that runs, from 0
-  /// What else the loop has to remember, equal on all ranks: {{"best", 0.71}}.
+  int64_t epoch = 0;  ///< the running epoch, from 0
+  /// Other values that the loop must remember, equal on all ranks: {{"best", 0.71}}.
   nlohmann::ordered_json values = nlohmann::ordered_json::object();
-  /// What keep_best judges by; empty: this checkpoint is not among the best.
+  /// What keep_best compares. Without a score, the checkpoint is not among the best.
   std::optional<double> score{};
 };
 
-/// Saves and resumes a loop of one's own with all that it consists of.
+/// Saves and resumes a loop of your own with all its parts.
 ///
 ///     checkpoint::Training training("runs/a/checkpoints", {.keep = {.keep_last = 2}}, world);
 ///     training.add(model).add(optimizer).add(scheduler).add(loader);
@@ -58,37 +58,37 @@ struct Progress {
 ///     }
 ///     training.wait();                                      // returns when all is on the disk
 ///
-/// The generators of random numbers and the buffers of each rank are saved too. A resumed loop
-/// comes to the same bits as one that was never stopped, with the same number of ranks and threads.
-/// The checkpoints have the form of fit()'s, so Model::load() and `argosy checkpoint` read them.
+/// It also saves the random generators and the buffers of each rank. With the same number of ranks
+/// and threads, a resumed loop reaches the same bits as one that was never stopped. The checkpoints
+/// have the form of fit()'s, so Model::load() and `argosy checkpoint` read them.
 ///
 /// Collective over `group`: the constructor, resume(), save() and wait(). Not thread-safe.
-/// Lifetime: what was added must outlive the Training.
+/// Lifetime: everything that was added must outlive the Training.
 class Training final {
  public:
-  /// Errors: as Saver's.
+  /// Errors: see Saver.
   explicit Training(std::string directory,
                     const SaverOptions& options = {},
                     comm::Group group = {});
 
-  /// Adds a module (or what wraps one), an optimizer, a learning-rate schedule, a GradScaler, an
-  /// ExponentialMovingAverage or a DataLoader. `name` is needed for the second of a kind: a GAN has
-  /// add(generator, "generator") and add(discriminator, "discriminator"). The first is called
-  /// "model", "optimizer", "schedule", "scaler", "ema" or "loader".
-  /// Errors: UsageError: the name is taken.
+  /// Adds a module (or a wrapper of one), an optimizer, a learning-rate schedule, a GradScaler, an
+  /// ExponentialMovingAverage or a DataLoader. The first of a kind is called "model", "optimizer",
+  /// "schedule", "scaler", "ema" or "loader"; the second needs a `name`. A GAN has add(generator,
+  /// "generator") and add(discriminator, "discriminator").
+  /// Errors: UsageError if the name is taken.
   template <typename T>
   Training& add(T& object, std::string name = {});
 
-  /// Restores all that was added from the newest whole checkpoint of the folder, or from the
-  /// checkpoint at `from`, and returns where that training was. Without a checkpoint in the folder
-  /// it changes nothing and returns zeros.
-  /// Errors: CheckpointError on all ranks: a checkpoint that does not fit what was added, or that
-  ///   another number of ranks saved in the middle of an epoch; nothing at `from`.
+  /// Restores everything that was added, from the newest whole checkpoint of the folder or from the
+  /// checkpoint at `from`, and returns the position of that training. Without a checkpoint in the
+  /// folder it changes nothing and returns zeros.
+  /// Errors: CheckpointError on all ranks if the checkpoint does not fit what was added, if another
+  /// number of ranks saved it in the middle of an epoch, or if there is no checkpoint at `from`.
   [[nodiscard]] Progress resume(const std::string& from = {});
 
   /// Saves a checkpoint named after `at.step`. Errors: as Saver::save().
   Saved save(const Progress& at);
-  /// Returns when all that was saved is on the disk, on all ranks.
+  /// Returns when everything is on the disk, on all ranks.
   void wait() { saver_.wait(); }
 
   [[nodiscard]] const Saver& saver() const { return saver_; }
@@ -101,7 +101,7 @@ class Training final {
   struct Module {
     std::string name{};
     const torch::nn::Module* module = nullptr;
-    /// Of a wrapper, which may choose how its weights lie: its choice, and the same choice again.
+    /// For a wrapper, which may choose the memory format of its weights: returns and restores it.
     std::function<engine::MemoryFormat()> format{};
     std::function<void(engine::MemoryFormat)> decide_format{};
   };

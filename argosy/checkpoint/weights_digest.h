@@ -12,23 +12,25 @@
 
 namespace argosy::checkpoint {
 
-/// One word for weights: SHA-256 over their names, types, shapes and bytes, whatever file they came
-/// from and in which order they stand there.
+/// A SHA-256 over the names, types, shapes and bytes of weights. It does not depend on the file or
+/// on their order there.
 ///
 ///     WeightsDigest digest;
-///     for (…) digest.add({.name = …, .type = …, .shape = …, .bytes = …}, [&](auto out, auto from)
-///     {…}); std::string word = digest.hex();
+///     for (…) digest.add({.name = …, .type = …, .shape = …, .bytes = …},
+///                        [&](auto out, auto from) {…});
+///     std::string word = digest.hex();
 ///
-/// Source: of each tensor, in the order of the names' bytes: the name's length (u64), the name, the
-/// type as safetensors say it and a zero byte, the number of dims (u64), each dim (u64), the
-/// elements row-major; all little-endian.
+/// Each tensor adds, in the order of the names' bytes: the name's length (u64), the name,
+/// safetensors' name of the type and a zero byte, the number of dims (u64), each dim (u64), and the
+/// elements, row-major. All numbers are little-endian.
 class WeightsDigest final {
  public:
   /// Fills `out` with the bytes from `from` on.
   using Read = std::function<void(std::span<std::byte> out, int64_t from)>;
 
   void add(formats::SafetensorEntry entry, Read read);
-  /// Reads all of it. 64 digits. Errors: CheckpointError for a name twice; those of the readers.
+  /// Reads everything and returns 64 digits. Errors: CheckpointError for a name that comes twice;
+  /// those of the readers.
   [[nodiscard]] std::string hex() const;
 
  private:
@@ -39,11 +41,12 @@ class WeightsDigest final {
   std::vector<Item> items_;
 };
 
-/// Of a file of safetensors, or of the part `model` of a checkpoint's folder.
-/// Errors: CheckpointError and DataError with path; a checkpoint without a part `model`.
+/// Returns the hash of a file of safetensors, or of the part `model` of a checkpoint's folder.
+/// Errors: CheckpointError and DataError with the path, also for a checkpoint without a part
+/// `model`.
 [[nodiscard]] std::string weights_hash(const std::string& path);
 
-/// Is `path` one of these two?
+/// True if `path` is one of these two.
 [[nodiscard]] bool is_hashed_without_torch(const std::string& path);
 
 }  // namespace argosy::checkpoint

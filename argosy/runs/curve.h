@@ -12,7 +12,7 @@ struct CurvePoint {
   double y = 0;
 };
 
-/// Neighbouring points of a curve, taken together.
+/// Neighbouring points of a curve as one piece.
 struct CurvePiece {
   double first_x = 0;
   double last_x = 0;
@@ -24,27 +24,26 @@ struct CurvePiece {
   [[nodiscard]] double mean() const { return sum / static_cast<double>(count); }
 };
 
-/// A curve of any length in bounded memory: up to kMostPieces points as they are; when they become
-/// more, neighbours are taken together, by their mean, their lowest and their highest, so that no
-/// spike is lost.
+/// A curve of any length in bounded memory. It keeps up to kMostPieces points. Beyond that it joins
+/// neighbours by their mean, lowest and highest value, so no spike is lost.
 ///
-/// A step that goes back (a resumed run goes over it again) takes what came from there on away.
+/// A step that goes back, as in a resumed run, removes everything from there on.
 class Curve final {
  public:
   static constexpr size_t kMostPieces = 1000;
 
-  /// NaN and infinities are counted, not kept.
+  /// Adds a point. NaN and infinities are counted, not kept.
   void add(double x, double y);
-  /// Ascending in x.
+  /// Sorted by x.
   [[nodiscard]] const std::vector<CurvePiece>& pieces() const { return pieces_; }
 
   [[nodiscard]] bool empty() const { return pieces_.empty(); }
-  /// The latest point; only where it is not empty.
+  /// The latest point. The curve must not be empty.
   [[nodiscard]] CurvePoint last() const { return last_; }
-  /// The lowest and the highest point, the first of equal ones; only where it is not empty.
+  /// The lowest and the highest point, the first one of equals. The curve must not be empty.
   [[nodiscard]] CurvePoint lowest() const;
   [[nodiscard]] CurvePoint highest() const;
-  /// Points that were no finite number, and where the first was.
+  /// The number of points that were not finite, and the x of the first.
   [[nodiscard]] int64_t odd() const { return odd_; }
   [[nodiscard]] double first_odd() const { return first_odd_; }
 

@@ -9,41 +9,42 @@
 
 namespace argosy::runs {
 
-/// One curve of a run: a figure over the steps, in training or evaluation.
+/// One curve of a run: a figure by step, in training or evaluation.
 struct NamedCurve {
   std::string name{};   ///< "loss", "accuracy", "lr" …
   std::string split{};  ///< "train", "eval" …
   Curve curve{};
 };
 
-/// What a run's `metrics.jsonl` says, read piece by piece while it grows:
+/// Reads a run's `metrics.jsonl` piece by piece while it grows:
 ///
 ///     MetricsLog log("runs/a/metrics.jsonl");
-///     log.read();                    // what is there
-///     … later: log.read();           // what came since
+///     log.read();                    // all lines so far
+///     … later: log.read();           // new lines
 ///
-/// A line is a JSON object. "step" (or "epoch", where no record has a step) is its place on the
-/// curves; "split" says what it is of ("train" where absent); every other number, also those in an
-/// object "metrics", is a point of the curve of its name; null is a number that was not finite.
-/// "time" (seconds since 1970) is kept apart; texts are left. A name that begins with "train_",
-/// "eval_", "val_" or "test_" says its split itself.
+/// A line is a JSON object. "step" is its place on the curves, or "epoch" if no record has a step.
+/// "split" names the split ("train" by default). Every other number, also in an object "metrics",
+/// is a point of the curve with its name; null is a number that was not finite. "time" (seconds
+/// since 1970) is no curve, and texts are ignored. A name that begins with "train_", "eval_",
+/// "val_" or "test_" names its split.
 ///
-/// Lines that are none are counted and skipped, as is a last one without its end. Not thread-safe.
+/// Invalid lines are counted and skipped, and so is a last line without its end. Not thread-safe.
 class MetricsLog final {
  public:
-  /// More curves than this are left out: a name made anew for each record would fill the memory.
+  /// Further curves are left out, because a new name in each record would fill the memory.
   static constexpr size_t kMostCurves = 256;
 
   explicit MetricsLog(std::string path) : path_(std::move(path)) {}
 
-  /// Reads what was added. A file that has become shorter is read anew. True: there was something.
+  /// Reads what was added, and returns true if there was something. A file that became shorter is
+  /// read from its beginning.
   bool read();
 
-  /// In the order in which their names came first.
+  /// In the order in which their names first appeared.
   [[nodiscard]] const std::vector<NamedCurve>& curves() const { return curves_; }
-  /// nullptr: there is none.
+  /// Returns nullptr if there is no such curve.
   [[nodiscard]] const NamedCurve* find(std::string_view name, std::string_view split) const;
-  /// What the curves are drawn over: "step" or "epoch".
+  /// The x axis of the curves: "step" or "epoch".
   [[nodiscard]] const char* axis() const { return by_step_ ? "step" : "epoch"; }
   [[nodiscard]] double last_epoch() const { return epoch_; }  ///< -1: none was said
   [[nodiscard]] double last_step() const { return step_; }    ///< -1: none was said

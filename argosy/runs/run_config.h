@@ -11,8 +11,8 @@
 
 namespace argosy::runs {
 
-/// Where a run is. kKilled is what a reader finds: the run says it is running, and its process is
-/// not there any more.
+/// The state of a run. Only a reader finds kKilled: the run says that it is running, but its
+/// process is gone.
 enum class RunState { kRunning, kFinished, kStopped, kFailed, kKilled };
 
 [[nodiscard]] const char* to_string(RunState state);  ///< "running", "finished", …
@@ -26,28 +26,29 @@ struct RunHost {
   int physical_cores = 0;
   int64_t memory_bytes = 0;
   int64_t pid = 0;
-  int64_t pid_start = 0;  ///< kernel's clock ticks at which it started: its number may come again
+  int64_t pid_start =
+      0;  ///< the kernel's clock ticks at its start, because a pid may be used again
 };
 
-/// The sources that the program was started in.
+/// The git repository in which the program was started.
 struct RunSources {
   std::string commit{};  ///< empty: no git repository, or no git
   std::string branch{};
   bool dirty = false;  ///< files of the repository differ from the commit
 };
 
-/// An end that was none: the run was resumed.
+/// An end after which the run was resumed.
 struct RunInterruption {
   RunState state = RunState::kKilled;  ///< how it ended: kKilled, kStopped or kFailed
   std::string message{};               ///< why it failed or stopped
-  int64_t step = 0;                    ///< where it was resumed
+  int64_t step = 0;                    ///< the step from which it was resumed
   std::chrono::system_clock::time_point resumed{};
 };
 
 /// "killed, resumed at step 40 on 2026-03-01 12:00:00 UTC"
 [[nodiscard]] std::string to_string(const RunInterruption& interruption);
 
-/// Everything needed to repeat a run: what `run.json` holds.
+/// Everything needed to repeat a run; the content of `run.json`.
 ///
 ///     RunConfig config = RunConfig::capture({.name = "cifar", .command = {argv, argv + argc}});
 ///     config.seed = 1;
@@ -70,43 +71,45 @@ struct RunConfig {
   std::string folder{};  ///< the working folder
   std::optional<uint64_t> seed{};
   int ranks = 1;
-  /// What the trainer was told, as it names it; nested as it likes.
+  /// The trainer's options under its own names, nested if it likes.
   nlohmann::ordered_json options = nlohmann::ordered_json::object();
   std::map<std::string, std::string> versions{};     ///< "argosy", "libtorch", "compiler" …
-  std::map<std::string, std::string> environment{};  ///< what of it can change a run
+  std::map<std::string, std::string> environment{};  ///< variables that can change a run
   RunHost host{};
   RunSources sources{};
 
   struct CaptureOptions {
     std::string name{};
-    std::vector<std::string> command{};  ///< empty: this process's, as the kernel knows it
+    std::vector<std::string> command{};  ///< empty: this process's command line
     int ranks = 1;
   };
-  /// Now, here: time, host, working folder, environment, git's state, the compiler's version.
-  /// Secrets are kept as "(hidden)": base/secrets.h says which. Cost: some 20 ms, for git, which
-  /// has 2 s for each of three answers.
+  /// Returns the current time, host, working folder, environment, state of git and version of the
+  /// compiler. Secrets (base/secrets.h) become "(hidden)".
+  /// Cost: some 20 ms, for git, which has 2 s for each of three answers.
   [[nodiscard]] static RunConfig capture(CaptureOptions options);
 
-  /// Takes the start and the interruptions of what `earlier` recorded, and notes how that ended.
+  /// Takes over the start and the interruptions of `earlier`, and notes how that one ended.
   void resume(const RunConfig& earlier, int64_t step);
-  /// Notes how the run ended, and when: now.
+  /// Notes that the run ended now, and how.
   void end(RunState how, std::string why = "", std::optional<int> code = std::nullopt);
-  /// From the start to the end, or to now where it runs.
+  /// From the start to the end, or to now if it is running.
   [[nodiscard]] std::chrono::duration<double> duration() const;
-  /// state, or kKilled where this host knows that the process has gone.
+  /// Returns state, or kKilled if this host knows that the process is gone.
   [[nodiscard]] RunState observed_state() const;
 };
 
 [[nodiscard]] nlohmann::ordered_json to_json(const RunConfig& config);
-/// Fields that are absent keep their defaults; unknown ones are left.
-/// Errors: DataError "runs.config" with `path`: no object, a field of another type, a newer format.
+/// Missing fields keep their defaults; unknown fields are ignored.
+/// Errors: DataError "runs.config" with `path` if it is not an object, has a newer format, or a
+/// field has another type.
 [[nodiscard]] RunConfig run_config_from_json(const nlohmann::ordered_json& json,
                                              const std::string& path = "");
 
-/// `folder`/run.json, whole or not at all; makes the folder.
-/// Errors: DataError "runs.write" with path.
+/// Writes `folder`/run.json, whole or not at all, and makes the folder. Errors: DataError
+/// "runs.write" with the path.
 void write_run_config(const std::string& folder, const RunConfig& config);
-/// Errors: DataError "runs.config" with path: absent, torn, not of this format.
+/// Errors: DataError "runs.config" with the path if run.json is missing, torn, or has another
+/// format.
 [[nodiscard]] RunConfig read_run_config(const std::string& folder);
 
 }  // namespace argosy::runs

@@ -7,32 +7,30 @@
 
 namespace argosy::runs {
 
-/// A run as its folder tells it.
+/// A run, read from its folder.
 struct Run {
   std::string folder{};
-  std::string name{};  ///< the folder's own name: how it is asked for
+  std::string name{};  ///< the folder's own name, by which users ask for it
   RunConfig config{};
 };
 
 struct FoundRuns {
-  std::vector<Run> runs{};  ///< the newest first
-  std::vector<std::string>
-      broken{};  ///< what is wrong with the folders whose run.json cannot be read
+  std::vector<Run> runs{};            ///< the newest first
+  std::vector<std::string> broken{};  ///< errors of folders whose run.json cannot be read
 };
 
-/// The runs in `folder`: its folders that hold a run.json, with their own folders, three deep.
-/// Errors: DataError "runs.list": `folder` is no folder.
+/// Returns the runs in `folder`: folders with a run.json, up to three levels deep.
+/// Errors: DataError "runs.list" if `folder` is not a folder.
 [[nodiscard]] FoundRuns list_runs(const std::string& folder);
 
-/// The run that `name` means: a folder with a run.json, or one below `folder`.
-/// Errors: UsageError "runs.find" naming the run that was probably meant; DataError of run.json.
+/// Returns the run `name`: a folder with a run.json, or one below `folder`.
+/// Errors: UsageError "runs.find" naming the run that you probably meant; DataError of run.json.
 [[nodiscard]] Run find_run(const std::string& name, const std::string& folder);
 
-/// What the ranks say of themselves: `rank<k>.json` of each, ascending in k; objects only. At most
-/// 4,096.
+/// Returns the objects of all `rank<k>.json`, sorted by k, at most 4,096.
 [[nodiscard]] std::vector<nlohmann::ordered_json> read_rank_files(const std::string& folder);
 
-/// Says it: `rank<k>.json`, whole or not at all. Errors: DataError "runs.write" with path.
+/// Writes `rank<k>.json`, whole or not at all. Errors: DataError "runs.write" with the path.
 void write_rank_file(const std::string& folder, int rank, const nlohmann::ordered_json& about);
 
 }  // namespace argosy::runs

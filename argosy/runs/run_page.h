@@ -5,7 +5,7 @@
 
 namespace argosy::runs {
 
-/// Writes `folder`/index.html, a page that shows a run, from the files that lie there:
+/// Writes `folder`/index.html, a page that shows a run, from the files in the folder:
 ///
 ///     run.json              RunConfig: what was run, where, how it ended
 ///     metrics.jsonl         figures over the steps (MetricsLog)
@@ -13,18 +13,19 @@ namespace argosy::runs {
 ///     timeline*.json        events::Timeline, one file for each rank
 ///     samples/*.png         pictures, the latest 24 by name
 ///
-/// All but run.json may be absent, torn, or larger than what is shown. The page needs no network
-/// and no other file: curves with axes, legends and values under the pointer, a timeline, tables,
-/// in light or dark as its reader likes. While the run runs it reads itself again every five
-/// seconds.
+/// All files except run.json may be missing, torn, or larger than what is shown. The page needs no
+/// network and no other file. It has curves with axes, legends and values under the pointer, a
+/// timeline and tables, in the reader's light or dark scheme. During the run it reloads itself
+/// every five seconds.
 ///
 ///     RunPage page("runs/a");
 ///     page.write();          // at the start, every few seconds, at the end
 ///
-/// metrics.jsonl is read on from where the last write() stopped, and a curve has 1,000 points at
-/// most: a call takes some 10 ms however long the run is, plus the pictures; the first one of a run
-/// with a million lines 2.5 s. Not thread-safe. Errors: DataError "runs.config", "runs.write" with
-/// path.
+/// A call reads metrics.jsonl from where the last write() stopped, and a curve has at most 1,000
+/// points. Not thread-safe.
+/// Cost: some 10 ms plus the pictures, however long the run is. The first call for a run with a
+/// million lines takes 2.5 s.
+/// Errors: DataError "runs.config", "runs.write" with the path.
 class RunPage final {
  public:
   explicit RunPage(std::string folder);
@@ -35,7 +36,7 @@ class RunPage final {
   RunPage& operator=(RunPage&&) noexcept;
 
   void write();
-  /// The page's text, without writing it.
+  /// Returns the page's text without writing it.
   [[nodiscard]] std::string html();
 
  private:
@@ -43,7 +44,7 @@ class RunPage final {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The same once, reading everything: `RunPage(folder).write()`.
+/// The same once, from all files: `RunPage(folder).write()`.
 void write_run_page(const std::string& folder);
 
 }  // namespace argosy::runs
