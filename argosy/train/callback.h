@@ -33,37 +33,38 @@ class Model;
 struct FitOptions;
 struct History;
 
-/// What fit() is about to do, and what it has done so far.
+/// What fit() will do, and what it has done so far.
 struct Training {
   Model& model;
   int64_t epochs = 1;
   std::optional<int64_t> batches{};  ///< per epoch and rank; unknown for some streams
-  int64_t batch_size = 0;            ///< of one update: over all ranks and accumulated batches
-  int64_t samples = -1;              ///< of the data set; -1: a stream's
+  int64_t batch_size = 0;  ///< samples of an update, over all ranks and accumulated batches
+  int64_t samples = -1;    ///< samples of the data set; -1: a stream
   int verbose = 2;
   int64_t log_freq = 10;
-  std::string run_dir{};   ///< empty: none
-  bool evaluates = false;  ///< there is a set to evaluate on
-  bool scales = false;     ///< with a scaler: logs have its "loss_scale"
-  bool resumed = false;    ///< goes on where a checkpoint ends
-  bool done = false;       ///< nothing is left to do; so at its end, and where it ended before
-  int64_t epoch = 0;       ///< the first, or the one that goes on
-  int64_t step = 0;        ///< updates made before
-  /// What fit() was told; what its model was prepared with: names, a schedule's empty without one.
+  std::string run_dir{};   ///< empty: no folder
+  bool evaluates = false;  ///< fit() has an evaluation set
+  bool scales = false;     ///< fit() has a scaler: logs have its "loss_scale"
+  bool resumed = false;    ///< resumes from a checkpoint
+  bool done = false;  ///< nothing is left to do: at the end, or if a resumed training had ended
+  int64_t epoch = 0;  ///< the first epoch, or the resumed one
+  int64_t step = 0;   ///< updates before it
+  /// The options of fit(), and the names of what its model was prepared with. The schedule's is
+  /// empty without one.
   const FitOptions* options = nullptr;
   std::string loss{};
   std::vector<std::string> metrics{};
-  std::string amp{};  ///< what mixed precision computes in: "bfloat16"; empty: full precision
+  std::string amp{};  ///< type of mixed precision: "bfloat16"; empty: full precision
   std::string schedule{};
   std::string schedule_parameters{};  ///< "step_size=30, gamma=0.1"
-  std::string schedule_unit{};        ///< what a step of it is: "epoch"
-  double base_lr = 0;                 ///< the rate that the schedule starts from, or the rate
-  /// What fit() did, at its end; nullptr before.
+  std::string schedule_unit{};        ///< unit of its steps: "epoch"
+  double base_lr = 0;                 ///< the rate, or the one that the schedule starts from
+  /// What fit() did, at its end. nullptr before.
   const History* history = nullptr;
-  std::vector<std::string> class_names{};  ///< of labels 0, 1, …; empty: nobody has said
+  std::vector<std::string> class_names{};  ///< names of labels 0, 1, …; empty: not known
 };
 
-/// An epoch; `logs` is empty at its begin.
+/// An epoch. At its begin `logs` is empty.
 struct Epoch {
   Model& model;
   int64_t epoch = 0;  ///< from 0
@@ -71,48 +72,48 @@ struct Epoch {
   int64_t step = 0;        ///< updates since the beginning of training
   bool evaluates = false;  ///< fit() has an evaluation set, though perhaps not in this epoch
   double seconds = 0;
-  /// loss, metrics and, where there was an evaluation, the same with "eval_" in front: means over
-  /// all samples of all ranks.
+  /// The loss, the metrics, and after an evaluation the same with "eval_" in front: means over all
+  /// samples of all ranks.
   const Logs& logs;
-  data::LoaderStats loader{};  ///< of this rank
+  data::LoaderStats loader{};  ///< this rank's
 };
 
-/// A batch of training. Figures are those of all ranks.
+/// A batch of training. Figures cover all ranks.
 struct Step {
   Model& model;
   int64_t epoch = 0;                 ///< from 0
   int64_t batch = 0;                 ///< in the epoch, from 0
   std::optional<int64_t> batches{};  ///< per epoch
-  int64_t step = 0;                  ///< updates since the beginning of training, this one included
-  bool updates = true;               ///< false: its gradients are added to the next batch's
-  /// From on_before_update on: the gradients have NaN or infinities, and the scaler of mixed
-  /// precision passes this update by. It counts as one, and changes neither weights, optimizer,
+  int64_t step = 0;     ///< updates since the beginning of training, including this one
+  bool updates = true;  ///< false: its gradients are accumulated with the next batch's
+  /// Set from on_before_update on: the gradients have NaN or infinities, and the scaler of mixed
+  /// precision skips this update. It counts as an update, but changes neither weights, optimizer,
   /// schedule nor average.
   bool skipped = false;
-  int64_t samples = 0;  ///< of all ranks, in the batches of this update
-  double loss = 0;      ///< mean of the batches of this update; NaN before the first one
-  double lr = 0;        ///< of the update; at its end the one that it was made with
-  /// Metrics since the epoch's begin: at every log_freq-th batch and the epoch's last one, else
-  /// empty.
+  int64_t samples = 0;  ///< samples of all ranks in the batches of this update
+  double loss = 0;      ///< mean over the batches of this update; NaN before the first
+  double lr = 0;        ///< learning rate of the update
+  /// Metrics since the epoch's begin, at every log_freq-th batch and the epoch's last one. Empty
+  /// at other batches.
   const Logs& logs;
-  std::span<const at::Tensor> inputs{};  ///< of this rank's batch, as forward takes them
+  std::span<const at::Tensor> inputs{};  ///< this rank's batch, as forward takes it
 };
 
-/// A batch of evaluate() or predict(). Ranks may have different numbers of them.
+/// A batch of evaluate() or predict(). Ranks may have different numbers of batches.
 struct EvalStep {
   Model& model;
   int64_t batch = 0;
   std::optional<int64_t> batches{};
   int64_t samples = 0;  ///< of this rank
-  double waited = 0;    ///< for the loader, since the begin of this pass, in seconds
-  /// This rank's batch, as forward takes it; at its end also what forward gave, and in evaluate()
+  double waited = 0;    ///< seconds spent waiting for the loader since the begin of this pass
+  /// This rank's batch, as forward takes it. At its end also forward's outputs, and in evaluate()
   /// the labels.
   std::span<const at::Tensor> inputs{};
   std::span<const at::Tensor> outputs{};
   std::span<const at::Tensor> labels{};
 };
 
-/// What evaluate() or predict() goes over.
+/// A pass of evaluate() or predict().
 struct Evaluation {
   Model& model;
   std::optional<int64_t> batches{};
@@ -121,28 +122,29 @@ struct Evaluation {
   int64_t log_freq = 10;
   /// The result, at the end of evaluate().
   const Logs& logs;
-  /// The metrics at the end of evaluate(), for what is no single figure: a ConfusionMatrix'
-  /// compute(), which is collective. nullptr elsewhere.
+  /// The metrics at the end of evaluate(), for results that are no single figure, such as
+  /// compute() of a ConfusionMatrix, which is collective. nullptr at other times.
   const std::vector<metrics::AnyMetric>* metrics = nullptr;
 };
 
-/// A place that a later run can go on from: after each update, and after each epoch with its
-/// evaluation. The same on all ranks.
+/// A place from which a later run can resume: after each update, and after each epoch with its
+/// evaluation. Equal on all ranks.
 struct SavePoint {
   Model& model;
-  int64_t epoch = 0;  ///< that is going on; at an epoch's end the one that ended, from 0
+  int64_t epoch = 0;  ///< the running epoch, from 0; at an epoch's end the one that ended
   int64_t step = 0;   ///< updates since the beginning of training
   bool epoch_end = false;
   bool evaluates = false;  ///< fit() has an evaluation set, though perhaps not in this epoch
-  bool requested = false;  ///< somebody called Model::request_checkpoint(), or a signal came
+  bool requested = false;  ///< Model::request_checkpoint() was called, or a signal came
   bool last = false;       ///< fit() ends here
-  /// At an epoch's end its figures, else empty.
+  /// An epoch's figures at its end, else empty.
   const Logs& logs;
-  /// All of the training's state, made at the first call, once for all callbacks. Collective.
+  /// Returns the whole state of the training, made at the first call for all callbacks.
+  /// Collective.
   const std::function<const checkpoint::Snapshot&()>& snapshot;
 };
 
-/// Something that happens while training: derive from it, with the hooks that it needs.
+/// Something to do during training. Derive from it and override the hooks that you need.
 ///
 ///     struct StopOnNan : train::Callback {
 ///       void on_train_batch_end(const train::Step& step) override {
@@ -151,28 +153,30 @@ struct SavePoint {
 ///     };
 ///     model.fit(train, {.callbacks = {StopOnNan()}});
 ///
-/// Hooks have Paddle's names and run on every rank, in the order of the list, at the same places: a
-/// hook may communicate if it does so on all of them. Who writes or prints asks
-/// step.model.is_first_worker(). What a hook throws ends fit().
+/// Hooks have Paddle's names. They run on every rank at the same places, in the order of the
+/// list, so a hook may communicate if it does so on all ranks. Before you write or print, ask
+/// step.model.is_first_worker(). An exception of a hook ends fit().
 class Callback {
  public:
   virtual ~Callback() = default;
 
   virtual void on_train_begin(const Training& /*training*/) {}
   virtual void on_train_end(const Training& /*training*/) {}
-  /// fit() ends by an exception, perhaps on this rank alone: do not communicate. `what` is its
-  /// text. What this hook throws is dropped.
+  /// fit() ends by an exception with the text `what`, perhaps on this rank alone: do not
+  /// communicate. Exceptions of this hook are dropped.
   virtual void on_exception(const Training& /*training*/, const std::string& /*what*/) {}
   virtual void on_epoch_begin(const Epoch& /*epoch*/) {}
   virtual void on_epoch_end(const Epoch& /*epoch*/) {}
   virtual void on_train_batch_begin(const Step& /*step*/) {}
-  /// Gradients are there, averaged over ranks and batches, and unscaled; the optimizer comes next.
+  /// Called before the optimizer's step. Gradients are averaged over ranks and batches, and
+  /// unscaled.
   virtual void on_before_update(const Step& /*step*/) {}
   virtual void on_train_batch_end(const Step& /*step*/) {}
-  /// A piece of this rank's time has ended. Comes several times a batch: do little.
+  /// A phase of this rank's time has ended. Called several times per batch, so do little.
   virtual void on_phase(const Phase& /*phase*/) {}
 
-  /// After the other hooks of its place. Who keeps checkpoints asks for the snapshot.
+  /// Called after the other hooks of its place. A callback that saves checkpoints asks for the
+  /// snapshot.
   virtual void on_save_point(const SavePoint& /*point*/) {}
 
   virtual void on_eval_begin(const Evaluation& /*evaluation*/) {}
@@ -184,13 +188,13 @@ class Callback {
   virtual void on_predict_batch_begin(const EvalStep& /*step*/) {}
   virtual void on_predict_batch_end(const EvalStep& /*step*/) {}
 
-  /// What a checkpoint keeps under. Empty: nothing is kept.
+  /// The name of this callback in a checkpoint. Empty: a checkpoint keeps nothing of it.
   [[nodiscard]] virtual std::string name() const { return {}; }
-  /// What a checkpoint keeps of it: numbers, texts, lists. Equal on all ranks.
+  /// The state for a checkpoint: numbers, texts, lists. It must be equal on all ranks.
   [[nodiscard]] virtual nlohmann::ordered_json state() const;
   virtual void load_state(const nlohmann::ordered_json& state);
-  /// Tensors that a checkpoint keeps of it. Equal on all ranks. load_tensors() comes after
-  /// load_state(), where there were any.
+  /// Tensors for a checkpoint, equal on all ranks. load_tensors() is called after load_state() if
+  /// there were any.
   [[nodiscard]] virtual engine::StateDict tensors() const { return {}; }
   virtual void load_tensors(const engine::StateDict& /*tensors*/) {}
 
@@ -202,8 +206,8 @@ class Callback {
   Callback& operator=(Callback&&) = default;
 };
 
-/// A callback in a list: made of any class derived from Callback, or of a shared_ptr to one whose
-/// figures are wanted afterwards.
+/// A callback in a list. Make it from any class derived from Callback, or from a shared_ptr if
+/// you need the callback's figures afterwards.
 class AnyCallback final {
  public:
   template <std::derived_from<Callback> C>

@@ -8,7 +8,8 @@
 
 namespace argosy::train {
 
-/// The order of a data set that fit() deals to the ranks: fleet::distributed_batch_sampler's.
+/// The order in which fit() divides a data set among the ranks: that of
+/// fleet::distributed_batch_sampler.
 struct Dealing {
   int64_t samples = 0;
   bool shuffle = false;
@@ -17,7 +18,7 @@ struct Dealing {
   friend bool operator==(const Dealing&, const Dealing&) = default;
 };
 
-/// A part of an epoch that was trained by so many ranks.
+/// A part of an epoch, trained by a number of ranks.
 struct Leg {
   int64_t ranks = 1;
   int64_t batch_size = 1;  ///< per rank
@@ -25,16 +26,16 @@ struct Leg {
   friend bool operator==(const Leg&, const Leg&) = default;
 };
 
-/// The samples of an epoch that no leg has had, each once, in the epoch's order.
-/// Cost: makes the epoch's order once for each rank of the first leg.
+/// Returns the samples of an epoch that no leg has had, each once, in the epoch's order.
+/// Cost: makes the epoch's order once per rank of the first leg.
 [[nodiscard]] std::vector<int64_t> remaining_samples(const Dealing& order,
                                                      int64_t epoch,
                                                      std::span<const Leg> legs);
 
-/// The batches of `rank` where `ranks` share `samples`, each once: as many for every rank, of
-/// `batch_size` but for the last one, which has what is left over, divided evenly (`drop_last`:
-/// there is no such batch). Where fewer samples than ranks are left, the batch before has them too;
-/// only fewer samples than ranks altogether come more than once.
+/// Returns the batches of `rank` when `ranks` share `samples`, each sample once. Every rank has the
+/// same number of batches of `batch_size`, and a last one for the rest, divided evenly, which
+/// `drop_last` leaves out. If the rest is smaller than the number of ranks, the batch before takes
+/// it too. Samples repeat only if there are fewer of them than ranks.
 [[nodiscard]] data::BatchPlan deal(std::span<const int64_t> samples,
                                    int64_t batch_size,
                                    int64_t ranks,

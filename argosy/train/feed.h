@@ -20,8 +20,8 @@ namespace argosy::train {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// A data loader as the training loop sees it, whatever its batches are made of.
-/// Belongs to one thread, as loaders do.
+/// A data loader as the training loop sees it, for any type of batch. Like a loader, it belongs to
+/// one thread.
 class Feed {
  public:
   Feed() = default;
@@ -31,25 +31,25 @@ class Feed {
   Feed(Feed&&) = delete;
   Feed& operator=(Feed&&) = delete;
 
-  /// The next batch, of a new epoch when none is running; false at the epoch's end.
+  /// Gets the next batch, and begins an epoch if none is running. Returns false at the epoch's end.
   virtual bool next(Tensors& batch) = 0;
-  /// Leaves the epoch here; state() is this place.
+  /// Leaves the epoch at this place, which state() then returns.
   virtual void leave() = 0;
 
-  /// Batches per epoch; nullopt for a stream of unknown length.
+  /// Returns the batches per epoch, or nullopt for a stream of unknown length.
   [[nodiscard]] virtual std::optional<int64_t> batches() const = 0;
-  /// Samples of the data set, which all ranks share; -1: a stream's.
+  /// Returns the number of samples that all ranks share, or -1 for a stream.
   [[nodiscard]] virtual int64_t samples() const = 0;
   virtual void set_epoch(int64_t epoch) = 0;
   [[nodiscard]] virtual data::LoaderState state() const = 0;
   virtual void load_state(const data::LoaderState& state) = 0;
   [[nodiscard]] virtual data::LoaderStats stats() const = 0;
-  /// What the data set calls its classes; empty: it does not say.
+  /// Returns the data set's names of classes, or nothing if it has none.
   [[nodiscard]] virtual std::vector<std::string> class_names() const { return {}; }
 
-  /// How the samples are dealt to the ranks, where fit() does it; nullopt: somebody's own sampler.
+  /// Returns how fit() divides the samples among the ranks, or nullopt with a sampler of your own.
   [[nodiscard]] virtual std::optional<Dealing> dealing() const { return std::nullopt; }
-  /// The same data in other batches. Only where fit() deals.
+  /// Returns the same data in other batches, or nullptr unless fit() divides the samples.
   [[nodiscard]] virtual std::unique_ptr<Feed> with_batches(
       const data::BatchSampler& /*batches*/) const {
     return nullptr;
@@ -58,7 +58,7 @@ class Feed {
 
 namespace detail {
 
-/// The tensors of a batch: a tensor, a vector, tuple, pair or struct of tensors.
+/// Returns the tensors of a batch: a tensor, or a vector, tuple, pair or struct of tensors.
 template <typename Batch>
 Tensors tensors_of(const Batch& batch) {
   if constexpr (data::detail::Tensor<Batch>) {
@@ -79,7 +79,7 @@ Tensors tensors_of(const Batch& batch) {
   }
 }
 
-/// Of a data set with a classes() that gives a range of names, as those of vision do.
+/// Returns the names of a data set with a classes() that returns a range of names, as in vision.
 template <typename D>
 std::vector<std::string> class_names_of(const D& dataset) {
   std::vector<std::string> names;
@@ -94,9 +94,9 @@ std::vector<std::string> class_names_of(const D& dataset) {
 template <typename Loader>
 class LoaderFeed : public Feed {
  public:
-  /// Refers to the loader.
+  /// Refers to a loader of the caller.
   explicit LoaderFeed(Loader& loader) : loader_(&loader) {}
-  /// Has it.
+  /// Owns the loader.
   explicit LoaderFeed(Loader&& loader)
       : own_(std::make_unique<Loader>(std::move(loader))), loader_(own_.get()) {}
 
@@ -144,7 +144,7 @@ class LoaderFeed : public Feed {
   std::optional<typename Loader::Iterator> at_;
 };
 
-/// Over a data set, dealt by fit().
+/// A feed over a data set that fit() divides among the ranks.
 template <typename Loader>
 class DatasetFeed final : public LoaderFeed<Loader> {
  public:

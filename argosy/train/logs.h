@@ -7,10 +7,11 @@
 
 namespace argosy::train {
 
-/// Figures with their names, in the order in which they came: what an epoch or an evaluation gave.
+/// Figures with their names, in the order in which they were set: the result of an epoch or an
+/// evaluation.
 ///
 ///     train::Logs result = model.evaluate(test);
-///     result["acc_top1"]                              // UsageError that lists the names it has
+///     result["acc_top1"]                              // an unknown name: UsageError with the names
 ///     fmt::print("{}\n", result.to_string());         // loss: 1.2340 - acc_top1: 0.7100
 class Logs final {
  public:
@@ -19,14 +20,14 @@ class Logs final {
   Logs() = default;
   Logs(std::initializer_list<Entry> entries) : entries_(entries) {}
 
-  /// Adds a figure, or replaces the one of this name, which keeps its place.
+  /// Adds a figure, or replaces the one with this name in its place.
   void set(std::string_view name, double value);
-  /// Those of `other` too, their names behind `prefix`.
+  /// Adds the figures of `other`, with `prefix` before their names.
   void add(const Logs& other, std::string_view prefix = "");
 
-  /// Errors: UsageError naming the figures that are there.
+  /// Errors: UsageError naming the existing figures.
   [[nodiscard]] double operator[](std::string_view name) const;
-  /// nullptr when there is none.
+  /// Returns nullptr if there is no such figure.
   [[nodiscard]] const double* find(std::string_view name) const;
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
@@ -41,7 +42,7 @@ class Logs final {
   std::vector<Entry> entries_;
 };
 
-/// Four digits behind the point, or "4.2000e-05" for small ones. Source: Paddle 3.3,
+/// Returns `value` with four decimals, or "4.2000e-05" if it is small. Source: Paddle 3.3,
 /// hapi/progressbar.py.
 [[nodiscard]] std::string shown(double value);
 

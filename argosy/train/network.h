@@ -16,20 +16,20 @@
 
 namespace argosy::train {
 
-/// A network as the training loop sees it, whatever its type.
+/// A network as the training loop sees it, for any type of network.
 struct Network {
   std::shared_ptr<torch::nn::Module> module{};
   std::size_t inputs = 1;  ///< tensors that forward takes
-  /// Forward of the distributed wrapper: joins in the averaging of gradients.
+  /// Forward of the distributed wrapper, which averages gradients.
   std::function<Tensors(const Tensors& inputs)> forward{};
-  /// Forward of the network itself, which communicates nothing.
+  /// Forward of the network itself, which does not communicate.
   std::function<Tensors(const Tensors& inputs)> forward_alone{};
   /// Runs `pass`, forward and backward, without averaging its gradients.
   std::function<void(const std::function<void()>& pass)> without_sync{};
   std::function<void()> sync_buffers{};
   std::function<engine::MemoryFormat()> memory_format{};
   std::function<void(engine::MemoryFormat format)> decide_memory_format{};
-  /// Of the last backward pass that averaged gradients.
+  /// The times of the last backward pass that averaged gradients.
   std::function<parallel::CommunicationTimes()> communication_times{};
 };
 
@@ -44,7 +44,8 @@ constexpr bool takes(std::index_sequence<I...>) {
 
 constexpr std::size_t kMostInputs = 4;
 
-/// How many tensors the network's forward takes: the smallest number that compiles; 0: none.
+/// Returns the number of tensors that the network's forward takes: the smallest that compiles, or 0
+/// if none does.
 template <typename M, std::size_t N = 1>
 constexpr std::size_t inputs_of() {
   if constexpr (N > kMostInputs) {
@@ -61,7 +62,7 @@ Tensors call_with(const Call& call, const Tensors& inputs, std::index_sequence<I
   return tensors_of(call(inputs[I]...));
 }
 
-/// The module that a holder or a pointer has.
+/// Returns the module of a holder or a pointer.
 template <typename M>
 std::shared_ptr<torch::nn::Module> pointer_of(const M& network) {
   if constexpr (requires { network.ptr(); }) {
@@ -71,7 +72,7 @@ std::shared_ptr<torch::nn::Module> pointer_of(const M& network) {
   }
 }
 
-/// What a wrapper over `M` offers the loop.
+/// Makes a Network of a wrapper over `M`.
 template <typename M>
 Network network_of(parallel::DistributedDataParallel<M> model) {
   constexpr std::size_t kInputs = inputs_of<M>();

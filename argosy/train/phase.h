@@ -6,22 +6,22 @@
 
 namespace argosy::train {
 
-/// What fit()'s time goes into.
+/// The phases of fit()'s time.
 enum class PhaseKind {
-  kDataWait,    ///< for the loader's next batch; with 0 workers: its making
+  kDataWait,    ///< waiting for the loader's next batch; with 0 workers: making it
   kForward,     ///< the network and the loss
-  kBackward,    ///< with the waiting in it: kReduceWait
-  kReduce,      ///< gradients are on their way to the other ranks, beside backward
-  kReduceWait,  ///< the part of it at the end of backward in which nothing else is left to do
-  kAgree,       ///< the ranks put losses and metrics together: also waiting for the slowest one
+  kBackward,    ///< including kReduceWait
+  kReduce,      ///< gradients travel to the other ranks, beside backward
+  kReduceWait,  ///< the part of it at the end of backward that nothing hides
+  kAgree,       ///< the ranks sum losses and metrics, and wait for the slowest rank
   kUpdate,      ///< the optimizer
   kEvaluation,
-  kCheckpoint,  ///< what the loop stands still for
+  kCheckpoint,  ///< the time in which a save stops the loop
 };
 
 [[nodiscard]] std::string_view to_string(PhaseKind kind);  ///< "data wait", "forward", …
 
-/// A piece of this rank's time in fit().
+/// A phase of this rank's time in fit().
 struct Phase {
   using Moment = std::chrono::steady_clock::time_point;
 

@@ -13,37 +13,39 @@
 namespace argosy::train {
 
 struct BoardOptions {
-  int64_t log_freq = 0;  ///< batches between two records of training; 0: fit()'s
+  int64_t log_freq = 0;  ///< batches between two records of training; 0: fit()'s log_freq
   /// Updates between two histograms of every weight and gradient, "weights/<name>" and
-  /// "gradients/<name>", before the update; 0: none. Cost: 15 ns an element, on the first rank.
+  /// "gradients/<name>", before the update. 0: no histograms. Cost: 15 ns per element, on the first
+  /// rank.
   int64_t histogram_freq = 0;
-  /// Pictures of each evaluation with their labels and what the network said, where the data is
-  /// images with classes: "eval/samples".
+  /// True: "eval/samples" shows pictures of each evaluation with their labels and the network's
+  /// predictions, if the data are images with classes.
   bool samples = true;
 };
 
-/// Writes fit()'s figures for TensorBoard or VisualDL, by the first rank; they are those of all
+/// Writes fit()'s figures for TensorBoard or VisualDL. The first rank writes; the figures cover all
 /// ranks.
 ///
 ///     model.fit(train, valid, {.callbacks = {train::TensorBoard("runs/a/tensorboard"),
 ///                                            train::VisualDL("runs/a/visualdl")}});
 ///     // tensorboard --logdir runs, visualdl --logdir runs
 ///
-/// Over the updates: "train/loss", "train/lr", "train/images_per_second" (samples where
-/// there are no pictures), "train/input_wait" and
-/// "train/<metric>"; over the epochs, counted from 1: "eval/loss", "eval/<metric>"; at the begin
-/// what was trained and how, as text. Tags are those of Paddle's VisualDL callback, which counts
-/// epochs from 0. A training that goes on adds a file to the folder. TensorBoard shows both as one,
-/// each update once: what a run that was killed wrote after its last checkpoint is purged, and so
-/// is another training's where one begins anew. (An evaluation that is made again, and a histogram
-/// of the update to go on from, may stand there twice, with the same figures.) VisualDL knows no
-/// such thing: of a folder it shows the newest file alone, so what came before is in its own file.
-/// Errors: UsageError without a folder and a run folder, and for options below 0; DataError when
-/// the file cannot be made. A disk that fills up later ends no training.
+/// By update it writes "train/loss", "train/lr", "train/images_per_second" (samples without
+/// pictures), "train/input_wait" and "train/<metric>"; by epoch, from 1, "eval/loss" and
+/// "eval/<metric>"; and first, as text, what is trained and how. Tags are those of Paddle's
+/// VisualDL callback, which counts epochs from 0.
+///
+/// A resumed training adds a file to the folder. TensorBoard shows both files as one, with each
+/// update once: figures after the last checkpoint of a killed run are purged, and so is a former
+/// training if a new one begins. An evaluation that runs again, and a histogram of the update from
+/// which it resumes, may appear twice with the same figures. VisualDL shows only the newest file of
+/// a folder, so earlier figures stay in their own file.
+/// Errors: UsageError without a folder and a run folder, and for options below 0; DataError if the
+/// file cannot be made. A disk that fills up later does not end the training.
 template <typename Writer>
 class Board final : public Callback {
  public:
-  /// `folder`: empty: tensorboard or visualdl in the run's folder.
+  /// `folder`: if empty, tensorboard or visualdl in the run's folder.
   explicit Board(std::string folder = {}, const BoardOptions& options = {});
 
   void on_train_begin(const Training& training) override;

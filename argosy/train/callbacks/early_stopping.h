@@ -11,26 +11,26 @@
 namespace argosy::train {
 
 struct EarlyStoppingOptions {
-  std::string monitor = "loss";  ///< of the evaluation; of the training where there is none
+  std::string monitor = "loss";  ///< figure of the evaluation, or of the training without one
   MonitorMode mode = MonitorMode::kAuto;
-  /// Evaluations without an improvement that are borne; the next one ends fit().
+  /// Number of evaluations without an improvement that are tolerated. The next one ends fit().
   int64_t patience = 0;
-  double min_delta = 0;              ///< what counts as an improvement
-  std::optional<double> baseline{};  ///< must be improved on too
+  double min_delta = 0;              ///< the smallest improvement that counts
+  std::optional<double> baseline{};  ///< a figure must improve on this value too
   /// Gives the network the weights of the best evaluation when fit() ends early.
   bool restore_best_weights = false;
-  int verbose = 1;  ///< 0: says nothing
+  int verbose = 1;  ///< 0: no messages
 };
 
-/// Ends fit() when a figure has stopped getting better.
+/// Ends fit() when a figure has stopped improving.
 ///
-///     model.fit(train, valid, {.callbacks = {train::EarlyStopping({.monitor = "acc", .patience =
-///     3})}});
+///     model.fit(train, valid,
+///               {.callbacks = {train::EarlyStopping({.monitor = "acc", .patience = 3})}});
 ///
-/// Looks at the figures of each epoch that had an evaluation, or of each epoch where fit() has no
-/// evaluation set. They are the same on all ranks, and so is the decision. Differs from Paddle's:
-/// with patience 0 an evaluation that improves does not end training.
-/// Errors: UsageError when there is no such figure, with those that there are.
+/// It looks at the figures of each epoch with an evaluation, or of each epoch if fit() has no
+/// evaluation set. They are equal on all ranks, and so is the decision. In contrast to Paddle, an
+/// evaluation that improves does not end training with patience 0.
+/// Errors: UsageError naming the existing figures if there is no such figure.
 class EarlyStopping final : public Callback {
  public:
   explicit EarlyStopping(const EarlyStoppingOptions& options = {});

@@ -11,26 +11,25 @@
 
 namespace argosy::train::detail {
 
-/// What training was like since the record before: what loggers write down.
+/// The figures of training since the last record, for loggers.
 struct TrainFigures {
   int64_t step = 0;
-  int64_t epoch = 0;              ///< from 1, as people count
-  double loss = 0;                ///< of the last update
-  double lr = 0;                  ///< with which it was made
+  int64_t epoch = 0;              ///< from 1
+  double loss = 0;                ///< loss of the last update
+  double lr = 0;                  ///< its learning rate
   double samples_per_second = 0;  ///< of all ranks
   bool pictures = true;           ///< the samples are pictures: [N, C, H, W]
   double input_wait = 0;          ///< this rank's share of the time, 0 to 1
-  Logs metrics{};                 ///< since the epoch's begin; empty where nothing new is known
+  Logs metrics{};                 ///< since the epoch's begin; empty if there are no new values
 
-  /// What samples_per_second is called in records.
+  /// The name of samples_per_second in records.
   [[nodiscard]] const char* rate_name() const {
     return pictures ? "images_per_second" : "samples_per_second";
   }
 };
 
-/// Gathers batches of training and says when a record is due: with the first update at or after
-/// each log_freq-th batch, and with each epoch's last one. The time of an evaluation counts to
-/// none.
+/// Collects batches of training and says when a record is due: with the first update at or after
+/// each log_freq-th batch, and with each epoch's last one. The time of evaluations does not count.
 class TrainWindow final {
  public:
   using Clock = std::chrono::steady_clock;
@@ -40,7 +39,7 @@ class TrainWindow final {
 
   void begin_epoch();
   void add(const Phase& phase);
-  /// nullopt: no record is due.
+  /// Returns nullopt if no record is due.
   [[nodiscard]] std::optional<TrainFigures> add(const Step& step);
 
  private:
@@ -54,8 +53,8 @@ class TrainWindow final {
   Logs metrics_;
 };
 
-/// The evaluation's part of an epoch's figures, without "eval_" in front; empty where there was
-/// none.
+/// Returns the evaluation's figures of an epoch, without "eval_" in front. Empty without an
+/// evaluation.
 [[nodiscard]] Logs evaluation_in(const Logs& epoch);
 
 /// Lines of metrics.jsonl, as docs/reference/runs.md describes them.

@@ -14,7 +14,8 @@
 
 namespace argosy::train {
 
-/// A tensor in figures. Those of its values are of the finite ones; NaN where there are none.
+/// Figures of a tensor. Mean, deviation and extremes are those of its finite values, or NaN without
+/// any.
 struct TensorFigures {
   std::vector<int64_t> shape{};
   double mean = 0;
@@ -29,28 +30,28 @@ struct TensorFigures {
 [[nodiscard]] TensorFigures figures_of(const at::Tensor& tensor);
 
 struct LayerInspectorOptions {
-  int64_t freq = 100;  ///< updates between two looks; the first is at the first update
+  int64_t freq = 100;  ///< updates between two inspections; the first is at the first update
   std::FILE* out = stdout;
-  bool print = true;  ///< a table at each look
-  /// A JSON object for each look, a line each; empty: layers.jsonl in the run's folder, or none.
+  bool print = true;  ///< prints a table at each inspection
+  /// File with one JSON object per inspection and line. Empty: layers.jsonl in the run's folder, if
+  /// there is one.
   std::string path{};
-  /// Of what a layer is given or gives. kRaise ends fit() on the first rank by a DataError, and on
-  /// the others by the CommError that names it.
+  /// What to do if an input or output of a layer is not finite. kRaise ends fit() on the first rank
+  /// by a DataError, and on the others by the CommError that names that rank.
   OnNonFinite on_non_finite = OnNonFinite::kReport;
 };
 
-/// Shows what each layer is given and what it makes of it, in figures, and which layer is the first
-/// with a NaN or an infinity:
+/// Shows figures of each layer's inputs and outputs, and the first layer with a NaN or an infinity:
 ///
 ///     layer  type    what    shape           mean     std     min     max  zeros
 ///     conv1  Conv2d  input   [8, 1, 28, 28]  0.1307  0.3081  …
 ///     conv1  Conv2d  output  [8, 6, 28, 28]  …
 ///
-/// On the first rank, with its batch as it is before the update, in one forward more: in evaluation
-/// mode and without gradients, so that nothing of the training changes, not even random numbers.
-/// Layers are those with parameters or buffers (engine::layer_calls). Of a NaN that an operator
-/// between two layers makes, the next layer's input is named.
-/// Cost: one forward, and some passes over all inputs and outputs, at each look.
+/// It runs one more forward on the first rank with its batch before the update, in evaluation mode
+/// and without gradients, so nothing of the training changes, not even random numbers. Layers are
+/// those with parameters or buffers (engine::layer_calls). If an operator between two layers makes
+/// a NaN, the next layer's input is named.
+/// Cost: per inspection, one forward and some passes over all inputs and outputs.
 class LayerInspector final : public Callback {
  public:
   explicit LayerInspector(LayerInspectorOptions options = {});

@@ -11,17 +11,17 @@
 namespace argosy::train {
 
 struct JsonlLoggerOptions {
-  /// Empty: metrics.jsonl of the run's folder, which fit() writes by itself: nothing more is done.
+  /// Empty: metrics.jsonl of the run's folder. fit() writes that file itself, so nothing more is
+  /// done.
   std::string path{};
-  int64_t log_freq = 0;  ///< batches between two records of training; 0: fit()'s
+  int64_t log_freq = 0;  ///< batches between two records of training; 0: fit()'s log_freq
 };
 
-/// Writes what happens to a file, a JSON object a line: the lines of a run's metrics.jsonl
-/// (docs/reference/runs.md), of training every log_freq-th batch and of each evaluation. Written by
-/// the first rank; figures of all ranks, but for input_wait, its own. A training that is resumed
-/// goes on in the same file, from where it was resumed; one from the beginning moves a file that is
-/// there to `path`.old.
-/// Errors: UsageError without a path and a run folder; DataError when it cannot be written.
+/// Writes the figures of every log_freq-th batch and of each evaluation to a file, one JSON object
+/// per line, as in a run's metrics.jsonl (docs/reference/runs.md). The first rank writes. Figures
+/// cover all ranks, except input_wait, which is the first rank's. A resumed training continues the
+/// file from where it resumes. A new training first renames an existing file to `path`.old.
+/// Errors: UsageError without a path and a run folder; DataError if the file cannot be written.
 class JsonlLogger final : public Callback {
  public:
   explicit JsonlLogger(JsonlLoggerOptions options = {});
@@ -43,11 +43,11 @@ struct CsvLoggerOptions {
 };
 
 /// Writes the figures of each epoch to a table: epoch (from 1), step, seconds, the last learning
-/// rate, the first rank's input_wait, and one column for each figure, an evaluation's with "eval_"
-/// in front. Columns are those of the first epoch; a figure that comes later is left out, one that
-/// is missing leaves its field empty. Written by the first rank. A resumed training goes on in the
-/// same table, as with JsonlLogger.
-/// Errors: as JsonlLogger; a table whose columns are others is a DataError.
+/// rate, the first rank's input_wait, and one column per figure, an evaluation's with "eval_" in
+/// front. The first epoch decides the columns: later figures are left out, and missing ones leave
+/// their fields empty. The first rank writes. A resumed training continues the table, as with
+/// JsonlLogger.
+/// Errors: as JsonlLogger; DataError for a table with other columns.
 class CsvLogger final : public Callback {
  public:
   explicit CsvLogger(CsvLoggerOptions options = {});

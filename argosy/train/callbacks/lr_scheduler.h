@@ -9,22 +9,21 @@
 namespace argosy::train {
 
 struct LRSchedulerOptions {
-  /// The figure that an optim::ReduceLROnPlateau looks at: of the evaluation, else of the training.
+  /// The figure for an optim::ReduceLROnPlateau: of the evaluation, or of the training without one.
   std::string monitor = "loss";
 };
 
-/// Moves a schedule of the learning rate on while fit() trains, for a model that was prepared
-/// without one:
+/// Moves a schedule of the learning rate during fit(), for a model that was prepared without one:
 ///
 ///     model.fit(train, {.callbacks = {train::LRScheduler(
 ///         optim::per_epoch(optim::StepLR(optimizer, {.step_size = 30})))}});
 ///
-/// Paddle's LRScheduler(by_step, by_epoch) moves the optimizer's own schedule and trusts its caller
-/// with the unit; here the unit is a part of the schedule's type (per_step, per_epoch), and the
-/// optimizer has none. The same without a callback: `prepare(…, {.schedule = …})`.
-/// By epoch: at the end of epochs that were not cut short. A checkpoint keeps where it stands.
-/// Errors: UsageError when the model was prepared with a schedule: both would set the rate; a
-/// monitor that the training will not have.
+/// Paddle's LRScheduler(by_step, by_epoch) moves the optimizer's own schedule and leaves the unit
+/// to the caller. Here the unit is part of the schedule's type (per_step, per_epoch). `prepare(…,
+/// {.schedule = …})` does the same without a callback. A schedule by epoch moves at the end of
+/// epochs that were not cut short. Checkpoints keep its state.
+/// Errors: UsageError if the model was prepared with a schedule, because both would set the rate,
+/// and for a monitor that the training will not have.
 class LRScheduler final : public Callback {
  public:
   explicit LRScheduler(optim::ScheduleHandle schedule, LRSchedulerOptions options = {});

@@ -12,34 +12,34 @@
 
 namespace argosy::train {
 
-/// When checkpoints are saved and which stay. Several moments can be given at once.
+/// When checkpoints are saved, and which stay. The moments can be combined.
 struct ModelCheckpointOptions {
   std::string dir{};         ///< unset: `checkpoints` in fit()'s run_dir
-  int64_t every_epochs = 1;  ///< after an epoch and its evaluation; 0: not
-  int64_t every_steps = 0;   ///< updates; 0: not
-  /// By rank 0's clock, at the next update; zero: not.
+  int64_t every_epochs = 1;  ///< after every so many epochs, with their evaluation; 0: never
+  int64_t every_steps = 0;   ///< after every so many updates; 0: never
+  /// After this time by rank 0's clock, at the next update. Zero: never.
   std::chrono::duration<double> every{0};
-  /// The figure by which the best ones stay, "loss" or a metric's name: of the evaluation, else of
-  /// the epoch. Unset: none is the best.
+  /// The figure that decides which are best, "loss" or a metric's name: of the evaluation, or of
+  /// the epoch without one. Unset: no checkpoint is the best.
   std::string monitor{};
   MonitorMode mode = MonitorMode::kAuto;
-  int64_t keep_last = 3;  ///< so many of the newest stay; 0: all
-  int64_t keep_best = 1;  ///< and so many of the best, with a monitor
-  bool async = true;      ///< written by a thread; false: the loop waits
+  int64_t keep_last = 3;  ///< number of newest ones that stay; 0: all
+  int64_t keep_best = 1;  ///< number of best ones that stay too, with a monitor
+  bool async = true;      ///< true: a thread writes; false: the loop waits
   bool sharded = false;   ///< each rank writes its share, see checkpoint::SaverOptions
 };
 
-/// Saves checkpoints while training, each whole or not at all: `step-000000120/` in a folder. One
-/// more when fit() ends or a signal asks for it. fit({.resume = kAuto}) goes on from the newest,
-/// checkpoint::load_weights() and Python's safetensors read the weights.
+/// Saves checkpoints during training, each whole or not at all, as `step-000000120/` in a folder.
+/// It saves one more when fit() ends or a signal asks for it. fit({.resume = kAuto}) resumes from
+/// the newest. checkpoint::load_weights() and Python's safetensors read the weights.
 ///
 ///     auto keep = std::make_shared<train::ModelCheckpoint>(train::ModelCheckpointOptions{
 ///         .dir = "runs/a/checkpoints", .every_steps = 500, .monitor = "acc"});
 ///     model.fit(train, valid, {.epochs = 10, .callbacks = {keep}});
 ///     model.load(keep->best().value());
 ///
-/// Errors: UsageError for negative numbers, keep_best without a monitor's figure in the logs;
-/// CheckpointError from fit() when a checkpoint cannot be written, see checkpoint::Saver.
+/// Errors: UsageError for negative numbers, or keep_best without the monitor's figure in the logs;
+/// CheckpointError from fit() if a checkpoint cannot be written, see checkpoint::Saver.
 /// Source: Lightning's and Keras' ModelCheckpoint; paddle.callbacks.ModelCheckpoint has save_freq
 /// and save_dir.
 class ModelCheckpoint final : public Callback {
@@ -54,20 +54,20 @@ class ModelCheckpoint final : public Callback {
   void on_exception(const Training& training, const std::string& what) override;
 
   [[nodiscard]] const ModelCheckpointOptions& options() const { return options_; }
-  /// The checkpoint with the best figure, of this run and those before it; nullopt: none.
+  /// The checkpoint with the best figure, of this run and those before it, or nullopt.
   [[nodiscard]] const std::optional<std::string>& best() const { return best_; }
   /// Its figure; NaN without one.
   [[nodiscard]] double best_score() const;
-  /// The last one that was saved; nullopt: none.
+  /// The last one that was saved, or nullopt.
   [[nodiscard]] const std::optional<std::string>& last() const { return last_; }
-  /// Where the time of the last fit()'s saves went.
+  /// The time of the saves in the last fit().
   [[nodiscard]] checkpoint::SaverTimes times() const { return times_; }
 
  private:
-  /// The best of those that are on the disk. Collective.
+  /// Finds the best one on the disk. Collective.
   void find_best(const comm::Group& group, const std::string& folder);
   [[nodiscard]] bool wanted(const SavePoint& point) const;
-  /// The figure at this point, where there is one.
+  /// The figure at this point, if there is one.
   [[nodiscard]] std::optional<double> score_at(const SavePoint& point) const;
 
   ModelCheckpointOptions options_;

@@ -11,26 +11,26 @@
 
 namespace argosy::train {
 
-/// What better means for a figure. kAuto: larger for names with "acc", "auc", "f1", "precision" or
-/// "recall", smaller for others.
+/// Which values of a figure are better. kAuto: larger ones for names with "acc", "auc", "f1",
+/// "precision" or "recall", else smaller ones.
 enum class MonitorMode { kAuto, kMin, kMax };
 
 namespace detail {
 
-/// Follows one figure and says when it got better. Equal on all ranks, as figures are.
+/// Follows one figure and says when it improved. Equal on all ranks, like figures.
 class Monitor final {
  public:
   Monitor(std::string name, MonitorMode mode, double min_delta);
 
-  /// The figure of an epoch ("eval_loss", else "loss"). Empty: `evaluates`, that is the training
-  /// has an evaluation set, and this epoch was not evaluated. Errors: UsageError naming the figures
-  /// that are there.
+  /// Returns the figure of an epoch ("eval_loss", else "loss"). `evaluates`: the training has an
+  /// evaluation set; then an epoch without an evaluation has no figure.
+  /// Errors: UsageError naming the existing figures.
   [[nodiscard]] std::optional<double> of_epoch(const Logs& logs, bool evaluates) const;
-  /// Before the first epoch: whether a training can have the figure.
+  /// Checks before the first epoch that the training will have the figure.
   /// Errors: UsageError naming those that it will have.
   void check(const Training& training) const;
-  /// Whether `value` is better than the best one by min_delta; then it is the best one. NaN never
-  /// is.
+  /// Returns whether `value` is better than the best one by min_delta, and if so makes it the best
+  /// one. NaN never is.
   bool improves(double value);
 
   [[nodiscard]] const std::string& name() const { return name_; }

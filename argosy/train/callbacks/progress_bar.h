@@ -12,25 +12,25 @@
 namespace argosy::train {
 
 struct ProgressBarOptions {
-  /// As in FitOptions; unset: what fit() was given.
+  /// As in FitOptions. Unset: fit()'s value.
   std::optional<int> verbose{};
   std::FILE* out = stdout;
-  int columns = 0;  ///< width of a bar's line; 0: the terminal's, else 80
+  int columns = 0;  ///< width of a bar's line; 0: the terminal's width, or 80
   /// The clock, for tests.
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
-/// Says how training goes, on the first rank. fit() has one by itself (verbose = 2).
+/// Shows the progress of training on the first rank. fit() adds one itself (verbose = 2).
 ///
 ///     Epoch 1/5
 ///     step  10/938 - loss: 2.3026 - acc: 0.1094 - 13ms/step
 ///
-/// verbose 1: a bar that redraws itself on a terminal; elsewhere the lines of 2. 2: a line every
-/// log_freq batches. 3: with "avg_reader_cost: 0.00012 sec - avg_batch_cost: 0.01 sec - ips: 1234.5
-/// samples/sec" of the batches since the line before, the reader's cost being the first rank's.
-/// Other figures are those of all ranks; the loss is the last update's, a metric's value that of
-/// the epoch so far, on a bar as of the last log_freq-th batch. Source of the format: Paddle 3.3,
-/// hapi/progressbar.py and hapi/callbacks.py.
+/// verbose 1 draws a bar on a terminal, and writes the lines of 2 elsewhere. 2 writes a line every
+/// log_freq batches. 3 adds "avg_reader_cost: 0.00012 sec - avg_batch_cost: 0.01 sec - ips: 1234.5
+/// samples/sec" over the batches since the last line; the reader's cost is the first rank's. Other
+/// figures cover all ranks. The loss is that of the last update, a metric's value that of the epoch
+/// so far (on a bar, up to the last log_freq-th batch).
+/// Source of the format: Paddle 3.3, hapi/progressbar.py and hapi/callbacks.py.
 class ProgressBar final : public Callback {
  public:
   explicit ProgressBar(ProgressBarOptions options = {});

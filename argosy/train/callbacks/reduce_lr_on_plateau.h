@@ -11,21 +11,21 @@
 namespace argosy::train {
 
 struct ReduceLROnPlateauOptions {
-  std::string monitor = "loss";  ///< of the evaluation; of the training where there is none
+  std::string monitor = "loss";  ///< figure of the evaluation, or of the training without one
   double factor = 0.1;           ///< in (0, 1)
-  int64_t patience = 10;         ///< evaluations without an improvement that are put up with
+  int64_t patience = 10;  ///< number of evaluations without an improvement that are tolerated
   MonitorMode mode = MonitorMode::kAuto;
   double min_delta = 1e-4;
-  int64_t cooldown = 0;  ///< evaluations after a reduction that do not count
+  int64_t cooldown = 0;  ///< number of evaluations after a reduction that do not count
   double min_lr = 0;
   int verbose = 1;
 };
 
-/// Multiplies the learning rate by `factor` when a figure has stopped getting better. Of every
-/// group of parameters, keeping their proportions. Defaults are Paddle's. Not together with a
-/// schedule, which would set the rate again. The same as a schedule:
-/// `prepare(…, {.schedule = optim::ReduceLROnPlateau(optimizer, …)})`.
-/// Errors: UsageError for options out of range, and when there is no such figure.
+/// Multiplies the learning rate by `factor` when a figure has stopped improving, and keeps the
+/// proportions between groups of parameters. Defaults are Paddle's. It cannot be combined with a
+/// schedule, which would set the rate again. As a schedule it is `prepare(…, {.schedule =
+/// optim::ReduceLROnPlateau(optimizer, …)})`.
+/// Errors: UsageError for options out of range, and if there is no such figure.
 class ReduceLROnPlateau final : public Callback {
  public:
   explicit ReduceLROnPlateau(const ReduceLROnPlateauOptions& options = {});
