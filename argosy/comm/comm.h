@@ -1,7 +1,7 @@
 #pragma once
 
-/// Everything of the room but the JSON overloads (json.h): groups, collectives on tensors,
-/// initialisation, hooks.
+/// Everything in this room except the JSON overloads (json.h): groups, collectives on tensors,
+/// initialization, hooks.
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/flight_recorder.h"
 #include "argosy/comm/group.h"

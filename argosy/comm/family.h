@@ -15,8 +15,8 @@
 
 namespace argosy::comm {
 
-/// What a group shares with all groups that were made from it: hooks, flight record, how further
-/// transports are made. Thread-safe.
+/// What a group shares with all groups made from it: hooks, the flight record, and how to make
+/// further transports. Thread-safe.
 class Family final {
  public:
   using Hooks = std::vector<std::shared_ptr<Hook>>;
@@ -25,13 +25,13 @@ class Family final {
 
   void add(std::shared_ptr<Hook> hook);
   void remove(const std::shared_ptr<Hook>& hook);
-  /// The hooks of this moment; never changes, so that it can be walked without a lock.
+  /// Returns the current hooks. The list never changes, so you can read it without a lock.
   [[nodiscard]] std::shared_ptr<const Hooks> hooks() const;
-  /// Calls `when` of all hooks. What they throw is logged and dropped.
+  /// Calls `when` of all hooks. Their exceptions are logged and dropped.
   void tell(void (Hook::*when)(const OperationEvent&), const OperationEvent& event) const;
   [[nodiscard]] uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  const TransportFactory make_transport;  ///< may be empty: then no sub-groups
+  const TransportFactory make_transport;  ///< empty: sub-groups cannot be made
   const std::vector<int> hosts;           ///< by rank of the world; empty: not known
   const std::shared_ptr<FlightRecorder> recorder;
 

@@ -11,19 +11,19 @@
 
 namespace argosy::comm {
 
-/// Remembers a rank's last 1,024 operations, to tell afterwards what it was doing when it failed.
+/// Remembers a rank's last 1,024 operations, to show what it was doing when it failed.
 ///
-/// Every world has one; its sub-groups write into the same. When an operation fails for the first
-/// time it writes `flight_rank<rank>.json` into `folder`, or five lines to the log without one.
+/// Every world has one, which its sub-groups share. At the first failed operation it writes
+/// `flight_rank<rank>.json` into `folder`, or five lines to the log without a folder.
 ///
 ///     dump_flight_record(world, "/tmp/flight.json");
 ///
-/// Thread-safe. Cost: below 0.2 us an operation, no allocation.
+/// Thread-safe. Cost: below 0.2 us per operation, no allocation.
 class FlightRecorder final : public Hook {
  public:
   static constexpr size_t kCapacity = 1024;
 
-  /// `folder`: where to dump after an error; empty: nowhere.
+  /// `folder`: where to write after an error. Empty: nowhere.
   FlightRecorder(int rank, std::string folder);
 
   void on_enqueued(const OperationEvent& event) override;
@@ -32,13 +32,13 @@ class FlightRecorder final : public Hook {
 
   /// {"rank": 3, "version": 1, "operations": [{"group", "seq", "op", "dtype", "elements", "bytes",
   /// "peer", "state": "queued|running|done|failed", "enqueued_us", "started_us", "ended_us",
-  /// "error"}]}, oldest first; times are microseconds since 1970; they and "seq" are
-  /// absent where there is none.
+  /// "error"}]}, oldest first. Times are microseconds since 1970. A time or "seq" that does not
+  /// exist is absent.
   [[nodiscard]] std::string to_json() const;
-  /// The newest `count` operations, one a line.
+  /// Returns the newest `count` operations, one per line.
   [[nodiscard]] std::string to_text(size_t count = 20) const;
-  /// Written beside `path` and renamed, so that a reader never sees half of it.
-  /// Errors: CommError when the file cannot be written.
+  /// Writes a file beside `path` and renames it, so a reader never sees half of it.
+  /// Errors: CommError if the file cannot be written.
   void dump(const std::string& path) const;
 
  private:
@@ -60,9 +60,9 @@ class FlightRecorder final : public Hook {
   uint64_t first_error_id_ = 0;
 };
 
-/// Writes the group's flight record, as JSON.
+/// Writes the group's flight record as JSON.
 void dump_flight_record(const Group& group, const std::string& path);
-/// The group's newest operations as text, for a log.
+/// Returns the group's newest operations as text for a log.
 [[nodiscard]] std::string flight_record_text(const Group& group, size_t count = 20);
 
 }  // namespace argosy::comm

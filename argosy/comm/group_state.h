@@ -29,25 +29,25 @@ struct GroupStateOptions {
   std::string name{};
   std::chrono::milliseconds timeout{0};
   bool checked = false;
-  std::vector<int> world_ranks{};  ///< of the members, in the order of their ranks here
-  /// Whether the last member that closes the group clears its part of the store. A world's stays as
-  /// long as the store.
+  std::vector<int> world_ranks{};  ///< world ranks of the members, in the order of their ranks here
+  /// True: the last member that closes the group clears its part of the store. A world's part stays
+  /// as long as the store.
   bool clears_store = false;
-  /// Let go when the group closes, after the transport and before the store: the job's presence.
+  /// Released when the group closes, after the transport and before the store: the job's presence.
   std::shared_ptr<void> keep{};
 };
 
-/// What a Group refers to: transport, store, and the queue that keeps the operations in order. The
-/// room's own parts and backends work with it; users with Group.
+/// What a Group refers to: the transport, the store, and the queue that keeps the operations in
+/// order. This room and the backends use it; users use Group.
 ///
-/// Thread-safe. Lifetime: lives until the last Group that refers to it is gone, which closes it:
-/// operations on their way get up to kGrace, or none when an exception is unwinding the stack.
+/// Thread-safe. Lifetime: the last Group that refers to it closes it. Running operations then get
+/// up to kGrace, or no time while an exception unwinds the stack.
 class GroupState final {
  public:
   using Body = Operation::Body;
   using StartTransfer = std::function<std::unique_ptr<transport::Transfer>(transport::Transport&)>;
 
-  /// How long a group that was not destroyed waits for operations nobody waited for.
+  /// How long a group that was not destroyed waits for operations that nobody waited for.
   static constexpr std::chrono::milliseconds kGrace = std::chrono::seconds(5);
 
   /// `transport` nullptr: this process is not a member.
@@ -68,20 +68,21 @@ class GroupState final {
   [[nodiscard]] const std::shared_ptr<Family>& shared_family() const { return family_; }
   /// nullptr after close().
   [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const;
-  /// Number of the next group made from this one; all members count alike.
+  /// Returns the number of the next group made from this one. All members count alike.
   [[nodiscard]] int64_t next_child() { return next_child_.fetch_add(1); }
 
-  /// Throws UsageError unless `op` may be called now: destroyed, or not a member.
+  /// Throws a UsageError if `op` may not be called now: the group is destroyed, or this process is
+  /// not a member.
   void check_usable(std::string_view op) const;
 
-  /// Queues a collective and returns at once. The limit (zero: the group's) counts from the moment
-  /// the operation starts: those before it have limits of their own.
+  /// Queues a collective and returns at once. The timeout (zero: the group's) counts from the
+  /// moment the operation starts; operations before it have timeouts of their own.
   [[nodiscard]] Work submit(OperationInfo info, std::chrono::milliseconds timeout, Body body);
-  /// The same, waiting; in this thread where nothing is ahead of it.
+  /// The same, but waits. Runs in this thread if nothing is queued before it.
   void run(OperationInfo info, std::chrono::milliseconds timeout, Body body);
 
-  /// Starts a transfer now and returns; `finish` runs when it is over, before the Work completes.
-  /// The limit counts from now.
+  /// Starts a transfer now and returns. `finish` runs when it has ended, before the Work completes.
+  /// The timeout counts from now.
   [[nodiscard]] Work submit_transfer(OperationInfo info,
                                      std::chrono::milliseconds timeout,
                                      const StartTransfer& start,
@@ -91,8 +92,8 @@ class GroupState final {
                     const StartTransfer& start,
                     const std::function<void()>& finish);
 
-  /// Refuses new operations, waits for those on their way until the deadline, closes the transport,
-  /// joins the threads, lets go of transport and store. Idempotent.
+  /// Refuses new operations, waits for running ones until the deadline, closes the transport, joins
+  /// the threads, and releases transport and store. Idempotent.
   void close(const Deadline& deadline);
 
  private:
@@ -136,7 +137,7 @@ class GroupState final {
   WaiterPool waiters_;
 };
 
-/// Closes `state` when the process ends, if it lives until then.
+/// Closes `state` when the process ends, if it still exists then.
 void close_at_exit(const std::shared_ptr<GroupState>& state);
 
 }  // namespace argosy::comm

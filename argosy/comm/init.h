@@ -12,26 +12,26 @@ namespace argosy::comm {
 
 /// How the processes of a job find each other.
 struct InitOptions {
-  /// "env://" (variables of torchrun, Paddle or the launcher; none of them: one process),
-  /// "tcp://host:port", "file:///path".
+  /// "env://" (variables of torchrun, Paddle or the launcher; without any: one process),
+  /// "tcp://host:port", or "file:///path".
   std::string init_method = "env://";
-  /// "auto": ARGOSY_BACKEND, else shm for a group whose ranks share a host, gloo where each has one
-  /// of its own, hierarchical for others; "shm", "hierarchical", "gloo"; "nccl" is refused until
-  /// there is one.
+  /// "auto", "shm", "hierarchical" or "gloo". "auto" uses ARGOSY_BACKEND; without it, shm if all
+  /// ranks of the group share a host, gloo if each has a host of its own, else hierarchical. "nccl"
+  /// is refused, because it does not exist yet.
   std::string backend = "auto";
-  /// Limit for the meeting itself and default limit of every operation; PyTorch's is 30 min.
+  /// Timeout of the meeting itself, and default timeout of every operation. PyTorch's is 30 min.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
   int rank = -1;        ///< with tcp:// and file://; -1: from the environment
   int world_size = -1;  ///< likewise
-  /// Before each collective, compare operation, shape and dtype across ranks and name who differs.
-  /// Costs a round trip. Also switched on by ARGOSY_CHECKED=1.
+  /// Compares operation, shape and dtype across ranks before each collective, and names who
+  /// differs. Costs a round trip. ARGOSY_CHECKED=1 switches it on too.
   bool checked = false;
 };
 
 /// Joins the job and returns the group of all its ranks, named "world".
 ///
-/// Collective over all processes of the job. A crash of this process tells where from now on; see
-/// os/crash_handler.h.
+/// Collective over all processes of the job. From now on a crash of this process prints its place;
+/// see os/crash_handler.h.
 /// Errors: ConfigError (contradictory or partial variables, which it names); TimeoutError listing
 /// the ranks that did not come; RendezvousError (store unreachable, wrong token).
 [[nodiscard]] Group init(const InitOptions& options = {});
@@ -39,11 +39,11 @@ struct InitOptions {
 /// How ranks that share a store become a group, without an environment: what init() does after the
 /// meeting. For tests and programs that arrange the meeting themselves.
 struct ConnectOptions {
-  /// "auto": as in InitOptions, by `hosts`; "in_process": ranks are threads.
+  /// As in InitOptions, where "auto" goes by `hosts`. "in_process": ranks are threads.
   std::string backend = "auto";
-  /// For each rank of the world the number of its host; empty: not known.
+  /// The number of each rank's host. Empty: not known.
   std::vector<int> hosts{};
-  std::shared_ptr<rendezvous::Store> store{};  ///< one that no other group of this name uses
+  std::shared_ptr<rendezvous::Store> store{};  ///< a store that no other group with this name uses
   int rank = 0;
   int size = 1;
   std::string name = "world";
@@ -66,17 +66,17 @@ struct ConnectOptions {
 
 /// One member of a sub-group that is being made.
 struct TransportRequest {
-  int rank = 0;  ///< in the sub-group
+  int rank = 0;  ///< rank in the sub-group
   int size = 1;
-  std::string group{};                         ///< its name, for messages
-  std::vector<int> world_ranks{};              ///< of the members; empty: the same numbers
-  std::shared_ptr<rendezvous::Store> store{};  ///< of its own: no other group's keys are in it
-  /// Where the ranks of the job are members "rank/<n>", if they are: to learn who died before it
-  /// came to the group. May be empty.
+  std::string group{};             ///< its name, for messages
+  std::vector<int> world_ranks{};  ///< world ranks of the members; empty: the same numbers
+  std::shared_ptr<rendezvous::Store> store{};  ///< its own store: it has no other group's keys
+  /// The store in which the ranks of the job are members "rank/<n>", to learn who died before it
+  /// joined the group. May be empty.
   std::shared_ptr<rendezvous::Store> job{};
   std::chrono::milliseconds timeout{0};
 };
-/// Connects the members of a sub-group. Collective over them; not called for groups of one.
+/// Connects the members of a sub-group. Collective over them. Not called for groups of one.
 using TransportFactory =
     std::function<std::unique_ptr<transport::Transport>(const TransportRequest&)>;
 
@@ -84,12 +84,12 @@ struct GroupOptions {
   std::string name = "world";
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
   bool checked = false;
-  std::vector<int> hosts{};  ///< of its ranks; empty: not known
-  /// Empty: new_group() and split() throw a UsageError.
+  std::vector<int> hosts{};  ///< hosts of its ranks; empty: not known
+  /// If empty, new_group() and split() throw a UsageError.
   TransportFactory make_transport{};
   std::shared_ptr<void> keep{};  ///< let go when the group closes, before the store
 };
-/// A group over a transport and store of one's own: the seam for tests and new backends.
+/// Makes a group over a transport and a store of your own, for tests and new backends.
 [[nodiscard]] Group make_group(std::unique_ptr<transport::Transport> transport,
                                std::shared_ptr<rendezvous::Store> store,
                                GroupOptions options);

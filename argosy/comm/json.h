@@ -9,14 +9,14 @@
 
 #include <nlohmann/json.hpp>
 
-/// The _object operations for JSON values. A header of its own, because nlohmann/json is a large
-/// one.
+/// The _object operations for JSON values. They have a header of their own because nlohmann/json is
+/// large.
 ///
-///     std::vector<nlohmann::json> all = comm::all_gather_object(nlohmann::json{{"loss", 0.5}},
-///     world);
+///     std::vector<nlohmann::json> all =
+///         comm::all_gather_object(nlohmann::json{{"loss", 0.5}}, world);
 ///
-/// Values travel as CBOR, so NaN, infinities and 64-bit integers arrive as they were. Only for what
-/// is a nlohmann::json already: strings stay bytes.
+/// Values travel as CBOR, so NaN, infinities and 64-bit integers arrive unchanged. The overloads
+/// take nlohmann::json only; strings stay bytes.
 namespace argosy::comm {
 
 template <typename T>

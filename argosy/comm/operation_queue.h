@@ -13,11 +13,11 @@
 
 namespace argosy::comm {
 
-/// Runs a group's operations one at a time, in the order in which they were issued.
+/// Runs a group's operations one at a time, in the order of the calls.
 ///
-/// Thread-safe. Its thread starts with the first push() and is joined by stop(); a program that
-/// only calls blocking operations never has one, for run() works in the caller's thread when
-/// nothing is ahead of it (which also saves two context switches, about 10 us).
+/// Its thread starts with the first push(), and stop() joins it. A program that only calls blocking
+/// operations never has that thread: run() works in the caller's thread if nothing is queued before
+/// it, which also saves two context switches, about 10 us. Thread-safe.
 class OperationQueue final {
  public:
   using Item = std::shared_ptr<Operation>;
@@ -31,24 +31,26 @@ class OperationQueue final {
   OperationQueue(OperationQueue&&) = delete;
   OperationQueue& operator=(OperationQueue&&) = delete;
 
-  /// Called without a lock, once an operation's seq is known and before it runs. Set before the
-  /// first push.
+  /// `on_enqueued` is called without a lock when an operation has its seq and before it runs. Set
+  /// it before the first push().
   void set_on_enqueued(Execute on_enqueued) { on_enqueued_ = std::move(on_enqueued); }
 
-  /// Numbers the operation and leaves it to the queue's thread. False after stop(): not accepted.
+  /// Numbers the operation and leaves it to the queue's thread. Returns false after stop(), without
+  /// accepting it.
   [[nodiscard]] bool push(const Item& item);
-  /// Numbers the operation and returns when it completed. False after stop(): not accepted.
+  /// Numbers the operation and returns when it has completed. Returns false after stop(), without
+  /// accepting it.
   [[nodiscard]] bool run(const Item& item);
 
-  /// Waits until no operation is queued or running; false when the deadline passed first.
+  /// Waits until no operation is queued or running. Returns false if the deadline passes first.
   [[nodiscard]] bool drain(const Deadline& deadline);
-  /// Refuses new operations, runs what is queued, joins the thread. Idempotent. Not from the
-  /// queue's own thread.
+  /// Refuses new operations, runs the queued ones and joins the thread. Idempotent. Do not call it
+  /// from the queue's own thread.
   void stop();
-  /// For a process that was forked: there is no thread here to join.
+  /// For a forked process, which has no thread to join.
   void abandon();
 
-  /// Operations queued or running.
+  /// Returns the number of operations that are queued or running.
   [[nodiscard]] int64_t pending() const;
 
  private:

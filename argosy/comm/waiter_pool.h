@@ -12,11 +12,11 @@
 
 namespace argosy::comm {
 
-/// Threads that each wait for one transfer, so that transfers complete in any order: as many as
-/// there ever were transfers on their way at once.
+/// Threads that each wait for one transfer, so transfers complete in any order. There are as many
+/// as the largest number of transfers that ran at once.
 ///
-/// Why not one thread: a transport's transfer can only be waited for, not asked, and waiting for
-/// the first would hide that the second has arrived. Thread-safe. stop() joins.
+/// One thread would not do: it can only wait for a transfer, not ask it, and while it waits for the
+/// first it would miss that the second has arrived. Thread-safe. stop() joins the threads.
 class WaiterPool final {
  public:
   WaiterPool() = default;
@@ -26,16 +26,17 @@ class WaiterPool final {
   WaiterPool(WaiterPool&&) = delete;
   WaiterPool& operator=(WaiterPool&&) = delete;
 
-  /// Runs `task`, which must not throw, in a thread of its own. False after stop(): not accepted.
+  /// Runs `task`, which must not throw, in a thread of its own. Returns false after stop(), without
+  /// accepting it.
   [[nodiscard]] bool run(std::function<void()> task);
-  /// Runs `task` in the caller's thread, while drain() and stop() wait for it. It may throw. False
-  /// after stop(): not run.
+  /// Runs `task` in the caller's thread, while drain() and stop() wait for it. It may throw.
+  /// Returns false after stop(), without running it.
   [[nodiscard]] bool run_here(const std::function<void()>& task);
-  /// Waits until no task is left; false when the deadline passed first.
+  /// Waits until no task is left. Returns false if the deadline passes first.
   [[nodiscard]] bool drain(const Deadline& deadline);
-  /// Refuses new tasks, finishes those on their way, joins. Idempotent.
+  /// Refuses new tasks, finishes the running ones and joins the threads. Idempotent.
   void stop();
-  /// For a process that was forked: there are no threads here to join.
+  /// For a forked process, which has no threads to join.
   void abandon();
 
  private:

@@ -9,27 +9,27 @@ namespace argosy::comm {
 
 class WorkState;
 
-/// An operation on its way. A value handle; copies refer to the same operation.
+/// A running operation. A handle: copies are the same operation.
 ///
-/// Limit: the operation's timeout counts from the moment it starts, when those issued before it
-/// have ended; a transfer's (isend, irecv) from the call. As each has its own, wait() always
-/// returns. Thread-safe. Lifetime: keeps the operation's tensors alive until it ends; dropping a
-/// Work does not cancel it.
+/// An operation's timeout counts from the moment it starts, after the operations before it have
+/// ended. The timeout of a transfer (isend, irecv) counts from the call. Each operation has one, so
+/// wait() always returns. Thread-safe.
+/// Lifetime: keeps the operation's tensors alive until it ends. Dropping a Work does not cancel it.
 class Work final {
  public:
-  Work() = default;  ///< already completed, without error
+  Work() = default;  ///< completed, without an error
   explicit Work(std::shared_ptr<WorkState> state) : state_(std::move(state)) {}
 
-  /// Blocks until the operation ended. Rethrows what stopped it (CommError, TimeoutError), every
-  /// time it is called. With a timeout of its own, throws TimeoutError when that passes first; the
-  /// operation itself goes on until the group's timeout.
+  /// Blocks until the operation has ended, and rethrows the error that stopped it (CommError,
+  /// TimeoutError) at every call. With `timeout`, it throws a TimeoutError if that passes first;
+  /// the operation itself continues until its own timeout.
   void wait() const;
   void wait(std::chrono::milliseconds timeout) const;
 
-  /// True once it ended, well or not. Never blocks.
+  /// True when it has ended, with or without an error. Never blocks.
   [[nodiscard]] bool is_completed() const;
   [[nodiscard]] bool is_success() const;
-  /// What stopped it; nullptr while it runs or when all went well.
+  /// Returns the error that stopped it, or nullptr while it runs and after a success.
   [[nodiscard]] std::exception_ptr exception() const;
 
  private:

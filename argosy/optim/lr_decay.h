@@ -23,8 +23,7 @@ class LinearLR final : public LRScheduler {
 };
 
 struct MultiStepLROptions {
-  std::vector<int64_t>
-      milestones{};  ///< steps at which the rate falls; a step given twice counts twice
+  std::vector<int64_t> milestones{};  ///< steps at which the rate falls; repeated ones count
   double gamma = 0.1;
 };
 
