@@ -13,15 +13,15 @@
 namespace argosy::fleet {
 
 struct ProgressOptions {
-  std::string label = "";  ///< in front of the bar: "epoch 2/3"
-  int64_t total = 0;       ///< samples of all ranks; 0: not known, no time left
+  std::string label = "";  ///< text in front of the bar: "epoch 2/3"
+  int64_t total = 0;       ///< samples of all ranks; 0: not known, so no remaining time
   std::string unit = "samples";
   events::ProgressStyle style = events::ProgressStyle::kAuto;
   std::FILE* out = stdout;
 };
 
-/// A loader with a progress bar on rank 0; what progress() returns.
-/// Lifetime: refers to the loader. Use in one loop.
+/// A loader with a progress bar on rank 0; progress() returns it. Use it in one loop.
+/// Lifetime: refers to the loader.
 template <typename Loader>
 class Progress final {
  public:
@@ -60,20 +60,20 @@ class Progress final {
   Iterator begin() { return Iterator(*this, loader_.begin()); }
   auto end() { return loader_.end(); }
 
-  /// A value of this rank to show beside the bar.
+  /// Shows a value of this rank beside the bar.
   void show(const std::string& name, double value) { bar_.show(name, value); }
-  /// Draws the bar's last state; call it after the loop.
+  /// Draws the bar's last state. Call it after the loop.
   void finish() {
     show_waiting(0);
     bar_.finish();
   }
-  /// Since construction.
+  /// Returns the seconds since construction.
   [[nodiscard]] double seconds() const { return bar_.seconds(); }
 
  private:
   static constexpr double kWorthShowing = 0.05;
 
-  /// The share of the loop's time that it waited for batches, from `least` on.
+  /// Shows the share of time that the loop waited for batches, if it is at least `least`.
   void show_waiting(double least) {
     if constexpr (requires { loader_.stats().input_bound(); }) {
       if (const double share = loader_.stats().input_bound(); share >= least) {
@@ -86,9 +86,10 @@ class Progress final {
   events::ProgressBar bar_;
 };
 
-/// Iterates over `loader` and shows on rank 0 how far the epoch is, samples per second over all
-/// ranks, and the time left; of a data::DataLoader also for which share of the time rank 0 waited
-/// for it ("input-bound 12 %"): from 5 % on while it runs, in any case in the last line.
+/// Iterates over `loader` and shows on rank 0 the progress of the epoch, the samples per second of
+/// all ranks, and the remaining time. For a data::DataLoader it also shows the share of time that
+/// rank 0 waited for it ("input-bound 12 %"): from 5 % on while it runs, and always in the last
+/// line.
 ///
 ///     auto batches = fleet::progress(loader, {.label = "epoch 1/3", .total = train.size()});
 ///     for (auto& [images, labels] : batches) { …; batches.show("loss", loss.item<double>()); }

@@ -13,35 +13,36 @@ namespace argosy::fleet {
 ///
 ///     fleet::init({.find_unused_parameters = true});
 ///
-/// A toggle that Argosy does not support yet is a ConfigError when it is switched on, never a
-/// silent no-op; from_json() also refuses names that do not exist.
+/// Switching on a toggle that Argosy does not support yet is a ConfigError. from_json() also
+/// refuses names that do not exist.
 struct DistributedStrategy {
-  /// Look through the graph after each forward for parameters that take no part in it.
-  /// Costs a walk over the graph and a small all-reduce per step.
+  /// Searches the graph after each forward for parameters that take no part in it. Costs a walk
+  /// over the graph and a small all-reduce per step.
   bool find_unused_parameters = false;
-  /// Megabytes (2^20 bytes) of gradients that are reduced together. Paddle's default; plain
-  /// DistributedDataParallel's is 25.
+  /// Megabytes (2^20 bytes) of gradients that are reduced together. The default is Paddle's; plain
+  /// DistributedDataParallel has 25.
   double fuse_grad_size_in_MB = 32;  // NOLINT(readability-identifier-naming): Paddle's name
-  /// Megabytes of the bucket that is ready first in backward; small, so that reducing starts early.
+  /// Megabytes of the bucket that is ready first in backward. A small bucket lets reducing start
+  /// early.
   double last_comm_group_size_MB = 1;  // NOLINT(readability-identifier-naming): Paddle's name
   /// Gradients travel as 16-bit floats (IEEE half); sums are taken in f32.
   bool fp16_allreduce = false;
-  /// The same as bfloat16; ours, Paddle has no such toggle.
+  /// The same as bfloat16. Ours; Paddle has no such toggle.
   bool bf16_allreduce = false;
-  /// Where ranks share memory, distributed_optimizer() divides each step between them, from 1 MiB
-  /// of parameters on: see DistributedDataParallel::divide_step(). Ours. Off: each rank updates all
-  /// parameters itself.
+  /// If the ranks share memory, distributed_optimizer() divides each step among them, from 1 MiB of
+  /// parameters on: see DistributedDataParallel::divide_step(). If false, each rank updates all
+  /// parameters itself. Ours.
   bool divide_update = true;
-  /// With divided steps: see parallel::DivideOptions, which tells the hazards. Ours.
+  /// For divided steps: see parallel::DivideOptions, also for the hazards. Ours.
   bool share_parameters = false;
   bool overlap_update = false;
-  /// distributed_model() takes batch norms over all ranks: parallel::convert_sync_batchnorm().
+  /// distributed_model() computes batch norms over all ranks: parallel::convert_sync_batchnorm().
   bool sync_batch_norm = false;
-  /// In which order images and the weights of convolutions lie; see DdpOptions::memory_format.
-  /// Ours. In JSON "auto", "as_is", "contiguous" or "channels_last".
+  /// Memory format of images and convolution weights; see DdpOptions::memory_format. Ours. In JSON
+  /// "auto", "as_is", "contiguous" or "channels_last".
   engine::MemoryFormat memory_format = engine::MemoryFormat::kAuto;
 
-  /// Not supported yet: true is a ConfigError that says so, and what there is instead.
+  /// Not supported yet: true is a ConfigError that says what to use instead.
   bool amp = false;
   bool recompute = false;
   bool gradient_merge = false;
@@ -65,7 +66,7 @@ struct DistributedStrategy {
   /// Errors: ConfigError naming the field, its value and what is allowed.
   void validate() const;
 
-  /// From a JSON object with these field names.
+  /// Reads a JSON object with these field names.
   /// Errors: ConfigError naming an unknown key (with the nearest known one) or a wrong type.
   [[nodiscard]] static DistributedStrategy from_json(const std::string& text);
   [[nodiscard]] std::string to_json() const;

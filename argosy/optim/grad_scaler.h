@@ -14,9 +14,8 @@ namespace argosy::optim {
 
 /// Names and defaults are PyTorch's.
 struct GradScalerOptions {
-  double init_scale = 65536;  ///< initial factor of the loss; kept as f32
-  double growth_factor =
-      2;  ///< factor of the scale after growth_interval updates without a skipped one
+  double init_scale = 65536;       ///< initial factor of the loss; kept as f32
+  double growth_factor = 2;        ///< factor of the scale after growth_interval unskipped updates
   double backoff_factor = 0.5;     ///< factor of the scale after a skipped update
   int64_t growth_interval = 2000;  ///< updates
   bool enabled = true;  ///< false: the scaler does nothing, and step() is the optimizer's

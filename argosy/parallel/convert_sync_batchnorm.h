@@ -11,27 +11,27 @@ class Module;
 
 namespace argosy::parallel {
 
-/// From now on, while training, all norms in `module` take mean and variance over the batches of
-/// all ranks of `group` together, and gradients pass through these: N ranks with b samples each
-/// train like one process with N·b. Batches may differ in size, and one may be empty. In evaluation
-/// mode nothing is exchanged. Networks of argosy::vision are ready for it.
+/// Makes all norms in `module` use mean and variance over the batches of all ranks of `group` in
+/// training, with gradients through them. N ranks with b samples each then train like one process
+/// with N·b. Batches may differ in size or be empty. In evaluation mode nothing is exchanged.
+/// Networks of argosy::vision are ready for it.
 ///
 ///     vision::ResNet net({.depth = 34});
 ///     parallel::convert_sync_batchnorm(net, group);
 ///     parallel::DistributedDataParallel model(net, group);
 ///
-/// Collective: all ranks call it, and then run the same norms in the same order; not inside
-/// DistributedDataParallel::join(), where ranks stop at different steps. Cost of a norm: an
-/// all-gather of 2 C + 1 f64 forward and an all-reduce of 2 C backward, on a group of its own;
-/// through the host's memory, whatever the device. Ranks that are threads of one process need a
-/// device each, or the CPU: autograd has one thread for each device, in which they would wait.
-/// Weights and biases of norms get the gradients of the rank's own batch, which
-/// DistributedDataParallel averages, as PyTorch's do.
-/// Errors: UsageError naming the norms that are torch::nn::BatchNorm*: libtorch's cannot be changed
-/// from outside; and for a module without any norm.
+/// Collective: all ranks call it, and then run the same norms in the same order. Do not use it
+/// inside DistributedDataParallel::join(), where ranks stop at different steps. Ranks that are
+/// threads of one process need a device each, or the CPU, because autograd has one thread per
+/// device. Weights and biases of norms get the gradients of the rank's own batch, which
+/// DistributedDataParallel averages, as in PyTorch.
+/// Cost: per norm, an all-gather of 2 C + 1 f64 forward and an all-reduce of 2 C backward, on a
+/// group of its own, through the host's memory.
+/// Errors: UsageError naming the norms that are torch::nn::BatchNorm*, because libtorch's cannot be
+/// changed from outside, and for a module without norms.
 /// Source: torch.nn.SyncBatchNorm.convert_sync_batchnorm; PyTorch's has no CPU.
 void convert_sync_batchnorm(const torch::nn::Module& module, const comm::Group& group);
-/// The same for what holds or wraps a module: see engine::module_of().
+/// The same for a holder or a wrapper of a module; see engine::module_of().
 template <typename Holder>
 requires(!std::derived_from<Holder, torch::nn::Module>) void convert_sync_batchnorm(
     const Holder& holder, const comm::Group& group) {

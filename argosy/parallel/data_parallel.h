@@ -12,38 +12,41 @@
 
 namespace argosy::parallel {
 
-/// What DataParallel takes: a module holder (TORCH_MODULE) or shared_ptr to a module whose forward
-/// makes a tensor of a tensor; no wrapper such as DistributedDataParallel.
+/// A module that DataParallel takes: a holder (TORCH_MODULE) or a shared_ptr to a module whose
+/// forward takes and returns a tensor. Wrappers such as DistributedDataParallel are refused.
 template <typename M>
 concept Replicable = requires(M& module, const at::Tensor& input) {
   { *module } -> std::convertible_to<const torch::nn::Module&>;
   { module->forward(input) } -> std::convertible_to<at::Tensor>;
 };
 
-/// One process, several devices: each batch is divided among copies of the module that run at the
-/// same time, and the gradients come together in the module's own parameters.
+/// One process with several devices. Each batch is divided among copies of the module that run in
+/// parallel, and the gradients come together in the module's own parameters.
 ///
-///     parallel::DataParallel model(vision::ResNet({.depth = 18}), {.devices = {{at::kCUDA, 0},
-///     {at::kCUDA, 1}}}); optim::Momentum optimizer(model, {.lr = 0.1}); loss(model(images),
-///     labels).backward(); optimizer.step();
+///     parallel::DataParallel model(vision::ResNet({.depth = 18}),
+///                                  {.devices = {{at::kCUDA, 0}, {at::kCUDA, 1}}});
+///     optim::Momentum optimizer(model, {.lr = 0.1});
+///     loss(model(images), labels).backward();
+///     optimizer.step();
 ///
-/// With one GPU a process DistributedDataParallel is faster; this is for programs that cannot start
-/// several. On the CPU the copies share the parameters' memory.
+/// DistributedDataParallel with one process per GPU is faster; this is for programs that cannot
+/// start several processes. On the CPU the copies share the parameters' memory.
 ///
-/// The batch is cut along dim 0 as Tensor::chunk does; fewer samples than replicas leave some idle.
-/// Outputs are put together in order on the first device. Gradients add up in one autograd graph:
-/// they are those of the module alone but for rounding, where samples do not mix. Batch norm takes
-/// the statistics of each part; running ones, and all buffers, are those of replica 0, as in
-/// PyTorch. Replicas follow the module's training mode, its frozen parameters and whatever changes
-/// its parameters, submodule by submodule. Dropout draws differently from run to run, since threads
-/// share one generator.
-/// The module must be Cloneable: its reset() registers all that it has. Making the copies draws no
-/// random numbers. Backward runs on each device's thread: CPU replicas share one.
+/// The batch is divided along dim 0 as Tensor::chunk does; with fewer samples than replicas, some
+/// are idle. Outputs are joined in order on the first device. Gradients add up in one autograd
+/// graph, and equal those of the module alone except for rounding, if samples do not mix. Batch
+/// norm uses the statistics of each part; running statistics and all buffers are those of replica
+/// 0, as in PyTorch. Replicas follow the module's training mode, its frozen parameters and changes
+/// of its parameters, per submodule. Dropout differs from run to run, because threads share one
+/// generator.
 ///
-/// A value handle: copies refer to the same replicas. Not thread-safe.
-/// Errors: UsageError (a module that cannot be cloned, lies elsewhere than on the first device or
-/// has norms synchronized over ranks; an output without a row for each sample); what a replica
-/// throws comes as UsageError or Error naming the replica and its samples, when all have ended.
+/// The module must be Cloneable: its reset() registers everything that it has. Making the copies
+/// draws no random numbers. Backward runs on each device's thread; CPU replicas share one.
+///
+/// A handle: copies refer to the same replicas. Not thread-safe.
+/// Errors: UsageError for a module that cannot be cloned, is not on the first device, or has norms
+/// synchronized over ranks, and for an output without a row per sample. An exception of a replica
+/// becomes a UsageError or Error that names the replica and its samples, when all have ended.
 /// Source: torch.nn.DataParallel; libtorch's own data_parallel gives wrong gradients
 /// (pytorch#40581).
 template <Replicable M>

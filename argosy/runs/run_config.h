@@ -26,8 +26,7 @@ struct RunHost {
   int physical_cores = 0;
   int64_t memory_bytes = 0;
   int64_t pid = 0;
-  int64_t pid_start =
-      0;  ///< the kernel's clock ticks at its start, because a pid may be used again
+  int64_t pid_start = 0;  ///< the kernel's clock ticks at its start; a pid may be used again
 };
 
 /// The git repository in which the program was started.

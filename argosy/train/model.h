@@ -32,41 +32,42 @@ class Core;
 struct PrepareOptions {
   /// optim::per_epoch(optim::StepLR(optimizer, …)), per_step(…) or optim::ReduceLROnPlateau.
   std::optional<optim::ScheduleHandle> schedule{};
-  /// The figure that a ReduceLROnPlateau looks at: of the evaluation, else of the training.
+  /// The figure for a ReduceLROnPlateau: of the evaluation, or of the training without one.
   std::string monitor = "loss";
-  /// An average of the weights over the training: it follows each update, and what evaluate(),
-  /// predict() and save() see are its weights.
+  /// Averages the weights over the training, after each update. evaluate(), predict() and save()
+  /// then use the average.
   std::optional<optim::ExponentialMovingAverageOptions> ema{};
-  /// Mixed precision, in training as in evaluate() and predict(). Unset: full precision.
+  /// Mixed precision in training, evaluate() and predict(). Unset: full precision.
   std::optional<AmpOptions> amp{};
 };
 
 struct LoadModelOptions {
-  /// What fits by name, shape and type is loaded, the rest left alone and reported.
+  /// Loads what fits by name, shape and type, and reports the rest.
   bool partial = false;
-  /// Names of the file's entries to those of the model, see checkpoint::ReadWeightsOptions.
+  /// Turns names of the file into names of the model, see checkpoint::ReadWeightsOptions.
   std::vector<checkpoint::Rename> renames{};
-  /// Of a checkpoint: weights only; optimizer, schedule and number of updates stay.
+  /// Loads only the weights of a checkpoint; optimizer, schedule and number of updates stay.
   bool reset_optimizer = false;
 };
 
-/// A network with all that it takes to train it: paddle.Model for C++.
+/// A network with everything needed to train it: paddle.Model for C++.
 ///
 ///     vision::ResNet net = vision::resnet18({.num_classes = 102});
 ///     train::Model model(net);
-///     model.prepare(optim::Momentum(net, {.lr = 0.1}), loss::CrossEntropy(),
-///     {metrics::Accuracy()}); model.fit(train, valid, {.batch_size = 16, .epochs = 10,
-///     .num_workers = 2}); train::Logs result = model.evaluate(valid, {.batch_size = 64});   //
-///     loss, acc model.save("flowers");                                            // torch.load
-///     reads it
+///     model.prepare(
+///         optim::Momentum(net, {.lr = 0.1}), loss::CrossEntropy(), {metrics::Accuracy()});
+///     model.fit(train, valid, {.batch_size = 16, .epochs = 10, .num_workers = 2});
+///     train::Logs result = model.evaluate(valid, {.batch_size = 64});  // loss, acc
+///     model.save("flowers.pt");                                        // for torch.load
 ///
 /// Under `argosy launch` the same program trains on all ranks: the network is wrapped
-/// (DistributedDataParallel), data sets are divided, what is printed and returned are figures of
-/// all ranks. A value handle: copies are the same model. Calls are collective, all ranks make them
-/// in the same order; one thread per process.
-/// Network: a module holder, or a shared_ptr to a module, with forward of one to four tensors that
-/// returns tensors; or a DistributedDataParallel around one. Batches: tensors, a tuple or a struct
-/// of tensors; as many first ones as forward takes are its inputs, the others are labels.
+/// (DistributedDataParallel), data sets are divided among the ranks, and printed and returned
+/// figures cover all ranks. Calls are collective: all ranks make them in the same order, from one
+/// thread per process. A Model is a handle: copies are the same model.
+///
+/// Network: a module holder, or a shared_ptr to a module, whose forward takes one to four tensors
+/// and returns tensors; or a DistributedDataParallel around one. Batches: a tensor, or a tuple or
+/// struct of tensors. Forward takes the first ones, and the others are labels.
 class Model final {
  public:
   /// Joins the job (fleet::init()) unless the program has. Collective.
@@ -74,24 +75,25 @@ class Model final {
   requires(!std::is_same_v<std::remove_cvref_t<M>, Model>) explicit Model(M network)
       : Model(make_network(std::move(network))) {}
 
-  /// What to train with. Again: replaces all of it. Collective.
-  /// `optimizer`: of the network's parameters; also what fleet::distributed_optimizer() returned.
-  /// `options`: a schedule of that optimizer's learning rate, which fit() moves on at its unit.
-  /// Errors: UsageError: an amp.dtype that the device cannot compute in; amp with a scaler beside
-  /// DistributedStrategy::overlap_update, which makes updates before anybody can skip them.
+  /// Sets what the model trains with. A second call replaces all of it. Collective.
+  /// `optimizer` updates the network's parameters; fleet::distributed_optimizer()'s works too.
+  /// `options` may have a schedule of its learning rate, which fit() moves by its unit.
+  /// Errors: UsageError for an amp.dtype that the device does not support, and for amp with a
+  /// scaler together with DistributedStrategy::overlap_update, whose updates come too early to skip
+  /// them.
   void prepare(const optim::Optimizer& optimizer,
                loss::Loss loss,
                std::vector<metrics::AnyMetric> metrics = {},
                PrepareOptions options = {});
-  /// For evaluate() and predict().
+  /// Enough for evaluate() and predict().
   void prepare(loss::Loss loss,
                std::vector<metrics::AnyMetric> metrics = {},
                const std::optional<AmpOptions>& amp = {});
 
-  /// Trains. `train`, `eval`: data sets, or loaders whose samplers know the ranks
+  /// Trains. `train` and `eval` are data sets, or loaders whose samplers know the ranks
   /// (fleet::distributed_batch_sampler, fleet::evaluation_sampler).
-  /// Errors: UsageError for a loader whose sampler gives all ranks the same, and for options that
-  /// belong to a loader beside one; what data sets, network, callbacks throw.
+  /// Errors: UsageError for a loader whose sampler gives all ranks the same samples, and for a
+  /// loader's options beside a loader. Exceptions of data sets, network and callbacks pass through.
   template <typename Train>
   History fit(Train&& train, const FitOptions& options = {}) {
     const auto feed = make_feed(std::forward<Train>(train), train_loader(options));
@@ -105,8 +107,8 @@ class Model final {
     return run_fit(*feed, eval_feed.get(), options);
   }
 
-  /// Loss and metrics over the whole set, each sample once whatever the number of ranks; the same
-  /// on every rank.
+  /// Returns loss and metrics over the whole set, each sample once for any number of ranks. The
+  /// result is the same on every rank.
   template <typename Data>
   Logs evaluate(Data&& data, const EvaluateOptions& options = {}) {
     const auto feed = make_feed(
@@ -115,8 +117,8 @@ class Model final {
     return run_evaluate(*feed, options);
   }
 
-  /// Outputs for the whole set in its order, on every rank: one tensor for each that forward gives,
-  /// on the CPU.
+  /// Returns the outputs for the whole set in its order, on every rank and on the CPU: one tensor
+  /// for each output of forward.
   template <typename Data>
   std::vector<at::Tensor> predict(Data&& data, const PredictOptions& options = {}) {
     const auto feed = make_feed(
@@ -125,37 +127,41 @@ class Model final {
     return run_predict(*feed, options);
   }
 
-  /// One batch of this rank: forward, backward and, with `update`, a step of the optimizer. Returns
-  /// the loss and the metrics of all ranks' batches. For loops of one's own. Tensors may lie on any
-  /// device, here and in the next two.
+  /// Trains on one batch of this rank: forward, backward and, with `update`, a step of the
+  /// optimizer. Returns loss and metrics of all ranks' batches. For loops of your own. Here and in
+  /// the next two, tensors may lie on any device.
   Logs train_batch(const Tensors& inputs, const Tensors& labels, bool update = true);
-  /// Loss and metrics of all ranks' batches.
+  /// Returns loss and metrics of all ranks' batches.
   Logs eval_batch(const Tensors& inputs, const Tensors& labels);
-  /// This rank's outputs, on the network's device.
+  /// Returns this rank's outputs on the network's device.
   Tensors predict_batch(const Tensors& inputs);
 
-  /// What `path` becomes goes by its ending. `.pt`, `.pth`: weights that Python's torch.load reads;
-  /// `.safetensors`: likewise; both of the average where there is one. None: a checkpoint's folder,
-  /// which has the optimizer's state and the schedule too. Rank 0 writes; returns when it is on the
-  /// disk. Collective. Errors: UsageError for another ending; CheckpointError, on all ranks.
+  /// Saves what the ending of `path` says. `.pt`, `.pth` and `.safetensors` are weights that Python
+  /// reads, those of the average if there is one. Without an ending, `path` becomes a checkpoint's
+  /// folder with the states of the optimizer and the schedule too. Rank 0 writes, and all ranks
+  /// return when it is on the disk. Collective.
+  /// Errors: UsageError for another ending; CheckpointError on all ranks.
   void save(const std::string& path) const;
-  /// Weights from anything that checkpoint::read_weights() reads (.pt, .pth, .safetensors,
-  /// .pdparams). Of a checkpoint's folder also the state of the optimizer and of the schedule, if
-  /// the model is prepared with them and `partial` is not set. Collective: all ranks read.
+  /// Loads weights from any file that checkpoint::read_weights() reads (.pt, .pth, .safetensors,
+  /// .pdparams). From a checkpoint's folder it also loads the states of the optimizer and the
+  /// schedule, if the model is prepared with them and `partial` is not set. Collective: all ranks
+  /// read.
   /// Errors: CheckpointError that lists what does not fit.
   engine::LoadResult load(const std::string& path, const LoadModelOptions& options = {});
 
-  /// What the network does with zeros of this shape: layers, shapes, parameters, multiply-adds.
+  /// Runs the network on zeros of this shape, and returns layers, shapes, parameters and
+  /// multiply-adds:
+  ///
   ///     fmt::print("{}", model.summary({1, 3, 224, 224}).to_string());
   [[nodiscard]] engine::Summary summary(const std::vector<int64_t>& input_shape,
                                         at::ScalarType dtype = at::kFloat) const;
 
-  /// fit() saves a checkpoint after the update at hand, on all ranks, whoever asked. From a
-  /// callback.
+  /// Lets fit() save a checkpoint after the current update, on all ranks. Call it from a callback,
+  /// on any rank.
   void request_checkpoint();
-  /// fit() ends after this step; the reason is in what it returns. From a callback, on any rank.
+  /// Lets fit() end after this step and return the reason. Call it from a callback, on any rank.
   void stop(std::string reason = "stop() was called");
-  /// fit() ends after this epoch and its evaluation: Paddle's `stop_training = True`.
+  /// Lets fit() end after this epoch and its evaluation, like Paddle's `stop_training = True`.
   void stop_training(std::string reason = "stop_training() was called");
 
   [[nodiscard]] engine::NamedTensors parameters() const;
