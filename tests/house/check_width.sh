@@ -11,6 +11,6 @@ while IFS= read -r page; do
     cut -c1-100 | sed "s#^#$page:#") || continue
   echo "$found"
   wide=1
-done < <(find . -name '*.md' -not -path './build/*' -not -path './benchmarks/results/*' -not -path './.*/*' | sort)
+done < <(find . -name '*.md' -not -path './build/*' -not -path './benchmarks/results/*' -not -path './tests/house/broken_tree/*' -not -path './.*/*' | sort)
 [[ $pages -gt 0 ]] || { echo "found no Markdown in $1"; exit 1; }
 [[ $wide -eq 0 ]] || { echo "expected at most 120 columns"; exit 1; }
