@@ -64,7 +64,9 @@ expect 2 '--model is required' train
 expect 2 '--data is required' train --model lenet
 expect 2 'unknown model "resnet19": nearest is resnet18. See: argosy train --list models' train --model resnet19 --data "$data"
 expect 2 'unknown data set "fashon_mnist": nearest is fashion_mnist' train --model lenet --data fashon_mnist:x
-expect 2 'argosy data fetch cifar10 --to PATH' train --model lenet --data cifar10
+export ARGOSY_DATA_HOME=$results/home
+mkdir "$ARGOSY_DATA_HOME"
+expect 1 'cifar10 is not there. To bring it: argosy data fetch cifar10' train --model lenet --data cifar10
 expect 2 'unknown optimizer "adm": nearest is adam' train "${small[@]}" --optimizer adm
 expect 2 'adam has no option "beta": nearest is betas' train "${small[@]}" --optimizer adam:beta=1
 expect 2 'adam:betas: expected 2 numbers' train "${small[@]}" --optimizer adam:betas=1
@@ -151,6 +153,17 @@ assert a == b and len(a) == 512
 expect 0 "index,name,label,predicted,probability" predict first --out -
 expect 2 "ends with .csv or .jsonl" predict first --out first.txt
 expect 2 "ends with .png" predict first --sheet first.gif
+
+# What fetch brought is found by its name alone.
+ln -s $fashion "$ARGOSY_DATA_HOME/fashion_mnist"
+expect 0 "there already" data fetch fashion_mnist
+json named train --model lenet --data fashion_mnist,limit=64 --epochs 1 --batch_size 16 --run_dir named --verbose 0
+holds 'j["steps"] == 4' named
+holds 'j["options"]["data"] == "fashion_mnist,limit=64"' ../"$(basename "$scratch")"/named/recipe.json
+json evaluated evaluate named
+holds 'j["samples"] == 64' evaluated
+expect 0 "predictions in named.csv" predict named --out named.csv
+expect 0 "70,000" data info fashion_mnist
 
 # Colours, another size, weights to begin with; files without labels; points.
 json cifar train --model resnet18 --data "cifar10:$2/cifar10/cifar-10-python.tar.gz,limit=16" --image_size 40 \

@@ -144,8 +144,8 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
     throw DataError(kData.where,
                     about.point_names.empty()
                         ? "its samples have no labels to learn"
-                        : fmt::format("its samples have points. Say keypoints:{}", spec.path),
-                    {spec.path});
+                        : fmt::format("its samples have points. Say keypoints:{}", about.path),
+                    {about.path});
   }
   PictureSourceOptions options{.classes = about.classes,
                                .cache = cache_of(values),

@@ -25,16 +25,17 @@ struct DataEntry {
 [[nodiscard]] const std::vector<DataEntry>& data_sets();
 
 /// "cifar10:PATH,limit=1000": name, path, options. Only what follows the last "," and is an option
-/// of the set is one, so that a path may hold commas.
+/// of the set is one, so that a path may hold commas. "cifar10" and "cifar10,limit=1000" are what
+/// `argosy data fetch cifar10` brought.
 struct DataSpec {
   const DataEntry* entry = nullptr;
-  std::string path{};
+  std::string path{};  ///< empty: where fetch brings it
   Spec options{};
 
   [[nodiscard]] std::string to_string() const;
 };
 /// A path alone is recognised by its files, as `argosy data info` does.
-/// Errors: UsageError: an unknown name; no path.
+/// Errors: UsageError: an unknown name; no path after the colon.
 [[nodiscard]] DataSpec parse_data(const std::string& text);
 
 /// A data set whose files are open.

@@ -80,7 +80,7 @@ Spec take_options(const DataEntry& entry, std::string& rest) {
     const std::string name = rest.substr(begin, equals - begin);
     const bool known =
         std::ranges::find(entry.row.options, name, &OptionRow::name) != entry.row.options.end();
-    if (!known && (rest == there || !is_there(there))) {
+    if (!known && !there.empty() && (rest == there || !is_there(there))) {
       return spec;
     }
     spec.options.insert(spec.options.begin(), {name, rest.substr(equals + 1)});
@@ -107,7 +107,7 @@ const std::vector<DataEntry>& data_sets() {
 }
 
 std::string DataSpec::to_string() const {
-  std::string text = fmt::format("{}:{}", entry->row.name, path);
+  std::string text = path.empty() ? entry->row.name : fmt::format("{}:{}", entry->row.name, path);
   for (const auto& [name, value] : options.options) {
     text += fmt::format(",{}={}", name, value);
   }
@@ -115,26 +115,27 @@ std::string DataSpec::to_string() const {
 }
 
 DataSpec parse_data(const std::string& text) {
-  const std::size_t colon = text.find(':');
+  const std::string name = text.substr(0, text.find_first_of(":,/"));
+  const char after = name.size() < text.size() ? text[name.size()] : '\0';
   DataSpec spec;
-  std::string rest = text;
-  if (colon == std::string::npos || text.substr(0, colon).find('/') != std::string::npos) {
-    const bool path = text.find('/') != std::string::npos || is_there(existing(text));
-    spec.entry = path ? &recognised(text) : &find_entry(kData, data_sets(), text);
-    ARGOSY_CHECK(path,
-                 kData.where,
-                 "--data {}: where is it? {}:PATH. What is not there yet: argosy data fetch {} "
-                 "--to PATH",
-                 text,
-                 text,
-                 text);
+  std::string rest;
+  if (after == ':') {
+    spec.entry = &find_entry(kData, data_sets(), name);
+    rest = text.substr(name.size() + 1);
+    spec.options = take_options(*spec.entry, rest);
+    ARGOSY_CHECK(
+        !rest.empty(), kData.where, "\"{}\": expected a path: {}:PATH", text, spec.entry->row.name);
+  } else if (text.find('/') != std::string::npos || is_there(existing(text))) {
+    spec.entry = &recognised(text);
+    rest = text;
+    spec.options = take_options(*spec.entry, rest);
   } else {
-    spec.entry = &find_entry(kData, data_sets(), text.substr(0, colon));
-    rest = text.substr(colon + 1);
+    spec.entry = &find_entry(kData, data_sets(), name);
+    rest = text.substr(name.size());
+    spec.options = take_options(*spec.entry, rest);
+    ARGOSY_CHECK(
+        rest.empty(), kData.where, "\"{}\": expected {}:PATH or {},OPTION=VALUE", text, name, name);
   }
-  spec.options = take_options(*spec.entry, rest);
-  ARGOSY_CHECK(
-      !rest.empty(), kData.where, "\"{}\": expected a path: {}:PATH", text, spec.entry->row.name);
   spec.path = rest;
   return spec;
 }

@@ -79,6 +79,25 @@ TEST_F(OfFolders, FoldersOfSplitsAreSplits) {
               ThrowsMessage<DataError>(HasSubstr("its classes are a, b, d")));
 }
 
+TEST_F(OfFolders, ANameAloneIsWhatFetchBrought) {
+  ASSERT_EQ(::setenv("ARGOSY_DATA_HOME", path("home").c_str(), 1), 0);
+  EXPECT_THAT([&] { static_cast<void>(open("mnist_json")); },
+              ThrowsMessage<DataError>(HasSubstr("mnist_json is not there. No server has it")));
+  EXPECT_THAT([&] { static_cast<void>(open("cifar10")); },
+              ThrowsMessage<DataError>(HasSubstr(path("home/cifar10") +
+                                                 ": cifar10 is not there. To bring it: argosy "
+                                                 "data fetch cifar10")));
+  testing::write_idx(path("home/mnist"), 6);
+  EXPECT_EQ(open("mnist")->size("train"), 6);
+  EXPECT_EQ(open("mnist,limit=2")->size("train"), 2);
+  EXPECT_EQ(parse_data("mnist,limit=2").to_string(), "mnist,limit=2") << "wherever that is later";
+  EXPECT_THAT([&] { static_cast<void>(open("mnist,limits=2")); },
+              ThrowsMessage<UsageError>(HasSubstr("mnist has no option \"limits\": nearest is")));
+  EXPECT_THAT([&] { static_cast<void>(open("mnist,2")); },
+              ThrowsMessage<UsageError>(HasSubstr("\"mnist,2\": expected mnist:PATH or mnist,")));
+  ASSERT_EQ(::unsetenv("ARGOSY_DATA_HOME"), 0);
+}
+
 TEST_F(OfFolders, ALimitKeepsAllClasses) {
   testing::write_classes(path("plain"), 10);
   const auto data = open("folder:" + path("plain") + ",limit=6,holdout=0");
@@ -107,8 +126,6 @@ TEST_F(OfFolders, APathMayHoldCommasAndIsRecognisedByItsFiles) {
 }
 
 TEST_F(OfFolders, SaysWhatIsWrong) {
-  EXPECT_THAT([&] { static_cast<void>(parse_data("cifar10")); },
-              ThrowsMessage<UsageError>(HasSubstr("argosy data fetch cifar10")));
   EXPECT_THAT([&] { static_cast<void>(parse_data("cifar11:/x")); },
               ThrowsMessage<UsageError>(HasSubstr("nearest is cifar10")));
   EXPECT_THROW(static_cast<void>(parse_data("cifar10:")), UsageError);

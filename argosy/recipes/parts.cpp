@@ -22,7 +22,9 @@ TrainSettings resolve(const TrainSettings& settings, const Assembly& assembly) {
   const OptimizerEntry& entry = find_entry(kOptimizers, optimizers(), optimizer.name);
   TrainSettings resolved = settings;
   DataSpec data = assembly.data_spec;
-  data.path = std::filesystem::absolute(data.path).lexically_normal().string();  // from anywhere
+  if (!data.path.empty()) {  // to be found from anywhere
+    data.path = std::filesystem::absolute(data.path).lexically_normal().string();
+  }
   resolved.data = data.to_string();
   resolved.image_size = assembly.shape.side;
   resolved.augment = assembly.augment_of(settings.augment);

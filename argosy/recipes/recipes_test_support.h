@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <utility>
 
 #include "argosy/image/codec.h"
 #include "argosy/image/image.h"
@@ -31,6 +33,26 @@ inline void write_classes(const std::filesystem::path& root, int each, int first
       image::write_file((folder / (std::to_string(i) + ".png")).string(),
                         image::encode_png(bar(label, i)));
     }
+  }
+}
+
+/// The four files of MNIST in `folder`, with `count` bars for training and half as many for tests.
+inline void write_idx(const std::filesystem::path& folder, int count) {
+  std::filesystem::create_directories(folder);
+  const auto write = [&](const std::string& name, std::string head, int images, bool pixels) {
+    head += {'\0', '\0', static_cast<char>(images >> 8), static_cast<char>(images)};
+    head += pixels ? std::string("\0\0\0\x1c\0\0\0\x1c", 8) : std::string();
+    std::ofstream file(folder / name, std::ios::binary);
+    file << head;
+    for (int i = 0; i < images; ++i) {
+      const image::Image picture = bar(i % 3, i);
+      pixels ? file.write(reinterpret_cast<const char*>(picture.row<uint8_t>(0)), 784)
+             : file.put(static_cast<char>(i % 3));
+    }
+  };
+  for (const auto& [stem, images] : {std::pair("train", count), {"t10k", count / 2}}) {
+    write(std::string(stem) + "-images-idx3-ubyte", std::string("\0\0\x08\x03", 4), images, true);
+    write(std::string(stem) + "-labels-idx1-ubyte", std::string("\0\0\x08\x01", 4), images, false);
   }
 }
 

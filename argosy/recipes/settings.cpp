@@ -43,7 +43,7 @@ std::string file_of_options(const std::string& path) {
 program::Options options_of(TrainSettings& s) {
   return {
     {"--model", "NAME", "Model: see --list models", &s.model, {}, kWhat},
-    {"--data", "NAME:PATH", "Data set: see --list data", &s.data, {}, kWhat},
+    {"--data", "NAME[:PATH]", "Data set: see --list data; without a path what argosy data fetch brought", &s.data, {}, kWhat},
     {"--image_size", "N", "Side of the pictures; unset: the model's", &s.image_size, {.least = 1}, kWhat},
     {"--augment", "LIST", "Transforms, see --list augment; none; default", &s.augment, {}, kWhat},
     {"--pretrained", "FILE", "Weights to begin with: what fits of a file", &s.pretrained, {}, kWhat},
@@ -77,7 +77,7 @@ program::Options options_of(TrainSettings& s) {
 
 program::Options options_of(EvaluateSettings& s) {
   return {
-    {"--data", "NAME:PATH", "Data set; unset: the run's", &s.data, {}, kWhat},
+    {"--data", "NAME[:PATH]", "Data set; unset: the run's", &s.data, {}, kWhat},
     {"--split", "NAME", "train, valid, test; unset: the one that it was evaluated on", &s.split, {}, kWhat},
     {"--model", "NAME", "Model; unset: the run's", &s.model, {}, kWhat},
     {"--image_size", "N", "Side of the pictures; unset: the run's", &s.image_size, {.least = 1}, kWhat},
