@@ -7,6 +7,7 @@
 
 #include "argosy/comm/group.h"
 #include "argosy/engine/named.h"
+#include "argosy/metrics/each_once.h"
 #include "argosy/metrics/evaluation_guard.h"
 
 namespace argosy::metrics {
@@ -73,20 +74,28 @@ comm::Group group_of(const Model& model, const comm::Group& given) {
 /// Runs without gradients in evaluation mode. Afterwards, also after an exception, each submodule
 /// is in its former mode again.
 ///
-/// Collective over `group`, once, at the end. An empty group means the model's own, group(), or
+/// Errors: UsageError for a DataLoader whose sampler repeats samples, see check_each_once().
+///
+/// Collective over `group`, at the end. An empty group means the model's own, group(), or
 /// this process alone if the model has none. A wrapper with sync_buffers() first copies rank 0's
 /// buffers to all ranks, so N ranks give exactly the result of rank 0 alone.
 template <typename Model, typename Loader, typename M>
 requires Metric<std::remove_cvref_t<M>>
 auto evaluate(Model&& model, Loader&& loader, M&& metric, const comm::Group& group = {}) {
   detail::sync_buffers(model);
+  int64_t seen = 0;
   {
     const EvaluationGuard guard(engine::module_of(model));
     for (auto&& [input, labels] : loader) {
       metric.update(detail::predict(model, input), labels);
+      seen += input.size(0);
     }
   }
-  return metric.compute(detail::group_of(model, group));
+  const comm::Group all = detail::group_of(model, group);
+  if constexpr (requires { int64_t(loader.state().samples); }) {
+    check_each_once("metrics.evaluate", seen, loader.state().samples, all);
+  }
+  return metric.compute(all);
 }
 
 }  // namespace argosy::metrics

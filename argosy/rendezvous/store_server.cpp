@@ -46,7 +46,8 @@ RendezvousError cannot_listen(const StoreServerOptions& options,
                               int error) {
   return RendezvousError(
       "rendezvous.listen",
-      fmt::format("cannot listen on {}:{}: {}. {}",
+      fmt::format("cannot listen on {}:{}: {}. {} Only the first node of a job listens: was node "
+                  "rank 0, or rank 0, given twice?",
                   options.host,
                   options.port,
                   why,

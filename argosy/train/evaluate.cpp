@@ -7,6 +7,7 @@
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/json.h"
+#include "argosy/metrics/each_once.h"
 #include "argosy/train/callbacks/progress_bar.h"
 #include "argosy/train/core.h"
 #include "argosy/train/leaving.h"
@@ -114,6 +115,7 @@ std::optional<Logs> evaluate_unless(Core& core,
   core.reset_metrics();
   LossMean mean_loss;
   bool complete = false;
+  int64_t seen = 0;
   {
     const Judged judged(core);
     Leaving leaving(asked_to_leave, feed.batches(), core.group);
@@ -126,6 +128,7 @@ std::optional<Logs> evaluate_unless(Core& core,
       const Tensors outputs = core.forward_alone(inputs);
       const Tensors labels = core.labels_of(batch, "train.evaluate");
       const LossValue loss = core.loss_of(outputs, labels);
+      seen += samples_in(inputs);
       mean_loss.update(loss.mean.item<double>(), loss.count);
       core.update_metrics(outputs, labels);
       step.outputs = outputs;
@@ -138,6 +141,9 @@ std::optional<Logs> evaluate_unless(Core& core,
   }
   if (!complete) {
     return std::nullopt;
+  }
+  if (!options.num_iters.has_value()) {
+    metrics::check_each_once("train.evaluate", seen, feed.samples(), core.group);
   }
   logs.set("loss", mean_loss.compute(core.group));
   logs.add(core.metric_values());

@@ -433,11 +433,13 @@ std::exception_ptr PeerWatch::fail_by_mismatch(const std::string& op,
   return fail(
       std::make_exception_ptr(CommError(
           where(op),
-          fmt::format("{}: {}{}: {}. All ranks must call the same operations in the same order.",
-                      myself(),
-                      op,
-                      number(seq),
-                      reason),
+          fmt::format(
+              "{}: {}{}: {}. All ranks must call the same operations in the same order: does one "
+              "of them stand inside if (rank == 0)?",
+              myself(),
+              op,
+              number(seq),
+              reason),
           {.op = op, .group = options_.group, .rank = rank_, .seq = seq, .mismatch = true})),
       Blame{{},
             fmt::format("{}'s {}{}: {}", names_.one(rank_), op, number(seq), reason),
