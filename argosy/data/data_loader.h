@@ -23,6 +23,21 @@ namespace argosy::data {
 
 namespace detail {
 
+/// Says in a sentence what was given in place of a data set.
+template <typename D>
+constexpr bool check_dataset() {
+  constexpr bool kSampler =
+      std::is_convertible_v<D, Sampler> || std::is_convertible_v<D, BatchSampler>;
+  static_assert(!kSampler,
+                "this is a sampler: the data set comes first, DataLoader(train, sampler, options), "
+                "and fit(…) takes that loader");
+  static_assert(kSampler || Dataset<D> || IterableDataset<D>,
+                "this is no data set, which has size() and get(index), or stream(pass): see "
+                "docs/guides/data.md; libtorch's own belong to a loop of your own: see "
+                "docs/reference/libtorch.md");
+  return true;
+}
+
 template <typename D, typename Collate>
 struct SourceOf {
   using Type = IndexedSource<D, Collate>;
@@ -59,7 +74,8 @@ struct SourceOf<D, Collate> {
 /// batch. DataLoaderOptions::on_error can skip or replace such samples. UsageError: a second loop
 /// while one is running, or a sampler that was made for another data set.
 template <typename D, typename Collate = DefaultCollate>
-requires(Dataset<D> || IterableDataset<D>) class DataLoader final {
+class DataLoader final {
+  static_assert(detail::check_dataset<D>());
   using Source = typename detail::SourceOf<D, Collate>::Type;
   using Core = detail::LoaderCore<Source>;
   using Session = detail::LoaderSession<Source>;
@@ -188,7 +204,7 @@ requires(Dataset<D> || IterableDataset<D>) class DataLoader final {
 /// Iterates over one epoch. `*it` is the current batch, valid until ++. Copies share their
 /// position.
 template <typename D, typename Collate>
-requires(Dataset<D> || IterableDataset<D>) class DataLoader<D, Collate>::Iterator final {
+class DataLoader<D, Collate>::Iterator final {
  public:
   using value_type = Batch;
   using difference_type = std::ptrdiff_t;

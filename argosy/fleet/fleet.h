@@ -122,6 +122,16 @@ template <std::derived_from<optim::Optimizer> Optimizer>
   return optimizer;
 }
 
+/// Says in a sentence that an optimizer is not one of Argosy's.
+template <typename Optimizer>
+requires(!std::derived_from<std::remove_cvref_t<Optimizer>,
+                            optim::Optimizer>) void distributed_optimizer(Optimizer&&) {
+  static_assert(std::derived_from<std::remove_cvref_t<Optimizer>, optim::Optimizer>,
+                "torch::optim's optimizers need no preparation: use them as they are beside "
+                "distributed_model(…), whose gradients are averaged; see "
+                "docs/reference/libtorch.md");
+}
+
 /// Returns the scaler for a loop of your own. All ranks then skip the same updates, even if their
 /// gradients differ (parameters of no distributed model). Its unscale_() and step() become
 /// collective. See parallel::any_rank().

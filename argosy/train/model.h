@@ -90,6 +90,16 @@ class Model final {
                std::vector<metrics::AnyMetric> metrics = {},
                const std::optional<AmpOptions>& amp = {});
 
+  /// Says in a sentence that an optimizer is not one of Argosy's.
+  template <typename Optimizer, typename... Rest>
+  requires(!std::convertible_to<Optimizer, const optim::Optimizer&> &&
+           !std::convertible_to<Optimizer, loss::Loss>) void prepare(const Optimizer&, Rest&&...) {
+    static_assert(std::derived_from<Optimizer, optim::Optimizer>,
+                  "prepare() takes the optimizers of argosy::optim, which have libtorch's names "
+                  "and numbers; torch::optim's belong to a loop of your own: see "
+                  "docs/reference/libtorch.md");
+  }
+
   /// Trains. `train` and `eval` are data sets, or loaders whose samplers know the ranks
   /// (fleet::distributed_batch_sampler, fleet::evaluation_sampler).
   /// Errors: UsageError for a loader whose sampler gives all ranks the same samples, and for a
@@ -205,6 +215,7 @@ class Model final {
     if constexpr (detail::IsLoader<D>) {
       return std::make_unique<detail::LoaderFeed<D>>(std::forward<Data>(data));
     } else {
+      static_assert(data::detail::check_dataset<data::DatasetOf<D>>());
       data::DatasetRef<data::DatasetOf<D>> set(std::forward<Data>(data));
       const int64_t samples = set->size();
       using Loader = data::DataLoader<data::DatasetOf<D>>;
