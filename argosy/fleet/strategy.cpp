@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 
@@ -21,7 +22,7 @@ struct Toggle {
   const char* name;
   bool DistributedStrategy::*field;
   bool supported;
-  const char* instead = "";  ///< what does it, where this is no toggle of ours
+  const char* instead = "nothing does it yet";  ///< where it is not supported
 };
 
 struct Size {
@@ -38,19 +39,28 @@ constexpr Toggle kToggles[] = {
     {"share_parameters", &S::share_parameters, true},
     {"overlap_update", &S::overlap_update, true},
     {"sync_batch_norm", &S::sync_batch_norm, true},
-    {"amp", &S::amp, false, "mixed precision is train::PrepareOptions::amp, or engine::Autocast"},
+    {"amp",
+     &S::amp,
+     false,
+     "prepare(…, {.amp = …}) does it, or engine::Autocast in a loop of your own"},
     {"recompute", &S::recompute, false},
-    {"gradient_merge", &S::gradient_merge, false},
+    {"gradient_merge",
+     &S::gradient_merge,
+     false,
+     "fit's accumulate_grad_batches does it, or no_sync() in a loop of your own"},
     {"localsgd", &S::localsgd, false},
     {"adaptive_localsgd", &S::adaptive_localsgd, false},
-    {"dgc", &S::dgc, false},
-    {"lars", &S::lars, false},
-    {"lamb", &S::lamb, false},
-    {"sharding", &S::sharding, false},
+    {"dgc", &S::dgc, false, "fp16_allreduce and bf16_allreduce halve the traffic"},
+    {"lars", &S::lars, false, "optim::Lars does it"},
+    {"lamb", &S::lamb, false, "optim::Lamb does it"},
+    {"sharding", &S::sharding, false, "divide_update divides the step and its state inside a host"},
     {"pipeline", &S::pipeline, false},
     {"tensor_parallel", &S::tensor_parallel, false},
-    {"use_hierarchical_allreduce", &S::use_hierarchical_allreduce, false},
-    {"elastic", &S::elastic, false},
+    {"use_hierarchical_allreduce",
+     &S::use_hierarchical_allreduce,
+     false,
+     "ranks of several hosts always reduce inside each host first"},
+    {"elastic", &S::elastic, false, "argosy launch --max_restarts and checkpoints come nearest"},
     {"auto_search", &S::auto_search, false},
     {"asp", &S::asp, false},
     {"qat", &S::qat, false},
@@ -149,10 +159,12 @@ bool assign(S& strategy, const std::string& key, const nlohmann::json& value) {
 void DistributedStrategy::validate() const {
   for (const Toggle& toggle : kToggles) {
     if (!toggle.supported && this->*toggle.field) {
-      refuse(*toggle.instead == '\0'
-                 ? fmt::format("{} is not supported yet. Leave it false.", toggle.name)
-                 : fmt::format(
-                       "{} is no toggle here. Leave it false: {}.", toggle.name, toggle.instead));
+      refuse(
+          fmt::format("{} is not supported. Leave it false: {}. See {}docs/reference/"
+                      "coming_from_paddle.md#distributedstrategy",
+                      toggle.name,
+                      toggle.instead,
+                      docs_folder().empty() ? "" : docs_folder() + "/"));
     }
   }
   for (const Size& size : kSizes) {

@@ -37,11 +37,14 @@ TEST(Strategy, JsonRoundTrip) {
 }
 
 TEST(Strategy, AToggleThatIsNotSupportedYetIsAnError) {
-  EXPECT_EQ(refusal(R"({"recompute": true})"),
-            "[fleet.DistributedStrategy] recompute is not supported yet. Leave it false.");
+  EXPECT_EQ(
+      refusal(R"({"recompute": true})"),
+      "[fleet.DistributedStrategy] recompute is not supported. Leave it false: nothing does it "
+      "yet. See docs/reference/coming_from_paddle.md#distributedstrategy");
   EXPECT_EQ(refusal(R"({"amp": true})"),
-            "[fleet.DistributedStrategy] amp is no toggle here. Leave it false: mixed precision is "
-            "train::PrepareOptions::amp, or engine::Autocast.");
+            "[fleet.DistributedStrategy] amp is not supported. Leave it false: prepare(…, {.amp = "
+            "…}) does it, or engine::Autocast in a loop of your own. See docs/reference/"
+            "coming_from_paddle.md#distributedstrategy");
   EXPECT_EQ(refusal(R"({"amp": false})"), "nothing was thrown");
 }
 
