@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -53,7 +53,8 @@ bool equals(const std::array<float, 256>& table, const kernels::NormaliseRun& ru
   std::iota(values.begin(), values.end(), uint8_t{0});
   std::array<float, 256> computed{};
   kernels::normalise(values.data(), values.size(), run, computed.data());
-  return std::memcmp(computed.data(), table.data(), sizeof table) == 0;
+  using Bits = std::array<uint32_t, 256>;
+  return std::bit_cast<Bits>(computed) == std::bit_cast<Bits>(table);
 }
 
 }  // namespace
