@@ -41,7 +41,7 @@ void read_fields(const std::string& path) {
   }
 }
 
-void read_points(const std::string& path, Missing missing) {
+void read_points(const std::string& path, Points points) {
   const Keypoints faces = read_keypoints(path, {.points = points, .most_bytes = kMostBytes});
   const size_t n = faces.rows.size();
   if (faces.pixels.size() != n * static_cast<size_t>(faces.side * faces.side) ||
@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string& path = fuzz_file(data, size);
   attempt([&] { read_fields(path); });
   for (const Points points : {Points::kDrop, Points::kForwardFill, Points::kKeep}) {
-    attempt([&] { read_points(path, missing); });
+    attempt([&] { read_points(path, points); });
   }
   attempt([&] { (void)read_faces(path, kMostBytes); });
   attempt([&] { (void)read_id_lookup(path); });
