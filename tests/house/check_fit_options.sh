@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$1"
 declared=$(sed -n '/^struct FitOptions {/,/^};/p' argosy/train/options.h |
   sed -nE 's/^  [A-Za-z][A-Za-z0-9_:<>]* ([a-z_]+)( =|\{).*/\1/p' | tr '\n' ' ')
-listed=$(grep -oE 'That of `fit` is [^;]*;' docs/guides/training.md | cut -d' ' -f5- | grep -oE '`[a-z_]+`' | tr -d '`' | tr '\n' ' ')
+listed=$(tr '\n' ' ' <docs/guides/training.md | grep -oE 'The order of `fit` is [^.]*[.]' | cut -d' ' -f5- | grep -oE '`[a-z_]+`' | tr -d '`' | tr '\n' ' ')
 [[ -n $declared && $declared == "$listed" ]] && exit 0
 echo "docs/guides/training.md lists fit()'s options as: $listed" >&2
 echo "argosy/train/options.h declares them as: $declared" >&2

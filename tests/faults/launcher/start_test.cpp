@@ -203,7 +203,7 @@ TEST(LauncherStart, SilentRanksLeaveNoFolder) {
     Launched job({.shell = "cd " + folder.path().string() + " && exec \"$0\" launch " + program});
     (void)job.wait();
   }
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "runs"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "nor runs/";
   Launched loud({.shell = "cd " + folder.path().string() + " && exec \"$0\" launch echo a"});
   EXPECT_EQ(loud.wait(), 0);
   EXPECT_FALSE(std::filesystem::is_empty(folder.path() / "runs"));
