@@ -1,18 +1,16 @@
 #include "argosy/train/fit_loop.h"
 
-#include <algorithm>
-#include <array>
-#include <csignal>
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <utility>
 
-#include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/nn/module.h>
 
-#include "argosy/base/log.h"
-#include "argosy/os/signals.h"
-#include "argosy/train/callbacks/progress_bar.h"
-#include "argosy/train/callbacks/run_recorder.h"
+#include "argosy/engine/random_state.h"
+#include "argosy/engine/seed.h"
+#include "argosy/train/epoch_sums.h"
 #include "argosy/train/model.h"
 
 namespace argosy::train::detail {
@@ -37,70 +35,50 @@ const char* unit_in_words(optim::ScheduleUnit unit) {
 FitLoop::FitLoop(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options)
     : core_(core),
       model_(model),
-      train_(&train),
       eval_(eval),
       options_(options),
-      begun_step_(core.steps),
-      batch_size_(options.batch_size) {
-  if (options.verbose > 0) {
-    callbacks_.emplace_back(ProgressBar());
-  }
-  callbacks_.insert(callbacks_.end(), options.callbacks.begin(), options.callbacks.end());
-  add_checkpoints();
-  watching_ = options.callbacks;
-  if (!options.run_dir.empty()) {  // the last: the others have ended when it says that all has
-    watching_.emplace_back(std::make_shared<RunRecorder>(options.run_dir));
-    callbacks_.push_back(watching_.back());
-  }
-}
+      announcer_(options, core.steps),
+      agreement_(core.requests, core.group),
+      feed_(train, options, core.group),
+      place_(core.steps) {}
 
 History FitLoop::run() {
   try {
     return train_all();
   } catch (const std::exception& error) {
-    tell_exception(error.what());
+    announcer_.exception(training(), error.what());
     throw;
   }
 }
 
-void FitLoop::tell_exception(const std::string& what) {
-  for (const AnyCallback& callback : callbacks_) {
-    try {
-      callback->on_exception(training(), what);
-    } catch (const std::exception& error) {
-      log::error("[train.fit] a callback's on_exception(): {}", error.what());
-    }
-  }
-}
-
 History FitLoop::train_all() {
-  core_.requests = {};
   forget_update();
   if (core_.schedule.has_value() && core_.schedule->unit() == optim::ScheduleUnit::kMetric) {
     schedules_figure().check(training());
   }
-  const bool goes_on = options_.resume != Resume::kNever;
+  const bool resumes = options_.resume != Resume::kNever;
   lock_.emplace(std::vector{options_.run_dir, checkpoint_folder(options_)},
                 core_.group,
-                goes_on ? FolderLock::kPatience : FolderLock::kPatience.zero());
-  if (options_.on_signal != OnSignal::kIgnore && keeps_checkpoints()) {
-    signals_.emplace({SIGINT, SIGTERM, SIGUSR1});
+                resumes ? FolderLock::kPatience : FolderLock::kPatience.zero());
+  if (options_.on_signal != OnSignal::kIgnore && announcer_.keeps_checkpoints()) {
+    agreement_.heed_signals();
   }
   resume();
-  batches_ = feed().batches();
+  batches_ = feed_.now().batches();
   core_.network.module->train();
-  all(&Callback::on_train_begin, training());
-  for (; !done(); ++epoch_) {
+  announcer_.all(&Callback::on_train_begin, training());
+  for (; !done(); place_.epoch_done()) {
     run_epoch();
   }
   history_.steps = core_.steps;
+  agreement_.put(history_);
   Training end = training();
   end.history = &history_;
-  all(&Callback::on_train_end, end);
+  announcer_.all(&Callback::on_train_end, end);
   return std::move(history_);
 }
 
-/// That an exception ended: no gradient of it enters the next one.
+/// An exception may have ended the update before: none of its gradients enters the next one.
 void FitLoop::forget_update() {
   if (core_.optimizer->impl()->stepped_early()) {  // backward has made it on all ranks
     core_.optimizer->step();
@@ -108,131 +86,170 @@ void FitLoop::forget_update() {
   core_.optimizer->zero_grad();
 }
 
-Training FitLoop::training() const {
-  return {.model = model_,
-          .epochs = options_.epochs,
-          .batches = batches_,
-          .batch_size = batch_size_ * core_.group.size() * options_.accumulate_grad_batches,
-          .samples = train_->samples(),
-          .verbose = options_.verbose,
-          .log_freq = options_.log_freq,
-          .run_dir = options_.run_dir,
-          .evaluates = eval_ != nullptr,
-          .scales = core_.precision.scales(),
-          .resumed = resumed_,
-          .done = done(),
-          .epoch = epoch_,
-          .step = core_.steps,
-          .options = &options_,
-          .loss = core_.loss->name(),
-          .metrics = core_.metric_names(),
-          .amp = core_.precision.name(),
-          .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : "",
-          .schedule_parameters = core_.schedule.has_value() ? core_.schedule->parameters() : "",
-          .schedule_unit = core_.schedule.has_value() ? unit_in_words(core_.schedule->unit()) : "",
-          .base_lr = core_.schedule.has_value() ? core_.schedule->state_dict().base_lrs.front()
-                                                : core_.optimizer->lr(),
-          .class_names = class_names()};
-}
-
-std::vector<std::string> FitLoop::class_names() const {
-  if (!options_.class_names.empty()) {
-    return options_.class_names;
+void FitLoop::resume() {
+  const std::optional<std::string> path = checkpoint_to_resume(options_, core_.group);
+  if (!path.has_value()) {
+    return;
   }
-  std::vector<std::string> names;
-  if (eval_ != nullptr) {
-    names = eval_->class_names();
+  const Share share = read_together(*path, core_.group);
+  restore(core_, share.snapshot, *path);
+  check_schedule(core_, share.snapshot, *path);
+  continue_from(share, *path);
+  restore_callbacks(share.snapshot, announcer_.callbacks());
+  resumed_ = true;
+  if (options_.verbose > 0 && core_.group.rank() == 0) {
+    if (done()) {
+      fmt::print("Resuming from {}: nothing is left to do after step {}\n", *path, core_.steps);
+    } else {
+      fmt::print("Resuming from {}: epoch {}, batch {}, step {}\n",
+                 *path,
+                 place_.epoch() + 1,
+                 place_.batch(),
+                 core_.steps);
+    }
+    std::fflush(stdout);
   }
-  return names.empty() ? train_->class_names() : names;
 }
 
-Epoch FitLoop::epoch_now(const Logs& logs) const {
-  return {.model = model_,
-          .epoch = epoch_,
-          .epochs = options_.epochs,
-          .step = core_.steps,
-          .evaluates = eval_ != nullptr,
-          .seconds = std::chrono::duration<double>(Clock::now() - epoch_begun_).count(),
-          .logs = logs,
-          .loader = feed().stats()};
+void FitLoop::continue_from(const Share& share, const std::string& path) {
+  const checkpoint::Snapshot& snapshot = share.snapshot;
+  const std::optional<Place> place = place_in(snapshot);
+  if (!place.has_value()) {
+    throw CheckpointError("train.resume",
+                          "Model::save() wrote it: it has weights and the optimizer's state, and "
+                          "no place in a training to go on from. Model::load() takes it",
+                          {.path = path});
+  }
+  begun_from_ = options_.resume_from.empty() ? place->begun_from : options_.resume_from;
+  core_.requests = requests_in(snapshot, share.gone);
+  agreement_.load(*place);
+  const bool same_leg = feed_.resume(*place, snapshot);
+  place_.load(*place, same_leg ? std::vector<Leg>() : feed_.new_legs());
+  end_at_num_iters();
+  if (place->in_epoch()) {
+    restore_epoch_sums(*place, share);
+  }
+  restore_rank(core_, snapshot);
+  if (core_.group.rank() >= place->ranks) {  // ranks that were not there draw numbers of their own
+    seed_everything(options_.seed + static_cast<uint64_t>(core_.steps), core_.group.rank());
+  }
 }
 
-Step FitLoop::step_now(const Logs& logs) const {
-  return {.model = model_,
-          .epoch = epoch_,
-          .batch = batch_,
-          .batches = batches_,
-          .step = core_.steps,
-          .updates = updates_,
-          .skipped = core_.precision.skipped(),
-          .samples = samples_,
-          .loss = loss_,
-          .lr = core_.optimizer->lr(),
-          .logs = logs,
-          .inputs = inputs_};
-}
-
-void FitLoop::together_with_ranks(const std::function<void()>& work) {
-  core_.group.size() > 1 ? phases_.time(PhaseKind::kAgree, work) : work();
+/// Ranks take over the sums of those that are gone; ranks that were not there have counted nothing
+/// yet.
+void FitLoop::restore_epoch_sums(const Place& place, const Share& share) {
+  epoch_loss_ = {};
+  core_.reset_metrics();
+  if (core_.group.rank() < place.ranks) {
+    restore_sums(core_, epoch_loss_, share.snapshot.rank_values, share.gone);
+  }
+  reset_others(core_, core_.group.size() < place.ranks);
 }
 
 void FitLoop::run_epoch() {
   epoch_begun_ = Clock::now();
-  const Logs none;
-  feed().set_epoch(epoch_);
-  batches_ = feed().batches();
-  if (!in_epoch_) {
-    batch_ = update_begun_ = 0;
+  feed_.now().set_epoch(place_.epoch());
+  batches_ = feed_.now().batches();
+  if (place_.begin_epoch(feed_.new_legs())) {
     epoch_loss_ = {};
     core_.reset_metrics();
-    legs_.clear();
-    epoch_done_ = false;
-    if (train_->dealing().has_value()) {
-      legs_.push_back({.ranks = core_.group.size(), .batch_size = batch_size_});
-    }
   }
-  in_epoch_ = false;
-  all(&Callback::on_epoch_begin, epoch_now(none));
-  if (!epoch_done_) {
+  announcer_.all(&Callback::on_epoch_begin, epoch_now({}));
+  if (!place_.batches_done()) {
     run_batches();
   }
-  if (!preempted_) {
+  if (!agreement_.preempted()) {
     finish_epoch();
   }
-  rest_.reset();
+  feed_.end_epoch();
 }
 
 void FitLoop::run_batches() {
   Tensors batch;
-  const auto next = [&] { return feed().next(batch); };
-  while (!ended_ && phases_.time(PhaseKind::kDataWait, next)) {
+  const auto next = [&] { return feed_.now().next(batch); };
+  while (!agreement_.ended() && announcer_.phases().time(PhaseKind::kDataWait, next)) {
     run_batch(batch);
-    ++batch_;
+    place_.batch_done();
     if (updates_) {
-      update_begun_ = batch_;
+      place_.update_done();
       offer_save_point(false, Logs());
     }
   }
-  feed().leave();
+  feed_.now().leave();
+}
+
+void FitLoop::run_batch(const Tensors& batch) {
+  const Logs none;
+  const int64_t together = place_.batches_of_update(options_.accumulate_grad_batches, batches_);
+  inputs_ = core_.inputs_of(batch, "train.fit");
+  updates_ = place_.ends_update(together);
+  core_.precision.forget_update();
+  announcer_.all(&Callback::on_train_batch_begin, step_now(none));
+  double lr = core_.optimizer->lr();  // the update's; the schedule moves on before its end is told
+  const auto pass = [&] { forward_backward(batch, together); };
+  if (updates_) {
+    pass();
+    announcer_.phases().tell_communication(core_.network.communication_times());
+    together_with_ranks([&] { agreement_.at_update(); });
+    if (core_.precision.scales()) {
+      announcer_.phases().time(PhaseKind::kUpdate,
+                               [&] { core_.precision.begin_update(*core_.optimizer); });
+    }
+    announcer_.all(&Callback::on_before_update, step_now(none));
+    lr = core_.optimizer->lr();
+    announcer_.phases().time(PhaseKind::kUpdate, [&] { core_.step(); });
+    core_.stepped();
+  } else {
+    core_.network.without_sync(pass);
+  }
+  const bool shown = (place_.batch() + 1) % options_.log_freq == 0 ||
+                     (batches_.has_value() && place_.batch() + 1 == *batches_);
+  Logs logs;
+  if (shown) {
+    together_with_ranks([&] { logs = core_.training_values(); });
+  }
+  Step end = step_now(logs);
+  end.lr = lr;
+  announcer_.all(&Callback::on_train_batch_end, end);
+  inputs_.clear();
+  if (updates_) {
+    end_at_num_iters();
+  }
+}
+
+void FitLoop::forward_backward(const Tensors& batch, int64_t together) {
+  const Tensors labels = core_.labels_of(batch, "train.fit");
+  Tensors outputs;
+  const LossValue loss = announcer_.phases().time(PhaseKind::kForward, [&] {
+    outputs = core_.forward(inputs_);
+    return core_.loss_of(outputs, labels);
+  });
+  announcer_.phases().time(PhaseKind::kBackward, [&] {
+    core_.precision.backward(together == 1 ? loss.mean : loss.mean / static_cast<double>(together));
+  });
+  const auto value = loss.mean.item<double>();
+  epoch_loss_.update(value, loss.count);
+  agreement_.add_batch(value, loss.count, samples_in(batch));
+  core_.update_metrics(outputs, labels);
 }
 
 void FitLoop::finish_epoch() {
-  const bool complete = !ended_;
+  const bool complete = !agreement_.ended();
   Logs logs{{"loss", epoch_loss_.compute(core_.group)}};
   logs.add(core_.training_values());
-  if (eval_ != nullptr && (complete || stop_after_epoch_) &&
-      ((epoch_ + 1) % options_.eval_freq == 0 || epoch_ + 1 == options_.epochs)) {
-    if (!phases_.time(PhaseKind::kEvaluation, [&] { return evaluate_now(logs); })) {
-      offer_save_point(false, Logs());  // whoever goes on from it evaluates from the beginning
+  if (eval_ != nullptr && (complete || agreement_.stops_after_epoch()) &&
+      ((place_.epoch() + 1) % options_.eval_freq == 0 || place_.epoch() + 1 == options_.epochs)) {
+    if (!announcer_.phases().time(PhaseKind::kEvaluation, [&] { return evaluate_now(logs); })) {
+      offer_save_point(false, Logs());  // whoever resumes there evaluates anew
       return;
     }
   }
   if (complete) {
     move_schedule(logs);
   }
-  all(&Callback::on_epoch_end, epoch_now(logs));
+  announcer_.all(&Callback::on_epoch_end, epoch_now(logs));
   history_.epochs.push_back(logs);
-  agree_at_epoch_end();
+  agreement_.at_epoch_end();
   if (complete) {
     offer_save_point(true, logs);
   }
@@ -255,72 +272,146 @@ void FitLoop::move_schedule(const Logs& logs) {
   }
 }
 
-/// How many batches the update has that this one belongs to: fewer at the end of an epoch.
-int64_t FitLoop::batches_of_update() const {
-  const int64_t wanted = options_.accumulate_grad_batches;
-  if (wanted == 1) {
-    return 1;
+bool FitLoop::evaluate_now(Logs& logs) {
+  std::function<bool()> asked;
+  // Without a number of batches there is no place to resume from.
+  if (agreement_.heeds_signals() && batches_.has_value()) {
+    asked = [this] { return signal() != 0; };
   }
-  return std::min(wanted, *batches_ - update_begun_);
+  const std::vector<metrics::AnyMetric> metrics = core_.metrics;
+  const engine::StateDict random = engine::random_state(*core_.network.module);
+  const std::optional<Logs> figures = evaluate_unless(core_,
+                                                      model_,
+                                                      *eval_,
+                                                      {.log_freq = options_.log_freq,
+                                                       .verbose = options_.verbose,
+                                                       .callbacks = announcer_.watching()},
+                                                      asked);
+  if (figures.has_value()) {
+    logs.add(*figures, "eval_");
+    return true;
+  }
+  core_.metrics = metrics;  // all is as it was when the epoch's batches were done
+  engine::load_random_state(random);
+  agreement_.leave_for_signal();
+  return false;
 }
 
-void FitLoop::run_batch(const Tensors& batch) {
-  const Logs none;
-  const int64_t together = batches_of_update();
-  inputs_ = core_.inputs_of(batch, "train.fit");
-  updates_ = batch_ - update_begun_ == together - 1;
-  core_.precision.forget_update();
-  all(&Callback::on_train_batch_begin, step_now(none));
-  double lr = core_.optimizer->lr();  // the update's; the schedule moves on before its end is told
-  const auto pass = [&] { forward_backward(batch, together); };
-  if (updates_) {
-    pass();
-    phases_.tell_communication(core_.network.communication_times());
-    together_with_ranks([&] { agree(); });
-    if (core_.precision.scales()) {
-      phases_.time(PhaseKind::kUpdate, [&] { core_.precision.begin_update(*core_.optimizer); });
+void FitLoop::offer_save_point(bool epoch_end, const Logs& logs) {
+  std::optional<checkpoint::Snapshot> made;
+  const std::function<const checkpoint::Snapshot&()> snapshot = [&]() -> const auto& {
+    if (!made.has_value()) {
+      if (epoch_end) {
+        feed_.whole().set_epoch(place_.epoch() + 1);
+      }
+      made = capture(core_,
+                     place_now(epoch_end),
+                     {.callbacks = announcer_.callbacks(),
+                      .epoch_loss = epoch_loss_,
+                      .feed = epoch_end ? feed_.whole() : feed_.now()});
     }
-    all(&Callback::on_before_update, step_now(none));
-    lr = core_.optimizer->lr();
-    phases_.time(PhaseKind::kUpdate, [&] { core_.step(); });
-    core_.stepped();
-  } else {
-    core_.network.without_sync(pass);
-  }
-  const bool shown =
-      (batch_ + 1) % options_.log_freq == 0 || (batches_.has_value() && batch_ + 1 == *batches_);
-  Logs logs;
-  if (shown) {
-    together_with_ranks([&] { logs = core_.training_values(); });
-  }
-  Step end = step_now(logs);
-  end.lr = lr;
-  all(&Callback::on_train_batch_end, end);
-  inputs_.clear();
-  if (updates_) {
-    ended_ = ended_ ||
-             (options_.num_iters.has_value() && core_.steps - begun_step_ >= *options_.num_iters);
+    return *made;
+  };
+  const auto begun = Clock::now();
+  announcer_.all(
+      &Callback::on_save_point,
+      SavePoint{.model = model_,
+                .epoch = place_.epoch(),
+                .step = core_.steps,
+                .epoch_end = epoch_end,
+                .evaluates = eval_ != nullptr,
+                .requested = agreement_.take_checkpoint_request(),
+                .last = agreement_.ended() || (epoch_end && place_.epoch() + 1 == options_.epochs),
+                .logs = logs,
+                .snapshot = snapshot});
+  if (made.has_value()) {
+    announcer_.phases().tell({PhaseKind::kCheckpoint, begun, Clock::now(), core_.steps});
   }
 }
 
-void FitLoop::forward_backward(const Tensors& batch, int64_t together) {
-  const Tensors labels = core_.labels_of(batch, "train.fit");
-  Tensors outputs;
-  const LossValue loss = phases_.time(PhaseKind::kForward, [&] {
-    outputs = core_.forward(inputs_);
-    return core_.loss_of(outputs, labels);
-  });
-  phases_.time(PhaseKind::kBackward, [&] {
-    core_.precision.backward(together == 1 ? loss.mean : loss.mean / static_cast<double>(together));
-  });
-  const auto value = loss.mean.item<double>();
-  epoch_loss_.update(value, loss.count);
-  if (loss.count > 0) {
-    own_loss_ += value * loss.count;
-    own_count_ += loss.count;
+void FitLoop::end_at_num_iters() {
+  if (options_.num_iters.has_value() && core_.steps - place_.begun_step() >= *options_.num_iters) {
+    agreement_.finish();
   }
-  own_samples_ += samples_in(batch);
-  core_.update_metrics(outputs, labels);
+}
+
+void FitLoop::together_with_ranks(const std::function<void()>& work) {
+  core_.group.size() > 1 ? announcer_.phases().time(PhaseKind::kAgree, work) : work();
+}
+
+Place FitLoop::place_now(bool epoch_end) const {
+  Place place{.ranks = core_.group.size(), .begun_from = begun_from_};
+  agreement_.put(place, epoch_end);
+  if (epoch_end) {
+    place_.put_next_epoch(place, feed_.new_legs());
+  } else {
+    place_.put(place, batches_);
+  }
+  return place;
+}
+
+Training FitLoop::training() const {
+  return {.model = model_,
+          .epochs = options_.epochs,
+          .batches = batches_,
+          .batch_size = feed_.batch_size() * core_.group.size() * options_.accumulate_grad_batches,
+          .samples = feed_.whole().samples(),
+          .verbose = options_.verbose,
+          .log_freq = options_.log_freq,
+          .run_dir = options_.run_dir,
+          .evaluates = eval_ != nullptr,
+          .scales = core_.precision.scales(),
+          .resumed = resumed_,
+          .done = done(),
+          .epoch = place_.epoch(),
+          .step = core_.steps,
+          .options = &options_,
+          .loss = core_.loss->name(),
+          .metrics = core_.metric_names(),
+          .amp = core_.precision.name(),
+          .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : "",
+          .schedule_parameters = core_.schedule.has_value() ? core_.schedule->parameters() : "",
+          .schedule_unit = core_.schedule.has_value() ? unit_in_words(core_.schedule->unit()) : "",
+          .base_lr = core_.schedule.has_value() ? core_.schedule->state_dict().base_lrs.front()
+                                                : core_.optimizer->lr(),
+          .class_names = class_names()};
+}
+
+std::vector<std::string> FitLoop::class_names() const {
+  if (!options_.class_names.empty()) {
+    return options_.class_names;
+  }
+  std::vector<std::string> names;
+  if (eval_ != nullptr) {
+    names = eval_->class_names();
+  }
+  return names.empty() ? feed_.whole().class_names() : names;
+}
+
+Epoch FitLoop::epoch_now(const Logs& logs) const {
+  return {.model = model_,
+          .epoch = place_.epoch(),
+          .epochs = options_.epochs,
+          .step = core_.steps,
+          .evaluates = eval_ != nullptr,
+          .seconds = std::chrono::duration<double>(Clock::now() - epoch_begun_).count(),
+          .logs = logs,
+          .loader = feed_.now().stats()};
+}
+
+Step FitLoop::step_now(const Logs& logs) const {
+  return {.model = model_,
+          .epoch = place_.epoch(),
+          .batch = place_.batch(),
+          .batches = batches_,
+          .step = core_.steps,
+          .updates = updates_,
+          .skipped = core_.precision.skipped(),
+          .samples = agreement_.samples(),
+          .loss = agreement_.loss(),
+          .lr = core_.optimizer->lr(),
+          .logs = logs,
+          .inputs = inputs_};
 }
 
 }  // namespace argosy::train::detail
