@@ -16,7 +16,7 @@
 #include "argosy/rendezvous/in_process_store.h"
 #include "argosy/transport/bytes.h"
 #include "argosy/transport/in_process_hub.h"
-#include "argosy/transport/reduce.h"
+#include "argosy/transport/reduction.h"
 #include "argosy/transport/watched_transport.h"
 
 namespace argosy::transport {
@@ -83,9 +83,9 @@ class InProcess final : public WatchedTransport {
       // The process id tells apart ranks that share the store but not the memory.
       if (rank() == 0) {
         set_hub(Hub::make(size(), names()));
-        store().set(kHubKey, fmt::format("{} {}", ::getpid(), hub_->id()), deadline);
+        lobby().tell(kHubKey, fmt::format("{} {}", ::getpid(), hub_->id()), deadline);
       } else {
-        const auto words = strings::split(await_key(kHubKey, 0, deadline), ' ');
+        const auto words = strings::split(lobby().await(kHubKey, 0, deadline), ' ');
         ARGOSY_CHECK(
             words.at(0) == fmt::format("{}", ::getpid()),
             "transport.in_process",
@@ -174,8 +174,9 @@ class InProcess final : public WatchedTransport {
                          const Deadline& deadline) override {
     const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
     hub_->collective(rank(), {.call = call(), .input = input}, deadline, [&](const auto& ranks) {
-      const auto sources = inputs_at(ranks, rank() * bytes);
-      transport::reduce(sources, output, count, dtype, op);
+      Reduction(size(), dtype, op).combine(output, count, [&](int r) {
+        return at(of(ranks, r).input, rank() * bytes);
+      });
     });
   }
 
@@ -275,20 +276,12 @@ class InProcess final : public WatchedTransport {
     return ranks[static_cast<size_t>(rank)];
   }
 
-  static std::vector<const void*> inputs_at(const std::vector<Contribution>& ranks,
-                                            int64_t offset) {
-    std::vector<const void*> sources;
-    for (const Contribution& contribution : ranks) {
-      sources.push_back(at(contribution.input, offset));
-    }
-    return sources;
-  }
-
   /// Each rank reduces its share of the elements, and nobody else touches that share of anybody's
   /// memory: so the result may be written over the inputs, of all ranks or of the root alone.
   void reduce_shares(
       void* data, int64_t count, DType dtype, ReduceOp op, int root, const Deadline& deadline) {
-    const auto element = static_cast<int64_t>(size_of(dtype));
+    Reduction reduction(size(), dtype, op);
+    const int64_t element = reduction.element_bytes();
     hub_->collective(
         rank(), {.call = call(), .input = data, .output = data}, deadline, [&](const auto& ranks) {
           const int64_t share = (count + size() - 1) / size();
@@ -297,7 +290,8 @@ class InProcess final : public WatchedTransport {
             const int64_t length = std::min(kBlock, end - begin);
             const int first = root < 0 ? rank() : root;
             std::byte* result = at(of(ranks, first).output, begin * element);
-            transport::reduce(inputs_at(ranks, begin * element), result, length, dtype, op);
+            reduction.combine(
+                result, length, [&](int r) { return at(of(ranks, r).input, begin * element); });
             for (int r = 0; root < 0 && r < size(); ++r) {
               copy_bytes(at(of(ranks, r).output, begin * element), result, length * element);
             }

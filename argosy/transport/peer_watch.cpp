@@ -1,10 +1,9 @@
 #include "argosy/transport/peer_watch.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/transport/inquest.h"
 #include "argosy/transport/peer_notes.h"
 
 namespace argosy::transport {
@@ -24,10 +23,8 @@ PeerWatch::PeerWatch(std::shared_ptr<rendezvous::Store> store,
                      PeerWatchOptions options,
                      const Deadline& deadline)
     : store_(std::move(store)),
-      rank_(rank),
-      size_(size),
       options_(std::move(options)),
-      names_(options_.world_ranks),
+      inquest_(std::make_unique<const Inquest>(store_, rank, size, options_)),
       presence_(store_->announce(member_name(rank), deadline)),
       since_(Deadline::Clock::now()) {
   thread_ = std::thread([this] { run(); });
@@ -96,9 +93,7 @@ void PeerWatch::check(const char* op) {
     std::rethrow_exception(cause_);
   }
   if (left_.load(std::memory_order_acquire)) {
-    throw CommError(where(op),
-                    fmt::format("{}: the transport was closed. No operation may follow.", myself()),
-                    {.op = op, .group = options_.group, .rank = rank_});
+    throw inquest_->own_error({.op = op}, "the transport was closed. No operation may follow.");
   }
 }
 
@@ -157,11 +152,66 @@ void PeerWatch::publish(const Progress& progress) {
   }
 }
 
-/// Where this rank stands when `op` fails. A message has no number: the others judge this rank by
-/// its place among the collectives, which stays what it was.
-void PeerWatch::publish_failure(const std::string& op, int64_t seq) {
+/// Publishes where this rank stands when an operation fails. A message has no number: the others
+/// judge this rank by its place among the collectives, which stays what it was.
+void PeerWatch::publish_failure(const Attempt& what) {
   const Progress now = progress();
-  publish(seq < 0 || seq == now.seq ? now : Progress{.inside = true, .seq = seq, .op = op});
+  publish(what.seq < 0 || what.seq == now.seq
+              ? now
+              : Progress{.inside = true, .seq = what.seq, .op = what.op});
+}
+
+bool PeerWatch::someone_is_gone() const {
+  return inquest_->someone_is_gone();
+}
+
+/// Returns the cause that was found first. Declares this rank a victim when `search` finds it.
+template <typename Search>
+std::exception_ptr PeerWatch::settle(Search search) {
+  const std::lock_guard lock(explain_mutex_);
+  if (cause_ != nullptr) {
+    return cause_;
+  }
+  const Inquest::Verdict verdict = search();
+  cause_ = verdict.error;
+  failed_.store(true, std::memory_order_release);
+  const std::lock_guard presence_lock(presence_mutex_);
+  if (presence_ != nullptr) {
+    try {
+      presence_->leave(verdict.blame.note());
+    } catch (const Error&) {
+      // The others then find the culprit themselves.
+    }
+  }
+  return cause_;
+}
+
+std::exception_ptr PeerWatch::link_broken(const Attempt& what, const LinkBroken& broken) {
+  if (left_ && !failed_) {
+    return std::make_exception_ptr(inquest_->own_error(
+        what,
+        std::string("the transport was closed while ") + what.op + number(what.seq) + " waited."));
+  }
+  return settle([&] {
+    publish_failure(what);
+    return inquest_->link_broken(what, broken);
+  });
+}
+
+std::exception_ptr PeerWatch::timed_out(const Attempt& what, const LinkTimeout& late) {
+  return settle([&] {
+    publish_failure(what);
+    return inquest_->timed_out(what, late, progress());
+  });
+}
+
+std::exception_ptr PeerWatch::mismatched(const Attempt& what, const Mismatch& mismatch) {
+  return settle([&] {
+    if (mismatch.scope == Mismatch::Scope::kPart) {
+      publish_failure(what);
+    }
+    return inquest_->mismatched(what, mismatch, progress());
+  });
 }
 
 Progress PeerWatch::progress() {
@@ -187,18 +237,6 @@ void PeerWatch::leave() {
 std::unique_ptr<rendezvous::Presence> PeerWatch::take_presence() {
   const std::lock_guard lock(presence_mutex_);
   return std::move(presence_);
-}
-
-std::string PeerWatch::where(const std::string& op) const {
-  return "transport." + op;
-}
-
-std::string PeerWatch::myself() const {
-  std::string text = fmt::format("rank {}/{}{}", rank_, size_, names_.suffix(rank_));
-  if (!options_.group.empty()) {
-    text += fmt::format(" group \"{}\"", options_.group);
-  }
-  return text + fmt::format(" ({})", options_.transport);
 }
 
 }  // namespace argosy::transport

@@ -112,7 +112,7 @@ class PeerWatchTest : public ::testing::Test {
 TEST_F(PeerWatchTest, WhoLeftBeforeADeathIsBlamedByTheLinkThatLedToIt) {
   announce(1)->leave("done 3 barrier");
   rendezvous::lose(announce(2));
-  const auto left = watch(0)->link_broken("barrier", 4, 1, "reset");
+  const auto left = watch(0)->link_broken({.op = "barrier", .seq = 4}, {1, "reset"});
   EXPECT_THAT(peers_of(left), ElementsAre(1));
   EXPECT_THAT(message_of(left), HasSubstr("rank 1 left the group while others still needed it"));
 }
@@ -120,8 +120,10 @@ TEST_F(PeerWatchTest, WhoLeftBeforeADeathIsBlamedByTheLinkThatLedToIt) {
 TEST_F(PeerWatchTest, ADeathIsBlamedByAnyOtherLink) {
   announce(1)->leave("done 3 barrier");
   rendezvous::lose(announce(2));
-  EXPECT_THAT(peers_of(watch(0)->link_broken("barrier", 4, 2, "reset")), ElementsAre(2));
-  EXPECT_THAT(peers_of(watch(3)->link_broken("barrier", 4, -1, "reset")), ElementsAre(2));
+  EXPECT_THAT(peers_of(watch(0)->link_broken({.op = "barrier", .seq = 4}, {2, "reset"})),
+              ElementsAre(2));
+  EXPECT_THAT(peers_of(watch(3)->link_broken({.op = "barrier", .seq = 4}, {-1, "reset"})),
+              ElementsAre(2));
 }
 
 // All of them waited for rank 3 and give up at the same moment: rank 1 does so between two looks of
@@ -146,7 +148,7 @@ TEST_F(PeerWatchTest, WhoGivesUpAtTheSameMomentIsNotNamed) {
       }
     });
     const auto mine = watch(0, {.patience = kPatience});
-    const auto error = mine->timed_out("barrier", 5, 4s, {1, 2, 3});
+    const auto error = mine->timed_out({.op = "barrier", .seq = 5, .timeout = 4s}, {{1, 2, 3}});
     EXPECT_THAT(peers_of(error), ElementsAre(3)) << message_of(error);
   }
 }
@@ -156,7 +158,8 @@ TEST_F(PeerWatchTest, WhoLeftBeforeTheOperationIsSaidToHaveLeft) {
   announce(2)->leave("done 5 barrier");  // it did its part
   const auto present = announce(3);
   present->note("in 5 barrier");
-  const auto error = watch(0, {.patience = 20ms})->timed_out("barrier", 5, 4s, {1});
+  const auto error =
+      watch(0, {.patience = 20ms})->timed_out({.op = "barrier", .seq = 5, .timeout = 4s}, {{1}});
   EXPECT_THAT(peers_of(error), ElementsAre(1));
   EXPECT_THAT(
       message_of(error),
@@ -166,9 +169,9 @@ TEST_F(PeerWatchTest, WhoLeftBeforeTheOperationIsSaidToHaveLeft) {
 
 TEST_F(PeerWatchTest, AMismatchIsToldToThoseWhoHadNoPartInIt) {
   const auto third = watch(2);
-  const auto first =
-      watch(0)->mismatched("all_to_all", 7, "rank 1 sends 4 B, but rank 0 wants 8", false);
-  const auto heard = third->link_broken("all_to_all", 7, 0, "reset");
+  const auto first = watch(0)->mismatched({.op = "all_to_all", .seq = 7},
+                                          {"rank 1 sends 4 B, but rank 0 wants 8"});
+  const auto heard = third->link_broken({.op = "all_to_all", .seq = 7}, {0, "reset"});
   EXPECT_THAT(message_of(heard),
               HasSubstr("rank 0's all_to_all (seq 7): rank 1 sends 4 B, but rank 0 wants 8; "
                         "all_to_all (seq 7) cannot complete"));
@@ -183,8 +186,9 @@ TEST_F(PeerWatchTest, AFailedMessageDoesNotMoveItsRankInTheOrderOfCollectives) {
     mine->end();
   }
   auto peer = announce(1);
-  auto failed =
-      std::async(std::launch::async, [&] { return mine->link_broken("send", -1, 1, "reset"); });
+  auto failed = std::async(std::launch::async, [&] {
+    return mine->link_broken({.op = "send", .seq = -1}, {1, "reset"});
+  });
   std::string note;
   for (const Deadline deadline = soon(); note.empty() && !deadline.expired();) {
     note = store_->members("rank/0", soon()).at(0).note;
@@ -216,7 +220,7 @@ TEST_F(PeerWatchTest, ARankOfTheJobThatNeverCameIsBlamedByItsPlaceInTheGroup) {
   rendezvous::lose(job->announce("rank/9", soon()));  // in another group
   const auto mine = watch(0, {.group = "pair", .world_ranks = {3, 7, 2, 8}, .job = job});
   EXPECT_TRUE(mine->someone_is_gone());
-  const auto error = mine->link_broken("connect", 0, -1, "nobody came");
+  const auto error = mine->link_broken({.op = "connect", .seq = 0}, {-1, "nobody came"});
   EXPECT_THAT(peers_of(error), ElementsAre(1));
   EXPECT_THAT(
       message_of(error),
@@ -227,15 +231,16 @@ TEST_F(PeerWatchTest, ARankOfTheJobThatNeverCameIsBlamedByItsPlaceInTheGroup) {
 
 TEST_F(PeerWatchTest, DiedIsSaidOnlyWhereTheKernelSaysThatTheProcessEnded) {
   rendezvous::lose(announce(1));
-  const auto nobody_knows = watch(0)->link_broken("barrier", 4, 1, "reset");
+  const auto nobody_knows = watch(0)->link_broken({.op = "barrier", .seq = 4}, {1, "reset"});
   EXPECT_THAT(message_of(nobody_knows),
               AllOf(HasSubstr("rank 1 is gone ("), Not(HasSubstr("died"))));
   const auto runs = watch(2, {.has_ended = [](int) { return false; }});
-  EXPECT_THAT(message_of(runs->link_broken("barrier", 4, 1, "reset")),
+  EXPECT_THAT(message_of(runs->link_broken({.op = "barrier", .seq = 4}, {1, "reset"})),
               HasSubstr("rank 1 is gone ("));
   int looks = 0;  // a process closes its connections a moment before it has ended
   const auto ended = watch(3, {.has_ended = [&](int rank) { return rank == 1 && ++looks > 2; }});
-  EXPECT_THAT(message_of(ended->link_broken("barrier", 4, 1, "reset")), HasSubstr("rank 1 died ("));
+  EXPECT_THAT(message_of(ended->link_broken({.op = "barrier", .seq = 4}, {1, "reset"})),
+              HasSubstr("rank 1 died ("));
 }
 
 TEST_F(PeerWatchTest, ARankThatItsLauncherSaysIsStoppedIsNamedSo) {
@@ -244,13 +249,14 @@ TEST_F(PeerWatchTest, ARankThatItsLauncherSaysIsStoppedIsNamedSo) {
   const auto member = job->announce("rank/7", soon());
   ASSERT_NE(rendezvous::tell_stopped(*whole, "r", 7, "stopped by SIGSTOP", soon()), "");
   const PeerWatchOptions options{.world_ranks = {3, 7, 2, 8}, .job = job, .patience = 20ms};
-  const auto error = watch(0, options)->timed_out("barrier", 5, 4s, {2});
+  const auto error =
+      watch(0, options)->timed_out({.op = "barrier", .seq = 5, .timeout = 4s}, {{2}});
   EXPECT_THAT(message_of(error), HasSubstr("barrier timed out after 4 s waiting for rank 1"));
   EXPECT_THAT(message_of(error),
               HasSubstr("rank 1 (world rank 7) does not answer: it is stopped by SIGSTOP"));
   EXPECT_THAT(peers_of(error), ElementsAre(1));
   rendezvous::lose(announce(1));  // the store has lost the silent process
-  const auto lost = watch(2, options)->link_broken("barrier", 4, 1, "reset");
+  const auto lost = watch(2, options)->link_broken({.op = "barrier", .seq = 4}, {1, "reset"});
   EXPECT_THAT(message_of(lost),
               AllOf(HasSubstr("rank 1 (world rank 7) does not answer: it is stopped by SIGSTOP ("),
                     Not(HasSubstr("died"))));

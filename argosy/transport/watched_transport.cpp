@@ -74,8 +74,23 @@ WatchedTransport::WatchedTransport(std::shared_ptr<rendezvous::Store> store,
   watch_ = std::make_unique<PeerWatch>(store_, rank, size, std::move(options), deadline);
 }
 
-/// The order matters: this rank has declared itself a victim (in the watch) before its links
-/// close, so that whoever then loses a link to it looks further.
+/// Called where an exception was caught. Throws what the caller of the operation sees when a link
+/// of this transport failed; returns when the exception is another one.
+void WatchedTransport::blame(const Attempt& what) {
+  try {
+    throw;
+  } catch (const LinkBroken& broken) {
+    give_up(watch_->link_broken(what, broken));
+  } catch (const LinkTimeout& late) {
+    give_up(watch_->timed_out(what, late));
+  } catch (const Mismatch& mismatch) {
+    give_up(watch_->mismatched(what, mismatch));
+  } catch (...) {  // no fault of a link
+  }
+}
+
+/// The order matters. This rank has declared itself a victim in the watch before its links close,
+/// so a rank that then loses a link to it looks further.
 void WatchedTransport::give_up(std::exception_ptr cause) {
   interrupt();
   std::rethrow_exception(std::move(cause));
@@ -100,26 +115,6 @@ void WatchedTransport::shut_down() {
     watch_->leave();
     disconnect();
     watch_.reset();  // joins the thread that may call interrupt()
-  }
-}
-
-std::string WatchedTransport::await_key(const std::string& key,
-                                        int setter,
-                                        const Deadline& deadline) {
-  for (;;) {
-    const auto slice = deadline.sooner(Deadline::after(std::chrono::milliseconds(200)));
-    try {
-      return store_->get(key, slice);
-    } catch (const TimeoutError&) {
-      if (watch_->someone_is_gone()) {
-        throw LinkBroken{-1, names_.one(setter) + " did not come"};
-      }
-      if (deadline.expired()) {
-        throw LinkTimeout{{setter}};
-      }
-    } catch (const RendezvousError& e) {
-      throw LinkBroken{-1, e.what()};
-    }
   }
 }
 
@@ -329,18 +324,14 @@ class WatchedTransport::WatchedTransfer final : public Transfer {
   }
 
  private:
-  /// The link goes at the end, however that comes: the memory is then the caller's again.
+  /// The link is destroyed at the end, however it ends: the memory is then the caller's again.
   void finish(std::unique_ptr<Link> link, Timeout timeout) {
     const Watched watched(*transport_.watch_);
     try {
       link->wait(Deadline::after(timeout));
-    } catch (const LinkBroken& broken) {
-      transport_.give_up(transport_.watch_->link_broken(op_, -1, peer_, broken.reason));
-    } catch (const Mismatch& mismatch) {
-      transport_.give_up(
-          transport_.watch_->mismatched(op_, -1, mismatch.reason, mismatch.within_a_part));
-    } catch (const LinkTimeout&) {
-      transport_.give_up(transport_.watch_->timed_out(op_, -1, timeout, {peer_}));
+    } catch (...) {
+      transport_.blame({.op = op_, .timeout = timeout, .peer = peer_});
+      throw;
     }
   }
 
@@ -369,12 +360,9 @@ std::unique_ptr<Transfer> WatchedTransport::send(const void* data,
   watch_->check("send");
   try {
     return std::make_unique<WatchedTransfer>(*this, "send", peer, do_send(data, bytes, peer, tag));
-  } catch (const LinkBroken& broken) {
-    give_up(watch_->link_broken("send", -1, peer, broken.reason));
-  } catch (const LinkTimeout&) {
-    give_up(watch_->timed_out("send", -1, Timeout(0), {peer}));
-  } catch (const Mismatch& mismatch) {
-    give_up(watch_->mismatched("send", -1, mismatch.reason, mismatch.within_a_part));
+  } catch (...) {
+    blame({.op = "send", .peer = peer});
+    throw;
   }
 }
 
@@ -384,12 +372,9 @@ std::unique_ptr<Transfer> WatchedTransport::recv(void* data, size_t bytes, int p
   watch_->check("recv");
   try {
     return std::make_unique<WatchedTransfer>(*this, "recv", peer, do_recv(data, bytes, peer, tag));
-  } catch (const LinkBroken& broken) {
-    give_up(watch_->link_broken("recv", -1, peer, broken.reason));
-  } catch (const LinkTimeout&) {
-    give_up(watch_->timed_out("recv", -1, Timeout(0), {peer}));
-  } catch (const Mismatch& mismatch) {
-    give_up(watch_->mismatched("recv", -1, mismatch.reason, mismatch.within_a_part));
+  } catch (...) {
+    blame({.op = "recv", .peer = peer});
+    throw;
   }
 }
 

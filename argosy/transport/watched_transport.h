@@ -8,27 +8,12 @@
 
 #include "argosy/base/deadline.h"
 #include "argosy/transport/call.h"
+#include "argosy/transport/link_errors.h"
+#include "argosy/transport/lobby.h"
 #include "argosy/transport/peer_watch.h"
 #include "argosy/transport/transport.h"
 
 namespace argosy::transport {
-
-/// Thrown by an implementation's own functions; WatchedTransport turns them into what the caller
-/// sees.
-struct LinkBroken {
-  int peer = -1;         ///< the other end, where that is known
-  std::string reason{};  ///< "Connection reset by peer"
-};
-struct LinkTimeout {
-  std::vector<int> awaited{};  ///< ranks whose data did not come in time
-};
-
-/// The ranks called the same operation differently.
-struct Mismatch {
-  std::string reason{};
-  /// A part of this transport found it, in its own numbers: the ranks' notes say more.
-  bool within_a_part = false;
-};
 
 /// Which part of a buffer belongs to which rank, in bytes.
 struct Parts {
@@ -153,21 +138,24 @@ class WatchedTransport : public Transport {
   void connect(std::chrono::milliseconds timeout, Body body) {
     run({.op = Op::kConnect}, timeout, body);
   }
-  /// The value of a key that another rank sets while all connect. Looks out for the dead meanwhile.
-  [[nodiscard]] std::string await_key(const std::string& key, int setter, const Deadline& deadline);
+  /// How the ranks find each other while they connect.
+  [[nodiscard]] Lobby lobby() { return {*store_, *watch_, names_}; }
   /// The last act of an implementation's destructor, while interrupt() still works.
   void shut_down();
   /// The collective that runs, or was the last to.
   [[nodiscard]] const Call& call() const { return call_; }
+  /// A digest of that collective and of all before it. Ranks whose histories agree have called the
+  /// same operations so far.
+  [[nodiscard]] uint64_t history() const { return history_; }
   [[nodiscard]] const RankNames& names() const { return names_; }
   [[nodiscard]] PeerWatch& watch() { return *watch_; }
-  [[nodiscard]] rendezvous::Store& store() { return *store_; }
 
  private:
   class WatchedTransfer;
 
   template <typename Body>
   void run(const Call& call, Timeout timeout, Body body);
+  void blame(const Attempt& what);
   [[noreturn]] void give_up(std::exception_ptr cause);
   void check_rank(const char* op, const char* what, int value) const;
 
@@ -178,6 +166,7 @@ class WatchedTransport : public Transport {
   std::optional<Call> whole_;
   TrainingPlace place_;
   Call call_;
+  uint64_t history_ = 0;
   std::unique_ptr<PeerWatch> watch_;
 };
 
@@ -189,16 +178,12 @@ void WatchedTransport::run(const Call& call, Timeout timeout, Body body) {
   if (!whole_) {
     call_.place = place_;
   }
-  const int64_t seq = watch_->begin(call_);
+  const Attempt what{.op = op, .seq = watch_->begin(call_), .timeout = timeout};
+  history_ = mixed(history_, digest(call_));
   try {
     body(Deadline::after(timeout));
-  } catch (const LinkBroken& broken) {
-    give_up(watch_->link_broken(op, seq, broken.peer, broken.reason));
-  } catch (const LinkTimeout& late) {
-    give_up(watch_->timed_out(op, seq, timeout, late.awaited));
-  } catch (const Mismatch& mismatch) {
-    give_up(watch_->mismatched(op, seq, mismatch.reason, mismatch.within_a_part));
   } catch (...) {
+    blame(what);
     watch_->end();
     throw;
   }

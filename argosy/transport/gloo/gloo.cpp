@@ -19,19 +19,15 @@ void Gloo::connect_all(const GlooOptions& options) {
     }
     const ListenOn where = choose_place(options, deadline);
     set_mesh(std::make_shared<Mesh>(rank(), size(), where, deadline));
-    store().set(fmt::format("gloo/address/{}", rank()), mesh_->card(), deadline);
+    lobby().tell(fmt::format("gloo/address/{}", rank()), mesh_->card(), deadline);
     std::vector<std::string> cards(static_cast<size_t>(size()));
     for (int peer = 0; peer < size(); ++peer) {
       if (peer != rank()) {
         cards[static_cast<size_t>(peer)] =
-            await_key(fmt::format("gloo/address/{}", peer), peer, deadline);
+            lobby().await(fmt::format("gloo/address/{}", peer), peer, deadline);
       }
     }
-    mesh_->connect(cards, deadline, [&] {
-      if (watch().someone_is_gone()) {
-        throw LinkBroken{-1, "a rank went while all connected"};
-      }
-    });
+    mesh_->connect(cards, deadline, [&] { lobby().look_around(); });
     do_barrier(deadline);  // or a rank with nothing to do would leave while others still connect
   });
 }
@@ -75,12 +71,12 @@ ListenOn Gloo::choose_place(const GlooOptions& options, const Deadline& deadline
   if (!options.host.empty()) {
     return {.host = options.host};
   }
-  const HostCard mine{loopback_id(), source_address(host_of(store().describe()))};
-  store().set(fmt::format("gloo/host/{}", rank()), mine.loopback + "\n" + mine.address, deadline);
+  const HostCard mine{loopback_id(), source_address(host_of(lobby().address()))};
+  lobby().tell(fmt::format("gloo/host/{}", rank()), mine.loopback + "\n" + mine.address, deadline);
   std::vector<HostCard> others;
   for (int peer = 0; peer < size(); ++peer) {
     if (peer != rank()) {
-      const std::string card = await_key(fmt::format("gloo/host/{}", peer), peer, deadline);
+      const std::string card = lobby().await(fmt::format("gloo/host/{}", peer), peer, deadline);
       const size_t line = card.find('\n');
       others.push_back({card.substr(0, line), card.substr(std::min(line, card.size() - 1) + 1)});
     }

@@ -6,6 +6,7 @@
 #include "argosy/transport/gloo/gloo_transport.h"
 #include "argosy/transport/gloo/no_sigpipe.h"
 #include "argosy/transport/reduce.h"
+#include "argosy/transport/reduction.h"
 
 namespace argosy::transport {
 namespace {
@@ -97,14 +98,13 @@ void Gloo::direct(const void* input,
   const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
   std::byte* memory = scratch(size() * bytes);
   std::vector<Mesh::Pending> pending;
-  std::vector<const void*> sources(static_cast<size_t>(size()), input);
-  for_each_peer([&](int peer) {
-    sources[static_cast<size_t>(peer)] = memory + peer * bytes;
-    add(pending, receive(op, 0, peer, memory + peer * bytes, bytes));
-  });
+  for_each_peer(
+      [&](int peer) { add(pending, receive(op, 0, peer, memory + peer * bytes, bytes)); });
   for_each_peer([&](int peer) { add(pending, transmit(op, 0, peer, input, bytes)); });
   mesh_->wait(pending, deadline);
-  transport::reduce(sources, output, count, dtype, op_kind);
+  Reduction(size(), dtype, op_kind).combine(output, count, [&](int r) {
+    return r == rank() ? static_cast<const std::byte*>(input) : memory + r * bytes;
+  });
 }
 
 /// Each rank receives its segment from all others, reduces it in rank order block by block, and
@@ -163,15 +163,13 @@ void Gloo::reduce_segments(const void* input,
     });
   }
 
-  std::vector<const void*> sources(static_cast<size_t>(size()));
+  Reduction reduction(size(), dtype, op_kind);
   for (int64_t i = 0; i < mine.blocks(); ++i) {
     mesh_->wait(arriving[static_cast<size_t>(i)], deadline);
-    for (int r = 0; r < size(); ++r) {
-      sources[static_cast<size_t>(r)] =
-          r == rank() ? at(input, mine.start(i) * element) : place(i, r);
-    }
     std::byte* reduced = at(result, (mine.start(i) - mine.begin) * element);
-    transport::reduce(sources, reduced, mine.length(i), dtype, op_kind);
+    reduction.combine(reduced, mine.length(i), [&](int r) -> const std::byte* {
+      return r == rank() ? at(input, mine.start(i) * element) : place(i, r);
+    });
     if (i + kWindow < mine.blocks()) {
       expect(i + kWindow);
     }

@@ -62,7 +62,7 @@ class Part final {
       throw LinkTimeout{ours(members, late.peers())};
     } catch (const CommError& broken) {
       if (broken.context().mismatch) {
-        throw Mismatch{.reason = broken.what(), .within_a_part = true};
+        throw Mismatch{.reason = broken.what(), .scope = Mismatch::Scope::kPart};
       }
       const std::vector<int> peers = ours(members, broken.peers());
       throw LinkBroken{peers.empty() ? -1 : peers.front(), broken.what()};

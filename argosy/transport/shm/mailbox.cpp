@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/transport/watched_transport.h"
+#include "argosy/transport/link_errors.h"
 
 namespace argosy::transport {
 namespace {

@@ -1,119 +1,122 @@
-/// The rounds in which the ranks of a host lay data open to each other; see segment.h.
-#include <fmt/format.h>
+#include "argosy/transport/shm/rounds.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "argosy/transport/shm/shm_transport.h"
+#include "argosy/transport/link_errors.h"
 
 namespace argosy::transport {
 
-/// Ranks whose histories agree have called the same so far, by which all that they then read of
-/// each other is what they take it for. A rank that reads from nobody compares, too, what the
-/// others left behind when it has gone once around the slots.
-RoundHeader Shm::enter() {
-  segment().page(rank()).calls[calls_ % kKeptCalls] = call();
-  history_ = mixed(history_, digest(call()));
-  return {.history = history_, .calls = calls_++};
+Rounds::Rounds(const Segment& segment, Waiter& waiter, int rank, int size, RankNames names)
+    : segment_(segment), waiter_(waiter), rank_(rank), size_(size), names_(std::move(names)) {}
+
+Rounds::Operation Rounds::start(const Call& call, uint64_t history, const Deadline& deadline) {
+  segment_.page(rank_).calls[calls_ % kKeptCalls] = call;
+  history_ = history;
+  return {*this, {.history = history, .calls = calls_++}, deadline};
 }
 
-/// The slot of `round` is free when all have read what lay in it before.
-void Shm::begin(uint64_t round, const Deadline& deadline) {
-  if (round < kDepth) {
-    return;
-  }
-  const uint64_t before = round - kDepth;
-  waiter().wait_all(&RankPage::read, before + 1, deadline);
-  const uint32_t mine = segment().page(rank()).ended[before % kKeptRounds];
-  for (int peer = 0; peer < size(); ++peer) {
-    const RankPage& theirs = segment().page(peer);
-    if (theirs.ended[before % kKeptRounds] != mine) {
-      throw Mismatch{difference(peer, theirs.headers[before % kKeptRounds].calls)};
+/// Compares what all ranks had called when they ended `round`. A rank that reads from nobody finds
+/// a mismatch here.
+void Rounds::compare_ended(uint64_t round) const {
+  const uint32_t mine = segment_.page(rank_).ended[round % kKeptRounds];
+  for (int peer = 0; peer < size_; ++peer) {
+    const RankPage& theirs = segment_.page(peer);
+    if (theirs.ended[round % kKeptRounds] != mine) {
+      throw Mismatch{difference(peer, theirs.headers[round % kKeptRounds].calls)};
     }
   }
 }
 
-void Shm::publish(uint64_t round, const RoundHeader& header) {
-  RankPage& mine = segment().page(rank());
-  mine.headers[round % kKeptRounds] = header;
-  mine.written.store(round + 1);
-  waiter().ring_all();
-}
-
-void Shm::await(int from, uint64_t round, const Deadline& deadline) {
-  waiter().wait(from, &RankPage::written, round + 1, deadline);
-}
-
-void Shm::check(int from, uint64_t round) const {
-  const RoundHeader& theirs = segment().page(from).headers[round % kKeptRounds];
+void Rounds::compare_published(int peer, uint64_t round) const {
+  const RoundHeader& theirs = segment_.page(peer).headers[round % kKeptRounds];
   if (theirs.history != history_) {
-    throw Mismatch{difference(from, theirs.calls)};
+    throw Mismatch{difference(peer, theirs.calls)};
   }
 }
 
-/// Which of the calls differed first, in words. `their_calls`: which of theirs is known to be
-/// there.
-std::string Shm::difference(int from, uint64_t their_calls) const {
-  const auto& mine = segment().page(rank()).calls;
-  const auto& theirs = segment().page(from).calls;
+/// Says which call differed first. `their_calls` is a call that `peer` is known to have started.
+std::string Rounds::difference(int peer, uint64_t their_calls) const {
+  const auto& mine = segment_.page(rank_).calls;
+  const auto& theirs = segment_.page(peer).calls;
   const uint64_t last = std::min(calls_ - 1, their_calls);
-  for (uint64_t i = last - std::min(last, kKeptCalls / 2); i < last; ++i) {
-    if (mine[i % kKeptCalls] != theirs[i % kKeptCalls]) {
-      return disagreement(
-          names().one(rank()), mine[i % kKeptCalls], names().one(from), theirs[i % kKeptCalls]);
-    }
+  uint64_t first = last - std::min(last, kKeptCalls / 2);
+  while (first < last && mine[first % kKeptCalls] == theirs[first % kKeptCalls]) {
+    ++first;
   }
   return disagreement(
-      names().one(rank()), mine[last % kKeptCalls], names().one(from), theirs[last % kKeptCalls]);
+      names_.one(rank_), mine[first % kKeptCalls], names_.one(peer), theirs[first % kKeptCalls]);
 }
 
-void Shm::await_all(uint64_t round, bool first, const Deadline& deadline) {
-  waiter().wait_all(&RankPage::written, round + 1, deadline);
-  for (int peer = 0; first && peer < size(); ++peer) {
-    if (peer != rank()) {
-      check(peer, round);
-    }
+std::byte* Rounds::Operation::begin(int64_t round) {
+  const uint64_t number = this->number(round);
+  all_.begun_ = std::max(all_.begun_, number + 1);
+  if (number >= kDepth) {
+    const uint64_t before = number - kDepth;
+    all_.waiter_.wait_all(&RankPage::read, before + 1, deadline_);
+    all_.compare_ended(before);
+  }
+  return all_.segment_.slot(rank(), number);
+}
+
+void Rounds::Operation::set_place(uint32_t block, uint64_t offset) {
+  header_.block = block;
+  header_.offset = offset;
+}
+
+void Rounds::Operation::publish(int64_t round) {
+  RankPage& mine = all_.segment_.page(rank());
+  mine.headers[number(round) % kKeptRounds] = header_;
+  mine.written.store(number(round) + 1);
+  all_.waiter_.ring_all();
+}
+
+/// Ranks that agree in the first round of an operation are in the same operation to its end.
+void Rounds::Operation::await(int peer, int64_t round) {
+  all_.waiter_.wait(peer, &RankPage::written, number(round) + 1, deadline_);
+  if (round == 0) {
+    all_.compare_published(peer, number(round));
   }
 }
 
-void Shm::end(uint64_t round) {
-  RankPage& mine = segment().page(rank());
-  mine.ended[round % kKeptRounds] = static_cast<uint32_t>(history_ >> 32U);
-  mine.read.store(round + 1);
-  waiter().ring_all();
+void Rounds::Operation::await_all(int64_t round) {
+  all_.waiter_.wait_all(&RankPage::written, number(round) + 1, deadline_);
+  for (int i = 1; round == 0 && i < size(); ++i) {
+    all_.compare_published((rank() + i) % size(), number(round));
+  }
 }
 
-void Shm::exchange(int64_t rounds,
-                   int from,
-                   const std::function<void(int64_t, std::byte*)>& put,
-                   const std::function<void(int, int64_t, const std::byte*)>& take,
-                   const Deadline& deadline) {
-  const RoundHeader header = enter();
-  const uint64_t base = rounds_;
-  rounds_ += static_cast<uint64_t>(rounds);
-  const auto lay_open = [&](int64_t i) {
-    const uint64_t round = base + static_cast<uint64_t>(i);
-    begin(round, deadline);
-    put(i, segment().slot(rank(), round));
-    publish(round, header);
-  };
-  lay_open(0);
-  for (int64_t i = 0; i < rounds; ++i) {
-    if (i + 1 < rounds) {
-      lay_open(i + 1);  // the others copy it while this rank copies theirs
-    }
-    const uint64_t round = base + static_cast<uint64_t>(i);
-    for (int k = 1; k < size(); ++k) {
-      const int peer = (rank() + k) % size();
-      if (from == kAll || from == peer) {
-        await(peer, round, deadline);
-        if (i == 0) {
-          check(peer, round);
-        }
-        take(peer, i, segment().slot(peer, round));
-      }
-    }
-    end(round);
-  }
+const RoundHeader& Rounds::Operation::header(int rank, int64_t round) const {
+  return all_.segment_.page(rank).headers[number(round) % kKeptRounds];
+}
+
+const std::byte* Rounds::Operation::slot(int rank, int64_t round) const {
+  return all_.segment_.slot(rank, number(round));
+}
+
+std::byte* Rounds::Operation::own_result(int64_t round) const {
+  return all_.segment_.result(rank(), number(round));
+}
+
+void Rounds::Operation::publish_result(int64_t round) {
+  all_.segment_.page(rank()).reduced.store(number(round) + 1);
+  all_.waiter_.ring_all();
+}
+
+const std::byte* Rounds::Operation::await_result(int peer, int64_t round) {
+  all_.waiter_.wait(peer, &RankPage::reduced, number(round) + 1, deadline_);
+  return all_.segment_.result(peer, number(round));
+}
+
+void Rounds::Operation::await_all_results(int64_t round) {
+  all_.waiter_.wait_all(&RankPage::reduced, number(round) + 1, deadline_);
+}
+
+void Rounds::Operation::end(int64_t round) {
+  RankPage& mine = all_.segment_.page(rank());
+  mine.ended[number(round) % kKeptRounds] = static_cast<uint32_t>(all_.history_ >> 32U);
+  mine.read.store(number(round) + 1);
+  all_.waiter_.ring_all();
 }
 
 }  // namespace argosy::transport

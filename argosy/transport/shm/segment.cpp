@@ -1,5 +1,6 @@
 #include "argosy/transport/shm/segment.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "argosy/base/check.h"
@@ -8,6 +9,7 @@ namespace argosy::transport {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
+constexpr int64_t kCacheLine = 64;
 
 size_t whole_pages(size_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -27,6 +29,11 @@ struct Layout {
 };
 
 }  // namespace
+
+int64_t slot_share(int ranks, int64_t element_bytes) {
+  const int64_t unit = std::max(kCacheLine, element_bytes);
+  return kSlotBytes / ranks / unit * unit;
+}
 
 size_t Segment::bytes_for(int size) {
   return Layout(size).end();

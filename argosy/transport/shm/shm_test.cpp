@@ -246,7 +246,7 @@ TEST_F(ShmTest, AForkedChildGivesNothingBack) {
 TEST_F(ShmTest, DataInABlockIsNotCopiedThroughSlots) {
   const auto outcomes = try_processes(2, [&](int rank) {
     Shm t(rendezvous::file_store(path()), rank, 2, {});
-    t.connect_all({});
+    t.connect_all();
     constexpr int64_t kCount = 1'000'001;
     const auto block = t.share(kCount * 8, kTimeout);
     ASSERT_NE(block, nullptr);

@@ -11,7 +11,7 @@
 
 #include "argosy/os/futex.h"
 #include "argosy/os/pidfd.h"
-#include "argosy/transport/watched_transport.h"
+#include "argosy/transport/link_errors.h"
 
 namespace argosy::transport {
 namespace {

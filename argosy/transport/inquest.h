@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "argosy/base/error.h"
+#include "argosy/rendezvous/store.h"
+#include "argosy/transport/link_errors.h"
+#include "argosy/transport/peer_notes.h"
+#include "argosy/transport/peer_watch.h"
+#include "argosy/transport/progress.h"
+#include "argosy/transport/rank_names.h"
+
+// Internal to the room.
+namespace argosy::transport {
+
+/// Finds out who is to blame for a failed operation, and words the error. It asks the group's store
+/// who is present, who is gone and what each rank did last, and the job's store who died before it
+/// came to the group. It changes nothing there.
+///
+/// Thread-safe: it has no state of its own.
+class Inquest final {
+ public:
+  /// What is thrown on this rank, and what the others are told.
+  struct Verdict {
+    std::exception_ptr error{};
+    Blame blame{};
+  };
+
+  /// `options`: of the PeerWatch that asks; patience, has_ended and the names are used here.
+  Inquest(std::shared_ptr<rendezvous::Store> store,
+          int rank,
+          int size,
+          const PeerWatchOptions& options)
+      : store_(std::move(store)),
+        rank_(rank),
+        size_(size),
+        options_(options),
+        names_(options.world_ranks) {}
+
+  /// True if a rank is gone for a reason that breaks the group. False when the store does not say.
+  [[nodiscard]] bool someone_is_gone() const;
+
+  // See the functions of these names in PeerWatch. `mine`: what this rank does.
+  [[nodiscard]] Verdict link_broken(const Attempt& what, const LinkBroken& broken) const;
+  [[nodiscard]] Verdict timed_out(const Attempt& what,
+                                  const LinkTimeout& late,
+                                  const Progress& mine) const;
+  [[nodiscard]] Verdict mismatched(const Attempt& what,
+                                   const Mismatch& mismatch,
+                                   const Progress& mine) const;
+  /// Returns an error of this rank that nobody else is to blame for: "rank 0/4 (gloo): <story>".
+  [[nodiscard]] CommError own_error(const Attempt& what, const std::string& story) const;
+
+ private:
+  /// The ranks of a group at one moment. A rank that leaves while it is taken is in both lists and
+  /// counts as present, so no rank is ever in neither.
+  struct Muster {
+    std::vector<rendezvous::Departure> left_job{};
+    std::vector<rendezvous::Member> present{};
+    std::vector<rendezvous::Departure> left{};
+  };
+  /// Whether a rank that left in peace is to blame.
+  enum class Leavers { kExcused, kBlamed };
+  /// Ranks that did not come to an operation.
+  struct Absentees {
+    std::vector<int> ranks{};
+    std::vector<std::string> last_words{};  ///< of each of them
+  };
+  /// What the notes of the ranks say about an operation that failed.
+  struct Findings {
+    std::optional<Blame> blame{};
+    Absentees absent{};
+    std::string disagreement{};
+  };
+
+  [[nodiscard]] std::optional<Muster> look() const;
+  [[nodiscard]] std::optional<Blame> find_blame(const Muster& muster,
+                                                int peer,
+                                                Leavers leavers) const;
+  [[nodiscard]] std::optional<Blame> find_blame_in_job(
+      const std::vector<rendezvous::Departure>& departures, const std::set<int>& known) const;
+  [[nodiscard]] std::string story_of_lost(int rank, const std::string& last_seen) const;
+  [[nodiscard]] bool known_to_have_ended(int rank) const;
+  [[nodiscard]] std::map<int, std::string> stopped() const;
+  [[nodiscard]] Absentees absentees(const Muster& muster, int64_t seq) const;
+  [[nodiscard]] std::string disagreement_at(int64_t seq,
+                                            const Muster& muster,
+                                            const Progress& mine) const;
+  [[nodiscard]] std::optional<Blame> who_broke_the_link(int peer) const;
+  [[nodiscard]] Findings inquire(const Attempt& what, Findings found, const Progress& mine) const;
+
+  [[nodiscard]] Verdict as_others_say(const Attempt& what, const Blame& blame) const;
+  [[nodiscard]] Verdict by_mismatch(const Attempt& what, const std::string& reason) const;
+  [[nodiscard]] Verdict by_timeout(const Attempt& what,
+                                   const std::vector<int>& awaited,
+                                   Absentees absent) const;
+  [[nodiscard]] Verdict store_is_gone(const Attempt& what, const std::string& why) const;
+  [[nodiscard]] std::string myself() const;
+  [[nodiscard]] CommContext context_of(const Attempt& what) const {
+    return {.op = what.op, .group = options_.group, .rank = rank_, .seq = what.seq};
+  }
+
+  const std::shared_ptr<rendezvous::Store> store_;
+  const int rank_;
+  const int size_;
+  const PeerWatchOptions options_;
+  const RankNames names_;
+};
+
+}  // namespace argosy::transport
