@@ -128,11 +128,11 @@ class Gloo final : public WatchedTransport {
     all.push_back(std::move(pending));
   }
 
-  /// In the place of a slot's operation: who calls something else waits at another slot. Messages
-  /// of one slot arrive in order, so it does no harm where two operations have the same.
+  /// Names the collective that runs in its slots. A rank that calls something else, or has called
+  /// something else before, waits at another slot. Messages of one slot arrive in order, so it does
+  /// no harm when two collectives have the same number.
   [[nodiscard]] uint32_t slot_of_call() const {
-    const uint64_t all = digest(call());
-    return static_cast<uint32_t>(all ^ all >> 32U);
+    return static_cast<uint32_t>(history() ^ history() >> 32U);
   }
 
   static int64_t elements_per_block(int64_t element) { return kBlockBytes / element; }
