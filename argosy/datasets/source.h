@@ -24,6 +24,7 @@ struct Split {
 /// What a sample says of its picture.
 enum class Task : uint8_t {
   kClass,  ///< which class it is of
+  kTags,   ///< which of the classes are on it: its labels, each once, ascending; may be none
   kPoints  ///< where its keypoints are
 };
 
@@ -57,9 +58,10 @@ struct Picture {
 
 struct Sample {
   Picture picture{};
-  std::span<const int64_t> labels{};  ///< the class; groups, or further classes, after it
-  std::span<const float> points{};    ///< keypoints x, y, x, y, … in pixels; NaN: not known
-  std::string_view name{};            ///< of the picture where it came from; may be empty
+  /// kClass: the class, and the group of the class after it; kTags: every class that is on it.
+  std::span<const int64_t> labels{};
+  std::span<const float> points{};  ///< keypoints x, y, x, y, … in pixels; NaN: not known
+  std::string_view name{};          ///< of the picture where it came from; may be empty
 };
 
 /// What Source::get() may put a sample into.
@@ -108,7 +110,7 @@ class Source {
   [[nodiscard]] virtual image::Image decoded(const Sample& sample,
                                              const PictureAs& as = {}) const = 0;
 
-  /// The first label; -1: there is none.
+  /// The first label; -1: there is none. Of kTags see labels().
   [[nodiscard]] int64_t label(int64_t index) const {
     Scratch scratch;
     const std::span<const int64_t> all = labels(index, scratch);
