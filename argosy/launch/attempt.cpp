@@ -1,29 +1,17 @@
 #include "argosy/launch/attempt.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
-#include <memory>
-#include <string_view>
 #include <utility>
 
-#include "argosy/base/env.h"
-#include "argosy/base/error.h"
-#include "argosy/base/secrets.h"
-#include "argosy/base/strings.h"
-#include "argosy/base/terminal.h"
 #include "argosy/base/text.h"
 #include "argosy/launch/process_setup.h"
 #include "argosy/launch/report.h"
 #include "argosy/os/addresses.h"
-#include "argosy/os/oom.h"
-#include "argosy/os/subprocess.h"
 
 namespace argosy::launch {
 namespace {
@@ -34,15 +22,6 @@ using Clock = std::chrono::steady_clock;
 /// The others usually stop at once, and the report says it all; only when they do not is a first
 /// word needed while they are waited for.
 constexpr auto kNoticeDelay = 300ms;
-
-/// Ranks beside each other differ. See https://no-color.org.
-std::string colour_of(int rank) {
-  constexpr int kFirst = 31;  // red; the last one is cyan: white and black may be the background
-  constexpr int kColours = 6;
-  return env::get("NO_COLOR") || !terminal::type_redraws()
-             ? ""
-             : fmt::format("\x1b[{}m", kFirst + (rank + 1) % kColours);
-}
 
 /// By a code or an abort, as programs react to the loss of a peer.
 bool fails_by_itself(const RankEnd& end) {
@@ -56,16 +35,10 @@ constexpr auto kLeftoverTick = 20ms;
 
 Attempt::Attempt(Session& session) : session_(session), policy_(session.options.shutdown_timeout) {}
 
-Attempt::~Attempt() {
-  for (Rank& rank : ranks_) {
-    rank.signal_group(SIGKILL);
-  }
-}
-
 Outcome Attempt::run(RestartPolicy& restarts) {
   std::optional<SpawnError> error;
   if (!session_.state.stopping()) {
-    error = start_ranks();
+    error = ranks_.start(hangs_, leftovers_);
   }
   if (error) {
     session_.say(error->text);
@@ -87,100 +60,6 @@ Outcome Attempt::run(RestartPolicy& restarts) {
   return outcome;
 }
 
-/// nullopt: all run. Otherwise why one does not; those before it do.
-std::optional<SpawnError> Attempt::start_ranks() {
-  if (session_.job.program.error) {
-    return session_.job.program.error;
-  }
-  const std::vector<std::string> inherited = os::environ_list();
-  // A terminal would stop a rank that reads from it, for it is not in the foreground group.
-  const bool no_input = session_.options.leash || ::isatty(STDIN_FILENO) == 1;
-  const int stdin_fd = no_input ? -1 : STDIN_FILENO;
-  const JobDescription& job = session_.job.description;
-  ranks_.reserve(static_cast<size_t>(job.ranks));
-  open_filters();
-  oom_kills_at_start_ = os::oom_kills();
-  for (int local = 0; local < job.ranks; ++local) {
-    const std::string error_file =
-        session_.job.logs.error_file(job.first_rank + local, job.local_offset + local, job.restart);
-    prepare_error_file(error_file);
-    std::vector<std::string> env =
-        rank_environment(job,
-                         local,
-                         inherited,
-                         error_file.empty() ? "" : std::filesystem::absolute(error_file).string());
-    const int heart = hangs_.watch(env);
-    Result<Rank> rank = Rank::start(
-        {.number = job.first_rank + local,
-         .command = session_.job.program.for_rank(job.virtual_local_rank ? 0 : local),
-         .env = std::move(env),
-         .stdin_fd = job.first_rank + local == 0 ? stdin_fd : -1,
-         .guard_fd = session_.guard.pid_fd(),
-         .keep_fd = heart,
-         .cpus = job.cpus.empty() ? std::vector<int>() : job.cpus.at(static_cast<size_t>(local)),
-         .open_files = session_.open_files,
-         .output = routes(local)});
-    if (!rank.ok()) {
-      return explain_spawn(session_.job.program.args.front(), rank.failure());
-    }
-    session_.exits.add(rank->pidfd(), static_cast<uint64_t>(local)).or_throw<Error>("launch.watch");
-    ranks_.push_back(*std::move(rank));
-    leftovers_.add(ranks_.back());  // stays put: the room was reserved
-  }
-  return std::nullopt;
-}
-
-void Attempt::open_filters() {
-  const JobDescription& job = session_.job.description;
-  const LogPlan& logs = session_.job.logs;
-  const auto open = [&](bool out, const std::vector<std::string>& needles) {
-    const std::string path = logs.filtered(out, job.node_rank, job.restart);
-    return path.empty() ? nullptr : std::make_shared<LineFilter>(needles, path);
-  };
-  out_filter_ = open(true, logs.out_filters);
-  err_filter_ = open(false, logs.err_filters);
-}
-
-RankOutput::Start Attempt::routes(int local) {
-  const JobDescription& job = session_.job.description;
-  const std::vector<int>& filter = session_.options.local_ranks_filter;
-  const int local_rank = job.local_offset + local;
-  const bool wanted = filter.empty() || std::ranges::count(filter, local_rank) > 0;
-  const RankFiles files = session_.job.logs.files(job.first_rank + local, local_rank, job.restart);
-  const auto file = [&](const std::string& path) {
-    return path.empty() ? nullptr : std::make_shared<LogFile>(path, files.start);
-  };
-  Route out{&session_.output.out(), wanted && files.out_shown, file(files.out)};
-  Route err{&session_.output.err(), wanted && files.err_shown};
-  err.file = files.err == files.out ? out.file : file(files.err);
-  out.filter = out_filter_;
-  err.filter = err_filter_;
-  return {
-      .prefix = line_prefix(session_.options.line_prefix, job, local),
-      // Where a queue or mpirun puts several launchers' output together, its terminal is no user's.
-      .colour = session_.options.one_output ? "" : colour_of(job.first_rank + local),
-      .live = job.first_rank + local == 0 && terminal::type_redraws(),
-      .out = std::move(out),
-      .err = std::move(err),
-      .rank = job.first_rank + local,
-      .combined = session_.combined.get()};
-}
-
-/// "0, 3-5"
-std::string Attempt::running_ranks() const {
-  std::vector<int> numbers;
-  for (const Rank& rank : ranks_) {
-    if (rank.running()) {
-      numbers.push_back(rank.number());
-    }
-  }
-  return strings::ranges(numbers);
-}
-
-bool Attempt::any_running() const {
-  return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.running(); });
-}
-
 /// One round: wait for something, then do everything that is to be done.
 void Attempt::turn(RestartPolicy& restarts) {
   ++turn_;
@@ -188,18 +67,14 @@ void Attempt::turn(RestartPolicy& restarts) {
   wait_for_events();
   read_signals();
   take_ends();
-  for (Rank& rank : ranks_) {
-    for (const int fd : rank.output().fds()) {
-      rank.output().forward(fd);
-    }
-  }
+  ranks_.forward_output();
   if (!policy_.stopping()) {
     hangs_.look();
     judge(hangs_.end_the_hung());
   }
   leftovers_.reap();
   leftovers_.look();
-  if (!any_running() && leftovers_.any()) {
+  if (!ranks_.any_running() && leftovers_.any()) {
     policy_.stop(Clock::now());
   }
   talk(restarts);
@@ -215,25 +90,24 @@ void Attempt::send_signals() {
                        ? "[launch] killing the ranks at once\n"
                        : fmt::format("[launch] killing what did not stop within {}: {}\n",
                                      text::duration(session_.options.shutdown_timeout),
-                                     any_running() ? "rank " + running_ranks()
-                                                   : "processes that the ranks left"));
+                                     ranks_.any_running() ? "rank " + ranks_.running_numbers()
+                                                          : "processes that the ranks left"));
     }
-    for (Rank& rank : ranks_) {
-      rank.signal_group(*signal);
-    }
+    ranks_.signal_groups(*signal);
     sent_ = signal;
   }
-  if (sent_ && !any_running()) {  // a rank may need its helpers until it has ended
+  if (sent_ && !ranks_.any_running()) {  // a rank may need its helpers until it has ended
     leftovers_.signal_orphans(*sent_);
   }
 }
 
 void Attempt::give_notice() {
-  if (first_ && !told_of_failure_ && any_running() && Clock::now() >= failed_at_ + kNoticeDelay) {
-    told_of_failure_ = true;
-    session_.say(fmt::format("[launch] {}; stopping the others\n", describe(*first_)));
+  if (first_ && !first_->told && ranks_.any_running() &&
+      Clock::now() >= first_->seen_at + kNoticeDelay) {
+    first_->told = true;
+    session_.say(fmt::format("[launch] {}; stopping the others\n", describe(first_->end)));
   }
-  if (any_running()) {
+  if (ranks_.any_running()) {
     session_.tell_of_closed_output("; the ranks run on");
   }
 }
@@ -249,11 +123,7 @@ void Attempt::wait_for_events() {
       add(sink->poll_fd(), POLLOUT);
     }
   }
-  for (const Rank& rank : ranks_) {
-    for (const int fd : rank.output().fds()) {
-      add(fd, POLLIN);
-    }
-  }
+  ranks_.add_to(polls_);
   const std::chrono::milliseconds timeout = time_to_wake();
   (void)::poll(polls_.data(), polls_.size(), static_cast<int>(timeout.count()));
 }
@@ -263,17 +133,17 @@ std::chrono::milliseconds Attempt::time_to_wake() {
   // Once nothing of ours is left, only the others are waited for.
   std::optional<Clock::time_point> wake = talk_.told_end() ? std::nullopt : policy_.wake();
   const auto no_later_than = [&](Clock::time_point at) { wake = std::min(wake.value_or(at), at); };
-  if (first_ && !told_of_failure_ && any_running()) {
-    no_later_than(failed_at_ + kNoticeDelay);
+  if (first_ && !first_->told && ranks_.any_running()) {
+    no_later_than(first_->seen_at + kNoticeDelay);
   }
-  if (!any_running() && leftovers_.any() && !talk_.told_end()) {
+  if (!ranks_.any_running() && leftovers_.any() && !talk_.told_end()) {
     no_later_than(Clock::now() + kLeftoverTick);
   }
   if (const auto others = talk_.wake()) {
     no_later_than(*others);
   }
   if (const auto pause = hangs_.time_between_looks();
-      pause && any_running() && !policy_.stopping()) {
+      pause && ranks_.any_running() && !policy_.stopping()) {
     no_later_than(Clock::now() + *pause);
   }
   if (!wake) {
@@ -289,9 +159,7 @@ void Attempt::read_signals() {
       continue;  // pidfds tell which
     }
     if (*signal == SIGUSR1 || *signal == SIGUSR2) {
-      for (Rank& rank : ranks_) {
-        rank.signal_process(*signal);
-      }
+      ranks_.signal_processes(*signal);
       continue;
     }
     if (*signal == SIGTSTP || *signal == SIGCONT) {
@@ -305,7 +173,7 @@ void Attempt::read_signals() {
     } else if (!session_.state.interrupted_by()) {
       talk_.tell({.kind = JobEvent::Kind::kInterrupted, .signal = *signal});
     }
-    if (!told_of_signal_ && any_running()) {
+    if (!told_of_signal_ && ranks_.any_running()) {
       told_of_signal_ = true;
       session_.say(
           fmt::format("[launch] {}: passed on to the ranks, which have {} to stop; once more kills "
@@ -328,39 +196,9 @@ void Attempt::suspend_or_resume(int signal) {
   hangs_.begin_anew();
 }
 
-/// Has the kernel's out-of-memory killer been at work since the ranks started? nullopt: it does not
-/// say.
-std::optional<bool> Attempt::was_out_of_memory() const {
-  const std::optional<int64_t> now = os::oom_kills();
-  return now && oom_kills_at_start_ ? std::optional(*now > *oom_kills_at_start_) : std::nullopt;
-}
-
-std::string Attempt::shown_program() const {
-  constexpr size_t kMost = 200;
-  std::string text = fmt::format("{}", fmt::join(secrets::hidden(session_.job.program.args), " "));
-  std::ranges::replace(text, '\n', ' ');
-  return text.size() <= kMost ? text : text.substr(0, kMost) + " …";
-}
-
 /// Reaps the ranks that have ended, in the order of their deaths.
 void Attempt::take_ends() {
-  std::vector<RankEnd> batch;
-  std::ranges::copy(session_.exits.ended(), std::back_inserter(ended_));
-  std::erase_if(ended_, [&](uint64_t number) {
-    Rank& rank = ranks_[number];
-    std::optional<RankEnd> end = rank.reap();
-    if (end) {
-      if (end->exit.signal == SIGKILL && !end->asked_to_stop) {
-        end->out_of_memory = was_out_of_memory();
-      }
-      rank.output().forward_rest();
-      if (end->exit.signal == SIGABRT && !end->asked_to_stop && end->hung.empty()) {
-        end->threw = exception_of(error_of(*end), rank.output().last_lines());
-      }
-      batch.push_back(*end);
-    }
-    return end || !rank.running();
-  });
+  std::vector<RankEnd> batch = ranks_.reap();
   if (!policy_.stopping() && std::ranges::any_of(batch, fails_by_itself)) {
     const std::vector<RankEnd> stopped = hangs_.end_the_stopped();  // the cause goes first
     batch.insert(batch.begin(), stopped.begin(), stopped.end());
@@ -375,12 +213,8 @@ void Attempt::judge(std::vector<RankEnd> batch) {
   }
   std::vector<RankEnd> failed;
   for (RankEnd& end : batch) {
-    end.at_us = job_time_us(rank_of(end).ended_at());
     end.turn = turn_;
-    end.node = session_.journal->node();
-    if (session_.met) {
-      end.host = session_.met->plan.nodes.at(static_cast<size_t>(end.node)).host;
-    }
+    place(end, ranks_.time_of(end));
     if (!end.exit.ok()) {
       failed.push_back(end);
     }
@@ -389,31 +223,26 @@ void Attempt::judge(std::vector<RankEnd> batch) {
   if (policy_.stopping() || failed.empty()) {
     return;  // once the job stops, for whatever reason, no end is the cause any more
   }
-  first_ = failed[root_cause(failed)];
-  failed_at_ = Clock::now();
-  policy_.stop(failed_at_,
-               !first_->stopped.empty()   ? StopPolicy::kForOthersToSay
-               : fails_by_itself(*first_) ? StopPolicy::kForOthersToFail
-                                          : 0ms);
-  talk_.tell({.kind = JobEvent::Kind::kFailed, .ends = {with_its_words(*first_)}});
+  first_ = FirstFailure{.end = failed[root_cause(failed)], .seen_at = Clock::now()};
+  policy_.stop(first_->seen_at,
+               !first_->end.stopped.empty()   ? StopPolicy::kForOthersToSay
+               : fails_by_itself(first_->end) ? StopPolicy::kForOthersToFail
+                                              : 0ms);
+  talk_.tell({.kind = JobEvent::Kind::kFailed, .ends = {ranks_.with_words(first_->end)}});
 }
 
-/// By node 0's clock.
-int64_t Attempt::job_time_us(Clock::time_point at) const {
-  return wall_.us(at) + (session_.met ? session_.met->clock_offset_us : 0);
-}
-
-const Rank& Attempt::rank_of(const RankEnd& end) const {
-  return ranks_[static_cast<size_t>(end.rank - ranks_.front().number())];
+/// Says when, by node 0's clock, and on which node the rank of `end` ended.
+void Attempt::place(RankEnd& end, Clock::time_point at) const {
+  end.at_us = wall_.us(at) + (session_.met ? session_.met->clock_offset_us : 0);
+  end.node = session_.journal->node();
+  if (session_.met) {
+    end.host = session_.met->plan.nodes.at(static_cast<size_t>(end.node)).host;
+  }
 }
 
 /// The last words, and what they mean for the job.
 Outcome Attempt::report() {
-  for (Rank& rank : ranks_) {
-    rank.output().forward_rest();
-    session_.logs_cut = session_.logs_cut || rank.output().logs_cut();
-    session_.errors_shown = session_.errors_shown || rank.output().errors_shown();
-  }
+  ranks_.finish_output();
   const std::vector<pid_t> undying = leftovers_.abandon_the_undying();
   return outcome_of(session_.state,
                     session_.met ? session_.met->plan : JobPlan{},
@@ -424,36 +253,14 @@ Outcome Attempt::report() {
                      .undying = !undying.empty()});
 }
 
-/// `end` with what the rank said, as far as it was read.
-RankEnd Attempt::with_its_words(RankEnd end) const {
-  const Rank& rank = rank_of(end);
-  end.log_path = rank.output().log_paths();
-  end.last_words = rank.output().last_words(session_.output.err(), rank.ended_at());
-  if (failed_by_itself(end)) {
-    end.program = shown_program();
-    end.last_lines = rank.output().last_lines();
-    end.error = error_of(end);
-  }
-  return end;
-}
-
 void Attempt::tell_of_spawn_failure(const SpawnError& error) {
-  const int started = static_cast<int>(ranks_.size());  // the one after them did not
-  const int node = session_.journal->node();
-  spawn_failure_ =
-      RankEnd{.rank = session_.job.description.first_rank + started,
-              .node = node,
-              .exit = {.code = error.exit_code},
-              .at_us = job_time_us(Clock::now()),
-              .host = session_.met ? session_.met->plan.nodes.at(static_cast<size_t>(node)).host
-                                   : std::string(),
-              .last_lines = {error.text.substr(0, error.text.find('\n'))},
-              .program = shown_program()};
+  spawn_failure_ = ranks_.end_of_unstarted(error);
+  place(*spawn_failure_, Clock::now());
   talk_.tell({.kind = JobEvent::Kind::kFailed, .ends = {*spawn_failure_}});
 }
 
 void Attempt::hear() {
-  talk_.hear(any_running(), [this] { judge(hangs_.end_the_stopped()); });
+  talk_.hear(ranks_.any_running(), [this] { judge(hangs_.end_the_stopped()); });
 }
 
 /// Hears what all launchers tell, this one included, and tells what is due.
@@ -470,23 +277,14 @@ void Attempt::talk(RestartPolicy& restarts) {
 
 /// How our ranks have ended, with all that they wrote.
 void Attempt::tell_end() {
+  ranks_.finish_output();
   std::vector<RankEnd> ends;
-  for (Rank& rank : ranks_) {
-    rank.output().forward_rest();
-  }
   std::ranges::transform(
-      ends_, std::back_inserter(ends), [&](const RankEnd& end) { return with_its_words(end); });
+      ends_, std::back_inserter(ends), [&](const RankEnd& end) { return ranks_.with_words(end); });
   if (spawn_failure_) {
     ends.push_back(*spawn_failure_);
   }
   talk_.tell_end(std::move(ends), leftovers_.any());
-}
-
-/// What the rank itself said of its end.
-std::optional<ErrorNote> Attempt::error_of(const RankEnd& end) const {
-  const JobDescription& job = session_.job.description;
-  const int local_rank = end.rank - job.first_rank + job.local_offset;
-  return read_error_file(session_.job.logs.error_file(end.rank, local_rank, job.restart));
 }
 
 }  // namespace argosy::launch

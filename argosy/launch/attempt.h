@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "argosy/base/wall_clock.h"
@@ -13,36 +12,30 @@
 #include "argosy/launch/job_talk.h"
 #include "argosy/launch/leftovers.h"
 #include "argosy/launch/outcome.h"
-#include "argosy/launch/rank.h"
+#include "argosy/launch/ranks.h"
 #include "argosy/launch/restart_policy.h"
 #include "argosy/launch/session.h"
-#include "argosy/launch/spawn_error.h"
 #include "argosy/launch/stop_policy.h"
 
 namespace argosy::launch {
 
-/// One start of all ranks and their supervision until nothing of them is left; run() is the loop,
-/// everything else one step of it.
+/// Starts all ranks once and supervises them until nothing of them is left. run() is the loop; each
+/// private function is one step of it.
 class Attempt final {
  public:
   explicit Attempt(Session& session);
-  ~Attempt();  ///< after an exception: kills the ranks
-  Attempt(const Attempt&) = delete;
-  Attempt& operator=(const Attempt&) = delete;
-  Attempt(Attempt&&) = delete;
-  Attempt& operator=(Attempt&&) = delete;
 
-  /// Starts them, returns when all have ended. `restarts` is asked after a failure.
+  /// Starts the ranks and returns when all have ended. Asks `restarts` what follows a failure.
   [[nodiscard]] Outcome run(RestartPolicy& restarts);
 
  private:
-  std::optional<SpawnError> start_ranks();
-  [[nodiscard]] RankOutput::Start routes(int local);
-  void open_filters();
-  [[nodiscard]] std::optional<bool> was_out_of_memory() const;
-  [[nodiscard]] std::string shown_program() const;
-  [[nodiscard]] std::string running_ranks() const;
-  [[nodiscard]] bool any_running() const;
+  /// The first of our ranks to fail.
+  struct FirstFailure {
+    RankEnd end{};
+    std::chrono::steady_clock::time_point seen_at{};
+    bool told = false;  ///< The user knows it already, while the others still stop.
+  };
+
   void turn(RestartPolicy& restarts);
   void send_signals();
   void give_notice();
@@ -52,38 +45,26 @@ class Attempt final {
   void suspend_or_resume(int signal);
   void take_ends();
   void judge(std::vector<RankEnd> batch);
-  [[nodiscard]] int64_t job_time_us(std::chrono::steady_clock::time_point at) const;
-  [[nodiscard]] const Rank& rank_of(const RankEnd& end) const;
-  [[nodiscard]] std::optional<ErrorNote> error_of(const RankEnd& end) const;
+  void place(RankEnd& end, std::chrono::steady_clock::time_point at) const;
   void talk(RestartPolicy& restarts);
   void tell_of_spawn_failure(const SpawnError& error);
   void hear();
   void tell_end();
-  [[nodiscard]] RankEnd with_its_words(RankEnd end) const;
   [[nodiscard]] Outcome report();
 
   Session& session_;
   StopPolicy policy_;
   JobTalk talk_{session_, policy_};
-  std::vector<Rank> ranks_{};
-  HangWatch hangs_{session_, ranks_};
-  Leftovers leftovers_{session_, ranks_};
-  std::optional<int64_t> oom_kills_at_start_{};
-  std::shared_ptr<LineFilter> out_filter_{};  ///< of all ranks of this start; nullptr: none
-  std::shared_ptr<LineFilter> err_filter_{};
+  Ranks ranks_{session_};
+  HangWatch hangs_{session_, ranks_.all()};
+  Leftovers leftovers_{session_, ranks_.all()};
   std::vector<pollfd> polls_{};
-  /// Numbers of ranks that have ended and are not reaped: a debugger looks at them first, and
-  /// SIGCHLD comes when it has let go.
-  std::vector<uint64_t> ended_{};
-  std::vector<RankEnd> ends_{};  ///< of our ranks, in order
-  int64_t turn_ = 0;
-  /// The first of ours to fail, and when that was seen.
-  std::optional<RankEnd> first_{};
-  std::chrono::steady_clock::time_point failed_at_{};
-  std::optional<RankEnd> spawn_failure_{};
-  WallClock wall_{};           ///< of the first failure: those after it keep their order
-  std::optional<int> sent_{};  ///< the last signal that the ranks got from us
-  bool told_of_failure_ = false;
+  int64_t turn_ = 0;                        ///< The round of the loop.
+  std::vector<RankEnd> ends_{};             ///< Of our ranks, in order.
+  std::optional<RankEnd> spawn_failure_{};  ///< Of the rank that could not start.
+  std::optional<FirstFailure> first_{};
+  WallClock wall_{};           ///< Set anew at the first end: the ends after it keep their order.
+  std::optional<int> sent_{};  ///< The last signal that the ranks got from us.
   bool told_of_signal_ = false;
 };
 
