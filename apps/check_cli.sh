@@ -1,18 +1,7 @@
 #!/usr/bin/env bash
 # check_cli.sh ARGOSY: the exit codes and words of the command itself; argosy launch has its own tests.
-set -uo pipefail
-argosy=$1
-failed=0
-# expect CODE WORDS ARGUMENTS…: runs it, compares the exit code, looks for the words in its output.
-expect() {
-  local code=$1 words=$2 output rc
-  shift 2
-  output=$("$argosy" "$@" 2>&1) && rc=0 || rc=$?
-  if [[ $rc -ne $code || $output != *"$words"* ]]; then
-    echo "argosy $*: expected exit code $code and \"$words\", got $rc and: $output"
-    failed=1
-  fi
-}
+source "$(dirname "$0")/check.sh" argosy "$1"
+argosy=$program
 expect 0 "Usage: argosy <command>" --help
 expect 0 "Usage: argosy <command>" help
 expect 0 "argosy 0." --version
@@ -37,12 +26,7 @@ expect 2 "unknown option --rnak. Did you mean --rank? See: argosy logs --help" l
 expect 2 "docs/guides/errors.md#launch.logs" logs /no/such/folder
 expect 2 "unknown option --nproc_per_nod. Did you mean --nproc_per_node?" launch --nproc_per_nod 2 true
 
-if error=$("$argosy" --help 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
-  echo "argosy --help >/dev/full: expected a failure that says why, got: $error"
-  failed=1
-fi
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+expect_full_disk
 ln -s "$(realpath "$argosy")" "$scratch/torchrun"
 if ! (cd "$scratch" && ./torchrun --standalone --nproc-per-node=2 --no-python sh -c 'echo $RANK of $WORLD_SIZE') 2>/dev/null |
   grep -q "1 of 2"; then

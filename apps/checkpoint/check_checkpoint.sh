@@ -1,34 +1,9 @@
 #!/usr/bin/env bash
 # check_checkpoint.sh ARGOSY_CHECKPOINT GOLDEN: the command as a user types it. argosy-torch lies beside
 # it. What the parts do in detail is tested beside their sources.
-set -uo pipefail
-command=$1
+source "$(dirname "$0")/../check.sh" "argosy checkpoint" "$1"
 golden=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failed=0
-complain() {
-  echo "$*"
-  failed=1
-}
-# expect CODE WORDS ARGUMENTS…: runs it, compares the exit code, looks for the words in its output.
-expect() {
-  local code=$1 words=$2 output rc
-  shift 2
-  output=$("$command" "$@" 2>&1) && rc=0 || rc=$?
-  if [[ $rc -ne $code || $output != *"$words"* ]]; then
-    complain "argosy checkpoint $*: expected exit code $code and \"$words\", got $rc and: $output"
-  fi
-}
-# json PYTHON ARGUMENTS…: runs it with --json; the expression over `j` must hold for what it prints.
-json() {
-  local expression=$1
-  shift
-  "$command" "$@" --json >"$scratch/json" 2>"$scratch/error"
-  python3 -c "import json, sys; j = json.load(sys.stdin); assert $expression, j" <"$scratch/json" ||
-    complain "argosy checkpoint $* --json: expected $expression, got: $(cat "$scratch/json" "$scratch/error")"
-}
-hash_of() { "$command" hash "$1" 2>/dev/null | cut -d ' ' -f 1; }
+hash_of() { "$program" hash "$1" 2>/dev/null | cut -d ' ' -f 1; }
 
 expect 0 "Example:" --help
 for part in ls verify show hash convert prune; do
@@ -81,7 +56,7 @@ expect 0 "first" ls "$runs"
 json 'len(j) == 2 and j[0]["state"] == "whole" and j[0]["step"] == 0' ls "$runs"
 expect 0 "2 of 2 whole" verify "$runs"
 expect 0 "written by argosy" show "$runs/first"
-"$command" show "$runs/first" | grep -q "model.safetensors .*xxh3:" || complain "show names no files"
+"$program" show "$runs/first" | grep -q "model.safetensors .*xxh3:" || complain "show names no files"
 
 # Damage is found, named, and passed over where the newest is meant.
 printf x | dd of="$runs/second/model.safetensors" bs=1 seek=860 conv=notrunc status=none
@@ -103,7 +78,5 @@ json '[p.rsplit("/", 1)[1] for p in j["removed"]] == ["first"] and len(j["left"]
 [[ ! -e $runs/first && -d $runs/third && -d $runs/second ]] || complain "pruning: got $(ls -A "$runs")"
 expect 2 "highest" prune "$runs" --keep_last 1 --best worst
 
-if error=$("$command" --help 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
-  complain "argosy checkpoint --help >/dev/full: expected a failure that says why, got: $error"
-fi
+expect_full_disk
 exit "$failed"

@@ -1,37 +1,14 @@
 #!/usr/bin/env bash
 # check_data.sh ARGOSY_DATA TEST_DATA: the command as a user types it: in pipes, several at once, with
 # slips of the pen. What the parts do in detail is tested beside their sources.
-set -uo pipefail
-data=$1
+source "$(dirname "$0")/../check.sh" "argosy data" "$1"
+data=$program
 samples=$2
 here=$(dirname "$(realpath "$0")")
-scratch=$(mktemp -d)
 server=
 trap '[[ -z $server ]] || kill "$server"; rm -rf "$scratch"' EXIT
 export ARGOSY_DATA_HOME=$scratch/home
 unset ARGOSY_DATA_MIRROR ARGOSY_PROGRESS
-failed=0
-complain() {
-  echo "$*"
-  failed=1
-}
-# expect CODE WORDS ARGUMENTS…: runs it, compares the exit code, looks for the words in its output.
-expect() {
-  local code=$1 words=$2 output rc
-  shift 2
-  output=$("$data" "$@" 2>&1) && rc=0 || rc=$?
-  if [[ $rc -ne $code || $output != *"$words"* ]]; then
-    complain "argosy data $*: expected exit code $code and \"$words\", got $rc and: $output"
-  fi
-}
-# json PYTHON ARGUMENTS…: runs it with --json; the expression over `j` must hold for what it prints.
-json() {
-  local expression=$1
-  shift
-  "$data" "$@" --json >"$scratch/json" 2>"$scratch/error"
-  python3 -c "import json, sys; j = json.load(sys.stdin); assert $expression, j" <"$scratch/json" ||
-    complain "argosy data $* --json: expected $expression $(<"$scratch/error")"
-}
 
 expect 0 "Usage: argosy data <command>" --help
 for command in "" fetch verify info pack; do
@@ -194,7 +171,5 @@ done
 expect 0 "fetched" fetch flowers102 --mirror "$url/plain" --file setid.mat
 tail -n 1 "$scratch/requests" | grep -q "bytes=" || complain "what a killed process left was not used"
 
-if error=$("$data" --help 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
-  complain "argosy data --help >/dev/full: expected a failure that says why, got: $error"
-fi
+expect_full_disk
 exit "$failed"

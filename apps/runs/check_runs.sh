@@ -1,33 +1,9 @@
 #!/usr/bin/env bash
 # check_runs.sh ARGOSY_RUNS: the command as a user types it: in pipes, with slips of the pen, with runs that
 # were killed. What the parts do in detail is tested beside their sources.
-set -uo pipefail
-runs=$(realpath "$1")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+source "$(dirname "$0")/../check.sh" "argosy runs" "$1"
+runs=$program
 cd "$scratch" || exit 1
-failed=0
-complain() {
-  echo "$*"
-  failed=1
-}
-# expect CODE WORDS ARGUMENTS…: runs it, compares the exit code, looks for the words in its output.
-expect() {
-  local code=$1 words=$2 output rc
-  shift 2
-  output=$("$runs" "$@" 2>&1) && rc=0 || rc=$?
-  if [[ $rc -ne $code || $output != *"$words"* ]]; then
-    complain "argosy runs $*: expected exit code $code and \"$words\", got $rc and: $output"
-  fi
-}
-# json PYTHON ARGUMENTS…: runs it with --json; the expression over `j` must hold for what it prints.
-json() {
-  local expression=$1
-  shift
-  "$runs" "$@" --json >"$scratch/json" 2>"$scratch/error"
-  python3 -c "import json, sys; j = json.load(sys.stdin); assert $expression, j" <"$scratch/json" ||
-    complain "argosy runs $* --json: expected $expression $(<"$scratch/error")"
-}
 # run NAME LR STATE MINUTE LOSS…
 run() {
   local name=$1 lr=$2 state=$3 minute=$4 step=0

@@ -2,36 +2,20 @@
 # check_train.sh ARGOSY DATA: argosy train, evaluate and predict as a user types them, alone and under
 # launch. DATA: small data sets; Fashion-MNIST is Debian's. What the parts do in detail is tested beside
 # their sources.
-set -uo pipefail
-command=$1
+source "$(dirname "$0")/../check.sh" argosy "$1"
 fashion=/usr/share/datasets/fashion-mnist
 if [[ ! -e $fashion ]]; then
   echo "SKIPPED: no $fashion (package dataset-fashion-mnist)"
   exit 77
 fi
-scratch=$(mktemp -d)
 results=$(mktemp -d)
 trap 'rm -rf "$scratch" "$results"' EXIT
 cd "$scratch" || exit 1
-failed=0
-complain() {
-  echo "$*"
-  failed=1
-}
-# expect CODE WORDS ARGUMENTS…: runs it, compares the exit code, looks for the words in its output.
-expect() {
-  local code=$1 words=$2 output rc
-  shift 2
-  output=$("$command" "$@" 2>&1) && rc=0 || rc=$?
-  if [[ $rc -ne $code || $output != *"$words"* ]]; then
-    complain "argosy $*: expected exit code $code and \"$words\", got $rc and: $output"
-  fi
-}
 # json FILE ARGUMENTS…: runs it with --json; the last line goes to FILE, without the launcher's "[rank 0] ".
 json() {
   local file=$1
   shift
-  "$command" "$@" --json >"$results/out" 2>"$results/err" || complain "argosy $*: $(tail -n 3 "$results/err")"
+  "$program" "$@" --json >"$results/out" 2>"$results/err" || complain "argosy $*: $(tail -n 3 "$results/err")"
   tail -n 1 "$results/out" | sed 's/^\[rank 0\] //' >"$results/$file"
 }
 # holds EXPRESSION FILE…: the expression over j (a list where there are several) is true.
@@ -100,8 +84,8 @@ expect 0 'training_chain     Compose(RandomCrop(28, padding=3), RandomHorizontal
 # Alone, and the same by two processes with half of each batch.
 options=(--epochs 2 --optimizer momentum --lr 0.05 --schedule cosine --warmup 3 --augment crop,flip --label_smoothing 0.1)
 json one train "${small[@]}" "${options[@]}" --batch_size 32 --run_dir first
-json two launch --nproc_per_node 2 "$command" train "${small[@]}" "${options[@]}" --batch_size 16 --run_dir second
-plans=$("$command" launch --nproc_per_node 2 "$command" train "${small[@]}" --dry_run --json 2>&1 | grep -c '"updates"')
+json two launch --nproc_per_node 2 "$program" train "${small[@]}" "${options[@]}" --batch_size 16 --run_dir second
+plans=$("$program" launch --nproc_per_node 2 "$program" train "${small[@]}" --dry_run --json 2>&1 | grep -c '"updates"')
 [[ $plans == 1 ]] || complain "a dry run of two processes said it $plans times"
 holds 'j["steps"] == 32 and j["ended"] == "finished" and j["result"]["eval_acc"] > 0.2' one
 holds 'j[1]["processes"] == 2 and all(abs(a[n] - b[n]) < 2e-3 for a, b in zip(j[0]["epochs"], j[1]["epochs"]) for n in a)' one two
@@ -110,7 +94,7 @@ holds 'j["weights"] == "first/model.pt"' one
 # From a stored configuration: the same bits. The command line wins over it.
 json again train --config first/recipe.json --run_dir again
 holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[0]["epochs"] == j[1]["epochs"]' one again
-[[ $("$command" checkpoint hash again/model.pt | cut -d ' ' -f 1) == $("$command" checkpoint hash first/model.pt | cut -d ' ' -f 1) ]] ||
+[[ $("$program" checkpoint hash again/model.pt | cut -d ' ' -f 1) == $("$program" checkpoint hash first/model.pt | cut -d ' ' -f 1) ]] ||
   complain "argosy checkpoint hash tells the weights apart"
 json other train --config first/recipe.json --run_dir other --seed 2 --epochs 1
 holds 'j[0]["weights_hash"] != j[1]["weights_hash"] and j[1]["steps"] == 16' one other
@@ -120,12 +104,12 @@ json cut train --config first/recipe.json --run_dir cut --num_iters 9 --save_fre
 cp -r cut changed
 expect 0 'goes on with other options than it had: --lr 0.5 (was 0.05). What the checkpoint has' \
   train --config first/recipe.json --run_dir changed --lr 0.5 --resume auto
-[[ $("$command" checkpoint hash changed) == $("$command" checkpoint hash "$(ls -d changed/checkpoints/step-* | tail -n 1)") ]] ||
+[[ $("$program" checkpoint hash changed) == $("$program" checkpoint hash "$(ls -d changed/checkpoints/step-* | tail -n 1)") ]] ||
   complain "argosy checkpoint hash does not find a run's newest checkpoint"
 holds 'j["options"]["lr"] == 0.05' ../"$(basename "$scratch")"/changed/recipe.json
 json resumed train --config first/recipe.json --run_dir cut --resume must
 holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[1]["steps"] == 32' one resumed
-output=$("$command" train --config first/recipe.json --run_dir cut --resume must --verbose 2 2>&1)
+output=$("$program" train --config first/recipe.json --run_dir cut --resume must --verbose 2 2>&1)
 [[ $output == *"nothing is left to do after step 32"*"finished after 32 updates, "*" s"$'\n'* && $output != *"loss printed"* ]] ||
   complain "a run that was finished, started again: $output"
 expect 1 "no whole checkpoint" train --config first/recipe.json --run_dir nothing --resume must
@@ -133,7 +117,7 @@ expect 1 "no whole checkpoint" train --config first/recipe.json --run_dir nothin
 # Evaluation and prediction agree with it, alone and by two.
 json evaluated evaluate first
 holds 'abs(j[0]["result"]["eval_loss"] - j[1]["result"]["loss"]) < 1e-6 and j[0]["result"]["eval_acc"] == j[1]["result"]["acc"]' one evaluated
-json evaluated2 launch --nproc_per_node 2 "$command" evaluate first
+json evaluated2 launch --nproc_per_node 2 "$program" evaluate first
 holds 'j[0]["result"]["acc"] == j[1]["result"]["acc"] and abs(j[0]["result"]["loss"] - j[1]["result"]["loss"]) < 1e-6' evaluated evaluated2
 json checkpoint evaluate "first/checkpoints"
 holds 'j[0]["result"] == j[1]["result"]' evaluated checkpoint
@@ -143,7 +127,7 @@ holds 'j[0]["right"] == round(512 * j[1]["result"]["acc"])' predicted evaluated
 [[ $(wc -l <first.csv) -eq 513 && $(head -n 1 first.csv) == index,name,label,predicted,probability,predicted_2,probability_2 ]] ||
   complain "first.csv: got $(head -n 2 first.csv)"
 [[ $(head -c 4 first.png | tail -c 3) == PNG ]] || complain "first.png is no PNG"
-json predicted2 launch --nproc_per_node 2 "$command" predict first --out two.jsonl
+json predicted2 launch --nproc_per_node 2 "$program" predict first --out two.jsonl
 python3 -c "
 import csv, json
 a = [row['predicted'] for row in csv.DictReader(open('first.csv'))]
@@ -179,7 +163,7 @@ for pair in "first lenet" "cifar resnet18"; do
   expect 0 "hash " checkpoint convert $run/model.pt $run.pdparams --model $model
   expect 0 "hash " checkpoint convert $run.pdparams $run.back.pt --model $model
 done
-word=$("$command" checkpoint hash first/model.pt 2>/dev/null | cut -d ' ' -f 1)
+word=$("$program" checkpoint hash first/model.pt 2>/dev/null | cut -d ' ' -f 1)
 [[ ${#word} -eq 64 ]] || complain "hash of first/model.pt: $word"
 expect 0 "$word" checkpoint hash first.back.pt
 expect 1 "these are not the weights of --model" checkpoint convert first/model.pt x.pdparams --model mnist_cnn
@@ -214,7 +198,7 @@ assert all(abs(float(r[1]) - float(w)) < 1e-2 for r, w in zip(rows[1:], wanted))
 " || complain "kaggle.csv is not what was asked for"
 expect 2 "--submission is for points" predict cifar --submission "$2/keypoints" --out cifar.csv
 expect 2 "--submission: expected --out FILE.csv" predict faces --submission "$2/keypoints"
-if error=$("$command" train --list all 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
+if error=$("$program" train --list all 2>&1 >/dev/full) || [[ $error != *"No space left"* ]]; then
   complain "argosy train --list all >/dev/full: expected a failure that says why, got: $error"
 fi
 exit "$failed"
