@@ -118,7 +118,7 @@ bool parse(std::string_view command,
   more.insert(
       more.begin(),
       {"PATH", "", "A checkpoint, a folder of them, or a run", &options.path, {.required = true}});
-  more.push_back({"--json", "", "For programs", &options.json});
+  more.push_back(program::json_option(&options.json));
   const std::string name = fmt::format("argosy checkpoint {}", command);
   const std::string end = fmt::format("Example: {} {}", name, example);
   const bool helped = program::parse_or_help({.what = what, .name = name, .end = end}, more, args);
@@ -264,25 +264,26 @@ int run_prune(const Words& args) {
   Options options;
   checkpoint::PruneOptions prune;
   std::string best = "highest";
-  if (!parse("prune",
-             "Remove all whole checkpoints but the last and the best, and what killed processes "
-             "left.\n"
-             "The newest whole one always stays, and so does what is torn or damaged.",
-             "runs/a/checkpoints --keep_last 3 --dry_run",
-             options,
-             args,
-             {{"--keep_last",
-               "N",
-               "So many of the newest",
-               &prune.keep.keep_last,
-               {.least = 1, .required = true}},
-              {"--keep_best",
-               "N",
-               "And so many of the best score",
-               &prune.keep.keep_best,
-               {.least = 0}},
-              {"--best", "WORD", "What the best is", &best, {.words = "highest|lowest"}},
-              {"--dry_run", "", "Say what would go, and remove nothing", &prune.dry_run}})) {
+  if (!parse(
+          "prune",
+          "Remove all whole checkpoints but the last and the best, and what killed processes "
+          "left.\n"
+          "The newest whole one always stays, and so does what is torn or damaged.",
+          "runs/a/checkpoints --keep_last 3 --dry_run",
+          options,
+          args,
+          {{"--keep_last",
+            "N",
+            "Keep the N newest",
+            &prune.keep.keep_last,
+            {.least = 1, .required = true}},
+           {"--keep_best",
+            "N",
+            "Also keep the N with the best score",
+            &prune.keep.keep_best,
+            {.least = 0}},
+           {"--best", "WORD", "Which score is best", &best, {.words = "highest|lowest"}},
+           {"--dry_run", "", "Print what would be removed, and remove nothing", &prune.dry_run}})) {
     return 0;
   }
   prune.keep.best = best == "highest" ? checkpoint::Best::kHighest : checkpoint::Best::kLowest;
@@ -311,23 +312,21 @@ int run_prune(const Words& args) {
 
 const program::Commands kCommands{
     .name = "argosy checkpoint",
-    .purpose = "Checkpoints: what lies in a folder, whether it is whole, what is in it.",
+    .purpose = "List, verify, show, hash, convert and prune checkpoints.",
     .usage = "<command> PATH [options]",
-    .all = {{"ls", "The checkpoints in a folder, the newest first", run_ls},
-            {"verify", "Read every byte and compare it with its checksum", run_verify},
-            {"show", "What a checkpoint holds: step, files, tensors", run_show},
-            {"hash",
-             "One word for the weights, the same whatever file or checkpoint holds them",
-             run_hash},
+    .all = {{"ls", "List the checkpoints in a folder, newest first", run_ls},
+            {"verify", "Compare every file with its checksum", run_verify},
+            {"show", "Show what a checkpoint holds: step, files, tensors", run_show},
+            {"hash", "Print a hash of the weights, the same for every file format", run_hash},
             {"convert",
-             "Between .pt, .safetensors, .pdparams and checkpoints",
+             "Convert between .pt, .safetensors, .pdparams and checkpoints",
              nullptr,
              "argosy-torch checkpoint-convert"},
             {"prune", "Remove all but the last and the best", run_prune}},
-    .more = R"(PATH is a checkpoint; or a folder of checkpoints or a run, of which the newest
-whole one is meant. To convert it is the checkpoint itself, or a file.
+    .more = R"(PATH is a checkpoint. For a folder of checkpoints or a run, the command uses the
+newest whole checkpoint. convert reads one checkpoint or one file of weights.
 
-argosy checkpoint <command> --help for a command's options. Example:
+argosy checkpoint <command> --help shows the options of a command. Example:
   argosy checkpoint ls runs/a/checkpoints
 )"};
 

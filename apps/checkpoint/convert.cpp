@@ -106,21 +106,29 @@ int checkpoint_convert(const std::vector<std::string>& args) {
                    "else a checkpoint's folder.",
            .name = "argosy checkpoint convert",
            .end = "Example: argosy checkpoint convert resnet50.pth resnet50.safetensors"},
-          {{"FROM", "", "What is read", &from, {.required = true}},
-           {"TO", "", "What is written; replaced if it is there", &to, {.required = true}},
-           {"--part", "NAME", "Of a checkpoint: which part", &options.part},
-           {"--key", "NAME", "Of a .pt that holds more: where its state_dict is", &options.key},
-           {"--strip_prefix", "TEXT", "Taken away from names: module.", &options.strip_prefix},
+          {{"FROM", "", "File or checkpoint to read", &from, {.required = true}},
+           {"TO",
+            "",
+            "File or checkpoint to write; an existing one is replaced",
+            &to,
+            {.required = true}},
+           {"--part", "NAME", "Part of the checkpoint to read", &options.part},
+           {"--key", "NAME", "Key of the state_dict in a .pt that holds more", &options.key},
+           {"--strip_prefix",
+            "TEXT",
+            "Prefix to remove from names, such as module.",
+            &options.strip_prefix},
            {"--rename",
             "RULE",
-            "PATTERN=REPLACEMENT, a regular expression; again for more",
+            "PATTERN=REPLACEMENT, a regular expression; may be given several times",
             &renames},
            {"--model",
             "NAME",
-            "Whose weights they are (see argosy train --list models): Paddle keeps those of linear "
-            "layers transposed",
+            "Model of the weights (see argosy train --list models). Needed for Paddle's files, "
+            "where "
+            "the weights of linear layers are transposed",
             &model},
-           {"--json", "", "For programs", &json}},
+           program::json_option(&json)},
           args)) {
     return 0;
   }
@@ -150,8 +158,7 @@ int checkpoint_hash(const std::vector<std::string>& args) {
   bool json = false;
   if (program::parse_or_help(
           {.what = "One word for the weights of a file.", .name = "argosy checkpoint hash"},
-          {{"PATH", "", "The file", &path, {.required = true}},
-           {"--json", "", "For programs", &json}},
+          {{"PATH", "", "The file", &path, {.required = true}}, program::json_option(&json)},
           args)) {
     return 0;
   }

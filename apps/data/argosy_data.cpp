@@ -15,16 +15,16 @@ int run(const program::Words& args) {
     more += fmt::format("  {:<14} {}\n", set->name, set->title);
   }
   more +=
-      "\nargosy data <command> --help for a command's options. Example:\n"
+      "\nargosy data <command> --help shows the options of a command. Example:\n"
       "  argosy data fetch mnist\n";
   return program::dispatch(
       {.name = "argosy data",
-       .purpose = "Data sets: fetch, check, look at and pack them.",
+       .purpose = "Fetch, verify, describe and pack data sets.",
        .usage = "<command> NAME|PATH [options]",
-       .all = {{"fetch", "Bring the files of a data set, once however many ask", run_fetch},
-               {"verify", "Say which files are whole, missing or damaged", run_verify},
-               {"info", "Samples, classes, shapes, values; a sheet of samples as PNG", run_info},
-               {"pack", "Write a record file that reads back faster", run_pack}},
+       .all = {{"fetch", "Download the files of a data set and check them", run_fetch},
+               {"verify", "Find missing and damaged files", run_verify},
+               {"info", "Describe samples, classes, shapes and values", run_info},
+               {"pack", "Write a record file, which is faster to read", run_pack}},
        .more = std::move(more)},
       args);
 }

@@ -64,10 +64,10 @@ int run_fetch(const std::vector<std::string>& args) {
             "folder); "
             "may be given several times. Default: $ARGOSY_DATA_MIRROR",
             &options.mirrors},
-           {"--file", "FILE", "Only this file; may be given several times", &options.files},
-           {"--tries", "N", "Of each address", &options.tries, {.least = 1, .most = 100}},
+           {"--file", "FILE", "Fetch this file only; may be given several times", &options.files},
+           {"--tries", "N", "Tries for each address", &options.tries, {.least = 1, .most = 100}},
            {"--replace", "", "Replace files that are not the published ones", &replace},
-           {"--json", "", "For programs", &json}},
+           program::json_option(&json)},
           args)) {
     return 0;
   }

@@ -32,10 +32,10 @@ int run_info(const std::vector<std::string>& args) {
             "A set's name, or a file or folder that shows what it is",
             &what,
             {.required = true}},
-           {"PATH", "", "Where a named set lies. Default: where fetch brings it", &path},
+           {"PATH", "", "Folder of a named set. Default: where fetch puts it", &path},
            {"--sheet", "FILE", "Draw the classes and a sheet of samples into this PNG", &sheet},
-           {"--all", "", "Decode every picture for the values, not 1,000 of them", &all},
-           {"--json", "", "For programs", &json}},
+           {"--all", "", "Decode every picture for the values instead of 1,000", &all},
+           program::json_option(&json)},
           args)) {
     return 0;
   }

@@ -91,14 +91,17 @@ int run_pack(const std::vector<std::string>& args) {
             "write",
             &options.words,
             {.required = true}},
-           {"--split", "NAME", "Only this one. Default: all, one after the other", &options.split},
+           {"--split",
+            "NAME",
+            "Pack this split only. Default: all, one after the other",
+            &options.split},
            {"--skip_missing",
             "",
             "Pack what is there of a set that is not whole",
             &options.skip_missing},
-           {"--skip_damaged", "", "Leave samples out that cannot be read", &options.skip_damaged},
-           {"--no_check", "", "Do not decode the pictures first", &options.no_check},
-           {"--json", "", "For programs", &options.json}},
+           {"--skip_damaged", "", "Leave out samples that cannot be read", &options.skip_damaged},
+           {"--no_check", "", "Skip decoding the pictures first", &options.no_check},
+           program::json_option(&options.json)},
           args)) {
     return 0;
   }

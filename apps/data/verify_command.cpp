@@ -158,8 +158,8 @@ int run_verify(const std::vector<std::string>& args) {
             "A set's name, or a folder or file of one, or a record file",
             &what,
             {.required = true}},
-           {"PATH", "", "Where a named set lies. Default: where fetch brings it", &path},
-           {"--json", "", "For programs", &json}},
+           {"PATH", "", "Folder of a named set. Default: where fetch puts it", &path},
+           program::json_option(&json)},
           args)) {
     return 0;
   }

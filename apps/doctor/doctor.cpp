@@ -82,14 +82,14 @@ int run(const std::vector<std::string>& args) {
   bool nodes = false;
   bool no_training = false;
   if (program::parse_or_help(
-          {.what = "Say what works on this machine: system, limits, network, training.",
+          {.what = "Check what works on this machine: system, limits, network, training.",
            .name = "argosy doctor"},
-          {{"--json", "", "For programs", &json},
-           {"--no_training", "", "Without the two processes that train", &no_training},
+          {program::json_option(&json),
+           {"--no_training", "", "Leave out the test training of two processes", &no_training},
            {"--nodes",
             "",
-            "As the ranks of a job: do all reach each other? On each node: argosy launch --nnodes "
-            "2 … argosy doctor --nodes",
+            "Check whether all ranks of a job reach each other. On each node: argosy launch "
+            "--nnodes 2 … argosy doctor --nodes",
             &nodes}},
           args)) {
     return 0;

@@ -9,16 +9,15 @@ namespace {
 int run_command(const program::Words& args) {
   return program::dispatch(
       {.name = "argosy runs",
-       .purpose = "Runs: what was trained, with which options, and what came of it.",
+       .purpose = "List, show and compare training runs.",
        .usage = "<command> [options]",
-       .all = {{"ls", "List the runs: when, how they ended, their last loss and metric", run_ls},
-               {"show", "Show one: configuration, figures, curves, ranks", run_show},
-               {"compare",
-                "Say how two differ, in configuration and results; overlay curves",
-                run_compare}},
-       .more = "Runs lie in runs/ of the folder that they were started in; --dir names another.\n"
-               "A run's page for a browser is its index.html. A command's options:\n"
-               "argosy runs <command> --help.\nExample:\n  argosy runs ls\n"},
+       .all = {{"ls", "List the runs: start, end, last loss and metric", run_ls},
+               {"show", "Show one run: configuration, figures, curves, ranks", run_show},
+               {"compare", "Compare the configurations and results of two runs", run_compare}},
+       .more = "By default, runs are in the folder runs/; --dir names another folder.\n"
+               "Open a run's index.html in a browser to see its page.\n\n"
+               "argosy runs <command> --help shows the options of a command. Example:\n  argosy "
+               "runs ls\n"},
       args);
 }
 

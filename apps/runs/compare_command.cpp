@@ -155,9 +155,9 @@ int run_compare(const std::vector<std::string>& args) {
             &first,
             {.required = true}},
            {"OTHER_RUN", "", "The one beside it", &second, {.required = true}},
-           {"--dir", "FOLDER", "Where the runs lie", &folder},
+           {"--dir", "FOLDER", "Folder of the runs", &folder},
            {"--html", "FILE", "Write a page with both runs' curves over each other", &page},
-           {"--json", "", "For programs", &json}},
+           program::json_option(&json)},
           args)) {
     return 0;
   }

@@ -71,9 +71,9 @@ int run_ls(const std::vector<std::string>& args) {
                                       "Exit codes: 0 done, 1 a run cannot be read, 2 wrong usage.",
                               .name = "argosy runs ls",
                               .end = "Example: argosy runs ls experiments/runs"},
-                             {{"DIR", "", "Where the runs lie", &folder},
+                             {{"DIR", "", "Folder of the runs", &folder},
                               {"--dir", "FOLDER", "The same", &folder},
-                              {"--json", "", "For programs", &json}},
+                              program::json_option(&json)},
                              args)) {
     return 0;
   }

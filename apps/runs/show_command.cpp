@@ -101,18 +101,19 @@ int run_show(const std::vector<std::string>& args) {
   std::string name;
   std::string folder = "runs";
   bool json = false;
-  if (program::parse_or_help({.what = "Show one run: configuration, figures, curves, ranks.\n"
-                                      "Exit codes: 0 done, 1 it cannot be read, 2 wrong usage.",
-                              .name = "argosy runs show",
-                              .end = "Example: argosy runs show cifar10"},
-                             {{"RUN",
-                               "",
-                               "A name that argosy runs ls shows, or a run's folder",
-                               &name,
-                               {.required = true}},
-                              {"--dir", "FOLDER", "Where the runs lie", &folder},
-                              {"--json", "", "For programs: run.json and the figures", &json}},
-                             args)) {
+  if (program::parse_or_help(
+          {.what = "Show one run: configuration, figures, curves, ranks.\n"
+                   "Exit codes: 0 done, 1 it cannot be read, 2 wrong usage.",
+           .name = "argosy runs show",
+           .end = "Example: argosy runs show cifar10"},
+          {{"RUN",
+            "",
+            "A name that argosy runs ls shows, or a run's folder",
+            &name,
+            {.required = true}},
+           {"--dir", "FOLDER", "Folder of the runs", &folder},
+           program::json_option(&json, "Print run.json and the figures as JSON")},
+          args)) {
     return 0;
   }
   const ReadRun read = read_whole(find_run(name, folder));

@@ -171,7 +171,7 @@ int evaluate(const std::vector<std::string>& args) {
   bool json = false;
   program::Options options = options_of(settings);
   options.insert(options.begin(), weights_row(settings));
-  options.push_back({"--json", "", "For programs", &json});
+  options.push_back(program::json_option(&json));
   if (program::parse_or_help(
           {.what = "Loss and metrics of a run, a checkpoint or a file of weights over a data set.",
            .name = "argosy evaluate",
@@ -200,10 +200,10 @@ int predict(const std::vector<std::string>& args) {
   program::Options options = options_of(settings);
   options.insert(options.begin(), weights_row(settings));
   options.push_back(
-      {"PICTURES", "", "Picture files, folders; none: the run's data set", &pictures});
+      {"PICTURES", "", "Picture files or folders. Default: the data set of the run", &pictures});
   options.push_back({"--json", "", "The last line says what was written, as JSON", &json});
   if (program::parse_or_help(
-          {.what = "What a run's weights say of pictures, or of a data set.",
+          {.what = "Predict with the weights of a run, for pictures or a data set.",
            .name = "argosy predict",
            .end = "Examples:\n"
                   "  argosy predict runs/first holiday/ cat.jpg --topk 3\n"

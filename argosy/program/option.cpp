@@ -154,6 +154,10 @@ std::vector<std::string> Option::all_variables() const {
   return words_in(variables);
 }
 
+Option json_option(bool* json, std::string_view help) {
+  return {"--json", "", help, json};
+}
+
 void set(const Option& option, const std::string& text, std::string_view written) {
   visit_target(option, [&](auto& to) {
     using Type = Kind<std::remove_reference_t<decltype(to)>>;

@@ -69,6 +69,9 @@ struct Option {
   [[nodiscard]] std::vector<std::string> all_variables() const;
 };
 
+/// The switch --json of a command. `json`: whether it was given.
+[[nodiscard]] Option json_option(bool* json, std::string_view help = "Print JSON for programs");
+
 /// Rows for one object of settings, made where they are used.
 using Options = std::vector<Option>;
 

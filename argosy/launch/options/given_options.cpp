@@ -11,7 +11,7 @@ constexpr const char* kFooter =
     R"(Options of torchrun and of Paddle's launcher that are not shown here:
   docs/reference/launch_options.md
 
-Example, one that works here and now:
+Example that works on any machine:
   argosy launch --nproc_per_node 2 sh -c 'echo "rank $RANK of $WORLD_SIZE"'
 
 Each rank finds torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
