@@ -195,7 +195,10 @@ void part_from_other_nodes(Session& session) {
 }
 
 Outcome supervise(Session& session) {
-  RestartPolicy restarts(session.options.max_restarts, session.options.restart_usage_errors);
+  RestartPolicy restarts(session.options.max_restarts,
+                         session.options.restart_usage_errors
+                             ? RestartPolicy::UsageErrors::kRestart
+                             : RestartPolicy::UsageErrors::kEndTheJob);
   while (true) {
     session.adopted.know_by("ARGOSY_RUN_ID=" + start_id(session.job.description));
     Outcome outcome = Attempt(session).run(restarts);
@@ -222,13 +225,13 @@ void begin_report(const LaunchOptions& options) {
   status.or_throw<ConfigError>("launch.json");
 }
 
-/// --json. The exit code: 1 where a job that went well has no report.
-/// The signal that the exit code tells of.
+/// The signal that the exit code stands for.
 std::optional<int> interrupted_by(const Session& session, const Outcome& outcome, int code) {
   const bool later = session.stopped_by && code == 128 + *session.stopped_by;
   return later ? session.stopped_by : outcome.signal;
 }
 
+/// Writes --json. Returns `code`, or 1 if a job that went well has no report.
 int leave_report(const Session& session,
                  const Outcome& outcome,
                  int code,
@@ -334,7 +337,7 @@ int run_job(const LaunchOptions& options) {
   if (options.dry_run) {
     fmt::print(stderr, "{}", note);
     forget_what_the_others_decide(job, options.nodes);
-    fmt::print("{}[launch] nothing was started\n", describe_start(job, true));
+    fmt::print("{}[launch] nothing was started\n", describe_start(job, StartDetail::kEnvironment));
     (void)std::fflush(stdout);  // what is wrong with the program stands last
     return check_program(job.program);
   }
@@ -379,7 +382,8 @@ int run_job(const LaunchOptions& options) {
       session.say(fmt::format("[launch] {}: {}\n", path, written.failure().what));
     }
   }
-  session.say_for_all(describe_start(session.job, options.verbose));
+  session.say_for_all(describe_start(
+      session.job, options.verbose ? StartDetail::kEnvironment : StartDetail::kSummary));
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = supervise(session);
   session.output.flush();
@@ -391,7 +395,7 @@ int run_job(const LaunchOptions& options) {
     const std::filesystem::path logs = session.job.logs.folder;
     (void)(::rmdir(logs.c_str()) == 0 && ::rmdir(logs.parent_path().c_str()) == 0);
   }
-  const int code = session.hand_over_output(outcome.exit_code, outcome.signal.has_value());
+  const int code = session.hand_over_output(outcome);
   return options.json.empty() ? code : leave_report(session, outcome, code, start);
 }
 

@@ -88,10 +88,10 @@ void Attempt::send_signals() {
     if (*signal == SIGKILL && leftovers_.any()) {
       session_.say(policy_.hurried()
                        ? "[launch] killing the ranks at once\n"
-                       : fmt::format("[launch] killing what did not stop within {}: {}\n",
-                                     text::duration(session_.options.shutdown_timeout),
-                                     ranks_.any_running() ? "rank " + ranks_.running_numbers()
-                                                          : "processes that the ranks left"));
+                       : fmt::format("[launch] {} did not stop within {}; sending SIGKILL\n",
+                                     ranks_.any_running() ? ranks_.running_names()
+                                                          : "processes that the ranks started",
+                                     text::duration(session_.options.shutdown_timeout)));
     }
     ranks_.signal_groups(*signal);
     sent_ = signal;
@@ -108,7 +108,7 @@ void Attempt::give_notice() {
     session_.say(fmt::format("[launch] {}; stopping the others\n", describe(first_->end)));
   }
   if (ranks_.any_running()) {
-    session_.tell_of_closed_output("; the ranks run on");
+    session_.tell_of_closed_output("; the ranks continue");
   }
 }
 
@@ -175,11 +175,11 @@ void Attempt::read_signals() {
     }
     if (!told_of_signal_ && ranks_.any_running()) {
       told_of_signal_ = true;
-      session_.say(
-          fmt::format("[launch] {}: passed on to the ranks, which have {} to stop; once more kills "
-                      "them at once\n",
-                      os::signal_name(*signal),
-                      text::duration(session_.options.shutdown_timeout)));
+      session_.say(fmt::format(
+          "[launch] received {} and passed it on to the ranks, which have {} to stop; a second "
+          "signal kills them at once\n",
+          os::signal_name(*signal),
+          text::duration(session_.options.shutdown_timeout)));
     }
   }
 }

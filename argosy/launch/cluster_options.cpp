@@ -91,9 +91,9 @@ void warn_of_a_pod_alone(const Lookup& lookup) {
   if (!index.empty() && lookup("KUBERNETES_SERVICE_HOST")) {
     fmt::print(
         stderr,
-        "[launch] this is pod {} of an indexed Job, and trains alone: Kubernetes does not say "
-        "how many there are. --nnodes N --master <job>-0.<service>:29500 makes them one job "
-        "(--standalone: meant so)\n",
+        "[launch] pod {} of an indexed Job trains alone: Kubernetes does not say how many pods "
+        "there are. --nnodes N --master <job>-0.<service>:29500 makes them one job; "
+        "--standalone silences this warning\n",
         index);
   }
 }

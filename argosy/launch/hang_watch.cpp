@@ -138,11 +138,12 @@ RankEnd HangWatch::end_stopped(size_t local) {
   const std::string silence =
       text::duration(Clock::now() - stopped.since) +
       (pulse && !pulse->last.empty() ? fmt::format(" (last: {})", pulse->last) : "");
-  session_.say(fmt::format("[launch] rank {} (pid {}) is {}; does not answer for {}; ending it\n",
-                           rank.number(),
-                           rank.pid(),
-                           describe(stopped.how),
-                           silence));
+  session_.say(
+      fmt::format("[launch] rank {} (pid {}) is {} and has not answered for {}; ending it\n",
+                  rank.number(),
+                  rank.pid(),
+                  describe(stopped.how),
+                  silence));
   return rank.end_stopped(describe(stopped.how), silence, stopped.since);
 }
 

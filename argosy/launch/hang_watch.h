@@ -14,37 +14,38 @@
 
 namespace argosy::launch {
 
-/// Finds the ranks of one start that stand still, by their silence and by the kernel's word that
-/// they are stopped, and ends them. Passive: the attempt's loop calls it while the job is not
-/// stopping. What returns ends returns those of stopped ranks, which nothing else reports; a rank
-/// that hangs ends by SIGABRT and is reaped.
+/// Finds ranks that stand still and ends them. A rank stands still if it is silent for too long or
+/// if the kernel reports it as stopped. Passive: the attempt's loop calls it while the job runs.
+///
+/// Functions that return ends return those of stopped ranks, which nothing else reports. A rank
+/// that hangs ends by SIGABRT and is reaped like any other.
 class HangWatch final {
  public:
   /// `ranks`: in the order in which watch() was called for them.
   HangWatch(Session& session, std::vector<Rank>& ranks) : session_(session), ranks_(ranks) {}
 
-  /// Adds to the environment of the next rank where it finds the page to beat on; the descriptor
-  /// that it keeps for that, -1: nobody watches.
+  /// Adds the place of the heartbeat page to the environment of the next rank. Returns the
+  /// descriptor that the rank must keep for it; -1: no heartbeat is watched.
   [[nodiscard]] int watch(std::vector<std::string>& env);
-  /// nullopt: nobody waits for a rank that is alone.
+  /// nullopt: the rank is alone, so nobody waits for it.
   [[nodiscard]] std::optional<std::chrono::milliseconds> time_between_looks() const;
-  /// Sees who is stopped, when it is time, and tells the other ranks.
+  /// If it is time, finds out which ranks are stopped and tells the other ranks.
   void look();
   /// Ends ranks that have stood still for --heartbeat_timeout while others wait for them.
   [[nodiscard]] std::vector<RankEnd> end_the_hung();
-  /// Some rank has failed, as ranks do that lose a peer: one of ours that is stopped is the cause
-  /// then, and is ended.
+  /// Call it when a rank failed in the way of ranks that lose a peer. A rank of ours that is
+  /// stopped is then the cause, and this ends it.
   [[nodiscard]] std::vector<RankEnd> end_the_stopped();
-  /// The launcher was stopped by Ctrl-Z, and the ranks with it: that is no hanging.
+  /// Restarts all clocks. Ctrl-Z stopped the launcher and the ranks, which is no hang.
   void begin_anew();
 
  private:
-  /// A rank that was found stopped, the last time that it was looked at.
+  /// A rank that was stopped at the last look.
   struct StoppedRank {
     os::Stopped how{};
-    std::chrono::steady_clock::time_point since{};  ///< seen so for the first time
+    std::chrono::steady_clock::time_point since{};  ///< when it was first seen stopped
     bool seen_twice = false;
-    std::string word{};  ///< the key under which the other ranks read of it; "": none yet
+    std::string word{};  ///< key of the message to the other ranks; "": not written yet
   };
 
   [[nodiscard]] std::optional<os::Pulse> pulse_of(size_t local) const;
@@ -56,13 +57,14 @@ class HangWatch final {
 
   Session& session_;
   std::vector<Rank>& ranks_;
-  /// Of the ranks, in their order; empty: nobody watches.
+  /// One per rank, in their order; empty: no heartbeat is watched.
   std::vector<os::HeartbeatMonitor> hearts_{};
   std::vector<std::optional<StoppedRank>> stopped_{};  ///< in the order of ranks_
   std::chrono::steady_clock::time_point next_look_{};
-  /// They ran since then.
+  /// Silence before this time does not count.
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-  std::optional<std::chrono::steady_clock::time_point> kill_at_{};  ///< those told to abort
+  std::optional<std::chrono::steady_clock::time_point>
+      kill_at_{};  ///< when to kill the ranks that were told to abort
 };
 
 }  // namespace argosy::launch

@@ -53,7 +53,7 @@ os::HeldPort hold_wanted(uint16_t wanted, const std::function<void()>& look_up) 
     }
     if (!std::exchange(told, true)) {
       fmt::print(stderr,
-                 "[launch] --master_port {}: somebody has it; trying for {} s\n",
+                 "[launch] --master_port {} is in use; trying again for {} s\n",
                  wanted,
                  kPatience.count());
     }
@@ -144,7 +144,7 @@ std::optional<std::string> why_not_written(const fs::path& folder) {
 void settle_logs(const LaunchOptions& options, Job& job) {
   if (const auto why = options.log_dir_given ? std::nullopt : why_not_written(options.log_dir)) {
     fmt::print(stderr,
-               "[launch] no log files: {}. See --log_dir, and {}\n",
+               "[launch] cannot write log files: {}. See --log_dir, and {}\n",
                *why,
                catalogue_section("launch.log_dir"));
     job.logs = {};

@@ -27,7 +27,7 @@ const char* describe(JobEvent::Kind kind) {
     case JobEvent::Kind::kInterrupted:
       return "was told to stop";
     default:
-      return "is gone";
+      return "is lost";
   }
 }
 
@@ -65,14 +65,14 @@ void JobTalk::hear(bool running, const std::function<void()>& on_failure) {
       if (!stopping && session_.state.stopping() && running) {
         const JobPlan::Node& node = session_.met->plan.nodes.at(static_cast<size_t>(event.node));
         session_.say_for_all(
-            fmt::format("[launch] node {} ({}) {}; stopping the ranks of this one\n",
+            fmt::format("[launch] node {} ({}) {}; stopping the ranks of this node\n",
                         event.node,
                         node.host,
                         describe(event.kind)));
       }
     } else if (event.kind == JobEvent::Kind::kLost) {
       session_.say(
-          "[launch] the other nodes took this one for lost: its launcher stood still, or its "
+          "[launch] the other nodes gave this one up as lost: its launcher stood still, or its "
           "machine or network did not answer\n");
     }
   }

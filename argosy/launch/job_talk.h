@@ -11,43 +11,43 @@
 
 namespace argosy::launch {
 
-/// What one start of the ranks has to do with the job's journal: tells what happens here, hears
-/// what all launchers tell, and knows for how long the others are waited for.
+/// Connects one start of the ranks with the job's journal. It tells what happens on this node,
+/// hears what all launchers tell and knows how long to wait for the others.
 class JobTalk final {
  public:
   JobTalk(Session& session, StopPolicy& policy) : session_(session), policy_(policy) {}
 
-  /// `event`: what happens on this node, in this start.
+  /// Appends `event` of this node and this start to the journal.
   void tell(JobEvent event);
-  /// Takes what was told into the job's state, and stops the ranks, which are `running`, where that
-  /// says so; before that calls `on_failure` where a rank of another node has failed as ranks do
-  /// that lose a peer.
+  /// Applies new events to the job's state and stops the ranks if that state says so. Calls
+  /// `on_failure` first for a rank of another node that failed in the way of ranks that lose a
+  /// peer. `running`: ranks of this node still run, so their user is told why they stop.
   void hear(bool running, const std::function<void()>& on_failure);
-  /// How our ranks ended. `left_behind`: something outlived SIGKILL.
+  /// Tells how our ranks ended. `left_behind`: a process outlived SIGKILL.
   void tell_end(std::vector<RankEnd> ends, bool left_behind);
-  /// All launchers know that nothing of ours is left.
+  /// True after tell_end(): all launchers know that none of our ranks is left.
   [[nodiscard]] bool told_end() const { return told_end_; }
-  /// Node 0 writes down what comes of a start in which a rank failed.
+  /// On node 0: decides what follows a start in which a rank failed, and writes it down.
   void decide(RestartPolicy& restarts);
-  /// Tells the user for whom we wait, and settles for how long.
+  /// Tells the user which nodes we wait for, and decides for how long.
   void wait_for_others();
-  /// Something is still to be told, here or by others.
+  /// True while this node or another one still has something to tell.
   [[nodiscard]] bool waiting() const;
-  /// When wait_for_others() has something to do at the latest.
+  /// The latest time at which wait_for_others() has something to do.
   [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> wake() const;
 
  private:
-  /// How long after the end of our ranks the user is told that others are waited for.
+  /// The user hears that we wait for others when our ranks have been over for this long.
   static constexpr std::chrono::seconds kWaitingNotice{10};
 
   Session& session_;
   StopPolicy& policy_;
-  bool decided_ = false;  ///< on node 0: what comes of this start
+  bool decided_ = false;  ///< on node 0: decide() has written its decision
   bool told_end_ = false;
-  bool told_waiting_ = false;                         ///< the user knows for whom we wait
-  std::chrono::steady_clock::time_point ended_at_{};  ///< when told_end_ came to be
+  bool told_waiting_ = false;                         ///< the user knows which nodes we wait for
+  std::chrono::steady_clock::time_point ended_at_{};  ///< when tell_end() was called
   std::optional<std::chrono::steady_clock::time_point> give_up_at_{};
-  bool hurried_ = false;  ///< the others are waited for a moment only
+  bool hurried_ = false;  ///< wait for the others only briefly
 };
 
 }  // namespace argosy::launch

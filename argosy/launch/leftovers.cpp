@@ -77,8 +77,8 @@ void Leftovers::reap() {
   if (!session_.guard_lost && session_.guard.lost()) {
     session_.guard_lost = true;
     session_.say(
-        "[launch] the guard process was killed; should the launcher be killed by SIGKILL as "
-        "well, what the ranks have started may stay\n");
+        "[launch] the guard process was killed; if SIGKILL also kills the launcher, processes of "
+        "the ranks may stay\n");
   }
   session_.adopted.reap([this](pid_t pid) { return owned(pid); });
 }
@@ -88,8 +88,8 @@ std::vector<pid_t> Leftovers::abandon_the_undying() {
   for (Rank& rank : ranks_) {
     if (rank.running()) {
       session_.say(fmt::format(
-          "[launch] rank {}, {}, does not even end by SIGKILL: it belongs to another "
-          "user, or waits for a file server that does not answer; left behind. See {}\n",
+          "[launch] rank {}, {}, did not end after SIGKILL and was left behind: it belongs to "
+          "another user, or waits for a file server that does not answer. See {}\n",
           rank.number(),
           name_of(rank.pid()),
           catalogue_section("left-behind")));
@@ -113,7 +113,7 @@ std::vector<std::string> Leftovers::tell(const std::vector<pid_t>& undying) {
   const std::vector<std::string> left =
       names(session_.adopted.list([this](pid_t child) { return owned(child); }));
   if (!left.empty() || (any_ && undying.empty())) {
-    session_.say(fmt::format("[launch] left behind: {}, which SIGKILL does not end. See {}\n",
+    session_.say(fmt::format("[launch] SIGKILL did not end {}; left behind. See {}\n",
                              left.empty() ? "something in the ranks' process groups"
                                           : fmt::format("{}", fmt::join(left, ", ")),
                              catalogue_section("left-behind")));

@@ -11,30 +11,29 @@
 
 namespace argosy::launch {
 
-/// What the ranks of one start have started and may leave behind: their process groups, which the
-/// guard knows too, and the orphans that the launcher adopts.
+/// Tracks processes that the ranks of one start may leave behind: the ranks' process groups, which
+/// the guard also knows, and orphans that the launcher adopts.
 class Leftovers final {
  public:
   Leftovers(Session& session, std::vector<Rank>& ranks) : session_(session), ranks_(ranks) {}
 
-  /// `rank`, one of the ranks, has started. It must not move from here on.
+  /// Adds `rank`, which has started and must keep its address.
   void add(Rank& rank) { with_group_.push_back(&rank); }
-  /// Looks whether anything of the job still lives; lets the guard forget the groups that have
-  /// emptied.
+  /// Checks whether anything of the job still lives. The guard forgets groups that are empty.
   void look();
-  /// Something of the job, ranks included, still lived when look() was called.
+  /// True if something of the job, ranks included, was alive at the last look().
   [[nodiscard]] bool any() const { return any_; }
-  /// Reaps orphans that have ended. Says so, once, should the guard be lost.
+  /// Reaps orphans that have ended. Prints a message once if somebody killed the guard.
   void reap();
-  /// Ends what is in no rank's group. Call it again as long as any().
+  /// Sends `signal` to processes outside the ranks' groups. Call it again while any() is true.
   void signal_orphans(int signal);
-  /// SIGTSTP or SIGCONT to all groups.
+  /// Sends SIGTSTP or SIGCONT to all groups.
   void suspend_or_resume(int signal) const;
 
-  /// Gives up the ranks that even SIGKILL does not end, and says so.
+  /// Gives up ranks that did not end after SIGKILL, prints that and returns their pids.
   [[nodiscard]] std::vector<pid_t> abandon_the_undying();
-  /// Processes that we cannot end, in words: those of `undying` ranks, of which is told already,
-  /// and what ranks have left, of which this tells.
+  /// Returns the names of all processes that we cannot end: those of the `undying` ranks and those
+  /// that other ranks left behind. Prints the latter; the former are printed already.
   [[nodiscard]] std::vector<std::string> tell(const std::vector<pid_t>& undying);
 
  private:
@@ -44,7 +43,7 @@ class Leftovers final {
 
   Session& session_;
   std::vector<Rank>& ranks_;
-  std::vector<Rank*> with_group_{};  ///< those of whose process group something still lives
+  std::vector<Rank*> with_group_{};  ///< ranks whose process group is not empty
   bool any_ = false;
 };
 

@@ -80,7 +80,7 @@ Outcome outcome_of(const JobState& job, const JobPlan& plan, const LocalEnd& loc
     outcome.words += render(*outcome.failure);
   } else if (!job.lost_nodes().empty() || (!job.over() && !outcome.signal)) {
     if (first) {
-      outcome.words += fmt::format("[launch] around the same time {}\n", describe(*first));
+      outcome.words += fmt::format("[launch] around the same time, {}\n", describe(*first));
     }
     outcome.exit_code = 1;
     outcome.words += fmt::format("[launch] exit code 1. See {}\n", catalogue_section("node-lost"));

@@ -14,26 +14,26 @@ namespace argosy::launch {
 /// How one start of all ranks ended.
 struct Outcome {
   int exit_code = 0;
-  std::optional<int> signal{};                               ///< the job was told to stop by it
-  std::optional<FailureReport> failure{};                    ///< as it was reported
-  std::vector<std::string> left_behind{};                    ///< processes that nothing ended
-  std::vector<std::string> lost{};                           ///< nodes whose launchers are gone
+  std::optional<int> signal{};             ///< the signal that told the job to stop
+  std::optional<FailureReport> failure{};  ///< the failure as reported
+  std::vector<std::string> left_behind{};  ///< processes that did not end
+  std::vector<std::string> lost{};         ///< nodes whose launchers are lost
   std::optional<std::chrono::milliseconds> restart_after{};  ///< nullopt: the job is over
-  std::string words{};                                       ///< the last ones on this start
-  bool node_zero_lost = false;  ///< nobody says these words for the others
+  std::string words{};          ///< the last lines to print about this start
+  bool node_zero_lost = false;  ///< no other launcher prints these words
 };
 
-/// What a launcher knows of its own node when a start is over.
+/// What a launcher knows about its own node when a start is over.
 struct LocalEnd {
   int node = 0;
   std::string host{};
-  std::optional<int> signal{};             ///< this launcher was told to stop by it
+  std::optional<int> signal{};             ///< the signal that told this launcher to stop
   std::vector<std::string> left_behind{};  ///< processes that nothing ended
   bool undying = false;                    ///< ranks among them
 };
 
-/// What comes of a start by what all launchers were told of it: every launcher comes to the same.
-/// Knows no processes.
+/// Returns what follows a start, from what all launchers were told. Every launcher comes to the
+/// same result. A pure function: it touches no process.
 [[nodiscard]] Outcome outcome_of(const JobState& job, const JobPlan& plan, const LocalEnd& local);
 
 /// "node 1 (gpu02, 10.0.0.2)"

@@ -104,8 +104,8 @@ TEST(Outcome, WhatRanksSayOfALostNodeIsAConsequence) {
   const Outcome consequence = outcome(end(0, {.code = 7}, 2'900'000));
   EXPECT_EQ(consequence.exit_code, 1);
   EXPECT_FALSE(consequence.failure);
-  EXPECT_THAT(consequence.words, HasSubstr("node 1 (b, 10.0.0.2): its launcher is gone"));
-  EXPECT_THAT(consequence.words, HasSubstr("around the same time rank 0"));
+  EXPECT_THAT(consequence.words, HasSubstr("node 1 (b, 10.0.0.2): its launcher was killed"));
+  EXPECT_THAT(consequence.words, HasSubstr("around the same time, rank 0"));
   EXPECT_EQ(outcome(end(0, {.code = 7}, 1'000'000)).exit_code, 7) << "long before";
   EXPECT_EQ(outcome(end(0, {.signal = SIGSEGV}, 2'900'000)).exit_code, 139);
 }

@@ -12,7 +12,7 @@
 namespace argosy::launch {
 
 /// One running rank: its process, its process group and its output. Passive, like os::Subprocess:
-/// the attempt's loop calls it when poll() says that there is something to do.
+/// the attempt's loop calls it when poll() reports an event.
 class Rank final {
  public:
   struct Start {
@@ -36,26 +36,26 @@ class Rank final {
   [[nodiscard]] RankOutput& output() { return output_; }
   [[nodiscard]] const RankOutput& output() const { return output_; }
 
-  /// How it ended, if it has; when, ended_at() says.
+  /// Returns how the rank ended, once it has. See ended_at() for the time.
   [[nodiscard]] std::optional<RankEnd> reap();
-  /// Stood still since, where that is why it ended.
+  /// When the rank ended; for a stopped rank, since when it was stopped.
   [[nodiscard]] std::chrono::steady_clock::time_point ended_at() const { return ended_at_; }
-  /// Does anything of its process group still live?
+  /// True while a process of the rank's group lives.
   [[nodiscard]] bool group_alive();
-  /// Asks it to stop: the end of a rank that still ran is not its own from here on.
+  /// Sends `signal` to the group. The end of a rank that still runs then counts as asked for.
   void signal_group(int signal);
   void signal_process(int signal) { (void)process_.signal(signal); }
   void abandon() { process_.abandon(); }
-  /// It stood still, as `what` says, and is ended for that: an end of its own, not one that it was
-  /// asked for. The whole group, for the rank may be a shell around the program.
+  /// Ends the whole group because the rank hangs, as `what` describes. The end counts as the rank's
+  /// own failure. The group, because the rank may be a shell around the program.
   void end_hung(std::string what);
   void kill_hung();
-  /// It is stopped since `since`, as `how` says, silent for as long as `silence` says, and is
-  /// killed for that. The end that is reported: reap() returns none any more.
+  /// Kills a rank that is stopped, as `how` describes, since `since`, and silent for `silence`.
+  /// Returns the end to report; reap() no longer returns one.
   [[nodiscard]] RankEnd end_stopped(std::string how,
                                     std::string silence,
                                     std::chrono::steady_clock::time_point since);
-  /// SIGTSTP or SIGCONT to the whole group.
+  /// Sends SIGTSTP or SIGCONT to the whole group.
   void suspend_or_resume(int signal) const;
   [[nodiscard]] bool hung() const { return !hung_.empty(); }
 

@@ -114,14 +114,14 @@ bool Ranks::any_running() const {
   return std::ranges::any_of(ranks_, &Rank::running);
 }
 
-std::string Ranks::running_numbers() const {
+std::string Ranks::running_names() const {
   std::vector<int> numbers;
   for (const Rank& rank : ranks_) {
     if (rank.running()) {
       numbers.push_back(rank.number());
     }
   }
-  return strings::ranges(numbers);
+  return (numbers.size() == 1 ? "rank " : "ranks ") + strings::ranges(numbers);
 }
 
 void Ranks::signal_processes(int signal) {

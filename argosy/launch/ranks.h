@@ -34,7 +34,7 @@ class Ranks final {
   /// The ranks that were started, by their place on this node. They keep their addresses.
   [[nodiscard]] std::vector<Rank>& all() { return ranks_; }
   [[nodiscard]] bool any_running() const;
-  [[nodiscard]] std::string running_numbers() const;  ///< For people: "0, 3-5".
+  [[nodiscard]] std::string running_names() const;  ///< For people: "ranks 0, 3-5".
 
   void signal_processes(int signal);  ///< Signals each rank's own process.
   void signal_groups(int signal);     ///< Asks each rank's process group to stop.

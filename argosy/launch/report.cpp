@@ -78,14 +78,14 @@ std::string describe_error(const FailureReport& report) {
   });
   line += line.size() < message.size() ? " …" : "";
   return read ? ""
-              : fmt::format("[launch] it ended with {} ({})\n", line, report.first.error->path);
+              : fmt::format("[launch] it reported {} (in {})\n", line, report.first.error->path);
 }
 
 }  // namespace
 
 std::string describe(const RankEnd& end) {
   const std::string how =
-      !end.stopped.empty() ? fmt::format("is {}; does not answer for {}, and was ended by {}",
+      !end.stopped.empty() ? fmt::format("was {}, did not answer for {} and was ended by {}",
                                          end.stopped,
                                          end.hung,
                                          shortly(end.exit))
@@ -151,10 +151,10 @@ std::string render(const FailureReport& report) {
   }
   text += describe_error(report);
   if (!report.first.log_path.empty()) {
-    text += fmt::format("[launch] all it wrote: {}\n", report.first.log_path);
+    text += fmt::format("[launch] its whole output is in {}\n", report.first.log_path);
   }
   if (report.first.at_us != 0) {
-    text += fmt::format("[launch] that was at {}{}{}\n",
+    text += fmt::format("[launch] this happened at {}{}{}\n",
                         time_text(report.first.at_us),
                         report.host.empty() ? "" : " on " + report.host,
                         report.first.program.empty() ? "" : ": " + report.first.program);
@@ -178,8 +178,7 @@ std::string render_lost(const std::vector<std::string>& nodes) {
   std::string text;
   for (const std::string& node : nodes) {
     text += fmt::format(
-        "[launch] {}: its launcher is gone: killed, or its machine or network does "
-        "not answer\n",
+        "[launch] lost {}: its launcher was killed, or its machine or network does not answer\n",
         node);
   }
   return text;
@@ -199,7 +198,7 @@ std::string render_unexpected(int signal, const std::vector<RankEnd>& ends) {
   return names.empty()
              ? ""
              : fmt::format(
-                   "[launch] ended otherwise than by {}: {}\n", os::signal_name(signal), names);
+                   "[launch] these ranks did not end by {}: {}\n", os::signal_name(signal), names);
 }
 
 int resumable_code(std::optional<int> stopped_by) {
@@ -208,8 +207,8 @@ int resumable_code(std::optional<int> stopped_by) {
 
 std::string render_resumable(int exit_code) {
   return fmt::format(
-      "[launch] the ranks have saved where they are: told to resume (argosy train: --resume auto), "
-      "the same command goes on; exit code {}\n",
+      "[launch] the ranks saved their state; to resume, run the same command again (argosy train: "
+      "with --resume auto); exit code {}\n",
       exit_code);
 }
 

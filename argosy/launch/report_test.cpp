@@ -50,7 +50,7 @@ TEST(Report, NamesTheFirstFailureItsLinesAndTheOthers) {
       "after 14 min 02 s; its last lines:\n"
       "  | epoch 1\n"
       "  | 20%\n"
-      "[launch] all it wrote: logs/run/rank3.log\n"
+      "[launch] its whole output is in logs/run/rank3.log\n"
       "[launch] failed after it: rank 1 code 1 (+3.0 ms); stopped by the launcher: ranks 0, 2; "
       "ended well: rank 4\n"
       "[launch] what may help: somebody or something killed it: dmesg, the queue's limits, argosy "
@@ -68,7 +68,7 @@ TEST(Report, SaysWhenWhereAndWhat) {
       text, testing::HasSubstr("exited with code 127 (a command or a library that was not found)"));
   EXPECT_THAT(
       text,
-      testing::ContainsRegex("that was at 20[0-9-]+ [0-9:]+[.]123456 on gpu02: ./train --lr "
+      testing::ContainsRegex("this happened at 20[0-9-]+ [0-9:]+[.]123456 on gpu02: ./train --lr "
                              "0.1\n"));
   EXPECT_THAT(text, testing::HasSubstr("[launch] what may help: a shared library is missing: ldd"));
 }
@@ -86,9 +86,9 @@ TEST(Report, SaysWhatTheRankItselfSaidUnlessItsLastLinesDo) {
                        .what_now = "exit code 134"};
   report.first.error = ErrorNote{.message = "ValueError: no\nat all", .path = "r/e.json"};
   EXPECT_THAT(render(report),
-              testing::HasSubstr("main\n[launch] it ended with ValueError: no … (r/e.json)\n"));
+              testing::HasSubstr("main\n[launch] it reported ValueError: no … (in r/e.json)\n"));
   report.first.last_lines = {"terminate called after ValueError", "  what(): no"};
-  EXPECT_THAT(render(report), testing::Not(testing::HasSubstr("it ended with")));
+  EXPECT_THAT(render(report), testing::Not(testing::HasSubstr("it reported")));
   report.first.last_lines.clear();
   report.first.error->message = std::string(10000, 'x');
   EXPECT_LT(render(report).size(), 1000);
@@ -107,7 +107,7 @@ TEST(Report, DoesNotRepeatWhatAllRanksHaveSaid) {
                     .what_now = "exit code 3"}),
             "[launch] rank 1 (pid 101) exited with code 3 after 0.3 s; all 2 ranks ended with the "
             "same words, which stand above.\n"
-            "[launch] all it wrote: logs/run/rank1.log\n"
+            "[launch] its whole output is in logs/run/rank1.log\n"
             "[launch] exit code 3. See docs/guides/errors.md#rank-failed\n");
 }
 
@@ -142,7 +142,7 @@ TEST(Report, NamesTheHostWhereThereAreSeveral) {
   end.host = "gpu02";
   EXPECT_EQ(describe(end), "rank 3 on gpu02 (pid 103) exited with code 1 after 0.3 s");
   EXPECT_EQ(render_lost({"node 1 (gpu02, 10.0.0.2)"}),
-            "[launch] node 1 (gpu02, 10.0.0.2): its launcher is gone: killed, or its machine or "
+            "[launch] lost node 1 (gpu02, 10.0.0.2): its launcher was killed, or its machine or "
             "network does not answer\n");
 }
 
@@ -151,9 +151,9 @@ TEST(Report, NamesWhoEndsOtherwiseThanByTheSignal) {
       code(0, 0), signalled(1, SIGTERM), code(2, 128 + SIGTERM), signalled(3, SIGKILL)};
   EXPECT_EQ(render_unexpected(SIGTERM, expected), "");
   EXPECT_EQ(render_unexpected(SIGTERM, {signalled(5, SIGSEGV), expected[1], code(4, 3)}),
-            "[launch] ended otherwise than by SIGTERM: rank 4 code 3, rank 5 SIGSEGV\n");
+            "[launch] these ranks did not end by SIGTERM: rank 4 code 3, rank 5 SIGSEGV\n");
   EXPECT_EQ(render_unexpected(SIGINT, {code(0, 143)}),
-            "[launch] ended otherwise than by SIGINT: rank 0 code 143\n");
+            "[launch] these ranks did not end by SIGINT: rank 0 code 143\n");
 }
 
 TEST(Report, ComparesLinesWithoutTheirTime) {

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 bool RestartPolicy::usage_error(const RankEnd& end) const {
   const int code = end.exit.signal == 0 ? end.exit.code : 0;
-  return !usage_errors_too_ && (code == 2 || code == 126 || code == 127);
+  return usage_errors_ == UsageErrors::kEndTheJob && (code == 2 || code == 126 || code == 127);
 }
 
 std::optional<std::chrono::milliseconds> RestartPolicy::next(const RankEnd& first) {

@@ -11,6 +11,8 @@
 namespace argosy::launch {
 namespace {
 
+using UsageErrors = RestartPolicy::UsageErrors;
+
 using namespace std::chrono_literals;
 
 RankEnd failed(int code, std::chrono::seconds ran = 1s) {
@@ -18,13 +20,13 @@ RankEnd failed(int code, std::chrono::seconds ran = 1s) {
 }
 
 TEST(Restart, NoneIsTheDefault) {
-  RestartPolicy policy(0, false);
+  RestartPolicy policy(0, UsageErrors::kEndTheJob);
   EXPECT_EQ(policy.next(failed(1)), std::nullopt);
   EXPECT_EQ(policy.describe(failed(1), std::nullopt), "exit code 1");
 }
 
 TEST(Restart, WaitsLongerWhileRanksFailAtOnce) {
-  RestartPolicy policy(100, false);
+  RestartPolicy policy(100, UsageErrors::kEndTheJob);
   std::vector<std::chrono::milliseconds> waits;
   for (int i = 0; i < 8; ++i) {
     waits.push_back(policy.next(failed(1)).value());
@@ -36,7 +38,7 @@ TEST(Restart, WaitsLongerWhileRanksFailAtOnce) {
 }
 
 TEST(Restart, CountsAndSaysSo) {
-  RestartPolicy policy(2, false);
+  RestartPolicy policy(2, UsageErrors::kEndTheJob);
   EXPECT_EQ(policy.describe(failed(1), policy.next(failed(1))), "restart 1 of 2 now");
   EXPECT_EQ(policy.describe(failed(1), policy.next(failed(1))), "restart 2 of 2 in 1.0 s");
   EXPECT_EQ(policy.next(failed(1)), std::nullopt);
@@ -46,19 +48,19 @@ TEST(Restart, CountsAndSaysSo) {
 }
 
 TEST(Restart, WhoSavedBecauseItWasToldToStopIsNotStartedAgain) {
-  EXPECT_EQ(RestartPolicy(3, true).next(failed(75)), std::nullopt);
+  EXPECT_EQ(RestartPolicy(3, UsageErrors::kRestart).next(failed(75)), std::nullopt);
 }
 
 TEST(Restart, UsageErrorsWouldComeAgain) {
   for (const int code : {2, 126, 127}) {
-    RestartPolicy policy(3, false);
+    RestartPolicy policy(3, UsageErrors::kEndTheJob);
     EXPECT_EQ(policy.next(failed(code)), std::nullopt);
     EXPECT_EQ(policy.describe(failed(2), std::nullopt),
               "exit code 2, not restarted: it would come again (--restart_usage_errors tries)");
-    EXPECT_EQ(RestartPolicy(3, true).next(failed(code)), 0s);
+    EXPECT_EQ(RestartPolicy(3, UsageErrors::kRestart).next(failed(code)), 0s);
   }
   const RankEnd interrupted{.exit = {0, SIGINT}, .ran = 1s};  // signal 2 is no exit code 2
-  EXPECT_EQ(RestartPolicy(3, false).next(interrupted), 0s);
+  EXPECT_EQ(RestartPolicy(3, UsageErrors::kEndTheJob).next(interrupted), 0s);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "argosy/launch/process_setup.h"
 
 namespace argosy::launch {
+
 void Session::tell_of_closed_output(std::string_view consequence) {
   if (output.out().broken() && !output.shared() && !told_of_closed_output) {
     told_of_closed_output = true;
@@ -28,8 +29,9 @@ bool Session::logs_are_whole() const {
   return together || apart;
 }
 
-int Session::hand_over_output(int code, bool interrupted) {
-  interrupted = interrupted || stopped_by;
+int Session::hand_over_output(const Outcome& outcome) {
+  const int code = outcome.exit_code;
+  const bool interrupted = outcome.signal || stopped_by;
   output.hand_over(interrupted ? kPatienceOnceStopped : options.reader_patience, signals.fd(), [&] {
     stopped_by = stopped_by ? stopped_by : next_stop_signal(signals);
     return stopped_by.has_value();

@@ -12,6 +12,7 @@
 #include "argosy/launch/nodes/control_plane.h"
 #include "argosy/launch/nodes/meeting.h"
 #include "argosy/launch/options.h"
+#include "argosy/launch/outcome.h"
 #include "argosy/launch/output.h"
 #include "argosy/os/exit_watch.h"
 #include "argosy/os/signals.h"
@@ -19,8 +20,8 @@
 
 namespace argosy::launch {
 
-/// What lives as long as the launcher, however often the ranks are started: signals, the store, the
-/// guard, output. Attempt works on it; agent.cpp makes it.
+/// Everything that lives as long as the launcher and survives restarts of the ranks: signals, the
+/// store, the guard, output. agent.cpp creates it; Attempt works on it.
 struct Session {
   const LaunchOptions& options;
   os::SignalFd signals;
@@ -29,34 +30,35 @@ struct Session {
   Job job;
   Guard guard;
   Output output;
-  std::unique_ptr<CombinedLog> combined{};           ///< nullptr: none
+  std::unique_ptr<CombinedLog> combined{};           ///< nullptr: no combined log
   rlim_t open_files = 0;                             ///< the ranks' limit
   std::unique_ptr<rendezvous::StoreServer> store{};  ///< of a job of one node
-  std::optional<Met> met{};                          ///< with the other nodes, where there are any
-  /// With the other nodes' launchers, where there are any: it goes before `met`.
+  std::optional<Met> met{};  ///< the meeting with the other nodes; nullopt: one node
+  /// Shared with the launchers of the other nodes, if any. Destroyed before `met`.
   std::unique_ptr<JobJournal> journal = std::make_unique<OwnJournal>();
-  JobState state{1};  ///< what the journal says
+  JobState state{1};  ///< what follows from the journal
   bool guard_lost = false;
   bool told_of_closed_output = false;
-  bool logs_cut = false;            ///< a file of a rank ends too early
+  bool logs_cut = false;            ///< a log file of a rank is incomplete
   bool errors_shown = false;        ///< ranks wrote to standard error
-  std::optional<int> stopped_by{};  ///< what came while this launcher parted from the others
+  std::optional<int> stopped_by{};  ///< a signal that came while the launchers said goodbye
 
   void say(const std::string& text) { output.say(text); }
-  /// What every launcher of the job has to say: only node 0 says it where all come out in one
-  /// place.
+  /// Prints a message that every launcher would print. If they share one output, only node 0 prints
+  /// it.
   void say_for_all(const std::string& text) {
     if (!options.one_output || journal->node() == 0) {
       say(text);
     }
   }
-  /// Says, once, that standard output has ended, should it have.
+  /// Prints once that standard output has ended, if it has.
   void tell_of_closed_output(std::string_view consequence);
-  /// Do files have all that the ranks wrote, together or each for itself?
+  /// True if the files hold all that the ranks wrote, in one combined log or in one per rank.
   [[nodiscard]] bool logs_are_whole() const;
-  /// A reader may be slow (a pager). Nobody waits for it for ever, and after a signal hardly at
-  /// all. Returns the exit code: `code`, unless the user stopped the wait or output was lost.
-  [[nodiscard]] int hand_over_output(int code, bool interrupted);
+  /// Waits until the readers took all output, for a limited time, and only briefly after a signal.
+  /// Returns the exit code: that of
+  /// `outcome`, unless the user stopped the wait or output was lost.
+  [[nodiscard]] int hand_over_output(const Outcome& outcome);
 };
 
 }  // namespace argosy::launch

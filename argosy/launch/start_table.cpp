@@ -103,8 +103,8 @@ std::string variables(const JobDescription& job) {
   const std::vector<std::string> inherited = os::environ_list();
   std::string text = job.ranks == 1
                          ? ""
-                         : "[launch] set for the first rank; for the others what differs "
-                           "from it:\n";
+                         : "[launch] environment of the first rank, then what differs for "
+                           "each other rank:\n";
   std::set<std::string> common(inherited.begin(), inherited.end());
   for (int local = 0; local < job.ranks; ++local) {
     const int rank = job.first_rank + local;
@@ -174,7 +174,7 @@ void add_cpu_rows(const JobDescription& job,
 
 }  // namespace
 
-std::string describe_start(const Job& job, bool everything) {
+std::string describe_start(const Job& job, StartDetail detail) {
   const JobDescription& what = job.description;
   const std::vector<std::string> environment = rank_environment(what, 0, os::environ_list());
   const int threads = std::atoi(value_of(environment, "OMP_NUM_THREADS").c_str());
@@ -204,7 +204,7 @@ std::string describe_start(const Job& job, bool everything) {
   if (what.bound_by_queue) {
     rows.emplace_back("cores", "not bound: each of the queue's launchers here has its own");
   }
-  if (everything) {
+  if (detail == StartDetail::kEnvironment) {
     add_cpu_rows(what, environment, rows);
   }
   if (what.tls.on) {
@@ -223,7 +223,7 @@ std::string describe_start(const Job& job, bool everything) {
   } else {
     rows.emplace_back("meeting", what.store + ", where ranks, addresses and ports are settled");
   }
-  return table(rows) + (everything ? variables(what) : "");
+  return table(rows) + (detail == StartDetail::kEnvironment ? variables(what) : "");
 }
 
 }  // namespace argosy::launch

@@ -6,9 +6,13 @@
 
 namespace argosy::launch {
 
-/// What the user reads before the ranks run: how many, of what, where their output goes; with
-/// `everything` also each variable that they get (secrets left out). Lines that start with
-/// "[launch]".
-[[nodiscard]] std::string describe_start(const Job& job, bool everything);
+/// What the table before the ranks' output shows.
+enum class StartDetail {
+  kSummary,      ///< the number of ranks, their program and where their output goes
+  kEnvironment,  ///< also each variable that the ranks get, without secrets
+};
+
+/// Returns what the user reads before the ranks run, as lines that start with "[launch]".
+[[nodiscard]] std::string describe_start(const Job& job, StartDetail detail);
 
 }  // namespace argosy::launch

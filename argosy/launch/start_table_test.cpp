@@ -25,7 +25,7 @@ Job job_of_two() {
 }
 
 TEST(StartTable, SaysWhatMatters) {
-  const std::string text = describe_start(job_of_two(), false);
+  const std::string text = describe_start(job_of_two(), StartDetail::kSummary);
   for (const char* part :
        {"| ranks ", "| 2 on ", "./train --lr 0.1", "runs/run-1/rank<k>.log", "4000"}) {
     EXPECT_THAT(text, HasSubstr(part));
@@ -37,7 +37,7 @@ TEST(StartTable, ShowsEveryVariableButNoSecret) {
   Job job = job_of_two();
   job.description.extra = {{"SLURM_JWT", "verysecret"}, {"DB", "postgres://me:verysecret@host/"}};
   job.program.args = {"./train", "http://me:verysecret@host/"};
-  const std::string text = describe_start(job, true);
+  const std::string text = describe_start(job, StartDetail::kEnvironment);
   EXPECT_THAT(text, HasSubstr("[launch] rank 0: WORLD_SIZE=2\n"));
   EXPECT_THAT(text, HasSubstr("[launch] rank 1: RANK=1\n"));
   EXPECT_THAT(text, Not(HasSubstr("rank 1: WORLD_SIZE")));  // the same as for rank 0
@@ -53,14 +53,15 @@ TEST(StartTable, SaysHowTheCpusAreSetUpAndByWhom) {
   job.description.extra = {{"OMP_WAIT_POLICY", "active"}};
   ::setenv("OMP_NUM_THREADS", "3", 1);  // NOLINT(concurrency-mt-unsafe): one thread here
   ::unsetenv("OPENBLAS_CORETYPE");      // NOLINT(concurrency-mt-unsafe)
-  const std::string text = describe_start(job, true);
+  const std::string text = describe_start(job, StartDetail::kEnvironment);
   ::unsetenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe)
   EXPECT_THAT(text, HasSubstr("| OMP_NUM_THREADS   | 3 (as found) "));
   EXPECT_THAT(text, HasSubstr("| OMP_WAIT_POLICY   | active (--env) "));
   EXPECT_THAT(text, HasSubstr("| OPENBLAS_CORETYPE | SKYLAKEX (this CPU has AVX-512) "));
   EXPECT_THAT(text, HasSubstr("| cores             | not bound: see --bind "));
-  EXPECT_THAT(describe_start(job, true), HasSubstr("| 2 (5 cores usable of this machine, shared"));
-  EXPECT_THAT(describe_start(job, false), Not(HasSubstr("OMP_")));
+  EXPECT_THAT(describe_start(job, StartDetail::kEnvironment),
+              HasSubstr("| 2 (5 cores usable of this machine, shared"));
+  EXPECT_THAT(describe_start(job, StartDetail::kSummary), Not(HasSubstr("OMP_")));
 }
 
 TEST(StartTable, SaysWhatTheQueueHasDecided) {
@@ -69,7 +70,7 @@ TEST(StartTable, SaysWhatTheQueueHasDecided) {
   job.description.cores = 4;
   job.description.bound_by_queue = true;
   ::unsetenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe): one thread here
-  const std::string text = describe_start(job, true);
+  const std::string text = describe_start(job, StartDetail::kEnvironment);
   EXPECT_THAT(text, HasSubstr("2 (4 cores from the queue, shared out among the ranks)"));
   EXPECT_THAT(text, HasSubstr("not bound: each of the queue's launchers here has its own"));
   EXPECT_THAT(text, Not(HasSubstr("see --bind")));
@@ -78,7 +79,7 @@ TEST(StartTable, SaysWhatTheQueueHasDecided) {
 TEST(StartTable, LinesAreOfOneLengthAndOneLineEach) {
   Job job = job_of_two();
   job.program.args = {"sh", "-c", std::string(300, 'x') + "\nsecond line"};
-  const std::string text = describe_start(job, false);
+  const std::string text = describe_start(job, StartDetail::kSummary);
   EXPECT_THAT(text, HasSubstr("…"));
   EXPECT_THAT(text, Not(HasSubstr("\nsecond")));
 }

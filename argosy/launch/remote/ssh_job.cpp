@@ -167,9 +167,10 @@ void SshJob::take_ends() {
     // ssh's own failure has the same code as a rank that returned -1, of which the launcher tells.
     const bool ssh_failed = code == kSshFailed && !said(*remote, "[launch] exit code 255");
     if (ssh_failed) {
-      output_.say(fmt::format("[launch] ssh to {} ended with 255: its words stand above. See {}\n",
-                              remote->host,
-                              catalogue_section("launch.ssh_failed")));
+      output_.say(fmt::format(
+          "[launch] ssh to {} failed with exit code 255; see its message above. See {}\n",
+          remote->host,
+          catalogue_section("launch.ssh_failed")));
     }
     // A launcher's word counts more than ssh's, unless it says that we stopped it.
     if (code != 0 && (code_ == 0 || (code_ == 1 && !pulled_))) {
@@ -230,7 +231,7 @@ void SshJob::kill_or_abandon() {
     if (!remote->ended && !killed) {
       (void)remote->ssh.signal(SIGKILL);
     } else if (!remote->ended && Clock::now() >= *abandon_at_) {
-      output_.say(fmt::format("[launch] ssh to {} does not even end by SIGKILL; left behind\n",
+      output_.say(fmt::format("[launch] ssh to {} did not end after SIGKILL and was left behind\n",
                               remote->host));
       remote->ssh.abandon();
       remote->ended = true;

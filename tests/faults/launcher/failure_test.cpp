@@ -166,7 +166,7 @@ TEST(LauncherFailure, WhatARankSaysOfItselfIsRead) {
            "; exec \"$0\" launch --log_dir logs --json end.json sh -c 'cd /; echo "
            "\"{\\\"message\\\": \\\"shapes differ\\\"}\" > $TORCHELASTIC_ERROR_FILE; exit 6'"});
   EXPECT_EQ(job.wait(), 6);
-  EXPECT_THAT(job.err(), HasSubstr("[launch] it ended with shapes differ (logs/"));
+  EXPECT_THAT(job.err(), HasSubstr("[launch] it reported shapes differ (in logs/"));
   const auto report = nlohmann::json::parse(*os::read_file(folder.path() / "end.json"));
   EXPECT_EQ(report["first_failure"]["error"]["message"], "shapes differ");
 }
@@ -200,7 +200,7 @@ TEST(LauncherFailure, RanksThatIgnoreSigtermAreKilledAfterTheGrace) {
                {"--shutdown_timeout", "0.4"});
   EXPECT_EQ(job.wait(), 5);
   EXPECT_THAT(job.err(), HasSubstr("; stopping the others\n"));  // said before the wait
-  EXPECT_THAT(job.err(), HasSubstr("[launch] killing what did not stop within 0.4 s: rank "));
+  EXPECT_THAT(job.err(), HasSubstr("ranks 0, 2 did not stop within 0.4 s; sending SIGKILL"));
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 

@@ -59,7 +59,8 @@ TEST(LauncherLeftovers, ThatIgnoreSigterm) {
   EXPECT_EQ(job.wait(), 0) << job.err();
   EXPECT_THAT(
       job.err(),
-      HasSubstr("[launch] killing what did not stop within 0.2 s: processes that the ranks left"));
+      HasSubstr(
+          "[launch] processes that the ranks started did not stop within 0.2 s; sending SIGKILL"));
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
 
@@ -102,10 +103,10 @@ TEST_F(LauncherLeftoversOfRoot, AreNamedWithTheirChildrenAndNotRestartedOver) {
     GTEST_SKIP() << "another user cannot run the launcher from where it is";
   }
   EXPECT_EQ(code, 5) << job_->err();
-  EXPECT_THAT(
-      job_->err(),
-      ContainsRegex(".launch. left behind: pid [0-9]+ .p[?], of user 0., pid [0-9]+ .p[?], of "
-                    "user 0., which SIGKILL does not end. See "));
+  EXPECT_THAT(job_->err(),
+              ContainsRegex(
+                  ".launch. SIGKILL did not end pid [0-9]+ .p[?], of user 0., pid [0-9]+ .p[?], of "
+                  "user 0.; left behind. See "));
   EXPECT_THAT(job_->err(), HasSubstr("exit code 5; processes were left behind"));
   EXPECT_THAT(job_->err(), Not(HasSubstr("restart 1")));
   EXPECT_THAT(json(),
@@ -120,8 +121,8 @@ TEST_F(LauncherLeftoversOfRoot, ThatAreRanksAreNamedOnce) {
   }
   EXPECT_EQ(code, 5) << job_->err();
   EXPECT_THAT(job_->err(),
-              ContainsRegex("rank 1, pid [0-9]+ .p, of user 0., does not even end by SIGKILL"));
-  EXPECT_THAT(job_->err(), Not(HasSubstr("left behind: ")));
+              ContainsRegex("rank 1, pid [0-9]+ .p, of user 0., did not end after SIGKILL"));
+  EXPECT_THAT(job_->err(), Not(HasSubstr("SIGKILL did not end ")));
   EXPECT_THAT(job_->err(), HasSubstr("exit code 5; processes were left behind"));
   EXPECT_THAT(json(), ContainsRegex("\"left_behind\": .\n *\"pid [0-9]+ .p, of user 0.\"\n"));
 }

@@ -198,7 +198,7 @@ TEST(LauncherNodes, NodeZeroIsMissedThoughItsRanksHaveEnded) {
   EXPECT_EQ(nodes[1].wait(), 1);
   EXPECT_EQ(nodes[2].wait(), 1);
   EXPECT_THAT(nodes[2].err(), HasSubstr("[launch] node 0 ("));
-  EXPECT_THAT(nodes[2].err(), HasSubstr("its launcher is gone"));
+  EXPECT_THAT(nodes[2].err(), HasSubstr("its launcher was killed"));
 }
 
 TEST(LauncherNodes, WhoGoesBeforeAllAreThereIsNotCounted) {
@@ -226,7 +226,7 @@ TEST(LauncherNodes, WhatARankDiedOfIsToldThoughItsLauncherIsKilledThen) {
   nodes[1].signal(SIGKILL);
   EXPECT_EQ(nodes[0].wait(), 139);
   EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] node 1 ("));
-  EXPECT_THAT(nodes[0].err(), HasSubstr("its launcher is gone"));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("its launcher was killed"));
   EXPECT_THAT(nodes[0].err(), HasSubstr("rank 1 on "));
   EXPECT_THAT(nodes[0].err(), HasSubstr("was killed by SIGSEGV"));
 }
@@ -278,7 +278,7 @@ TEST(LauncherNodes, AKilledLauncherIsNamedAndLeavesNothing) {
     EXPECT_EQ(nodes[1 - victim].wait(), 1);
     EXPECT_THAT(nodes[1 - victim].err(),
                 HasSubstr("127.0.0." + std::to_string(victim + 1) +
-                          "): its launcher is gone: killed, or its machine"));
+                          "): its launcher was killed, or its machine"));
     EXPECT_THAT(nodes[0].survivors(), IsEmpty());
     EXPECT_THAT(nodes[1].survivors(), IsEmpty());
   }
@@ -295,7 +295,7 @@ TEST(LauncherNodes, OneThatFallsSilentIsLostLongBeforeItsConnection) {
     // gRPC's own keepalive would take 10 s and more.
     EXPECT_LT(std::chrono::steady_clock::now() - stopped, std::chrono::seconds(9));
     EXPECT_THAT(nodes[1 - victim].err(),
-                HasSubstr("127.0.0." + std::to_string(victim + 1) + "): its launcher is gone"));
+                HasSubstr("127.0.0." + std::to_string(victim + 1) + "): its launcher was killed"));
     nodes[victim].signal(SIGCONT);
     EXPECT_EQ(nodes[victim].wait(), 1);
     EXPECT_THAT(nodes[victim].survivors(), IsEmpty());
@@ -312,7 +312,7 @@ TEST(LauncherNodes, OneThatIsTakenForLostIsTold) {
   nodes[1].signal(SIGSTOP);
   ASSERT_TRUE(nodes[0].wait_for_output("asked"));
   nodes[1].signal(SIGCONT);
-  ASSERT_TRUE(nodes[1].wait_for_error("the other nodes took this one for lost"));
+  ASSERT_TRUE(nodes[1].wait_for_error("the other nodes gave this one up as lost"));
   EXPECT_EQ(nodes.wait(), (std::vector<int>{1, 1}));
 }
 
@@ -361,7 +361,7 @@ TEST(LauncherNodes, AKilledOneIsMissedAtOnceNotByItsSilence) {
   nodes[1].signal(SIGKILL);
   EXPECT_EQ(nodes[0].wait(), 1);
   EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(7));
-  EXPECT_THAT(nodes[0].err(), HasSubstr("its launcher is gone"));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("its launcher was killed"));
 }
 
 TEST(LauncherNodes, ASignalToOneStopsAll) {
@@ -416,13 +416,13 @@ TEST(LauncherNodes, AFailureBeforeANodeIsLostIsTheFirst) {
                   " ]; do sleep 0.02; done; echo last words; exit 3; }; trap '' TERM; : >" + ready +
                   "; while :; do sleep 0.1; done",
               {"--shutdown_timeout=60"});
-  ASSERT_TRUE(nodes[1].wait_for_error("stopping the ranks of this one"));
+  ASSERT_TRUE(nodes[1].wait_for_error("stopping the ranks of this node"));
   std::this_thread::sleep_for(700ms);  // later than any consequence
   nodes[1].signal(SIGKILL);
   EXPECT_EQ(nodes[0].wait(), 3);
   EXPECT_THAT(nodes[0].err(), HasSubstr("exited with code 3"));
   EXPECT_THAT(nodes[0].err(), HasSubstr("  | last words\n"));
-  EXPECT_THAT(nodes[0].err(), HasSubstr("its launcher is gone"));
+  EXPECT_THAT(nodes[0].err(), HasSubstr("its launcher was killed"));
 }
 
 TEST(LauncherNodes, AProgramThatOneNodeLacksEndsTheJob) {
@@ -439,7 +439,7 @@ TEST(LauncherNodes, AScriptThatOneNodeLacksEndsTheJob) {
   EXPECT_EQ(nodes.wait(), (std::vector<int>{127, 127}));
   EXPECT_THAT(nodes[1].err(), HasSubstr("cannot start \"no-such-script.py\": No such file"));
   EXPECT_THAT(nodes[0].err(), HasSubstr("[launch] rank 1 on "));
-  EXPECT_THAT(nodes[0].err(), ContainsRegex("that was at [^\n]*no-such-script.py"));
+  EXPECT_THAT(nodes[0].err(), ContainsRegex("this happened at [^\n]*no-such-script.py"));
 }
 
 TEST(LauncherNodes, ASignalWhileOneWaitsIsSaid) {

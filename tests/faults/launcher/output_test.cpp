@@ -106,7 +106,8 @@ TEST(LauncherOutput, LogFilesHoldEverythingARankWrote) {
   EXPECT_THAT(log, HasSubstr("out\n"));
   EXPECT_THAT(log, HasSubstr("err\n"));
   EXPECT_THAT(log, HasSubstr("in " + runs[0].string() + "\n"));
-  EXPECT_THAT(job.err(), HasSubstr("[launch] all it wrote: " + (runs[0] / "rank1.log").string()));
+  EXPECT_THAT(job.err(),
+              HasSubstr("[launch] its whole output is in " + (runs[0] / "rank1.log").string()));
   std::filesystem::remove_all(folder);
 }
 

@@ -35,7 +35,7 @@ TEST(LauncherSignals, InterruptIsPassedOnAndIsNoFailure) {
   EXPECT_EQ(job.wait(), 130);
   EXPECT_THAT(job.out(), HasSubstr("[rank 0] got INT"));
   EXPECT_THAT(job.out(), HasSubstr("[rank 1] got INT"));
-  EXPECT_THAT(job.err(), HasSubstr("[launch] SIGINT: passed on to the ranks"));
+  EXPECT_THAT(job.err(), HasSubstr("[launch] received SIGINT and passed it on to the ranks"));
   EXPECT_THAT(job.err(), Not(HasSubstr("its last lines")));
   EXPECT_THAT(job.survivors(), IsEmpty());
 }
@@ -50,7 +50,7 @@ TEST(LauncherSignals, RanksThatSavedAskToBeStartedAgain) {
     ASSERT_TRUE(job.wait_for_output("ready", 2));
     job.signal(signal);
     EXPECT_EQ(job.wait(), 75);
-    EXPECT_THAT(job.err(), HasSubstr("the same command goes on; exit code 75"));
+    EXPECT_THAT(job.err(), HasSubstr("with --resume auto); exit code 75"));
     EXPECT_THAT(job.err(), Not(HasSubstr("restart")));
     EXPECT_THAT(job.err(), Not(HasSubstr("its last lines")));
     EXPECT_THAT(job.survivors(), IsEmpty());
@@ -62,7 +62,7 @@ TEST(LauncherSignals, AfterCtrlCItEndsAsByCtrlCThoughTheRanksSaved) {
   ASSERT_TRUE(job.wait_for_output("ready", 2));
   job.signal(SIGINT);
   EXPECT_EQ(job.wait(), 128 + SIGINT);
-  EXPECT_THAT(job.err(), HasSubstr("the same command goes on; exit code 130"));
+  EXPECT_THAT(job.err(), HasSubstr("with --resume auto); exit code 130"));
 }
 
 /// 'T': stopped
@@ -127,14 +127,14 @@ TEST(LauncherSignals, WhatEndsOtherwiseThanByItIsNamed) {
   EXPECT_EQ(job.wait(), 143);
   EXPECT_THAT(
       job.err(),
-      HasSubstr("[launch] ended otherwise than by SIGTERM: rank 1 code 3, rank 3 SIGSEGV\n"));
+      HasSubstr("[launch] these ranks did not end by SIGTERM: rank 1 code 3, rank 3 SIGSEGV\n"));
 }
 
 TEST(LauncherSignals, TheSecondKillsAtOnce) {
   Launched job(2, kStubborn, {"--shutdown_timeout", "1000"});
   ASSERT_TRUE(job.wait_for_output("ready", 2));
   job.signal(SIGINT);
-  ASSERT_TRUE(job.wait_for_error("once more kills them"));
+  ASSERT_TRUE(job.wait_for_error("a second signal kills them"));
   std::this_thread::sleep_for(launch::StopPolicy::kOneRequest);  // a user who makes up his mind
   job.signal(SIGINT);
   EXPECT_EQ(job.wait(), 130);
@@ -147,7 +147,7 @@ TEST(LauncherSignals, OneRequestMayComeAsTwoSignals) {
       2, "trap 'sleep 0.2; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done");
   ASSERT_TRUE(job.wait_for_output("ready", 2));
   job.signal(SIGTERM);
-  ASSERT_TRUE(job.wait_for_error("SIGTERM: passed on"));
+  ASSERT_TRUE(job.wait_for_error("received SIGTERM and passed it on"));
   job.signal(SIGTERM);
   EXPECT_EQ(job.wait(), 143);
   EXPECT_THAT(job.out(), HasSubstr("[rank 1] saved"));

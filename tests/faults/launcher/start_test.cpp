@@ -220,7 +220,7 @@ TEST(LauncherStart, APortThatSomebodyHasIsWaitedFor) {
   const std::string option = "--master_port=" + std::to_string(taken.port());
   Launched in_vain({.args = {option, "true"}});
   EXPECT_EQ(in_vain.wait(), 1);
-  EXPECT_THAT(in_vain.err(), HasSubstr("somebody has it; trying for 5 s"));
+  EXPECT_THAT(in_vain.err(), HasSubstr("is in use; trying again for 5 s"));
   EXPECT_THAT(in_vain.err(), HasSubstr("Give another one, or none"));
   auto former = std::make_unique<Launched>(
       Launched::Options{.args = {"--nproc_per_node=1", "sh", "-c", "echo $MASTER_PORT; exec cat"},
@@ -228,7 +228,7 @@ TEST(LauncherStart, APortThatSomebodyHasIsWaitedFor) {
   ASSERT_TRUE(former->wait_for_output("\n"));
   const std::string port = lines_of(former->out(), "[rank 0] ").at(0);
   Launched next({.args = {"--master_port=" + port, "sh", "-c", "echo got $MASTER_PORT"}});
-  ASSERT_TRUE(next.wait_for_error("somebody has it"));
+  ASSERT_TRUE(next.wait_for_error("is in use"));
   former->input().close();
   EXPECT_EQ(next.wait(), 0);
   EXPECT_THAT(next.out(), HasSubstr("got " + port));

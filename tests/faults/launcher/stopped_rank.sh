@@ -19,7 +19,7 @@ ends_with_the_stopped_rank() { # CASE SECONDS OPTIONS...
   timeout 60 "$argosy" launch --nproc_per_node 3 --log_dir "" --env OMP_NUM_THREADS=1 "$@" "$program" \
     >"$scratch/out" 2>"$scratch/err"
   local code=$? took=$((SECONDS - begin))
-  local first='^\[launch\] rank 1 \(pid [0-9]+\) is stopped by SIGSTOP; does not answer.* after [0-9.]+ s; '
+  local first='^\[launch\] rank 1 \(pid [0-9]+\) was stopped by SIGSTOP, did not answer.* after [0-9.]+ s; '
   [[ $code == 137 ]] || complain "$what" "expected exit code 137 (SIGKILL), got $code"
   ((took <= most)) || complain "$what" "expected the end within $most s, got $took s"
   grep -qE "$first" "$scratch/err" || complain "$what" "expected rank 1, stopped by SIGSTOP, as the first cause"

@@ -56,7 +56,7 @@ took=$(($(date +%s) - $(cat "$scratch/cut")))
 wait "$cutter"
 expect "1 1" a "[launch] node 1 ("
 expect "1 1" b "[launch] node 0 ("
-expect "1 1" a "its launcher is gone: killed, or its machine or network does not answer"
+expect "1 1" a "its launcher was killed, or its machine or network does not answer"
 if ((took > 9)); then
   echo "expected both launchers to end some 4 s after the cut, got $took s"
   failed=1
