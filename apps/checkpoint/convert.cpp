@@ -124,9 +124,8 @@ int checkpoint_convert(const std::vector<std::string>& args) {
             &renames},
            {"--model",
             "NAME",
-            "Model of the weights (see argosy train --list models). Needed for Paddle's files, "
-            "where "
-            "the weights of linear layers are transposed",
+            "Model of the weights (see argosy train --list models). Required for Paddle's "
+            "files, which keep the weights of linear layers transposed",
             &model},
            program::json_option(&json)},
           args)) {
