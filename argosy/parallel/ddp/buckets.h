@@ -38,6 +38,7 @@ struct Bucket {
   at::Tensor flat{};
   std::vector<at::Tensor> views{};  ///< parallel to `parameters`
   at::Tensor scratch{};             ///< kept for the communication hook between steps
+  size_t ready_at_start = 0;        ///< see DdpBucketStats
 };
 
 /// Buckets filled with zeros, in memory that `allocate` gives: at most aligned_bytes(parameters).

@@ -12,7 +12,7 @@
 #include "argosy/base/env.h"
 #include "argosy/base/log.h"
 #include "argosy/engine/cpu.h"
-#include "argosy/parallel/ddp/divided_step.h"
+#include "argosy/parallel/ddp/shared_part.h"
 #include "argosy/parallel/ddp/verify.h"
 
 namespace argosy::parallel::ddp {
@@ -58,21 +58,16 @@ void Core::prepare() {
   verify_equal(describe(*module_, options_), group_, options_.timeout);
   agree_on_open_format();
   broadcast_model(0);
-  if (options_.shared_memory) {
-    values_ = move_into_shared_memory(table_.tensors(), group_, options_.timeout);
-  }
+  divisions_ = std::make_unique<Divisions>(
+      options_.shared_memory ? move_into_shared_memory(table_.tensors(), group_, options_.timeout)
+                             : nullptr,
+      group_,
+      options_.timeout);
   buffers_ = CoalescedBroadcast(module_->buffers());
   reducer_ = Reducer::create(table_, group_, options_);
 }
 
-/// What the program does after that to parameters is each rank's own affair.
-Core::~Core() {
-  for (const Divided& each : divided_) {
-    if (const std::shared_ptr<DividedStep> step = each.step.lock(); step && each.share_parameters) {
-      step->leave();
-    }
-  }
-}
+Core::~Core() = default;
 
 /// What one rank cannot try none tries: who holds a weight's memory differs from rank to rank.
 void Core::agree_on_open_format() {
@@ -100,7 +95,7 @@ void Core::settle_format(const Forward& forward) {
       !module_->is_training()) {
     return;
   }
-  share_parameters(false);
+  unshare_parameters();
   std::string objection = objection_to_channels_last(*module_, forward);
   if (!alone()) {
     const auto all = comm::all_gather_object(objection, group_, {.timeout = options_.timeout});
@@ -113,16 +108,16 @@ void Core::settle_format(const Forward& forward) {
   } else {
     use_format(engine::MemoryFormat::kAsIs, "the model was tried in channels_last: " + objection);
   }
-  share_parameters(true);
+  share_parameters();
 }
 
 void Core::settle_format(engine::MemoryFormat format, std::string reason) {
   if (!format_.open) {
     return;
   }
-  share_parameters(false);
+  unshare_parameters();
   use_format(format, std::move(reason));
-  share_parameters(true);
+  share_parameters();
 }
 
 void Core::use_format(engine::MemoryFormat format, std::string reason) {
@@ -144,13 +139,7 @@ void Core::use_format(engine::MemoryFormat format, std::string reason) {
   }
   reducer_->follow_layout();
   buffers_ = CoalescedBroadcast(module_->buffers());
-  for (const Divided& each : divided_) {
-    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.optimizer.lock()) {
-      const std::shared_ptr<DividedStep> step = each.step.lock();
-      optimizer->divide(nullptr);  // state in the old order becomes its own again
-      optimizer->divide(step);
-    }
-  }
+  divisions_->follow_layout();
 }
 
 void Core::before_forward() {
@@ -186,115 +175,30 @@ void Core::after_forward(std::span<const at::Tensor> outputs) {
 
 bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& options) {
   const std::shared_ptr<optim::OptimizerImpl>& impl = optimizer.impl();
-  end_divisions(*impl);
+  if (!alone()) {
+    divisions_->end(*impl);
+    reducer_->update_late(*impl);
+  }
   impl->divide(nullptr);  // by an earlier wrapper
   if (alone() || join_ != nullptr) {
     return false;
   }
-  agree_on_division(*impl, options);  // by now all ranks have ended theirs
+  divisions_->agree(*impl, options);  // by now all ranks have ended theirs
   if (options.overlap_update) {
     reducer_->update_early(impl);
   }
-  const std::optional<size_t> states = impl->states_per_parameter();
-  if (values_ == nullptr || !states.has_value()) {
-    return false;
-  }
-  values_->bring_back();
-  const std::shared_ptr<DividedStep> division =
-      DividedStep::create(impl->parameters(), *states, values_, group_, options_.timeout);
-  if (division == nullptr) {
-    return false;
-  }
-  impl->divide(division);
-  divided_.push_back({impl, division, options.share_parameters});
-  if (options.share_parameters) {
-    sharing_ = true;
-    share_parameters(true);
-  }
-  log::info("[parallel.ddp] {} ranks divide the optimizer's steps{}{}",
-            group_.size(),
-            options.share_parameters ? ", share its parameters" : "",
-            options.overlap_update ? ", update during backward" : "");
-  return true;
+  return divisions_->add(impl, options);
 }
 
-void Core::agree_on_division(const optim::OptimizerImpl& optimizer,
-                             const DivideOptions& options) const {
-  Signature mine;
-  mine.lines.push_back({"share_parameters", options.share_parameters ? "true" : "false"});
-  mine.lines.push_back({"overlap_update", options.overlap_update ? "true" : "false"});
-  for (const auto& [name, parameter] : optimizer.parameters()) {
-    const bool in_place = values_ != nullptr && values_->keeps(parameter);
-    mine.lines.push_back({name,
-                          fmt::format("of {} bytes {}",
-                                      parameter.nbytes(),
-                                      in_place ? "in shared memory" : "in other memory")});
-  }
-  verify_equal(mine,
-               group_,
-               options_.timeout,
-               {.what = "what divide_step() is to divide differs",
-                .advice = "Give all ranks the same optimizer and the same options, and parameters "
-                          "the memory that they had when the model was wrapped."});
-}
-
-/// Of this and of other optimizers with the same parameters: a parameter's update is divided by
-/// one, the last. By this rank alone, for other ranks may have let go of theirs already: nobody
-/// writes to shared parameters before an agreement follows.
-void Core::end_divisions(const optim::OptimizerImpl& optimizer) {
-  const auto ends = [&](const Divided& each) {
-    const std::shared_ptr<optim::OptimizerImpl> known = each.optimizer.lock();
-    return known == nullptr || optim::have_parameters_in_common(*known, optimizer);
-  };
-  for (const Divided& each : divided_) {
-    const std::shared_ptr<optim::OptimizerImpl> known = each.optimizer.lock();
-    if (known == nullptr || !ends(each)) {
-      continue;
-    }
-    known->divide(nullptr);
-    if (known.get() != &optimizer) {
-      log::info(
-          "[parallel.ddp] a parameter's update is divided by one optimizer at a time: the steps "
-          "of the one before are divided no longer");
-    }
-  }
-  std::erase_if(divided_, ends);
+void Core::unshare_parameters() {
   if (!alone()) {
-    reducer_->update_late(optimizer);
+    divisions_->unshare_parameters();
   }
 }
 
-/// A rank that has finished makes no more steps: those that go on make theirs alone.
-void Core::end_divisions() {
-  for (const Divided& each : divided_) {
-    if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.optimizer.lock()) {
-      optimizer->divide(nullptr);
-    }
-  }
-  divided_.clear();
-  reducer_->update_late();
-}
-
-/// Collective where a division shares parameters: off for as long as each rank does something to
-/// them by itself. A rank that has let go of its optimizer takes part.
-void Core::share_parameters(bool on) {
-  if (!sharing_) {
-    return;
-  }
-  const auto for_each_sharing = [&](auto&& body) {
-    for (const Divided& each : divided_) {
-      const std::shared_ptr<DividedStep> step = each.step.lock();
-      if (step != nullptr && each.share_parameters) {
-        body(*step);
-      }
-    }
-  };
-  for_each_sharing([&](DividedStep& step) { on ? step.share() : step.unshare(); });
-  try {
-    comm::barrier(group_, {.timeout = options_.timeout});
-  } catch (...) {
-    for_each_sharing([](DividedStep& step) { step.leave(); });
-    throw;
+void Core::share_parameters() {
+  if (!alone()) {
+    divisions_->share_parameters();
   }
 }
 
@@ -304,7 +208,8 @@ void Core::begin_join(const JoinOptions& options) {
     use_format(engine::MemoryFormat::kAsIs, "a join began before the first forward");
   }
   if (!alone()) {
-    end_divisions();
+    divisions_->end_all();
+    reducer_->update_late();
     join_ = std::make_unique<JoinSession>(group_, options, options_.timeout);
     reducer_->set_uneven_inputs(join_.get());
   }

@@ -14,12 +14,12 @@
 #include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/coalesced_broadcast.h"
 #include "argosy/parallel/ddp/comm_hook.h"
+#include "argosy/parallel/ddp/divisions.h"
 #include "argosy/parallel/ddp/format_choice.h"
 #include "argosy/parallel/ddp/join.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/reducer.h"
-#include "argosy/parallel/ddp/shared_part.h"
 #include "argosy/parallel/ddp/stats.h"
 
 namespace torch::nn {
@@ -27,8 +27,6 @@ class Module;
 }
 
 namespace argosy::parallel::ddp {
-
-class DividedStep;
 
 /// What DistributedDataParallel<M> does, without M.
 ///
@@ -83,26 +81,17 @@ class Core final {
   void broadcast_model(int root) const;
   void agree_on_open_format();
   void use_format(engine::MemoryFormat format, std::string reason);
-  void end_divisions(const optim::OptimizerImpl& optimizer);
-  void end_divisions();
-  void agree_on_division(const optim::OptimizerImpl& optimizer, const DivideOptions& options) const;
-  void share_parameters(bool on);
+  void unshare_parameters();
+  void share_parameters();
 
   std::shared_ptr<torch::nn::Module> module_;
   comm::Group group_;
   DdpOptions options_;
   FormatChoice format_;
   ParameterTable table_;
-  std::shared_ptr<SharedPart> values_;  // where the parameters lie; or none
-  struct Divided {
-    std::weak_ptr<optim::OptimizerImpl> optimizer{};
-    std::weak_ptr<DividedStep> step{};  ///< the optimizer's: sharing ends with the division
-    bool share_parameters = false;
-  };
-  std::vector<Divided> divided_;  // by this rank's optimizers that live: others may have more
-  bool sharing_ = false;          // some division was to share parameters: on all ranks
   CoalescedBroadcast buffers_;
-  std::shared_ptr<Reducer> reducer_;  // shared only with the backward pass that runs
+  std::unique_ptr<Divisions> divisions_;  // null in a group of one, like the reducer
+  std::shared_ptr<Reducer> reducer_;      // shared only with the backward pass that runs
   std::unique_ptr<JoinSession> join_;
   std::optional<std::pair<CommHook, std::string>> hook_of_one_;
   int no_sync_depth_ = 0;

@@ -1,34 +1,29 @@
 #include "argosy/parallel/ddp/reducer.h"
 
 #include <algorithm>
-#include <numeric>
+#include <exception>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include "argosy/base/check.h"
 #include "argosy/comm/collectives.h"
-#include "argosy/parallel/ddp/graph.h"
+#include "argosy/parallel/ddp/pass_token.h"
 
 namespace argosy::parallel::ddp {
+namespace {
+
+constexpr const char* kWhere = "parallel.ddp";
+
+}  // namespace
+
 Reducer::Reducer(const ParameterTable& table, const comm::Group& group, const DdpOptions& options)
-    : table_(table), group_(group), options_(options), ready_(table.size()) {
-  std::vector<size_t> order(table.size());
-  std::iota(order.rbegin(), order.rend(), size_t{0});  // backward meets the last layers first
-  use_buckets(
-      plan_buckets(table.tensors(),
-                   order,
-                   {.first_bytes = options.first_bucket_bytes, .bytes = options.bucket_cap_bytes}));
-  if (options.find_unused_parameters) {
-    used_.resize(table.size());
-    unused_.reserve(table.size());
-    used_map_ = at::zeros({static_cast<int64_t>(table.size())}, at::kByte);
-  } else {
-    arrival_.reserve(table.size());
-  }
-}
+    : table_(table),
+      group_(group),
+      buckets_(table, group, options),
+      reduction_(table, buckets_, group, options.timeout),
+      unused_(table, buckets_, options.find_unused_parameters),
+      pass_(buckets_.members()) {}
 
 Reducer::~Reducer() = default;
 
@@ -47,32 +42,7 @@ void Reducer::install_hooks() {
   }
 }
 
-void Reducer::use_buckets(const BucketPlan& plan) {
-  const std::shared_ptr<SharedPart> part =
-      options_.shared_memory
-          ? SharedPart::create(aligned_bytes(table_.tensors()), group_, options_.timeout)
-          : nullptr;
-  buckets_ =
-      make_buckets(plan, table_.tensors(), part != nullptr ? part->allocate() : ordinary_memory());
-  plan_ = plan;
-  places_.assign(table_.size(), {});
-  stats_.buckets.clear();
-  for (size_t b = 0; b < buckets_.size(); ++b) {
-    DdpBucketStats bucket_stats{.bytes = static_cast<int64_t>(buckets_[b].flat.nbytes())};
-    for (size_t slot = 0; slot < buckets_[b].parameters.size(); ++slot) {
-      places_[buckets_[b].parameters[slot]] = {b, slot};
-      bucket_stats.parameters.push_back(table_.name(buckets_[b].parameters[slot]));
-    }
-    stats_.buckets.push_back(std::move(bucket_stats));
-  }
-  sent_.resize(buckets_.size());
-  missing_.resize(buckets_.size());
-  reset_pass();
-}
-
-at::Tensor& Reducer::view_of(size_t index) {
-  return buckets_[places_[index].bucket].views[places_[index].slot];
-}
+// --- Between passes ----------------------------------------------------------------------------
 
 void Reducer::check_ready_for_forward() const {
   ARGOSY_CHECK(
@@ -81,10 +51,21 @@ void Reducer::check_ready_for_forward() const {
       "cannot go on after a backward pass that failed, for gradients may differ between "
       "ranks. The cause was: {}. Let this wrapper go and wrap the module again, on all ranks.",
       *failure_);
-  ARGOSY_CHECK(!started_,
+  ARGOSY_CHECK(stage_ != Stage::kStarted,
                kWhere,
                "forward was called while a backward pass of the same wrapper is under way. Call "
                "the inner module (module()) for a nested forward.");
+}
+
+bool Reducer::rebuild_due() const {
+  // Not with find_unused_parameters: which gradients arrive, and when, changes from step to step.
+  return !buckets_.rebuilt() && !unused_.searches() && reduction_.times().pass > 0;
+}
+
+void Reducer::rebuild(int root) {
+  if (buckets_.rebuild(root)) {
+    pass_ = Pass(buckets_.members());
+  }
 }
 
 void Reducer::after_forward(std::span<const at::Tensor> outputs, bool sync) {
@@ -93,11 +74,7 @@ void Reducer::after_forward(std::span<const at::Tensor> outputs, bool sync) {
   if (std::ranges::none_of(table_.tensors(), trains)) {
     return;  // all are frozen: a discriminator while its generator learns
   }
-  if (options_.find_unused_parameters) {
-    reachable_.resize(table_.size());
-    mark_reachable(outputs, table_.tensors(), reachable_);
-    open_forwards_ += sync ? 1 : 0;  // what was gathered under no_sync goes with the next pass
-  }
+  unused_.add_forward(outputs, sync);
   if (!sync) {
     return;
   }
@@ -115,18 +92,18 @@ void Reducer::after_forward(std::span<const at::Tensor> outputs, bool sync) {
 }
 
 void Reducer::set_comm_hook(CommHook hook, std::string name) {
-  ARGOSY_CHECK(hook != nullptr, kWhere, "register_comm_hook: the hook is empty");
-  ARGOSY_CHECK(hook_ == nullptr,
-               kWhere,
-               "register_comm_hook can be called once only; \"{}\" is registered",
-               hook_name_);
-  ARGOSY_CHECK(!started_, kWhere, "register_comm_hook was called during a backward pass");
+  ARGOSY_CHECK(
+      stage_ != Stage::kStarted, kWhere, "register_comm_hook was called during a backward pass");
   ARGOSY_CHECK(early_.empty(),
                kWhere,
                "register_comm_hook cannot be used with overlap_update, whose updates follow the "
                "reduction itself");
-  hook_ = std::move(hook);
-  hook_name_ = std::move(name);
+  reduction_.set_hook(std::move(hook), std::move(name));
+}
+
+void Reducer::set_uneven_inputs(UnevenInputs* uneven) {
+  uneven_ = uneven;
+  counter_.restart();
 }
 
 void Reducer::update_early(const std::shared_ptr<optim::OptimizerImpl>& optimizer) {
@@ -139,83 +116,232 @@ void Reducer::update_early(const std::shared_ptr<optim::OptimizerImpl>& optimize
                "overlap_update is for parameters on the CPU, these are on {}. Leave it out.",
                table_.device().str());
   ARGOSY_CHECK(
-      !options_.find_unused_parameters,
+      !unused_.searches(),
       kWhere,
       "overlap_update and find_unused_parameters exclude each other: which gradients count "
       "is known at the end of backward only");
-  ARGOSY_CHECK(hook_ == nullptr,
+  ARGOSY_CHECK(!reduction_.has_hook(),
                kWhere,
                "overlap_update cannot be used with the communication hook \"{}\", which may finish "
                "a bucket after its reduction",
-               hook_name_);
-  early_.push_back(optimizer);
-}
-
-void Reducer::update_late(const optim::OptimizerImpl& optimizer) {
-  std::erase_if(early_, [&](const std::weak_ptr<optim::OptimizerImpl>& each) {
-    const std::shared_ptr<optim::OptimizerImpl> known = each.lock();
-    return known == nullptr || optim::have_parameters_in_common(*known, optimizer);
-  });
+               reduction_.hook_name());
+  early_.add(optimizer);
 }
 
 void Reducer::fill(DdpStats& stats) const {
-  const auto forward = stats.forward;
-  stats = stats_;
-  stats.forward = forward;
-  stats.comm_hook = hook_name_;
-  stats.rebuilt = rebuilt_;
-  for (int64_t index : arrival_) {
-    stats.arrival_order.push_back(table_.name(static_cast<size_t>(index)));
-  }
+  buckets_.fill(stats);
+  const CommunicationTimes& times = reduction_.times();
+  stats.comm_hook = reduction_.hook_name();
+  stats.unused = unused_.names();
+  stats.reduced_passes = times.pass;
+  stats.backward = backward_;
+  stats.communication = times.ended - times.begun;
+  stats.exposed = times.ended - times.waited;
 }
 
-void Reducer::follow_layout() {
-  const at::NoGradGuard no_grad;
-  std::vector<uint8_t> gathered(table_.size());  // under no_sync, before the first averaged pass
-  for (size_t i = 0; i < table_.size(); ++i) {
-    const at::Tensor& grad = table_.tensors()[i].grad();
-    gathered[i] = grad.defined() && same_memory(grad, view_of(i)) ? 1 : 0;
+// --- A pass ------------------------------------------------------------------------------------
+
+void Reducer::open_pass() {
+  if (stage_ != Stage::kIdle || !sync_ || failure_.has_value()) {
+    return;
   }
-  for (Bucket& bucket : buckets_) {
-    ddp::follow_layout(bucket, table_.tensors());
+  auto token = std::make_shared<PassToken>(weak_from_this());
+  engine::at_end_of_backward([token] { token->end(); });
+  stage_ = Stage::kOpen;
+  began_ = std::chrono::steady_clock::now();
+}
+
+void Reducer::start_pass() {
+  early_.check_steps_complete();
+  stage_ = Stage::kStarted;
+  const transport::TrainingPlace place = counter_.next(table_);
+  // While ranks have uneven inputs they count differently.
+  reduction_.restart(uneven_ == nullptr ? place : transport::TrainingPlace{});
+  if (uneven_ != nullptr) {
+    uneven_->announce_backward();
   }
-  for (size_t i = 0; i < table_.size(); ++i) {
-    if (gathered[i] != 0) {
-      table_.tensors()[i].mutable_grad() = view_of(i);
+  for (size_t i = 0; i < table_.size(); ++i) {  // known now, so that no bucket has to wait for it
+    if (unused_.is_frozen(i)) {
+      unused_.contribute_frozen(i);
+      mark_ready(i);
+    } else if (!unused_.is_reachable(i)) {
+      unused_.contribute_unused(i);
+      mark_ready(i);
     }
   }
 }
 
-bool Reducer::rebuild_due() const {
-  // Not with find_unused_parameters: which gradients arrive, and when, changes from step to step.
-  return !rebuilt_ && !options_.find_unused_parameters && stats_.reduced_passes > 0;
+void Reducer::on_gradient(size_t index) {
+  if (!sync_ && stage_ == Stage::kIdle) {
+    unused_.mark_used(index);
+    return;
+  }
+  try {
+    on_gradient_of_pass(index);
+  } catch (const std::exception& error) {
+    fail(error.what());
+    throw;
+  }
 }
 
-void Reducer::rebuild(int root) {
+void Reducer::on_gradient_of_pass(size_t index) {
+  ARGOSY_CHECK(!at::GradMode::is_enabled(),
+               kWhere,
+               "backward(create_graph = true) reached parameter {}: averaging is not "
+               "differentiable. Take higher derivatives with torch::autograd::grad, which leaves "
+               "parameters alone, or inside no_sync().",
+               table_.name(index));
+  ARGOSY_CHECK(
+      !failure_.has_value(),
+      kWhere,
+      "backward was called again after one that failed: {}. Let this wrapper go and wrap the "
+      "module again, on all ranks.",
+      *failure_);
+  open_pass();
+  if (stage_ != Stage::kStarted) {
+    start_pass();
+  }
+  if (pass_.is_ready(index)) {
+    accept_late(index);
+    return;
+  }
+  if (buckets_.bring_in(index)) {
+    unused_.mark_used(index);
+  } else {
+    unused_.contribute_unused(index);
+  }
+  mark_ready(index);
+}
+
+void Reducer::accept_late(size_t index) {
+  const bool was_unused = unused_.withdraw(index);
+  ARGOSY_CHECK(!pass_.is_taken(buckets_.bucket_of(index)),
+               kWhere,
+               "parameter {} got {} after its bucket was sent. {}",
+               table_.name(index),
+               was_unused ? "a gradient" : "a second gradient in the same backward pass",
+               was_unused ? "It was held to be unused, for the outputs of the last forward do not "
+                            "reach it. Run the backward of each forward before the next forward."
+                          : "Nested backward passes (activation checkpointing) must not share "
+                            "parameters.");
+  if (buckets_.bring_in(index)) {
+    unused_.mark_used(index);
+  }
+}
+
+void Reducer::mark_ready(size_t index) {
+  pass_.mark_ready(index, buckets_.bucket_of(index));
+  if (reduction_.times().pass == 0 && !unused_.searches()) {
+    buckets_.note_arrival(index);
+  }
+  while (const std::optional<size_t> bucket = pass_.take_complete()) {
+    send(*bucket);
+  }
+}
+
+void Reducer::send(size_t bucket) {
+  reduction_.send(bucket, pass_.ready_count());
+  if (early_.empty()) {
+    return;
+  }
+  std::vector<at::Tensor> parameters;
+  for (const size_t parameter : buckets_[bucket].parameters) {
+    if (!unused_.is_frozen(parameter)) {
+      parameters.push_back(table_.tensors()[parameter]);
+    }
+  }
+  reduction_.add(early_.start(std::move(parameters), group_));
+}
+
+// --- The end of a pass -------------------------------------------------------------------------
+
+void Reducer::end_pass() {
+  if (stage_ != Stage::kStarted) {
+    stage_ = Stage::kIdle;
+    return;  // autograd::grad(), or a loss that depends on no parameter
+  }
   at::NoGradGuard no_grad;
-  const at::Tensor order = at::empty({static_cast<int64_t>(table_.size())}, at::kLong);
-  if (group_.rank() == root) {
-    std::vector<int64_t> mine(arrival_.begin(), arrival_.end());
-    if (mine.size() != table_.size()) {  // it only shadowed the others' passes so far, in a join
-      mine.clear();
-      for (const std::vector<size_t>& bucket : plan_) {
-        mine.insert(mine.end(), bucket.begin(), bucket.end());
-      }
-    }
-    ARGOSY_INVARIANT(mine.size() == table_.size(), "parallel.ddp.rebuild");
-    std::copy(mine.begin(), mine.end(), order.data_ptr<int64_t>());
+  try {
+    finish_pass();
+    leave_pass();
+  } catch (const std::exception& error) {
+    fail(error.what());
+    leave_pass();
+    throw;
   }
-  comm::broadcast(order, group_, {.root = root, .timeout = options_.timeout});
-  const int64_t* indices = order.data_ptr<int64_t>();
-  const std::vector<size_t> sequence(indices, indices + order.numel());
-  rebuilt_ = true;
-  const BucketPlan plan = plan_buckets(
-      table_.tensors(),
-      sequence,
-      {.first_bytes = options_.first_bucket_bytes, .bytes = options_.bucket_cap_bytes});
-  // Gradients that lie in an old bucket keep its memory until their next arrival copies them over.
-  if (plan != plan_) {
-    use_buckets(plan);
+}
+
+void Reducer::abort_pass() noexcept {
+  if (stage_ == Stage::kStarted) {
+    fail("backward() ended by an exception before all gradients were averaged");
+    leave_pass();
+  }
+  stage_ = Stage::kIdle;
+}
+
+void Reducer::finish_pass() {
+  const std::vector<size_t> missing = pass_.not_ready();
+  ARGOSY_CHECK(
+      missing.empty() || unused_.searches(),
+      kWhere,
+      "{} of {} parameters got no gradient in this backward pass: {}. Gradients cannot be "
+      "averaged without them. Let every parameter contribute to the loss, freeze it "
+      "(requires_grad_(false)) before wrapping, or pass {{.find_unused_parameters = true}}.",
+      missing.size(),
+      table_.size(),
+      table_.names(missing));
+  for (size_t index : missing) {
+    unused_.contribute_unused(index);
+    mark_ready(index);
+  }
+  reduce_used_map();
+  backward_ = std::chrono::steady_clock::now() - began_;
+  wait_for_buckets();
+  unused_.settle();
+}
+
+/// Nothing without find_unused_parameters.
+void Reducer::reduce_used_map() {
+  if (unused_.searches()) {
+    reduction_.add(comm::all_reduce_async(
+        unused_.used_map(), group_, reduction_.options(comm::ReduceOp::kMax)));
+  }
+}
+
+void Reducer::wait_for_buckets() {
+  reduction_.wait(uneven_ != nullptr ? uneven_->divisor() : group_.size());
+}
+
+void Reducer::shadow_backward() {
+  at::NoGradGuard no_grad;
+  try {
+    stage_ = Stage::kStarted;
+    for (size_t b = 0; b < buckets_.size(); ++b) {
+      buckets_[b].flat.zero_();
+      send(b);
+    }
+    unused_.mark_none_used();
+    reduce_used_map();
+    wait_for_buckets();
+    leave_pass();
+  } catch (const std::exception& error) {
+    fail(error.what());
+    leave_pass();
+    throw;
+  }
+}
+
+void Reducer::leave_pass() noexcept {
+  stage_ = Stage::kIdle;
+  pass_.restart();
+  reduction_.restart();
+  unused_.restart();
+}
+
+void Reducer::fail(const std::string& why) noexcept {
+  early_.abandon();
+  if (!failure_.has_value()) {
+    failure_ = why;
   }
 }
 

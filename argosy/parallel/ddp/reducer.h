@@ -2,10 +2,8 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,20 +11,21 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "argosy/comm/collectives.h"
 #include "argosy/comm/group.h"
-#include "argosy/comm/work.h"
 #include "argosy/engine/grad_hook.h"
 #include "argosy/optim/optimizer.h"
-#include "argosy/parallel/ddp/buckets.h"
+#include "argosy/parallel/ddp/bucket_reduction.h"
+#include "argosy/parallel/ddp/bucket_set.h"
 #include "argosy/parallel/ddp/comm_hook.h"
+#include "argosy/parallel/ddp/early_updates.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
+#include "argosy/parallel/ddp/pass.h"
+#include "argosy/parallel/ddp/pass_counter.h"
 #include "argosy/parallel/ddp/stats.h"
+#include "argosy/parallel/ddp/unused_parameters.h"
 
 namespace argosy::parallel::ddp {
-
-class PassToken;
 
 /// The part of a join session that the reducer needs: see join.h.
 class UnevenInputs {
@@ -40,10 +39,11 @@ class UnevenInputs {
 
 /// Averages the gradients of a ParameterTable over a group while backward runs.
 ///
-/// A *pass* begins with the first sign of a backward() (a hook on an output, else the first
+/// A backward pass begins with the first sign of a backward() (a hook on an output, else the first
 /// gradient) and ends when autograd's engine has nothing left to do, inside the same backward().
-/// During it each gradient is brought into its bucket; a complete bucket is sent as soon as all
-/// before it have been. See docs/design/ddp.md.
+/// During it each gradient is brought into its bucket (BucketSet); a complete bucket is sent
+/// (BucketReduction) as soon as all before it have been (Pass). The reducer listens to autograd and
+/// decides which of its parts does what; docs/design/ddp.md draws the states.
 ///
 /// Not thread-safe: forward and backward of one wrapper come from one thread at a time. The hooks
 /// of CPU parameters run in the thread that called backward(), those of parameters on another
@@ -68,7 +68,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// Collective. New buckets in the order in which the gradients of `root` arrived.
   void rebuild(int root);
   /// The parameters have other strides than before, in the same memory.
-  void follow_layout();
+  void follow_layout() { buckets_.follow_layout(); }
   /// Watches the outputs of a forward; `sync`: backward passes from now on average gradients.
   void after_forward(std::span<const at::Tensor> outputs, bool sync);
 
@@ -79,114 +79,58 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// optimizer or these options do not allow it.
   void update_early(const std::shared_ptr<optim::OptimizerImpl>& optimizer);
   /// No more of the parameters that are also this optimizer's.
-  void update_late(const optim::OptimizerImpl& optimizer);
+  void update_late(const optim::OptimizerImpl& optimizer) { early_.remove(optimizer); }
   void update_late() { early_.clear(); }
   /// Takes part in the reductions of one pass of the other ranks, with zeros.
   void shadow_backward();
 
   void fill(DdpStats& stats) const;
   /// Of the last averaged pass. Cost: none.
-  [[nodiscard]] CommunicationTimes communication_times() const {
-    return {.pass = stats_.reduced_passes,
-            .begun = first_sent_,
-            .waited = wait_began_,
-            .ended = wait_ended_};
-  }
+  [[nodiscard]] const CommunicationTimes& communication_times() const { return reduction_.times(); }
 
   /// For PassToken only: how the pass ended.
   void end_pass();
   void abort_pass() noexcept;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  struct Place {  // where a parameter's gradient lives
-    size_t bucket = 0;
-    size_t slot = 0;
-  };
-  struct Unused {
-    size_t index = 0;
-    at::Tensor kept{};  // its gradient from before, where that lay in the bucket
-    bool frozen = false;
+  enum class Stage {
+    kIdle,
+    kOpen,     // a backward() runs
+    kStarted,  // … and has reached a parameter
   };
 
   Reducer(const ParameterTable& table, const comm::Group& group, const DdpOptions& options);
   void install_hooks();
-  void use_buckets(const BucketPlan& plan);
-  [[nodiscard]] at::Tensor& view_of(size_t index);
 
   void open_pass();
   void start_pass();
-  void count_pass();
-  [[nodiscard]] comm::ReduceOptions reduction(comm::ReduceOp op) const;
   void on_gradient(size_t index);
   void on_gradient_of_pass(size_t index);
   void accept_late(size_t index);
-  bool bring_into_bucket(size_t index);
-  void contribute_unused(size_t index);
-  void contribute_frozen(size_t index);
-  [[nodiscard]] bool frozen(size_t index) const;
   void mark_ready(size_t index);
-  void send(size_t index);
-  void send_used_map();
-  void update(size_t index);
-  void check_steps_complete() const;
-
+  void send(size_t bucket);
   void finish_pass();
-  [[nodiscard]] std::vector<size_t> not_ready() const;
+  void reduce_used_map();
   void wait_for_buckets();
-  void settle_unused();
-  void reset_pass() noexcept;
+  void leave_pass() noexcept;
   void fail(const std::string& why) noexcept;
 
   const ParameterTable& table_;
   comm::Group group_;
-  DdpOptions options_;
-  CommHook hook_;
-  std::string hook_name_ = "average";
+  BucketSet buckets_;
+  BucketReduction reduction_;
+  UnusedParameters unused_;
+  EarlyUpdates early_{};
+  Pass pass_;
+  PassCounter counter_{};
   UnevenInputs* uneven_ = nullptr;
-  std::vector<engine::GradHook> hooks_;
+  std::vector<engine::GradHook> hooks_{};
 
-  BucketPlan plan_;
-  std::vector<Bucket> buckets_;
-  std::vector<Place> places_;
-  transport::TrainingPlace place_{};  // of the pass that runs; each rank counts by itself
-  uint64_t sample_at_pass_ = 0;       // of the parameters, when it began: an update changes it
-  bool rebuilt_ = false;
-  std::vector<int64_t> arrival_;  // of the first reduced pass
-
-  bool sync_ = true;      // the next pass averages
-  bool open_ = false;     // a backward() runs
-  bool started_ = false;  // … and has reached a parameter
-  std::optional<std::string> failure_;
-  std::vector<uint8_t> ready_;
-  std::vector<size_t> missing_;  // per bucket: gradients that are not ready
-  size_t ready_count_ = 0;
-  size_t next_ = 0;  // the bucket to send next
-  std::vector<BucketWork> sent_;
-  std::vector<std::weak_ptr<optim::OptimizerImpl>> early_;  // whose updates run in backward
-  /// Closed when a pass has failed: the program may do what it likes with its optimizer then.
-  struct Gate {
-    std::mutex mutex{};
-    bool open = true;
-  };
-  const std::shared_ptr<Gate> updates_allowed_ = std::make_shared<Gate>();
-  std::vector<comm::Work> updates_;
-
-  // find_unused_parameters only
-  std::vector<uint8_t> used_;       // since the last reduction, passes under no_sync included
-  std::vector<uint8_t> reachable_;  // from the outputs of forwards whose backward has not run
-  int64_t open_forwards_ = 0;       // those that will synchronise
-  std::vector<Unused> unused_;
-  at::Tensor used_map_;
-  comm::Work used_map_work_;
-
-  static constexpr const char* kWhere = "parallel.ddp";
-
-  DdpStats stats_;
-  Clock::time_point pass_began_{};
-  Clock::time_point first_sent_{};
-  Clock::time_point wait_began_{};
-  Clock::time_point wait_ended_{};
+  bool sync_ = true;  // the next pass averages
+  Stage stage_ = Stage::kIdle;
+  std::optional<std::string> failure_{};
+  std::chrono::steady_clock::time_point began_{};
+  std::chrono::nanoseconds backward_{0};  // the last averaged pass, without the wait at its end
 };
 
 }  // namespace argosy::parallel::ddp

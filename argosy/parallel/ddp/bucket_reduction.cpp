@@ -1,0 +1,73 @@
+#include "argosy/parallel/ddp/bucket_reduction.h"
+
+#include "argosy/base/check.h"
+
+namespace argosy::parallel::ddp {
+namespace {
+
+CommunicationTimes::Moment now() {
+  return std::chrono::steady_clock::now();
+}
+
+}  // namespace
+
+BucketReduction::BucketReduction(const ParameterTable& table,
+                                 BucketSet& buckets,
+                                 const comm::Group& group,
+                                 std::chrono::milliseconds timeout)
+    : table_(table), buckets_(buckets), group_(group), timeout_(timeout) {}
+
+void BucketReduction::set_hook(CommHook hook, std::string name) {
+  ARGOSY_CHECK(hook != nullptr, "parallel.ddp", "register_comm_hook: the hook is empty");
+  ARGOSY_CHECK(hook_ == nullptr,
+               "parallel.ddp",
+               "register_comm_hook can be called once only; \"{}\" is registered",
+               hook_name_);
+  hook_ = std::move(hook);
+  hook_name_ = std::move(name);
+}
+
+void BucketReduction::restart(const transport::TrainingPlace& place) noexcept {
+  place_ = place;
+  sent_.clear();
+  others_.clear();
+}
+
+comm::ReduceOptions BucketReduction::options(comm::ReduceOp op) const {
+  return {.op = op, .timeout = timeout_, .place = place_};
+}
+
+void BucketReduction::send(size_t bucket, size_t ready) {
+  Bucket& sent = buckets_[bucket];
+  sent.ready_at_start = ready;
+  if (bucket == 0) {
+    begun_ = now();
+  }
+  if (hook_ != nullptr) {
+    GradBucket travelling(sent, bucket, buckets_.size(), table_.tensors(), group_, timeout_);
+    sent_.push_back(hook_(travelling));
+  } else {
+    sent_.emplace_back(comm::all_reduce_async(sent.flat, group_, options(comm::ReduceOp::kAvg)));
+  }
+}
+
+void BucketReduction::wait(int divisor) {
+  const CommunicationTimes::Moment waited = now();
+  ARGOSY_INVARIANT(sent_.size() == buckets_.size(), "parallel.ddp.wait");
+  for (size_t b = 0; b < sent_.size(); ++b) {
+    sent_[b].work.wait();
+    if (sent_[b].finish) {
+      sent_[b].finish();
+    }
+    if (divisor != group_.size()) {
+      // From an average, not from the sum: that may exceed the range of a 16-bit float.
+      buckets_[b].flat.mul_(static_cast<double>(group_.size()) / divisor);
+    }
+  }
+  for (const comm::Work& each : others_) {
+    each.wait();
+  }
+  times_ = {.pass = times_.pass + 1, .begun = begun_, .waited = waited, .ended = now()};
+}
+
+}  // namespace argosy::parallel::ddp

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "argosy/comm/collectives.h"
+#include "argosy/comm/group.h"
+#include "argosy/comm/work.h"
+#include "argosy/parallel/ddp/bucket_set.h"
+#include "argosy/parallel/ddp/comm_hook.h"
+#include "argosy/parallel/ddp/parameter_table.h"
+#include "argosy/parallel/ddp/stats.h"
+
+namespace argosy::parallel::ddp {
+
+/// How buckets travel: starts the reduction of each, by a communication hook or by an all-reduce,
+/// and waits for all of them. Nothing else in the room says how gradients become an average.
+class BucketReduction final {
+ public:
+  /// Table and buckets must outlive it. `timeout`: of each operation; zero means the group's.
+  BucketReduction(const ParameterTable& table,
+                  BucketSet& buckets,
+                  const comm::Group& group,
+                  std::chrono::milliseconds timeout);
+
+  /// Errors: UsageError if there is one already or it is empty.
+  void set_hook(CommHook hook, std::string name);
+  [[nodiscard]] bool has_hook() const { return hook_ != nullptr; }
+  [[nodiscard]] const std::string& hook_name() const { return hook_name_; }
+
+  /// A pass begins, or one was given up. Ranks compare `place` at each reduction of the pass.
+  void restart(const transport::TrainingPlace& place = {}) noexcept;
+  /// What each reduction of this pass is started with.
+  [[nodiscard]] comm::ReduceOptions options(comm::ReduceOp op) const;
+  /// Starts the reduction of a bucket. `ready`: the model's gradients that are ready by now.
+  void send(size_t bucket, size_t ready);
+  /// Lets wait() wait for something else of this pass too.
+  void add(comm::Work work) { others_.push_back(std::move(work)); }
+  /// Blocks until all that was started has ended. Gradients then are the sums of all ranks' divided
+  /// by `divisor`.
+  void wait(int divisor);
+
+  /// When the last pass that wait() has completed communicated, and how many it has completed.
+  [[nodiscard]] const CommunicationTimes& times() const { return times_; }
+
+ private:
+  const ParameterTable& table_;
+  BucketSet& buckets_;
+  comm::Group group_;
+  std::chrono::milliseconds timeout_;
+  CommHook hook_{};
+  std::string hook_name_ = "average";
+  transport::TrainingPlace place_{};
+  std::vector<BucketWork> sent_{};
+  std::vector<comm::Work> others_{};
+  CommunicationTimes::Moment begun_{};
+  CommunicationTimes times_{};
+};
+
+}  // namespace argosy::parallel::ddp
