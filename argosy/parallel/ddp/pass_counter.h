@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "argosy/comm/collectives.h"
 #include "argosy/parallel/ddp/parameter_table.h"
-#include "argosy/transport/types.h"
 
 namespace argosy::parallel::ddp {
 
