@@ -104,7 +104,7 @@ void settle_cluster(const GivenOptions& given, const Lookup& lookup, LaunchOptio
   if (nodes_are_given(given)) {
     return;
   }
-  if (const auto task = rendezvous::find_task(lookup, true)) {
+  if (const auto task = rendezvous::find_task(lookup, rendezvous::TaskFor::kLauncher)) {
     take_task(*task, given, options);
   } else if (rendezvous::in_slurm_allocation(lookup)) {
     options.through_srun = !this_node_is_all(lookup, options);

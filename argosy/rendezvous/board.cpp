@@ -186,7 +186,7 @@ void Board::note(uint64_t presence, const std::string& text) {
   }
 }
 
-void Board::depart(uint64_t presence, bool lost, const std::optional<std::string>& note) {
+void Board::depart(uint64_t presence, Parting parting, const std::optional<std::string>& note) {
   const std::lock_guard lock(mutex_);
   auto gone = members_.extract(presence);
   if (gone.empty()) {
@@ -194,8 +194,9 @@ void Board::depart(uint64_t presence, bool lost, const std::optional<std::string
   }
   Member& member = gone.mapped();
   present_.erase(member.name);
-  departures_.push_back(
-      {.member = member.name, .lost = lost, .note = note.value_or(std::move(member.note))});
+  departures_.push_back({.member = member.name,
+                         .lost = parting == Parting::kLost,
+                         .note = note.value_or(std::move(member.note))});
 }
 
 std::vector<Departure> Board::departures(const std::string& prefix) const {

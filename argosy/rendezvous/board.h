@@ -13,7 +13,7 @@
 
 namespace argosy::rendezvous {
 
-/// What became of a wait on a Board.
+/// How a wait on a Board ended.
 struct Wakeup {
   bool closed = false;  ///< the board closed before the keys existed
   std::string value{};  ///< of the last key waited for, unless closed
@@ -22,10 +22,11 @@ struct Wakeup {
 /// The state of a store in memory: keys, those who wait for them, members and departures. The
 /// in-process store and the gRPC service are two faces of it.
 ///
-/// Nothing here blocks: who waits leaves a function, so that 512 waiting ranks cost no thread.
-/// Thread-safe. Functions are called without the lock held, on the thread of whoever set the key.
-/// Keys are taken as valid; the faces check them. After close() every operation throws
-/// RendezvousError.
+/// Nothing here blocks. A caller that waits leaves a function, so 512 waiting ranks cost no thread.
+/// The functions are called without the lock held, on the thread that set the key. The faces check
+/// keys; here they count as valid.
+///
+/// Thread-safe. After close() every operation throws RendezvousError.
 class Board final {
  public:
   using Wake = std::function<void(Wakeup)>;
@@ -39,18 +40,21 @@ class Board final {
   [[nodiscard]] std::vector<std::string> missing(const std::vector<std::string>& keys) const;
   [[nodiscard]] std::vector<std::string> keys(const std::string& prefix) const;
 
-  /// Calls `wake` exactly once: when all keys exist at the same moment (perhaps before this
-  /// returns) or when the board closes, unless forget() comes first. `keys` must not be empty.
+  /// Calls `wake` exactly once, unless forget() comes first: when all keys exist at the same moment
+  /// (perhaps before this returns) or when the board closes. `keys` must not be empty. Returns a
+  /// number for forget().
   uint64_t when_all(std::vector<std::string> keys, Wake wake);
-  /// True: the function was not called and never will be.
+  /// True if the function was not called and never will be.
   bool forget(uint64_t waiter);
   [[nodiscard]] size_t waiting() const;
 
-  /// Returns a number for the calls below. Errors: RendezvousError when `member` is present.
+  /// Makes `member` present. Returns a number for note() and depart().
+  /// Errors: RendezvousError when it is present already.
   uint64_t arrive(const std::string& member);
   void note(uint64_t presence, const std::string& text);
-  /// Turns a presence into a departure; no effect when it is one already, also after close().
-  void depart(uint64_t presence, bool lost, const std::optional<std::string>& note);
+  /// Turns a presence into a departure. Without `note`, the last note() is kept. Does nothing when
+  /// it is a departure already. Allowed after close().
+  void depart(uint64_t presence, Parting parting, const std::optional<std::string>& note);
   [[nodiscard]] std::vector<Departure> departures(const std::string& prefix) const;
   [[nodiscard]] std::vector<Member> members(const std::string& prefix) const;
 

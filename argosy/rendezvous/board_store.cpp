@@ -15,7 +15,7 @@ namespace {
 class BoardPresence final : public Presence {
  public:
   BoardPresence(std::shared_ptr<Board> board, uint64_t id) : board_(std::move(board)), id_(id) {}
-  ~BoardPresence() override { board_->depart(id_, /*lost=*/false, ""); }
+  ~BoardPresence() override { board_->depart(id_, Parting::kLeft, ""); }
   BoardPresence(const BoardPresence&) = delete;
   BoardPresence& operator=(const BoardPresence&) = delete;
   BoardPresence(BoardPresence&&) = delete;
@@ -23,9 +23,9 @@ class BoardPresence final : public Presence {
 
   void note(const std::string& text) override { board_->note(id_, cut_note(text)); }
   void leave(const std::string& note, const Deadline& /*deadline*/) override {
-    board_->depart(id_, /*lost=*/false, cut_note(note));
+    board_->depart(id_, Parting::kLeft, cut_note(note));
   }
-  void lose() { board_->depart(id_, /*lost=*/true, std::nullopt); }
+  void lose() { board_->depart(id_, Parting::kLost, std::nullopt); }
 
  private:
   const std::shared_ptr<Board> board_;

@@ -326,7 +326,7 @@ JobEnvironment read_environment(const Lookup& lookup) {
   JobEnvironment job = read_identity(lookup);
   read_ranks(reader, job);
   if (job.source.empty()) {
-    if (const std::optional<ClusterTask> task = find_task(lookup, false)) {
+    if (const std::optional<ClusterTask> task = find_task(lookup, TaskFor::kRank)) {
       read_task(*task, lookup, job);
       return job;
     }

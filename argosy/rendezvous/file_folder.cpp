@@ -337,18 +337,18 @@ os::UniqueFd FileFolder::arrive(const std::string& member) const {
                     path_));
   }
   if (!former.empty()) {  // a process of this name died and nobody had noticed
-    depart(member, /*lost=*/true, note_of(former));
+    depart(member, Parting::kLost, note_of(former));
     return arrive(member);
   }
   write_note(fd->get(), member, "");
   return *std::move(fd);
 }
 
-void FileFolder::depart(const std::string& member, bool lost, std::string_view note) const {
+void FileFolder::depart(const std::string& member, Parting parting, std::string_view note) const {
   const std::string path = path_ + "/departures";
   // The newline in front ends a line that a kill may have torn.
-  const std::string line =
-      fmt::format("\n{} {} {}\n", lost ? "lost" : "left", escape(member), escape(note));
+  const std::string line = fmt::format(
+      "\n{} {} {}\n", parting == Parting::kLost ? "lost" : "left", escape(member), escape(note));
   Result<os::UniqueFd> fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND);
   if (!fd.ok()) {
     fail("cannot open", path, fd.failure().error_number);
@@ -391,7 +391,7 @@ std::vector<Member> FileFolder::sweep() const {
     if (is_locked(fd->get(), path)) {
       present.push_back({.name = member, .note = note_of(content)});
     } else {
-      depart(member, /*lost=*/true, note_of(content));
+      depart(member, Parting::kLost, note_of(content));
     }
   }
   std::sort(present.begin(), present.end(), [](const Member& a, const Member& b) {

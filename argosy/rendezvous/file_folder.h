@@ -27,24 +27,26 @@ class FileFolder final {
   /// and errno.
   explicit FileFolder(std::string path);
 
-  /// Held until the returned descriptor is closed.
+  /// Takes the lock, which is held until the returned descriptor is closed.
   /// Errors: TimeoutError; RendezvousError when the folder was deleted or replaced.
   [[nodiscard]] os::UniqueFd lock(std::string_view op, const Deadline& deadline) const;
   /// Throws RendezvousError when the folder was deleted or replaced since it was opened.
   void check_still_there(std::string_view op) const;
 
-  /// Without the lock: sees a value as a whole, old or new.
+  // These three need no lock. They see a value as a whole, old or new.
+
   [[nodiscard]] std::optional<std::string> read(const std::string& key) const;
   [[nodiscard]] bool exists(const std::string& key) const;
   [[nodiscard]] std::vector<std::string> keys(const std::string& prefix) const;
 
-  // All that follow: under the lock.
+  // The functions below are called under the lock.
+
   void write(const std::string& key, const std::string& value) const;
-  /// And the departure of a member of this name.
+  /// Removes the key, and the departure of a member of this name. True if the key existed.
   bool remove(const std::string& key) const;
   /// Makes and locks a member's file. Errors: RendezvousError when the member is present.
   [[nodiscard]] os::UniqueFd arrive(const std::string& member) const;
-  void depart(const std::string& member, bool lost, std::string_view note) const;
+  void depart(const std::string& member, Parting parting, std::string_view note) const;
   /// Finds members whose process is gone and makes them departures; returns those present, sorted.
   [[nodiscard]] std::vector<Member> sweep() const;
   [[nodiscard]] std::vector<Departure> departures() const;
@@ -64,7 +66,8 @@ class FileFolder final {
   os::UniqueFd marker_;  ///< held open so that its inode cannot be given to another folder's
 };
 
-/// Replaces the note in a member's file. Lock-free: by the member's own process only.
+/// Replaces the note in a member's file. Only the member's own process calls it, so it needs no
+/// lock.
 void write_note(int member_fd, const std::string& member, const std::string& note);
 
 }  // namespace argosy::rendezvous

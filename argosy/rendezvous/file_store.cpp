@@ -42,7 +42,7 @@ class FilePresence final : public Presence {
     }
     try {
       const os::UniqueFd held = folder_->lock("leave", deadline);
-      folder_->depart(member_, /*lost=*/false, cut_note(note));
+      folder_->depart(member_, Parting::kLeft, cut_note(note));
     } catch (const TimeoutError& error) {  // the others will find it lost
       log::debug("{}", error.what());
     }

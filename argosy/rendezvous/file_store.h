@@ -7,19 +7,19 @@
 
 namespace argosy::rendezvous {
 
-/// A store in a folder that all processes see; for one host or a shared file system with locks.
+/// Returns a store in a folder that all processes see: on one host, or on a shared file system with
+/// locks.
 ///
-/// Waits poll, first often, then each 10 ms. The death of a member is noticed when somebody asks
-/// for departures() or members(): its process held a lock that the kernel has let go of. (A child
-/// forked without exec keeps its parent's lock.)
-/// Delete the folder between runs, as with PyTorch's file://; join.h tells a stale one.
-/// Errors: ConfigError when `path` is a file or a folder of something else; RendezvousError naming
-/// path and errno, also when the folder is deleted while it is used.
+/// Waits poll: often at first, then every 10 ms. A process holds a lock while it is a member, and
+/// the kernel releases the lock when the process ends; departures() and members() look for that. A
+/// child that was forked without exec keeps its parent's lock. Delete the folder between runs, as
+/// with PyTorch's file://. join() recognises a folder of a former run. Errors: ConfigError when
+/// `path` is a file or a folder of something else; RendezvousError naming path and errno, also when
+/// the folder is deleted while it is used.
 [[nodiscard]] std::shared_ptr<Store> file_store(const std::string& path);
 
-/// Removes the store's folder if `members` members have left it, none of them lost, and nobody is
-/// present: the last one of a job turns out the light. Returns whether it did. Never throws.
-/// `store` must come from file_store(); others are left alone.
+/// Removes the store's folder if `members` members have left it, none of them is lost and nobody is
+/// present. True if it did. Never throws. Does nothing to a store that is not from file_store().
 bool remove_finished_file_store(Store& store, size_t members) noexcept;
 
 }  // namespace argosy::rendezvous

@@ -13,8 +13,10 @@ struct HostedStore {
   uint16_t port = 0;
 };
 
-/// The server lives as long as the returned store; letting go of that waits, five seconds at most,
-/// until the members that announced themselves from elsewhere have left.
+/// Starts a store in this process.
+///
+/// Lifetime: the server lives as long as the returned store. The destructor waits, five seconds at
+/// most, until the members of other processes have left.
 /// Errors: RendezvousError naming host and port when it cannot listen there.
 [[nodiscard]] HostedStore host_store(const StoreServerOptions& options);
 

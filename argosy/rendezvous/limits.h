@@ -18,10 +18,10 @@ inline constexpr size_t kLargestValueBytes = size_t{16} << 20;
 inline constexpr size_t kLargestNoteBytes = size_t{16} << 10;
 inline constexpr std::chrono::milliseconds kLongestWaitForRanks{2000};
 
-/// How long a rank that meets `world_size` others waits before it looks for the second time who is
-/// missing or dead; then twice as long each time, up to kLongestWaitForRanks. One look is four
-/// calls of the store: all beginning at 100 ms, 256 ranks made a third of what it cost them to
-/// meet.
+/// Returns how long a rank that meets `world_size` others waits before it looks a second time which
+/// ranks are missing or dead. Each wait after that is twice as long, up to kLongestWaitForRanks.
+/// One look is four calls of the store. When all of 256 ranks looked after 100 ms, that made a
+/// third of the cost of their meeting.
 [[nodiscard]] constexpr std::chrono::milliseconds first_wait_for_ranks(int world_size) {
   const auto wait = world_size * std::chrono::milliseconds(4);
   return std::clamp(wait, std::chrono::milliseconds(100), kLongestWaitForRanks);
@@ -33,7 +33,7 @@ void check_key(std::string_view op, std::string_view key);
 void check_keys(std::string_view op, const std::vector<std::string>& keys);
 /// Throws UsageError when the value is larger than a store takes.
 void check_value(std::string_view op, std::string_view key, std::string_view value);
-/// Notes are for people: too long ones are cut, not refused.
+/// Returns a note that is not too long. Notes are for people, so a long one is cut and not refused.
 [[nodiscard]] std::string cut_note(std::string_view note);
 
 /// "a", "b" and 3 more; at most eight are spelled out.
@@ -42,13 +42,14 @@ void check_value(std::string_view op, std::string_view key, std::string_view val
 /// "0.2 s", "30 s": for messages.
 [[nodiscard]] std::string seconds_since(Deadline::Clock::time_point start);
 
-/// What a wait throws at its deadline. `missing` may be empty when nobody could be asked.
+/// Returns what a wait throws at its deadline. `missing` is empty when the store could not be
+/// asked.
 [[nodiscard]] TimeoutError wait_timed_out(std::string_view op,
                                           Deadline::Clock::time_point start,
                                           const std::vector<std::string>& missing,
                                           std::string_view store);
 
-/// The sum of the decimal `value` ("" counts as 0) and `amount`.
+/// Returns the sum of the decimal `value` ("" counts as 0) and `amount`.
 /// Errors: UsageError when `value` is no number or the sum does not fit.
 [[nodiscard]] int64_t add_decimal(std::string_view key, std::string_view value, int64_t amount);
 

@@ -17,13 +17,15 @@ namespace argosy::rendezvous {
 
 /// The client's end of one member's presence: a stream whose life is the member's.
 ///
-/// Thread-safe. Lifetime: gRPC's threads use it until end() has returned true, so it is made and
-/// destroyed through a PresenceStream::Ptr only. It must never be destroyed *on* one of those
-/// threads: it holds the channel, and the last channel to go joins them (gRPC 1.51).
+/// Thread-safe.
+/// Lifetime: gRPC's threads use it until end() has returned true, so only a PresenceStream::Ptr
+/// owns it. Never destroy it *on* one of those threads: it holds the channel, and the last channel
+/// that is destroyed joins them (gRPC 1.51).
 class PresenceStream final
     : public grpc::ClientBidiReactor<wire::PresenceUpdate, wire::PresenceReply> {
  public:
-  /// Ends the stream before it is deleted; leaks one that does not end, for gRPC still has it.
+  /// Ends the stream before it is deleted. A stream that does not end is leaked: gRPC still uses
+  /// it.
   struct Ending {
     void operator()(PresenceStream* stream) const;
   };
@@ -33,15 +35,16 @@ class PresenceStream final
   PresenceStream(std::shared_ptr<wire::StoreService::Stub> stub,
                  std::unique_ptr<grpc::ClientContext> context);
 
-  /// Starts the stream and waits until the server took the member. Not ok: why it did not.
+  /// Starts the stream, and waits until the server took the member. A status that is not ok says
+  /// why it did not.
   [[nodiscard]] grpc::Status open(const std::string& member, const Deadline& deadline);
-  /// Sends the newest note soon: at once, or at the end of kNoteInterval after the last one.
+  /// Sends the newest note: at once, or kNoteInterval after the last one.
   void note(std::string text);
   /// Sends the goodbye and waits until the server has it, the connection broke, or the deadline.
   void leave(std::string note, const Deadline& deadline);
 
  private:
-  /// Breaks the stream off unless it is over; true: gRPC is done with it.
+  /// Cancels the stream unless it is over. True if gRPC is done with it.
   bool end(const Deadline& deadline);
 
   void OnReadDone(bool ok) override;

@@ -12,21 +12,21 @@
 namespace argosy::rendezvous {
 
 struct StoreServerOptions {
-  std::string host = "127.0.0.1";  ///< interface to listen on; "0.0.0.0" for all
-  uint16_t port = 0;               ///< 0: the system chooses; port() tells
-  /// Secret that every call must carry, compared in constant time. Empty: none is asked for.
+  std::string host = "127.0.0.1";  ///< interface to listen on; "0.0.0.0": all of them
+  uint16_t port = 0;               ///< 0: the system chooses; port() returns it
+  /// Secret that every call must carry, compared in constant time. Empty: calls need none.
   std::string token{};
   Tls tls{};  ///< off: calls are not encrypted
 };
 
-/// The store of a job as a gRPC service, in this process: in the launcher, or in rank 0 where there
-/// is no launcher.
+/// The store of a job as a gRPC service of this process. The launcher runs it, or rank 0 where
+/// there is no launcher.
 ///
 ///     auto server = StoreServer::start({.host = "0.0.0.0", .port = 29500, .token = token});
 ///
-/// 512 ranks that wait cost no thread. A member is lost when its process ends (seen within
-/// milliseconds), or when its machine or process stands still: after 10 to 15 s of silence.
-/// Lifetime: the destructor answers waiting calls with "store is closing" and stops.
+/// Ranks that wait cost no thread. A member whose process ends is lost within milliseconds; a
+/// member whose machine or process stands still is lost after 10 to 15 s of silence. Lifetime: the
+/// destructor answers waiting calls with "store is closing" and stops.
 class StoreServer {
  public:
   virtual ~StoreServer() = default;
@@ -40,25 +40,25 @@ class StoreServer {
   [[nodiscard]] static std::unique_ptr<StoreServer> start(const StoreServerOptions& options);
 
   [[nodiscard]] virtual uint16_t port() const = 0;
-  /// The same store, without the network, for the process that hosts it.
+  /// Returns the same store without the network, for the process that hosts it.
   [[nodiscard]] virtual std::shared_ptr<Store> local() = 0;
-  /// Waits until no member that announced itself through the network is present, so that nobody
-  /// loses the store who still needs it. False: the deadline passed.
+  /// Waits until no member that came through the network is present: nobody then needs the store
+  /// any more. Returns false when the deadline passed.
   virtual bool wait_until_members_left(const Deadline& deadline) = 0;
-  /// Calls that wait for keys at this moment; for tests and diagnosis.
+  /// Returns how many calls wait for keys at this moment, for tests and diagnosis.
   [[nodiscard]] virtual size_t waiting_calls() const = 0;
 };
 
-/// A client of the store at host:port. Waits for the server until the deadline.
-/// Errors: RendezvousError (unreachable: names host, port and what was tried); RefusedError (token
-/// refused, certificates that do not fit, TLS on one side only where that can be told).
+/// Returns a client of the store at host:port. Waits for the server until the deadline.
+/// Errors: RendezvousError naming host, port and what was tried when the server cannot be reached;
+/// RefusedError when it refuses the token, certificates do not fit, or only one side uses TLS.
 [[nodiscard]] std::shared_ptr<Store> connect_store(const std::string& host,
                                                    uint16_t port,
                                                    const std::string& token,
                                                    const Deadline& deadline,
                                                    const Tls& tls = {});
 
-/// "gRPC 1.51.1, OpenSSL 3.0.19": what the store is made of, in this process.
+/// Returns the libraries of the store in this process: "gRPC 1.51.1, OpenSSL 3.0.19".
 [[nodiscard]] std::string library_versions();
 
 }  // namespace argosy::rendezvous

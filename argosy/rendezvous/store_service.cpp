@@ -101,11 +101,11 @@ class StoreService::PresenceEnd final
  private:
   void OnReadDone(bool ok) override {
     if (!ok) {
-      end(/*lost=*/true, std::nullopt, grpc::Status::OK);
+      end(Parting::kLost, std::nullopt, grpc::Status::OK);
     } else if (presence_ == 0) {
       take();
     } else if (update_.leave()) {
-      end(/*lost=*/false, cut_note(update_.note()), grpc::Status::OK);
+      end(Parting::kLeft, cut_note(update_.note()), grpc::Status::OK);
     } else {
       board_->note(presence_, cut_note(update_.note()));
       StartRead(&update_);
@@ -134,8 +134,8 @@ class StoreService::PresenceEnd final
   void OnCancel() override { finish(grpc::Status::CANCELLED); }
 
   // The departure stands before the client hears of it: after leave() everybody sees it.
-  void end(bool lost, const std::optional<std::string>& note, const grpc::Status& status) {
-    board_->depart(presence_, lost, note);
+  void end(Parting parting, const std::optional<std::string>& note, const grpc::Status& status) {
+    board_->depart(presence_, parting, note);
     finish(status);
   }
 
@@ -151,7 +151,7 @@ class StoreService::PresenceEnd final
       handle_->end = nullptr;
     }
     board_->forget(closer_);
-    board_->depart(presence_, /*lost=*/true, std::nullopt);  // no effect after a goodbye
+    board_->depart(presence_, Parting::kLost, std::nullopt);  // no effect after a goodbye
     if (presence_ != 0) {
       census_->count(-1);
     }

@@ -20,7 +20,8 @@ class StoreService final : public wire::StoreService::CallbackService {
  public:
   StoreService(std::shared_ptr<Board> board, std::string token);
 
-  /// Waits until no member that came through the network is present. False: the deadline passed.
+  /// Waits until no member that came through the network is present. False when the deadline
+  /// passed.
   [[nodiscard]] bool wait_until_members_left(const Deadline& deadline);
 
  private:
@@ -43,13 +44,14 @@ class StoreService final : public wire::StoreService::CallbackService {
   Unary* Departures(Context*, const wire::DeparturesRequest*, wire::DeparturesReply*) override;
   Unary* Members(Context*, const wire::MembersRequest*, wire::MembersReply*) override;
 
-  /// Whether the caller speaks our version and knows the token.
+  /// Returns ok when the caller speaks our version and knows the token.
   [[nodiscard]] grpc::Status examine(const Context& context) const;
-  /// Once for each host, and for sixteen of them: a stranger cannot fill the log.
+  /// Logs once per host, for sixteen hosts at most, so a stranger cannot fill the log.
   void log_refusal(const std::string& peer, const std::string& why) const;
-  /// The same; a refusal is logged.
+  /// Calls examine(), and logs a refusal.
   [[nodiscard]] grpc::Status admit(const Context& context) const;
-  /// Admits, runs `act`, and finishes with what it threw, if it did.
+  /// Runs `act` when the caller is admitted. Finishes the call, with the status of what `act`
+  /// threw.
   [[nodiscard]] Unary* answer(Context* context, const std::function<void()>& act) const;
 
   /// Answers when all keys exist, with the value of the last one if `value` is given.

@@ -8,35 +8,34 @@
 
 namespace argosy::rendezvous {
 
-/// How a process's connections to the job's store are to be encrypted, as the user said it.
+/// How the connections of a process to the job's store are encrypted, as the user wants it.
 ///
-/// Both ends show a certificate, and each demands that the other's is signed by the same authority.
-/// Without files the authority is made from the job's token: who knows that can sign, nobody else.
-/// Only the control plane is meant: what collectives send is not encrypted.
+/// Both ends show a certificate, and each demands that the same authority has signed the other's.
+/// Without files the authority is made from the job's token, so only those who know the token can
+/// sign. TLS protects the store alone: data of collectives is not encrypted.
 struct TlsChoice {
   bool on = false;
-  std::string certificate_file{};  ///< PEM, with those between it and the authority's behind it
+  std::string certificate_file{};  ///< PEM; intermediate certificates follow the first
   std::string key_file{};          ///< PEM, without a passphrase
   std::string authority_file{};    ///< PEM: one or more
-  /// Name that the certificate of whoever hosts the store must bear. Empty: the host as it is
-  /// called.
+  /// The name that the certificate of the store's host must bear. Empty: the host as it is called.
   std::string name{};
 
   [[nodiscard]] bool from_files() const { return !certificate_file.empty(); }
 };
 
-/// `choice` switched on where that was said or, when nothing was, where files are given.
-/// Errors: ConfigError: only some of the three files.
+/// Returns `choice`, switched on or off as `said`. When nothing was said, it is on if files are
+/// given. Errors: ConfigError when only some of the three files are given.
 [[nodiscard]] TlsChoice settle_tls(std::optional<bool> said, TlsChoice choice);
-/// ARGOSY_TLS, _TLS_CERT, _TLS_KEY, _TLS_CA, _TLS_NAME; see docs/reference/environment.md.
-/// Errors: ConfigError: only some of the three files.
+/// Reads ARGOSY_TLS, _TLS_CERT, _TLS_KEY, _TLS_CA and _TLS_NAME; see docs/reference/environment.md.
+/// Errors: ConfigError when only some of the three files are given.
 [[nodiscard]] TlsChoice read_tls(
     const std::function<std::optional<std::string>(const char*)>& lookup);
-/// The same as variables, for other processes.
+/// Returns `choice` as variables for other processes.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> tls_variables(
     const TlsChoice& choice);
 
-/// What a connection needs; all texts are PEM.
+/// What a connection needs. All texts are PEM.
 struct Tls {
   std::string certificate{};
   std::string key{};  ///< secret; never printed
@@ -46,13 +45,15 @@ struct Tls {
   [[nodiscard]] bool on() const { return !certificate.empty(); }
 };
 
-/// Reads or makes what `choice` says; off: nothing.
-/// Errors: ConfigError: a token below 16 characters, which could be guessed; a file that cannot be
-/// read, is no PEM, has expired, or a key of another certificate. Names the file.
+/// Reads the files of `choice`, or makes certificates from `token`. Returns an empty Tls when it is
+/// off.
+/// Errors: ConfigError when the token is shorter than 16 characters and could be guessed;
+/// ConfigError naming the file when it cannot be read, is not PEM, has expired, or belongs to
+/// another key.
 [[nodiscard]] Tls make_tls(const TlsChoice& choice, const std::string& token);
 
-/// The first name that a certificate (PEM) bears: a DNS name, else an address, else its common
-/// name; "": none.
+/// Returns the first name of a certificate (PEM): a DNS name, else an address, else its common
+/// name, else "".
 [[nodiscard]] std::string name_of_certificate(const std::string& pem);
 
 }  // namespace argosy::rendezvous

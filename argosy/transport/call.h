@@ -25,30 +25,30 @@ enum class Op : uint8_t {
   kShare,
 };
 
-/// A collective as one rank calls it. Ranks whose calls differ in any field do not do the same, and
-/// must not take each other's data. It lies in shared memory too: plain values, no pointers.
+/// A collective as one rank calls it. Ranks whose calls differ in any field must not take each
+/// other's data. A Call also lies in shared memory, so it holds plain values and no pointers.
 struct Call {
   Op op = Op::kBarrier;
   DType dtype = DType::kU8;
   ReduceOp reduction = ReduceOp::kSum;
-  int32_t root = -1;   ///< -1: it has none
-  int64_t bytes = 0;   ///< as messages say it; 0 for kAllToAllV, where each rank has its own
-  uint64_t parts = 0;  ///< a digest of how kAllGatherV divides the bytes; 0 for the others
-  int64_t seq = -1;    ///< its number in the group; -1: it has none yet
-  uint64_t step = 0;   ///< a digest of the step of a collective that is made of several
+  int32_t root = -1;   ///< -1: the operation has no root
+  int64_t bytes = 0;   ///< as messages say it; 0 for kAllToAllV, where ranks differ
+  uint64_t parts = 0;  ///< a digest of how kAllGatherV divides the bytes; 0 in other operations
+  int64_t seq = -1;    ///< its number in the group; -1: it has no number yet
+  uint64_t step = 0;   ///< a digest of the step, when a collective consists of several
   TrainingPlace place{};
 
   friend bool operator==(const Call&, const Call&) = default;
 };
 
-/// Equal for equal calls; for others different, but for one pair in 2^64.
+/// Equal for equal calls. For calls that differ, it is equal for one pair in 2^64.
 [[nodiscard]] uint64_t digest(const Call& call);
-/// One number of two, whose order matters. For digests, not against an adversary.
+/// Makes one number of two, whose order matters. Good for digests, useless against an adversary.
 [[nodiscard]] constexpr uint64_t mixed(uint64_t digest, uint64_t value) {
   const uint64_t product = (digest ^ value) * 0x9e3779b97f4a7c15ULL;
   return product ^ product >> 29U;
 }
-/// `call` as a step of `whole`: it is named like `whole`, and meets the same step of it only.
+/// Returns `call` as a step of `whole`. It has the name of `whole`, and matches the same step only.
 [[nodiscard]] Call step_of(const Call& whole, const Call& call);
 
 /// "all_reduce".

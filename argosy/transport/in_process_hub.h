@@ -20,16 +20,16 @@ namespace argosy::transport {
 
 struct Parts;
 
-/// What a rank lays open to the others during one collective.
+/// What a rank shows the others during one collective.
 struct Contribution {
-  Call call{};  ///< must agree between the ranks, which also guards against wild reads
+  Call call{};  ///< equal on all ranks, or nobody reads anything
   const void* input = nullptr;
   void* output = nullptr;
   const Parts* sends = nullptr;
-  const Parts* agreed = nullptr;  ///< of `call`, for messages, if there is one
+  const Parts* agreed = nullptr;  ///< the parts of `call`, for messages; may be null
 };
 
-/// One side of a message; `done` or `refused` ends it.
+/// One side of a message. It ends when `done` is set, also when it is refused.
 struct Message {
   const void* from = nullptr;
   void* to = nullptr;
@@ -47,12 +47,12 @@ class Hub final {
   Hub(int size, RankNames names);
 
   [[nodiscard]] uint64_t id() const { return id_; }
-  /// The hub that another thread made; nullptr when it is gone.
+  /// Returns the hub that another thread made; nullptr when it is gone.
   [[nodiscard]] static std::shared_ptr<Hub> find(uint64_t id);
   [[nodiscard]] static std::shared_ptr<Hub> make(int size, const RankNames& names);
 
-  /// Waits until all ranks contributed, lets each do its share of the work, and returns when all
-  /// have done so: memory is read only while its owner is inside.
+  /// Waits until all ranks contributed, does this rank's share of the work, and returns when all
+  /// have done theirs. So memory is read only while its owner is inside.
   void collective(int rank, const Contribution& mine, const Deadline& deadline, const Work& work);
 
   void post_send(const Key& key, const std::shared_ptr<Message>& message);
@@ -61,10 +61,10 @@ class Hub final {
              int self,
              const std::shared_ptr<Message>& message,
              const Deadline& deadline);
-  /// Its memory is no longer valid.
+  /// Forgets a message, whose memory is no longer valid.
   void withdraw(const Key& key, const std::shared_ptr<Message>& message);
 
-  /// This rank takes no part any more; whoever needs it fails.
+  /// This rank takes no part any more. Operations that need it fail.
   void leave(int rank);
 
  private:

@@ -5,11 +5,12 @@
 
 namespace argosy::transport {
 
-/// Memory that all ranks of a group read and write; each lets go of it when it likes, and what lies
-/// there stays until the last has. Where it lies differs from rank to rank. Starts at a whole page.
+/// Memory that all ranks of a group read and write. Its address differs from rank to rank, and is
+/// that of a whole page.
 ///
-/// Nothing orders what the ranks do to it but the group's collectives: after a barrier each sees
-/// what all had written before it.
+/// Lifetime: each rank drops it when it likes; the contents stay until the last rank has.
+/// Thread-safety: only the group's collectives order what the ranks do. After a barrier each rank
+/// sees what all had written before it.
 class SharedBlock {
  public:
   virtual ~SharedBlock() = default;
@@ -20,8 +21,7 @@ class SharedBlock {
   SharedBlock& operator=(SharedBlock&&) = delete;
 
   [[nodiscard]] virtual std::span<std::byte> bytes() const = 0;
-  /// Gives the whole pages among these bytes back to the system: they are zeros then, for all
-  /// ranks.
+  /// Gives the whole pages among these bytes back to the system. They are zeros then, on all ranks.
   virtual void discard(size_t offset, size_t count) noexcept = 0;
 };
 

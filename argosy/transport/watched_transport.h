@@ -15,7 +15,7 @@
 
 namespace argosy::transport {
 
-/// Which part of a buffer belongs to which rank, in bytes.
+/// The part of a buffer that belongs to each rank, in bytes.
 struct Parts {
   std::vector<int64_t> offset{};
   std::vector<int64_t> bytes{};
@@ -24,12 +24,12 @@ struct Parts {
   [[nodiscard]] static Parts of(Counts counts, int64_t element_bytes);
 };
 
-/// What every transport does alike: checks arguments, settles the operations that need no partner
-/// (one rank, nothing to move), numbers the collectives, and turns a broken link or a deadline into
-/// the exception that names the culprit, after which it is broken for good.
+/// What all transports have in common. It checks arguments, settles operations that need no partner
+/// (one rank, or nothing to move) and numbers the collectives. It turns a broken link, a deadline
+/// or a mismatch into the exception that names the culprit; the transport is then broken for good.
 ///
-/// An implementation provides the protected functions, on bytes and with a Deadline; they are
-/// called for groups of two ranks and more, and throw LinkBroken and LinkTimeout.
+/// An implementation provides the protected functions, on bytes and with a Deadline. They are
+/// called for groups of two ranks and more, and throw what link_errors.h holds.
 class WatchedTransport : public Transport {
  public:
   [[nodiscard]] int rank() const final { return rank_; }
@@ -73,12 +73,12 @@ class WatchedTransport : public Transport {
   void close() final;
 
   void set_place(const TrainingPlace& place) final { place_ = place; }
-  /// What follows are steps of `whole`, a collective of a transport that is made of several: so
-  /// they are compared and named.
+  /// The collectives that follow are steps of `whole`, a collective of a transport that is made of
+  /// several transports. They are compared and named as such.
   void do_steps_of(const Call& whole) { whole_ = whole; }
 
  protected:
-  /// An implementation's own send or receive on its way. wait() throws LinkBroken, LinkTimeout.
+  /// A send or receive of the implementation. wait() throws LinkBroken, LinkTimeout and Mismatch.
   class Link {
    public:
     virtual ~Link() = default;
@@ -127,22 +127,23 @@ class WatchedTransport : public Transport {
   virtual std::shared_ptr<SharedBlock> do_share(size_t /*bytes*/, const Deadline& /*deadline*/) {
     return nullptr;
   }
-  /// Wakes all operations that wait, which throw LinkBroken; later ones do so at once.
-  /// From any thread, idempotent.
+  /// Makes all operations that wait throw LinkBroken, and later ones at once. Idempotent, from any
+  /// thread.
   virtual void interrupt() = 0;
-  /// The same at the end of a group in which nothing failed: what was sent still arrives.
+  /// Does the same at the end of a group in which nothing failed. Data that was sent still arrives.
   virtual void disconnect() { interrupt(); }
 
-  /// Connects the ranks as operation 0, so that a death or a missing rank is named there too.
+  /// Runs `body`, which connects the ranks, as operation 0. So a death or a missing rank is named
+  /// there too.
   template <typename Body>
   void connect(std::chrono::milliseconds timeout, Body body) {
     run({.op = Op::kConnect}, timeout, body);
   }
   /// How the ranks find each other while they connect.
   [[nodiscard]] Lobby lobby() { return {*store_, *watch_, names_}; }
-  /// The last act of an implementation's destructor, while interrupt() still works.
+  /// Ends the watch. An implementation's destructor calls it first, while interrupt() still works.
   void shut_down();
-  /// The collective that runs, or was the last to.
+  /// The collective that runs, or ran last.
   [[nodiscard]] const Call& call() const { return call_; }
   /// A digest of that collective and of all before it. Ranks whose histories agree have called the
   /// same operations so far.

@@ -61,9 +61,9 @@ std::span<const std::unique_ptr<const Cluster>> known_clusters() {
   return all;
 }
 
-std::optional<ClusterTask> find_task(const Lookup& lookup, bool launcher) {
+std::optional<ClusterTask> find_task(const Lookup& lookup, TaskFor purpose) {
   for (const std::unique_ptr<const Cluster>& cluster : known_clusters()) {
-    if (cluster->starts_nodes() && !launcher) {
+    if (cluster->starts_nodes() && purpose != TaskFor::kLauncher) {
       continue;
     }
     if (std::optional<ClusterTask> task = cluster->task(lookup)) {

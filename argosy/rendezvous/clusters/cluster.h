@@ -10,30 +10,30 @@
 
 #include "argosy/rendezvous/environment.h"
 
-// What queues and MPI say to the processes that they start. Sources: the environments of real jobs
+// What queues and MPI tell the processes that they start. Sources: the environments of real jobs
 // (Slurm 22.05, OpenMPI 4.1, MPICH 4.0), recorded in clusters_test.cpp.
 namespace argosy::rendezvous {
 
-/// This process as one of the tasks that a queue or an mpirun has started.
+/// The place of this process among the tasks that a queue or an mpirun has started.
 struct ClusterTask {
   std::string system{};  ///< "Slurm", "OpenMPI", …
   int task = 0;
   int tasks = 1;
-  int local_task = 0;   ///< among those of this host
-  int local_tasks = 1;  ///< of this host
-  int cpus = 0;         ///< that are this task's own; 0: nobody said
-  /// Hosts of the job, that of task 0 first; empty: nobody said.
+  int local_task = 0;   ///< number among the tasks of this host
+  int local_tasks = 1;  ///< tasks on this host
+  int cpus = 0;         ///< CPUs that only this task may use; 0: not known
+  /// The hosts of the job; the host of task 0 comes first. Empty: not known.
   std::vector<std::string> hosts{};
-  std::string job{};        ///< the same for all tasks of this start, another for each; "": no name
-  std::string meet_host{};  ///< where the platform wants the tasks to meet; empty: it does not say
+  std::string job{};        ///< a name of this start, equal on all its tasks; "": it has none
+  std::string meet_host{};  ///< where the platform wants the tasks to meet; "": it does not say
   uint16_t meet_port = 0;
 
-  bool one_output = true;  ///< what all tasks print comes out in one place
+  bool one_output = true;  ///< the output of all tasks comes out in one place
 
   [[nodiscard]] bool one_host() const { return local_tasks == tasks; }
 };
 
-/// A queue, an MPI, a platform.
+/// A system that starts processes: a queue, an MPI or a platform.
 class Cluster {
  public:
   virtual ~Cluster() = default;
@@ -43,30 +43,36 @@ class Cluster {
   Cluster(Cluster&&) = delete;
   Cluster& operator=(Cluster&&) = delete;
 
-  /// nullopt: it did not start this process.
+  /// Returns nullopt when this system did not start this process.
   /// Errors: ConfigError naming a variable that is not what it should be.
   [[nodiscard]] virtual std::optional<ClusterTask> task(const Lookup& lookup) const = 0;
-  /// Its tasks are meant to be launchers, one for each node, and never ranks.
+  /// True if its tasks are launchers, one on each node, and never ranks.
   [[nodiscard]] virtual bool starts_nodes() const { return false; }
 };
 
-/// Those that are known, in the order in which they are asked: inside a Slurm allocation mpirun's
-/// daemons are Slurm's tasks, and the ranks inherit their variables.
+/// Returns the systems that are known, in the order in which they are asked. MPI comes before
+/// Slurm: inside an allocation mpirun's daemons are Slurm's tasks, and the ranks inherit their
+/// variables.
 [[nodiscard]] std::span<const std::unique_ptr<const Cluster>> known_clusters();
 
-/// What the first of them says that started this process.
-[[nodiscard]] std::optional<ClusterTask> find_task(const Lookup& lookup, bool launcher);
+/// What a process wants to be.
+enum class TaskFor { kRank, kLauncher };
 
-/// Where the tasks meet, when nobody says otherwise: the loopback where all share a host, else the
-/// first host; a port below those that the kernel gives away, made from the job's name, so that all
-/// come to the same one. "": the host is not known.
+/// Returns the task of the first system that started this process. Systems that start nodes are
+/// asked for a launcher only.
+[[nodiscard]] std::optional<ClusterTask> find_task(const Lookup& lookup, TaskFor purpose);
+
+/// Where the tasks meet when nobody says otherwise.
 struct ClusterMeeting {
-  std::string host{};
+  std::string host{};  ///< loopback when all tasks share a host, else the first; "": not known
+  /// Made from the job's name, so that all tasks come to the same one. It lies below the ports that
+  /// the kernel gives away.
   uint16_t port = 0;
 };
 [[nodiscard]] ClusterMeeting meeting_of(const ClusterTask& task);
 
-/// Inside a Slurm allocation (sbatch, salloc), but not one of its tasks: `srun` starts those.
+/// True inside a Slurm allocation (sbatch, salloc) in a process that is none of its tasks: `srun`
+/// starts those.
 [[nodiscard]] bool in_slurm_allocation(const Lookup& lookup);
 
 /// "gpu[001-003,7],login1" → gpu001, gpu002, gpu003, gpu7, login1. Source: Slurm's host lists.

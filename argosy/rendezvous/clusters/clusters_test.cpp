@@ -17,13 +17,13 @@ using testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
-std::optional<ClusterTask> task_in(const Variables& variables, bool launcher = false) {
+std::optional<ClusterTask> task_in(const Variables& variables, TaskFor purpose = TaskFor::kRank) {
   return find_task(
       [&](const char* name) -> std::optional<std::string> {
         const auto found = variables.find(name);
         return found == variables.end() ? std::nullopt : std::optional(found->second);
       },
-      launcher);
+      purpose);
 }
 
 Variables both(Variables one, const Variables& other) {
@@ -60,7 +60,7 @@ const Variables kDaemon{{"SLURM_JOB_ID", "4"},
 
 TEST(Clusters, NoneSpeaks) {
   EXPECT_FALSE(task_in({}));
-  EXPECT_FALSE(task_in({{"HOSTNAME", "a"}, {"RANK", "1"}}, true));
+  EXPECT_FALSE(task_in({{"HOSTNAME", "a"}, {"RANK", "1"}}, TaskFor::kLauncher));
 }
 
 TEST(Clusters, Srun) {
@@ -154,36 +154,38 @@ TEST(Clusters, PlatformsStartLaunchersNotRanks) {
                       {"RANK", "1"},
                       {"WORLD_SIZE", "2"}};
   EXPECT_FALSE(task_in(pod));
-  EXPECT_EQ(task_in(pod, true)->task, 1);
-  EXPECT_EQ(meeting_of(*task_in(pod, true)).host, "job-master-0");
-  EXPECT_EQ(meeting_of(*task_in(pod, true)).port, 23456);
-  EXPECT_FALSE(task_in(both({{"LOCAL_RANK", "0"}}, pod), true));  // a launcher's rank
+  EXPECT_EQ(task_in(pod, TaskFor::kLauncher)->task, 1);
+  EXPECT_EQ(meeting_of(*task_in(pod, TaskFor::kLauncher)).host, "job-master-0");
+  EXPECT_EQ(meeting_of(*task_in(pod, TaskFor::kLauncher)).port, 23456);
+  EXPECT_FALSE(task_in(both({{"LOCAL_RANK", "0"}}, pod), TaskFor::kLauncher));  // a launcher's rank
   Variables cloud{{"PADDLE_TRAINERS", "10.0.0.1,10.0.0.2"}, {"POD_IP", "10.0.0.2"}};
-  EXPECT_EQ(task_in(cloud, true)->task, 1);
-  EXPECT_EQ(meeting_of(*task_in(cloud, true)).host, "10.0.0.1");
+  EXPECT_EQ(task_in(cloud, TaskFor::kLauncher)->task, 1);
+  EXPECT_EQ(meeting_of(*task_in(cloud, TaskFor::kLauncher)).host, "10.0.0.1");
   cloud["POD_IP"] = "10.0.0.3";
-  EXPECT_THROW((void)task_in(cloud, true), ConfigError);
+  EXPECT_THROW((void)task_in(cloud, TaskFor::kLauncher), ConfigError);
 }
 
 TEST(Clusters, PlatformsThatListTheTrainers) {
   const Variables list{{"TRAINER_IP_LIST", "10.0.0.1,10.0.0.2"}, {"PADDLE_TRAINER_ID", "1"}};
-  EXPECT_EQ(task_in(list, true)->task, 1);
-  EXPECT_EQ(task_in(list, true)->tasks, 2);
+  EXPECT_EQ(task_in(list, TaskFor::kLauncher)->task, 1);
+  EXPECT_EQ(task_in(list, TaskFor::kLauncher)->tasks, 2);
   const std::string endpoints = "10.0.0.1:6170,10.0.0.1:6171,10.0.0.2:6170,10.0.0.2:6171";
   const Variables job{{"PADDLE_TRAINER_ENDPOINTS", endpoints},
                       {"PADDLE_TRAINER_ID", "2"},
                       {"PADDLE_TRAINERS_NUM", "4"}};
-  const ClusterTask task = task_in(job, true).value();
+  const ClusterTask task = task_in(job, TaskFor::kLauncher).value();
   EXPECT_EQ(task.task, 1);  // the host of the third endpoint
   EXPECT_EQ(task.tasks, 2);
   EXPECT_EQ(meeting_of(task).host, "10.0.0.1");
   EXPECT_EQ(meeting_of(task).port, 6170);
-  EXPECT_EQ(
-      task_in({{"DISTRIBUTED_TRAINER_ENDPOINTS", endpoints}, {"POD_IP", "10.0.0.2"}}, true)->task,
-      1);
+  EXPECT_EQ(task_in({{"DISTRIBUTED_TRAINER_ENDPOINTS", endpoints}, {"POD_IP", "10.0.0.2"}},
+                    TaskFor::kLauncher)
+                ->task,
+            1);
   EXPECT_FALSE(task_in(job));  // such a process may be a rank: its variables say so
-  EXPECT_FALSE(task_in(both({{"PADDLE_LOCAL_RANK", "0"}}, job), true));
-  EXPECT_THROW((void)task_in({{"PADDLE_TRAINER_ENDPOINTS", "nonsense"}}, true), ConfigError);
+  EXPECT_FALSE(task_in(both({{"PADDLE_LOCAL_RANK", "0"}}, job), TaskFor::kLauncher));
+  EXPECT_THROW((void)task_in({{"PADDLE_TRAINER_ENDPOINTS", "nonsense"}}, TaskFor::kLauncher),
+               ConfigError);
 }
 
 TEST(Clusters, JobsMeetAtPortsOfTheirOwn) {

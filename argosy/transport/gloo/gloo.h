@@ -11,32 +11,33 @@
 namespace argosy::transport {
 
 enum class GlooAlgorithm {
-  /// Sums in rank order 0, 1, … n-1: the same bits as shared memory and threads give, wherever the
+  /// Sums in rank order 0, 1, … n-1. The bits are those of shared memory and of threads, wherever
+  /// the
   /// ranks are. Costs what the ring costs.
   kRankOrder,
-  /// Gloo's own ring for all_reduce: the order of the sum differs from element to element and with
-  /// the number of ranks, and 16-bit floats are rounded at every step. For comparison.
+  /// Gloo's own ring for all_reduce, for comparison. The order of the sum differs from element to
+  /// element and with the number of ranks, and 16-bit floats are rounded at every step.
   kRing,
 };
 
 struct GlooOptions {
   std::string group{};                       ///< name of the group, for messages
-  std::vector<int> world_ranks{};            ///< of the members, see PeerWatchOptions
-  std::shared_ptr<rendezvous::Store> job{};  ///< where the ranks of the job are members; or none
-  /// Network interface to listen on ("eth0"); empty: ARGOSY_IFNAME, then GLOO_SOCKET_IFNAME.
+  std::vector<int> world_ranks{};            ///< see PeerWatchOptions
+  std::shared_ptr<rendezvous::Store> job{};  ///< see PeerWatchOptions
+  /// Network interface to listen on ("eth0"). Empty: ARGOSY_IFNAME, then GLOO_SOCKET_IFNAME.
   std::string interface {};
   /// Address or name of this host to listen on, when no interface is given. Empty: loopback when
   /// all ranks share a host, else the address from which this host reaches the store.
   std::string host{};
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  ///< for the ranks to connect
-  /// How long to look for who is to blame when an operation fails.
+  /// How long a rank looks for the culprit when an operation fails.
   std::chrono::milliseconds patience = std::chrono::seconds(1);
   GlooAlgorithm algorithm = GlooAlgorithm::kRankOrder;
 };
 
-/// A transport over TCP, by Gloo: one connection between each two ranks, one thread that serves
-/// them. `store` is where the ranks meet, and later learn who died; a prefix of its own for each
-/// transport.
+/// Returns a transport over TCP, by Gloo. There is one connection between each two ranks, and one
+/// thread that serves all of them. In `store` the ranks meet, and learn later who died. Each
+/// transport needs a prefix of its own there.
 ///
 /// Collective: returns when all ranks are connected.
 /// Errors: TimeoutError naming the ranks that did not come; CommError naming one that died;

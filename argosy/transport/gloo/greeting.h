@@ -15,7 +15,7 @@ namespace argosy::transport {
 ///     caller → called    HMAC(key, "caller", the same)
 ///     called → caller    "welcome"
 ///
-/// Who says nothing right is told nothing, and what is told depends on nothing of the job but the
+/// A caller that says nothing right hears nothing. The answers depend on nothing of the job but the
 /// key. Source: SKID3 (Menezes, van Oorschot, Vanstone: Handbook of Applied Cryptography, 10.17).
 class Greeting final {
  public:
@@ -24,21 +24,21 @@ class Greeting final {
   /// The end of `rank`, which is called by one of those above it. `key` is its own.
   [[nodiscard]] static Greeting called(int rank, int size, std::string key);
 
-  /// What this end has to say now. Each text once.
+  /// Returns what this end has to say now. Each text is returned once.
   [[nodiscard]] std::string speak();
-  /// How many bytes it must hear before it speaks again; none: it has come to its verdict. Whoever
-  /// reads more takes what belongs to the transport.
+  /// Returns how many bytes it must hear before it speaks again; 0 after its verdict. Do not read
+  /// more: the bytes after that belong to the transport.
   [[nodiscard]] size_t wants() const;
-  /// At most as many as it wants.
+  /// Takes bytes of the other end, at most as many as it wants.
   void hear(std::string_view bytes);
 
-  /// The other end knows the key. Still to be spoken by one that was called: the welcome.
+  /// True if the other end knows the key. An end that was called must still speak its welcome.
   [[nodiscard]] bool proven() const { return stage_ == Stage::kProven; }
-  /// The other end has said something that no rank of the job says.
+  /// True if the other end has said something that no rank of the job says.
   [[nodiscard]] bool refused() const { return stage_ == Stage::kRefused; }
-  /// Who is at the other end: the rank that it claims, once proven() the truth.
+  /// Returns the rank that the other end claims to be. Once proven(), that is the truth.
   [[nodiscard]] int peer() const { return peer_; }
-  /// What the other end said up to now, for messages: "it said nothing".
+  /// Says what the other end said up to now, for messages: "it said nothing".
   [[nodiscard]] std::string verdict() const;
 
  private:

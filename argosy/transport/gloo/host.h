@@ -8,27 +8,28 @@
 // Internal to the room: which address of this host the other ranks shall use.
 namespace argosy::transport {
 
-/// Equal on two ranks exactly when they reach each other over loopback: same boot of the same
-/// kernel and same network namespace (containers share the first, not the second).
+/// Returns a text that is equal on two ranks exactly when they reach each other over loopback: they
+/// have the same boot of the same kernel and the same network namespace. Containers share the
+/// first, but not the second.
 [[nodiscard]] std::string loopback_id();
 
-/// The host in what a store says of itself: "node1" of "grpc://node1:29400#run/1a:0/world/". Empty
-/// for a folder.
+/// Returns the host in a store's description: "node1" of "grpc://node1:29400#run/1a:0/world/".
+/// Empty for a folder.
 [[nodiscard]] std::string host_of(std::string_view store);
 
-/// The address of this host from which the kernel would send to `host`. Empty when there is none,
-/// or when it is loopback: `host` is this one. IPv4.
+/// Returns the IPv4 address of this host from which the kernel would send to `host`. Empty when
+/// there is none, or when `host` is this one.
 [[nodiscard]] std::string source_address(const std::string& host);
 
-/// What a rank tells the others of its host.
+/// What a rank tells the others about its host.
 struct HostCard {
   std::string loopback{};  ///< its loopback_id()
   std::string address{};   ///< its source_address() towards the store; empty where that is local
 };
 
-/// Where this rank listens: loopback when all share a host; else the address towards the store;
-/// else, on the store's own host, the one towards a rank elsewhere, found by `route`
-/// (source_address()); else the first address that is not loopback. Empty when there is none.
+/// Returns where this rank listens: on loopback when all ranks share a host; else on the address
+/// towards the store; else, on the store's own host, on the one towards a rank elsewhere, which
+/// `route` finds; else on the first address that is not loopback. Empty when there is none.
 [[nodiscard]] std::string choose_address(
     const HostCard& mine,
     const std::vector<HostCard>& others,

@@ -28,13 +28,13 @@ class Meeting final {
   /// Errors: Error where the system has no random numbers or no pipes.
   Meeting(int rank, int size, os::Listener listener);
 
-  /// Where and with which key the others reach this rank, for the store: a secret of the group.
+  /// Returns where and with which key the others reach this rank. It is a secret of the group, and
+  /// goes into the store.
   [[nodiscard]] std::string card() const;
 
-  /// Returns when all ranks are connected; the socket of each by its rank, none for this one. The
-  /// port is closed then. `cards` hold what the others' card() said; calls `look_around` five times
-  /// a second, which may throw.
-  /// Errors: LinkTimeout naming those that are missing; LinkBroken.
+  /// Returns the socket of each rank, when all are connected. The port is closed then. `cards` hold
+  /// the card() of each rank. Calls `look_around` five times a second; it may throw. Errors:
+  /// LinkTimeout naming those that are missing; LinkBroken.
   [[nodiscard]] std::vector<os::UniqueFd> meet(const std::vector<std::string>& cards,
                                                const Deadline& deadline,
                                                const std::function<void()>& look_around);

@@ -72,9 +72,9 @@ class Mesh::MeshContext final : public ::gloo::Context {
 };
 
 Mesh::Pending::Pending(int peer,
-                       bool is_send,
+                       Direction direction,
                        std::unique_ptr<::gloo::transport::UnboundBuffer> buffer)
-    : peer_(peer), is_send_(is_send), buffer_(std::move(buffer)) {}
+    : peer_(peer), direction_(direction), buffer_(std::move(buffer)) {}
 Mesh::Pending::Pending() = default;
 Mesh::Pending::~Pending() = default;
 Mesh::Pending::Pending(Pending&&) noexcept = default;
@@ -151,7 +151,7 @@ Mesh::Pending Mesh::send(int peer, uint64_t slot, const void* data, int64_t byte
     auto buffer = context_->createUnboundBuffer(const_cast<void*>(data),  // Gloo only reads it
                                                 static_cast<size_t>(bytes));
     buffer->send(peer, slot);
-    return {peer, true, std::move(buffer)};
+    return {peer, Pending::Direction::kSend, std::move(buffer)};
   } catch (const std::exception& e) {
     throw LinkBroken{peer, text_of(e)};
   }
@@ -164,7 +164,7 @@ Mesh::Pending Mesh::recv(int peer, uint64_t slot, void* data, int64_t bytes) {
   try {
     auto buffer = context_->createUnboundBuffer(data, static_cast<size_t>(bytes));
     buffer->recv(peer, slot);
-    return {peer, false, std::move(buffer)};
+    return {peer, Pending::Direction::kReceive, std::move(buffer)};
   } catch (const std::exception& e) {
     throw LinkBroken{peer, text_of(e)};
   }
@@ -190,7 +190,8 @@ void Mesh::wait(Pending& pending, const Deadline& deadline) {
   const auto left = std::max(deadline.remaining(), std::chrono::milliseconds(1));
   bool done = false;
   try {
-    done = pending.is_send_ ? buffer->waitSend(left) : buffer->waitRecv(left);
+    done = pending.direction_ == Pending::Direction::kSend ? buffer->waitSend(left)
+                                                           : buffer->waitRecv(left);
   } catch (const std::exception& e) {
     forget();
     if (deadline.expired()) {

@@ -31,10 +31,10 @@ struct ListenOn {
   std::string host{};
 };
 
-/// Names a stream of messages between two ranks; messages of a slot arrive in order. The length is
-/// part of it, because Gloo ends the program when a message is longer than the buffer that waits
-/// for it; with this, sizes that differ only do not meet (below 1 MiB never, 16 MiB for messages;
-/// of larger ones one pair in a million does).
+/// Return the name of a stream of messages between two ranks. Messages of one slot arrive in order.
+/// The length is part of the name, because Gloo ends the program when a message is longer than the
+/// buffer that waits for it. So different lengths do not meet: never below 1 MiB (16 MiB for
+/// messages); of larger ones one pair in a million does.
 [[nodiscard]] uint64_t collective_slot(uint32_t op, uint32_t phase, int64_t bytes);
 [[nodiscard]] uint64_t message_slot(uint32_t tag, size_t bytes);
 
@@ -43,11 +43,16 @@ struct ListenOn {
 /// Thread-safe. Throws LinkBroken and LinkTimeout; after either all connections are unusable.
 class Mesh final {
  public:
-  /// A send or receive on its way. Must not outlive its memory; lets go of it when destroyed.
+  /// A send or a receive that was started. Lifetime: must not outlive its memory, which it releases
+  /// when it is destroyed.
   class Pending {
    public:
     Pending();
-    Pending(int peer, bool is_send, std::unique_ptr<::gloo::transport::UnboundBuffer> buffer);
+    enum class Direction { kSend, kReceive };
+
+    Pending(int peer,
+            Direction direction,
+            std::unique_ptr<::gloo::transport::UnboundBuffer> buffer);
     ~Pending();
     Pending(Pending&&) noexcept;
     Pending& operator=(Pending&&) noexcept;
@@ -57,7 +62,7 @@ class Mesh final {
    private:
     friend class Mesh;
     int peer_ = -1;
-    bool is_send_ = false;
+    Direction direction_ = Direction::kReceive;
     std::unique_ptr<::gloo::transport::UnboundBuffer> buffer_;
   };
 
@@ -85,9 +90,9 @@ class Mesh final {
   /// Gloo's context, for its own algorithms.
   [[nodiscard]] std::shared_ptr<::gloo::Context> context() const;
 
-  /// Makes all that waits and all that follows throw, and resets the connections.
+  /// Makes all waits and all later calls throw, and resets the connections.
   void interrupt();
-  /// The same, but what was sent still arrives.
+  /// Does the same, but data that was sent still arrives.
   void close();
 
  private:

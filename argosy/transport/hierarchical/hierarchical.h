@@ -11,24 +11,25 @@
 namespace argosy::transport {
 
 struct HierarchicalOptions {
-  /// For each rank of the group the number of its host: ranks with equal numbers share memory.
+  /// The number of the host of each rank. Ranks with equal numbers share memory.
   std::vector<int> hosts{};
   std::string group{};                       ///< name of the group, for messages
-  std::vector<int> world_ranks{};            ///< of the members, see PeerWatchOptions
-  std::shared_ptr<rendezvous::Store> job{};  ///< where the ranks of the job are members; or none
+  std::vector<int> world_ranks{};            ///< see PeerWatchOptions
+  std::shared_ptr<rendezvous::Store> job{};  ///< see PeerWatchOptions
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  ///< for the ranks to connect
-  /// How long to look for who is to blame when an operation fails.
+  /// How long a rank looks for the culprit when an operation fails.
   std::chrono::milliseconds patience = std::chrono::seconds(1);
 };
 
-/// Shared memory inside each host, Gloo between hosts: what every host sends for an all_reduce is
-/// at most 2 (hosts - 1) / hosts times the data, however many ranks it has, and each of its ranks
-/// sends a share of that (as many as the host with the fewest ranks has).
+/// Returns a transport that uses shared memory inside each host and Gloo between hosts. For an
+/// all_reduce each host sends at most 2 (hosts - 1) / hosts times the data, however many ranks it
+/// has. As many of its ranks send a share of that as the smallest host has ranks.
 ///
-/// all_reduce, reduce, broadcast and barrier go this way; the other operations and messages go over
-/// Gloo between all ranks. Order of sums: on each host in rank order, then over the hosts in the
-/// order of their first ranks; the same bits on all ranks and in every run, but not those of other
-/// transports. 16-bit floats are summed in f32 all the way and rounded once.
+/// all_reduce, reduce, broadcast and barrier go this way. All other operations and messages go over
+/// Gloo between all ranks.
+/// Order of sums: on each host in rank order, then over the hosts in the order of their first
+/// ranks. The bits are the same on all ranks and in every run, but differ from those of other
+/// transports. 16-bit floats are summed in f32 from the first step to the last and rounded once.
 ///
 /// Collective: returns when all ranks are connected. Errors: as make_shm() and make_gloo().
 [[nodiscard]] std::unique_ptr<Transport> make_hierarchical(std::shared_ptr<rendezvous::Store> store,

@@ -6,12 +6,12 @@
 // Internal to the room.
 namespace argosy::transport {
 
-/// Who is where. A lane is one rank of each host, those of equal place on theirs; there are as many
-/// lanes as the host with the fewest ranks has ranks.
+/// The spread of the ranks over hosts. A lane is one rank of each host: those that have the same
+/// place on their hosts. There are as many lanes as the smallest host has ranks.
 struct HostLayout {
-  std::vector<std::vector<int>> members{};  ///< of each host, in rank order; hosts by first rank
-  std::vector<int> host{};                  ///< of each rank, as a place in `members`
-  std::vector<int> place{};                 ///< of each rank, among the members of its host
+  std::vector<std::vector<int>> members{};  ///< ranks of each host; hosts in order of first rank
+  std::vector<int> host{};                  ///< for each rank, its host's index in `members`
+  std::vector<int> place{};                 ///< for each rank, its index on its host
   int lanes = 0;
 
   [[nodiscard]] int hosts() const { return static_cast<int>(members.size()); }
@@ -21,7 +21,7 @@ struct HostLayout {
   [[nodiscard]] std::vector<int> lane(int place) const;
 };
 
-/// `hosts`: any numbers, one for each rank.
+/// `hosts`: one number for each rank; equal numbers mean the same host.
 [[nodiscard]] HostLayout lay_out(const std::vector<int>& hosts);
 
 }  // namespace argosy::transport

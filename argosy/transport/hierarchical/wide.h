@@ -9,9 +9,8 @@
 // Internal to the room.
 namespace argosy::transport {
 
-/// What is summed in several steps is summed in a type that loses nothing between them: 16-bit
-/// floats in f32, averages of integers in i64, everything else as it is. An average is divided at
-/// the end.
+/// Data that is summed in several steps, in a type that loses nothing between them: 16-bit floats
+/// in f32, averages of integers in i64, everything else as it is. An average is divided at the end.
 class Wide final {
  public:
   Wide(void* data, int64_t count, DType dtype, ReduceOp op, int ranks);

@@ -18,21 +18,22 @@ namespace argosy::transport {
 /// All ranks add the same blocks in the same order. Thread-safe.
 class Blocks final {
  public:
-  /// A file for the blocks, which must not shrink.
+  /// Makes a file for the blocks, which cannot shrink.
   [[nodiscard]] static os::UniqueFd make_file();
   Blocks(os::UniqueFd file, int ranks)
       : file_(std::make_shared<os::UniqueFd>(std::move(file))), ranks_(ranks) {}
 
-  /// On one rank, before all add the block.
+  /// Makes the file longer. One rank calls it before all add the block.
   [[nodiscard]] Status make_room(size_t bytes) const;
   [[nodiscard]] Result<std::shared_ptr<SharedBlock>> add(size_t bytes);
 
-  /// The block in which all of these bytes lie, kept as long as the answer.
+  /// The block in which some bytes lie.
   struct Place {
-    uint32_t block = 0;  ///< number, from 1; 0: in none
+    uint32_t block = 0;  ///< its number, from 1; 0: the bytes lie in no block
     uint64_t offset = 0;
     std::shared_ptr<SharedBlock> keep{};
   };
+  /// Returns the block in which all of these bytes lie. The Place keeps it alive.
   [[nodiscard]] Place find(const void* data, size_t bytes) const;
 
  private:

@@ -13,12 +13,12 @@
 // Internal to the room.
 namespace argosy::transport {
 
-/// The messages of one rank. A message's bytes are copied into the mail file, memory without a name
-/// that all ranks of the group write to and read from, so that a send needs nobody's help; an
-/// envelope in shared memory tells the receiver where they lie. Thread-safe.
+/// The messages of one rank. The sender copies the bytes of a message into the mail file, which is
+/// memory without a name that all ranks of the group write and read. So a send needs nobody's help.
+/// An envelope in shared memory tells the receiver where the bytes lie. Thread-safe.
 class Mailbox final {
  public:
-  /// A receive that was begun: its memory is written by read().
+  /// A receive that was started. read() writes its memory.
   struct Expected {
     int from = 0;
     uint32_t tag = 0;
@@ -27,21 +27,21 @@ class Mailbox final {
 
   Mailbox(const Segment& segment, int rank, int size, os::UniqueFd mail);
 
-  /// Copies the message. Returns its place in the order of all messages to `peer`, from 1: it has
-  /// been sent when posted(peer) reaches it. Throws LinkBroken when there is no memory for it.
+  /// Copies the message. Returns its place among all messages to `peer`, from 1. It has been sent
+  /// when posted(peer) reaches that place. Throws LinkBroken when there is no memory for it.
   [[nodiscard]] uint64_t send(const void* data, size_t bytes, int peer, uint32_t tag);
   [[nodiscard]] uint64_t posted(int peer) const;
 
   [[nodiscard]] std::shared_ptr<Expected> expect(int from, uint32_t tag);
-  /// Whether the message has come.
+  /// True if the message has come.
   [[nodiscard]] bool has_come(const Expected& expected);
-  /// Reads what has come, and frees it. Throws LinkBroken, and Mismatch for another size.
+  /// Reads a message that has come, and frees it. Throws LinkBroken, and Mismatch for another size.
   void read(const Expected& expected, void* data, size_t bytes);
-  /// Nobody waits for it any more; what came for it is dropped.
+  /// Drops a receive that nobody waits for any more, and what came for it.
   void forget(const std::shared_ptr<Expected>& expected);
 
-  /// Sends what found no room before, and takes what has come. Returns the ranks for which that may
-  /// matter.
+  /// Sends what found no room before, and takes what has come. Returns the ranks that may wait for
+  /// either.
   std::vector<int> pump();
 
  private:

@@ -15,9 +15,9 @@
 // Internal to the room.
 namespace argosy::transport {
 
-/// Waits for what other ranks do in shared memory, and tells them what this one does: looks for a
-/// moment, then sleeps on this rank's bell. Whoever waits learns that a process ended, that a rank
-/// left and that this transport was interrupted. Thread-safe.
+/// Waits for what other ranks do in shared memory, and wakes those that wait for this one. A wait
+/// looks for a moment, then sleeps on this rank's bell. It also ends when a process ended, a rank
+/// left or this transport was interrupted. Thread-safe.
 class Waiter final {
  public:
   using Counter = std::atomic<uint64_t> RankPage::*;
@@ -31,21 +31,22 @@ class Waiter final {
          RankNames names,
          std::function<void()> meanwhile);
 
-  /// Until the counter of `rank` is `value` or more.
+  /// Waits until the counter of `rank` is `value` or more.
   /// Throws LinkBroken; LinkTimeout, which names `rank` and all others whose counter is below.
   void wait(int rank, Counter counter, uint64_t value, const Deadline& deadline);
-  /// Until the counters of all other ranks are.
+  /// Waits until the counters of all other ranks are.
   void wait_all(Counter counter, uint64_t value, const Deadline& deadline);
-  /// Until `ready()`, which what `rank` does makes true. Throws as above.
+  /// Waits until `ready()`, which becomes true by what `rank` does. Throws as above.
   void wait_until(int rank, const std::function<bool()>& ready, const Deadline& deadline);
 
-  /// After a change that others may wait for.
+  // To be called after a change that others may wait for.
+
   void ring_all();
   void ring(int rank);
 
-  /// Whether the process of `rank` has ended, by the kernel.
+  /// True if the kernel says that the process of `rank` has ended.
   [[nodiscard]] bool has_ended(int rank) const;
-  /// This rank takes no part any more: all that wait, here and elsewhere, look again.
+  /// This rank takes no part any more. All that wait, here and elsewhere, look again.
   void leave();
 
  private:
