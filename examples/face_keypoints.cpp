@@ -6,7 +6,7 @@
 //
 // Reads the file of Kaggle's contest, plain or gzip. Faces that lack a point are left out; 80 % of
 // the others are for training. Targets are in [0, 1]: pixels / 96. In the end it draws faces of the
-// other 20 % with their true and predicted points: faces.png.
+// other 20 % with their true and predicted points: faces.html.
 //
 // Expect, with 1,500 faces in the contest's layout (1,200 for training; the contest has more):
 // validation MSE 1.0e-3 after 30 epochs, 3 pixels of 96, where the mean of the training points as
@@ -22,8 +22,8 @@
 // was at most 26 % off that of one process, 12 % on average, and after 30 validation was at 0.9e-3
 // (17 s an epoch, two cores). --sync_batch_norm takes statistics of
 // the whole batch: in three epochs on 320 small faces 3 % off instead of 7 % (8 % fails a test).
-#include <argosy/datasets/contact_sheet.h>
 #include <argosy/image/codec.h>
+#include <argosy/runs/picture_page.h>
 
 #include <torch/torch.h>
 
@@ -37,7 +37,7 @@ struct Options : lesson::Options {
   Options() { epochs = 30; }
 
   std::string recipe = "paddle";
-  std::string sheet = "faces.png";
+  std::string sheet = "faces.html";
   std::optional<double> lr{};  // none: the recipe's
   int image_size = 96;
   uint64_t seed = 1;
@@ -79,25 +79,25 @@ double error_of_the_mean(const Part& train, const Part& valid) {
   return torch::mse_loss(targets_of(train).mean(0).expand_as(truth), truth).item<double>();
 }
 
-constexpr datasets::Colour kTrue{.red = 0, .green = 190, .blue = 255};
-constexpr datasets::Colour kPredicted{.red = 235, .green = 40, .blue = 40};
-
 std::vector<float> numbers(const at::Tensor& points) {
   return {points.data_ptr<float>(), points.data_ptr<float>() + points.numel()};
 }
 
 /// A face with what is true and what the model says.
-datasets::Tile tile_of(const vision::KeypointImage& face, const at::Tensor& predicted) {
+runs::PagePicture shown(const vision::KeypointImage& face, const at::Tensor& predicted) {
   const at::Tensor points = (predicted * face.image.width()).view_as(face.points).contiguous();
   const auto off = (points - face.points).norm(2, 1).mean().item<double>();
-  return {.picture = face.image,
+  const std::vector<uint8_t> png = image::encode_png(face.image);
+  return {.png = {png.begin(), png.end()},
           .caption = fmt::format("off by {:.1f} pixels", off),
-          .dots = {{.points = numbers(face.points), .colour = kTrue},
-                   {.points = numbers(points), .colour = kPredicted}}};
+          .points = numbers(points),
+          .true_points = numbers(face.points),
+          .width = face.image.width(),
+          .height = face.image.height()};
 }
 
 /// Faces from all over `part`. Collective.
-image::Image sheet_of(train::Model& model, const Faces& faces, const Part& part) {
+runs::PicturePage sheet_of(train::Model& model, const Faces& faces, const Part& part) {
   const int64_t count = std::min<int64_t>(24, part.size());
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < count; ++i) {
@@ -105,15 +105,11 @@ image::Image sheet_of(train::Model& model, const Faces& faces, const Part& part)
   }
   const at::Tensor predicted =
       model.predict(data::Subset(part, chosen), {.batch_size = 8, .verbose = 0}).front();
-  std::vector<datasets::Tile> tiles;
+  runs::PicturePage page{.title = "Faces", .side = 192};
   for (int64_t i = 0; i < count; ++i) {
-    tiles.push_back(tile_of(faces.table.at(part.indices()[chosen[i]]), predicted[i]));
+    page.pictures.push_back(shown(faces.table.at(part.indices()[chosen[i]]), predicted[i]));
   }
-  datasets::Canvas legend({.height = 18, .width = 400}, {255, 255, 255});
-  legend.text({.top = 0, .left = 0}, "true", kTrue, 2);
-  legend.text({.top = 0, .left = 60}, "predicted", kPredicted, 2);
-  return datasets::stacked(
-      {legend.picture(), datasets::contact_sheet(tiles, {.columns = 6, .side = 192})});
+  return page;
 }
 
 void run(const Options& options) {
@@ -154,9 +150,9 @@ void run(const Options& options) {
                of_mean,
                std::max(of_mean / error, error / of_mean),
                error < of_mean ? "better" : "worse");
-  const image::Image sheet = sheet_of(model, faces, valid);
+  const runs::PicturePage sheet = sheet_of(model, faces, valid);
   if (fleet::is_first_worker()) {
-    image::write_file(options.sheet, image::encode_png(sheet));
+    runs::write_picture_page(options.sheet, sheet);
     fleet::print("Faces with true and predicted points: {}\n", options.sheet);
   }
 }
@@ -176,9 +172,9 @@ int main(int argc, char** argv) {
                                 {.words = "paddle|torch"}},
                                {"--sheet",
                                 "FILE",
-                                "Where the faces are drawn, PNG",
+                                "Page that shows the faces, .html",
                                 &o.sheet,
-                                {.check = program::in_a_folder}},
+                                {.check = runs::page_name}},
                                {"--lr",
                                 "X",
                                 "Learning rate. Default: the recipe's, 1e-3 or 1e-4",

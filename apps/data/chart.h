@@ -4,14 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "argosy/image/image.h"
+#include "argosy/runs/picture_page.h"
 
 namespace argosy::datatool {
-
-struct Bar {
-  std::string name{};
-  int64_t value = 0;
-};
 
 /// How bars are drawn in text: eighths of a character, or plain ASCII for pipes and old terminals.
 enum class BarStyle { kBlocks, kPlain };
@@ -23,10 +18,8 @@ enum class BarStyle { kBlocks, kPlain };
 ///
 ///     airplane    1,012 ##########
 ///     automobile    984 #########
-[[nodiscard]] std::string bar_chart(const std::vector<Bar>& bars, int columns, BarStyle style);
-
-/// The same as a picture `width` pixels wide: named bars below each other, or above each other
-/// where they are many. Bars have the colours of the classes.
-[[nodiscard]] image::Image drawn_bar_chart(const std::vector<Bar>& bars, int width);
+[[nodiscard]] std::string bar_chart(const std::vector<runs::Bar>& bars,
+                                    int columns,
+                                    BarStyle style);
 
 }  // namespace argosy::datatool

@@ -59,15 +59,12 @@ expect 2 "neither its name nor its content says what it is" info "$here/check_da
 json 'j["classes"] == 10 and sum(j["per_class"]) == j["samples"] and j["shape"] == [32, 32, 3]' info cifar10 "$samples/cifar10"
 json 'j["classes"] == 0 and j["shape"] == [96, 96, 1] and len(j["point_names"]) == 15' info "$samples/keypoints"
 "$data" info cifar10 "$samples/cifar10" | LC_ALL=C grep -q '[^ -~]' && complain "info in a pipe is not plain text"
-expect 0 "classes   10" info cifar10 "$samples/cifar10" --sheet "$scratch/sheet.png"
-python3 -c "
-import struct, sys, zlib
-data = open(sys.argv[1], 'rb').read()
-assert data[:8] == b'\x89PNG\r\n\x1a\n', data[:8]
-width, height = struct.unpack('>II', data[16:24])
-assert 600 < width < 2000 and 300 < height < 2000, (width, height)
-" "$scratch/sheet.png" || complain "the sheet is no PNG of a sensible size"
-expect 1 "No such file or directory" info cifar10 "$samples/cifar10" --sheet "$scratch/no/such/sheet.png"
+expect 0 "classes   10" info cifar10 "$samples/cifar10" --sheet "$scratch/sheet.html"
+[[ $(grep -c '<img alt="airplane" src="data:image/png;base64,iVBORw' "$scratch/sheet.html") -gt 0 ]] ||
+  complain "the page shows no airplane"
+expect 0 "classes   10" info cifar10 "$samples/cifar10" --sheet "$scratch/sheet.html" # over its own
+expect 2 "sheet.png: expected a name that ends with .html" info cifar10 "$samples/cifar10" --sheet "$scratch/sheet.png"
+expect 1 "No such file or directory" info cifar10 "$samples/cifar10" --sheet "$scratch/no/such/sheet.html"
 
 # Packed, the same samples come back; damage is found.
 expect 0 "$scratch/cifar.rec: " pack cifar10 "$samples/cifar10" "$scratch/cifar.rec"
@@ -87,7 +84,7 @@ json 'j["splits"] == {"test": 3}' info records "$scratch/test.rec"
 printf x | dd of="$scratch/cifar.rec" bs=1 seek=50000 conv=notrunc status=none
 expect 1 "1 damaged" verify "$scratch/cifar.rec"
 expect 1 "[formats.records] $scratch/cifar.rec: damaged: the record's checksum is wrong" info "$scratch/cifar.rec"
-expect 1 "  pictures  32 x 32 pixels, 3 channels" info "$scratch/cifar.rec" --sheet "$scratch/damaged.png"
+expect 1 "  pictures  32 x 32 pixels, 3 channels" info "$scratch/cifar.rec" --sheet "$scratch/damaged.html"
 json 'j["unusable"] == 1 and len(j["first_unusable"]) == 1 and sum(j["per_class"]) == j["samples"] - 1' info "$scratch/cifar.rec"
 expect 1 "samples are damaged, nothing was written. To pack the others: --skip_damaged" pack "$scratch/cifar.rec" "$scratch/rest.rec"
 [[ ! -e $scratch/rest.rec ]] || complain "a pack of damaged records left a file"
@@ -102,17 +99,18 @@ expect 2 "$scratch is a folder: expected the name of a record file, the last wor
 cp "$samples/cifar10/cifar-10-python.tar.gz" "$scratch/mine.tar.gz"
 expect 2 "mine.tar.gz is there and is not a record file" pack "$samples/cifar10" "$scratch/mine.tar.gz"
 cmp -s "$samples/cifar10/cifar-10-python.tar.gz" "$scratch/mine.tar.gz" || complain "pack wrote over an archive"
-expect 2 "cifar.rec is there and is not a PNG" info "$scratch/cifar.rec" --sheet "$scratch/cifar.rec"
+cp "$scratch/cifar.rec" "$scratch/mine.html"
+expect 2 "mine.html is there and is not a page" info "$scratch/cifar.rec" --sheet "$scratch/mine.html"
 expect 1 "No such file or folder" info "$scratch/nowhere"
 # Neither waits for a reader or writer of a pipe.
-mkfifo "$scratch/pipe"
+mkfifo "$scratch/pipe" "$scratch/pipe.html"
 expect 2 "pipe is not a regular file" pack cifar10 "$samples/cifar10" "$scratch/pipe"
-expect 2 "pipe is not a regular file" info cifar10 "$samples/cifar10" --sheet "$scratch/pipe"
+expect 2 "pipe.html is not a regular file" info cifar10 "$samples/cifar10" --sheet "$scratch/pipe.html"
 
 # A picture that ends early is named before anything is written.
 mkdir -p "$scratch/pictures/a"
-cp "$scratch/sheet.png" "$scratch/pictures/a/whole.png"
-head -c 2000 "$scratch/sheet.png" >"$scratch/pictures/a/torn.png"
+grep -o 'base64,[^"]*' "$scratch/sheet.html" | head -n 1 | cut -c 8- | base64 -d >"$scratch/pictures/a/whole.png"
+head -c 2000 "$scratch/pictures/a/whole.png" >"$scratch/pictures/a/torn.png"
 expect 1 "damaged  [image.png] $scratch/pictures/a/torn.png" pack folder "$scratch/pictures" "$scratch/x.rec"
 [[ ! -e $scratch/x.rec ]] || complain "a damaged picture was packed"
 expect 0 "2 samples" pack folder "$scratch/pictures" "$scratch/all.rec" --no_check

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "argosy/base/terminal.h"
-#include "argosy/image/codec.h"
 #include "argosy/program/command_line.h"
 #include "argosy/program/commands.h"
 
@@ -26,27 +25,31 @@ int run_info(const std::vector<std::string>& args) {
                    "Exit codes: 0 done, 1 it or one of its samples cannot be used, 2 wrong usage.",
            .name = "argosy data info",
            .end =
-               "Example, after argosy data fetch mnist: argosy data info mnist --sheet mnist.png"},
+               "Example, after argosy data fetch mnist: argosy data info mnist --sheet mnist.html"},
           {{"NAME|PATH",
             "",
             "A set's name, or a file or folder that shows what it is",
             &what,
             {.required = true}},
            {"PATH", "", "Folder of a named set. Default: where fetch puts it", &path},
-           {"--sheet", "FILE", "Draw the classes and a sheet of samples into this PNG", &sheet},
+           {"--sheet",
+            "FILE",
+            "Show the classes and some samples on this page, .html",
+            &sheet,
+            {.check = runs::page_name}},
            {"--all", "", "Decode every picture for the values instead of 1,000", &all},
            program::json_option(&json)},
           args)) {
     return 0;
   }
   if (!sheet.empty()) {
-    check_output("datatool.info", sheet, "\x89PNG", "a PNG");
+    check_output("datatool.info", sheet, "<!doctype html>", "a page");
   }
   const std::shared_ptr<const datasets::Source> source = open_argument(what, path);
   const Findings findings{.source = source.get(),
                           .survey = datasets::survey(*source, {.pictures = all ? 0 : 1000})};
   if (!sheet.empty()) {
-    image::write_file(sheet, image::encode_png(info_sheet(findings)));
+    runs::write_picture_page(sheet, info_sheet(findings));
   }
   if (json) {
     program::print_json(info_json(findings));

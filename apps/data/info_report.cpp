@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "argosy/base/text.h"
-#include "argosy/events/progress_bar.h"
 
 #include <nlohmann/json.hpp>
 
@@ -113,9 +112,9 @@ std::string name_of(const datasets::About& about) {
                                    : fmt::format("{} of {}", about.set, about.packed_from);
 }
 
-std::vector<Bar> class_bars(const Findings& findings) {
+std::vector<runs::Bar> class_bars(const Findings& findings) {
   const std::vector<std::string>& names = findings.source->about().classes;
-  std::vector<Bar> bars;
+  std::vector<runs::Bar> bars;
   for (size_t i = 0; i < findings.survey.per_class.size(); ++i) {
     bars.push_back({.name = i < names.size() ? names[i] : std::to_string(i),
                     .value = findings.survey.per_class[i]});

@@ -5,7 +5,7 @@
 
 #include "argosy/datasets/source.h"
 #include "argosy/datasets/survey.h"
-#include "argosy/image/image.h"
+#include "argosy/runs/picture_page.h"
 
 #include "apps/data/chart.h"
 #include <nlohmann/json_fwd.hpp>
@@ -25,13 +25,13 @@ struct Findings {
 /// …}; null in the shape for what differs from picture to picture.
 [[nodiscard]] nlohmann::ordered_json info_json(const Findings& findings);
 
-/// A picture: bars of the classes, and a sheet of samples (some of each class; keypoints as dots).
-[[nodiscard]] image::Image info_sheet(const Findings& findings);
+/// A page: bars of the classes, and samples (some of each class; keypoints as dots).
+[[nodiscard]] runs::PicturePage info_sheet(const Findings& findings);
 
 /// "cifar10", "records of flowers102".
 [[nodiscard]] std::string name_of(const datasets::About& about);
 
 /// The bars of both.
-[[nodiscard]] std::vector<Bar> class_bars(const Findings& findings);
+[[nodiscard]] std::vector<runs::Bar> class_bars(const Findings& findings);
 
 }  // namespace argosy::datatool

@@ -122,11 +122,11 @@ holds 'j[0]["result"]["acc"] == j[1]["result"]["acc"] and abs(j[0]["result"]["lo
 json checkpoint evaluate "first/checkpoints"
 holds 'j[0]["result"] == j[1]["result"]' evaluated checkpoint
 expect 2 'there is no split "valid", only train, test' evaluate first --split valid
-json predicted predict first --out first.csv --sheet first.png --topk 2
+json predicted predict first --out first.csv --sheet first.html --topk 2
 holds 'j[0]["right"] == round(512 * j[1]["result"]["acc"])' predicted evaluated
 [[ $(wc -l <first.csv) -eq 513 && $(head -n 1 first.csv) == index,name,label,predicted,probability,predicted_2,probability_2 ]] ||
   complain "first.csv: got $(head -n 2 first.csv)"
-[[ $(head -c 4 first.png | tail -c 3) == PNG ]] || complain "first.png is no PNG"
+[[ $(grep -c '<figure' first.html) == 48 ]] || complain "first.html does not show 48 pictures"
 json predicted2 launch --nproc_per_node 2 "$program" predict first --out two.jsonl
 python3 -c "
 import csv, json
@@ -136,7 +136,7 @@ assert a == b and len(a) == 512
 " || complain "predictions of two processes differ from those of one"
 expect 0 "index,name,label,predicted,probability" predict first --out -
 expect 2 "ends with .csv or .jsonl" predict first --out first.txt
-expect 2 "ends with .png" predict first --sheet first.gif
+expect 2 "ends with .html" predict first --sheet first.gif
 
 # What fetch brought is found by its name alone.
 ln -s $fashion "$ARGOSY_DATA_HOME/fashion_mnist"
@@ -169,8 +169,9 @@ expect 0 "$word" checkpoint hash first.back.pt
 expect 1 "these are not the weights of --model" checkpoint convert first/model.pt x.pdparams --model mnist_cnn
 json faces train --model face_net --data "keypoints:$2/keypoints/training.csv.gz" --image_size 40 --epochs 1 --batch_size 4 --augment flip --run_dir faces --verbose 0
 holds 'j["result"]["eval_mae"] > 0' faces
-json drawn predict faces --out faces.csv --sheet faces.png
+json drawn predict faces --out faces.csv --sheet faces.html
 holds '"right" not in j and j["samples"] > 0' drawn
+grep -q '<circle class="true"' faces.html || complain "faces.html shows no true points"
 [[ $(head -n 1 faces.csv) == index,name,left_eye_center_x,left_eye_center_y,* ]] || complain "faces.csv: got $(head -n 1 faces.csv)"
 # Kaggle's file: what the contest asks for, in its order. Here it asks for the faces of the training, of which
 # the ordinary predictions are known.

@@ -207,7 +207,7 @@ int predict(const std::vector<std::string>& args) {
            .name = "argosy predict",
            .end = "Examples:\n"
                   "  argosy predict runs/first holiday/ cat.jpg --topk 3\n"
-                  "  argosy predict runs/first --split test --out test.csv --sheet test.png"},
+                  "  argosy predict runs/first --split test --out test.csv --sheet test.html"},
           options,
           args)) {
     return 0;

@@ -91,6 +91,14 @@ Image resize(const Image& image, Size size, const ResizeOptions& options) {
   return resize(image, all_of(image), size, options);
 }
 
+Image shrunk(const Image& image, int most) {
+  const double scale = static_cast<double>(most) / std::max(image.height(), image.width());
+  const auto side = [&](int of) { return std::max(1, static_cast<int>(std::lround(of * scale))); };
+  return scale >= 1 && !image.empty()
+             ? image
+             : resize(image, {.height = side(image.height()), .width = side(image.width())});
+}
+
 Image resize(const Image& image, const BoxF& source, Size size, const ResizeOptions& options) {
   detail::check_options(options.interpolation, options.antialias);
   if (image.type() == Type::kF32) {

@@ -58,6 +58,10 @@ struct ResizeOptions {
                            Size size,
                            const ResizeOptions& options = {});
 
+/// The image, or a smaller one in its proportions whose sides are at most `most`.
+/// Errors: UsageError for an empty image, and for `most` below 1.
+[[nodiscard]] Image shrunk(const Image& image, int most);
+
 /// Left and right exchanged, or not.
 enum class Flip : uint8_t { kOff, kHorizontal };
 

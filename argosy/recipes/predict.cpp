@@ -7,7 +7,6 @@
 #include "argosy/datasets/keypoints.h"
 #include "argosy/datasets/sets.h"
 #include "argosy/fleet/fleet.h"
-#include "argosy/image/codec.h"
 #include "argosy/recipes/parts.h"
 #include "argosy/recipes/prediction.h"
 #include "argosy/recipes/run.h"
@@ -53,10 +52,10 @@ void write_contest(const PredictSettings& settings,
 
 nlohmann::ordered_json predict(const PredictSettings& settings,
                                const std::vector<std::string>& pictures) {
-  ARGOSY_CHECK(settings.sheet.empty() || settings.sheet.ends_with(".png"),
-               "recipes.predict",
-               "--sheet {}: expected a name that ends with .png",
-               settings.sheet);
+  if (!settings.sheet.empty()) {
+    const std::string wrong = runs::page_name(settings.sheet);
+    ARGOSY_CHECK(wrong.empty(), "recipes.predict", "--sheet {}", wrong);
+  }
   join();
   const Restored restored = restore(settings, source_of(settings, pictures));
   const Assembly& assembly = restored.assembly;
@@ -88,9 +87,8 @@ nlohmann::ordered_json predict(const PredictSettings& settings,
     write_contest(settings, predictions, points);
   }
   if (!settings.sheet.empty()) {
-    image::write_file(
-        settings.sheet,
-        image::encode_png(sheet_of(predictions, examples, *assembly.data, settings.sheet_size)));
+    runs::write_picture_page(settings.sheet,
+                             sheet_of(predictions, examples, *assembly.data, settings.sheet_size));
     result["sheet"] = settings.sheet;
   }
   result["out"] = settings.out;

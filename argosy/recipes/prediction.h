@@ -6,8 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "argosy/image/image.h"
 #include "argosy/recipes/assembly.h"
+#include "argosy/runs/picture_page.h"
 
 // Internal to the room.
 namespace argosy::recipes {
@@ -43,9 +43,9 @@ void write_predictions(const std::string& path,
                        const DataSet& data);
 
 /// At most `size` of them, evenly spread, with what was predicted and what is true.
-[[nodiscard]] image::Image sheet_of(const std::vector<Prediction>& predictions,
-                                    const Examples& examples,
-                                    const DataSet& data,
-                                    int64_t size);
+[[nodiscard]] runs::PicturePage sheet_of(const std::vector<Prediction>& predictions,
+                                         const Examples& examples,
+                                         const DataSet& data,
+                                         int64_t size);
 
 }  // namespace argosy::recipes

@@ -90,13 +90,13 @@ TEST_F(ARun, LearnsIsEvaluatedAndPredicts) {
   PredictSettings prediction;
   prediction.weights = path("run");
   prediction.out = path("out.csv");
-  prediction.sheet = path("sheet.png");
+  prediction.sheet = path("sheet.html");
   const Json predicted = in_job(1, [&] { return predict(prediction, {}); });
   EXPECT_NEAR(predicted["right"].get<double>() / predicted["samples"].get<double>(),
               evaluated["result"]["acc"].get<double>(),
               1e-9);
   EXPECT_THAT(text_of(path("out.csv")), HasSubstr("index,name,label,predicted,probability\n0,"));
-  EXPECT_GT(std::filesystem::file_size(path("sheet.png")), 1000);
+  EXPECT_GT(std::filesystem::file_size(path("sheet.html")), 1000);
 }
 
 TEST_F(ARun, PixelsAreNormalisedAsTheyWereLearned) {

@@ -92,7 +92,7 @@ program::Options options_of(PredictSettings& s) {
   program::Options rows = options_of(static_cast<EvaluateSettings&>(s));
   rows.pop_back();  // predictions are of all
   rows.push_back({"--out", "FILE", ".csv or .jsonl; unset: CSV, printed", &s.out, {}, kResults});
-  rows.push_back({"--sheet", "FILE", "Picture .png of samples, predicted and true", &s.sheet, {}, kResults});
+  rows.push_back({"--sheet", "FILE", "Page .html of pictures, predicted and true", &s.sheet, {}, kResults});
   rows.push_back({"--sheet_size", "N", "Pictures on it", &s.sheet_size, {.least = 1}, kResults});
   rows.push_back({"--submission", "DIR", "Folder with Kaggle's training.csv, test.csv and IdLookupTable.csv: --out becomes the contest's file", &s.submission, {}, kResults});
   rows.push_back({"--topk", "N", "Classes named for each picture", &s.topk, {.least = 1}, kResults});

@@ -63,7 +63,7 @@ struct EvaluateSettings {
 /// What `argosy predict` is told, beside what evaluate is.
 struct PredictSettings : EvaluateSettings {
   std::string out{};         ///< .csv, .jsonl; empty or "-": CSV on standard output
-  std::string sheet{};       ///< .png; empty: none
+  std::string sheet{};       ///< .html; empty: none
   int64_t sheet_size = 48;   ///< pictures on it
   int64_t topk = 1;          ///< classes named for each picture
   std::string submission{};  ///< folder of Kaggle's facial keypoints: `out` is what is handed in

@@ -95,25 +95,31 @@ std::string curve_tile(const MetricsLog& log, const NamedCurve& named) {
 }  // namespace
 
 std::string page_document(PageText page) {
-  page.data["running"] = page.running;
-  page.data["written"] = std::chrono::duration_cast<std::chrono::seconds>(
-                             std::chrono::system_clock::now().time_since_epoch())
-                             .count();
+  std::string script;
+  if (!page.data.is_null()) {
+    page.data["running"] = page.running;
+    page.data["written"] = std::chrono::duration_cast<std::chrono::seconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+    script = fmt::format(
+        "<noscript><p class=\"note\">The curves are drawn by a script of this page: allow it to "
+        "see "
+        "them.</p></noscript>\n"
+        "<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{}</script>\n",
+        script_json(dumped(page.data)),
+        kPageJs);
+  }
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n{}<title>{}</title>\n<style>\n{}</style>\n</head>\n"
-      "<body>\n<main>\n{}<footer><span id=\"age\"></span> by Argosy</footer>\n"
-      "<noscript><p class=\"note\">The curves are drawn by a script of this page: allow it to see "
-      "them.</p></noscript>\n</main>\n"
-      "<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{}</script>\n"
-      "</body>\n</html>\n",
+      "<body>\n<main>\n{}<footer><span id=\"age\"></span> by Argosy</footer>\n</main>\n"
+      "{}</body>\n</html>\n",
       page.running ? "<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>\n" : "",
       escaped(page.title),
       kPageCss,
       page.body,
-      script_json(dumped(page.data)),
-      kPageJs);
+      script);
 }
 
 std::string header_part(const RunConfig& config, const std::string& name) {

@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "argosy/runs/metrics_log.h"
+#include "argosy/runs/picture_page.h"
 #include "argosy/runs/run_config.h"
 
 #include <nlohmann/json.hpp>
 
 namespace argosy::runs {
 
-/// The frame of a page: what stands in <body>, and what page.js draws.
+/// The frame of a page: what stands in <body>, and what page.js draws. A page without data has no
+/// script.
 struct PageText {
   std::string title{};
   std::string body{};
@@ -32,7 +34,16 @@ struct PageText {
 [[nodiscard]] std::string ranks_part(const std::vector<nlohmann::ordered_json>& ranks);
 /// Options, versions, host, environment.
 [[nodiscard]] std::string config_part(const RunConfig& config);
-/// The pictures of `folder`/samples, as data: addresses. Empty where there are none.
+/// A picture below which its caption stands.
+struct FigureText {
+  std::string png_base64{};  ///< empty: a gray square
+  std::string caption{};
+  PagePicture::Mark mark = PagePicture::Mark::kNone;
+  std::string over{};  ///< SVG that lies over the picture
+};
+[[nodiscard]] std::string picture_figure(const FigureText& figure);
+/// What lies in `folder`/samples: sheets of write_samples(), and PNG files. Empty where nothing
+/// does.
 [[nodiscard]] std::string samples_part(const std::string& folder);
 /// What page.js draws of `folder`/timeline*.json; null: there is none.
 [[nodiscard]] nlohmann::ordered_json timeline_json(const std::string& folder);

@@ -11,7 +11,8 @@ namespace argosy::runs {
 ///     metrics.jsonl         figures over the steps (MetricsLog)
 ///     rank<k>.json          what each rank says of itself: an object, its names become columns
 ///     timeline*.json        events::Timeline, one file for each rank
-///     samples/*.png         pictures, the latest 24 by name
+///     samples/*.json        pictures with captions (write_samples()), the latest 24 by name
+///     samples/*.png         pictures, likewise
 ///
 /// All files except run.json may be missing, torn, or larger than what is shown. The page needs no
 /// network and no other file. It has curves with axes, legends and values under the pointer, a

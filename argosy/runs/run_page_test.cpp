@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -16,6 +17,7 @@
 #include "argosy/events/timeline.h"
 #include "argosy/runs/html.h"
 #include "argosy/runs/page_parts.h"
+#include "argosy/runs/picture_page.h"
 #include "argosy/runs/run_config.h"
 
 #include "tests/support/temp_dir.h"
@@ -155,6 +157,60 @@ TEST_F(RunPageTest, PicturesAreTheLatestByName) {
                     Not(HasSubstr(">step 9<")),
                     Not(HasSubstr("zz")),
                     HasSubstr("data:image/png;base64,iVBORw0KGgo")));
+}
+
+TEST_F(RunPageTest, SheetsShowTheirCaptionsTheLatestOpen) {
+  const std::string evil = "</figcaption><img src=x>";
+  for (int epoch = 1; epoch <= 30; ++epoch) {
+    write_samples(folder,
+                  "epoch " + std::to_string(epoch),
+                  {{.png = "\x89PNG", .caption = evil, .mark = PagePicture::Mark::kWrong}});
+  }
+  std::ofstream(folder + "/samples/torn.json") << "[{\"png\": \"";
+  std::ofstream(folder + "/samples/evil.json")
+      << R"([{"png": "\"><script>", "caption": "", "mark": "?"}])";
+  const std::string part = samples_part(folder);
+  EXPECT_THAT(part,
+              AllOf(HasSubstr("<details data-name=\"epoch 30\" open><summary>epoch 30<"),
+                    HasSubstr("<details data-name=\"epoch 9\"><summary>epoch 9<"),
+                    HasSubstr("<figcaption class=\"wrong\">&lt;/figcaption&gt;&lt;img src=x&gt;<"),
+                    Not(HasSubstr("epoch 8")),
+                    Not(HasSubstr("<script")),
+                    Not(HasSubstr("torn"))));
+}
+
+TEST_F(RunPageTest, APageOfPicturesHasPointsBarsAndNoScript) {
+  const std::string path = folder + "/faces.html";
+  const float nan = std::nanf("");
+  write_picture_page(path,
+                     {.title = "<faces>",
+                      .note = "2 of 3",
+                      .bars = {{"<cat>", 1000}, {"dog", 0}},
+                      .pictures = {{.png = "\x89PNG",
+                                    .caption = "off by <1>",
+                                    .points = {1, 2, nan, 3},
+                                    .true_points = {4.5, 5},
+                                    .width = 96,
+                                    .height = 48},
+                                   {.caption = "damaged"}}});
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("<h1>&lt;faces&gt;</h1>"),
+                    HasSubstr("viewBox=\"0 0 96 48\""),
+                    HasSubstr("<circle class=\"true\" cx=\"5\" cy=\"5.5\""),
+                    HasSubstr("<circle class=\"said\" cx=\"1.5\" cy=\"2.5\""),
+                    HasSubstr("off by &lt;1&gt;<"),
+                    HasSubstr("<div class=\"none\">"),
+                    HasSubstr(">&lt;cat&gt;</text>"),
+                    HasSubstr(">1,000</text>")));
+  EXPECT_THAT(text, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("nan")), HasSubstr("● true")));
+  write_picture_page(path, {.bars = std::vector<Bar>(102, {"a flower", 7})});
+  std::ifstream again(path);
+  const std::string many{std::istreambuf_iterator<char>(again), {}};
+  EXPECT_THAT(many, HasSubstr("<title>a flower: 7</title>"));
+  EXPECT_EQ(page_name("x.html"), "");
+  EXPECT_EQ(page_name("x.png"), "x.png: expected a name that ends with .html");
 }
 
 TEST_F(RunPageTest, NumbersAreWrittenForPeople) {

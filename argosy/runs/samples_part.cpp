@@ -15,65 +15,114 @@
 namespace argosy::runs {
 namespace {
 
-constexpr size_t kMostPictures = 24;
+constexpr size_t kMostSheets = 24;
 constexpr size_t kMostBytes = size_t{4} << 20;  // of one
 constexpr size_t kMostOfAll = size_t{12} << 20;
 constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
 
-/// Width by the PNG's header; 0: no PNG.
-unsigned png_width(std::string_view bytes) {
-  if (!bytes.starts_with(kPng) || bytes.size() < 24) {
-    return 0;
-  }
-  unsigned width = 0;
-  for (const char c : bytes.substr(16, 4)) {
-    width = width << 8 | static_cast<unsigned char>(c);
-  }
-  return width;
-}
-
-std::vector<std::filesystem::path> latest_pictures(const std::string& folder) {
+/// The latest by name come first: 10 before 2.
+std::vector<std::filesystem::path> latest_files(const std::string& folder) {
   std::vector<std::filesystem::path> paths;
   std::error_code error;
   for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
        at.increment(error)) {
-    if (at->path().extension() == ".png") {
+    if (at->path().extension() == ".png" || at->path().extension() == ".json") {
       paths.push_back(at->path());
     }
   }
-  std::ranges::sort(paths, [](const auto& a, const auto& b) {
-    return ::strverscmp(a.c_str(), b.c_str()) < 0;  // 2 before 10
-  });
-  if (paths.size() > kMostPictures) {
-    paths.erase(paths.begin(), paths.end() - kMostPictures);
-  }
+  std::ranges::sort(
+      paths, [](const auto& a, const auto& b) { return ::strverscmp(a.c_str(), b.c_str()) > 0; });
+  paths.resize(std::min(paths.size(), kMostSheets));
   return paths;
+}
+
+bool is_base64(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return ('A' <= c && c <= 'Z') || ('a' <= c && c <= 'z') || ('0' <= c && c <= '9') || c == '+' ||
+           c == '/' || c == '=';
+  });
+}
+
+/// The figures that write_samples() has written; empty where the file is none of its.
+std::string figures_of(const std::string& text) {
+  const auto all = nlohmann::json::parse(text, nullptr, false);
+  if (!all.is_array()) {
+    return "";
+  }
+  std::string figures;
+  for (const nlohmann::json& each : all) {
+    if (!each.is_object() || !each.contains("png") || !each["png"].is_string() ||
+        !each.contains("caption") || !each["caption"].is_string()) {
+      return "";
+    }
+    const auto png = each["png"].get<std::string>();
+    const auto mark = each.find("mark");
+    if (!is_base64(png)) {
+      return "";
+    }
+    figures += picture_figure({.png_base64 = png,
+                               .caption = each["caption"].get<std::string>(),
+                               .mark = mark == each.end() ? PagePicture::Mark::kNone
+                                       : *mark == 1       ? PagePicture::Mark::kRight
+                                       : *mark == 2       ? PagePicture::Mark::kWrong
+                                                          : PagePicture::Mark::kNone});
+  }
+  return figures;
 }
 
 }  // namespace
 
+std::string picture_figure(const FigureText& figure) {
+  constexpr std::string_view kClasses[] = {"", " class=\"right\"", " class=\"wrong\""};
+  return fmt::format(
+      "<figure class=\"card\"><div class=\"shot\">{}{}</div><figcaption{}>{}</figcaption>"
+      "</figure>\n",
+      figure.png_base64.empty() ? "<div class=\"none\"></div>"
+                                : fmt::format("<img alt=\"{}\" src=\"data:image/png;base64,{}\">",
+                                              escaped(figure.caption),
+                                              figure.png_base64),
+      figure.over,
+      kClasses[static_cast<size_t>(figure.mark)],
+      escaped(figure.caption));
+}
+
 std::string samples_part(const std::string& folder) {
-  std::string figures;
+  std::string sheets;    // of one evaluation each, the latest first
+  std::string pictures;  // that somebody has put there
   size_t total = 0;
-  bool large = false;
-  for (const std::filesystem::path& path : latest_pictures(folder + "/samples")) {
+  int side = 128;
+  for (const std::filesystem::path& path : latest_files(folder + "/samples")) {
     const auto bytes = read_small_file(path.string(), kMostBytes);
-    const unsigned width = bytes ? png_width(*bytes) : 0;
-    if (width == 0 || total + bytes->size() > kMostOfAll) {
+    if (!bytes || total + bytes->size() > kMostOfAll) {
       continue;
     }
-    total += bytes->size();
-    large = large || width > 256;  // a sheet, not a picture
-    figures += fmt::format(
-        "<figure class=\"card\"><img alt=\"{0}\" src=\"data:image/png;base64,{1}\">"
-        "<figcaption>{0}</figcaption></figure>\n",
-        escaped(path.stem().string()),
-        base64(std::as_bytes(std::span(*bytes))));
+    const std::string name = path.stem().string();
+    if (path.extension() == ".json") {
+      const std::string figures = figures_of(*bytes);
+      total += figures.size();
+      sheets += figures.empty() ? ""
+                                : fmt::format(
+                                      "<details data-name=\"{0}\"{1}><summary>{0}</summary>\n"
+                                      "<div class=\"samples\">\n{2}</div></details>\n",
+                                      escaped(name),
+                                      sheets.empty() ? " open" : "",
+                                      figures);
+    } else if (bytes->starts_with(kPng)) {
+      constexpr size_t kHighBytesOfWidth = 19;
+      if (bytes->size() > kHighBytesOfWidth && bytes->substr(16, 3) != std::string(3, '\0')) {
+        side = 420;  // 256 pixels or more: a sheet of pictures
+      }
+      total += bytes->size();
+      pictures.insert(0,
+                      picture_figure({.png_base64 = base64(std::as_bytes(std::span(*bytes))),
+                                      .caption = name}));
+    }
   }
-  return figures.empty() ? ""
-                         : fmt::format("<h2>Samples</h2>\n<div class=\"samples{}\">\n{}</div>\n",
-                                       large ? " large" : "",
-                                       figures);
+  if (!pictures.empty()) {
+    sheets +=
+        fmt::format("<div class=\"samples\" style=\"--side:{}px\">\n{}</div>\n", side, pictures);
+  }
+  return sheets.empty() ? "" : "<h2>Samples</h2>\n" + sheets;
 }
 
 }  // namespace argosy::runs

@@ -353,6 +353,12 @@
   addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(() => { drawAll(); drawTimeline(); }, 80); });
   addEventListener("beforeprint", () => { drawAll(); drawTimeline(); });
 
+  for (const sheet of document.querySelectorAll("details[data-name]")) {
+    const key = "sheet " + sheet.dataset.name;
+    if (key in remembered) sheet.open = remembered[key];
+    sheet.addEventListener("toggle", () => remember(key, sheet.open));
+  }
+
   // How old the page is; a running one is read again, without moving what one looks at.
   const age = document.getElementById("age");
   const tell = () => {

@@ -134,7 +134,8 @@ void Board<Writer>::on_epoch_end(const Epoch& epoch) {
     writer_->add_scalar("eval/" + name, value, epoch.epoch + 1);
   }
   if (!samples_.empty()) {
-    writer_->add_image("eval/samples", samples_.sheet(), epoch.epoch + 1);
+    writer_->add_image("eval/samples", samples_.grid(), epoch.epoch + 1);
+    writer_->add_text("eval/captions", samples_.table(), epoch.epoch + 1);
     samples_.clear();
   }
 }

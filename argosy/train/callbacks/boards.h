@@ -7,8 +7,8 @@
 #include "argosy/events/tensorboard_writer.h"
 #include "argosy/events/visualdl_writer.h"
 #include "argosy/train/callback.h"
+#include "argosy/train/callbacks/eval_samples.h"
 #include "argosy/train/callbacks/figures.h"
-#include "argosy/train/callbacks/sample_sheet.h"
 
 namespace argosy::train {
 
@@ -18,8 +18,8 @@ struct BoardOptions {
   /// "gradients/<name>", before the update. 0: no histograms. Cost: 15 ns per element, on the first
   /// rank.
   int64_t histogram_freq = 0;
-  /// True: "eval/samples" shows pictures of each evaluation with their labels and the network's
-  /// predictions, if the data are images with classes.
+  /// True: "eval/samples" shows pictures of each evaluation, in a green frame where the network is
+  /// right, and the text "eval/captions" names them, if the data are images with classes.
   bool samples = true;
 };
 
@@ -65,7 +65,7 @@ class Board final : public Callback {
   std::string folder_;
   BoardOptions options_;
   detail::TrainWindow window_{};
-  detail::SampleSheet samples_{};
+  detail::EvalSamples samples_{};
   std::shared_ptr<Writer> writer_;  // of the first rank, while fit() runs
 };
 

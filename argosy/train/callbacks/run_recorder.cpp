@@ -17,7 +17,6 @@
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
 #include "argosy/engine/version.h"
-#include "argosy/image/codec.h"
 #include "argosy/runs/run_folder.h"
 #include "argosy/train/callbacks/description.h"
 #include "argosy/train/model.h"
@@ -245,12 +244,8 @@ void RunRecorder::on_eval_end(const Evaluation& /*evaluation*/) {
   if (samples_.empty()) {
     return;
   }
-  forgive([&] {
-    std::error_code none;  // what cannot be made is seen below
-    fs::create_directories(folder_ + "/samples", none);
-    image::write_file(fmt::format("{}/samples/epoch {}.png", folder_, epoch_),
-                      image::encode_png(samples_.sheet()));
-  });
+  forgive(
+      [&] { runs::write_samples(folder_, fmt::format("epoch {}", epoch_), samples_.pictures()); });
 }
 
 void RunRecorder::write_now_and_then(const Model& model) {

@@ -9,8 +9,8 @@
 
 #include "argosy/runs/run_config.h"
 #include "argosy/runs/run_page.h"
+#include "argosy/train/callbacks/eval_samples.h"
 #include "argosy/train/callbacks/loggers.h"
-#include "argosy/train/callbacks/sample_sheet.h"
 #include "argosy/train/callbacks/timeline.h"
 
 namespace argosy::train::detail {
@@ -36,9 +36,9 @@ class RankFigures final {
 };
 
 /// Leaves a run's folder as docs/reference/runs.md describes it: what fit() adds to its callbacks
-/// where it has a run_dir. The first rank writes run.json, metrics.jsonl, samples/epoch <n>.png and
-/// index.html, the last at most every five seconds and for at most 1 % of the time; each rank its
-/// rank<k>.json, and its timeline where the user gave no Timeline. A training that goes on at a
+/// where it has a run_dir. The first rank writes run.json, metrics.jsonl, samples/epoch <n>.json
+/// and index.html, the last at most every five seconds and for at most 1 % of the time; each rank
+/// its rank<k>.json, and its timeline where the user gave no Timeline. A training that goes on at a
 /// later step keeps the run's start and its figures up to there.
 /// Errors: DataError at the begin of training, where the folder cannot be written. Later a disk
 /// that is full is told once in the log, and ends no training.
@@ -79,7 +79,7 @@ class RunRecorder final : public Callback {
   JsonlLogger log_;
   std::optional<Timeline> timeline_{};
   RankFigures rank_{};
-  SampleSheet samples_{};
+  EvalSamples samples_{};
   std::optional<runs::RunConfig> config_{};  // of the first rank
   runs::RunPage page_;
   Clock::time_point next_write_{};

@@ -1,7 +1,8 @@
-#include "argosy/train/callbacks/sample_sheet.h"
+#include "argosy/train/callbacks/eval_samples.h"
 
-#include <algorithm>
-#include <cstring>
+#include <fmt/format.h>
+
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,10 +13,11 @@
 
 #include "argosy/data/cache.h"
 #include "argosy/data/subset.h"
-#include "argosy/image/codec.h"
 #include "argosy/optim/sgd.h"
 #include "argosy/train/train.h"
 #include "argosy/train/train_test_support.h"
+
+#include <nlohmann/json.hpp>
 
 namespace argosy::train {
 namespace {
@@ -83,64 +85,51 @@ TEST(ClassNames, AreTheDataSetsUnlessTheUserSaysOthers) {
   });
 }
 
-/// The sheet with these captions.
-image::Image captioned(const Names& captions, int side) {
-  std::vector<datasets::Tile> tiles;
-  for (std::size_t i = 0; i < captions.size(); ++i) {
-    image::Image picture({.height = 4, .width = 4}, image::Order::kGray);
-    std::memset(picture.data(), i % 2 == 0 ? 255 : 0, picture.total_bytes());
-    tiles.push_back({.picture = std::move(picture),
-                     .caption = captions[i],
-                     .mark = i % 2 == 0 ? datasets::Colour{.red = 40, .green = 160, .blue = 70}
-                                        : datasets::Colour{.red = 210, .green = 50, .blue = 50}});
-  }
-  return datasets::contact_sheet(tiles, {.columns = 4, .side = side});
-}
-
-void expect_same(const image::Image& is, const image::Image& expected) {
-  ASSERT_EQ(is.width(), expected.width());
-  ASSERT_EQ(is.height(), expected.height());
-  EXPECT_TRUE(std::equal(is.data(), is.data() + is.total_bytes(), expected.data()));
-}
-
-TEST(SampleSheet, OfARunSaysTheClassesNames) {
+TEST(EvalSamples, OfARunHaveTheClassesNames) {
   const test::TempDir folder;
-  const auto sheet_of = [&](const char* name, const auto& set, const Names& given) {
+  const auto captions_of = [&](const char* name, const auto& set, const Names& given) {
     const std::string run = (folder.path() / name).string();
     constant().fit(set, set, {.batch_size = 4, .verbose = 0, .class_names = given, .run_dir = run});
-    return image::decode_file(run + "/samples/epoch 1.png");
+    std::ifstream file(run + "/samples/epoch 1.json");
+    Names captions;
+    for (const auto& picture : nlohmann::json::parse(file)) {
+      captions.push_back(fmt::format("{} {}",
+                                     picture.at("mark") == 1 ? "right" : "wrong",
+                                     picture.at("caption").get<std::string>()));
+    }
+    EXPECT_EQ(captions.size(), 8U);
+    captions.resize(2);
+    return captions;
   };
   run_job(1, [&](int) {
-    Names captions;
-    Names numbers;
-    Names of_one;
-    for (int i = 0; i < 4; ++i) {
-      captions.insert(captions.end(), {"light", "dark, said light"});
-      numbers.insert(numbers.end(), {"0", "1, said 0"});
-      of_one.insert(of_one.end(), {"only", "1, said only"});
-    }
-    expect_same(sheet_of("named", NamedShades(), {}), captioned(captions, 144));
-    expect_same(sheet_of("numbered", Shades(), {}), captioned(numbers, 96));
-    expect_same(sheet_of("short", Shades(), {"only"}), captioned(of_one, 144));
+    EXPECT_THAT(captions_of("named", NamedShades(), {}),
+                ElementsAre("right light", "wrong dark, said light"));
+    EXPECT_THAT(captions_of("numbered", Shades(), {}), ElementsAre("right 0", "wrong 1, said 0"));
+    EXPECT_THAT(captions_of("short", Shades(), {"only"}),
+                ElementsAre("right only", "wrong 1, said only"));
   });
 }
 
-TEST(SampleSheet, NamesThatDoNotFitBesideEachOtherAreBothSeen) {
-  const test::TempDir folder;
+TEST(EvalSamples, GridFramesWhatIsRightAndWhatIsWrong) {
   run_job(1, [&](int) {
-    NamedShades set;
-    set.names = {"hard-leaved pocket orchid", "globe-flower of the alps"};
-    const std::string run = (folder.path() / "run").string();
-    constant().fit(set, set, {.batch_size = 4, .verbose = 0, .run_dir = run});
-    const image::Image sheet = image::decode_file(run + "/samples/epoch 1.png");
-    const Names cut = {"hard-leaved pocket orchid",
-                       datasets::fitting_text(set.names[1], 44) + ", said " +
-                           datasets::fitting_text(set.names[0], 44)};
-    Names captions;
-    for (int i = 0; i < 4; ++i) {
-      captions.insert(captions.end(), cut.begin(), cut.end());
-    }
-    expect_same(sheet, captioned(captions, 144));
+    struct Keep : Callback {
+      detail::EvalSamples samples{6};
+      void on_eval_batch_end(const EvalStep& step) override { samples.add(step); }
+    };
+    const auto keep = std::make_shared<Keep>();
+    constant().fit(Shades(), Shades(), {.batch_size = 4, .verbose = 0, .callbacks = {keep}});
+    const image::Image grid = keep->samples.grid();
+    EXPECT_EQ(grid.size(), (image::Size{.height = 2 * 8, .width = 4 * 8}));
+    const auto pixel = [&](int y, int x) {
+      const auto* p = grid.row<uint8_t>(y) + 3 * x;
+      return std::vector<int>{p[0], p[1], p[2]};
+    };
+    EXPECT_THAT(pixel(0, 0), ElementsAre(40, 160, 70));
+    EXPECT_THAT(pixel(2, 2), ElementsAre(255, 255, 255));  // light
+    EXPECT_THAT(pixel(1, 9), ElementsAre(210, 50, 50));
+    EXPECT_THAT(pixel(5, 13), ElementsAre(0, 0, 0));        // dark
+    EXPECT_THAT(pixel(8, 31), ElementsAre(255, 255, 255));  // there is no eighth
+    EXPECT_THAT(keep->samples.table(), ::testing::HasSubstr("| 2 | 1, said 0 |"));
   });
 }
 
