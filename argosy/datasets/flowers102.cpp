@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-#include <span>
 #include <utility>
 
 #include "argosy/base/check.h"
-#include "argosy/datasets/encoded_source.h"
+#include "argosy/datasets/archive_source.h"
 #include "argosy/datasets/files.h"
 #include "argosy/datasets/sets.h"
 #include "argosy/formats/archive.h"
@@ -83,61 +81,30 @@ std::string flowers102_picture(int64_t id) {
 
 namespace {
 
-struct Flower {
-  size_t member = 0;  ///< of the archive
-  int64_t label = 0;
-};
-
-/// Pictures of an archive.
-class FlowersSource final : public EncodedSource {
- public:
-  FlowersSource(About about, formats::ArchiveImage archive, std::vector<Flower> flowers)
-      : EncodedSource(std::move(about)),
-        archive_(std::move(archive)),
-        flowers_(std::move(flowers)) {}
-
-  [[nodiscard]] int64_t size() const override { return static_cast<int64_t>(flowers_.size()); }
-  [[nodiscard]] Sample get(int64_t index, Scratch&) const override {
-    const Flower& flower = flowers_.at(static_cast<size_t>(index));
-    return {.picture = {.bytes = archive_.bytes(flower.member)},
-            .labels = {&flower.label, 1},
-            .name = archive_.name(flower.member)};
-  }
-
- private:
-  formats::ArchiveImage archive_;
-  std::vector<Flower> flowers_;
-};
-
 std::shared_ptr<const Source> open_flowers102(const OpenOptions& options) {
   const std::string& path = options.path;
   const std::string pictures = file_or_in_folder(path, {"102flowers.tgz", "102flowers.tar"});
   const Flowers102Index index =
       read_flowers102(need_file(path, {"imagelabels.mat"}), need_file(path, {"setid.mat"}));
-  formats::ArchiveImage archive(pictures,
-                                [](std::string_view name) { return name.ends_with(".jpg"); });
   About about{.set = "flowers102", .path = path};
-  for (int i = 0; i < 102; ++i) {
+  for (int i = 0; i < kClasses; ++i) {
     about.classes.push_back(std::to_string(i));
   }
-  std::vector<Flower> flowers;
+  ArchiveSource::Builder set(std::move(about),
+                             formats::ArchiveImage(pictures, [](std::string_view name) {
+                               return name.ends_with(".jpg");
+                             }));
   const auto add = [&](const char* split, const std::vector<int64_t>& ids) {
-    const auto first = static_cast<int64_t>(flowers.size());
+    set.begin(split);
     for (const int64_t id : ids) {
-      if (const auto member = archive.find(flowers102_picture(id))) {
-        flowers.push_back({*member, index.label(id)});
-      } else {
-        ++about.missing;
-      }
+      set.add(flowers102_picture(id), {index.label(id)});
     }
-    about.splits.push_back({split, first, static_cast<int64_t>(flowers.size()) - first});
   };
   const bool exchanged = options.splits == FlowersSplits::kPaddle;
   add(exchanged ? "test" : "train", index.train);
   add("valid", index.valid);
   add(exchanged ? "train" : "test", index.test);
-  return std::make_shared<const FlowersSource>(
-      std::move(about), std::move(archive), std::move(flowers));
+  return std::move(set).finish();
 }
 
 }  // namespace

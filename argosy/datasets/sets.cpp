@@ -59,7 +59,9 @@ const std::vector<const Row*>& rows() {
                                            &mnist_json(),
                                            &cifar10(),
                                            &cifar100(),
+                                           &svhn(),
                                            &flowers102(),
+                                           &voc2012(),
                                            &keypoints(),
                                            &folder(),
                                            &records()};

@@ -93,12 +93,7 @@ struct Tally {
   }
 };
 
-void count_label(const Source& source, const Sample& sample, int64_t index, Tally& tally) {
-  const int64_t label = sample.labels.empty() ? -1 : sample.labels.front();
-  if (label == -1) {
-    ++tally.without_label;
-    return;
-  }
+void count_label(const Source& source, int64_t label, int64_t index, Tally& tally) {
   // Of a record file without names of classes: as many as there are labels.
   constexpr int64_t kMostClasses = 1 << 16;
   if (source.about().classes.empty() && label >= std::ssize(tally.per_class) &&
@@ -182,7 +177,12 @@ Tally tally_of(const Source& source, Chunk chunk, int64_t pictures) {
     const bool decode = (i + 1) * pictures / source.size() > i * pictures / source.size();
     try {
       const Sample sample = source.get(i, scratch);
-      count_label(source, sample, i, tally);
+      const bool tags = source.about().task == Task::kTags;
+      for (const int64_t label : sample.labels.first(
+               tags ? sample.labels.size() : std::min<size_t>(1, sample.labels.size()))) {
+        count_label(source, label, i, tally);
+      }
+      tally.without_label += sample.labels.empty() ? 1 : 0;
       count_points(sample, tally);
       count_shape(sample, tally);
       if (decode) {

@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kMatHeaderBytes = 128;
 constexpr size_t kVersionAt = 124;
+constexpr size_t kMatTag = 8;
 constexpr int64_t kMatPiece = int64_t{256} * 1024;
 constexpr double kMostExact = 9007199254740992.0;  // 2^53
 
@@ -33,11 +34,14 @@ std::string too_large(int64_t most) {
 
 std::vector<uint8_t> read_file(const std::string& path, int64_t most) {
   FileReader reader(path);
-  const auto piece = static_cast<size_t>(std::min(reader.most_bytes() + 1, kMatPiece));
   std::vector<uint8_t> bytes;
   while (true) {
     const size_t have = bytes.size();
-    bytes.resize(have + piece);
+    if (have == bytes.capacity()) {
+      const int64_t guess = std::min(std::max(reader.expected_bytes(), kMatPiece), most);
+      bytes.reserve(std::max(static_cast<size_t>(guess) + 1, have + have / 2));
+    }
+    bytes.resize(std::min(bytes.capacity(), have + kMatPiece));
     const size_t got = reader.read(std::span(bytes).subspan(have));
     bytes.resize(have + got);
     if (got == 0) {
@@ -78,6 +82,7 @@ std::vector<uint8_t> inflate_all(const MatSource& source, const MatElement& elem
   if (inflateInit(&stream) != Z_OK) {
     source.fail(element.at, "zlib could not start");
   }
+  constexpr size_t kLargestRatio = 1032;  // of deflate
   const size_t piece = std::clamp<size_t>(8 * element.data.size(), 1024, kMatPiece);
   std::vector<uint8_t> bytes;
   stream.next_in = const_cast<Bytef*>(element.data.data());
@@ -90,6 +95,13 @@ std::vector<uint8_t> inflate_all(const MatSource& source, const MatElement& elem
     stream.avail_out = static_cast<uInt>(piece);
     code = inflate(&stream, Z_NO_FLUSH);
     bytes.resize(bytes.size() - stream.avail_out);
+    if (have == 0 && bytes.size() > kMatTag) {
+      // The variable's own tag says how long it is; a length that cannot be true reserves nothing.
+      const size_t all = mat_number<uint32_t>(source, bytes.data() + 4) + kMatTag;
+      if (all <= kLargestRatio * element.data.size() && static_cast<int64_t>(all) <= most) {
+        bytes.reserve(all + piece);
+      }
+    }
   }
   const std::string reason = code == Z_BUF_ERROR     ? "it is cut short"
                              : stream.msg != nullptr ? stream.msg
@@ -106,17 +118,11 @@ std::vector<uint8_t> inflate_all(const MatSource& source, const MatElement& elem
   return bytes;
 }
 
-template <typename Stored, typename Number>
-std::vector<Number> convert(const MatSource& source, const MatElement& element) {
-  std::vector<Number> numbers(element.data.size() / sizeof(Stored));
+template <typename Number>
+std::vector<Number> numbers_of(const MatSource& source, const MatElement& element) {
+  std::vector<Number> numbers(element.data.size() / sizeof(Number));
   for (size_t i = 0; i < numbers.size(); ++i) {
-    const auto stored = mat_number<Stored>(source, element.data.data() + i * sizeof(Stored));
-    if constexpr (std::is_same_v<Stored, uint64_t>) {
-      if (stored >> 63 != 0) {
-        source.fail(element.at, fmt::format("number {} is above 2^63", i));
-      }
-    }
-    numbers[i] = static_cast<Number>(+stored);  // +: of 8 bits too it is a number
+    numbers[i] = mat_number<Number>(source, element.data.data() + i * sizeof(Number));
   }
   return numbers;
 }
@@ -142,29 +148,28 @@ size_t bytes_of(MatType type) {
   }
 }
 
-std::variant<std::vector<int64_t>, std::vector<double>> values_of(const MatSource& source,
-                                                                  const MatElement& element) {
+decltype(MatArray::values) values_of(const MatSource& source, const MatElement& element) {
   switch (element.type) {
     case MatType::kI8:
-      return convert<int8_t, int64_t>(source, element);
+      return numbers_of<int8_t>(source, element);
     case MatType::kU8:
-      return convert<uint8_t, int64_t>(source, element);
+      return numbers_of<uint8_t>(source, element);
     case MatType::kI16:
-      return convert<int16_t, int64_t>(source, element);
+      return numbers_of<int16_t>(source, element);
     case MatType::kU16:
-      return convert<uint16_t, int64_t>(source, element);
+      return numbers_of<uint16_t>(source, element);
     case MatType::kI32:
-      return convert<int32_t, int64_t>(source, element);
+      return numbers_of<int32_t>(source, element);
     case MatType::kU32:
-      return convert<uint32_t, int64_t>(source, element);
+      return numbers_of<uint32_t>(source, element);
     case MatType::kI64:
-      return convert<int64_t, int64_t>(source, element);
+      return numbers_of<int64_t>(source, element);
     case MatType::kU64:
-      return convert<uint64_t, int64_t>(source, element);
+      return numbers_of<uint64_t>(source, element);
     case MatType::kF32:
-      return convert<float, double>(source, element);
+      return numbers_of<float>(source, element);
     case MatType::kF64:
-      return convert<double, double>(source, element);
+      return numbers_of<double>(source, element);
     default:
       source.fail(
           element.at,
@@ -176,7 +181,8 @@ std::vector<int64_t> read_dims(const MatSource& source, const MatElement& elemen
   if (element.type != MatType::kI32 || element.data.size() % 4 != 0 || element.data.size() < 8) {
     source.fail(element.at, "damaged: expected two or more dimensions of 32 bits");
   }
-  auto dims = convert<int32_t, int64_t>(source, element);
+  const auto stored = numbers_of<int32_t>(source, element);
+  std::vector<int64_t> dims(stored.begin(), stored.end());
   if (std::any_of(dims.begin(), dims.end(), [](int64_t dim) { return dim < 0; })) {
     source.fail(element.at, fmt::format("damaged: dimensions {}", fmt::join(dims, " x ")));
   }
@@ -281,19 +287,30 @@ std::vector<double> MatArray::doubles() const {
 }
 
 std::vector<int64_t> MatArray::integers() const {
-  if (const auto* whole = std::get_if<std::vector<int64_t>>(&values)) {
-    return *whole;
-  }
-  std::vector<int64_t> numbers;
-  for (const double number : std::get<std::vector<double>>(values)) {
-    if (!(std::abs(number) <= kMostExact) || number != std::floor(number)) {
+  const auto whole = [&](auto number, size_t at) {
+    bool fits = true;
+    if constexpr (std::is_floating_point_v<decltype(number)>) {
+      fits = std::abs(number) <= kMostExact && number == std::floor(number);
+    } else {
+      fits = std::in_range<int64_t>(number);
+    }
+    if (!fits) {
       throw DataError("formats.mat",
                       fmt::format("\"{}\": expected whole numbers, got {}", name, number),
-                      {path, -1, static_cast<int64_t>(numbers.size())});
+                      {path, -1, static_cast<int64_t>(at)});
     }
-    numbers.push_back(static_cast<int64_t>(number));
-  }
-  return numbers;
+    return static_cast<int64_t>(number);
+  };
+  return std::visit(
+      [&](const auto& stored) {
+        std::vector<int64_t> numbers;
+        numbers.reserve(stored.size());
+        for (const auto number : stored) {
+          numbers.push_back(whole(number, numbers.size()));
+        }
+        return numbers;
+      },
+      values);
 }
 
 const MatArray& MatFile::at(std::string_view name) const {
@@ -316,6 +333,10 @@ const MatArray& MatFile::at(std::string_view name) const {
       "formats.mat",
       fmt::format("no variable \"{}\": the arrays in it are {}", name, fmt::join(names, ", ")),
       {path});
+}
+
+MatArray MatFile::take(std::string_view name) {
+  return std::move(arrays[static_cast<size_t>(&at(name) - arrays.data())]);
 }
 
 MatFile read_mat(const std::string& path, const MatOptions& options) {

@@ -13,13 +13,24 @@ struct MatArray {
   std::string path{};  ///< of the file, for messages
   std::string name{};
   std::vector<int64_t> dims{};  ///< two or more
-  /// Column after column, as MATLAB stores them: whole numbers where the file holds them as such
-  /// (it does so for doubles too where all fit), else doubles.
-  std::variant<std::vector<int64_t>, std::vector<double>> values{};
+  /// Column after column, as narrow as the file holds them: MATLAB stores doubles as bytes too
+  /// where all of them fit.
+  std::variant<std::vector<uint8_t>,
+               std::vector<int8_t>,
+               std::vector<uint16_t>,
+               std::vector<int16_t>,
+               std::vector<uint32_t>,
+               std::vector<int32_t>,
+               std::vector<uint64_t>,
+               std::vector<int64_t>,
+               std::vector<float>,
+               std::vector<double>>
+      values{};
 
   [[nodiscard]] int64_t size() const;
   [[nodiscard]] std::vector<double> doubles() const;
-  /// Errors: DataError with the first number that is not whole or beyond 2^53.
+  /// Errors: DataError with the first number that is not whole, or beyond 2^53 as a fraction and
+  /// 2^63 as a whole number.
   [[nodiscard]] std::vector<int64_t> integers() const;
 };
 
@@ -36,11 +47,14 @@ struct MatFile {
 
   /// The array of this name. Errors: DataError that says what there is instead.
   [[nodiscard]] const MatArray& at(std::string_view name) const;
+  /// The same, moved out: a large one is not copied.
+  [[nodiscard]] MatArray take(std::string_view name);
 };
 
 struct MatOptions {
-  /// Most bytes of the file, and of its unpacked variables together.
-  int64_t most_bytes = int64_t{64} << 20;
+  /// Most bytes of the file, and of its unpacked variables together. Lengths in the file allocate
+  /// nothing before they are checked against its size, whatever stands here.
+  int64_t most_bytes = int64_t{64} << 30;
 };
 
 /// Reads a MATLAB 5 file (what `save` writes by default, or with -v6): numeric arrays in either

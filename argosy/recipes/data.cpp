@@ -138,6 +138,13 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
   if (spec.entry->set->task == Task::kPoints) {
     return detail::open_faces(spec, values);
   }
+  if (spec.entry->set->task == Task::kTags) {
+    throw UsageError(kData.where,
+                     fmt::format("{} has several classes on a picture, which no recipe learns yet. "
+                                 "datasets::open(\"{}\") gives them to a program of your own",
+                                 spec.entry->row.name,
+                                 spec.entry->row.name));
+  }
   const Source source = datasets::open(*spec.entry->set, open_options(spec, values));
   const datasets::About& about = source->about();
   if (about.classes.empty()) {

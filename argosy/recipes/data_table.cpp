@@ -30,6 +30,9 @@ std::vector<OptionRow> own_options(const std::string& set) {
     return {{"splits", "published", "published, or paddle: train and test exchanged"},
             {"missing", "error", "photographs that the archive lacks: error, skip"}};
   }
+  if (set == "voc2012") {
+    return {{"missing", "error", "photographs that the archive lacks: error, skip"}};
+  }
   if (set == "folder") {
     return {{"missing", "error", "classes without a picture: error, skip"}};
   }
