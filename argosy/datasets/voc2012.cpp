@@ -90,7 +90,7 @@ std::shared_ptr<const Source> open_voc2012(const OpenOptions& options) {
 // The MD5 is that of torchvision's VOCSegmentation, the length is what the server answers.
 const Row& voc2012() {
   static const Row row{.name = "voc2012",
-                       .title = "PASCAL VOC 2012: 11,540 photographs, 20 classes, several on each",
+                       .title = "PASCAL VOC 2012: 11,540 photographs, any of 20 classes",
                        .task = Task::kTags,
                        .addresses = {"http://host.robots.ox.ac.uk/pascal/VOC/voc2012/"},
                        .files = {{kFile, {1999639040, "6cd6e144f989b92b3379bac3b3de84fd"}}},
