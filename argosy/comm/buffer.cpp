@@ -55,23 +55,6 @@ bool overlaps_itself(const at::Tensor& tensor) {
   return false;
 }
 
-void check_tensor(std::string_view op, const at::Tensor& tensor, bool written) {
-  ARGOSY_CHECK(tensor.defined(), place(op), "the tensor is undefined. Give it a value first.");
-  ARGOSY_CHECK(!tensor.is_meta(),
-               place(op),
-               "the tensor is on the device \"meta\", where tensors have no values. Make one with "
-               "at::empty_like(tensor, at::kCPU).");
-  ARGOSY_CHECK(tensor.layout() == at::kStrided && !tensor.is_quantized(),
-               place(op),
-               "expected a plain strided tensor, got a sparse, mkldnn or quantized one. Convert it "
-               "with to_dense() or dequantize().");
-  ARGOSY_CHECK(!written || !overlaps_itself(tensor),
-               place(op),
-               "the tensor of shape {} is expanded: several of its elements share one place in "
-               "memory, so no result can be stored. Pass a clone().",
-               shape_text(tensor));
-}
-
 /// Whether its memory is the host's, and the row-major list of its values. A lazy conjugate or
 /// negation is not.
 bool is_plain(const at::Tensor& tensor) {
@@ -99,6 +82,18 @@ bool are_consecutive(const std::vector<at::Tensor>& tensors) {
 }
 
 }  // namespace
+
+void check_readable(std::string_view op, const at::Tensor& tensor) {
+  ARGOSY_CHECK(tensor.defined(), place(op), "the tensor is undefined. Give it a value first.");
+  ARGOSY_CHECK(!tensor.is_meta(),
+               place(op),
+               "the tensor is on the device \"meta\", where tensors have no values. Make one with "
+               "at::empty_like(tensor, at::kCPU).");
+  ARGOSY_CHECK(tensor.layout() == at::kStrided && !tensor.is_quantized(),
+               place(op),
+               "expected a plain strided tensor, got a sparse, mkldnn or quantized one. Convert it "
+               "with to_dense() or dequantize().");
+}
 
 std::string shape_text(const at::Tensor& tensor) {
   return text::shape(tensor.sizes());
@@ -140,8 +135,17 @@ void Buffer::describe(const at::Tensor& flat) {
   count_ = dtype ? flat.numel() : bytes_;
 }
 
+void Buffer::check(std::string_view op, const at::Tensor& tensor, Access access) {
+  check_readable(op, tensor);
+  ARGOSY_CHECK(access == Access::kRead || !overlaps_itself(tensor),
+               place(op),
+               "the tensor of shape {} is expanded: several of its elements share one place in "
+               "memory, so no result can be stored. Pass a clone().",
+               shape_text(tensor));
+}
+
 Buffer Buffer::make(std::string_view op, const at::Tensor& tensor, Access access) {
-  check_tensor(op, tensor, access != Access::kRead);
+  check(op, tensor, access);
   Buffer buffer;
   if (is_plain(tensor)) {
     buffer.describe(tensor);
@@ -162,7 +166,7 @@ Buffer Buffer::make(std::string_view op, const at::Tensor& tensor, Access access
 Buffer Buffer::make(std::string_view op, const std::vector<at::Tensor>& tensors, Access access) {
   int64_t numel = 0;
   for (const at::Tensor& tensor : tensors) {
-    check_tensor(op, tensor, access != Access::kRead);
+    check(op, tensor, access);
     ARGOSY_CHECK(tensor.scalar_type() == tensors.front().scalar_type(),
                  place(op),
                  "the tensors differ in dtype: {} and {}",
@@ -214,12 +218,6 @@ Buffer Buffer::to_read(std::string_view op, const std::vector<at::Tensor>& tenso
 }
 Buffer Buffer::to_write(std::string_view op, const std::vector<at::Tensor>& tensors) {
   return make(op, tensors, Access::kWrite);
-}
-
-Buffer Buffer::block(int64_t size, const at::Tensor& tensor) {
-  std::vector<int64_t> sizes = {size};
-  sizes.insert(sizes.end(), tensor.sizes().begin(), tensor.sizes().end());
-  return make("block", at::empty(sizes, tensor.options()), Access::kWrite);
 }
 
 void Buffer::finish() const {

@@ -27,9 +27,6 @@ class Buffer final {
   /// For an operation that only writes it: a copy starts uninitialised.
   static Buffer to_write(std::string_view op, const at::Tensor& tensor);
   static Buffer to_update(std::string_view op, const at::Tensor& tensor);
-  /// A new block for `size` tensors like `tensor`, behind each other; see part().
-  static Buffer block(int64_t size, const at::Tensor& tensor);
-
   /// Several tensors of one dtype behind each other.
   static Buffer to_read(std::string_view op, const std::vector<at::Tensor>& tensors);
   static Buffer to_write(std::string_view op, const std::vector<at::Tensor>& tensors);
@@ -39,11 +36,6 @@ class Buffer final {
   /// Elements of dtype(), which are bytes where the transport has no such type.
   [[nodiscard]] int64_t count() const { return count_; }
   [[nodiscard]] int64_t bytes() const { return bytes_; }
-  /// The i-th tensor of a block(), on its device: complete after finish().
-  [[nodiscard]] at::Tensor part(int64_t i) const {
-    return (targets_.empty() ? flat_ : targets_.front().tensor).select(0, i);
-  }
-
   /// Writes a copy back to where it belongs. Safe on any thread; invisible to autograd.
   void finish() const;
 
@@ -54,6 +46,7 @@ class Buffer final {
     at::Tensor tensor;
     std::optional<c10::Stream> stream;  // of the caller, on the tensor's device; none on the CPU
   };
+  static void check(std::string_view op, const at::Tensor& tensor, Access access);
   static Buffer make(std::string_view op, const at::Tensor& tensor, Access access);
   static Buffer make(std::string_view op, const std::vector<at::Tensor>& tensors, Access access);
   void describe(const at::Tensor& flat);
@@ -70,6 +63,8 @@ class Buffer final {
 /// "f32", and libtorch's own name for what the transport cannot reduce. A literal.
 [[nodiscard]] std::string_view dtype_name(const at::Tensor& tensor);
 
+/// Throws UsageError unless `op` can read `tensor`: it is defined, has values and is strided.
+void check_readable(std::string_view op, const at::Tensor& tensor);
 /// Throws UsageError, listing what works, unless `op` can reduce tensors of this dtype.
 void check_reducible(std::string_view op, const at::Tensor& tensor, transport::ReduceOp reduce);
 

@@ -20,8 +20,16 @@ namespace argosy::comm {
 using transport::ReduceOp;
 using transport::SharedBlock;
 
-/// All operations below are collective over `group`: all ranks call them in the same order, with
-/// equal shape and dtype. ARGOSY_CHECKED=1 compares these and names who differs.
+/// Collectives, point-to-point messages and objects. Each call has the same order: what it writes,
+/// what it reads, the peer of a message, the group, and options. A name that ends in _async starts
+/// the operation and returns its Work.
+///
+///     comm::all_reduce(loss, world, {.op = comm::ReduceOp::kAvg});
+///     comm::Work work = comm::all_gather_async(outputs, input, world, {.timeout = 10s});
+///     work.wait();
+///
+/// All ranks of `group` call the collectives in the same order, with equal shape and dtype.
+/// ARGOSY_CHECKED=1 compares these and names who differs.
 ///
 /// Shape: any, including 0-dim and empty tensors, with any strides. A tensor that is not contiguous
 /// travels through a contiguous row-major copy, so ranks may differ in memory format. A tensor that
@@ -38,80 +46,118 @@ using transport::SharedBlock;
 /// these the group is broken: later operations fail at once and name the first cause.
 /// A `timeout` of zero means the group's.
 
-struct ReduceOptions {
+struct AllReduceOptions {
   ReduceOp op = ReduceOp::kSum;
   std::chrono::milliseconds timeout{0};
-  /// For all_reduce: the place in the training. Ranks at different places get an error that says
-  /// so.
+  /// The place in the training. Ranks at different places get an error that says so.
   transport::TrainingPlace place{};
 };
-struct RootOptions {
-  int root = 0;                  ///< a rank of the group
-  ReduceOp op = ReduceOp::kSum;  ///< for reduce()
+struct ReduceOptions {
+  int root = 0;  ///< a rank of the group
+  ReduceOp op = ReduceOp::kSum;
   std::chrono::milliseconds timeout{0};
 };
+struct ReduceScatterOptions {
+  ReduceOp op = ReduceOp::kSum;
+  std::chrono::milliseconds timeout{0};
+};
+/// For operations from or to one rank.
+struct RootOptions {
+  int root = 0;  ///< a rank of the group
+  std::chrono::milliseconds timeout{0};
+};
+/// For operations with nothing to choose but how long they may last.
 struct TimeoutOptions {
   std::chrono::milliseconds timeout{0};
 };
 
 /// Reduces `tensor` over all ranks, in place.
-void all_reduce(const at::Tensor& tensor, const Group& group, const ReduceOptions& options = {});
+void all_reduce(const at::Tensor& tensor, const Group& group, const AllReduceOptions& options = {});
 [[nodiscard]] Work all_reduce_async(const at::Tensor& tensor,
                                     const Group& group,
-                                    const ReduceOptions& options = {});
+                                    const AllReduceOptions& options = {});
+
 /// Reduces `tensor` on the root, in place. Other ranks keep theirs.
-void reduce(const at::Tensor& tensor, const Group& group, const RootOptions& options = {});
+void reduce(const at::Tensor& tensor, const Group& group, const ReduceOptions& options = {});
 [[nodiscard]] Work reduce_async(const at::Tensor& tensor,
                                 const Group& group,
-                                const RootOptions& options = {});
+                                const ReduceOptions& options = {});
+
+/// Copies the root's `tensor` into that of every other rank.
 void broadcast(const at::Tensor& tensor, const Group& group, const RootOptions& options = {});
 [[nodiscard]] Work broadcast_async(const at::Tensor& tensor,
                                    const Group& group,
                                    const RootOptions& options = {});
 
-/// Returns size() tensors with the shape of `tensor`, in rank order. They are parts of one block of
-/// memory.
-[[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& tensor,
-                                                 const Group& group,
-                                                 const TimeoutOptions& options = {});
-/// Writes into `outputs`: size() tensors, each with the shape and dtype of `tensor`.
+/// Writes rank r's `input` into outputs[r] on every rank. A list has one tensor for each rank; all
+/// have one shape and dtype.
+void all_gather(const std::vector<at::Tensor>& outputs,
+                const at::Tensor& input,
+                const Group& group,
+                const TimeoutOptions& options = {});
 [[nodiscard]] Work all_gather_async(const std::vector<at::Tensor>& outputs,
-                                    const at::Tensor& tensor,
+                                    const at::Tensor& input,
                                     const Group& group,
                                     const TimeoutOptions& options = {});
-/// Returns the ranks' tensors, concatenated along dim 0. Their first sizes may differ; other sizes
+/// The same into new tensors, which are parts of one block of memory.
+[[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& input,
+                                                 const Group& group,
+                                                 const TimeoutOptions& options = {});
+/// Returns the ranks' inputs, concatenated along dim 0. Their first sizes may differ; other sizes
 /// and dtypes must agree, which is always checked.
-[[nodiscard]] at::Tensor all_gather_uneven(const at::Tensor& tensor,
+[[nodiscard]] at::Tensor all_gather_uneven(const at::Tensor& input,
                                            const Group& group,
                                            const TimeoutOptions& options = {});
-/// Returns size() tensors on the root, and nothing on other ranks.
-[[nodiscard]] std::vector<at::Tensor> gather(const at::Tensor& tensor,
+
+/// Writes rank r's `input` into outputs[r] on the root. Other ranks give no outputs.
+void gather(const std::vector<at::Tensor>& outputs,
+            const at::Tensor& input,
+            const Group& group,
+            const RootOptions& options = {});
+[[nodiscard]] Work gather_async(const std::vector<at::Tensor>& outputs,
+                                const at::Tensor& input,
+                                const Group& group,
+                                const RootOptions& options = {});
+/// The same into new tensors. Returns none on ranks other than the root.
+[[nodiscard]] std::vector<at::Tensor> gather(const at::Tensor& input,
                                              const Group& group,
                                              const RootOptions& options = {});
-/// Writes the root's tensors[rank()] into `output`. Only the root needs `tensors`: size() of them,
-/// with the shape of `output`.
+
+/// Writes the root's inputs[rank()] into `output`. Other ranks give no inputs.
 void scatter(const at::Tensor& output,
-             const std::vector<at::Tensor>& tensors,
+             const std::vector<at::Tensor>& inputs,
              const Group& group,
              const RootOptions& options = {});
+[[nodiscard]] Work scatter_async(const at::Tensor& output,
+                                 const std::vector<at::Tensor>& inputs,
+                                 const Group& group,
+                                 const RootOptions& options = {});
+
 /// Writes the reduction of all ranks' inputs[rank()] into `output`.
 void reduce_scatter(const at::Tensor& output,
                     const std::vector<at::Tensor>& inputs,
                     const Group& group,
-                    const ReduceOptions& options = {});
+                    const ReduceScatterOptions& options = {});
 [[nodiscard]] Work reduce_scatter_async(const at::Tensor& output,
                                         const std::vector<at::Tensor>& inputs,
                                         const Group& group,
-                                        const ReduceOptions& options = {});
+                                        const ReduceScatterOptions& options = {});
+
 /// Writes inputs[rank()] of rank j into this rank's outputs[j]. Shapes may differ from pair to
 /// pair.
 void all_to_all(const std::vector<at::Tensor>& outputs,
                 const std::vector<at::Tensor>& inputs,
                 const Group& group,
                 const TimeoutOptions& options = {});
+[[nodiscard]] Work all_to_all_async(const std::vector<at::Tensor>& outputs,
+                                    const std::vector<at::Tensor>& inputs,
+                                    const Group& group,
+                                    const TimeoutOptions& options = {});
 
 /// Returns when all ranks have called it. The TimeoutError names the ranks that have not.
 void barrier(const Group& group, const TimeoutOptions& options = {});
+/// The Work ends when all ranks have called it.
+[[nodiscard]] Work barrier_async(const Group& group, const TimeoutOptions& options = {});
 
 /// Returns `bytes` of memory that all ranks read and write, filled with zeros. Returns nullptr on
 /// every rank if they cannot share memory: a group of one, several hosts, or the backend gloo. An
@@ -130,28 +176,32 @@ struct PeerOptions {
   uint32_t tag = 0;  ///< below 2^31; pairs a send with a receive; equal tags arrive in order
   std::chrono::milliseconds timeout{0};
 };
+/// Sends `tensor` to `peer`, or writes what `peer` sends into it. Beside the collectives: only the
+/// two ranks call these.
 void send(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options = {});
 void recv(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options = {});
-[[nodiscard]] Work isend(const at::Tensor& tensor,
-                         int peer,
-                         const Group& group,
-                         const PeerOptions& options = {});
-[[nodiscard]] Work irecv(const at::Tensor& tensor,
-                         int peer,
-                         const Group& group,
-                         const PeerOptions& options = {});
+[[nodiscard]] Work send_async(const at::Tensor& tensor,
+                              int peer,
+                              const Group& group,
+                              const PeerOptions& options = {});
+[[nodiscard]] Work recv_async(const at::Tensor& tensor,
+                              int peer,
+                              const Group& group,
+                              const PeerOptions& options = {});
 
 /// Returns all ranks' bytes, which may have any length.
 [[nodiscard]] std::vector<std::string> all_gather_object(const std::string& bytes,
                                                          const Group& group,
                                                          const TimeoutOptions& options = {});
-/// Returns the root's bytes on every rank.
+/// Returns the root's bytes on every rank. Other ranks' `bytes` are not read.
 [[nodiscard]] std::string broadcast_object(const std::string& bytes,
                                            const Group& group,
                                            const RootOptions& options = {});
+/// Returns all ranks' bytes on the root, and none on other ranks.
 [[nodiscard]] std::vector<std::string> gather_object(const std::string& bytes,
                                                      const Group& group,
                                                      const RootOptions& options = {});
+/// Returns the root's bytes[rank()]. Other ranks give none.
 [[nodiscard]] std::string scatter_object(const std::vector<std::string>& bytes,
                                          const Group& group,
                                          const RootOptions& options = {});

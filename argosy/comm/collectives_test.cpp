@@ -1,16 +1,20 @@
 /// Closed-form results of every collective, on 1, 2, 3 and 5 ranks as threads.
 #include "argosy/comm/collectives.h"
 
+#include <future>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "argosy/base/error.h"
+#include "argosy/comm/single_tensor.h"
 #include "argosy/comm/test_ranks.h"
 
 namespace argosy::comm {
 namespace {
 
+using testing::message_of;
 using testing::with_threads;
 using transport::ReduceOp;
 
@@ -112,10 +116,16 @@ TEST_P(CollectivesTest, AllGatherInRankOrder) {
     for (size_t i = 0; i < into.size(); ++i) {
       into[i] = at::empty({2, 2});
     }
-    all_gather_async(into, values(world.rank(), {2, 2}), world).wait();
+    all_gather(into, values(world.rank(), {2, 2}), world);
+    std::vector<at::Tensor> later(parts.size());
+    for (at::Tensor& part : later) {
+      part = at::empty({2, 2}).t();  // not contiguous: written back through a copy
+    }
+    all_gather_async(later, values(world.rank(), {2, 2}), world).wait();
     for (int rank = 0; rank < world.size(); ++rank) {
       EXPECT_TRUE(parts[static_cast<size_t>(rank)].equal(values(rank, {2, 2})));
       EXPECT_TRUE(into[static_cast<size_t>(rank)].equal(values(rank, {2, 2})));
+      EXPECT_TRUE(later[static_cast<size_t>(rank)].equal(values(rank, {2, 2})));
     }
   });
 }
@@ -150,6 +160,16 @@ TEST_P(CollectivesTest, GatherAndScatter) {
       at::Tensor mine = at::empty({3});
       scatter(mine, parts, world, {.root = root});
       EXPECT_TRUE(mine.equal(values(world.rank(), {3})));
+      // The same into tensors of the caller's, and without waiting in between.
+      std::vector<at::Tensor> into;
+      for (size_t i = 0; i < parts.size(); ++i) {
+        into.push_back(at::empty({3}));
+      }
+      const at::Tensor back = at::empty({3});
+      const Work gathered = gather_async(into, values(world.rank(), {3}), world, {.root = root});
+      gathered.wait();
+      scatter_async(back, into, world, {.root = root}).wait();
+      EXPECT_TRUE(back.equal(values(world.rank(), {3})));
     }
   });
 }
@@ -186,7 +206,11 @@ TEST_P(CollectivesTest, AllToAllWithUnevenShapes) {
       for (int peer = 0; peer < world.size(); ++peer) {
         EXPECT_TRUE(outputs[static_cast<size_t>(peer)].equal(
             at::full({me + peer}, 10 * peer + me).to(type)));
+        outputs[static_cast<size_t>(peer)].zero_();
       }
+      all_to_all_async(outputs, inputs, world).wait();
+      EXPECT_TRUE(outputs.back().equal(
+          at::full({me + world.size() - 1}, 10 * (world.size() - 1) + me).to(type)));
     }
   });
 }
@@ -215,6 +239,83 @@ TEST_P(CollectivesTest, AsyncOperationsKeepTheirOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesTest, ::testing::Values(1, 2, 3, 5));
+
+/// A collective with a timeout of its own.
+struct Limited {
+  const char* name;
+  std::function<void(Group&, std::chrono::milliseconds)> call;
+};
+
+class TimeoutTest : public ::testing::TestWithParam<Limited> {};
+
+/// The group's own timeout is longer than the test may last.
+TEST_P(TimeoutTest, IsTheOptionsNotTheGroups) {
+  std::promise<void> over;
+  const std::shared_future<void> waited = over.get_future().share();
+  with_threads(2,
+               [&](Group& world) {
+                 if (world.rank() == 1) {
+                   waited.wait();  // here, and never calls it
+                   return;
+                 }
+                 EXPECT_THAT(message_of<TimeoutError>(
+                                 [&] { GetParam().call(world, std::chrono::milliseconds(20)); }),
+                             ::testing::HasSubstr("20 ms"));
+                 over.set_value();
+               },
+               {.timeout = std::chrono::hours(1)});
+}
+
+const at::Tensor kOne = at::zeros({1});
+const at::Tensor kTwo = at::zeros({2});
+const std::vector<at::Tensor> kParts = {at::zeros({1}), at::zeros({1})};
+
+// Of an operation with a root, the rank that waits for the other.
+const Limited kLimited[] = {
+    {"all_reduce", [](Group& g, auto t) { all_reduce(kOne, g, {.timeout = t}); }},
+    {"all_reduce_async",
+     [](Group& g, auto t) { all_reduce_async(kOne, g, {.timeout = t}).wait(); }},
+    {"reduce", [](Group& g, auto t) { reduce(kOne, g, {.timeout = t}); }},
+    {"broadcast", [](Group& g, auto t) { broadcast(kOne, g, {.root = 1, .timeout = t}); }},
+    {"all_gather", [](Group& g, auto t) { (void)all_gather(kOne, g, {.timeout = t}); }},
+    {"all_gather_into", [](Group& g, auto t) { all_gather(kParts, kOne, g, {.timeout = t}); }},
+    {"all_gather_uneven",
+     [](Group& g, auto t) { (void)all_gather_uneven(kOne, g, {.timeout = t}); }},
+    {"gather", [](Group& g, auto t) { gather(kParts, kOne, g, {.timeout = t}); }},
+    {"scatter", [](Group& g, auto t) { scatter(kOne, {}, g, {.root = 1, .timeout = t}); }},
+    {"reduce_scatter", [](Group& g, auto t) { reduce_scatter(kOne, kParts, g, {.timeout = t}); }},
+    {"all_to_all", [](Group& g, auto t) { all_to_all(kParts, kParts, g, {.timeout = t}); }},
+    {"barrier", [](Group& g, auto t) { barrier(g, {.timeout = t}); }},
+    {"barrier_async", [](Group& g, auto t) { barrier_async(g, {.timeout = t}).wait(); }},
+    {"recv", [](Group& g, auto t) { recv(kOne, 1, g, {.timeout = t}); }},
+    {"all_gather_object",
+     [](Group& g, auto t) { (void)all_gather_object("a", g, {.timeout = t}); }},
+    {"broadcast_object",
+     [](Group& g, auto t) { (void)broadcast_object("", g, {.root = 1, .timeout = t}); }},
+    {"gather_object", [](Group& g, auto t) { (void)gather_object("a", g, {.timeout = t}); }},
+    {"scatter_object",
+     [](Group& g, auto t) { (void)scatter_object({}, g, {.root = 1, .timeout = t}); }},
+    {"all_gather_into_tensor",
+     [](Group& g, auto t) { all_gather_into_tensor(kTwo, kOne, g, {.timeout = t}); }},
+    {"reduce_scatter_tensor",
+     [](Group& g, auto t) { reduce_scatter_tensor(kOne, kTwo, g, {.timeout = t}); }},
+    {"all_to_all_single",
+     [](Group& g, auto t) { all_to_all_single(kTwo, kTwo, g, {.timeout = t}); }},
+};
+INSTANTIATE_TEST_SUITE_P(Each, TimeoutTest, ::testing::ValuesIn(kLimited), [](const auto& info) {
+  return std::string(info.param.name);
+});
+
+TEST(CollectiveArguments, ListsOfOtherRanksThanTheRootAreRefused) {
+  with_threads(2, [](Group& world) {
+    if (world.rank() == 1) {
+      EXPECT_THAT(message_of<UsageError>([&] { scatter(kOne, kParts, world); }),
+                  ::testing::HasSubstr("only the root, rank 0, gives inputs; this rank gave 2"));
+      EXPECT_THAT(message_of<UsageError>([&] { gather(kParts, kOne, world); }),
+                  ::testing::HasSubstr("gives outputs"));
+    }
+  });
+}
 
 }  // namespace
 }  // namespace argosy::comm

@@ -12,10 +12,11 @@ namespace argosy::comm {
 namespace {
 
 using transport::Transport;
+using Tensors = std::vector<at::Tensor>;
 
 /// One tensor per rank, each like `model`.
 void check_list(std::string_view op,
-                const std::vector<at::Tensor>& tensors,
+                const Tensors& tensors,
                 const GroupState& state,
                 const at::Tensor& model) {
   ARGOSY_CHECK(static_cast<int>(tensors.size()) == state.size(),
@@ -37,34 +38,103 @@ void check_list(std::string_view op,
   }
 }
 
-std::vector<at::Tensor> parts(const Buffer& block, int size) {
-  std::vector<at::Tensor> tensors;
-  tensors.reserve(static_cast<size_t>(size));
+/// A list that only the root gives, on another rank.
+void check_no_list(std::string_view op, const Tensors& tensors, std::string_view what, int root) {
+  ARGOSY_CHECK(tensors.empty(),
+               place(op),
+               "only the root, rank {}, gives {}; this rank gave {} tensors. Pass {{}}.",
+               root,
+               what,
+               tensors.size());
+}
+
+/// Tensors like `input`, one for each rank, in one block of memory.
+Tensors new_tensors(std::string_view op, const at::Tensor& input, const Group& group) {
+  const int size = usable(group, op).size();
+  check_readable(op, input);
+  std::vector<int64_t> sizes = {size};
+  sizes.insert(sizes.end(), input.sizes().begin(), input.sizes().end());
+  const at::Tensor block = at::empty(sizes, input.options());
+  Tensors tensors;
   for (int i = 0; i < size; ++i) {
-    tensors.push_back(block.part(i));
+    tensors.push_back(block.select(0, i));
   }
   return tensors;
 }
 
-Call all_gather_call(const Buffer& input,
-                     const Buffer& output,
-                     const at::Tensor& tensor,
-                     GroupState& state,
+Call all_gather_call(const Tensors& outputs,
+                     const at::Tensor& input,
+                     const Group& group,
                      const TimeoutOptions& options) {
+  static constexpr std::string_view kOp = "all_gather";
+  GroupState& state = usable(group, kOp);
+  const Buffer from = Buffer::to_read(kOp, input);
+  check_list(kOp, outputs, state, input);
+  const Buffer to = Buffer::to_write(kOp, outputs);
   return {state,
           options.timeout,
-          describe(state, "all_gather", tensor, input, ""),
-          [input, output](Transport& transport, const Deadline& deadline) {
+          describe(state, kOp, input, from, ""),
+          [from, to](Transport& transport, const Deadline& deadline) {
             transport.all_gather(
-                input.data(), output.data(), input.count(), input.dtype(), deadline.remaining());
-            output.finish();
+                from.data(), to.data(), from.count(), from.dtype(), deadline.remaining());
+            to.finish();
+          }};
+}
+
+Call gather_call(const Tensors& outputs,
+                 const at::Tensor& input,
+                 const Group& group,
+                 const RootOptions& options) {
+  static constexpr std::string_view kOp = "gather";
+  GroupState& state = usable(group, kOp);
+  check_root(kOp, state, options.root);
+  const Buffer from = Buffer::to_read(kOp, input);
+  Buffer to;
+  if (state.rank() == options.root) {
+    check_list(kOp, outputs, state, input);
+    to = Buffer::to_write(kOp, outputs);
+  } else {
+    check_no_list(kOp, outputs, "outputs", options.root);
+  }
+  return {state,
+          options.timeout,
+          describe(state, kOp, input, from, "root {}", options.root),
+          [from, to, root = options.root](Transport& transport, const Deadline& deadline) {
+            transport.gather(
+                from.data(), to.data(), from.count(), from.dtype(), root, deadline.remaining());
+            to.finish();
+          }};
+}
+
+Call scatter_call(const at::Tensor& output,
+                  const Tensors& inputs,
+                  const Group& group,
+                  const RootOptions& options) {
+  static constexpr std::string_view kOp = "scatter";
+  GroupState& state = usable(group, kOp);
+  check_root(kOp, state, options.root);
+  const Buffer to = Buffer::to_write(kOp, output);
+  Buffer from;
+  if (state.rank() == options.root) {
+    check_list(kOp, inputs, state, output);
+    from = Buffer::to_read(kOp, inputs);
+  } else {
+    check_no_list(kOp, inputs, "inputs", options.root);
+  }
+  return {state,
+          options.timeout,
+          describe(state, kOp, output, to, "root {}", options.root),
+          [from, to, root = options.root](Transport& transport, const Deadline& deadline) {
+            transport.scatter(
+                from.data(), to.data(), to.count(), to.dtype(), root, deadline.remaining());
+            to.finish();
           }};
 }
 
 Call reduce_scatter_call(const at::Tensor& output,
-                         const std::vector<at::Tensor>& inputs,
+                         const Tensors& inputs,
                          const Group& group,
-                         const ReduceOptions& options) {
+                         const ReduceScatterOptions& options) {
   static constexpr std::string_view kOp = "reduce_scatter";
   GroupState& state = usable(group, kOp);
   const Buffer to = Buffer::to_write(kOp, output);
@@ -81,7 +151,7 @@ Call reduce_scatter_call(const at::Tensor& output,
           }};
 }
 
-std::vector<int64_t> counts(const std::vector<at::Tensor>& tensors, const Buffer& buffer) {
+std::vector<int64_t> counts(const Tensors& tensors, const Buffer& buffer) {
   std::vector<int64_t> counts;
   int64_t total = 0;
   for (const at::Tensor& tensor : tensors) {
@@ -94,148 +164,10 @@ std::vector<int64_t> counts(const std::vector<at::Tensor>& tensors, const Buffer
   return counts;
 }
 
-}  // namespace
-
-std::vector<at::Tensor> all_gather(const at::Tensor& tensor,
-                                   const Group& group,
-                                   const TimeoutOptions& options) {
-  GroupState& state = usable(group, "all_gather");
-  const Buffer input = Buffer::to_read("all_gather", tensor);
-  const Buffer output = Buffer::block(state.size(), tensor);
-  all_gather_call(input, output, tensor, state, options).run();
-  return parts(output, state.size());
-}
-
-Work all_gather_async(const std::vector<at::Tensor>& outputs,
-                      const at::Tensor& tensor,
-                      const Group& group,
-                      const TimeoutOptions& options) {
-  GroupState& state = usable(group, "all_gather");
-  const Buffer input = Buffer::to_read("all_gather", tensor);
-  check_list("all_gather", outputs, state, tensor);
-  return all_gather_call(input, Buffer::to_write("all_gather", outputs), tensor, state, options)
-      .submit();
-}
-
-at::Tensor all_gather_uneven(const at::Tensor& tensor,
-                             const Group& group,
-                             const TimeoutOptions& options) {
-  static constexpr std::string_view kOp = "all_gather_uneven";
-  GroupState& state = usable(group, kOp);
-  const Buffer input = Buffer::to_read(kOp, tensor);
-  ARGOSY_CHECK(tensor.dim() > 0,
-               place(kOp),
-               "expected a tensor with at least one dimension to join along, got a 0-dim one. Use "
-               "all_gather().");
-  const at::Tensor row = tensor.narrow(0, 0, 0);  // its shape without the first size
-  const std::string kind = fmt::format("{} {}", dtype_name(tensor), shape_text(row));
-  // What the ranks must know of each other before memory can be set aside.
-  struct Header {
-    int64_t rows;
-    int64_t kind;
-  };
-  static_assert(sizeof(Header) == 16);
-  const Header mine{tensor.size(0), static_cast<int64_t>(std::hash<std::string>()(kind))};
-  std::vector<Header> headers(static_cast<size_t>(state.size()));
-  at::Tensor joined;  // on the host: the thread that runs this may have other current streams
-  OperationInfo info = describe(state, kOp, row, input, "");
-  info.elements = tensor.numel();
-  state.run(std::move(info), options.timeout, [&](Transport& transport, const Deadline& deadline) {
-    transport.all_gather(&mine, headers.data(), 2, transport::DType::kI64, deadline.remaining());
-    const auto same = [&](const Header& header) {
-      return header.rows >= 0 && header.kind == headers.front().kind;
-    };
-    for (size_t rank = 0; rank < headers.size(); ++rank) {
-      if (!same(headers[rank])) {
-        throw CommError(place(kOp),
-                        fmt::format("rank {} brought another dtype or other trailing sizes than "
-                                    "rank 0 (this rank: {}, where the first size is free)",
-                                    rank,
-                                    kind),
-                        {.peers = {static_cast<int>(rank)}});
-      }
-    }
-    std::vector<int64_t> elements;
-    int64_t rows = 0;
-    std::vector<int64_t> sizes = tensor.sizes().vec();
-    sizes[0] = 1;
-    const int64_t width = c10::multiply_integers(sizes) *
-                          (input.dtype() == transport::DType::kU8 ? tensor.element_size() : 1);
-    for (const Header& header : headers) {
-      elements.push_back(header.rows * width);
-      rows += header.rows;
-    }
-    sizes[0] = rows;
-    joined = at::empty(sizes, tensor.options().device(at::kCPU));
-    transport.all_gather_v(
-        input.data(), joined.data_ptr(), elements, input.dtype(), deadline.remaining());
-  });
-  return joined.to(tensor.device());
-}
-
-std::vector<at::Tensor> gather(const at::Tensor& tensor,
-                               const Group& group,
-                               const RootOptions& options) {
-  static constexpr std::string_view kOp = "gather";
-  GroupState& state = usable(group, kOp);
-  check_root(kOp, state, options.root);
-  const Buffer input = Buffer::to_read(kOp, tensor);
-  const bool is_root = state.rank() == options.root;
-  const Buffer output = is_root ? Buffer::block(state.size(), tensor) : Buffer();
-  state.run(describe(state, kOp, tensor, input, "root {}", options.root),
-            options.timeout,
-            [&](Transport& transport, const Deadline& deadline) {
-              transport.gather(input.data(),
-                               output.data(),
-                               input.count(),
-                               input.dtype(),
-                               options.root,
-                               deadline.remaining());
-              output.finish();
-            });
-  return is_root ? parts(output, state.size()) : std::vector<at::Tensor>();
-}
-
-void scatter(const at::Tensor& output,
-             const std::vector<at::Tensor>& tensors,
-             const Group& group,
-             const RootOptions& options) {
-  static constexpr std::string_view kOp = "scatter";
-  GroupState& state = usable(group, kOp);
-  check_root(kOp, state, options.root);
-  const Buffer to = Buffer::to_write(kOp, output);
-  Buffer from;
-  if (state.rank() == options.root) {
-    check_list(kOp, tensors, state, output);
-    from = Buffer::to_read(kOp, tensors);
-  }
-  state.run(
-      describe(state, kOp, output, to, "root {}", options.root),
-      options.timeout,
-      [&](Transport& transport, const Deadline& deadline) {
-        transport.scatter(
-            from.data(), to.data(), to.count(), to.dtype(), options.root, deadline.remaining());
-        to.finish();
-      });
-}
-
-void reduce_scatter(const at::Tensor& output,
-                    const std::vector<at::Tensor>& inputs,
-                    const Group& group,
-                    const ReduceOptions& options) {
-  reduce_scatter_call(output, inputs, group, options).run();
-}
-Work reduce_scatter_async(const at::Tensor& output,
-                          const std::vector<at::Tensor>& inputs,
-                          const Group& group,
-                          const ReduceOptions& options) {
-  return reduce_scatter_call(output, inputs, group, options).submit();
-}
-
-void all_to_all(const std::vector<at::Tensor>& outputs,
-                const std::vector<at::Tensor>& inputs,
-                const Group& group,
-                const TimeoutOptions& options) {
+Call all_to_all_call(const Tensors& outputs,
+                     const Tensors& inputs,
+                     const Group& group,
+                     const TimeoutOptions& options) {
   static constexpr std::string_view kOp = "all_to_all";
   GroupState& state = usable(group, kOp);
   for (const auto* list : {&outputs, &inputs}) {
@@ -268,11 +200,150 @@ void all_to_all(const std::vector<at::Tensor>& outputs,
   if (state.options().checked) {
     info.signature = fmt::format("{} {}", kOp, info.dtype);
   }
+  return {state,
+          options.timeout,
+          std::move(info),
+          [from, send, to, receive](Transport& transport, const Deadline& deadline) {
+            transport.all_to_all_v(
+                from.data(), send, to.data(), receive, from.dtype(), deadline.remaining());
+            to.finish();
+          }};
+}
+
+}  // namespace
+
+void all_gather(const Tensors& outputs,
+                const at::Tensor& input,
+                const Group& group,
+                const TimeoutOptions& options) {
+  all_gather_call(outputs, input, group, options).run();
+}
+Work all_gather_async(const Tensors& outputs,
+                      const at::Tensor& input,
+                      const Group& group,
+                      const TimeoutOptions& options) {
+  return all_gather_call(outputs, input, group, options).submit();
+}
+Tensors all_gather(const at::Tensor& input, const Group& group, const TimeoutOptions& options) {
+  Tensors outputs = new_tensors("all_gather", input, group);
+  all_gather(outputs, input, group, options);
+  return outputs;
+}
+
+at::Tensor all_gather_uneven(const at::Tensor& input,
+                             const Group& group,
+                             const TimeoutOptions& options) {
+  static constexpr std::string_view kOp = "all_gather_uneven";
+  GroupState& state = usable(group, kOp);
+  const Buffer from = Buffer::to_read(kOp, input);
+  ARGOSY_CHECK(input.dim() > 0,
+               place(kOp),
+               "expected a tensor with at least one dimension to join along, got a 0-dim one. Use "
+               "all_gather().");
+  const at::Tensor row = input.narrow(0, 0, 0);  // its shape without the first size
+  const std::string kind = fmt::format("{} {}", dtype_name(input), shape_text(row));
+  // What the ranks must know of each other before memory can be set aside.
+  struct Header {
+    int64_t rows;
+    int64_t kind;
+  };
+  static_assert(sizeof(Header) == 16);
+  const Header mine{input.size(0), static_cast<int64_t>(std::hash<std::string>()(kind))};
+  std::vector<Header> headers(static_cast<size_t>(state.size()));
+  at::Tensor joined;  // on the host: the thread that runs this may have other current streams
+  OperationInfo info = describe(state, kOp, row, from, "");
+  info.elements = input.numel();
   state.run(std::move(info), options.timeout, [&](Transport& transport, const Deadline& deadline) {
-    transport.all_to_all_v(
-        from.data(), send, to.data(), receive, from.dtype(), deadline.remaining());
-    to.finish();
+    transport.all_gather(&mine, headers.data(), 2, transport::DType::kI64, deadline.remaining());
+    const auto same = [&](const Header& header) {
+      return header.rows >= 0 && header.kind == headers.front().kind;
+    };
+    for (size_t rank = 0; rank < headers.size(); ++rank) {
+      if (!same(headers[rank])) {
+        throw CommError(place(kOp),
+                        fmt::format("rank {} brought another dtype or other trailing sizes than "
+                                    "rank 0 (this rank: {}, where the first size is free)",
+                                    rank,
+                                    kind),
+                        {.peers = {static_cast<int>(rank)}});
+      }
+    }
+    std::vector<int64_t> elements;
+    int64_t rows = 0;
+    std::vector<int64_t> sizes = input.sizes().vec();
+    sizes[0] = 1;
+    const int64_t width = c10::multiply_integers(sizes) *
+                          (from.dtype() == transport::DType::kU8 ? input.element_size() : 1);
+    for (const Header& header : headers) {
+      elements.push_back(header.rows * width);
+      rows += header.rows;
+    }
+    sizes[0] = rows;
+    joined = at::empty(sizes, input.options().device(at::kCPU));
+    transport.all_gather_v(
+        from.data(), joined.data_ptr(), elements, from.dtype(), deadline.remaining());
   });
+  return joined.to(input.device());
+}
+
+void gather(const Tensors& outputs,
+            const at::Tensor& input,
+            const Group& group,
+            const RootOptions& options) {
+  gather_call(outputs, input, group, options).run();
+}
+Work gather_async(const Tensors& outputs,
+                  const at::Tensor& input,
+                  const Group& group,
+                  const RootOptions& options) {
+  return gather_call(outputs, input, group, options).submit();
+}
+Tensors gather(const at::Tensor& input, const Group& group, const RootOptions& options) {
+  Tensors outputs;
+  if (group.rank() == options.root) {
+    outputs = new_tensors("gather", input, group);
+  }
+  gather(outputs, input, group, options);
+  return outputs;
+}
+
+void scatter(const at::Tensor& output,
+             const Tensors& inputs,
+             const Group& group,
+             const RootOptions& options) {
+  scatter_call(output, inputs, group, options).run();
+}
+Work scatter_async(const at::Tensor& output,
+                   const Tensors& inputs,
+                   const Group& group,
+                   const RootOptions& options) {
+  return scatter_call(output, inputs, group, options).submit();
+}
+
+void reduce_scatter(const at::Tensor& output,
+                    const Tensors& inputs,
+                    const Group& group,
+                    const ReduceScatterOptions& options) {
+  reduce_scatter_call(output, inputs, group, options).run();
+}
+Work reduce_scatter_async(const at::Tensor& output,
+                          const Tensors& inputs,
+                          const Group& group,
+                          const ReduceScatterOptions& options) {
+  return reduce_scatter_call(output, inputs, group, options).submit();
+}
+
+void all_to_all(const Tensors& outputs,
+                const Tensors& inputs,
+                const Group& group,
+                const TimeoutOptions& options) {
+  all_to_all_call(outputs, inputs, group, options).run();
+}
+Work all_to_all_async(const Tensors& outputs,
+                      const Tensors& inputs,
+                      const Group& group,
+                      const TimeoutOptions& options) {
+  return all_to_all_call(outputs, inputs, group, options).submit();
 }
 
 }  // namespace argosy::comm

@@ -43,14 +43,14 @@ TEST(GroupTransfer, ManyAtOnceInOppositeOrder) {
     for (int tag = 0; tag < kTags; ++tag) {
       out.at(tag) = 100 * world.rank() + tag;
       works.push_back(
-          world.state().submit_transfer({.op = "isend", .peer = next, .tag = tag},
+          world.state().submit_transfer({.op = "send", .peer = next, .tag = tag},
                                         {},
                                         sending(out.at(tag), next, static_cast<uint32_t>(tag)),
                                         [&] { ++finished; }));
     }
     for (int tag = kTags - 1; tag >= 0; --tag) {
       works.push_back(
-          world.state().submit_transfer({.op = "irecv", .peer = previous, .tag = tag},
+          world.state().submit_transfer({.op = "recv", .peer = previous, .tag = tag},
                                         {},
                                         receiving(in.at(tag), previous, static_cast<uint32_t>(tag)),
                                         [&] { ++finished; }));
@@ -69,7 +69,7 @@ TEST(GroupTransfer, ManyAtOnceInOppositeOrder) {
 class MeetingHook final : public Hook {
  public:
   void on_enqueued(const OperationEvent& event) override {
-    if (event.op == "isend") {
+    if (event.op == "send") {
       std::unique_lock lock(mutex_);
       ++here_;
       changed_.notify_all();
@@ -91,7 +91,7 @@ TEST(GroupTransfer, HooksRunWithoutALock) {
       const auto send = [&](uint32_t tag) {
         world.state()
             .submit_transfer(
-                {.op = "isend", .peer = 1, .tag = tag}, {}, sending(values.at(tag), 1, tag), [] {})
+                {.op = "send", .peer = 1, .tag = tag}, {}, sending(values.at(tag), 1, tag), [] {})
             .wait();
       };
       std::thread other([&] { send(1); });
@@ -123,7 +123,7 @@ TEST(GroupTransfer, DestroyWakesWhoeverWaits) {
                  int first = 0;
                  int second = 0;
                  const Work pending = world.state().submit_transfer(
-                     {.op = "irecv", .peer = 1, .tag = 1}, {}, receiving(first, 1, 1), [] {});
+                     {.op = "recv", .peer = 1, .tag = 1}, {}, receiving(first, 1, 1), [] {});
                  std::thread blocked([&] {
                    try {
                      world.state().run_transfer(

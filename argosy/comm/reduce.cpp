@@ -8,7 +8,9 @@ namespace {
 
 using transport::Transport;
 
-Call all_reduce_call(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {
+Call all_reduce_call(const at::Tensor& tensor,
+                     const Group& group,
+                     const AllReduceOptions& options) {
   static constexpr std::string_view kOp = "all_reduce";
   GroupState& state = usable(group, kOp);
   const Buffer buffer = Buffer::to_update(kOp, tensor);
@@ -25,7 +27,7 @@ Call all_reduce_call(const at::Tensor& tensor, const Group& group, const ReduceO
           }};
 }
 
-Call reduce_call(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
+Call reduce_call(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {
   static constexpr std::string_view kOp = "reduce";
   GroupState& state = usable(group, kOp);
   check_root(kOp, state, options.root);
@@ -61,19 +63,31 @@ Call broadcast_call(const at::Tensor& tensor, const Group& group, const RootOpti
           }};
 }
 
+Call barrier_call(const Group& group, const TimeoutOptions& options) {
+  GroupState& state = usable(group, "barrier");
+  return {state,
+          options.timeout,
+          describe(state, "barrier"),
+          [](Transport& transport, const Deadline& deadline) {
+            transport.barrier(deadline.remaining());
+          }};
+}
+
 }  // namespace
 
-void all_reduce(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {
+void all_reduce(const at::Tensor& tensor, const Group& group, const AllReduceOptions& options) {
   all_reduce_call(tensor, group, options).run();
 }
-Work all_reduce_async(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {
+Work all_reduce_async(const at::Tensor& tensor,
+                      const Group& group,
+                      const AllReduceOptions& options) {
   return all_reduce_call(tensor, group, options).submit();
 }
 
-void reduce(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
+void reduce(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {
   reduce_call(tensor, group, options).run();
 }
-Work reduce_async(const at::Tensor& tensor, const Group& group, const RootOptions& options) {
+Work reduce_async(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {
   return reduce_call(tensor, group, options).submit();
 }
 
@@ -98,12 +112,10 @@ std::shared_ptr<SharedBlock> share_memory(size_t bytes,
 }
 
 void barrier(const Group& group, const TimeoutOptions& options) {
-  GroupState& state = usable(group, "barrier");
-  state.run(describe(state, "barrier"),
-            options.timeout,
-            [](Transport& transport, const Deadline& deadline) {
-              transport.barrier(deadline.remaining());
-            });
+  barrier_call(group, options).run();
+}
+Work barrier_async(const Group& group, const TimeoutOptions& options) {
+  return barrier_call(group, options).submit();
 }
 
 Work run_in_order(std::function<void()> action, const Group& group) {

@@ -89,13 +89,13 @@ Work all_gather_into_tensor_async(const at::Tensor& output,
 void reduce_scatter_tensor(const at::Tensor& output,
                            const at::Tensor& input,
                            const Group& group,
-                           const ReduceOptions& options) {
+                           const ReduceScatterOptions& options) {
   reduce_scatter(output, parts_of("reduce_scatter_tensor", input, output, group), group, options);
 }
 Work reduce_scatter_tensor_async(const at::Tensor& output,
                                  const at::Tensor& input,
                                  const Group& group,
-                                 const ReduceOptions& options) {
+                                 const ReduceScatterOptions& options) {
   return reduce_scatter_async(
       output, parts_of("reduce_scatter_tensor", input, output, group), group, options);
 }
@@ -103,11 +103,17 @@ Work reduce_scatter_tensor_async(const at::Tensor& output,
 void all_to_all_single(const at::Tensor& output,
                        const at::Tensor& input,
                        const Group& group,
-                       const SplitSizes& splits) {
-  all_to_all(cut("output", output, splits.output, group),
-             cut("input", input, splits.input, group),
-             group,
-             {.timeout = splits.timeout});
+                       const AllToAllSingleOptions& options) {
+  all_to_all_single_async(output, input, group, options).wait();
+}
+Work all_to_all_single_async(const at::Tensor& output,
+                             const at::Tensor& input,
+                             const Group& group,
+                             const AllToAllSingleOptions& options) {
+  return all_to_all_async(cut("output", output, options.output_split_sizes, group),
+                          cut("input", input, options.input_split_sizes, group),
+                          group,
+                          {.timeout = options.timeout});
 }
 
 std::vector<Work> batch_isend_irecv(const std::vector<P2POp>& messages, const Group& group) {
@@ -116,8 +122,8 @@ std::vector<Work> batch_isend_irecv(const std::vector<P2POp>& messages, const Gr
   works.reserve(messages.size());
   for (const P2POp& message : messages) {
     works.push_back(message.kind == P2POp::Kind::kSend
-                        ? isend(message.tensor, message.peer, group, message.options)
-                        : irecv(message.tensor, message.peer, group, message.options));
+                        ? send_async(message.tensor, message.peer, group, message.options)
+                        : recv_async(message.tensor, message.peer, group, message.options));
   }
   return works;
 }

@@ -29,16 +29,16 @@ void all_gather_into_tensor(const at::Tensor& output,
 void reduce_scatter_tensor(const at::Tensor& output,
                            const at::Tensor& input,
                            const Group& group,
-                           const ReduceOptions& options = {});
+                           const ReduceScatterOptions& options = {});
 [[nodiscard]] Work reduce_scatter_tensor_async(const at::Tensor& output,
                                                const at::Tensor& input,
                                                const Group& group,
-                                               const ReduceOptions& options = {});
+                                               const ReduceScatterOptions& options = {});
 
-/// How all_to_all_single() divides dim 0. Empty: into equal parts.
-struct SplitSizes {
-  std::vector<int64_t> output{};  ///< sizes of the parts from each rank
-  std::vector<int64_t> input{};   ///< sizes of the parts for each rank
+/// How all_to_all_single() divides dim 0. Empty sizes: into equal parts.
+struct AllToAllSingleOptions {
+  std::vector<int64_t> output_split_sizes{};  ///< sizes of the parts from each rank
+  std::vector<int64_t> input_split_sizes{};   ///< sizes of the parts for each rank
   std::chrono::milliseconds timeout{0};
 };
 /// Sends part r of `input` to rank r, and receives part r of `output` from it.
@@ -46,7 +46,25 @@ struct SplitSizes {
 void all_to_all_single(const at::Tensor& output,
                        const at::Tensor& input,
                        const Group& group,
-                       const SplitSizes& splits = {});
+                       const AllToAllSingleOptions& options = {});
+[[nodiscard]] Work all_to_all_single_async(const at::Tensor& output,
+                                           const at::Tensor& input,
+                                           const Group& group,
+                                           const AllToAllSingleOptions& options = {});
+
+/// PyTorch's names of send_async() and recv_async().
+[[nodiscard]] inline Work isend(const at::Tensor& tensor,
+                                int peer,
+                                const Group& group,
+                                const PeerOptions& options = {}) {
+  return send_async(tensor, peer, group, options);
+}
+[[nodiscard]] inline Work irecv(const at::Tensor& tensor,
+                                int peer,
+                                const Group& group,
+                                const PeerOptions& options = {}) {
+  return recv_async(tensor, peer, group, options);
+}
 
 /// A message of batch_isend_irecv().
 struct P2POp {

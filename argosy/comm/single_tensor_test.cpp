@@ -67,7 +67,7 @@ TEST_P(SingleTensorTest, AllToAllSingleCutsDimZero) {
     std::iota(from.begin(), from.end(), 1);
     const at::Tensor uneven = at::full({int64_t{n} * (me + 1)}, me);
     const at::Tensor all = at::zeros({int64_t{n} * (n + 1) / 2}, uneven.options());
-    all_to_all_single(all, uneven, world, {.output = from, .input = to});
+    all_to_all_single(all, uneven, world, {.output_split_sizes = from, .input_split_sizes = to});
     EXPECT_TRUE(all.equal(at::arange(n).repeat_interleave(at::arange(1, n + 1))));
   });
 }
@@ -87,6 +87,11 @@ TEST_P(SingleTensorTest, BatchedMessagesGoAround) {
       work.wait();
     }
     EXPECT_TRUE(in.equal(at::full({2}, (me + n - 1) % n)));
+    const at::Tensor again = at::zeros({2}, out.options());
+    const Work receiving = irecv(again, (me + n - 1) % n, world, {.tag = 1});
+    isend(out, (me + 1) % n, world, {.tag = 1}).wait();
+    receiving.wait();
+    EXPECT_TRUE(again.equal(in));
   });
 }
 
@@ -101,10 +106,11 @@ TEST(SingleTensor, WhatDoesNotFitIsNamed) {
                 HasSubstr("or [2], got [3]"));
     EXPECT_THAT(error([&] { all_to_all_single(at::zeros({4}), at::zeros({3}), world); }),
                 HasSubstr("input has 3 along dim 0, which 2 ranks cannot share equally"));
-    EXPECT_THAT(error([&] {
-                  all_to_all_single(at::zeros({4}), at::zeros({4}), world, {.input = {1, 2}});
-                }),
-                HasSubstr("split sizes of input: expected 2 with the sum 4, got [1, 2]"));
+    EXPECT_THAT(
+        error([&] {
+          all_to_all_single(at::zeros({4}), at::zeros({4}), world, {.input_split_sizes = {1, 2}});
+        }),
+        HasSubstr("split sizes of input: expected 2 with the sum 4, got [1, 2]"));
     EXPECT_THAT(error([&] { (void)batch_isend_irecv({}, world); }), HasSubstr("no messages"));
   });
 }

@@ -45,13 +45,13 @@ GroupState& checked_peer(std::string_view op,
 enum class Direction { kSend, kReceive };
 
 Ready ready(Direction direction,
-            std::string_view op,
             const at::Tensor& tensor,
             int peer,
             const Group& group,
             const PeerOptions& options) {
-  GroupState& state = checked_peer(op, peer, group, options);
   const bool sends = direction == Direction::kSend;
+  const std::string_view op = sends ? "send" : "recv";
+  GroupState& state = checked_peer(op, peer, group, options);
   // Both closures hold it, so the memory lives until the transfer is over.
   const Buffer buffer = sends ? Buffer::to_read(op, tensor) : Buffer::to_write(op, tensor);
   return {state,
@@ -77,16 +77,22 @@ Ready ready(Direction direction,
 }  // namespace
 
 void send(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options) {
-  ready(Direction::kSend, "send", tensor, peer, group, options).run();
+  ready(Direction::kSend, tensor, peer, group, options).run();
 }
 void recv(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options) {
-  ready(Direction::kReceive, "recv", tensor, peer, group, options).run();
+  ready(Direction::kReceive, tensor, peer, group, options).run();
 }
-Work isend(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options) {
-  return ready(Direction::kSend, "isend", tensor, peer, group, options).submit();
+Work send_async(const at::Tensor& tensor,
+                int peer,
+                const Group& group,
+                const PeerOptions& options) {
+  return ready(Direction::kSend, tensor, peer, group, options).submit();
 }
-Work irecv(const at::Tensor& tensor, int peer, const Group& group, const PeerOptions& options) {
-  return ready(Direction::kReceive, "irecv", tensor, peer, group, options).submit();
+Work recv_async(const at::Tensor& tensor,
+                int peer,
+                const Group& group,
+                const PeerOptions& options) {
+  return ready(Direction::kReceive, tensor, peer, group, options).submit();
 }
 
 }  // namespace argosy::comm

@@ -37,11 +37,11 @@ TEST(Transfer, TagsMayCross) {
     for (uint32_t tag = 0; tag < kTags; ++tag) {
       sent.push_back(at::full({5}, 100 * world.rank() + static_cast<int>(tag), at::kLong));
       received.push_back(at::empty({5}, at::kLong));
-      works.push_back(isend(sent.back(), peer, world, {.tag = tag}));
+      works.push_back(send_async(sent.back(), peer, world, {.tag = tag}));
     }
     for (uint32_t i = 0; i < kTags; ++i) {  // received in the opposite order
       const uint32_t tag = kTags - 1 - i;
-      works.push_back(irecv(received[tag], peer, world, {.tag = tag}));
+      works.push_back(recv_async(received[tag], peer, world, {.tag = tag}));
     }
     for (const Work& work : works) {
       work.wait();
@@ -58,8 +58,8 @@ TEST(Transfer, CompletesWhileAnEarlierOneStillWaits) {
     at::Tensor first = at::zeros({2});
     at::Tensor second = at::zeros({2});
     if (world.rank() == 0) {
-      const Work late = irecv(first, 1, world, {.tag = 1});
-      const Work early = irecv(second, 1, world, {.tag = 2});
+      const Work late = recv_async(first, 1, world, {.tag = 1});
+      const Work early = recv_async(second, 1, world, {.tag = 2});
       early.wait();
       EXPECT_FALSE(late.is_completed());
       EXPECT_TRUE(second.equal(at::full({2}, 2.0F)));
@@ -78,10 +78,10 @@ TEST(Transfer, RunsBesideACollective) {
   with_threads(2, [](Group& world) {
     at::Tensor received = at::zeros({1});
     const int peer = 1 - world.rank();
-    const Work in = irecv(received, peer, world);
+    const Work in = recv_async(received, peer, world);
     at::Tensor sum = at::ones({1});
     all_reduce(sum, world);
-    const Work out = isend(sum, peer, world);
+    const Work out = send_async(sum, peer, world);
     in.wait();
     out.wait();
     EXPECT_EQ(received.item<float>(), 2);
@@ -94,13 +94,13 @@ TEST(Transfer, TimeoutNamesThePeer) {
       return;
     }
     at::Tensor t = at::zeros({1});
-    const Work work = irecv(t, 2, world, {.tag = 9, .timeout = 200ms});
+    const Work work = recv_async(t, 2, world, {.tag = 9, .timeout = 200ms});
     try {
       work.wait();
       ADD_FAILURE() << "it arrived";
     } catch (const CommError& e) {
       EXPECT_THAT(e.peers(), ::testing::ElementsAre(2)) << e.what();
-      EXPECT_THAT(e.what(), HasSubstr("irecv with rank 2, tag 9, 4 B"));
+      EXPECT_THAT(e.what(), HasSubstr("recv with rank 2, tag 9, 4 B"));
     }
   });
 }
@@ -112,9 +112,9 @@ TEST(Transfer, RefusesWrongPeersAndTags) {
                 HasSubstr("[comm.send] peer 2 is not in group \"world\": expected 0 to 1"));
     EXPECT_THAT(message_of<UsageError>([&] { recv(t, world.rank(), world); }),
                 HasSubstr("is this rank itself"));
-    EXPECT_THAT(
-        message_of<UsageError>([&] { (void)isend(t, 1 - world.rank(), world, {.tag = 1U << 31}); }),
-        HasSubstr("tag 2147483648 is too large"));
+    EXPECT_THAT(message_of<UsageError>(
+                    [&] { (void)send_async(t, 1 - world.rank(), world, {.tag = 1U << 31}); }),
+                HasSubstr("tag 2147483648 is too large"));
   });
 }
 

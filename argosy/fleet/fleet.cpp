@@ -138,7 +138,7 @@ void stop_worker() {
   slot().reset();
 }
 
-void all_reduce(const at::Tensor& tensor, const comm::ReduceOptions& options) {
+void all_reduce(const at::Tensor& tensor, const comm::AllReduceOptions& options) {
   comm::all_reduce(tensor, job("all_reduce").group, options);
 }
 

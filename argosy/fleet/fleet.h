@@ -61,7 +61,7 @@ void stop_worker();
 [[nodiscard]] inline int get_world_size() {
   return worker_num();
 }
-void all_reduce(const at::Tensor& tensor, const comm::ReduceOptions& options = {});
+void all_reduce(const at::Tensor& tensor, const comm::AllReduceOptions& options = {});
 void broadcast(const at::Tensor& tensor, const comm::RootOptions& options = {});
 [[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& tensor);
 

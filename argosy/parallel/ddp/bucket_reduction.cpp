@@ -33,7 +33,7 @@ void BucketReduction::restart(const transport::TrainingPlace& place) noexcept {
   others_.clear();
 }
 
-comm::ReduceOptions BucketReduction::options(comm::ReduceOp op) const {
+comm::AllReduceOptions BucketReduction::options(comm::ReduceOp op) const {
   return {.op = op, .timeout = timeout_, .place = place_};
 }
 

@@ -34,7 +34,7 @@ class BucketReduction final {
   /// A pass begins, or one was given up. Ranks compare `place` at each reduction of the pass.
   void restart(const transport::TrainingPlace& place = {}) noexcept;
   /// What each reduction of this pass is started with.
-  [[nodiscard]] comm::ReduceOptions options(comm::ReduceOp op) const;
+  [[nodiscard]] comm::AllReduceOptions options(comm::ReduceOp op) const;
   /// Starts the reduction of a bucket. `ready`: the model's gradients that are ready by now.
   void send(size_t bucket, size_t ready);
   /// Lets wait() wait for something else of this pass too.

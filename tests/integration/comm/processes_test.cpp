@@ -70,10 +70,10 @@ TEST_P(ProcessesTest, AsyncOrderAndTransfers) {
       at::Tensor b = at::zeros({1});
       const int next = (me + 1) % n;
       const int previous = (me + n - 1) % n;
-      std::vector<Work> ring = {isend(at::full({1}, 1.0F), next, world, {.tag = 1}),
-                                isend(at::full({1}, 2.0F), next, world, {.tag = 2}),
-                                irecv(b, previous, world, {.tag = 2}),
-                                irecv(a, previous, world, {.tag = 1})};
+      std::vector<Work> ring = {send_async(at::full({1}, 1.0F), next, world, {.tag = 1}),
+                                send_async(at::full({1}, 2.0F), next, world, {.tag = 2}),
+                                recv_async(b, previous, world, {.tag = 2}),
+                                recv_async(a, previous, world, {.tag = 1})};
       for (const Work& work : ring) {
         work.wait();
       }
