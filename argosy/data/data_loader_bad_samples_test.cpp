@@ -96,8 +96,8 @@ TYPED_TEST_SUITE(BadSamplesOf, Sets);
 
 TYPED_TEST(BadSamplesOf, SkippedShortenTheirBatchAndLeaveEmptyOnesOut) {
   const TypeParam set = this->torn({1, 2, 8, 9, 10, 11, 19});
-  for (const int workers : {0, 1, 2, 8}) {
-    DataLoader loader(set, {.batch_size = 4, .num_workers = workers, .on_error = OnError::kSkip});
+  for (const int threads : {0, 1, 2, 8}) {
+    DataLoader loader(set, {.batch_size = 4, .num_workers = threads, .on_error = OnError::kSkip});
     EXPECT_THAT(items_of(loader),
                 ElementsAre(ElementsAre(0, 3),
                             ElementsAre(4, 5, 6, 7),
@@ -120,9 +120,9 @@ TYPED_TEST(BadSamplesOf, ReplacedByTheNextGoodOneWithItsOwnStream) {
   const TypeParam whole = this->torn({});
   DataLoader good(whole, {.batch_size = 20, .seed = 3});
   const at::Tensor draws = std::get<1>(*good.begin()).clone();
-  for (const int workers : {0, 1, 2, 8}) {
+  for (const int threads : {0, 1, 2, 8}) {
     DataLoader loader(
-        set, {.batch_size = 5, .num_workers = workers, .seed = 3, .on_error = OnError::kReplace});
+        set, {.batch_size = 5, .num_workers = threads, .seed = 3, .on_error = OnError::kReplace});
     std::vector<int64_t> all;
     for (auto& [items, values] : loader) {
       EXPECT_TRUE(at::equal(values, draws.index_select(0, items)));

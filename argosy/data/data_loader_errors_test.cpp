@@ -86,9 +86,9 @@ TEST(DataLoaderErrors, WhatASampleThrewComesOutWithItsIndexInItsPlace) {
       "[vision.jpeg] faces/17.jpg: not a JPEG file (sample 17) (at byte 4)",
       "[data.DataLoader] get() threw: shape '[3]' is invalid for input of size 2",
       "[data.DataLoader] get() threw: something that is no std::exception"};
-  for (const int workers : {0, 1, 2, 8}) {
+  for (const int threads : {0, 1, 2, 8}) {
     for (int kind = 0; kind < 4; ++kind) {
-      DataLoader loader(Failing{.kind = kind}, {.batch_size = 4, .num_workers = workers});
+      DataLoader loader(Failing{.kind = kind}, {.batch_size = 4, .num_workers = threads});
       int64_t seen = 0;
       try {
         for (auto& x : loader) {
@@ -170,12 +170,12 @@ void expect_named_when_late(const Set& set, std::atomic<bool>& released) {
     ADD_FAILURE() << "nothing was thrown";
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(), HasSubstr("[data.DataLoader] waited for batch 4 for "));
-    EXPECT_THAT(error.what(), ::testing::ContainsRegex("worker [01] is inside"));
+    EXPECT_THAT(error.what(), ::testing::ContainsRegex("thread [01] is inside"));
     EXPECT_EQ(error.place().index, 17);
   }
   EXPECT_EQ(seen, 16);
   EXPECT_EQ(loader.state().position, 4);
-  released = true;  // the next loop waits for the worker
+  released = true;  // the next loop waits for the thread
   loader.set_epoch(0);
   seen = 0;
   for (auto& batch : loader) {
@@ -184,22 +184,22 @@ void expect_named_when_late(const Set& set, std::atomic<bool>& released) {
   EXPECT_EQ(seen, 40);
 }
 
-TEST(DataLoaderErrors, ALateBatchNamesWorkerAndSample) {
+TEST(DataLoaderErrors, ALateBatchNamesThreadAndSample) {
   std::atomic<bool> released{false};
   expect_named_when_late(Hanging{&released}, released);
   released = false;
   expect_named_when_late(HangingBatch{{&released}}, released);
 }
 
-TEST(DataLoaderErrors, AWorkerThatCannotBeInitialisedEndsTheLoopAndTakesNoEpoch) {
+TEST(DataLoaderErrors, AThreadThatCannotBeInitialisedEndsTheLoopAndTakesNoEpoch) {
   const TensorDataset set(torch::arange(10));
-  DataLoader loader(set, {.num_workers = 2, .worker_init = [](int worker) {
-                            if (worker == 1) {
+  DataLoader loader(set, {.num_workers = 2, .thread_init = [](int thread) {
+                            if (thread == 1) {
                               throw std::runtime_error("no device");
                             }
                           }});
   EXPECT_EQ(usage_error_of([&] { (void)loader.begin(); }),
-            "[data.DataLoader] worker_init threw on worker 1: no device");
+            "[data.DataLoader] thread_init threw on thread 1: no device");
   EXPECT_EQ(loader.epoch(), 0);
 }
 

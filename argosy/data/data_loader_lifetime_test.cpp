@@ -1,4 +1,4 @@
-// Loops that are broken off, loaders that go, batches that are kept; the workers' threads.
+// Loops that are broken off, loaders that go, batches that are kept; the loader's threads.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -25,8 +25,8 @@ TEST(DataLoaderLifetime, BreakingOffAHundredTimesThenAWholeEpoch) {
   const Augmented set{.n = 20};
   DataLoader reference(set, {.batch_size = 2, .shuffle = true});
   reference.set_epoch(100);
-  for (const int workers : {0, 2}) {
-    DataLoader loader(set, {.batch_size = 2, .shuffle = true, .num_workers = workers});
+  for (const int threads : {0, 2}) {
+    DataLoader loader(set, {.batch_size = 2, .shuffle = true, .num_workers = threads});
     for (int round = 0; round < 100; ++round) {
       int64_t count = 0;
       for ([[maybe_unused]] auto& batch : loader) {
@@ -113,7 +113,7 @@ TEST(DataLoaderLifetime, KeptBatchesAreNeverOverwrittenAndDroppedOnesAreReused) 
   EXPECT_GE(loader.memory().reused, 190U);
 }
 
-TEST(DataLoaderLifetime, WorkersRecordNoGradientsAndLeaveThisThreadAsItWas) {
+TEST(DataLoaderLifetime, LoaderThreadsRecordNoGradientsAndLeaveThisThreadAsItWas) {
   struct Watched {
     int64_t size() const { return 8; }
     std::pair<int64_t, int64_t> get(int64_t) const {
@@ -125,8 +125,8 @@ TEST(DataLoaderLifetime, WorkersRecordNoGradientsAndLeaveThisThreadAsItWas) {
   const FourThreads four;
   const int before = at::get_num_threads();
   ASSERT_EQ(before, 4);
-  for (const int workers : {0, 2}) {
-    DataLoader loader(Watched(), {.batch_size = 4, .num_workers = workers});
+  for (const int threads : {0, 2}) {
+    DataLoader loader(Watched(), {.batch_size = 4, .num_workers = threads});
     for (auto& [threads, gradients] : loader) {
       EXPECT_EQ(threads.max().item<int64_t>(), 1);
       EXPECT_EQ(gradients.max().item<int64_t>(), 0);

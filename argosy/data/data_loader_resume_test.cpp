@@ -52,23 +52,23 @@ TEST(DataLoaderResume, FromEveryPositionExactlyTheRestAndThenTheNextEpoch) {
   const Noisy set;
   const DistributedBatchSamplerOptions sampling{
       .batch_size = 2, .num_replicas = 2, .rank = 1, .shuffle = true};
-  const auto make = [&](int workers) {
+  const auto make = [&](int threads) {
     return DataLoader(
-        set, DistributedBatchSampler(23, sampling), {.num_workers = workers, .seed = 5});
+        set, DistributedBatchSampler(23, sampling), {.num_workers = threads, .seed = 5});
   };
   auto uninterrupted = make(0);
   uninterrupted.set_epoch(2);
   const Seen second = take(uninterrupted, kAll);
   const Seen third = take(uninterrupted, kAll);
   ASSERT_EQ(second.size(), 6U);
-  for (const int workers : {0, 2}) {
+  for (const int threads : {0, 2}) {
     for (int64_t position = 0; position <= 6; ++position) {
-      auto interrupted = make(workers);
+      auto interrupted = make(threads);
       interrupted.set_epoch(2);
       (void)take(interrupted, position);
       const std::string checkpoint = interrupted.state().to_json();
 
-      auto resumed = make(2 - workers);
+      auto resumed = make(2 - threads);
       resumed.load_state(LoaderState::from_json(checkpoint));
       if (position < 6) {
         EXPECT_EQ(interrupted.state().position, position);  // consumed, not made ahead

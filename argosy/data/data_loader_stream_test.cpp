@@ -1,4 +1,4 @@
-// Loaders of streams: every sample once over ranks and workers, and in the same order.
+// Loaders of streams: every sample once over ranks and threads, and in the same order.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -99,7 +99,7 @@ TEST(StreamLoader, BatchesComeInTheStreamsOrderTheLastOneShort) {
   EXPECT_TRUE(batches_of(none).empty());
 }
 
-TEST(StreamLoader, SameBitsWithAnyNumberOfWorkers) {
+TEST(StreamLoader, SameBitsWithAnyNumberOfThreads) {
   const Drawing set;
   for (const int per_rank : {1, 3}) {
     const StreamShards shards{.num_replicas = 2, .rank = 1, .per_rank = per_rank};
@@ -107,8 +107,8 @@ TEST(StreamLoader, SameBitsWithAnyNumberOfWorkers) {
     const Epoch first = run_epoch(alone);
     const Epoch second = run_epoch(alone);
     EXPECT_FALSE(at::equal(std::get<1>(first[0]), std::get<1>(second[0])));
-    for (const int workers : {1, 2, 8}) {
-      DataLoader loader(set, shards, {.batch_size = 4, .num_workers = workers, .seed = 5});
+    for (const int threads : {1, 2, 8}) {
+      DataLoader loader(set, shards, {.batch_size = 4, .num_workers = threads, .seed = 5});
       expect_same(run_epoch(loader), first);
       expect_same(run_epoch(loader), second);
     }
@@ -166,8 +166,8 @@ TEST(StreamLoader, ResumesAtEveryPlace) {
   for (const std::optional<int64_t> batches :
        {std::optional<int64_t>(), std::optional<int64_t>(9)}) {
     const StreamShards shards{.num_replicas = 2, .rank = 1, .per_rank = 2, .batches = batches};
-    const auto make = [&](int workers) {
-      return DataLoader(set, shards, {.batch_size = 2, .num_workers = workers, .seed = 5});
+    const auto make = [&](int threads) {
+      return DataLoader(set, shards, {.batch_size = 2, .num_workers = threads, .seed = 5});
     };
     auto uninterrupted = make(0);
     uninterrupted.set_epoch(2);
@@ -208,11 +208,11 @@ TEST(StreamLoader, AStateOfOtherSharesIsRefused) {
 }
 
 TEST(StreamLoader, ErrorsComeInTheirPlaceWithTheSample) {
-  for (const int workers : {0, 1, 2, 8}) {
+  for (const int threads : {0, 1, 2, 8}) {
     for (int kind = 0; kind < 3; ++kind) {
       DataLoader loader(
           Drawing{{.n = 47, .bad = kind == 0 ? 30 : -1, .broken = kind == 1 ? 30 : -1}, kind == 2},
-          {.batch_size = 4, .num_workers = workers});
+          {.batch_size = 4, .num_workers = threads});
       int64_t seen = 0;
       try {
         for (auto& [items, values] : loader) {
@@ -245,9 +245,9 @@ TEST(StreamLoader, ErrorsComeInTheirPlaceWithTheSample) {
 }
 
 TEST(StreamLoader, SkippedSamplesShortenTheirBatches) {
-  for (const int workers : {0, 2}) {
+  for (const int threads : {0, 2}) {
     DataLoader loader(Drawing{{.n = 47, .bad = 5}, true},
-                      {.batch_size = 4, .num_workers = workers, .on_error = OnError::kSkip});
+                      {.batch_size = 4, .num_workers = threads, .on_error = OnError::kSkip});
     std::vector<int64_t> sizes;
     for (auto& [items, values] : loader) {
       sizes.push_back(items.size(0));

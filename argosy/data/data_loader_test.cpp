@@ -22,7 +22,7 @@ namespace {
 
 using namespace argosy::data::loader_test;  // NOLINT(google-build-using-namespace)
 
-TEST(DataLoader, SameBitsWithAnyNumberOfWorkers) {
+TEST(DataLoader, SameBitsWithAnyNumberOfThreads) {
   const FourThreads threads;
   const Augmented set;
   DataLoader alone(set, {.batch_size = 5, .shuffle = true, .seed = 11});
@@ -30,8 +30,8 @@ TEST(DataLoader, SameBitsWithAnyNumberOfWorkers) {
   const Epoch second = run_epoch(alone);
   EXPECT_EQ(first.size(), 11U);
   EXPECT_FALSE(at::equal(std::get<1>(first[0]), std::get<1>(second[0])));
-  for (const int workers : {1, 2, 8}) {
-    DataLoader loader(set, {.batch_size = 5, .shuffle = true, .num_workers = workers, .seed = 11});
+  for (const int threads : {1, 2, 8}) {
+    DataLoader loader(set, {.batch_size = 5, .shuffle = true, .num_workers = threads, .seed = 11});
     expect_same(run_epoch(loader), first);
     expect_same(run_epoch(loader), second);
   }
@@ -133,7 +133,7 @@ void expect_channels_last(const Set& set, const at::Tensor& all) {
 TEST(DataLoader, ImagesLieInTheMemoryFormatThatTheModelWants) {
   const Images images;
   expect_channels_last(images, images.all);
-  const ImageBatches batches;  // one that does not ask the context: converted by the worker
+  const ImageBatches batches;  // one that does not ask the context: converted by a loader thread
   expect_channels_last(batches, batches.all);
   for (const at::Tensor& source :
        {images.all, images.all.to(at::MemoryFormat::ChannelsLast), images.all.transpose(2, 3)}) {

@@ -57,7 +57,7 @@ struct BatchContext {
 };
 
 // A data set is any type with size() and one of the three below, all const and safe to call from
-// several threads at once (workers are threads). No base class.
+// several threads at once. No base class.
 //
 //     struct Squares {
 //       int64_t size() const { return 100; }

@@ -118,7 +118,7 @@ std::vector<int64_t> split_sizes(int64_t n, std::span<const double> fractions) {
 
 std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const int64_t> sizes,
-                                                const SplitOptions& options) {
+                                                const RandomSplitOptions& options) {
   int64_t sum = 0;
   for (const int64_t size : sizes) {
     ARGOSY_CHECK(size >= 0, "data.random_split", "sizes must not be negative, got {}", size);

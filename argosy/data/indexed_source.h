@@ -69,7 +69,7 @@ class IndexedSource final {
     }
     void begin_at(int64_t /*batch*/) {}
     [[nodiscard]] int64_t end() const { return plan_.size(); }
-    /// On a worker.
+    /// On a loader thread.
     [[nodiscard]] Made<Batch> make(int64_t number, BatchContext context) const {
       context.indices = plan_[number];
       return source_.make(number, context);

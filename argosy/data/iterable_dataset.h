@@ -44,9 +44,9 @@ struct Pass {
 //     };
 //
 // What next() returns is the sample, or, with get(item) or get(item, random), what get() makes it
-// from. Workers take turns at next() and run get() at once, so whatever costs time (decoding,
-// augmentation) belongs into get(). Optional too: skip(n), cheaper than n times next(); returns how
-// many there were. After a DataError next() may be called again, for the sample behind.
+// from. Loader threads take turns at next() and run get() at once, so whatever costs time
+// (decoding, augmentation) belongs into get(). Optional too: skip(n), cheaper than n times next();
+// returns how many there were. After a DataError next() may be called again, for the sample behind.
 
 /// std::optional<T> next().
 template <typename S>
@@ -100,11 +100,11 @@ auto get_sample(const D& dataset, ItemOf<D>& item, Random& random) {
 ///                             {.batch_size = 32, .num_workers = 2});
 ///
 /// Rank r reads the shares r·per_rank … (r + 1)·per_rank - 1 of num_replicas·per_rank, taking a
-/// batch from each in turn. So batches depend on these numbers, and not on the number of workers.
+/// batch from each in turn. So batches depend on these numbers, and not on the number of threads.
 struct StreamShards {
   int num_replicas = 1;  ///< ranks that share the data
   int rank = 0;          ///< this one, 0 to num_replicas - 1
-  /// Streams that the rank reads side by side, for a next() that is slow itself: so many workers
+  /// Streams that the rank reads side by side, for a next() that is slow itself: so many threads
   /// can be inside next() at once. Each that ends has a short last batch of its own.
   int per_rank = 1;
   /// Batches of an epoch on every rank, all of batch_size. A rank stops after exactly so many: what

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "argosy/data/batch_scope.h"
 #include "argosy/data/dataset.h"
 #include "argosy/data/epoch_cursor.h"
 #include "argosy/data/loader_options.h"
@@ -14,14 +15,13 @@
 #include "argosy/data/made.h"
 #include "argosy/data/ordered_prefetch.h"
 #include "argosy/data/tensor_pool.h"
-#include "argosy/data/worker_scope.h"
 
 namespace argosy::data::detail {
 
 template <typename Source>
 class LoaderSession;
 
-/// What a loader and a running loop share. The workers live in it.
+/// What a loader and a running loop share. The loader threads live in it.
 template <typename Source>
 struct LoaderCore {
   using Batch = typename Source::Batch;
@@ -46,12 +46,12 @@ struct LoaderCore {
             .order = order.digest};
   }
 
-  /// On a worker, or on the loop's thread when there is none.
+  /// On a loader thread, or on the loop's thread when there is none.
   Made<Batch> make(const typename Source::Pass& pass,
                    int64_t epoch,
                    int64_t number,
                    const Making& making) {
-    const WorkerScope scope;
+    const BatchScope scope;
     const BatchContext context{.seed = options.seed,
                                .epoch = epoch,
                                .pool = &pool,

@@ -103,13 +103,13 @@ PrefetchOptions prefetch_options(const DataLoaderOptions& options) {
   ARGOSY_CHECK(options.timeout.count() == 0 || options.num_workers > 0,
                "data.DataLoader",
                "timeout = {} ms with num_workers = 0: the loop makes its batches itself and cannot "
-               "leave. Take a worker, or no timeout",
+               "leave. Take num_workers >= 1, or no timeout",
                options.timeout.count());
-  return {.workers = options.num_workers,
+  return {.threads = options.num_workers,
           .depth = options.prefetch_factor * std::max(1, options.num_workers),
           .name = "DataLoader",
           .timeout = options.timeout,
-          .worker_init = options.worker_init};
+          .thread_init = options.thread_init};
 }
 
 void check_stream_options(const DataLoaderOptions& options, const StreamShards& shards) {

@@ -37,7 +37,7 @@ struct DataLoaderOptions {
   /// num_workers is 0.
   std::chrono::milliseconds timeout{0};
   /// Called once on each loader thread, with its number, before its first batch.
-  std::function<void(int worker)> worker_init{};
+  std::function<void(int thread)> thread_init{};
   /// Memory format of batches with four dimensions and a floating type: Contiguous or ChannelsLast.
   /// Choose the model's format, so that nobody has to convert the batches later.
   at::MemoryFormat memory_format = at::MemoryFormat::Contiguous;

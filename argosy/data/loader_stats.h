@@ -21,7 +21,7 @@ struct LoaderStats {
   int64_t epoch = -1;      ///< -1: no loop has begun
   int64_t batches = 0;     ///< that the loop received
   int64_t samples = 0;     ///< in them
-  Seconds waited{0};       ///< the loop waited for batches; all of their making with 0 workers
+  Seconds waited{0};       ///< the loop waited for batches; all of their making with 0 threads
   Seconds first_batch{0};  ///< of it: until the first one
   Seconds used{0};         ///< between a batch and the wish for the next: the training's own time
   BadSamples bad{};        ///< see OnError

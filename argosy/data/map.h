@@ -55,7 +55,7 @@ constexpr bool map_draws() {
 /// `function`: f(sample) or f(sample, random), called through const by several threads at once. The
 /// stream is the sample's own, behind what the wrapped set draws from it. A tensor that it gets may
 /// be the set's own memory: it returns a new one instead of writing into it. Also for a stream,
-/// where workers call it at once, outside their turns at next().
+/// where loader threads call it at once, outside their turns at next().
 /// Needs get(); get_batch() of the wrapped set is not used.
 /// Errors: what the function throws comes out as from get() itself, with the sample's index.
 template <typename D, typename F>

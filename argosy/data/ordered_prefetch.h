@@ -23,7 +23,7 @@
 namespace argosy::data {
 
 struct PrefetchOptions {
-  int workers = 0;              ///< threads; 0: next() does the work itself
+  int threads = 0;              ///< 0: next() does the work itself
   int depth = 2;                ///< results that may be in the making or waiting, at least 1
   std::string name = "loader";  ///< of the threads
   /// A wait longer than this is reported in the log (and again after each such time), with the
@@ -31,42 +31,42 @@ struct PrefetchOptions {
   std::chrono::milliseconds report_stall_after = std::chrono::seconds(30);
   /// next() gives up after this time. 0: never.
   std::chrono::milliseconds timeout{0};
-  /// Called once on each worker, with its number, before it makes anything.
-  std::function<void(int worker)> worker_init{};
+  /// Called once on each thread, with its number, before it makes anything.
+  std::function<void(int thread)> thread_init{};
 };
 
 /// What a maker is told, and may tell.
 struct Making {
-  int worker;                     ///< from 0; -1: the thread that calls next()
+  int thread;                     ///< from 0; -1: the thread that calls next()
   const std::atomic<bool>& stop;  ///< the result is not wanted any more: return anything, soon
   /// The sample that is worked on, -1 when not known: for the report when the result is late.
   std::atomic<int64_t>& sample;
 };
 
-/// Makes things on worker threads, ahead of time, and hands them out in order.
+/// Makes things on loader threads, ahead of time, and hands them out in order.
 ///
-///     OrderedPrefetch<Image> images({.workers = 4, .depth = 8});
+///     OrderedPrefetch<Image> images({.threads = 4, .depth = 8});
 ///     images.start(0, 100, [&](int64_t i, const Making& making) { return load(i); });
 ///     while (std::optional<Image> image = images.next()) ...   // 0, 1, … 99
 ///
-/// The order is that of the numbers, whatever the number of workers and whoever is faster; they are
+/// The order is that of the numbers, whatever the number of threads and whoever is faster; they are
 /// begun in this order too. At most `depth` results exist that next() has not given out. What
 /// make(i) throws, next() rethrows in the place of result i; the results after it can still be had.
 ///
 /// Threads: started by the first start(), kept until destruction, joined by the destructor, which
 /// waits for a late one: a thread cannot be ended from outside. start(), next(), cancel() and the
-/// destructor belong to one thread; make runs on all workers at once and must be safe for that.
+/// destructor belong to one thread; make runs on all threads at once and must be safe for that.
 template <typename T>
 class OrderedPrefetch final {
  public:
   using Make = std::function<T(int64_t number, const Making& making)>;
 
   explicit OrderedPrefetch(PrefetchOptions options)
-      : options_(std::move(options)), workers_(std::max(1, options_.workers)) {
-    ARGOSY_CHECK(options_.workers >= 0 && options_.depth >= 1,
+      : options_(std::move(options)), makers_(std::max(1, options_.threads)) {
+    ARGOSY_CHECK(options_.threads >= 0 && options_.depth >= 1,
                  "data.OrderedPrefetch",
-                 "expected workers >= 0 and depth >= 1, got {} and {}",
-                 options_.workers,
+                 "expected threads >= 0 and depth >= 1, got {} and {}",
+                 options_.threads,
                  options_.depth);
     slots_.resize(options_.depth);
   }
@@ -77,9 +77,9 @@ class OrderedPrefetch final {
     work_.notify_all();
     wait_for_idle(lock, kForever);
     lock.unlock();
-    for (Worker& worker : workers_) {
-      if (worker.thread.joinable()) {
-        worker.thread.join();
+    for (Maker& maker : makers_) {
+      if (maker.thread.joinable()) {
+        maker.thread.join();
       }
     }
   }
@@ -89,8 +89,8 @@ class OrderedPrefetch final {
   OrderedPrefetch& operator=(OrderedPrefetch&&) = delete;
 
   /// Begins with results first … end - 1; what an earlier start() still had is dropped.
-  /// Errors: what worker_init threw, of the first worker, as a UsageError; DataError when a late
-  /// worker of an earlier start() has not come back in `timeout`.
+  /// Errors: what thread_init threw, of the first thread, as a UsageError; DataError when a late
+  /// thread of an earlier start() has not come back in `timeout`.
   void start(int64_t first, int64_t end, Make make) {
     std::vector<Slot> dropped(options_.depth);  // destroyed after the lock is released
     Make old;
@@ -109,9 +109,9 @@ class OrderedPrefetch final {
   }
 
   /// Waits for the next result. nullopt: all were given out, or none was started.
-  /// Errors: what make() threw; DataError with worker and sample after `timeout`.
+  /// Errors: what make() threw; DataError with thread and sample after `timeout`.
   std::optional<T> next() {
-    if (options_.workers == 0) {
+    if (options_.threads == 0) {
       return delivered_ < end_ ? std::optional<T>(make_(delivered_++, making(-1))) : std::nullopt;
     }
     std::unique_lock lock(mutex_);
@@ -132,7 +132,7 @@ class OrderedPrefetch final {
     return std::move(taken.value);
   }
 
-  /// Drops what is left. When it returns, no worker runs make any more, unless next() has given up
+  /// Drops what is left. When it returns, no thread runs make any more, unless next() has given up
   /// on one: that one is waited for by the next start() and by the destructor.
   /// Blocks: until the makes that run have returned (they see `stop`).
   void cancel() {
@@ -155,7 +155,7 @@ class OrderedPrefetch final {
     bool ready = false;
   };
 
-  struct Worker {
+  struct Maker {
     std::thread thread;
     int64_t number = -1;               // of the result that it makes
     std::atomic<int64_t> sample = -1;  // see Making
@@ -164,8 +164,8 @@ class OrderedPrefetch final {
   static constexpr int64_t kAny = -1;
   static constexpr std::chrono::milliseconds kForever{0};
 
-  [[nodiscard]] Making making(int worker) {
-    return {worker, stop_, workers_[std::max(0, worker)].sample};
+  [[nodiscard]] Making making(int thread) {
+    return {thread, stop_, makers_[std::max(0, thread)].sample};
   }
 
   void stop() {
@@ -175,15 +175,15 @@ class OrderedPrefetch final {
 
   void begin_threads() {
     std::unique_lock lock(mutex_);
-    for (int i = 0; i < options_.workers; ++i) {
-      if (!workers_[i].thread.joinable()) {
-        workers_[i].thread = std::thread([this, i] {
+    for (int i = 0; i < options_.threads; ++i) {
+      if (!makers_[i].thread.joinable()) {
+        makers_[i].thread = std::thread([this, i] {
           set_thread_name(fmt::format("{}/{}", options_.name, i));
           if (initialise(i)) {
             run(i);
           }
         });
-        initialising_ += options_.worker_init == nullptr ? 0 : 1;
+        initialising_ += options_.thread_init == nullptr ? 0 : 1;
       }
     }
     wait_for(idle_, lock, options_.timeout, kAny, [&] { return initialising_ == 0; });
@@ -192,18 +192,18 @@ class OrderedPrefetch final {
     }
   }
 
-  /// On worker i. False: it must not work.
+  /// On thread i. False: it must not work.
   bool initialise(int i) {
-    if (options_.worker_init == nullptr) {
+    if (options_.thread_init == nullptr) {
       return true;
     }
     std::string error;
     try {
-      options_.worker_init(i);
+      options_.thread_init(i);
     } catch (const std::exception& e) {
-      error = fmt::format("worker_init threw on worker {}: {}", i, e.what());
+      error = fmt::format("thread_init threw on thread {}: {}", i, e.what());
     } catch (...) {
-      error = fmt::format("worker_init threw on worker {}", i);
+      error = fmt::format("thread_init threw on thread {}", i);
     }
     const std::lock_guard lock(mutex_);
     --initialising_;
@@ -222,15 +222,15 @@ class OrderedPrefetch final {
 
   /// Who is to blame that result `number` (kAny: something) is not there yet.
   Late find_late(int64_t number) const {
-    for (size_t i = 0; i < workers_.size(); ++i) {
-      const int64_t at = workers_[i].number;
+    for (size_t i = 0; i < makers_.size(); ++i) {
+      const int64_t at = makers_[i].number;
       if (at >= 0 && (at == number || number == kAny)) {
         return {
-            fmt::format("worker {} is inside the data set's get() or get_batch(), or collate", i),
-            workers_[i].sample};
+            fmt::format("thread {} is inside the data set's get() or get_batch(), or collate", i),
+            makers_[i].sample};
       }
     }
-    return {initialising_ > 0 ? "worker_init has not returned" : "no worker has begun it", -1};
+    return {initialising_ > 0 ? "thread_init has not returned" : "no thread has begun it", -1};
   }
 
   void wait_for_idle(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout) {
@@ -250,7 +250,7 @@ class OrderedPrefetch final {
     }
     const auto begin = Deadline::Clock::now();
     const Deadline end = timeout == kForever ? Deadline::never() : Deadline::after(timeout);
-    const std::string what = number == kAny ? "workers to return" : fmt::format("batch {}", number);
+    const std::string what = number == kAny ? "threads to return" : fmt::format("batch {}", number);
     while (!wait_until(
         changed, lock, Deadline::after(options_.report_stall_after).sooner(end), ready)) {
       const std::chrono::duration<double> waited = Deadline::Clock::now() - begin;
@@ -277,8 +277,8 @@ class OrderedPrefetch final {
     }
   }
 
-  void run(int worker) {
-    Worker& self = workers_[worker];
+  void run(int thread) {
+    Maker& self = makers_[thread];
     std::unique_lock lock(mutex_);
     while (true) {
       work_.wait(lock, [&] {
@@ -292,7 +292,7 @@ class OrderedPrefetch final {
       self.sample = -1;
       ++running_;
       lock.unlock();
-      Slot made = make_slot(number, making(worker));  // make_ stays as it is while running_ > 0
+      Slot made = make_slot(number, making(thread));  // make_ stays as it is while running_ > 0
       lock.lock();
       self.number = -1;
       if (!stop_) {
@@ -326,20 +326,20 @@ class OrderedPrefetch final {
   std::mutex mutex_;
   std::condition_variable work_;    // something to claim, or closing
   std::condition_variable filled_;  // the slot that next() waits for
-  std::condition_variable idle_;    // no make runs, or a worker is initialised
+  std::condition_variable idle_;    // no make runs, or a thread is initialised
   Make make_;
   std::vector<Slot> slots_;  // result i lies in slot i % depth
   int64_t delivered_ = 0;    // results below it were given out
-  int64_t claimed_ = 0;      // results below it were taken by a worker
+  int64_t claimed_ = 0;      // results below it were taken by a thread
   int64_t end_ = 0;
   int running_ = 0;
-  int initialising_ = 0;  // workers that have not come out of worker_init
+  int initialising_ = 0;  // threads that have not come out of thread_init
   int init_error_of_ = 0;
   std::exception_ptr init_error_;
   bool closing_ = false;
   bool late_ = false;  // next() has given up on a result
   std::atomic<bool> stop_{false};
-  std::vector<Worker> workers_;  // at least one: with none, of the thread that calls next()
+  std::vector<Maker> makers_;  // at least one: with none, of the thread that calls next()
 };
 
 }  // namespace argosy::data

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Lets a test hold workers inside make() until it says so.
+/// Lets a test hold threads inside make() until it says so.
 class Gate {
  public:
   void pass() {
@@ -60,11 +60,11 @@ std::vector<T> drain(OrderedPrefetch<T>& prefetch) {
   return all;
 }
 
-class Workers : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(OrderedPrefetch, Workers, testing::Values(0, 1, 2, 8));
+class Threads : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(OrderedPrefetch, Threads, testing::Values(0, 1, 2, 8));
 
-TEST_P(Workers, GiveResultsInOrderFromAnyStart) {
-  OrderedPrefetch<int64_t> prefetch({.workers = GetParam(), .depth = 3});
+TEST_P(Threads, GiveResultsInOrderFromAnyStart) {
+  OrderedPrefetch<int64_t> prefetch({.threads = GetParam(), .depth = 3});
   for (const int64_t first : {0, 7, 99, 100}) {
     prefetch.start(first, 100, [](int64_t i, const Making&) { return i * i; });
     const std::vector<int64_t> all = drain(prefetch);
@@ -76,8 +76,8 @@ TEST_P(Workers, GiveResultsInOrderFromAnyStart) {
   }
 }
 
-TEST_P(Workers, AnExceptionComesInItsPlaceAndTheRestAfterIt) {
-  OrderedPrefetch<int64_t> prefetch({.workers = GetParam(), .depth = 4});
+TEST_P(Threads, AnExceptionComesInItsPlaceAndTheRestAfterIt) {
+  OrderedPrefetch<int64_t> prefetch({.threads = GetParam(), .depth = 4});
   prefetch.start(0, 20, [](int64_t i, const Making&) -> int64_t {
     if (i % 5 == 3) {
       throw std::runtime_error(std::to_string(i));
@@ -95,7 +95,7 @@ TEST_P(Workers, AnExceptionComesInItsPlaceAndTheRestAfterIt) {
   EXPECT_EQ(prefetch.next(), std::nullopt);
 }
 
-TEST_P(Workers, AbandonedInTheMiddleAHundredTimes) {
+TEST_P(Threads, AbandonedInTheMiddleAHundredTimes) {
   std::atomic<int> alive{0};
   struct Counted {
     explicit Counted(std::atomic<int>& n) : n(&n) { ++n; }
@@ -103,7 +103,7 @@ TEST_P(Workers, AbandonedInTheMiddleAHundredTimes) {
     std::atomic<int>* n;
   };
   {
-    OrderedPrefetch<std::unique_ptr<Counted>> prefetch({.workers = GetParam(), .depth = 4});
+    OrderedPrefetch<std::unique_ptr<Counted>> prefetch({.threads = GetParam(), .depth = 4});
     for (int round = 0; round < 100; ++round) {
       prefetch.start(
           0, 50, [&](int64_t, const Making&) { return std::make_unique<Counted>(alive); });
@@ -120,9 +120,9 @@ TEST_P(Workers, AbandonedInTheMiddleAHundredTimes) {
   EXPECT_EQ(alive, 0);
 }
 
-TEST_P(Workers, DestroyedBeforeDuringAndAfterWork) {
+TEST_P(Threads, DestroyedBeforeDuringAndAfterWork) {
   for (int taken = 0; taken <= 10; ++taken) {
-    OrderedPrefetch<int64_t> prefetch({.workers = GetParam(), .depth = 2});
+    OrderedPrefetch<int64_t> prefetch({.threads = GetParam(), .depth = 2});
     if (taken > 0) {
       prefetch.start(0, 9, [](int64_t i, const Making&) { return i; });
     }
@@ -134,7 +134,7 @@ TEST_P(Workers, DestroyedBeforeDuringAndAfterWork) {
 
 TEST(OrderedPrefetch, NeverRunsFurtherAheadThanItsDepth) {
   std::atomic<int64_t> made{0};
-  OrderedPrefetch<int64_t> prefetch({.workers = 8, .depth = 3});
+  OrderedPrefetch<int64_t> prefetch({.threads = 8, .depth = 3});
   int64_t taken = 0;
   std::atomic<int64_t> limit{3};
   prefetch.start(0, 200, [&](int64_t i, const Making&) {
@@ -153,9 +153,9 @@ TEST(OrderedPrefetch, NeverRunsFurtherAheadThanItsDepth) {
   EXPECT_EQ(made, 200);
 }
 
-TEST(OrderedPrefetch, AllWorkersWorkAtOnce) {
+TEST(OrderedPrefetch, AllThreadsWorkAtOnce) {
   Gate gate;
-  OrderedPrefetch<int64_t> prefetch({.workers = 4, .depth = 4});
+  OrderedPrefetch<int64_t> prefetch({.threads = 4, .depth = 4});
   prefetch.start(0, 4, [&](int64_t i, const Making&) {
     gate.pass();
     return i;
@@ -167,7 +167,7 @@ TEST(OrderedPrefetch, AllWorkersWorkAtOnce) {
 
 TEST(OrderedPrefetch, TheFirstIsGivenOutLastWhenItIsSlow) {
   Gate gate;
-  OrderedPrefetch<int64_t> prefetch({.workers = 2, .depth = 3});
+  OrderedPrefetch<int64_t> prefetch({.threads = 2, .depth = 3});
   std::atomic<int> quick{0};
   prefetch.start(0, 3, [&](int64_t i, const Making&) {
     if (i == 0) {
@@ -183,7 +183,7 @@ TEST(OrderedPrefetch, TheFirstIsGivenOutLastWhenItIsSlow) {
 TEST(OrderedPrefetch, CancelTellsRunningWorkAndWaitsForIt) {
   Gate gate;
   std::atomic<int> inside{0};
-  OrderedPrefetch<int64_t> prefetch({.workers = 2, .depth = 2});
+  OrderedPrefetch<int64_t> prefetch({.threads = 2, .depth = 2});
   prefetch.start(0, 100, [&](int64_t i, const Making& making) {
     ++inside;
     gate.pass();
@@ -203,7 +203,7 @@ TEST(OrderedPrefetch, CancelTellsRunningWorkAndWaitsForIt) {
 TEST(OrderedPrefetch, ThreadsAreNamedAndStayForTheNextStart) {
   std::mutex mutex;
   std::set<std::thread::id> ids;
-  OrderedPrefetch<std::string> prefetch({.workers = 2, .depth = 2, .name = "loader"});
+  OrderedPrefetch<std::string> prefetch({.threads = 2, .depth = 2, .name = "loader"});
   for (int epoch = 0; epoch < 5; ++epoch) {
     Gate gate;
     prefetch.start(0, 2, [&](int64_t, const Making&) {
@@ -227,7 +227,7 @@ TEST(OrderedPrefetch, AStallIsSaidInTheLog) {
   testing::internal::CaptureStderr();
   Gate gate;
   OrderedPrefetch<int64_t> prefetch(
-      {.workers = 1, .depth = 1, .name = "DataLoader", .report_stall_after = 1ms});
+      {.threads = 1, .depth = 1, .name = "DataLoader", .report_stall_after = 1ms});
   prefetch.start(7, 8, [&](int64_t i, const Making& making) {
     // Long enough for one report, however slow the machine: the consumer is known to wait.
     const Deadline end = Deadline::after(200ms);
@@ -241,7 +241,7 @@ TEST(OrderedPrefetch, AStallIsSaidInTheLog) {
             std::string::npos);
 }
 
-/// A worker that hangs in sample 17 until the test lets it go.
+/// A thread that hangs in sample 17 until the test lets it go.
 class Stuck {
  public:
   explicit Stuck(OrderedPrefetch<int64_t>& prefetch) {
@@ -260,9 +260,9 @@ class Stuck {
   Gate gate_;
 };
 
-TEST(OrderedPrefetch, ALateResultIsADataErrorThatNamesWorkerAndSample) {
+TEST(OrderedPrefetch, ALateResultIsADataErrorThatNamesThreadAndSample) {
   OrderedPrefetch<int64_t> prefetch(
-      {.workers = 1, .depth = 2, .name = "DataLoader", .timeout = 20ms});
+      {.threads = 1, .depth = 2, .name = "DataLoader", .timeout = 20ms});
   Stuck stuck(prefetch);
   stuck.wait_until_inside();
   EXPECT_EQ(prefetch.next(), 0);
@@ -273,13 +273,13 @@ TEST(OrderedPrefetch, ALateResultIsADataErrorThatNamesWorkerAndSample) {
     EXPECT_EQ(error.place().index, 17);
     const std::string what = error.what();
     EXPECT_EQ(what.find("[data.DataLoader] waited for batch 1 for "), 0U) << what;
-    EXPECT_NE(what.find("worker 0 is inside the data set's get()"), std::string::npos) << what;
+    EXPECT_NE(what.find("thread 0 is inside the data set's get()"), std::string::npos) << what;
   }
   prefetch.cancel();  // does not wait
   EXPECT_EQ(prefetch.next(), std::nullopt);
   EXPECT_THROW(prefetch.start(0, 1, [](int64_t i, const Making&) { return i; }), DataError);
   stuck.let_go();
-  // The worker comes back in its own time; only then can a new start succeed.
+  // The thread comes back in its own time; only then can a new start succeed.
   const Deadline end = Deadline::after(20s);
   while (!end.expired()) {
     try {
@@ -293,7 +293,7 @@ TEST(OrderedPrefetch, ALateResultIsADataErrorThatNamesWorkerAndSample) {
 
 TEST(OrderedPrefetch, ALateResultDoesNotBlameTheSampleOfAnEarlierOne) {
   Gate gate;
-  OrderedPrefetch<int64_t> prefetch({.workers = 1, .depth = 2, .timeout = 10ms});
+  OrderedPrefetch<int64_t> prefetch({.threads = 1, .depth = 2, .timeout = 10ms});
   prefetch.start(0, 2, [&](int64_t i, const Making& making) {
     if (i == 0) {
       making.sample = 17;
@@ -314,7 +314,7 @@ TEST(OrderedPrefetch, ALateResultDoesNotBlameTheSampleOfAnEarlierOne) {
 }
 
 TEST(OrderedPrefetch, ALateResultMayStillBeWaitedFor) {
-  OrderedPrefetch<int64_t> prefetch({.workers = 1, .depth = 2, .timeout = 1ms});
+  OrderedPrefetch<int64_t> prefetch({.threads = 1, .depth = 2, .timeout = 1ms});
   Stuck stuck(prefetch);
   stuck.wait_until_inside();
   EXPECT_EQ(prefetch.next(), 0);
@@ -330,11 +330,11 @@ TEST(OrderedPrefetch, ALateResultMayStillBeWaitedFor) {
   EXPECT_EQ(rest, (std::vector<int64_t>{1, 2, 3}));
 }
 
-TEST(OrderedPrefetch, TheDestructorWaitsForALateWorker) {
+TEST(OrderedPrefetch, TheDestructorWaitsForALateThread) {
   std::atomic<bool> inside{false};
   std::atomic<bool> returned{false};
   {
-    OrderedPrefetch<int64_t> prefetch({.workers = 1, .depth = 1, .timeout = 5ms});
+    OrderedPrefetch<int64_t> prefetch({.threads = 1, .depth = 1, .timeout = 5ms});
     prefetch.start(0, 1, [&](int64_t i, const Making& making) {
       inside = true;
       while (!making.stop) {
@@ -348,47 +348,47 @@ TEST(OrderedPrefetch, TheDestructorWaitsForALateWorker) {
   EXPECT_EQ(inside, returned);
 }
 
-TEST(OrderedPrefetch, WorkersAreInitialisedOnceEachBeforeTheyWork) {
+TEST(OrderedPrefetch, ThreadsAreInitialisedOnceEachBeforeTheyWork) {
   std::mutex mutex;
   std::multiset<int> initialised;
-  OrderedPrefetch<int> prefetch({.workers = 3, .depth = 3, .worker_init = [&](int worker) {
+  OrderedPrefetch<int> prefetch({.threads = 3, .depth = 3, .thread_init = [&](int thread) {
                                    const std::lock_guard lock(mutex);
-                                   initialised.insert(worker);
+                                   initialised.insert(thread);
                                  }});
   for (int round = 0; round < 2; ++round) {
     prefetch.start(0, 9, [&](int64_t, const Making& making) {
       const std::lock_guard lock(mutex);
-      EXPECT_EQ(initialised.count(making.worker), 1U);
-      return making.worker;
+      EXPECT_EQ(initialised.count(making.thread), 1U);
+      return making.thread;
     });
     EXPECT_EQ(drain(prefetch).size(), 9U);
   }
   EXPECT_EQ(initialised, (std::multiset<int>{0, 1, 2}));
-  OrderedPrefetch<int> alone({.worker_init = [](int) { FAIL() << "there is no worker"; }});
-  alone.start(0, 1, [](int64_t, const Making& making) { return making.worker; });
+  OrderedPrefetch<int> alone({.thread_init = [](int) { FAIL() << "there is no thread"; }});
+  alone.start(0, 1, [](int64_t, const Making& making) { return making.thread; });
   EXPECT_EQ(drain(alone), (std::vector<int>{-1}));
 }
 
-TEST(OrderedPrefetch, AWorkerInitThatHangsMeetsTheTimeout) {
+TEST(OrderedPrefetch, AThreadInitThatHangsMeetsTheTimeout) {
   Gate gate;
   OrderedPrefetch<int> prefetch(
-      {.workers = 2, .depth = 2, .timeout = 10ms, .worker_init = [&](int) { gate.pass(); }});
+      {.threads = 2, .depth = 2, .timeout = 10ms, .thread_init = [&](int) { gate.pass(); }});
   const auto start = [&] { prefetch.start(0, 3, [](int64_t, const Making&) { return 0; }); };
   for (int round = 0; round < 2; ++round) {
     try {
       start();
       ADD_FAILURE() << "nothing was thrown";
     } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find("worker_init has not returned"), std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("thread_init has not returned"), std::string::npos)
           << error.what();
     }
   }
   gate.open();
 }
 
-TEST(OrderedPrefetch, AWorkerThatCannotBeInitialisedEndsEveryStart) {
-  OrderedPrefetch<int> prefetch({.workers = 4, .depth = 4, .worker_init = [](int worker) {
-                                   if (worker % 2 == 1) {
+TEST(OrderedPrefetch, AThreadThatCannotBeInitialisedEndsEveryStart) {
+  OrderedPrefetch<int> prefetch({.threads = 4, .depth = 4, .thread_init = [](int thread) {
+                                   if (thread % 2 == 1) {
                                      throw std::runtime_error("no device");
                                    }
                                  }});
@@ -397,14 +397,14 @@ TEST(OrderedPrefetch, AWorkerThatCannotBeInitialisedEndsEveryStart) {
       prefetch.start(0, 9, [](int64_t, const Making&) { return 0; });
       ADD_FAILURE() << "nothing was thrown";
     } catch (const UsageError& error) {
-      EXPECT_STREQ(error.what(), "[data.loader] worker_init threw on worker 1: no device");
+      EXPECT_STREQ(error.what(), "[data.loader] thread_init threw on thread 1: no device");
     }
   }
 }
 
 TEST(OrderedPrefetch, OptionsAreChecked) {
-  EXPECT_THROW(OrderedPrefetch<int>({.workers = -1}), UsageError);
-  EXPECT_THROW(OrderedPrefetch<int>({.workers = 1, .depth = 0}), UsageError);
+  EXPECT_THROW(OrderedPrefetch<int>({.threads = -1}), UsageError);
+  EXPECT_THROW(OrderedPrefetch<int>({.threads = 1, .depth = 0}), UsageError);
 }
 
 }  // namespace

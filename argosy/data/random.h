@@ -18,8 +18,8 @@ namespace argosy::data {
 ///     if (random.bernoulli(0.5)) flip(image);
 ///     int64_t top = random.integer(0, height - crop);   // both ends included
 ///
-/// The stream depends on the three keys only, never on the thread, the worker or the order of work:
-/// that is why a loader gives the same batches with any number of workers. The same on every
+/// The stream depends on the three keys only, never on the thread or the order of work:
+/// that is why a loader gives the same batches with any number of threads. The same on every
 /// platform: no std distribution is used (their output is not standardised); normal() goes through
 /// the C library's log and cos, so its last bit is the library's.
 /// Cheap to make (four multiplications a word) and to copy; not thread-safe.

@@ -196,7 +196,7 @@ TEST(StreamReader, AnErrorEndsTheStreamForLaterPortions) {
 class Threads : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(StreamReader, Threads, testing::Values(0, 1, 2, 8));
 
-// As the loader uses it: portions in order, by whichever worker is free.
+// As the loader uses it: portions in order, by whichever thread is free.
 TEST_P(Threads, TakeTurnsAndLoseNothing) {
   std::atomic<int> inside{0};
   std::atomic<int> opened{0};
@@ -204,7 +204,7 @@ TEST_P(Threads, TakeTurnsAndLoseNothing) {
     opened = 0;
     StreamReader<Numbers> reader(
         {.n = 50, .inside = &inside, .opened = &opened}, first, {.batch_size = 3});
-    OrderedPrefetch<std::vector<int64_t>> prefetch({.workers = GetParam(), .depth = 5});
+    OrderedPrefetch<std::vector<int64_t>> prefetch({.threads = GetParam(), .depth = 5});
     prefetch.start(first, 17, [&](int64_t i, const Making& making) {
       return reader.read(i, making.stop, making.sample).items;
     });
@@ -223,7 +223,7 @@ TEST_P(Threads, AbandonedInTheMiddleNobodyWaitsForATurnForEver) {
   for (int round = 0; round < 50; ++round) {
     StreamReader<Numbers> reader(
         {.n = 1000, .broken = round % 3 == 0 ? 20 : -1}, 0, {.batch_size = 4});
-    OrderedPrefetch<std::vector<int64_t>> prefetch({.workers = GetParam(), .depth = 8});
+    OrderedPrefetch<std::vector<int64_t>> prefetch({.threads = GetParam(), .depth = 8});
     prefetch.start(0, 250, [&](int64_t i, const Making& making) {
       return reader.read(i, making.stop, making.sample).items;
     });

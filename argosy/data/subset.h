@@ -75,7 +75,7 @@ class Subset final {
 template <typename D>
 Subset(D&&, std::vector<int64_t>) -> Subset<DatasetOf<D>>;
 
-struct SplitOptions {
+struct RandomSplitOptions {
   uint64_t seed = 0;
 };
 
@@ -87,7 +87,7 @@ std::vector<int64_t> split_sizes(int64_t n, std::span<const double> fractions);
 /// Errors: UsageError unless the sizes are not negative and sum to n.
 std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const int64_t> sizes,
-                                                const SplitOptions& options);
+                                                const RandomSplitOptions& options);
 
 /// Random disjoint parts that together are the whole set; sizes as fractions or as counts.
 ///
@@ -95,7 +95,7 @@ std::vector<std::vector<int64_t>> split_indices(int64_t n,
 ///
 /// Lifetime: as for DatasetRef: a named set is referred to, a temporary is shared by the parts.
 template <typename D, typename T, size_t N>
-auto random_split(D&& dataset, const T (&parts)[N], const SplitOptions& options = {}) {
+auto random_split(D&& dataset, const T (&parts)[N], const RandomSplitOptions& options = {}) {
   using Set = DatasetOf<D>;
   const DatasetRef<Set> shared(std::forward<D>(dataset));
   std::vector<int64_t> sizes;

@@ -1,4 +1,4 @@
-// Each wrapper at its edges: no samples, any number of workers, cuts that do not divide, caches and
+// Each wrapper at its edges: no samples, any number of threads, cuts that do not divide, caches and
 // shares too small for one sample.
 #include <cstdint>
 #include <limits>
@@ -74,8 +74,8 @@ void with_each_wrapper(int64_t n, const Use& use) {
 }
 
 template <typename Set>
-Epoch two_fields(const Set& set, int workers) {
-  DataLoader loader(set, {.batch_size = 5, .shuffle = true, .num_workers = workers, .seed = 11});
+Epoch two_fields(const Set& set, int threads) {
+  DataLoader loader(set, {.batch_size = 5, .shuffle = true, .num_workers = threads, .seed = 11});
   Epoch epoch;
   for (int round = 0; round < 2; ++round) {
     for (auto& batch : loader) {
@@ -85,13 +85,13 @@ Epoch two_fields(const Set& set, int workers) {
   return epoch;
 }
 
-TEST(Wrappers, SameContentWithAnyNumberOfWorkers) {
+TEST(Wrappers, SameContentWithAnyNumberOfThreads) {
   with_each_wrapper(37, [](const char* name, const auto& set) {
     SCOPED_TRACE(name);
     const Epoch alone = two_fields(set, 0);
     EXPECT_GT(alone.size(), 1U);
-    for (const int workers : {1, 8}) {
-      expect_same(two_fields(set, workers), alone);
+    for (const int threads : {1, 8}) {
+      expect_same(two_fields(set, threads), alone);
     }
   });
 }
@@ -100,8 +100,8 @@ TEST(Wrappers, NoSamplesGiveNoBatches) {
   with_each_wrapper(0, [](const char* name, const auto& set) {
     SCOPED_TRACE(name);
     EXPECT_EQ(set.size(), 0);
-    for (const int workers : {0, 1, 8}) {
-      EXPECT_THAT(two_fields(set, workers), IsEmpty());
+    for (const int threads : {0, 1, 8}) {
+      EXPECT_THAT(two_fields(set, threads), IsEmpty());
     }
     EXPECT_THAT(usage_error_of([&] { (void)Subset(set, {0}); }),
                 HasSubstr("index 0 is outside the data set of 0 samples"));
@@ -177,18 +177,18 @@ struct Three {
 
 TEST(IterableDataset, MoreRanksAndStreamsThanSamplesLoseNothing) {
   for (const int per_rank : {1, 4}) {
-    for (const int workers : {0, 2}) {
+    for (const int threads : {0, 2}) {
       std::vector<int64_t> seen;
       for (int rank = 0; rank < 8; ++rank) {
         DataLoader loader(Three(),
                           StreamShards{.num_replicas = 8, .rank = rank, .per_rank = per_rank},
-                          {.batch_size = 2, .num_workers = workers});
+                          {.batch_size = 2, .num_workers = threads});
         for (at::Tensor& batch : loader) {
           const auto* data = batch.data_ptr<int64_t>();
           seen.insert(seen.end(), data, data + batch.numel());
         }
       }
-      EXPECT_THAT(seen, ElementsAre(0, 1, 2)) << per_rank << " streams, " << workers << " workers";
+      EXPECT_THAT(seen, ElementsAre(0, 1, 2)) << per_rank << " streams, " << threads << " threads";
     }
   }
 }

@@ -104,7 +104,7 @@ TEST(Map, DrawsFromTheSamplesStreamBehindTheSet) {
   EXPECT_TRUE(at::equal(all_draws(of_plain), all_draws(noise).slice(0, 0, 3)));  // the first draws
   const Map of_random(noise, draw);
   EXPECT_FALSE(at::equal(all_draws(of_random), all_draws(noise)));  // the second ones
-  // A view changes neither, and workers do not.
+  // A view changes neither, and loader threads do not.
   const Map of_subset(Subset(noise, {7, 5}), draw);
   EXPECT_TRUE(
       at::equal(all_draws(of_subset), all_draws(of_random).index_select(0, torch::tensor({7, 5}))));
@@ -249,7 +249,7 @@ struct Costly {
   }
 };
 
-TEST(Cache, MakesEachSampleOnceOverEpochsAndWorkers) {
+TEST(Cache, MakesEachSampleOnceOverEpochsAndThreads) {
   std::vector<std::atomic<int>> made(50);
   const Cache cache(Costly{&made});
   const Map firsts(cache, [](const auto& sample, Random& random) {

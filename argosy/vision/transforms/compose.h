@@ -27,7 +27,7 @@ namespace argosy::vision {
 ///
 /// Random numbers: each step has a stream of its own, keyed by (seed, epoch, sample) through
 /// `random`, by which call on `random` this is, and by the step's name and number among those of
-/// its name. So a sample's pixels do not depend on workers or on a resume; two calls with one
+/// its name. So a sample's pixels do not depend on loader threads or on a resume; two calls with one
 /// `random` are two views; putting a step in or out changes no other step's draws. `random` itself
 /// is not drawn from. For the same draws on an image and its mask, pass copies of one `random`.
 ///

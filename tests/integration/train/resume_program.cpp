@@ -2,7 +2,7 @@
 //
 //     argosy launch --nproc_per_node 2 resume_program FOLDER [--forget COMPONENT | --num_iters N]
 //
-// Real images with random augmentation by three workers, dropout, batch norm, accumulation, mixed
+// Real images with random augmentation by three threads, dropout, batch norm, accumulation, mixed
 // precision whose scaler skips updates now and then, a schedule by updates, an average of the
 // weights, callbacks that count. Writes the figures of each
 // epoch with all their bits to FOLDER/epochs, and at its end one line that starts with "result:".

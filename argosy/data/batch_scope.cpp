@@ -1,4 +1,4 @@
-#include "argosy/data/worker_scope.h"
+#include "argosy/data/batch_scope.h"
 
 #include <dlfcn.h>
 
@@ -33,7 +33,7 @@ int use_threads(int threads) {
 
 }  // namespace
 
-WorkerScope::WorkerScope() : gradients_before_(at::GradMode::is_enabled()) {
+BatchScope::BatchScope() : gradients_before_(at::GradMode::is_enabled()) {
   at::GradMode::set_enabled(false);
   // libtorch applies the process's number at a thread's first parallel operator; do that now, or it
   // would undo ours. Newer versions remember "first" twice, in the library and in the programs that
@@ -43,7 +43,7 @@ WorkerScope::WorkerScope() : gradients_before_(at::GradMode::is_enabled()) {
   threads_before_ = use_threads(1);
 }
 
-WorkerScope::~WorkerScope() {
+BatchScope::~BatchScope() {
   use_threads(threads_before_);
   at::GradMode::set_enabled(gradients_before_);
 }
