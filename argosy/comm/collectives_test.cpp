@@ -14,7 +14,7 @@
 namespace argosy::comm {
 namespace {
 
-using testing::message_of;
+using test::error_text;
 using testing::with_threads;
 using transport::ReduceOp;
 
@@ -258,7 +258,7 @@ TEST_P(TimeoutTest, IsTheOptionsNotTheGroups) {
                    waited.wait();  // here, and never calls it
                    return;
                  }
-                 EXPECT_THAT(message_of<TimeoutError>(
+                 EXPECT_THAT(error_text<TimeoutError>(
                                  [&] { GetParam().call(world, std::chrono::milliseconds(20)); }),
                              ::testing::HasSubstr("20 ms"));
                  over.set_value();
@@ -309,9 +309,9 @@ INSTANTIATE_TEST_SUITE_P(Each, TimeoutTest, ::testing::ValuesIn(kLimited), [](co
 TEST(CollectiveArguments, ListsOfOtherRanksThanTheRootAreRefused) {
   with_threads(2, [](Group& world) {
     if (world.rank() == 1) {
-      EXPECT_THAT(message_of<UsageError>([&] { scatter(kOne, kParts, world); }),
+      EXPECT_THAT(error_text<UsageError>([&] { scatter(kOne, kParts, world); }),
                   ::testing::HasSubstr("only the root, rank 0, gives inputs; this rank gave 2"));
-      EXPECT_THAT(message_of<UsageError>([&] { gather(kParts, kOne, world); }),
+      EXPECT_THAT(error_text<UsageError>([&] { gather(kParts, kOne, world); }),
                   ::testing::HasSubstr("gives outputs"));
     }
   });

@@ -15,6 +15,8 @@
 #include "argosy/comm/init.h"
 #include "argosy/comm/solo_transport.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::comm {
 namespace {
 
@@ -22,6 +24,7 @@ using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using test::error_text;
 using transport::Transport;
 
 /// One of two ranks, whose barrier lasts until somebody opens the gate or closes the transport.
@@ -65,16 +68,6 @@ void fail(Transport&, const Deadline&) {
   throw CommError("transport.all_reduce", "rank 1 died", {.peers = {1}});
 }
 
-template <typename F>
-std::string message(F f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(GroupState, AGroupOfOneNeedsNoThread) {
   const Group group = solo();
   std::thread::id ran;
@@ -88,8 +81,8 @@ TEST(GroupState, FirstFailureBreaksTheGroupAndStaysTheCause) {
   const Group group = solo();
   GroupState& state = group.state();
   state.run({.op = "all_reduce"}, {}, nothing);
-  const std::string first =
-      message([&] { state.run({.op = "all_reduce", .dtype = "f32", .bytes = 24}, {}, fail); });
+  const std::string first = error_text<std::exception>(
+      [&] { state.run({.op = "all_reduce", .dtype = "f32", .bytes = 24}, {}, fail); });
   EXPECT_EQ(first,
             "[comm.all_reduce] rank 0/1 group \"world\": rank 1 died. In the flight record: "
             "all_reduce seq 1, 24 B f32; last completed seq 0.");
@@ -148,8 +141,9 @@ TEST(GroupState, DestroyTwiceAndUseAfter) {
   group.destroy();
   group.destroy();
   EXPECT_EQ(group.rank(), 0);
-  EXPECT_THAT(message([&] { group.state().run({.op = "barrier"}, {}, nothing); }),
-              HasSubstr("[comm.barrier] group \"world\" was destroyed"));
+  EXPECT_THAT(
+      error_text<std::exception>([&] { group.state().run({.op = "barrier"}, {}, nothing); }),
+      HasSubstr("[comm.barrier] group \"world\" was destroyed"));
   EXPECT_THROW((void)group.state().submit({.op = "x"}, {}, nothing), UsageError);
   EXPECT_THROW((void)group.split({}), UsageError);
   EXPECT_THROW((void)group.new_group({0}), UsageError);
@@ -175,7 +169,8 @@ TEST(GroupState, DestroyAbortsWhatOutlivesTheTimeout) {
   Group group = gated(nullptr, 20ms);
   const Work work = group.state().submit({.op = "barrier"}, {}, barrier);
   group.destroy();
-  EXPECT_THAT(message([&] { work.wait(); }), HasSubstr("the transport was closed"));
+  EXPECT_THAT(error_text<std::exception>([&] { work.wait(); }),
+              HasSubstr("the transport was closed"));
 }
 
 TEST(GroupState, AnExceptionOnTheWayOutDoesNotWaitForOperations) {
@@ -197,18 +192,26 @@ TEST(GroupState, AnExceptionOnTheWayOutDoesNotWaitForOperations) {
 TEST(GroupState, EmptyGroupSaysSo) {
   const Group group;
   EXPECT_FALSE(group.valid());
-  EXPECT_THAT(message([&] { (void)group.rank(); }), HasSubstr("this group is empty"));
+  EXPECT_THAT(error_text<std::exception>([&] { (void)group.rank(); }),
+              HasSubstr("this group is empty"));
 }
 
 TEST(GroupState, NewGroupChecksItsRanks) {
   const Group group = gated();
-  EXPECT_THAT(message([&] { (void)group.new_group({}); }), HasSubstr("no ranks given"));
-  EXPECT_THAT(message([&] {
+  EXPECT_THAT(error_text<std::exception>([&] { (void)group.new_group({}); }),
+              HasSubstr("no ranks given"));
+  EXPECT_THAT(error_text<std::exception>([&] {
                 (void)group.new_group({0, 2});
               }),
               HasSubstr("rank 2 is not in the group: expected 0 to 1"));
-  EXPECT_THAT(message([&] { (void)group.new_group({0, 0}); }), HasSubstr("rank 0 given twice"));
-  EXPECT_THAT(message([&] { (void)group.new_group({0, 1}); }), HasSubstr("cannot make others"));
+  EXPECT_THAT(error_text<std::exception>([&] {
+                (void)group.new_group({0, 0});
+              }),
+              HasSubstr("rank 0 given twice"));
+  EXPECT_THAT(error_text<std::exception>([&] {
+                (void)group.new_group({0, 1});
+              }),
+              HasSubstr("cannot make others"));
 }
 
 class CountingHook final : public Hook {

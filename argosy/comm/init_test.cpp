@@ -11,10 +11,10 @@ namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
+using test::error_text;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 std::vector<test::RankOutcome> init_on(int n, const std::function<InitOptions(int)>& options) {
   const test::TempDir folder;
@@ -58,21 +58,21 @@ TEST(Init, EveryRankLearnsWhoChoseOtherSettings) {
 
 TEST(Init, RefusesWhatDoesNotExistBeforeAnybodyWaits) {
   EXPECT_THAT(
-      message_of<UsageError>([] { (void)init({.backend = "glo"}); }),
+      error_text<UsageError>([] { (void)init({.backend = "glo"}); }),
       HasSubstr(
           "backend \"glo\" does not exist: expected auto, shm, hierarchical, gloo or in_process"));
-  EXPECT_THAT(message_of<UsageError>([] { (void)init({.backend = "nccl"}); }),
+  EXPECT_THAT(error_text<UsageError>([] { (void)init({.backend = "nccl"}); }),
               HasSubstr("(nccl is not built yet)"));
-  EXPECT_THAT(message_of<UsageError>([] { (void)init({.backend = "in_process"}); }),
+  EXPECT_THAT(error_text<UsageError>([] { (void)init({.backend = "in_process"}); }),
               HasSubstr("joins threads, not processes"));
-  EXPECT_THAT(message_of<UsageError>([] { (void)init({.timeout = 0ms}); }),
+  EXPECT_THAT(error_text<UsageError>([] { (void)init({.timeout = 0ms}); }),
               HasSubstr("timeout must be positive"));
 }
 
 TEST(Connect, ChecksRankAndStore) {
-  EXPECT_THAT(message_of<UsageError>([] { (void)connect({.rank = 2, .size = 2}); }),
+  EXPECT_THAT(error_text<UsageError>([] { (void)connect({.rank = 2, .size = 2}); }),
               HasSubstr("rank 2 does not fit a group of 2"));
-  EXPECT_THAT(message_of<UsageError>([] { (void)connect({.rank = 0, .size = 2}); }),
+  EXPECT_THAT(error_text<UsageError>([] { (void)connect({.rank = 0, .size = 2}); }),
               HasSubstr("needs a store to meet in"));
   const Group alone = connect({});
   EXPECT_EQ(alone.size(), 1);

@@ -11,9 +11,9 @@
 namespace argosy::comm {
 namespace {
 
+using test::error_text;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::message_of;
 using testing::with_threads;
 
 at::Tensor counting(const std::vector<int64_t>& shape) {
@@ -72,7 +72,7 @@ TEST(Layout, ExpandedIsFineToReadAndRefusedToWrite) {
   with_threads(2, [](Group& world) {
     const at::Tensor expanded = at::full({1}, world.rank(), at::kFloat).expand({4});
     EXPECT_TRUE(all_gather(expanded, world)[1].equal(at::ones({4})));
-    EXPECT_THAT(message_of<UsageError>([&] { all_reduce(expanded, world); }),
+    EXPECT_THAT(error_text<UsageError>([&] { all_reduce(expanded, world); }),
                 AllOf(HasSubstr("[comm.all_reduce]"), HasSubstr("shape [4] is expanded")));
     broadcast(world.rank() == 0 ? expanded : at::empty({4}), world, {.root = 0});  // root reads
   });
@@ -116,28 +116,28 @@ TEST(Layout, GatheredListsMayBeViewsOfOneBlock) {
 TEST(Refusals, SayWhatWorksAndLeaveTheGroupWhole) {
   with_threads(2, [](Group& world) {
     EXPECT_THAT(
-        message_of<UsageError>([&] { all_reduce(at::ones({2}, at::kComplexFloat), world); }),
+        error_text<UsageError>([&] { all_reduce(at::ones({2}, at::kComplexFloat), world); }),
         AllOf(HasSubstr("cannot reduce tensors of type ComplexFloat"),
               HasSubstr("f32 f64 f16 bf16 i8 u8 i32 i64 bool")));
-    EXPECT_THAT(message_of<UsageError>(
+    EXPECT_THAT(error_text<UsageError>(
                     [&] { all_reduce(at::ones({2}), world, {.op = transport::ReduceOp::kBand}); }),
                 HasSubstr("is not defined for f32"));
-    EXPECT_THAT(message_of<UsageError>([&] { all_reduce(at::Tensor(), world); }),
+    EXPECT_THAT(error_text<UsageError>([&] { all_reduce(at::Tensor(), world); }),
                 HasSubstr("the tensor is undefined"));
-    EXPECT_THAT(message_of<UsageError>([&] { all_reduce(at::ones({2}).to_sparse(), world); }),
+    EXPECT_THAT(error_text<UsageError>([&] { all_reduce(at::ones({2}).to_sparse(), world); }),
                 HasSubstr("expected a plain strided tensor"));
-    EXPECT_THAT(message_of<UsageError>([&] { all_reduce(at::empty({2}, at::kMeta), world); }),
+    EXPECT_THAT(error_text<UsageError>([&] { all_reduce(at::empty({2}, at::kMeta), world); }),
                 HasSubstr("the tensor is on the device \"meta\", where tensors have no values"));
-    EXPECT_THAT(message_of<UsageError>([&] { broadcast(at::ones({2}), world, {.root = 2}); }),
+    EXPECT_THAT(error_text<UsageError>([&] { broadcast(at::ones({2}), world, {.root = 2}); }),
                 HasSubstr("root 2 is not in group \"world\": expected 0 to 1"));
-    EXPECT_THAT(message_of<UsageError>(
+    EXPECT_THAT(error_text<UsageError>(
                     [&] { (void)all_gather_async({at::ones({2})}, at::ones({2}), world); }),
                 HasSubstr("expected 2 tensors, one for each rank, got 1"));
-    EXPECT_THAT(message_of<UsageError>([&] {
+    EXPECT_THAT(error_text<UsageError>([&] {
                   (void)all_gather_async({at::ones({2}), at::ones({3})}, at::ones({2}), world);
                 }),
                 HasSubstr("tensor 1 of the list: expected f32 [2], got f32 [3]"));
-    EXPECT_THAT(message_of<UsageError>([&] { (void)all_gather_uneven(at::ones({}), world); }),
+    EXPECT_THAT(error_text<UsageError>([&] { (void)all_gather_uneven(at::ones({}), world); }),
                 HasSubstr("at least one dimension"));
     at::Tensor still_works = at::ones({1});
     all_reduce(still_works, world);
@@ -148,7 +148,7 @@ TEST(Refusals, SayWhatWorksAndLeaveTheGroupWhole) {
 TEST(Refusals, UnevenGatherNamesWhoDiffers) {
   with_threads(3, [](Group& world) {
     const at::Tensor mine = at::ones({1, world.rank() == 1 ? 4 : 3});
-    EXPECT_THAT(message_of<CommError>([&] { (void)all_gather_uneven(mine, world); }),
+    EXPECT_THAT(error_text<CommError>([&] { (void)all_gather_uneven(mine, world); }),
                 HasSubstr("rank 1 brought another dtype or other trailing sizes"));
   });
 }

@@ -13,8 +13,8 @@ namespace argosy::comm {
 namespace {
 
 using nlohmann::json;
+using test::error_text;
 using ::testing::HasSubstr;
-using testing::message_of;
 using testing::with_threads;
 
 /// Rank 0's is empty, rank 1's 1 MiB, the others' short; NUL bytes included.
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ObjectTest, ::testing::Values(1, 2, 3, 5));
 
 TEST(Object, ScatterWantsOneValuePerRank) {
   with_threads(1, [](Group& world) {
-    EXPECT_THAT(message_of<UsageError>([&] {
+    EXPECT_THAT(error_text<UsageError>([&] {
                   (void)scatter_object({"a", "b"}, world);
                 }),
                 HasSubstr("expected 1 values, one for each rank, got 2"));

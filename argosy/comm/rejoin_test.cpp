@@ -17,10 +17,10 @@ namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
+using test::error_text;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing::launched_ranks;
-using testing::message_of;
 using transport::DType;
 using transport::ReduceOp;
 using transport::Transport;
@@ -117,7 +117,7 @@ void expect_named(const std::string& place, int stays, const std::string& run_id
         options.timeout = 700ms;
         // The last look before the deadline may be cut short by it: not always at the same point.
         for (int i = 0; i < 4; ++i) {
-          EXPECT_THAT(message_of<TimeoutError>([&] { (void)init(options); }),
+          EXPECT_THAT(error_text<TimeoutError>([&] { (void)init(options); }),
                       ::testing::AllOf(HasSubstr("joins again at " + place),
                                        HasSubstr("the former job is not over; still in it: rank/" +
                                                  std::to_string(stays) + ". All ranks")));
@@ -157,7 +157,7 @@ TEST(Rejoin, SaysThatTheStoreIsGoneWhereRankZeroDoesNotComeBack) {
         world.destroy();
         joins_again.add(1);
         options.timeout = 1s;
-        EXPECT_THAT(message_of<Error>([&] { (void)init(options); }),
+        EXPECT_THAT(error_text<Error>([&] { (void)init(options); }),
                     ::testing::AllOf(HasSubstr("cannot reach the store at 127.0.0.1:"),
                                      ::testing::Not(HasSubstr("is not over"))));
       },
@@ -176,7 +176,7 @@ TEST(Rejoin, IsRefusedWhileThisProcessIsStillInTheJob) {
                     Group world = init(options);
                     const Group child = world.new_group({0, 1});
                     world.destroy();
-                    EXPECT_THAT(message_of<UsageError>([&] { (void)init(options); }),
+                    EXPECT_THAT(error_text<UsageError>([&] { (void)init(options); }),
                                 HasSubstr("Destroy its group, and the groups made from it"));
                     EXPECT_EQ(sum(child, 1), 2);
                   },
@@ -197,10 +197,10 @@ TEST(Rejoin, IsRefusedWhereARankDied) {
         if (rank == 1) {
           raise(SIGKILL);
         }
-        EXPECT_THAT(message_of<CommError>([&] { sum(world, 1); }),
+        EXPECT_THAT(error_text<CommError>([&] { sum(world, 1); }),
                     ContainsRegex("rank 1 (died|is gone)"));
         world.destroy();
-        EXPECT_THAT(message_of<RendezvousError>([&] { (void)init(options); }),
+        EXPECT_THAT(error_text<RendezvousError>([&] { (void)init(options); }),
                     HasSubstr("rank/1 of the former job there died, and its folder is kept"));
       },
       {.mode = test::RankMode::kProcesses, .deadline = 50s});

@@ -13,8 +13,8 @@
 namespace argosy::comm {
 namespace {
 
+using test::error_text;
 using ::testing::HasSubstr;
-using testing::message_of;
 using testing::with_threads;
 
 class SingleTensorTest : public ::testing::TestWithParam<int> {};
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, SingleTensorTest, ::testing::Values(1, 2, 3));
 
 TEST(SingleTensor, WhatDoesNotFitIsNamed) {
   with_threads(2, [](Group& world) {
-    const auto error = [](const auto& call) { return message_of<UsageError>(call); };
+    const auto error = [](const auto& call) { return error_text<UsageError>(call); };
     EXPECT_THAT(error([&] { all_gather_into_tensor(at::zeros({5}), at::zeros({2}), world); }),
                 HasSubstr("the tensor of all 2 parts of [2]: expected [4] or [2, 2], got [5]"));
     EXPECT_THAT(error([&] { reduce_scatter_tensor(at::zeros({}), at::zeros({3}), world); }),

@@ -16,8 +16,8 @@ namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
+using test::error_text;
 using ::testing::HasSubstr;
-using testing::message_of;
 using testing::with_threads;
 using transport::DType;
 using transport::ReduceOp;
@@ -47,7 +47,7 @@ TEST(Split, NegativeColorIsInNoGroup) {
     if (world.rank() == 1) {
       EXPECT_EQ(group.rank(), -1);
       EXPECT_EQ(group.size(), 0);
-      EXPECT_THAT(message_of<UsageError>([&] { sum(group, 1); }),
+      EXPECT_THAT(error_text<UsageError>([&] { sum(group, 1); }),
                   HasSubstr("[comm.all_reduce] this process is not a member of group"));
       group.destroy();
     } else {
@@ -141,7 +141,7 @@ TEST(Groups, ErrorsOfASubGroupGiveTheWorldRanks) {
     if (world.rank() == 1) {
       other_gave_up.get_future().wait();
     } else if (world.rank() == 3) {
-      EXPECT_THAT(message_of<TimeoutError>([&] {
+      EXPECT_THAT(error_text<TimeoutError>([&] {
                     pair.state().run({.op = "barrier"},
                                      300ms,
                                      [](Transport& transport, const Deadline& deadline) {
@@ -150,7 +150,7 @@ TEST(Groups, ErrorsOfASubGroupGiveTheWorldRanks) {
                   }),
                   ::testing::AllOf(HasSubstr("rank 0/2 (world rank 3) group \"world.0\""),
                                    HasSubstr("waiting for rank 1 (world rank 1)")));
-      EXPECT_THAT(message_of<CommError>([&] { sum(pair, 1); }),
+      EXPECT_THAT(error_text<CommError>([&] { sum(pair, 1); }),
                   HasSubstr("rank 0/2 (world rank 3) group \"world.0\": the group is broken"));
       other_gave_up.set_value();
     }

@@ -9,6 +9,7 @@
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/store.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/run_ranks.h"
 #include "tests/support/temp_dir.h"
 
@@ -33,19 +34,6 @@ inline void with_threads(int n,
                            .checked = options.checked});
     fn(world);
   });
-}
-
-/// The message of what `f` throws, which must be an E.
-template <typename E, typename F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    return std::string("another exception: ") + e.what();
-  }
-  return "nothing was thrown";
 }
 
 }  // namespace argosy::comm::testing

@@ -11,8 +11,8 @@ namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
+using test::error_text;
 using ::testing::HasSubstr;
-using testing::message_of;
 using testing::with_threads;
 
 TEST(Transfer, BlockingSendAndReceive) {
@@ -108,11 +108,11 @@ TEST(Transfer, TimeoutNamesThePeer) {
 TEST(Transfer, RefusesWrongPeersAndTags) {
   with_threads(2, [](Group& world) {
     at::Tensor t = at::zeros({1});
-    EXPECT_THAT(message_of<UsageError>([&] { send(t, 2, world); }),
+    EXPECT_THAT(error_text<UsageError>([&] { send(t, 2, world); }),
                 HasSubstr("[comm.send] peer 2 is not in group \"world\": expected 0 to 1"));
-    EXPECT_THAT(message_of<UsageError>([&] { recv(t, world.rank(), world); }),
+    EXPECT_THAT(error_text<UsageError>([&] { recv(t, world.rank(), world); }),
                 HasSubstr("is this rank itself"));
-    EXPECT_THAT(message_of<UsageError>(
+    EXPECT_THAT(error_text<UsageError>(
                     [&] { (void)send_async(t, 1 - world.rank(), world, {.tag = 1U << 31}); }),
                 HasSubstr("tag 2147483648 is too large"));
   });

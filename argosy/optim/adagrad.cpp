@@ -67,12 +67,7 @@ class AdagradRule final : public Rule {
 Adagrad::Adagrad(const engine::NamedTensors& parameters,
                  const AdagradOptions& options,
                  const std::vector<ParamGroup>& groups)
-    : Optimizer(make_flat_optimizer(std::make_unique<AdagradRule>(options),
-                                    parameters,
-                                    {.lr = options.lr,
-                                     .weight_decay = options.weight_decay,
-                                     .grad_clip = options.grad_clip,
-                                     .apply_decay_param_fun = options.apply_decay_param_fun},
-                                    groups)) {}
+    : Optimizer(make_flat_optimizer(
+          std::make_unique<AdagradRule>(options), parameters, common(options), groups)) {}
 
 }  // namespace argosy::optim

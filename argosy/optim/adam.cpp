@@ -113,10 +113,7 @@ Adam::Adam(const engine::NamedTensors& parameters,
     : Optimizer(make_flat_optimizer(
           std::make_unique<AdamRule>("Adam", options.betas, options.eps, options.amsgrad, false),
           parameters,
-          {.lr = options.lr,
-           .weight_decay = options.weight_decay,
-           .grad_clip = options.grad_clip,
-           .apply_decay_param_fun = options.apply_decay_param_fun},
+          common(options),
           groups)) {}
 
 AdamW::AdamW(const engine::NamedTensors& parameters,
@@ -125,10 +122,7 @@ AdamW::AdamW(const engine::NamedTensors& parameters,
     : Optimizer(make_flat_optimizer(
           std::make_unique<AdamRule>("AdamW", options.betas, options.eps, options.amsgrad, true),
           parameters,
-          {.lr = options.lr,
-           .weight_decay = options.weight_decay,
-           .grad_clip = options.grad_clip,
-           .apply_decay_param_fun = options.apply_decay_param_fun},
+          common(options),
           groups)) {}
 
 }  // namespace argosy::optim

@@ -16,6 +16,14 @@ struct CommonOptions {
   DecayFilter apply_decay_param_fun{};
 };
 
+template <typename Options>
+[[nodiscard]] CommonOptions common(const Options& options) {
+  return {.lr = options.lr,
+          .weight_decay = options.weight_decay,
+          .grad_clip = options.grad_clip,
+          .apply_decay_param_fun = options.apply_decay_param_fun};
+}
+
 /// The optimizer that runs `rule` over the parameters' own memory. Behind SGD, Momentum, Adam,
 /// AdamW, RMSProp, Adagrad, Lamb, Lars.
 [[nodiscard]] std::shared_ptr<OptimizerImpl> make_flat_optimizer(

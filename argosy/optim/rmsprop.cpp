@@ -95,12 +95,7 @@ class RmspropRule final : public Rule {
 RMSProp::RMSProp(const engine::NamedTensors& parameters,
                  const RMSPropOptions& options,
                  const std::vector<ParamGroup>& groups)
-    : Optimizer(make_flat_optimizer(std::make_unique<RmspropRule>(options),
-                                    parameters,
-                                    {.lr = options.lr,
-                                     .weight_decay = options.weight_decay,
-                                     .grad_clip = options.grad_clip,
-                                     .apply_decay_param_fun = options.apply_decay_param_fun},
-                                    groups)) {}
+    : Optimizer(make_flat_optimizer(
+          std::make_unique<RmspropRule>(options), parameters, common(options), groups)) {}
 
 }  // namespace argosy::optim

@@ -91,10 +91,7 @@ SGD::SGD(const engine::NamedTensors& parameters,
     : Optimizer(make_flat_optimizer(
           std::make_unique<SgdRule>("SGD", options.momentum, options.dampening, options.nesterov),
           parameters,
-          {.lr = options.lr,
-           .weight_decay = options.weight_decay,
-           .grad_clip = options.grad_clip,
-           .apply_decay_param_fun = options.apply_decay_param_fun},
+          common(options),
           groups)) {}
 
 Momentum::Momentum(const engine::NamedTensors& parameters,
@@ -103,10 +100,7 @@ Momentum::Momentum(const engine::NamedTensors& parameters,
     : Optimizer(make_flat_optimizer(
           std::make_unique<SgdRule>("Momentum", options.momentum, 0.0, options.nesterov),
           parameters,
-          {.lr = options.lr,
-           .weight_decay = options.weight_decay,
-           .grad_clip = options.grad_clip,
-           .apply_decay_param_fun = options.apply_decay_param_fun},
+          common(options),
           groups)) {}
 
 }  // namespace argosy::optim
