@@ -21,10 +21,10 @@ namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
+using test::error_text;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using test::error_text;
 using transport::Transport;
 
 /// One of two ranks, whose barrier lasts until somebody opens the gate or closes the transport.

@@ -12,9 +12,9 @@ class WorkState;
 /// A running operation. A handle: copies are the same operation.
 ///
 /// An operation's timeout counts from the moment it starts, after the operations before it have
-/// ended. The timeout of a transfer (send_async, recv_async) counts from the call. Each operation has one, so
-/// wait() always returns. Thread-safe.
-/// Lifetime: keeps the operation's tensors alive until it ends. Dropping a Work does not cancel it.
+/// ended. The timeout of a transfer (send_async, recv_async) counts from the call. Each operation
+/// has one, so wait() always returns. Thread-safe. Lifetime: keeps the operation's tensors alive
+/// until it ends. Dropping a Work does not cancel it.
 class Work final {
  public:
   Work() = default;  ///< completed, without an error

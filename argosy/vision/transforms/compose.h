@@ -27,9 +27,10 @@ namespace argosy::vision {
 ///
 /// Random numbers: each step has a stream of its own, keyed by (seed, epoch, sample) through
 /// `random`, by which call on `random` this is, and by the step's name and number among those of
-/// its name. So a sample's pixels do not depend on loader threads or on a resume; two calls with one
-/// `random` are two views; putting a step in or out changes no other step's draws. `random` itself
-/// is not drawn from. For the same draws on an image and its mask, pass copies of one `random`.
+/// its name. So a sample's pixels do not depend on loader threads or on a resume; two calls with
+/// one `random` are two views; putting a step in or out changes no other step's draws. `random`
+/// itself is not drawn from. For the same draws on an image and its mask, pass copies of one
+/// `random`.
 ///
 /// A value; copies share the steps. Thread-safe: everything is const.
 /// Errors: what a step throws; UsageError that names the step for what it cannot work on.
