@@ -16,7 +16,7 @@ from pathlib import Path
 from suites import SUITES
 
 WIDTH, ROW, LEFT, RIGHT = 860, 22, 250, 90
-COLOURS = {"argosy": "#2266bb", "argosy_in_place": "#66aadd", "floor": "#999999", "copy": "#999999"}
+COLORS = {"argosy": "#2266bb", "argosy_in_place": "#66aadd", "floor": "#999999", "copy": "#999999"}
 OTHER = "#cc8844"
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 1em; color: #222 }
@@ -60,9 +60,9 @@ def text(x, y, words, anchor="start", kind=""):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{html.escape(str(words))}</text>'
 
 
-def line(x1, y1, x2, y2, colour="#222", width=1.0, dash=""):
+def line(x1, y1, x2, y2, color="#222", width=1.0, dash=""):
     return (
-        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" '
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{color}" '
         f'stroke-width="{width}" stroke-dasharray="{dash}"/>'
     )
 
@@ -83,8 +83,8 @@ def bars(measure):
     for i, (name, v) in enumerate(variants.items()):
         y = 4 + i * ROW
         parts.append(text(LEFT - 8, y + 13, name, "end"))
-        colour = COLOURS.get(name, OTHER)
-        parts.append(f'<rect x="{LEFT}" y="{y}" width="{v["median"] * scale:.1f}" height="16" fill="{colour}"/>')
+        color = COLORS.get(name, OTHER)
+        parts.append(f'<rect x="{LEFT}" y="{y}" width="{v["median"] * scale:.1f}" height="16" fill="{color}"/>')
         parts.append(line(LEFT + v["min"] * scale, y + 8, LEFT + v["max"] * scale, y + 8))
         end = LEFT + v["max"] * scale + 6
         parts.append(text(end, y + 13, f"{number(v['median'])} {measure['unit']}", kind="dim"))
@@ -103,10 +103,10 @@ def ratios(measures):
     for i, r in enumerate(rows):
         y = 4 + i * ROW
         met = r["target"] is None or r["median"] <= r["target"]
-        colour = "#228844" if met else "#bb3322"
+        color = "#228844" if met else "#bb3322"
         parts.append(text(LEFT - 8, y + 13, r["name"].split(".", 1)[1], "end"))
-        parts.append(line(place(r["min"]), y + 8, place(r["max"]), y + 8, colour, 2))
-        parts.append(f'<circle cx="{place(r["median"]):.1f}" cy="{y + 8}" r="5" fill="{colour}"/>')
+        parts.append(line(place(r["min"]), y + 8, place(r["max"]), y + 8, color, 2))
+        parts.append(f'<circle cx="{place(r["median"]):.1f}" cy="{y + 8}" r="5" fill="{color}"/>')
         if r["target"] is not None:
             parts.append(line(place(r["target"]), y + 1, place(r["target"]), y + 15, "#222", 2))
         parts.append(text(WIDTH - RIGHT + 8, y + 13, f"{r['median']:.3f}", kind="dim"))
@@ -138,17 +138,17 @@ def bandwidth(measures, ranks):
     ends = []
     for name, curve in curves.items():
         curve.sort()
-        colour = COLOURS.get(name, OTHER if "torch" in name else "#55aa77")
+        color = COLORS.get(name, OTHER if "torch" in name else "#55aa77")
         path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in curve)
         dash = "5 4" if name == "copy" else ""
         parts.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>'
+            f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2" stroke-dasharray="{dash}"/>'
         )
-        ends.append([up(curve[-1][1]), name, colour])
+        ends.append([up(curve[-1][1]), name, color])
     previous = -99.0
-    for y, name, colour in sorted(ends):
+    for y, name, color in sorted(ends):
         previous = max(y, previous + 15)  # names do not cover each other
-        parts.append(f'<circle cx="{WIDTH - 192}" cy="{previous:.1f}" r="4" fill="{colour}"/>')
+        parts.append(f'<circle cx="{WIDTH - 192}" cy="{previous:.1f}" r="4" fill="{color}"/>')
         parts.append(text(WIDTH - 182, previous + 4, name))
     note = f"GB/s of an all-reduce of f32 between {ranks} ranks (bytes of the tensor / time); copy: memcpy by all ranks at once"
     return f'<p class="note">{note}</p>' + svg(300, parts)
@@ -172,11 +172,11 @@ def scaling(measures):
     parts += [text(across(n), 248, f"{n} rank{'s' if n > 1 else ''}", "middle", "dim") for n in ranks]
     for name, curve in curves.items():
         curve.sort(key=lambda point: point[0])
-        colour = COLOURS.get(name, OTHER)
+        color = COLORS.get(name, OTHER)
         path = " ".join(f"{across(n):.1f},{up(v['median']):.1f}" for n, v in curve)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
         for n, v in curve:
-            parts.append(line(across(n), up(v["min"]), across(n), up(v["max"]), colour, 2))
+            parts.append(line(across(n), up(v["min"]), across(n), up(v["max"]), color, 2))
             parts.append(text(across(n) + 6, up(v["median"]) - 6, number(v["median"]), kind="dim"))
         parts.append(text(WIDTH - 190, up(curve[-1][1]["median"]) + 4, name))
     return '<p class="note">ms of a step of ResNet-18 over the number of ranks, on the cores of this machine</p>' + svg(256, parts)

@@ -43,20 +43,20 @@ def picture(profiles):
     for i, (label, times) in enumerate(profiles.items()):
         x, y = 120.0, 6 + i * 34
         parts.append(plots.text(112, y + 17, label, "end"))
-        for name, colour, _ in KINDS:
+        for name, color, _ in KINDS:
             width = times[name] * scale
             share = f"{name}: {times[name]:.1f} ms"
             parts.append(
-                f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="24" fill="{colour}"><title>{share}</title></rect>'
+                f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="24" fill="{color}"><title>{share}</title></rect>'
             )
             if width > 34:
                 parts.append(plots.text(x + width / 2, y + 17, f"{times[name]:.1f}", "middle", "bar"))
             x += width
         parts.append(plots.text(x + 6, y + 17, f"{sum(times.values()):.1f} ms"))
     top = 6 + len(profiles) * 34 + 8
-    for i, (name, colour, _) in enumerate(KINDS):
+    for i, (name, color, _) in enumerate(KINDS):
         x, y = 120 + (i % 3) * 240, top + (i // 3) * 20
-        parts.append(f'<rect x="{x}" y="{y}" width="12" height="12" fill="{colour}"/>')
+        parts.append(f'<rect x="{x}" y="{y}" width="12" height="12" fill="{color}"/>')
         parts.append(plots.text(x + 18, y + 11, name))
     style = "<style>text{font:12px system-ui,sans-serif;fill:#222}.bar{fill:#fff}</style>"
     drawing = plots.svg(top + 46, [style, '<rect width="100%" height="100%" fill="#fff"/>', *parts])

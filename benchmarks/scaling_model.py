@@ -98,12 +98,12 @@ def picture(rows, curves):
         parts.append(plots.text(74, up(share) + 4, f"{100 * share:.0f} %", "end", "dim"))
     for n in hosts:
         parts.append(plots.text(across(n), above + 198, f"{n}", "middle", "dim"))
-    colours = ["#bb3322", "#cc8844", "#7a9e3f", "#4f86c6", "#1b4f8f"]
-    ends = sorted((up(curve[-1][1]), rate, curve, colour) for (rate, curve), colour in zip(curves.items(), colours))
+    colors = ["#bb3322", "#cc8844", "#7a9e3f", "#4f86c6", "#1b4f8f"]
+    ends = sorted((up(curve[-1][1]), rate, curve, color) for (rate, curve), color in zip(curves.items(), colors))
     previous = -99.0
-    for y, rate, curve, colour in ends:
+    for y, rate, curve, color in ends:
         path = " ".join(f"{across(n):.1f},{up(share):.1f}" for n, share in curve)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
         previous = max(y, previous + 15)
         parts.append(plots.text(plots.WIDTH - 170, previous + 4, f"{rate}: {100 * curve[-1][1]:.0f} %"))
     style = "<style>text{font:12px system-ui,sans-serif;fill:#222}.dim{fill:#777}</style>"

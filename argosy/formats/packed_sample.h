@@ -28,7 +28,7 @@ struct PackedSample {
   Picture kind = Picture::kEncoded;
   int64_t height = 0;
   int64_t width = 0;
-  int64_t channels = 0;  ///< 1: grey, 3: RGB, 4: RGBA
+  int64_t channels = 0;  ///< 1: gray, 3: RGB, 4: RGBA
   std::vector<int64_t> labels{};
   std::vector<float> points{};  ///< keypoints x, y, x, y, …; or whatever the metadata says
   std::string_view name{};      ///< of the picture where it came from; may be empty

@@ -207,9 +207,9 @@ TEST(ConfusionMatrix, IsScikitLearns) {
                                              {10, 4, 6, 22, 4},
                                              {0, 0, 0, 0, 21}});
   EXPECT_TRUE(matrix.compute().equal(expected)) << matrix.to_string();
-  EXPECT_DOUBLE_EQ(matrix.normalised(Normalise::kTrue)[0][4].item<double>(), 13.0 / 50);
-  EXPECT_DOUBLE_EQ(matrix.normalised(Normalise::kPredicted)[0][4].item<double>(), 13.0 / 53);
-  EXPECT_DOUBLE_EQ(matrix.normalised(Normalise::kAll)[0][4].item<double>(), 13.0 / 211);
+  EXPECT_DOUBLE_EQ(matrix.normalized(NormalizeBy::kTrue)[0][4].item<double>(), 13.0 / 50);
+  EXPECT_DOUBLE_EQ(matrix.normalized(NormalizeBy::kPredicted)[0][4].item<double>(), 13.0 / 53);
+  EXPECT_DOUBLE_EQ(matrix.normalized(NormalizeBy::kAll)[0][4].item<double>(), 13.0 / 211);
   ConfusionMatrix named({.num_classes = 5});
   named.update(golden().logits.argmax(1), golden().labels);
   EXPECT_TRUE(named.compute().equal(expected)) << "classes instead of scores";
@@ -217,12 +217,12 @@ TEST(ConfusionMatrix, IsScikitLearns) {
 
 TEST(ConfusionMatrix, IsATable) {
   ConfusionMatrix matrix({.num_classes = 2});
-  EXPECT_TRUE(matrix.normalised(Normalise::kTrue).equal(torch::zeros({2, 2}, torch::kDouble)));
+  EXPECT_TRUE(matrix.normalized(NormalizeBy::kTrue).equal(torch::zeros({2, 2}, torch::kDouble)));
   matrix.update(torch::tensor({1, 1, 0}), torch::tensor({1, 0, 0}));
   const std::string table = matrix.to_string({.classes = {"cat", "dog"}});
   EXPECT_THAT(table, HasSubstr("true \\ predicted  cat  dog"));
   EXPECT_THAT(table, HasSubstr("1    1"));
-  EXPECT_THAT(matrix.to_string({.normalise = Normalise::kTrue}), HasSubstr("0.500  0.500"));
+  EXPECT_THAT(matrix.to_string({.normalize = NormalizeBy::kTrue}), HasSubstr("0.500  0.500"));
   EXPECT_THAT(usage_error([&] { (void)matrix.to_string({.classes = {"cat"}}); }),
               HasSubstr("expected 2 names of classes, got 1"));
   EXPECT_THAT(usage_error([&] { matrix.update(torch::tensor({2}), torch::tensor({0})); }),

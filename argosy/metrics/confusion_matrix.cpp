@@ -43,16 +43,16 @@ at::Tensor ConfusionMatrix::compute(const comm::Group& group) const {
   return matrix;
 }
 
-at::Tensor ConfusionMatrix::normalised(Normalise by, const comm::Group& group) const {
+at::Tensor ConfusionMatrix::normalized(NormalizeBy by, const comm::Group& group) const {
   const at::Tensor counts = compute(group).to(at::kDouble);
   switch (by) {
-    case Normalise::kNone:
+    case NormalizeBy::kNone:
       return counts;
-    case Normalise::kTrue:
+    case NormalizeBy::kTrue:
       return counts.div(counts.sum(1, /*keepdim=*/true).clamp_min(1));
-    case Normalise::kPredicted:
+    case NormalizeBy::kPredicted:
       return counts.div(counts.sum(0, /*keepdim=*/true).clamp_min(1));
-    case Normalise::kAll:
+    case NormalizeBy::kAll:
       break;
   }
   return counts.div(counts.sum().clamp_min(1));
@@ -67,7 +67,7 @@ std::string ConfusionMatrix::to_string(const Shown& shown) const {
   auto name = [&](int64_t c) {
     return shown.classes.empty() ? std::to_string(c) : shown.classes[c];
   };
-  const at::Tensor matrix = normalised(shown.normalise, shown.group);
+  const at::Tensor matrix = normalized(shown.normalize, shown.group);
   const auto* value = matrix.data_ptr<double>();
   std::vector<std::string> headings = {"true \\ predicted"};
   std::vector<std::vector<std::string>> rows;
@@ -76,8 +76,8 @@ std::string ConfusionMatrix::to_string(const Shown& shown) const {
     std::vector<std::string>& row = rows.emplace_back();
     row.push_back(name(i));
     for (int64_t j = 0; j < classes_; ++j, ++value) {
-      row.push_back(shown.normalise == Normalise::kNone ? fmt::format("{:.0f}", *value)
-                                                        : fmt::format("{:.3f}", *value));
+      row.push_back(shown.normalize == NormalizeBy::kNone ? fmt::format("{:.0f}", *value)
+                                                          : fmt::format("{:.3f}", *value));
     }
   }
   return text::table(headings, rows);

@@ -12,7 +12,7 @@
 namespace argosy::metrics {
 
 /// The divisor of the entries of a confusion matrix.
-enum class Normalise {
+enum class NormalizeBy {
   kNone,       ///< none: the entries are counts
   kTrue,       ///< the row's sum: the diagonal is each class's recall
   kPredicted,  ///< the column's sum: the diagonal is each class's precision
@@ -45,12 +45,12 @@ class ConfusionMatrix final {
   /// Returns i64 [C, C]. Collective over `group`; an empty group means this process alone.
   [[nodiscard]] at::Tensor compute(const comm::Group& group = {}) const;
   /// Returns f64 [C, C], with 0 in empty rows or columns. Collective like compute().
-  [[nodiscard]] at::Tensor normalised(Normalise by, const comm::Group& group = {}) const;
+  [[nodiscard]] at::Tensor normalized(NormalizeBy by, const comm::Group& group = {}) const;
 
   struct Shown {
     comm::Group group{};
     std::vector<std::string> classes{};  ///< names; empty: numbers
-    Normalise normalise = Normalise::kNone;
+    NormalizeBy normalize = NormalizeBy::kNone;
   };
   /// Returns a table with one row per true class. Collective like compute().
   /// Errors: UsageError if the number of names is not the number of classes.

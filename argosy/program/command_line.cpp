@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kWhere = "program.arguments";
 
 /// "--nproc-per-node=2" → "--nproc_per_node=2".
-std::string normalised(std::string token) {
+std::string normalized(std::string token) {
   const auto end = static_cast<ptrdiff_t>(std::min(token.find('='), token.size()));
   if (token.starts_with("--")) {
     std::replace(token.begin() + 2, token.begin() + end, '-', '_');
@@ -60,7 +60,7 @@ class Reader final {
 
  private:
   void take_option(const std::string& word) {
-    const std::string token = normalised(word);
+    const std::string token = normalized(word);
     const size_t equals = token.find('=');
     const std::string name = token.substr(0, equals);
     const std::string written = word.substr(0, word.find('='));
@@ -81,7 +81,7 @@ class Reader final {
       taken_.options.push_back({option, token.substr(equals + 1), written});
     } else if (option->flag()) {
       taken_.options.push_back({option, "1", written});
-    } else if (at_ == args_.size() || find_option(options_, normalised(args_[at_])) != nullptr) {
+    } else if (at_ == args_.size() || find_option(options_, normalized(args_[at_])) != nullptr) {
       throw UsageError(where_, fmt::format("{} needs a value: {}", written, option->value));
     } else {
       taken_.options.push_back({option, args_[at_++], written});
@@ -103,7 +103,7 @@ class Reader final {
     for (const Option& option : options_) {
       std::ranges::copy_if(option.all_names(), std::back_inserter(names), is_option);
     }
-    const std::string word = normalised(written);
+    const std::string word = normalized(written);
     std::optional<std::string> meant = strings::closest(word, names);
     const auto begun = std::ranges::find_if(
         names, [&](const std::string& name) { return name.starts_with(word); });
