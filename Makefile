@@ -3,6 +3,8 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
+# Tests wait more than they compute: for deadlines, for processes that end, for each other.
+TEST_JOBS ?= $(shell expr 2 \* $(JOBS))
 PREFIX ?= /usr/local
 override PREFIX := $(abspath $(PREFIX))
 # Options for the CMake configuration, e.g. CMAKE_ARGS=-DCMAKE_PREFIX_PATH=/opt/libtorch
@@ -35,7 +37,7 @@ demo: deps-build ## Install what is missing, build, train a CNN on Fashion-MNIST
 
 test: deps-test configure ## Install what is missing, build and run all tests
 	cmake --build --preset $(PRESET) -j $(JOBS)
-	ctest --preset $(PRESET) -j $(JOBS) $(CTEST_ARGS); status=$$?; scripts/skipped.sh $(BUILD); exit $$status
+	ctest --preset $(PRESET) -j $(TEST_JOBS) $(CTEST_ARGS); status=$$?; scripts/skipped.sh $(BUILD); exit $$status
 
 build: deps-test configure ## Build everything (PRESET=release|debug|asan|tsan)
 	cmake --build --preset $(PRESET) -j $(JOBS)

@@ -5,15 +5,15 @@
 # argosy_part(ROOM PART HEADERS ... SOURCES ... DEPS ... [PRIVATE_DEPS ...])
 #   Some files of a room as an archive of their own, argosy::ROOM.PART, for programs that must not wait for the
 #   rest of it. The room links its parts, so that users need to know of none.
-# argosy_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [PROCESSORS n] [PER_CASE] [UNITY])
+# argosy_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [PROCESSORS n] [PER_CASE])
 #   One ctest per binary; PER_CASE: one ctest per test case (cheap torch-free binaries).
 #   A skipped case of a test without PER_CASE would count as passed: see argosy_optional_test.
 # argosy_bench(NAME SOURCES ... DEPS ...): a Google Benchmark binary beside its room.
 include(GNUInstallDirs)
 include(GoogleTest)
 set_property(GLOBAL PROPERTY ARGOSY_ROOMS "")
-# Reading headers (torch's, gRPC's, JSON's) and making their templates is most of the work, so rooms are
-# compiled several files at a time, and programs and tests share precompiled headers. OFF: each file by
+# Reading headers (torch's, gRPC's, JSON's) and making their templates is most of the work, so rooms and tests
+# are compiled several files at a time, and all share precompiled headers. OFF: each file by
 # itself, for clang-tidy and for those who edit one file again and again.
 # Real data sets beside the repository; elsewhere tests make small ones of the same formats, and what can
 # only be said of the real files is not compiled.
@@ -65,6 +65,18 @@ function(_argosy_pch_for out target)
   set(${out} ${kind} PARENT_SCOPE)
 endfunction()
 
+# A room that sees libtorch takes libtorch's, which no change of a room makes anew. Where ARGOSY_UNITY is off
+# every file shows that it includes what it needs.
+function(_argosy_room_pch target)
+  if(ARGOSY_UNITY)
+    _argosy_pch_for(kind ${target})
+    if(kind STREQUAL "everything")
+      set(kind torch)
+    endif()
+    _argosy_use_pch(${target} ${kind})
+  endif()
+endfunction()
+
 function(_argosy_use_pch target kind)
   set(pch argosy_pch_${kind})
   if(NOT TARGET ${pch})
@@ -87,6 +99,9 @@ function(_argosy_use_pch target kind)
   if(ARGOSY_BUILD_TESTS) # macros must agree
     target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
   endif()
+  # GCC warns of the insides of a header that is precompiled as it does not of a system's header.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
   target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()
 
@@ -110,6 +125,9 @@ function(_argosy_archive name room)
     target_link_libraries(argosy_${name} PUBLIC argosy::torch)
   endif()
   _argosy_unity(argosy_${name} 8 ${A_SOURCES})
+  if(A_TORCH)
+    _argosy_room_pch(argosy_${name})
+  endif()
   install(TARGETS argosy_${name} EXPORT argosyTargets FILE_SET HEADERS)
   list(JOIN A_DEPS "," deps) # a semicolon would split the entry
   list(JOIN A_PRIVATE_DEPS "," private_deps)
@@ -144,7 +162,7 @@ function(argosy_program name)
   target_link_libraries(${name} PRIVATE ${A_DEPS})
   _argosy_sees_torch(torch ${A_DEPS})
   if(A_UNITY)
-    _argosy_unity(${name} 4 ${A_SOURCES})
+    _argosy_unity(${name} 6 ${A_SOURCES})
   endif()
   if(torch)
     _argosy_pch_for(kind ${name})
@@ -158,7 +176,7 @@ function(argosy_test name)
   if(NOT ARGOSY_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(A "PER_CASE;UNITY" "TIMEOUT;PROCESSORS" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(A "PER_CASE" "TIMEOUT;PROCESSORS" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 60)
   endif()
@@ -168,9 +186,6 @@ function(argosy_test name)
   if(NOT A_LABELS)
     set(A_LABELS unit)
   endif()
-  if(A_UNITY)
-    set(unity UNITY)
-  endif()
   foreach(source IN LISTS A_SOURCES)
     file(STRINGS ${source} skips LIMIT_COUNT 1 REGEX "GTEST_SKIP")
     if(skips AND NOT A_PER_CASE AND NOT "${A_ENVIRONMENT}" MATCHES "GTEST_FILTER=-")
@@ -178,12 +193,11 @@ function(argosy_test name)
         "out by GTEST_FILTER and name it in argosy_optional_test()")
     endif()
   endforeach()
-  argosy_program(${name} ${unity} SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
+  argosy_program(${name} UNITY SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   # The rooms keep -O3; what a test compiles itself, templates in headers included, takes three quarters
-  # of the time. With less inlining GCC takes an empty std::optional for an uninitialized one, and in a
-  # precompiled header it warns of GoogleTest's own comparisons.
-  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized;-Wno-stringop-overread>")
+  # of the time. With less inlining GCC takes an empty std::optional for an uninitialized one.
+  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>")
   set(properties TIMEOUT ${A_TIMEOUT} PROCESSORS ${A_PROCESSORS})
   if(A_PER_CASE)
     # gtest_discover_tests takes its properties apart three times on their way into ctest's file.

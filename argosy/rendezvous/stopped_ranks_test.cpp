@@ -7,16 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "argosy/rendezvous/store_kinds.h"
+
 namespace argosy::rendezvous {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
-
-Deadline soon() {
-  return Deadline::after(std::chrono::seconds(10));
-}
 
 TEST(StoppedRanks, AreReadByThoseOfTheSameStartUntilTheyGoOn) {
   const std::shared_ptr<Store> whole = in_process_store();

@@ -20,6 +20,7 @@
 #include "argosy/base/error.h"
 #include "argosy/os/socket.h"
 #include "argosy/rendezvous/join.h"
+#include "argosy/rendezvous/store_kinds.h"
 #include "argosy/rendezvous/torchrun_meeting.h"
 
 namespace argosy::rendezvous {
@@ -29,10 +30,6 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Deadline soon() {
-  return Deadline::after(10s);
-}
 
 /// Answers each connection in a thread of its own by `serve(fd)`.
 class Server {
