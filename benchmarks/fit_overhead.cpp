@@ -208,8 +208,8 @@ void measure(const Options& options, const std::function<Net()>& make, const Set
       turns.take(kFit);
       (void)trainer.fit(fit_loader,
                         {.epochs = epochs,
-                         .verbose = options.verbose,
-                         .callbacks = {std::make_shared<GiveTurn>(turns)}});
+                         .callbacks = {std::make_shared<GiveTurn>(turns)},
+                         .log = {.verbose = options.verbose}});
       turns.give(kFit);
     });
   }

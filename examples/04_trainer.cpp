@@ -20,10 +20,10 @@ int main(int argc, char** argv) {
   model.fit(train,
             {.batch_size = 64,
              .epochs = 2,
-             .log_freq = 100,
              .num_workers = 1,
              .run_dir = "runs/fashion",
-             .resume = train::Resume::kAuto});
+             .resume = train::Resume::kAuto,
+             .log = {.freq = 100}});
   const train::Logs result = model.evaluate(test, {.batch_size = 500, .verbose = 0});
   fleet::print("test accuracy {:.2f} %\n", 100 * result["acc"]);
   model.save("weights.pt");

@@ -48,12 +48,11 @@ void run(const lesson::Options& options) {
   model.fit(train,
             test,
             {.batch_size = options.batch_size,
-             .eval_batch_size = 500,
              .epochs = options.epochs,
-             .verbose = 0,
-             .drop_last = true,
              .num_workers = options.workers,
-             .callbacks = {lesson::EpochLine(lesson::loss_and_accuracy)}});
+             .callbacks = {lesson::EpochLine(lesson::loss_and_accuracy)},
+             .data = {.eval_batch_size = 500, .drop_last = true},
+             .log = {.verbose = 0}});
 }
 
 }  // namespace

@@ -135,13 +135,13 @@ void run(const Options& options) {
       train,
       valid,
       {.batch_size = options.batch_size,
-       .eval_batch_size = 100,
        .epochs = options.epochs,
-       .verbose = 0,
        .num_workers = options.workers,
        .callbacks = {lesson::EpochLine([](const train::Logs& logs) {
          return fmt::format("training {:.3e}, validation {:.3e}", logs["loss"], logs["eval_loss"]);
-       })}});
+       })},
+       .data = {.eval_batch_size = 100},
+       .log = {.verbose = 0}});
 
   const double error = history.epochs.back()["eval_loss"];
   const double of_mean = error_of_the_mean(train, valid);

@@ -128,16 +128,16 @@ void run(const Options& options) {
       {.num_workers = options.workers, .seed = options.seed});
   model.fit(loader,
             valid,
-            {.eval_batch_size = batch_size,
-             .epochs = options.epochs,
-             .verbose = 0,
+            {.epochs = options.epochs,
              .num_workers = options.workers,
              .callbacks = {lesson::EpochLine([](const train::Logs& logs) {
                return fmt::format("loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %",
                                   logs["loss"],
                                   100 * logs["eval_acc_top1"],
                                   100 * logs["eval_acc_top5"]);
-             })}});
+             })},
+             .data = {.eval_batch_size = batch_size},
+             .log = {.verbose = 0}});
 }
 
 }  // namespace

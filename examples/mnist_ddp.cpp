@@ -89,15 +89,14 @@ void run(const Options& options) {
                test.size(),
                lr);
 
-  const train::History history =
-      model.fit(loader,
-                test,
-                {.eval_batch_size = 500,
-                 .epochs = options.epochs,
-                 .save_dir = options.checkpoint,
-                 .verbose = 0,
-                 .callbacks = {lesson::EpochLine(lesson::loss_and_accuracy)},
-                 .resume_from = goes_on ? options.resume : ""});
+  const train::History history = model.fit(
+      loader,
+      test,
+      {.epochs = options.epochs,
+       .callbacks = {lesson::EpochLine(lesson::loss_and_accuracy)},
+       .data = {.eval_batch_size = 500},
+       .checkpoint = {.dir = options.checkpoint, .resume_from = goes_on ? options.resume : ""},
+       .log = {.verbose = 0}});
   if (history.epochs.empty()) {
     fleet::print("{} epochs lie behind already: ask for more by --epochs\n", options.epochs);
   }

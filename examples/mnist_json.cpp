@@ -104,11 +104,11 @@ void run(const Options& options) {
   model.fit(train,
             valid,
             {.batch_size = options.batch_size,
-             .eval_batch_size = 500,
              .epochs = options.epochs,
-             .log_freq = options.print_every,
              .num_workers = options.workers,
-             .callbacks = {lesson::EpochLine(lesson::loss_and_accuracy)}});
+             .callbacks = {lesson::EpochLine(lesson::loss_and_accuracy)},
+             .data = {.eval_batch_size = 500},
+             .log = {.freq = options.print_every}});
   if (options.inspect) {
     inspect(net, valid);
   }

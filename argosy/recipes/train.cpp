@@ -94,24 +94,23 @@ train::PrepareOptions prepare_options(const TrainSettings& settings,
 }
 
 train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir) {
-  train::FitOptions options;
-  options.batch_size = settings.batch_size;
-  options.eval_batch_size = settings.eval_batch_size;
-  options.epochs = settings.epochs;
-  options.eval_freq = settings.eval_freq;
-  options.log_freq = settings.log_freq;
-  options.verbose = static_cast<int>(settings.verbose);
-  options.drop_last = settings.drop_last;
-  options.num_workers = static_cast<int>(settings.num_workers);
-  options.seed = static_cast<uint64_t>(settings.seed);
-  options.accumulate_grad_batches = settings.accumulate;
-  options.num_iters = settings.num_iters;
-  options.save_steps = settings.save_freq.value_or(0);
-  options.keep_last = settings.keep_last;
-  options.run_dir = std::move(run_dir);
+  train::FitOptions options{
+      .batch_size = settings.batch_size,
+      .epochs = settings.epochs,
+      .num_workers = static_cast<int>(settings.num_workers),
+      .num_iters = settings.num_iters,
+      .accumulate_grad_batches = settings.accumulate,
+      .eval_freq = settings.eval_freq,
+      .data = {.drop_last = settings.drop_last, .seed = static_cast<uint64_t>(settings.seed)},
+      .log = {.verbose = static_cast<int>(settings.verbose), .freq = settings.log_freq}};
   options.resume = settings.resume == "must"   ? train::Resume::kMust
                    : settings.resume == "auto" ? train::Resume::kAuto
                                                : train::Resume::kNever;
+  if (!run_dir.empty()) {
+    options.checkpoint.every_steps = settings.save_freq.value_or(0);
+    options.checkpoint.keep_last = settings.keep_last;
+  }
+  options.run_dir = std::move(run_dir);
   return options;
 }
 
@@ -240,7 +239,10 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   const std::string run_dir = run_dir_of(resolved);
   announce(resolved, assembly, lengths, run_dir);
   train::FitOptions options = fit_options(resolved, run_dir);
-  options.class_names = assembly.data->classes();
+  options.log.class_names = assembly.data->classes();
+  if (!assembly.data->evaluation_split().empty()) {
+    options.data.eval_batch_size = resolved.eval_batch_size;
+  }
   if (!run_dir.empty()) {
     options.callbacks.emplace_back(WriteDescription(run_dir, describe(resolved, assembly)));
   }

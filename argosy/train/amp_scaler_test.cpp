@@ -121,10 +121,9 @@ TEST(Amp, ASkippedUpdateMovesNeitherWeightsNorOptimizerNorScheduleNorAverage) {
       const History history = model.fit(set,
                                         {.batch_size = 4,
                                          .epochs = 3,
-                                         .log_freq = 1,
-                                         .verbose = 0,
                                          .callbacks = {watch, GradientMonitor()},
-                                         .accumulate_grad_batches = together});
+                                         .accumulate_grad_batches = together,
+                                         .log = {.verbose = 0, .freq = 1}});
       ByHand expected;
       expected.run(set, 4, together, 3);
       EXPECT_THAT(expected.skipped, Contains(true));
@@ -160,11 +159,10 @@ TEST(Amp, AScheduleOfACallbackStaysWhereAnUpdateIsSkipped) {
     model.fit(loud_blobs(64),
               {.batch_size = 4,
                .epochs = 3,
-               .log_freq = 1,
-               .verbose = 0,
-               .callbacks = {
-                   LRScheduler(optim::per_step(optim::ExponentialLR(optimizer, {.gamma = 0.97}))),
-                   watch}});
+               .callbacks = {LRScheduler(
+                                 optim::per_step(optim::ExponentialLR(optimizer, {.gamma = 0.97}))),
+                             watch},
+               .log = {.verbose = 0, .freq = 1}});
     ByHand expected;
     expected.run(loud_blobs(64), 4, 1, 3);
     EXPECT_EQ(watch.seen->lrs, expected.lrs);
@@ -215,8 +213,9 @@ TEST(Amp, TwoRanksAccumulateScaledGradientsAndUnscaleThemOnce) {
                     loss::CrossEntropy(),
                     {},
                     {.amp = AmpOptions{.scaler = optim::GradScalerOptions{.init_scale = scale}}});
-      model.fit(blobs(48),
-                {.batch_size = 4, .epochs = 2, .verbose = 0, .accumulate_grad_batches = 2});
+      model.fit(
+          blobs(48),
+          {.batch_size = 4, .epochs = 2, .accumulate_grad_batches = 2, .log = {.verbose = 0}});
       ends.push_back(weights_of(net));
     }
     expect_same(ends[0], ends[1]);  // powers of two leave no trace
@@ -235,10 +234,10 @@ TEST(Amp, TheScalerGoesOnToTheBitAfterAStop) {
                     {.amp = AmpOptions{.scaler = kHigh}});
       FitOptions options{.batch_size = 4,
                          .epochs = 3,
-                         .save_dir = (folder.path() / name).string(),
-                         .verbose = 0,
                          .resume = Resume::kAuto,
-                         .on_signal = OnSignal::kSaveAndReturn};
+                         .checkpoint = {.dir = (folder.path() / name).string(),
+                                        .on_signal = OnSignal::kSaveAndReturn},
+                         .log = {.verbose = 0}};
       if (stop > 0) {
         options.callbacks.emplace_back(SignalAt(stop));
       }

@@ -35,7 +35,7 @@ TEST(Amp, FitGivesTheBitsOfTheLoopByHandInBfloat16) {
     const SmallNet net = small_net();
     Model model(net);
     model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy(), {}, {.amp = AmpOptions{}});
-    const History history = model.fit(set, {.batch_size = 8, .epochs = 2, .verbose = 0});
+    const History history = model.fit(set, {.batch_size = 8, .epochs = 2, .log = {.verbose = 0}});
     EXPECT_EQ(history.epochs[0].find("loss_scale"), nullptr) << "bfloat16 has no scaler";
 
     const SmallNet by_hand = small_net();
@@ -193,9 +193,10 @@ TEST(Amp, AnUpdateThatAnExceptionEndedIsForgotten) {
                   loss::CrossEntropy(),
                   {},
                   {.amp = AmpOptions{.scaler = kHigh}});
-    EXPECT_THROW(model.fit(blobs(8), {.batch_size = 4, .verbose = 0, .callbacks = {Throws()}}),
-                 std::runtime_error);
-    EXPECT_EQ(model.fit(blobs(8), {.batch_size = 4, .verbose = 0}).steps, 2);
+    EXPECT_THROW(
+        model.fit(blobs(8), {.batch_size = 4, .callbacks = {Throws()}, .log = {.verbose = 0}}),
+        std::runtime_error);
+    EXPECT_EQ(model.fit(blobs(8), {.batch_size = 4, .log = {.verbose = 0}}).steps, 2);
   });
 }
 
@@ -222,8 +223,9 @@ TEST(Amp, AModelCanBeSavedAmidAnUpdateAndAfterOneThatAnExceptionEnded) {
       return model;
     };
     Model model = prepared(net, 1024);
-    EXPECT_THROW(model.fit(blobs(8), {.batch_size = 4, .verbose = 0, .callbacks = {Saves(amid)}}),
-                 std::runtime_error);
+    EXPECT_THROW(
+        model.fit(blobs(8), {.batch_size = 4, .callbacks = {Saves(amid)}, .log = {.verbose = 0}}),
+        std::runtime_error);
     model.save(after);
     for (const std::string& path : {amid, after}) {
       const SmallNet again;

@@ -14,7 +14,7 @@ namespace argosy::train::detail {
 
 Announcer::Announcer(const FitOptions& options, const int64_t& steps)
     : watching_(options.callbacks), phases_(callbacks_, steps) {
-  if (options.verbose > 0) {
+  if (options.log.verbose > 0) {
     callbacks_.emplace_back(ProgressBar());
   }
   callbacks_.insert(callbacks_.end(), options.callbacks.begin(), options.callbacks.end());
@@ -27,19 +27,19 @@ Announcer::Announcer(const FitOptions& options, const int64_t& steps)
 
 void Announcer::add_checkpoints(const FitOptions& options) {
   const std::string folder =
-      options.save_dir.empty() && options.run_dir.empty() ? "" : checkpoint_folder(options);
+      options.checkpoint.dir.empty() && options.run_dir.empty() ? "" : checkpoint_folder(options);
   bool kept = folder.empty();
   for (const AnyCallback& callback : callbacks_) {
     if (const auto* own = dynamic_cast<const ModelCheckpoint*>(&*callback)) {
       const std::string& dir = own->options().dir;
-      kept = kept || dir == folder || (dir.empty() && options.save_dir.empty());
+      kept = kept || dir == folder || (dir.empty() && options.checkpoint.dir.empty());
     }
   }
   if (!kept) {
     callbacks_.emplace_back(ModelCheckpoint({.dir = folder,
-                                             .every_epochs = options.save_freq,
-                                             .every_steps = options.save_steps,
-                                             .keep_last = options.keep_last}));
+                                             .every_epochs = options.checkpoint.every_epochs,
+                                             .every_steps = options.checkpoint.every_steps,
+                                             .keep_last = options.checkpoint.keep_last}));
   }
 }
 

@@ -46,9 +46,8 @@ TEST(ProgressBarOfTraining, PrintsPaddlesLines) {
       model.fit(blobs(20),
                 {.batch_size = 4,
                  .epochs = 2,
-                 .log_freq = 2,
-                 .verbose = 0,
-                 .callbacks = {ProgressBar({.verbose = 2, .out = file, .now = clock})}});
+                 .callbacks = {ProgressBar({.verbose = 2, .out = file, .now = clock})},
+                 .log = {.verbose = 0, .freq = 2}});
     });
     EXPECT_THAT(text, HasSubstr("Epoch 1/2\n"));
     EXPECT_THAT(text,
@@ -76,9 +75,8 @@ TEST(ProgressBarOfTraining, SaysWhatTheLoaderCost) {
       model.fit(SlowBlobs(),
                 SlowBlobs(),
                 {.batch_size = 4,
-                 .log_freq = 1,
-                 .verbose = 0,
-                 .callbacks = {ProgressBar({.verbose = 3, .out = file})}});
+                 .callbacks = {ProgressBar({.verbose = 3, .out = file})},
+                 .log = {.verbose = 0, .freq = 1}});
     });
     int lines = 0;
     std::istringstream all(text);
@@ -104,11 +102,12 @@ TEST(ProgressBarOfTraining, ABarKeepsTheMetricsBetweenTheLines) {
       Model model = sgd_model();
       model.fit(blobs(24),
                 {.batch_size = 4,
-                 .log_freq = 2,
-                 .verbose = 0,
-                 .callbacks = {ProgressBar({.verbose = 1, .out = file, .columns = 200, .now = [&] {
-                                              return now += std::chrono::milliseconds(200);
-                                            }})}});
+                 .callbacks = {ProgressBar(
+                     {.verbose = 1,
+                      .out = file,
+                      .columns = 200,
+                      .now = [&] { return now += std::chrono::milliseconds(200); }})},
+                 .log = {.verbose = 0, .freq = 2}});
     });
     EXPECT_THAT(text, ::testing::ContainsRegex("step 1/6 .*- loss: [0-9.]+ - ETA"));
     EXPECT_THAT(text, ::testing::ContainsRegex("step 2/6 .*- loss: [0-9.]+ - acc: [0-9.]+ - ETA"));
@@ -124,14 +123,14 @@ TEST(ProgressBarOfTraining, ANarrowTerminalShortensTheBarBeforeTheText) {
       auto now = std::chrono::steady_clock::time_point();
       const std::string text = printed([&](std::FILE* file) {
         Model model = sgd_model();
-        model.fit(
-            blobs(24),
-            {.batch_size = 4,
-             .log_freq = 1,
-             .verbose = 0,
-             .callbacks = {ProgressBar({.verbose = 1, .out = file, .columns = columns, .now = [&] {
-                                          return now += std::chrono::milliseconds(200);
-                                        }})}});
+        model.fit(blobs(24),
+                  {.batch_size = 4,
+                   .callbacks = {ProgressBar(
+                       {.verbose = 1,
+                        .out = file,
+                        .columns = columns,
+                        .now = [&] { return now += std::chrono::milliseconds(200); }})},
+                   .log = {.verbose = 0, .freq = 1}});
       });
       EXPECT_EQ(text.find("step 3/6 [=") != std::string::npos, columns == 76) << text;
       EXPECT_THAT(text, ::testing::ContainsRegex("step 3/6.* - ETA: [0-9]s - [0-9]+ms/step"));
@@ -145,16 +144,20 @@ TEST(EarlyStopping, EndsAfterPatienceAndNotAtAnImprovement) {
     Model model = sgd_model(small_net(), {.lr = 0});  // learns nothing
     auto stopping =
         std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 2, .verbose = 0});
-    const History history = model.fit(
-        blobs(8), blobs(8), {.batch_size = 4, .epochs = 9, .verbose = 0, .callbacks = {stopping}});
+    const History history =
+        model.fit(blobs(8),
+                  blobs(8),
+                  {.batch_size = 4, .epochs = 9, .callbacks = {stopping}, .log = {.verbose = 0}});
     EXPECT_EQ(history.epochs.size(), 4U);  // the first is the best, three do not improve on it
     EXPECT_EQ(history.ended, Ended::kStopped);
     EXPECT_EQ(stopping->best_epoch(), 0);
     Model learning = sgd_model(small_net(), {.lr = 0.2});
-    const History all = learning.fit(
-        blobs(30),
-        blobs(30),
-        {.batch_size = 5, .epochs = 3, .verbose = 0, .callbacks = {EarlyStopping({.verbose = 0})}});
+    const History all = learning.fit(blobs(30),
+                                     blobs(30),
+                                     {.batch_size = 5,
+                                      .epochs = 3,
+                                      .callbacks = {EarlyStopping({.verbose = 0})},
+                                      .log = {.verbose = 0}});
     EXPECT_EQ(all.epochs.size(), 3U);  // with patience 0 improvements go on
   });
 }
@@ -163,19 +166,20 @@ TEST(EarlyStopping, NamesTheFiguresThatThereAre) {
   run_job(1, [](int) {
     Model model = sgd_model();
     EXPECT_THAT(test::error_text<UsageError>([&] {
-                  model.fit(blobs(8),
-                            {.batch_size = 4,
-                             .verbose = 0,
-                             .callbacks = {EarlyStopping({.monitor = "accuracy"})},
-                             .num_iters = 1});  // which ends before an evaluation looks for it
+                  model.fit(
+                      blobs(8),
+                      {.batch_size = 4,
+                       .callbacks = {EarlyStopping({.monitor = "accuracy"})},
+                       .num_iters = 1,
+                       .log = {.verbose = 0}});  // which ends before an evaluation looks for it
                 }),
                 HasSubstr("no figure \"accuracy\" to follow: there are loss, acc"));
     EXPECT_NO_THROW(model.fit(blobs(8),
                               blobs(8),
                               {.batch_size = 4,
-                               .verbose = 0,
                                .callbacks = {EarlyStopping({.monitor = "eval_acc"})},
-                               .num_iters = 1}));
+                               .num_iters = 1,
+                               .log = {.verbose = 0}}));
   });
 }
 
@@ -192,8 +196,9 @@ TEST(EarlyStopping, FollowsAFigureWhoseNameBeginsAsThoseOfEvaluationsDo) {
     const SmallNet net = small_net();
     Model model(net);
     model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy(), {Misnamed()});
-    const FitOptions options{
-        .batch_size = 4, .verbose = 0, .callbacks = {EarlyStopping({.monitor = "eval_x"})}};
+    const FitOptions options{.batch_size = 4,
+                             .callbacks = {EarlyStopping({.monitor = "eval_x"})},
+                             .log = {.verbose = 0}};
     EXPECT_NO_THROW(model.fit(blobs(8), options));
     EXPECT_NO_THROW(model.fit(blobs(8), blobs(8), options));
   });
@@ -220,14 +225,14 @@ TEST(EarlyStopping, GivesBackTheBestWeights) {
         }
       }
     };
-    model.fit(
-        blobs(30),
-        blobs(30),
-        {.batch_size = 5,
-         .epochs = 5,
-         .verbose = 0,
-         .callbacks = {
-             Spoil(), Keep(best), EarlyStopping({.restore_best_weights = true, .verbose = 0})}});
+    model.fit(blobs(30),
+              blobs(30),
+              {.batch_size = 5,
+               .epochs = 5,
+               .callbacks = {Spoil(),
+                             Keep(best),
+                             EarlyStopping({.restore_best_weights = true, .verbose = 0})},
+               .log = {.verbose = 0}});
     for (const auto& [name, tensor] : engine::state_dict(net)) {
       EXPECT_TRUE(torch::equal(tensor, best.at(name))) << name;
     }
@@ -243,9 +248,9 @@ TEST(ReduceLROnPlateau, ReducesAllGroupsAfterPatience) {
     model.fit(blobs(8),
               {.batch_size = 4,
                .epochs = 4,
-               .verbose = 0,
                .callbacks = {ReduceLROnPlateau(
-                   {.factor = 0.5, .patience = 1, .min_delta = 9, .cooldown = 5, .verbose = 0})}});
+                   {.factor = 0.5, .patience = 1, .min_delta = 9, .cooldown = 5, .verbose = 0})},
+               .log = {.verbose = 0}});
     EXPECT_DOUBLE_EQ(model.optimizer().param_groups()[0].lr, 0.5e-3);
     EXPECT_DOUBLE_EQ(model.optimizer().param_groups()[1].lr, 0.5e-4);
   });
@@ -269,8 +274,9 @@ TEST(GradientMonitor, NamesLayerAndStepBeforeTheWeightsAreSpoiled) {
     Model model = sgd_model(net);
     EXPECT_THAT(
         test::error_text<DataError>([&] {
-          model.fit(blobs(20),
-                    {.batch_size = 4, .verbose = 0, .callbacks = {Break(), GradientMonitor()}});
+          model.fit(
+              blobs(20),
+              {.batch_size = 4, .callbacks = {Break(), GradientMonitor()}, .log = {.verbose = 0}});
         }),
         HasSubstr("the gradient of \"second.weight\" is not finite in step 3 (epoch 1, batch "
                   "3): 1 NaN, 0 infinite of 24 elements"));

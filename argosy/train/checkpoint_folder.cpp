@@ -63,16 +63,16 @@ bool began_from(const std::string& checkpoint, const std::string& resume_from) {
 
 std::optional<std::string> choose(const FitOptions& options) {
   const std::string own = checkpoint_folder(options);
-  if (options.resume_from.empty()) {
+  if (options.checkpoint.resume_from.empty()) {
     return newest_in(own);
   }
   if (options.resume != Resume::kNever && !own.empty()) {
     std::optional<std::string> newest = newest_in(own);
-    if (newest.has_value() && began_from(*newest, options.resume_from)) {
+    if (newest.has_value() && began_from(*newest, options.checkpoint.resume_from)) {
       return newest;
     }
   }
-  return newest_in(options.resume_from);
+  return newest_in(options.checkpoint.resume_from);
 }
 
 /// {"path": …} or {"error": …}: what rank 0 found.
@@ -130,8 +130,8 @@ std::string other_layout(const checkpoint::Manifest& manifest, const std::vector
 }
 
 std::string checkpoint_folder(const FitOptions& options) {
-  if (!options.save_dir.empty()) {
-    return options.save_dir;
+  if (!options.checkpoint.dir.empty()) {
+    return options.checkpoint.dir;
   }
   if (!options.run_dir.empty()) {
     return options.run_dir + "/checkpoints";
@@ -181,15 +181,15 @@ void set_aside_later(const std::string& folder, int64_t step) {
 
 std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
                                                 const comm::Group& group) {
-  if (options.resume == Resume::kNever && options.resume_from.empty()) {
+  if (options.resume == Resume::kNever && options.checkpoint.resume_from.empty()) {
     return std::nullopt;
   }
-  const std::string from =
-      options.resume_from.empty() ? checkpoint_folder(options) : options.resume_from;
+  const std::string from = options.checkpoint.resume_from.empty() ? checkpoint_folder(options)
+                                                                  : options.checkpoint.resume_from;
   ARGOSY_CHECK(!from.empty(),
                "train.fit",
-               "there is no folder of checkpoints to resume from: set run_dir, save_dir or "
-               "resume_from");
+               "there is no folder of checkpoints to resume from: set run_dir, checkpoint.dir or "
+               "checkpoint.resume_from");
   nlohmann::json found = group.rank() == 0 ? look(options) : nlohmann::json{};
   if (group.size() > 1) {
     found = comm::broadcast_object(found, group);
@@ -200,7 +200,7 @@ std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
   if (found.contains("path")) {
     return found["path"].get<std::string>();
   }
-  if (options.resume == Resume::kMust || !options.resume_from.empty()) {
+  if (options.resume == Resume::kMust || !options.checkpoint.resume_from.empty()) {
     throw CheckpointError("train.resume",
                           "there is no whole checkpoint to resume from. With resume \"auto\" the "
                           "training begins anew then",

@@ -57,19 +57,20 @@ bool DealtFeed::is_dealt_as(const Place& place) const {
 }
 
 int64_t DealtFeed::batch_size_after(const Place& place) const {
-  if (options_.resume_batch == ResumeBatch::kPerRank || place.legs.empty()) {
+  if (options_.checkpoint.resume_batch == ResumeBatch::kPerRank || place.legs.empty()) {
     return options_.batch_size;
   }
   const Leg& last = place.legs.back();
   const int64_t together = last.batch_size * last.ranks;
-  ARGOSY_CHECK(together % group_.size() == 0,
-               "train.fit",
-               "resume_batch = kGlobal: a batch of {} samples ({} of each of {} ranks) cannot be "
-               "divided evenly between {} ranks. Take another number of ranks, or kPerRank.",
-               together,
-               last.batch_size,
-               last.ranks,
-               group_.size());
+  ARGOSY_CHECK(
+      together % group_.size() == 0,
+      "train.fit",
+      "checkpoint.resume_batch = kGlobal: a batch of {} samples ({} of each of {} ranks) cannot be "
+      "divided evenly between {} ranks. Take another number of ranks, or kPerRank.",
+      together,
+      last.batch_size,
+      last.ranks,
+      group_.size());
   return together / group_.size();
 }
 

@@ -66,11 +66,10 @@ Model prepared(const DeviceNet& net) {
 FitOptions options_in(const std::string& folder) {
   return {.batch_size = 4,
           .epochs = 2,
-          .save_dir = folder,
-          .verbose = 0,
-          .seed = 5,
           .accumulate_grad_batches = 2,
-          .on_signal = OnSignal::kSaveAndReturn};
+          .data = {.seed = 5},
+          .checkpoint = {.dir = folder, .on_signal = OnSignal::kSaveAndReturn},
+          .log = {.verbose = 0}};
 }
 
 std::string hash(const DeviceNet& net) {

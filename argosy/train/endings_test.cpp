@@ -60,10 +60,10 @@ TEST(Endings, AStrangersExceptionOnOneRankLeavesNobodyWaiting) {
     sgd_model().fit(blobs(60),
                     {.batch_size = 4,
                      .epochs = 2,
-                     .save_dir = folder.path().string(),
-                     .save_steps = 1,  // writers speak to each other meanwhile
-                     .verbose = 0,
-                     .callbacks = {Fail(rank == 1)}});
+                     .callbacks = {Fail(rank == 1)},
+                     // Writers speak to each other meanwhile.
+                     .checkpoint = {.dir = folder.path().string(), .every_steps = 1},
+                     .log = {.verbose = 0}});
   });
   EXPECT_EQ(outcomes[1].error_type, "std::runtime_error") << describe(outcomes[1]);
   EXPECT_EQ(outcomes[1].error, "a bug of the callback");
@@ -110,11 +110,11 @@ TEST(Endings, AStrangersExceptionOnOneRankInAnyHookLeavesNobodyWaiting) {
       sgd_model().fit(blobs(16),
                       blobs(60),
                       {.batch_size = 4,
-                       .eval_batch_size = 2,
                        .epochs = 2,
-                       .save_dir = folder.path().string(),
-                       .verbose = 0,
-                       .callbacks = {FailIn(rank == 1 ? hook : "nowhere")}});
+                       .callbacks = {FailIn(rank == 1 ? hook : "nowhere")},
+                       .data = {.eval_batch_size = 2},
+                       .checkpoint = {.dir = folder.path().string()},
+                       .log = {.verbose = 0}});
     });
     EXPECT_EQ(outcomes[1].error, std::string("a bug in ") + hook) << describe(outcomes[1]);
     EXPECT_EQ(outcomes[0].error_type, "argosy::CommError") << hook << describe(outcomes[0]);
@@ -144,8 +144,8 @@ TEST(Endings, ASavedTrainingAsksToBeResumedAlsoWhereARankIsGone) {
         blobs(40),
         {.batch_size = 4,
          .epochs = 2,
-         .verbose = 0,
-         .callbacks = {ModelCheckpoint({.dir = folder.path().string()}), DieWhenSaved(rank)}});
+         .callbacks = {ModelCheckpoint({.dir = folder.path().string()}), DieWhenSaved(rank)},
+         .log = {.verbose = 0}});
   });
   EXPECT_EQ(outcomes[1].signal, SIGKILL) << describe(outcomes[1]);
   EXPECT_EQ(outcomes[0].exit_code, kResumeExitCode) << describe(outcomes[0]);
@@ -175,9 +175,9 @@ TEST(Endings, CtrlCSavesAndEndsByIt) {
     const auto outcomes = try_job(ranks, [&](int /*rank*/) {
       sgd_model().fit(blobs(40),
                       {.batch_size = 4,
-                       .verbose = 0,
+                       .run_dir = folder.path().string(),
                        .callbacks = {Interrupt()},
-                       .run_dir = folder.path().string()});
+                       .log = {.verbose = 0}});
     });
     for (const test::RankOutcome& outcome : outcomes) {
       EXPECT_EQ(outcome.signal, SIGINT) << describe(outcome);
@@ -197,9 +197,9 @@ TEST(Endings, SigintOfOneRankAloneAsksToBeStartedAgain) {
     const auto outcomes = try_job(2, [&](int /*rank*/) {
       sgd_model().fit(blobs(40),
                       {.batch_size = 4,
-                       .save_dir = folder.path().string(),
-                       .verbose = 0,
-                       .callbacks = {Interrupt(interrupted)}});
+                       .callbacks = {Interrupt(interrupted)},
+                       .checkpoint = {.dir = folder.path().string()},
+                       .log = {.verbose = 0}});
     });
     for (const test::RankOutcome& outcome : outcomes) {
       EXPECT_EQ(outcome.exit_code, kResumeExitCode) << describe(outcome);
@@ -212,9 +212,9 @@ TEST(Endings, ASignalAfterTheTrainingsEndIsTheProgramsAgain) {
   const auto fit = [&](int /*rank*/) {
     const History history = sgd_model().fit(blobs(40),
                                             {.batch_size = 4,
-                                             .save_dir = folder.path().string(),
-                                             .verbose = 0,
-                                             .callbacks = {SignalAtTheEnd()}});
+                                             .callbacks = {SignalAtTheEnd()},
+                                             .checkpoint = {.dir = folder.path().string()},
+                                             .log = {.verbose = 0}});
     EXPECT_EQ(history.ended, Ended::kFinished);
     ::_exit(3);  // reached only where the program has a handler
   };

@@ -17,35 +17,28 @@
 namespace argosy::train::detail {
 namespace {
 
-void check_options(const FitOptions& options, const Feed& train) {
-  ARGOSY_CHECK(options.epochs > 0, "train.fit", "epochs must be positive, got {}", options.epochs);
-  ARGOSY_CHECK(options.eval_freq > 0 && options.log_freq > 0 && options.save_freq > 0,
+/// A loader has its own options: those of fit() must not seem to act on it.
+void check_loader(const FitOptions& options, const Feed& train, const Feed* eval) {
+  const bool reads_eval = eval != nullptr && eval->dealing().has_value();
+  ARGOSY_CHECK(reads_eval || !options.data.eval_batch_size.has_value(),
                "train.fit",
-               "eval_freq, log_freq and save_freq must be positive, got {}, {} and {}",
-               options.eval_freq,
-               options.log_freq,
-               options.save_freq);
-  ARGOSY_CHECK(options.save_steps >= 0 && options.keep_last >= 0,
-               "train.fit",
-               "save_steps and keep_last must not be negative, got {} and {}",
-               options.save_steps,
-               options.keep_last);
-  ARGOSY_CHECK(options.accumulate_grad_batches > 0,
-               "train.fit",
-               "accumulate_grad_batches must be positive, got {}",
-               options.accumulate_grad_batches);
-  ARGOSY_CHECK(!options.num_iters.has_value() || *options.num_iters > 0,
-               "train.fit",
-               "num_iters must be positive, got {}",
-               options.num_iters.value_or(0));
-  ARGOSY_CHECK(options.verbose >= 0 && options.verbose <= 3,
-               "train.fit",
-               "verbose must be 0, 1, 2 or 3, got {}",
-               options.verbose);
-  ARGOSY_CHECK(options.accumulate_grad_batches == 1 || train.batches().has_value(),
-               "train.fit",
-               "accumulate_grad_batches over a stream of unknown length: nobody knows which batch "
-               "is the last. Say how many there are: StreamShards::batches.");
+               "data.eval_batch_size is set, and there is no evaluation set that fit() reads: {}",
+               eval == nullptr ? "give fit() one, or leave it out" : "give it to the loader");
+  if (train.dealing().has_value()) {
+    return;
+  }
+  const auto check = [](bool unset, const char* field) {
+    ARGOSY_CHECK(
+        unset,
+        "train.fit",
+        "{} is set, and the training batches come from a loader: give it to the loader, or "
+        "give fit() the data set",
+        field);
+  };
+  check(options.data.shuffle, "data.shuffle = false");
+  check(!options.data.drop_last, "data.drop_last");
+  check(reads_eval || options.batch_size == 1, "batch_size");
+  check(reads_eval || options.num_workers == 0, "num_workers");
 }
 
 /// The process ends here, on all ranks together, with a code that says: start me again. What main()
@@ -82,7 +75,12 @@ void check_options(const FitOptions& options, const Feed& train) {
 
 History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options) {
   core.check_optimizer("train.fit");
-  check_options(options, train);
+  options.validate();
+  check_loader(options, train, eval);
+  ARGOSY_CHECK(options.accumulate_grad_batches == 1 || train.batches().has_value(),
+               "train.fit",
+               "accumulate_grad_batches over a stream of unknown length: nobody knows which batch "
+               "is the last. Say how many there are: StreamShards::batches.");
   check_feed(train, core.group, true);
   ARGOSY_CHECK(train.batches() != std::optional<int64_t>(0),
                "train.fit",
@@ -93,7 +91,8 @@ History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions&
   History history = loop->run();
   const int signal = loop->signal();
   loop.reset();
-  if (history.ended == Ended::kPreempted && options.on_signal == OnSignal::kSaveAndExit) {
+  if (history.ended == Ended::kPreempted &&
+      options.checkpoint.on_signal == OnSignal::kSaveAndExit) {
     leave_for_resume(history, options, core.group);
   }
   if (signal != 0 && history.ended != Ended::kPreempted) {

@@ -60,7 +60,7 @@ History FitLoop::train_all() {
   lock_.emplace(std::vector{options_.run_dir, checkpoint_folder(options_)},
                 core_.group,
                 resumes ? FolderLock::kPatience : FolderLock::kPatience.zero());
-  if (options_.on_signal != OnSignal::kIgnore && announcer_.keeps_checkpoints()) {
+  if (options_.checkpoint.on_signal != OnSignal::kIgnore && announcer_.keeps_checkpoints()) {
     agreement_.heed_signals();
   }
   resume();
@@ -97,7 +97,7 @@ void FitLoop::resume() {
   continue_from(share, *path);
   restore_callbacks(share.snapshot, announcer_.callbacks());
   resumed_ = true;
-  if (options_.verbose > 0 && core_.group.rank() == 0) {
+  if (options_.log.verbose > 0 && core_.group.rank() == 0) {
     if (done()) {
       fmt::print("Resuming from {}: nothing is left to do after step {}\n", *path, core_.steps);
     } else {
@@ -120,7 +120,8 @@ void FitLoop::continue_from(const Share& share, const std::string& path) {
                           "no place in a training to go on from. Model::load() takes it",
                           {.path = path});
   }
-  begun_from_ = options_.resume_from.empty() ? place->begun_from : options_.resume_from;
+  begun_from_ =
+      options_.checkpoint.resume_from.empty() ? place->begun_from : options_.checkpoint.resume_from;
   core_.requests = requests_in(snapshot, share.gone);
   agreement_.load(*place);
   const bool same_leg = feed_.resume(*place, snapshot);
@@ -131,7 +132,7 @@ void FitLoop::continue_from(const Share& share, const std::string& path) {
   }
   restore_rank(core_, snapshot);
   if (core_.group.rank() >= place->ranks) {  // ranks that were not there draw numbers of their own
-    seed_everything(options_.seed + static_cast<uint64_t>(core_.steps), core_.group.rank());
+    seed_everything(options_.data.seed + static_cast<uint64_t>(core_.steps), core_.group.rank());
   }
 }
 
@@ -202,7 +203,7 @@ void FitLoop::run_batch(const Tensors& batch) {
   } else {
     core_.network.without_sync(pass);
   }
-  const bool shown = (place_.batch() + 1) % options_.log_freq == 0 ||
+  const bool shown = (place_.batch() + 1) % options_.log.freq == 0 ||
                      (batches_.has_value() && place_.batch() + 1 == *batches_);
   Logs logs;
   if (shown) {
@@ -283,8 +284,8 @@ bool FitLoop::evaluate_now(Logs& logs) {
   const std::optional<Logs> figures = evaluate_unless(core_,
                                                       model_,
                                                       *eval_,
-                                                      {.log_freq = options_.log_freq,
-                                                       .verbose = options_.verbose,
+                                                      {.log_freq = options_.log.freq,
+                                                       .verbose = options_.log.verbose,
                                                        .callbacks = announcer_.watching()},
                                                       asked);
   if (figures.has_value()) {
@@ -356,8 +357,8 @@ Training FitLoop::training() const {
           .batches = batches_,
           .batch_size = feed_.batch_size() * core_.group.size() * options_.accumulate_grad_batches,
           .samples = feed_.whole().samples(),
-          .verbose = options_.verbose,
-          .log_freq = options_.log_freq,
+          .verbose = options_.log.verbose,
+          .log_freq = options_.log.freq,
           .run_dir = options_.run_dir,
           .evaluates = eval_ != nullptr,
           .scales = core_.precision.scales(),
@@ -378,8 +379,8 @@ Training FitLoop::training() const {
 }
 
 std::vector<std::string> FitLoop::class_names() const {
-  if (!options_.class_names.empty()) {
-    return options_.class_names;
+  if (!options_.log.class_names.empty()) {
+    return options_.log.class_names;
   }
   std::vector<std::string> names;
   if (eval_ != nullptr) {

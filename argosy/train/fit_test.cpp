@@ -70,7 +70,7 @@ TEST(Fit, AloneGivesTheBitsOfTheLoopByHand) {
     const SmallNet net = small_net();
     Model model = sgd_model(net, kMomentum);
     const History history =
-        model.fit(train, {.batch_size = 8, .epochs = 3, .verbose = 0, .num_workers = 2});
+        model.fit(train, {.batch_size = 8, .epochs = 3, .num_workers = 2, .log = {.verbose = 0}});
     expect_same_weights(net, by_hand(50, 8, 3));
     EXPECT_EQ(history.steps, 21);
     ASSERT_EQ(history.epochs.size(), 3U);
@@ -84,7 +84,7 @@ TEST(Fit, TwoRanksTrainAsOneOfTwiceTheBatch) {
     const auto train = blobs(48);
     const SmallNet net = small_net();
     Model model = sgd_model(net, kMomentum);
-    const History history = model.fit(train, {.batch_size = 4, .epochs = 2, .verbose = 0});
+    const History history = model.fit(train, {.batch_size = 4, .epochs = 2, .log = {.verbose = 0}});
     // Paddle's order laid side by side is that of one rank with twice the batch.
     SmallNet alone = small_net();
     const data::DistributedBatchSampler order(48, {.batch_size = 8, .shuffle = true});
@@ -132,7 +132,9 @@ TEST(Fit, HooksComeInPaddlesOrder) {
   run_job(1, [](int) {
     std::vector<std::string> order;
     Model model = sgd_model(small_net(), kMomentum);
-    model.fit(blobs(6), blobs(3), {.batch_size = 4, .verbose = 0, .callbacks = {Recorder(order)}});
+    model.fit(blobs(6),
+              blobs(3),
+              {.batch_size = 4, .callbacks = {Recorder(order)}, .log = {.verbose = 0}});
     EXPECT_THAT(order,
                 ElementsAre("train_begin",
                             "epoch_begin 0",
@@ -155,14 +157,17 @@ TEST(Fit, AccumulatedBatchesAverageAsOneBatch) {
       const auto train = blobs(40);
       const SmallNet apart = small_net();
       Model model = sgd_model(apart, kMomentum);
-      const History history = model.fit(
-          train, {.batch_size = 2, .verbose = 0, .shuffle = false, .accumulate_grad_batches = 4});
+      const History history = model.fit(train,
+                                        {.batch_size = 2,
+                                         .accumulate_grad_batches = 4,
+                                         .data = {.shuffle = false},
+                                         .log = {.verbose = 0}});
       // 20 (or 10) batches: the last update has fewer where 4 does not divide them.
       EXPECT_EQ(history.steps, ranks == 1 ? 5 : 3);
       if (ranks == 1) {
         const SmallNet together = small_net();
         Model other = sgd_model(together, kMomentum);
-        other.fit(train, {.batch_size = 8, .verbose = 0, .shuffle = false});
+        other.fit(train, {.batch_size = 8, .data = {.shuffle = false}, .log = {.verbose = 0}});
         EXPECT_LT(largest_difference(apart, together), 1e-6);
       }
     });
@@ -175,7 +180,10 @@ TEST(Fit, AShortRestOfAnEpochIsAveragedOverItsOwnBatches) {
     const SmallNet apart = small_net();
     Model model = sgd_model(apart, kMomentum);
     model.fit(train,
-              {.batch_size = 2, .verbose = 0, .shuffle = false, .accumulate_grad_batches = 2});
+              {.batch_size = 2,
+               .accumulate_grad_batches = 2,
+               .data = {.shuffle = false},
+               .log = {.verbose = 0}});
     SmallNet hand = small_net();
     optim::SGD optimizer(hand, {.lr = 0.1, .momentum = 0.9});
     const auto mean_loss = [&](int64_t from, int64_t to) {
@@ -214,13 +222,14 @@ TEST(Fit, WhatOneRankAsksForAllDo) {
   run_job(3, [](int rank) {
     Model model = sgd_model(small_net(), kMomentum);
     const History now = model.fit(
-        blobs(60), {.batch_size = 2, .epochs = 2, .verbose = 0, .callbacks = {StopAt(3, 1, true)}});
+        blobs(60),
+        {.batch_size = 2, .epochs = 2, .callbacks = {StopAt(3, 1, true)}, .log = {.verbose = 0}});
     EXPECT_EQ(now.steps, 4);  // asked for after step 3, agreed on in the next one
     EXPECT_EQ(now.ended, Ended::kStopped);
     EXPECT_EQ(now.reason, rank == 1 ? "enough" : "another rank asked for it");
-    const History later =
-        model.fit(blobs(60),
-                  {.batch_size = 2, .epochs = 3, .verbose = 0, .callbacks = {StopAt(6, 2, false)}});
+    const History later = model.fit(
+        blobs(60),
+        {.batch_size = 2, .epochs = 3, .callbacks = {StopAt(6, 2, false)}, .log = {.verbose = 0}});
     EXPECT_EQ(later.steps, 14);  // to the end of that epoch of ten
     EXPECT_EQ(later.epochs.size(), 1U);
   });
@@ -233,12 +242,13 @@ TEST(Fit, GradientsOfAnUpdateThatAnExceptionEndedAreNotTheNextOnes) {
     };
     const SmallNet net = small_net();
     Model model = sgd_model(net, kMomentum);
-    EXPECT_THROW(
-        model.fit(
-            blobs(32),
-            {.batch_size = 4, .verbose = 0, .callbacks = {Throws()}, .accumulate_grad_batches = 2}),
-        std::runtime_error);
-    model.fit(blobs(32), {.batch_size = 4, .verbose = 0});
+    EXPECT_THROW(model.fit(blobs(32),
+                           {.batch_size = 4,
+                            .callbacks = {Throws()},
+                            .accumulate_grad_batches = 2,
+                            .log = {.verbose = 0}}),
+                 std::runtime_error);
+    model.fit(blobs(32), {.batch_size = 4, .log = {.verbose = 0}});
     expect_same_weights(net, by_hand(32, 4, 1));
   });
 }
@@ -262,10 +272,11 @@ TEST(Fit, AnUpdateThatBackwardHasMadeWhenAnExceptionComesIsNotInTheWay) {
         };
         const SmallNet net = small_net();
         Model model = sgd_model(net, kMomentum);
-        EXPECT_THROW(model.fit(blobs(64), {.batch_size = 4, .verbose = 0, .callbacks = {Throws()}}),
-                     std::runtime_error);
+        EXPECT_THROW(
+            model.fit(blobs(64), {.batch_size = 4, .callbacks = {Throws()}, .log = {.verbose = 0}}),
+            std::runtime_error);
         const at::Tensor before = net->first->weight.detach().clone();
-        EXPECT_EQ(model.fit(blobs(64), {.batch_size = 4, .verbose = 0}).steps, 10);
+        EXPECT_EQ(model.fit(blobs(64), {.batch_size = 4, .log = {.verbose = 0}}).steps, 10);
         EXPECT_FALSE(torch::equal(net->first->weight, before));
         fleet::stop_worker();
       },
@@ -286,7 +297,7 @@ TEST(Fit, APrepareThatIsRefusedChangesNothing) {
                 }),
                 HasSubstr("decay must be in [0, 1]"));
     EXPECT_EQ(model.optimizer().lr(), 0.1);
-    const History history = model.fit(blobs(8), {.batch_size = 4, .verbose = 0});
+    const History history = model.fit(blobs(8), {.batch_size = 4, .log = {.verbose = 0}});
     EXPECT_EQ(history.epochs.back().find("acc"), nullptr);
   });
 }
@@ -295,7 +306,7 @@ TEST(Fit, NumItersEndsItWhateverTheEpochs) {
   run_job(1, [](int) {
     Model model = sgd_model(small_net(), kMomentum);
     const History history =
-        model.fit(blobs(8), {.batch_size = 4, .epochs = 10, .verbose = 0, .num_iters = 5});
+        model.fit(blobs(8), {.batch_size = 4, .epochs = 10, .num_iters = 5, .log = {.verbose = 0}});
     EXPECT_EQ(history.steps, 5);
     EXPECT_EQ(history.ended, Ended::kFinished);
     EXPECT_EQ(history.epochs.size(), 3U);
@@ -350,14 +361,14 @@ TEST(Fit, ALoaderThatIgnoresTheRanksIsAnError) {
     const auto set = blobs(20);
     data::DataLoader loader(set, {.batch_size = 4, .shuffle = true});
     const std::string text =
-        test::error_text<UsageError>([&] { model.fit(loader, {.verbose = 0}); });
+        test::error_text<UsageError>([&] { model.fit(loader, {.log = {.verbose = 0}}); });
     EXPECT_THAT(text, HasSubstr("[train.fit] ranks 0 and 1 have the same batches"));
     EXPECT_THAT(text, HasSubstr("fleet::distributed_batch_sampler"));
     EXPECT_THAT(test::error_text<UsageError>([&] { model.evaluate(loader, {.verbose = 0}); }),
                 HasSubstr("fleet::evaluation_sampler"));
     data::DataLoader good(
         set, fleet::distributed_batch_sampler(set.size(), {.batch_size = 4, .shuffle = true}));
-    EXPECT_EQ(model.fit(good, {.verbose = 0}).steps, 3);
+    EXPECT_EQ(model.fit(good, {.log = {.verbose = 0}}).steps, 3);
   });
 }
 
@@ -369,7 +380,7 @@ TEST(Fit, RanksWithDifferentNumbersOfBatchesAreAnError) {
         set, data::BatchSampler(2 + rank, [rank](int64_t) {
           return data::BatchPlan({0 + rank, 2 + rank, 4 + rank, 6 + rank, 8 + rank}, 2, false);
         }));
-    EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(loader, {.verbose = 0}); }),
+    EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(loader, {.log = {.verbose = 0}}); }),
                 HasSubstr("rank 1 has 3 batches an epoch, rank 0 has 2"));
   });
 }
@@ -386,11 +397,12 @@ TEST(Fit, WhatIsMissingIsSaid) {
     EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(blobs(4), {.epochs = 0}); }),
                 HasSubstr("epochs must be positive, got 0"));
     EXPECT_THAT(test::error_text<UsageError>(
-                    [&] { model.fit(blobs(7), {.batch_size = 8, .drop_last = true}); }),
+                    [&] { model.fit(blobs(7), {.batch_size = 8, .data = {.drop_last = true}}); }),
                 HasSubstr("of 7 samples, gives a rank no batch"));
     const data::TensorDataset<1> unlabelled(torch::zeros({4, testing::kFeatures}));
-    EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(unlabelled, {.verbose = 0}); }),
-                HasSubstr("there are no labels for the loss"));
+    EXPECT_THAT(
+        test::error_text<UsageError>([&] { model.fit(unlabelled, {.log = {.verbose = 0}}); }),
+        HasSubstr("there are no labels for the loss"));
   });
 }
 

@@ -66,16 +66,16 @@ void Model::prepare(loss::Loss loss,
 
 Model::LoaderChoice Model::train_loader(const FitOptions& options) {
   return {.batch_size = options.batch_size,
-          .shuffle = options.shuffle,
-          .drop_last = options.drop_last,
+          .shuffle = options.data.shuffle,
+          .drop_last = options.data.drop_last,
           .num_workers = options.num_workers,
-          .seed = options.seed};
+          .seed = options.data.seed};
 }
 
 Model::LoaderChoice Model::eval_loader(const FitOptions& options) {
-  return {.batch_size = options.eval_batch_size.value_or(options.batch_size),
+  return {.batch_size = options.data.eval_batch_size.value_or(options.batch_size),
           .num_workers = options.num_workers,
-          .seed = options.seed,
+          .seed = options.data.seed,
           .evaluation = true};
 }
 

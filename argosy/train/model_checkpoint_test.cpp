@@ -35,7 +35,7 @@ TEST(ModelCheckpoint, KeepsTheLastAndTheBest) {
     auto keep = std::make_shared<ModelCheckpoint>(ModelCheckpointOptions{
         .dir = folder.path().string(), .every_steps = 5, .monitor = "loss", .keep_last = 2});
     (void)adam_model(net).fit(
-        set, set, {.batch_size = 8, .epochs = 4, .verbose = 0, .callbacks = {keep}});
+        set, set, {.batch_size = 8, .epochs = 4, .callbacks = {keep}, .log = {.verbose = 0}});
     ASSERT_TRUE(keep->best().has_value());
     EXPECT_TRUE(checkpoint::is_checkpoint(*keep->best()));
     EXPECT_THAT(*keep->last(), HasSubstr("step-000000028"));
@@ -57,7 +57,7 @@ TEST(ModelCheckpoint, LeavesWhatWasSavedUnderANameAlone) {
     const std::string mine = (folder.path() / "mine").string();
     model.save(mine);
     FitOptions options = options_in(folder.path().string());
-    options.keep_last = 1;
+    options.checkpoint.keep_last = 1;
     (void)model.fit(set, options);
     EXPECT_TRUE(checkpoint::is_checkpoint(mine));
     EXPECT_THAT(checkpoint::list(folder.path().string(), checkpoint::Check::kSizes), SizeIs(2));
@@ -73,7 +73,8 @@ TEST(ModelCheckpoint, ByRank0sClock) {
                                .every_epochs = 0,
                                .every = std::chrono::duration<double>(1e-9),
                                .keep_last = 0});
-    (void)adam_model(net).fit(blobs(48), {.batch_size = 4, .verbose = 0, .callbacks = {keep}});
+    (void)adam_model(net).fit(blobs(48),
+                              {.batch_size = 4, .callbacks = {keep}, .log = {.verbose = 0}});
     EXPECT_THAT(checkpoint::list(folder.path().string(), checkpoint::Check::kSizes), SizeIs(6))
         << "six updates; the end of the epoch takes the place of the last one's";
   });
@@ -85,7 +86,7 @@ TEST(ModelFiles, WeightsAndWholeStatesComeBack) {
     const auto set = blobs(50);
     const SmallNet net = small_net();
     Model model = adam_model(net);
-    (void)model.fit(set, {.batch_size = 5, .verbose = 0});
+    (void)model.fit(set, {.batch_size = 5, .log = {.verbose = 0}});
     const Logs judged = model.evaluate(set, {.verbose = 0});
     for (const char* name : {"w.pt", "w.safetensors"}) {
       const std::string path = (folder.path() / name).string();
@@ -103,8 +104,8 @@ TEST(ModelFiles, WeightsAndWholeStatesComeBack) {
     (void)loaded.load(whole);
     EXPECT_EQ(hash(other), hash(net));
     EXPECT_EQ(loaded.optimizer().lr(), model.optimizer().lr());
-    (void)model.fit(set, {.batch_size = 5, .verbose = 0});
-    (void)loaded.fit(set, {.batch_size = 5, .verbose = 0});
+    (void)model.fit(set, {.batch_size = 5, .log = {.verbose = 0}});
+    (void)loaded.fit(set, {.batch_size = 5, .log = {.verbose = 0}});
     EXPECT_EQ(hash(other), hash(net));
     EXPECT_THAT(test::error_text<UsageError>([&] { model.save("x.onnx"); }),
                 HasSubstr(".safetensors"));

@@ -35,43 +35,65 @@ enum class OnSignal {
   kIgnore,         ///< leaves signals alone
 };
 
-/// Options of fit(). Names and defaults are Paddle's where Paddle has them.
-struct FitOptions {
-  int64_t batch_size = 1;                    ///< per rank; not with a loader
-  std::optional<int64_t> eval_batch_size{};  ///< unset: batch_size
-  int64_t epochs = 1;
-  int64_t eval_freq = 1;  ///< evaluates after every so many epochs, and the last
-  int64_t log_freq = 10;  ///< batches between two lines of progress
-  /// Folder of the checkpoints. Unset: `checkpoints` in run_dir; without a run_dir fit() saves
+/// How fit() reads a data set. With a loader in its place these are an error: a loader has its own.
+struct FitDataOptions {
+  std::optional<int64_t> eval_batch_size{};  ///< of the evaluation set; unset: batch_size
+  bool shuffle = true;
+  bool drop_last = false;  ///< leaves out an epoch's last batch if it is short
+  uint64_t seed = 0;       ///< seed of the order and the augmentation
+};
+
+/// Where and when fit() saves checkpoints, and how it resumes from them.
+struct FitCheckpointOptions {
+  /// Folder of the checkpoints. Empty: `checkpoints` in run_dir; without a run_dir fit() saves
   /// none. A ModelCheckpoint for this folder in `callbacks` replaces the next three options.
-  std::string save_dir{};
-  int64_t save_freq = 1;   ///< epochs between two checkpoints
-  int64_t save_steps = 0;  ///< also after every so many updates; 0: never
-  int64_t keep_last = 3;   ///< number of newest checkpoints that stay; 0: all
-  /// 0: silent; 1: a bar; 2: a line every log_freq batches; 3: with the loader's times.
-  int verbose = 2;
-  bool drop_last = false;  ///< not with a loader
-  bool shuffle = true;     ///< not with a loader
-  int num_workers = 0;     ///< not with a loader
-  uint64_t seed = 0;       ///< seed of the order and the augmentation; not with a loader
-  std::vector<AnyCallback> callbacks{};
-  /// Names of labels 0, 1, …, shown below the pictures of evaluations. Empty: those of the data
-  /// set's classes(), or numbers without it.
-  std::vector<std::string> class_names{};
-  /// Number of batches whose gradients are averaged for an update. A shorter rest of an epoch is an
-  /// update too.
-  int64_t accumulate_grad_batches = 1;
-  std::optional<int64_t> num_iters{};  ///< ends after so many updates, whatever `epochs` is
-  std::string run_dir{};               ///< folder for figures, configuration, page and checkpoints
-  Resume resume = Resume::kNever;
-  /// A checkpoint, or a folder of checkpoints, to resume from instead of save_dir. With kAuto or
+  std::string dir{};
+  int64_t every_epochs = 1;
+  int64_t every_steps = 0;  ///< also after every so many updates; 0: never
+  int64_t keep_last = 3;    ///< number of newest checkpoints that stay; 0: all
+  /// A checkpoint, or a folder of checkpoints, to resume from instead of `dir`. With kAuto or
   /// kMust this applies to the first start; restarts resume from this run's own checkpoints.
   std::string resume_from{};
   ResumeBatch resume_batch = ResumeBatch::kPerRank;
   OnSignal on_signal = OnSignal::kSaveAndExit;
+};
+
+/// What fit() prints and records.
+struct FitLogOptions {
+  /// 0: silent; 1: a bar; 2: a line every `freq` batches; 3: with the loader's times.
+  int verbose = 2;
+  int64_t freq = 10;  ///< batches between two lines of progress
+  /// Names of labels 0, 1, …, shown below the pictures of evaluations. Empty: those of the data
+  /// set's classes(), or numbers without it.
+  std::vector<std::string> class_names{};
   /// Other choices of the program, for run.json, TensorBoard and `argosy runs compare`:
   /// {{"dropout", "0.3"}}.
   std::map<std::string, std::string> hyperparameters{};
+};
+
+/// Options of fit(). C++ asks for designated options in this order, and the groups come last:
+///
+///     model.fit(train, valid, {.batch_size = 16, .epochs = 10, .num_workers = 2,
+///                              .run_dir = "runs/a", .resume = train::Resume::kAuto,
+///                              .data = {.seed = 42}, .log = {.verbose = 1}});
+struct FitOptions {
+  int64_t batch_size = 1;  ///< samples of a batch on each rank; a loader has its own
+  int64_t epochs = 1;
+  int num_workers = 0;    ///< threads that read a data set; a loader has its own
+  std::string run_dir{};  ///< folder for figures, configuration, page and checkpoints
+  Resume resume = Resume::kNever;
+  std::vector<AnyCallback> callbacks{};
+  std::optional<int64_t> num_iters{};  ///< ends after so many updates, whatever `epochs` is
+  /// Number of batches whose gradients are averaged for an update. A shorter rest of an epoch is an
+  /// update too.
+  int64_t accumulate_grad_batches = 1;
+  int64_t eval_freq = 1;  ///< evaluates after every so many epochs, and the last
+  FitDataOptions data{};
+  FitCheckpointOptions checkpoint{};
+  FitLogOptions log{};
+
+  /// Errors: UsageError that names the field.
+  void validate() const;
 };
 
 struct EvaluateOptions {

@@ -39,7 +39,7 @@ TEST(Phases, TellWhatEachStepsTimeGoesInto) {
       sgd_model().fit(
           blobs(16 * ranks),
           blobs(4),
-          {.batch_size = 4, .verbose = 0, .callbacks = {Gather(phases)}, .num_iters = 3});
+          {.batch_size = 4, .callbacks = {Gather(phases)}, .num_iters = 3, .log = {.verbose = 0}});
       std::map<PhaseKind, int> count;
       for (const Phase& phase : phases) {
         ++count[phase.kind];
@@ -66,9 +66,9 @@ TEST(Phases, ReductionsLieInTheBackwardPassThatMadeThem) {
     sgd_model().fit(blobs(32),
                     blobs(8),
                     {.batch_size = 2,
-                     .verbose = 0,
                      .callbacks = {Gather(phases)},
-                     .accumulate_grad_batches = 2});
+                     .accumulate_grad_batches = 2,
+                     .log = {.verbose = 0}});
     int reductions = 0;
     Phase backward;
     for (const Phase& phase : phases) {
@@ -102,12 +102,13 @@ struct Tell : Callback {
 TEST(Fit, CallbacksAreToldOfWhatEndsIt) {
   run_job(1, [](int) {
     std::vector<std::string> told;
-    EXPECT_THAT(test::error_text<DataError>([&] {
-                  sgd_model().fit(
-                      blobs(16),
-                      {.batch_size = 4, .verbose = 0, .callbacks = {Tell(told), Tell(told)}});
-                }),
-                ::testing::HasSubstr("a bad sample"));
+    EXPECT_THAT(
+        test::error_text<DataError>([&] {
+          sgd_model().fit(
+              blobs(16),
+              {.batch_size = 4, .callbacks = {Tell(told), Tell(told)}, .log = {.verbose = 0}});
+        }),
+        ::testing::HasSubstr("a bad sample"));
     EXPECT_THAT(told,
                 ElementsAre(::testing::StartsWith("1[test.tell] a bad sample"),
                             ::testing::StartsWith("1[test.tell] a bad sample")));

@@ -67,9 +67,9 @@ TEST(Resume, AnotherNumberOfRanksSeesEachSampleOfTheEpochOnce) {
       FitOptions options = options_in(checkpoints);
       options.batch_size = 4;
       options.epochs = 1;
-      options.shuffle = true;
+      options.data.shuffle = true;
       options.resume = Resume::kAuto;
-      options.resume_batch = ResumeBatch::kGlobal;
+      options.checkpoint.resume_batch = ResumeBatch::kGlobal;
       options.num_iters = updates;
       const History history = adam_model(net).fit(Indexed{.n = 96, .seen = &file}, options);
       EXPECT_EQ(history.steps, std::min<int64_t>(updates, 8));
@@ -94,7 +94,7 @@ TEST(Resume, UpdatesHaveAsManySamplesAlsoAfterAnEpochThatWasDone) {
       const auto samples = std::make_shared<Samples>();
       options.callbacks = {samples, SignalAt(stop)};
       options.resume = Resume::kAuto;
-      options.resume_batch = ResumeBatch::kGlobal;
+      options.checkpoint.resume_batch = ResumeBatch::kGlobal;
       const History history = adam_model(small_net()).fit(blobs(48), options);
       EXPECT_EQ(history.steps, std::min<int64_t>(stop, 18));
       EXPECT_EQ(samples->of_updates, expected);
@@ -136,7 +136,7 @@ TEST(Resume, ABatchThatCannotBeDividedIsSaid) {
       const SmallNet net = small_net();
       FitOptions options = options_in(checkpoints);
       options.resume = Resume::kAuto;
-      options.resume_batch = ResumeBatch::kGlobal;
+      options.checkpoint.resume_batch = ResumeBatch::kGlobal;
       options.num_iters = 1;
       Model model = adam_model(net);
       const auto fit = [&] { (void)model.fit(blobs(48), options); };
@@ -160,10 +160,10 @@ TEST(Resume, ALoaderOfOnesOwnCannotBeDealtAnew) {
       data::DataLoader loader(set, fleet::distributed_batch_sampler(48, {.batch_size = 4}));
       const SmallNet net = small_net();
       FitOptions options{.epochs = 2,
-                         .save_dir = checkpoints,
-                         .verbose = 0,
+                         .resume = Resume::kAuto,
                          .num_iters = 2,
-                         .resume = Resume::kAuto};
+                         .checkpoint = {.dir = checkpoints},
+                         .log = {.verbose = 0}};
       Model model = adam_model(net);
       const auto fit = [&] { (void)model.fit(loader, options); };
       if (fails) {

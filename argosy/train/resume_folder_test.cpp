@@ -82,7 +82,7 @@ TEST(Resume, WhatSaveHasPutBesideTheCheckpointsIsNoPlaceToGoOnFrom) {
     options.resume = Resume::kMust;
     options.epochs = 2;
     EXPECT_EQ(adam_model(small_net()).fit(set, options).steps, 26);
-    options.resume_from = (folder.path() / "final").string();
+    options.checkpoint.resume_from = (folder.path() / "final").string();
     EXPECT_THAT(
         test::error_text<CheckpointError>([&] { (void)adam_model(small_net()).fit(set, options); }),
         HasSubstr("Model::save() wrote it"));
@@ -95,7 +95,7 @@ TEST(Resume, PassesOverTornAndDamagedOnes) {
     const auto set = blobs(50);
     const SmallNet whole = small_net();
     FitOptions options = options_in(folder.path().string());
-    options.keep_last = 0;
+    options.checkpoint.keep_last = 0;
     (void)adam_model(whole).fit(set, options);
     const std::vector<checkpoint::Inspected> all =
         checkpoint::list(folder.path().string(), checkpoint::Check::kSizes);
@@ -121,7 +121,7 @@ TEST(Resume, AnEarlierTrainingInTheFolderIsSetAsideAndNotTakenForTheNewest) {
     (void)adam_model(small_net()).fit(set, options);  // 21 updates
     const SmallNet net = small_net();
     options.epochs = 1;
-    options.seed = 6;
+    options.data.seed = 6;
     (void)adam_model(net).fit(set, options);
     const auto newest = checkpoint::find_newest(folder.path().string());
     ASSERT_TRUE(newest.path.has_value());
@@ -141,7 +141,7 @@ TEST(Resume, ADamagedNewerOneDoesNotPushOutTheGoodOnes) {
   run_job(1, [&](int) {
     const auto set = blobs(50);
     FitOptions options = options_in(folder.path().string());
-    options.keep_last = 2;
+    options.checkpoint.keep_last = 2;
     (void)adam_model(small_net()).fit(set, options);
     const auto all = checkpoint::list(folder.path().string(), checkpoint::Check::kSizes);
     std::fstream state(fs::path(all[0].path) / "state.json", std::ios::in | std::ios::out);
@@ -150,7 +150,7 @@ TEST(Resume, ADamagedNewerOneDoesNotPushOutTheGoodOnes) {
     state.close();
     options.resume = Resume::kMust;
     options.num_iters = 1;  // nothing is left to do: no good one takes the damaged one's place
-    options.keep_last = 1;
+    options.checkpoint.keep_last = 1;
     (void)adam_model(small_net()).fit(set, options);
     EXPECT_TRUE(checkpoint::find_newest(folder.path().string()).path.has_value());
     EXPECT_FALSE(fs::exists(all[0].path));
@@ -165,7 +165,7 @@ TEST(Resume, ATrainingThatBeganFromAnothersCheckpointGoesOnFromItsOwn) {
     first.epochs = 1;
     (void)adam_model(small_net()).fit(set, first);
     FitOptions options = options_in((folder.path() / "second").string());
-    options.resume_from = first.save_dir;
+    options.checkpoint.resume_from = first.checkpoint.dir;
     const auto fit = [&](Resume resume, int64_t stop) {
       options.resume = resume;
       options.callbacks = {SignalAt(stop)};
@@ -181,7 +181,7 @@ TEST(Resume, ATrainingThatBeganFromAnothersCheckpointGoesOnFromItsOwn) {
     const auto rest = fit(Resume::kAuto, 99);
     EXPECT_EQ(rest.first, whole.first);
     EXPECT_EQ(rest.second, 1) << "from step 30, and not from 13";
-    options.resume_from = first.save_dir + "/step-000000013";
+    options.checkpoint.resume_from = first.checkpoint.dir + "/step-000000013";
     EXPECT_EQ(fit(Resume::kAuto, 20).second, 0) << "another beginning is another training";
   });
 }
@@ -198,7 +198,7 @@ TEST(Fit, OneThatGoesOnWaitsForTheEndOfTheProcessBeforeIt) {
     FitOptions options = options_in((folder.path() / "run").string());
     options.epochs = 1;
     EXPECT_EQ(adam_model(small_net()).fit(blobs(20), options).steps, 5);
-    const int before = ::open(options.save_dir.c_str(), O_RDONLY | O_DIRECTORY);
+    const int before = ::open(options.checkpoint.dir.c_str(), O_RDONLY | O_DIRECTORY);
     ASSERT_EQ(::flock(before, LOCK_EX | LOCK_NB), 0);
     ::testing::internal::CaptureStderr();
     EXPECT_THAT(
@@ -249,13 +249,13 @@ TEST(Fit, TwoTrainingsInOneFolderAreAnError) {
     for (const bool same_run : {true, false}) {  // or only its checkpoints
       options.run_dir = (folder.path() / "run").string();
       FitOptions other = options;
-      (same_run ? other.save_dir : other.run_dir) = (folder.path() / "other").string();
+      (same_run ? other.checkpoint.dir : other.run_dir) = (folder.path() / "other").string();
       options.callbacks = {Second(other)};
       EXPECT_EQ(adam_model(small_net()).fit(blobs(20), options).steps, 5);
       options.callbacks.clear();
     }
     EXPECT_EQ(adam_model(small_net()).fit(blobs(20), options).steps, 5) << "its end lets go";
-    options.save_dir = "/proc/argosy";
+    options.checkpoint.dir = "/proc/argosy";
     EXPECT_THAT(
         test::error_text<DataError>([&] { (void)adam_model(small_net()).fit(blobs(20), options); }),
         HasSubstr("/proc/argosy: cannot create the folder"));
@@ -268,9 +268,10 @@ TEST(Resume, WhatIsMissingIsSaid) {
     const auto set = blobs(50);
     const SmallNet net = small_net();
     Model model = adam_model(net);
-    EXPECT_THAT(test::error_text<UsageError>(
-                    [&] { (void)model.fit(set, {.verbose = 0, .resume = Resume::kAuto}); }),
-                HasSubstr("set run_dir, save_dir or resume_from"));
+    EXPECT_THAT(test::error_text<UsageError>([&] {
+                  (void)model.fit(set, {.resume = Resume::kAuto, .log = {.verbose = 0}});
+                }),
+                HasSubstr("set run_dir, checkpoint.dir or checkpoint.resume_from"));
     FitOptions options = options_in(folder.path().string());
     options.resume = Resume::kMust;
     EXPECT_THAT(test::error_text<CheckpointError>([&] { (void)model.fit(set, options); }),

@@ -109,12 +109,12 @@ struct Updates {
   int64_t accumulate = 1;
   [[nodiscard]] History operator()(int64_t updates) const {
     FitOptions options{.batch_size = 4,
-                       .save_dir = folder,
-                       .verbose = 0,
-                       .seed = 3,
-                       .accumulate_grad_batches = accumulate,
+                       .resume = Resume::kAuto,
                        .num_iters = updates,
-                       .resume = Resume::kAuto};
+                       .accumulate_grad_batches = accumulate,
+                       .data = {.seed = 3},
+                       .checkpoint = {.dir = folder},
+                       .log = {.verbose = 0}};
     return judge(metrics).fit(Scores(), options);
   }
 };
@@ -174,14 +174,13 @@ TEST(ResumeRanks, AnEpochThatIsDoneStaysDoneOnWhateverRanksItsEvaluationIsLeft) 
       return judge().fit(Scores(),
                          Scores(),
                          {.batch_size = 7,
-                          .eval_batch_size = 4,
-                          .save_dir = (folder.path() / name).string(),
-                          .verbose = 0,
-                          .drop_last = true,  // twelve samples, which are nobody's
-                          .seed = 3,
-                          .callbacks = callbacks,
                           .resume = Resume::kAuto,
-                          .on_signal = OnSignal::kSaveAndReturn});
+                          .callbacks = callbacks,
+                          // drop_last leaves out twelve samples, which are nobody's.
+                          .data = {.eval_batch_size = 4, .drop_last = true, .seed = 3},
+                          .checkpoint = {.dir = (folder.path() / name).string(),
+                                         .on_signal = OnSignal::kSaveAndReturn},
+                          .log = {.verbose = 0}});
     };
     const auto cut = [&](int /*rank*/) {
       const History history = fit("cut", {SignalToRankZero()});

@@ -46,13 +46,13 @@ TEST(Resume, ASignalEndsAnEvaluationAndItIsMadeAnew) {
       const auto eval = blobs(100 * ranks + 1);
       const auto draws = std::make_shared<SignalInEvaluation>(-1);
       FitOptions options = options_in((folder.path() / "whole").string());
-      options.eval_batch_size = 2;
+      options.data.eval_batch_size = 2;
       options.callbacks = {draws};
       const SmallNet whole = small_net();
       const History straight = adam_model(whole).fit(set, eval, options);
       const double next = torch::rand({1}).item<double>();
 
-      options.save_dir = (folder.path() / "cut").string();
+      options.checkpoint.dir = (folder.path() / "cut").string();
       const auto signal = std::make_shared<SignalInEvaluation>(rank);
       options.callbacks = {signal};
       const SmallNet net = small_net();
@@ -146,7 +146,7 @@ void expect_stopped_alike(int ranks, const AskToStop& ask, const AnyCallback& si
     const auto eval = blobs(100 * ranks + 1);
     const auto train = [&](const char* name, const SmallNet& net, std::vector<AnyCallback> with) {
       FitOptions options = options_in((folder.path() / name).string());
-      options.eval_batch_size = 2;
+      options.data.eval_batch_size = 2;
       options.callbacks = std::move(with);
       options.resume = Resume::kAuto;
       return adam_model(net).fit(set, eval, options);

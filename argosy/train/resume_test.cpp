@@ -98,8 +98,8 @@ TEST(Fit, NumItersCountsTheUpdatesOfThisTraining) {
   run_job(1, [&](int) {
     const auto set = blobs(50);
     Model model = adam_model(small_net());
-    (void)model.fit(set, {.batch_size = 5, .verbose = 0, .num_iters = 7});
-    EXPECT_EQ(model.fit(set, {.batch_size = 5, .verbose = 0, .num_iters = 3}).steps, 10);
+    (void)model.fit(set, {.batch_size = 5, .num_iters = 7, .log = {.verbose = 0}});
+    EXPECT_EQ(model.fit(set, {.batch_size = 5, .num_iters = 3, .log = {.verbose = 0}}).steps, 10);
     FitOptions options = options_in(folder.path().string());
     options.resume = Resume::kAuto;
     options.num_iters = 4;

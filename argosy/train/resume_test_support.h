@@ -32,10 +32,9 @@ inline std::string hash(const SmallNet& net) {
 inline FitOptions options_in(const std::string& folder) {
   return {.batch_size = 4,
           .epochs = 3,
-          .save_dir = folder,
-          .verbose = 0,
-          .seed = 5,
-          .on_signal = OnSignal::kSaveAndReturn};
+          .data = {.seed = 5},
+          .checkpoint = {.dir = folder, .on_signal = OnSignal::kSaveAndReturn},
+          .log = {.verbose = 0}};
 }
 
 /// Samples of each update.

@@ -111,14 +111,13 @@ void fit(const std::string& folder, int rank) {
             shapes(120, 3),
             {.batch_size = 8,
              .epochs = 4,
-             .log_freq = 10,
-             .verbose = 0,
              .num_workers = 1,
-             .seed = 7,
+             .run_dir = folder + "/run",
              .callbacks = {Truth(truth),
                            train::TensorBoard({}, {.histogram_freq = 100}),
                            train::VisualDL({}, {.histogram_freq = 100})},
-             .run_dir = folder + "/run"});
+             .data = {.seed = 7},
+             .log = {.verbose = 0, .freq = 10}});
   if (rank == 0) {
     std::ofstream(folder + "/truth.json") << truth.dump();
   }
@@ -145,16 +144,14 @@ void fit_until(const std::string& folder, int64_t update) {
             shapes(40, 3),
             {.batch_size = 8,
              .epochs = 3,
-             .log_freq = 1,
-             .save_freq = 100,
-             .save_steps = 7,
-             .verbose = 0,
+             .run_dir = folder + "/run",
+             .resume = train::Resume::kAuto,
              .callbacks = {KillAfter(update),
                            train::TensorBoard({}, {.histogram_freq = 10}),
                            train::VisualDL(),
                            train::CsvLogger()},
-             .run_dir = folder + "/run",
-             .resume = train::Resume::kAuto});
+             .checkpoint = {.every_epochs = 100, .every_steps = 7},
+             .log = {.verbose = 0, .freq = 1}});
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace argosy::train {
 
 struct BoardOptions {
-  int64_t log_freq = 0;  ///< batches between two records of training; 0: fit()'s log_freq
+  int64_t log_freq = 0;  ///< batches between two records of training; 0: fit()'s log.freq
   /// Updates between two histograms of every weight and gradient, "weights/<name>" and
   /// "gradients/<name>", before the update. 0: no histograms. Cost: 15 ns per element, on the first
   /// rank.

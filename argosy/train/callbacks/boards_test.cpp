@@ -36,9 +36,9 @@ TEST(Boards, TheFirstRankAloneWrites) {
     const fs::path own = folder.path() / std::to_string(rank);
     sgd_model().fit(blobs(16),
                     {.batch_size = 4,
-                     .verbose = 0,
                      .callbacks = {TensorBoard((own / "a").string()),
-                                   VisualDL((own / "b").string(), {.histogram_freq = 1})}});
+                                   VisualDL((own / "b").string(), {.histogram_freq = 1})},
+                     .log = {.verbose = 0}});
     EXPECT_EQ(files_in(own / "a"), rank == 0 ? 1 : 0);
     EXPECT_EQ(files_in(own / "b"), rank == 0 ? 1 : 0);
   });
@@ -48,8 +48,10 @@ TEST(Boards, LieInTheRunsFolderWhereNothingElseIsSaid) {
   const test::TempDir folder;
   const std::string run = (folder.path() / "run").string();
   run_job(1, [&](int) {
-    const FitOptions options{
-        .batch_size = 4, .verbose = 0, .callbacks = {TensorBoard(), VisualDL()}, .run_dir = run};
+    const FitOptions options{.batch_size = 4,
+                             .run_dir = run,
+                             .callbacks = {TensorBoard(), VisualDL()},
+                             .log = {.verbose = 0}};
     sgd_model().fit(blobs(8), options);
     EXPECT_EQ(files_in(run + "/tensorboard"), 1);
     EXPECT_EQ(files_in(run + "/visualdl"), 1);

@@ -56,23 +56,23 @@ ordered_json optimizer_of(const Training& training) {
 
 void add_options(ordered_json& about, const FitOptions& options) {
   about["batch_size"] = options.batch_size;
-  if (options.eval_batch_size.has_value()) {
-    about["eval_batch_size"] = *options.eval_batch_size;
+  if (options.data.eval_batch_size.has_value()) {
+    about["eval_batch_size"] = *options.data.eval_batch_size;
   }
   about["epochs"] = options.epochs;
   if (options.num_iters.has_value()) {
     about["num_iters"] = *options.num_iters;
   }
   about["accumulate_grad_batches"] = options.accumulate_grad_batches;
-  about["shuffle"] = options.shuffle;
-  about["drop_last"] = options.drop_last;
+  about["shuffle"] = options.data.shuffle;
+  about["drop_last"] = options.data.drop_last;
   about["num_workers"] = options.num_workers;
-  about["seed"] = options.seed;
+  about["seed"] = options.data.seed;
   about["eval_freq"] = options.eval_freq;
-  about["log_freq"] = options.log_freq;
-  about["save_freq"] = options.save_freq;
-  if (!options.save_dir.empty()) {
-    about["save_dir"] = options.save_dir;
+  about["log_freq"] = options.log.freq;
+  about["save_freq"] = options.checkpoint.every_epochs;
+  if (!options.checkpoint.dir.empty()) {
+    about["save_dir"] = options.checkpoint.dir;
   }
 }
 
@@ -101,8 +101,8 @@ ordered_json description(const Training& training) {
   }
   if (training.options != nullptr) {
     add_options(about, *training.options);
-    if (!training.options->hyperparameters.empty()) {
-      about["hyperparameters"] = training.options->hyperparameters;
+    if (!training.options->log.hyperparameters.empty()) {
+      about["hyperparameters"] = training.options->log.hyperparameters;
     }
   }
   return about;

@@ -62,7 +62,7 @@ struct Told : Callback {
 template <typename Train, typename... Eval>
 Names names_in_fit(const Names& given, Train&& train, Eval&&... eval) {
   const auto told = std::make_shared<Told>();
-  FitOptions options{.verbose = 0, .callbacks = {told}, .class_names = given};
+  FitOptions options{.callbacks = {told}, .log = {.verbose = 0, .class_names = given}};
   constant().fit(std::forward<Train>(train), std::forward<Eval>(eval)..., options);
   return told->names;
 }
@@ -89,7 +89,7 @@ TEST(EvalSamples, OfARunHaveTheClassesNames) {
   const test::TempDir folder;
   const auto captions_of = [&](const char* name, const auto& set, const Names& given) {
     const std::string run = (folder.path() / name).string();
-    constant().fit(set, set, {.batch_size = 4, .verbose = 0, .class_names = given, .run_dir = run});
+    constant().fit(set, set, {.batch_size = 4, .run_dir = run, .log = {.verbose = 0, .class_names = given}});
     std::ifstream file(run + "/samples/epoch 1.json");
     Names captions;
     for (const auto& picture : nlohmann::json::parse(file)) {
@@ -117,7 +117,7 @@ TEST(EvalSamples, GridFramesWhatIsRightAndWhatIsWrong) {
       void on_eval_batch_end(const EvalStep& step) override { samples.add(step); }
     };
     const auto keep = std::make_shared<Keep>();
-    constant().fit(Shades(), Shades(), {.batch_size = 4, .verbose = 0, .callbacks = {keep}});
+    constant().fit(Shades(), Shades(), {.batch_size = 4, .callbacks = {keep}, .log = {.verbose = 0}});
     const image::Image grid = keep->samples.grid();
     EXPECT_EQ(grid.size(), (image::Size{.height = 2 * 8, .width = 4 * 8}));
     const auto pixel = [&](int y, int x) {

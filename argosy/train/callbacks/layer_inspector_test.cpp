@@ -46,9 +46,9 @@ void fit(const SmallNet& net, LayerInspectorOptions options, int64_t samples = 2
   model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy());
   model.fit(blobs(samples),
             {.batch_size = 4,
-             .verbose = 0,
-             .shuffle = false,
-             .callbacks = {LayerInspector(std::move(options))}});
+             .callbacks = {LayerInspector(std::move(options))},
+             .data = {.shuffle = false},
+             .log = {.verbose = 0}});
 }
 
 TEST(TensorFigures, AreThoseOfTheFiniteValues) {
@@ -114,7 +114,7 @@ TEST(LayerInspector, ChangesNothingOfTheTraining) {
     const SmallNet alone = small_net();
     Model model(alone);
     model.prepare(optim::SGD(alone, {.lr = 0.1}), loss::CrossEntropy());
-    model.fit(blobs(20), {.batch_size = 4, .verbose = 0, .shuffle = false});
+    model.fit(blobs(20), {.batch_size = 4, .data = {.shuffle = false}, .log = {.verbose = 0}});
     EXPECT_TRUE(torch::equal(watched->second->weight, alone->second->weight));
     EXPECT_TRUE(watched->is_training());
   });
@@ -142,8 +142,8 @@ TEST(LayerInspector, NamesTheFirstLayerThatIsNotFinite) {
     model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy());
     const auto with = [](OnNonFinite what) {
       return FitOptions{.batch_size = 4,
-                        .verbose = 0,
-                        .callbacks = {LayerInspector({.print = false, .on_non_finite = what})}};
+                        .callbacks = {LayerInspector({.print = false, .on_non_finite = what})},
+                        .log = {.verbose = 0}};
     };
     EXPECT_THAT(
         test::error_text<DataError>([&] { model.fit(blobs(8), with(OnNonFinite::kRaise)); }),

@@ -14,7 +14,7 @@ struct JsonlLoggerOptions {
   /// Empty: metrics.jsonl of the run's folder. fit() writes that file itself, so nothing more is
   /// done.
   std::string path{};
-  int64_t log_freq = 0;  ///< batches between two records of training; 0: fit()'s log_freq
+  int64_t log_freq = 0;  ///< batches between two records of training; 0: fit()'s log.freq
 };
 
 /// Writes the figures of every log_freq-th batch and of each evaluation to a file, one JSON object

@@ -62,9 +62,8 @@ TEST(JsonlLogger, WritesTheRunsSchemaWithTheFiguresOfAllRanks) {
                                       blobs(8),
                                       {.batch_size = 4,
                                        .epochs = 2,
-                                       .log_freq = 3,
-                                       .verbose = 0,
-                                       .callbacks = {Say(losses), JsonlLogger({.path = path})}});
+                                       .callbacks = {Say(losses), JsonlLogger({.path = path})},
+                                       .log = {.verbose = 0, .freq = 3}});
     if (rank != 0) {
       return;
     }
@@ -97,10 +96,9 @@ TEST(JsonlLogger, ARecordOfAccumulatedBatchesWaitsForTheirUpdate) {
   run_job(1, [&](int) {
     sgd_model().fit(blobs(40),
                     {.batch_size = 4,
-                     .log_freq = 3,
-                     .verbose = 0,
                      .callbacks = {JsonlLogger({.path = path})},
-                     .accumulate_grad_batches = 4});
+                     .accumulate_grad_batches = 4,
+                     .log = {.verbose = 0, .freq = 3}});
     std::vector<int64_t> steps;
     for (const json& record : records_of(path)) {
       steps.push_back(record["step"].get<int64_t>());
@@ -156,8 +154,8 @@ TEST(CsvLogger, HasARowForEachEpochOfSeveralFits) {
     Model model = sgd_model();
     const FitOptions options{.batch_size = 4,
                              .epochs = 2,
-                             .verbose = 0,
-                             .callbacks = {CsvLogger({.path = run + "/epochs.csv"})}};
+                             .callbacks = {CsvLogger({.path = run + "/epochs.csv"})},
+                             .log = {.verbose = 0}};
     model.fit(blobs(32), blobs(8), options);
     model.fit(blobs(32), blobs(8), options);
   });
@@ -181,11 +179,11 @@ TEST(Loggers, AnEpochThatEndsOnceMoreHasItsLinesOnce) {
     FitOptions options{
         .batch_size = 4,
         .epochs = 2,
-        .save_steps = 1,
-        .verbose = 0,
-        .callbacks = {CsvLogger(), JsonlLogger({.path = run + "/own.jsonl"}), KilledAtTheEnd()},
         .run_dir = run,
-        .resume = Resume::kAuto};
+        .resume = Resume::kAuto,
+        .callbacks = {CsvLogger(), JsonlLogger({.path = run + "/own.jsonl"}), KilledAtTheEnd()},
+        .checkpoint = {.every_steps = 1},
+        .log = {.verbose = 0}};
     EXPECT_THROW(sgd_model().fit(blobs(32), blobs(8), options), std::runtime_error);
     options.callbacks.pop_back();
     sgd_model().fit(blobs(32), blobs(8), options);
@@ -201,7 +199,7 @@ TEST(Loggers, AnEpochThatEndsOnceMoreHasItsLinesOnce) {
 TEST(Loggers, WithoutAPathOrARunTheyAreRefused) {
   run_job(1, [](int) {
     EXPECT_THAT(test::error_text<UsageError>([&] {
-                  sgd_model().fit(blobs(4), {.verbose = 0, .callbacks = {JsonlLogger()}});
+                  sgd_model().fit(blobs(4), {.callbacks = {JsonlLogger()}, .log = {.verbose = 0}});
                 }),
                 HasSubstr("no path, and fit() has no run_dir either"));
   });

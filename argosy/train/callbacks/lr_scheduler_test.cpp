@@ -42,7 +42,7 @@ struct LRSchedulerTest {
 
   void fit(FitOptions options) {
     model.prepare(optimizer, loss::CrossEntropy());
-    options.verbose = 0;
+    options.log.verbose = 0;
     options.callbacks.emplace_back(Rates(rates));
     model.fit(blobs(12), options);
   }
@@ -81,7 +81,8 @@ TEST(Fit, TellsTheRateThatTheUpdateWasMadeWith) {
     model.prepare(
         optimizer, loss::CrossEntropy(), {}, {.schedule = optim::per_step(halving(optimizer))});
     std::vector<double> rates;
-    model.fit(blobs(12), {.batch_size = 4, .verbose = 0, .callbacks = {RatesAtEnd(rates)}});
+    model.fit(blobs(12),
+              {.batch_size = 4, .callbacks = {RatesAtEnd(rates)}, .log = {.verbose = 0}});
     EXPECT_THAT(rates, ElementsAre(0.8, 0.4, 0.2));
   });
 }
@@ -104,7 +105,8 @@ TEST(LRScheduler, AFigureThatDoesNotImproveLowersTheRate) {
 void fit_by(const std::string& monitor, bool prepared, LRSchedulerTest& test) {
   const optim::ScheduleHandle plateau = optim::ReduceLROnPlateau(
       test.optimizer, {.factor = 0.5, .patience = 0, .threshold = 1e9, .cooldown = 9});
-  FitOptions options{.batch_size = 12, .epochs = 3, .verbose = 0, .callbacks = {Rates(test.rates)}};
+  FitOptions options{
+      .batch_size = 12, .epochs = 3, .callbacks = {Rates(test.rates)}, .log = {.verbose = 0}};
   if (prepared) {
     test.model.prepare(
         test.optimizer, loss::CrossEntropy(), {}, {.schedule = plateau, .monitor = monitor});
@@ -156,8 +158,8 @@ TEST(LRScheduler, TwoSchedulesAreAnError) {
         optimizer, loss::CrossEntropy(), {}, {.schedule = optim::per_epoch(halving(optimizer))});
     EXPECT_THAT(test::error_text<UsageError>([&] {
                   model.fit(blobs(4),
-                            {.verbose = 0,
-                             .callbacks = {LRScheduler(optim::per_step(halving(optimizer)))}});
+                            {.callbacks = {LRScheduler(optim::per_step(halving(optimizer)))},
+                             .log = {.verbose = 0}});
                 }),
                 HasSubstr("[train.LRScheduler] the model was prepared with a schedule already "
                           "(StepLR)"));

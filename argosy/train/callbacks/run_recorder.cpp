@@ -140,7 +140,7 @@ void RunRecorder::begin_run(const Training& training) {
   config.options = description(training);
   config.versions["libtorch"] = engine::torch_version();
   if (training.options != nullptr) {
-    config.seed = training.options->seed;
+    config.seed = training.options->data.seed;
   }
   if (training.step > 0) {  // it goes on
     try {
@@ -162,7 +162,7 @@ void RunRecorder::on_train_end(const Training& training) {
   }
   const History& history = *training.history;
   const bool leaves =
-      history.ended == Ended::kPreempted && training.options->on_signal == OnSignal::kSaveAndExit;
+      history.ended == Ended::kPreempted && training.options->checkpoint.on_signal == OnSignal::kSaveAndExit;
   end_run(training.model,
           {.state = history.ended == Ended::kFinished ? runs::RunState::kFinished
                                                       : runs::RunState::kStopped,

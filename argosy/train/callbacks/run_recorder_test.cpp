@@ -44,7 +44,11 @@ struct RunRecorderTest : ::testing::Test {
   std::string run = (temp.path() / "blobs").string();
 
   [[nodiscard]] FitOptions options() const {
-    return {.batch_size = 4, .epochs = 2, .log_freq = 2, .verbose = 0, .seed = 5, .run_dir = run};
+    return {.batch_size = 4,
+            .epochs = 2,
+            .run_dir = run,
+            .data = {.seed = 5},
+            .log = {.verbose = 0, .freq = 2}};
   }
   [[nodiscard]] runs::MetricsLog figures() const {
     runs::MetricsLog log(run + "/metrics.jsonl");
@@ -105,7 +109,7 @@ TEST_F(RunRecorderTest, SaysWithWhatItWasTrained) {
                                    {.warmup_steps = 4});
     model.prepare(sgd, loss::CrossEntropy(), {}, {.schedule = optim::per_step(warm)});
     FitOptions told = options();
-    told.hyperparameters = {{"dropout", "0.3"}};
+    told.log.hyperparameters = {{"dropout", "0.3"}};
     model.fit(blobs(32), told);
   });
   const nlohmann::ordered_json about = runs::read_run_config(run).options;
@@ -263,7 +267,7 @@ TEST_F(RunRecorderTest, AFolderThatCannotBeMadeIsToldAtOnceALaterFailureEndsNoth
   run_job(1, [&](int) {
     FitOptions nowhere = options();
     nowhere.run_dir = (temp.path() / "file" / "run").string();
-    nowhere.save_dir = (temp.path() / "checkpoints").string();
+    nowhere.checkpoint.dir = (temp.path() / "checkpoints").string();
     EXPECT_THROW(sgd_model().fit(blobs(8), nowhere), DataError);
     struct Spoil : Callback {
       std::string run;
@@ -277,7 +281,7 @@ TEST_F(RunRecorderTest, AFolderThatCannotBeMadeIsToldAtOnceALaterFailureEndsNoth
     };
     FitOptions spoiled = options();
     spoiled.callbacks = {Spoil(run)};
-    spoiled.save_dir = nowhere.save_dir;
+    spoiled.checkpoint.dir = nowhere.checkpoint.dir;
     EXPECT_EQ(sgd_model().fit(blobs(8), blobs(4), spoiled).epochs.size(), 2U);
     fs::remove(run);
   });

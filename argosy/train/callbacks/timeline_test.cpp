@@ -52,8 +52,9 @@ void fit(const std::string& folder, TimelineOptions options, int64_t samples) {
   Model model(net);
   model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy());
   options.folder = folder;
-  model.fit(
-      blobs(samples), blobs(8), {.batch_size = 4, .verbose = 0, .callbacks = {Timeline(options)}});
+  model.fit(blobs(samples),
+            blobs(8),
+            {.batch_size = 4, .callbacks = {Timeline(options)}, .log = {.verbose = 0}});
 }
 
 TEST(TimelineOfTraining, EachRankHasItsOwnWithEveryPhase) {

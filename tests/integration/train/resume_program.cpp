@@ -205,18 +205,18 @@ void run(const std::string& folder,
                 valid,
                 {.batch_size = 10,
                  .epochs = 12,
-                 .save_dir = checkpoints,
-                 .save_steps = 4,
-                 .keep_last = num_iters.has_value() ? 0 : 3,
-                 .verbose = 0,
                  .num_workers = 3,
-                 .seed = 3,
+                 .resume = train::Resume::kAuto,
                  .callbacks = {Nudge(),
                                Figures(folder + "/epochs"),
                                train::EarlyStopping({.monitor = "loss", .patience = 100})},
-                 .accumulate_grad_batches = 2,
                  .num_iters = num_iters,
-                 .resume = train::Resume::kAuto});
+                 .accumulate_grad_batches = 2,
+                 .data = {.seed = 3},
+                 .checkpoint = {.dir = checkpoints,
+                                .every_steps = 4,
+                                .keep_last = num_iters.has_value() ? 0 : 3},
+                 .log = {.verbose = 0}});
   model.save(folder + "/average.pt");
   if (fleet::is_first_worker()) {
     const std::string whole = checkpoint::find_newest(checkpoints).path.value();
