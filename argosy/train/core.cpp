@@ -24,6 +24,10 @@ void Core::check_prepared(const char* where) const {
 
 void Core::check_optimizer(const char* where) const {
   check_prepared(where);
+  check_has_optimizer(where);
+}
+
+void Core::check_has_optimizer(const char* where) const {
   ARGOSY_CHECK(optimizer.has_value(),
                where,
                "the model has no optimizer: call prepare(optimizer, loss, metrics) first");
@@ -69,7 +73,12 @@ Tensors Core::inputs_of(const Tensors& batch, const char* where) const {
                batch.size(),
                batch.size() == 1 ? "" : "s",
                network.inputs);
-  return here({batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(network.inputs)});
+  return first_of(batch);
+}
+
+Tensors Core::first_of(const Tensors& batch) const {
+  const auto many = static_cast<std::ptrdiff_t>(std::min(batch.size(), network.inputs));
+  return here({batch.begin(), batch.begin() + many});
 }
 
 Tensors Core::labels_of(const Tensors& batch, const char* where) const {

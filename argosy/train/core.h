@@ -78,6 +78,8 @@ class Core final {
   /// The batch's tensors that forward takes, on the network's device. Errors: UsageError naming
   /// both numbers.
   [[nodiscard]] Tensors inputs_of(const Tensors& batch, const char* where) const;
+  /// The same, fewer if the batch has fewer.
+  [[nodiscard]] Tensors first_of(const Tensors& batch) const;
   /// The others, there too. Errors: UsageError when there are none.
   [[nodiscard]] Tensors labels_of(const Tensors& batch, const char* where) const;
   /// On the network's device.
@@ -92,7 +94,9 @@ class Core final {
   [[nodiscard]] Logs training_values() const;
 
   void check_prepared(const char* where) const;
+  /// Errors: UsageError without a loss and an optimizer.
   void check_optimizer(const char* where) const;
+  void check_has_optimizer(const char* where) const;
   /// The optimizer's step, unless the update is skipped, and new gradients.
   void step();
   /// After an update: counts it, moves what moves with it; a skipped one moves nothing.

@@ -17,12 +17,14 @@ using nlohmann::ordered_json;
 
 struct Sums {
   std::array<metrics::State, 2> loss;
+  ordered_json logged{};  // none in checkpoints of before it was kept
   std::vector<std::optional<metrics::State>> metrics{};  // of those that have one
 };
 
 Sums sums_in(const ordered_json& rank_values, std::size_t metrics) {
   try {
-    Sums sums{.loss = rank_values.at("loss").get<std::array<metrics::State, 2>>()};
+    Sums sums{.loss = rank_values.at("loss").get<std::array<metrics::State, 2>>(),
+              .logged = rank_values.value("logged", ordered_json::array())};
     for (const ordered_json& state : rank_values.at("metrics")) {
       sums.metrics.push_back(state.is_null() ? std::nullopt
                                              : std::optional(state.get<metrics::State>()));
@@ -44,8 +46,9 @@ Sums sums_in(const ordered_json& rank_values, std::size_t metrics) {
 
 }  // namespace
 
-void put_sums(const Core& core, const LossMean& epoch_loss, ordered_json& rank_values) {
-  rank_values["loss"] = epoch_loss.state();
+void put_sums(const Core& core, const EpochFigures& figures, ordered_json& rank_values) {
+  rank_values["loss"] = figures.loss.state();
+  rank_values["logged"] = figures.logged.state();
   ordered_json metrics = ordered_json::array();
   for (const metrics::AnyMetric& metric : core.metrics) {
     metrics.push_back(metric.keeps() ? ordered_json(metric.state()) : ordered_json());
@@ -54,11 +57,13 @@ void put_sums(const Core& core, const LossMean& epoch_loss, ordered_json& rank_v
 }
 
 void restore_sums(Core& core,
-                  LossMean& epoch_loss,
+                  EpochFigures& figures,
                   const ordered_json& rank_values,
                   std::span<const ordered_json> gone) {
   const Sums own = sums_in(rank_values, core.metrics.size());
-  epoch_loss.load_state(own.loss);
+  figures.loss.load_state(own.loss);
+  figures.logged = {};
+  figures.logged.merge_state(own.logged);
   for (std::size_t i = 0; i < core.metrics.size(); ++i) {
     if (own.metrics[i].has_value() && core.metrics[i].keeps()) {
       core.metrics[i].load_state(*own.metrics[i]);
@@ -66,7 +71,8 @@ void restore_sums(Core& core,
   }
   for (const ordered_json& values : gone) {
     const Sums more = sums_in(values, core.metrics.size());
-    epoch_loss.merge_state(more.loss);
+    figures.loss.merge_state(more.loss);
+    figures.logged.merge_state(more.logged);
     for (std::size_t i = 0; i < core.metrics.size(); ++i) {
       if (more.metrics[i].has_value() && core.metrics[i].merges()) {
         core.metrics[i].merge_state(*more.metrics[i]);

@@ -74,7 +74,11 @@ void check_loader(const FitOptions& options, const Feed& train, const Feed* eval
 }  // namespace
 
 History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options) {
-  core.check_optimizer("train.fit");
+  if (options.training_step != nullptr) {
+    core.check_has_optimizer("train.fit");
+  } else {
+    core.check_optimizer("train.fit");
+  }
   options.validate();
   check_loader(options, train, eval);
   ARGOSY_CHECK(options.accumulate_grad_batches == 1 || train.batches().has_value(),

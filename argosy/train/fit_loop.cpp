@@ -8,10 +8,12 @@
 #include <ATen/TensorOperators.h>
 #include <torch/nn/module.h>
 
+#include "argosy/base/check.h"
 #include "argosy/engine/random_state.h"
 #include "argosy/engine/seed.h"
 #include "argosy/train/epoch_sums.h"
 #include "argosy/train/model.h"
+#include "argosy/train/training_step.h"
 
 namespace argosy::train::detail {
 namespace {
@@ -139,10 +141,10 @@ void FitLoop::continue_from(const Share& share, const std::string& path) {
 /// Ranks take over the sums of those that are gone; ranks that were not there have counted nothing
 /// yet.
 void FitLoop::restore_epoch_sums(const Place& place, const Share& share) {
-  epoch_loss_ = {};
+  figures_ = {};
   core_.reset_metrics();
   if (core_.group.rank() < place.ranks) {
-    restore_sums(core_, epoch_loss_, share.snapshot.rank_values, share.gone);
+    restore_sums(core_, figures_, share.snapshot.rank_values, share.gone);
   }
   reset_others(core_, core_.group.size() < place.ranks);
 }
@@ -152,7 +154,7 @@ void FitLoop::run_epoch() {
   feed_.now().set_epoch(place_.epoch());
   batches_ = feed_.now().batches();
   if (place_.begin_epoch(feed_.new_legs())) {
-    epoch_loss_ = {};
+    figures_ = {};
     core_.reset_metrics();
   }
   announcer_.all(&Callback::on_epoch_begin, epoch_now({}));
@@ -182,7 +184,8 @@ void FitLoop::run_batches() {
 void FitLoop::run_batch(const Tensors& batch) {
   const Logs none;
   const int64_t together = place_.batches_of_update(options_.accumulate_grad_batches, batches_);
-  inputs_ = core_.inputs_of(batch, "train.fit");
+  inputs_ = options_.training_step != nullptr ? core_.first_of(batch)
+                                              : core_.inputs_of(batch, "train.fit");
   updates_ = place_.ends_update(together);
   core_.precision.forget_update();
   announcer_.all(&Callback::on_train_batch_begin, step_now(none));
@@ -207,7 +210,7 @@ void FitLoop::run_batch(const Tensors& batch) {
                      (batches_.has_value() && place_.batch() + 1 == *batches_);
   Logs logs;
   if (shown) {
-    together_with_ranks([&] { logs = core_.training_values(); });
+    together_with_ranks([&] { logs = figures_now(); });
   }
   Step end = step_now(logs);
   end.lr = lr;
@@ -219,25 +222,61 @@ void FitLoop::run_batch(const Tensors& batch) {
 }
 
 void FitLoop::forward_backward(const Tensors& batch, int64_t together) {
-  const Tensors labels = core_.labels_of(batch, "train.fit");
-  Tensors outputs;
   const LossValue loss = announcer_.phases().time(PhaseKind::kForward, [&] {
-    outputs = core_.forward(inputs_);
-    return core_.loss_of(outputs, labels);
+    return options_.training_step != nullptr ? users_loss(batch) : usual_loss(batch);
   });
   announcer_.phases().time(PhaseKind::kBackward, [&] {
     core_.precision.backward(together == 1 ? loss.mean : loss.mean / static_cast<double>(together));
   });
   const auto value = loss.mean.item<double>();
-  epoch_loss_.update(value, loss.count);
+  figures_.loss.update(value, loss.count);
   agreement_.add_batch(value, loss.count, samples_in(batch));
+}
+
+LossValue FitLoop::usual_loss(const Tensors& batch) {
+  const Tensors labels = core_.labels_of(batch, "train.fit");
+  const Tensors outputs = core_.forward(inputs_);
+  LossValue loss = core_.loss_of(outputs, labels);
   core_.update_metrics(outputs, labels);
+  return loss;
+}
+
+/// The loss of FitOptions::training_step is a mean over the batch's samples.
+LossValue FitLoop::users_loss(const Tensors& batch) {
+  TrainingStep step(core_,
+                    model_,
+                    figures_.logged,
+                    batch,
+                    {.epoch = place_.epoch(), .batch = place_.batch(), .step = core_.steps});
+  at::Tensor loss = options_.training_step(step);
+  ARGOSY_CHECK(loss.defined() && loss.numel() == 1 && loss.requires_grad(),
+               "train.training_step",
+               "training_step must return the loss that fit() calls backward on: a single number "
+               "with a gradient, got {}",
+               !loss.defined()     ? "no tensor"
+               : loss.numel() != 1 ? "a tensor of several numbers"
+                                   : "a number without a gradient");
+  ARGOSY_CHECK(
+      step.ran_network(),
+      "train.training_step",
+      "training_step did not call step.forward(): the gradients of a network that is called "
+      "directly are not averaged over the ranks");
+  return {.mean = std::move(loss), .count = static_cast<double>(samples_in(batch))};
+}
+
+/// The figures of the epoch so far beside the loss. Collective.
+Logs FitLoop::figures_now() const {
+  Logs logs = core_.training_values();
+  if (options_.training_step != nullptr) {
+    logs.add(figures_.logged.compute(core_.group));
+  }
+  return logs;
 }
 
 void FitLoop::finish_epoch() {
   const bool complete = !agreement_.ended();
-  Logs logs{{"loss", epoch_loss_.compute(core_.group)}};
-  logs.add(core_.training_values());
+  Logs logs{{"loss", figures_.loss.compute(core_.group)}};
+  logs.add(figures_now());
   if (eval_ != nullptr && (complete || agreement_.stops_after_epoch()) &&
       ((place_.epoch() + 1) % options_.eval_freq == 0 || place_.epoch() + 1 == options_.epochs)) {
     if (!announcer_.phases().time(PhaseKind::kEvaluation, [&] { return evaluate_now(logs); })) {
@@ -308,7 +347,7 @@ void FitLoop::offer_save_point(bool epoch_end, const Logs& logs) {
       made = capture(core_,
                      place_now(epoch_end),
                      {.callbacks = announcer_.callbacks(),
-                      .epoch_loss = epoch_loss_,
+                      .figures = figures_,
                       .feed = epoch_end ? feed_.whole() : feed_.now()});
     }
     return *made;
@@ -367,7 +406,7 @@ Training FitLoop::training() const {
           .epoch = place_.epoch(),
           .step = core_.steps,
           .options = &options_,
-          .loss = core_.loss->name(),
+          .loss = core_.loss.has_value() ? core_.loss->name() : "training_step",
           .metrics = core_.metric_names(),
           .amp = core_.precision.name(),
           .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : "",

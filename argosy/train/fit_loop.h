@@ -16,6 +16,7 @@
 #include "argosy/train/epoch_place.h"
 #include "argosy/train/folder_lock.h"
 #include "argosy/train/options.h"
+#include "argosy/train/step_figures.h"
 
 namespace argosy::train::detail {
 
@@ -40,6 +41,9 @@ class FitLoop final {
   void run_batches();
   void run_batch(const Tensors& batch);
   void forward_backward(const Tensors& batch, int64_t together);
+  [[nodiscard]] LossValue usual_loss(const Tensors& batch);
+  [[nodiscard]] LossValue users_loss(const Tensors& batch);
+  [[nodiscard]] Logs figures_now() const;
   void finish_epoch();
   /// Adds the evaluation's figures. Returns false if a signal came to some rank, and the evaluation
   /// was left.
@@ -77,7 +81,7 @@ class FitLoop final {
 
   std::optional<int64_t> batches_;  // of the epoch, or of what is left of it
   Clock::time_point epoch_begun_{};
-  LossMean epoch_loss_;
+  EpochFigures figures_;
   Tensors inputs_;       // of the batch at hand
   bool updates_ = true;  // the batch at hand completes an update
 };

@@ -33,6 +33,12 @@ void Model::prepare(const optim::Optimizer& optimizer,
                     loss::Loss loss,
                     std::vector<metrics::AnyMetric> metrics,
                     PrepareOptions options) {
+  prepare(optimizer, std::move(options));
+  core_->loss = std::move(loss);
+  core_->metrics = std::move(metrics);
+}
+
+void Model::prepare(const optim::Optimizer& optimizer, PrepareOptions options) {
   detail::Precision precision = precision_of(options.amp, parameters());
   ARGOSY_CHECK(!precision.scales() || !fleet::strategy().overlap_update || core_->group.size() == 1,
                "train.prepare",
@@ -52,8 +58,8 @@ void Model::prepare(const optim::Optimizer& optimizer,
   core_->monitor = std::move(options.monitor);
   core_->average = std::move(average);
   core_->precision = std::move(precision);
-  core_->loss = std::move(loss);
-  core_->metrics = std::move(metrics);
+  core_->loss.reset();
+  core_->metrics.clear();
 }
 
 void Model::prepare(loss::Loss loss,

@@ -22,6 +22,7 @@
 #include "argosy/train/amp.h"
 #include "argosy/train/network.h"
 #include "argosy/train/options.h"
+#include "argosy/train/training_step.h"
 
 namespace argosy::train {
 
@@ -85,6 +86,8 @@ class Model final {
                loss::Loss loss,
                std::vector<metrics::AnyMetric> metrics = {},
                PrepareOptions options = {});
+  /// For a fit() with a training_step that needs no loss and no metrics of prepare().
+  void prepare(const optim::Optimizer& optimizer, PrepareOptions options = {});
   /// Enough for evaluate() and predict().
   void prepare(loss::Loss loss,
                std::vector<metrics::AnyMetric> metrics = {},

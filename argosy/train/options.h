@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "argosy/base/exit_codes.h"
 #include "argosy/train/callback.h"
@@ -12,6 +15,9 @@
 #include "argosy/train/logs.h"
 
 namespace argosy::train {
+
+class TrainingStep;
+using TrainingStepFunction = std::function<at::Tensor(TrainingStep& step)>;
 
 /// Whether fit() resumes from a checkpoint of an earlier run.
 enum class Resume {
@@ -88,6 +94,9 @@ struct FitOptions {
   /// update too.
   int64_t accumulate_grad_batches = 1;
   int64_t eval_freq = 1;  ///< evaluates after every so many epochs, and the last
+  /// Returns the loss of a batch in the place of the network's forward and the loss of prepare().
+  /// See TrainingStep.
+  TrainingStepFunction training_step{};
   FitDataOptions data{};
   FitCheckpointOptions checkpoint{};
   FitLogOptions log{};

@@ -5,6 +5,7 @@
 #include "argosy/train/callbacks/boards.h"
 #include "argosy/train/callbacks/early_stopping.h"
 #include "argosy/train/callbacks/gradient_monitor.h"
+#include "argosy/train/callbacks/keep_in_checkpoint.h"
 #include "argosy/train/callbacks/layer_inspector.h"
 #include "argosy/train/callbacks/loggers.h"
 #include "argosy/train/callbacks/lr_scheduler.h"

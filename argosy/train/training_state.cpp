@@ -107,7 +107,7 @@ checkpoint::Snapshot capture(const Core& core, const Place& place, const Surroun
   now.rank_values["loader"] = ordered_json::parse(around.feed.state().to_json());
   now.rank_values["requests"] = to_json(core.requests);
   if (place.in_epoch()) {
-    put_sums(core, around.epoch_loss, now.rank_values);
+    put_sums(core, around.figures, now.rank_values);
   }
   return now;
 }

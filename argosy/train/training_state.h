@@ -11,6 +11,7 @@
 #include "argosy/train/callback.h"
 #include "argosy/train/core.h"
 #include "argosy/train/dealing.h"
+#include "argosy/train/step_figures.h"
 
 namespace argosy::train::detail {
 
@@ -35,7 +36,7 @@ struct Place {
 /// What a place is made of beside the model.
 struct Surroundings {
   const std::vector<AnyCallback>& callbacks;
-  LossMean& epoch_loss;
+  const EpochFigures& figures;
   Feed& feed;
 };
 

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "argosy/train/core.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace argosy::train::detail {
+
+/// The means of what TrainingStep::log() was given since the epoch's begin, by name.
+class StepFigures final {
+ public:
+  /// Adds a mean over `count` samples of this rank.
+  void add(std::string_view name, double mean, double count);
+
+  /// Returns the means over all ranks: those of rank 0 in its order, then those that only others
+  /// have. Collective.
+  [[nodiscard]] Logs compute(const comm::Group& group) const;
+
+  /// This rank's sums for a checkpoint.
+  [[nodiscard]] nlohmann::ordered_json state() const;
+  /// Adds the sums of a state.
+  void merge_state(const nlohmann::ordered_json& state);
+
+ private:
+  [[nodiscard]] LossMean& mean_of(std::string_view name);
+
+  std::vector<std::pair<std::string, LossMean>> means_;
+};
+
+/// What an epoch has summed up so far on this rank, beside the metrics.
+struct EpochFigures {
+  LossMean loss{};
+  StepFigures logged{};
+};
+
+}  // namespace argosy::train::detail

@@ -1,0 +1,248 @@
+// A step of the user's in fit(): its bits, its figures, two models, several ranks, a resume.
+#include "argosy/train/training_step.h"
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/checkpoint/read_weights.h"
+#include "argosy/train/callbacks/keep_in_checkpoint.h"
+#include "argosy/train/resume_test_support.h"
+#include "argosy/train/train_test_support.h"
+
+#include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace argosy::train {
+namespace {
+
+using testing::adam_model;
+using testing::blobs;
+using testing::hash;
+using ::testing::HasSubstr;
+using testing::kFeatures;
+using testing::options_in;
+using testing::run_job;
+using testing::sgd_model;
+using testing::SignalAt;
+using testing::small_net;
+using testing::SmallNet;
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// The loss, and a tenth of how far the outputs are from zero.
+at::Tensor with_auxiliary_loss(TrainingStep& step) {
+  const Tensors outputs = step.forward();
+  const at::Tensor size = outputs.front().pow(2).mean();
+  step.log("size", size);
+  return step.loss(outputs) + 0.1 * size;
+}
+
+TEST(TrainingStepOfFit, TheUsualStepByHandComesToTheUsualBits) {
+  run_job(2, [](int) {
+    for (const bool amp : {false, true}) {
+      const auto trained = [&](TrainingStepFunction training_step) {
+        const SmallNet net = small_net();
+        Model model(net);
+        PrepareOptions prepare;
+        if (amp) {
+          prepare.amp = AmpOptions{.dtype = at::kBFloat16};
+        }
+        model.prepare(
+            optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy(), {metrics::Accuracy()}, prepare);
+        const History history = model.fit(blobs(50),
+                                          {.batch_size = 4,
+                                           .epochs = 2,
+                                           .accumulate_grad_batches = 3,
+                                           .training_step = std::move(training_step),
+                                           .log = {.verbose = 0}});
+        return hash(net) + history.epochs.back().to_string();
+      };
+      EXPECT_EQ(trained([](TrainingStep& step) { return step.loss(step.forward()); }), trained({}));
+    }
+  });
+}
+
+TEST(TrainingStepOfFit, AnAuxiliaryLossOnTwoRanksIsThatOfOneProcessWithTwiceTheBatch) {
+  const test::TempDir folder;
+  for (const int ranks : {1, 2}) {
+    const std::string path = (folder.path() / std::to_string(ranks)).string();
+    run_job(ranks, [&](int rank) {
+      const SmallNet net = small_net();
+      Model model = sgd_model(net);
+      const History history = model.fit(blobs(48),
+                                        {.batch_size = 8 / ranks,
+                                         .epochs = 3,
+                                         .training_step = with_auxiliary_loss,
+                                         .data = {.shuffle = false},
+                                         .log = {.verbose = 0}});
+      model.save(path + ".pt");
+      if (rank == 0) {
+        std::ofstream(path) << history.epochs.back()["size"] << " "
+                            << history.epochs.back()["loss"];
+      }
+    });
+  }
+  const auto read = [&](int ranks) {
+    return checkpoint::read_weights((folder.path() / (std::to_string(ranks) + ".pt")).string());
+  };
+  const engine::StateDict two = read(2);
+  for (const auto& [name, tensor] : read(1)) {
+    EXPECT_TRUE(at::allclose(tensor, *two.find(name), 1e-5, 1e-6)) << name;
+  }
+  std::map<int, std::pair<double, double>> figures;
+  for (const int ranks : {1, 2}) {
+    std::istringstream text(text_of((folder.path() / std::to_string(ranks)).string()));
+    text >> figures[ranks].first >> figures[ranks].second;
+  }
+  EXPECT_GT(figures[1].first, 0);
+  EXPECT_NEAR(figures[1].first, figures[2].first, 1e-4 * figures[1].first);
+  EXPECT_NEAR(figures[1].second, figures[2].second, 1e-4 * figures[1].second);
+}
+
+TEST(TrainingStepOfFit, FiguresAreMeansOverTheSamplesOfAllRanks) {
+  const test::TempDir folder;
+  const std::string run = (folder.path() / "run").string();
+  run_job(2, [&](int rank) {
+    Model model = sgd_model();
+    const History history =
+        model.fit(blobs(20),
+                  {.batch_size = 4,
+                   .run_dir = run,
+                   .training_step =
+                       [&](TrainingStep& step) {
+                         step.log("twice", 2.0 * static_cast<double>(step.batch().front().size(0)));
+                         if (rank == 1) {
+                           step.log("only_there", 7);
+                         }
+                         return step.loss(step.forward());
+                       },
+                   .log = {.verbose = 0, .freq = 1}});
+    // Ten samples of each rank, in batches of 4, 4 and 2.
+    EXPECT_DOUBLE_EQ(history.epochs.front()["twice"], (8 * 4 + 8 * 4 + 4 * 2) / 10.0);
+    EXPECT_DOUBLE_EQ(history.epochs.front()["only_there"], 7);
+  });
+  EXPECT_THAT(text_of(run + "/metrics.jsonl"), HasSubstr("\"twice\""));
+}
+
+/// A generator trained by fit() against a discriminator with an optimizer of its own.
+struct Gan {
+  SmallNet generator = small_net();
+  parallel::DistributedDataParallel<SmallNet> discriminator = fleet::distributed_model(small_net());
+  optim::Adam discriminator_optimizer = optim::Adam(discriminator, {.lr = 0.01});
+
+  void freeze(bool frozen) {
+    for (at::Tensor& parameter : discriminator.module()->parameters()) {
+      parameter.requires_grad_(!frozen);
+    }
+  }
+  at::Tensor operator()(TrainingStep& step) {
+    const at::Tensor real = step.batch().front();
+    const int64_t n = real.size(0);
+    const at::Tensor condition = real.slice(1, 0, 3);
+    const at::Tensor drawn =
+        torch::cat({condition, step.forward({torch::randn({n, kFeatures})}).front()}, 1);
+    freeze(false);
+    const at::Tensor judged = discriminator(torch::cat({real, drawn.detach()})).mean(1);
+    const at::Tensor loss =
+        torch::softplus(-judged.slice(0, 0, n)).mean() + torch::softplus(judged.slice(0, n)).mean();
+    loss.backward();
+    discriminator_optimizer.step();
+    discriminator_optimizer.zero_grad();
+    step.log("discriminator", loss);
+    freeze(true);
+    return torch::softplus(-discriminator(drawn).mean(1)).mean();
+  }
+  History fit(const FitOptions& given) {
+    Model model(generator);
+    model.prepare(optim::Adam(generator, {.lr = 0.01}));
+    FitOptions options = given;
+    options.training_step = [this](TrainingStep& step) { return (*this)(step); };
+    options.callbacks.emplace_back(
+        KeepInCheckpoint("discriminator", discriminator.module().ptr(), discriminator_optimizer));
+    return model.fit(blobs(50), options);
+  }
+  std::string hashes() { return hash(generator) + " " + hash(discriminator.module()); }
+};
+
+TEST(TrainingStepOfFit, TwoModelsResumeToTheSameBits) {
+  const test::TempDir folder;
+  run_job(2, [&](int rank) {
+    torch::manual_seed(1000 + rank);
+    Gan whole;
+    torch::manual_seed(1000 + rank);
+    const History straight = whole.fit(options_in((folder.path() / "whole").string()));
+    for (const int64_t stop : {5, 7, 10}) {  // 7 updates an epoch
+      FitOptions options = options_in((folder.path() / std::to_string(stop)).string());
+      {
+        Gan cut;
+        torch::manual_seed(1000 + rank);
+        options.callbacks = {SignalAt(stop)};
+        ASSERT_EQ(cut.fit(options).ended, Ended::kPreempted);
+      }
+      torch::manual_seed(99);
+      Gan rest;
+      options.callbacks.clear();
+      options.resume = Resume::kMust;
+      const History resumed = rest.fit(options);
+      EXPECT_EQ(rest.hashes(), whole.hashes()) << "stopped after update " << stop;
+      const std::size_t skipped = straight.epochs.size() - resumed.epochs.size();
+      EXPECT_EQ(resumed.epochs.front()["discriminator"], straight.epochs[skipped]["discriminator"]);
+    }
+  });
+}
+
+TEST(TrainingStepOfFit, MistakesAreNamed) {
+  run_job(1, [](int) {
+    const auto error = [](TrainingStepFunction training_step) {
+      return test::error_text<UsageError>([&] {
+        sgd_model().fit(
+            blobs(8),
+            {.batch_size = 4, .training_step = std::move(training_step), .log = {.verbose = 0}});
+      });
+    };
+    EXPECT_THAT(error([](TrainingStep& step) { return step.forward().front(); }),
+                HasSubstr("got a tensor of several numbers"));
+    EXPECT_THAT(error([](TrainingStep&) { return at::Tensor(); }), HasSubstr("got no tensor"));
+    EXPECT_THAT(error([](TrainingStep& step) { return step.forward().front().mean().detach(); }),
+                HasSubstr("got a number without a gradient"));
+    EXPECT_THAT(error([](TrainingStep& step) {
+                  step.log("acc", 1);
+                  return step.loss(step.forward());
+                }),
+                HasSubstr("step.log(\"acc\"): fit() has a figure of this name"));
+    EXPECT_THAT(
+        error([](TrainingStep& step) { return step.model().parameters().front().second.sum(); }),
+        HasSubstr("did not call step.forward()"));
+  });
+}
+
+TEST(FitOptionsOf, AnOptionThatNothingWouldActOnIsNamed) {
+  run_job(1, [](int) {
+    data::DataLoader loader(blobs(8), {.batch_size = 4});
+    const auto error = [&](const FitOptions& options) {
+      return test::error_text<UsageError>([&] { sgd_model().fit(loader, options); });
+    };
+    EXPECT_THAT(error({.batch_size = 4}), HasSubstr("batch_size is set"));
+    EXPECT_THAT(error({.num_workers = 1}), HasSubstr("num_workers is set"));
+    EXPECT_THAT(error({.data = {.drop_last = true}}), HasSubstr("data.drop_last is set"));
+    EXPECT_THAT(error({.data = {.shuffle = false}}), HasSubstr("data.shuffle = false is set"));
+    EXPECT_THAT(error({.data = {.eval_batch_size = 4}}), HasSubstr("data.eval_batch_size is set"));
+    EXPECT_THAT(error({.checkpoint = {.every_steps = 4}}),
+                HasSubstr("checkpoint.every_steps is set"));
+    EXPECT_THAT(error({.checkpoint = {.keep_last = -1}}),
+                HasSubstr("checkpoint.keep_last must not be negative, got -1"));
+    EXPECT_THAT(error({.log = {.freq = 0}}), HasSubstr("log.freq must be positive, got 0"));
+  });
+}
+
+}  // namespace
+}  // namespace argosy::train
