@@ -7,10 +7,12 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "argosy/base/check.h"
+#include "argosy/data/collate.h"
 #include "argosy/data/dataset.h"
 #include "argosy/data/fields.h"
 #include "argosy/data/sample_cache.h"
@@ -121,6 +123,13 @@ class Cache final {
   /// Names of the classes, where the set has them.
   [[nodiscard]] decltype(auto) classes() const requires HasClasses<D> {
     return dataset_->classes();
+  }
+  /// Makes a batch of samples, where the whole set does.
+  template <typename Sample>
+  requires HasCollate<D, Sample>
+  [[nodiscard]] auto collate(const std::vector<Sample>& samples,
+                             const BatchContext& context) const {
+    return detail::collate_samples(*dataset_, DefaultCollate(), samples, context);
   }
 
   [[nodiscard]] Sample get(int64_t index) const {

@@ -107,8 +107,8 @@ auto collate_field(size_t n, const Field& field, const BatchContext& context) {
 
 }  // namespace detail
 
-/// How samples become a batch unless the loader is given a function: each field is stacked along a
-/// new first dimension.
+/// How samples become a batch unless the loader is given a function or the data set has a
+/// collate(): each field is stacked along a new first dimension.
 ///
 /// at::Tensor → tensor [n, …]; integers and enums → i64 [n], bool → bool [n], float → f32 [n],
 /// double → f64 [n]; tuple, pair, array or plain struct (up to 6 fields) → std::tuple of those,
@@ -135,5 +135,27 @@ auto call_collate(const Collate& collate,
     return collate(samples);
   }
 }
+
+namespace detail {
+
+/// Returns the batch of a data set's samples: by the loader's collate function, or else by the data
+/// set's own, or else stacked.
+template <typename D, typename Collate, typename Sample>
+auto collate_samples(const D& dataset,
+                     const Collate& collate,
+                     const std::vector<Sample>& samples,
+                     const BatchContext& context) {
+  if constexpr (std::is_same_v<Collate, DefaultCollate> && HasCollate<D, Sample>) {
+    if constexpr (requires { dataset.collate(samples, context); }) {
+      return dataset.collate(samples, context);
+    } else {
+      return dataset.collate(samples);
+    }
+  } else {
+    return call_collate(collate, samples, context);
+  }
+}
+
+}  // namespace detail
 
 }  // namespace argosy::data

@@ -9,6 +9,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -93,6 +94,16 @@ concept GetsBatch = requires(const D& dataset, const BatchContext& context) {
 template <typename D>
 concept HasClasses = requires(const D& dataset) {
   std::string(*std::begin(dataset.classes()));
+};
+
+/// collate(samples) or collate(samples, context): makes a batch of a std::vector of this data set's
+/// samples. A DataLoader uses it unless it is given a collate function of its own.
+template <typename D, typename Sample>
+concept HasCollate = requires(const D& dataset, const std::vector<Sample>& samples) {
+  dataset.collate(samples);
+}
+|| requires(const D& dataset, const std::vector<Sample>& samples, const BatchContext& context) {
+  dataset.collate(samples, context);
 };
 
 template <typename D>

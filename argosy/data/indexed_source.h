@@ -28,7 +28,7 @@ auto batch_of(const D& dataset, const Collate& collate, const BatchContext& cont
     static_assert(GetsSample<D> || GetsRandomSample<D>,
                   "a collate function needs get(); this data set has only get_batch()");
     using Sample = std::remove_cvref_t<decltype(get_sample(dataset, 0, context))>;
-    return call_collate(collate, std::vector<Sample>(), context);
+    return collate_samples(dataset, collate, std::vector<Sample>(), context);
   }
 }
 
@@ -144,7 +144,7 @@ class IndexedSource final {
     if (made.samples > 0) {
       BatchContext named = context;  // what collate says about a sample, it says by its key
       named.indices = samples.keys;
-      made.batch.emplace(collate_or_name(collate_, samples.values, named, number));
+      made.batch.emplace(collate_or_name(*dataset_, collate_, samples.values, named, number));
     }
     return made;
   }

@@ -30,13 +30,14 @@ inline void check_wanted(const BatchContext& context) {
 }
 
 /// The samples' batch. context.indices: what messages call them.
-template <typename Collate, typename Sample>
-auto collate_or_name(const Collate& collate,
+template <typename D, typename Collate, typename Sample>
+auto collate_or_name(const D& dataset,
+                     const Collate& collate,
                      const std::vector<Sample>& samples,
                      const BatchContext& context,
                      int64_t number) {
   try {
-    return call_collate(collate, samples, context);
+    return collate_samples(dataset, collate, samples, context);
   } catch (...) {
     rethrow_as_data_error({"collate", context.indices, context.epoch, number});
   }

@@ -35,9 +35,10 @@ class StreamSource final {
   using Reader = StreamReader<Share>;
 
  public:
-  using Batch = decltype(call_collate(std::declval<const Collate&>(),
-                                      std::declval<const std::vector<Sample>&>(),
-                                      std::declval<const BatchContext&>()));
+  using Batch = decltype(collate_samples(std::declval<const D&>(),
+                                         std::declval<const Collate&>(),
+                                         std::declval<const std::vector<Sample>&>(),
+                                         std::declval<const BatchContext&>()));
 
   StreamSource(DatasetRef<D> dataset,
                const StreamShards& shards,
@@ -140,7 +141,7 @@ class StreamSource final {
     if (!samples.empty()) {
       BatchContext named = context;
       named.indices = keys;
-      made.batch.emplace(collate_or_name(collate_, samples, named, number));
+      made.batch.emplace(collate_or_name(*dataset_, collate_, samples, named, number));
     }
     return made;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "argosy/data/checks.h"
+#include "argosy/data/collate.h"
 #include "argosy/data/dataset.h"
 
 namespace argosy::data {
@@ -33,6 +34,13 @@ class Subset final {
   /// Names of the classes, where the whole set has them.
   [[nodiscard]] decltype(auto) classes() const requires HasClasses<D> {
     return dataset_->classes();
+  }
+  /// Makes a batch of samples, where the whole set does.
+  template <typename Sample>
+  requires HasCollate<D, Sample>
+  [[nodiscard]] auto collate(const std::vector<Sample>& samples,
+                             const BatchContext& context) const {
+    return detail::collate_samples(*dataset_, DefaultCollate(), samples, context);
   }
 
   [[nodiscard]] decltype(auto) get(int64_t index) const requires GetsSample<D> {

@@ -200,6 +200,38 @@ TEST(TrainingStepOfFit, TwoModelsResumeToTheSameBits) {
   });
 }
 
+/// Rows of different lengths, which its own collate() fills up with zeros.
+struct Rows {
+  [[nodiscard]] int64_t size() const { return 24; }
+  [[nodiscard]] std::tuple<at::Tensor, int64_t> get(int64_t i) const {
+    return {torch::ones({1 + i % kFeatures}), i % 3};
+  }
+  [[nodiscard]] std::tuple<at::Tensor, at::Tensor> collate(
+      const std::vector<std::tuple<at::Tensor, int64_t>>& samples) const {
+    const at::Tensor rows = torch::zeros({static_cast<int64_t>(samples.size()), kFeatures});
+    const at::Tensor labels = torch::zeros({rows.size(0)}, at::kLong);
+    for (int64_t i = 0; i < rows.size(0); ++i) {
+      const auto& [row, label] = samples[static_cast<std::size_t>(i)];
+      rows[i].slice(0, 0, row.size(0)).copy_(row);
+      labels[i] = label;
+    }
+    return {rows, labels};
+  }
+};
+
+TEST(TrainingStepOfFit, TheDataSetsOwnCollateMakesTheBatches) {
+  run_job(1, [](int) {
+    for (const int num_workers : {0, 2}) {
+      const FitOptions options{.batch_size = 8, .num_workers = num_workers, .log = {.verbose = 0}};
+      EXPECT_EQ(sgd_model().fit(Rows(), options).steps, 3);
+      EXPECT_EQ(sgd_model().fit(data::Subset(Rows(), {0, 3, 5, 7}), options).steps, 1);
+    }
+    data::DataLoader loader(data::Cache(Rows()), {.batch_size = 6});
+    const auto& [rows, labels] = *loader.begin();
+    EXPECT_TRUE(at::equal(rows, at::ones({6, kFeatures}).tril()));
+  });
+}
+
 TEST(TrainingStepOfFit, MistakesAreNamed) {
   run_job(1, [](int) {
     const auto error = [](TrainingStepFunction training_step) {
