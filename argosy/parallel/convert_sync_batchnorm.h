@@ -14,7 +14,12 @@ namespace argosy::parallel {
 /// Makes all norms in `module` use mean and variance over the batches of all ranks of `group` in
 /// training, with gradients through them. N ranks with b samples each then train like one process
 /// with N·b. Batches may differ in size or be empty. In evaluation mode nothing is exchanged.
-/// Networks of argosy::vision are ready for it.
+/// Networks of argosy::vision are ready for it, and so is SyncBatchNorm2d (1d, 3d).
+///
+/// Libtorch's own torch::nn::BatchNorm1d, 2d and 3d are replaced inside a Sequential, at any depth;
+/// the replacement has the same tensors, so an optimizer may exist already. A norm that a module
+/// of yours calls through its own member (`bn1->forward(x)`) cannot be replaced from outside, and
+/// is refused before anything is changed. Do not keep a handle on a norm that is replaced.
 ///
 ///     vision::ResNet net({.depth = 34});
 ///     parallel::convert_sync_batchnorm(net, group);
@@ -27,8 +32,8 @@ namespace argosy::parallel {
 /// DistributedDataParallel averages, as in PyTorch.
 /// Cost: per norm, an all-gather of 2 C + 1 f64 forward and an all-reduce of 2 C backward, on a
 /// group of its own, through the host's memory.
-/// Errors: UsageError naming the norms that are torch::nn::BatchNorm*, because libtorch's cannot be
-/// changed from outside, and for a module without norms.
+/// Errors: UsageError naming libtorch's norms that cannot be replaced, and for a module without
+/// norms.
 /// Source: torch.nn.SyncBatchNorm.convert_sync_batchnorm; PyTorch's has no CPU.
 void convert_sync_batchnorm(const torch::nn::Module& module, const comm::Group& group);
 /// The same for a holder or a wrapper of a module; see engine::module_of().

@@ -67,6 +67,11 @@ void expect_close(const at::Tensor& got, const at::Tensor& wanted, double bound)
   EXPECT_LE((got - wanted).abs().max().item<double>(), bound);
 }
 
+/// The largest difference, in parts of the largest value wanted.
+double apart(const at::Tensor& got, const at::Tensor& wanted) {
+  return ((got - wanted).abs().max() / wanted.abs().max()).item<double>();
+}
+
 at::Tensor samples(at::ScalarType type = at::kDouble) {
   return values({7, 2, 4, 5}, 3, type) * 2 + 30;  // a mean of many deviations
 }
@@ -149,14 +154,67 @@ TEST(SyncBatchNorm, ACloneIsOfTheSameTypeWithItsOwnWeights) {
   EXPECT_EQ(norm->named_parameters().size(), 2U);
 }
 
-TEST(SyncBatchNorm, LibtorchsNormsAreNamed) {
+/// A member of libtorch's type, which nobody can exchange, beside one that can be.
+struct WrittenByHandImpl : torch::nn::Module {
+  WrittenByHandImpl() {
+    bn1 = register_module("bn1", torch::nn::BatchNorm1d(2));
+    tail = register_module("tail", torch::nn::Sequential(torch::nn::BatchNorm1d(2)));
+  }
+  at::Tensor forward(const at::Tensor& x) { return tail->forward(bn1(x)); }
+  torch::nn::BatchNorm1d bn1{nullptr};
+  torch::nn::Sequential tail{nullptr};
+};
+TORCH_MODULE(WrittenByHand);
+
+TEST(SyncBatchNorm, LibtorchsNormsInMembersAreNamedAndNothingIsChanged) {
   on_ranks(2, [](comm::Group& group) {
-    torch::nn::Sequential net(
-        torch::nn::Linear(2, 2), torch::nn::BatchNorm1d(2), SyncBatchNorm1d(2));
-    EXPECT_THAT(error_of([&] { convert_sync_batchnorm(*net, group); }),
-                AllOf(HasSubstr("libtorch's: 1."), HasSubstr("SyncBatchNorm2d")));
+    WrittenByHand net;
+    EXPECT_THAT(error_of([&] { convert_sync_batchnorm(net, group); }),
+                AllOf(HasSubstr("members of their modules: bn1."), HasSubstr("SyncBatchNorm2d")));
+    EXPECT_NE((*net->tail)[0]->as<torch::nn::BatchNorm1dImpl>(), nullptr);
     torch::nn::Linear none(2, 2);
     EXPECT_THAT(error_of([&] { convert_sync_batchnorm(*none, group); }), HasSubstr("without"));
+    torch::nn::BatchNorm1d alone(2);
+    EXPECT_THAT(error_of([&] { convert_sync_batchnorm(*alone, group); }), HasSubstr("itself"));
+  });
+}
+
+torch::nn::Sequential libtorchs_net() {
+  torch::nn::Sequential net(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 3, 3).padding(1)),
+                            torch::nn::Sequential(torch::nn::BatchNorm2d(3), torch::nn::Tanh()),
+                            torch::nn::Flatten(),
+                            torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(90).affine(false)),
+                            torch::nn::Linear(90, 1));
+  testing::fill(*net, 1);
+  return net;
+}
+
+TEST(SyncBatchNorm, LibtorchsNormsInASequentialAreReplaced) {
+  const at::Tensor x = values({12, 2, 6, 5}, 3, at::kFloat);
+  torch::nn::Sequential one = libtorchs_net();
+  one->to(at::kDouble);  // without rounding of its own
+  const Outcome wanted = run(one, x.to(at::kDouble));
+  on_ranks(3, [&](comm::Group& group) {
+    torch::nn::Sequential mine = libtorchs_net();
+    const std::vector<at::Tensor> before = mine->parameters();
+    convert_sync_batchnorm(mine, group);
+    const int64_t from = 4 * group.rank();
+    const Outcome got = run(mine, x.slice(0, from, from + 4));
+    EXPECT_LE(apart(got.out, wanted.out.slice(0, from, from + 4)), 1e-6);
+    EXPECT_LE(apart(got.dx, wanted.dx.slice(0, from, from + 4)), 2e-6);
+    const auto after = mine->parameters();
+    ASSERT_EQ(after.size(), before.size());
+    for (size_t i = 0; i < after.size(); ++i) {
+      EXPECT_TRUE(after[i].is_same(before[i])) << i;  // an optimizer made before updates them
+    }
+    const auto buffers = one->named_buffers();
+    for (const auto& buffer : mine->named_buffers()) {
+      EXPECT_LE(apart(buffer->to(at::kDouble), buffers[buffer.key()].to(at::kDouble)), 1e-6)
+          << buffer.key();
+    }
+    EXPECT_NE(dynamic_cast<engine::SyncedNorm*>((*mine)[3].get()), nullptr);
+    mine->eval();
+    EXPECT_FALSE((*mine)[3]->is_training());
   });
 }
 
@@ -222,11 +280,6 @@ TEST(SyncBatchNorm, WithAResidualToo) {
 TEST(SyncBatchNorm, WithPoolingToo) {
   expect_operator_like_one_process(
       [](auto& norm, const at::Tensor& x) { return vision::ops::norm_pool_relu(norm, x); });
-}
-
-/// The largest difference, in parts of the largest value wanted.
-double apart(const at::Tensor& got, const at::Tensor& wanted) {
-  return ((got - wanted).abs().max() / wanted.abs().max()).item<double>();
 }
 
 TEST(SyncBatchNorm, InF32NRanksAreOneProcessWithinOneMillionth) {
