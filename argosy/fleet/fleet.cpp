@@ -14,6 +14,8 @@
 #include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/engine/cpu.h"
+#include "argosy/fleet/gradient_merge.h"
+#include "argosy/fleet/large_batch.h"
 #include "argosy/parallel/any_rank.h"
 #include "argosy/rendezvous/environment.h"
 
@@ -90,6 +92,61 @@ std::string choose_run_dir() {
     folder = fmt::format("{}-{}", base, n);
   }
   return folder;
+}
+
+/// Lets ranks divide the steps where that is wanted and pays. Returns the models that the
+/// optimizer's parameters belong to.
+std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
+                                                               const optim::Optimizer& optimizer) {
+  std::vector<std::shared_ptr<parallel::ddp::Core>> models;
+  std::shared_ptr<parallel::ddp::Core> model;
+  bool one_model = true;
+  bool gone = false;  // some wrapper has been let go of
+  bool on_cpu = true;
+  size_t bytes = 0;
+  for (const auto& [name, tensor] : optimizer.parameters()) {
+    const auto found = state.distributed.find(tensor.unsafeGetTensorImpl());
+    ARGOSY_CHECK(found != state.distributed.end(),
+                 "fleet.distributed_optimizer",
+                 "parameter \"{}\" is not of a distributed model: its gradient would not be "
+                 "averaged over the ranks. Call distributed_model() first and build the optimizer "
+                 "from what it returns.",
+                 name);
+    bytes += tensor.nbytes();
+    on_cpu = on_cpu && tensor.is_cpu();
+    const std::shared_ptr<parallel::ddp::Core> owner = found->second.lock();
+    gone = gone || owner == nullptr;
+    if (owner != nullptr && std::find(models.begin(), models.end(), owner) == models.end()) {
+      models.push_back(owner);
+    }
+    one_model = one_model && (model == nullptr || model == owner);
+    model = owner;
+  }
+  const DistributedStrategy& wanted = state.strategy;
+  const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters || wanted.overlap_update;
+  bool divided = false;
+  if (wanted.divide_update && worth_it && one_model && !gone && on_cpu && model != nullptr) {
+    divided = model->divide_step(
+        optimizer,
+        {.share_parameters = wanted.share_parameters, .overlap_update = wanted.overlap_update});
+  }
+  const char* const obstacle = !wanted.divide_update ? "divide_update is off"
+                               : gone                ? "the distributed model has been let go of"
+                               : !one_model ? "the optimizer's parameters belong to several models"
+                               : !on_cpu    ? "its parameters are not on the CPU"
+                               : !worth_it  ? "it has few parameters"
+                                            : nullptr;
+  if (!divided) {
+    const std::string text = fmt::format(
+        "[fleet.distributed_optimizer] each rank makes the optimizer's whole steps{}: {}",
+        wanted.share_parameters ? ", share_parameters has no effect" : "",
+        obstacle != nullptr ? obstacle : "its ranks share no memory");
+    log::write(wanted.share_parameters ? log::Level::kWarn : log::Level::kInfo, text);
+  }
+  if (wanted.overlap_update && obstacle != nullptr) {
+    log::warn("[fleet.distributed_optimizer] overlap_update has no effect: {}", obstacle);
+  }
+  return models;
 }
 
 }  // namespace
@@ -233,57 +290,20 @@ bool is_prepared(const optim::Optimizer& optimizer) {
   });
 }
 
-void prepare_optimizer(const optim::Optimizer& optimizer) {
+optim::Optimizer prepared(const optim::Optimizer& given) {
   Job& state = job("distributed_optimizer");
+  const DistributedStrategy& wanted = state.strategy;
+  optim::Optimizer optimizer = for_large_batches(given, wanted);
+  std::vector<std::shared_ptr<parallel::ddp::Core>> models;
+  if (state.group.size() > 1) {
+    models = divide_steps(state, optimizer);
+  }
+  if (wanted.gradient_merge && wanted.gradient_merge_configs.k_steps > 1) {
+    optimizer = merge_gradients(optimizer, wanted.gradient_merge_configs, std::move(models));
+  }
   std::erase_if(state.prepared, [](const auto& other) { return other.expired(); });
   state.prepared.emplace_back(optimizer.impl());
-  if (state.group.size() == 1) {
-    return;
-  }
-  std::shared_ptr<parallel::ddp::Core> model;
-  bool one_model = true;
-  bool gone = false;  // some wrapper has been let go of
-  bool on_cpu = true;
-  size_t bytes = 0;
-  for (const auto& [name, tensor] : optimizer.parameters()) {
-    const auto found = state.distributed.find(tensor.unsafeGetTensorImpl());
-    ARGOSY_CHECK(found != state.distributed.end(),
-                 "fleet.distributed_optimizer",
-                 "parameter \"{}\" is not of a distributed model: its gradient would not be "
-                 "averaged over the ranks. Call distributed_model() first and build the optimizer "
-                 "from what it returns.",
-                 name);
-    bytes += tensor.nbytes();
-    on_cpu = on_cpu && tensor.is_cpu();
-    const std::shared_ptr<parallel::ddp::Core> owner = found->second.lock();
-    gone = gone || owner == nullptr;
-    one_model = one_model && (model == nullptr || model == owner);
-    model = owner;
-  }
-  const DistributedStrategy& wanted = state.strategy;
-  const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters || wanted.overlap_update;
-  bool divided = false;
-  if (wanted.divide_update && worth_it && one_model && !gone && on_cpu && model != nullptr) {
-    divided = model->divide_step(
-        optimizer,
-        {.share_parameters = wanted.share_parameters, .overlap_update = wanted.overlap_update});
-  }
-  const char* const obstacle = !wanted.divide_update ? "divide_update is off"
-                               : gone                ? "the distributed model has been let go of"
-                               : !one_model ? "the optimizer's parameters belong to several models"
-                               : !on_cpu    ? "its parameters are not on the CPU"
-                               : !worth_it  ? "it has few parameters"
-                                            : nullptr;
-  if (!divided) {
-    const std::string text = fmt::format(
-        "[fleet.distributed_optimizer] each rank makes the optimizer's whole steps{}: {}",
-        wanted.share_parameters ? ", share_parameters has no effect" : "",
-        obstacle != nullptr ? obstacle : "its ranks share no memory");
-    log::write(wanted.share_parameters ? log::Level::kWarn : log::Level::kInfo, text);
-  }
-  if (wanted.overlap_update && obstacle != nullptr) {
-    log::warn("[fleet.distributed_optimizer] overlap_update has no effect: {}", obstacle);
-  }
+  return optimizer;
 }
 
 void print_line(const std::string& text) {

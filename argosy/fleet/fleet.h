@@ -88,7 +88,8 @@ namespace detail {
 [[nodiscard]] parallel::DdpOptions ddp_options();
 void register_model(const engine::NamedTensors& parameters,
                     const std::shared_ptr<parallel::ddp::Core>& core);
-void prepare_optimizer(const optim::Optimizer& optimizer);
+/// The optimizer that the strategy makes of this one, ready for use.
+[[nodiscard]] optim::Optimizer prepared(const optim::Optimizer& optimizer);
 /// True if distributed_optimizer() has seen it, under any handle.
 [[nodiscard]] bool is_prepared(const optim::Optimizer& optimizer);
 void print_line(const std::string& text);
@@ -114,11 +115,14 @@ template <typename Module>
 /// Prepares an optimizer for the distributed model whose parameters it updates, and returns it. If
 /// the ranks share memory and all parameters belong to one model, the ranks divide its steps: see
 /// DistributedDataParallel::divide_step() and DistributedStrategy::divide_update. Collective.
+/// With DistributedStrategy::lars, lamb or gradient_merge the optimizer that is returned is another
+/// one than the argument: use no earlier handle.
 /// Errors: UsageError naming a parameter that belongs to no distributed_model(). Its gradients
-/// would not be averaged, and the ranks would silently diverge.
+/// would not be averaged, and the ranks would silently diverge. ConfigError if lars or lamb do not
+/// act on this optimizer.
 template <std::derived_from<optim::Optimizer> Optimizer>
 [[nodiscard]] Optimizer distributed_optimizer(Optimizer optimizer) {
-  detail::prepare_optimizer(optimizer);
+  static_cast<optim::Optimizer&>(optimizer) = detail::prepared(optimizer);
   return optimizer;
 }
 

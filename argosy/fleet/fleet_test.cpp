@@ -12,6 +12,7 @@
 #include <torch/torch.h>
 
 #include "argosy/base/error.h"
+#include "argosy/fleet/fleet_test_support.h"
 #include "argosy/fleet/progress.h"
 #include "argosy/optim/sgd.h"
 
@@ -26,24 +27,6 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-/// `fn` in `ranks` processes that have joined one job.
-void run_job(int ranks,
-             const std::function<void(const std::string& folder)>& fn,
-             const DistributedStrategy& strategy = {}) {
-  const test::TempDir folder;
-  test::run_ranks(ranks,
-                  [&](int rank) {
-                    init(strategy,
-                         {.init_method = "file://" + folder.path().string() + "/store",
-                          .timeout = 20s,
-                          .rank = rank,
-                          .world_size = ranks});
-                    fn(folder.path().string());
-                    stop_worker();
-                  },
-                  {.mode = test::RankMode::kProcesses, .deadline = 60s});
-}
 
 TEST(Fleet, BeforeInitEveryFunctionSaysSo) {
   EXPECT_FALSE(is_initialized());

@@ -44,15 +44,12 @@ constexpr Toggle kToggles[] = {
      false,
      "prepare(…, {.amp = …}) does it, or engine::Autocast in a loop of your own"},
     {"recompute", &S::recompute, false},
-    {"gradient_merge",
-     &S::gradient_merge,
-     false,
-     "fit's accumulate_grad_batches does it, or no_sync() in a loop of your own"},
+    {"gradient_merge", &S::gradient_merge, true},
     {"localsgd", &S::localsgd, false},
     {"adaptive_localsgd", &S::adaptive_localsgd, false},
     {"dgc", &S::dgc, false, "fp16_allreduce and bf16_allreduce halve the traffic"},
-    {"lars", &S::lars, false, "optim::Lars does it"},
-    {"lamb", &S::lamb, false, "optim::Lamb does it"},
+    {"lars", &S::lars, true},
+    {"lamb", &S::lamb, true},
     {"sharding", &S::sharding, false, "divide_update divides the step and its state inside a host"},
     {"pipeline", &S::pipeline, false},
     {"tensor_parallel", &S::tensor_parallel, false},
@@ -111,7 +108,80 @@ std::string unknown_key(const std::string& key) {
   for (const Size& size : kSizes) {
     known.emplace_back(size.name);
   }
+  S any;
+  for_each_configs(any, [&](const char* name, auto& /*configs*/) { known.emplace_back(name); });
   return unknown("toggle", key, known);
+}
+
+/// Calls `visit` with the name and the value of each field.
+template <typename Visit>
+void for_each_field(LarsConfigs& configs, const Visit& visit) {
+  visit("lars_coeff", configs.lars_coeff);
+  visit("lars_weight_decay", configs.lars_weight_decay);
+  visit("epsilon", configs.epsilon);
+  visit("exclude_from_weight_decay", configs.exclude_from_weight_decay);
+}
+template <typename Visit>
+void for_each_field(LambConfigs& configs, const Visit& visit) {
+  visit("lamb_weight_decay", configs.lamb_weight_decay);
+  visit("exclude_from_weight_decay", configs.exclude_from_weight_decay);
+}
+template <typename Visit>
+void for_each_field(GradientMergeConfigs& configs, const Visit& visit) {
+  visit("k_steps", configs.k_steps);
+  visit("avg", configs.avg);
+}
+template <typename Visit>
+void for_each_configs(S& strategy, const Visit& visit) {
+  visit("lars_configs", strategy.lars_configs);
+  visit("lamb_configs", strategy.lamb_configs);
+  visit("gradient_merge_configs", strategy.gradient_merge_configs);
+}
+
+void read(const std::string& where, const nlohmann::json& value, double& field) {
+  if (!value.is_number()) {
+    refuse(fmt::format("{}: expected a number, got {}", where, value.dump()));
+  }
+  field = value.get<double>();
+}
+void read(const std::string& where, const nlohmann::json& value, int64_t& field) {
+  if (!value.is_number_integer()) {
+    refuse(fmt::format("{}: expected a whole number, got {}", where, value.dump()));
+  }
+  field = value.get<int64_t>();
+}
+void read(const std::string& where, const nlohmann::json& value, bool& field) {
+  if (!value.is_boolean()) {
+    refuse(fmt::format("{}: expected true or false, got {}", where, value.dump()));
+  }
+  field = value.get<bool>();
+}
+void read(const std::string& where, const nlohmann::json& value, std::vector<std::string>& field) {
+  const auto is_text = [](const nlohmann::json& each) { return each.is_string(); };
+  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_text)) {
+    refuse(fmt::format("{}: expected a list of texts, got {}", where, value.dump()));
+  }
+  field = value.get<std::vector<std::string>>();
+}
+
+/// Reads the object of one toggle's settings.
+template <typename Configs>
+void read_configs(const std::string& key, const nlohmann::json& value, Configs& configs) {
+  if (!value.is_object()) {
+    refuse(fmt::format("{}: expected an object, got {}", key, value.dump()));
+  }
+  std::vector<std::string> known;
+  for_each_field(configs, [&](const char* name, auto& field) {
+    known.emplace_back(name);
+    if (value.contains(name)) {
+      read(fmt::format("{}.{}", key, name), value.at(name), field);
+    }
+  });
+  for (const auto& [name, unused] : value.items()) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      refuse(unknown(fmt::format("field of {}", key).c_str(), name, known));
+    }
+  }
 }
 
 /// Sets the field that `key` names; false when there is none.
@@ -133,6 +203,16 @@ bool assign(S& strategy, const std::string& key, const nlohmann::json& value) {
       strategy.*size.field = value.get<double>();
       return true;
     }
+  }
+  bool found = false;
+  for_each_configs(strategy, [&](const char* name, auto& configs) {
+    if (key == name) {
+      read_configs(key, value, configs);
+      found = true;
+    }
+  });
+  if (found) {
+    return true;
   }
   if (key == kFormat) {
     strategy.memory_format = format_of(value);
@@ -185,6 +265,18 @@ void DistributedStrategy::validate() const {
         "gradients "
         "are final only at the end of backward.");
   }
+  if (overlap_update && gradient_merge) {
+    refuse(
+        "overlap_update and gradient_merge exclude each other: an update would be made before its "
+        "gradients are merged.");
+  }
+  if (lars && lamb) {
+    refuse("lars and lamb exclude each other. Choose one.");
+  }
+  if (gradient_merge_configs.k_steps < 1) {
+    refuse(fmt::format("gradient_merge_configs.k_steps: expected at least 1, got {}",
+                       gradient_merge_configs.k_steps));
+  }
   for (const auto& [axis, degree] : hybrid_configs) {
     if (std::find(kAxes.begin(), kAxes.end(), axis) == kAxes.end()) {
       refuse(unknown("axis of hybrid_configs", axis, {kAxes.begin(), kAxes.end()}));
@@ -222,6 +314,10 @@ std::string DistributedStrategy::to_json() const {
   for (const Size& size : kSizes) {
     json[size.name] = this->*size.field;
   }
+  S copy = *this;
+  for_each_configs(copy, [&](const char* name, auto& configs) {
+    for_each_field(configs, [&](const char* field, auto& value) { json[name][field] = value; });
+  });
   json[kFormat] = engine::to_string(memory_format);
   json[kHybrid] = hybrid_configs;
   return json.dump();

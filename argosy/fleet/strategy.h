@@ -3,10 +3,33 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "argosy/engine/memory_format.h"
 
 namespace argosy::fleet {
+
+/// Of DistributedStrategy::lars. Names and defaults are Paddle's.
+struct LarsConfigs {
+  double lars_coeff = 0.001;          ///< the trust coefficient
+  double lars_weight_decay = 0.0005;  ///< replaces the optimizer's
+  double epsilon = 0;                 ///< added to the denominator
+  /// Parameters whose names contain one of these texts have no weight decay.
+  std::vector<std::string> exclude_from_weight_decay{};
+};
+
+/// Of DistributedStrategy::lamb. Names and defaults are Paddle's.
+struct LambConfigs {
+  double lamb_weight_decay = 0.01;  ///< replaces the optimizer's
+  /// Parameters whose names end with one of these texts have no weight decay.
+  std::vector<std::string> exclude_from_weight_decay{};
+};
+
+/// Of DistributedStrategy::gradient_merge. Names and defaults are Paddle's.
+struct GradientMergeConfigs {
+  int64_t k_steps = 1;  ///< backward passes per update
+  bool avg = true;      ///< divide the sum of their gradients by k_steps
+};
 
 /// How fleet distributes a training job. Names and defaults are Paddle's
 /// (paddle.distributed.fleet.DistributedStrategy, 2.4 to 3.x).
@@ -42,15 +65,26 @@ struct DistributedStrategy {
   /// "auto", "as_is", "contiguous" or "channels_last".
   engine::MemoryFormat memory_format = engine::MemoryFormat::kAuto;
 
+  /// distributed_optimizer() makes Lars of a Momentum, with its learning rates, groups, momentum
+  /// and clipping.
+  bool lars = false;
+  LarsConfigs lars_configs{};
+  /// distributed_optimizer() makes Lamb of an Adam or AdamW, with its learning rates, groups,
+  /// betas, eps and clipping.
+  bool lamb = false;
+  LambConfigs lamb_configs{};
+  /// In a loop of your own, step() acts at each k-th call, and zero_grad() after it. The passes
+  /// between are not averaged over the ranks, as under no_sync(). fit() has
+  /// accumulate_grad_batches.
+  bool gradient_merge = false;
+  GradientMergeConfigs gradient_merge_configs{};
+
   /// Not supported yet: true is a ConfigError that says what to use instead.
   bool amp = false;
   bool recompute = false;
-  bool gradient_merge = false;
   bool localsgd = false;
   bool adaptive_localsgd = false;
   bool dgc = false;
-  bool lars = false;
-  bool lamb = false;
   bool sharding = false;
   bool pipeline = false;
   bool tensor_parallel = false;

@@ -36,6 +36,35 @@ TEST(Strategy, JsonRoundTrip) {
   EXPECT_EQ(back.hybrid_configs.at("dp_degree"), 4);
 }
 
+TEST(Strategy, SettingsOfATogglePassThroughJson) {
+  DistributedStrategy strategy;
+  strategy.lars_configs.exclude_from_weight_decay = {"bias"};
+  strategy.lamb_configs.lamb_weight_decay = 0.5;
+  strategy.gradient_merge = true;
+  strategy.gradient_merge_configs = {.k_steps = 4, .avg = false};
+  const DistributedStrategy back = DistributedStrategy::from_json(strategy.to_json());
+  EXPECT_EQ(back.to_json(), strategy.to_json());
+  EXPECT_EQ(back.lars_configs.exclude_from_weight_decay.at(0), "bias");
+  EXPECT_EQ(back.lamb_configs.lamb_weight_decay, 0.5);
+  EXPECT_EQ(back.gradient_merge_configs.k_steps, 4);
+  EXPECT_FALSE(back.gradient_merge_configs.avg);
+}
+
+TEST(Strategy, SettingsThatMakeNoSenseAreNamed) {
+  EXPECT_EQ(refusal(R"({"gradient_merge_configs": {"k_step": 4}})"),
+            "[fleet.DistributedStrategy] there is no field of gradient_merge_configs \"k_step\". "
+            "Did you mean \"k_steps\"?");
+  EXPECT_NE(refusal(R"({"gradient_merge_configs": {"k_steps": 0}})").find("at least 1, got 0"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"lars_configs": {"lars_coeff": "x"}})")
+                .find("lars_configs.lars_coeff: expected a number"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"lars": true, "lamb": true})").find("lars and lamb exclude each other"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"gradient_merge": true, "overlap_update": true})").find("gradients are"),
+            std::string::npos);
+}
+
 TEST(Strategy, AToggleThatIsNotSupportedYetIsAnError) {
   EXPECT_EQ(
       refusal(R"({"recompute": true})"),

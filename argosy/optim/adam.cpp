@@ -30,6 +30,9 @@ class AdamRule final : public Rule {
   }
 
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
+  [[nodiscard]] RuleNumbers numbers() const noexcept override {
+    return {.betas = betas_, .eps = eps_, .variant = amsgrad_};
+  }
   [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
     return states_;
   }

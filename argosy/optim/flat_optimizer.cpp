@@ -35,6 +35,11 @@ class FlatOptimizer final : public OptimizerImpl {
     check_clip();
   }
 
+  [[nodiscard]] FlatSettings settings() const {
+    return {
+        .rule = std::string(rule_->name()), .numbers = rule_->numbers(), .grad_clip = grad_clip_};
+  }
+
   [[nodiscard]] const engine::NamedTensors& parameters() const override {
     return registry_.parameters();
   }
@@ -405,6 +410,11 @@ std::shared_ptr<OptimizerImpl> make_flat_optimizer(std::unique_ptr<const Rule> r
                                                    const CommonOptions& options,
                                                    const std::vector<ParamGroup>& groups) {
   return std::make_shared<FlatOptimizer>(std::move(rule), parameters, options, groups);
+}
+
+std::optional<FlatSettings> settings_of(const OptimizerImpl& optimizer) {
+  const auto* flat = dynamic_cast<const FlatOptimizer*>(&optimizer);
+  return flat == nullptr ? std::nullopt : std::optional(flat->settings());
 }
 
 }  // namespace argosy::optim

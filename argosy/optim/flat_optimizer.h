@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "argosy/optim/optimizer.h"
@@ -31,5 +33,14 @@ template <typename Options>
     const engine::NamedTensors& parameters,
     const CommonOptions& options,
     const std::vector<ParamGroup>& groups);
+
+/// What an optimizer of make_flat_optimizer() was made with, beside its groups.
+struct FlatSettings {
+  std::string rule{};  ///< "Momentum"
+  RuleNumbers numbers{};
+  GradClip grad_clip{};
+};
+/// Returns nullopt for another optimizer.
+[[nodiscard]] std::optional<FlatSettings> settings_of(const OptimizerImpl& optimizer);
 
 }  // namespace argosy::optim

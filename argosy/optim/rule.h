@@ -43,6 +43,14 @@ struct Update {
   kernels::Sums sums{};   ///< of the whole parameter, where the rule needs it
 };
 
+/// Numbers of a rule that one which takes its place goes on with.
+struct RuleNumbers {
+  double momentum = 0;
+  std::array<double, 2> betas{};
+  double eps = 0;
+  bool variant = false;  ///< nesterov, amsgrad: what only this rule can do
+};
+
 /// The formula of an optimizer, apart from tensors, groups and threads. Immutable and thread-safe.
 ///
 /// update() over any split of a parameter gives the same bits as over the whole: that is what lets
@@ -53,6 +61,7 @@ class Rule {
   virtual ~Rule() = default;
   /// "Adam": for messages and state dicts.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  [[nodiscard]] virtual RuleNumbers numbers() const noexcept { return {}; }
   /// Names as in PyTorch; each state has the parameter's shape and starts as zeros.
   [[nodiscard]] virtual const std::vector<std::string>& state_names() const noexcept = 0;
   /// Errors: UsageError for a weight decay that this rule has no meaning for.

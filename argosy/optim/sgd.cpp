@@ -34,6 +34,9 @@ class SgdRule final : public Rule {
   }
 
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
+  [[nodiscard]] RuleNumbers numbers() const noexcept override {
+    return {.momentum = momentum_, .variant = nesterov_};
+  }
   [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
     return states_;
   }

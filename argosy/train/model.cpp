@@ -49,11 +49,14 @@ void Model::prepare(const optim::Optimizer& optimizer, PrepareOptions options) {
   if (options.ema.has_value()) {
     average.emplace(network(), *options.ema);
   }
-  if (!fleet::detail::is_prepared(optimizer)) {
-    fleet::detail::prepare_optimizer(optimizer);
-  }
+  ARGOSY_CHECK(!fleet::strategy().gradient_merge,
+               "train.prepare",
+               "the strategy's gradient_merge is for loops of your own. Leave it out, and give "
+               "fit() accumulate_grad_batches.");
+  const optim::Optimizer prepared =
+      fleet::detail::is_prepared(optimizer) ? optimizer : fleet::detail::prepared(optimizer);
   // From here on nothing is refused.
-  core_->optimizer = optimizer;
+  core_->optimizer = prepared;
   core_->schedule = std::move(options.schedule);
   core_->monitor = std::move(options.monitor);
   core_->average = std::move(average);

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "argosy/fleet/strategy.h"
+#include "argosy/optim/optimizer.h"
+#include "argosy/parallel/ddp/distributed_data_parallel.h"
+
+// Internal to the room.
+namespace argosy::fleet::detail {
+
+/// Returns an optimizer whose step() acts at each k-th call, on the gradients of the k passes since
+/// then: their sum, or their average with GradientMergeConfigs::avg. The passes between are under
+/// no_sync() of `models`, and zero_grad() does nothing there.
+[[nodiscard]] optim::Optimizer merge_gradients(
+    const optim::Optimizer& optimizer,
+    const GradientMergeConfigs& configs,
+    std::vector<std::shared_ptr<parallel::ddp::Core>> models);
+
+}  // namespace argosy::fleet::detail
