@@ -17,7 +17,7 @@ namespace argosy::parallel {
 /// Networks of argosy::vision are ready for it, and so is SyncBatchNorm2d (1d, 3d).
 ///
 /// Libtorch's own torch::nn::BatchNorm1d, 2d and 3d are replaced inside a Sequential, at any depth;
-/// the replacement has the same tensors, so an optimizer may exist already. A norm that a module
+/// the replacement has the same parameters, so an optimizer may exist already. A norm that a module
 /// of yours calls through its own member (`bn1->forward(x)`) cannot be replaced from outside, and
 /// is refused before anything is changed. Do not keep a handle on a norm that is replaced.
 ///

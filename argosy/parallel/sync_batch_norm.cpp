@@ -33,7 +33,7 @@ class Ranks final : public engine::NormPeers {
   comm::Group group_;
 };
 
-/// In the place of one of libtorch's norms, with its very tensors: an optimizer that has them
+/// In the place of one of libtorch's norms, with its very parameters: an optimizer that has them
 /// already goes on updating them.
 template <size_t D>
 class Replacement final : public engine::detail::BatchNormBase<D, Replacement<D>> {
@@ -41,22 +41,24 @@ class Replacement final : public engine::detail::BatchNormBase<D, Replacement<D>
   template <typename Norm>
   explicit Replacement(const Norm& norm)
       : engine::detail::BatchNormBase<D, Replacement<D>>(norm.options) {
-    take(this->parameters_, "weight", this->weight, norm.weight);
-    take(this->parameters_, "bias", this->bias, norm.bias);
-    take(this->buffers_, "running_mean", this->running_mean, norm.running_mean);
-    take(this->buffers_, "running_var", this->running_var, norm.running_var);
-    take(
-        this->buffers_, "num_batches_tracked", this->num_batches_tracked, norm.num_batches_tracked);
+    take("weight", this->weight, norm.weight);
+    take("bias", this->bias, norm.bias);
+    share(this->running_mean, norm.running_mean);
+    share(this->running_var, norm.running_var);
+    share(this->num_batches_tracked, norm.num_batches_tracked);
     this->train(norm.is_training());
   }
 
  private:
-  static void take(torch::OrderedDict<std::string, at::Tensor>& registered,
-                   const char* name,
-                   at::Tensor& member,
-                   const at::Tensor& theirs) {
+  void take(const char* name, at::Tensor& member, const at::Tensor& theirs) {
     member = theirs;
-    registered[name] = theirs;
+    this->parameters_[name] = theirs;
+  }
+  /// Libtorch lets nobody exchange a buffer: it is another tensor in the same memory.
+  static void share(at::Tensor& member, const at::Tensor& theirs) {
+    if (member.defined()) {
+      member.set_data(theirs);
+    }
   }
 };
 
