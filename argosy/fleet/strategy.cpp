@@ -100,19 +100,6 @@ engine::MemoryFormat format_of(const nlohmann::json& value) {
   return *format;
 }
 
-std::string unknown_key(const std::string& key) {
-  std::vector<std::string> known{kHybrid, kFormat};
-  for (const Toggle& toggle : kToggles) {
-    known.emplace_back(toggle.name);
-  }
-  for (const Size& size : kSizes) {
-    known.emplace_back(size.name);
-  }
-  S any;
-  for_each_configs(any, [&](const char* name, auto& /*configs*/) { known.emplace_back(name); });
-  return unknown("toggle", key, known);
-}
-
 /// Calls `visit` with the name and the value of each field.
 template <typename Visit>
 void for_each_field(LarsConfigs& configs, const Visit& visit) {
@@ -182,6 +169,19 @@ void read_configs(const std::string& key, const nlohmann::json& value, Configs& 
       refuse(unknown(fmt::format("field of {}", key).c_str(), name, known));
     }
   }
+}
+
+std::string unknown_key(const std::string& key) {
+  std::vector<std::string> known{kHybrid, kFormat};
+  for (const Toggle& toggle : kToggles) {
+    known.emplace_back(toggle.name);
+  }
+  for (const Size& size : kSizes) {
+    known.emplace_back(size.name);
+  }
+  S any;
+  for_each_configs(any, [&](const char* name, auto& /*configs*/) { known.emplace_back(name); });
+  return unknown("toggle", key, known);
 }
 
 /// Sets the field that `key` names; false when there is none.
