@@ -71,7 +71,7 @@ struct Norm : torch::autograd::Function<Norm> {
     context->saved_data["peers"] = c10::IValue::make_capsule(peers);
     at::Tensor out =
         (images.to(mean.scalar_type()) - across(mean, images)) * across(inverse_std, images);
-    if (weight.defined()) {
+    if (weight.numel() > 0) {
       out = out * across(weight, images) + across(bias, images);
     }
     return out.to(images.scalar_type());
@@ -99,7 +99,7 @@ struct Norm : torch::autograd::Function<Norm> {
     at::Tensor dx = (dy - across(means[0], images) - normed * across(means[1], images)) *
                     across(saved[3], images);
     Tensors out(7);
-    if (weight.defined()) {
+    if (weight.numel() > 0) {
       dx = dx * across(weight, images);
       out[1] = product.to(weight.scalar_type());
       out[2] = sum.to(weight.scalar_type());
@@ -198,9 +198,11 @@ at::Tensor batch_norm(const NormState& norm, const at::Tensor& images) {
     inverse_std.push_back(1 / std::sqrt(each + norm.options.eps()));
   }
   const at::TensorOptions options = images.options().dtype(wide(images));
+  // libtorch 1.13 takes no undefined tensor here: a norm without weights gives empty ones.
+  const at::Tensor none = at::empty({0}, options);
   return Norm::apply(images,
-                     norm.weight,
-                     norm.bias,
+                     norm.weight.defined() ? norm.weight : none,
+                     norm.bias.defined() ? norm.bias : none,
                      of(moments.mean, options),
                      of(inverse_std, options),
                      moments.count,
