@@ -32,8 +32,7 @@ void run(const lesson::Options& options) {
   fleet::init();
   torch::manual_seed(1);
   const auto part = [&](vision::Split split) {
-    const vision::PictureOptions pictures{.transform = {vision::ToTensor()}};
-    return lesson::first(vision::Cifar10(options.data, split, pictures), options.samples);
+    return lesson::first(vision::Cifar10(options.data, split), options.samples);
   };
   const auto train = part(vision::Split::kTrain);
   const auto test = part(vision::Split::kTest);

@@ -115,11 +115,10 @@ runs::PicturePage sheet_of(train::Model& model, const Faces& faces, const Part& 
 void run(const Options& options) {
   fleet::init({.sync_batch_norm = options.sync_batch_norm});
   torch::manual_seed(options.seed);
-  const Faces faces{
-      .table = vision::FacialKeypoints(options.data, {.points = vision::Points::kDrop}),
-      .transform = {vision::Resize({options.image_size, options.image_size}),
-                    vision::Repeat(3),
-                    vision::ToTensor()}};
+  const Faces faces{.table = vision::FacialKeypoints(options.data),
+                    .transform = {vision::Resize({options.image_size, options.image_size}),
+                                  vision::Repeat(3),
+                                  vision::ToTensor()}};
   const auto [train, valid] = data::random_split(faces, {0.8, 0.2}, {.seed = options.seed});
   fleet::print("FaceNet({}) on {}: {} training and {} validation faces, recipe {}\n",
                faces.table.names().size(),

@@ -93,9 +93,9 @@ vision::Flowers102 flowers(const Options& options,
   return {options.data,
           split,
           {.transform = transform,
-           .splits = options.splits == "paddle" ? vision::FlowersSplits::kPaddle
-                                                : vision::FlowersSplits::kPublished,
-           .absent = options.skip_missing ? vision::Absent::kSkip : vision::Absent::kError}};
+           .open = {.absent = options.skip_missing ? vision::Absent::kSkip : vision::Absent::kError,
+                    .splits = options.splits == "paddle" ? vision::FlowersSplits::kPaddle
+                                                         : vision::FlowersSplits::kPublished}}};
 }
 
 void run(const Options& options) {

@@ -50,11 +50,11 @@ struct Options : lesson::Options {
 };
 
 data::Subset<vision::Mnist> digits(const Options& options, vision::Split split) {
-  vision::MnistOptions pictures{.mean = 0.1307, .std = 0.3081};
+  vision::PictureOptions pictures{.mean = {0.1307}, .std = {0.3081}};
   if (options.double_precision) {
-    pictures.transform = [](const torch::Tensor& image, data::Random&) {
-      return image.to(torch::kDouble);
-    };
+    pictures = {.transform = {vision::ToTensor(),
+                              vision::Normalize(0.1307, 0.3081),
+                              [](const torch::Tensor& image) { return image.to(torch::kDouble); }}};
   }
   return lesson::first(vision::Mnist(options.data, split, pictures), options.samples);
 }

@@ -38,9 +38,14 @@ std::string pictures_line(const Survey& survey) {
                      survey.channels == std::vector<int64_t>{1} ? "" : "s");
 }
 
+/// A mnist.json has numbers of its own: a pixel p stands for p × this in the file.
+double scale_of(const datasets::About& about) {
+  return about.set == "mnist_json" ? 1 / about.full : 1;
+}
+
 std::string values_line(const Findings& findings) {
   const Survey& survey = findings.survey;
-  const double scale = findings.source->about().value_scale;
+  const double scale = scale_of(findings.source->about());
   std::string text = spread({survey.pixels.least * scale, survey.pixels.most * scale});
   if (!survey.figures.empty()) {
     std::string means;
@@ -178,7 +183,7 @@ nlohmann::ordered_json info_json(const Findings& findings) {
   json["class_names"] = about.classes;
   json["height"] = pair_of(survey.height);
   json["width"] = pair_of(survey.width);
-  json["values"] = pair_of(survey.pixels, about.value_scale);
+  json["values"] = pair_of(survey.pixels, scale_of(about));
   json["mean"] = nlohmann::ordered_json::array();
   json["std"] = nlohmann::ordered_json::array();
   for (const datasets::ChannelFigures& channel : survey.figures) {

@@ -31,6 +31,8 @@ class Subset final {
 
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(indices_.size()); }
   [[nodiscard]] const std::vector<int64_t>& indices() const { return indices_; }
+  /// The whole set.
+  [[nodiscard]] const D& dataset() const { return *dataset_; }
   /// Names of the classes, where the whole set has them.
   [[nodiscard]] decltype(auto) classes() const requires HasClasses<D> {
     return dataset_->classes();

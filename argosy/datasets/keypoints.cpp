@@ -265,10 +265,11 @@ Keypoints read_packed_faces(const std::string& path, Points unknown) {
 
 std::shared_ptr<const Source> open_keypoints(const OpenOptions& options) {
   const std::string& path = options.path;
-  Keypoints faces = recognise(path) == "records"
-                        ? read_packed_faces(path, options.points)
-                        : read_keypoints(file_or_in_folder(path, keypoints().in_folder),
-                                         {.points = options.points});
+  const Points points = options.points.value_or(Points::kKeep);
+  Keypoints faces =
+      recognise(path) == "records"
+          ? read_packed_faces(path, points)
+          : read_keypoints(file_or_in_folder(path, keypoints().in_folder), {.points = points});
   const int64_t side = faces.side;
   std::vector<PixelBlock> blocks;
   blocks.push_back({.split = "train",
@@ -279,7 +280,7 @@ std::shared_ptr<const Source> open_keypoints(const OpenOptions& options) {
   const std::string test = std::filesystem::is_directory(path, error)
                                ? find_file(path, {"test.csv.gz", "test.csv"})
                                : std::string();
-  if (!test.empty() && options.points == Points::kKeep) {
+  if (!test.empty() && points == Points::kKeep) {
     Faces unlabelled = read_faces(test);
     if (unlabelled.side != side) {
       throw DataError(

@@ -1,3 +1,5 @@
+#include "argosy/datasets/mnist.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,7 +17,17 @@ namespace argosy::datasets {
 namespace {
 
 constexpr int64_t kDigitClasses = 10;
-const std::vector<std::string> kDigits{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+// As torchvision spells them.
+const std::vector<std::string> kDigits{"0 - zero",
+                                       "1 - one",
+                                       "2 - two",
+                                       "3 - three",
+                                       "4 - four",
+                                       "5 - five",
+                                       "6 - six",
+                                       "7 - seven",
+                                       "8 - eight",
+                                       "9 - nine"};
 const std::vector<std::string> kClothes{"T-shirt/top",
                                         "Trouser",
                                         "Pullover",
@@ -92,37 +104,45 @@ PixelBlock read_split(const Files& files, std::vector<int64_t>& shape) {
           .labels = {labels.bytes.begin(), labels.bytes.end()}};
 }
 
-std::shared_ptr<const Source> open_idx(const std::string& set,
-                                       const std::vector<std::string>& classes,
-                                       const std::string& path) {
-  const auto files = [&](const char* split,
-                         const std::vector<std::string>& images,
-                         const std::vector<std::string>& labels) {
-    Files found{split, find_file(path, images), ""};
-    if (!found.images.empty()) {
-      found.labels = need_file(std::filesystem::path(found.images).parent_path().string(), labels);
+/// A split's file, plain or gzip, with the name as published or as some archives unpack it (a dot
+/// before idx).
+std::vector<std::string> names_of(const std::string& stem, const char* kind) {
+  std::vector<std::string> names;
+  for (const char* separator : {"-", "."}) {
+    for (const char* ending : {".gz", ""}) {
+      names.push_back(fmt::format("{}{}{}{}", stem, separator, kind, ending));
     }
-    return found;
-  };
+  }
+  return names;
+}
+
+/// `below`: torchvision's folder, under its root.
+std::shared_ptr<const Source> open_idx(const Row& set,
+                                       const std::vector<std::string>& classes,
+                                       const char* below,
+                                       const std::string& path) {
+  const std::filesystem::path torchvisions = std::filesystem::path(path) / below;
+  std::error_code error;
+  const std::string place =
+      std::filesystem::is_directory(torchvisions, error) ? torchvisions.string() : path;
   std::vector<int64_t> shape;
   std::vector<PixelBlock> blocks;
-  for (const Files& split : {files("train",
-                                   {kImageFiles[0], kImageFiles[1]},
-                                   {"train-labels-idx1-ubyte.gz", "train-labels-idx1-ubyte"}),
-                             files("test",
-                                   {kImageFiles[2], kImageFiles[3]},
-                                   {"t10k-labels-idx1-ubyte.gz", "t10k-labels-idx1-ubyte"})}) {
-    if (!split.images.empty()) {
-      blocks.push_back(read_split(split, shape));
+  for (const auto& [split, stem] : {std::pair{"train", "train"}, {"test", "t10k"}}) {
+    const std::string images =
+        find_file(place, names_of(stem + std::string("-images"), "idx3-ubyte"));
+    if (!images.empty()) {
+      const std::string labels = need_file(std::filesystem::path(images).parent_path().string(),
+                                           names_of(stem + std::string("-labels"), "idx1-ubyte"));
+      blocks.push_back(read_split({split, images, labels}, shape));
     }
   }
   if (blocks.empty()) {
-    (void)need_file(path, {"train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz"});
+    (void)need_file(path, {kImageFiles[0], kImageFiles[2], std::string(below)});
     throw DataError(
         "datasets.idx", "is none of the IDX files. Give the folder that has them", {path});
   }
   return std::make_shared<const PixelSource>(
-      About{.set = set, .path = path, .classes = classes, .shape = std::move(shape)},
+      About{.set = set.name, .path = path, .classes = classes, .shape = std::move(shape)},
       std::move(blocks));
 }
 
@@ -133,6 +153,10 @@ PublishedFile repacked(const char* name, Published published, Published also_rig
 }
 
 }  // namespace
+
+const std::vector<std::string>& digit_names() {
+  return kDigits;
+}
 
 const Row& mnist() {
   static const Row row{
@@ -148,7 +172,9 @@ const Row& mnist() {
       .in_name = "-images-idx3",
       .mean = {0.1307},
       .std = {0.3081},
-      .open = [](const OpenOptions& options) { return open_idx("mnist", kDigits, options.path); }};
+      .open = [](const OpenOptions& options) {
+        return open_idx(mnist(), kDigits, "MNIST/raw", options.path);
+      }};
   return row;
 }
 
@@ -174,7 +200,8 @@ const Row& fashion_mnist() {
                        .mean = {0.2860},
                        .std = {0.3530},
                        .open = [](const OpenOptions& options) {
-                         return open_idx("fashion_mnist", kClothes, options.path);
+                         return open_idx(
+                             fashion_mnist(), kClothes, "FashionMNIST/raw", options.path);
                        }};
   return row;
 }

@@ -13,6 +13,7 @@
 #include "argosy/base/error.h"
 #include "argosy/datasets/files.h"
 #include "argosy/datasets/json_text.h"
+#include "argosy/datasets/mnist.h"
 #include "argosy/datasets/pixel_source.h"
 #include "argosy/datasets/sets.h"
 
@@ -228,13 +229,12 @@ std::shared_ptr<const Source> open_mnist_json(const OpenOptions& options) {
   blocks.push_back(block_of("train", json.train, most));
   blocks.push_back(block_of("valid", json.valid, most));
   blocks.push_back(block_of("test", json.test, most));
-  return std::make_shared<const PixelSource>(
-      About{.set = "mnist_json",
-            .path = file,
-            .classes = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"},
-            .shape = {kSide, kSide, 1},
-            .value_scale = 1 / most},
-      std::move(blocks));
+  return std::make_shared<const PixelSource>(About{.set = "mnist_json",
+                                                   .path = file,
+                                                   .classes = digit_names(),
+                                                   .shape = {kSide, kSide, 1},
+                                                   .full = most},
+                                             std::move(blocks));
 }
 
 }  // namespace

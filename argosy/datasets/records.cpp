@@ -67,6 +67,11 @@ std::shared_ptr<const Source> open_records(const OpenOptions& options) {
   about.classes = std::move(set.classes);
   about.groups = std::move(set.groups);
   about.point_names = std::move(set.point_names);
+  if (!about.point_names.empty()) {
+    about.task = Task::kPoints;
+  } else if (const Row* packed = find_row(about.packed_from); packed != nullptr) {
+    about.task = packed->task;
+  }
   about.splits = splits_of(set.splits, reader);
   return std::make_shared<const RecordSource>(std::move(about), std::move(reader));
 }

@@ -32,18 +32,21 @@ void check_options(const Row& set, const OpenOptions& options) {
 
 std::shared_ptr<const Source> open(const Row& set, OpenOptions options) {
   check_options(set, options);
-  if (options.path.empty()) {
+  const bool usual = options.path.empty();
+  if (usual) {
     options.path = folder_of(set.name);
-    std::error_code error;
-    if (!fs::exists(options.path, error)) {
-      throw DataError(kOpen,
-                      fmt::format("{} is not there. {}",
-                                  set.name,
-                                  set.instead.empty()
-                                      ? fmt::format("To bring it: argosy data fetch {}", set.name)
-                                      : set.instead),
-                      {options.path});
-    }
+  }
+  std::error_code error;
+  if (!fs::exists(options.path, error) && (usual || !set.files.empty())) {
+    throw DataError(
+        kOpen,
+        fmt::format("{}is not there. {}",
+                    usual ? set.name + " " : "",
+                    !set.instead.empty() ? set.instead
+                                         : fmt::format("To bring it: argosy data fetch {}{}",
+                                                       set.name,
+                                                       usual ? "" : " --to " + options.path)),
+        {options.path});
   }
   std::shared_ptr<const Source> source = set.open(options);
   const int64_t missing = source->about().missing;

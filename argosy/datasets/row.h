@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,7 +53,8 @@ struct OpenOptions {
   /// The file, or the folder that has the files; empty: folder_of(name), where fetch() brings it.
   std::string path{};
   Absent absent = Absent::kError;
-  Points points = Points::kKeep;
+  std::optional<Points>
+      points{};  ///< unset: kKeep; vision::FacialKeypoints and argosy train: kDrop
   FlowersSplits splits = FlowersSplits::kPublished;
 };
 

@@ -87,6 +87,15 @@ const Row& row_of(std::string_view name) {
                                      : fmt::format("Expected one of {}", fmt::join(names, ", "))));
 }
 
+const Row& row_of_path(const std::string& path) {
+  const std::string name = recognise(path);
+  if (name.empty()) {
+    throw DataError(
+        "datasets.name", "neither its name nor its content says which set it is", {path});
+  }
+  return row_of(name);
+}
+
 std::shared_ptr<const Source> open(std::string_view name, OpenOptions options) {
   return open(row_of(name), std::move(options));
 }

@@ -38,6 +38,9 @@ inline const std::vector<double> kImageNetStd{0.229, 0.224, 0.225};
 /// Errors: UsageError with the name that was probably meant, or with all of them.
 [[nodiscard]] const Row& row_of(std::string_view name);
 
+/// That of the set which a file or folder looks like. Errors: DataError: it looks like none.
+[[nodiscard]] const Row& row_of_path(const std::string& path);
+
 /// open() of a set by its name. Errors: also those of row_of().
 [[nodiscard]] std::shared_ptr<const Source> open(std::string_view name, OpenOptions options = {});
 

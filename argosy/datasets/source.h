@@ -40,8 +40,8 @@ struct About {
   std::vector<Split> splits{};             ///< one after the other, from 0 to size(); empty: none
   /// Height, width and channels, where all pictures are pixels and agree; else empty.
   std::vector<int64_t> shape{};
-  double value_scale = 1;  ///< a pixel p stands for p × value_scale in the file
-  int64_t missing = 0;     ///< samples that the index names and that are not there
+  double full = 255;    ///< the value of a pixel that stands for 1.0; 256 in some mnist.json
+  int64_t missing = 0;  ///< samples that the index names and that are not there
 };
 
 /// A picture as it is stored.

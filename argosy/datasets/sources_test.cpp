@@ -381,7 +381,7 @@ TEST_F(SourcesTest, RealKeypointsKeepUnknownCoordinatesAndTheUnlabelled) {
 
 TEST_F(SourcesTest, RealMnistJsonBecomesGreys) {
   const auto source = open("mnist_json", {.path = (kData / "mnist").string()});
-  EXPECT_DOUBLE_EQ(source->about().value_scale, 1.0 / 256);
+  EXPECT_EQ(source->about().full, 256);
   EXPECT_THAT(source->about().splits, SizeIs(3));
   const Survey found = survey(*source);
   EXPECT_EQ(found.height.most, 28);

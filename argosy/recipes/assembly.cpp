@@ -9,6 +9,7 @@
 #include "argosy/engine/seed.h"
 #include "argosy/loss/loss.h"
 #include "argosy/metrics/metrics.h"
+#include "argosy/vision/datasets/sets.h"
 
 namespace argosy::recipes {
 namespace {
@@ -64,7 +65,8 @@ PictureShape shape_of(const ModelEntry& model,
                       std::optional<int64_t> image_size) {
   const DataSet::Stored stored = data.stored();
   const bool points = spec.entry->set->task == Task::kPoints;
-  PictureShape shape{.stored = stored.side, .mirrored_points = data.mirrored_points()};
+  PictureShape shape{.stored = stored.side,
+                     .mirrored_points = vision::mirrored_points(data.point_names())};
   shape.side = side_of(model, stored, image_size);
   shape.channels = model.channels != 0 ? static_cast<int>(model.channels) : stored.channels;
   shape.repeats = points && shape.channels == 3;
@@ -126,12 +128,22 @@ loss::Loss Assembly::loss(double label_smoothing) const {
                  label_smoothing);
     return loss::MSE();
   }
+  if (task() == Task::kTags) {
+    ARGOSY_CHECK(label_smoothing == 0,
+                 "recipes.train",
+                 "--label_smoothing {}: a picture has several classes",
+                 label_smoothing);
+    return loss::BCEWithLogits();
+  }
   return loss::CrossEntropy({.label_smoothing = label_smoothing});
 }
 
 std::vector<metrics::AnyMetric> Assembly::metrics() const {
   if (task() == Task::kPoints) {
     return {metrics::MeanAbsoluteError()};
+  }
+  if (task() == Task::kTags) {  // its loss is what an evaluation compares
+    return {};
   }
   if (size.outputs > kManyClasses) {
     return {metrics::Accuracy({.topk = {1, 5}})};

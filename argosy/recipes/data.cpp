@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/datasets/sets.h"
-#include "argosy/recipes/picture_source.h"
 
 namespace argosy::recipes {
 namespace {
@@ -47,66 +47,6 @@ std::vector<detail::Part> parts_of(const datasets::Source& source) {
   return parts;
 }
 
-/// Pictures with classes, of one source.
-class PictureSet final : public DataSet {
- public:
-  PictureSet(Source source,
-             std::vector<detail::Part> parts,
-             const DataEntry& like,
-             PictureSourceOptions options)
-      : source_(std::move(source)),
-        parts_(std::move(parts)),
-        like_(like),
-        options_(std::move(options)) {}
-
-  [[nodiscard]] std::vector<std::string> splits() const override {
-    std::vector<std::string> names;
-    for (const detail::Part& part : parts_) {
-      names.push_back(part.split);
-    }
-    return names;
-  }
-  [[nodiscard]] int64_t size(const std::string& split) const override {
-    return std::ssize(detail::indices_of(parts_, split));
-  }
-  [[nodiscard]] Examples examples(const std::string& split,
-                                  const vision::Compose& chain,
-                                  int channels) const override {
-    return {make_picture_source(source_, chain, channels, options_),
-            detail::indices_of(parts_, split)};
-  }
-  [[nodiscard]] const std::vector<std::string>& classes() const override {
-    return options_.classes;
-  }
-  [[nodiscard]] const std::vector<std::string>& point_names() const override {
-    return options_.point_names;
-  }
-  [[nodiscard]] const DataEntry& like() const override { return like_; }
-  [[nodiscard]] Stored stored() const override { return stored_pictures(*source_); }
-
- private:
-  Source source_;
-  std::vector<detail::Part> parts_;
-  const DataEntry& like_;
-  PictureSourceOptions options_;
-};
-
-/// What the options of one set alone change.
-void special_options(const DataSpec& spec,
-                     const Values& values,
-                     const Source& source,
-                     PictureSourceOptions& options) {
-  const datasets::About& about = source->about();
-  if (spec.entry->row.name == "cifar100" && values.word("labels", {"fine", "coarse"}) == "coarse") {
-    constexpr std::size_t kCoarse = 1;
-    options.classes = about.groups;
-    options.label = [source](int64_t index) {
-      datasets::Scratch scratch;
-      return source->labels(index, scratch)[kCoarse];
-    };
-  }
-}
-
 /// What the set's own options say of its opening.
 datasets::OpenOptions open_options(const DataSpec& spec, const Values& values) {
   datasets::OpenOptions options{.path = spec.path};
@@ -116,10 +56,28 @@ datasets::OpenOptions open_options(const DataSpec& spec, const Values& values) {
   if (takes("absent") && values.word("missing", {"error", "skip"}) == "skip") {
     options.absent = datasets::Absent::kSkip;
   }
+  if (takes("points")) {
+    options.points = values.word("missing", {"drop", "fill"}) == "drop"
+                         ? datasets::Points::kDrop
+                         : datasets::Points::kForwardFill;
+  }
   if (takes("splits") && values.word("splits", {"published", "paddle"}) == "paddle") {
     options.splits = datasets::FlowersSplits::kPaddle;
   }
   return options;
+}
+
+const std::vector<int64_t>& indices_of(const std::vector<detail::Part>& parts,
+                                       const std::string& split) {
+  const auto at = std::ranges::find(parts, split, &detail::Part::split);
+  std::vector<std::string> names;
+  std::ranges::transform(parts, std::back_inserter(names), &detail::Part::split);
+  ARGOSY_CHECK(at != parts.end(),
+               kData.where,
+               "there is no split \"{}\", only {}",
+               split,
+               fmt::join(names, ", "));
+  return at->indices;
 }
 
 const DataEntry& like_what(const DataEntry& entry, const datasets::About& about) {
@@ -135,9 +93,6 @@ const DataEntry& like_what(const DataEntry& entry, const datasets::About& about)
 
 std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
   const Values values(kData, spec.entry->row, spec.options.options);
-  if (spec.entry->set->task == Task::kPoints) {
-    return detail::open_faces(spec, values);
-  }
   if (spec.entry->set->task == Task::kTags) {
     throw UsageError(kData.where,
                      fmt::format("{} has several classes on a picture, which no recipe learns yet. "
@@ -147,22 +102,28 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
   }
   const Source source = datasets::open(*spec.entry->set, open_options(spec, values));
   const datasets::About& about = source->about();
-  if (about.classes.empty()) {
+  const bool points = spec.entry->set->task == Task::kPoints;
+  if (about.classes.empty() && !points) {
     throw DataError(kData.where,
                     about.point_names.empty()
                         ? "its samples have no labels to learn"
                         : fmt::format("its samples have points. Say keypoints:{}", about.path),
                     {about.path});
   }
-  PictureSourceOptions options{.classes = about.classes,
-                               .cache = cache_of(values),
-                               .labels_with_samples = spec.entry->row.name == "records"};
-  std::vector<detail::Part> parts = parts_of(*source);
-  special_options(spec, values, source, options);
-  return std::make_unique<PictureSet>(source,
-                                      detail::divided(std::move(parts), values),
-                                      like_what(*spec.entry, about),
-                                      std::move(options));
+  vision::PictureOptions options{.cache = cache_of(values), .points_in = vision::PointUnit::kSides};
+  if (points) {  // and the chain makes three channels of them where the model wants these
+    options.order = image::Order::kGray;
+  }
+  if (spec.entry->row.name == "cifar100" && values.word("labels", {"fine", "coarse"}) == "coarse") {
+    options.label = 1;
+  }
+  return std::make_unique<DataSet>(
+      DataSetParts{.source = source,
+                   .splits = detail::divided(parts_of(*source), values),
+                   .like = &like_what(*spec.entry, about),
+                   .classes = options.label == 0 ? about.classes : about.groups,
+                   .point_names = about.point_names,
+                   .options = options});
 }
 
 std::unique_ptr<DataSet> open_pictures(Source source,
@@ -174,12 +135,50 @@ std::unique_ptr<DataSet> open_pictures(Source source,
   }
   ARGOSY_CHECK(!parts.empty(), kData.where, "{} has no split \"test\"", source->about().path);
   parts.front().split = "test";
-  return std::make_unique<PictureSet>(std::move(source),
-                                      std::move(parts),
-                                      find_entry(kData, data_sets(), "folder"),
-                                      PictureSourceOptions{.classes = std::move(classes),
-                                                           .point_names = std::move(point_names),
-                                                           .without_labels = true});
+  return std::make_unique<DataSet>(
+      DataSetParts{.source = std::move(source),
+                   .splits = std::move(parts),
+                   .like = &find_entry(kData, data_sets(), "folder"),
+                   .classes = std::move(classes),
+                   .point_names = std::move(point_names),
+                   .options = {.points_in = vision::PointUnit::kSides}});
+}
+
+std::vector<std::string> DataSet::splits() const {
+  std::vector<std::string> names;
+  std::ranges::transform(parts_.splits, std::back_inserter(names), &detail::Part::split);
+  return names;
+}
+
+int64_t DataSet::size(const std::string& split) const {
+  return std::ssize(indices_of(parts_.splits, split));
+}
+
+Examples DataSet::examples(const std::string& split,
+                           const vision::Compose& chain,
+                           int channels) const {
+  vision::PictureOptions options = parts_.options;
+  options.transform = chain;
+  options.order = options.order.value_or(channels == 1 ? image::Order::kGray : image::Order::kRgb);
+  return {vision::PictureDataset(parts_.source, "", std::move(options)),
+          indices_of(parts_.splits, split)};
+}
+
+DataSet::Stored DataSet::stored() const {
+  Stored found;
+  for (const int64_t index : {int64_t{0}, parts_.source->size() / 2, parts_.source->size() - 1}) {
+    datasets::Scratch scratch;
+    const datasets::Picture picture = parts_.source->get(index, scratch).picture;
+    const bool square = picture.kind == datasets::Picture::Kind::kPixels &&
+                        picture.size.height == picture.size.width;
+    const int side = square ? picture.size.height : 0;
+    if (index == 0) {
+      found.side = side;
+    }
+    found.side = found.side == side ? side : 0;
+    found.channels = square && picture.channels == 1 ? 1 : 3;
+  }
+  return found;
 }
 
 }  // namespace argosy::recipes

@@ -327,7 +327,7 @@ void add_pictures(Found& found, const std::string& what, const Open& open) {
     add_set(found, what + ", " + chain.name, set, [&](Sum& sum, int64_t i, data::Random& random) {
       const auto [image, label] = set.get(i, random);
       sum.add(image);
-      sum.add(label);
+      sum.add(label.template item<int64_t>());
     });
     if (first) {
       found.line(what + ", stored", [&](Sum& sum) {
@@ -363,7 +363,7 @@ void add_source(Found& found, const std::string& set, const std::string& path) {
     }
     sum.add(source->size());
     sum.add(about.missing);
-    sum.add(fmt::format("{}", about.value_scale));
+    sum.add(fmt::format("{}", set == "mnist_json" ? 1 / about.full : 1.0));
   });
   found.line(what + ", samples", [&](Sum& sum) {
     datasets::Scratch scratch;
@@ -377,6 +377,16 @@ void add_source(Found& found, const std::string& set, const std::string& path) {
       sum.add(source->decoded(sample));
     }
   });
+}
+
+void add_stored(Sum& sum, const Examples& examples, int64_t i) {
+  const vision::PictureDataset& set = examples.dataset();
+  const int64_t at = examples.indices()[static_cast<size_t>(i)];
+  const vision::StoredExample stored = set.stored(at);
+  sum.add(stored.picture);
+  sum.add(stored.points.empty() ? set.labels()[static_cast<size_t>(at)] : int64_t{-1});
+  sum.add(std::span<const float>(stored.points));
+  sum.add(fs::path(stored.name).filename().string());
 }
 
 /// What argosy train makes of a set.
@@ -401,10 +411,7 @@ void add_recipe(Found& found, const std::string& what, const std::string& data, 
     found.line(fmt::format("recipe {}, {}", what, split), [&](Sum& sum) {
       sum.add(plain.size());
       for (int64_t i = 0; i < plain.size(); ++i) {
-        sum.add(plain.picture(i));
-        sum.add(plain.label(i));
-        sum.add(std::span<const float>(plain.points(i)));
-        sum.add(fs::path(plain.name(i)).filename().string());
+        add_stored(sum, plain, i);
       }
       for (const Compose& chain : {resized, drawn}) {
         const Examples examples = set->examples(split, chain, channels);
@@ -439,14 +446,15 @@ void add_sources(Found& found, const Sets& sets) {
 /// Two sets that differ in nothing but their files.
 template <typename Set>
 void add_idx(Found& found, const std::string& name, const std::string& folder, Split split) {
-  const auto drawn = [](const at::Tensor& image, data::Random& random) {
-    return image + random.uniform();
-  };
-  for (const auto& [options, set] :
-       {std::pair("no options", Set(folder, split)),
-        std::pair("normalized", Set(folder, split, {.mean = 0.1307, .std = 0.3081})),
-        std::pair("transformed",
-                  Set(folder, split, {.mean = 0.1307, .std = 0.3081, .transform = drawn}))}) {
+  const vision::PictureOptions normalized{.mean = {0.1307}, .std = {0.3081}};
+  const vision::PictureOptions drawn{
+      .transform = {
+          vision::ToTensor(),
+          vision::Normalize(0.1307, 0.3081),
+          [](const at::Tensor& image, data::Random& random) { return image + random.uniform(); }}};
+  for (const auto& [options, set] : {std::pair("no options", Set(folder, split)),
+                                     std::pair("normalized", Set(folder, split, normalized)),
+                                     std::pair("transformed", Set(folder, split, drawn))}) {
     const std::string what = fmt::format("{} {}, {}", name, to_string(split), options);
     add_set(found, what, set, [&](Sum& sum, int64_t i, data::Random& random) {
       const auto [image, label] = set.get(i, random);
@@ -456,8 +464,8 @@ void add_idx(Found& found, const std::string& name, const std::string& folder, S
   }
   const Set set(folder, split);
   found.line(fmt::format("{} {}, stored", name, to_string(split)), [&](Sum& sum) {
-    sum.add(set.images());
-    sum.add(set.labels());
+    sum.add(set.pixels().squeeze(1));
+    sum.add(set.targets());
   });
   found.line(fmt::format("{} {}, classes", name, to_string(split)), [&](Sum& sum) {
     sum.add(std::vector<std::string>(set.classes().begin(), set.classes().end()));
@@ -475,7 +483,8 @@ void add_faces(Found& found, const std::string& name, const std::string& path) {
                                      {vision::RandomHorizontalFlip({.keypoint_pairs = pairs}),
                                       vision::ToTensor(),
                                       vision::Normalize(0.5, 0.25)}}}) {
-      const vision::FacialKeypoints faces(path, {.points = missing, .transform = chain.chain});
+      const vision::FacialKeypoints faces(path,
+                                          {.transform = chain.chain, .open = {.points = missing}});
       const std::string what =
           fmt::format("vision FacialKeypoints of {}, {}, {}", name, word, chain.name);
       add_set(found, what, faces, [&](Sum& sum, int64_t i, data::Random& random) {
@@ -498,16 +507,15 @@ void add_vision(Found& found, const Sets& sets) {
       add_pictures(found, "vision Cifar10 " + name, [&](const Compose& chain) {
         return vision::Cifar10(Sets::cifar10(), split, {.transform = chain});
       });
-      for (const auto& [word, labels] : {std::pair("fine", vision::Cifar100Options::Labels::kFine),
-                                         {"coarse", vision::Cifar100Options::Labels::kCoarse}}) {
+      for (const auto& [word, labels] : {std::pair("fine", 0), {"coarse", 1}}) {
         add_pictures(
             found, fmt::format("vision Cifar100 {} {}", word, name), [&](const Compose& chain) {
               return vision::Cifar100(
-                  sets.path("cifar-100-binary.tar"), split, {.transform = chain, .labels = labels});
+                  sets.path("cifar-100-binary.tar"), split, {.transform = chain, .label = labels});
             });
       }
       add_pictures(found, "vision PackedPictures of cifar10 " + name, [&](const Compose& chain) {
-        return vision::PackedPictures(sets.path("cifar.rec"), split, {.transform = chain});
+        return vision::Pictures(sets.path("cifar.rec"), split, {.transform = chain});
       });
     }
     for (const auto& [word, splits] : {std::pair("published", vision::FlowersSplits::kPublished),
@@ -517,11 +525,11 @@ void add_vision(Found& found, const Sets& sets) {
             return vision::Flowers102(
                 sets.path("flowers"),
                 split,
-                {.transform = chain, .splits = splits, .absent = vision::Absent::kSkip});
+                {.transform = chain, .open = {.absent = vision::Absent::kSkip, .splits = splits}});
           });
     }
     add_pictures(found, "vision PackedPictures of flowers102 " + name, [&](const Compose& chain) {
-      return vision::PackedPictures(sets.path("flowers.rec"), split, {.transform = chain});
+      return vision::Pictures(sets.path("flowers.rec"), split, {.transform = chain});
     });
     const vision::MnistJson json(sets.path("json_255"), split);
     add_set(found, "vision MnistJson " + name, json, [&](Sum& sum, int64_t i, data::Random&) {
@@ -533,8 +541,8 @@ void add_vision(Found& found, const Sets& sets) {
   add_pictures(found, "vision PackedPictures, gray", [&](const Compose& chain) {
     Compose gray =
         chain.size() == 0 ? chain : Compose{vision::Resize({24, 24}), vision::ToTensor()};
-    return vision::PackedPictures(sets.path("cifar.rec"),
-                                  {.transform = gray, .order = image::Order::kGray});
+    return vision::Pictures(sets.path("cifar.rec"),
+                            {.transform = gray, .order = image::Order::kGray});
   });
   for (const auto& [word, keep] :
        {std::pair("", vision::Keep::kNothing), {", kept", vision::Keep::kDecoded}}) {
@@ -588,9 +596,10 @@ void add_recipes(Found& found, const Sets& sets) {
       pictures->examples("test", {vision::Resize({8, 8}), vision::ToTensor()}, 3);
   found.line("recipe pictures", [&](Sum& sum) {
     for (int64_t i = 0; i < examples.size(); ++i) {
-      sum.add(examples.picture(i));
-      sum.add(examples.label(i));
-      sum.add(fs::path(examples.name(i)).filename().string());
+      const auto stored = examples.dataset().stored(examples.indices()[static_cast<size_t>(i)]);
+      sum.add(stored.picture);
+      sum.add(stored.labels.empty() ? int64_t{-1} : stored.labels.front());
+      sum.add(fs::path(stored.name).filename().string());
     }
   });
 }

@@ -46,10 +46,7 @@ std::vector<DataEntry> all_sets() {
   std::vector<DataEntry> all;
   for (const datasets::Row* set : datasets::rows()) {
     std::vector<OptionRow> options = own_options(set->name);
-    options.insert(options.end(), {kHoldOut, kLimit, kMean, kStd});
-    if (set->task != Task::kPoints) {
-      options.push_back(kCache);
-    }
+    options.insert(options.end(), {kHoldOut, kLimit, kMean, kStd, kCache});
     all.push_back({.row = {set->name, set->title, std::move(options)}, .set = set});
   }
   return all;

@@ -38,7 +38,7 @@ std::vector<std::string> names(const DataSet& data, const std::string& split) {
       data.examples(split, {vision::Step([](image::Image i) { return i; })}, 1);
   std::vector<std::string> all;
   for (int64_t i = 0; i < examples.size(); ++i) {
-    all.push_back(examples.name(i));
+    all.push_back(examples.dataset().name(examples.indices()[i]));
   }
   return all;
 }
@@ -72,8 +72,8 @@ TEST_F(OfFolders, FoldersOfSplitsAreSplits) {
   }
   const Examples valid =
       data->examples("valid", {vision::Step([](image::Image i) { return i; })}, 1);
-  EXPECT_EQ(valid.label(0), 0);
-  EXPECT_EQ(valid.label(5), 2);
+  EXPECT_EQ(valid.dataset().labels()[valid.indices()[0]], 0);
+  EXPECT_EQ(valid.dataset().labels()[valid.indices()[5]], 2);
   std::filesystem::rename(folder_.path() / "val" / "c", folder_.path() / "val" / "d");
   EXPECT_THAT([&] { static_cast<void>(open("folder:" + folder_.path().string())); },
               ThrowsMessage<DataError>(HasSubstr("its classes are a, b, d")));
@@ -105,7 +105,7 @@ TEST_F(OfFolders, ALimitKeepsAllClasses) {
       data->examples("train", {vision::Step([](image::Image i) { return i; })}, 1);
   std::set<int64_t> labels;
   for (int64_t i = 0; i < examples.size(); ++i) {
-    labels.insert(examples.label(i));
+    labels.insert(examples.dataset().labels()[examples.indices()[i]]);
   }
   EXPECT_EQ(examples.size(), 6);
   EXPECT_EQ(labels.size(), 3);

@@ -1,6 +1,5 @@
 // Which samples are for training and which for evaluation.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -92,16 +91,6 @@ std::vector<Part> divided(std::vector<Part> parts, const Values& values) {
     part.indices = limited(part.indices, limit);
   }
   return parts;
-}
-
-const std::vector<int64_t>& indices_of(const std::vector<Part>& parts, const std::string& split) {
-  const auto at = std::ranges::find(parts, split, &Part::split);
-  ARGOSY_CHECK(at != parts.end(),
-               kData.where,
-               "there is no split \"{}\", only {}",
-               split,
-               fmt::join(names_of_parts(parts), ", "));
-  return at->indices;
 }
 
 }  // namespace detail

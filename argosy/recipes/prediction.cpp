@@ -123,16 +123,26 @@ std::vector<Prediction> predictions_of(const Assembly& assembly,
                                        int64_t topk) {
   ARGOSY_INVARIANT(outputs.dim() == 2 && outputs.size(0) == examples.size(), "recipes.predict");
   const bool points = !assembly.data->point_names().empty();
-  const at::Tensor values =
-      (points ? outputs : outputs.softmax(1)).to(at::kCPU, at::kFloat).contiguous();
+  const at::Tensor values = (points                           ? outputs
+                             : assembly.task() == Task::kTags ? outputs.sigmoid()
+                                                              : outputs.softmax(1))
+                                .to(at::kCPU, at::kFloat)
+                                .contiguous();
   const at::Tensor order =
       points ? at::Tensor() : values.argsort(1, true).narrow(1, 0, std::min(topk, values.size(1)));
+  const vision::PictureDataset& set = examples.dataset();
+  const bool one_class = set.source().about().task == Task::kClass;
   std::vector<Prediction> all;
   for (int64_t i = 0; i < examples.size(); ++i) {
-    Prediction each{.index = i, .name = examples.name(i), .label = examples.label(i)};
+    const int64_t at = examples.indices()[static_cast<std::size_t>(i)];
+    Prediction each{.index = i, .name = set.name(at)};
+    if (one_class) {
+      each.label = set.labels()[static_cast<std::size_t>(at)];
+    }
     if (points) {
-      each.points = in_pixels(values[i], examples.picture(i), assembly.shape.stored != 0);
-      each.true_points = examples.points(i);
+      vision::StoredExample stored = set.stored(at);
+      each.points = in_pixels(values[i], stored.picture, assembly.shape.stored != 0);
+      each.true_points = std::move(stored.points);
     } else {
       each.guesses = guesses_of(values.data_ptr<float>() + i * values.size(1), order[i]);
     }

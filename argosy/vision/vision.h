@@ -1,13 +1,7 @@
 #pragma once
 
 /// Everything of the room: data sets of images, transforms, models.
-#include "argosy/vision/datasets/cifar.h"
-#include "argosy/vision/datasets/facial_keypoints.h"
-#include "argosy/vision/datasets/flowers102.h"
-#include "argosy/vision/datasets/folder.h"
-#include "argosy/vision/datasets/mnist.h"
-#include "argosy/vision/datasets/mnist_json.h"
-#include "argosy/vision/datasets/packed_pictures.h"
+#include "argosy/vision/datasets/sets.h"
 #include "argosy/vision/models/cifar_net.h"
 #include "argosy/vision/models/digit_net.h"
 #include "argosy/vision/models/face_net.h"

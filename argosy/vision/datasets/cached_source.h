@@ -8,7 +8,7 @@
 #include "argosy/data/sample_cache.h"
 #include "argosy/datasets/source.h"
 #include "argosy/image/image.h"
-#include "argosy/vision/datasets/picture_batches.h"
+#include "argosy/vision/datasets/picture_dataset.h"
 
 // Internal to the data sets.
 namespace argosy::vision {

@@ -250,13 +250,6 @@ class FusedPictures::Pass final {
   const int channels_;
 };
 
-PictureTarget target_of(const at::Tensor& chw) {
-  ARGOSY_INVARIANT(chw.dim() == 3 && chw.scalar_type() == at::kFloat, "vision.fused");
-  return {.first = chw.data_ptr<float>(),
-          .channel_stride = chw.size(0) == 1 ? 1 : chw.stride(0),
-          .row_stride = chw.stride(1)};
-}
-
 std::unique_ptr<const FusedPictures> FusedPictures::make(const Compose& chain, image::Order order) {
   const std::optional<FusedPlan> plan = recognise(chain);
   if (!plan.has_value() || !plan->size().has_value()) {
@@ -270,13 +263,15 @@ std::unique_ptr<const FusedPictures> FusedPictures::make(const Compose& chain, i
                                  .channels = image::channels_of(order)};
   std::ranges::copy(arithmetic.mean, constants.mean.begin());
   std::ranges::copy(arithmetic.std, constants.std.begin());
-  return std::unique_ptr<const FusedPictures>(new FusedPictures(*plan, order, constants));
+  return std::unique_ptr<const FusedPictures>(
+      new FusedPictures(*plan, chain.is_random(), order, constants));
 }
 
 FusedPictures::FusedPictures(FusedPlan plan,
+                             bool is_random,
                              image::Order order,
                              const image::Normalisation& arithmetic)
-    : plan_(std::move(plan)), order_(order), normalise_(arithmetic) {
+    : plan_(std::move(plan)), is_random_(is_random), order_(order), normalise_(arithmetic) {
   const image::Image edge = image::pad(
       image::Image({1, 1}, order), {1, 0, 0, 0}, {image::PadMode::kConstant, plan_.border()});
   const auto* pixel = edge.row<uint8_t>(0);
@@ -286,6 +281,16 @@ FusedPictures::FusedPictures(FusedPlan plan,
 std::vector<int64_t> FusedPictures::sizes() const {
   const Size size = *plan_.size();
   return {image::channels_of(order_), size.height, size.width};
+}
+
+bool FusedPictures::keeps_places(Size stored) const {
+  if (is_random_) {
+    return false;
+  }
+  data::Random unused(0, 0, 0);
+  const Box whole{0, 0, stored.height, stored.width};
+  return plan_.draw(stored, unused) ==
+         FusedDraw{.source = whole, .resized = stored, .window = whole};
 }
 
 void FusedPictures::write(const datasets::Source& source,
@@ -314,6 +319,28 @@ void FusedPictures::write(const datasets::Source& source,
       source.decoded(sample, {.order = order_, .damaged = image::Damaged::kRaiseTruncated});
   const FusedDraw draw = plan_.draw(image.size(), random);
   Pass(*this, draw, target).of_pixels(image.row<uint8_t>(0), image.row_bytes(), image.channels());
+}
+
+namespace {
+
+class Runner final : public ChainRunner {
+ public:
+  [[nodiscard]] std::unique_ptr<const OnePass> one_pass(const Compose& chain,
+                                                        image::Order order) const override {
+    return FusedPictures::make(chain, order);
+  }
+  [[nodiscard]] KeypointTensor run(const Compose& chain,
+                                   KeypointImage picture,
+                                   data::Random& random) const override {
+    return chain(std::move(picture), random);
+  }
+};
+
+}  // namespace
+
+const ChainRunner& chain_runner() {
+  static const Runner runner;
+  return runner;
 }
 
 }  // namespace argosy::vision

@@ -21,12 +21,7 @@
 #include "argosy/formats/records.h"
 #include "argosy/image/codec.h"
 #include "argosy/image/resize.h"
-#include "argosy/vision/datasets/cifar.h"
-#include "argosy/vision/datasets/facial_keypoints.h"
-#include "argosy/vision/datasets/flowers102.h"
-#include "argosy/vision/datasets/folder.h"
-#include "argosy/vision/datasets/mnist_json.h"
-#include "argosy/vision/datasets/packed_pictures.h"
+#include "argosy/vision/datasets/sets.h"
 #include "argosy/vision/transforms/transforms.h"
 
 namespace argosy::vision {
@@ -278,7 +273,7 @@ TEST_F(Photos, ViewsKeepTheFastPathAndThePixels) {
   static_assert(data::GetsBatch<data::Subset<DatasetFolder>>);
   static_assert(data::GetsBatch<data::Concat<DatasetFolder, data::Subset<DatasetFolder>>>);
   static_assert(data::GetsBatch<data::Subset<Flowers102>> &&
-                data::GetsBatch<data::Subset<PackedPictures>> &&
+                data::GetsBatch<data::Subset<Pictures>> &&
                 data::GetsBatch<data::Subset<FacialKeypoints>>);
   const auto [whole, labels] = batch_of(set, all_of(set.size()), 2, at::MemoryFormat::ChannelsLast);
   const auto parts = data::random_split(set, {0.5, 0.5}, {.seed = 9});
@@ -297,8 +292,10 @@ TEST_F(Photos, FoldersAreClassesInOrder) {
   EXPECT_THAT(set.classes(), ElementsAre("a", "b", "c"));
   EXPECT_THAT(set.labels(), ElementsAre(0, 1, 1, 2, 2, 2, 2));
   const at::Tensor image = set.get(0).image;
-  EXPECT_EQ(image.scalar_type(), at::kByte);
+  EXPECT_EQ(image.scalar_type(), at::kFloat);
   EXPECT_EQ(image.size(0), 3);
+  EXPECT_EQ(image[1][7][9].item<float>(),
+            static_cast<float>(set.picture(0).row<uint8_t>(7)[9 * 3 + 1]) / 255.0F);
   EXPECT_EQ(set.picture(3).order(), image::Order::kRgb);  // gray.jpg
 }
 
@@ -374,11 +371,13 @@ TEST(Cifar, BothFormsHoldTheSamePictures) {
   const auto [images, labels] =
       batch_of(binary, all_of(binary.size()), 0, at::MemoryFormat::Contiguous);
   EXPECT_EQ(images.sizes(), (std::vector<int64_t>{binary.size(), 3, 32, 32}));
-  EXPECT_EQ(images.scalar_type(), at::kByte);
+  EXPECT_EQ(images.scalar_type(), at::kFloat);
   EXPECT_GE(labels.min().item<int64_t>(), 0);
   EXPECT_LE(labels.max().item<int64_t>(), 9);
   const image::Image picture = binary.picture(5);
-  EXPECT_EQ(images[5][2][7][9].item<int>(), picture.row<uint8_t>(7)[9 * 3 + 2]);
+  EXPECT_EQ(images[5][2][7][9].item<float>(),
+            static_cast<float>(picture.row<uint8_t>(7)[9 * 3 + 2]) / 255.0F);
+  EXPECT_EQ(binary.pixels()[5][2][7][9].item<int>(), picture.row<uint8_t>(7)[9 * 3 + 2]);
   EXPECT_THROW(Cifar10(kData + "/cifar10/cifar-10-binary.tar.gz", Split::kValid, {}), UsageError);
   EXPECT_THROW((void)binary.get(binary.size()), UsageError);
 }
@@ -392,11 +391,11 @@ TEST(Flowers, MissingPicturesAreCountedOrPassedOver) {
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(), HasSubstr("7654 of the 8189 samples"));
   }
-  const Flowers102 train(shared, Split::kTrain, {.absent = Absent::kSkip});
+  const Flowers102 train(shared, Split::kTrain, {.open = {.absent = Absent::kSkip}});
   const Flowers102 paddles(
-      shared, Split::kTrain, {.splits = FlowersSplits::kPaddle, .absent = Absent::kSkip});
-  const Flowers102 test(shared, Split::kTest, {.absent = Absent::kSkip});
-  const Flowers102 valid(shared, Split::kValid, {.absent = Absent::kSkip});
+      shared, Split::kTrain, {.open = {.absent = Absent::kSkip, .splits = FlowersSplits::kPaddle}});
+  const Flowers102 test(shared, Split::kTest, {.open = {.absent = Absent::kSkip}});
+  const Flowers102 valid(shared, Split::kValid, {.open = {.absent = Absent::kSkip}});
   EXPECT_EQ(train.size() + test.size() + valid.size(), 535);
   EXPECT_EQ(paddles.size(), test.size());
   EXPECT_EQ(train.classes().size(), 102);
@@ -422,53 +421,53 @@ TEST_F(PackedCifar, ASplitHasTheSamplesOfTheOriginals) {
       RandomCrop(32, {.padding = {4, 4, 4, 4}}), RandomHorizontalFlip(), ToTensor()};
   for (const Split split : {Split::kTrain, Split::kTest}) {
     const Cifar10 original(kArchive, split, {.transform = augment});
-    const PackedPictures packed(file_, split, {.transform = augment});
+    const Pictures packed(file_, split, {.transform = augment});
     ASSERT_EQ(packed.size(), original.size());
     EXPECT_EQ(packed.labels(), original.labels());
     EXPECT_EQ(packed.classes(), original.classes());
     const std::vector<int64_t> all = all_of(packed.size());
     const auto [images, labels] = batch_of(packed, all, 1, at::MemoryFormat::Contiguous);
+    EXPECT_EQ(packed.sample_key(0),
+              split == Split::kTrain ? 0 : Pictures(file_, Split::kTrain).size());
     const auto [wanted, wanted_labels] = batch_of(original, all, 1, at::MemoryFormat::Contiguous);
     EXPECT_TRUE(at::equal(images, wanted));
     EXPECT_TRUE(at::equal(labels, wanted_labels));
   }
-  EXPECT_EQ(
-      PackedPictures(file_).size(),
-      PackedPictures(file_, Split::kTrain).size() + PackedPictures(file_, Split::kTest).size());
+  EXPECT_EQ(Pictures(file_).size(),
+            Pictures(file_, Split::kTrain).size() + Pictures(file_, Split::kTest).size());
 }
 
 TEST_F(PackedCifar, ASplitThatIsNotThereIsNamedWithThoseThatAre) {
   try {
-    const PackedPictures set(file_, Split::kValid);
+    const Pictures set(file_, Split::kValid);
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(),
-                HasSubstr("[vision.PackedPictures] there is no split \"valid\" in " + file_ +
-                          ", only train, test. Divide one with"));
+                HasSubstr("there is no split \"valid\" in " + file_ + ", only train, test"));
   }
   datasets::pack(*datasets::open("folder", {.path = kData + "/images"}), file_);
   try {
-    const PackedPictures set(file_, Split::kTrain);
+    const Pictures set(file_, Split::kTrain);
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("only samples without splits. Divide them with"));
+    EXPECT_THAT(error.what(), HasSubstr("only samples without splits"));
   }
-  EXPECT_THROW(PackedPictures{file_}, DataError) << "pictures without classes";
+  EXPECT_THROW(Pictures{file_}, DataError) << "pictures without classes";
 }
 
 TEST_F(PackedCifar, GrayIsWhatTheTransformIsGiven) {
   const auto make = [&](const Compose& chain) {
-    return PackedPictures(file_, Split::kTest, {.transform = chain, .order = image::Order::kGray});
+    return Pictures(file_, Split::kTest, {.transform = chain, .order = image::Order::kGray});
   };
   expect_same_bits(make, {RandomHorizontalFlip(), ToTensor(), Normalize(0.5, 0.5)}, 2);
-  const PackedPictures gray = make({ToTensor()});
+  const Pictures gray = make({ToTensor()});
   EXPECT_EQ(gray.get(0).image.sizes(), (std::vector<int64_t>{1, 32, 32}));
   EXPECT_EQ(gray.picture(0).order(), image::Order::kGray);
-  EXPECT_THROW(PackedPictures(file_, {.order = image::Order::kBgr}), UsageError);
+  EXPECT_THROW(Pictures(file_, {.order = image::Order::kBgr}), UsageError);
 }
 
 TEST_F(PackedCifar, OpeningReadsNoSampleAndADamagedOneIsNamedInItsSplit) {
-  const int64_t train = PackedPictures(file_, Split::kTrain).size();
+  const int64_t train = Pictures(file_, Split::kTrain).size();
   const int64_t record = 16 + 32 + 8 + 3072;  // of a picture of 32 x 32 with a label
   const auto size = static_cast<int64_t>(fs::file_size(file_));
   const int64_t first = size - 32 - 8 * datasets::open("records", {.path = file_})->size() -
@@ -476,14 +475,14 @@ TEST_F(PackedCifar, OpeningReadsNoSampleAndADamagedOneIsNamedInItsSplit) {
   std::fstream(file_, std::ios::binary | std::ios::in | std::ios::out)
       .seekp(first + (train + 2) * record + 1000)
       .put('!');
-  const PackedPictures set(file_, Split::kTest, {.transform = {ToTensor()}});
+  const Pictures set(file_, Split::kTest, {.transform = {ToTensor()}});
   EXPECT_NO_THROW((void)set.get(1));
   try {
     (void)batch_of(set, {1, 2, 3}, 0, at::MemoryFormat::Contiguous);
     FAIL();
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the record's checksum is wrong"));
-    EXPECT_EQ(error.place().index, 2);
+    EXPECT_EQ(error.place().index, train + 2) << "its place in the whole set";
   }
   EXPECT_THROW((void)set.labels(), DataError);
   data::DataLoader loader(set, {.batch_size = 4, .on_error = data::OnError::kSkip});
@@ -495,7 +494,7 @@ TEST_F(PackedCifar, OpeningReadsNoSampleAndADamagedOneIsNamedInItsSplit) {
   EXPECT_EQ(loader.stats().bad.skipped, 1);
 }
 
-TEST(PackedPictures, LabelsOutsideTheClassesAreErrorsWhereTheyAre) {
+TEST(Pictures, LabelsOutsideTheClassesAreErrorsWhereTheyAre) {
   const Scratch scratch;
   const std::string file = scratch.path() + "/own.rec";
   formats::RecordWriter writer(file,
@@ -510,8 +509,8 @@ TEST(PackedPictures, LabelsOutsideTheClassesAreErrorsWhereTheyAre) {
                                         .picture = pixel}));
   }
   writer.finish();
-  const PackedPictures set(file);
-  EXPECT_EQ(set.get(0).label, 1);
+  const Pictures set(file);
+  EXPECT_EQ(set.get(0).target.item<int64_t>(), 1);
   for (const int64_t wrong : {1, 2, 3}) {
     try {
       (void)set.get(wrong);
@@ -558,9 +557,9 @@ TEST(FacialKeypoints, ABatchIsWhatTheSamplesAre) {
         for (int64_t i = 0; i < images.size(0); ++i, ++at) {
           const int64_t index = parts[0].indices().at(static_cast<size_t>(at));
           data::Random random(7, 0, index);
-          const KeypointTensor face = faces.get(index, random);
+          const Example face = faces.get(index, random);
           EXPECT_TRUE(at::equal(images[i], face.image));
-          EXPECT_TRUE(at::equal(points[i], face.points));
+          EXPECT_TRUE(at::equal(points[i], face.target));
         }
       }
       EXPECT_EQ(at, parts[0].size());
@@ -577,8 +576,8 @@ TEST(FacialKeypoints, PackedFacesAreThoseOfTheTable) {
   const std::string packed = scratch.path() + "/faces.rec";
   datasets::pack(*datasets::open("keypoints", {.path = scratch.path()}), packed);
   for (const Points points : {Points::kDrop, Points::kForwardFill, Points::kKeep}) {
-    const FacialKeypoints before(table, {.points = points});
-    const FacialKeypoints after(packed, {.points = points});
+    const FacialKeypoints before(table, {.open = {.points = points}});
+    const FacialKeypoints after(packed, {.open = {.points = points}});
     ASSERT_EQ(after.size(), before.size());
     EXPECT_EQ(after.names(), before.names());
     for (int64_t i = 0; i < before.size(); ++i) {
@@ -588,7 +587,7 @@ TEST(FacialKeypoints, PackedFacesAreThoseOfTheTable) {
   }
   std::ofstream(table) << "eye_x,eye_y,Image\n1,,1 2 3 4\n";
   datasets::pack(*datasets::open("keypoints", {.path = table}), packed);
-  EXPECT_THROW(FacialKeypoints(packed, {.points = Points::kForwardFill}), DataError);
+  EXPECT_THROW(FacialKeypoints(packed, {.open = {.points = Points::kForwardFill}}), DataError);
   EXPECT_THROW(FacialKeypoints{packed}, DataError) << "no whole face";
   datasets::pack(*datasets::open("folder", {.path = kData + "/images"}), packed);
   EXPECT_THROW(FacialKeypoints{packed}, DataError) << "no points";
@@ -604,14 +603,83 @@ TEST(FacialKeypoints, ALoaderMakesBatchesOfBoth) {
   }
 }
 
-TEST(MnistJson, SplitsAreTensors) {
+TEST(FacialKeypoints, PointsInSidesArePartsOfThePicture) {
+  const std::string file = kData + "/keypoints/training.csv.gz";
+  const Compose half{Resize({48, 48}), ToTensor()};
+  const FacialKeypoints in_pixels(file, {.transform = half});
+  const FacialKeypoints in_sides(file, {.transform = half, .points_in = PointUnit::kSides});
+  EXPECT_TRUE(at::equal(in_sides.get(1).target, in_pixels.get(1).target.flatten() / 48));
+}
+
+/// Two pictures, the first with both classes on it and the second with none.
+class TagSource final : public datasets::Source {
+ public:
+  TagSource()
+      : Source({.set = "tags",
+                .task = datasets::Task::kTags,
+                .path = "tags",
+                .classes = {"cat", "dog", "owl"},
+                .splits = {{"train", 0, 1}, {"test", 1, 2}},
+                .shape = {1, 1, 1}}) {}
+  [[nodiscard]] int64_t size() const override { return 3; }
+  [[nodiscard]] datasets::Sample get(int64_t index, datasets::Scratch& scratch) const override {
+    scratch.bytes.assign(1, static_cast<uint8_t>(51 * index));
+    scratch.labels = index == 0   ? std::vector<int64_t>{0, 2}
+                     : index == 1 ? std::vector<int64_t>{}
+                                  : std::vector<int64_t>{3};
+    return {.picture = {.kind = datasets::Picture::Kind::kPixels,
+                        .bytes = scratch.bytes,
+                        .size = {1, 1},
+                        .channels = 1},
+            .labels = scratch.labels};
+  }
+  [[nodiscard]] image::Image decoded(const datasets::Sample& sample,
+                                     const datasets::PictureAs& as) const override {
+    return datasets::unpacked(sample.picture, as.order);
+  }
+};
+
+TEST(PictureDataset, SeveralClassesOnAPictureAreOnesAmongZeros) {
+  const auto source = std::make_shared<const TagSource>();
+  const PictureDataset train(source, "train");
+  EXPECT_TRUE(at::equal(train.get(0).target, at::tensor({1.0F, 0.0F, 1.0F})));
+  for (const Compose& chain : {Compose{}, Compose{ToTensor()}, Compose{kPlainly, ToTensor()}}) {
+    const PictureDataset set(source, "", {.transform = chain});
+    const auto [images, targets] = batch_of(set, {1, 0}, 0, at::MemoryFormat::Contiguous);
+    EXPECT_TRUE(at::equal(targets, at::tensor({0.0F, 0.0F, 0.0F, 1.0F, 0.0F, 1.0F}).view({2, 3})));
+    EXPECT_FLOAT_EQ(images[0].item<float>(), 0.2F);
+  }
+}
+
+TEST(PictureDataset, AClassThatIsNoneIsNamedWithItsPlace) {
+  const PictureDataset test(std::make_shared<const TagSource>(), "test");
+  try {
+    (void)test.get(1);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("label 3 is none of 3 classes"));
+    EXPECT_EQ(error.place().index, 2);
+  }
+  EXPECT_THROW((void)test.labels(), UsageError);
+}
+
+TEST(PictureDataset, RefusesOptionsThatNoPictureCanHave) {
+  const auto source = std::make_shared<const TagSource>();
+  EXPECT_THROW(PictureDataset(source, "train", {.label = 1}), UsageError);
+  EXPECT_THROW(PictureDataset(source, "train", {.mean = {1, 2}}), UsageError);
+  EXPECT_THROW(PictureDataset(source, "train", {.std = {0}}), UsageError);
+  EXPECT_THROW(PictureDataset(source, "train", {.transform = {ToTensor()}, .std = {2}}),
+               UsageError);
+}
+
+TEST(MnistJson, SplitsArePictures) {
   const std::string file = kData + "/mnist/mnist.json.gz";
   const MnistJson train(file, Split::kTrain);
   EXPECT_GT(train.size(), MnistJson(file, Split::kValid).size());
   const auto [image, label] = train.get(0);
   EXPECT_EQ(image.sizes(), (std::vector<int64_t>{1, 28, 28}));
   EXPECT_EQ(label.scalar_type(), at::kLong);
-  EXPECT_LE(train.images().max().item<float>(), 1.0F);
+  EXPECT_LE(image.max().item<float>(), 1.0F);
   EXPECT_THROW((void)train.get(train.size()), UsageError);
   EXPECT_GT(MnistJson(kData + "/mnist", Split::kTest).size(), 0) << "the folder will do";
 }

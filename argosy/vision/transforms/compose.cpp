@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/vision/datasets/one_pass.h"
 
 namespace argosy::vision {
 namespace {
@@ -57,11 +57,6 @@ Picture Steps::apply(size_t i, Picture picture, const data::Random& chain) const
   return steps_[i].apply(std::move(picture), own);
 }
 
-bool Steps::any_random() const {
-  return std::any_of(
-      steps_.begin(), steps_.end(), [](const Step& step) { return step.is_random(); });
-}
-
 std::string Steps::to_string() const {
   std::string text;
   for (const Step& step : steps_) {
@@ -71,6 +66,11 @@ std::string Steps::to_string() const {
 }
 
 }  // namespace detail
+
+Compose::Compose(std::initializer_list<Step> steps) : Compose(std::vector<Step>(steps)) {}
+
+Compose::Compose(std::vector<Step> steps)
+    : steps_(std::move(steps)), runner_(steps_.size() == 0 ? nullptr : &chain_runner()) {}
 
 Picture Compose::apply(Picture picture, data::Random& random) const {
   const data::Random chain = random.spawn();

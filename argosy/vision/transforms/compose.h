@@ -15,6 +15,8 @@
 
 namespace argosy::vision {
 
+class ChainRunner;
+
 /// Transforms one after another; what a data set does to a sample.
 ///
 ///     Compose augment{RandomResizedCrop(224), RandomHorizontalFlip(), ToTensor(),
@@ -38,8 +40,9 @@ class Compose final {
  public:
   static constexpr std::string_view kName = "Compose";
 
-  Compose(std::initializer_list<Step> steps) : steps_(steps) {}
-  explicit Compose(std::vector<Step> steps) : steps_(std::move(steps)) {}
+  Compose() = default;  ///< without steps
+  Compose(std::initializer_list<Step> steps);
+  explicit Compose(std::vector<Step> steps);
 
   [[nodiscard]] at::Tensor operator()(image::Image image, data::Random& random) const;
   [[nodiscard]] at::Tensor operator()(at::Tensor chw, data::Random& random) const;
@@ -68,6 +71,9 @@ class Compose final {
   }
   /// Does any step draw random numbers?
   [[nodiscard]] bool is_random() const { return steps_.any_random(); }
+  /// What runs it for data sets; nullptr for Compose() and Compose{}, which say that there is no
+  /// transform.
+  [[nodiscard]] const ChainRunner* runner() const { return runner_; }
   /// "Compose(RandomResizedCrop(224), ToTensor())"
   [[nodiscard]] std::string to_string() const;
 
@@ -75,6 +81,7 @@ class Compose final {
   [[nodiscard]] data::Random no_random() const;
 
   detail::Steps steps_;
+  const ChainRunner* runner_ = nullptr;
 };
 
 }  // namespace argosy::vision

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -205,6 +206,7 @@ namespace detail {
 /// as they were, so that two runs that differ in one augmentation differ in that one only.
 class Steps final {
  public:
+  Steps() = default;
   explicit Steps(std::vector<Step> steps);
 
   [[nodiscard]] size_t size() const { return steps_.size(); }
@@ -213,13 +215,16 @@ class Steps final {
     return chain.fork(keys_[i]);
   }
   [[nodiscard]] Picture apply(size_t i, Picture picture, const data::Random& chain) const;
-  [[nodiscard]] bool any_random() const;
+  [[nodiscard]] bool any_random() const {
+    return std::any_of(
+        steps_.begin(), steps_.end(), [](const Step& step) { return step.is_random(); });
+  }
   /// "A(), B()"
   [[nodiscard]] std::string to_string() const;
 
  private:
-  std::vector<Step> steps_;
-  std::vector<uint64_t> keys_;
+  std::vector<Step> steps_{};
+  std::vector<uint64_t> keys_{};
 };
 
 }  // namespace detail
