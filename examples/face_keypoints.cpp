@@ -44,19 +44,7 @@ struct Options : lesson::Options {
   bool sync_batch_norm = false;
 };
 
-/// A data set of one's own: pictures for FaceNet, and points in parts of the picture's side:
-/// x₀ y₀ x₁ y₁ ….
-struct Faces {
-  vision::FacialKeypoints table;
-  vision::Compose transform;
-
-  [[nodiscard]] int64_t size() const { return table.size(); }
-  [[nodiscard]] std::pair<at::Tensor, at::Tensor> get(int64_t index) const {
-    const vision::KeypointTensor face = transform(table.at(index));
-    return {face.image, face.points.flatten() / face.image.size(-1)};
-  }
-};
-using Part = data::Subset<Faces>;
+using Part = data::Subset<vision::FacialKeypoints>;
 
 optim::Optimizer optimizer_of(const vision::FaceNet& net, const Options& options) {
   if (options.recipe == "torch") {
@@ -68,7 +56,7 @@ optim::Optimizer optimizer_of(const vision::FaceNet& net, const Options& options
 at::Tensor targets_of(const Part& part) {
   std::vector<at::Tensor> targets;
   for (int64_t i = 0; i < part.size(); ++i) {
-    targets.push_back(part.get(i).second);
+    targets.push_back(part.dataset().get(part.indices()[i]).target);
   }
   return torch::stack(targets);
 }
@@ -97,7 +85,7 @@ runs::PagePicture shown(const vision::KeypointImage& face, const at::Tensor& pre
 }
 
 /// Faces from all over `part`. Collective.
-runs::PicturePage sheet_of(train::Model& model, const Faces& faces, const Part& part) {
+runs::PicturePage sheet_of(train::Model& model, const Part& part) {
   const int64_t count = std::min<int64_t>(24, part.size());
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < count; ++i) {
@@ -107,7 +95,7 @@ runs::PicturePage sheet_of(train::Model& model, const Faces& faces, const Part& 
       model.predict(data::Subset(part, chosen), {.batch_size = 8, .verbose = 0}).front();
   runs::PicturePage page{.title = "Faces", .side = 192};
   for (int64_t i = 0; i < count; ++i) {
-    page.pictures.push_back(shown(faces.table.at(part.indices()[chosen[i]]), predicted[i]));
+    page.pictures.push_back(shown(part.dataset().at(part.indices()[chosen[i]]), predicted[i]));
   }
   return page;
 }
@@ -115,19 +103,21 @@ runs::PicturePage sheet_of(train::Model& model, const Faces& faces, const Part& 
 void run(const Options& options) {
   fleet::init({.sync_batch_norm = options.sync_batch_norm});
   torch::manual_seed(options.seed);
-  const Faces faces{.table = vision::FacialKeypoints(options.data),
-                    .transform = {vision::Resize({options.image_size, options.image_size}),
-                                  vision::Repeat(3),
-                                  vision::ToTensor()}};
+  const vision::FacialKeypoints faces(
+      options.data,
+      {.transform = {vision::Resize({options.image_size, options.image_size}),
+                     vision::Repeat(3),
+                     vision::ToTensor()},
+       .points_in = vision::PointUnit::kSides});
   const auto [train, valid] = data::random_split(faces, {0.8, 0.2}, {.seed = options.seed});
   fleet::print("FaceNet({}) on {}: {} training and {} validation faces, recipe {}\n",
-               faces.table.names().size(),
+               faces.names().size(),
                lesson::processes(),
                train.size(),
                valid.size(),
                options.recipe);
 
-  vision::FaceNet net(std::ssize(faces.table.names()));
+  vision::FaceNet net(std::ssize(faces.names()));
   train::Model model(net);
   model.prepare(optimizer_of(net, options), loss::MSE());
   const train::History history = model.fit(
@@ -149,7 +139,7 @@ void run(const Options& options) {
                of_mean,
                std::max(of_mean / error, error / of_mean),
                error < of_mean ? "better" : "worse");
-  const runs::PicturePage sheet = sheet_of(model, faces, valid);
+  const runs::PicturePage sheet = sheet_of(model, valid);
   if (fleet::is_first_worker()) {
     runs::write_picture_page(options.sheet, sheet);
     fleet::print("Faces with true and predicted points: {}\n", options.sheet);

@@ -332,6 +332,9 @@ class Runner final : public ChainRunner {
   [[nodiscard]] KeypointTensor run(const Compose& chain,
                                    KeypointImage picture,
                                    data::Random& random) const override {
+    if (!picture.points.defined()) {
+      return {.image = chain(std::move(picture.image), random), .points = {}};
+    }
     return chain(std::move(picture), random);
   }
 };

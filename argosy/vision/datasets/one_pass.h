@@ -54,6 +54,7 @@ class ChainRunner {
   /// nullptr when the chain cannot be run in one pass.
   [[nodiscard]] virtual std::unique_ptr<const OnePass> one_pass(const Compose& chain,
                                                                 image::Order order) const = 0;
+  /// A picture without points gives none.
   [[nodiscard]] virtual KeypointTensor run(const Compose& chain,
                                            KeypointImage picture,
                                            data::Random& random) const = 0;

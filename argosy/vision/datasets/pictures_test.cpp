@@ -103,8 +103,8 @@ void expect_same_bits(const Make& make, const Compose& chain, int64_t epochs) {
         std::get<0>(batch_of(set, indices, epoch, at::MemoryFormat::ChannelsLast));
     EXPECT_TRUE(pixels.is_contiguous(at::MemoryFormat::ChannelsLast));
     for (int64_t i = 0; i < set.size(); ++i) {
-      data::Random random(5, epoch, i);
-      data::Random same(5, epoch, i);
+      data::Random random(5, epoch, set.sample_key(i));
+      data::Random same(5, epoch, set.sample_key(i));
       const at::Tensor wanted = chain(set.picture(i), random);
       EXPECT_TRUE(at::equal(rows[i], wanted))
           << chain.to_string() << ", sample " << i << ", epoch " << epoch << ": differ by "
@@ -523,7 +523,7 @@ TEST(Pictures, LabelsOutsideTheClassesAreErrorsWhereTheyAre) {
 }
 
 TEST(FacialKeypoints, AFlipMovesThePointsAndExchangesTheSides) {
-  const FacialKeypoints plain(kData + "/keypoints/training.csv.gz", {});
+  const FacialKeypoints plain(kData + "/keypoints/training.csv.gz", {.transform = {Transpose()}});
   ASSERT_EQ(plain.names().size(), 15);
   EXPECT_EQ(plain.names()[0], "left_eye_center");
   const FacialKeypoints flipped(
