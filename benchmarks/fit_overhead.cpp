@@ -256,7 +256,7 @@ void run(const Options& options) {
   stay_on_one_core();
   engine::setup_cpu();
   if (options.model == "resnet18") {
-    const bench::Batch all = bench::colour_batch(320, 96, 1);
+    const bench::Batch all = bench::color_batch(320, 96, 1);
     measure<vision::ResNet>(
         options, [] { return vision::ResNet({.depth = 18}); }, Set(all.images, all.labels));
   } else if (options.model == "nothing") {

@@ -5,7 +5,7 @@
 //
 // full: every picture decoded whole, and no more. naive: the forty lines that a good programmer
 // writes in an hour: a random crop, decoded by scanlines at 1, 4/8 or 2/8 scale where the crop
-// allows it, columns and rows outside skipped, nothing read below it; cv::resize; flip, normalise.
+// allows it, columns and rows outside skipped, nothing read below it; cv::resize; flip, normalize.
 #include <jpeglib.h>
 
 #include <algorithm>
@@ -134,7 +134,7 @@ void decode_crop(const Bytes& bytes, std::mt19937& random, cv::Mat& pixels) {
              cv::INTER_LINEAR);
 }
 
-void normalise(const cv::Mat& pixels, bool flip, float* chw) {
+void normalize(const cv::Mat& pixels, bool flip, float* chw) {
   constexpr float kMean[] = {0.485F, 0.456F, 0.406F};
   constexpr float kStd[] = {0.229F, 0.224F, 0.225F};
   for (int y = 0; y < kSide; ++y) {
@@ -167,7 +167,7 @@ void run(const std::string& mode, const std::string& folder, int epochs) {
       }
       decode_crop(bytes, random, pixels);
       const at::Tensor one = batch[static_cast<int64_t>(i % kBatch)];
-      normalise(pixels, random() % 2 == 0, one.data_ptr<float>());
+      normalize(pixels, random() % 2 == 0, one.data_ptr<float>());
       mean += epoch == 0 ? one.mean().item<double>() : 0;
     }
     if (epoch > 0) {

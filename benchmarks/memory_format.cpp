@@ -1,7 +1,7 @@
 // A training step of small convolutional models in either memory format: what the rule of
 // engine::advise_channels_last() rests on.
 //
-//     argosy launch --nproc_per_node 1 bench_memory_format resnet18|plain|grey|depthwise|grouped|
+//     argosy launch --nproc_per_node 1 bench_memory_format resnet18|plain|gray|depthwise|grouped|
 //         pointwise|decoder|f64 --format contiguous|channels_last
 #include <argosy/argosy.h>
 
@@ -98,7 +98,7 @@ Workload make(const std::string& model) {
     work.batch = model == "f64" ? 4 : 32;
     return work;
   }
-  if (model == "grey") {
+  if (model == "gray") {
     return of_sequential(stack(1, 16, full), 1, 28);
   }
   if (model == "pointwise") {
@@ -171,7 +171,7 @@ int main(int argc, char** argv) {
         "",
         "",
         &o.model,
-        {.words = "resnet18|plain|grey|depthwise|grouped|pointwise|decoder|f64", .required = true}},
+        {.words = "resnet18|plain|gray|depthwise|grouped|pointwise|decoder|f64", .required = true}},
        {"--format", "WORD", "", &o.format, {.words = "contiguous|channels_last", .required = true}},
        {"--steps", "N", "Measured steps", &o.steps, {.least = 1, .most = 100000}},
        {"--warmup", "N", "Steps before them", &o.warmup, {.least = 0, .most = 100000}}},

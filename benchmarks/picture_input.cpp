@@ -3,8 +3,8 @@
 //     bench_picture_input flowers|cifar10|mnist PATH [--workers 0] [--epochs 3] [--channels_last]
 //         [--first_batch]
 //
-// flowers: a folder of JPEGs for each class; RandomResizedCrop(224), flip, normalise; batches of
-// 32. cifar10: the binary archive; RandomCrop(32, padding 4), flip, normalise; batches of 128.
+// flowers: a folder of JPEGs for each class; RandomResizedCrop(224), flip, normalize; batches of
+// 32. cifar10: the binary archive; RandomCrop(32, padding 4), flip, normalize; batches of 128.
 // mnist: the four IDX files, ToTensor; batches of 100. One sample for each epoch.
 // --first_batch: ends with the first batch; its sample is the time since STARTED (nanoseconds of
 // the clock, in the environment). The peers are peers/picture_input.py and

@@ -37,7 +37,7 @@ struct Options {
 };
 
 constexpr int64_t kBatch = 100;  // per rank
-constexpr int64_t kColourBatch = 32;
+constexpr int64_t kColorBatch = 32;
 constexpr int64_t kSide = 96;
 constexpr int64_t kBatches = 8;
 
@@ -207,7 +207,7 @@ void run(const Options& options) {
   std::vector<bench::Batch> batches;
   for (int64_t i = 0; i < kBatches; ++i) {
     const int64_t seed = 100 * rank + i;
-    batches.push_back(options.model == "resnet18" ? bench::colour_batch(kColourBatch, kSide, seed)
+    batches.push_back(options.model == "resnet18" ? bench::color_batch(kColorBatch, kSide, seed)
                                                   : bench::image_batch(kBatch, seed));
   }
   if (options.model == "resnet18") {

@@ -49,7 +49,7 @@ Batch image_batch(int64_t n, int64_t seed) {
   return image_batch_of(n, 1, 28, seed);
 }
 
-Batch colour_batch(int64_t n, int64_t side, int64_t seed) {
+Batch color_batch(int64_t n, int64_t side, int64_t seed) {
   return image_batch_of(n, 3, side, seed);
 }
 

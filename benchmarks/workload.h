@@ -24,8 +24,8 @@ struct Batch {
   at::Tensor labels;  ///< i64 [n]
 };
 Batch image_batch(int64_t n, int64_t seed);
-/// The same in colour: f32 [n, 3, side, side].
-Batch colour_batch(int64_t n, int64_t side, int64_t seed);
+/// The same in color: f32 [n, 3, side, side].
+Batch color_batch(int64_t n, int64_t side, int64_t seed);
 /// The same: f32 [n, channels, side, side].
 Batch image_batch_of(int64_t n, int64_t channels, int64_t side, int64_t seed);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check_resume.sh ARGOSY MNIST_DDP DATA WEIGHTS [option…]: killed after its first epoch and resumed, alone and on
 # two processes, the program has the curve of an uninterrupted run, digit by digit. What is no
-# checkpoint is refused in one line; WEIGHTS, of a ResNet-34 for colours and 1000 classes, are taken as
+# checkpoint is refused in one line; WEIGHTS, of a ResNet-34 for colors and 1000 classes, are taken as
 # far as they fit.
 set -euo pipefail
 argosy=$1 program=$2 data=$3 weights=$4

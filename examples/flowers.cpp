@@ -6,7 +6,7 @@
 //
 //     paddle  Momentum 0.1 / 0.9, L2Decay 1e-4, batch 16; photographs resized to 224 × 224
 //     torch   SGD 1e-4 / 0.9, batch 32; rotated by up to 45°, the middle 224 × 224, flipped both
-//             ways, colours jittered, normalised; evaluated on the middle of 256 pixels
+//             ways, colors jittered, normalized; evaluated on the middle of 256 pixels
 //
 // FOLDER has 102flowers.tgz, imagelabels.mat and setid.mat as published; nothing is unpacked.
 // --skip_missing goes on without photographs that the archive lacks. --splits paddle exchanges

@@ -149,7 +149,7 @@ holds 'j["samples"] == 64' evaluated
 expect 0 "predictions in named.csv" predict named --out named.csv
 expect 0 "70,000" data info fashion_mnist
 
-# Colours, another size, weights to begin with; files without labels; points.
+# Colors, another size, weights to begin with; files without labels; points.
 json cifar train --model resnet18 --data "cifar10:$2/cifar10/cifar-10-python.tar.gz,limit=16" --image_size 40 \
   --optimizer adamw:decay=weights --weight_decay 0.05 --clip_norm 1 --accumulate 2 --batch_size 4 --epochs 1 --run_dir cifar --verbose 0
 holds 'j["steps"] == 2' cifar

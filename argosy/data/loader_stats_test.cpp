@@ -37,7 +37,7 @@ TEST(BadSamples, TheFirstMessagesAreKept) {
   for (int64_t i = 0; i < 4; ++i) {
     BadSamples of_batch;
     of_batch.skip(DataError("vision.jpeg", "torn", {.path = "", .index = i}));
-    of_batch.replace(DataError("vision.jpeg", "grey", {.path = "", .index = 10 + i}), 20 + i);
+    of_batch.replace(DataError("vision.jpeg", "gray", {.path = "", .index = 10 + i}), 20 + i);
     all.add(of_batch);
   }
   EXPECT_EQ(all.skipped, 4);
@@ -45,7 +45,7 @@ TEST(BadSamples, TheFirstMessagesAreKept) {
   EXPECT_EQ(all.count(), 8);
   EXPECT_THAT(all.messages,
               ElementsAre("[vision.jpeg] torn (sample 0)",
-                          "[vision.jpeg] grey (sample 10), replaced by sample 20",
+                          "[vision.jpeg] gray (sample 10), replaced by sample 20",
                           "[vision.jpeg] torn (sample 1)"));
 }
 

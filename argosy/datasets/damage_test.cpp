@@ -30,8 +30,8 @@ namespace fs = std::filesystem;
 class DamageTest : public testing::Test {
  protected:
   void SetUp() override {
-    image::Image grey({.height = 3, .width = 5}, image::Order::kGray);
-    const std::vector<uint8_t> png = image::encode_png(grey);
+    image::Image gray({.height = 3, .width = 5}, image::Order::kGray);
+    const std::vector<uint8_t> png = image::encode_png(gray);
     for (int i = 0; i < 150; ++i) {
       std::string bytes(png.begin(), png.end());
       if (i == 3) {

@@ -1,6 +1,6 @@
 #include "argosy/datasets/encoded_source.h"
 
-#include "argosy/image/colour.h"
+#include "argosy/image/color.h"
 
 namespace argosy::datasets {
 

@@ -12,7 +12,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/datasets/files.h"
-#include "argosy/datasets/greys.h"
+#include "argosy/datasets/grays.h"
 #include "argosy/datasets/pixel_source.h"
 #include "argosy/datasets/sets.h"
 #include "argosy/formats/csv.h"
@@ -91,11 +91,11 @@ void append_image(const formats::CsvReader& table,
                   std::vector<uint8_t>& pixels) {
   const std::string_view text = table.fields()[column];
   if (side == 0) {
-    const size_t n = count_greys(text);
+    const size_t n = count_grays(text);
     side = std::lround(std::sqrt(static_cast<double>(n)));
     if (n == 0 || static_cast<size_t>(side * side) != n) {
       side = 0;
-      throw table.error(column, fmt::format("expected the grey values of a square, got {}", n));
+      throw table.error(column, fmt::format("expected the gray values of a square, got {}", n));
     }
   }
   const size_t have = pixels.size();
@@ -108,7 +108,7 @@ void append_image(const formats::CsvReader& table,
     pixels.reserve(std::max(static_cast<size_t>(all), 2 * have));
   }
   pixels.resize(have + area);
-  if (const auto problem = greys_of(text, std::span(pixels).subspan(have))) {
+  if (const auto problem = grays_of(text, std::span(pixels).subspan(have))) {
     throw table.error(column, *problem);
   }
 }
@@ -303,7 +303,7 @@ std::shared_ptr<const Source> open_keypoints(const OpenOptions& options) {
 const Row& keypoints() {
   static const Row row{
       .name = "keypoints",
-      .title = "Facial keypoints (Kaggle): 7,049 faces, 96 x 96 grey, 15 points",
+      .title = "Facial keypoints (Kaggle): 7,049 faces, 96 x 96 gray, 15 points",
       .task = Task::kPoints,
       .instead =
           "Kaggle gives it only to those who are logged in: download training.zip and "

@@ -18,7 +18,7 @@ struct KeypointsOptions {
 /// Faces with their points. N faces, K points.
 struct Keypoints {
   int64_t side = 0;                  ///< of the square images, in pixels
-  std::vector<uint8_t> pixels{};     ///< grey, N × side × side
+  std::vector<uint8_t> pixels{};     ///< gray, N × side × side
   std::vector<float> points{};       ///< N × K × 2: x to the right, y down, in pixels
   std::vector<std::string> names{};  ///< K, in the columns' order: "left_eye_center"
   std::vector<int64_t> rows{};       ///< N: the row below the header that a face was in, from 0
@@ -27,13 +27,13 @@ struct Keypoints {
 };
 
 /// Reads training.csv of Kaggle's facial-keypoints contest, plain or gzip: pairs of columns NAME_x
-/// and NAME_y in any number and order, and `Image` with the grey values of a square, row by row.
+/// and NAME_y in any number and order, and `Image` with the gray values of a square, row by row.
 ///
 ///     Keypoints faces = read_keypoints("training.csv.gz", {.points = Points::kKeep});
 ///
 /// An empty field, or "nan", is a missing coordinate. The image's side follows from the first row.
 /// Errors: DataError with path, line, column and row: columns that are not these, a coordinate that
-/// is no finite number, a grey value that is none, an image that is no square or of another size,
+/// is no finite number, a gray value that is none, an image that is no square or of another size,
 /// no face at all, nothing above to fill with; and formats::CsvReader's.
 /// Cost: 7,049 faces (0.22 GB of text) in about 0.25 s, from gzip in about 0.45 s.
 /// Source: the contest's page "Facial Keypoints Detection", 2013.
@@ -43,7 +43,7 @@ struct Keypoints {
 /// Faces without points.
 struct Faces {
   int64_t side = 0;
-  std::vector<uint8_t> pixels{};     ///< grey, N × side × side
+  std::vector<uint8_t> pixels{};     ///< gray, N × side × side
   std::vector<int64_t> image_ids{};  ///< N
 };
 

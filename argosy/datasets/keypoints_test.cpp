@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
-#include "argosy/datasets/greys.h"
+#include "argosy/datasets/grays.h"
 #include "argosy/formats/damage_test_support.h"
 #include "argosy/formats/test_files.h"
 
@@ -128,16 +128,16 @@ TEST(Keypoints, ABadFieldIsNamedWithLineColumnAndRow) {
   EXPECT_EQ(point.place().index, 1);
   EXPECT_THAT(table_error("a_x,a_y,Image\n1,inf,3\n").what(), HasSubstr("expected a coordinate"));
   EXPECT_THAT(table_error("a_x,a_y,Image\n1,1e99,3\n").what(), HasSubstr("expected a coordinate"));
-  const auto image = [](const std::string& greys) {
-    return std::string(table_error("a_x,a_y,Image\n1,2,1 2 3 4\n1,2," + greys + "\n").what());
+  const auto image = [](const std::string& grays) {
+    return std::string(table_error("a_x,a_y,Image\n1,2,1 2 3 4\n1,2," + grays + "\n").what());
   };
-  EXPECT_THAT(image("1 2 3"), HasSubstr("(\"Image\"): expected 4 grey values, got 3"));
-  EXPECT_THAT(image("1 2 3 4 5"), HasSubstr("expected 4 grey values, got 5"));
+  EXPECT_THAT(image("1 2 3"), HasSubstr("(\"Image\"): expected 4 gray values, got 3"));
+  EXPECT_THAT(image("1 2 3 4 5"), HasSubstr("expected 4 gray values, got 5"));
   EXPECT_THAT(image("1 2 256 4"),
-              HasSubstr("number 3: expected a grey value 0 to 255, got \"256\""));
-  EXPECT_THAT(image("1 -2 3 4"), HasSubstr("number 2: expected a grey value"));
+              HasSubstr("number 3: expected a gray value 0 to 255, got \"256\""));
+  EXPECT_THAT(image("1 -2 3 4"), HasSubstr("number 2: expected a gray value"));
   EXPECT_THAT(table_error("a_x,a_y,Image\n1,2,1 2 3\n").what(),
-              HasSubstr("expected the grey values of a square, got 3"));
+              HasSubstr("expected the gray values of a square, got 3"));
   EXPECT_THAT(table_error("a_x,a_y,Image\n1,2,\n").what(), HasSubstr("got 0"));
 }
 
@@ -167,18 +167,18 @@ std::string numbers(size_t n, unsigned seed, std::vector<uint8_t>& expected) {
   return text;
 }
 
-TEST(Greys, EveryLengthAndWidthGivesTheNumbersWritten) {
+TEST(Grays, EveryLengthAndWidthGivesTheNumbersWritten) {
   std::vector<uint8_t> expected;
   for (unsigned n = 1; n < 400; ++n) {
     const std::string text = numbers(n, n, expected);
-    std::vector<uint8_t> greys(n);
-    EXPECT_EQ(greys_of(text, greys), std::nullopt) << n;
-    EXPECT_EQ(greys, expected) << n;
-    EXPECT_EQ(count_greys(text), n);
+    std::vector<uint8_t> grays(n);
+    EXPECT_EQ(grays_of(text, grays), std::nullopt) << n;
+    EXPECT_EQ(grays, expected) << n;
+    EXPECT_EQ(count_grays(text), n);
   }
 }
 
-TEST(Greys, AnyCharacterChangedIsSeenOrRead) {
+TEST(Grays, AnyCharacterChangedIsSeenOrRead) {
   // Each place of a text takes each of these characters: what comes must be what the words say.
   std::vector<uint8_t> expected;
   const std::string good = numbers(150, 2, expected);
@@ -196,17 +196,17 @@ TEST(Greys, AnyCharacterChangedIsSeenOrRead) {
           wanted.push_back(fits ? static_cast<uint8_t>(std::stoi(word)) : 0);
         }
       }
-      std::vector<uint8_t> greys(expected.size());
-      const bool read = greys_of(text, greys) == std::nullopt;
+      std::vector<uint8_t> grays(expected.size());
+      const bool read = grays_of(text, grays) == std::nullopt;
       ASSERT_EQ(read, fits && wanted.size() == expected.size()) << at << " '" << c << "'";
       if (read) {
-        ASSERT_EQ(greys, wanted) << at << " '" << c << "'";
+        ASSERT_EQ(grays, wanted) << at << " '" << c << "'";
       }
     }
   }
 }
 
-TEST(Greys, NumbersThatAreTooLargeAreSeenWhereverTheyStand) {
+TEST(Grays, NumbersThatAreTooLargeAreSeenWhereverTheyStand) {
   std::vector<uint8_t> expected;
   for (const size_t at : {0, 1, 50, 77, 99}) {
     for (const char* number : {"255", "256", "257", "260", "300", "999", "1000", "2555", "12345"}) {
@@ -214,17 +214,17 @@ TEST(Greys, NumbersThatAreTooLargeAreSeenWhereverTheyStand) {
       for (size_t i = 0; i < 100; ++i) {
         text += (i == 0 ? "" : " ") + (i == at ? number : std::to_string(200 + i % 56));
       }
-      std::vector<uint8_t> greys(100);
-      EXPECT_EQ(greys_of(text, greys) == std::nullopt, std::stoi(number) <= 255)
+      std::vector<uint8_t> grays(100);
+      EXPECT_EQ(grays_of(text, grays) == std::nullopt, std::stoi(number) <= 255)
           << number << " at " << at;
     }
   }
 }
 
-TEST(Greys, MoreSpacesAndLeadingZerosAreRead) {
-  std::vector<uint8_t> greys(3);
-  EXPECT_EQ(greys_of("  7   0012 255  ", greys), std::nullopt);
-  EXPECT_THAT(greys, ElementsAre(7, 12, 255));
+TEST(Grays, MoreSpacesAndLeadingZerosAreRead) {
+  std::vector<uint8_t> grays(3);
+  EXPECT_EQ(grays_of("  7   0012 255  ", grays), std::nullopt);
+  EXPECT_THAT(grays, ElementsAre(7, 12, 255));
 }
 
 TEST(Faces, AreReadWithTheirIds) {

@@ -161,7 +161,7 @@ const std::vector<std::string>& digit_names() {
 const Row& mnist() {
   static const Row row{
       .name = "mnist",
-      .title = "MNIST: 70,000 handwritten digits, 28 x 28 grey, 10 classes",
+      .title = "MNIST: 70,000 handwritten digits, 28 x 28 gray, 10 classes",
       .addresses = {"https://ossci-datasets.s3.amazonaws.com/mnist/",
                     "https://dataset.bj.bcebos.com/mnist/"},
       .files = {{"train-images-idx3-ubyte.gz", {9912422, "f68b3c2dcbeaaa9fbdd348bbdeb94873"}},
@@ -181,7 +181,7 @@ const Row& mnist() {
 const Row& fashion_mnist() {
   // Debian's package dataset-fashion-mnist has the same data, without gzip's file name.
   static const Row row{.name = "fashion_mnist",
-                       .title = "Fashion-MNIST: 70,000 clothes, 28 x 28 grey, 10 classes",
+                       .title = "Fashion-MNIST: 70,000 clothes, 28 x 28 gray, 10 classes",
                        .addresses = {"https://dataset.bj.bcebos.com/fashion_mnist/",
                                      "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"},
                        .files = {repacked("train-images-idx3-ubyte.gz",

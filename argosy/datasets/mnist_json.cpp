@@ -190,12 +190,12 @@ namespace {
 
 constexpr int64_t kSide = 28;
 
-/// The file's numbers are greys of 8 bits divided by 255 or 256: are they all whole when multiplied
+/// The file's numbers are grays of 8 bits divided by 255 or 256: are they all whole when multiplied
 /// by that again?
-bool are_greys(const std::vector<float>& values, double most) {
+bool are_grays(const std::vector<float>& values, double most) {
   for (const float value : values) {
-    const double grey = value * most;
-    if (!(grey >= 0 && grey < 255.5 && std::abs(grey - std::round(grey)) < 1e-3)) {
+    const double gray = value * most;
+    if (!(gray >= 0 && gray < 255.5 && std::abs(gray - std::round(gray)) < 1e-3)) {
       return false;
     }
   }
@@ -216,13 +216,13 @@ std::shared_ptr<const Source> open_mnist_json(const OpenOptions& options) {
   const std::string file = file_or_in_folder(options.path, {"mnist.json.gz", "mnist.json"});
   const MnistJson json = read_mnist_json(file);
   const auto all = [&](double most) {
-    return are_greys(json.train.values, most) && are_greys(json.valid.values, most) &&
-           are_greys(json.test.values, most);
+    return are_grays(json.train.values, most) && are_grays(json.valid.values, most) &&
+           are_grays(json.test.values, most);
   };
   const double most = all(256) ? 256 : 255;
   if (most == 255 && !all(255)) {
     throw DataError("datasets.mnist_json",
-                    "has numbers that are no greys of 8 bits divided by 255 or 256",
+                    "has numbers that are no grays of 8 bits divided by 255 or 256",
                     {file});
   }
   std::vector<PixelBlock> blocks;

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "argosy/base/error.h"
-#include "argosy/image/colour.h"
+#include "argosy/image/color.h"
 
 namespace argosy::datasets {
 

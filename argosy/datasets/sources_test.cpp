@@ -59,7 +59,7 @@ void write_idx(const fs::path& folder,
         std::string("\0\0\x08\x01", 4) + be32(labels.size()) + labels);
 }
 
-image::Image grey(uint8_t value, int side = 4) {
+image::Image gray(uint8_t value, int side = 4) {
   image::Image picture({.height = side, .width = side}, image::Order::kGray);
   std::fill_n(picture.row<uint8_t>(0), picture.total_bytes(), value);
   return picture;
@@ -129,9 +129,9 @@ TEST_F(SourcesTest, IdxThatDoesNotFitTogetherIsRefused) {
 }
 
 TEST_F(SourcesTest, AFolderOfFoldersHasClassesAndOneOfPicturesHasNone) {
-  write_png(folder_.path() / "cat/1.png", grey(10));
-  write_png(folder_.path() / "dog/1.png", grey(20));
-  write_png(folder_.path() / "dog/2.png", grey(30));
+  write_png(folder_.path() / "cat/1.png", gray(10));
+  write_png(folder_.path() / "dog/1.png", gray(20));
+  write_png(folder_.path() / "dog/2.png", gray(30));
   EXPECT_EQ(recognise(path()), "folder");
   const auto pets = open("folder", {.path = path()});
   EXPECT_THAT(pets->about().classes, ElementsAre("cat", "dog"));
@@ -145,12 +145,12 @@ TEST_F(SourcesTest, AFolderOfFoldersHasClassesAndOneOfPicturesHasNone) {
 }
 
 TEST_F(SourcesTest, FoldersOfSplitsAreSplits) {
-  write_png(folder_.path() / "val/cat/1.png", grey(10));
-  write_png(folder_.path() / "val/dog/1.png", grey(20));
-  write_png(folder_.path() / "train/cat/1.png", grey(30));
-  write_png(folder_.path() / "train/dog/1.png", grey(40));
-  write_png(folder_.path() / "train/dog/2.png", grey(50));
-  write_png(folder_.path() / "drafts/1.png", grey(60));
+  write_png(folder_.path() / "val/cat/1.png", gray(10));
+  write_png(folder_.path() / "val/dog/1.png", gray(20));
+  write_png(folder_.path() / "train/cat/1.png", gray(30));
+  write_png(folder_.path() / "train/dog/1.png", gray(40));
+  write_png(folder_.path() / "train/dog/2.png", gray(50));
+  write_png(folder_.path() / "drafts/1.png", gray(60));
   const auto pets = open("folder", {.path = path()});
   EXPECT_THAT(pets->about().classes, ElementsAre("cat", "dog"));
   ASSERT_THAT(pets->about().splits, SizeIs(2));
@@ -162,24 +162,24 @@ TEST_F(SourcesTest, FoldersOfSplitsAreSplits) {
   Scratch scratch;
   EXPECT_EQ(pets->picture(4).row<uint8_t>(0)[0], 20);
   EXPECT_EQ(pets->label(4), 1);
-  write_png(folder_.path() / "test/cow/1.png", grey(10));
+  write_png(folder_.path() / "test/cow/1.png", gray(10));
   EXPECT_THAT(test::error_text<DataError>([&] { (void)open("folder", {.path = path()}); }),
               AllOf(HasSubstr("[datasets.folder] " + path() + "/test: its classes are cow"),
                     HasSubstr(path() + "/train are cat, dog")));
 }
 
 TEST_F(SourcesTest, AFolderOfPicturesThatIsNamedTrainIsAClass) {
-  write_png(folder_.path() / "bus/1.png", grey(10));
-  write_png(folder_.path() / "train/1.png", grey(20));
+  write_png(folder_.path() / "bus/1.png", gray(10));
+  write_png(folder_.path() / "train/1.png", gray(20));
   const auto vehicles = open("folder", {.path = path()});
   EXPECT_THAT(vehicles->about().classes, ElementsAre("bus", "train"));
   EXPECT_THAT(vehicles->about().splits, IsEmpty());
 }
 
 TEST_F(SourcesTest, FilesAndFoldersAreOneSourceInTheirOrder) {
-  write_png(folder_.path() / "some/b/1.png", grey(10));
-  write_png(folder_.path() / "some/2.png", grey(20));
-  write_png(folder_.path() / "alone.png", grey(30));
+  write_png(folder_.path() / "some/b/1.png", gray(10));
+  write_png(folder_.path() / "some/2.png", gray(20));
+  write_png(folder_.path() / "alone.png", gray(30));
   const auto all = open_files({path() + "/alone.png", path() + "/some"});
   ASSERT_EQ(all->size(), 3);
   Scratch scratch;
@@ -198,7 +198,7 @@ TEST_F(SourcesTest, FoldersWithoutAPictureAreAnError) {
   EXPECT_THAT(test::error_text<DataError>(
                   [&] { (void)open("folder", {.path = path(), .absent = Absent::kSkip}); }),
               HasSubstr("[datasets.folder] " + path() + ": no picture in its 2 class folders"));
-  write_png(folder_.path() / "cat/1.png", grey(10));
+  write_png(folder_.path() / "cat/1.png", gray(10));
   EXPECT_THAT(test::error_text<DataError>([&] { (void)open("folder", {.path = path()}); }),
               AllOf(HasSubstr("1 of 2 classes have no image: dog"), HasSubstr("missing=skip")));
   const auto rest = open("folder", {.path = path(), .absent = Absent::kSkip});
@@ -206,9 +206,9 @@ TEST_F(SourcesTest, FoldersWithoutAPictureAreAnError) {
 }
 
 TEST_F(SourcesTest, TheFiguresAreTheSamplesOwn) {
-  write_png(folder_.path() / "a/1.png", grey(0));
-  write_png(folder_.path() / "a/2.png", grey(255));
-  write_png(folder_.path() / "b/1.png", grey(255, 8));
+  write_png(folder_.path() / "a/1.png", gray(0));
+  write_png(folder_.path() / "a/2.png", gray(255));
+  write_png(folder_.path() / "b/1.png", gray(255, 8));
   write(folder_.path() / "b/torn.png", "\x89PNG\r\n\x1a\n and no more");
   for (const int threads : {1, 3}) {
     const Survey found =
@@ -285,7 +285,7 @@ TEST_F(SourcesTest, APackedSetKeepsItsSplits) {
 }
 
 TEST_F(SourcesTest, ASetWithoutSplitsIsPackedWithoutAny) {
-  write_png(folder_.path() / "pictures/a/1.png", grey(1));
+  write_png(folder_.path() / "pictures/a/1.png", gray(1));
   pack(*open("folder", {.path = path() + "/pictures"}), record_file());
   EXPECT_THAT(open("records", {.path = record_file()})->about().splits, IsEmpty());
 }
@@ -314,7 +314,7 @@ TEST_F(SourcesTest, ThePackedShapeIsThatOfAllPictures) {
     return formats::unpack_metadata(reader.metadata()).shape;
   };
   EXPECT_THAT(shape(), ElementsAre(2, 3, 1));
-  write_png(folder_.path() / "pictures/a/1.png", grey(1));
+  write_png(folder_.path() / "pictures/a/1.png", gray(1));
   pack(*open("folder", {.path = path() + "/pictures"}), record_file());
   EXPECT_THAT(shape(), IsEmpty()) << "encoded pictures say it themselves";
 }
@@ -379,7 +379,7 @@ TEST_F(SourcesTest, RealKeypointsKeepUnknownCoordinatesAndTheUnlabelled) {
             1U);
 }
 
-TEST_F(SourcesTest, RealMnistJsonBecomesGreys) {
+TEST_F(SourcesTest, RealMnistJsonBecomesGrays) {
   const auto source = open("mnist_json", {.path = (kData / "mnist").string()});
   EXPECT_EQ(source->about().full, 256);
   EXPECT_THAT(source->about().splits, SizeIs(3));

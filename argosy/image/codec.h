@@ -21,7 +21,7 @@ enum class Format : uint8_t { kJpeg, kPng, kTiff, kWebp, kBmp, kPnm };
 [[nodiscard]] std::optional<Format> sniff(std::span<const uint8_t> bytes);
 
 /// Which channels come out of decode().
-///   kAsItIs: gray stays gray; colour becomes RGB; with transparency (PNG, TIFF, WebP, BMP) RGBA,
+///   kAsItIs: gray stays gray; color becomes RGB; with transparency (PNG, TIFF, WebP, BMP) RGBA,
 ///   gray
 ///     with transparency too.
 ///   kGray, kRgb: converted; transparency is dropped, not blended, as by Pillow's convert(). Gray

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "argosy/base/check.h"
-#include "argosy/image/colour_pixel.h"
+#include "argosy/image/color_pixel.h"
 #include "argosy/image/filter_kernels.h"
 
 namespace argosy::image {
@@ -101,12 +101,12 @@ template <typename T>
 void sharpen(const Image& image, double factor, Image& result) {
   using Factor = std::conditional_t<std::is_same_v<T, uint8_t>, float, double>;
   const auto by = static_cast<Factor>(factor);
-  const int channels = image.channels(), colours = detail::colours_of(image);
+  const int channels = image.channels(), colors = detail::colors_of(image);
   const auto change = [&](int y, int begin, int end, const auto& dull_at) {
     const T* from = image.row<T>(y);
     T* to = result.row<T>(y);
     for (int x = begin; x < end; ++x) {
-      for (int c = 0; c < colours; ++c) {
+      for (int c = 0; c < colors; ++c) {
         const int i = x * channels + c;
         to[i] = detail::blend(static_cast<T>(dull_at(i)), from[i], by);
       }

@@ -30,7 +30,7 @@ Image of_one_value(Size size, Order order, uint8_t value) {
   return image;
 }
 
-TEST(Filter, OneColourStaysThatColour) {
+TEST(Filter, OneColorStaysThatColor) {
   for (const uint8_t value : {0, 77, 255}) {
     const Image image = of_one_value({9, 12}, Order::kRgba, value);
     EXPECT_EQ(std::memcmp(gaussian_blur(image, {5, 7}).data(), image.data(), image.total_bytes()),

@@ -133,11 +133,11 @@ Image erase(const Image& image, Box box, const Fill& fill) {
     return static_cast<int>(std::min<int64_t>(size, int64_t{at} + length));
   };
   with_pixel(image, [&](auto pixel) {
-    const auto colour = detail::colour_of<decltype(pixel)>(image.type(), values);
+    const auto color = detail::color_of<decltype(pixel)>(image.type(), values);
     for (int y = begin(box.top); y < end(box.top, box.height, image.height()); ++y) {
       auto* row = result.row<decltype(pixel)>(y);
       for (int x = begin(box.left); x < end(box.left, box.width, image.width()); ++x) {
-        row[x] = colour;
+        row[x] = color;
       }
     }
   });
@@ -236,19 +236,19 @@ Image pad(const Image& image, Padding padding, const PadOptions& options) {
   const std::vector<int> columns = places(image.width(), padding.left, padding.right, options.mode);
   Image result({static_cast<int>(height), static_cast<int>(width)}, image.order(), image.type());
   with_pixel(image, [&](auto pixel) {
-    const auto colour = detail::colour_of<decltype(pixel)>(image.type(), values);
+    const auto color = detail::color_of<decltype(pixel)>(image.type(), values);
     for (int y = 0; y < result.height(); ++y) {
       auto* to = result.row<decltype(pixel)>(y);
       const int old = rows[static_cast<size_t>(y)];
       if (old < 0) {
-        std::fill(to, to + result.width(), colour);
+        std::fill(to, to + result.width(), color);
         continue;
       }
       const auto* from = image.row<decltype(pixel)>(old);
       const auto border = [&](int begin, int end) {
         for (int x = begin; x < end; ++x) {
           const int place = columns[static_cast<size_t>(x)];
-          to[x] = place < 0 ? colour : from[place];
+          to[x] = place < 0 ? color : from[place];
         }
       };
       border(0, padding.left);

@@ -14,14 +14,14 @@
 
 namespace argosy::image {
 
-/// A colour for pixels that come from nowhere: one value for every channel, or one for each, in the
+/// A color for pixels that come from nowhere: one value for every channel, or one for each, in the
 /// image's own order and range. u8 images take its whole part.
 ///
 ///     pad(photo, {4, 4, 4, 4}, {.fill = 128});
 ///     rotate(photo, 10, {.fill = {124, 116, 104}});
 class Fill final {
  public:
-  // NOLINTNEXTLINE(google-explicit-constructor): a colour is written as a number
+  // NOLINTNEXTLINE(google-explicit-constructor): a color is written as a number
   Fill(double value = 0) { values_.fill(static_cast<float>(value)); }
   /// 1 to 4 values. Errors: UsageError for another number.
   Fill(std::initializer_list<double> values);
@@ -106,7 +106,7 @@ struct PadOptions {
 // -0.5); beyond the image stands the fill. No antialiasing: nothing is meant to shrink much. Sums
 // are in f64, and u8 results cut instead of rounded: bit-equal to Pillow 13 (u8; f32 to its mode
 // F), and kNearest of affine and rotate in its fixed point of 16 bits. u8 RGBA is interpolated with
-// its colours weighed by alpha. Errors: UsageError for an empty image and for kBox, kHamming,
+// its colors weighed by alpha. Errors: UsageError for an empty image and for kBox, kHamming,
 // kLanczos.
 
 /// Off: the result has the size of the image. On: a size that holds the corners too.

@@ -42,9 +42,9 @@ void with_pixel(const Image& image, const Body& body) {
   return static_cast<uint8_t>(value >= 255 ? 255 : value > 0 ? value : 0);
 }
 
-/// A colour as a pixel of the image.
+/// A color as a pixel of the image.
 template <typename P>
-P colour_of(Type type, const std::array<float, 4>& values) {
+P color_of(Type type, const std::array<float, 4>& values) {
   P pixel;
   if (type == Type::kF32) {
     std::memcpy(pixel.bytes.data(), values.data(), std::min(sizeof pixel, sizeof values));

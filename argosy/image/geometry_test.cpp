@@ -269,7 +269,7 @@ TEST(Geometry, FillIsOneValueOrOneOfEachChannel) {
   EXPECT_THAT(message_of([] { (void)Fill({1, 2, 3, 4, 5}); }), HasSubstr("1 to 4 values, got 5"));
 }
 
-TEST(Geometry, FillOfASmoothRotationIsTheColourThatWasAskedFor) {
+TEST(Geometry, FillOfASmoothRotationIsTheColorThatWasAskedFor) {
   const Image image = numbered({30, 30}, Order::kRgba);
   const Image turned =
       rotate(image, 45, {.interpolation = Interpolation::kBilinear, .fill = {10, 20, 30, 40}});

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "argosy/base/check.h"
-#include "argosy/image/colour_alpha.h"
+#include "argosy/image/color_alpha.h"
 #include "argosy/image/geometry.h"
 #include "argosy/image/geometry_maps.h"
 #include "argosy/image/geometry_pixel.h"
@@ -149,7 +149,7 @@ void fill_smoothly(const Image& image,
 template <typename Place>
 void fill_with_nearest(const Image& image, const Place& place, Target& target) {
   detail::with_pixel(image, [&](auto pixel) {
-    const auto fill = detail::colour_of<decltype(pixel)>(image.type(), target.fill);
+    const auto fill = detail::color_of<decltype(pixel)>(image.type(), target.fill);
     for (int y = 0; y < target.image.height(); ++y) {
       auto* to = target.image.row<decltype(pixel)>(y);
       for (int x = 0; x < target.image.width(); ++x) {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "argosy/image/colour_alpha.h"
+#include "argosy/image/color_alpha.h"
 #include "argosy/image/resize_kernels.h"
 #include "argosy/image/resize_plan.h"
 #include "argosy/image/resize_weights.h"

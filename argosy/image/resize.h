@@ -42,7 +42,7 @@ struct ResizeOptions {
 ///     Image small = resize(photo, {.height = 224, .width = 224});
 ///
 /// u8: sums in fixed point of 22 bits, rows first, rounded to 8 bits between the two passes; RGBA
-/// with its colours weighed by alpha, and divided by it afterwards. Bit-equal to Pillow 13's
+/// with its colors weighed by alpha, and divided by it afterwards. Bit-equal to Pillow 13's
 /// Image.resize with kOn; with kOff within 1 of torch's interpolate (docs/reference/
 /// transforms_exactness.md). f32: sums in f64, channel by channel, each bit Pillow's of mode F.
 /// Errors: UsageError for an empty image, a size below 1, kOff with kBox, kHamming or kLanczos.
@@ -80,7 +80,7 @@ struct ResamplerOptions {
 ///     Resampler resampler({rows, columns}, {0, 0, 380, 380}, {224, 224}, 3, {.flip =
 ///     Flip::kHorizontal}); resampler.start(pixels, row_bytes); for (int y = 0; y < 224; ++y) {
 ///       resampler.next(row);  // 224 × 3 bytes: the bits of resize(), flipped
-///       normalise(row, …);
+///       normalize(row, …);
 ///     }
 ///
 /// Any number of channels from 1 to 4, taken as they are: alpha weighs nothing here.

@@ -45,7 +45,7 @@ std::string message_of(const std::function<void()>& call) {
   return "nothing was thrown";
 }
 
-TEST(Resize, OneColourStaysThatColourWhateverTheSize) {
+TEST(Resize, OneColorStaysThatColorWhateverTheSize) {
   for (const uint8_t value : {0, 1, 127, 254, 255}) {
     Image image({33, 47}, Order::kRgba);
     std::memset(image.data(), value, image.total_bytes());
@@ -54,7 +54,7 @@ TEST(Resize, OneColourStaysThatColourWhateverTheSize) {
         const Image result = resize(image, to, {static_cast<Interpolation>(i)});
         EXPECT_EQ(result.row<uint8_t>(0)[3], value);
         EXPECT_TRUE(std::memcmp(result.data(), result.data() + 1, result.total_bytes() - 1) == 0 ||
-                    (value != 255 && value != 0))  // colours divided by alpha are cut
+                    (value != 255 && value != 0))  // colors divided by alpha are cut
             << to.height << ' ' << to.width << ' ' << i << ' ' << int{value};
       }
     }

@@ -25,7 +25,7 @@ bool begins_in(std::string_view bytes, std::string_view line) {
 
 RankOutput::RankOutput(const Start& start, os::UniqueFd out_fd, os::UniqueFd err_fd)
     : prefix_(start.prefix),
-      coloured_prefix_(start.colour.empty() ? prefix_ : start.colour + prefix_ + "\x1b[0m"),
+      colored_prefix_(start.color.empty() ? prefix_ : start.color + prefix_ + "\x1b[0m"),
       live_(start.live),
       streams_{{{std::move(out_fd), start.out}, {std::move(err_fd), start.err}}},
       combined_(start.combined),
@@ -44,7 +44,7 @@ std::vector<int> RankOutput::fds() const {
 
 void RankOutput::add_line(std::string& text, const Stream& stream, std::string_view line) const {
   const bool terminal = stream.route.sink->terminal();
-  text.append(terminal ? coloured_prefix_ : prefix_)
+  text.append(terminal ? colored_prefix_ : prefix_)
       .append(terminal ? after_last_redraw(line) : line) += '\n';
 }
 

@@ -31,7 +31,7 @@ class RankOutput final {
  public:
   struct Start {
     std::string prefix{};  ///< before each line that is shown: "[rank 3] "
-    std::string colour{};  ///< of the prefix on a terminal: "\x1b[36m"; "": none
+    std::string color{};   ///< of the prefix on a terminal: "\x1b[36m"; "": none
     bool live = false;     ///< may leave an unfinished line (a progress bar) on a terminal
     Route out{};
     Route err{};
@@ -84,7 +84,7 @@ class RankOutput final {
   [[nodiscard]] std::string combined_start(const Stream& stream);
 
   std::string prefix_;
-  std::string coloured_prefix_;
+  std::string colored_prefix_;
   bool live_;
   std::array<Stream, 2> streams_;
   Tail tail_{};

@@ -21,13 +21,13 @@
 namespace argosy::launch {
 namespace {
 
-/// Neighbouring ranks get different colours. See https://no-color.org.
-std::string colour_of(int rank) {
-  constexpr int kFirst = 31;   // red
-  constexpr int kColours = 6;  // to cyan: white or black may be the background
+/// Neighbouring ranks get different colors. See https://no-color.org.
+std::string color_of(int rank) {
+  constexpr int kFirst = 31;  // red
+  constexpr int kColors = 6;  // to cyan: white or black may be the background
   return env::get("NO_COLOR") || !terminal::type_redraws()
              ? ""
-             : fmt::format("\x1b[{}m", kFirst + (rank + 1) % kColours);
+             : fmt::format("\x1b[{}m", kFirst + (rank + 1) % kColors);
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ RankOutput::Start Ranks::routes(int local) const {
   return {
       .prefix = line_prefix(session_.options.line_prefix, job, local),
       // Where a queue or mpirun joins the output of several launchers, its terminal is no user's.
-      .colour = session_.options.one_output ? "" : colour_of(job.first_rank + local),
+      .color = session_.options.one_output ? "" : color_of(job.first_rank + local),
       .live = job.first_rank + local == 0 && terminal::type_redraws(),
       .out = std::move(out),
       .err = std::move(err),

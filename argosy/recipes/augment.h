@@ -42,10 +42,10 @@ struct AugmentEntry {
 /// applied to that share of the samples.
 [[nodiscard]] const std::vector<AugmentEntry>& augmentations();
 
-/// The chain of training: size, what `augment` lists, tensor, normalised. "none": nothing drawn.
+/// The chain of training: size, what `augment` lists, tensor, normalized. "none": nothing drawn.
 /// Errors: UsageError of the names and options.
 [[nodiscard]] vision::Compose training_chain(const std::string& augment, const PictureShape& shape);
-/// The chain of evaluation: size, tensor, normalised. Pictures of differing sizes: the middle.
+/// The chain of evaluation: size, tensor, normalized. Pictures of differing sizes: the middle.
 [[nodiscard]] vision::Compose evaluation_chain(const PictureShape& shape);
 
 }  // namespace argosy::recipes

@@ -115,10 +115,10 @@ class Sets {
       text += split == 0 ? "[[" : ", [[";
       for (uint32_t i = 0; i < 6 - split; ++i) {
         text += i == 0 ? "[" : ", [";
-        const std::string greys = noise(784, 100 * split + i);
-        for (size_t p = 0; p < greys.size(); ++p) {
-          const auto grey = static_cast<uint8_t>(greys[p]);
-          text += fmt::format("{}{:.8f}", p == 0 ? "" : ", ", grey / static_cast<double>(most));
+        const std::string grays = noise(784, 100 * split + i);
+        for (size_t p = 0; p < grays.size(); ++p) {
+          const auto gray = static_cast<uint8_t>(grays[p]);
+          text += fmt::format("{}{:.8f}", p == 0 ? "" : ", ", gray / static_cast<double>(most));
         }
         text += "]";
         labels += fmt::format("{}{}", i == 0 ? "" : ", ", (i * 3 + split) % 10);
@@ -166,19 +166,19 @@ class Sets {
     std::string train = "left_eye_x,left_eye_y,right_eye_x,right_eye_y,nose_x,nose_y,Image\n";
     std::string test = "ImageId,Image\n";
     for (uint32_t face = 0; face < 10; ++face) {
-      std::string greys;
-      for (const char grey : noise(144, 900 + face)) {
-        greys += fmt::format("{}{}", greys.empty() ? "" : " ", static_cast<uint8_t>(grey));
+      std::string grays;
+      for (const char gray : noise(144, 900 + face)) {
+        grays += fmt::format("{}{}", grays.empty() ? "" : " ", static_cast<uint8_t>(gray));
       }
       if (face >= 8) {
-        test += fmt::format("{},{}\n", face - 7, greys);
+        test += fmt::format("{},{}\n", face - 7, grays);
         continue;
       }
       for (uint32_t i = 0; i < 6; ++i) {
         const bool unknown = (face == 3 && i < 2) || (face == 5 && i >= 4);
         train += unknown ? "," : fmt::format("{}.25,", (face * 5 + i * 3) % 12);
       }
-      train += greys + "\n";
+      train += grays + "\n";
     }
     write(folder / "training.csv", train);
     write(folder / "test.csv", test);

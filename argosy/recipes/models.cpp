@@ -57,11 +57,11 @@ ModelEntry face_net() {
 
 std::vector<ModelEntry> all_models() {
   return {
-      plain<vision::LeNet, vision::LeNetOptions>("lenet", "LeNet as Paddle's, 28 x 28 grey", 28, 1),
+      plain<vision::LeNet, vision::LeNetOptions>("lenet", "LeNet as Paddle's, 28 x 28 gray", 28, 1),
       plain<vision::DigitNet, vision::DigitNetOptions>(
-          "digit_net", "Paddle's lesson on digits: two convolutions, 28 x 28 grey", 28, 1),
+          "digit_net", "Paddle's lesson on digits: two convolutions, 28 x 28 gray", 28, 1),
       plain<vision::MnistCnn, vision::MnistCnnOptions>(
-          "mnist_cnn", "two convolutions with batch norm, 28 x 28 grey", 28, 1),
+          "mnist_cnn", "two convolutions with batch norm, 28 x 28 gray", 28, 1),
       plain<vision::CifarNet, vision::CifarNetOptions>(
           "cifar_net", "Paddle's lesson on CIFAR-10: three convolutions, 32 x 32", 32, 3),
       face_net(),

@@ -11,7 +11,7 @@
 
 namespace argosy::recipes::testing {
 
-/// A grey picture of 28 × 28 whose class shows as a bright bar, and whose number shows a little.
+/// A gray picture of 28 × 28 whose class shows as a bright bar, and whose number shows a little.
 inline image::Image bar(int label, int number) {
   image::Image picture({.height = 28, .width = 28}, image::Order::kGray);
   for (int y = 0; y < 28; ++y) {

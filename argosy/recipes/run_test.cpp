@@ -99,7 +99,7 @@ TEST_F(ARun, LearnsIsEvaluatedAndPredicts) {
   EXPECT_GT(std::filesystem::file_size(path("sheet.html")), 1000);
 }
 
-TEST_F(ARun, PixelsAreNormalisedAsTheyWereLearned) {
+TEST_F(ARun, PixelsAreNormalizedAsTheyWereLearned) {
   TrainSettings own = settings();
   own.data += ",mean=0.9,std=0.1";
   const Json trained = in_job(1, [&] { return train(own); });

@@ -31,7 +31,8 @@ double mean_distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 runs::PagePicture shown(const Prediction& each, const Examples& examples, const DataSet& data) {
-  const image::Image picture = examples.dataset().picture(examples.indices()[static_cast<std::size_t>(each.index)]);
+  const image::Image picture =
+      examples.dataset().picture(examples.indices()[static_cast<std::size_t>(each.index)]);
   const std::vector<uint8_t> png = image::encode_png(image::shrunk(picture, 2 * kSide));
   runs::PagePicture shown{.png = {png.begin(), png.end()},
                           .points = each.points,

@@ -58,7 +58,7 @@ ordered_json series_json(const NamedCurve& named, const Figure& figure) {
 }
 
 /// Of a split in its own right: "train" and "eval" have theirs on every page.
-int split_colour(const std::string& split) {
+int split_color(const std::string& split) {
   constexpr std::array<std::string_view, 4> kSplits{"train", "eval", "test", "val"};
   const auto known = std::ranges::find(kSplits, split);
   return static_cast<int>(known - kSplits.begin());
@@ -127,7 +127,7 @@ ordered_json charts_json(std::span<const ChartRun> runs) {
         ordered_json series = series_json(named, figure);
         const bool one = runs.size() == 1;
         series["name"] = one ? named.split : runs[i].label + " · " + named.split;
-        series["color"] = one ? split_colour(named.split) : static_cast<int>(i);
+        series["color"] = one ? split_color(named.split) : static_cast<int>(i);
         series["dashed"] = !one && named.split != "train";
         trained = trained || named.split == "train";
         all.push_back(std::move(series));

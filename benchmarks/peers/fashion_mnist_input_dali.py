@@ -3,7 +3,7 @@
     torchrun --standalone --nproc_per_node 2 fashion_mnist_input_dali.py --root FOLDER
 
 DALI has no reader for IDX files, so torchvision reads them into memory (before the clock starts, as the other peers do)
-and an external source cuts whole batches in DistributedSampler's order; DALI converts and normalises them.
+and an external source cuts whole batches in DistributedSampler's order; DALI converts and normalizes them.
 """
 
 import argparse

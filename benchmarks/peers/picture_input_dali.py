@@ -3,7 +3,7 @@
     python picture_input_dali.py FOLDER [--workers 1] [--epochs 3]
 
 FOLDER: one of pictures for each class. DALI decodes only the crop (image_random_crop), resizes it to 224 × 224, flips
-and normalises; batches of 32 become tensors. --workers: its threads.
+and normalizes; batches of 32 become tensors. --workers: its threads.
 """
 
 import argparse

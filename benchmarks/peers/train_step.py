@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 import workload
 
 BATCH, BATCHES = 100, 8
-COLOUR_BATCH, SIDE = 32, 96
+COLOR_BATCH, SIDE = 32, 96
 
 
 def checksum(module):
@@ -47,7 +47,7 @@ def main():
             import torchvision
 
             net = torchvision.models.resnet18()
-            batches = [workload.image_batch(COLOUR_BATCH, seed, 3, SIDE) for seed in seeds]
+            batches = [workload.image_batch(COLOR_BATCH, seed, 3, SIDE) for seed in seeds]
         else:
             net = workload.MnistCnn(pool_first=args.tuned)
             batches = [workload.image_batch(BATCH, seed) for seed in seeds]

@@ -2,7 +2,7 @@
 
 from suites.base import Case, Measure, check_step, ours, samples_ms
 
-MODELS = ("resnet18", "plain", "grey", "pointwise", "depthwise", "grouped", "decoder", "f64")
+MODELS = ("resnet18", "plain", "gray", "pointwise", "depthwise", "grouped", "decoder", "f64")
 
 
 def cases(args):

@@ -43,7 +43,7 @@ uint8_t as_byte(double value) {
   return static_cast<uint8_t>(std::clamp(std::lround(value), 0L, 255L));
 }
 
-/// Channel `c` of a colour on the wheel; `turn` in [0, 1).
+/// Channel `c` of a color on the wheel; `turn` in [0, 1).
 double hue(double turn, int c) {
   return 127.5 + 110 * std::cos(2 * M_PI * (turn - c / 3.0));
 }
@@ -58,7 +58,7 @@ void write(const fs::path& path, const std::string& bytes) {
   }
 }
 
-/// A class is a colour.
+/// A class is a color.
 std::string cifar_batch(int count, uint32_t seed) {
   constexpr int kPlane = 32 * 32;
   std::string bytes;
@@ -119,11 +119,11 @@ void make_faces(const fs::path& path) {
     }
     for (int at = 0; at < kSide * kSide; ++at) {
       const double x = at % kSide - right, y = at / kSide - down;
-      double grey = std::hypot(x - 48, y - 52) < 40 ? 190 : 60;
+      double gray = std::hypot(x - 48, y - 52) < 40 ? 190 : 60;
       for (const Point& point : kPoints) {
-        grey = std::hypot(x - point.x, y - point.y) < 2.5 ? 30 : grey;
+        gray = std::hypot(x - point.x, y - point.y) < 2.5 ? 30 : gray;
       }
-      text += fmt::format("{}{}", at == 0 ? "" : " ", as_byte(grey + noise.between(-15, 15)));
+      text += fmt::format("{}{}", at == 0 ? "" : " ", as_byte(gray + noise.between(-15, 15)));
     }
     text += '\n';
   }

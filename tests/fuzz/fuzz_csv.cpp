@@ -1,5 +1,5 @@
 // CSV, and the tables of the facial-keypoints contest in it. Seeds: corpus/csv.
-// fuzz-sources: formats/csv.cpp formats/file_reader.cpp datasets/greys.cpp datasets/keypoints.cpp
+// fuzz-sources: formats/csv.cpp formats/file_reader.cpp datasets/grays.cpp datasets/keypoints.cpp
 //   datasets/files.cpp datasets/pixel_source.cpp
 // fuzz-libraries: -lisal
 // fuzz-options: -max_len=16384

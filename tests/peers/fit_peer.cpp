@@ -27,7 +27,7 @@ using namespace argosy;
 
 constexpr int64_t kSide = 32;
 
-/// A disc, a square, a cross or stripes, somewhere, in some colours, with noise.
+/// A disc, a square, a cross or stripes, somewhere, in some colors, with noise.
 data::TensorDataset<2> shapes(int64_t samples, uint64_t seed) {
   torch::manual_seed(seed);
   const at::Tensor labels = torch::arange(samples).remainder(4);
@@ -42,9 +42,9 @@ data::TensorDataset<2> shapes(int64_t samples, uint64_t seed) {
                                 torch::minimum(x.abs(), y.abs()) < 3,
                                 ((x + 64).remainder(8) < 4).expand({kSide, kSide})};
     const at::Tensor mask = masks[i % 4].to(torch::kFloat);
-    const at::Tensor colour = 0.3 + 0.7 * torch::rand({3, 1, 1});
+    const at::Tensor color = 0.3 + 0.7 * torch::rand({3, 1, 1});
     const at::Tensor noise = 0.2 * torch::rand({3, kSide, kSide});
-    pictures[i] = (mask * colour + (1 - mask) * 0.4 * torch::rand({3, 1, 1}) + noise - 0.7) / 0.3;
+    pictures[i] = (mask * color + (1 - mask) * 0.4 * torch::rand({3, 1, 1}) + noise - 0.7) / 0.3;
   }
   return data::TensorDataset<2>(pictures, labels);
 }

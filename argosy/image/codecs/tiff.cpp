@@ -94,7 +94,7 @@ struct TiffHeader {
   uint16_t samples = 1;
   uint16_t photometric = 0;
   uint16_t compression = COMPRESSION_NONE;
-  uint16_t extra = 0;  // samples beyond the colour
+  uint16_t extra = 0;  // samples beyond the color
 };
 
 TiffHeader header_of(TIFF* tiff) {
@@ -199,7 +199,7 @@ Image decode_tiff(Bytes bytes, const DecodeOptions& options) {
   const Size size =
       checked_size(header.height, header.width, options.most_pixels, "image.tiff", options.name);
   check_compression(header, options.name);
-  // As stored: decode() turns it. And libtiff would multiply colours by an alpha that is not
+  // As stored: decode() turns it. And libtiff would multiply colors by an alpha that is not
   // "associated": say that it is.
   TIFFSetField(tiff.get(), TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
   if (header.extra > 0) {

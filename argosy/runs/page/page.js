@@ -6,7 +6,7 @@
   document.body.dataset.errors = 0;
   const data = JSON.parse(document.getElementById("data").textContent);
   const svgName = "http://www.w3.org/2000/svg";
-  const colour = (i) => `var(--c${i % 8})`;
+  const color = (i) => `var(--c${i % 8})`;
 
   // What a reload must not forget; a page from a file may have no storage.
   const remembered = (() => {
@@ -97,7 +97,7 @@
     html("div", "", tip, title).style.color = "var(--soft)";
     for (const [index, name, value] of rows) {
       const row = html("div", "row", tip);
-      html("i", "", row).style.background = colour(index);
+      html("i", "", row).style.background = color(index);
       html("span", "", row, name);
       html("b", "", row, value);
     }
@@ -132,7 +132,7 @@
       const button = html("button", "", legend);
       button.type = "button";
       const mark = html("i", series.dashed ? "dashed" : "", button);
-      mark.style.borderTopColor = colour(series.color);
+      mark.style.borderTopColor = color(series.color);
       button.append(series.name);
       button.title = series.name;
       html("b", "", button, series.last === undefined ? "–" : brief(series.last));
@@ -215,14 +215,14 @@
         const wide = series.points.filter((p) => p.length > 2 && !(log && p[2] <= 0));
         if (!wide.length) continue;
         const band = path(wide.map((p) => [p[0], p[3]])) + path(wide.map((p) => [p[0], p[2]]).reverse()).replace("M", "L") + "Z";
-        svg("path", { class: "band", d: band, fill: colour(series.color) }, inside);
+        svg("path", { class: "band", d: band, fill: color(series.color) }, inside);
       }
       for (const { series, points } of lines) {
-        const look = { stroke: colour(series.color) };
+        const look = { stroke: color(series.color) };
         if (view.smooth) svg("path", { ...look, class: "curve raw", d: path(series.points) }, inside);
         svg("path", { ...look, class: "curve" + (series.dashed ? " dashed" : ""), d: path(points), "data-curve": series.name }, inside);
         const dots = points.length <= 30 ? points : points.slice(-1);
-        for (const [x, y] of dots) svg("circle", { cx: toX(x), cy: toY(y), r: 2.6, fill: colour(series.color) }, inside);
+        for (const [x, y] of dots) svg("circle", { cx: toX(x), cy: toY(y), r: 2.6, fill: color(series.color) }, inside);
       }
       const marks = svg("g", {}, plot);
       place = { lines, toX, toY, frame, begin, end, width, marks };
@@ -237,7 +237,7 @@
       svg("line", { class: "cross", x1: at, x2: at, y1: place.frame.top, y2: place.frame.bottom }, place.marks);
       for (const { series, points } of place.lines) {
         const [px, py] = nearest(points, x);
-        svg("circle", { cx: place.toX(px), cy: place.toY(py), r: 3.6, fill: colour(series.color), stroke: "var(--card)", "stroke-width": 1.5 }, place.marks);
+        svg("circle", { cx: place.toX(px), cy: place.toY(py), r: 3.6, fill: color(series.color), stroke: "var(--card)", "stroke-width": 1.5 }, place.marks);
       }
     }
 
@@ -277,7 +277,7 @@
     legend.style.margin = "8px 0 0";
     spec.names.slice(0, 16).forEach((name, i) => {
       const entry = html("button", "", legend);
-      html("i", "", entry).style.borderTopColor = colour(i);
+      html("i", "", entry).style.borderTopColor = color(i);
       entry.append(name);
     });
     let begin = 0, end = spec.length, width = 0, left = 0;
@@ -302,7 +302,7 @@
         for (const [start, length, name] of lane.spans) {
           const from = Math.max(left, toX(start)), to = Math.min(width, toX(start + length));
           if (to < left || from > width) continue;
-          const box = svg("rect", { class: "span", x: from.toFixed(2), y: top + 2, width: Math.max(0.6, to - from).toFixed(2), height: rowHeight - 4, rx: 2, fill: colour(name) }, plot);
+          const box = svg("rect", { class: "span", x: from.toFixed(2), y: top + 2, width: Math.max(0.6, to - from).toFixed(2), height: rowHeight - 4, rx: 2, fill: color(name) }, plot);
           box.addEventListener("pointermove", (event) => showTip(event, `rank ${rank} · ${lane.name}`, [[name, spec.names[name], micros(length)], [name, "at", micros(start)]]));
           box.addEventListener("pointerleave", hideTip);
         }

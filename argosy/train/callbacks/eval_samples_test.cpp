@@ -89,7 +89,8 @@ TEST(EvalSamples, OfARunHaveTheClassesNames) {
   const test::TempDir folder;
   const auto captions_of = [&](const char* name, const auto& set, const Names& given) {
     const std::string run = (folder.path() / name).string();
-    constant().fit(set, set, {.batch_size = 4, .run_dir = run, .log = {.verbose = 0, .class_names = given}});
+    constant().fit(
+        set, set, {.batch_size = 4, .run_dir = run, .log = {.verbose = 0, .class_names = given}});
     std::ifstream file(run + "/samples/epoch 1.json");
     Names captions;
     for (const auto& picture : nlohmann::json::parse(file)) {
@@ -117,7 +118,8 @@ TEST(EvalSamples, GridFramesWhatIsRightAndWhatIsWrong) {
       void on_eval_batch_end(const EvalStep& step) override { samples.add(step); }
     };
     const auto keep = std::make_shared<Keep>();
-    constant().fit(Shades(), Shades(), {.batch_size = 4, .callbacks = {keep}, .log = {.verbose = 0}});
+    constant().fit(
+        Shades(), Shades(), {.batch_size = 4, .callbacks = {keep}, .log = {.verbose = 0}});
     const image::Image grid = keep->samples.grid();
     EXPECT_EQ(grid.size(), (image::Size{.height = 2 * 8, .width = 4 * 8}));
     const auto pixel = [&](int y, int x) {

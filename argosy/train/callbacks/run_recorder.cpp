@@ -161,8 +161,8 @@ void RunRecorder::on_train_end(const Training& training) {
     timeline_->on_train_end(training);
   }
   const History& history = *training.history;
-  const bool leaves =
-      history.ended == Ended::kPreempted && training.options->checkpoint.on_signal == OnSignal::kSaveAndExit;
+  const bool leaves = history.ended == Ended::kPreempted &&
+                      training.options->checkpoint.on_signal == OnSignal::kSaveAndExit;
   end_run(training.model,
           {.state = history.ended == Ended::kFinished ? runs::RunState::kFinished
                                                       : runs::RunState::kStopped,

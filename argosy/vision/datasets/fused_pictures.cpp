@@ -194,7 +194,7 @@ class FusedPictures::Pass final {
                shop.row.data() + static_cast<size_t>(first * channels_));
       }
       const int to = draw_.flip_y ? window.height - 1 - y : y;
-      chain_.normalise_.row(shop.row.data(),
+      chain_.normalize_.row(shop.row.data(),
                             window.width,
                             {.first = target_.first + to * target_.row_stride,
                              .channel_stride = static_cast<size_t>(target_.channel_stride)});
@@ -259,7 +259,7 @@ std::unique_ptr<const FusedPictures> FusedPictures::make(const Compose& chain, i
   if (arithmetic.is_u8) {
     return nullptr;
   }
-  image::Normalisation constants{.divisor = arithmetic.unit ? 255.0F : 1.0F,
+  image::Normalization constants{.divisor = arithmetic.unit ? 255.0F : 1.0F,
                                  .channels = image::channels_of(order)};
   std::ranges::copy(arithmetic.mean, constants.mean.begin());
   std::ranges::copy(arithmetic.std, constants.std.begin());
@@ -270,8 +270,8 @@ std::unique_ptr<const FusedPictures> FusedPictures::make(const Compose& chain, i
 FusedPictures::FusedPictures(FusedPlan plan,
                              bool is_random,
                              image::Order order,
-                             const image::Normalisation& arithmetic)
-    : plan_(std::move(plan)), is_random_(is_random), order_(order), normalise_(arithmetic) {
+                             const image::Normalization& arithmetic)
+    : plan_(std::move(plan)), is_random_(is_random), order_(order), normalize_(arithmetic) {
   const image::Image edge = image::pad(
       image::Image({1, 1}, order), {1, 0, 0, 0}, {image::PadMode::kConstant, plan_.border()});
   const auto* pixel = edge.row<uint8_t>(0);

@@ -7,7 +7,7 @@
 #include "argosy/data/random.h"
 #include "argosy/datasets/source.h"
 #include "argosy/image/image.h"
-#include "argosy/image/normalise.h"
+#include "argosy/image/normalize.h"
 #include "argosy/vision/datasets/one_pass.h"
 #include "argosy/vision/transforms/compose.h"
 #include "argosy/vision/transforms/fused.h"
@@ -37,13 +37,13 @@ class FusedPictures final : public OnePass {
   FusedPictures(FusedPlan plan,
                 bool is_random,
                 image::Order order,
-                const image::Normalisation& arithmetic);
+                const image::Normalization& arithmetic);
   class Pass;
 
   FusedPlan plan_;
   bool is_random_;
   image::Order order_;
-  image::Normaliser normalise_;
+  image::Normalizer normalize_;
   std::vector<uint8_t> border_;  // a pixel beyond the picture's edges
 };
 

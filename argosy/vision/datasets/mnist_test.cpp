@@ -94,7 +94,7 @@ TEST_F(MnistFiles, GivesImagesInZeroToOneAndLabels) {
   EXPECT_EQ(Mnist(folder(), Split::kTest).labels()[2], 8);
 }
 
-TEST_F(MnistFiles, NormalisesAsTorchvisionBitForBit) {
+TEST_F(MnistFiles, NormalizesAsTorchvisionBitForBit) {
   const FashionMnist data = train({.mean = {0.2860}, .std = {0.3530}});
   const at::Tensor all = data.pixels().to(torch::kFloat).div(255).sub(0.2860).div(0.3530);
   for (int64_t i = 0; i < data.size(); ++i) {

@@ -24,7 +24,7 @@ void DigitNetImpl::reset() {
 }
 
 at::Tensor DigitNetImpl::forward(const at::Tensor& images) {
-  check_grey_28x28(images, "vision.DigitNet");
+  check_gray_28x28(images, "vision.DigitNet");
   // The largest of four, then relu: the same bits as the other way round, from a quarter of them.
   at::Tensor x = at::max_pool2d(conv1_(as_channels_last(images)), 2).relu_();
   x = at::max_pool2d(conv2_(x), 2).relu_();

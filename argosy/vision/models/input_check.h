@@ -14,11 +14,11 @@ void check_images(const at::Tensor& images,
                   std::string_view where);
 
 /// check_images() for [N, 1, 28, 28].
-inline void check_grey_28x28(const at::Tensor& images, std::string_view where) {
+inline void check_gray_28x28(const at::Tensor& images, std::string_view where) {
   check_images(images, {1, 28, 28}, where);
 }
 
-/// Grey images with the strides of channels_last; with one channel that is a view. libtorch asks
+/// Gray images with the strides of channels_last; with one channel that is a view. libtorch asks
 /// the strides which layout to compute in, and in its default one the pooling and batch norm of
 /// small networks cost more than their convolutions.
 at::Tensor as_channels_last(const at::Tensor& images_n1hw);

@@ -37,7 +37,7 @@ void LeNetImpl::reset() {
 }
 
 at::Tensor LeNetImpl::forward(const at::Tensor& images) {
-  check_grey_28x28(images, "vision.LeNet");
+  check_gray_28x28(images, "vision.LeNet");
   at::Tensor x = features_->forward(images);
   return fc_.is_empty() ? x : fc_->forward(x.flatten(1));
 }

@@ -12,7 +12,7 @@ struct LeNetOptions {
   int64_t num_classes = 10;  ///< width of the last layer; 0: no classifier, forward gives features
 };
 
-/// LeNet for 28×28 grey images, as paddle.vision.models.LeNet has it:
+/// LeNet for 28×28 gray images, as paddle.vision.models.LeNet has it:
 ///
 ///     conv 1→6 3×3 pad 1 · relu · pool 2 · conv 6→16 5×5 · relu · pool 2 · linear 400→120→84→n
 ///

@@ -27,7 +27,7 @@ void MnistCnnImpl::reset() {
 }
 
 at::Tensor MnistCnnImpl::forward(const at::Tensor& images) {
-  check_grey_28x28(images, "vision.MnistCnn");
+  check_gray_28x28(images, "vision.MnistCnn");
   at::Tensor x = ops::norm_pool_relu(bn1_, conv1_(as_channels_last(images)));
   x = ops::norm_pool_relu(bn2_, conv2_(x));
   return fc_(x.flatten(1));

@@ -15,7 +15,7 @@ struct MnistCnnOptions {
   int64_t num_classes = 10;  ///< width of the last layer
 };
 
-/// The small convolutional network with batch normalisation that MNIST tutorials train:
+/// The small convolutional network with batch normalization that MNIST tutorials train:
 ///
 ///     [conv 5×5 pad 2 · batch norm · relu · max pool 2] with 16, then 32 channels · linear
 ///

@@ -125,9 +125,9 @@ TEST(ResNet, GroupsAndWidthsShapeTheMiddleOfABottleneck) {
   EXPECT_EQ(p["layer1.0.conv2.weight"].sizes(), (at::IntArrayRef{96, 24, 3, 3}));
   EXPECT_EQ(p["layer1.0.conv3.weight"].sizes(), (at::IntArrayRef{256, 96, 1, 1}));
   EXPECT_EQ(p["layer4.2.bn2.weight"].sizes(), (at::IntArrayRef{768}));
-  ResNet grey = resnet34({.num_classes = 10, .in_channels = 1});
-  EXPECT_EQ(grey->named_parameters()["conv1.weight"].sizes(), (at::IntArrayRef{64, 1, 7, 7}));
-  EXPECT_EQ(grey->named_parameters()["fc.bias"].numel(), 10);
+  ResNet gray = resnet34({.num_classes = 10, .in_channels = 1});
+  EXPECT_EQ(gray->named_parameters()["conv1.weight"].sizes(), (at::IntArrayRef{64, 1, 7, 7}));
+  EXPECT_EQ(gray->named_parameters()["fc.bias"].numel(), 10);
 }
 
 TEST(ResNet, WhatCannotBeIsRefused) {

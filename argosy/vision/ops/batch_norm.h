@@ -65,7 +65,7 @@ struct NormGradient {
 /// How many values the statistics were taken of, and with whom, from forward to backward.
 void keep(torch::autograd::AutogradContext& context, const BatchStatistics& batch);
 
-/// From the sums of dy and of dy times the normalised x. Collective where there are peers.
+/// From the sums of dy and of dy times the normalized x. Collective where there are peers.
 [[nodiscard]] NormGradient norm_gradient(const std::vector<double>& sums,
                                          const at::Tensor& weight,
                                          const at::Tensor& inverse_std,
@@ -74,7 +74,7 @@ void keep(torch::autograd::AutogradContext& context, const BatchStatistics& batc
 /// Values of one channel in all images.
 [[nodiscard]] double values_per_channel(const at::Tensor& images);
 
-/// The normalised images by libtorch's operators, recorded: for a second derivative.
+/// The normalized images by libtorch's operators, recorded: for a second derivative.
 /// Errors: UsageError where the statistics were taken with peers.
 [[nodiscard]] at::Tensor recorded_norm(const at::Tensor& images,
                                        const at::Tensor& weight,

@@ -27,7 +27,7 @@ void norm_relu(const float* x,
                const float* offset,
                float* y);
 
-/// Adds for each channel the sums of dy, and of dy times the normalised x, where relu let it
+/// Adds for each channel the sums of dy, and of dy times the normalized x, where relu let it
 /// through: where y is positive or, if `y` is null, x·scale + offset. Writes that part of dy to
 /// `passed`, unless that is null.
 void add_relu_gradient_sums(const float* dy,

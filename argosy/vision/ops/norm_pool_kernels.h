@@ -19,7 +19,7 @@ void norm_pool_relu(const float* x,
                     float* chosen,
                     int32_t* where);
 
-/// Adds for each channel the sums of dy, and of dy times the normalised x, where relu let it
+/// Adds for each channel the sums of dy, and of dy times the normalized x, where relu let it
 /// through.
 void add_gradient_sums(const float* dy,
                        const float* chosen,

@@ -8,7 +8,7 @@
 #include "argosy/vision/transforms/picture.h"
 #include "argosy/vision/transforms/ranges.h"
 
-// Transforms of colours. They know from the picture which channel is which, leave points alone and
+// Transforms of colors. They know from the picture which channel is which, leave points alone and
 // take u8 (0 to 255) and f32 (0 to 1), images and tensors.
 namespace argosy::vision {
 
@@ -25,7 +25,7 @@ class BrightnessTransform final {
   Range factor_;
 };
 
-/// Moves all values away from, or to, the mean of the grey image by a factor from `value`.
+/// Moves all values away from, or to, the mean of the gray image by a factor from `value`.
 class ContrastTransform final {
  public:
   static constexpr std::string_view kName = "ContrastTransform";
@@ -37,7 +37,7 @@ class ContrastTransform final {
   Range factor_;
 };
 
-/// Moves all colours away from, or to, their grey by a factor from `value`. Gray stays as it is.
+/// Moves all colors away from, or to, their gray by a factor from `value`. Gray stays as it is.
 class SaturationTransform final {
  public:
   static constexpr std::string_view kName = "SaturationTransform";
@@ -130,7 +130,7 @@ class Repeat final {
 };
 
 /// The picture in another order of channels: where a file's or a camera's BGR meets a model that
-/// was trained on RGB. What becomes of colours and alpha: image::convert().
+/// was trained on RGB. What becomes of colors and alpha: image::convert().
 class ConvertOrder final {
  public:
   static constexpr std::string_view kName = "ConvertOrder";

@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "argosy/image/colour.h"
+#include "argosy/image/color.h"
 #include "argosy/image/filter.h"
 #include "argosy/image/geometry.h"
 #include "argosy/image/image.h"

@@ -11,7 +11,7 @@
 #include "argosy/vision/transforms/compose.h"
 #include "argosy/vision/transforms/tensor.h"
 
-// How a chain that is written plainly is done in one pass: decode, crop, resize, flip, normalise,
+// How a chain that is written plainly is done in one pass: decode, crop, resize, flip, normalize,
 // straight into the batch. No second interface: recognise() reads the chain that there is.
 namespace argosy::vision {
 
@@ -60,7 +60,7 @@ class FusedPlan final {
   struct Arithmetic {
     bool is_u8 = false;         ///< bytes stay bytes; the rest does not count
     bool unit = true;           ///< divided by 255 first
-    std::vector<float> mean{};  ///< one for each channel; 0 where the chain does not normalise
+    std::vector<float> mean{};  ///< one for each channel; 0 where the chain does not normalize
     std::vector<float> std{};   ///< likewise 1
   };
   /// Of u8 pictures with these channels. Errors: as Normalize's, for channels that do not fit it.
@@ -88,7 +88,7 @@ class FusedPlan final {
 /// - RandomHorizontalFlip and RandomVerticalFlip, anywhere but before resizing;
 /// - ToTensor, Transpose() and one Normalize, each with or without the others, after the geometry;
 /// - chains of these in the chain.
-/// Not recognised: anything else (colours, rotations, users' functions), mirrored borders, chains
+/// Not recognised: anything else (colors, rotations, users' functions), mirrored borders, chains
 /// without steps.
 [[nodiscard]] std::optional<FusedPlan> recognise(const Compose& chain);
 

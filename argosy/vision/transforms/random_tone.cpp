@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
-#include "argosy/image/colour.h"
+#include "argosy/image/color.h"
 #include "argosy/image/filter.h"
 #include "argosy/vision/transforms/description.h"
 #include "argosy/vision/transforms/on_pixels.h"

@@ -7,7 +7,7 @@
 #include "argosy/vision/transforms/picture.h"
 #include "argosy/vision/transforms/ranges.h"
 
-// Functions of argosy/image/colour.h and filter.h, by chance. Names and defaults are torchvision's;
+// Functions of argosy/image/color.h and filter.h, by chance. Names and defaults are torchvision's;
 // what they take is said there.
 namespace argosy::vision {
 

@@ -38,7 +38,7 @@ const Floats& unit_values() {
   return values;
 }
 
-Floats normalised_values(float mean, float std, image::Scale scale) {
+Floats normalized_values(float mean, float std, image::Scale scale) {
   Floats values{};
   for (size_t i = 0; i < values.size(); ++i) {
     const auto value = static_cast<float>(i);
@@ -48,7 +48,7 @@ Floats normalised_values(float mean, float std, image::Scale scale) {
 }
 
 /// Channel c of f32, and of u8 by a table of its 256 values, which has the same bits.
-void normalise(const float* from,
+void normalize(const float* from,
                float* to,
                const Line& line,
                const Normalize::Constants& all,
@@ -61,14 +61,14 @@ void normalise(const float* from,
   }
 }
 
-void normalise(const uint8_t* from,
+void normalize(const uint8_t* from,
                float* to,
                const Line& line,
                const Normalize::Constants& all,
                int64_t c,
                image::Scale scale) {
   const auto channel = static_cast<size_t>(c);
-  convert(from, to, line, normalised_values(all.mean[channel], all.std[channel], scale));
+  convert(from, to, line, normalized_values(all.mean[channel], all.std[channel], scale));
 }
 
 /// A tensor that the kernels can read: u8 or f32, dense, on the CPU, channels known.
@@ -211,9 +211,9 @@ Picture Normalize::operator()(Picture picture) const {
     for (int64_t c = 0; c < channels; ++c) {
       const Line line{int64_t{image.height()} * image.width(), channels, channels};
       if (image.type() == image::Type::kU8) {
-        normalise(image.row<uint8_t>(0) + c, out.row<float>(0) + c, line, all, c, options_.scale);
+        normalize(image.row<uint8_t>(0) + c, out.row<float>(0) + c, line, all, c, options_.scale);
       } else {
-        normalise(image.row<float>(0) + c, out.row<float>(0) + c, line, all, c, options_.scale);
+        normalize(image.row<float>(0) + c, out.row<float>(0) + c, line, all, c, options_.scale);
       }
     }
     picture.set_image(std::move(out));
@@ -229,9 +229,9 @@ Picture Normalize::operator()(Picture picture) const {
     float* const to = out.data_ptr<float>() + c * count;
     const Line line{count, 1, 1};
     if (bytes) {
-      normalise(chw.data_ptr<uint8_t>() + c * count, to, line, all, c, options_.scale);
+      normalize(chw.data_ptr<uint8_t>() + c * count, to, line, all, c, options_.scale);
     } else {
-      normalise(chw.data_ptr<float>() + c * count, to, line, all, c, options_.scale);
+      normalize(chw.data_ptr<float>() + c * count, to, line, all, c, options_.scale);
     }
   }
   picture.set_tensor({.chw = std::move(out), .order = order});

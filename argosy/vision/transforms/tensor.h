@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "argosy/image/colour.h"
+#include "argosy/image/color.h"
 #include "argosy/image/image.h"
 #include "argosy/vision/transforms/picture.h"
 
@@ -42,7 +42,7 @@ class Transpose final {
 };
 
 struct NormalizeOptions {
-  /// What mean and std are of where u8 pixels are normalised: 0 to 1, or with kNone 0 to 255, as
+  /// What mean and std are of where u8 pixels are normalized: 0 to 1, or with kNone 0 to 255, as
   /// Paddle's Normalize of arrays has it (means like 127.5). f32 is taken as it is.
   image::Scale scale = image::Scale::kUnit;
   /// The order in which three constants are written. A picture in another order is an error.

@@ -154,17 +154,17 @@ TEST(Points, PairsChangePlacesInTheMirror) {
   EXPECT_THROW(RandomVerticalFlip({.keypoint_pairs = {{-1, 0}}}), UsageError);
 }
 
-TEST(Points, ColoursLeaveThemAlone) {
+TEST(Points, ColorsLeaveThemAlone) {
   data::Random random = stream();
   const at::Tensor points = test::points({{1, 2}});
-  const Compose colours{ColorJitter({.brightness = 0.5, .contrast = 0.5}),
-                        Grayscale(3),
-                        RandomInvert(1),
-                        GaussianBlur(3),
-                        RandomErasing({.p = 1}),
-                        ToTensor(),
-                        Normalize(0.5, 0.5)};
-  const auto out = colours(KeypointImage{bytes(), points}, random);
+  const Compose colors{ColorJitter({.brightness = 0.5, .contrast = 0.5}),
+                       Grayscale(3),
+                       RandomInvert(1),
+                       GaussianBlur(3),
+                       RandomErasing({.p = 1}),
+                       ToTensor(),
+                       Normalize(0.5, 0.5)};
+  const auto out = colors(KeypointImage{bytes(), points}, random);
   EXPECT_TRUE(torch::equal(out.points, points));
 }
 
@@ -298,7 +298,7 @@ TEST(Warps, WrongOptionsAreNamed) {
   EXPECT_THROW(RandomPerspective({.distortion_scale = 1.5}), UsageError);
 }
 
-TEST(Colours, WrongOptionsAreNamed) {
+TEST(Colors, WrongOptionsAreNamed) {
   EXPECT_THAT(complaint([] { return ColorJitter({.contrast = -0.5}); }),
               HasSubstr("[vision.ColorJitter] option contrast"));
   EXPECT_THAT(complaint([] { return ColorJitter({.hue = 0.6}); }), HasSubstr("option hue"));
@@ -309,13 +309,13 @@ TEST(Colours, WrongOptionsAreNamed) {
   EXPECT_THROW(RandomGrayscale(2), UsageError);
 }
 
-TEST(Colours, AFactorAroundOneNeverFallsBelowZero) {
+TEST(Colors, AFactorAroundOneNeverFallsBelowZero) {
   EXPECT_EQ(BrightnessTransform(1.5).to_string(), "BrightnessTransform({0, 2.5})");
   EXPECT_EQ(HueTransform(0.25).to_string(), "HueTransform({-0.25, 0.25})");
   EXPECT_EQ(ContrastTransform({0.5, 0.75}).to_string(), "ContrastTransform({0.5, 0.75})");
 }
 
-TEST(Colours, EachIsItsFunctionWithADrawnFactor) {
+TEST(Colors, EachIsItsFunctionWithADrawnFactor) {
   for (int64_t i = 0; i < 5; ++i) {
     data::Random random = stream(i);
     data::Random same = stream(i);
@@ -334,7 +334,7 @@ TEST(Colours, EachIsItsFunctionWithADrawnFactor) {
   }
 }
 
-TEST(Colours, NothingToDoDrawsNothingAndChangesNothing) {
+TEST(Colors, NothingToDoDrawsNothingAndChangesNothing) {
   data::Random random = stream();
   data::Random untouched = stream();
   EXPECT_TRUE(equal(BrightnessTransform(0)(bytes(), random).image(), bytes()));
@@ -343,7 +343,7 @@ TEST(Colours, NothingToDoDrawsNothingAndChangesNothing) {
   EXPECT_TRUE(equal(ColorJitter({})(bytes(), random).image(), bytes()));
 }
 
-TEST(Colours, GrayKeepsTheNumberOfChannelsAsAsked) {
+TEST(Colors, GrayKeepsTheNumberOfChannelsAsAsked) {
   data::Random random = stream();
   EXPECT_EQ(Grayscale()(bytes()).order(), Order::kGray);
   const Image three = Grayscale(3)(bytes()).image();
@@ -354,7 +354,7 @@ TEST(Colours, GrayKeepsTheNumberOfChannelsAsAsked) {
   EXPECT_TRUE(equal(RandomGrayscale(0)(bytes(), random).image(), bytes()));
 }
 
-TEST(Colours, BgrGivesTheColoursOfRgb) {
+TEST(Colors, BgrGivesTheColorsOfRgb) {
   const Picture bgr = ConvertOrder(Order::kBgr)(bytes());
   EXPECT_EQ(bgr.image().row<uint8_t>(3)[0], test::value(3, 0, 2));
   EXPECT_TRUE(equal(Grayscale()(bgr).image(), Grayscale()(bytes()).image()));

@@ -300,7 +300,7 @@ std::string on_a_terminal(const std::string& script, std::vector<std::string> en
   return shown;
 }
 
-TEST(LauncherOutput, OnATerminalRanksHaveColours) {
+TEST(LauncherOutput, OnATerminalRanksHaveColors) {
   for (const bool plain : {false, true}) {
     const std::string shown =
         on_a_terminal("echo line $RANK", {"TERM=xterm", plain ? "NO_COLOR=1" : "NO_COLOR="});

@@ -51,7 +51,7 @@ def main():
                              ("transpose", Image.Transpose.TRANSPOSE), ("rotate90_1", Image.Transpose.ROTATE_90),
                              ("rotate90_2", Image.Transpose.ROTATE_180), ("rotate90_3", Image.Transpose.ROTATE_270)]:
             add(name, source, lambda im: im.transpose(method))
-        # Fill: Pillow takes the colour of an RGBA image for one that is weighed by alpha already. We do not.
+        # Fill: Pillow takes the color of an RGBA image for one that is weighed by alpha already. We do not.
         fill = 0 if source is rgba else 9
         for interpolation in MODES:
             for degrees in (0, 10, 45, 90, 180, 270, -33.3, 123.456, 359, 720.5):

@@ -75,7 +75,7 @@ inline uint8_t value_of(const std::string& pattern, int y, int x, int c, uint32_
   return static_cast<uint8_t>(value ^ (value >> 13));
 }
 
-/// The pictures of golden_file.py and generate_colour.py.
+/// The pictures of golden_file.py and generate_color.py.
 inline Image picture(const std::string& pattern, Size size, Order order, Type type) {
   Image image(size, order, type);
   uint32_t place = 0;

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "argosy/image/colour.h"
+#include "argosy/image/color.h"
 #include "argosy/image/filter.h"
 #include "argosy/image/geometry.h"
 #include "argosy/image/resize.h"

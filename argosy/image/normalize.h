@@ -9,7 +9,7 @@ namespace argosy::image {
 
 /// What becomes of a u8 value: f32 ((value / divisor) - mean) / std, each step rounded to f32, as
 /// ToTensor and Normalize do it one after the other.
-struct Normalisation {
+struct Normalization {
   float divisor = 1;  ///< 255: to [0, 1]; 1: values stay
   int channels = 3;   ///< 1 to 4
   std::array<float, 4> mean{0, 0, 0, 0};
@@ -25,16 +25,16 @@ struct RowTarget {
 /// Turns rows of u8 pixels into f32: the last step of making a batch, while the row is in the
 /// cache.
 ///
-///     Normaliser normalise({.divisor = 255, .channels = 3, .mean = …, .std = …});
-///     normalise.row(pixels, 224, {.first = batch + y * 224, .channel_stride = 224 * 224});
+///     Normalizer normalize({.divisor = 255, .channels = 3, .mean = …, .std = …});
+///     normalize.row(pixels, 224, {.first = batch + y * 224, .channel_stride = 224 * 224});
 ///
 /// Bits are those of the three operations in f32, whichever way they are computed. A value; copies
 /// share the tables. Thread-safe.
 /// Errors: UsageError for channels outside 1 to 4, a divisor or std that is 0 or not finite.
-/// Cost: 224 × 224 × 3 values: see normalise_bench.cpp.
-class Normaliser final {
+/// Cost: 224 × 224 × 3 values: see normalize_bench.cpp.
+class Normalizer final {
  public:
-  explicit Normaliser(const Normalisation& wanted);
+  explicit Normalizer(const Normalization& wanted);
 
   /// `width` pixels of `channels` values side by side. Channels lie side by side in the target too
   /// (channel_stride 1), or each in a plane of its own.

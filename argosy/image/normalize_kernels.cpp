@@ -1,4 +1,4 @@
-#include "argosy/image/normalise_kernels.h"
+#include "argosy/image/normalize_kernels.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -14,7 +14,7 @@ ARGOSY_KERNEL_INLINE float quotient(float value, float divisor, float inverse) {
   return __builtin_fmaf(__builtin_fmaf(-divisor, near, value), inverse, near);
 }
 
-ARGOSY_KERNEL_INLINE float one_of(uint8_t value, const NormaliseRun& run, size_t i) {
+ARGOSY_KERNEL_INLINE float one_of(uint8_t value, const NormalizeRun& run, size_t i) {
   const float scaled = quotient(static_cast<float>(value), run.divisor, run.divisor_inverse);
   return quotient(scaled - run.mean[i], run.std[i], run.std_inverse[i]);
 }
@@ -34,12 +34,12 @@ ARGOSY_256 ARGOSY_KERNEL_INLINE __m256 quotient(__m256 value, __m256 divisor, __
   return _mm256_fmadd_ps(_mm256_fnmadd_ps(divisor, near, value), inverse, near);
 }
 
-ARGOSY_512 size_t normalise_512(const uint8_t* values,
+ARGOSY_512 size_t normalize_512(const uint8_t* values,
                                 size_t count,
-                                const NormaliseRun& run,
+                                const NormalizeRun& run,
                                 float* out) {
   constexpr size_t kWide = 16;
-  constexpr size_t kParts = kNormaliseRun / kWide;
+  constexpr size_t kParts = kNormalizeRun / kWide;
   const __m512 divisor = _mm512_set1_ps(run.divisor);
   const __m512 inverse = _mm512_set1_ps(run.divisor_inverse);
   __m512 mean[kParts], std[kParts], std_inverse[kParts];
@@ -49,7 +49,7 @@ ARGOSY_512 size_t normalise_512(const uint8_t* values,
     std_inverse[k] = _mm512_loadu_ps(run.std_inverse + k * kWide);
   }
   size_t i = 0;
-  for (; i + kNormaliseRun <= count; i += kNormaliseRun) {
+  for (; i + kNormalizeRun <= count; i += kNormalizeRun) {
     for (size_t k = 0; k < kParts; ++k) {
       const size_t at = i + k * kWide;
       const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + at));
@@ -61,16 +61,16 @@ ARGOSY_512 size_t normalise_512(const uint8_t* values,
   return i;
 }
 
-ARGOSY_256 size_t normalise_256(const uint8_t* values,
+ARGOSY_256 size_t normalize_256(const uint8_t* values,
                                 size_t count,
-                                const NormaliseRun& run,
+                                const NormalizeRun& run,
                                 float* out) {
   constexpr size_t kWide = 8;
   const __m256 divisor = _mm256_set1_ps(run.divisor);
   const __m256 inverse = _mm256_set1_ps(run.divisor_inverse);
   size_t i = 0;
-  for (; i + kNormaliseRun <= count; i += kNormaliseRun) {
-    for (size_t k = 0; k < kNormaliseRun; k += kWide) {
+  for (; i + kNormalizeRun <= count; i += kNormalizeRun) {
+    for (size_t k = 0; k < kNormalizeRun; k += kWide) {
       const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values + i + k));
       const __m256 value = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
       const __m256 centred =
@@ -84,8 +84,8 @@ ARGOSY_256 size_t normalise_256(const uint8_t* values,
 }
 
 /// The values that no run is left for.
-ARGOSY_256 void normalise_rest(
-    const uint8_t* values, size_t begin, size_t end, const NormaliseRun& run, float* out) {
+ARGOSY_256 void normalize_rest(
+    const uint8_t* values, size_t begin, size_t end, const NormalizeRun& run, float* out) {
   for (size_t i = begin; i < end; ++i) {
     out[i] = one_of(values[i], run, i - begin);
   }
@@ -94,7 +94,7 @@ ARGOSY_256 void normalise_rest(
 
 }  // namespace
 
-bool can_normalise() {
+bool can_normalize() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("fma") != 0 && __builtin_cpu_supports("avx2") != 0;
 #elif defined(__aarch64__)
@@ -104,15 +104,15 @@ bool can_normalise() {
 #endif
 }
 
-void normalise(const uint8_t* values, size_t count, const NormaliseRun& run, float* out) {
+void normalize(const uint8_t* values, size_t count, const NormalizeRun& run, float* out) {
 #if defined(__x86_64__)
   static const bool kWide = __builtin_cpu_supports("avx512f") != 0;
   const size_t done =
-      kWide ? normalise_512(values, count, run, out) : normalise_256(values, count, run, out);
-  normalise_rest(values, done, count, run, out);
+      kWide ? normalize_512(values, count, run, out) : normalize_256(values, count, run, out);
+  normalize_rest(values, done, count, run, out);
 #else
   for (size_t i = 0; i < count; ++i) {
-    out[i] = one_of(values[i], run, i % kNormaliseRun);
+    out[i] = one_of(values[i], run, i % kNormalizeRun);
   }
 #endif
 }

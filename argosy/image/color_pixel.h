@@ -32,8 +32,8 @@ struct Places {
   return {};
 }
 
-/// Channels that are colours.
-[[nodiscard]] inline int colours_of(const Image& image) {
+/// Channels that are colors.
+[[nodiscard]] inline int colors_of(const Image& image) {
   return image.order() == Order::kRgba ? 3 : image.channels();
 }
 
@@ -41,7 +41,7 @@ struct Places {
 template <typename T>
 inline constexpr T kWhite = std::is_same_v<T, uint8_t> ? 255 : 1;
 
-/// Gray of a colour: Pillow's of u8, torchvision's of f32.
+/// Gray of a color: Pillow's of u8, torchvision's of f32.
 [[nodiscard]] inline uint8_t gray_of(uint8_t red, uint8_t green, uint8_t blue) {
   return static_cast<uint8_t>((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16);
 }

@@ -1,12 +1,12 @@
-// Colours and filters beside Pillow, torchvision and Paddle:
-// tests/golden/images/generate_colour.py.
+// Colors and filters beside Pillow, torchvision and Paddle:
+// tests/golden/images/generate_color.py.
 #include <functional>
 #include <map>
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "argosy/image/colour.h"
+#include "argosy/image/color.h"
 #include "argosy/image/filter.h"
 
 #include "tests/golden/images/golden_images.h"
@@ -50,9 +50,9 @@ const std::map<std::string, Operation>& operations() {
   return all;
 }
 
-TEST(ColourGolden, EveryBitIsTheirs) {
+TEST(ColorGolden, EveryBitIsTheirs) {
   std::set<std::string> seen;
-  for (const golden::Case& one : golden::read("colour")) {
+  for (const golden::Case& one : golden::read("color")) {
     if (one.raw.empty()) {
       golden::expect_same(one, operations().at(one.operation)(golden::picture(one), one));
       seen.insert(one.operation);
@@ -61,10 +61,10 @@ TEST(ColourGolden, EveryBitIsTheirs) {
   EXPECT_EQ(seen.size(), 13);
 }
 
-TEST(ColourGolden, FloatsAndBlursAreTorchvisionsWithinABound) {
+TEST(ColorGolden, FloatsAndBlursAreTorchvisionsWithinABound) {
   std::set<std::string> seen;
   double blurred = 0, apart_of_blurred = 0;
-  for (const golden::Case& one : golden::read("colour")) {
+  for (const golden::Case& one : golden::read("color")) {
     if (one.raw.empty()) {
       continue;
     }
@@ -85,9 +85,9 @@ TEST(ColourGolden, FloatsAndBlursAreTorchvisionsWithinABound) {
 }
 
 /// The channels' places are all that differs.
-TEST(ColourGolden, BgrIsRgbByAnotherName) {
+TEST(ColorGolden, BgrIsRgbByAnotherName) {
   int count = 0;
-  for (const golden::Case& one : golden::read("colour")) {
+  for (const golden::Case& one : golden::read("color")) {
     if (one.word("order") != "rgb" || one.operation == "convert" ||
         one.operation.starts_with("to_")) {
       continue;

@@ -1,10 +1,10 @@
-#include "argosy/image/colour_alpha.h"
+#include "argosy/image/color_alpha.h"
 
 namespace argosy::image::detail {
 namespace {
 
 template <typename Change>
-void change_colours(const Image& from, Image& to, Change change) {
+void change_colors(const Image& from, Image& to, Change change) {
   for (int y = 0; y < from.height(); ++y) {
     const auto* in = from.row<uint8_t>(y);
     auto* out = to.row<uint8_t>(y);
@@ -22,12 +22,12 @@ void change_colours(const Image& from, Image& to, Change change) {
 
 Image premultiply(const Image& image) {
   Image result(image.size(), image.order());
-  change_colours(image, result, premultiplied);
+  change_colors(image, result, premultiplied);
   return result;
 }
 
 void unpremultiply(Image& image) {
-  change_colours(image, image, unpremultiplied);
+  change_colors(image, image, unpremultiplied);
 }
 
 }  // namespace argosy::image::detail

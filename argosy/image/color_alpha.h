@@ -5,7 +5,7 @@
 
 #include "argosy/image/image.h"
 
-// Internal to the room: colours weighed by their alpha, in Pillow's arithmetic (its mode RGBa), so
+// Internal to the room: colors weighed by their alpha, in Pillow's arithmetic (its mode RGBa), so
 // that what cannot be seen has no share in what is made of its neighbours.
 namespace argosy::image::detail {
 

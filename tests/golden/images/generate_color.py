@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes what Pillow, torchvision and Paddle make of colours and filters, for colour_golden_test and filter_golden_test:
-colour.txt, colour.bin.
+"""Writes what Pillow, torchvision and Paddle make of colors and filters, for color_golden_test and filter_golden_test:
+color.txt, color.bin.
 
-    python3 tests/golden/images/generate_colour.py
+    python3 tests/golden/images/generate_color.py
 """
 import pathlib
 
@@ -18,21 +18,21 @@ from PIL import Image
 from golden_file import File, picture, versions
 
 
-def every_colour():
-    """All steps of 15 of red, green and blue: 18 × 18 × 18 colours, as one picture. Its formula is in golden_images.h."""
+def every_color():
+    """All steps of 15 of red, green and blue: 18 × 18 × 18 colors, as one picture. Its formula is in golden_images.h."""
     steps = np.arange(0, 256, 15, dtype=np.uint8)
     return np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(18, 324, 3)
 
 
 def main():
-    file = File(pathlib.Path(__file__).parent, "colour", versions(PIL, torchvision, paddle, np))
+    file = File(pathlib.Path(__file__).parent, "color", versions(PIL, torchvision, paddle, np))
     gray, rgb, rgba, smooth = ("noise", (37, 53), "gray", "u8"), ("noise", (37, 53), "rgb", "u8"), ("noise", (20, 30), "rgba", "u8"), (
         "smooth", (60, 50), "rgb", "u8")
     f32 = ("noise", (20, 30), "rgb", "f32")
     cube = ("cube", (18, 324), "rgb", "u8")
 
     def pixels_of(source):
-        return every_colour() if source[0] == "cube" else picture(*source)
+        return every_color() if source[0] == "cube" else picture(*source)
 
     def images(name, sources, operation, **words):
         for source in sources:

@@ -1,4 +1,4 @@
-#include "argosy/image/colour.h"
+#include "argosy/image/color.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "argosy/base/check.h"
-#include "argosy/image/colour_pixel.h"
+#include "argosy/image/color_pixel.h"
 #include "argosy/image/geometry_pixel.h"
 
 namespace argosy::image {
@@ -48,12 +48,12 @@ Table table_of(const F& f) {
   return table;
 }
 
-/// Each colour's values by the table of its channel.
+/// Each color's values by the table of its channel.
 Image looked_up(const Image& image, const Tables& tables) {
   Image result = image;
-  const int colours = detail::colours_of(image);
+  const int colors = detail::colors_of(image);
   for_each_pixel<uint8_t>(image, result, [&](const uint8_t* from, uint8_t* to) {
-    for (int c = 0; c < colours; ++c) {
+    for (int c = 0; c < colors; ++c) {
       to[c] = tables[static_cast<size_t>(c)][from[c]];
     }
   });
@@ -72,13 +72,13 @@ Image looked_up(const Image& image, const Table& table) {
   return result;
 }
 
-/// f of each colour's values.
+/// f of each color's values.
 template <typename F>
 Image changed_f32(const Image& image, const F& f) {
   Image result = image;
-  const int colours = detail::colours_of(image);
+  const int colors = detail::colors_of(image);
   for_each_pixel<float>(image, result, [&](const float* from, float* to) {
-    for (int c = 0; c < colours; ++c) {
+    for (int c = 0; c < colors; ++c) {
       to[c] = f(from[c]);
     }
   });
@@ -111,11 +111,11 @@ using Counts = std::array<int64_t, 256>;
 
 std::array<Counts, 3> histograms(const Image& image) {
   std::array<Counts, 3> counts{};
-  const int colours = detail::colours_of(image);
+  const int colors = detail::colors_of(image);
   for (int y = 0; y < image.height(); ++y) {
     const auto* from = image.row<uint8_t>(y);
     for (int x = 0; x < image.width(); ++x, from += image.channels()) {
-      for (int c = 0; c < colours; ++c) {
+      for (int c = 0; c < colors; ++c) {
         ++counts[static_cast<size_t>(c)][from[c]];
       }
     }
@@ -160,7 +160,7 @@ template <typename F>
 Image by_histogram(const Image& image, const F& table) {
   Tables tables{};
   const std::array<Counts, 3> counts = histograms(image);
-  for (int c = 0; c < detail::colours_of(image); ++c) {
+  for (int c = 0; c < detail::colors_of(image); ++c) {
     tables[static_cast<size_t>(c)] = table(counts[static_cast<size_t>(c)]);
   }
   return looked_up(image, tables);
@@ -266,9 +266,9 @@ Image autocontrast(const Image& image) {
   if (image.type() == Type::kU8) {
     return by_histogram(image, stretching);
   }
-  const int colours = detail::colours_of(image);
+  const int colors = detail::colors_of(image);
   std::array<float, 4> low{}, scale{};
-  for (int c = 0; c < colours; ++c) {
+  for (int c = 0; c < colors; ++c) {
     float least = std::numeric_limits<float>::infinity(), most = -least;
     for (int64_t i = c; i < int64_t{image.height()} * image.width() * image.channels();
          i += image.channels()) {
@@ -281,7 +281,7 @@ Image autocontrast(const Image& image) {
   }
   Image result = image;
   for_each_pixel<float>(image, result, [&](const float* from, float* to) {
-    for (int c = 0; c < colours; ++c) {
+    for (int c = 0; c < colors; ++c) {
       const auto at = static_cast<size_t>(c);
       to[c] = std::clamp((from[c] - low[at]) * scale[at], 0.0F, 1.0F);
     }

@@ -1,4 +1,4 @@
-#include "argosy/datasets/greys.h"
+#include "argosy/datasets/grays.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ std::string_view next_word(std::string_view& text) {
 
 }  // namespace
 
-std::optional<std::string> greys_of(std::string_view text, std::span<uint8_t> greys) {
+std::optional<std::string> grays_of(std::string_view text, std::span<uint8_t> grays) {
   const char* at = text.data();
   const char* const end = at + text.size();
   size_t n = 0;
@@ -35,21 +35,21 @@ std::optional<std::string> greys_of(std::string_view text, std::span<uint8_t> gr
     }
     if (value > 255) {
       std::string_view rest(begin, static_cast<size_t>(end - begin));
-      return fmt::format("number {}: expected a grey value 0 to 255, got \"{}\"",
+      return fmt::format("number {}: expected a gray value 0 to 255, got \"{}\"",
                          n + 1,
                          next_word(rest).substr(0, 20));
     }
-    if (n < greys.size()) {
-      greys[n] = static_cast<uint8_t>(value);
+    if (n < grays.size()) {
+      grays[n] = static_cast<uint8_t>(value);
     }
     ++n;
   }
-  return n == greys.size()
+  return n == grays.size()
              ? std::nullopt
-             : std::optional(fmt::format("expected {} grey values, got {}", greys.size(), n));
+             : std::optional(fmt::format("expected {} gray values, got {}", grays.size(), n));
 }
 
-size_t count_greys(std::string_view text) {
+size_t count_grays(std::string_view text) {
   size_t n = 0;
   while (!next_word(text).empty()) {
     ++n;

@@ -2,7 +2,7 @@
 
 #include "argosy/image/image.h"
 
-/// What becomes of a pixel by its own colour, and colours of another kind.
+/// What becomes of a pixel by its own color, and colors of another kind.
 ///
 /// u8: Pillow 13's arithmetic, bit for bit. f32 means 0 to 1: torchvision 0.29's arithmetic of
 /// tensors (its operations in f32, in its order). BGR is taken for what it is; the alpha of RGBA
@@ -51,7 +51,7 @@ namespace argosy::image {
 /// Errors: UsageError for other numbers of channels.
 [[nodiscard]] Image to_grayscale(const Image& image, int channels = 1);
 
-/// The same picture with other channels: gray repeated, colours weighed to gray as above or
+/// The same picture with other channels: gray repeated, colors weighed to gray as above or
 /// exchanged, alpha dropped or made opaque (255, 1).
 [[nodiscard]] Image convert(const Image& image, Order order);
 

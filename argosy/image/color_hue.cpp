@@ -4,14 +4,14 @@
 #include <cstddef>
 
 #include "argosy/base/check.h"
-#include "argosy/image/colour.h"
-#include "argosy/image/colour_pixel.h"
+#include "argosy/image/color.h"
+#include "argosy/image/color_pixel.h"
 
 namespace argosy::image {
 namespace {
 
 template <typename T>
-struct Colour {
+struct Color {
   T red, green, blue;
 };
 
@@ -26,23 +26,23 @@ constexpr std::array<std::array<Level, 3>, 6> kSixths{{{kMost, kRising, kLeast},
                                                        {kMost, kLeast, kFalling}}};
 
 template <typename T>
-Colour<T> colour_of(int sixth, const std::array<T, 4>& levels) {
+Color<T> color_of(int sixth, const std::array<T, 4>& levels) {
   const auto& [red, green, blue] = kSixths[static_cast<size_t>(sixth)];
   return {levels[red], levels[green], levels[blue]};
 }
 
-/// Hue in sixths of a circle, from -1 to 5, of a colour that is not gray; `spread` is between its
+/// Hue in sixths of a circle, from -1 to 5, of a color that is not gray; `spread` is between its
 /// greatest and its least channel. The sums are f64 where Pillow's are.
 template <typename T, typename Sum>
-float sixths(const Colour<T>& colour, T most, float spread) {
-  const float red = static_cast<float>(most - colour.red) / spread;
-  const float green = static_cast<float>(most - colour.green) / spread;
-  const float blue = static_cast<float>(most - colour.blue) / spread;
-  if (colour.red == most) {
+float sixths(const Color<T>& color, T most, float spread) {
+  const float red = static_cast<float>(most - color.red) / spread;
+  const float green = static_cast<float>(most - color.green) / spread;
+  const float blue = static_cast<float>(most - color.blue) / spread;
+  if (color.red == most) {
     return blue - green;
   }
-  return colour.green == most ? static_cast<float>(Sum{2} + red - blue)
-                              : static_cast<float>(Sum{4} + green - red);
+  return color.green == most ? static_cast<float>(Sum{2} + red - blue)
+                             : static_cast<float>(Sum{4} + green - red);
 }
 
 /// Of a number from 0 to 255. std::round is a call where there is no SSE 4.1.
@@ -64,15 +64,15 @@ class TurnU8 final {
     }
   }
 
-  Colour<uint8_t> operator()(const Colour<uint8_t>& colour) const {
-    const uint8_t most = std::max({colour.red, colour.green, colour.blue});
-    const uint8_t least = std::min({colour.red, colour.green, colour.blue});
+  Color<uint8_t> operator()(const Color<uint8_t>& color) const {
+    const uint8_t most = std::max({color.red, color.green, color.blue});
+    const uint8_t least = std::min({color.red, color.green, color.blue});
     if (most == least) {
-      return colour;
+      return color;
     }
     const auto spread = static_cast<float>(most - least);
     const double turn =
-        sixths<uint8_t, double>(colour, most, spread) / 6.0 + 1.0;  // from 5/6 to 11/6
+        sixths<uint8_t, double>(color, most, spread) / 6.0 + 1.0;  // from 5/6 to 11/6
     const auto place = static_cast<float>(turn >= 1 ? turn - 1 : turn);
     const auto hue = static_cast<uint8_t>(static_cast<int>(place * 255.0) + shift_);
     const int saturation = static_cast<int>(spread / static_cast<float>(most) * 255.0);
@@ -82,7 +82,7 @@ class TurnU8 final {
     const auto [sixth, part] = hues_[hue];
     const auto full = static_cast<float>(saturation / 255.0);
     const auto level = [&](double share) { return rounded(most * share); };
-    return colour_of<uint8_t>(
+    return color_of<uint8_t>(
         sixth,
         {most, level(1.0 - full * part), level(1.0 - full * (1.0 - part)), level(1.0 - full)});
   }
@@ -101,23 +101,23 @@ class TurnF32 final {
  public:
   explicit TurnF32(double shift) : shift_(static_cast<float>(shift)) {}
 
-  Colour<float> operator()(const Colour<float>& colour) const {
-    const float most = std::max({colour.red, colour.green, colour.blue});
-    const float least = std::min({colour.red, colour.green, colour.blue});
+  Color<float> operator()(const Color<float>& color) const {
+    const float most = std::max({color.red, color.green, color.blue});
+    const float least = std::min({color.red, color.green, color.blue});
     const bool gray = most == least;
     const float saturation = (most - least) / (gray ? 1 : most);
-    float hue = sixths<float, float>(colour, most, gray ? 1 : most - least);
+    float hue = sixths<float, float>(color, most, gray ? 1 : most - least);
     hue = std::fmod(hue / 6.0F + 1.0F, 1.0F) + shift_;
     hue -= std::floor(hue);
     const float place = hue * 6.0F;
     const int sixth = place >= 0 && place < 6 ? static_cast<int>(place) : 0;  // 0 for NaN too
     const float part = place - std::floor(place);
     const auto level = [&](float share) { return std::clamp(most * share, 0.0F, 1.0F); };
-    return colour_of<float>(sixth,
-                            {most,
-                             level(1.0F - saturation * part),
-                             level(1.0F - saturation * (1.0F - part)),
-                             level(1.0F - saturation)});
+    return color_of<float>(sixth,
+                           {most,
+                            level(1.0F - saturation * part),
+                            level(1.0F - saturation * (1.0F - part)),
+                            level(1.0F - saturation)});
   }
 
  private:
@@ -128,7 +128,7 @@ template <typename T, typename Turn>
 void turn_all(const Image& image, Image& result, const Turn& turn) {
   const detail::Places at = detail::places_of(image.order());
   detail::for_each_pixel<T>(image, result, [&](const T* from, T* to) {
-    const Colour<T> turned = turn(Colour<T>{from[at.red], from[at.green], from[at.blue]});
+    const Color<T> turned = turn(Color<T>{from[at.red], from[at.green], from[at.blue]});
     to[at.red] = turned.red;
     to[at.green] = turned.green;
     to[at.blue] = turned.blue;

@@ -1,4 +1,4 @@
-#include "argosy/image/colour.h"
+#include "argosy/image/color.h"
 
 #include <cstring>
 #include <functional>
@@ -38,7 +38,7 @@ std::string message_of(const std::function<void()>& call) {
   return "nothing was thrown";
 }
 
-TEST(Colour, FactorsGoFromDullToTwiceAsFar) {
+TEST(Color, FactorsGoFromDullToTwiceAsFar) {
   const Image image = pixel(Order::kRgb, {200, 100, 50});
   EXPECT_THAT(values_of(adjust_brightness(image, 0)), ElementsAre(0, 0, 0));
   EXPECT_THAT(values_of(adjust_brightness(image, 1)), ElementsAre(200, 100, 50));
@@ -47,7 +47,7 @@ TEST(Colour, FactorsGoFromDullToTwiceAsFar) {
   EXPECT_THAT(values_of(adjust_contrast(image, 0)), ElementsAre(124, 124, 124));
 }
 
-TEST(Colour, AHueGoesRoundTheCircle) {
+TEST(Color, AHueGoesRoundTheCircle) {
   const auto turned = [](Order order, const std::vector<uint8_t>& values, double shift) {
     return values_of(adjust_hue(pixel(order, values), shift));
   };
@@ -60,7 +60,7 @@ TEST(Colour, AHueGoesRoundTheCircle) {
   EXPECT_EQ(cyan.row<float>(0)[2], 1);
 }
 
-TEST(Colour, AlphaStaysAsItIs) {
+TEST(Color, AlphaStaysAsItIs) {
   const Image image = pixel(Order::kRgba, {200, 100, 50, 77});
   const Image floats = to_f32(image);
   const std::vector<std::function<Image(const Image&)>> all{
@@ -80,14 +80,14 @@ TEST(Colour, AlphaStaysAsItIs) {
   EXPECT_EQ(equalize(image).row<uint8_t>(0)[3], 77);
 }
 
-TEST(Colour, AThresholdOfBytesIsNoneOfFloats) {
+TEST(Color, AThresholdOfBytesIsNoneOfFloats) {
   const Image image = pixel(Order::kGray, {200});
   EXPECT_EQ(solarize(image, 128).row<uint8_t>(0)[0], 55);
   EXPECT_THROW((void)solarize(to_f32(image), 128), UsageError);
   EXPECT_FLOAT_EQ(solarize(to_f32(image), 0.5).row<float>(0)[0], 1 - 200 / 255.0F);
 }
 
-TEST(Colour, ConvertKnowsWhatEachChannelIs) {
+TEST(Color, ConvertKnowsWhatEachChannelIs) {
   const Image bgr = pixel(Order::kBgr, {10, 20, 30});
   EXPECT_THAT(values_of(convert(bgr, Order::kRgb)), ElementsAre(30, 20, 10));
   EXPECT_THAT(values_of(convert(bgr, Order::kRgba)), ElementsAre(30, 20, 10, 255));
@@ -103,7 +103,7 @@ TEST(Colour, ConvertKnowsWhatEachChannelIs) {
   EXPECT_EQ(to_grayscale(pixel(Order::kRgba, {1, 2, 3, 4}), 3).order(), Order::kRgb);
 }
 
-TEST(Colour, F32AndBackChangesNothing) {
+TEST(Color, F32AndBackChangesNothing) {
   Image all({16, 16}, Order::kGray);
   for (int i = 0; i < 256; ++i) {
     all.row<uint8_t>(0)[i] = static_cast<uint8_t>(i);
@@ -115,7 +115,7 @@ TEST(Colour, F32AndBackChangesNothing) {
   EXPECT_EQ(to_f32(all, Scale::kNone).row<float>(0)[255], 255);
 }
 
-TEST(Colour, ToU8CutsOffWhatLiesOutside) {
+TEST(Color, ToU8CutsOffWhatLiesOutside) {
   Image image({1, 4}, Order::kGray, Type::kF32);
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> values{-infinity, infinity, static_cast<float>(kNan), 2.5F};
@@ -124,7 +124,7 @@ TEST(Colour, ToU8CutsOffWhatLiesOutside) {
   EXPECT_THAT(values_of(to_u8(image, Scale::kNone)), ElementsAre(0, 255, 0, 2));
 }
 
-TEST(Colour, NanInAPictureIsNoCrash) {
+TEST(Color, NanInAPictureIsNoCrash) {
   Image image({4, 4}, Order::kRgb, Type::kF32);
   std::fill_n(image.row<float>(0), 48, static_cast<float>(kNan));
   EXPECT_EQ(adjust_hue(image, 0.3).size(), image.size());
@@ -132,7 +132,7 @@ TEST(Colour, NanInAPictureIsNoCrash) {
   EXPECT_EQ(adjust_contrast(image, 0.3).size(), image.size());
 }
 
-TEST(Colour, RefusesWhatMakesNoSense) {
+TEST(Color, RefusesWhatMakesNoSense) {
   const Image image = pixel(Order::kRgb, {1, 2, 3});
   EXPECT_THAT(message_of([&] { (void)adjust_brightness(image, -0.1); }),
               HasSubstr("from 0 on, got -0.1"));

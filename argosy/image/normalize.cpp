@@ -1,4 +1,4 @@
-#include "argosy/image/normalise.h"
+#include "argosy/image/normalize.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "argosy/base/check.h"
-#include "argosy/image/normalise_kernels.h"
+#include "argosy/image/normalize_kernels.h"
 
 namespace argosy::image {
 namespace {
@@ -17,11 +17,11 @@ namespace {
 constexpr size_t kPixels = 256;  // that are taken apart at a time
 
 /// Of `channels` channels side by side, from `first` on.
-kernels::NormaliseRun run_of(const Normalisation& wanted, size_t first, size_t channels) {
-  kernels::NormaliseRun run{};
+kernels::NormalizeRun run_of(const Normalization& wanted, size_t first, size_t channels) {
+  kernels::NormalizeRun run{};
   run.divisor = wanted.divisor;
   run.divisor_inverse = 1.0F / wanted.divisor;
-  for (size_t i = 0; i < kernels::kNormaliseRun; ++i) {
+  for (size_t i = 0; i < kernels::kNormalizeRun; ++i) {
     const size_t c = first + i % channels;
     run.mean[i] = wanted.mean[c];
     run.std[i] = wanted.std[c];
@@ -32,13 +32,13 @@ kernels::NormaliseRun run_of(const Normalisation& wanted, size_t first, size_t c
 
 void check_divisor(const char* name, float value) {
   ARGOSY_CHECK(std::isfinite(value) && value != 0,
-               "image.Normaliser",
+               "image.Normalizer",
                "expected {} to be a finite number other than 0, got {}",
                name,
                value);
 }
 
-std::array<float, 256> table_of(const Normalisation& wanted, size_t channel) {
+std::array<float, 256> table_of(const Normalization& wanted, size_t channel) {
   std::array<float, 256> table{};
   for (size_t v = 0; v < table.size(); ++v) {
     const float scaled = static_cast<float>(v) / wanted.divisor;
@@ -48,33 +48,33 @@ std::array<float, 256> table_of(const Normalisation& wanted, size_t channel) {
 }
 
 /// Does the arithmetic of the kernel give the table's bits?
-bool equals(const std::array<float, 256>& table, const kernels::NormaliseRun& run) {
+bool equals(const std::array<float, 256>& table, const kernels::NormalizeRun& run) {
   std::array<uint8_t, 256> values{};
   std::iota(values.begin(), values.end(), uint8_t{0});
   std::array<float, 256> computed{};
-  kernels::normalise(values.data(), values.size(), run, computed.data());
+  kernels::normalize(values.data(), values.size(), run, computed.data());
   using Bits = std::array<uint32_t, 256>;
   return std::bit_cast<Bits>(computed) == std::bit_cast<Bits>(table);
 }
 
 }  // namespace
 
-struct Normaliser::Tables {
+struct Normalizer::Tables {
   size_t channels = 0;
   std::vector<std::array<float, 256>> values{};  // of each channel
-  std::vector<kernels::NormaliseRun> planes{};   // each channel alone
-  kernels::NormaliseRun side_by_side{};
+  std::vector<kernels::NormalizeRun> planes{};   // each channel alone
+  kernels::NormalizeRun side_by_side{};
   bool by_arithmetic = false;  // same bits as the table's, and faster
 };
 
-Normaliser::Normaliser(const Normalisation& wanted) {
+Normalizer::Normalizer(const Normalization& wanted) {
   ARGOSY_CHECK(wanted.channels >= 1 && wanted.channels <= 4,
-               "image.Normaliser",
+               "image.Normalizer",
                "expected 1 to 4 channels, got {}",
                wanted.channels);
   check_divisor("divisor", wanted.divisor);
   Tables tables{.channels = static_cast<size_t>(wanted.channels),
-                .by_arithmetic = kernels::can_normalise()};
+                .by_arithmetic = kernels::can_normalize()};
   for (size_t c = 0; c < tables.channels; ++c) {
     check_divisor("std", wanted.std[c]);
     tables.values.push_back(table_of(wanted, c));
@@ -86,16 +86,16 @@ Normaliser::Normaliser(const Normalisation& wanted) {
   tables_ = std::make_shared<const Tables>(std::move(tables));
 }
 
-float Normaliser::operator()(int channel, uint8_t value) const {
+float Normalizer::operator()(int channel, uint8_t value) const {
   return tables_->values[static_cast<size_t>(channel)][value];
 }
 
-void Normaliser::row(const uint8_t* pixels, int width, const RowTarget& target) const {
+void Normalizer::row(const uint8_t* pixels, int width, const RowTarget& target) const {
   const Tables& tables = *tables_;
   const size_t channels = tables.channels;
   const auto count = static_cast<size_t>(width);
   if (tables.by_arithmetic && (channels == 1 || target.channel_stride == 1)) {
-    kernels::normalise(pixels, count * channels, tables.side_by_side, target.first);
+    kernels::normalize(pixels, count * channels, tables.side_by_side, target.first);
     return;
   }
   const size_t step = target.channel_stride == 1 ? channels : 1;  // from a pixel to the next
@@ -115,7 +115,7 @@ void Normaliser::row(const uint8_t* pixels, int width, const RowTarget& target) 
     kernels::split_channels(pixels + 3 * x, some, planes.data(), kPixels);
     for (size_t c = 0; c < 3; ++c) {
       float* out = target.first + c * target.channel_stride + x;
-      kernels::normalise(planes.data() + c * kPixels, some, tables.planes[c], out);
+      kernels::normalize(planes.data() + c * kPixels, some, tables.planes[c], out);
     }
   }
 }
