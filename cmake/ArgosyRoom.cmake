@@ -5,8 +5,9 @@
 # argosy_part(ROOM PART HEADERS ... SOURCES ... DEPS ... [PRIVATE_DEPS ...])
 #   Some files of a room as an archive of their own, argosy::ROOM.PART, for programs that must not wait for the
 #   rest of it. The room links its parts, so that users need to know of none.
-# argosy_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [PROCESSORS n] [PER_CASE])
+# argosy_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [PROCESSORS n] [PER_CASE] [APART])
 #   One ctest per binary; PER_CASE: one ctest per test case (cheap torch-free binaries).
+#   APART: each file by itself, where several of them have things of one name.
 #   A skipped case of a test without PER_CASE would count as passed: see argosy_optional_test.
 # argosy_bench(NAME SOURCES ... DEPS ...): a Google Benchmark binary beside its room.
 include(GNUInstallDirs)
@@ -176,7 +177,7 @@ function(argosy_test name)
   if(NOT ARGOSY_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(A "PER_CASE" "TIMEOUT;PROCESSORS" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(A "PER_CASE;APART" "TIMEOUT;PROCESSORS" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 60)
   endif()
@@ -193,7 +194,11 @@ function(argosy_test name)
         "out by GTEST_FILTER and name it in argosy_optional_test()")
     endif()
   endforeach()
-  argosy_program(${name} UNITY SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
+  set(unity UNITY)
+  if(A_APART)
+    set(unity)
+  endif()
+  argosy_program(${name} ${unity} SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   # The rooms keep -O3; what a test compiles itself, templates in headers included, takes three quarters
   # of the time. With less inlining GCC takes an empty std::optional for an uninitialized one.

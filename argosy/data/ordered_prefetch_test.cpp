@@ -60,10 +60,10 @@ std::vector<T> drain(OrderedPrefetch<T>& prefetch) {
   return all;
 }
 
-class Threads : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(OrderedPrefetch, Threads, testing::Values(0, 1, 2, 8));
+class PrefetchThreads : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(OrderedPrefetch, PrefetchThreads, testing::Values(0, 1, 2, 8));
 
-TEST_P(Threads, GiveResultsInOrderFromAnyStart) {
+TEST_P(PrefetchThreads, GiveResultsInOrderFromAnyStart) {
   OrderedPrefetch<int64_t> prefetch({.threads = GetParam(), .depth = 3});
   for (const int64_t first : {0, 7, 99, 100}) {
     prefetch.start(first, 100, [](int64_t i, const Making&) { return i * i; });
@@ -76,7 +76,7 @@ TEST_P(Threads, GiveResultsInOrderFromAnyStart) {
   }
 }
 
-TEST_P(Threads, AnExceptionComesInItsPlaceAndTheRestAfterIt) {
+TEST_P(PrefetchThreads, AnExceptionComesInItsPlaceAndTheRestAfterIt) {
   OrderedPrefetch<int64_t> prefetch({.threads = GetParam(), .depth = 4});
   prefetch.start(0, 20, [](int64_t i, const Making&) -> int64_t {
     if (i % 5 == 3) {
@@ -95,7 +95,7 @@ TEST_P(Threads, AnExceptionComesInItsPlaceAndTheRestAfterIt) {
   EXPECT_EQ(prefetch.next(), std::nullopt);
 }
 
-TEST_P(Threads, AbandonedInTheMiddleAHundredTimes) {
+TEST_P(PrefetchThreads, AbandonedInTheMiddleAHundredTimes) {
   std::atomic<int> alive{0};
   struct Counted {
     explicit Counted(std::atomic<int>& n) : n(&n) { ++n; }
@@ -120,7 +120,7 @@ TEST_P(Threads, AbandonedInTheMiddleAHundredTimes) {
   EXPECT_EQ(alive, 0);
 }
 
-TEST_P(Threads, DestroyedBeforeDuringAndAfterWork) {
+TEST_P(PrefetchThreads, DestroyedBeforeDuringAndAfterWork) {
   for (int taken = 0; taken <= 10; ++taken) {
     OrderedPrefetch<int64_t> prefetch({.threads = GetParam(), .depth = 2});
     if (taken > 0) {

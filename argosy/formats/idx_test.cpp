@@ -33,7 +33,7 @@ std::string idx(uint8_t type, const std::vector<uint32_t>& dims, const std::stri
   return text + payload;
 }
 
-DataError error_of(const std::string& content) {
+DataError idx_error(const std::string& content) {
   const TestFile file(content, "train-images");
   try {
     (void)read_idx(file.path());
@@ -80,31 +80,31 @@ TEST(Idx, ADimensionMayBeZero) {
 }
 
 TEST(Idx, WrongMagicShowsWhatIsThere) {
-  const DataError error = error_of("\x89PNG and so on");
+  const DataError error = idx_error("\x89PNG and so on");
   EXPECT_THAT(error.what(), HasSubstr("[formats.idx]"));
   EXPECT_THAT(error.what(), HasSubstr("wrong magic number"));
   EXPECT_THAT(error.what(), HasSubstr("got 89 50 4e 47: not an IDX file"));
   EXPECT_EQ(error.place().offset, 0);
-  EXPECT_THAT(error_of(idx(0x0a, {1}, "x")).what(), HasSubstr("wrong magic number"));
-  EXPECT_THAT(error_of(idx(0x08, {}, "x")).what(), HasSubstr("wrong magic number"));
+  EXPECT_THAT(idx_error(idx(0x0a, {1}, "x")).what(), HasSubstr("wrong magic number"));
+  EXPECT_THAT(idx_error(idx(0x08, {}, "x")).what(), HasSubstr("wrong magic number"));
 }
 
 TEST(Idx, EveryTruncationIsAnErrorWithItsOffset) {
   const std::string content = idx(0x08, {3, 4}, std::string(12, 'p'));
   for (size_t n = 0; n < content.size(); ++n) {
-    const DataError plain = error_of(content.substr(0, n));
+    const DataError plain = idx_error(content.substr(0, n));
     EXPECT_THAT(plain.what(), HasSubstr("truncated")) << n;
     EXPECT_GE(plain.place().offset, n < 12 ? static_cast<int64_t>(n) / 4 * 4 : 4) << n;
     // A well-formed gzip file around the torn data: only the IDX header can tell.
-    EXPECT_THAT(error_of(gzip(content.substr(0, n))).what(), HasSubstr("truncated")) << n;
+    EXPECT_THAT(idx_error(gzip(content.substr(0, n))).what(), HasSubstr("truncated")) << n;
   }
 }
 
 TEST(Idx, TrailingBytesAreNamedWithTheirOffset) {
-  const DataError error = error_of(idx(0x08, {2}, "abc"));
+  const DataError error = idx_error(idx(0x08, {2}, "abc"));
   EXPECT_THAT(error.what(), HasSubstr("trailing bytes: the header promises 2 bytes"));
   EXPECT_EQ(error.place().offset, 10);
-  const DataError packed = error_of(gzip(idx(0x08, {2}, "abc")));
+  const DataError packed = idx_error(gzip(idx(0x08, {2}, "abc")));
   EXPECT_THAT(packed.what(), HasSubstr("more follow, in the unpacked data"));
 }
 
@@ -113,7 +113,7 @@ TEST(Idx, LengthFieldsThatLieAllocateNothing) {
   for (const std::string& lie :
        {idx(0x0e, {0xffffffff, 0xffffffff, 0xffffffff}, "x"), idx(0x08, {0xffffffff}, "x")}) {
     for (const std::string& content : {lie, gzip(lie)}) {
-      const DataError error = error_of(content);
+      const DataError error = idx_error(content);
       EXPECT_THAT(error.what(), HasSubstr("need more bytes than the file has"));
       EXPECT_EQ(error.place().offset, 4);
     }
@@ -156,7 +156,7 @@ TEST(Idx, TruncatedAndFlippedItIsAnErrorOrAnArray) {
 TEST(Idx, ABadChecksumAtTheVeryEndIsSeen) {
   std::string content = gzip(idx(0x08, {4}, "abcd"));
   content[content.size() - 8] ^= 1;
-  EXPECT_THAT(error_of(content).what(), HasSubstr("wrong checksum or length"));
+  EXPECT_THAT(idx_error(content).what(), HasSubstr("wrong checksum or length"));
 }
 
 TEST(Idx, ReadsTheRealFashionMnist) {

@@ -11,6 +11,8 @@
 
 #include "argosy/base/error.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::image {
 namespace {
 
@@ -27,15 +29,6 @@ Image pixel(Order order, const std::vector<uint8_t>& values) {
 
 std::vector<int> values_of(const Image& image) {
   return {image.row<uint8_t>(0), image.row<uint8_t>(0) + image.total_bytes()};
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(Color, FactorsGoFromDullToTwiceAsFar) {
@@ -134,22 +127,30 @@ TEST(Color, NanInAPictureIsNoCrash) {
 
 TEST(Color, RefusesWhatMakesNoSense) {
   const Image image = pixel(Order::kRgb, {1, 2, 3});
-  EXPECT_THAT(message_of([&] { (void)adjust_brightness(image, -0.1); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)adjust_brightness(image, -0.1); }),
               HasSubstr("from 0 on, got -0.1"));
-  EXPECT_THAT(message_of([&] { (void)adjust_contrast(image, kNan); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)adjust_contrast(image, kNan); }),
               HasSubstr("[image.adjust_contrast]"));
-  EXPECT_THAT(message_of([&] { (void)adjust_saturation(Image(), 1); }), HasSubstr("empty"));
-  EXPECT_THAT(message_of([&] { (void)adjust_hue(image, 0.6); }), HasSubstr("-0.5 to 0.5"));
-  EXPECT_THAT(message_of([&] { (void)adjust_hue(image, kNan); }), HasSubstr("-0.5 to 0.5"));
-  EXPECT_THAT(message_of([&] { (void)adjust_gamma(image, -1); }), HasSubstr("a gamma from 0 on"));
-  EXPECT_THAT(message_of([&] { (void)posterize(image, 0); }), HasSubstr("1 to 8 bits, got 0"));
-  EXPECT_THAT(message_of([&] { (void)posterize(to_f32(image), 4); }), HasSubstr("expected u8"));
-  EXPECT_THAT(message_of([&] { (void)equalize(to_f32(image)); }), HasSubstr("to_u8() it first"));
-  EXPECT_THAT(message_of([&] { (void)to_grayscale(image, 2); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)adjust_saturation(Image(), 1); }),
+              HasSubstr("empty"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)adjust_hue(image, 0.6); }),
+              HasSubstr("-0.5 to 0.5"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)adjust_hue(image, kNan); }),
+              HasSubstr("-0.5 to 0.5"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)adjust_gamma(image, -1); }),
+              HasSubstr("a gamma from 0 on"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)posterize(image, 0); }),
+              HasSubstr("1 to 8 bits, got 0"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)posterize(to_f32(image), 4); }),
+              HasSubstr("expected u8"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)equalize(to_f32(image)); }),
+              HasSubstr("to_u8() it first"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)to_grayscale(image, 2); }),
               HasSubstr("1 or 3 channels, got 2"));
-  EXPECT_THAT(message_of([&] { (void)convert(Image(), Order::kRgb); }), HasSubstr("empty"));
-  EXPECT_THAT(message_of([&] { (void)to_f32(Image()); }), HasSubstr("empty"));
-  EXPECT_THAT(message_of([&] { (void)to_u8(Image()); }), HasSubstr("empty"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)convert(Image(), Order::kRgb); }),
+              HasSubstr("empty"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)to_f32(Image()); }), HasSubstr("empty"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)to_u8(Image()); }), HasSubstr("empty"));
 }
 
 }  // namespace

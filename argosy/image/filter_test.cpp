@@ -10,19 +10,12 @@
 
 #include "argosy/base/error.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::image {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 Image of_one_value(Size size, Order order, uint8_t value) {
   Image image(size, order);
@@ -75,16 +68,24 @@ TEST(Filter, OutermostPixelsAndAlphaAreNotSharpened) {
 TEST(Filter, RefusesWhatMakesNoSense) {
   const Image image = of_one_value({9, 12}, Order::kRgb, 3);
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(message_of([&] { (void)gaussian_blur(image, 4); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)gaussian_blur(image, 4); }),
               HasSubstr("an odd kernel of at most 17 for 9 pixels, got 4"));
-  EXPECT_THAT(message_of([&] { (void)gaussian_blur(image, -1); }), HasSubstr("odd kernel"));
-  EXPECT_THAT(message_of([&] { (void)gaussian_blur(image, {19, 3}); }), HasSubstr("at most 17"));
-  EXPECT_THAT(message_of([&] { (void)gaussian_blur(image, 3, -1); }),
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)gaussian_blur(image, -1); }),
+              HasSubstr("odd kernel"));
+  EXPECT_THAT(test::error_text<UsageError>([&] {
+                (void)gaussian_blur(image, {19, 3});
+              }),
+              HasSubstr("at most 17"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)gaussian_blur(image, 3, -1); }),
               HasSubstr("a sigma from 0 on"));
-  EXPECT_THAT(message_of([&] { (void)gaussian_blur(image, 3, nan); }), HasSubstr("sigma"));
-  EXPECT_THAT(message_of([&] { (void)gaussian_blur(Image(), 3); }), HasSubstr("empty"));
-  EXPECT_THAT(message_of([&] { (void)adjust_sharpness(image, -1); }), HasSubstr("from 0 on"));
-  EXPECT_THAT(message_of([&] { (void)adjust_sharpness(Image(), 1); }), HasSubstr("empty"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)gaussian_blur(image, 3, nan); }),
+              HasSubstr("sigma"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)gaussian_blur(Image(), 3); }),
+              HasSubstr("empty"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)adjust_sharpness(image, -1); }),
+              HasSubstr("from 0 on"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)adjust_sharpness(Image(), 1); }),
+              HasSubstr("empty"));
   EXPECT_EQ(gaussian_blur(image, {17, 23}).size(), image.size());
 }
 

@@ -86,7 +86,7 @@ std::string csv_line(const Prediction& each, const DataSet& data) {
     line += fmt::format(",{:.3f}", x);
   }
   if (each.points.empty()) {
-    line += "," + field(name_of(data.classes(), each.label));
+    line += fmt::format(",{}", field(name_of(data.classes(), each.label)));
   }
   for (const Guess& guess : each.guesses) {
     line +=

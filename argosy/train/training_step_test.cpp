@@ -226,7 +226,8 @@ TEST(TrainingStepOfFit, TheDataSetsOwnCollateMakesTheBatches) {
       EXPECT_EQ(sgd_model().fit(Rows(), options).steps, 3);
       EXPECT_EQ(sgd_model().fit(data::Subset(Rows(), {0, 3, 5, 7}), options).steps, 1);
     }
-    data::DataLoader loader(data::Cache(Rows()), {.batch_size = 6});
+    const data::Cache rows_kept{Rows()};
+    data::DataLoader loader(rows_kept, {.batch_size = 6});
     const auto& [rows, labels] = *loader.begin();
     EXPECT_TRUE(at::equal(rows, at::ones({6, kFeatures}).tril()));
   });
