@@ -78,7 +78,7 @@ TEST_F(InfoTest, TextSaysTheSame) {
   EXPECT_THAT(text, HasSubstr("  samples   12: train 12\n"));
   EXPECT_THAT(text, HasSubstr("  pictures  1 x 2 pixels, 1 channel\n"));
   EXPECT_THAT(text, HasSubstr("  values    51; in [0, 1]: mean 0.2000, std 0.0000\n"));
-  EXPECT_THAT(text, HasSubstr("\n0 4 ####################################\n"));
+  EXPECT_THAT(text, HasSubstr("\n0 - zero  4 ###########################"));
 }
 
 TEST_F(InfoTest, ManyUnusableSamplesAreNamedAndTheRestCounted) {
@@ -107,8 +107,8 @@ TEST_F(InfoTest, NamesOfAFileDoNotSteerTheTerminal) {
 TEST_F(InfoTest, ThePageShowsTheSamples) {
   const runs::PicturePage sheet = info_sheet(findings_);
   ASSERT_EQ(sheet.pictures.size(), 12U);
-  EXPECT_EQ(sheet.pictures[0].caption, "0");
-  EXPECT_EQ(sheet.pictures[11].caption, "2");
+  EXPECT_EQ(sheet.pictures[0].caption, "0 - zero");
+  EXPECT_EQ(sheet.pictures[11].caption, "2 - two");
   EXPECT_EQ(sheet.pictures[0].width, 2);
   EXPECT_EQ(sheet.note, "12 samples, 10 classes");
   EXPECT_EQ(sheet.bars.size(), 10U);

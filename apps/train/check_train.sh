@@ -65,7 +65,7 @@ expect 2 'face_net gives points' train --model face_net --data "$data"
 expect 2 'onecycle takes no warm-up' train "${small[@]}" --schedule onecycle --warmup 3
 expect 2 'No such file' train --config none.json
 expect 2 'expected one of models, data' train --list foo
-expect 1 'No such file' train --model lenet --data cifar10:/none
+expect 1 'is not there' train --model lenet --data cifar10:/none
 expect 1 'No such file' evaluate none
 expect 2 'WEIGHTS is required' evaluate
 echo '{"epoch": 1}' >wrong.json

@@ -123,7 +123,7 @@ TEST_F(SourcesTest, IdxThatDoesNotFitTogetherIsRefused) {
   EXPECT_THAT(text(), HasSubstr("expected bytes in 1 dimension, got 3 dimensions"));
   fs::remove(folder_.path() / "train-labels-idx1-ubyte");
   EXPECT_THAT(text(),
-              HasSubstr("expected train-labels-idx1-ubyte.gz or train-labels-idx1-ubyte in"));
+              HasSubstr("expected train-labels-idx1-ubyte.gz or train-labels-idx1-ubyte or"));
   fs::remove(folder_.path() / "train-images-idx3-ubyte");
   EXPECT_THAT(text(), HasSubstr("in it, which are not there"));
 }

@@ -140,7 +140,9 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
     const std::string text = fmt::format(
         "[fleet.distributed_optimizer] each rank makes the optimizer's whole steps{}: {}",
         wanted.share_parameters ? ", share_parameters has no effect" : "",
-        obstacle != nullptr ? obstacle : "its ranks share no memory");
+        obstacle != nullptr                                     ? obstacle
+        : !optimizer.impl()->states_per_parameter().has_value() ? "it needs whole parameters"
+                                                                : "its ranks share no memory");
     log::write(wanted.share_parameters ? log::Level::kWarn : log::Level::kInfo, text);
   }
   if (wanted.overlap_update && obstacle != nullptr) {
@@ -293,10 +295,23 @@ bool is_prepared(const optim::Optimizer& optimizer) {
 optim::Optimizer prepared(const optim::Optimizer& given) {
   Job& state = job("distributed_optimizer");
   const DistributedStrategy& wanted = state.strategy;
-  optim::Optimizer optimizer = for_large_batches(given, wanted);
+  if (is_merged(given)) {
+    return given;
+  }
+  optim::Optimizer optimizer = is_prepared(given) ? given : for_large_batches(given, wanted);
+  for (const auto& other : state.prepared) {
+    if (const auto former = other.lock()) {
+      end_merging(*former, optimizer);
+    }
+  }
   std::vector<std::shared_ptr<parallel::ddp::Core>> models;
   if (state.group.size() > 1) {
     models = divide_steps(state, optimizer);
+  }
+  if (wanted.gradient_merge && wanted.gradient_merge_configs.k_steps == 1) {
+    log::warn(
+        "[fleet.distributed_optimizer] gradient_merge has no effect: "
+        "gradient_merge_configs.k_steps is 1");
   }
   if (wanted.gradient_merge && wanted.gradient_merge_configs.k_steps > 1) {
     optimizer = merge_gradients(optimizer, wanted.gradient_merge_configs, std::move(models));

@@ -1,6 +1,7 @@
 #include "argosy/fleet/gradient_merge.h"
 
 #include <cstdint>
+#include <unordered_set>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -20,14 +21,20 @@ class MergedGradients final : public optim::OptimizerImpl {
   }
 
   void step() override {
+    ARGOSY_CHECK(!ended_,
+                 "fleet.gradient_merge",
+                 "another optimizer of the same parameters has been given to "
+                 "distributed_optimizer() since. Use that one.");
     if (++passes_ < configs_.k_steps) {
       begin_pass();
       return;
     }
     if (configs_.avg) {
       const at::NoGradGuard no_grad;
+      std::unordered_set<const at::TensorImpl*> divided;  // tied weights may share a gradient
       for (const auto& [name, parameter] : parameters()) {
-        if (parameter.grad().defined()) {
+        const at::Tensor& grad = parameter.grad();
+        if (grad.defined() && divided.insert(grad.unsafeGetTensorImpl()).second) {
           parameter.mutable_grad().div_(configs_.k_steps);
         }
       }
@@ -66,6 +73,17 @@ class MergedGradients final : public optim::OptimizerImpl {
   }
   void load_state_dict(const optim::OptimizerState& state) override {
     inner_->load_state_dict(state);
+    passes_ = 0;  // what was merged belongs to other weights
+    inner_->zero_grad({});
+    begin_pass();
+  }
+  [[nodiscard]] bool gathers_gradients() const override { return true; }
+
+  /// Lets all passes average again, because another optimizer updates these parameters now.
+  void end() {
+    ended_ = true;
+    local_.clear();
+    models_.clear();
   }
 
  private:
@@ -83,11 +101,23 @@ class MergedGradients final : public optim::OptimizerImpl {
   std::shared_ptr<optim::OptimizerImpl> inner_;
   GradientMergeConfigs configs_;
   std::vector<std::shared_ptr<parallel::ddp::Core>> models_;
+  bool ended_ = false;
   int64_t passes_ = 0;  // since the last step that acted
   std::vector<parallel::NoSync> local_{};
 };
 
 }  // namespace
+
+bool is_merged(const optim::Optimizer& optimizer) {
+  return dynamic_cast<const MergedGradients*>(optimizer.impl().get()) != nullptr;
+}
+
+void end_merging(optim::OptimizerImpl& former, const optim::Optimizer& optimizer) {
+  auto* const merged = dynamic_cast<MergedGradients*>(&former);
+  if (merged != nullptr && have_parameters_in_common(former, *optimizer.impl())) {
+    merged->end();
+  }
+}
 
 optim::Optimizer merge_gradients(const optim::Optimizer& optimizer,
                                  const GradientMergeConfigs& configs,

@@ -18,4 +18,11 @@ namespace argosy::fleet::detail {
     const GradientMergeConfigs& configs,
     std::vector<std::shared_ptr<parallel::ddp::Core>> models);
 
+/// True for what merge_gradients() returned.
+[[nodiscard]] bool is_merged(const optim::Optimizer& optimizer);
+
+/// Ends the merging of `former` if it is of merge_gradients() and updates parameters of
+/// `optimizer`, which takes its place: its step() is an error from then on.
+void end_merging(optim::OptimizerImpl& former, const optim::Optimizer& optimizer);
+
 }  // namespace argosy::fleet::detail

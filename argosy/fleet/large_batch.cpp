@@ -50,11 +50,15 @@ optim::FlatSettings checked(const optim::Optimizer& optimizer,
   return settings;
 }
 
-std::vector<optim::ParamGroup> groups_of(const optim::Optimizer& optimizer) {
+std::vector<optim::ParamGroup> groups_of(const optim::Optimizer& optimizer,
+                                         std::string_view rule = {}) {
   std::vector<optim::ParamGroup> out;
   for (size_t i = 1; i < optimizer.param_groups().size(); ++i) {
     const optim::GroupInfo& info = optimizer.param_groups()[i];
     optim::ParamGroup group{.lr_scale = info.lr_scale};
+    if (info.weight_decay.coeff == 0 && rule == "AdamW") {
+      group.weight_decay = optim::WeightDecay(0.0);
+    }
     for (const auto& [name, parameter] : optimizer.parameters()) {
       if (std::ranges::find(info.names, name) != info.names.end()) {
         group.params.push_back(parameter);
@@ -106,7 +110,7 @@ optim::Optimizer for_large_batches(const optim::Optimizer& optimizer,
                                       .weight_decay = configs.lamb_weight_decay,
                                       .exclude_from_weight_decay_fn = excluded,
                                       .grad_clip = settings.grad_clip},
-                                     groups_of(optimizer)));
+                                     groups_of(optimizer, settings.rule)));
   }
   return optimizer;
 }

@@ -11,6 +11,7 @@
 #include "argosy/base/error.h"
 #include "argosy/fleet/fleet_test_support.h"
 #include "argosy/optim/adam.h"
+#include "argosy/optim/grad_scaler.h"
 #include "argosy/optim/lamb.h"
 #include "argosy/optim/lars.h"
 #include "argosy/optim/sgd.h"
@@ -180,6 +181,40 @@ TEST(StrategyOptimizer, MergedGradientsHaveTheBitsOfAccumulationByHand) {
 }
 TEST(StrategyOptimizer, MergedGradientsAreASumWithoutAvg) {
   expect_merged_like_by_hand(/*avg=*/false);
+}
+
+TEST(StrategyOptimizer, ASecondOptimizerEndsTheMergingOfTheFirst) {
+  run_job(2,
+          [](const std::string&) {
+            auto model = distributed_model(net());
+            auto first = distributed_optimizer(optim::SGD(model, {.lr = 0.1}));
+            EXPECT_EQ(distributed_optimizer(first).impl(), first.impl());
+            backward(model, 0);
+            first.step();
+            auto second = distributed_optimizer(optim::SGD(model, {.lr = 0.1}));
+            second.zero_grad();
+            backward(model, 1);
+            second.step();
+            backward(model, 2);
+            second.step();
+            EXPECT_EQ(model.stats().reduced_passes, 1);
+            EXPECT_THAT(test::error_text<UsageError>([&] { first.step(); }),
+                        HasSubstr("Use that one"));
+          },
+          {.gradient_merge = true, .gradient_merge_configs = {.k_steps = 2}});
+}
+
+TEST(StrategyOptimizer, MergedGradientsAreNotUnscaledAgain) {
+  run_job(1,
+          [](const std::string&) {
+            auto model = distributed_model(net());
+            auto optimizer = distributed_optimizer(optim::SGD(model, {.lr = 0.1}));
+            optim::GradScaler scaler;
+            scaler.scale(model(torch::ones({2, 4})).sum()).backward();
+            EXPECT_THAT(test::error_text<UsageError>([&] { scaler.step(optimizer); }),
+                        HasSubstr("merges the gradients of several passes"));
+          },
+          {.gradient_merge = true, .gradient_merge_configs = {.k_steps = 2}});
 }
 
 }  // namespace

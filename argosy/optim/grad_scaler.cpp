@@ -94,6 +94,11 @@ void GradScaler::unscale_(const Optimizer& optimizer) {
                "optim.GradScaler",
                "the optimizer has updated weights during backward already, with gradients that are "
                "still scaled. Leave out overlap_update, or the scaler.");
+  ARGOSY_CHECK(
+      !optimizer.impl()->gathers_gradients(),
+      "optim.GradScaler",
+      "the optimizer merges the gradients of several passes, which the scaler would unscale "
+      "again at each. Leave out gradient_merge, or the scaler.");
   const std::vector<at::Tensor> grads =
       unique_gradients("optim.GradScaler", optimizer.parameters());
   // In f64, as PyTorch does it; exact for powers of two.

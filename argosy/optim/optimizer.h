@@ -93,6 +93,9 @@ class OptimizerImpl {
   virtual void step_early(std::span<const at::Tensor> /*parameters*/) {}
   /// True if step_early() has begun a step.
   [[nodiscard]] virtual bool stepped_early() const { return false; }
+  /// True if gradients of several passes are kept between calls of step(), so that nobody else may
+  /// change them between.
+  [[nodiscard]] virtual bool gathers_gradients() const { return false; }
   /// Ends a step that step_early() began in a backward that failed. Updated parameters stay
   /// updated, the rest of the step is not made, and no other process writes into the parameters
   /// from then on.

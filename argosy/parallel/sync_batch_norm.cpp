@@ -98,7 +98,8 @@ void find_norms(torch::nn::Module& module, const std::string& name, Found& found
     const std::string path = name.empty() ? child.key() : name + "." + child.key();
     if (!is_libtorchs_norm(*child.value())) {
       find_norms(*child.value(), path, found);
-    } else if (holder != nullptr && is_replaceable(*child.value())) {
+    } else if (holder != nullptr && is_replaceable(*child.value()) && index < holder->size() &&
+               holder->ptr(index) == child.value()) {
       found.items.push_back({holder, index, child.key()});
     } else {
       found.fixed.push_back(path);
@@ -119,6 +120,9 @@ void replace(Found& found) {
   std::vector<std::shared_ptr<torch::nn::Module>> replaced;  // no address comes again meanwhile
   for (const Item& item : found.items) {
     const std::shared_ptr<torch::nn::Module> norm = item.holder->ptr(item.index);
+    if (!is_libtorchs_norm(*norm)) {
+      continue;  // its Sequential stands twice
+    }
     replaced.push_back(norm);
     torch::nn::AnyModule& one = made[norm.get()];
     if (!one.is_empty()) {

@@ -185,6 +185,7 @@ torch::nn::Sequential libtorchs_net() {
                             torch::nn::Tanh(),
                             torch::nn::Flatten(),
                             torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(90).affine(false)),
+                            torch::nn::Tanh(),  // or no gradient is left below the norm
                             torch::nn::Linear(90, 1));
   testing::fill(*net, 1);
   return net;
@@ -216,6 +217,18 @@ TEST(SyncBatchNorm, LibtorchsNormsInASequentialAreReplaced) {
     EXPECT_NE(dynamic_cast<engine::SyncedNorm*>((*mine)[4].get()), nullptr);
     mine->eval();
     EXPECT_FALSE((*mine)[4]->is_training());
+  });
+}
+
+TEST(SyncBatchNorm, ASequentialThatStandsTwiceIsConvertedOnce) {
+  on_ranks(2, [](comm::Group& group) {
+    torch::nn::Sequential block(torch::nn::BatchNorm1d(2));
+    torch::nn::Sequential twice(block, torch::nn::Tanh(), block);
+    convert_sync_batchnorm(twice, group);
+    const auto* norm = dynamic_cast<engine::SyncedNorm*>((*block)[0].get());
+    ASSERT_NE(norm, nullptr);
+    (void)twice->forward(values({3, 2}, group.rank(), at::kFloat));
+    EXPECT_EQ((*block)[0]->named_buffers()["num_batches_tracked"].item<int64_t>(), 2);
   });
 }
 

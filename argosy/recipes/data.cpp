@@ -93,13 +93,6 @@ const DataEntry& like_what(const DataEntry& entry, const datasets::About& about)
 
 std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
   const Values values(kData, spec.entry->row, spec.options.options);
-  if (spec.entry->set->task == Task::kTags) {
-    throw UsageError(kData.where,
-                     fmt::format("{} has several classes on a picture, which no recipe learns yet. "
-                                 "datasets::open(\"{}\") gives them to a program of your own",
-                                 spec.entry->row.name,
-                                 spec.entry->row.name));
-  }
   const Source source = datasets::open(*spec.entry->set, open_options(spec, values));
   const datasets::About& about = source->about();
   const bool points = spec.entry->set->task == Task::kPoints;

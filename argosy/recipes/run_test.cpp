@@ -99,6 +99,28 @@ TEST_F(ARun, LearnsIsEvaluatedAndPredicts) {
   EXPECT_GT(std::filesystem::file_size(path("sheet.html")), 1000);
 }
 
+TEST_F(ARun, LearnsSeveralClassesOfAPicture) {
+  testing::write_voc2012(path("VOCtrainval_11-May-2012.tar"), 12);
+  TrainSettings tags = settings();
+  tags.data = "voc2012:" + path("VOCtrainval_11-May-2012.tar");
+  tags.augment = "none";
+  tags.epochs = 6;
+  tags.batch_size = 6;
+  const Json trained = in_job(1, [&] { return train(tags); });
+  EXPECT_EQ(trained["ended"], "finished");
+  EXPECT_LT(trained["result"]["loss"].get<double>(), 0.5);  // untrained: log(2) = 0.69
+  const Json evaluated =
+      in_job(1, [&] { return evaluate(EvaluateSettings{.weights = path("run")}); });
+  EXPECT_NEAR(evaluated["result"]["loss"].get<double>(),
+              trained["result"]["eval_loss"].get<double>(),
+              1e-6);
+  PredictSettings prediction;
+  prediction.weights = path("run");
+  prediction.out = path("out.csv");
+  const Json predicted = in_job(1, [&] { return predict(prediction, {}); });
+  EXPECT_EQ(predicted["samples"], 6);
+}
+
 TEST_F(ARun, PixelsAreNormalizedAsTheyWereLearned) {
   TrainSettings own = settings();
   own.data += ",mean=0.9,std=0.1";

@@ -36,7 +36,7 @@ void check_loader(const FitOptions& options, const Feed& train, const Feed* eval
         field);
   };
   check(options.data.shuffle, "data.shuffle = false");
-  check(!options.data.drop_last, "data.drop_last");
+  check(!options.data.drop_last, ".data.drop_last");
   check(reads_eval || options.batch_size == 1, "batch_size");
   check(reads_eval || options.num_workers == 0, "num_workers");
 }

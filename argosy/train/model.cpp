@@ -55,6 +55,12 @@ void Model::prepare(const optim::Optimizer& optimizer, PrepareOptions options) {
                "fit() accumulate_grad_batches.");
   const optim::Optimizer prepared =
       fleet::detail::is_prepared(optimizer) ? optimizer : fleet::detail::prepared(optimizer);
+  ARGOSY_CHECK(
+      !options.schedule.has_value() || prepared.impl() == optimizer.impl(),
+      "train.prepare",
+      "the strategy's lars or lamb takes the place of this optimizer, whose rate the schedule "
+      "sets. Call fleet::distributed_optimizer() first, and build the schedule from what it "
+      "returns.");
   // From here on nothing is refused.
   core_->optimizer = prepared;
   core_->schedule = std::move(options.schedule);

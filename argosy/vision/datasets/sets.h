@@ -57,6 +57,22 @@ class Cifar100 final : public PictureDataset {
       : PictureDataset(datasets::cifar100(), path, split, std::move(options)) {}
 };
 
+/// SVHN, cropped: 73,257 digits of house numbers for training and 26,032 for tests, 32 × 32, RGB,
+/// ten classes. datasets::open("svhn") also gives "extra".
+class Svhn final : public PictureDataset {
+ public:
+  Svhn(const std::string& path, Split split, PictureOptions options = {})
+      : PictureDataset(datasets::svhn(), path, split, std::move(options)) {}
+};
+
+/// PASCAL VOC 2012, classification: 5,717 photographs for training and 5,823 for validation, with
+/// any of 20 classes on each. The target is f32 [20] of 0 and 1, for loss::BCEWithLogits.
+class Voc2012 final : public PictureDataset {
+ public:
+  Voc2012(const std::string& path, Split split, PictureOptions options = {})
+      : PictureDataset(datasets::voc2012(), path, split, std::move(options)) {}
+};
+
 /// Oxford Flowers-102: 8,189 photographs, 102 classes. `.open = {.absent, .splits}`.
 class Flowers102 final : public PictureDataset {
  public:
