@@ -23,11 +23,17 @@ constexpr auto kClasses = std::to_array<std::string_view>(
 constexpr std::string_view kRoot = "VOCdevkit/VOC2012/";
 constexpr const char* kFile = "VOCtrainval_11-May-2012.tar";
 
-/// The classes of each picture of a split, by its name.
-using Tags = std::map<std::string, std::vector<int64_t>, std::less<>>;
+struct Tag {
+  std::vector<int64_t> labels{};
+  size_t lines = 0;  // one in the file of each class
+};
+
+/// What is on each picture of a split, by its name.
+using Tags = std::map<std::string, Tag, std::less<>>;
 
 /// Adds what ImageSets/Main/<class>_<split>.txt says: "2008_000008 -1" in each line; 1: it is on
-/// it, 0: it is hard to see, -1: it is not.
+/// it, 0: it is hard to see, which counts as
+/// not there; -1: it is not.
 void read_tags(const formats::ArchiveImage& archive,
                const std::string& member,
                int64_t label,
@@ -49,9 +55,10 @@ void read_tags(const formats::ArchiveImage& archive,
                       fmt::format("line {}: expected the name of a picture and -1, 0 or 1", line),
                       {fmt::format("{}:{}", archive.path(), member)});
     }
-    std::vector<int64_t>& labels = tags[std::string(picture)];
+    Tag& tag = tags[std::string(picture)];
+    ++tag.lines;
     if (there == 1) {
-      labels.push_back(label);
+      tag.labels.push_back(label);
     }
   }
 }
@@ -78,8 +85,17 @@ std::shared_ptr<const Source> open_voc2012(const OpenOptions& options) {
                              std::move(archive));
   for (auto& [split, tags] : splits) {
     set.begin(split);
-    for (auto& [picture, labels] : tags) {
-      set.add(fmt::format("{}JPEGImages/{}.jpg", kRoot, picture), std::move(labels));
+    for (auto& [picture, tag] : tags) {
+      if (tag.lines != kClasses.size()) {
+        throw DataError(
+            "datasets.voc2012",
+            fmt::format("expected {} once in the list of each of {} classes, got {} lines",
+                        picture,
+                        kClasses.size(),
+                        tag.lines),
+            {options.path});
+      }
+      set.add(fmt::format("{}JPEGImages/{}.jpg", kRoot, picture), std::move(tag.labels));
     }
   }
   return std::move(set).finish();

@@ -92,6 +92,9 @@ TEST_F(Voc2012, LinesThatAreNoneAndPicturesThatAreMissingAreNamed) {
     members[2 * 11].second = good + bad;
     EXPECT_THAT(error(), HasSubstr("dog_train.txt: line 3: expected the name of a picture")) << bad;
   }
+  members[2 * 11].second = good.substr(good.find('\n') + 1);
+  EXPECT_THAT(error(),
+              HasSubstr("expected a once in the list of each of 20 classes, got 19 lines"));
   members[2 * 11].second = good;
   members.pop_back();
   EXPECT_THAT(error(), HasSubstr("1 "));

@@ -52,9 +52,9 @@ struct MatFile {
 };
 
 struct MatOptions {
-  /// Most bytes of the file, and of its unpacked variables together. Lengths in the file allocate
-  /// nothing before they are checked against its size, whatever stands here.
-  int64_t most_bytes = int64_t{64} << 30;
+  /// Most bytes of the file, and of its unpacked variables together: a small file may unpack to a
+  /// thousand times its size. Lengths in the file allocate nothing before they are checked.
+  int64_t most_bytes = int64_t{1} << 30;
 };
 
 /// Reads a MATLAB 5 file (what `save` writes by default, or with -v6): numeric arrays in either

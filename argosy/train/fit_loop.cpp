@@ -228,17 +228,20 @@ void FitLoop::forward_backward(const Tensors& batch, int64_t together) {
   announcer_.phases().time(PhaseKind::kBackward, [&] {
     core_.precision.backward(together == 1 ? loss.mean : loss.mean / static_cast<double>(together));
   });
+  if (options_.training_step == nullptr) {
+    core_.update_metrics(outputs_, labels_);  // a metric that throws leaves no rank in its backward
+  }
+  outputs_.clear();
+  labels_.clear();
   const auto value = loss.mean.item<double>();
   figures_.loss.update(value, loss.count);
   agreement_.add_batch(value, loss.count, samples_in(batch));
 }
 
 LossValue FitLoop::usual_loss(const Tensors& batch) {
-  const Tensors labels = core_.labels_of(batch, "train.fit");
-  const Tensors outputs = core_.forward(inputs_);
-  LossValue loss = core_.loss_of(outputs, labels);
-  core_.update_metrics(outputs, labels);
-  return loss;
+  labels_ = core_.labels_of(batch, "train.fit");
+  outputs_ = core_.forward(inputs_);
+  return core_.loss_of(outputs_, labels_);
 }
 
 /// The loss of FitOptions::training_step is a mean over the batch's samples.

@@ -82,7 +82,9 @@ class FitLoop final {
   std::optional<int64_t> batches_;  // of the epoch, or of what is left of it
   Clock::time_point epoch_begun_{};
   EpochFigures figures_;
-  Tensors inputs_;       // of the batch at hand
+  Tensors inputs_;     // of the batch at hand
+  Tensors outputs_{};  // of the batch, until its metrics are updated
+  Tensors labels_{};
   bool updates_ = true;  // the batch at hand completes an update
 };
 

@@ -1,5 +1,7 @@
 #include "argosy/train/callbacks/keep_in_checkpoint.h"
 
+#include <fmt/format.h>
+
 #include <string_view>
 #include <utility>
 
@@ -59,6 +61,10 @@ engine::StateDict KeepInCheckpoint::tensors() const {
 }
 
 void KeepInCheckpoint::load_tensors(const engine::StateDict& tensors) {
+  if (!loaded_) {
+    throw CheckpointError("train.resume",
+                          fmt::format("the checkpoint has tensors of {}, and no state", name_));
+  }
   engine::load_state_dict(*module_, without_prefix(tensors, kModel), {.source = name_});
   checkpoint::Snapshot saved;
   saved.values = *loaded_;

@@ -116,9 +116,11 @@ struct PictureDataset::State {
       const at::Tensor image = plain.tensor_of(picture);
       return {.image = image, .target = targets.of(sample.labels, sample.points, image)};
     }
+    // A step of the user's may read another sample, which takes the memory of this one's labels.
+    const std::vector<int64_t> labels(sample.labels.begin(), sample.labels.end());
     const KeypointTensor made = transform.runner()->run(
         transform, {.image = std::move(picture), .points = targets.points_of(sample)}, random);
-    return {.image = made.image, .target = targets.of(sample.labels, made)};
+    return {.image = made.image, .target = targets.of(labels, made)};
   }
 
   image::Order order;
@@ -281,6 +283,15 @@ at::Tensor PictureDataset::pixels() const {
   at::Tensor all = at::empty({size(), shape[0], shape[1], channels}, at::kByte);
   for (int64_t i = 0; i < size(); ++i) {
     const image::Image picture = this->picture(i);
+    if (picture.height() != shape[0] || picture.width() != shape[1]) {
+      throw DataError(kWhere,
+                      fmt::format("expected {} x {} pixels, got {} x {}",
+                                  shape[0],
+                                  shape[1],
+                                  picture.height(),
+                                  picture.width()),
+                      {.path = source().about().path, .index = sample_key(i)});
+    }
     std::copy_n(picture.row<uint8_t>(0),
                 picture.total_bytes(),
                 all.data_ptr<uint8_t>() + i * all.stride(0));

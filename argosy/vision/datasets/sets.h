@@ -58,7 +58,8 @@ class Cifar100 final : public PictureDataset {
 };
 
 /// SVHN, cropped: 73,257 digits of house numbers for training and 26,032 for tests, 32 × 32, RGB,
-/// ten classes. datasets::open("svhn") also gives "extra".
+/// ten classes. datasets::open("svhn") also gives "extra". All files in the folder are read: with
+/// extra_32x32.mat they take 2 GB.
 class Svhn final : public PictureDataset {
  public:
   Svhn(const std::string& path, Split split, PictureOptions options = {})
@@ -66,7 +67,8 @@ class Svhn final : public PictureDataset {
 };
 
 /// PASCAL VOC 2012, classification: 5,717 photographs for training and 5,823 for validation, with
-/// any of 20 classes on each. The target is f32 [20] of 0 and 1, for loss::BCEWithLogits.
+/// any of 20 classes on each. The target is f32 [20] of 0 and 1, for loss::BCEWithLogits; objects
+/// marked difficult count as not there.
 class Voc2012 final : public PictureDataset {
  public:
   Voc2012(const std::string& path, Split split, PictureOptions options = {})
