@@ -188,8 +188,8 @@ std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
                                                                   : options.checkpoint.resume_from;
   ARGOSY_CHECK(!from.empty(),
                "train.fit",
-               "there is no folder of checkpoints to resume from: set run_dir, checkpoint.dir or "
-               ".checkpoint.resume_from");
+               "there is no folder of checkpoints to resume from: set run_dir, checkpoint.dir "
+               "or checkpoint.resume_from");
   nlohmann::json found = group.rank() == 0 ? look(options) : nlohmann::json{};
   if (group.size() > 1) {
     found = comm::broadcast_object(found, group);
