@@ -43,7 +43,7 @@ struct Update {
   kernels::Sums sums{};   ///< of the whole parameter, where the rule needs it
 };
 
-/// Numbers of a rule that one which takes its place goes on with.
+/// The numbers of a rule that its replacement keeps.
 struct RuleNumbers {
   double momentum = 0;
   std::array<double, 2> betas{};

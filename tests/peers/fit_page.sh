@@ -11,8 +11,11 @@ build_page "$run"
 # Loss and accuracy of two splits, learning rate, throughput, input wait.
 [[ $(attribute curves) == 7 ]] || complain "expected 7 curves, got $(attribute curves)"
 [[ $(attribute spans) -gt 300 ]] || complain "expected a timeline of more than 300 spans, got $(attribute spans)"
+# All pictures that the run has kept of its 4 evaluations.
+kept=$(for epoch in 1 2 3 4; do grep -o '"png"' "$run/samples/epoch $epoch.json" || echo "no pictures of epoch $epoch"; done)
+[[ $kept != *no* ]] || complain "$kept"
 pictures=$(grep -o 'src="data:image/png' "$work/dom" | wc -l)
-[[ $pictures -ge 4 ]] || complain "expected pictures of each of 4 evaluations, got $pictures"
+[[ $pictures == $(wc -l <<<"$kept") ]] || complain "expected the pictures of 4 evaluations, $(wc -l <<<"$kept"), got $pictures"
 for text in finished ShapesNet cross_entropy 'epoch 4' 'comm wait'; do
   grep -qi "$text" "$work/dom" || complain "the page does not say \"$text\""
 done
