@@ -80,7 +80,7 @@ expect 127 "cannot start"
 printf '127.0.0.1\n127.0.0.9\n' >gone # nobody listens at that address
 output=$(timeout 100 "$argosy" launch --hostfile gone --ssh --timeout 60 --log_dir '' true 2>&1 </dev/null)
 code=$?
-expect 1 "ssh to 127.0.0.9 ended with 255"
+expect 1 "ssh to 127.0.0.9 failed with exit code 255"
 
 # stopped SIGNAL: the launcher here gets it once the ranks run
 nap="sleep 1001.$$" # what no other test runs
