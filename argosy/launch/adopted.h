@@ -11,38 +11,40 @@
 
 namespace argosy::launch {
 
-/// Processes that lost their parent, a rank or something that it started: they become children of
-/// the launcher, which is their subreaper (PR_SET_CHILD_SUBREAPER). Most have ended already; what
-/// left its rank's group (setsid, a daemon) may live on.
+/// Processes of the job that lost their parent, which was a rank or a process that a rank started.
+/// The kernel makes them children of the launcher, which is their subreaper
+/// (PR_SET_CHILD_SUBREAPER). Most have ended already. A process that left its rank's group (setsid,
+/// a daemon) may live on.
 ///
-/// Strangers are children too, but the job's business never: a shell that starts a process and then
-/// execs the launcher (`exec argosy launch … > >(tee log)`) leaves it to the launcher. What such a
-/// stranger starts is adopted as well when its parent ends; know_by() tells it apart.
+/// Strangers are children that do not belong to the job. A shell that starts a process and then
+/// execs the launcher (`exec argosy launch … > >(tee log)`) leaves that process to it. A process
+/// that a stranger starts is adopted too when its parent ends; know_by() tells it apart.
 class Adopted final {
  public:
-  /// Which children are somebody else's business: the guard, running ranks, what is in the group
-  /// of a rank.
+  /// True for children that others handle: the guard, running ranks and processes in the group of a
+  /// rank.
   using Others = std::function<bool(pid_t)>;
 
-  /// Call it before the first process of the job, the guard included, is started.
+  /// Takes the present children for strangers. Construct it before the first process of the job,
+  /// the guard included.
   Adopted();
 
-  /// "NAME=value" in the environment of whatever the ranks start. Where there were strangers, only
-  /// what carries it is the job's.
+  /// Sets "NAME=value", which all that the ranks start have in their environment. If there were
+  /// strangers, only processes that carry it belong to the job.
   void know_by(std::string variable) { mark_ = std::move(variable); }
 
-  /// Reaps those that have ended, strangers too.
+  /// Reaps the processes that have ended, strangers too.
   void reap(const Others& others);
-  /// Sends `signal` to each that has not had it yet. Call it again as long as alive(): when one
-  /// ends, its own children come.
+  /// Sends `signal` to each process that has not had it yet. Call it again while alive() is true,
+  /// because the children of one that ends are adopted in turn.
   void signal(int signal, const Others& others);
-  /// Is there any? False too where the kernel does not tell; see os::children().
+  /// True if there is any. Also false when the kernel does not tell; see os::children().
   [[nodiscard]] bool alive(const Others& others) const;
-  /// Those that there are.
+  /// Returns their pids.
   [[nodiscard]] std::vector<pid_t> list(const Others& others) const;
 
  private:
-  /// Somebody else's, or a stranger's child?
+  /// True for a stranger, and for a child of one.
   [[nodiscard]] bool strange(pid_t pid) const;
 
   std::set<pid_t> strangers_{};

@@ -25,7 +25,8 @@ class Attempt final {
  public:
   explicit Attempt(Session& session);
 
-  /// Starts the ranks and returns when all have ended. Asks `restarts` what follows a failure.
+  /// Starts the ranks and returns when all have ended. After a failure it asks `restarts` what to
+  /// do.
   [[nodiscard]] Outcome run(RestartPolicy& restarts);
 
  private:
@@ -33,7 +34,7 @@ class Attempt final {
   struct FirstFailure {
     RankEnd end{};
     std::chrono::steady_clock::time_point seen_at{};
-    bool told = false;  ///< The user knows it already, while the others still stop.
+    bool told = false;  ///< The user was told while the others still stop.
   };
 
   void turn(RestartPolicy& restarts);
@@ -60,10 +61,10 @@ class Attempt final {
   Leftovers leftovers_{session_, ranks_.all()};
   std::vector<pollfd> polls_{};
   int64_t turn_ = 0;                        ///< The round of the loop.
-  std::vector<RankEnd> ends_{};             ///< Of our ranks, in order.
-  std::optional<RankEnd> spawn_failure_{};  ///< Of the rank that could not start.
+  std::vector<RankEnd> ends_{};             ///< The ends of our ranks, in order.
+  std::optional<RankEnd> spawn_failure_{};  ///< The end of the rank that could not start.
   std::optional<FirstFailure> first_{};
-  WallClock wall_{};           ///< Set anew at the first end: the ends after it keep their order.
+  WallClock wall_{};  ///< It is set again at the first end, so that later ends keep their order.
   std::optional<int> sent_{};  ///< The last signal that the ranks got from us.
   bool told_of_signal_ = false;
 };

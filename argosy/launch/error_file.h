@@ -6,24 +6,25 @@
 
 namespace argosy::launch {
 
-/// What a rank said itself about its end.
+/// A rank's own words about its end.
 struct ErrorNote {
   std::string message{};  ///< "RuntimeError: shapes differ"; may have several lines
   std::string stack{};    ///< may be empty
-  std::string path{};     ///< of the file that says so
+  std::string path{};     ///< path of the file that holds this note
 };
 
-/// Makes the way free for a rank's note: the folder is there, and no former one.
+/// Prepares for a rank's note: creates the folder and removes a former note.
 void prepare_error_file(const std::string& path);
 
-/// nullopt: the rank wrote none, or nothing in torchrun's form. A message may also be plain text.
+/// Reads a rank's note. A message may also be plain text. nullopt: the rank wrote none, or it does
+/// not have torchrun's form.
 /// Source: PyTorch's torch/distributed/elastic/multiprocessing/errors; os/crash_handler.h writes
-/// it.
+/// the same form.
 [[nodiscard]] std::optional<ErrorNote> read_error_file(const std::string& path);
 
-/// The exception that nobody caught, of a rank that ended by SIGABRT: "std::runtime_error: my file
-/// is missing", by what the rank said itself, else by what the C++ runtime writes among its last
-/// lines. The first line of it; "": it was none.
+/// Returns the first line of the uncaught exception of a rank that ended by SIGABRT:
+/// "std::runtime_error: my file is missing". It is taken from the rank's note, else from what the
+/// C++ runtime wrote among its last lines. "": there was no exception.
 [[nodiscard]] std::string exception_of(const std::optional<ErrorNote>& note,
                                        const std::vector<std::string>& last_lines);
 

@@ -7,16 +7,16 @@
 
 namespace argosy::launch {
 
-/// A small process that lives exactly as long as the launcher and, should the launcher be killed by
-/// SIGKILL, kills the process groups of the ranks: PR_SET_PDEATHSIG alone would take the ranks but
-/// leave what they started (loader processes, the program behind a shell script).
+/// A small process that lives exactly as long as the launcher. If SIGKILL kills the launcher, it
+/// kills the process groups of the ranks. PR_SET_PDEATHSIG alone would end the ranks, but leave
+/// what they started (loader processes, the program behind a shell script).
 ///
 ///     Guard guard = *Guard::start();
 ///     spawn({… .pid_fd = guard.pid_fd()});   // each rank enrols itself before it runs the program
 ///     guard.forget(pid);                     // when its group is empty
 ///
 /// A process that left its rank's group on purpose (setsid) is not followed.
-/// Lifetime: start it before any thread exists. The destructor ends it, and no group is killed.
+/// Lifetime: start it before any thread exists. The destructor ends it without killing a group.
 class Guard final {
  public:
   [[nodiscard]] static Result<Guard> start();
@@ -26,11 +26,13 @@ class Guard final {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  /// Where a group's leader writes its pid, see SubprocessOptions::pid_fd.
+  /// Returns the descriptor to which a group's leader writes its pid; see
+  /// SubprocessOptions::pid_fd.
   [[nodiscard]] int pid_fd() const { return to_guard_.get(); }
+  /// Stops guarding `group`, whose number the kernel may now give to others.
   void forget(pid_t group);
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Has somebody killed it? Then reaps it; its number means nothing from here on.
+  /// True if somebody killed the guard. Reaps it then, and pid() loses its meaning.
   [[nodiscard]] bool lost();
 
  private:

@@ -10,24 +10,25 @@
 
 namespace argosy::program {
 
-/// A command or program, for its help and its errors.
+/// Describes a command or a program in its help and its errors.
 struct About {
   std::string_view what;     ///< the first lines of --help
   std::string name{};        ///< "argosy data fetch"; run() takes the program's
   std::string_view end{};    ///< the last lines of --help: "Example: …"
-  std::string_view usage{};  ///< what follows the name there; "": made from the options
+  std::string_view usage{};  ///< what follows the name in --help; "": it is made from the options
 };
 
-/// Reads the words after a command's name into the options' targets. True: --help was asked for and
-/// printed, in lines of at most 80 columns. Dashes and underscores in names mean the same; options
-/// and positionals may be mixed; after "--" all words are positionals.
-/// Errors: UsageError that names the option that was probably meant, and how to get help.
+/// Reads the words after a command's name into the options' targets. Returns true when it printed
+/// --help because the user asked for it. Lines have at most 80 columns. Dashes and underscores in
+/// names mean the same. Options and positionals may be mixed. After "--" all words are positionals.
+/// Errors: UsageError that names the option that was probably meant, and says how to get help.
 [[nodiscard]] bool parse_or_help(const About& about,
                                  const Options& options,
                                  const std::vector<std::string>& args);
 
-/// The main() of a program: reads its options, runs it, and returns the exit code: 0 done (or
-/// --help), 1 `body` threw, 2 wrong usage. Errors are printed, as log::error does.
+/// The main() of a program. It reads the options, runs `body` and returns the exit code: 0 when
+/// `body` returned or --help was printed, 1 when `body` threw, 2 for wrong usage. Errors are
+/// printed as log::error does.
 ///
 ///     int main(int argc, char** argv) {
 ///       int epochs = 10;
@@ -39,8 +40,8 @@ struct About {
 [[nodiscard]] int run(
     About about, const Options& options, int argc, char** argv, const std::function<void()>& body);
 
-/// For Limits::check: a file can be written there. What is written in the end should not fail for a
-/// folder that could be seen to be missing. Returns what is wrong; empty: nothing.
+/// A Limits::check for paths: a file can be written there. It finds a missing folder at the start,
+/// so that the program does not fail when it writes at its end. Returns what is wrong; "": nothing.
 [[nodiscard]] std::string in_a_folder(const std::string& path);
 
 /// An option as it was given.
@@ -50,7 +51,7 @@ struct GivenOption {
   std::string written{};  ///< "--nproc-per-node"
 };
 
-/// A command line taken apart; values are not looked at yet.
+/// A command line, split into its parts. Values are not checked yet.
 struct TakenApart {
   std::vector<GivenOption> options{};
   std::vector<std::string> words{};  ///< all others
@@ -63,17 +64,18 @@ enum class Between : uint8_t {
   kNothing,  ///< the first word that is no option begins a program, which gets all that follows
 };
 
-/// Errors: UsageError(where): an unknown option, one without its value, one that is refused.
+/// Splits a command line into its parts.
+/// Errors: UsageError(where) for an option that is unknown, lacks its value or is refused.
 [[nodiscard]] TakenApart take_apart(const char* where,
                                     std::string_view command,
                                     std::span<const Option> options,
                                     const std::vector<std::string>& args,
                                     Between between);
 
-/// The row that `name` ("--nproc_per_node", "-n") belongs to; nullptr: none.
+/// Returns the row to which `name` ("--nproc_per_node", "-n") belongs. nullptr: there is none.
 [[nodiscard]] const Option* find_option(std::span<const Option> options, std::string_view name);
 
-/// The text of --help.
+/// Returns the text of --help.
 [[nodiscard]] std::string help(const About& about, std::span<const Option> options);
 
 }  // namespace argosy::program

@@ -6,10 +6,10 @@
 // Internal to the room.
 namespace argosy::program {
 
-/// Text in lines of at most 80 columns; those that are too long are wrapped.
+/// Returns the text with long lines wrapped at 80 columns.
 [[nodiscard]] std::string wrapped(std::string_view text);
 
-/// "  left    text": the text wrapped, in lines that begin at column `indent`.
+/// Returns "  left    text". The text is wrapped, and its lines begin at column `indent`.
 [[nodiscard]] std::string row(std::string_view left, std::string_view text, size_t indent);
 
 }  // namespace argosy::program

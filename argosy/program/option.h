@@ -12,8 +12,9 @@
 
 namespace argosy::program {
 
-/// Where the value of an option goes. bool: a switch, which takes no value. A vector takes what is
-/// given again, and all words of a positional; numbers also as "0,3". None: the caller reads it.
+/// Where the value of an option goes. bool: the option is a switch and takes no value. A vector
+/// collects the values of an option that is repeated, and all words of a positional; numbers may
+/// also be written as "0,3". monostate: the caller reads the value.
 using Target = std::variant<std::monostate,
                             bool*,
                             std::string*,
@@ -29,11 +30,11 @@ using Target = std::variant<std::monostate,
 
 /// What a value may be.
 struct Limits {
-  double least = -std::numeric_limits<double>::infinity();  ///< of numbers
+  double least = -std::numeric_limits<double>::infinity();  ///< for numbers
   double most = std::numeric_limits<double>::infinity();
-  std::string_view words{};  ///< "never|auto|must": a text is one of these; "": any
+  std::string_view words{};  ///< "never|auto|must": a text must be one of these; "": any text
   bool required = false;
-  /// Returns what is wrong with a text; empty: nothing.
+  /// Returns what is wrong with a text; "": nothing.
   std::string (*check)(const std::string& text) = nullptr;
 };
 
@@ -42,49 +43,51 @@ enum class Origin : uint8_t { kArgosy, kBoth, kTorchrun, kPaddle };
 
 /// What becomes of an option.
 enum class Treatment : uint8_t {
-  kSame,      ///< does what it does where it comes from
-  kBetter,    ///< the same, and `help` says what is better
+  kSame,      ///< does what it does in the launcher that it comes from
+  kBetter,    ///< does the same; `help` says what is better
   kNoEffect,  ///< accepted; `help` says why nothing needs to happen
   kRefused,   ///< an error whose text is `help`
 };
 
-/// One option of a command: parsing, --help, JSON and reference are made from such rows.
+/// One option of a command. The parser, --help, JSON and the reference are made from such rows.
 struct Option {
-  std::string_view names;  ///< "--nproc_per_node -n"; no dashes: a positional
+  std::string_view names;  ///< "--nproc_per_node -n"; a name without dashes is a positional
   std::string_view value;  ///< what stands for the value in --help: "N"; "": a switch, a positional
   std::string_view help;
-  Target to{};  ///< what it holds is the default
+  Target to{};  ///< the value that it holds at first is the default
   Limits limits{};
   std::string_view group = "Options";  ///< heading in --help; "": not shown there
-  std::string_view variables{};        ///< of the environment, which give it; the first that is set
+  std::string_view
+      variables{};  ///< environment variables that also set it; the first one that is set counts
   Origin origin{};
   Treatment treatment{};
 
   [[nodiscard]] bool positional() const { return !names.starts_with('-'); }
   [[nodiscard]] bool flag() const { return value.empty() && !positional(); }
   [[nodiscard]] bool works() const { return treatment <= Treatment::kBetter; }
-  /// The first name without dashes, by which JSON and what was given are sorted.
+  /// Returns the first name without dashes. JSON and GivenOptions use it as the key.
   [[nodiscard]] std::string_view key() const;
   [[nodiscard]] std::vector<std::string> all_names() const;
   [[nodiscard]] std::vector<std::string> all_variables() const;
 };
 
-/// The switch --json of a command. `json`: whether it was given.
+/// Returns the switch --json of a command. `json` becomes true when it is given.
 [[nodiscard]] Option json_option(bool* json, std::string_view help = "Print JSON for programs");
 
-/// Rows for one object of settings, made where they are used.
+/// Rows for one object of settings. They are made where they are used.
 using Options = std::vector<Option>;
 
-/// Stores `text`, which was given as `written` ("--epochs"), where the option says.
-/// Errors: UsageError: what was expected, and what stands there.
+/// Stores `text` where the option says. `written` is the name that the user wrote ("--epochs").
+/// Errors: UsageError that says what was expected and what was given.
 void set(const Option& option, const std::string& text, std::string_view written);
 
-/// Stores the fields of an object, by key; null: not set.
-/// Errors: UsageError: an unknown name, with the nearest; a value of another kind; no object.
+/// Stores the fields of an object by key. A null leaves the option as it is.
+/// Errors: UsageError when a name is unknown (it names the nearest), a value has another kind, or
+/// `object` is not an object.
 void from_json(const Options& options, const nlohmann::ordered_json& object);
 [[nodiscard]] nlohmann::ordered_json to_json(const Options& options);
 
-/// "0.001", "a,b": what an option holds; empty: nothing, or a switch.
+/// Returns what an option holds: "0.001", "a,b". "" for a switch, or when it holds nothing.
 [[nodiscard]] std::string held(const Option& option);
 
 }  // namespace argosy::program

@@ -19,12 +19,12 @@ struct Wakeup {
   std::string value{};  ///< of the last key waited for, unless closed
 };
 
-/// The state of a store in memory: keys, those who wait for them, members and departures. The
-/// in-process store and the gRPC service are two faces of it.
+/// The state of a store in memory: keys, the callers that wait for them, members and departures.
+/// The in-process store and the gRPC service give access to it.
 ///
 /// Nothing here blocks. A caller that waits leaves a function, so 512 waiting ranks cost no thread.
-/// The functions are called without the lock held, on the thread that set the key. The faces check
-/// keys; here they count as valid.
+/// The functions are called without the lock held, on the thread that set the key. Its two users
+/// check keys; here all keys count as valid.
 ///
 /// Thread-safe. After close() every operation throws RendezvousError.
 class Board final {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// OpenSSL's certificates and keys with owners. Internal to the room.
+/// Owns OpenSSL's certificates and keys. Internal to the room.
 namespace argosy::rendezvous::certificates {
 
 template <auto release>
@@ -22,29 +22,30 @@ using Key = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, Release<X509_free>>;
 using Bio = std::unique_ptr<BIO, Release<BIO_free_all>>;
 
-/// nullptr: no PEM of that kind, or one with a passphrase.
+/// Reads the first certificate. nullptr: there is none, or it has a passphrase.
 [[nodiscard]] Certificate read_certificate(const std::string& pem);
-/// All of them; empty: there is none.
+/// Reads all certificates. Empty: there is none.
 [[nodiscard]] std::vector<Certificate> read_certificates(const std::string& pem);
-/// Why the first certificate of `chain`, with those behind it, is not signed by any of `authority`;
-/// "": it is, and valid now.
+/// Returns why `chain` is not trusted. Its first certificate, with those that follow it, must be
+/// signed by one of `authority`. "": it is, and it is valid now.
 [[nodiscard]] std::string why_not_signed(const std::string& chain, const std::string& authority);
+/// Reads a private key. nullptr: there is none, or it has a passphrase.
 [[nodiscard]] Key read_key(const std::string& pem);
 [[nodiscard]] std::string to_pem(X509& certificate);
 [[nodiscard]] std::string to_pem(EVP_PKEY& key);
 
-/// The signing key that a job's token stands for: everyone who knows the token gets the same.
+/// Returns the signing key of a job's token. Everyone who knows the token gets the same key.
 [[nodiscard]] Key authority_key(const std::string& token);
 [[nodiscard]] Certificate make_authority(EVP_PKEY& key);
-/// A new key on the curve P-256.
+/// Returns a new key on the curve P-256.
 [[nodiscard]] Key make_key();
-/// `name`: the DNS name that it bears. Valid for as long as its authority: a job's clocks may
-/// differ.
+/// Returns a certificate for the DNS name `name`. It is valid for as long as its authority, because
+/// a job's clocks may differ.
 [[nodiscard]] Certificate make_certificate(EVP_PKEY& key,
                                            const std::string& name,
                                            EVP_PKEY& authority);
 
-/// What OpenSSL complained of last, for messages; forgets it.
+/// Returns OpenSSL's last complaint, for messages, and forgets it.
 [[nodiscard]] std::string last_complaint();
 
 }  // namespace argosy::rendezvous::certificates

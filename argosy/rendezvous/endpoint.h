@@ -11,7 +11,7 @@ struct Endpoint {
   uint16_t port = 0;
 };
 
-/// "host:port" or "[::1]:port". Errors: ConfigError(`where`) naming `what` ("PADDLE_MASTER").
+/// Reads "host:port" or "[::1]:port". Errors: ConfigError(`where`) naming `what` ("PADDLE_MASTER").
 [[nodiscard]] Endpoint parse_endpoint(std::string_view where,
                                       std::string_view what,
                                       std::string_view text);

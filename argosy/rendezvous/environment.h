@@ -9,8 +9,8 @@
 
 namespace argosy::rendezvous {
 
-/// The place of this process in its job, by the environment. The defaults are those of a program
-/// that was started by hand: one process.
+/// The place of this process in its job, as the environment says. The defaults describe a program
+/// that was started by hand, as one process.
 struct JobEnvironment {
   int rank = 0;
   int world_size = 1;

@@ -13,7 +13,8 @@ namespace argosy::rendezvous {
 /// Names one job at a place; no two are equal.
 [[nodiscard]] std::string new_job_id();
 
-/// From now on this process was in `job` at `place` as `rank`; `store` is what it holds of it.
+/// Records that this process was in `job` at `place` as `rank`, and which `store` it holds for the
+/// job.
 void remember_job(const std::string& place,
                   int rank,
                   const std::string& job,

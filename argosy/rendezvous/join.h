@@ -21,7 +21,7 @@ struct JoinOptions {
 /// Where the ranks meet, by JoinOptions and environment. See resolve().
 struct MeetingPlace {
   enum class Kind {
-    kAlone,     ///< one process: an in-process store
+    kAlone,     ///< one process with an in-process store
     kLauncher,  ///< the launcher hosts the store at host:port
     kRankZero,  ///< rank 0 hosts it at host:port
     kTorchrun,  ///< rank 0 hosts it; torchrun's store at host:port says where

@@ -6,21 +6,23 @@
 #include "argosy/os/fd.h"
 #include "argosy/os/subprocess.h"
 
-/// For tests: this program started again in another role, as a process that can be killed.
+/// For tests: starts this program again in another role, as a process that can be killed.
 namespace argosy::rendezvous {
 
-/// If the arguments name a role, plays it; its exit code is the program's. -1: they name none.
+/// Plays the role that the arguments name and returns its exit code, which the program returns too.
+/// -1: they name none.
 int play_role(int argc, char** argv);
 
 class Role final {
  public:
-  /// `args`: {"--serve", token} and so on, see process_roles.cpp. `env` is added to ours.
+  /// Starts the role of `args`, such as {"--serve", token}; process_roles.cpp lists them. `env` is
+  /// added to ours.
   explicit Role(std::vector<std::string> args, const std::vector<std::string>& env = {});
 
-  /// The next line it prints, waited for; "" when it ended.
+  /// Waits for the next line that it prints. "": it ended.
   [[nodiscard]] std::string line();
   void signal(int number);
-  /// Waits for its end. Fails the test when it does not come.
+  /// Waits until it has ended. Fails the test when it does not end.
   [[nodiscard]] os::Exit wait();
 
  private:

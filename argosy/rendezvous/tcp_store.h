@@ -9,16 +9,18 @@
 
 namespace argosy::rendezvous {
 
-/// A client of PyTorch's TCPStore, which torchrun keeps at MASTER_ADDR:MASTER_PORT: no more of its
-/// protocol than it takes to leave a word there for the other ranks. One call at a time.
+/// A client of PyTorch's TCPStore, which torchrun keeps at MASTER_ADDR:MASTER_PORT. It knows only
+/// as much of the protocol as it needs to leave a value there for the other ranks. Make one call at
+/// a time.
 /// Source: PyTorch's torch/csrc/distributed/c10d/TCPStoreBackend (commands, their order).
 class TcpStore final {
  public:
-  /// Waits until somebody listens there. Errors: RendezvousError naming host and port (nobody comes
-  /// until the deadline, or what listens there does not answer as a TCPStore).
+  /// Connects. Waits until somebody listens there.
+  /// Errors: RendezvousError naming host and port when nobody listens before the deadline, or when
+  /// what listens does not answer as a TCPStore.
   TcpStore(const std::string& host, uint16_t port, const Deadline& deadline);
 
-  /// Returns when it is there for others.
+  /// Sets a key. Returns when others can read it.
   void set(std::string_view key, std::string_view value, const Deadline& deadline);
   /// Waits until somebody has set `key`. Errors: TimeoutError naming the key.
   [[nodiscard]] std::string get(std::string_view key, const Deadline& deadline);

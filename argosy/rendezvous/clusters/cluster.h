@@ -10,8 +10,8 @@
 
 #include "argosy/rendezvous/environment.h"
 
-// What queues and MPI tell the processes that they start. Sources: the environments of real jobs
-// (Slurm 22.05, OpenMPI 4.1, MPICH 4.0), recorded in clusters_test.cpp.
+// Reads what queues and MPI tell the processes that they start. Sources: the environments of real
+// jobs (Slurm 22.05, OpenMPI 4.1, MPICH 4.0), recorded in clusters_test.cpp.
 namespace argosy::rendezvous {
 
 /// The place of this process among the tasks that a queue or an mpirun has started.
@@ -25,10 +25,10 @@ struct ClusterTask {
   /// The hosts of the job; the host of task 0 comes first. Empty: not known.
   std::vector<std::string> hosts{};
   std::string job{};        ///< a name of this start, equal on all its tasks; "": it has none
-  std::string meet_host{};  ///< where the platform wants the tasks to meet; "": it does not say
+  std::string meet_host{};  ///< the platform's meeting place for the tasks; "": it names none
   uint16_t meet_port = 0;
 
-  bool one_output = true;  ///< the output of all tasks comes out in one place
+  bool one_output = true;  ///< all tasks share one output
 
   [[nodiscard]] bool one_host() const { return local_tasks == tasks; }
 };
@@ -71,15 +71,17 @@ struct ClusterMeeting {
 };
 [[nodiscard]] ClusterMeeting meeting_of(const ClusterTask& task);
 
-/// True inside a Slurm allocation (sbatch, salloc) in a process that is none of its tasks: `srun`
-/// starts those.
+/// True inside a Slurm allocation (sbatch, salloc) if this process is none of its tasks, which only
+/// `srun` starts.
 [[nodiscard]] bool in_slurm_allocation(const Lookup& lookup);
 
-/// "gpu[001-003,7],login1" → gpu001, gpu002, gpu003, gpu7, login1. Source: Slurm's host lists.
-/// Errors: ConfigError.
+/// Expands "gpu[001-003,7],login1" to gpu001, gpu002, gpu003, gpu7, login1. Source: Slurm's host
+/// lists.
+/// Errors: ConfigError when the list is malformed.
 [[nodiscard]] std::vector<std::string> expand_hosts(std::string_view list);
 
-/// "2(x3),1" → 2, 2, 2, 1. Source: SLURM_TASKS_PER_NODE. Errors: ConfigError.
+/// Expands "2(x3),1" to 2, 2, 2, 1. Source: SLURM_TASKS_PER_NODE.
+/// Errors: ConfigError when the list is malformed.
 [[nodiscard]] std::vector<int> expand_counts(std::string_view list);
 
 }  // namespace argosy::rendezvous

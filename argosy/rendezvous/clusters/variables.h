@@ -7,19 +7,21 @@
 
 #include "argosy/rendezvous/environment.h"
 
-// Internal: how clusters read their variables.
+// Internal: reads the variables of clusters.
 namespace argosy::rendezvous::clusters {
 
-/// A whole number from `low`; nullopt: unset. Errors: ConfigError naming the variable.
+/// Returns a whole number that is at least `low`. nullopt: the variable is unset. Errors:
+/// ConfigError naming the variable.
 [[nodiscard]] std::optional<int> number(const Lookup& lookup, const char* name, int low = 0);
-/// The same of one that must be there.
+/// Returns the same of a variable that must be set. Errors: ConfigError naming the variable.
 [[nodiscard]] int required(const Lookup& lookup, const char* name, int low = 0);
-/// The first that is set; "": none.
+/// Returns the first variable that is set. "": none is.
 [[nodiscard]] std::string text(const Lookup& lookup, std::initializer_list<const char*> names);
-/// "slurm-17.0", by job and step; "": not in a step of Slurm's.
+/// Returns "slurm-17.0", made of job and step. "": this process is in no step of Slurm.
 [[nodiscard]] std::string slurm_step(const Lookup& lookup);
-/// Hosts of the allocation, in its order; empty: not in Slurm. (The step's are fewer for a rank of
-/// mpirun, whose daemons are a step on the other hosts only.)
+/// Returns the hosts of the allocation in its order. Empty: this process is not in Slurm. The step
+/// names fewer hosts for a rank of mpirun, because mpirun's daemons are a step on the other hosts
+/// only.
 [[nodiscard]] std::vector<std::string> allocated_hosts(const Lookup& lookup);
 
 }  // namespace argosy::rendezvous::clusters
