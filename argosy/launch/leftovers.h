@@ -30,7 +30,7 @@ class Leftovers final {
   /// Sends SIGTSTP or SIGCONT to all groups.
   void suspend_or_resume(int signal) const;
 
-  /// Gives up ranks that did not end after SIGKILL, prints that and returns their pids.
+  /// Gives up ranks that SIGKILL did not end. Prints that, and returns their pids.
   [[nodiscard]] std::vector<pid_t> abandon_the_undying();
   /// Returns the names of all processes that we cannot end: those of the `undying` ranks and those
   /// that other ranks left behind. Prints the latter; the former are printed already.

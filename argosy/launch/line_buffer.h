@@ -9,23 +9,23 @@
 
 namespace argosy::launch {
 
-/// Cuts a stream of bytes into lines. Any bytes may come; only '\n' ends a line.
+/// Cuts a stream of bytes into lines. It takes any bytes; only '\n' ends a line.
 ///
-/// Memory: an unterminated line of kLongest bytes is given out as if it had ended there, so that a
+/// Memory: an unterminated line of kLongest bytes is passed on as if it had ended there. So a
 /// program that never writes '\n' costs no more than that.
 class LineBuffer final {
  public:
   static constexpr size_t kLongest = size_t{64} << 10;
   using Sink = std::function<void(std::string_view line)>;  ///< without the '\n'
 
-  /// Gives out the lines that `bytes` complete, in order.
+  /// Passes the lines that `bytes` complete to `sink`, in order.
   void add(std::string_view bytes, const Sink& sink);
-  /// The stream has ended: gives out what is left, if anything.
+  /// Call it when the stream has ended. Passes on the rest, if there is any.
   void finish(const Sink& sink);
-  /// Drops of the unfinished line what a '\r' has overwritten: for terminals, where a progress bar
-  /// may go on for hours without ending its line.
+  /// Drops the part of the unfinished line that a '\r' has overwritten. It is for terminals, where
+  /// a progress bar may run for hours without ending its line.
   void drop_redrawn();
-  /// What came after the last '\n'.
+  /// Returns the bytes after the last '\n'.
   [[nodiscard]] std::string_view unfinished() const { return unfinished_; }
 
  private:
@@ -38,9 +38,9 @@ class Tail final {
   static constexpr size_t kLines = 20;
   static constexpr size_t kLongest = 2000;  ///< bytes at a line's end that are kept
 
-  /// What a terminal would show of it; "…" stands for a beginning that is too long.
+  /// Keeps what a terminal would show of the line. "…" replaces a beginning that is too long.
   void add(std::string_view line);
-  /// The part of `bytes` before its last kLines whole lines: lines in it need not be added.
+  /// Returns the part of `bytes` before its last kLines whole lines. Its lines need not be added.
   [[nodiscard]] static std::string_view forgotten(std::string_view bytes);
   [[nodiscard]] std::vector<std::string> lines() const;
 
@@ -49,7 +49,7 @@ class Tail final {
   size_t count_ = 0;
 };
 
-/// What a terminal still shows of `line` at its end: a '\r' starts over.
+/// Returns what a terminal still shows at the end of `line`: a '\r' starts it over.
 [[nodiscard]] std::string_view after_last_redraw(std::string_view line);
 
 }  // namespace argosy::launch

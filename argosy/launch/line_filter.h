@@ -10,8 +10,8 @@
 
 namespace argosy::launch {
 
-/// Lines of all ranks that contain one of `needles`, in a file of their own. Source: torchrun's
-/// --duplicate_stdout_filters.
+/// Writes the lines of all ranks that contain one of `needles` to a file of their own. Source:
+/// torchrun's --duplicate_stdout_filters.
 class LineFilter final {
  public:
   LineFilter(std::vector<std::string> needles, const std::string& path)

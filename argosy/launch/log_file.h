@@ -8,19 +8,20 @@
 
 namespace argosy::launch {
 
-/// A file that takes what a rank prints, every byte. Made, with its folder, at the first byte; one
-/// of a former run that is to be empty goes at once.
-/// A full disk or a read-only folder costs the file, not the job.
+/// A file that receives every byte that a rank prints. The file and its folder are made at the
+/// first byte. A former file is deleted at once if the log starts empty. A full disk or a read-only
+/// folder costs the file, not the job.
 class LogFile final {
  public:
-  enum class Start { kEmpty, kAtTheEnd };  ///< of a file that is there already
+  enum class Start { kEmpty, kAtTheEnd };  ///< in a file that exists already
   LogFile(std::string path, Start start);
 
-  /// "" or, once, why this file ends here or was not made: a line for the user.
+  /// Writes `bytes`. Returns "" or, once, a line for the user that says why this file ends here or
+  /// was not made.
   [[nodiscard]] std::string write(std::string_view bytes);
-  /// Has it been written, whole so far? Then its path, else "".
+  /// Returns its path if it exists and is whole so far, else "".
   [[nodiscard]] std::string path() const { return file_ ? path_ : ""; }
-  /// Are bytes missing?
+  /// True if bytes are missing.
   [[nodiscard]] bool cut() const { return over_; }
 
  private:

@@ -22,7 +22,7 @@ struct StreamChoice {
   static constexpr int kOut = 1;
   static constexpr int kErr = 2;
   int everyone = 0;            ///< 0 none, 1 standard output, 2 standard error, 3 both
-  std::map<int, int> ranks{};  ///< where it differs
+  std::map<int, int> ranks{};  ///< local ranks whose choice differs
 
   [[nodiscard]] int of(int local_rank) const;
   [[nodiscard]] bool any() const { return everyone != 0 || !ranks.empty(); }
@@ -37,7 +37,7 @@ struct RankFiles {
   LogFile::Start start = LogFile::Start::kEmpty;
 };
 
-/// What decides it, of options and job.
+/// What options and job say about files.
 struct LogPlan {
   LogLayout layout = LogLayout::kArgosy;
   std::string folder{};  ///< of this run; "": no files
@@ -45,23 +45,25 @@ struct LogPlan {
   StreamChoice redirects{};  ///< to files only
   StreamChoice tee{};        ///< to files too
   std::vector<std::string>
-      out_filters{};  ///< lines with one of these go to a file of their own too
+      out_filters{};  ///< lines that contain one of these also go to a file of their own
   std::vector<std::string> err_filters{};
 
   [[nodiscard]] RankFiles files(int rank, int local_rank, int restart) const;
-  /// Does each rank have files of its own that take all that it prints?
+  /// True if each rank has files of its own that receive all that it prints.
   [[nodiscard]] bool each_rank_whole() const {
     return !folder.empty() && layout != LogLayout::kTorchrun;
   }
-  /// Where the rank may say, in torchrun's form, what it ended with; "": nowhere.
+  /// Returns the path at which the rank may write, in torchrun's form, why it ended. "": nowhere.
   [[nodiscard]] std::string error_file(int rank, int local_rank, int restart) const;
-  /// What out_filters (or err_filters) choose, of all ranks of this node; "": nothing.
+  /// Returns the path for the lines of all ranks of this node that out_filters (or err_filters)
+  /// choose. "": there is none.
   [[nodiscard]] std::string filtered(bool out, int node, int restart) const;
-  /// Paddle's list of all ranks' endpoints; "": none.
+  /// Returns the path of Paddle's list of all ranks' endpoints. "": there is none.
   [[nodiscard]] std::string endpoints() const;
-  /// Of all ranks of node `node`, beside what the other tool would write; "": none.
+  /// Returns the path of the combined log of node `node`, which stands beside the other tool's
+  /// files. "": there is none.
   [[nodiscard]] std::string combined(int node) const;
-  /// As the start's table shows it: "runs/r1/rank<k>.log".
+  /// Returns the pattern in the start table: "runs/r1/rank<k>.log".
   [[nodiscard]] std::string pattern() const;
 };
 

@@ -14,10 +14,10 @@ namespace argosy::launch {
 /// How one start of all ranks ended.
 struct Outcome {
   int exit_code = 0;
-  std::optional<int> signal{};             ///< the signal that told the job to stop
-  std::optional<FailureReport> failure{};  ///< the failure as reported
-  std::vector<std::string> left_behind{};  ///< processes that did not end
-  std::vector<std::string> lost{};         ///< nodes whose launchers are lost
+  std::optional<int> signal{};                               ///< the signal that stopped the job
+  std::optional<FailureReport> failure{};                    ///< the failure as reported
+  std::vector<std::string> left_behind{};                    ///< processes that did not end
+  std::vector<std::string> lost{};                           ///< nodes whose launchers are lost
   std::optional<std::chrono::milliseconds> restart_after{};  ///< nullopt: the job is over
   std::string words{};          ///< the last lines to print about this start
   bool node_zero_lost = false;  ///< no other launcher prints these words
@@ -36,7 +36,7 @@ struct LocalEnd {
 /// same result. A pure function: it touches no process.
 [[nodiscard]] Outcome outcome_of(const JobState& job, const JobPlan& plan, const LocalEnd& local);
 
-/// "node 1 (gpu02, 10.0.0.2)"
+/// Returns names such as "node 1 (gpu02, 10.0.0.2)".
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<int>& nodes, const JobPlan& plan);
 
 }  // namespace argosy::launch

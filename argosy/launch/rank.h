@@ -26,7 +26,7 @@ class Rank final {
     rlim_t open_files = 0;  ///< see SubprocessOptions
     RankOutput::Start output{};
   };
-  /// Errors: those of Subprocess::spawn.
+  /// Starts the rank. Errors: those of Subprocess::spawn.
   [[nodiscard]] static Result<Rank> start(const Start& start);
 
   [[nodiscard]] int number() const { return number_; }
@@ -42,12 +42,12 @@ class Rank final {
   [[nodiscard]] std::chrono::steady_clock::time_point ended_at() const { return ended_at_; }
   /// True while a process of the rank's group lives.
   [[nodiscard]] bool group_alive();
-  /// Sends `signal` to the group. The end of a rank that still runs then counts as asked for.
+  /// Sends `signal` to the group. If the rank still runs, its end then counts as asked for.
   void signal_group(int signal);
   void signal_process(int signal) { (void)process_.signal(signal); }
   void abandon() { process_.abandon(); }
   /// Ends the whole group because the rank hangs, as `what` describes. The end counts as the rank's
-  /// own failure. The group, because the rank may be a shell around the program.
+  /// own failure. It signals the group because the rank may be a shell around the program.
   void end_hung(std::string what);
   void kill_hung();
   /// Kills a rank that is stopped, as `how` describes, since `since`, and silent for `silence`.

@@ -18,48 +18,48 @@ namespace argosy::launch {
 
 /// Where one stream of a rank goes.
 struct Route {
-  Sink* sink = nullptr;                  ///< of the launcher; always there, for messages
+  Sink* sink = nullptr;                  ///< a sink of the launcher; always set, for messages
   bool shown = true;                     ///< false: only the file gets it
   std::shared_ptr<LogFile> file{};       ///< nullptr: none; both streams may share one
-  std::shared_ptr<LineFilter> filter{};  ///< of all ranks; nullptr: none
+  std::shared_ptr<LineFilter> filter{};  ///< shared by all ranks; nullptr: none
 };
 
-/// What one rank prints: copied to the launcher's streams, line by line and with a prefix, and to
-/// files; the last lines are kept for a report. Passive: the loop calls it when poll() says that
-/// there is something to read.
+/// Takes what one rank prints. It copies it to the launcher's streams, line by line with a prefix,
+/// and to files, and keeps the last lines for a report. Passive: the loop calls it when poll() says
+/// that there is something to read.
 class RankOutput final {
  public:
   struct Start {
     std::string prefix{};  ///< before each line that is shown: "[rank 3] "
-    std::string color{};   ///< of the prefix on a terminal: "\x1b[36m"; "": none
-    bool live = false;     ///< may leave an unfinished line (a progress bar) on a terminal
+    std::string color{};   ///< color of the prefix on a terminal: "\x1b[36m"; "": none
+    bool live = false;     ///< it may leave an unfinished line (a progress bar) on a terminal
     Route out{};
     Route err{};
     int rank = 0;
-    CombinedLog* combined = nullptr;  ///< gets every line of both streams too
+    CombinedLog* combined = nullptr;  ///< also gets every line of both streams
   };
   /// `out_fd` and `err_fd`: our ends of the rank's pipes, which do not block.
   RankOutput(const Start& start, os::UniqueFd out_fd, os::UniqueFd err_fd);
 
-  /// The streams that are open and whose reader takes more, for poll().
+  /// Returns the open streams whose reader takes more, for poll().
   [[nodiscard]] std::vector<int> fds() const;
-  /// Copies what stream `fd` has ready; at most a few hundred kilobytes, so that no rank starves
+  /// Copies what stream `fd` has ready, at most a few hundred kilobytes, so that no rank starves
   /// the others.
   void forward(int fd);
-  /// Copies everything that is there and gives out an unfinished last line. The streams stay open
-  /// where a process that the rank left behind may still write.
+  /// Copies everything that is there and passes on an unfinished last line. The streams stay open
+  /// if a process that the rank left behind may still write.
   void forward_rest();
 
   [[nodiscard]] std::vector<std::string> last_lines() const { return tail_.lines(); }
-  /// Its last lines without their times; "" when it wrote none, the last not to `where`, or that
-  /// long before `end`: then they are not about it.
+  /// Returns its last lines without their times. "" when it wrote none, when the last one did not
+  /// go to `where`, or when it came long before `end` and so is not about it.
   [[nodiscard]] std::string last_words(const Sink& where,
                                        std::chrono::steady_clock::time_point end) const;
-  /// The files that were written: "a.log", "out.log and err.log", "".
+  /// Returns the files that were written: "a.log", "out.log and err.log" or "".
   [[nodiscard]] std::string log_paths() const;
-  /// Is there a file that lacks what the rank wrote to it?
+  /// True if a file lacks something that the rank wrote.
   [[nodiscard]] bool logs_cut() const;
-  /// Has it written to standard error what is shown there?
+  /// True if it wrote to standard error and the launcher showed it.
   [[nodiscard]] bool errors_shown() const { return streams_[1].printed && streams_[1].route.shown; }
 
  private:
@@ -67,9 +67,9 @@ class RankOutput final {
     os::UniqueFd fd{};
     Route route{};
     LineBuffer lines{};
-    bool printed = false;  ///< something, ever
+    bool printed = false;  ///< it has printed something
   };
-  /// One read; false when nothing more is there now.
+  /// Reads once. False when nothing more is there now.
   bool read_once(Stream& stream);
   void give_out(Stream& stream, std::string_view bytes);
   void finish_lines(Stream& stream);
@@ -77,10 +77,11 @@ class RankOutput final {
   void add_line(std::string& text, const Stream& stream, std::string_view line) const;
 
   struct Texts;
-  /// What becomes of one whole line, besides being shown.
+  /// The copies of one whole line, besides the shown one.
   class Copies;
 
-  /// Time and rank, as they stand before each line of the combined log; "": there is none.
+  /// Returns time and rank as they stand before each line of the combined log. "": there is no such
+  /// log.
   [[nodiscard]] std::string combined_start(const Stream& stream);
 
   std::string prefix_;

@@ -32,7 +32,7 @@ struct Session {
   Output output;
   std::unique_ptr<CombinedLog> combined{};           ///< nullptr: no combined log
   rlim_t open_files = 0;                             ///< the ranks' limit
-  std::unique_ptr<rendezvous::StoreServer> store{};  ///< of a job of one node
+  std::unique_ptr<rendezvous::StoreServer> store{};  ///< only in a job of one node
   std::optional<Met> met{};  ///< the meeting with the other nodes; nullopt: one node
   /// Shared with the launchers of the other nodes, if any. Destroyed before `met`.
   std::unique_ptr<JobJournal> journal = std::make_unique<OwnJournal>();
@@ -55,9 +55,8 @@ struct Session {
   void tell_of_closed_output(std::string_view consequence);
   /// True if the files hold all that the ranks wrote, in one combined log or in one per rank.
   [[nodiscard]] bool logs_are_whole() const;
-  /// Waits until the readers took all output, for a limited time, and only briefly after a signal.
-  /// Returns the exit code: that of
-  /// `outcome`, unless the user stopped the wait or output was lost.
+  /// Waits for a limited time, and only briefly after a signal, until the readers took all output.
+  /// Returns the exit code: that of `outcome`, unless the user stopped the wait or output was lost.
   [[nodiscard]] int hand_over_output(const Outcome& outcome);
 };
 

@@ -6,7 +6,7 @@
 
 namespace argosy::launch {
 
-/// Now, as microseconds since 1970 that other nodes can compare. `offset_us`: see
+/// Returns the time now in microseconds since 1970, which other nodes can compare. `offset_us`: see
 /// clock_offset_us().
 [[nodiscard]] inline int64_t now_us(int64_t offset_us) {
   return std::chrono::duration_cast<std::chrono::microseconds>(
@@ -15,8 +15,8 @@ namespace argosy::launch {
          offset_us;
 }
 
-/// How far another clock is before this machine's, in microseconds: by the quickest of several
-/// calls of `theirs`, to half its time. Source: Cristian's algorithm.
+/// Returns the other clock minus this machine's, in microseconds. The quickest of several calls of
+/// `theirs` counts, and half its duration is the error. Source: Cristian's algorithm.
 [[nodiscard]] int64_t clock_offset_us(const std::function<int64_t()>& theirs);
 
 }  // namespace argosy::launch

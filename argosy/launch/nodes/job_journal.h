@@ -7,7 +7,7 @@
 
 namespace argosy::launch {
 
-/// Where the launchers of a job tell what happens on their nodes, and all read it in one order.
+/// The launchers of a job tell here what happens on their nodes, and all read it in one order.
 class JobJournal {
  public:
   virtual ~JobJournal() = default;
@@ -17,17 +17,18 @@ class JobJournal {
   JobJournal(JobJournal&&) = delete;
   JobJournal& operator=(JobJournal&&) = delete;
 
-  /// This launcher's.
+  /// Returns the node of this launcher.
   [[nodiscard]] virtual int node() const = 0;
-  /// Readable when events() has something to tell that others have told; -1: there are none.
+  /// Returns a descriptor that is readable when events() has news of others. -1: there are no
+  /// others.
   [[nodiscard]] virtual int fd() const = 0;
-  /// What was told since the last call.
+  /// Returns what was told since the last call.
   [[nodiscard]] virtual std::vector<JobEvent> events() = 0;
   /// Tells all launchers, this one included. Does not wait.
   virtual void tell(JobEvent event) = 0;
 };
 
-/// Of a job of one node: what it tells, it hears at its next look.
+/// The journal of a job of one node. events() returns what tell() was given.
 class OwnJournal final : public JobJournal {
  public:
   [[nodiscard]] int node() const override { return 0; }

@@ -14,73 +14,76 @@ namespace argosy::launch {
 struct JobEvent {
   enum class Kind {
     kFailed,       ///< a rank failed on `node`: all stop
-    kInterrupted,  ///< somebody told the launcher of `node` to stop, by `signal`: the job ends;
-                   ///< SIGKILL: told it again, and does not want to wait
+    kInterrupted,  ///< somebody stopped the launcher of `node` by `signal`: the job ends; SIGKILL:
+                   ///< a second request, which wants no wait
     kEnded,        ///< all ranks of `node` have ended: `ends`
     kLost,         ///< the launcher of `node` is gone, or silent: the job ends
-    kDecided,      ///< node 0 says what comes of a start in which a rank failed
+    kDecided,      ///< node 0 decides what follows a start in which a rank failed
   };
   Kind kind = Kind::kFailed;
   int node = 0;
-  int restart = 0;  ///< of which start of the ranks it tells
+  int restart = 0;  ///< the start of the ranks that it is about
   int signal = 0;
-  std::vector<RankEnd> ends{};  ///< kFailed: the one; kEnded: all, in order
-  bool left_behind = false;     ///< kEnded: not even SIGKILL ended all of them
-  int64_t wait_ms = -1;         ///< kDecided: all start again after it; -1: they do not
-  std::string text{};           ///< kDecided: the same for people: "restart 1 of 3 now"
-  int64_t at_us = 0;            ///< kLost: when `node` may have been heard last, as in
-                                ///< RankEnd; 0: node 0 is lost, who alone could say
+  std::vector<RankEnd> ends{};  ///< kFailed: one end; kEnded: all, in order
+  bool left_behind = false;     ///< kEnded: a process outlived SIGKILL
+  int64_t wait_ms = -1;         ///< kDecided: the wait before all start again; -1: they do not
+  std::string text{};           ///< kDecided: the decision for people: "restart 1 of 3 now"
+  int64_t at_us = 0;  ///< kLost: when `node` may have been heard last, as in RankEnd; 0: node 0
+                      ///< itself is lost, and only it could say
 
   [[nodiscard]] std::string to_json() const;
   /// Errors: RendezvousError (not our form).
   [[nodiscard]] static JobEvent from_json(const std::string& text);
 };
 
-/// What the journal says of the start of all ranks that this launcher is in. Every launcher feeds
-/// it the same events in the same order, and node 0 writes down what follows from them: so all come
-/// to the same conclusion. Knows no processes.
+/// The state of the present start of all ranks, as the journal tells it. Every launcher feeds it
+/// the same events in the same order, and node 0 writes down what follows from them, so all come to
+/// the same conclusion. It touches no process.
 ///
-/// What was told of a later start waits for begin(); an interruption and a lost launcher concern
-/// the job, hence every start from then on.
+/// Events about a later start wait for begin(). An interruption and a lost launcher concern the
+/// job, so they count for every start from then on.
 class JobState final {
  public:
   explicit JobState(int nodes) : ended_(static_cast<size_t>(nodes), false) {}
 
   void add(const JobEvent& event);
-  /// Forgets the start before `restart`, and takes what was told of this one already.
+  /// Forgets the start before `restart`, and applies the events that came already about this one.
   void begin(int restart);
 
-  /// All have to stop: some rank failed, a node was lost, somebody interrupted.
+  /// True if all must stop: a rank failed, a node was lost, or somebody interrupted.
   [[nodiscard]] bool stopping() const { return failed_ || !lost_.empty() || interrupted_by_; }
-  /// Nothing more will be told of this start: every node has ended or is lost, and node 0 has
-  /// decided where there is something to decide. Where node 0 is lost, nobody tells anything.
+  /// True if nothing more will be told about this start: every node has ended or is lost, and node
+  /// 0 has decided if there is something to decide. Also true if node 0 is lost, because nobody
+  /// tells anything then.
   [[nodiscard]] bool over() const;
-  /// Every node has ended or is lost, a rank failed, and all could start again.
+  /// True if every node has ended or is lost, a rank failed, and all could start again.
   [[nodiscard]] bool undecided() const;
-  /// What node 0 decided.
+  /// Returns what node 0 decided.
   [[nodiscard]] const std::optional<JobEvent>& decision() const { return decision_; }
-  /// Nodes that have neither ended nor are lost.
+  /// Returns the nodes that have neither ended nor are lost.
   [[nodiscard]] std::vector<int> awaited() const;
 
   [[nodiscard]] std::optional<int> interrupted_by() const { return interrupted_by_; }
-  /// Those that went without having ended; node 0 also after it had, for the others need it.
+  /// Returns the nodes that left before they had ended. Node 0 counts even after it had ended,
+  /// because the others need it.
   [[nodiscard]] const std::vector<int>& lost_nodes() const { return lost_; }
-  /// When one of them may have been heard last, the earliest; nullopt: none is lost.
+  /// Returns the earliest time at which one of them may have been heard last. nullopt: none is
+  /// lost.
   [[nodiscard]] std::optional<int64_t> lost_since_us() const { return lost_since_us_; }
-  /// Those whose launchers are not there any more, ended or not.
+  /// Returns the nodes whose launchers are gone, whether they had ended or not.
   [[nodiscard]] const std::set<int>& gone_nodes() const { return gone_; }
-  /// All could start again: none is gone, nothing was left behind, nobody interrupted.
+  /// True if all could start again: none is gone, nothing was left behind, nobody interrupted.
   [[nodiscard]] bool may_restart() const {
     return gone_.empty() && !left_behind_ && !interrupted_by_;
   }
-  /// On a node something outlived SIGKILL.
+  /// True if a process outlived SIGKILL on some node.
   [[nodiscard]] bool something_left() const { return left_behind_; }
 
-  /// The rank that failed first, by time, of all nodes; nullopt: none failed by itself, or only
-  /// after somebody had told the job to stop. Of a node that was lost before it could tell all, it
-  /// is what it told when it failed.
+  /// Returns the end of the rank of all nodes that failed first. nullopt: none failed by itself, or
+  /// only after somebody had told the job to stop. For a node that was lost before it could tell
+  /// all, it is what the node told when the rank failed.
   [[nodiscard]] std::optional<RankEnd> first_failure() const;
-  /// All other ends that are known, by time.
+  /// Returns all other known ends, by time.
   [[nodiscard]] std::vector<RankEnd> others() const;
 
  private:
@@ -90,7 +93,7 @@ class JobState final {
   int restart_ = 0;
   std::vector<bool> ended_;
   std::vector<RankEnd> ends_{};
-  std::vector<JobEvent> failures_{};  ///< kFailed, of nodes that have not ended
+  std::vector<JobEvent> failures_{};  ///< kFailed events of nodes that have not ended
   bool failed_ = false;
   bool left_behind_ = false;
   std::optional<JobEvent> decision_{};

@@ -11,12 +11,12 @@
 
 namespace argosy::launch {
 
-/// A list of texts in a store that many append to and all read in the same order.
+/// A list of texts in a store. Many append to it, and all read it in the same order.
 ///
 ///     journal.append("node 2 failed", soon);
 ///     while (auto text = journal.next(soon)) …
 ///
-/// No hole can come of a writer that dies: an entry and its place are one write.
+/// A writer that dies leaves no hole, because an entry and its place are one write.
 class Journal final {
  public:
   Journal(std::shared_ptr<rendezvous::Store> store, std::string name)
@@ -24,11 +24,11 @@ class Journal final {
 
   /// Errors: those of the store.
   void append(const std::string& text, const Deadline& deadline);
-  /// The entry after the last one returned; nullopt: none came before the deadline.
+  /// Returns the entry after the last one returned. nullopt: none came before the deadline.
   [[nodiscard]] std::optional<std::string> next(const Deadline& deadline);
-  /// Entries that next() has returned.
+  /// Returns how many entries next() has returned.
   [[nodiscard]] int64_t read() const { return read_; }
-  /// That many places are taken, another reader says: append() looks for a free one behind them.
+  /// Another reader knows that `taken` places are taken. append() looks for a free one after them.
   void skip(int64_t taken) { free_ = std::max(free_, taken); }
 
  private:

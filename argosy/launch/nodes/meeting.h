@@ -14,45 +14,47 @@
 
 namespace argosy::launch {
 
-/// Where and as whom this node meets the others.
+/// Where this node meets the others, and which node it is.
 struct Meeting {
   int nodes = 1;
-  std::string host{};  ///< of the store that they meet in
+  std::string host{};  ///< host of the store in which they meet
   uint16_t port = 0;
-  std::string bind{};   ///< where node 0 listens; empty: at `host`
-  bool hosts = false;   ///< this node hosts it, and is node 0
+  std::string bind{};   ///< address on which node 0 listens; empty: `host`
+  bool hosts = false;   ///< this node hosts the store and is node 0
   std::string token{};  ///< secret; never printed
   rendezvous::Tls tls{};
-  std::vector<std::string> expected{};  ///< addresses of all nodes, where they are known
+  std::vector<std::string> expected{};  ///< addresses of all nodes; empty: not known
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
-  KeepAlive keep_alive{};  ///< node 0's counts for all
+  KeepAlive keep_alive{};  ///< node 0's applies to all
 };
 
-/// This node among the others, for as long as the object lives.
+/// The membership of this node in the job. It lasts as long as the object lives.
 struct Met {
   JobPlan plan{};
   int node = 0;
-  int64_t clock_offset_us = 0;  ///< by which node 0's clock is before this node's
-  std::unique_ptr<rendezvous::StoreServer> server{};  ///< on node 0
+  int64_t clock_offset_us = 0;                        ///< node 0's clock minus this node's
+  std::unique_ptr<rendezvous::StoreServer> server{};  ///< on node 0 only
   std::shared_ptr<rendezvous::Store> store{};
-  std::unique_ptr<rendezvous::Presence> presence{};  ///< member "node/<n>"; let it go first
+  std::unique_ptr<rendezvous::Presence> presence{};  ///< member "node/<n>"; destroy it first
 
-  /// Arrivals of the launchers whose connections to this node's store stand. On node 0 only.
+  /// Returns the arrivals of the launchers that are connected to this node's store. On node 0 only.
   [[nodiscard]] std::vector<int> others() const;
 };
 
-/// Asked again and again while waiting, with a word for the user ("" mostly); throws to give up.
+/// Called again and again during a wait, with a word for the user (mostly ""). It throws to give
+/// up.
 using Patience = std::function<void(const std::string& word)>;
 
-/// Waits until all nodes have come, and agrees with them on who is who.
+/// Waits until all nodes have come, and agrees with them on the plan.
 ///
-/// Says after 1 s, then each 10 s, who is missing. Errors: TimeoutError naming who did not come;
-/// RendezvousError: cannot listen or connect, token refused, the nodes contradict each other (each
-/// of them is told).
+/// After 1 s, and then every 10 s, it says which nodes are missing.
+/// Errors: TimeoutError naming the nodes that did not come; RendezvousError when it cannot listen
+/// or connect, when the token is refused, or when the nodes contradict each other, which each of
+/// them is told.
 [[nodiscard]] Met meet(const Meeting& meeting, const NodeInfo& self, const Patience& patience);
 
-/// "waiting for 1 of 3 nodes: 10.0.0.3, 12 s of 300 s"; without `expected` those that are there are
-/// named instead.
+/// Returns "waiting for 1 of 3 nodes: 10.0.0.3, 12 s of 300 s". Without `expected` it names the
+/// nodes that are there instead.
 [[nodiscard]] std::string describe_wait(const Meeting& meeting,
                                         const std::vector<std::string>& there,
                                         std::chrono::milliseconds waited);

@@ -10,26 +10,27 @@
 
 namespace argosy::launch {
 
-/// Which nodes there are and where they meet, as far as options say.
+/// The nodes and their meeting place, as far as options say.
 struct NodeOptions {
   int nodes = 1;
-  int node_rank = -1;       ///< -1: whichever
-  std::string meet_host{};  ///< of the launchers' own store; nodes > 1 only
+  int node_rank = -1;       ///< -1: any
+  std::string meet_host{};  ///< host of the launchers' own store; only if nodes > 1
   uint16_t meet_port = 0;
-  std::vector<std::string> ips{};  ///< of all nodes, by node rank; empty: not known
-  std::string address{};           ///< this node's; empty: to be found out
-  std::string interface {};        ///< the one whose address that is; empty: not said
-  std::string bind{};              ///< where node 0 listens; empty: where the others meet it
-  std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of the meeting
+  std::vector<std::string> ips{};  ///< addresses of all nodes, by node rank; empty: not known
+  std::string address{};           ///< this node's address; empty: find_place() finds it
+  std::string interface {};        ///< the network interface of that address; empty: not given
+  std::string bind{};              ///< address on which node 0 listens; empty: meet_host
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< how long to wait at the meeting
   KeepAlive keep_alive{};
 };
 
-/// Where several nodes meet: the first of --rdzv_endpoint, --master, --master_addr, --ips that the
-/// command line gives, else variables. Ports that are not given: torchrun's 29400 and 29500; below
-/// Paddle's first one with --ips. Errors: UsageError: none of them is given.
+/// Settles where several nodes meet. The first of --rdzv_endpoint, --master, --master_addr, --ips
+/// on the command line counts, else variables. Default ports are torchrun's 29400 and 29500, and
+/// with --ips one below Paddle's first. Errors: UsageError when none of them is given.
 void settle_meeting(const GivenOptions& given, NodeOptions& nodes);
 
-/// What options and variables say of the nodes. Errors: UsageError: they contradict each other.
+/// Returns what options and variables say about the nodes. Errors: UsageError when they contradict
+/// each other.
 [[nodiscard]] NodeOptions read_node_options(const GivenOptions& given);
 
 }  // namespace argosy::launch

@@ -11,38 +11,38 @@
 #include "argosy/launch/options/given_options.h"
 #include "argosy/os/topology.h"
 
-/// What users write for options, as values.
-/// Errors of all: UsageError: the option or variable as it was written, what was expected, and what
-/// stands there.
+/// Reads the values that users write for options.
+/// Errors of all: UsageError that names the option or variable as it was written, what was
+/// expected, and what was given.
 namespace argosy::launch::values {
 
 [[noreturn]] void bad(const Given& given, std::string_view expected);
 
 [[nodiscard]] int64_t integer(const Given& given, int64_t low, int64_t high);
-/// "0,2", "0, 2"
+/// Reads "0,2" or "0, 2".
 [[nodiscard]] std::vector<int> numbers(const Given& given);
-/// "apple,orange"; ",," is a comma.
+/// Reads "apple,orange". ",," stands for a comma.
 [[nodiscard]] std::vector<std::string> texts(const Given& given);
-/// "3", "0:3,1:1"
+/// Reads "3" or "0:3,1:1".
 [[nodiscard]] StreamChoice streams(const Given& given);
 [[nodiscard]] bool truth(const Given& given);
-/// A switch that was given and not switched off.
+/// True if a switch was given and not switched off.
 [[nodiscard]] bool is_on(const GivenOptions& given, std::string_view key);
 [[nodiscard]] std::chrono::milliseconds seconds(const Given& given);
-/// "NAME=VALUE"
+/// Reads "NAME=VALUE".
 [[nodiscard]] std::pair<std::string, std::string> assignment(const Given& given);
-/// "2", "2:2"; a range is for jobs that grow and shrink.
+/// Reads "2" or "2:2". A real range is refused, because it is for jobs that grow and shrink.
 [[nodiscard]] int node_count(const Given& given);
 
 struct HostPort {
   std::string host{};
-  uint16_t port = 0;  ///< 0: not said
+  uint16_t port = 0;  ///< 0: not given
 };
-/// "host", "host:29500", "[::1]:29500"
+/// Reads "host", "host:29500" or "[::1]:29500".
 [[nodiscard]] HostPort endpoint(const Given& given);
-/// "a,b", each once
+/// Reads "a,b". Each host may stand there once.
 [[nodiscard]] std::vector<std::string> hosts(const Given& given);
-/// Our words, and those of torchrun's --numa_binding.
+/// Reads our words, and those of torchrun's --numa_binding.
 [[nodiscard]] os::CpuBinding cpu_binding(const Given& given);
 
 }  // namespace argosy::launch::values
