@@ -9,13 +9,14 @@
 
 namespace argosy::events {
 
-/// What a file that is there already means.
+/// What to do if the file exists already.
 enum class Existing { kAppend, kRefuse };
 
-/// A file that grows by whole records, each with one write: a killed program loses at most the one
-/// it was writing, and what does not fit on the disk is taken back. One writer to a file.
+/// A file that grows by whole records. Each record is one write, so a killed program loses at most
+/// the record that it was writing. A record that does not fit on the disk is taken back. A file has
+/// one writer.
 ///
-/// Not thread-safe. Errors: DataError(where) from the constructor, which makes the folder too.
+/// Not thread-safe. Errors: DataError(where) from the constructor, which also makes the folder.
 class AppendFile final {
  public:
   AppendFile(std::string path, const char* where, Existing existing = Existing::kAppend);
@@ -26,11 +27,11 @@ class AppendFile final {
   AppendFile& operator=(AppendFile&&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// The record is in the file, or nothing of it is.
+  /// Appends the record whole, or fails and leaves nothing of it.
   Status append(std::string_view record);
-  /// What was appended is on the disk when this returns.
+  /// Returns when everything appended is on the disk.
   Status sync();
-  /// Idempotent; afterwards nothing can be appended (EBADF).
+  /// Closes the file. Idempotent. append() fails afterwards (EBADF).
   void close();
 
  private:
@@ -40,9 +41,9 @@ class AppendFile final {
   int fd_ = -1;
 };
 
-/// An AppendFile of a log that is not worth a training: a record that cannot be written is dropped,
-/// and the first of a row of such is told in the log, with the DataError's words; so is that it
-/// works again. Thread-safe.
+/// An AppendFile for a log whose loss must not end a training. It drops a record that cannot be
+/// written. It logs the first of a row of such records, with the DataError's words, and the first
+/// that works again. Thread-safe.
 class ForgivingFile final {
  public:
   ForgivingFile(std::string path, const char* where, Existing existing = Existing::kAppend)
@@ -54,10 +55,10 @@ class ForgivingFile final {
   ForgivingFile& operator=(ForgivingFile&&) = delete;
 
   [[nodiscard]] const std::string& path() const { return file_.path(); }
-  /// False: it was dropped.
+  /// False: the record was dropped.
   bool append(std::string_view record);
   void sync();
-  /// Idempotent; says how many records are missing, where some are.
+  /// Closes the file. Idempotent. Logs how many records are missing, if any.
   void close();
   [[nodiscard]] int64_t dropped() const;
 

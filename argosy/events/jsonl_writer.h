@@ -10,14 +10,14 @@ namespace argosy::events {
 
 class AppendFile;
 
-/// Appends JSON objects to a file, one a line (https://jsonlines.org), each with one write: a
-/// killed program loses at most the record it was writing, and one that does not fit on the disk is
-/// taken back. One writer to a file.
+/// Appends JSON objects to a file, one per line (https://jsonlines.org). Each is one write, so a
+/// killed program loses at most the record that it was writing. A record that does not fit on the
+/// disk is taken back. A file has one writer.
 ///
 ///     JsonlWriter metrics("runs/a/metrics.jsonl");
 ///     metrics.write({{"epoch", 1}, {"loss", 0.43}});
 ///
-/// Not a number: JSON has none; NaN and infinities are written as null.
+/// JSON knows no NaN and no infinities; they are written as null.
 /// Errors: DataError naming the path and the reason.
 class JsonlWriter final {
  public:

@@ -11,10 +11,10 @@
 
 namespace argosy::events {
 
-/// A moment of the clock on the wall; a default-constructed one stands for now.
+/// A time of the wall clock. A default-constructed one means now.
 using WallTime = std::chrono::system_clock::time_point;
 
-/// A picture as logs hold it.
+/// A picture in the form that logs hold.
 struct LogPicture {
   std::vector<uint8_t> png{};
   int height = 0;
@@ -22,12 +22,13 @@ struct LogPicture {
   int channels = 0;
 };
 
-/// Errors: UsageError where the picture is empty or not of u8.
+/// Encodes a picture as PNG. Errors: UsageError when the picture is empty or not u8.
 [[nodiscard]] LogPicture log_picture(const image::Image& picture);
-/// Errors: UsageError where the bytes are no PNG.
+/// Takes a PNG and reads its size. Errors: UsageError when the bytes are not a PNG.
 [[nodiscard]] LogPicture log_picture(std::span<const uint8_t> png);
 
-/// `text`, with what is no UTF-8 replaced: readers in Python refuse a whole file for one such byte.
+/// Returns `text` with everything replaced that is not UTF-8, because readers in Python refuse a
+/// whole file for one such byte.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
 }  // namespace argosy::events

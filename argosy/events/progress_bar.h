@@ -10,20 +10,20 @@
 
 namespace argosy::events {
 
-/// How progress is drawn. kAuto: a bar that redraws itself on a terminal (also through
-/// `argosy launch`, which says so in ARGOSY_PROGRESS), plain lines elsewhere.
+/// How progress is drawn. kAuto: a bar that redraws itself on a terminal, else plain lines. `argosy
+/// launch` says in ARGOSY_PROGRESS if it leads to a terminal.
 enum class ProgressStyle { kAuto, kBar, kLines, kOff };
 
 struct ProgressOptions {
-  std::string label = "";      ///< in front: "epoch 2/3"
-  int64_t total = 0;           ///< items to do; 0: not known, no bar and no time left
-  std::string unit = "items";  ///< what an item is, for the rate: "images"
+  std::string label = "";      ///< text before the bar: "epoch 2/3"
+  int64_t total = 0;           ///< items to do; 0: not known, so there is no bar and no time left
+  std::string unit = "items";  ///< name of the items in the rate: "images"
   ProgressStyle style = ProgressStyle::kAuto;
   std::FILE* out = stdout;
   int columns = 0;  ///< width of a bar's line; 0: the terminal's, else 80
-  /// Shortest time between two drawings of a bar. A finer one only costs time.
+  /// Shortest time between two drawings of a bar. A shorter one only costs time.
   std::chrono::milliseconds bar_interval{100};
-  /// The same between two plain lines.
+  /// Shortest time between two plain lines.
   std::chrono::milliseconds line_interval{5000};
   /// The clock, for tests.
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
@@ -36,7 +36,7 @@ struct ProgressOptions {
 ///     bar.finish();
 ///     // epoch 1/3 [=========>          ]  47% loss 0.4213  8,412 images/s  0:02 left
 ///
-/// Not thread-safe. Cost: a clock reading per advance(); a drawing at most every interval.
+/// Not thread-safe. Cost: advance() reads the clock once, and draws at most once per interval.
 class ProgressBar final {
  public:
   explicit ProgressBar(ProgressOptions options);
@@ -47,9 +47,9 @@ class ProgressBar final {
   ProgressBar(ProgressBar&& other) noexcept;
   ProgressBar& operator=(ProgressBar&&) = delete;
 
-  /// A value to show beside the bar from the next drawing on, with four significant digits.
+  /// Sets a value that the next drawings show beside the bar, with four significant digits.
   void show(const std::string& name, double value);
-  /// The same for a share of the whole, 0 to 1: "input-bound 12 %".
+  /// Sets a share of the whole, 0 to 1, shown as "input-bound 12 %".
   void show_share(const std::string& name, double share);
   void advance(int64_t items);
   /// Draws the final state with the total time instead of the time left. Idempotent.
@@ -72,7 +72,7 @@ class ProgressBar final {
   bool line_open_ = false;
 };
 
-/// "0:07", "12:34", "3:04:05".
+/// Returns "0:07", "12:34" or "3:04:05".
 [[nodiscard]] std::string clock_time(double seconds);
 
 }  // namespace argosy::events

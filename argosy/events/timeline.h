@@ -8,38 +8,41 @@
 
 namespace argosy::events {
 
-/// Whose timeline it is and how large it may grow.
+/// Names a timeline and limits its size.
 struct TimelineOptions {
-  int rank = 0;                ///< the "process" that a viewer shows it under
+  int rank = 0;                ///< the "process" under which a viewer shows it
   std::string process_name{};  ///< empty: "rank N"
-  /// What comes after these is left out, with a line in the log: some 100 MB.
+  /// Later events are left out, with a line in the log. This many take some 100 MB.
   int64_t most_events = 1'000'000;
-  /// Gathered before it is written; the memory that the timeline takes, and what a kill may cost.
+  /// Bytes that are gathered before a write. It is the memory that a timeline takes, and what a
+  /// kill may cost.
   size_t buffer_bytes = size_t{64} << 10;
-  /// What is older is written with the next event, so that a page shows it.
+  /// Gathered events that are older than this are written with the next event, so that a page shows
+  /// them.
   std::chrono::milliseconds flush_interval{1000};
 };
 
-/// Writes what happened when, as a trace that chrome://tracing, Perfetto and the run page show: one
-/// process for each rank, one row for each lane.
+/// Writes events with their times as a trace, which chrome://tracing, Perfetto and the run page
+/// show. Each rank is a process in it, and each lane a row.
 ///
 ///     Timeline timeline("runs/a/timeline.json", {.rank = rank});
 ///     { const auto span = timeline.span("compute", "forward"); … }
 ///     timeline.add("input", "wait", begin, end);
 ///
-/// The file is an array of complete events, without its last bracket until close(): viewers read
-/// such a file, so that one of a killed program is good up to its last events. Its times are
-/// microseconds since 1970 by the monotonic clock: ranks of one host lie exactly beside each other,
-/// those of several as well as their clocks agree. One writer to a file: each rank has its own.
+/// The file is an array of complete events. Its last bracket comes with close(), but viewers read
+/// it without, so the file of a killed program is good up to its last events. Times are
+/// microseconds since 1970 by the monotonic clock: ranks of one host are exactly aligned, those of
+/// several hosts as well as their clocks agree. A file has one writer, and each rank has its own
+/// file.
 ///
-/// Thread-safe. Errors: DataError "events.timeline" where the file cannot be made; later a full
-/// disk is told once in the log, and events are left out. Cost: 0.5 µs an event.
+/// Thread-safe. Errors: DataError "events.timeline" when the file cannot be made. A disk that fills
+/// up later is logged once, and events are left out. Cost: 0.5 µs per event.
 /// Source: "Trace Event Format", Google, 2016: phases X and M, JSON array format.
 class Timeline final {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  /// A span of time from its making to its end, for a scope.
+  /// Adds an event that lasts from its constructor to its destructor.
   class Span final {
    public:
     Span(Timeline& timeline, std::string_view lane, std::string_view name);
@@ -54,20 +57,20 @@ class Timeline final {
     Moment begin_;
   };
 
-  /// A file that is there already is written anew: an array cannot be continued after its end.
+  /// Replaces a file that exists already, because an array cannot be continued after its end.
   explicit Timeline(const std::string& path, TimelineOptions options = {});
   ~Timeline();
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
   void add(std::string_view lane, std::string_view name, Moment begin, Moment end);
-  /// The same until this object's end of life; the timeline must live longer.
+  /// Adds an event that lasts as long as the returned object. The timeline must live longer.
   [[nodiscard]] Span span(std::string_view lane, std::string_view name) {
     return {*this, lane, name};
   }
-  /// Writes what was gathered.
+  /// Writes the gathered events.
   void flush();
-  /// Ends the array. Idempotent; the destructor does it.
+  /// Ends the array. Idempotent. The destructor calls it.
   void close();
 
  private:

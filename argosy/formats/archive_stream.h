@@ -19,8 +19,8 @@ struct archive_entry;
 
 namespace argosy::formats {
 
-/// An archive as libarchive reads it, behind this room's errors and limits: members in order, their
-/// bytes in pieces without a copy where they lie in memory already.
+/// Reads an archive by libarchive, with this room's errors and limits. Members come in order. Their
+/// bytes come in pieces, without a copy if they lie in memory already.
 class ArchiveStream final {
  public:
   ArchiveStream(std::string path, const ArchiveLimits& limits);
@@ -29,21 +29,21 @@ class ArchiveStream final {
   ArchiveStream& operator=(const ArchiveStream&) = delete;
 
   [[nodiscard]] std::optional<ArchiveMember> next();
-  /// The current member's next bytes, valid until the next call of anything (those inside
-  /// mapping(): as long as it). Empty: its end.
+  /// Returns the current member's next bytes. They are valid until the next call of any function;
+  /// those inside mapping() as long as it. Empty: the member has ended.
   [[nodiscard]] std::span<const uint8_t> next_piece();
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const ArchiveLimits& limits() const { return limits_; }
-  /// The whole file where it is plain; empty where it is compressed.
+  /// Returns the whole file if it is plain. Empty if it is compressed.
   [[nodiscard]] std::span<const uint8_t> mapping() const;
-  /// Keeps mapping() alive beyond the stream, which is of no use after.
+  /// Hands out mapping(), which then outlives the stream. The stream must not be used afterwards.
   [[nodiscard]] os::Mapping take_mapping() { return std::move(mapping_); }
-  /// Name of the current member, and the path with it.
+  /// Return the name of the current member, and the path with it.
   [[nodiscard]] const ArchiveMember& current() const { return current_; }
   [[nodiscard]] std::string place() const { return path_ + ":" + shown_name(current_.name); }
 
-  /// Throws a DataError on the current member.
+  /// Throws a DataError about the current member.
   [[noreturn]] void fail_member(const std::string& what) const;
 
  private:

@@ -14,9 +14,9 @@ namespace argosy::formats {
 
 struct CsvOptions {
   char separator = ',';
-  /// Longest row in bytes: a file without line ends is an error and not an endless buffer.
+  /// Longest row in bytes. So a file without line ends is an error and not an endless buffer.
   size_t most_row_bytes = size_t{16} << 20;
-  /// Most (unpacked) text altogether: what a gzip bomb runs into.
+  /// Most text in all, unpacked. It stops a gzip bomb.
   int64_t most_bytes = int64_t{4} << 30;
 };
 
@@ -26,33 +26,34 @@ struct CsvOptions {
 ///     const size_t image = table.column("Image").value();
 ///     while (table.next()) { use(table.fields()[image]); }
 ///
-/// Lines end with LF or CRLF, the last one need not. A field in double quotes may hold separators,
-/// line ends and quotes (written twice); a quote elsewhere is an error. A byte order mark and empty
-/// lines are passed over, as pandas does. Fields are bytes: nothing is trimmed or decoded.
+/// Lines end with LF or CRLF; the last line may lack its end. A field in double quotes may hold
+/// separators, line ends and quotes (written twice); a quote elsewhere is an error. A byte order
+/// mark and empty lines are skipped, as in pandas. Fields are bytes: nothing is trimmed or decoded.
 /// Not thread-safe. Memory: the longest row, at least 256 KiB.
-/// Errors: DataError with path, line, column and (of fields) the row as index: no header, a name
-/// twice, a row of another length than the header, an open quote, a limit; and FileReader's.
+/// Errors: DataError with path, line and column; for fields also with the row as index. There is no
+/// header, a name stands twice, a row is longer or shorter than the header, a quote stays open, or
+/// a limit is exceeded. Also FileReader's errors.
 /// Source: RFC 4180.
 class CsvReader final {
  public:
   explicit CsvReader(const std::string& path, CsvOptions options = {});
 
   [[nodiscard]] const std::vector<std::string>& header() const { return header_; }
-  /// Where the column of this name stands.
+  /// Returns the position of the column of this name. nullopt: there is none.
   [[nodiscard]] std::optional<size_t> column(std::string_view name) const;
 
-  /// Goes to the next row; false after the last one.
+  /// Moves to the next row. False after the last one.
   bool next();
-  /// The row's fields, as many as the header's. They hold until next().
+  /// Returns the row's fields, as many as the header has. They are valid until next().
   [[nodiscard]] std::span<const std::string_view> fields() const { return fields_; }
-  /// Number of the row below the header, from 0.
+  /// Returns the number of the row below the header, from 0.
   [[nodiscard]] int64_t row() const { return row_; }
 
-  /// About how many rows the file has, guessed from those up to this one; at most eight times as
-  /// many, as no damage may make anyone reserve more.
+  /// Returns about how many rows the file has, guessed from those so far. It is at most eight times
+  /// as many, so that damage makes nobody reserve more.
   [[nodiscard]] size_t expected_rows() const;
 
-  /// An error about this row, or about its field in `column`, to be thrown.
+  /// Return an error about this row, or about its field in `column`. The caller throws it.
   [[nodiscard]] DataError error(const std::string& what) const;
   [[nodiscard]] DataError error(size_t column, const std::string& what) const;
 

@@ -9,16 +9,16 @@
 
 namespace argosy::formats {
 
-/// Kinds of digests that data sets are published with. MD5 finds damage, not malice.
+/// Digests with which data sets are published. MD5 finds damage, not malice.
 enum class Digest : uint8_t { kMd5, kSha256 };
 
-/// The digest of bytes that come in pieces.
+/// Computes the digest of bytes that come in pieces.
 ///
 ///     Digester digester(Digest::kSha256);
 ///     digester.update(bytes);
 ///     std::string text = digester.hex();
 ///
-/// Not thread-safe. Errors: UsageError for use after hex(); InternalError where OpenSSL refuses the
+/// Not thread-safe. Errors: UsageError for use after hex(); InternalError when OpenSSL refuses the
 /// algorithm (MD5 under a FIPS policy).
 class Digester final {
  public:
@@ -30,7 +30,8 @@ class Digester final {
   Digester& operator=(const Digester&) = delete;
 
   void update(std::span<const std::byte> bytes);
-  /// Lower-case hexadecimal digits, as md5sum and sha256sum print them. Ends the digest.
+  /// Ends the digest and returns it in lower-case hexadecimal digits, as md5sum and sha256sum print
+  /// it.
   [[nodiscard]] std::string hex();
 
  private:
@@ -42,12 +43,12 @@ class Digester final {
 
 struct FileDigestOptions {
   /// Called after every 4 MiB and at the end, with the bytes done and the file's size at the start.
-  /// What it throws ends the work.
+  /// An exception that it throws ends the work.
   std::function<void(int64_t done, int64_t total)> progress{};
 };
 
-/// The digest of a regular file's bytes, as they are on the disk (gzip is not unpacked).
-/// Errors: DataError with path: it cannot be opened or read, it is no regular file.
+/// Returns the digest of a regular file's bytes as they are on the disk (gzip is not unpacked).
+/// Errors: DataError with path when it cannot be opened or read, or is not a regular file.
 /// Cost: MD5 0.5 GB/s, SHA-256 1.7 GB/s with a CPU that has it; memory: one buffer of 256 KiB.
 [[nodiscard]] std::string file_digest(Digest kind,
                                       const std::string& path,

@@ -18,7 +18,7 @@ enum class IdxType : uint8_t {
 
 [[nodiscard]] int64_t element_bytes(IdxType type);
 
-/// An array as an IDX file holds it: row-major, elements in this machine's byte order.
+/// An array from an IDX file: row-major, with elements in this machine's byte order.
 struct IdxArray {
   IdxType type = IdxType::kU8;
   std::vector<int64_t> dims;   ///< 1 to 255 of them; a dimension may be 0
@@ -26,18 +26,18 @@ struct IdxArray {
 };
 
 struct IdxOptions {
-  /// Most bytes of elements: what a gzip bomb runs into. MNIST has 47 MB.
+  /// Most bytes of elements. It stops a gzip bomb. MNIST has 47 MB.
   int64_t most_bytes = int64_t{4} << 30;
 };
 
-/// Reads an IDX file (MNIST's format), plain or gzip, whichever its first bytes say.
+/// Reads an IDX file (MNIST's format). Its first bytes say if it is plain or gzip.
 ///
 ///     IdxArray images = read_idx("train-images-idx3-ubyte.gz");  // dims {60000, 28, 28}
 ///
-/// Errors: DataError with path and byte offset (in the unpacked data): wrong magic number, unknown
-/// type, dimensions that the file cannot hold or that are above the limit, truncated, trailing
-/// bytes; and FileReader's. UsageError for a limit below 0.
-/// Cost: nothing is allocated on the word of a length field; memory grows with the data that came.
+/// Errors: DataError with path and byte offset in the unpacked data: the magic number is wrong, the
+/// type is unknown, the file cannot hold the dimensions, they exceed the limit, the file is
+/// truncated or has trailing bytes. Also FileReader's errors. UsageError for a limit below 0.
+/// Cost: memory grows with the data that came; a length field alone allocates nothing.
 /// Source: the format's description on Y. LeCun's MNIST page; gzip is RFC 1952.
 [[nodiscard]] IdxArray read_idx(const std::string& path, const IdxOptions& options = {});
 

@@ -10,11 +10,11 @@ namespace argosy::formats {
 
 /// A variable of a MATLAB file: an array of real numbers.
 struct MatArray {
-  std::string path{};  ///< of the file, for messages
+  std::string path{};  ///< the file's path, for messages
   std::string name{};
   std::vector<int64_t> dims{};  ///< two or more
-  /// Column after column, as narrow as the file holds them: MATLAB stores doubles as bytes too
-  /// where all of them fit.
+  /// Column after column, in the narrow type that the file holds: MATLAB stores doubles as bytes if
+  /// all of them fit.
   std::variant<std::vector<uint8_t>,
                std::vector<int8_t>,
                std::vector<uint16_t>,
@@ -29,12 +29,12 @@ struct MatArray {
 
   [[nodiscard]] int64_t size() const;
   [[nodiscard]] std::vector<double> doubles() const;
-  /// Errors: DataError with the first number that is not whole, or beyond 2^53 as a fraction and
-  /// 2^63 as a whole number.
+  /// Returns the numbers as integers. Errors: DataError with the first number that is not whole, or
+  /// is beyond 2^53 (stored as a fraction) or 2^63 (stored as a whole number).
   [[nodiscard]] std::vector<int64_t> integers() const;
 };
 
-/// What a MATLAB file holds.
+/// The content of a MATLAB file.
 struct MatFile {
   struct Other {
     std::string name{};
@@ -43,28 +43,30 @@ struct MatFile {
 
   std::string path{};
   std::vector<MatArray> arrays{};
-  std::vector<Other> others{};  ///< variables that are no arrays of real numbers, unread
+  std::vector<Other>
+      others{};  ///< variables that are not arrays of real numbers; they are not read
 
-  /// The array of this name. Errors: DataError that says what there is instead.
+  /// Returns the array of this name. Errors: DataError that says what there is instead.
   [[nodiscard]] const MatArray& at(std::string_view name) const;
-  /// The same, moved out: a large one is not copied.
+  /// Moves the array of this name out, so that a large one is not copied. Errors: as for at().
   [[nodiscard]] MatArray take(std::string_view name);
 };
 
 struct MatOptions {
-  /// Most bytes of the file, and of its unpacked variables together: a small file may unpack to a
-  /// thousand times its size. Lengths in the file allocate nothing before they are checked.
+  /// Most bytes of the file, and of its unpacked variables together, because a small file may
+  /// unpack to a thousand times its size. Lengths in the file are checked before they allocate
+  /// anything.
   int64_t most_bytes = int64_t{1} << 30;
 };
 
-/// Reads a MATLAB 5 file (what `save` writes by default, or with -v6): numeric arrays in either
-/// byte order, compressed or not.
+/// Reads a MATLAB 5 file, which `save` writes by default or with -v6. It reads numeric arrays in
+/// either byte order, compressed or not.
 ///
 ///     std::vector<int64_t> labels = read_mat("imagelabels.mat").at("labels").integers();
 ///
-/// Errors: DataError with path and offset: another format (of MATLAB 4 and 7.3 by name), torn,
-/// lengths and dimensions that disagree, an unknown type, a name twice, more than most_bytes; and
-/// FileReader's.
+/// Errors: DataError with path and offset: the file has another format (MATLAB 4 and 7.3 are named)
+/// or is torn, lengths and dimensions disagree, a type is unknown, a name stands twice, or the file
+/// exceeds most_bytes. Also FileReader's errors.
 /// Source: MathWorks, "MAT-File Format", level 5.
 [[nodiscard]] MatFile read_mat(const std::string& path, const MatOptions& options = {});
 

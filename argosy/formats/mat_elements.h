@@ -25,12 +25,11 @@ enum class MatType : uint32_t {
   kCompressed = 15
 };
 
-/// Where elements come from: for the byte order, and for messages.
+/// The source of elements, for the byte order and for messages.
 struct MatSource {
   const std::string& path;
-  bool swapped = false;  ///< the file's byte order is not this machine's
-  int64_t compressed_at =
-      -1;  ///< offset of the compressed element that the bytes were in; -1: none
+  bool swapped = false;        ///< the file's byte order is not this machine's
+  int64_t compressed_at = -1;  ///< offset of the compressed element that held the bytes; -1: none
 
   /// Throws a DataError about byte `at`.
   [[noreturn]] void fail(size_t at, const std::string& what) const;
@@ -38,20 +37,21 @@ struct MatSource {
 
 struct MatElement {
   MatType type{};
-  size_t at = 0;     ///< where its tag stands
-  size_t begin = 0;  ///< where its data begins
+  size_t at = 0;     ///< position of its tag
+  size_t begin = 0;  ///< position of its data
   std::span<const uint8_t> data{};
 };
 
-/// Walks over data elements that follow each other.
+/// Walks over consecutive data elements.
 class MatElements final {
  public:
-  /// `begin`: where the first one stands in `bytes`.
+  /// `begin` is the position of the first one in `bytes`.
   MatElements(const MatSource& source, std::span<const uint8_t> bytes, size_t begin = 0)
       : source_(source), bytes_(bytes), at_(begin) {}
 
   [[nodiscard]] bool done() const { return at_ >= bytes_.size(); }
-  /// Errors: DataError where it does not fit into the bytes.
+  /// Returns the next element, `what` in messages. Errors: DataError when it does not fit into the
+  /// bytes.
   MatElement next(const char* what);
 
  private:
@@ -60,7 +60,7 @@ class MatElements final {
   size_t at_;
 };
 
-/// The number at the front of `bytes`, in the machine's byte order.
+/// Returns the number at the start of `bytes`, in the machine's byte order.
 template <typename Number>
 Number mat_number(const MatSource& source, const uint8_t* bytes) {
   std::array<uint8_t, sizeof(Number)> raw{};

@@ -7,25 +7,26 @@
 namespace argosy::formats {
 
 /// The bytes of a pickle, taken from the front to the back. Spans and texts point into them.
-/// Errors: PickleProblem where fewer bytes are left than are asked for.
+/// Errors: PickleProblem when fewer bytes are left than a call needs.
 class PickleInput final {
  public:
   explicit PickleInput(std::span<const uint8_t> bytes) : bytes_(bytes) {}
 
-  /// Where the next byte stands.
+  /// Returns the position of the next byte.
   [[nodiscard]] size_t at() const { return at_; }
   [[nodiscard]] size_t left() const { return bytes_.size() - at_; }
 
   [[nodiscard]] std::span<const uint8_t> take(uint64_t size);
-  /// A number of `width` bytes, at most 8.
+  /// Takes a number of `width` bytes, at most 8.
   [[nodiscard]] uint64_t little_endian(size_t width);
-  /// A length of `width` bytes, and as many bytes.
+  /// Takes a length of `width_of_length` bytes, and then as many bytes.
   [[nodiscard]] std::string_view text(size_t width_of_length);
-  /// An int in two's complement behind its length in bytes. Errors: it needs more than 64 bits.
+  /// Takes a length in bytes, and then an int in two's complement. Errors: the int needs more than
+  /// 64 bits.
   [[nodiscard]] int64_t long_int(size_t width_of_length);
-  /// A double, its highest byte first.
+  /// Takes a double with its highest byte first.
   [[nodiscard]] double big_endian_double();
-  /// Up to the next line feed, without it.
+  /// Takes the bytes up to the next line feed, and drops the line feed.
   [[nodiscard]] std::string_view line();
 
  private:

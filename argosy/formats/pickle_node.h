@@ -12,29 +12,29 @@
 
 namespace argosy::formats {
 
-/// What a PickleValue points to when it is more than a number. Only the unpickler changes one, and
-/// only while it alone has it.
+/// The node to which a PickleValue points when it is more than a number. Only the unpickler changes
+/// a node, and only while nobody else has it.
 struct PickleNode {
   explicit PickleNode(PickleKind of_kind) : kind(of_kind) {}
   virtual ~PickleNode() = default;
   PickleNode(const PickleNode&) = delete;
   PickleNode& operator=(const PickleNode&) = delete;
 
-  /// Other nodes below this one, each once or more.
+  /// Visits the values below this one, each once or more.
   virtual void visit(const std::function<void(const PickleValue&)>& visitor) const {
     (void)visitor;
   }
-  /// Lets go of all of them.
+  /// Releases all values below this one.
   virtual void clear() {}
 
   const PickleKind kind;
-  int32_t depth = 0;  ///< the unpickler's: of the tree below; 0: not known yet
+  int32_t depth = 0;  ///< for the unpickler: depth of the tree below; 0: not known yet
 
   template <typename Node>
   static PickleValue wrap(std::shared_ptr<Node> node) {
     return PickleValue(std::shared_ptr<PickleNode>(std::move(node)));
   }
-  /// Null for numbers, bools and None.
+  /// Returns the node of a value. Null for numbers, bools and None.
   static PickleNode* of(const PickleValue& value) {
     const auto* node = std::get_if<std::shared_ptr<PickleNode>>(&value.state_);
     return node == nullptr ? nullptr : node->get();
@@ -43,7 +43,7 @@ struct PickleNode {
     const auto* node = std::get_if<std::shared_ptr<PickleNode>>(&value.state_);
     return node == nullptr ? nullptr : *node;
   }
-  /// The node of a value that is known to be of a kind that Node stands for.
+  /// Returns the node of a value whose kind must be one of Node's.
   template <typename Node>
   static Node& as(const PickleValue& value) {
     return static_cast<Node&>(*of(value));
@@ -68,7 +68,7 @@ struct ItemsNode final : PickleNode {
   }
   void clear() override { items.clear(); }
   std::vector<PickleValue> items;
-  bool good_key = false;  ///< the unpickler's: a tuple whose items it found fit for a key
+  bool good_key = false;  ///< for the unpickler: a tuple whose items may be a key
 };
 
 /// dict, OrderedDict.
@@ -100,7 +100,7 @@ struct GlobalNode final : PickleNode {
   explicit GlobalNode(PickleGlobal value)
       : PickleNode(PickleKind::kGlobal), global(std::move(value)) {}
   PickleGlobal global;
-  int builtin = -1;  ///< which of those that the unpickler itself knows
+  int builtin = -1;  ///< number among the globals that the unpickler itself knows
 };
 
 struct CallNode final : PickleNode {

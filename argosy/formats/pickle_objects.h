@@ -7,22 +7,22 @@
 
 namespace argosy::formats {
 
-/// What a pickle names, calls and gives a state: the operations by which one could do harm. Nothing
-/// is executed: names and calls that plain values and numpy arrays need are carried out here, those
-/// that UnpickleOptions has a handler for are its affair, and all others are refused.
+/// Handles the names, calls and states of a pickle, which are the operations that could do harm. It
+/// executes nothing. It carries out the names and calls that plain values and numpy arrays need,
+/// leaves to UnpickleOptions those that have a handler there, and refuses all others.
 /// Errors: PickleProblem.
 class PickleObjects final {
  public:
   PickleObjects(const UnpickleOptions& options, PickleTree& tree)
       : options_(options), tree_(tree) {}
 
-  /// `module.name`.
+  /// Returns what `module.name` stands for.
   [[nodiscard]] PickleValue global(std::string_view module, std::string_view name);
-  /// `callable(*args)`.
+  /// Returns `callable(*args)`.
   [[nodiscard]] PickleValue call(const PickleValue& callable, const PickleValue& args);
   /// Gives a half-built object its state.
   void build(const PickleValue& object, const PickleValue& state);
-  /// The object that lies outside of the pickle under this id.
+  /// Returns the object that lies outside the pickle under this id.
   [[nodiscard]] PickleValue persistent(const PickleValue& id);
 
  private:

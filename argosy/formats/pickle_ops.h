@@ -4,8 +4,8 @@
 
 namespace argosy::formats {
 
-/// Operations of a pickle by their names in CPython's Lib/pickletools.py, but those that protocols
-/// 0 and 1 alone write.
+/// Operations of a pickle, named as in CPython's Lib/pickletools.py. Those that only protocols 0
+/// and 1 write are left out.
 enum PickleOp : uint8_t {
   kOpMark = '(',
   kOpStop = '.',

@@ -4,7 +4,7 @@
 
 namespace argosy::formats {
 
-/// What is wrong in a pickle. The unpickler adds the file and the place, and throws a DataError.
+/// A mistake in a pickle. The unpickler adds the file and the place, and throws a DataError.
 struct PickleProblem {
   std::string what;
 };

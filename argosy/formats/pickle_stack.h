@@ -8,9 +8,9 @@
 
 namespace argosy::formats {
 
-/// The stack that a pickle's operations work on, with marks in it, and the memo, where values are
-/// kept to be used again. No operation reaches below the last mark.
-/// Errors: PickleProblem where a value or a mark is not there, or the memo is full.
+/// The stack of a pickle's operations, with its marks, and the memo, which keeps values to be used
+/// again. No operation reaches below the last mark.
+/// Errors: PickleProblem when a value or a mark is missing, or the memo is full.
 class PickleStack final {
  public:
   PickleStack(PickleTree& tree, int64_t memo_limit) : tree_(tree), memo_limit_(memo_limit) {}
@@ -18,18 +18,18 @@ class PickleStack final {
   void push(PickleValue value) { values_.push_back(std::move(value)); }
   [[nodiscard]] const PickleValue& top() const;
   PickleValue pop();
-  /// The last `count` values, in their order.
+  /// Takes the last `count` values, in their order.
   std::vector<PickleValue> pop(size_t count);
   void mark() { marks_.push_back(values_.size()); }
-  /// What lies above the last mark, which goes too.
+  /// Takes all values above the last mark, and removes the mark.
   std::vector<PickleValue> pop_to_mark();
   /// Drops the last mark if nothing lies above it, else the value on top.
   void drop();
   [[nodiscard]] bool empty() const { return values_.empty() && marks_.empty(); }
 
-  /// Keeps the value on top in a place of the memo.
+  /// Keeps the value on top in the memo at `place`.
   void put(uint64_t place);
-  /// The same in the next place.
+  /// Keeps the value on top in the memo at the next place.
   void memoize() { put(static_cast<uint64_t>(memo_count_)); }
   [[nodiscard]] const PickleValue& get(uint64_t place) const;
 

@@ -8,12 +8,12 @@
 
 namespace argosy::formats {
 
-/// Is this UTF-8 as Python's "surrogatepass" takes it?
+/// True if this is UTF-8 as Python's "surrogatepass" takes it.
 [[nodiscard]] bool is_utf8(std::string_view text);
 
-/// Bytes as the characters of the same numbers, in UTF-8: how protocol 2 writes bytes.
+/// Returns the characters with the numbers of `bytes`, in UTF-8. Protocol 2 writes bytes this way.
 [[nodiscard]] std::string latin1_to_utf8(std::string_view bytes);
-/// Back; nullopt where a character is beyond ff.
+/// The inverse of latin1_to_utf8(). nullopt: a character is beyond 0xff.
 [[nodiscard]] std::optional<std::string> utf8_to_latin1(std::string_view text);
 
 }  // namespace argosy::formats

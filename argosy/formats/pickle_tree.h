@@ -9,12 +9,12 @@
 
 namespace argosy::formats {
 
-/// The values of a pickle while it is read: makes and fills them, counts the memory that they take,
-/// and judges at the end whether they are a tree.
+/// Makes and fills the values of a pickle while it is read, counts the memory that they take, and
+/// checks at the end that they form a tree.
 /// Errors: PickleProblem.
 class PickleTree final {
  public:
-  // What things cost, roughly, for charge().
+  // Rough costs for charge().
   static constexpr uint64_t kNodeCost = 128;
   static constexpr uint64_t kItemCost = 2 * sizeof(PickleValue);
 
@@ -24,27 +24,27 @@ class PickleTree final {
     int32_t depth = 0;         ///< UnpickleOptions::depth
   };
   explicit PickleTree(const Limits& limits);
-  /// What a pickle that failed has built may be deep or go in circles: takes it apart link by link,
-  /// so that it goes without recursion and leaves nothing behind.
+  /// Takes everything apart link by link. A pickle that failed may have built something deep or
+  /// circular, and this needs no recursion and leaves nothing behind.
   ~PickleTree();
   PickleTree(const PickleTree&) = delete;
   PickleTree& operator=(const PickleTree&) = delete;
 
-  /// Errors: the values take more memory than they may.
+  /// Counts `bytes` of memory. Errors: the values take more than they may.
   void charge(uint64_t bytes);
-  /// Every value that may hold others passes here once, when it is made.
+  /// Registers a new value. Call it once for every value that may hold others.
   PickleValue keep(PickleValue value);
-  /// A str, bytes or bytearray. Errors: a str that is not UTF-8.
+  /// Makes a str, bytes or bytearray. Errors: a str that is not UTF-8.
   PickleValue text(PickleKind kind, std::string_view content);
   PickleValue tuple(std::vector<PickleValue> items);
-  /// Appends to a list, set or frozenset. Errors: `target` is not of `kind`; items that a set
-  /// cannot hold.
+  /// Appends to a list, set or frozenset. Errors: `target` is not of `kind`, or a set cannot hold
+  /// an item.
   void append(const PickleValue& target, PickleKind kind, std::vector<PickleValue> items);
   /// Adds keys and values, which come in turn, to a dict or OrderedDict.
   void set_items(const PickleValue& target, std::vector<PickleValue> values);
 
-  /// Ends the reading: `value` is the result. Errors: a value that holds itself, or lies too deep;
-  /// a result with something half-built in it.
+  /// Ends the reading with the result `value`. Errors: a value contains itself or lies too deep, or
+  /// the result holds something half-built.
   void finish(const PickleValue& value);
 
  private:
@@ -53,7 +53,7 @@ class PickleTree final {
 
   Limits limits_;
   int64_t memory_left_;
-  std::vector<std::shared_ptr<PickleNode>> containers_;  // all that were made
+  std::vector<std::shared_ptr<PickleNode>> containers_;  // all containers that were made
   bool finished_ = false;
 };
 

@@ -6,7 +6,8 @@
 
 namespace argosy::formats {
 
-/// `value` as Python's pickle.dumps(value, protocol=2) would write it, readable by every Python.
+/// Returns `value` as Python's pickle.dumps(value, protocol=2) would write it. Every Python can
+/// read it.
 ///
 ///     const PickleValue type = PickleValue::global("torch", "FloatStorage");
 ///     const PickleValue storage = PickleValue::persistent(
@@ -17,10 +18,11 @@ namespace argosy::formats {
 ///          PickleValue::ordered_dict({})});
 ///     file << pickle(PickleValue::ordered_dict({{"weight", tensor}}));
 ///
-/// Handles of one value are written once and referred to after, so that Python gets one object.
-/// Two values that are only equal are written twice: keep the handle of a global that is used
-/// often. Errors: UsageError for an opaque value, for more than 1000 levels, for a str that is not
-/// UTF-8 or has 4 GiB and more. Source: PEP 307; Lib/pickletools.py of CPython 3.11.
+/// Handles of one value are written once and then referred to, so that Python gets one object. Two
+/// values that are only equal are written twice, so keep the handle of a global that is used often.
+/// Errors: UsageError for an opaque value, for more than 1000 levels, and for a str that is not
+/// UTF-8 or has 4 GiB or more.
+/// Source: PEP 307; Lib/pickletools.py of CPython 3.11.
 [[nodiscard]] std::string pickle(const PickleValue& value);
 
 }  // namespace argosy::formats

@@ -5,7 +5,8 @@
 
 namespace argosy::formats {
 
-/// A name that comes from a file, for a message: unprintable bytes as \xNN, cut where it is long.
+/// Returns a name from a file in a form for messages: unprintable bytes become \xNN, and a long
+/// name is cut.
 [[nodiscard]] std::string shown_name(std::string_view name);
 
 }  // namespace argosy::formats
