@@ -28,9 +28,9 @@ struct TensorBoardOptions {
 ///     board.add_scalar("loss/train", loss, step);
 ///     board.add_image("samples", picture, step);
 ///
-/// Each record is one write, checksums included: a killed program loses at most the record that it
-/// was writing, and TensorBoard reads what stands before it. Which rank writes is the caller's
-/// matter: usually the first alone. A tag's parts before "/" group it.
+/// Each record is one write, checksums included. So a killed program loses at most the record that
+/// it was writing, and TensorBoard reads everything before it. The caller decides which rank
+/// writes; usually it is the first. The parts of a tag before "/" group it.
 ///
 /// Thread-safe.
 /// Errors: DataError "events.tensorboard" from the constructor when folder or file cannot be made;

@@ -85,8 +85,9 @@ class ArchiveReader final {
 
 /// Holds the wanted members of an archive in memory, by name and by index.
 ///
-///     ArchiveImage jpegs("102flowers.tgz", [](std::string_view name) { return
-///     name.ends_with(".jpg"); }); std::span<const uint8_t> jpeg = jpegs.at("jpg/image_00001.jpg");
+///     ArchiveImage jpegs("102flowers.tgz",
+///                        [](std::string_view name) { return name.ends_with(".jpg"); });
+///     std::span<const uint8_t> jpeg = jpegs.at("jpg/image_00001.jpg");
 ///
 /// Members of a plain tar file, and members that a zip file stores unpacked, are mapped where they
 /// lie on the disk. Packed members are unpacked into one buffer. Thread-safe once constructed.

@@ -20,28 +20,27 @@ enum class Format : uint8_t { kJpeg, kPng, kTiff, kWebp, kBmp, kPnm };
 /// The format that the first bytes announce; nullopt: none of decode()'s. Names are not looked at.
 [[nodiscard]] std::optional<Format> sniff(std::span<const uint8_t> bytes);
 
-/// Which channels come out of decode().
-///   kAsItIs: gray stays gray; color becomes RGB; with transparency (PNG, TIFF, WebP, BMP) RGBA,
-///   gray
-///     with transparency too.
-///   kGray, kRgb: converted; transparency is dropped, not blended, as by Pillow's convert(). Gray
-///   is
-///     Rec. 601's luma with Pillow's rounding; a YCbCr JPEG's is its Y channel, as in torchvision's
-///     decode_jpeg and Pillow's draft().
+/// The channels of decode()'s result.
+///
+/// * kAsItIs: gray stays gray and color becomes RGB. With transparency (PNG, TIFF, WebP, BMP) both
+///   become RGBA.
+/// * kGray, kRgb: the picture is converted. Transparency is dropped, not blended, as by Pillow's
+///   convert(). Gray is Rec. 601's luma with Pillow's rounding; for a YCbCr JPEG it is the Y
+///   channel, as in torchvision's decode_jpeg and Pillow's draft().
 enum class Mode : uint8_t { kAsItIs, kGray, kRgb };
 
 /// What to do with the orientation that a camera noted in EXIF.
 enum class Orientation : uint8_t { kIgnore, kApply };
 
-/// What to do with a damaged file of which some rows can be had.
-///   kRaise: DataError that says how many rows came.
-///   kAccept: the picture with what came; the rest is what the codec leaves: gray or smeared in a
-///     JPEG, zeros elsewhere. As Pillow with LOAD_TRUNCATED_IMAGES. A header that cannot be read
-///     remains an error.
-///   kRaiseTruncated: kRaise for a file that ends early and for all that is no JPEG; other damage
-///   in
-///     a JPEG is accepted, as by Pillow's open() and so by torchvision and Paddle. Published sets
-///     have such pictures: Flowers-102's image_06735.jpg lacks its last 54 rows.
+/// What decode() does with a damaged file of which some rows can be read.
+///
+/// * kRaise: it throws a DataError that says how many rows came.
+/// * kAccept: it returns the rows that came. The rest is what the codec leaves: gray or smeared
+///   rows in a JPEG, zeros elsewhere. Pillow does the same with LOAD_TRUNCATED_IMAGES. A header
+///   that cannot be read remains an error.
+/// * kRaiseTruncated: it throws for a file that ends early, and for damage in any format but JPEG.
+///   It accepts other damage in a JPEG, as Pillow's open() does, and so torchvision and Paddle.
+///   Published sets have such pictures: Flowers-102's image_06735.jpg lacks its last 54 rows.
 enum class Damaged : uint8_t { kRaise, kRaiseTruncated, kAccept };
 
 struct DecodeOptions {

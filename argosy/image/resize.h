@@ -77,8 +77,10 @@ struct ResamplerOptions {
 /// resize() of u8 pixels row by row: for a pipeline which does more with each row while it is in
 /// the cache, and which keeps the memory for the next picture.
 ///
-///     Resampler resampler({rows, columns}, {0, 0, 380, 380}, {224, 224}, 3, {.flip =
-///     Flip::kHorizontal}); resampler.start(pixels, row_bytes); for (int y = 0; y < 224; ++y) {
+///     Resampler resampler({rows, columns}, {0, 0, 380, 380}, {224, 224}, 3,
+///                         {.flip = Flip::kHorizontal});
+///     resampler.start(pixels, row_bytes);
+///     for (int y = 0; y < 224; ++y) {
 ///       resampler.next(row);  // 224 × 3 bytes: the bits of resize(), flipped
 ///       normalize(row, …);
 ///     }

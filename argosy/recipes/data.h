@@ -23,26 +23,26 @@ struct DataEntry {
   const datasets::Row* set = nullptr;
 };
 
-/// All data sets, by name: those of `argosy data`.
+/// Returns all data sets by name: those of `argosy data`.
 [[nodiscard]] const std::vector<DataEntry>& data_sets();
 
-/// "cifar10:PATH,limit=1000": name, path, options. Only what follows the last "," and is an option
-/// of the set is one, so that a path may hold commas. "cifar10" and "cifar10,limit=1000" are what
-/// `argosy data fetch cifar10` brought.
+/// A data set on the command line: "cifar10:PATH,limit=1000" is a name, a path and options. A path
+/// may hold commas: only words after a "," at the end that are options of the set count as options.
+/// "cifar10" and "cifar10,limit=1000" mean the files that `argosy data fetch cifar10` brought.
 struct DataSpec {
   const DataEntry* entry = nullptr;
-  std::string path{};  ///< empty: where fetch brings it
+  std::string path{};  ///< empty: the place to which fetch brings it
   Spec options{};
 
   [[nodiscard]] std::string to_string() const;
 };
-/// A path alone is recognised by its files, as `argosy data info` does.
-/// Errors: UsageError: an unknown name; no path after the colon.
+/// Reads a DataSpec. A path alone is recognised by its files, as in `argosy data info`.
+/// Errors: UsageError when the name is unknown or no path follows the colon.
 [[nodiscard]] DataSpec parse_data(const std::string& text);
 
-/// Some samples of a data set, in the order of the set: batches of images f32 [n, C, H, W] and
-/// targets, i64 [n] classes, f32 [n, classes] of 0 and 1, or f32 [n, 2 K] coordinates as parts of
-/// the picture's sides.
+/// Some samples of a data set, in the order of the set. A batch has images f32 [n, C, H, W] and
+/// targets: i64 [n] classes, f32 [n, classes] of 0 and 1, or f32 [n, 2 K] coordinates as fractions
+/// of the picture's sides.
 using Examples = data::Subset<vision::PictureDataset>;
 
 namespace detail {
@@ -50,19 +50,19 @@ struct Part {
   std::string split{};
   std::vector<int64_t> indices{};
 };
-/// Makes an evaluation split where `share` asks for one ("auto": where there is none), then limits
-/// all of them.
+/// Makes an evaluation split if `share` asks for one ("auto": if there is none), then limits all
+/// splits.
 [[nodiscard]] std::vector<Part> divided(std::vector<Part> parts, const Values& values);
 }  // namespace detail
 
-/// What a DataSet is made of.
+/// The parts of a DataSet.
 struct DataSetParts {
   std::shared_ptr<const datasets::Source> source{};
   std::vector<detail::Part> splits{};
   const DataEntry* like = nullptr;
   std::vector<std::string> classes{};
   std::vector<std::string> point_names{};
-  /// Of all examples but for the chain. Without an order pictures are as the model wants them.
+  /// The options of all examples, without the chain. Without an order pictures get the model's.
   vision::PictureOptions options{};
 };
 
@@ -71,37 +71,42 @@ class DataSet final {
  public:
   explicit DataSet(DataSetParts parts) : parts_(std::move(parts)) {}
 
-  /// Names of its splits: "train", "valid", "test".
+  /// Returns the names of its splits: "train", "valid", "test".
   [[nodiscard]] std::vector<std::string> splits() const;
-  /// Samples of that split, as the options limit them. Errors: UsageError naming the splits.
+  /// Returns the number of samples of that split, after the limits of the options. Errors:
+  /// UsageError naming the splits when there is no such split.
   [[nodiscard]] int64_t size(const std::string& split) const;
   [[nodiscard]] Examples examples(const std::string& split,
                                   const vision::Compose& chain,
                                   int channels) const;
   [[nodiscard]] const std::vector<std::string>& classes() const { return parts_.classes; }
   [[nodiscard]] const std::vector<std::string>& point_names() const { return parts_.point_names; }
-  /// The set whose pixels and augmentation these are: of records the one that they were made of.
+  /// Returns the set whose pixels and augmentation apply. For records it is the set from which they
+  /// were made.
   [[nodiscard]] const DataEntry& like() const { return *parts_.like; }
-  /// Of the stored pictures.
+  /// The shape of the stored pictures.
   struct Stored {
-    int side = 0;  ///< 0: they differ, or are no squares
+    int side = 0;  ///< 0: sides differ, or pictures are not square
     int channels = 3;
   };
-  /// By the first picture, the last and one between: pixels of one size have it for all.
+  /// Returns the shape that the first, the last and a middle picture have. A set stored as pixels
+  /// of one size has that size for all.
   [[nodiscard]] Stored stored() const;
-  /// "train"; where evaluation happens while training: "valid", else "test".
+  /// Returns "train".
   [[nodiscard]] std::string training_split() const;
-  /// Empty: there is none.
+  /// Returns the split that is evaluated during training: "valid", else "test". Empty: there is
+  /// none.
   [[nodiscard]] std::string evaluation_split() const;
 
  private:
   DataSetParts parts_;
 };
 
-/// Opens the files. Errors: DataError of the readers; UsageError of the options.
+/// Opens the files. Errors: DataError of the readers; UsageError for the options.
 [[nodiscard]] std::unique_ptr<DataSet> open_data(const DataSpec& spec);
-/// Pictures without labels, for prediction: the split "test" of `source`, all of it where it has no
-/// splits. What the model calls its outputs is passed through.
+/// Opens pictures without labels, for prediction: the split "test" of `source`, or all of it if it
+/// has no splits. `classes` and `point_names` are the model's names for its outputs; they are
+/// passed on.
 [[nodiscard]] std::unique_ptr<DataSet> open_pictures(std::shared_ptr<const datasets::Source> source,
                                                      std::vector<std::string> classes,
                                                      std::vector<std::string> point_names);

@@ -10,29 +10,31 @@
 // Internal to the room.
 namespace argosy::recipes {
 
-/// What a run's recipe.json holds: all that its weights need to be used again, also where the data
-/// that they were trained on is not.
+/// The content of a run's recipe.json. It is enough to use the run's weights again, even without
+/// the data on which they were trained.
 struct Description {
   TrainSettings settings{};
   PictureShape shape{};
   ModelSize size{};
   std::vector<std::string> classes{};
   std::vector<std::string> point_names{};
-  /// "after step 120: --augment flip (was …)": what a training was told otherwise when it went on.
+  /// Options that changed when the training was resumed: "after step 120: --augment flip (was …)".
   std::vector<std::string> changes{};
 };
 
 [[nodiscard]] Description describe(const TrainSettings& resolved, const Assembly& assembly);
-/// `folder`/recipe.json, whole or not at all. Errors: DataError with path.
+/// Writes `folder`/recipe.json, whole or not at all. Errors: DataError with path.
 void write_description(const std::string& folder, const Description& description);
-/// `folder`/recipe.json. None: there is none. Errors: ConfigError with the path of a damaged one.
+/// Reads `folder`/recipe.json. nullopt: there is none. Errors: ConfigError with the path of a
+/// damaged one.
 [[nodiscard]] std::optional<Description> read_description(const std::string& folder);
-/// Of the run that `path` is or lies in: its folder, a checkpoint in it, a file in it. None: there
-/// is no recipe.json up to two folders above. Errors: as of read_description().
+/// Reads the description of the run to which `path` belongs: its folder, a checkpoint in it or a
+/// file in it. nullopt: there is no recipe.json up to two folders above. Errors: as for
+/// read_description().
 [[nodiscard]] std::optional<Description> find_description(const std::string& path);
 
-/// For the log: the options by which a run that goes on differs from how it began, but for those
-/// that may change from start to start; empty: none.
+/// Returns the options that differ between the start of a run and its resumption, for the log. It
+/// leaves out those that may change with every start. Empty: none differs.
 [[nodiscard]] std::string changed_options(TrainSettings begun, const TrainSettings& now);
 
 }  // namespace argosy::recipes

@@ -14,36 +14,37 @@
 
 namespace argosy::recipes {
 
-/// What the data asks of a model.
+/// The sizes that the data requires of a model.
 struct ModelSize {
   int64_t outputs = 10;  ///< classes, or coordinates
-  int64_t channels = 3;  ///< of the pictures
+  int64_t channels = 3;  ///< channels of the pictures
 };
 
-/// A network whose type has been forgotten.
+/// A network whose type is erased.
 struct BuiltModel {
   std::shared_ptr<torch::nn::Module> module{};
-  /// Wraps it for the job that this process is in. Collective.
+  /// Wraps it for this process's job. Collective.
   std::function<train::Model()> model{};
-  /// What it does with pictures of this size: [N, channels, height, width]. One forward.
+  /// Returns a summary for inputs of this size: [N, channels, height, width]. Runs one forward.
   std::function<engine::Summary(const std::vector<int64_t>& input_size)> summary{};
 };
 
 struct ModelEntry {
   Row row{};
-  int64_t side = 0;      ///< of the pictures that it takes; 0: any
-  int64_t channels = 0;  ///< 0: those of the data
-  /// Side to which pictures of differing sizes are brought unless one is asked for.
+  int64_t side = 0;      ///< side of the pictures that it takes; 0: any
+  int64_t channels = 0;  ///< 0: as many as the data has
+  /// Side to which pictures of differing sizes are brought, unless the user names one.
   int64_t usual_side = 224;
-  bool points_only = false;  ///< gives x and y of points, no classes
+  bool points_only = false;  ///< it gives x and y of points, not classes
   std::function<BuiltModel(const ModelSize& size, const Values& values)> build{};
 };
 
-/// All models, by name.
+/// Returns all models by name.
 [[nodiscard]] const std::vector<ModelEntry>& models();
 
-/// The model that `text` names ("resnet18"), with as many outputs and channels as `weights` have.
-/// Errors: UsageError: there is no such model, or it has no such option.
+/// Makes the model that `text` names ("resnet18"), with as many outputs and channels as `weights`
+/// have.
+/// Errors: UsageError when there is no such model, or it has no such option.
 [[nodiscard]] BuiltModel model_for(const std::string& text, const engine::StateDict& weights);
 
 }  // namespace argosy::recipes

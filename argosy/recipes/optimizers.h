@@ -11,7 +11,7 @@
 
 namespace argosy::recipes {
 
-/// What all optimizers are given.
+/// The inputs that all optimizers get.
 struct OptimizerInputs {
   engine::NamedTensors parameters{};
   double lr = 0;
@@ -21,13 +21,13 @@ struct OptimizerInputs {
 
 struct OptimizerEntry {
   Row row{};
-  double lr = 1e-3;  ///< unless one is asked for
+  double lr = 1e-3;  ///< used unless the user names one
   double weight_decay = 0;
   std::function<optim::Optimizer(const OptimizerInputs& inputs, const Values& values)> build{};
 };
 
-/// All optimizers, by name. Each has the option `decay`: "all" parameters, or "weights" alone, that
-/// is none with less than two dimensions (biases and norms).
+/// Returns all optimizers by name. Each has the option `decay`: "all" decays all parameters;
+/// "weights" decays only those with two dimensions or more, so not biases and norms.
 [[nodiscard]] const std::vector<OptimizerEntry>& optimizers();
 
 }  // namespace argosy::recipes

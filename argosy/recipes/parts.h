@@ -12,39 +12,40 @@
 // Internal to the room: steps that planning, training, evaluating and predicting share.
 namespace argosy::recipes {
 
-/// The weights that a run leaves, as Python's torch.load reads them.
+/// The file of weights that a run leaves. Python's torch.load can read it.
 inline constexpr const char* kWeightsFile = "model.pt";
 
 [[nodiscard]] Wanted wanted_of(const TrainSettings& settings);
 
-/// The settings with what follows from model, data and optimizer: side, augmentation, rates. What
-/// is stored with a run, so that it can be repeated when defaults change.
+/// Returns the settings completed by what model, data and optimizer imply: side, augmentation,
+/// rates. They are stored with a run, so that it can be repeated when defaults change.
 [[nodiscard]] TrainSettings resolve(const TrainSettings& settings, const Assembly& assembly);
 
-/// Of a training by so many processes. Errors: UsageError when an epoch has no batch.
+/// Returns the lengths of a training by `processes`. Errors: UsageError when an epoch has no batch.
 [[nodiscard]] Lengths lengths_of(const TrainSettings& settings, const DataSet& data, int processes);
 
 [[nodiscard]] optim::Optimizer make_optimizer(const TrainSettings& settings,
                                               const engine::NamedTensors& parameters);
 
-/// Of the setting "amp": nullopt for "off".
+/// Returns the options for the setting "amp". nullopt: it is "off".
 [[nodiscard]] std::optional<train::AmpOptions> amp_of(const std::string& amp);
 
 /// Joins the job, as the settings say. Collective.
 void join(const TrainSettings& settings);
 void join();
 
-/// What an evaluation or prediction needs: the run's settings where `weights` belongs to a run,
-/// replaced by those that were given.
+/// What an evaluation or prediction needs. If `weights` belongs to a run, it starts from the run's
+/// settings; given settings replace them.
 struct Restored {
   Assembly assembly{};
-  std::string weights{};  ///< what was read
+  std::string weights{};  ///< the file or folder that was read
   std::string split{};
-  double label_smoothing = 0;  ///< of the run, so that its figures can be compared
-  std::string amp = "off";     ///< likewise, unless it is asked for
+  double label_smoothing = 0;  ///< the run's, so that figures can be compared
+  std::string amp = "off";     ///< the run's too, unless the user gives one
 };
-/// Puts the model together and reads its weights. `pictures`: what it looks at instead of a data
-/// set; nullptr: none. Errors: CheckpointError: no weights there, those of another model.
+/// Makes the model and reads its weights. `pictures`: what it looks at instead of a data set;
+/// nullptr: none.
+/// Errors: CheckpointError when there are no weights, or they belong to another model.
 [[nodiscard]] Restored restore(const EvaluateSettings& settings,
                                std::shared_ptr<const datasets::Source> pictures = nullptr);
 

@@ -6,25 +6,26 @@
 
 namespace argosy::recipes {
 
-/// An option of a model, data set, optimizer …: what stands behind its name's colon.
+/// An option of a model, data set, optimizer …, which stands after the colon of its name.
 struct OptionRow {
   std::string name{};
-  std::string fallback{};  ///< as it would be written; "auto": it follows from something else
-  std::string help{};      ///< one line
+  std::string
+      fallback{};      ///< default as a user would write it; "auto": it follows from something else
+  std::string help{};  ///< one line
 };
 
-/// What every table has of each entry: --list, --help, errors and the builder read the same.
+/// What every table says about each entry. --list, --help, errors and the builder all read it.
 struct Row {
   std::string name{};  ///< "resnet18"
   std::string what{};  ///< one line
   std::vector<OptionRow> options{};
 };
 
-/// Which table, for messages.
+/// A table, as messages name it.
 struct Kind {
   const char* where = "";   ///< "recipes.model"
   const char* word = "";    ///< "model"
-  const char* plural = "";  ///< "models": what --list calls it
+  const char* plural = "";  ///< "models": its name in --list
 };
 
 inline constexpr Kind kModels{"recipes.model", "model", "models"};
@@ -33,7 +34,7 @@ inline constexpr Kind kOptimizers{"recipes.optimizer", "optimizer", "optimizers"
 inline constexpr Kind kSchedules{"recipes.schedule", "schedule", "schedules"};
 inline constexpr Kind kAugment{"recipes.augment", "transform", "augment"};
 
-/// Names of all rows of a table, in its order.
+/// Returns the names of all rows of a table, in its order.
 template <typename Entry>
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<Entry>& table) {
   std::vector<std::string> names;
@@ -47,7 +48,8 @@ template <typename Entry>
                                 std::string_view name,
                                 const std::vector<std::string>& names);
 
-/// The entry of that name. Errors: UsageError with the nearest name and how to see all.
+/// Returns the entry of that name. Errors: UsageError with the nearest name, which says how to see
+/// all.
 template <typename Entry>
 [[nodiscard]] const Entry& find_entry(const Kind& kind,
                                       const std::vector<Entry>& table,
@@ -60,7 +62,8 @@ template <typename Entry>
   throw_unknown(kind, name, names_of(table));
 }
 
-/// A table as --list prints it: name, what it is, and below it its options with their defaults.
+/// Returns a table as --list prints it: each name with its line, and its options with their
+/// defaults below.
 [[nodiscard]] std::string listing(const std::vector<Row>& rows);
 
 }  // namespace argosy::recipes

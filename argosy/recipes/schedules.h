@@ -13,37 +13,38 @@
 
 namespace argosy::recipes {
 
-/// How long a training is, whatever --num_iters cuts it to: a run that is cut, then resumed, has
-/// the rates of one that was not.
+/// The length of a training. --num_iters does not change it, so a run that is cut and then resumed
+/// has the rates of one that was not.
 struct Lengths {
   int64_t epochs = 1;
   int64_t updates_per_epoch = 1;
-  int64_t warmup = 0;  ///< updates in which the rate rises from 0 to its full height
+  int64_t warmup = 0;  ///< updates during which the rate rises from 0 to its full value
 
   [[nodiscard]] int64_t updates() const { return epochs * updates_per_epoch; }
 };
 
 struct ScheduleEntry {
-  Row row{};  ///< all but constant and plateau have the option `unit`: step or epoch
-  /// Has rates of its own, so that no warm-up can be put before it.
+  Row row{};  ///< all except constant and plateau have the option `unit`: step or epoch
+  /// It has rates of its own, so no warm-up can precede it.
   bool own_rates = false;
-  /// The option that is the training's length where it is "auto"; empty: there is none.
+  /// The option that becomes the training's length if it is "auto". Empty: there is none.
   std::string length_option{};
-  /// `length`: of the training in the schedule's unit, warm-up left out.
+  /// `length` is that of the training in the schedule's unit, without the warm-up.
   std::function<optim::LRScheduler(
       const optim::Optimizer& optimizer, int64_t length, const Values& values)>
       build{};
 };
 
-/// All schedules, by name. constant and plateau have no build().
+/// Returns all schedules by name. constant and plateau have no build().
 [[nodiscard]] const std::vector<ScheduleEntry>& schedules();
 
-/// Whether its rates depend on how long the training is. Errors: UsageError: no such schedule or
-/// option.
+/// True if the rates depend on the length of the training. Errors: UsageError when there is no such
+/// schedule or option.
 [[nodiscard]] bool depends_on_length(const std::string& text);
 
-/// The schedule of a training; none for a constant rate without warm-up. Sets the optimizer's first
-/// rate. Errors: UsageError: of the options; a warm-up before a schedule that takes none.
+/// Returns the schedule of a training; nullopt for a constant rate without warm-up. Sets the
+/// optimizer's first rate.
+/// Errors: UsageError for the options, and for a warm-up before a schedule that takes none.
 [[nodiscard]] std::optional<optim::ScheduleHandle> make_schedule(const std::string& text,
                                                                  const optim::Optimizer& optimizer,
                                                                  const Lengths& lengths);

@@ -10,27 +10,28 @@
 
 namespace argosy::recipes {
 
-/// What `argosy train` is told: names of the tables' entries and numbers. What is not set follows
-/// from the model, the data or the optimizer.
+/// The settings of `argosy train`: names of table entries, and numbers. Unset ones follow from the
+/// model, the data or the optimizer.
 struct TrainSettings {
   std::string model{};
   std::string data{};
   std::string optimizer = "adam";
   std::string schedule = "constant";
   std::string augment = "default";
-  std::string pretrained{};             ///< file of weights to begin with, what fits of it
-  std::optional<int64_t> image_size{};  ///< pixels of both edges
+  std::string pretrained{};             ///< file of weights to begin with; only what fits is used
+  std::optional<int64_t> image_size{};  ///< side of the pictures, in pixels
   int64_t batch_size = 32;              ///< per process
   std::optional<int64_t> eval_batch_size{};
   int64_t epochs = 10;
-  std::optional<int64_t> num_iters{};  ///< ends after so many updates; schedules do not see it
+  std::optional<int64_t>
+      num_iters{};  ///< the training ends after this many updates; schedules ignore it
   std::optional<double> lr{};
   std::optional<double> weight_decay{};
   int64_t warmup = 0;      ///< updates
-  int64_t accumulate = 1;  ///< batches of an update
+  int64_t accumulate = 1;  ///< batches per update
   std::optional<double> clip_norm{};
   double label_smoothing = 0;
-  std::optional<double> ema{};  ///< decay of an average of the weights
+  std::optional<double> ema{};  ///< decay of the average of weights
   bool drop_last = false;
   bool sync_bn = false;
   std::string memory_format = "auto";
@@ -40,16 +41,17 @@ struct TrainSettings {
   int64_t eval_freq = 1;
   int64_t log_freq = 10;
   int64_t verbose = 2;
-  std::string run_dir = "auto";        ///< "none": nothing is written
-  std::optional<int64_t> save_freq{};  ///< updates between two checkpoints; after epochs anyhow
-  int64_t keep_last = 3;               ///< checkpoints that stay; 0: all
+  std::string run_dir = "auto";  ///< "none": nothing is written
+  std::optional<int64_t>
+      save_freq{};        ///< updates between two checkpoints; there is one after each epoch anyway
+  int64_t keep_last = 3;  ///< number of checkpoints to keep; 0: all
   std::string resume = "never";
 };
 
-/// What `argosy evaluate` is told.
+/// The settings of `argosy evaluate`.
 struct EvaluateSettings {
   std::string weights{};  ///< run, checkpoint or file of weights
-  std::string data{};     ///< empty: the run's, likewise below
+  std::string data{};     ///< empty: the run's; the same applies below
   std::string model{};
   std::string split{};
   std::optional<int64_t> image_size{};
@@ -60,26 +62,27 @@ struct EvaluateSettings {
   int64_t verbose = 0;
 };
 
-/// What `argosy predict` is told, beside what evaluate is.
+/// The settings of `argosy predict`, in addition to those of evaluate.
 struct PredictSettings : EvaluateSettings {
   std::string out{};         ///< .csv, .jsonl; empty or "-": CSV on standard output
   std::string sheet{};       ///< .html; empty: none
-  int64_t sheet_size = 48;   ///< pictures on it
+  int64_t sheet_size = 48;   ///< pictures on the sheet
   int64_t topk = 1;          ///< classes named for each picture
-  std::string submission{};  ///< folder of Kaggle's facial keypoints: `out` is what is handed in
+  std::string submission{};  ///< folder of Kaggle's facial keypoints; `out` is then a submission
 };
 
-/// The options of the commands, whose values go into `settings`.
+/// Return the options of the commands. Their values go into `settings`.
 [[nodiscard]] program::Options options_of(TrainSettings& settings);
 [[nodiscard]] program::Options options_of(EvaluateSettings& settings);
 [[nodiscard]] program::Options options_of(PredictSettings& settings);
 
-/// {"model": …}: what a run stores and read_options() gives back.
+/// Returns {"model": …}, which a run stores and read_options() reads.
 [[nodiscard]] nlohmann::ordered_json to_json(TrainSettings settings);
 
-/// Options out of a file: an object of them, a run's recipe.json, or its run.json or folder, which
-/// stand for the recipe.json beside or in them.
-/// Errors: ConfigError with the path: no such file, no JSON, no object; UsageError of the options.
+/// Reads options from a file: an object of options or a run's recipe.json. For a run's folder or
+/// its run.json it reads the recipe.json there.
+/// Errors: ConfigError with the path when there is no such file, it is not JSON or not an object;
+/// UsageError for the options.
 [[nodiscard]] nlohmann::ordered_json read_options(const std::string& from);
 
 }  // namespace argosy::recipes

@@ -21,19 +21,19 @@ struct Spec {
   std::vector<std::pair<std::string, std::string>> options{};
 };
 
-/// Errors: UsageError naming the word that is none of these.
+/// Reads entries in this form. Errors: UsageError naming the word that does not fit it.
 [[nodiscard]] std::vector<Spec> parse_specs(const Kind& kind, std::string_view text);
-/// Exactly one. Errors: the same.
+/// Reads exactly one entry. Errors: as for parse_specs().
 [[nodiscard]] Spec parse_spec(const Kind& kind, std::string_view text);
 [[nodiscard]] std::string to_string(const Spec& spec);
 
-/// The options of an entry as they were given, with its table's defaults for the others.
+/// The given options of an entry, with its table's defaults for the others.
 ///
 ///     const Values values(kOptimizers, entry.row, spec.options);
 ///     values.number("eps");
 ///
-/// Errors of all: UsageError "adamw: unknown option …" with the nearest, or naming the value that
-/// is of another kind. Values are read when asked for.
+/// Errors of all: UsageError "adamw: unknown option …" with the nearest name, or naming the value
+/// that has another kind. A value is checked when it is asked for.
 class Values final {
  public:
   Values(const Kind& kind,
@@ -41,19 +41,19 @@ class Values final {
          const std::vector<std::pair<std::string, std::string>>& given);
 
   [[nodiscard]] const std::string& text(std::string_view name) const;
-  /// One of `words`.
+  /// Returns the value, which must be one of `words`.
   [[nodiscard]] const std::string& word(std::string_view name,
                                         const std::vector<std::string>& words) const;
   [[nodiscard]] double number(std::string_view name) const;
   [[nodiscard]] int64_t whole(std::string_view name) const;
-  /// yes or no.
+  /// Returns true for yes, false for no.
   [[nodiscard]] bool flag(std::string_view name) const;
-  /// By "/"; `count` of them where that is not 0.
+  /// Returns numbers that are separated by "/". There must be `count` of them unless that is 0.
   [[nodiscard]] std::vector<double> numbers(std::string_view name, std::size_t count = 0) const;
   [[nodiscard]] std::vector<int64_t> wholes(std::string_view name) const;
   [[nodiscard]] bool is_auto(std::string_view name) const { return text(name) == "auto"; }
 
-  /// "adamw:betas=0.9/0.999,…" with every option, for people who want to see what holds.
+  /// Returns "adamw:betas=0.9/0.999,…" with every option, so that people see the values in effect.
   [[nodiscard]] std::string to_string() const;
 
  private:

@@ -12,7 +12,7 @@ struct CurvePoint {
   double y = 0;
 };
 
-/// Neighbouring points of a curve as one piece.
+/// Neighbouring points of a curve, joined to one piece.
 struct CurvePiece {
   double first_x = 0;
   double last_x = 0;
@@ -27,7 +27,7 @@ struct CurvePiece {
 /// A curve of any length in bounded memory. It keeps up to kMostPieces points. Beyond that it joins
 /// neighbours by their mean, lowest and highest value, so no spike is lost.
 ///
-/// A step that goes back, as in a resumed run, removes everything from there on.
+/// If a step goes back, as in a resumed run, everything from there on is removed.
 class Curve final {
  public:
   static constexpr size_t kMostPieces = 1000;

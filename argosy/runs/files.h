@@ -7,21 +7,22 @@
 
 namespace argosy::runs {
 
-/// Errors: DataError "runs.write" with path.
+/// Makes the folder and those above it. Errors: DataError "runs.write" with path.
 void make_folder(const std::string& folder);
 
-/// The file has the new text whole, or still the old: written beside it, then renamed. Not brought
-/// to the disk: what a page shows is not worth the wait, and comes again.
+/// Replaces the text of a file. The file holds either the new text whole or still the old one,
+/// because it is written beside it and then renamed. It is not synced to the disk: a page is not
+/// worth the wait and is written again soon.
 /// Errors: DataError "runs.write" with path.
 void replace_file(const std::string& path, std::string_view text);
 
-/// The bytes of a regular file; nullopt where there is none, or one with more than `most`.
+/// Returns the bytes of a regular file. nullopt: there is none, or it has more than `most`.
 [[nodiscard]] std::optional<std::string> read_small_file(const std::string& path, size_t most);
 
-/// At most `most` bytes from `offset` on; empty where there is nothing.
+/// Returns at most `most` bytes from `offset`. Empty: there are none.
 [[nodiscard]] std::string read_piece(const std::string& path, int64_t offset, size_t most);
 
-/// -1: no regular file.
+/// Returns the size of a file. -1: it is not a regular file.
 [[nodiscard]] int64_t file_size(const std::string& path);
 
 }  // namespace argosy::runs

@@ -12,10 +12,10 @@ struct PagePicture {
   std::string caption{};
   enum class Mark : uint8_t { kNone, kRight, kWrong };
   Mark mark = Mark::kNone;  ///< gives the caption a color
-  /// Where points lie: x, y, x, y, … in pixels; a NaN draws nothing. They are red, true ones blue.
+  /// Points as x, y, x, y, … in pixels. A NaN draws nothing. These are red; the true ones are blue.
   std::vector<float> points{};
   std::vector<float> true_points{};
-  /// Size of the picture that the points are counted in; `png` may be smaller.
+  /// Size of the picture to which the points refer. `png` may be smaller.
   int width = 1;
   int height = 1;
 };
@@ -26,7 +26,7 @@ struct Bar {
   int64_t value = 0;
 };
 
-/// What write_picture_page() shows, from the top.
+/// The content of write_picture_page(), from the top.
 struct PicturePage {
   std::string title{};
   std::string note{};  ///< a line below the title

@@ -44,7 +44,7 @@ struct RunInterruption {
   std::chrono::system_clock::time_point resumed{};
 };
 
-/// "killed, resumed at step 40 on 2026-03-01 12:00:00 UTC"
+/// Returns "killed, resumed at step 40 on 2026-03-01 12:00:00 UTC".
 [[nodiscard]] std::string to_string(const RunInterruption& interruption);
 
 /// Everything needed to repeat a run; the content of `run.json`.
@@ -84,21 +84,21 @@ struct RunConfig {
   };
   /// Returns the current time, host, working folder, environment, state of git and version of the
   /// compiler. Secrets (base/secrets.h) become "(hidden)".
-  /// Cost: some 20 ms, for git, which has 2 s for each of three answers.
+  /// Cost: some 20 ms for git, which may take 2 s for each of three answers.
   [[nodiscard]] static RunConfig capture(CaptureOptions options);
 
   /// Takes over the start and the interruptions of `earlier`, and notes how that one ended.
   void resume(const RunConfig& earlier, int64_t step);
   /// Notes that the run ended now, and how.
   void end(RunState how, std::string why = "", std::optional<int> code = std::nullopt);
-  /// From the start to the end, or to now if it is running.
+  /// Returns the time from the start to the end, or to now if the run is running.
   [[nodiscard]] std::chrono::duration<double> duration() const;
   /// Returns state, or kKilled if this host knows that the process is gone.
   [[nodiscard]] RunState observed_state() const;
 };
 
 [[nodiscard]] nlohmann::ordered_json to_json(const RunConfig& config);
-/// Missing fields keep their defaults; unknown fields are ignored.
+/// Reads a RunConfig. Missing fields keep their defaults; unknown fields are ignored.
 /// Errors: DataError "runs.config" with `path` if it is not an object, has a newer format, or a
 /// field has another type.
 [[nodiscard]] RunConfig run_config_from_json(const nlohmann::ordered_json& json,
@@ -107,8 +107,8 @@ struct RunConfig {
 /// Writes `folder`/run.json, whole or not at all, and makes the folder. Errors: DataError
 /// "runs.write" with the path.
 void write_run_config(const std::string& folder, const RunConfig& config);
-/// Errors: DataError "runs.config" with the path if run.json is missing, torn, or has another
-/// format.
+/// Reads `folder`/run.json. Errors: DataError "runs.config" with the path if the file is missing,
+/// torn, or has another format.
 [[nodiscard]] RunConfig read_run_config(const std::string& folder);
 
 }  // namespace argosy::runs

@@ -45,7 +45,7 @@ class RunPage final {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The same once, from all files: `RunPage(folder).write()`.
+/// Writes the page once, from all files: `RunPage(folder).write()`.
 void write_run_page(const std::string& folder);
 
 }  // namespace argosy::runs
