@@ -7,10 +7,10 @@
 
 #include "argosy/image/image.h"
 
-// Internal to the room: what the channels of a pixel are.
+// Internal to the room: the meaning of a pixel's channels.
 namespace argosy::image::detail {
 
-/// Places of the channels; the same for gray. alpha: -1 without.
+/// Positions of the channels. They are the same for gray. alpha is -1 if there is none.
 struct Places {
   int red = 0;
   int green = 0;
@@ -32,16 +32,16 @@ struct Places {
   return {};
 }
 
-/// Channels that are colors.
+/// Returns the number of channels that are colors.
 [[nodiscard]] inline int colors_of(const Image& image) {
   return image.order() == Order::kRgba ? 3 : image.channels();
 }
 
-/// What white is.
+/// The value of white.
 template <typename T>
 inline constexpr T kWhite = std::is_same_v<T, uint8_t> ? 255 : 1;
 
-/// Gray of a color: Pillow's of u8, torchvision's of f32.
+/// Returns the gray of a color: Pillow's for u8, torchvision's for f32.
 [[nodiscard]] inline uint8_t gray_of(uint8_t red, uint8_t green, uint8_t blue) {
   return static_cast<uint8_t>((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16);
 }
@@ -49,7 +49,7 @@ inline constexpr T kWhite = std::is_same_v<T, uint8_t> ? 255 : 1;
   return 0.2989F * red + 0.587F * green + 0.114F * blue;
 }
 
-/// factor = 0: dull, 1: value.
+/// Returns `dull` for factor = 0 and `value` for factor = 1.
 [[nodiscard]] inline uint8_t blend(uint8_t dull, uint8_t value, float factor) {
   const float sum = static_cast<float>(dull) + factor * static_cast<float>(int{value} - int{dull});
   return static_cast<uint8_t>(sum <= 0 ? 0 : sum >= 255 ? 255 : sum);
@@ -59,7 +59,7 @@ inline constexpr T kWhite = std::is_same_v<T, uint8_t> ? 255 : 1;
       static_cast<float>(factor) * value + static_cast<float>(1 - factor) * dull, 0.0F, 1.0F);
 }
 
-/// body(T{}) with the type of the image's channels.
+/// Calls body(T{}) with the type of the image's channels.
 template <typename Body>
 void with_type(const Image& image, const Body& body) {
   if (image.type() == Type::kU8) {
@@ -69,7 +69,7 @@ void with_type(const Image& image, const Body& body) {
   }
 }
 
-/// body(from, to) for each pixel of two images of one size.
+/// Calls body(from, to) for each pixel of two images of one size.
 template <typename T, typename Body>
 void for_each_pixel(const Image& image, Image& result, const Body& body) {
   for (int y = 0; y < image.height(); ++y) {

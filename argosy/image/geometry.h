@@ -14,8 +14,8 @@
 
 namespace argosy::image {
 
-/// A color for pixels that come from nowhere: one value for every channel, or one for each, in the
-/// image's own order and range. u8 images take its whole part.
+/// A color for pixels that the image does not have: one value for every channel, or one for each,
+/// in the image's own order and range. u8 images take its whole part.
 ///
 ///     pad(photo, {4, 4, 4, 4}, {.fill = 128});
 ///     rotate(photo, 10, {.fill = {124, 116, 104}});
@@ -26,9 +26,10 @@ class Fill final {
   /// 1 to 4 values. Errors: UsageError for another number.
   Fill(std::initializer_list<double> values);
 
-  /// Of channel c. Errors: UsageError when it has values, but not as many as the image channels.
+  /// Returns the value of channel c. Errors: UsageError when it has several values, but not as many
+  /// as the image has channels.
   [[nodiscard]] std::array<float, 4> of(const Image& image) const;
-  /// As it was given: 1 to 4 values.
+  /// Returns the 1 to 4 values that it was given.
   [[nodiscard]] std::span<const float> values() const {
     return {values_.data(), static_cast<size_t>(count_)};
   }
@@ -41,32 +42,32 @@ class Fill final {
 
 // ---- pieces ----
 
-/// The pixels of a box that lies inside of the image.
-/// Errors: UsageError for a box that is empty or reaches out of it; pad() first where it may.
+/// Returns the pixels of a box, which must lie inside the image.
+/// Errors: UsageError for a box that is empty or reaches outside; pad() first if that can happen.
 [[nodiscard]] Image crop(const Image& image, Box box);
 
-/// The middle. Where the image is smaller, it stands in the middle of 0s.
+/// Returns the middle of the image. A smaller image is surrounded by zeros.
 /// Source: torchvision 0.29, transforms/functional.py center_crop.
 [[nodiscard]] Image center_crop(const Image& image, Size size);
 
-/// The box that center_crop() takes; it reaches out of an image that is smaller.
+/// Returns the box that center_crop() takes. It reaches outside an image that is smaller.
 [[nodiscard]] Box center_box(Size image, Size size);
 
-/// What a box is filled with. The part outside of the image is left out.
+/// Fills a box. Its part outside the image is ignored.
 [[nodiscard]] Image erase(const Image& image, Box box, const Fill& fill = 0);
 
 // ---- without new values ----
 
-[[nodiscard]] Image flip_horizontally(const Image& image);  ///< left and right exchanged
-[[nodiscard]] Image flip_vertically(const Image& image);    ///< top and bottom exchanged
-[[nodiscard]] Image transpose(const Image& image);          ///< rows and columns exchanged
-/// Quarter turns, counter-clockwise; negative ones clockwise.
+[[nodiscard]] Image flip_horizontally(const Image& image);  ///< exchanges left and right
+[[nodiscard]] Image flip_vertically(const Image& image);    ///< exchanges top and bottom
+[[nodiscard]] Image transpose(const Image& image);          ///< exchanges rows and columns
+/// Turns by quarters, counter-clockwise; negative numbers turn clockwise.
 [[nodiscard]] Image rotate90(const Image& image, int quarter_turns = 1);
 
 // ---- borders ----
 
-/// Pixels to add on each side: one number for all of them, two (left and right, top and bottom) or
-/// four (left, top, right, bottom), as torchvision and Paddle write them.
+/// Pixels to add on each side: one number for all sides, two (left and right; top and bottom) or
+/// four (left, top, right, bottom), as in torchvision and Paddle.
 ///
 ///     pad(photo, 4)    pad(photo, {4, 2})    pad(photo, {1, 2, 3, 4})
 struct Padding {
@@ -85,18 +86,18 @@ struct Padding {
   bool operator==(const Padding&) const = default;
 };
 
-/// Of [a b c]: kConstant x x|a b c|x x, kEdge a a|a b c|c c, kReflect c b|a b c|b a, kSymmetric
-/// b a|a b c|c b. The names are NumPy's, as in torchvision and Paddle.
+/// How borders of [a b c] are filled: kConstant x x|a b c|x x, kEdge a a|a b c|c c, kReflect c b|a
+/// b c|b a, kSymmetric b a|a b c|c b. The names are NumPy's, as in torchvision and Paddle.
 enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kSymmetric };
 
 struct PadOptions {
   PadMode mode = PadMode::kConstant;
-  Fill fill = 0;  ///< of kConstant
+  Fill fill = 0;  ///< for kConstant
 };
 
-/// The image with borders; a negative number crops that side, as in torchvision. Borders may be
-/// wider than the image: kReflect and kSymmetric go to and fro.
-/// Errors: UsageError where nothing would be left.
+/// Adds borders to an image. A negative number crops that side, as in torchvision. Borders may be
+/// wider than the image: kReflect and kSymmetric then run to and fro.
+/// Errors: UsageError when nothing would be left.
 [[nodiscard]] Image pad(const Image& image, Padding padding, const PadOptions& options = {});
 
 // ---- other shapes ----
@@ -109,32 +110,34 @@ struct PadOptions {
 // its colors weighed by alpha. Errors: UsageError for an empty image and for kBox, kHamming,
 // kLanczos.
 
-/// Off: the result has the size of the image. On: a size that holds the corners too.
+/// kOff: the result has the size of the image. kOn: it is large enough for the corners too.
 enum class Expand : uint8_t { kOff, kOn };
 
 struct RotateOptions {
   Interpolation interpolation = Interpolation::kNearest;
-  Expand expand = Expand::kOff;    ///< as if around the middle, whatever the centre, as in Pillow
-  std::optional<PointF> center{};  ///< of the rotation; without: the middle of the image
+  Expand expand = Expand::kOff;    ///< the size assumes a rotation around the middle, whatever the
+                                   ///< centre, as in Pillow
+  std::optional<PointF> center{};  ///< centre of the rotation; nullopt: the middle of the image
   Fill fill = 0;
 };
 
-/// Turned counter-clockwise.
+/// Turns an image counter-clockwise.
 /// Source: Pillow 13, Image.rotate.
 [[nodiscard]] Image rotate(const Image& image, double degrees, const RotateOptions& options = {});
 
 struct AffineOptions {
   double angle = 0;    ///< degrees, clockwise (unlike rotate(); as in torchvision and Paddle)
   PointF translate{};  ///< pixels, to the right and down, after the rotation
-  double scale = 1;    ///< of both axes, above 0
+  double scale = 1;    ///< scale of both axes, above 0
   double shear_x = 0;  ///< degrees, clockwise, along x
   double shear_y = 0;  ///< degrees, clockwise, along y
   Interpolation interpolation = Interpolation::kNearest;
   Fill fill = 0;
-  std::optional<PointF> center{};  ///< what stays in place; without: the middle of the image
+  std::optional<PointF>
+      center{};  ///< the point that stays in place; nullopt: the middle of the image
 };
 
-/// Turned, scaled, sheared and moved; the size stays.
+/// Turns, scales, shears and moves an image. The size stays.
 /// Errors: UsageError also for a scale that is not above 0.
 /// Source: torchvision 0.29, transforms/functional.py affine of a PIL image.
 [[nodiscard]] Image affine(const Image& image, const AffineOptions& options);
@@ -144,8 +147,8 @@ struct WarpOptions {
   Fill fill = 0;
 };
 
-/// The picture of a plane seen from elsewhere: `start`'s points of the image go to `end`'s.
-/// Errors: UsageError for points of which three lie on a line.
+/// Changes the perspective: the points `start` of the image move to `end`.
+/// Errors: UsageError when three points lie on a line.
 /// Source: torchvision 0.29, transforms/functional.py perspective: coefficients in f64, rounded to
 /// f32.
 [[nodiscard]] Image perspective(const Image& image,

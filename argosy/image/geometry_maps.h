@@ -5,12 +5,12 @@
 
 #include "argosy/image/geometry.h"
 
-// Internal to the room: from the places of the new image to those of the old one.
+// Internal to the room: maps positions in the new image to positions in the old one.
 namespace argosy::image::detail {
 
-/// Of a new pixel's place the old one: (a x + b y + c, d x + e y + f).
+/// Maps a new position to the old one: (a x + b y + c, d x + e y + f).
 using Affine = std::array<double, 6>;
-/// The same, both divided by (g x + h y + 1).
+/// The same, with both divided by (g x + h y + 1).
 using Perspective = std::array<double, 8>;
 
 [[nodiscard]] inline PointF at(const Affine& m, double x, double y) {
@@ -23,14 +23,14 @@ using Perspective = std::array<double, 8>;
 
 struct Rotation {
   Affine map{};
-  Size size{};                         ///< of the new image
-  std::optional<int> quarter_turns{};  ///< where nothing lies between pixels
+  Size size{};                         ///< size of the new image
+  std::optional<int> quarter_turns{};  ///< set if no position lies between pixels
 };
 
-/// As Pillow's Image.rotate works it out.
+/// Computes it like Pillow's Image.rotate.
 [[nodiscard]] Rotation rotation_of(Size size, double degrees, const RotateOptions& options);
 
-/// As torchvision works it out.
+/// Computes it like torchvision.
 [[nodiscard]] Affine inverse_affine(Size size, const AffineOptions& options);
 [[nodiscard]] Perspective inverse_perspective(const std::array<PointF, 4>& start,
                                               const std::array<PointF, 4>& end);

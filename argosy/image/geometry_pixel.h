@@ -8,7 +8,7 @@
 #include "argosy/base/check.h"
 #include "argosy/image/image.h"
 
-// Internal to the room: pixels that are moved, whatever they hold.
+// Internal to the room: pixels that are moved without a look at their content.
 namespace argosy::image::detail {
 
 inline void check_not_empty(const Image& image, const char* where) {
@@ -20,7 +20,7 @@ struct Pixel {
   std::array<std::byte, kBytes> bytes;
 };
 
-/// body(Pixel<…>{}) of the image's size of pixels, to be used as its type.
+/// Calls body(Pixel<…>{}) with a type of the size of the image's pixels.
 template <typename Body>
 void with_pixel(const Image& image, const Body& body) {
   switch (static_cast<size_t>(image.channels()) * bytes_of(image.type())) {
@@ -37,12 +37,12 @@ void with_pixel(const Image& image, const Body& body) {
   }
 }
 
-/// A channel of u8 from a number: its whole part, 0 to 255.
+/// Converts a number to a channel of u8: its whole part, limited to 0 to 255.
 [[nodiscard]] inline uint8_t cut_u8(float value) {
   return static_cast<uint8_t>(value >= 255 ? 255 : value > 0 ? value : 0);
 }
 
-/// A color as a pixel of the image.
+/// Converts a color to a pixel of the image.
 template <typename P>
 P color_of(Type type, const std::array<float, 4>& values) {
   P pixel;

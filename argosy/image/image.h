@@ -7,11 +7,11 @@
 
 namespace argosy::image {
 
-/// What the channels of a pixel mean, in their order. Kept with every image, so that a step which
-/// wants RGB and is given BGR says so instead of training on it.
+/// The meaning of a pixel's channels, in their order. Every image keeps it, so that a step that
+/// needs RGB and gets BGR reports it instead of training on it.
 enum class Order : uint8_t { kGray, kRgb, kBgr, kRgba };
 
-/// Type of one channel of one pixel.
+/// The type of one channel of a pixel.
 enum class Type : uint8_t { kU8, kF32 };
 
 [[nodiscard]] constexpr int channels_of(Order order) {
@@ -39,16 +39,16 @@ struct Box {
 };
 
 /// A picture in memory: rows from the top, pixels from the left, channels of a pixel side by side
-/// (HWC), rows without gaps. u8 means 0 to 255; f32 whatever it was made to mean.
+/// (HWC), rows without gaps. u8 means 0 to 255; the meaning of f32 is up to its maker.
 ///
 ///     Image photo = decode(bytes);
 ///     uint8_t red = photo.row<uint8_t>(y)[x * photo.channels()];
 ///
-/// A value: copying copies the pixels, moving does not. New pixels are uninitialised.
+/// It is a value: copying copies the pixels, moving does not. New pixels are uninitialised.
 /// Errors: UsageError for sizes below 1 or of more than kMostPixels pixels.
 class Image final {
  public:
-  /// 2^28: larger ones are taken for damage or an attack, as Pillow does from 1.8 · 10^8.
+  /// 2^28. A larger image is taken for damage or an attack, as Pillow does from 1.8 · 10^8.
   static constexpr int64_t kMostPixels = int64_t{1} << 28;
 
   Image() = default;  ///< empty: 0 × 0
@@ -71,10 +71,10 @@ class Image final {
   }
   [[nodiscard]] size_t total_bytes() const { return row_bytes() * static_cast<size_t>(height()); }
 
-  /// First byte of the pixels; nullptr when empty.
+  /// Returns the first byte of the pixels. nullptr: the image is empty.
   [[nodiscard]] std::byte* data() { return bytes_.get(); }
   [[nodiscard]] const std::byte* data() const { return bytes_.get(); }
-  /// T must be what type() says: uint8_t or float. 0 ≤ y < height().
+  /// Returns row y, 0 ≤ y < height(). T must be what type() says: uint8_t or float.
   template <typename T>
   [[nodiscard]] T* row(int y) {
     return reinterpret_cast<T*>(data() + static_cast<size_t>(y) * row_bytes());
@@ -84,7 +84,7 @@ class Image final {
     return reinterpret_cast<const T*>(data() + static_cast<size_t>(y) * row_bytes());
   }
 
-  /// Says that the channels mean something else, which moves nothing: RGB as BGR and back.
+  /// Changes the meaning of the channels and moves nothing, for instance between RGB and BGR.
   /// Errors: UsageError when the number of channels differs.
   void set_order(Order order);
 

@@ -11,19 +11,19 @@
 
 namespace argosy::image {
 
-/// Who reads the Huffman codes of a baseline JPEG: kOwn falls back on kLibjpeg wherever it does not
-/// apply. Pixels are the same.
+/// The code that reads the Huffman codes of a baseline JPEG. kOwn falls back to kLibjpeg where it
+/// does not apply. Both give the same pixels.
 enum class Entropy : uint8_t { kOwn, kLibjpeg };
 
 struct JpegRegionOptions {
-  /// The largest reduction to choose: 1, 2, 4 or 8. 1: always full scale.
+  /// The largest reduction that decode() may choose: 1, 2, 4 or 8. 1: always full scale.
   int largest_reduction = 8;
   /// A reduced box must still have this multiple of the wanted rows and columns. Larger than 1
   /// keeps more of the resampling filter's quality (Pillow's reducing_gap).
   double gap = 1.0;
   Damaged damaged = Damaged::kRaise;
-  int64_t most_pixels = Image::kMostPixels;       ///< of the whole picture
-  int64_t most_working_bytes = int64_t{2} << 30;  ///< as DecodeOptions'
+  int64_t most_pixels = Image::kMostPixels;       ///< most pixels of the whole picture
+  int64_t most_working_bytes = int64_t{2} << 30;  ///< as in DecodeOptions
   Entropy entropy = Entropy::kOwn;
 };
 
@@ -36,42 +36,43 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-/// A part of a JPEG as interleaved pixels, in another's memory.
+/// A part of a JPEG as interleaved pixels, in memory of the decoder.
 struct RegionView {
   const uint8_t* pixels = nullptr;  ///< first pixel of the first row
   size_t row_bytes = 0;             ///< from one row to the next
   Size size{};
-  /// The wanted box in these pixels, which are those that it touches.
+  /// The wanted box, relative to these pixels, which are all that it touches.
   Window window{};
   Order order = Order::kRgb;  ///< kGray or kRgb
-  int reduction = 1;          ///< 1, 2, 4 or 8: full pixels to one of these, in both directions
+  int reduction = 1;          ///< 1, 2, 4 or 8: full pixels per pixel of these, in both directions
 };
 
-/// An image with the place of the wanted box in it.
+/// An image, and the position of the wanted box in it.
 struct JpegRegion {
   Image pixels{};
   Window window{};
   int reduction = 1;
 };
 
-/// Decodes boxes of JPEGs, one picture after the other, in memory that it keeps.
+/// Decodes boxes of JPEGs, one picture after the other, and keeps its memory.
 ///
 ///     JpegRegionDecoder decoder;                       // one per thread
 ///     Size size = decoder.open(bytes, name).size;
 ///     Box box = random_crop(size);
 ///     RegionView rgb = decoder.decode(box, {224, 224});   // resample rgb.window
 ///
-/// Rows above the box are read but not transformed, columns beside it neither, rows below not even
-/// read. The scale is the largest reduction in the DCT domain (1/2, 1/4, 1/8) that leaves the box
-/// at least options.gap times the wanted size in both directions, as Pillow's draft() does.
+/// It reads rows above the box and columns beside it, but does not transform them. It does not read
+/// rows below. The scale is the largest reduction in the DCT domain (1/2, 1/4, 1/8) that leaves the
+/// box at least options.gap times the wanted size in both directions, as Pillow's draft() does.
 ///
-/// Pixels are bit-equal to the same part of the whole picture decoded at that scale by libjpeg with
-/// its defaults (accurate inverse DCT, interpolated chroma), at the box's borders too.
+/// Pixels are bit-equal to the same part of the whole picture, decoded at that scale by libjpeg
+/// with its defaults (accurate inverse DCT, interpolated chroma), also at the box's borders.
 ///
-/// Not thread-safe; a thread needs its own. Lifetime: `bytes` until the decode after open()
-/// returns; a view until the next call of any member. Each open() serves one decode. Errors:
-/// DataError "image.jpeg" with name; UsageError: box outside the picture, decode without open. An
-/// error leaves the decoder ready for the next open().
+/// Not thread-safe: each thread needs its own. Each open() serves one decode.
+/// Lifetime: `bytes` must live until the decode after open() returns; a view lives until the next
+/// call of any member.
+/// Errors: DataError "image.jpeg" with name; UsageError for a box outside the picture, and for
+/// decode without open. After an error the decoder is ready for the next open().
 class JpegRegionDecoder final {
  public:
   explicit JpegRegionDecoder(const JpegRegionOptions& options = {});
@@ -84,7 +85,7 @@ class JpegRegionDecoder final {
   /// Reads the header.
   ImageInfo open(std::span<const uint8_t> bytes, std::string_view name = {});
 
-  /// RGB, or gray of a gray picture.
+  /// Returns RGB, or gray for a gray picture.
   [[nodiscard]] RegionView decode(const Box& box, Size wanted);
 
  private:
@@ -92,14 +93,14 @@ class JpegRegionDecoder final {
   std::unique_ptr<Impl> impl_;
 };
 
-/// decode() of one picture into an image of its own.
+/// Decodes one picture into an image of its own.
 [[nodiscard]] JpegRegion decode_region(std::span<const uint8_t> bytes,
                                        const Box& box,
                                        Size wanted,
                                        const JpegRegionOptions& options = {},
                                        std::string_view name = {});
 
-/// The reduction that decode() chooses: 1, 2, 4 or 8, at most options.largest_reduction.
+/// Returns the reduction that decode() chooses: 1, 2, 4 or 8, at most options.largest_reduction.
 [[nodiscard]] int choose_reduction(const Box& box,
                                    Size wanted,
                                    const JpegRegionOptions& options = {});

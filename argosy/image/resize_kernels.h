@@ -11,25 +11,26 @@
 // every variant gives the same bits.
 namespace argosy::image::detail {
 
-/// So many rows share one reading of the weights of columns.
+/// Number of rows that share one reading of the columns' weights.
 inline constexpr int kRowsAtOnce = 16;
 using SourceRows = std::array<const uint8_t*, kRowsAtOnce>;
-/// Each with room for a multiple of 16 bytes.
+/// Each has room for a multiple of 16 bytes.
 using ResultRows = std::array<uint8_t*, kRowsAtOnce>;
 
-/// result[i] = sum over k of weights[k] × rows[k][i], for n channels side by side.
+/// Computes result[i] = sum over k of weights[k] × rows[k][i], for n channels side by side.
 void weigh_rows(
     const uint8_t* const* rows, const int32_t* weights, int count, int64_t n, uint8_t* result);
 void weigh_rows(
     const float* const* rows, const double* weights, int count, int64_t n, float* result);
 
-/// Memory that weigh_columns leaves to its next call.
+/// Memory that weigh_columns keeps for its next call.
 struct ColumnScratch {
   std::vector<uint8_t> source{};
   std::vector<uint8_t> result{};
 };
 
-/// Each new pixel of row_count rows from old ones of the same row; `width` old pixels make a row.
+/// Makes the new pixels of row_count rows from the old ones of the same row. A row has `width` old
+/// pixels.
 void weigh_columns(const SourceRows& rows,
                    int row_count,
                    int width,
@@ -39,37 +40,37 @@ void weigh_columns(const SourceRows& rows,
                    ColumnScratch& scratch);
 void weigh_columns(const float* row, const Taps<double>& taps, int channels, float* result);
 
-/// Is the same to be had by AVX-512's sums of four products of bytes (VNNI), each weight cut into
-/// three bytes, and its free choice of bytes (VBMI)?
+/// True if this CPU has AVX-512's sums of four products of bytes (VNNI), for which each weight is
+/// cut into three bytes, and its free choice of bytes (VBMI).
 [[nodiscard]] bool has_byte_dot();
 
-/// weigh_columns by these instructions.
+/// Computes weigh_columns by these instructions.
 class ByteDotColumns final {
  public:
-  /// False: the machine has them not, or 16 new channels side by side need more than 128 bytes of
-  /// old ones (a picture that shrinks to a sixth or less).
+  /// False: the CPU lacks them, or 16 new channels side by side need more than 128 old bytes (a
+  /// picture that shrinks to a sixth or less).
   [[nodiscard]] bool plan(const Taps<int32_t>& taps, int channels);
   void weigh(const SourceRows& rows, int row_count, const ResultRows& results) const;
 
-  /// Four old bytes for each of 16 new ones, and what they are multiplied with.
+  /// Four old bytes for each of 16 new ones, and their factors.
   struct alignas(64) Step {
-    std::array<uint32_t, 16> choice;  ///< of bytes behind `begin`
+    std::array<uint32_t, 16> choice;  ///< positions of bytes after `begin`
     std::array<uint32_t, 16> low;
     std::array<uint32_t, 16> middle;
     std::array<uint32_t, 16> high;
-    uint64_t near = 0;  ///< which of the 64 bytes from `begin` on are read
-    uint64_t far = 0;   ///< which of the next 64
+    uint64_t near = 0;  ///< the bytes to read among the 64 from `begin`
+    uint64_t far = 0;   ///< the bytes to read among the next 64
     int64_t begin = 0;  ///< first byte of the row
   };
 
  private:
-  std::vector<Step> steps_{};  ///< per_group_ each for 16 channels
+  std::vector<Step> steps_{};  ///< per_group_ of them for 16 channels
   int per_group_ = 0;
-  bool far_ = false;       ///< any step reads more than 64 bytes
-  int64_t row_bytes_ = 0;  ///< of a new row
+  bool far_ = false;       ///< some step reads more than 64 bytes
+  int64_t row_bytes_ = 0;  ///< bytes of a new row
 };
 
-/// As weigh_rows of u8, only where has_byte_dot().
+/// Computes weigh_rows of u8. Call it only if has_byte_dot().
 void weigh_rows_byte_dot(
     const uint8_t* const* rows, const int32_t* weights, int count, int64_t n, uint8_t* result);
 

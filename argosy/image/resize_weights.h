@@ -6,15 +6,16 @@
 
 #include "argosy/image/resize.h"
 
-// Internal to the room: what resampling along one axis adds up.
+// Internal to the room: the weights of resampling along one axis.
 namespace argosy::image::detail {
 
-/// Of each new pixel: the first old one that it reads, how many, and their weights, which sum to 1.
+/// For each new pixel: the first old pixel that it reads, how many it reads, and their weights,
+/// which sum to 1.
 template <typename Weight>
 struct Taps {
   std::vector<int> first{};
   std::vector<int> count{};       ///< at least 1 each
-  std::vector<Weight> weights{};  ///< `most` of each new pixel, 0 behind its count
+  std::vector<Weight> weights{};  ///< `most` for each new pixel; 0 after its count
   int most = 0;
 
   [[nodiscard]] int size() const { return static_cast<int>(first.size()); }
@@ -23,10 +24,10 @@ struct Taps {
   }
 };
 
-/// Fixed point of u8 sums: 8 bits of a pixel, 22 of a weight, 2 for weights below 0 and above 1.
+/// Fixed point of u8 sums: 8 bits for a pixel, 22 for a weight, 2 for weights below 0 and above 1.
 inline constexpr int kFractionBits = 22;
 
-/// The taps of `to` new pixels that cover [begin, end) of `from` old ones.
+/// Returns the taps of `to` new pixels that cover [begin, end) of `from` old ones.
 void make_taps(int from,
                float begin,
                float end,
@@ -38,10 +39,10 @@ void make_taps(int from,
 /// Rounds weights to kFractionBits.
 void to_fixed(const Taps<double>& taps, Taps<int32_t>& fixed);
 
-/// Forgets all new pixels but those from `begin` to before `end`.
+/// Keeps only the new pixels [begin, end).
 void keep(int begin, int end, Taps<int32_t>& taps);
 
-/// Exchanges first and last new pixel, and so on.
+/// Reverses the order of the new pixels.
 void reverse(Taps<int32_t>& taps);
 
 }  // namespace argosy::image::detail

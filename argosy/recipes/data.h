@@ -92,7 +92,7 @@ class DataSet final {
   /// Returns the shape that the first, the last and a middle picture have. A set stored as pixels
   /// of one size has that size for all.
   [[nodiscard]] Stored stored() const;
-  /// Returns "train".
+  /// Returns the split for training: "train", else the first split.
   [[nodiscard]] std::string training_split() const;
   /// Returns the split that is evaluated during training: "valid", else "test". Empty: there is
   /// none.

@@ -7,7 +7,7 @@
 // Internal to the room: one set of kernels per instruction set, see reduce_kernels.h.
 namespace argosy::transport {
 
-/// to[i] = op over sources[0..n-1][i], in order.
+/// Computes to[i] = op over sources[0..n-1][i], in order.
 using Kernel = void (*)(const void* const* sources, int n, void* to, int64_t count);
 
 namespace baseline {

@@ -16,7 +16,7 @@ namespace {
 /// Elements folded at a time: the accumulator (16 KiB at most) stays in the first-level cache.
 constexpr int64_t kBlock = 2048;
 
-/// How an element lies in memory and in which type it is folded.
+/// The type of an element in memory, and the type in which it is folded.
 template <typename T, typename A = T>
 struct Plain {
   using Stored = T;
@@ -109,7 +109,7 @@ struct Bxor {
   }
 };
 
-/// The i-th element of memory that may be unaligned.
+/// Returns the i-th element of memory that may be unaligned.
 template <typename T>
 T element(const std::byte* memory, int64_t i) {
   T value;

@@ -9,8 +9,8 @@
 #include "argosy/image/codec.h"
 #include "argosy/image/image.h"
 
-// One reader for each format. They ignore Orientation, which codec.cpp applies, and give kGray,
-// kRgb or (for Mode::kAsItIs only) kRgba.
+// One reader for each format. Readers ignore Orientation, which codec.cpp applies. They return
+// kGray, kRgb or, only for Mode::kAsItIs, kRgba.
 namespace argosy::image::codecs {
 
 using Bytes = std::span<const uint8_t>;
@@ -38,30 +38,30 @@ void check_working_bytes(int64_t bytes,
                          const char* where,
                          std::string_view name);
 
-/// An image to fill by rows: zero where the options accept that rows may be missing.
+/// Returns an image to fill by rows. It is zero if the options accept missing rows.
 [[nodiscard]] Image new_image(Size size, Order order, const DecodeOptions& options);
 
-/// What to say of a file that ends early: "truncated: 12 of 40 rows came".
+/// Returns the message about a file that ends early: "truncated: 12 of 40 rows came".
 [[nodiscard]] std::string rows_that_came(int64_t rows, int64_t of);
 
-/// Gray, RGB or RGBA as `mode` wants it. Gray of RGB: (19595 R + 38470 G + 7471 B + 2^15) / 2^16,
-/// as Pillow's convert("L").
+/// Converts gray, RGB or RGBA to what `mode` says. The gray of RGB is (19595 R + 38470 G + 7471 B +
+/// 2^15) / 2^16, as in Pillow's convert("L").
 [[nodiscard]] Image to_mode(Image image, Mode mode);
 
-/// Adobe's CMYK (255 is no ink) to RGB, as Pillow computes it.
+/// Converts Adobe's CMYK (255 is no ink) to RGB, as Pillow does.
 void adobe_cmyk_to_rgb(const uint8_t* cmyk, uint8_t* rgb, size_t pixels);
 
-/// Undoes a camera's turn: `orientation` as EXIF has it, 1 to 8.
+/// Undoes a camera's turn. `orientation` is EXIF's, 1 to 8.
 [[nodiscard]] Image upright(Image image, int orientation);
 
-/// The orientation that each format's metadata notes; 1 where nothing valid does. Never throws.
+/// Return the orientation in each format's metadata. 1: there is no valid one. Never throw.
 [[nodiscard]] int orientation_in_jpeg(Bytes bytes);
 [[nodiscard]] int orientation_in_png(Bytes bytes);
 [[nodiscard]] int orientation_in_webp(Bytes bytes);
-/// Of a TIFF file, or of EXIF's block, which is one.
+/// Takes a TIFF file, or EXIF's block, which has the form of one.
 [[nodiscard]] int orientation_in_tiff(Bytes bytes);
 
-// Numbers in files; `at` must lie inside.
+// Read numbers in files. `at` must lie inside.
 [[nodiscard]] inline uint32_t le16(Bytes b, size_t at) {
   return b[at] | uint32_t{b[at + 1]} << 8;
 }

@@ -5,15 +5,16 @@
 
 namespace argosy::image::codecs {
 
-/// Calls C libraries whose error handlers must not return (libjpeg, libpng): the handler leaves by
-/// leave(), and run() returns false. The frames in between are skipped without their destructors,
-/// so a step holds and makes nothing that has one; what must outlive it is captured by reference.
+/// Calls C libraries whose error handlers must not return (libjpeg, libpng). The handler calls
+/// leave(), and run() then returns false. The frames in between are skipped without their
+/// destructors, so a step must hold and make nothing with a destructor. It captures by reference
+/// what must outlive it.
 ///
 ///     if (!escape.run([&] { png_read_info(png, info); })) {
 ///       throw DataError(...);  // here, where C++ is whole again
 ///     }
 ///
-/// Exceptions cannot be used instead: C code need not have unwind tables. Runs do not nest.
+/// Exceptions do not work here, because C code need not have unwind tables. Runs must not nest.
 class Escape final {
  public:
   template <typename Step>

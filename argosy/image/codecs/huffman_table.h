@@ -9,26 +9,26 @@
 
 namespace argosy::image::codecs {
 
-/// A Huffman code with the value behind it.
+/// A Huffman code and the value after it.
 struct HuffmanStep {
   int16_t value = 0;
   uint8_t advance = 0;  ///< AC: zeros before it and itself; kEndOfBlock: no more coefficients
-  uint8_t bits = 0;     ///< of the code and the value; 0: the bits are no code
+  uint8_t bits = 0;     ///< bits of the code and the value; 0: they are no code
 };
 
-/// A Huffman table of a baseline JPEG as tables over the next kLook bits. A value's own bits follow
-/// its code, and most codes are short: one look nearly always gives both, and often those of the
-/// next coefficient too. Entries are packed, with the number of bits lowest: it is what the next
-/// look waits for.
+/// A Huffman table of a baseline JPEG, as tables over the next kLook bits. A value's own bits
+/// follow its code, and most codes are short, so one look nearly always gives both, and often those
+/// of the next coefficient too. Entries are packed with the number of bits lowest, because the next
+/// look waits for it.
 class HuffmanTable final {
  public:
   static constexpr int kLook = 11;
-  static constexpr int kDcLook = 9;  // values stand alone there: less memory to keep at hand
+  static constexpr int kDcLook = 9;  // values stand alone there, so it needs less memory
   static constexpr int kEndOfBlock = 128;
   static constexpr int kSkippedEnd = 1024;
   enum class Kind : uint8_t { kDc, kAc };
 
-  /// One or two steps. Zero: more than kLook bits, or no code.
+  /// Returns one or two steps. Zero: they have more than kLook bits, or there is no code.
   struct Pair {
     uint64_t packed;
     [[nodiscard]] uint32_t bits() const { return static_cast<uint8_t>(packed); }
@@ -38,24 +38,24 @@ class HuffmanTable final {
     [[nodiscard]] int16_t first_value() const { return static_cast<int16_t>(packed >> 32); }
     [[nodiscard]] int16_t last_value() const { return static_cast<int16_t>(packed >> 48); }
   };
-  /// As many steps as the bits hold, for who wants no values.
+  /// As many steps as the bits hold, for callers that need no values.
   struct Skip {
     uint32_t packed;
     [[nodiscard]] uint32_t bits() const { return static_cast<uint8_t>(packed); }
-    /// Sum; plus kSkippedEnd when the block ends with them.
+    /// Their sum, plus kSkippedEnd when the block ends with them.
     [[nodiscard]] uint32_t advance() const { return packed >> 8; }
   };
 
-  /// Nothing is done when the table is what it was: most files use the standard's.
-  /// False: no valid set of codes.
+  /// Makes the table. Does nothing if it is the same as before, because most files use the
+  /// standard's. False: the codes are not valid.
   [[nodiscard]] bool build(const JHUFF_TBL& source, Kind kind);
 
-  /// `window`: the next bits from the top. Of a DC table: bits = 0: as in Pair.
+  /// For a DC table. `window` has the next bits at its top. bits = 0: as in Pair.
   [[nodiscard]] HuffmanStep dc(uint64_t window) const { return dc_[window >> (64 - kDcLook)]; }
-  /// Of an AC table.
+  /// For an AC table.
   [[nodiscard]] Pair pair(uint64_t window) const { return pairs_[window >> (64 - kLook)]; }
   [[nodiscard]] Skip skip(uint64_t window) const { return skips_[window >> (64 - kLook)]; }
-  /// One step, however long: at most 31 bits.
+  /// Returns one step of any length, which is at most 31 bits.
   [[nodiscard]] HuffmanStep step(uint64_t window) const;
 
  private:

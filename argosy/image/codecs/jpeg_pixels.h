@@ -12,7 +12,7 @@
 
 namespace argosy::image::codecs {
 
-/// Memory that grows and never shrinks; contents are lost when it grows.
+/// Memory that grows and never shrinks. Its content is lost when it grows.
 class Buffer final {
  public:
   [[nodiscard]] uint8_t* at_least(size_t bytes) {
@@ -28,19 +28,18 @@ class Buffer final {
   size_t bytes_ = 0;
 };
 
-/// The picture, whose header has been read and whose scale has been set, and memory that is kept
-/// for the next.
+/// A picture whose header was read and whose scale was set, and memory that is kept for the next.
 struct JpegArea {
   JpegReader reader{};
   JpegScan scan{};
   Buffer pixels{};
-  Buffer rgb{};  ///< of what libjpeg gives as CMYK
+  Buffer rgb{};  ///< for pictures that libjpeg gives as CMYK
 };
 
-/// Decodes `box` to interleaved pixels, by jpeg_crop_scanline and jpeg_skip_scanlines; with
-/// Entropy::kOwn JpegScan reads the codes for libjpeg. False: JpegScan is not for this picture, or
-/// met what it is not for: open the picture again and decode with Entropy::kLibjpeg, which never
-/// gives false. Errors: DataError.
+/// Decodes `box` to interleaved pixels, by jpeg_crop_scanline and jpeg_skip_scanlines. With
+/// Entropy::kOwn, JpegScan reads the codes for libjpeg. False: JpegScan cannot read this picture.
+/// Then open it again and decode with Entropy::kLibjpeg, which never returns false. Errors:
+/// DataError.
 [[nodiscard]] bool decode_pixels(JpegArea& area, const Box& box, Entropy entropy, RegionView& out);
 
 }  // namespace argosy::image::codecs

@@ -14,24 +14,25 @@
 
 namespace argosy::image::codecs {
 
-/// What a JpegReader bears with.
+/// The damage that a JpegReader accepts, and its limits.
 struct JpegLimits {
   Damaged damaged = Damaged::kRaise;
   int64_t most_pixels = Image::kMostPixels;
   int64_t most_working_bytes = int64_t{2} << 30;
 };
 
-/// libjpeg's decompressor over bytes in memory, with its errors as DataError.
+/// Runs libjpeg's decompressor over bytes in memory. Its errors become DataError.
 ///
 ///     JpegReader reader;
 ///     reader.open(bytes, limits, name);                 // header read and checked
 ///     reader.info().out_color_space = JCS_RGB;
 ///     reader.run([&] { jpeg_start_decompress(&reader.info()); });
 ///
-/// One object serves many pictures; libjpeg's own memory, of a few kilobytes, is each one's.
+/// One object serves many pictures; only libjpeg's own few kilobytes are made anew for each.
 /// Warnings of corrupt data are errors unless damage is accepted. A progressive picture may have
-/// kMostScans scans: each goes over all of it, so that a small file could else keep a processor
-/// busy for minutes. Not thread-safe. Lifetime: `bytes` and `name` until the last run() on them.
+/// kMostScans scans: each covers the whole picture, so a small file could otherwise keep a
+/// processor busy for minutes. Not thread-safe.
+/// Lifetime: `bytes` and `name` must live until the last run() on them.
 class JpegReader final {
  public:
   static constexpr int kMostScans = 100;
@@ -41,11 +42,11 @@ class JpegReader final {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  /// Errors: DataError: no header, or one that promises too much.
+  /// Errors: DataError when there is no header, or it promises too much.
   void open(std::span<const uint8_t> bytes, const JpegLimits& limits, std::string_view name);
 
   [[nodiscard]] jpeg_decompress_struct& info() { return info_; }
-  /// The compressed bytes from the next unread one.
+  /// Returns the compressed bytes from the next unread one.
   [[nodiscard]] std::span<const uint8_t> unread() const {
     return {source_.next_input_byte, source_.bytes_in_buffer};
   }
@@ -57,22 +58,22 @@ class JpegReader final {
       fail();
     }
   }
-  /// The same; false instead of an error. fail() throws it.
+  /// Runs steps of libjpeg. Returns false instead of an error, which fail() throws.
   template <typename Step>
   [[nodiscard]] bool try_run(Step step) {
     return escape_.run(step);
   }
   [[noreturn]] void fail();
 
-  /// From within a step: ends it; `reason` must outlive the message.
+  /// Ends a step from within it. `reason` must outlive the message.
   [[noreturn]] void leave(const char* reason);
-  /// The last failed step ended by leave(reason).
+  /// True if the last failed step ended by leave(reason).
   [[nodiscard]] bool left_for(const char* reason) const { return reason_ == reason; }
 
-  /// Drops what belongs to the picture.
+  /// Releases everything of the picture.
   void close();
 
-  /// For who hooks into libjpeg: found again through info().client_data.
+  /// Returns the reader of `info`, for hooks into libjpeg. It is found through info().client_data.
   void* hook = nullptr;
 
  private:
@@ -94,7 +95,7 @@ class JpegReader final {
   JpegLimits limits_{};
   std::span<const uint8_t> bytes_{};
   std::string_view name_{};
-  const char* reason_ = nullptr;  // of leave(); else the message is libjpeg's
+  const char* reason_ = nullptr;  // from leave(); nullptr: the message is libjpeg's
   bool ended_ = false;            // the bytes have run out
   bool created_ = false;          // info_ is libjpeg's
 };

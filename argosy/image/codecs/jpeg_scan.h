@@ -13,35 +13,34 @@
 
 namespace argosy::image::codecs {
 
-/// Reads the Huffman codes of a sequential JPEG whose components share one scan: nearly all of
-/// them.
+/// Reads the Huffman codes of a sequential JPEG whose components share one scan, as in nearly all
+/// files.
 ///
-/// libjpeg looks at each byte for a stuffed FF and at each code for its own; here the bytes are
-/// freed of stuffing first, bits come in by eight bytes, and one look gives a code with its value,
-/// or, where values are not wanted, two codes at once. Blocks outside of a box cost a third of
-/// libjpeg's time.
+/// libjpeg checks each byte for a stuffed FF, and looks up each code by itself. JpegScan first
+/// removes the stuffing and then reads eight bytes at once. One look gives a code with its value,
+/// or two codes if values are not needed. Blocks outside a box cost a third of libjpeg's time.
 ///
-/// It is for sound data: whatever is unusual (fill bytes, a restart marker that is missing or of
-/// the wrong number, no code, too many coefficients, too few bits) ends with false, and then
-/// libjpeg, which knows what to do, is asked from the start. Coefficients are libjpeg's. Not
+/// It reads sound data only. Anything unusual ends with false (fill bytes, a restart marker that is
+/// missing or has the wrong number, an invalid code, too many coefficients, too few bits). The
+/// caller then starts again with libjpeg, which handles it. Coefficients equal libjpeg's. Not
 /// thread-safe. Memory: a copy of the compressed bytes, kept for the next picture.
 class JpegScan final {
  public:
-  /// For the scan that `info` has just read the header of. `data`: what follows. False: see above.
+  /// Begins the scan whose header `info` has just read. `data` is what follows. False: see above.
   [[nodiscard]] bool start(const jpeg_decompress_struct& info, std::span<const uint8_t> data);
 
-  /// Reads the next MCU: blocks[i], which are zero, get the coefficients, in natural order; only
-  /// the first where the block is reduced to one pixel.
+  /// Reads the next MCU. blocks[i] must be zero and get the coefficients in natural order; a block
+  /// that is reduced to one pixel gets only the first.
   [[nodiscard]] bool read(int16_t* const* blocks);
 
-  /// Goes on by `count` MCUs.
+  /// Skips `count` MCUs.
   [[nodiscard]] bool skip(int64_t count);
 
-  /// Have more bits been read than there were?
+  /// True if more bits were read than there were.
   [[nodiscard]] bool ran_out() const;
 
  private:
-  /// Bits to come, from the top of `window`; those below `count` are not accounted for yet.
+  /// The next bits, from the top of `window`. Only the first `count` are accounted for.
   struct Bits {
     const uint8_t* next = nullptr;
     uint64_t window = 0;
@@ -51,7 +50,7 @@ class JpegScan final {
     const HuffmanTable* dc = nullptr;
     const HuffmanTable* ac = nullptr;
     int component = 0;
-    bool wants_ac = true;  // false: reduced to one pixel, its first coefficient
+    bool wants_ac = true;  // false: reduced to one pixel, its first coefficient only
   };
   [[nodiscard]] bool build_tables(const jpeg_decompress_struct& info);
   [[nodiscard]] bool unstuff(std::span<const uint8_t> data, bool with_restarts);
@@ -71,8 +70,8 @@ class JpegScan final {
   size_t capacity_ = 0;
   std::vector<size_t> segment_ends_{};  // in clean_
   size_t segment_ = 0;
-  int64_t interval_ = 0;  // MCUs of a segment; 0: one segment is all
-  int64_t left_ = 0;      // of this segment
+  int64_t interval_ = 0;  // MCUs of a segment; 0: there is one segment
+  int64_t left_ = 0;      // MCUs left in this segment
   Bits bits_{};
 };
 

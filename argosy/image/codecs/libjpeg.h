@@ -1,6 +1,6 @@
 #pragma once
 
-// jpeglib.h uses what it does not include.
+// jpeglib.h uses names that it does not include.
 // clang-format off
 #include <cstddef>
 #include <cstdio>
@@ -16,8 +16,9 @@
 
 namespace argosy::image::codecs {
 
-// Rows and columns of a block after its inverse DCT: 8, 4, 2 or 1, or more where that saves an
-// upsampling. libjpeg 7's interface, which some distributions build, has other names for it.
+// Returns the rows and columns of a block after its inverse DCT: 8, 4, 2 or 1, or more if that
+// saves an upsampling. libjpeg 7's interface, which some distributions build, has other names for
+// it.
 #if JPEG_LIB_VERSION >= 70
 inline int scaled_size(const jpeg_component_info& part) {
   return part.DCT_h_scaled_size;

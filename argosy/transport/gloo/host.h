@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-// Internal to the room: which address of this host the other ranks shall use.
+// Internal to the room: chooses the address of this host that the other ranks use.
 namespace argosy::transport {
 
 /// Returns a text that is equal on two ranks exactly when they reach each other over loopback: they

@@ -25,7 +25,7 @@ namespace argosy::transport {
 
 class Meeting;
 
-/// Where to listen: exactly one of the two is set.
+/// Where to listen. Exactly one of the two is set.
 struct ListenOn {
   std::string interface {};
   std::string host{};
@@ -74,7 +74,8 @@ class Mesh final {
   Mesh(Mesh&&) = delete;
   Mesh& operator=(Mesh&&) = delete;
 
-  /// Where and with which key the others reach this one, for the store: a secret of the group.
+  /// Returns where and with which key the others reach this rank. It is a secret of the group, and
+  /// goes into the store.
   [[nodiscard]] std::string card() const;
   /// Connects to all other ranks; `cards` hold what their card() said. A connection carries nothing
   /// before both ends have proven that they know the group's keys. See Meeting::meet().
@@ -87,7 +88,7 @@ class Mesh final {
   void wait(Pending& pending, const Deadline& deadline);
   void wait(std::vector<Pending>& all, const Deadline& deadline);
 
-  /// Gloo's context, for its own algorithms.
+  /// Returns Gloo's context, for its own algorithms.
   [[nodiscard]] std::shared_ptr<::gloo::Context> context() const;
 
   /// Makes all waits and all later calls throw, and resets the connections.

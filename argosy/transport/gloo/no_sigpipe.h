@@ -7,9 +7,9 @@
 
 namespace argosy::transport {
 
-/// While it lives, a write of this thread to a connection that the other end closed gives EPIPE and
-/// no SIGPIPE, which would end the program: Gloo writes without MSG_NOSIGNAL. Threads started
-/// meanwhile never get the signal. The program's own handling of it is left alone.
+/// While it lives, a write of this thread to a connection that the other end closed returns EPIPE
+/// and sends no SIGPIPE, which would end the program. Gloo writes without MSG_NOSIGNAL. Threads
+/// that start meanwhile never get the signal. The program's own handling of it stays as it is.
 class NoSigpipe final {
  public:
   NoSigpipe() {

@@ -10,7 +10,7 @@ class Context;
 class Device;
 }  // namespace gloo::transport
 
-// Internal to the room: Gloo's pairs over connections that it has not made.
+// Internal to the room: makes Gloo's pairs of connections that Gloo did not open.
 namespace argosy::transport {
 
 /// Makes each connection the pair of its rank in `context`, which is one of `device` (TCP).
