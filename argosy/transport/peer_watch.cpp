@@ -165,12 +165,18 @@ bool PeerWatch::someone_is_gone() const {
   return inquest_->someone_is_gone();
 }
 
-/// Returns the cause that was found first. Declares this rank a victim when `search` finds it.
+/// Returns the cause that was found first. Declares this rank a victim when `search` finds it. When
+/// this rank left before anything failed, nobody is to blame, and nobody is searched for.
 template <typename Search>
-std::exception_ptr PeerWatch::settle(Search search) {
+std::exception_ptr PeerWatch::settle(const Attempt& what, Search search) {
   const std::lock_guard lock(explain_mutex_);
   if (cause_ != nullptr) {
     return cause_;
+  }
+  if (left_) {
+    return std::make_exception_ptr(inquest_->own_error(
+        what,
+        std::string("the transport was closed while ") + what.op + number(what.seq) + " waited."));
   }
   const Inquest::Verdict verdict = search();
   cause_ = verdict.error;
@@ -187,26 +193,21 @@ std::exception_ptr PeerWatch::settle(Search search) {
 }
 
 std::exception_ptr PeerWatch::link_broken(const Attempt& what, const LinkBroken& broken) {
-  if (left_ && !failed_) {
-    return std::make_exception_ptr(inquest_->own_error(
-        what,
-        std::string("the transport was closed while ") + what.op + number(what.seq) + " waited."));
-  }
-  return settle([&] {
+  return settle(what, [&] {
     publish_failure(what);
     return inquest_->link_broken(what, broken);
   });
 }
 
 std::exception_ptr PeerWatch::timed_out(const Attempt& what, const LinkTimeout& late) {
-  return settle([&] {
+  return settle(what, [&] {
     publish_failure(what);
     return inquest_->timed_out(what, late, progress());
   });
 }
 
 std::exception_ptr PeerWatch::mismatched(const Attempt& what, const Mismatch& mismatch) {
-  return settle([&] {
+  return settle(what, [&] {
     if (mismatch.scope == Mismatch::Scope::kPart) {
       publish_failure(what);
     }

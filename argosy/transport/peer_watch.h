@@ -108,7 +108,7 @@ class PeerWatch final {
   void publish_failure(const Attempt& what);
   [[nodiscard]] Progress progress();
   template <typename Search>
-  std::exception_ptr settle(Search search);
+  std::exception_ptr settle(const Attempt& what, Search search);
 
   const std::shared_ptr<rendezvous::Store> store_;
   const PeerWatchOptions options_;

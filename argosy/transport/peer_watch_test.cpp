@@ -262,6 +262,34 @@ TEST_F(PeerWatchTest, ARankThatItsLauncherSaysIsStoppedIsNamedSo) {
                     Not(HasSubstr("died"))));
 }
 
+// The search for the first cause takes a moment, in which the transport closes and a second wait
+// ends.
+TEST_F(PeerWatchTest, WhoWaitsWhileTheTransportClosesHearsTheFirstCause) {
+  rendezvous::lose(announce(1));
+  std::unique_ptr<PeerWatch> mine;
+  std::future<std::exception_ptr> second;
+  store_ = std::make_shared<LookedAtStore>(store_, [&] {
+    if (!second.valid()) {
+      mine->leave();
+      second = std::async(std::launch::async, [&] {
+        return mine->link_broken({.op = "send", .seq = -1}, {1, "closed"});
+      });
+      second.wait_for(200ms);  // it ends here only if it does not wait for the first cause
+    }
+  });
+  mine = watch(0);
+  const auto first = mine->link_broken({.op = "barrier", .seq = 4}, {1, "reset"});
+  EXPECT_THAT(message_of(first), HasSubstr("rank 1 is gone"));
+  EXPECT_EQ(message_of(second.get()), message_of(first));
+}
+
+TEST_F(PeerWatchTest, WhoWaitsWhenNothingFailedHearsThatTheTransportClosed) {
+  const auto mine = watch(0);
+  mine->leave();
+  EXPECT_THAT(message_of(mine->link_broken({.op = "barrier", .seq = 4}, {1, "closed"})),
+              HasSubstr("the transport was closed while barrier (seq 4) waited"));
+}
+
 // Rank 1 leaves the group and then the job, as Group::destroy() does, at every moment between the
 // looks of one search; it did its part in the operation that rank 0 is in.
 TEST_F(PeerWatchTest, WhoLeavesInOrderIsNoStrangerAtAnyMoment) {
