@@ -1,12 +1,12 @@
 #include "argosy/transport/inquest.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <chrono>
+#include <set>
 #include <thread>
 #include <utility>
 
-#include "argosy/base/catalogue.h"
 #include "argosy/rendezvous/stopped_ranks.h"
 
 namespace argosy::transport {
@@ -18,14 +18,16 @@ constexpr milliseconds kPoll{10};  ///< between two looks at the store
 /// How long known_to_have_ended() asks.
 constexpr milliseconds kBeforeItHasEnded{200};
 
-/// "300 s", "250 ms"
-std::string in_words(milliseconds time) {
-  return time.count() % 1000 == 0 ? fmt::format("{} s", time.count() / 1000)
-                                  : fmt::format("{} ms", time.count());
-}
-
-std::string where(const Attempt& what) {
-  return std::string("transport.") + what.op;
+/// Looks until `look()` returns true, at least once. Returns false when the deadline passed first.
+template <typename Look>
+bool look_until(const Deadline& deadline, Look look) {
+  while (!look()) {
+    if (deadline.expired()) {
+      return false;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  return true;
 }
 
 }  // namespace
@@ -39,45 +41,17 @@ bool Inquest::someone_is_gone() const {
   }
 }
 
-/// Returns nullopt when the store is slow. A slow store is not dead; the caller looks again.
-std::optional<Inquest::Muster> Inquest::look() const {
-  try {
-    // In the opposite order to that in which a rank leaves the group and then the job: whoever left
-    // in between is then in a later list, and not taken for one that never came.
-    Muster muster;
-    const Deadline deadline = Deadline::after(options_.patience);
-    if (options_.job != nullptr) {
-      muster.left_job = options_.job->departures(std::string(kMember), deadline);
-    }
-    muster.present = store_->members(std::string(kMember), deadline);
-    muster.left = store_->departures(std::string(kMember), deadline);
-    return muster;
-  } catch (const TimeoutError&) {
-    return std::nullopt;
-  }
-}
-
 /// Returns the first lost rank that is not a victim; without one, the rank that a victim blames;
 /// without one, if `leavers` are blamed, a rank that left in peace while others still needed it.
 /// `peer`: the other end of the link that broke; -1: not known.
 std::optional<Blame> Inquest::find_blame(const Muster& muster, int peer, Leavers leavers) const {
-  std::set<int> known{rank_};
-  std::set<std::string> present;
-  for (const auto& member : muster.present) {
-    present.insert(member.name);
-    known.insert(rank_of(member.name));
-  }
-  for (const auto& departure : muster.left) {
-    known.insert(rank_of(departure.member));
-  }
-  std::optional<Blame> stranger = find_blame_in_job(muster.left_job, known);
   const rendezvous::Departure* victim = nullptr;
   const rendezvous::Departure* left = nullptr;
   for (const auto& departure : muster.left) {
-    if (present.contains(departure.member) || departure.member == member_name(rank_)) {
+    const int rank = rank_of(departure.member);
+    if (rank == rank_) {
       continue;
     }
-    const int rank = rank_of(departure.member);
     if (is_victim(departure.note)) {
       victim = victim == nullptr ? &departure : victim;
     } else if (departure.lost) {
@@ -95,7 +69,7 @@ std::optional<Blame> Inquest::find_blame(const Muster& muster, int peer, Leavers
       return blame;
     }
   }
-  if (stranger) {
+  if (std::optional<Blame> stranger = find_blame_in_job(muster)) {
     return stranger;
   }
   if (left != nullptr) {
@@ -131,17 +105,8 @@ std::string Inquest::story_of_lost(int rank, const std::string& last_seen) const
 
 /// A process that ends closes its connections a moment before the kernel says that it has ended.
 bool Inquest::known_to_have_ended(int rank) const {
-  const Deadline moment = Deadline::after(kBeforeItHasEnded);
-  while (options_.has_ended) {
-    if (options_.has_ended(rank)) {
-      return true;
-    }
-    if (moment.expired()) {
-      break;
-    }
-    std::this_thread::sleep_for(kPoll);
-  }
-  return false;
+  return options_.has_ended &&
+         look_until(Deadline::after(kBeforeItHasEnded), [&] { return options_.has_ended(rank); });
 }
 
 /// Returns the ranks of the group that are stopped, and how. Only a launcher knows.
@@ -164,12 +129,12 @@ std::map<int, std::string> Inquest::stopped() const {
 }
 
 /// Returns a rank that is gone from the job and was never seen in this group, or that left the job
-/// with a reason. `known`: the ranks that were seen here.
-std::optional<Blame> Inquest::find_blame_in_job(
-    const std::vector<rendezvous::Departure>& departures, const std::set<int>& known) const {
-  for (const auto& departure : departures) {
+/// with a reason.
+std::optional<Blame> Inquest::find_blame_in_job(const Muster& muster) const {
+  const std::map<int, std::string> known = muster.notes();
+  for (const auto& departure : muster.left_job) {
     const int rank = names_.from_world(rank_of(departure.member), size_);
-    const bool stranger = rank >= 0 && !known.contains(rank);
+    const bool stranger = rank >= 0 && rank != rank_ && !known.contains(rank);
     if (stranger && departure.lost) {
       return Blame{{rank}, story_of_lost(rank, "it had not come to the group yet")};
     }
@@ -188,17 +153,9 @@ std::optional<Blame> Inquest::find_blame_in_job(
 /// Returns the ranks that are not known to have reached operation `seq`, and what each of them did
 /// last. A rank that waits inside an earlier operation is itself stuck, so it is named only when
 /// nobody else is absent. A rank that failed, as this one does now, is not absent.
-Inquest::Absentees Inquest::absentees(const Muster& muster, int64_t seq) const {
-  std::map<int, std::string> notes;  // of those who came
-  std::set<int> left;
-  for (const auto& departure : muster.left) {
-    notes[rank_of(departure.member)] = departure.note;
-    left.insert(rank_of(departure.member));
-  }
-  for (const auto& member : muster.present) {
-    notes[rank_of(member.name)] = member.note;
-    left.erase(rank_of(member.name));
-  }
+Absentees Inquest::absentees(const Muster& muster, int64_t seq) const {
+  const std::map<int, std::string> notes = muster.notes();
+  const std::set<int> left = muster.leavers();
   std::vector<int> absent, stuck;
   for (int rank = 0; rank < size_; ++rank) {
     const auto note = notes.find(rank);
@@ -229,13 +186,7 @@ Inquest::Absentees Inquest::absentees(const Muster& muster, int64_t seq) const {
 std::string Inquest::disagreement_at(int64_t seq,
                                      const Muster& muster,
                                      const Progress& mine) const {
-  std::map<int, std::string> notes;
-  for (const auto& departure : muster.left) {
-    notes[rank_of(departure.member)] = departure.note;
-  }
-  for (const auto& member : muster.present) {
-    notes[rank_of(member.name)] = member.note;
-  }
+  const std::map<int, std::string> notes = muster.notes();
   for (const int64_t at : {seq - 1, seq}) {
     const std::optional<Call> my_call = mine.call_at(at);
     for (const auto& [rank, note] : notes) {
@@ -253,66 +204,49 @@ std::string Inquest::disagreement_at(int64_t seq,
 /// deadline broke the connection at the other end, that rank is still finding out whom it waited
 /// for.
 std::optional<Blame> Inquest::who_broke_the_link(int peer) const {
-  const Deadline deadline = Deadline::after(2 * options_.patience);
-  for (;;) {
-    // A rank that left in peace is blamed at once only when the broken link led to it.
-    const std::optional<Muster> muster = look();
-    std::optional<Blame> blame =
-        muster ? find_blame(*muster, peer, peer >= 0 ? Leavers::kBlamed : Leavers::kExcused)
-               : std::nullopt;
-    if (blame) {
-      return blame;
-    }
-    if (deadline.expired()) {
-      return muster ? find_blame(*muster, -1, Leavers::kBlamed) : std::nullopt;
-    }
-    std::this_thread::sleep_for(kPoll);
-  }
+  // A rank that left in peace is blamed at once only when the broken link led to it.
+  const Leavers leavers = peer >= 0 ? Leavers::kBlamed : Leavers::kExcused;
+  std::optional<Muster> muster;
+  std::optional<Blame> blame;
+  const bool known = look_until(Deadline::after(2 * options_.patience), [&] {
+    muster = look();
+    blame = muster ? find_blame(*muster, peer, leavers) : std::nullopt;
+    return blame.has_value();
+  });
+  return known || !muster ? blame : find_blame(*muster, -1, Leavers::kBlamed);
 }
 
-Inquest::Verdict Inquest::link_broken(const Attempt& what, const LinkBroken& broken) const {
+Verdict Inquest::link_broken(const Attempt& what, const LinkBroken& broken) const {
   const int peer = what.peer >= 0 ? what.peer : broken.peer;
   std::optional<Blame> blame;
   try {
     blame = who_broke_the_link(peer);
   } catch (const Error& e) {
-    return store_is_gone(what, e.what());
+    return store_is_gone(what, e);
   }
   if (!blame) {
     const std::string to = peer < 0 ? "a rank" : names_.one(peer);
     blame = Blame{peer < 0 ? std::vector<int>{} : std::vector<int>{peer},
                   fmt::format("the connection to {} broke although {} is alive", to, to)};
   }
-  CommContext context = context_of(what);
-  context.peers = blame->peers;
-  context.mismatch = blame->kind == Blame::Kind::kMismatch;
-  const CommError error(where(what),
-                        fmt::format("{}: {}; {}{} cannot complete ({}). See {}.",
-                                    myself(),
-                                    blame->story,
-                                    what.op,
-                                    number(what.seq),
-                                    broken.reason,
-                                    catalogue_section("transport")),
-                        context);
-  return {std::make_exception_ptr(error), *std::move(blame)};
+  return verdict_.by_broken_link(what, *std::move(blame), broken.reason);
 }
 
-Inquest::Verdict Inquest::timed_out(const Attempt& what,
-                                    const LinkTimeout& late,
-                                    const Progress& mine) const {
+Verdict Inquest::timed_out(const Attempt& what,
+                           const LinkTimeout& late,
+                           const Progress& mine) const {
   const std::vector<int> awaited = what.peer >= 0 ? std::vector{what.peer} : late.awaited;
   Findings found;
   try {
     found = inquire(what, {.absent = {.ranks = awaited}}, mine);
   } catch (const Error& e) {
-    return store_is_gone(what, e.what());
+    return store_is_gone(what, e);
   }
   if (found.blame) {
-    return as_others_say(what, *found.blame);
+    return verdict_.by_blame(what, *found.blame);
   }
   if (!found.disagreement.empty()) {
-    return by_mismatch(what, found.disagreement);
+    return verdict_.by_mismatch(what, found.disagreement);
   }
   if (const std::map<int, std::string> not_running = stopped(); !not_running.empty()) {
     found.absent = {};
@@ -322,26 +256,26 @@ Inquest::Verdict Inquest::timed_out(const Attempt& what,
           fmt::format("{} does not answer: it is {}", names_.one(rank), how));
     }
   }
-  return by_timeout(what, awaited, std::move(found.absent));
+  return verdict_.by_timeout(what, awaited, std::move(found.absent));
 }
 
-Inquest::Verdict Inquest::mismatched(const Attempt& what,
-                                     const Mismatch& mismatch,
-                                     const Progress& mine) const {
+Verdict Inquest::mismatched(const Attempt& what,
+                            const Mismatch& mismatch,
+                            const Progress& mine) const {
   if (mismatch.scope == Mismatch::Scope::kPart) {
     try {
       const Findings found = inquire(what, {}, mine);
       if (found.blame && found.blame->kind == Blame::Kind::kMismatch) {
-        return as_others_say(what, *found.blame);
+        return verdict_.by_blame(what, *found.blame);
       }
       if (!found.disagreement.empty()) {
-        return by_mismatch(what, found.disagreement);
+        return verdict_.by_mismatch(what, found.disagreement);
       }
     } catch (const Error& e) {
-      return store_is_gone(what, e.what());
+      return store_is_gone(what, e);
     }
   }
-  return by_mismatch(what, mismatch.reason);
+  return verdict_.by_mismatch(what, mismatch.reason);
 }
 
 /// Asks the store until it is known who is to blame, who did not come, or who called something
@@ -349,8 +283,7 @@ Inquest::Verdict Inquest::mismatched(const Attempt& what,
 Inquest::Findings Inquest::inquire(const Attempt& what,
                                    Findings found,
                                    const Progress& mine) const {
-  const Deadline grace = Deadline::after(options_.patience);
-  for (;;) {
+  (void)look_until(Deadline::after(options_.patience), [&] {
     if (const std::optional<Muster> muster = look()) {
       found.blame = find_blame(*muster, -1, Leavers::kExcused);
       if (what.seq >= 0) {
@@ -358,75 +291,12 @@ Inquest::Findings Inquest::inquire(const Attempt& what,
         found.disagreement = disagreement_at(what.seq, *muster, mine);
       }
     }
-    if (found.blame || what.seq < 0 || found.absent.ranks.empty() || !found.disagreement.empty() ||
-        grace.expired()) {
-      return found;
-    }
-    std::this_thread::sleep_for(kPoll);
-  }
+    return found.blame || what.seq < 0 || found.absent.ranks.empty() || !found.disagreement.empty();
+  });
+  return found;
 }
 
-Inquest::Verdict Inquest::as_others_say(const Attempt& what, const Blame& blame) const {
-  CommContext context = context_of(what);
-  context.peers = blame.peers;
-  return {blame.error(where(what),
-                      fmt::format("{}: {}; {}{} cannot complete. See {}.",
-                                  myself(),
-                                  blame.story,
-                                  what.op,
-                                  number(what.seq),
-                                  catalogue_section("transport")),
-                      context),
-          blame};
-}
-
-Inquest::Verdict Inquest::by_mismatch(const Attempt& what, const std::string& reason) const {
-  CommContext context = context_of(what);
-  context.mismatch = true;
-  const std::string story = fmt::format("{}{}: {}", what.op, number(what.seq), reason);
-  return {std::make_exception_ptr(CommError(
-              where(what),
-              fmt::format("{}: {}. All ranks must call the same operations in the same order: does "
-                          "one of them stand inside if (rank == 0)?",
-                          myself(),
-                          story),
-              context)),
-          {{}, fmt::format("{}'s {}", names_.one(rank_), story), Blame::Kind::kMismatch}};
-}
-
-/// `awaited`: the ranks whose data is missing. `absent`: those that did not come to the operation;
-/// without ranks when all came.
-Inquest::Verdict Inquest::by_timeout(const Attempt& what,
-                                     const std::vector<int>& awaited,
-                                     Absentees absent) const {
-  const std::string after = fmt::format("{} timed out after {}", what.op, in_words(what.timeout));
-  const std::string words = fmt::format("{}", fmt::join(absent.last_words, "; "));
-  const std::string story =
-      absent.ranks.empty()
-          ? fmt::format(
-                "{}{}: every rank has reached it, but the data of {} did not arrive; the "
-                "ranks may have called it with different sizes (ARGOSY_CHECKED=1 tells), or the "
-                "network is stuck",
-                after,
-                number(what.seq),
-                awaited.empty() ? "others" : names_.several(awaited))
-          : fmt::format("{} waiting for {}{}{}",
-                        after,
-                        names_.several(absent.ranks),
-                        number(what.seq),
-                        words.empty() ? "" : "; " + words);
-  CommContext context = context_of(what);
-  context.peers = absent.ranks;
-  const Blame late{std::move(absent.ranks),
-                   fmt::format("{}'s {}", names_.one(rank_), story),
-                   Blame::Kind::kTimeout};
-  return {late.error(where(what),
-                     fmt::format("{}: {}. See {}.", myself(), story, catalogue_section("hang")),
-                     context),
-          late};
-}
-
-Inquest::Verdict Inquest::store_is_gone(const Attempt& what, const std::string& why) const {
+Verdict Inquest::store_is_gone(const Attempt& what, const Error& why) const {
   return {std::make_exception_ptr(own_error(
               what,
               fmt::format("{}{} failed, and the store at {} is gone, so who died first is not "
@@ -434,20 +304,8 @@ Inquest::Verdict Inquest::store_is_gone(const Attempt& what, const std::string& 
                           what.op,
                           number(what.seq),
                           store_->describe(),
-                          why))),
+                          why.what()))),
           {}};
-}
-
-CommError Inquest::own_error(const Attempt& what, const std::string& story) const {
-  return {where(what), fmt::format("{}: {}", myself(), story), context_of(what)};
-}
-
-std::string Inquest::myself() const {
-  std::string text = fmt::format("rank {}/{}{}", rank_, size_, names_.suffix(rank_));
-  if (!options_.group.empty()) {
-    text += fmt::format(" group \"{}\"", options_.group);
-  }
-  return text + fmt::format(" ({})", options_.transport);
 }
 
 }  // namespace argosy::transport

@@ -1,38 +1,33 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "argosy/base/error.h"
 #include "argosy/rendezvous/store.h"
 #include "argosy/transport/link_errors.h"
+#include "argosy/transport/muster.h"
 #include "argosy/transport/peer_notes.h"
 #include "argosy/transport/peer_watch.h"
 #include "argosy/transport/progress.h"
 #include "argosy/transport/rank_names.h"
+#include "argosy/transport/verdict.h"
 
 // Internal to the room.
 namespace argosy::transport {
 
-/// Finds out who is to blame for a failed operation, and words the error. It asks the group's store
-/// who is present, who is gone and what each rank did last, and the job's store who died before it
-/// came to the group. It changes nothing there.
+/// Finds out who is to blame for a failed operation. It asks the group's store who is present, who
+/// is gone and what each rank did last, and the job's store who died before it came to the group.
+/// It changes nothing there. See VerdictWriter for the errors.
 ///
 /// Thread-safe: it has no state of its own.
 class Inquest final {
  public:
-  /// What is thrown on this rank, and what the others are told.
-  struct Verdict {
-    std::exception_ptr error{};
-    Blame blame{};
-  };
-
   /// `options`: of the PeerWatch that asks; patience, has_ended and the names are used here.
   Inquest(std::shared_ptr<rendezvous::Store> store,
           int rank,
@@ -42,7 +37,8 @@ class Inquest final {
         rank_(rank),
         size_(size),
         options_(options),
-        names_(options.world_ranks) {}
+        names_(options.world_ranks),
+        verdict_(rank, size, options) {}
 
   /// True if a rank is gone for a reason that breaks the group. False when the store does not say.
   [[nodiscard]] bool someone_is_gone() const;
@@ -55,24 +51,14 @@ class Inquest final {
   [[nodiscard]] Verdict mismatched(const Attempt& what,
                                    const Mismatch& mismatch,
                                    const Progress& mine) const;
-  /// Returns an error of this rank that nobody else is to blame for: "rank 0/4 (gloo): <story>".
-  [[nodiscard]] CommError own_error(const Attempt& what, const std::string& story) const;
+  /// See VerdictWriter.
+  [[nodiscard]] CommError own_error(const Attempt& what, const std::string& story) const {
+    return verdict_.own_error(what, story);
+  }
 
  private:
-  /// The ranks of a group at one moment. A rank that leaves while it is taken is in both lists and
-  /// counts as present, so no rank is ever in neither.
-  struct Muster {
-    std::vector<rendezvous::Departure> left_job{};
-    std::vector<rendezvous::Member> present{};
-    std::vector<rendezvous::Departure> left{};
-  };
   /// Whether a rank that left in peace is to blame.
   enum class Leavers { kExcused, kBlamed };
-  /// Ranks that did not come to an operation.
-  struct Absentees {
-    std::vector<int> ranks{};
-    std::vector<std::string> last_words{};  ///< of each of them
-  };
   /// What the notes of the ranks say about an operation that failed.
   struct Findings {
     std::optional<Blame> blame{};
@@ -80,12 +66,13 @@ class Inquest final {
     std::string disagreement{};
   };
 
-  [[nodiscard]] std::optional<Muster> look() const;
+  [[nodiscard]] std::optional<Muster> look() const {
+    return Muster::take(*store_, options_.job.get(), options_.patience);
+  }
   [[nodiscard]] std::optional<Blame> find_blame(const Muster& muster,
                                                 int peer,
                                                 Leavers leavers) const;
-  [[nodiscard]] std::optional<Blame> find_blame_in_job(
-      const std::vector<rendezvous::Departure>& departures, const std::set<int>& known) const;
+  [[nodiscard]] std::optional<Blame> find_blame_in_job(const Muster& muster) const;
   [[nodiscard]] std::string story_of_lost(int rank, const std::string& last_seen) const;
   [[nodiscard]] bool known_to_have_ended(int rank) const;
   [[nodiscard]] std::map<int, std::string> stopped() const;
@@ -95,23 +82,14 @@ class Inquest final {
                                             const Progress& mine) const;
   [[nodiscard]] std::optional<Blame> who_broke_the_link(int peer) const;
   [[nodiscard]] Findings inquire(const Attempt& what, Findings found, const Progress& mine) const;
-
-  [[nodiscard]] Verdict as_others_say(const Attempt& what, const Blame& blame) const;
-  [[nodiscard]] Verdict by_mismatch(const Attempt& what, const std::string& reason) const;
-  [[nodiscard]] Verdict by_timeout(const Attempt& what,
-                                   const std::vector<int>& awaited,
-                                   Absentees absent) const;
-  [[nodiscard]] Verdict store_is_gone(const Attempt& what, const std::string& why) const;
-  [[nodiscard]] std::string myself() const;
-  [[nodiscard]] CommContext context_of(const Attempt& what) const {
-    return {.op = what.op, .group = options_.group, .rank = rank_, .seq = what.seq};
-  }
+  [[nodiscard]] Verdict store_is_gone(const Attempt& what, const Error& why) const;
 
   const std::shared_ptr<rendezvous::Store> store_;
   const int rank_;
   const int size_;
   const PeerWatchOptions options_;
   const RankNames names_;
+  const VerdictWriter verdict_;
 };
 
 }  // namespace argosy::transport

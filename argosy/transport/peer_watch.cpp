@@ -178,7 +178,7 @@ std::exception_ptr PeerWatch::settle(const Attempt& what, Search search) {
         what,
         std::string("the transport was closed while ") + what.op + number(what.seq) + " waited."));
   }
-  const Inquest::Verdict verdict = search();
+  const Verdict verdict = search();
   cause_ = verdict.error;
   failed_.store(true, std::memory_order_release);
   const std::lock_guard presence_lock(presence_mutex_);
