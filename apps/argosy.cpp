@@ -15,6 +15,7 @@
 #include "argosy/launch/log_reader.h"
 #include "argosy/launch/options.h"
 #include "argosy/launch/options/option_rows.h"
+#include "argosy/launch/options/options_reference.h"
 #include "argosy/launch/remote/ssh_job.h"
 #include "argosy/program/command_line.h"
 #include "argosy/program/commands.h"

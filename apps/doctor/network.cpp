@@ -15,6 +15,7 @@
 #include "argosy/os/addresses.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/socket.h"
+#include "argosy/rendezvous/store_client.h"
 #include "argosy/rendezvous/store_server.h"
 
 namespace argosy::doctor {

@@ -1,3 +1,5 @@
+#include "argosy/rendezvous/meeting_place.h"
+
 #include <fmt/format.h>
 
 #include <optional>
@@ -7,7 +9,6 @@
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/rendezvous/endpoint.h"
-#include "argosy/rendezvous/join.h"
 
 namespace argosy::rendezvous {
 namespace {

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/rendezvous/file_store.h"
+#include "argosy/rendezvous/store_client.h"
 #include "argosy/rendezvous/store_kinds.h"
 #include "argosy/rendezvous/store_server.h"
 

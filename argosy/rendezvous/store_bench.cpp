@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include "argosy/rendezvous/file_store.h"
+#include "argosy/rendezvous/store_client.h"
 #include "argosy/rendezvous/store_server.h"
 
 namespace argosy::rendezvous {

@@ -1,3 +1,5 @@
+#include "argosy/rendezvous/store_client.h"
+
 #include <fmt/format.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
@@ -13,7 +15,6 @@
 #include "argosy/base/log.h"
 #include "argosy/rendezvous/limits.h"
 #include "argosy/rendezvous/presence_stream.h"
-#include "argosy/rendezvous/store_server.h"
 #include "argosy/rendezvous/wire.h"
 
 namespace argosy::rendezvous {

@@ -12,6 +12,7 @@
 #include "argosy/base/error.h"
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/process_roles.h"
+#include "argosy/rendezvous/store_client.h"
 #include "argosy/rendezvous/store_kinds.h"
 #include "argosy/rendezvous/store_server.h"
 

@@ -7,6 +7,7 @@
 
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/in_process_store.h"
+#include "argosy/rendezvous/store_client.h"
 #include "argosy/rendezvous/store_server.h"
 
 namespace argosy::rendezvous {

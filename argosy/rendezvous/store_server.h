@@ -49,15 +49,6 @@ class StoreServer {
   [[nodiscard]] virtual size_t waiting_calls() const = 0;
 };
 
-/// Returns a client of the store at host:port. Waits for the server until the deadline.
-/// Errors: RendezvousError naming host, port and what was tried when the server cannot be reached;
-/// RefusedError when it refuses the token, certificates do not fit, or only one side uses TLS.
-[[nodiscard]] std::shared_ptr<Store> connect_store(const std::string& host,
-                                                   uint16_t port,
-                                                   const std::string& token,
-                                                   const Deadline& deadline,
-                                                   const Tls& tls = {});
-
 /// Returns the libraries of the store in this process: "gRPC 1.51.1, OpenSSL 3.0.19".
 [[nodiscard]] std::string library_versions();
 

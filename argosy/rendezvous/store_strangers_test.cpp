@@ -18,6 +18,7 @@
 #include "argosy/base/error.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/socket.h"
+#include "argosy/rendezvous/store_client.h"
 #include "argosy/rendezvous/store_kinds.h"
 #include "argosy/rendezvous/store_server.h"
 

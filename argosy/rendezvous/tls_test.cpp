@@ -21,6 +21,7 @@
 #include "argosy/os/socket.h"
 #include "argosy/rendezvous/certificates.h"
 #include "argosy/rendezvous/job_token.h"
+#include "argosy/rendezvous/store_client.h"
 #include "argosy/rendezvous/store_kinds.h"
 #include "argosy/rendezvous/store_server.h"
 

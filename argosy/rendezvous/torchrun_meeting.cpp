@@ -13,6 +13,7 @@
 #include "argosy/os/random.h"
 #include "argosy/rendezvous/endpoint.h"
 #include "argosy/rendezvous/hosted_store.h"
+#include "argosy/rendezvous/store_client.h"
 #include "argosy/rendezvous/tcp_store.h"
 
 namespace argosy::rendezvous {

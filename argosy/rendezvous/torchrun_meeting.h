@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "argosy/base/deadline.h"
-#include "argosy/rendezvous/join.h"
+#include "argosy/rendezvous/meeting_place.h"
 
 namespace argosy::rendezvous {
 

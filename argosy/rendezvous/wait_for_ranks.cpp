@@ -1,3 +1,5 @@
+#include "argosy/rendezvous/wait_for_ranks.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,7 +14,6 @@
 #include "argosy/base/strings.h"
 #include "argosy/base/text.h"
 #include "argosy/os/addresses.h"
-#include "argosy/rendezvous/join.h"
 #include "argosy/rendezvous/limits.h"
 
 namespace argosy::rendezvous {

@@ -15,6 +15,7 @@
 
 #include "argosy/launch/nodes/meeting.h"
 #include "argosy/rendezvous/in_process_store.h"
+#include "argosy/rendezvous/store_client.h"
 
 #include "tests/support/owned_port.h"
 

@@ -12,6 +12,7 @@
 #include "argosy/base/strings.h"
 #include "argosy/launch/nodes/clock.h"
 #include "argosy/os/addresses.h"
+#include "argosy/rendezvous/store_client.h"
 
 namespace argosy::launch {
 namespace {

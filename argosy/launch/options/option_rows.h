@@ -1,7 +1,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "argosy/program/option.h"
 
@@ -12,8 +11,5 @@ namespace argosy::launch {
 /// that knows their names. The parser, --help and docs/reference/launch_options.md are made from
 /// it.
 [[nodiscard]] std::span<const program::Option> option_rows();
-
-/// Returns the text of docs/reference/launch_options.md.
-[[nodiscard]] std::string options_reference();
 
 }  // namespace argosy::launch

@@ -1,3 +1,5 @@
+#include "argosy/launch/options/options_reference.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

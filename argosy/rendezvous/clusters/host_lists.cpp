@@ -1,8 +1,9 @@
+#include "argosy/rendezvous/clusters/host_lists.h"
+
 #include <fmt/format.h>
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
-#include "argosy/rendezvous/clusters/cluster.h"
 
 namespace argosy::rendezvous {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/rendezvous/clusters/host_lists.h"
 #include "argosy/rendezvous/clusters/variables.h"
 
 namespace argosy::rendezvous {

@@ -1,3 +1,5 @@
+#include "argosy/rendezvous/join.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +17,7 @@
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/rendezvous/former_jobs.h"
 #include "argosy/rendezvous/hosted_store.h"
-#include "argosy/rendezvous/join.h"
-#include "argosy/rendezvous/store_server.h"
+#include "argosy/rendezvous/store_client.h"
 #include "argosy/rendezvous/torchrun_meeting.h"
 
 namespace argosy::rendezvous {
