@@ -23,12 +23,12 @@ ShmReduction::Share ShmReduction::share_of(int rank, int64_t count) const {
   return {std::min(count, rank * each), std::min(count, (rank + 1) * each)};
 }
 
-void ShmReduction::all_reduce(void* data, int64_t count, const Blocks& blocks) {
+void ShmReduction::all_reduce(void* data, int64_t count) {
   if (bytes_of(count) * rounds_.size() <= kAtOnceBytes) {
     at_once(data, count);
     return;
   }
-  const Blocks::Place place = blocks.find(data, static_cast<size_t>(bytes_of(count)));
+  const Blocks::Place place = blocks_.find(data, static_cast<size_t>(bytes_of(count)));
   rounds_.set_place(place.block, place.offset);
   if (place.block == 0 || !in_place(data, count, place.offset)) {
     in_shares(data, count, kAll);

@@ -17,11 +17,11 @@ namespace argosy::transport {
 class ShmReduction final {
  public:
   /// `rounds`: an operation that nothing has used yet.
-  ShmReduction(const Rounds::Operation& rounds, DType dtype, ReduceOp op)
-      : rounds_(rounds), reduction_(rounds.size(), dtype, op) {}
+  ShmReduction(const Rounds::Operation& rounds, DType dtype, ReduceOp op, const Blocks& blocks)
+      : rounds_(rounds), reduction_(rounds.size(), dtype, op), blocks_(blocks) {}
 
   /// In place, on all ranks. Data of all ranks that lies in one of `blocks` is added where it lies.
-  void all_reduce(void* data, int64_t count, const Blocks& blocks);
+  void all_reduce(void* data, int64_t count);
   /// In place on `root`; the data of other ranks keeps its value.
   void reduce(void* data, int64_t count, int root);
   /// `input` holds `count` elements for each rank.
@@ -58,6 +58,7 @@ class ShmReduction final {
 
   Rounds::Operation rounds_;
   Reduction reduction_;
+  const Blocks& blocks_;
   int64_t opened_ = 0;  ///< rounds whose slot this rank has published
 };
 

@@ -4,8 +4,6 @@
 
 #include "argosy/base/check.h"
 #include "argosy/transport/shm/shm_meeting.h"
-#include "argosy/transport/shm/shm_movement.h"
-#include "argosy/transport/shm/shm_reduction.h"
 
 namespace argosy::transport {
 
@@ -53,16 +51,21 @@ class Shm::RecvLink final : public Link {
 };
 
 Shm::Shm(std::shared_ptr<rendezvous::Store> store, int rank, int size, const ShmOptions& options)
-    : WatchedTransport(std::move(store),
-                       rank,
-                       size,
-                       {.transport = "shm",
-                        .group = options.group,
-                        .world_ranks = options.world_ranks,
-                        .job = options.job,
-                        .patience = options.patience,
-                        .has_ended = [this](int other) { return has_ended(other); }},
-                       Deadline::after(options.timeout)),
+    : ForwardingTransport(std::move(store),
+                          rank,
+                          size,
+                          {.transport = "shm",
+                           .group = options.group,
+                           .world_ranks = options.world_ranks,
+                           .job = options.job,
+                           .patience = options.patience,
+                           .has_ended =
+                               [this](int other) {
+                                 const auto neighbours = neighbours_.look();
+                                 return neighbours != nullptr &&
+                                        neighbours->waiter.has_ended(other);
+                               }},
+                          Deadline::after(options.timeout)),
       options_(options) {}
 
 void Shm::connect_all() {
@@ -76,66 +79,16 @@ void Shm::connect_all() {
       return;
     }
     SharedFiles files = ShmMeeting(lobby(), rank(), size()).meet(deadline);
-    set_neighbours(
-        std::make_shared<Neighbours>(rank(), size(), std::move(files), options_, names()));
+    if (!neighbours_.open(
+            std::make_shared<Neighbours>(rank(), size(), std::move(files), options_, names()))) {
+      neighbours_->waiter.leave();
+    }
     do_barrier(deadline);
   });
 }
 
-void Shm::do_all_reduce(
-    void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) {
-  ShmReduction(start(deadline), dtype, op).all_reduce(data, count, neighbours_->blocks);
-}
-
-void Shm::do_reduce(
-    void* data, int64_t count, DType dtype, ReduceOp op, int root, const Deadline& deadline) {
-  ShmReduction(start(deadline), dtype, op).reduce(data, count, root);
-}
-
-void Shm::do_reduce_scatter(const void* input,
-                            void* output,
-                            int64_t count,
-                            DType dtype,
-                            ReduceOp op,
-                            const Deadline& deadline) {
-  ShmReduction(start(deadline), dtype, op).reduce_scatter(input, output, count);
-}
-
-void Shm::do_broadcast(void* data, int64_t bytes, int root, const Deadline& deadline) {
-  ShmMovement(start(deadline)).broadcast(data, bytes, root);
-}
-
-void Shm::do_all_gather(const void* input,
-                        void* output,
-                        const Parts& parts,
-                        const Deadline& deadline) {
-  ShmMovement(start(deadline)).all_gather(input, output, parts);
-}
-
-void Shm::do_gather(
-    const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) {
-  ShmMovement(start(deadline)).gather(input, output, bytes, root);
-}
-
-void Shm::do_scatter(
-    const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) {
-  ShmMovement(start(deadline)).scatter(input, output, bytes, root);
-}
-
-void Shm::do_all_to_all(const void* input,
-                        const Parts& sends,
-                        void* output,
-                        const Parts& receives,
-                        const Deadline& deadline) {
-  ShmMovement(start(deadline)).all_to_all(input, sends, output, receives);
-}
-
-void Shm::do_barrier(const Deadline& deadline) {
-  ShmMovement(start(deadline)).barrier();
-}
-
 std::shared_ptr<SharedBlock> Shm::do_share(size_t bytes, const Deadline& deadline) {
-  return ShmMovement(start(deadline)).share(bytes, neighbours_->blocks);
+  return movement(deadline).share(bytes, neighbours_->blocks);
 }
 
 std::unique_ptr<WatchedTransport::Link> Shm::do_send(const void* data,
@@ -144,7 +97,7 @@ std::unique_ptr<WatchedTransport::Link> Shm::do_send(const void* data,
                                                      uint32_t tag) {
   const uint64_t place = neighbours_->mailbox.send(data, bytes, peer, tag);
   neighbours_->waiter.ring(peer);
-  return std::make_unique<SendLink>(neighbours_, peer, place);
+  return std::make_unique<SendLink>(neighbours_.get(), peer, place);
 }
 
 std::unique_ptr<WatchedTransport::Link> Shm::do_recv(void* data,
@@ -152,27 +105,12 @@ std::unique_ptr<WatchedTransport::Link> Shm::do_recv(void* data,
                                                      int peer,
                                                      uint32_t tag) {
   return std::make_unique<RecvLink>(
-      neighbours_, neighbours_->mailbox.expect(peer, tag), data, bytes);
+      neighbours_.get(), neighbours_->mailbox.expect(peer, tag), data, bytes);
 }
 
 void Shm::interrupt() {
-  const std::lock_guard lock(neighbours_mutex_);
-  interrupted_ = true;
-  if (neighbours_ != nullptr) {
-    neighbours_->waiter.leave();
-  }
-}
-
-bool Shm::has_ended(int rank) {
-  const std::lock_guard lock(neighbours_mutex_);
-  return neighbours_ != nullptr && neighbours_->waiter.has_ended(rank);
-}
-
-void Shm::set_neighbours(std::shared_ptr<Neighbours> neighbours) {
-  const std::lock_guard lock(neighbours_mutex_);
-  neighbours_ = std::move(neighbours);
-  if (interrupted_) {
-    neighbours_->waiter.leave();
+  if (const auto neighbours = neighbours_.interrupt()) {
+    neighbours->waiter.leave();
   }
 }
 
