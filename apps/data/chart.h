@@ -11,10 +11,10 @@ namespace argosy::datatool {
 /// How bars are drawn in text: eighths of a character, or plain ASCII for pipes and old terminals.
 enum class BarStyle { kBlocks, kPlain };
 
-/// kBlocks for a terminal that says it can UTF-8.
+/// Returns kBlocks for a terminal whose locale says UTF-8.
 [[nodiscard]] BarStyle bar_style_of(int fd);
 
-/// One line for each bar, `columns` wide at most:
+/// Returns one line for each bar, at most `columns` wide:
 ///
 ///     airplane    1,012 ##########
 ///     automobile    984 #########

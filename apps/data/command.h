@@ -7,8 +7,8 @@ namespace argosy::datatool {
 
 /// The commands of `argosy data`, one file each. `args` follow the command's name.
 ///
-/// Return the exit code: 0; 1 where verify found something missing or damaged.
-/// Errors: UsageError and ConfigError for what was asked, DataError for files.
+/// They return the exit code: 0, or 1 when verify found something missing or damaged.
+/// Errors: UsageError and ConfigError for the arguments, DataError for files.
 [[nodiscard]] int run_fetch(const std::vector<std::string>& args);
 [[nodiscard]] int run_verify(const std::vector<std::string>& args);
 [[nodiscard]] int run_info(const std::vector<std::string>& args);

@@ -8,8 +8,8 @@
 
 namespace argosy::datatool {
 
-/// Draws the progress of fetch() on standard error, a bar for each transfer. A bar begins where the
-/// transfer begins, so that the rate is the line's. Not thread-safe.
+/// Draws the progress of fetch() on standard error, a bar for each transfer. A bar begins where its
+/// transfer begins, so that the rate is that of the line. Not thread-safe.
 class FetchBar final {
  public:
   explicit FetchBar(events::ProgressStyle style = events::ProgressStyle::kAuto) : style_(style) {}

@@ -7,10 +7,11 @@
 
 namespace argosy::datatool {
 
-/// What `NAME PATH`, `NAME` (where fetch brings it) or `PATH` (recognised by its files) stands for.
+/// Opens the set that `NAME PATH`, `NAME` (at the place of fetch) or `PATH` (recognised by its
+/// files) names.
 ///
-/// Errors: UsageError naming the set that was probably meant; DataError of the readers, and where a
-/// named set is not there, with the command that brings it.
+/// Errors: UsageError naming the set that was probably meant; DataError of the readers, and when a
+/// named set is not there, with the command that fetches it.
 [[nodiscard]] std::shared_ptr<const datasets::Source> open_argument(const std::string& what,
                                                                     const std::string& path);
 

@@ -9,14 +9,16 @@
 
 namespace argosy::doctor {
 
-/// System, cores, memory, limits, shared memory, temporary files, supervision, clock, GPUs.
+/// Checks system, cores, memory, limits, shared memory, temporary files, supervision, clock and
+/// GPUs.
 [[nodiscard]] std::vector<Finding> host_findings();
 
-/// Bytes of "MemAvailable:   123 kB" in the text of /proc/meminfo; nullopt: no such line.
+/// Returns the bytes of a line like "MemAvailable:   123 kB" in the text of /proc/meminfo. nullopt:
+/// there is no such line.
 [[nodiscard]] std::optional<int64_t> meminfo(const std::string& text, const std::string& name);
 
-/// The least memory that the cgroups named in `membership` (the text of /proc/self/cgroup, version
-/// 2) and their parents grant, by the files under `mount`; nullopt: no limit.
+/// Returns the least memory that the cgroups in `membership` (the text of /proc/self/cgroup,
+/// version 2) and their parents grant, by their files under `mount`. nullopt: there is no limit.
 [[nodiscard]] std::optional<int64_t> cgroup_memory_limit(const std::string& membership,
                                                          const std::string& mount);
 

@@ -6,7 +6,8 @@
 
 namespace argosy::doctor {
 
-/// Interfaces, the host's name, connections to ourselves through each interface, the store.
+/// Checks the interfaces, the host's name, connections to ourselves through each interface, and the
+/// store.
 [[nodiscard]] std::vector<Finding> network_findings();
 
 }  // namespace argosy::doctor

@@ -11,7 +11,7 @@
 
 namespace argosy::doctor {
 
-/// What one rank found on its node.
+/// The findings of one rank on its node.
 struct NodeFindings {
   int rank = 0;
   std::string host{};
@@ -23,14 +23,14 @@ struct NodeFindings {
   [[nodiscard]] static NodeFindings from_json(const std::string& text);
 };
 
-/// Each rank tells what it found; every rank gets all. Collective. Errors: those of the store.
+/// Each rank tells what it found, and gets what all found. Collective. Errors: those of the store.
 [[nodiscard]] std::vector<NodeFindings> exchange(rendezvous::Store& store,
                                                  const NodeFindings& own,
                                                  int ranks,
                                                  const Deadline& deadline);
 
-/// What is bad on any node, and in what the nodes differ that should be alike (versions, system,
-/// cores, limits); one rank of each node counts.
+/// Returns what is bad on any node, and what differs between nodes but should not (versions,
+/// system, cores, limits). One rank of each node counts.
 [[nodiscard]] std::vector<Finding> compare_nodes(const std::vector<NodeFindings>& all);
 
 }  // namespace argosy::doctor

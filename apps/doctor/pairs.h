@@ -13,9 +13,9 @@ namespace argosy::doctor {
 /// What one rank saw when it called all others.
 struct Calls {
   std::string host{};                 ///< its name
-  std::string address{};              ///< at which the others shall reach it
-  std::vector<std::string> failed{};  ///< for each rank why it was not reached; "": it was
-  std::vector<double> took_ms{};      ///< for each rank
+  std::string address{};              ///< the address at which the others reach it
+  std::vector<std::string> failed{};  ///< for each rank, why it was not reached; "": it was
+  std::vector<double> took_ms{};      ///< for each rank, how long the connection took
 };
 
 /// Each rank listens, tells the others where, and connects to each of them. Collective; every rank

@@ -21,9 +21,9 @@ class ArchiveSource final : public EncodedSource {
   class Builder final {
    public:
     Builder(About about, formats::ArchiveImage archive);
-    /// The split that what follows belongs to.
+    /// Begins a split. The pictures that follow belong to it.
     void begin(const std::string& split);
-    /// A picture; one that the archive does not have is counted in About::missing.
+    /// Adds a picture. About::missing counts those that the archive lacks.
     void add(const std::string& picture, std::vector<int64_t> labels);
     [[nodiscard]] std::shared_ptr<const Source> finish() &&;
 

@@ -13,7 +13,7 @@ enum class CifarPart : uint8_t { kTrain, kTest };
 
 struct CifarOptions {
   CifarPart part = CifarPart::kTrain;
-  /// member_bytes and total_bytes also bound the files of a folder; the largest published has
+  /// member_bytes and total_bytes also limit the files of a folder; the largest published one has
   /// 155 MB.
   formats::ArchiveLimits limits{.member_bytes = int64_t{512} << 20};
 };
@@ -39,16 +39,15 @@ struct CifarData {
 ///     CifarData train = read_cifar("cifar-10-python.tar.gz");
 ///     CifarData test = read_cifar("cifar-100-binary", {.part = CifarPart::kTest});
 ///
-/// `path` is one of: an archive (tar, tar.gz, zip); a folder with the batches, or with one folder
-/// that has them; a single batch, which is taken whole whichever part is asked for. Which it is,
-/// which form and which of the two data sets is recognised by the content; part and order come from
-/// the batches' names (data_batch_1 to 5 and test_batch, train and test; binary ones end in .bin).
-/// Batches may have any length. Class names come from the files beside the batches; where there are
-/// none, the published ones are used. Errors: DataError with path (and member), and the sample's
-/// index or the offset: no batches, one is missing or there twice; truncated; counts that differ; a
-/// label out of range; those of formats::ArchiveReader and formats::unpickle(). Source: A.
-/// Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009, and the data sets'
-/// page.
+/// `path` is an archive (tar, tar.gz, zip), a folder with the batches, a folder with one folder
+/// that has them, or a single batch, which is read whole whatever part is asked for. The content
+/// tells which of these it is, its form and its data set. Part and order come from the batches'
+/// names (data_batch_1 to 5 and test_batch, train and test; binary ones end in .bin). Batches may
+/// have any length. Class names come from the files beside the batches, else the published ones are
+/// used. Errors: DataError with path (and member), and the sample's index or the offset: there are
+/// no batches, one is missing or there twice, one is truncated, counts differ, or a label is out of
+/// range. Also the errors of formats::ArchiveReader and formats::unpickle(). Source: A. Krizhevsky,
+/// Learning Multiple Layers of Features from Tiny Images, 2009, and the data sets' page.
 [[nodiscard]] CifarData read_cifar(const std::string& path, const CifarOptions& options = {});
 
 }  // namespace argosy::datasets

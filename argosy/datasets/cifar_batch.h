@@ -10,14 +10,14 @@
 
 namespace argosy::datasets {
 
-/// Adds the samples of a batch, of either form, to `data`; the first batch settles which data set
-/// it is.
+/// Adds the samples of a batch of either form to `data`. The first batch settles which data set it
+/// is.
 void append_cifar_batch(const CifarFile& file, CifarData& data);
 
-/// The class names in `files`; the published ones where there are none.
+/// Sets the class names to those in `files`, or to the published ones if there are none.
 void set_cifar_classes(const std::vector<CifarFile>& files, CifarData& data);
 
-/// The published names: "airplane" …, "apple" …, "aquatic_mammals" …
+/// Returns the published names: "airplane" …, "apple" …, "aquatic_mammals" …
 [[nodiscard]] std::vector<std::string> cifar_classes(int num_classes);
 [[nodiscard]] std::vector<std::string> cifar_coarse_classes();
 

@@ -9,7 +9,7 @@
 
 namespace argosy::datasets {
 
-/// A file of the data set, wherever it lay.
+/// A file of the data set, from a folder or an archive.
 struct CifarFile {
   std::string place;   ///< for errors
   std::string name{};  ///< without folders
@@ -17,11 +17,11 @@ struct CifarFile {
 };
 
 struct CifarFiles {
-  std::vector<CifarFile> batches;  ///< of the part, in order
-  std::vector<CifarFile> names;    ///< of the classes: batches.meta, meta, *.txt
+  std::vector<CifarFile> batches;  ///< batches of the part, in order
+  std::vector<CifarFile> names;    ///< files with names of classes: batches.meta, meta, *.txt
 };
 
-/// Finds and reads what `path` holds of a part. Errors: as read_cifar.
+/// Finds and reads the files of a part at `path`. Errors: as for read_cifar.
 [[nodiscard]] CifarFiles read_cifar_files(const std::string& path, const CifarOptions& options);
 
 }  // namespace argosy::datasets

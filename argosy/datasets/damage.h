@@ -20,9 +20,9 @@ struct FindDamageOptions {
   std::function<void(int64_t done)> on_samples = nullptr;
 };
 
-/// Decodes every picture of a split and returns the samples that a training would fail on, in their
-/// order: pictures that end early or are none, damaged records. Other damage inside a JPEG is
-/// accepted, as the data sets do. Pixels that lie there as such have nothing to be decoded.
+/// Decodes every picture of a split, and returns the samples on which a training would fail, in
+/// their order: pictures that end early or are not pictures, and damaged records. Other damage
+/// inside a JPEG is accepted, as by the data sets. Stored pixels need no decoding.
 [[nodiscard]] std::vector<Damage> find_damage(const Source& source,
                                               const Split& split,
                                               const FindDamageOptions& options = {});

@@ -4,7 +4,7 @@
 
 namespace argosy::datasets {
 
-/// A source whose pictures may be encoded: what decodes them, for all such sources.
+/// A source whose pictures may be encoded. It decodes them for all such sources.
 class EncodedSource : public Source {
  public:
   using Source::Source;

@@ -9,35 +9,36 @@
 
 namespace argosy::datasets {
 
-/// The text of a JSON file of nested arrays of numbers, seen through a window that moves forward:
-/// brackets one by one, innermost arrays as a piece.
+/// Reads a JSON file of nested arrays of numbers through a window that moves forward. It reads
+/// brackets one by one, and each innermost array as one piece.
 ///
 ///     text.expect('[');
 ///     std::string_view numbers = text.array(limit);  // "[0.0, 0.5]"
 ///
-/// `place` and `image` say where one is ("valid, image 17"); they begin every message.
+/// `place` and `image` name the current position ("valid, image 17") and begin every message.
 /// Errors: DataError("datasets.mnist_json") with path, offset and place.
 class JsonText final {
  public:
   JsonText(const std::string& path, int64_t most_bytes);
 
   static constexpr int kEnd = -1;
-  /// The next character that is not white space, which stays unread; kEnd at the end of the text.
+  /// Returns the next character that is not white space, and leaves it unread. kEnd: the text has
+  /// ended.
   int peek();
-  /// Reads this character. `what` says what it begins or ends.
+  /// Reads this character. `what` names, for messages, what it begins or ends.
   void expect(char c, std::string_view what);
-  /// Reads an array without arrays inside, its brackets included. kPadding bytes behind the piece
-  /// may be read. It holds until the next call. Errors: as above; not an array, more than `most`
-  /// bytes.
+  /// Reads an array without arrays inside, with its brackets. The piece is valid until the next
+  /// call, and kPadding bytes after it may be read. Errors: as above; also when it is not an array
+  /// or has more than `most` bytes.
   std::string_view array(size_t most);
   /// Reads white space to the end of the text, and the file's checksum.
   void finish();
 
-  /// Throws; the offset is that of what was read last.
+  /// Throws a DataError with the offset of the last thing read.
   [[noreturn]] void fail(const std::string& what) const;
 
   std::string place{};  ///< a split
-  int64_t image = -1;   ///< in it; -1: none
+  int64_t image = -1;   ///< number of the image in `place`; -1: none
   static constexpr size_t kPadding = 64;
 
  private:

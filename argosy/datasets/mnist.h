@@ -5,7 +5,7 @@
 
 namespace argosy::datasets {
 
-/// "0 - zero" …, as torchvision spells them.
+/// Returns "0 - zero" … in torchvision's spelling.
 [[nodiscard]] const std::vector<std::string>& digit_names();
 
 }  // namespace argosy::datasets

@@ -10,14 +10,15 @@
 
 namespace argosy::datasets {
 
-/// The part of a file that has come so far, `<path>.part`, and the MD5 of it. What an earlier try
-/// left, also one of another process, is taken over; whoever uses it holds the folder's lock.
+/// The part of a file that has come so far, `<path>.part`, and its MD5. It takes over what an
+/// earlier try left, also that of another process. The caller must hold the folder's lock.
 ///
-/// Not thread-safe. Lifetime: an empty part is removed with the object, another stays for the next.
+/// Not thread-safe. Lifetime: an empty part is removed with the object; any other stays for the
+/// next try.
 /// Errors: DataError naming the path: cannot open, write, synchronise or rename (a full disk).
 class PartFile final {
  public:
-  /// Reads what is there, for its MD5.
+  /// Reads what is there to compute its MD5.
   explicit PartFile(std::string final_path);
   ~PartFile();
   PartFile(const PartFile&) = delete;
@@ -26,16 +27,16 @@ class PartFile final {
   PartFile& operator=(PartFile&&) = delete;
 
   void append(std::span<const std::byte> bytes);
-  /// Throws away what has come.
+  /// Discards what has come.
   void restart();
-  /// Puts it in its place under the final name: after this it is there as a whole, even if the
-  /// power fails. At most once, and nothing else after it.
+  /// Gives the file its final name. After this it is there as a whole, even if the power fails.
+  /// Call it at most once, and nothing else after it.
   void commit();
 
   [[nodiscard]] int64_t size() const { return size_; }
-  /// Its MD5, once: restart() or commit() comes next.
+  /// Returns its MD5. Call it once; only restart() or commit() may follow.
   [[nodiscard]] std::string md5() { return sum_.hex(); }
-  /// The first bytes of it, for a message.
+  /// Returns its first bytes, for a message.
   [[nodiscard]] std::string beginning(size_t most) const;
 
  private:

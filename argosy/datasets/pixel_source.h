@@ -8,19 +8,19 @@
 
 namespace argosy::datasets {
 
-/// The samples of one split. N of them.
+/// The N samples of one split.
 struct PixelBlock {
   std::string split{};
   std::vector<uint8_t> pixels{};  ///< N × height × width × channels
   int64_t count = 0;              ///< N
-  std::vector<int64_t> labels{};  ///< N × labels of a sample, or none
-  std::vector<float> points{};    ///< N × points of a sample × 2, or none
+  std::vector<int64_t> labels{};  ///< N × labels of a sample; empty: no labels
+  std::vector<float> points{};    ///< N × points of a sample × 2; empty: no points
 };
 
 /// A set whose pictures all have one shape and lie unpacked in memory.
 class PixelSource final : public Source {
  public:
-  /// `about` has the pictures' shape, and gets the splits.
+  /// `about` has the pictures' shape. The constructor adds the splits.
   PixelSource(About about, std::vector<PixelBlock> blocks);
 
   [[nodiscard]] int64_t size() const override { return size_; }

@@ -7,8 +7,7 @@
 
 #include "argosy/datasets/row.h"
 
-/// The row of each set, in the file of the set. A new set is its file and a line here and in
-/// rows().
+/// The row of each set is in the set's file. A new set needs a file, and a line here and in rows().
 namespace argosy::datasets {
 
 const Row& mnist();
@@ -23,33 +22,34 @@ const Row& keypoints();
 const Row& folder();
 const Row& records();
 
-/// Of photographs, as torchvision's users have measured them in ImageNet.
+/// Mean and deviation of photographs, as measured on ImageNet and used with torchvision.
 inline const std::vector<double> kImageNetMean{0.485, 0.456, 0.406};
 inline const std::vector<double> kImageNetStd{0.229, 0.224, 0.225};
 
-/// All sets that `argosy` knows by name, in the order of its help.
+/// Returns all sets that `argosy` knows by name, in the order of its help.
 /// Source: Paddle's and torchvision's data sets (names, addresses, MD5s), the sets' own pages.
 [[nodiscard]] const std::vector<const Row*>& rows();
 
-/// nullptr: there is none of that name.
+/// Returns the row of that name. nullptr: there is none.
 [[nodiscard]] const Row* find_row(std::string_view name);
 
-/// The same for a name that must be one.
+/// Returns the row of a name that must exist.
 /// Errors: UsageError with the name that was probably meant, or with all of them.
 [[nodiscard]] const Row& row_of(std::string_view name);
 
-/// That of the set which a file or folder looks like. Errors: DataError: it looks like none.
+/// Returns the row of the set that a file or folder looks like. Errors: DataError when it looks
+/// like none.
 [[nodiscard]] const Row& row_of_path(const std::string& path);
 
-/// open() of a set by its name. Errors: also those of row_of().
+/// Opens a set by its name. Errors: those of open() and row_of().
 [[nodiscard]] std::shared_ptr<const Source> open(std::string_view name, OpenOptions options = {});
 
-/// Picture files, and all below folders whatever folders they are in, in this order, without
-/// labels. Errors: DataError: no such file or folder, no picture in it.
+/// Opens picture files, and all pictures below folders at any depth, in this order, without labels.
+/// Errors: DataError when a file or folder does not exist, or has no picture.
 [[nodiscard]] std::shared_ptr<const Source> open_files(const std::vector<std::string>& paths);
 
-/// The name of the set that a file or folder looks like; empty: of none. A folder of folders is a
-/// "folder".
+/// Returns the name of the set that a file or folder looks like. A folder of folders is a "folder".
+/// Empty: it looks like none.
 [[nodiscard]] std::string recognise(const std::string& path);
 
 }  // namespace argosy::datasets

@@ -21,27 +21,27 @@ struct Split {
   int64_t count = 0;
 };
 
-/// What a sample says of its picture.
+/// What a sample says about its picture.
 enum class Task : uint8_t {
-  kClass,  ///< which class it is of
-  kTags,   ///< which of the classes are on it: its labels, each once, ascending; may be none
-  kPoints  ///< where its keypoints are
+  kClass,  ///< its class
+  kTags,   ///< the classes on it: its labels, each once, ascending; may be empty
+  kPoints  ///< the positions of its keypoints
 };
 
-/// What a data set says of itself.
+/// What a data set says about itself.
 struct About {
   std::string set{};  ///< "cifar10"
   Task task = Task::kClass;
-  std::string packed_from{};               ///< of records: the set that they were made of
-  std::string path{};                      ///< file or folder that it was read from
+  std::string packed_from{};               ///< for records: the set from which they were made
+  std::string path{};                      ///< the file or folder from which it was read
   std::vector<std::string> classes{};      ///< names of labels 0, 1, …; empty: no labels
   std::vector<std::string> groups{};       ///< names of a second label 0, 1, …; empty: none
-  std::vector<std::string> point_names{};  ///< of the keypoints; empty: none
+  std::vector<std::string> point_names{};  ///< names of the keypoints; empty: none
   std::vector<Split> splits{};             ///< one after the other, from 0 to size(); empty: none
-  /// Height, width and channels, where all pictures are pixels and agree; else empty.
+  /// Height, width and channels, if all pictures are pixels and agree; else empty.
   std::vector<int64_t> shape{};
   double full = 255;    ///< the value of a pixel that stands for 1.0; 256 in some mnist.json
-  int64_t missing = 0;  ///< samples that the index names and that are not there
+  int64_t missing = 0;  ///< samples that the index names but that do not exist
 };
 
 /// A picture as it is stored.
@@ -52,19 +52,20 @@ struct Picture {
   };
   Kind kind = Kind::kEncoded;
   std::span<const uint8_t> bytes{};
-  image::Size size{};  ///< of pixels; encoded pictures say it themselves
-  int channels = 0;    ///< of pixels: 1 gray, 3 RGB, 4 RGBA
+  image::Size size{};  ///< set for pixels; encoded pictures hold it themselves
+  int channels = 0;    ///< set for pixels: 1 gray, 3 RGB, 4 RGBA
 };
 
 struct Sample {
   Picture picture{};
-  /// kClass: the class, and the group of the class after it; kTags: every class that is on it.
+  /// kClass: the class, and then the group of the class if there are groups. kTags: every class
+  /// that is on it.
   std::span<const int64_t> labels{};
   std::span<const float> points{};  ///< keypoints x, y, x, y, … in pixels; NaN: not known
-  std::string_view name{};          ///< of the picture where it came from; may be empty
+  std::string_view name{};          ///< the picture's name at its source; may be empty
 };
 
-/// What Source::get() may put a sample into.
+/// Memory into which Source::get() may put a sample.
 struct Scratch {
   std::vector<uint8_t> bytes{};
   std::vector<int64_t> labels{};
@@ -73,12 +74,12 @@ struct Scratch {
 
 /// How a picture is decoded.
 struct PictureAs {
-  std::optional<image::Order> order{};  ///< unset: as it is stored
+  std::optional<image::Order> order{};  ///< unset: as stored
   image::Damaged damaged = image::Damaged::kRaise;
 };
 
-/// An image data set in memory or mapped, whatever its format: what looks at all sets alike is
-/// written once.
+/// An image data set in memory or mapped, of any format. Code that handles all sets alike uses this
+/// interface.
 ///
 ///     auto source = open(cifar10(), {.path = "cifar-10-python.tar.gz"});
 ///     Scratch scratch;
@@ -87,7 +88,7 @@ struct PictureAs {
 ///       image::Image picture = source->decoded(sample);
 ///     }
 ///
-/// Thread-safe: everything is const; each thread has a scratch of its own.
+/// Thread-safe: everything is const, and each thread uses a scratch of its own.
 class Source {
  public:
   explicit Source(About about) : about_(std::move(about)) {}
@@ -99,18 +100,19 @@ class Source {
 
   [[nodiscard]] const About& about() const { return about_; }
   [[nodiscard]] virtual int64_t size() const = 0;
-  /// Sample 0 ≤ index < size(). Its spans point into the source or into `scratch`: valid until
-  /// either goes or `scratch` is used again. Errors: DataError with path and index.
+  /// Returns sample 0 ≤ index < size(). Its spans point into the source or into `scratch`. They are
+  /// valid until either is destroyed or `scratch` is used again. Errors: DataError with path and
+  /// index.
   [[nodiscard]] virtual Sample get(int64_t index, Scratch& scratch) const = 0;
-  /// The sample's labels, without its picture where that saves reading it.
+  /// Returns the sample's labels. It does not read the picture if it can avoid that.
   [[nodiscard]] virtual std::span<const int64_t> labels(int64_t index, Scratch& scratch) const {
     return get(index, scratch).labels;
   }
-  /// The picture of a sample of this source, as u8. Errors: DataError of the codecs.
+  /// Returns the picture of one of this source's samples as u8. Errors: DataError of the codecs.
   [[nodiscard]] virtual image::Image decoded(const Sample& sample,
                                              const PictureAs& as = {}) const = 0;
 
-  /// The first label; -1: there is none. Of kTags see labels().
+  /// Returns the first label. -1: there is none. For kTags see labels().
   [[nodiscard]] int64_t label(int64_t index) const {
     Scratch scratch;
     const std::span<const int64_t> all = labels(index, scratch);
@@ -125,10 +127,11 @@ class Source {
   About about_;
 };
 
-/// Pixels as a picture of `order`; unset: of as many channels as there are.
+/// Returns pixels as a picture of `order`. Unset: with the channels that they have.
 [[nodiscard]] image::Image unpacked(const Picture& pixels, std::optional<image::Order> order = {});
 
-/// Samples of a split; of an empty name all. Errors: UsageError that names the splits there are.
+/// Returns the samples of a split; for an empty name all samples. Errors: UsageError that names the
+/// existing splits.
 [[nodiscard]] Split find_split(const Source& source, std::string_view name);
 
 }  // namespace argosy::datasets

@@ -16,11 +16,11 @@ namespace argosy::datasets {
 
 struct Request {
   std::string path{};            ///< "/mnist/train-images-idx3-ubyte.gz"
-  std::optional<size_t> from{};  ///< of "Range: bytes=<from>-"
-  int number = 0;                ///< of this path, from 0
+  std::optional<size_t> from{};  ///< from "Range: bytes=<from>-"
+  int number = 0;                ///< number among the requests for this path, from 0
 };
 
-/// What a server says, and in which way it misbehaves.
+/// A server's reply, and how it misbehaves.
 struct Reply {
   int status = 200;
   std::string body{};
@@ -29,7 +29,7 @@ struct Reply {
   std::optional<size_t> drops_after{};     ///< closes the connection after so many bytes of body
   size_t bytes_at_once = size_t{1} << 20;  ///< in one write
   std::chrono::milliseconds pause{0};      ///< before each write
-  std::string location{};                  ///< of a redirection
+  std::string location{};                  ///< target of a redirection
 };
 
 /// An HTTP server on a free port of the loopback, for tests: answers as `handler` says, which is

@@ -13,9 +13,9 @@
 // Internal to the data sets.
 namespace argosy::vision {
 
-/// A source whose samples are kept in memory once they were read, up to a number of bytes, as they
-/// are or decoded to `order`. What does not fit is given in the same form, made anew each time:
-/// which samples are kept depends on who comes first, and pixels must not.
+/// A source that keeps samples in memory once they were read, up to a number of bytes, as they are
+/// or decoded to `order`. A sample that does not fit is returned in the same form, made anew each
+/// time. So pixels do not depend on which samples are kept, which depends on who comes first.
 class CachedSource final : public datasets::Source {
  public:
   CachedSource(std::shared_ptr<const datasets::Source> source,
@@ -55,7 +55,7 @@ class CachedSource final : public datasets::Source {
   mutable std::atomic<bool> full_{false};
 };
 
-/// `source` behind such a cache; nullptr where nothing is to be kept.
+/// Returns `source` with such a cache. nullptr: the options keep nothing.
 /// Errors: UsageError `[where] …` for a limit that is not positive.
 [[nodiscard]] std::shared_ptr<const CachedSource> cached(
     const char* where,

@@ -20,8 +20,8 @@ namespace argosy::vision {
 /// Thread-safe: everything is const; the decoder and the resampler are the calling thread's.
 class FusedPictures final : public OnePass {
  public:
-  /// nullptr when the chain cannot be run so: see recognise(); or when its results are u8 or differ
-  /// in size.
+  /// Makes one for a chain. nullptr: the chain cannot run in one pass (see recognise()), or its
+  /// results are u8 or differ in size.
   [[nodiscard]] static std::unique_ptr<const FusedPictures> make(const Compose& chain,
                                                                  image::Order order);
 

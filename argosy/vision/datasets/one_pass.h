@@ -16,15 +16,15 @@ namespace argosy::vision {
 
 class Compose;
 
-/// Where the values of one picture go: f32 at
-/// first + channel × channel_stride + y × row_stride, pixels of a row side by side.
+/// The place for the values of one picture: f32 at first + channel × channel_stride + y ×
+/// row_stride, pixels of a row side by side.
 struct PictureTarget {
   float* first = nullptr;
   int64_t channel_stride = 0;  ///< 1: the channels of a pixel side by side; or a plane's size
   int64_t row_stride = 0;
 };
 
-/// What turns a stored picture into numbers of a batch without a picture in between.
+/// Turns a stored picture into numbers of a batch without a picture in between.
 /// Thread-safe: everything is const.
 class OnePass {
  public:
@@ -35,26 +35,26 @@ class OnePass {
   OnePass(OnePass&&) = delete;
   OnePass& operator=(OnePass&&) = delete;
 
-  /// Of a result: {C, H, W}.
+  /// Returns the sizes of a result: {C, H, W}.
   [[nodiscard]] virtual std::vector<int64_t> sizes() const = 0;
   /// True if every pixel of a stored picture of this size keeps its place.
   [[nodiscard]] virtual bool keeps_places(image::Size stored) const = 0;
-  /// Errors: DataError with the picture's name.
+  /// Writes a picture to `target`. Errors: DataError with the picture's name.
   virtual void write(const datasets::Source& source,
                      const datasets::Sample& sample,
                      data::Random& random,
                      const PictureTarget& target) const = 0;
 };
 
-/// What a chain with steps does for a data set. The data set calls it through the chain, so that a
-/// program without a chain links no transform and no codec.
+/// Runs a chain with steps for a data set. The data set calls it through the chain, so a program
+/// without a chain links no transform and no codec.
 class ChainRunner {
  public:
   virtual ~ChainRunner() = default;
-  /// nullptr when the chain cannot be run in one pass.
+  /// Returns the chain in one pass. nullptr: that is impossible.
   [[nodiscard]] virtual std::unique_ptr<const OnePass> one_pass(const Compose& chain,
                                                                 image::Order order) const = 0;
-  /// A picture without points gives none.
+  /// Runs the chain on a picture. A picture without points gives none.
   [[nodiscard]] virtual KeypointTensor run(const Compose& chain,
                                            KeypointImage picture,
                                            data::Random& random) const = 0;
@@ -65,7 +65,7 @@ class ChainRunner {
   ChainRunner& operator=(const ChainRunner&) = default;
 };
 
-/// That of all chains.
+/// Returns the runner of all chains.
 [[nodiscard]] const ChainRunner& chain_runner();
 
 }  // namespace argosy::vision

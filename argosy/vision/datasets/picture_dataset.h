@@ -26,51 +26,52 @@ using datasets::Absent;
 using datasets::FlowersSplits;
 using datasets::Points;
 
-/// In which form pictures are kept in memory once they were read.
+/// The form in which pictures are kept in memory once they were read.
 enum class Keep : uint8_t {
   kNothing,
-  kEncoded,  ///< as they are: saves the disk
-  /// Decoded, in full: saves the codec too, takes ten times the memory of a JPEG and more. A crop
-  /// then has the pixels of the plain chain, also where a JPEG would be reduced while it is
-  /// decoded.
+  kEncoded,  ///< as they are, which saves reading the disk
+  /// Decoded in full. It saves the codec too, and takes ten times the memory of a JPEG or more. A
+  /// crop then has the pixels of the plain chain, even if a JPEG would otherwise be reduced while
+  /// it is decoded.
   kDecoded
 };
 
-/// What data sets that read from the disk may keep: the first pictures that come, for as long as
-/// the data set lives. Crops and flips are drawn anew each time, and chains run in one pass as
-/// ever.
+/// What a data set that reads from the disk keeps: the first pictures that are read, for as long as
+/// the data set lives. Crops and flips are still drawn anew each time, and chains still run in one
+/// pass.
 struct PictureCache {
   Keep keep = Keep::kNothing;
-  /// Of all of them. Once it is used up no more are kept; decoded ones beyond it are decoded in
-  /// full each time, so that no pixel depends on which were first.
+  /// Memory for all kept pictures. Once it is used up, no more are kept. Decoded pictures beyond it
+  /// are decoded in full each time, so that no pixel depends on which came first.
   int64_t max_bytes = int64_t{1} << 30;
 };
 
-/// In what points of targets are measured.
+/// The unit of the points in targets.
 enum class PointUnit : uint8_t {
-  kPixels,  ///< of the picture that get() gives: f32 [K, 2], x then y
-  kSides    ///< its width is 1, and so is its height: f32 [2 K], x0, y0, x1, y1 …
+  kPixels,  ///< pixels of the picture that get() returns: f32 [K, 2], x then y
+  kSides    ///< its width and its height are 1: f32 [2 K], x0, y0, x1, y1 …
 };
 
-/// How samples leave a data set: the same options for every set.
+/// The form of a data set's samples. Every set takes these options.
 struct PictureOptions {
-  /// Applied to each picture, with the sample's own random stream. Without one a picture is
-  /// f32 [C, H, W] from 0 to 1, and pictures of several sizes make no batch. Bytes: {Transpose()}.
+  /// Applied to each picture, with the sample's own random stream. Without one a picture is f32 [C,
+  /// H, W] from 0 to 1, and pictures of several sizes cannot form a batch. Use {Transpose()} for
+  /// bytes.
   Compose transform{};
   /// Without a transform a value becomes (value - mean) / std: one number, or one for each
   /// channel. Empty: 0 and 1.
   std::vector<double> mean{};
   std::vector<double> std{};
-  /// What the transform is given, whatever is stored: kRgb, C = 3, or kGray, C = 1. Unset: the
-  /// set's own.
+  /// The order that the transform gets, whatever is stored: kRgb, C = 3, or kGray, C = 1. Unset:
+  /// the set's own.
   std::optional<image::Order> order{};
-  PictureCache cache{};  ///< nothing is kept
-  int64_t label = 0;     ///< which of a picture's labels: of CIFAR-100 0 is fine and 1 coarse
+  PictureCache cache{};  ///< by default nothing is kept
+  int64_t label = 0;  ///< which of a picture's labels to use: for CIFAR-100, 0 is fine and 1 coarse
   PointUnit points_in = PointUnit::kPixels;
   datasets::OpenOptions open{};  ///< how the set is opened; the path is the constructor's
 };
 
-/// What get() gives.
+/// A sample that get() returns.
 struct Example {
   at::Tensor image;   ///< [C, H, W]
   at::Tensor target;  ///< i64 [], f32 [classes] of 0 and 1, or f32 [K, 2]: see PictureDataset
@@ -79,9 +80,9 @@ struct Example {
 /// A sample before any transform.
 struct StoredExample {
   image::Image picture{};         ///< decoded to the options' order
-  std::vector<int64_t> labels{};  ///< as datasets::Sample
+  std::vector<int64_t> labels{};  ///< as in datasets::Sample
   std::vector<float> points{};    ///< x, y, x, y … in pixels of the picture
-  std::string name{};             ///< of its file, where there is one
+  std::string name{};             ///< name of its file, if there is one
 };
 
 /// The samples of one split of any source, as pictures with targets. Every set of pictures is one
@@ -108,13 +109,13 @@ struct StoredExample {
 /// is const.
 class PictureDataset {
  public:
-  /// `split`: by its name; empty: all samples of all splits.
-  /// Errors: UsageError for a split that is not there, naming those that are, and for options that
-  /// no picture can have.
+  /// Takes the split of that name. Empty: all samples of all splits.
+  /// Errors: UsageError for an unknown split, naming the existing ones, and for options that no
+  /// picture can have.
   PictureDataset(std::shared_ptr<const datasets::Source> source,
                  std::string_view split,
                  PictureOptions options = {});
-  /// Opens a set at `path`; empty: where `argosy data fetch` brings it.
+  /// Opens a set at `path`. Empty: the place to which `argosy data fetch` brings it.
   PictureDataset(const datasets::Row& set,
                  const std::string& path,
                  std::string_view split,
@@ -125,36 +126,37 @@ class PictureDataset {
                  PictureOptions options = {});
 
   [[nodiscard]] int64_t size() const;
+  /// Returns a sample.
   /// Errors: UsageError when the index is outside [0, size()); DataError with index and name for a
-  /// picture that cannot be read or decoded, and for a label that is none of the classes.
+  /// picture that cannot be read or decoded, and for a label outside the classes.
   [[nodiscard]] Example get(int64_t index, data::Random& random) const;
-  /// The same where the transform draws nothing; UsageError where it does.
+  /// Returns a sample if the transform draws nothing. Errors: as above; UsageError if it draws.
   [[nodiscard]] Example get(int64_t index) const;
-  /// Images [n, C, H, W] in the context's memory and memory format, and the targets [n, …].
-  /// Errors: as get(); DataError for a picture of another shape than the batch's first.
+  /// Returns images [n, C, H, W] in the context's memory and memory format, and the targets [n, …].
+  /// Errors: as for get(); DataError for a picture whose shape differs from the batch's first.
   [[nodiscard]] std::tuple<at::Tensor, at::Tensor> get_batch(
       std::span<const int64_t> indices, const data::BatchContext& context) const;
-  /// The sample's place in the whole set.
+  /// Returns the sample's place in the whole set.
   [[nodiscard]] int64_t sample_key(int64_t index) const;
   [[nodiscard]] int64_t key_space() const;
 
   [[nodiscard]] StoredExample stored(int64_t index) const;
   [[nodiscard]] image::Image picture(int64_t index) const { return stored(index).picture; }
   [[nodiscard]] std::string name(int64_t index) const;
-  /// Of all samples, read once, when they are first asked for.
-  /// Errors: UsageError for a set whose samples have not one class each.
+  /// Returns the labels of all samples. They are read once, at the first call.
+  /// Errors: UsageError for a set whose samples do not have one class each.
   [[nodiscard]] const std::vector<int64_t>& labels() const;
-  /// Of all samples, as get() gives them without a transform: [size(), …].
+  /// Returns the targets of all samples as get() returns them without a transform: [size(), …].
   [[nodiscard]] at::Tensor targets() const;
-  /// All pictures as they are stored: u8 [size(), C, H, W].
+  /// Returns all pictures as they are stored: u8 [size(), C, H, W].
   /// Errors: UsageError for a set whose pictures are not pixels of one size.
   [[nodiscard]] at::Tensor pixels() const;
-  /// A name for each class, in the order of the labels.
+  /// Returns a name for each class, in the order of the labels.
   [[nodiscard]] const std::vector<std::string>& classes() const;
-  /// "left_eye_center": of the keypoints.
+  /// Returns the names of the keypoints: "left_eye_center".
   [[nodiscard]] const std::vector<std::string>& point_names() const;
   [[nodiscard]] const datasets::Source& source() const;
-  /// What PictureOptions::cache did; zeros where nothing is to be kept.
+  /// Returns the figures of PictureOptions::cache. Zeros: nothing is kept.
   [[nodiscard]] data::CacheStats cache_stats() const;
 
  private:

@@ -19,17 +19,17 @@ namespace argosy::vision {
 /// of torchvision's ToTensor and Normalize. A value.
 class PlainPictures final {
  public:
-  /// Errors: UsageError for mean and std that do not fit, or beside a transform.
+  /// Errors: UsageError for mean and std that do not fit, or that come together with a transform.
   PlainPictures(const PictureOptions& options, image::Order order, const datasets::About& about);
 
-  /// [C, H, W], of a picture of the order.
+  /// Returns a picture of the order as a tensor [C, H, W].
   [[nodiscard]] at::Tensor tensor_of(const image::Image& picture) const;
-  /// For sets whose pictures all have this size.
+  /// Returns one for sets whose pictures all have this size.
   [[nodiscard]] std::unique_ptr<const OnePass> of_one_size(image::Size size) const;
 
  private:
   class OfOneSize;
-  using Table = std::array<float, 256>;  ///< what each byte becomes
+  using Table = std::array<float, 256>;  ///< the value that each byte becomes
 
   void write(const uint8_t* pixels, image::Size size, const PictureTarget& target) const;
 

@@ -12,8 +12,8 @@
 #include "argosy/vision/datasets/picture_dataset.h"
 
 /// The data sets of pictures by name. Each is a PictureDataset of its row in argosy/datasets, which
-/// documents what its files may be; all take the same options. An empty path is where
-/// `argosy data fetch` brings the set.
+/// documents its files. All take the same options. An empty path means the place to which `argosy
+/// data fetch` brings the set.
 namespace argosy::vision {
 
 /// MNIST: 60,000 + 10,000 handwritten digits of 28 × 28, gray, from four IDX files.
@@ -25,14 +25,15 @@ class Mnist final : public PictureDataset {
       : PictureDataset(datasets::mnist(), path, split, std::move(options)) {}
 };
 
-/// Zalando's Fashion-MNIST: the same with clothes. Usual mean and deviation: 0.2860 and 0.3530.
+/// Zalando's Fashion-MNIST: as MNIST, with clothes. The usual mean and deviation are 0.2860 and
+/// 0.3530.
 class FashionMnist final : public PictureDataset {
  public:
   FashionMnist(const std::string& path, Split split, PictureOptions options = {})
       : PictureDataset(datasets::fashion_mnist(), path, split, std::move(options)) {}
 };
 
-/// MNIST as Paddle's tutorials have it: mnist.json.gz with train, valid and test.
+/// MNIST in the form of Paddle's tutorials: mnist.json.gz with train, valid and test.
 class MnistJson final : public PictureDataset {
  public:
   MnistJson(const std::string& path, Split split, PictureOptions options = {})
@@ -50,7 +51,7 @@ class Cifar10 final : public PictureDataset {
       : PictureDataset(datasets::cifar10(), path, split, std::move(options)) {}
 };
 
-/// CIFAR-100: the same with 100 classes; `.label = 1` takes the 20 groups of them.
+/// CIFAR-100: as CIFAR-10, with 100 classes. `.label = 1` takes their 20 groups.
 class Cifar100 final : public PictureDataset {
  public:
   Cifar100(const std::string& path, Split split, PictureOptions options = {})
@@ -68,7 +69,7 @@ class Svhn final : public PictureDataset {
 
 /// PASCAL VOC 2012, classification: 5,717 photographs for training and 5,823 for validation, with
 /// any of 20 classes on each. The target is f32 [20] of 0 and 1, for loss::BCEWithLogits; objects
-/// marked difficult count as not there.
+/// marked difficult do not count.
 class Voc2012 final : public PictureDataset {
  public:
   Voc2012(const std::string& path, Split split, PictureOptions options = {})
@@ -83,7 +84,7 @@ class Flowers102 final : public PictureDataset {
 };
 
 /// Faces with points on them, from training.csv of Kaggle's facial-keypoints contest, or from
-/// records of it. Faces without all their points are left out unless `.open = {.points}` says more.
+/// records of it. Faces without all their points are left out unless `.open = {.points}` is set.
 ///
 ///     vision::FacialKeypoints faces("training.csv.gz", {.transform = {ToTensor()}});
 ///     auto [image, points] = faces.get(0);    // f32 [1, 96, 96]; f32 [15, 2] in pixels
@@ -92,11 +93,12 @@ class FacialKeypoints final : public PictureDataset {
   explicit FacialKeypoints(const std::string& path, PictureOptions options = {})
       : PictureDataset(datasets::keypoints(), path, Split::kTrain, dropping(std::move(options))) {}
 
-  /// The face as it is stored: gray u8 [96, 96] and its points.
+  /// Returns the face as it is stored: gray u8 [96, 96] and its points.
   [[nodiscard]] KeypointImage at(int64_t index) const;
-  /// K names: "left_eye_center".
+  /// Returns the K names: "left_eye_center".
   [[nodiscard]] const std::vector<std::string>& names() const { return point_names(); }
-  /// Points that change places in a mirror, by number: for RandomHorizontalFlip's keypoint_pairs.
+  /// Returns the numbers of points that change places in a mirror, for RandomHorizontalFlip's
+  /// keypoint_pairs.
   [[nodiscard]] std::vector<std::pair<int64_t, int64_t>> pairs() const;
 
  private:
@@ -106,20 +108,20 @@ class FacialKeypoints final : public PictureDataset {
   }
 };
 
-/// Pairs of names that are alike but for "left" and "right", by number.
+/// Returns the numbers of pairs of names that differ only in "left" and "right".
 [[nodiscard]] std::vector<std::pair<int64_t, int64_t>> mirrored_points(
     const std::vector<std::string>& names);
 
 namespace detail {
-/// `set`. Errors: DataError where its samples have nothing to learn.
+/// Returns `set`. Errors: DataError when its samples have nothing to learn.
 [[nodiscard]] PictureDataset with_targets(PictureDataset set);
 }  // namespace detail
 
-/// Whatever set `path` is recognised as, records of `argosy data pack` among them.
+/// The set that `path` is recognised as, which may also be records of `argosy data pack`.
 ///
 ///     vision::Pictures train("flowers.rec", vision::Split::kTrain, {.transform = augment});
 ///
-/// Without a split, all samples of all splits. Opening records reads no sample.
+/// Without a split it has all samples of all splits. Opening records reads no sample.
 class Pictures final : public PictureDataset {
  public:
   explicit Pictures(const std::string& path, PictureOptions options = {})
@@ -130,8 +132,8 @@ class Pictures final : public PictureDataset {
             PictureDataset(datasets::row_of_path(path), path, split, std::move(options)))) {}
 };
 
-/// Pictures in a folder for each class: root/CLASS/**/FILE. torchvision's ImageFolder, and Paddle's
-/// and torchvision's DatasetFolder. Classes are the folders' names, sorted.
+/// Pictures in a folder for each class: root/CLASS/**/FILE. It is torchvision's ImageFolder, and
+/// DatasetFolder of Paddle and torchvision. Classes are the folders' names, sorted.
 ///
 ///     vision::DatasetFolder train("pets/train", {.transform = augment});
 class DatasetFolder final : public PictureDataset {
@@ -139,7 +141,7 @@ class DatasetFolder final : public PictureDataset {
   explicit DatasetFolder(const std::string& root, PictureOptions options = {});
 };
 
-/// All pictures under a folder, without labels: Paddle's ImageFolder, for prediction.
+/// All pictures under a folder, without labels, for prediction. It is Paddle's ImageFolder.
 ///
 ///     vision::ImageFolder photos("holiday", {.transform = resize});
 ///     for (auto& [images] : data::DataLoader(photos, {.batch_size = 32})) ...
@@ -156,7 +158,7 @@ class ImageFolder final {
                                                  const data::BatchContext& context) const {
     return {std::get<0>(pictures_.get_batch(indices, context))};
   }
-  /// Which file sample `index` is.
+  /// Returns the file of sample `index`.
   [[nodiscard]] std::string path(int64_t index) const { return pictures_.name(index); }
 
  private:

@@ -15,10 +15,10 @@
 // Internal to the data sets.
 namespace argosy::vision {
 
-/// Of images [..., H, W].
+/// Returns the size of images [..., H, W].
 [[nodiscard]] image::Size size_of(const at::Tensor& images);
 
-/// What a model is to say of the pictures of a source: see PictureDataset. A value.
+/// Makes the targets for the pictures of a source; see PictureDataset. It is a value.
 class Targets final {
  public:
   /// Errors: UsageError for a label that the source does not have.
@@ -26,14 +26,14 @@ class Targets final {
 
   [[nodiscard]] bool are_points() const { return task_ == datasets::Task::kPoints; }
   [[nodiscard]] const std::vector<std::string>& classes() const { return classes_; }
-  /// Of one target.
+  /// Returns the sizes of one target.
   [[nodiscard]] std::vector<int64_t> sizes() const;
   [[nodiscard]] at::ScalarType type() const {
     return task_ == datasets::Task::kClass ? at::kLong : at::kFloat;
   }
 
-  /// Writes target `i` of a batch; `size`: of the picture that the points lie on.
-  /// Errors: DataError for a label that is none of the classes, for another number of points.
+  /// Writes target `i` of a batch. `size` is that of the picture on which the points lie.
+  /// Errors: DataError for a label outside the classes, and for a wrong number of points.
   void write(std::span<const int64_t> labels,
              std::span<const float> points,
              image::Size size,
@@ -42,9 +42,9 @@ class Targets final {
   [[nodiscard]] at::Tensor of(std::span<const int64_t> labels,
                               std::span<const float> points,
                               const at::Tensor& image) const;
-  /// Of what a transform made of picture and points.
+  /// Returns the target of what a transform made of picture and points.
   [[nodiscard]] at::Tensor of(std::span<const int64_t> labels, const KeypointTensor& made) const;
-  /// For the transform: f32 [K, 2]; undefined where targets are no points.
+  /// Returns the points for the transform: f32 [K, 2]. Undefined if targets are not points.
   [[nodiscard]] at::Tensor points_of(const datasets::Sample& sample) const;
 
  private:
