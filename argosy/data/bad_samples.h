@@ -9,23 +9,24 @@
 
 namespace argosy::data {
 
-/// What a loader does with a sample that throws a DataError: a truncated image, a torn record.
-/// Anything else that is thrown is a bug and always ends the loop.
+/// What a loader does with a sample that throws a DataError: a truncated image, a torn record. Any
+/// other exception is a bug and always ends the loop.
 enum class OnError {
   kRaise,    ///< the loop ends with the error
-  kSkip,     ///< the sample is left out; its batch is shorter, and left out when none is good
+  kSkip,     ///< the sample is left out; its batch is shorter, or left out when no sample is good
   kReplace,  ///< the next good sample of the data set takes its place
 };
 
 /// What on_error did in a batch, or in an epoch.
 struct BadSamples {
   static constexpr size_t kMessages = 3;
-  /// So many bad samples in a row are no torn file but a missing disk: the error is raised.
+  /// After this many bad samples in a row the error is raised, because the disk is missing rather
+  /// than a file torn.
   static constexpr int64_t kMostInARow = 100;
 
   int64_t skipped = 0;
   int64_t replaced = 0;
-  std::vector<std::string> messages{};  ///< of the first kMessages
+  std::vector<std::string> messages{};  ///< messages of the first kMessages
 
   [[nodiscard]] int64_t count() const { return skipped + replaced; }
 
@@ -34,7 +35,7 @@ struct BadSamples {
     ++skipped;
     keep(error.what());
   }
-  /// Counts a sample that sample `by` stands in for.
+  /// Counts a sample that sample `by` replaces.
   void replace(const DataError& error, int64_t by) {
     ++replaced;
     keep(std::string(error.what()) + ", replaced by sample " + std::to_string(by));

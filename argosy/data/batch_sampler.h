@@ -17,13 +17,13 @@ namespace argosy::data {
 class BatchPlan final {
  public:
   BatchPlan() = default;
-  /// Cuts `indices` into batches; the short last one is kept unless `drop_last`.
+  /// Cuts `indices` into batches. The short last one is kept unless `drop_last` is set.
   BatchPlan(std::vector<int64_t> indices, int64_t batch_size, bool drop_last);
 
   void add(std::span<const int64_t> batch);
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(ends_.size()); }
   [[nodiscard]] std::span<const int64_t> operator[](int64_t batch) const;
-  /// All batches one after another.
+  /// Returns all batches one after another.
   [[nodiscard]] std::span<const int64_t> indices() const { return indices_; }
 
  private:
@@ -36,21 +36,21 @@ struct BatchSamplerOptions {
   bool drop_last = false;  ///< leave out a short last batch
 };
 
-/// Batches of sample indices for each epoch: what a DataLoader walks along.
+/// Batches of sample indices for each epoch. A DataLoader reads in their order.
 ///
 ///     data::BatchSampler sampler(data::RandomSampler(n, {.seed = 7}), {.batch_size = 32});
 ///     for (std::span<const int64_t> batch : sampler) ...   // epoch 0; the next loop is epoch 1
 ///
-/// A handle: copies share the epoch counter (a Sampler's too), so set_epoch() on one's own copy
-/// reaches the loader. Give a sampler to one loader only. Position: state() counts what the loop
-/// has received, the batch in hand included.
-/// Thread-safety: plan() from anywhere; the rest belongs to the iterating thread.
+/// A handle: copies share the epoch counter (a Sampler's too), so set_epoch() on your copy reaches
+/// the loader. Give a sampler to one loader only. Position: state() counts what the loop has
+/// received, the current batch included. Thread-safety: plan() may be called from any thread; the
+/// rest belongs to the iterating thread.
 class BatchSampler {
  public:
   using Plan = std::function<BatchPlan(int64_t epoch)>;
 
   BatchSampler(Sampler sampler, const BatchSamplerOptions& options);
-  /// One's own batches, of any sizes: a pure function of the epoch's number.
+  /// Takes your own batches of any sizes, by a pure function of the epoch's number.
   BatchSampler(int64_t batches, Plan plan);
 
   /// Batches per epoch.
@@ -60,7 +60,7 @@ class BatchSampler {
   [[nodiscard]] int64_t epoch() const { return cursor_->epoch(); }
   void set_epoch(int64_t epoch) { cursor_->set_epoch(epoch); }
   [[nodiscard]] SamplerState state() const { return cursor_->state(); }
-  /// The next loop yields exactly the batches of `state.epoch` that were left.
+  /// Lets the next loop yield exactly the remaining batches of `state.epoch`.
   void load_state(const SamplerState& state);
 
   class Iterator;
@@ -68,7 +68,7 @@ class BatchSampler {
   [[nodiscard]] Iterator begin();
   [[nodiscard]] static std::default_sentinel_t end() { return {}; }
 
-  /// The counter that copies share; a loader advances it.
+  /// The counter that copies share. A loader advances it.
   [[nodiscard]] EpochCursor& cursor() { return *cursor_; }
 
  private:
@@ -102,13 +102,13 @@ class BatchSampler::Iterator final {
 };
 
 struct DistributedBatchSamplerOptions {
-  int64_t batch_size = 1;  ///< of each rank
+  int64_t batch_size = 1;  ///< samples of a batch on each rank
   int num_replicas = 1;    ///< ranks that share the data
   int rank = 0;            ///< this one, 0 to num_replicas - 1
   bool shuffle = false;    ///< Paddle's default
   bool drop_last = false;  ///< leave out a short last batch
-  /// 0: Paddle's order exactly, which depends on the epoch alone. Otherwise mixed with the epoch;
-  /// must be equal on all ranks.
+  /// 0: exactly Paddle's order, which depends on the epoch alone. Any other seed is mixed with the
+  /// epoch. It must be equal on all ranks.
   uint64_t seed = 0;
 };
 
@@ -118,7 +118,7 @@ struct DistributedBatchSamplerOptions {
 /// batch_size: step by step, the ranks' batches laid side by side in rank order are the padded
 /// (shuffled) list. Every rank gets equally many batches and samples. One difference: the epoch
 /// also advances when shuffle is off, where no order depends on it.
-/// Errors: UsageError for an epoch of 2^32 or more with shuffle: NumPy knows no such seed.
+/// Errors: UsageError for an epoch of 2^32 or more with shuffle, because NumPy takes no such seed.
 /// Source: python/paddle/io/dataloader/batch_sampler.py, 3.3.1.
 class DistributedBatchSampler : public BatchSampler {
  public:
@@ -131,11 +131,11 @@ struct EvaluationSamplerOptions {
   int rank = 0;
 };
 
-/// Every sample exactly once, whatever the number of ranks; nothing is padded, nothing dropped.
+/// Yields every sample exactly once for any number of ranks. It pads and drops nothing.
 ///
-/// Rank r takes one contiguous piece, and the first n mod K ranks one sample more: all outputs
+/// Rank r takes one contiguous piece; the first n mod K ranks take one sample more. So all outputs
 /// gathered in rank order are in the data set's order, files are read in order, and K = 1 is plain
-/// sequential evaluation. Ranks may have different numbers of batches (by one at most), or none:
+/// sequential evaluation. Ranks may have different numbers of batches (by one at most), or none, so
 /// gather or reduce after the loop, not inside it.
 class EvaluationSampler : public BatchSampler {
  public:

@@ -21,10 +21,10 @@ namespace argosy::data {
 
 namespace detail {
 
-/// Of a tensor's own book-keeping and its storage's, beside its elements.
+/// Bytes of a tensor's and its storage's own book-keeping, beside its elements.
 constexpr int64_t kTensorBytes = 400;
 
-/// The tensors of a sample, however deep, each given to `visit`.
+/// Passes each tensor of a sample, however deep, to `visit`.
 template <typename T, typename Visit>
 void for_each_tensor(const T& part, const Visit& visit) {
   if constexpr (Tensor<T>) {
@@ -36,7 +36,7 @@ void for_each_tensor(const T& part, const Visit& visit) {
   }
 }
 
-/// Bytes that hang on a sample outside of it.
+/// Returns the bytes to which a sample refers outside itself.
 template <typename T>
 int64_t bytes_behind(const T& part) {
   if constexpr (Tensor<T>) {
@@ -60,7 +60,7 @@ int64_t bytes_behind(const T& part) {
   }
 }
 
-/// How often the sample's tensors were written to in place.
+/// Returns how often the sample's tensors were written to in place.
 template <typename T>
 int64_t writes_to(const T& sample) {
   int64_t writes = 0;
@@ -72,8 +72,8 @@ int64_t writes_to(const T& sample) {
 
 }  // namespace detail
 
-/// How Cache counts unless it is given a function: tensors by their elements, vectors and strings
-/// by theirs.
+/// How Cache counts bytes unless it gets a function: it counts the elements of tensors, vectors and
+/// strings.
 struct SampleBytes {
   template <typename Sample>
   int64_t operator()(const Sample& sample) const {
@@ -82,7 +82,7 @@ struct SampleBytes {
 };
 
 struct CacheOptions {
-  /// Samples are kept until they take so many bytes; later ones are made anew each time.
+  /// Samples are kept until they take this many bytes. Later ones are made anew each time.
   int64_t max_bytes = int64_t{1} << 30;
 };
 
@@ -92,12 +92,12 @@ struct CacheOptions {
 ///     data::Map augmented(decoded, crop_and_flip);   // what draws stands above the cache
 ///     decoded.stats().hits
 ///
-/// Samples are those that get(index) returns, also of a set that has get(index, random) too: sets
-/// of pictures refuse get(index) where their transform draws. What is kept and when: see
-/// SampleCache, which a data set that draws can use itself for its encoded bytes. Tensors are
-/// handed out, not copied, so who gets a sample must not write into it: the version that libtorch
-/// counts for a tensor is compared at each hit. Copies share the cache. Thread-safe. Errors:
-/// UsageError when a kept sample was written to in place.
+/// Samples are those that get(index) returns, even for a set that also has get(index, random); sets
+/// of pictures refuse get(index) if their transform draws. See SampleCache for what is kept and
+/// when; a data set that draws can use it for its encoded bytes. Tensors are handed out, not
+/// copied, so nobody may write into them. At each hit the version that libtorch counts for a tensor
+/// is compared. Copies share the cache. Thread-safe.
+/// Errors: UsageError when a kept sample was written to in place.
 template <Dataset D, typename Bytes = SampleBytes>
 class Cache final {
   static_assert(
@@ -120,11 +120,11 @@ class Cache final {
   [[nodiscard]] int64_t size() const { return dataset_->size(); }
   [[nodiscard]] int64_t sample_key(int64_t index) const { return key_of(*dataset_, index); }
   [[nodiscard]] int64_t key_space() const { return key_space_of(*dataset_); }
-  /// Names of the classes, where the set has them.
+  /// Returns the names of the classes, if the set has them.
   [[nodiscard]] decltype(auto) classes() const requires HasClasses<D> {
     return dataset_->classes();
   }
-  /// Makes a batch of samples, where the whole set does.
+  /// Makes a batch of samples, if the whole set does.
   template <typename Sample>
   requires HasCollate<D, Sample>
   [[nodiscard]] auto collate(const std::vector<Sample>& samples,

@@ -6,7 +6,7 @@
 
 namespace argosy::data {
 
-/// What every sampler asks of its options; `where` names the class that was misused.
+/// Checks the options of a sampler. `where` names the class that was misused.
 inline void check_samples(const char* where, int64_t n) {
   ARGOSY_CHECK(n >= 0, where, "number of samples must not be negative, got {}", n);
 }
@@ -25,7 +25,7 @@ inline void check_batch_size(const char* where, int64_t batch_size) {
   ARGOSY_CHECK(batch_size > 0, where, "batch_size must be positive, got {}", batch_size);
 }
 
-/// What every view of a data set asks of an index.
+/// Checks the index for a view of a data set.
 inline void check_index(const char* where, int64_t index, int64_t size) {
   ARGOSY_CHECK(index >= 0 && index < size,
                where,
@@ -34,7 +34,7 @@ inline void check_index(const char* where, int64_t index, int64_t size) {
                size);
 }
 
-/// a / b, rounded up; for a >= 0, b > 0.
+/// Returns a / b, rounded up, for a >= 0 and b > 0.
 inline int64_t ceil_div(int64_t a, int64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }

@@ -16,19 +16,19 @@
 
 namespace argosy::data {
 
-/// One tensor [samples, …] from equally shaped ones; images in the memory format that the context
-/// asks for.
+/// Stacks tensors of equal shape to one tensor [samples, …]. Images get the memory format of the
+/// context.
 ///
 /// Errors: DataError naming the sample whose shape or dtype differs from the first one's.
 [[nodiscard]] at::Tensor stack(const std::vector<at::Tensor>& samples, const BatchContext& context);
 
-/// `tensor`, in the memory format that the context asks for; itself when it lies so already.
+/// Returns `tensor` in the memory format of the context, or itself if it has that already.
 [[nodiscard]] at::Tensor in_memory_format(at::Tensor tensor, const BatchContext& context);
 
 namespace detail {
 
-/// The same for the tensors of a batch: itself, or the parts of a tuple, pair or array. Others are
-/// left as they are.
+/// Does the same for the tensors of a batch: the batch itself, or the parts of a tuple, pair or
+/// array. Other types stay as they are.
 template <typename Batch>
 Batch laid_out(Batch batch, const BatchContext& context) {
   if constexpr (Tensor<Batch>) {
@@ -68,8 +68,8 @@ at::Tensor collate_numbers(size_t n, auto field, const BatchContext& context) {
   return out;
 }
 
-/// field(i): this field of sample i, a reference. Returns a tensor, or a tuple of what its parts
-/// become.
+/// field(i) returns a reference to this field of sample i. Returns a tensor, or a tuple of its
+/// collated parts.
 template <typename Field>
 auto collate_field(size_t n, const Field& field, const BatchContext& context) {
   using T = std::remove_cvref_t<decltype(field(size_t{0}))>;
@@ -107,8 +107,8 @@ auto collate_field(size_t n, const Field& field, const BatchContext& context) {
 
 }  // namespace detail
 
-/// How samples become a batch unless the loader is given a function or the data set has a
-/// collate(): each field is stacked along a new first dimension.
+/// Makes a batch of samples unless the loader gets a function or the data set has a collate(). It
+/// stacks each field along a new first dimension.
 ///
 /// at::Tensor → tensor [n, …]; integers and enums → i64 [n], bool → bool [n], float → f32 [n],
 /// double → f64 [n]; tuple, pair, array or plain struct (up to 6 fields) → std::tuple of those,

@@ -21,7 +21,7 @@ namespace argosy::data {
 
 namespace detail {
 
-/// A tensor, or a tuple, pair or array of such: what batches are put together from.
+/// A tensor, or a tuple, pair or array of such, from which batches are put together.
 template <typename T>
 constexpr bool is_row_batch() {
   if constexpr (Tensor<T>) {
@@ -40,7 +40,7 @@ template <typename D>
 using BatchOf = std::remove_cvref_t<decltype(std::declval<const D&>().get_batch(
     std::span<const int64_t>(), std::declval<const BatchContext&>()))>;
 
-/// Whether all have get_batch(), with batches that can be put together.
+/// True if all have get_batch(), with batches that can be put together.
 template <typename First, typename... Rest>
 constexpr bool have_equal_batches() {
   if constexpr (GetsBatch<First> && (GetsBatch<Rest> && ...)) {
@@ -50,13 +50,13 @@ constexpr bool have_equal_batches() {
   }
 }
 
-/// Rows of several batches as one: row i of pieces[k] becomes row to[k][i].
+/// Joins rows of several batches to one: row i of pieces[k] becomes row to[k][i].
 /// Errors: DataError when the pieces' rows differ in shape or dtype, with one of context.indices.
 at::Tensor merge_rows(std::span<const at::Tensor> pieces,
                       std::span<const std::vector<int64_t>> to,
                       const BatchContext& context);
 
-/// The same for tuples; part(k) is piece k's.
+/// Does the same for tuples. part(k) is piece k's.
 template <typename T, typename Part>
 auto merge_batches(const Part& part,
                    std::span<const std::vector<int64_t>> to,
@@ -83,9 +83,10 @@ auto merge_batches(const Part& part,
 ///     data::Concat all(train, extra);                      // sets of any types, equal samples
 ///     data::Concat shards(std::vector<Shard>{…});          // so many as there are
 ///
-/// Errors and random streams count so too, in the sets that hold the data (key_of()): samples of
-/// different parts never share a stream. Lifetime: as for DatasetRef; a vector's sets are moved in.
-/// Has what all parts have: get(), get_batch(); get(index, random) when one has it.
+/// Errors and random streams use the same numbers, counted in the sets that hold the data
+/// (key_of()). So samples of different parts never share a stream. It has the functions that all
+/// parts have: get() and get_batch(); also get(index, random) when one part has it.
+/// Lifetime: as for DatasetRef; a vector's sets are moved in.
 template <typename... Ds>
 class Concat final {
   using First =
@@ -161,7 +162,7 @@ class Concat final {
     if (pieces.size() == 1) {
       return std::move(pieces.front());
     }
-    std::vector<int64_t> keys;  // what messages call the samples
+    std::vector<int64_t> keys;  // names of the samples in messages
     for (const int64_t index : indices) {
       keys.push_back(sample_key(index));
     }

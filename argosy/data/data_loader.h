@@ -23,7 +23,7 @@ namespace argosy::data {
 
 namespace detail {
 
-/// Says in a sentence what was given in place of a data set.
+/// Fails to compile with a sentence that says what was given instead of a data set.
 template <typename D>
 constexpr bool check_dataset() {
   constexpr bool kSampler =

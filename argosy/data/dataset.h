@@ -18,42 +18,42 @@
 
 namespace argosy::data {
 
-/// What making a batch needs to know: which samples, whose random streams, and memory to write
-/// into, in the order that the model wants.
+/// What get_batch() needs to make a batch: the samples, their random streams, and memory to write
+/// into, in the model's memory format.
 struct BatchContext {
   std::span<const int64_t> indices{};  ///< samples of the batch
   uint64_t seed = 0;
   int64_t epoch = 0;
   TensorPool* pool = nullptr;
   const std::atomic<bool>* stop = nullptr;
-  /// Of batches of images: of tensors with four dimensions and a floating type.
+  /// The format of batches of images, which are tensors with four dimensions and a floating type.
   at::MemoryFormat memory_format = at::MemoryFormat::Contiguous;
-  /// What a set of sets adds to the indices of the part that is asked; see key_of().
+  /// The number that a set of sets adds to the indices of the part that it asks; see key_of().
   int64_t key_offset = 0;
   std::atomic<int64_t>* current = nullptr;  ///< see begin_sample()
 
-  /// The random stream of sample `index` in this epoch.
+  /// Returns the random stream of sample `index` in this epoch.
   [[nodiscard]] Random random(int64_t index) const { return {seed, epoch, index + key_offset}; }
-  /// An uninitialised tensor in recycled memory, row-major.
+  /// Returns an uninitialised tensor in recycled memory, row-major.
   [[nodiscard]] at::Tensor empty(at::IntArrayRef sizes, at::ScalarType dtype) const {
     return pool->empty(sizes, dtype);
   }
-  /// The same in memory_format where that applies. Who writes through a pointer minds the strides:
-  /// a batch of images [n, C, H, W] may lie as [n, H, W, C].
+  /// Returns the same in memory_format if that applies. Code that writes through a pointer must use
+  /// the strides: a batch of images [n, C, H, W] may lie as [n, H, W, C].
   [[nodiscard]] at::Tensor empty_batch(at::IntArrayRef sizes, at::ScalarType dtype) const {
     return pool->empty(sizes, dtype, format_of(sizes.size(), dtype));
   }
   [[nodiscard]] at::MemoryFormat format_of(size_t dims, at::ScalarType dtype) const {
     return dims == 4 && c10::isFloatingType(dtype) ? memory_format : at::MemoryFormat::Contiguous;
   }
-  /// For a get_batch() whose samples take long: says that `index` is worked on now, so that a
-  /// loader whose batch is late can name it.
+  /// Says that get_batch() works on `index` now, so that a loader whose batch is late can name it.
+  /// Call it if samples take long.
   void begin_sample(int64_t index) const {
     if (current != nullptr) {
       current->store(index + key_offset, std::memory_order_relaxed);
     }
   }
-  /// Nobody wants the batch any more; long work may return early with anything.
+  /// True if nobody needs the batch any more. Long work may then return early with anything.
   [[nodiscard]] bool stopped() const { return stop != nullptr && stop->load(); }
 };
 
@@ -70,34 +70,34 @@ concept Sized = requires(const D& dataset) {
   { dataset.size() } -> std::convertible_to<int64_t>;
 };
 
-/// get(index): the same sample in every epoch.
+/// It has get(index), which returns the same sample in every epoch.
 template <typename D>
 concept GetsSample = requires(const D& dataset, int64_t index) {
   dataset.get(index);
 };
 
-/// get(index, random): augmented; draws from the stream of (seed, epoch, index).
+/// It has get(index, random), which augments and draws from the stream of (seed, epoch, index).
 template <typename D>
 concept GetsRandomSample = requires(const D& dataset, int64_t index, Random& random) {
   dataset.get(index, random);
 };
 
-/// get_batch(indices, context): the fast path. Returns a whole batch at once, best in memory from
-/// context.empty(): data in memory needs one gather instead of a tensor per sample, and a decoder
-/// can write each image straight into its row.
+/// It has get_batch(indices, context), the fast path, which returns a whole batch at once, best in
+/// memory from context.empty(). Data in memory needs one gather instead of a tensor per sample, and
+/// a decoder can write each image straight into its row.
 template <typename D>
 concept GetsBatch = requires(const D& dataset, const BatchContext& context) {
   dataset.get_batch(context.indices, context);
 };
 
-/// Knows what its classes are called: a range of names for labels 0, 1, …
+/// It has classes(), a range of names for labels 0, 1, …
 template <typename D>
 concept HasClasses = requires(const D& dataset) {
   std::string(*std::begin(dataset.classes()));
 };
 
-/// collate(samples) or collate(samples, context): makes a batch of a std::vector of this data set's
-/// samples. A DataLoader uses it unless it is given a collate function of its own.
+/// It has collate(samples) or collate(samples, context), which makes a batch of a std::vector of
+/// its samples. A DataLoader uses it unless it gets a collate function of its own.
 template <typename D, typename Sample>
 concept HasCollate = requires(const D& dataset, const std::vector<Sample>& samples) {
   dataset.collate(samples);
@@ -109,9 +109,10 @@ concept HasCollate = requires(const D& dataset, const std::vector<Sample>& sampl
 template <typename D>
 concept Dataset = Sized<D> &&(GetsSample<D> || GetsRandomSample<D> || GetsBatch<D>);
 
-/// Which sample `index` is: whose random stream it draws from, and what errors call it. Itself,
-/// unless the set is a view of another and says so by sample_key(index): then that of the set which
-/// holds the data, by get() and by get_batch() alike. Several sets count one after another.
+/// Returns the key of sample `index`, which decides its random stream and its name in errors. It is
+/// `index` itself unless the set is a view of another and has sample_key(index). Then it is the key
+/// in the set that holds the data, for get() and get_batch() alike. Several sets count one after
+/// another.
 template <typename D>
 int64_t key_of(const D& dataset, int64_t index) {
   if constexpr (requires { dataset.sample_key(index); }) {
@@ -121,7 +122,7 @@ int64_t key_of(const D& dataset, int64_t index) {
   }
 }
 
-/// Keys are below this number: size(), or that of the sets which hold the data.
+/// Returns the number below which all keys lie: size(), or that of the sets that hold the data.
 template <typename D>
 int64_t key_space_of(const D& dataset) {
   if constexpr (requires { dataset.key_space(); }) {
@@ -131,7 +132,7 @@ int64_t key_space_of(const D& dataset) {
   }
 }
 
-/// dataset.get() of either form.
+/// Calls dataset.get() in either form.
 template <typename D>
 requires GetsSample<D> || GetsRandomSample<D>
 decltype(auto) get_sample(const D& dataset, int64_t index, const BatchContext& context) {
@@ -143,14 +144,14 @@ decltype(auto) get_sample(const D& dataset, int64_t index, const BatchContext& c
   }
 }
 
-/// What get() of a data set gives, as a value.
+/// The type of a sample that get() returns, as a value.
 template <typename D>
 requires GetsSample<D> || GetsRandomSample<D>
 using SampleOf = std::remove_cvref_t<decltype(get_sample(
     std::declval<const D&>(), int64_t{0}, std::declval<const BatchContext&>()))>;
 
-/// Holds a data set for a loader or a Subset: a temporary is moved in; a named one is referred to,
-/// not copied (it may be gigabytes), and must outlive the holder. A shared_ptr is shared.
+/// Holds a data set for a loader or a Subset. A temporary is moved in. A named one is referred to
+/// and not copied (it may have gigabytes), so it must outlive the holder. A shared_ptr is shared.
 template <typename D>
 class DatasetRef final {
  public:
@@ -177,7 +178,7 @@ struct HeldBy<std::shared_ptr<T>> {
 };
 }  // namespace detail
 
-/// The data set that a DatasetRef made of a T refers to: for deduction guides.
+/// The data set to which a DatasetRef made of a T refers, for deduction guides.
 template <typename T>
 using DatasetOf = typename detail::HeldBy<std::remove_cvref_t<T>>::Type;
 

@@ -13,32 +13,32 @@ struct SamplerState {
   friend bool operator==(const SamplerState&, const SamplerState&) = default;
 };
 
-/// Counts epochs for a sampler and for the loader that walks along it.
+/// Counts epochs for a sampler and for the loader that uses it.
 ///
-/// Each begin() takes the next epoch by itself; set_epoch() chooses it instead. Not thread-safe:
-/// belongs to the thread that iterates.
+/// Each begin() takes the next epoch unless set_epoch() chooses one. Not thread-safe: it belongs to
+/// the thread that iterates.
 class EpochCursor final {
  public:
-  /// The epoch that the next begin() takes.
+  /// Returns the epoch that the next begin() takes.
   [[nodiscard]] int64_t epoch() const { return next_.epoch; }
-  /// What the next begin() returns.
+  /// Returns what the next begin() returns.
   [[nodiscard]] const SamplerState& next() const { return next_; }
 
   /// Chooses the next epoch. A position restored by load() survives if it belongs to that epoch, so
   /// that the usual `for (e = start; …) { loader.set_epoch(e); … }` resumes in its middle.
   void set_epoch(int64_t epoch);
 
-  /// Starts the next epoch, at its first batch unless load() said otherwise.
+  /// Starts the next epoch, at its first batch unless load() set another one.
   SamplerState begin();
 
-  /// `done` batches of the epoch that was begun, of `total`, are consumed.
+  /// Notes that `done` of `total` batches of the running epoch are consumed.
   void consumed(int64_t epoch, int64_t done, int64_t total);
 
-  /// Where a resumed run must start: in the epoch that runs or was left by a break, else at the
-  /// next one.
+  /// Returns the place at which a resumed run must start: in the epoch that runs or was left by a
+  /// break, else at the next one.
   [[nodiscard]] SamplerState state() const { return current_.value_or(next_); }
 
-  /// Errors: UsageError for a negative epoch or position.
+  /// Restores a place. Errors: UsageError for a negative epoch or position.
   void load(const SamplerState& state);
 
  private:

@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-// What a sample is made of: what collate stacks, Zip lays side by side and Cache counts.
+// The fields of a sample, which collate stacks, Zip joins and Cache counts.
 namespace argosy::data::detail {
 
 template <typename T>
@@ -18,7 +18,7 @@ concept TupleLike = requires {
   std::tuple_size<std::remove_cvref_t<T>>::value;
 };
 
-/// Converts to anything: how the number of a struct's fields is found.
+/// Converts to anything, to find the number of a struct's fields.
 struct Anything {
   template <typename T>
   operator T() const;  // NOLINT(google-explicit-constructor): never defined, only asked about
@@ -42,7 +42,7 @@ constexpr size_t fields() {
   }
 }
 
-/// The fields of a struct as a tuple of references.
+/// Returns the fields of a struct as a tuple of references.
 template <typename T>
 auto fields_of(const T& s) {
   constexpr size_t kFields = fields<T>();
@@ -68,7 +68,8 @@ auto fields_of(const T& s) {
   }
 }
 
-/// A tuple of part(0), part(1), …, made in this order: the first field is the first to complain.
+/// Returns a tuple of part(0), part(1), …, made in this order, so that the first bad field raises
+/// the error.
 template <typename Part, size_t... I>
 auto tuple_of(const Part& part, std::index_sequence<I...>) {
   return std::tuple<decltype(part(std::integral_constant<size_t, I>()))...>{

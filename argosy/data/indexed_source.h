@@ -19,7 +19,7 @@
 
 namespace argosy::data::detail {
 
-/// Never called: its type is the loader's batch.
+/// Never called. Its type is the loader's batch.
 template <typename D, typename Collate>
 auto batch_of(const D& dataset, const Collate& collate, const BatchContext& context) {
   if constexpr (GetsBatch<D> && std::is_same_v<Collate, DefaultCollate>) {
@@ -32,10 +32,10 @@ auto batch_of(const D& dataset, const Collate& collate, const BatchContext& cont
   }
 }
 
-/// Where a loader's batches come from when the data set has indices: a sampler's plan.
+/// Makes a loader's batches by a sampler's plan, from a data set with indices.
 template <typename D, typename Collate>
 class IndexedSource final {
-  /// Whether the data set makes whole batches.
+  /// True if the data set makes whole batches.
   static constexpr bool kWhole = GetsBatch<D> && std::is_same_v<Collate, DefaultCollate>;
 
  public:
@@ -69,12 +69,12 @@ class IndexedSource final {
     }
     void begin_at(int64_t /*batch*/) {}
     [[nodiscard]] int64_t end() const { return plan_.size(); }
-    /// On a loader thread.
+    /// Runs on a loader thread.
     [[nodiscard]] Made<Batch> make(int64_t number, BatchContext context) const {
       context.indices = plan_[number];
       return source_.make(number, context);
     }
-    /// On the loop's thread: whether nothing follows.
+    /// Runs on the loop's thread. True if nothing follows.
     [[nodiscard]] bool is_last(const Made<Batch>& /*made*/) const { return false; }
 
    private:
@@ -91,7 +91,7 @@ class IndexedSource final {
     }
   }
 
-  /// Samples as messages name them: a Subset's by their place in the whole set.
+  /// Returns samples as messages name them: those of a Subset by their place in the whole set.
   [[nodiscard]] std::vector<int64_t> keys_of(std::span<const int64_t> indices) const {
     std::vector<int64_t> keys;
     keys.reserve(indices.size());
@@ -101,7 +101,7 @@ class IndexedSource final {
     return keys;
   }
 
-  /// Does to bad sample `index` what on_error says. try_other(i): puts sample i in its place, or
+  /// Handles bad sample `index` as on_error says. try_other(i) puts sample i in its place, or
   /// returns false.
   template <typename TryOther>
   void mend(const DataError& error, int64_t index, BadSamples& bad, TryOther try_other) const {
@@ -149,7 +149,7 @@ class IndexedSource final {
     return made;
   }
 
-  /// Appends sample `index`, or says what is wrong with it.
+  /// Appends sample `index`, or returns what is wrong with it.
   template <typename Sample>
   std::optional<DataError> take(int64_t index,
                                 int64_t number,
@@ -191,7 +191,7 @@ class IndexedSource final {
     raise_of_batch(*error, rest, number);
   }
 
-  /// get_batch(). False: a sample is bad, and on_error allows that.
+  /// Calls get_batch(). False: a sample is bad, and on_error allows that.
   bool get_whole(int64_t number,
                  const BatchContext& context,
                  Made<Batch>& made,
@@ -227,7 +227,7 @@ class IndexedSource final {
     }
   }
 
-  /// What is wrong with sample `index` alone.
+  /// Returns what is wrong with sample `index` alone.
   std::optional<DataError> probe(int64_t index, int64_t number, const BatchContext& context) const {
     BatchContext one = context;
     one.indices = {&index, 1};
@@ -239,7 +239,7 @@ class IndexedSource final {
     return error;
   }
 
-  /// `indices` without the bad ones, or with others in their places.
+  /// Returns `indices` without the bad ones, or with others in their places.
   std::vector<int64_t> mend_whole(std::span<const int64_t> indices,
                                   int64_t number,
                                   const BatchContext& context,

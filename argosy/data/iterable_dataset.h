@@ -11,19 +11,19 @@
 
 namespace argosy::data {
 
-/// Which share of a stream, and in which epoch.
+/// A share of a stream in an epoch.
 struct Pass {
   uint64_t seed = 0;
   int64_t epoch = 0;
   int64_t shard = 0;   ///< this share, 0 to shards - 1
-  int64_t shards = 1;  ///< all ranks' shares; together every sample once
+  int64_t shards = 1;  ///< the number of shares of all ranks; together they have every sample once
 
-  /// For what all shares draw alike: the order of the files that are dealt to them.
+  /// The stream for draws that must be equal in all shares, such as the order of files.
   [[nodiscard]] Random common_random() const { return {seed, epoch, -1}; }
-  /// For this share alone: a shuffle buffer.
+  /// The stream for this share alone, such as for a shuffle buffer.
   [[nodiscard]] Random random() const { return {seed, epoch, -2 - shard}; }
-  /// What sample k (from 0) of this share is called and whose random stream it has. Who deals
-  /// sample i to share i mod shards gives each the number that it has in the whole.
+  /// Returns the key of sample k (from 0) of this share: its name and its random stream. If sample
+  /// i is dealt to share i mod shards, its key is its number in the whole.
   [[nodiscard]] int64_t key(int64_t k) const { return k * shards + shard; }
 };
 
@@ -48,7 +48,7 @@ struct Pass {
 // (decoding, augmentation) belongs into get(). Optional too: skip(n), cheaper than n times next();
 // returns how many there were. After a DataError next() may be called again, for the sample behind.
 
-/// std::optional<T> next().
+/// It has std::optional<T> next().
 template <typename S>
 concept SampleStream = requires(S& stream) {
   typename std::remove_cvref_t<decltype(stream.next())>::value_type;
@@ -57,7 +57,7 @@ concept SampleStream = requires(S& stream) {
       std::optional<typename std::remove_cvref_t<decltype(stream.next())>::value_type>>;
 };
 
-/// stream(pass), and no indices.
+/// It has stream(pass), and no indices.
 template <typename D>
 concept IterableDataset = !Dataset<D> && requires(const D& dataset, const Pass& pass) {
   { dataset.stream(pass) } -> SampleStream;
@@ -67,12 +67,12 @@ template <typename D>
 using StreamOf =
     std::remove_cvref_t<decltype(std::declval<const D&>().stream(std::declval<const Pass&>()))>;
 
-/// What next() gives.
+/// The type that next() returns.
 template <typename D>
 using ItemOf =
     typename std::remove_cvref_t<decltype(std::declval<StreamOf<D>&>().next())>::value_type;
 
-/// get() is there and takes a random stream, or not.
+/// True if there is a get() that takes a random stream, or one that does not.
 template <typename D>
 concept GetsRandomItem = requires(const D& dataset, ItemOf<D>& item, Random& random) {
   dataset.get(std::move(item), random);
@@ -82,7 +82,7 @@ concept GetsItem = requires(const D& dataset, ItemOf<D>& item) {
   dataset.get(std::move(item));
 };
 
-/// The sample of an item.
+/// Returns the sample of an item.
 template <typename D>
 auto get_sample(const D& dataset, ItemOf<D>& item, Random& random) {
   if constexpr (GetsRandomItem<D>) {
@@ -94,7 +94,7 @@ auto get_sample(const D& dataset, ItemOf<D>& item, Random& random) {
   }
 }
 
-/// How a stream is shared out and where an epoch ends.
+/// How a stream is divided, and where an epoch ends.
 ///
 ///     data::DataLoader loader(Lines{path}, data::StreamShards{.num_replicas = 4, .rank = 1},
 ///                             {.batch_size = 32, .num_workers = 2});
@@ -104,13 +104,14 @@ auto get_sample(const D& dataset, ItemOf<D>& item, Random& random) {
 struct StreamShards {
   int num_replicas = 1;  ///< ranks that share the data
   int rank = 0;          ///< this one, 0 to num_replicas - 1
-  /// Streams that the rank reads side by side, for a next() that is slow itself: so many threads
-  /// can be inside next() at once. Each that ends has a short last batch of its own.
+  /// Streams that the rank reads side by side. It helps when next() itself is slow, because this
+  /// many threads can be inside next() at once. Each stream that ends has a short last batch of its
+  /// own.
   int per_rank = 1;
-  /// Batches of an epoch on every rank, all of batch_size. A rank stops after exactly so many: what
-  /// its streams still have is not used in this epoch, and a stream that ends sooner begins again.
-  /// Unset: a rank stops when its streams have ended, each at its own time; ranks that average
-  /// gradients then need DistributedDataParallel::join().
+  /// Batches of an epoch on every rank, all of batch_size. A rank stops after this number: the rest
+  /// of its streams is not used in this epoch, and a stream that ends sooner begins again. Unset: a
+  /// rank stops when its own streams have ended; ranks that average gradients then need
+  /// DistributedDataParallel::join().
   std::optional<int64_t> batches{};
 };
 

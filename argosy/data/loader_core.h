@@ -21,7 +21,7 @@ namespace argosy::data::detail {
 template <typename Source>
 class LoaderSession;
 
-/// What a loader and a running loop share. The loader threads live in it.
+/// The state that a loader and a running loop share. It owns the loader threads.
 template <typename Source>
 struct LoaderCore {
   using Batch = typename Source::Batch;
@@ -46,7 +46,7 @@ struct LoaderCore {
             .order = order.digest};
   }
 
-  /// On a loader thread, or on the loop's thread when there is none.
+  /// Makes a result, on a loader thread or, without threads, on the loop's.
   Made<Batch> make(const typename Source::Pass& pass,
                    int64_t epoch,
                    int64_t number,
@@ -68,14 +68,14 @@ struct LoaderCore {
   struct {
     int64_t epoch = -1;
     uint64_t digest = 0;
-  } order;  // of the epoch that state() was last asked about
+  } order;  // the order of the epoch for which state() was called last
   std::weak_ptr<LoaderSession<Source>> running;
   int64_t sessions = 0;  // begun so far
   bool has_reported_bad = false;
   OrderedPrefetch<Made<Batch>> prefetch;  // last: its threads use what stands above
 };
 
-/// One pass over one epoch. Ends the work ahead when it dies early.
+/// One pass over one epoch. If it is destroyed early, it ends the work ahead of it.
 template <typename Source>
 class LoaderSession final {
  public:
@@ -94,12 +94,12 @@ class LoaderSession final {
                               int64_t number, const Making& making) {
                             return core->make(*pass, epoch, number, making);
                           });
-    // The epoch is taken when nothing can fail any more.
+    // The epoch counts as begun only when nothing can fail any more.
     (void)core_->source.cursor().begin();
     number_ = ++core_->sessions;
   }
   ~LoaderSession() {
-    if (number_ == core_->sessions) {  // else the work in flight is a later loop's
+    if (number_ == core_->sessions) {  // else the work in flight belongs to a later loop
       core_->prefetch.cancel();
     }
   }
@@ -130,7 +130,7 @@ class LoaderSession final {
   }
 
  private:
-  /// The next batch that has samples.
+  /// Returns the next batch that has samples.
   void receive() {
     while (std::optional<Made<Batch>> made = core_->prefetch.next()) {
       if (pass_->is_last(*made)) {

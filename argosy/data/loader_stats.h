@@ -9,7 +9,7 @@
 
 namespace argosy::data {
 
-/// What one loop over a loader was like: how much it received, and who waited for whom.
+/// Figures of one loop over a loader: how much it received, and who waited for whom.
 ///
 ///     for (auto& [images, labels] : loader) train_step(images, labels);
 ///     fmt::print("{}\n", loader.stats().to_string());
@@ -18,23 +18,24 @@ namespace argosy::data {
 struct LoaderStats {
   using Seconds = std::chrono::duration<double>;
 
-  int64_t epoch = -1;      ///< -1: no loop has begun
-  int64_t batches = 0;     ///< that the loop received
-  int64_t samples = 0;     ///< in them
-  Seconds waited{0};       ///< the loop waited for batches; all of their making with 0 threads
-  Seconds first_batch{0};  ///< of it: until the first one
-  Seconds used{0};         ///< between a batch and the wish for the next: the training's own time
-  BadSamples bad{};        ///< see OnError
-  size_t pool_bytes = 0;   ///< memory of batches now, those in use and those that wait
+  int64_t epoch = -1;   ///< -1: no loop has begun
+  int64_t batches = 0;  ///< batches that the loop received
+  int64_t samples = 0;  ///< samples in them
+  Seconds waited{0};  ///< the loop waited for batches; with 0 threads, all the time of making them
+  Seconds first_batch{0};  ///< the part of it until the first batch
+  Seconds used{
+      0};  ///< time between receiving a batch and asking for the next, which is the training's own
+  BadSamples bad{};       ///< see OnError
+  size_t pool_bytes = 0;  ///< memory of batches now, those in use and those that wait
 
-  /// The share of the loop's time that it waited, 0 to 1; 0 without a loop.
+  /// Returns the share of the loop's time that it waited, 0 to 1. 0 without a loop.
   [[nodiscard]] double input_bound() const;
   [[nodiscard]] std::string to_string() const;
 };
 
 namespace detail {
 
-/// Two readings a batch: when the loop asks, and when it has.
+/// Reads the clock twice per batch: when the loop asks, and when it gets the batch.
 class LoopClock final {
  public:
   void begin(LoaderStats& stats, int64_t epoch);

@@ -13,23 +13,23 @@
 
 namespace argosy::data::detail {
 
-/// A batch, and what became of its samples.
+/// A batch, and the outcome for its samples.
 template <typename Batch>
 struct Made {
-  std::optional<Batch> batch{};  ///< none: no sample of it was good, or its stream has ended
+  std::optional<Batch> batch{};  ///< nullopt: no sample was good, or the stream has ended
   int64_t samples = 0;
   BadSamples bad{};
-  bool ended = false;  ///< its stream has nothing any more
+  bool ended = false;  ///< its stream has ended
 };
 
-/// A loop that has been left needs no more samples: prefetch drops what is thrown here.
+/// Thrown when a loop was left and needs no more samples. Prefetch drops it.
 inline void check_wanted(const BatchContext& context) {
   if (context.stopped()) {
     throw InternalError("data.DataLoader", "a dropped batch was used");
   }
 }
 
-/// The samples' batch. context.indices: what messages call them.
+/// Returns the batch of the samples. context.indices are their names in messages.
 template <typename D, typename Collate, typename Sample>
 auto collate_or_name(const D& dataset,
                      const Collate& collate,

@@ -13,7 +13,7 @@ namespace argosy::data {
 
 namespace detail {
 
-/// f(sample, random), or f(sample) where it takes no stream.
+/// Calls f(sample, random), or f(sample) if it takes no stream.
 template <typename F, typename Sample>
 auto call_map(const F& function, Sample&& sample, Random& random) {
   if constexpr (std::invocable<const F&, Sample, Random&>) {
@@ -26,16 +26,16 @@ auto call_map(const F& function, Sample&& sample, Random& random) {
   }
 }
 
-/// What get(index) returns.
+/// The type that get(index) returns.
 template <typename D>
 using PlainSample = decltype(std::declval<const D&>().get(int64_t{0}));
 
-/// A set and a function that need no stream. A concept: in the requires-clause of a member clang 14
-/// looks at the second half even where the first is false.
+/// A set and a function that need no stream. It is a concept, because in the requires-clause of a
+/// member clang 14 checks the second half even if the first is false.
 template <typename D, typename F>
 concept MapsPlainSample = GetsSample<D> && std::invocable<const F&, PlainSample<D>>;
 
-/// Whether a Map needs a random stream for its samples.
+/// True if a Map needs a random stream for its samples.
 template <typename D, typename F>
 constexpr bool map_draws() {
   if constexpr (GetsRandomSample<D>) {
@@ -47,17 +47,17 @@ constexpr bool map_draws() {
 
 }  // namespace detail
 
-/// A data set whose samples go through a function, when they are asked for and not before.
+/// A data set whose samples pass through a function at the time at which they are read.
 ///
 ///     data::Map faces(table, [](Face face) { face.points /= 96; return face; });
 ///     data::Map flipped(faces, [](Face face, data::Random& random) { … });
 ///
-/// `function`: f(sample) or f(sample, random), called through const by several threads at once. The
-/// stream is the sample's own, behind what the wrapped set draws from it. A tensor that it gets may
-/// be the set's own memory: it returns a new one instead of writing into it. Also for a stream,
-/// where loader threads call it at once, outside their turns at next().
-/// Needs get(); get_batch() of the wrapped set is not used.
-/// Errors: what the function throws comes out as from get() itself, with the sample's index.
+/// `function` is f(sample) or f(sample, random). Several threads call it at once, through const.
+/// The stream is the sample's own, after the wrapped set's draws from it. A tensor that it gets may
+/// be the set's own memory, so it must return a new one instead of writing into it. It also works
+/// for a stream, where loader threads call it at once, outside their turns at next(). The wrapped
+/// set needs get(); its get_batch() is not used.
+/// Errors: exceptions of the function are treated like those of get(), and get the sample's index.
 template <typename D, typename F>
 class Map final {
   static_assert(GetsSample<D> || GetsRandomSample<D> || IterableDataset<D>,
@@ -85,11 +85,11 @@ class Map final {
     }
   }
 
-  /// Of a stream: its items as they are …
+  /// For a stream: returns its items as they are …
   template <typename T = D>
   requires IterableDataset<T>
   [[nodiscard]] auto stream(const Pass& pass) const { return dataset_->stream(pass); }
-  /// … and the function on what it makes of them.
+  /// … and calls the function on their samples.
   template <typename T = D>
   requires IterableDataset<T>
   [[nodiscard]] auto get(ItemOf<T> item, Random& random) const {

@@ -24,38 +24,39 @@ namespace argosy::data {
 
 struct PrefetchOptions {
   int threads = 0;              ///< 0: next() does the work itself
-  int depth = 2;                ///< results that may be in the making or waiting, at least 1
-  std::string name = "loader";  ///< of the threads
-  /// A wait longer than this is reported in the log (and again after each such time), with the
-  /// number of the result that does not come: a stuck disk must not look like a hang without cause.
+  int depth = 2;                ///< results that may be in progress or waiting, at least 1
+  std::string name = "loader";  ///< name of the threads
+  /// A wait longer than this is logged, and again after each such time, with the number of the
+  /// missing result. So a stuck disk does not look like a hang without cause.
   std::chrono::milliseconds report_stall_after = std::chrono::seconds(30);
-  /// next() gives up after this time. 0: never.
+  /// The time after which next() gives up. 0: never.
   std::chrono::milliseconds timeout{0};
   /// Called once on each thread, with its number, before it makes anything.
   std::function<void(int thread)> thread_init{};
 };
 
-/// What a maker is told, and may tell.
+/// What a maker gets, and what it may report.
 struct Making {
-  int thread;                     ///< from 0; -1: the thread that calls next()
-  const std::atomic<bool>& stop;  ///< the result is not wanted any more: return anything, soon
-  /// The sample that is worked on, -1 when not known: for the report when the result is late.
+  int thread;  ///< from 0; -1: the thread that calls next()
+  const std::atomic<bool>&
+      stop;  ///< true: nobody needs the result any more, so return anything soon
+  /// The sample in progress, for the report about a late result. -1: not known.
   std::atomic<int64_t>& sample;
 };
 
-/// Makes things on loader threads, ahead of time, and hands them out in order.
+/// Makes results on loader threads ahead of time, and returns them in order.
 ///
 ///     OrderedPrefetch<Image> images({.threads = 4, .depth = 8});
 ///     images.start(0, 100, [&](int64_t i, const Making& making) { return load(i); });
 ///     while (std::optional<Image> image = images.next()) ...   // 0, 1, … 99
 ///
-/// The order is that of the numbers, whatever the number of threads and whoever is faster; they are
-/// begun in this order too. At most `depth` results exist that next() has not given out. What
-/// make(i) throws, next() rethrows in the place of result i; the results after it can still be had.
+/// The order is that of the numbers, whatever the number of threads and whichever is faster.
+/// Results are begun in this order too. At most `depth` results exist that next() has not returned.
+/// If make(i) throws, next() rethrows it instead of result i; later results can still be read.
 ///
-/// Threads: started by the first start(), kept until destruction, joined by the destructor, which
-/// waits for a late one: a thread cannot be ended from outside. start(), next(), cancel() and the
-/// destructor belong to one thread; make runs on all threads at once and must be safe for that.
+/// Threads: the first start() starts them, and the destructor joins them. It waits for a late one,
+/// because a thread cannot be ended from outside. start(), next(), cancel() and the destructor
+/// belong to one thread. make runs on all threads at once, and must be safe for that.
 template <typename T>
 class OrderedPrefetch final {
  public:
@@ -88,9 +89,9 @@ class OrderedPrefetch final {
   OrderedPrefetch(OrderedPrefetch&&) = delete;
   OrderedPrefetch& operator=(OrderedPrefetch&&) = delete;
 
-  /// Begins with results first … end - 1; what an earlier start() still had is dropped.
-  /// Errors: what thread_init threw, of the first thread, as a UsageError; DataError when a late
-  /// thread of an earlier start() has not come back in `timeout`.
+  /// Begins with results first … end - 1. Drops the rest of an earlier start().
+  /// Errors: UsageError with what thread_init threw on the first thread; DataError when a late
+  /// thread of an earlier start() has not returned within `timeout`.
   void start(int64_t first, int64_t end, Make make) {
     std::vector<Slot> dropped(options_.depth);  // destroyed after the lock is released
     Make old;
@@ -108,7 +109,7 @@ class OrderedPrefetch final {
     work_.notify_all();
   }
 
-  /// Waits for the next result. nullopt: all were given out, or none was started.
+  /// Waits for the next result. nullopt: all were returned, or none was started.
   /// Errors: what make() threw; DataError with thread and sample after `timeout`.
   std::optional<T> next() {
     if (options_.threads == 0) {
@@ -132,8 +133,8 @@ class OrderedPrefetch final {
     return std::move(taken.value);
   }
 
-  /// Drops what is left. When it returns, no thread runs make any more, unless next() has given up
-  /// on one: that one is waited for by the next start() and by the destructor.
+  /// Drops the rest. When it returns, no thread runs make any more, unless next() has given up on
+  /// one. The next start() and the destructor wait for that one.
   /// Blocks: until the makes that run have returned (they see `stop`).
   void cancel() {
     std::vector<Slot> dropped(options_.depth);  // destroyed after the lock is released
@@ -157,7 +158,7 @@ class OrderedPrefetch final {
 
   struct Maker {
     std::thread thread;
-    int64_t number = -1;               // of the result that it makes
+    int64_t number = -1;               // number of the result that it makes
     std::atomic<int64_t> sample = -1;  // see Making
   };
 
@@ -192,7 +193,7 @@ class OrderedPrefetch final {
     }
   }
 
-  /// On thread i. False: it must not work.
+  /// Runs on thread i. False: the thread must not work.
   bool initialise(int i) {
     if (options_.thread_init == nullptr) {
       return true;
@@ -220,7 +221,7 @@ class OrderedPrefetch final {
     int64_t sample = -1;
   };
 
-  /// Who is to blame that result `number` (kAny: something) is not there yet.
+  /// Returns which thread delays result `number` (kAny: any result).
   Late find_late(int64_t number) const {
     for (size_t i = 0; i < makers_.size(); ++i) {
       const int64_t at = makers_[i].number;
@@ -237,7 +238,7 @@ class OrderedPrefetch final {
     wait_for(idle_, lock, timeout, kAny, [&] { return running_ + initialising_ == 0; });
   }
 
-  /// Waits for result `number`, or for whatever is in the making (kAny), and reports a long wait.
+  /// Waits for result `number`, or for everything in progress (kAny), and reports a long wait.
   /// Errors: DataError when the timeout has passed.
   template <typename Ready>
   void wait_for(std::condition_variable& changed,

@@ -8,8 +8,8 @@
 
 namespace argosy::data::detail {
 
-/// Writes samples into the rows of a batch: by memcpy where both lie alike in memory, else element
-/// by element.
+/// Writes samples into the rows of a batch, by memcpy if both have the same layout, else element by
+/// element.
 class RowWriter final {
  public:
   /// `batch`: [rows, …] on the CPU, each row dense (any order of its dimensions).
@@ -18,13 +18,13 @@ class RowWriter final {
   /// `sample` has a row's shape and dtype.
   void write(int64_t row, const at::Tensor& sample) const;
 
-  /// Row i becomes row from[i] of `source`: [n, …] of the same dtype and row shape.
+  /// Copies row from[i] of `source` to row i. `source` is [n, …] with the same dtype and row shape.
   void gather(const at::Tensor& source, std::span<const int64_t> from) const;
-  /// Row to[i] becomes row i of `source`.
+  /// Copies row i of `source` to row to[i].
   void scatter(const at::Tensor& source, std::span<const int64_t> to) const;
 
  private:
-  /// How tensors of a row's shape with these strides are copied.
+  /// Returns how tensors of a row's shape with these strides are copied.
   enum class Way { kBytes, kInterleave, kElements };
   [[nodiscard]] Way way_for(const at::Tensor& source, at::IntArrayRef strides) const;
   void copy(int64_t row, const void* from, Way way) const;

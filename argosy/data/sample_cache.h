@@ -19,22 +19,22 @@ struct CacheStats {
   int64_t hits = 0;    ///< get() that found its value
   int64_t misses = 0;  ///< get() that made it
   int64_t kept = 0;    ///< values that are kept
-  int64_t bytes = 0;   ///< of those
+  int64_t bytes = 0;   ///< bytes of those values
   bool full = false;   ///< a value found no room
 };
 
-/// Values by index, made when they are first asked for and kept up to a number of bytes.
+/// Values by index. They are made when they are first asked for, and kept up to a number of bytes.
 ///
 ///     SampleCache<std::vector<uint8_t>> files(paths.size(), {.max_bytes = 4LL << 30});
 ///     auto bytes = files.get(i, [&] { return read_file(paths[i]); },
 ///                            [](const auto& b) { return b.size(); });
 ///
-/// For data sets that decode or augment at random: they keep their encoded bytes here, below what
-/// draws. What is in stays in: an epoch asks for each sample once, so what was used longest ago is
-/// the next to be used, and turning out would turn out just that. Half the bytes give half the
-/// hits. Thread-safe: a value is made by one thread at a time, the others wait for it; one that is
-/// kept is made once. Nothing is locked while it is made. What make() throws, its caller gets;
-/// nothing is kept then, and the next caller tries again.
+/// It is for data sets that decode or augment at random: they keep their encoded bytes here, before
+/// anything is drawn. A kept value is never replaced: an epoch reads each sample once, so the value
+/// that was used longest ago is the next to be used. Half the bytes give half the hits.
+/// Thread-safe: one thread at a time makes a value, and the others wait for it; a kept value is
+/// made once. Nothing is locked meanwhile. If make() throws, its caller gets the exception, nothing
+/// is kept, and the next caller tries again.
 template <typename T>
 class SampleCache final {
  public:
@@ -48,7 +48,8 @@ class SampleCache final {
   SampleCache(const SampleCache&) = delete;
   SampleCache& operator=(const SampleCache&) = delete;
 
-  /// The value of `index`, shared and never changed. bytes(value): how much room it takes.
+  /// Returns the value of `index`, which is shared and never changes. bytes(value) returns its
+  /// size.
   template <typename Make, typename Bytes>
   [[nodiscard]] std::shared_ptr<const T> get(int64_t index, Make make, Bytes bytes) const {
     ARGOSY_CHECK(index >= 0 && index < static_cast<int64_t>(entries_.size()),
@@ -78,7 +79,7 @@ class SampleCache final {
     std::shared_ptr<const T> value;
     bool in_the_making = false;
   };
-  /// What guards the entries whose index has the same remainder.
+  /// Guards the entries whose index has the same remainder.
   struct Stripe {
     std::mutex mutex;
     std::condition_variable made;

@@ -15,18 +15,18 @@ namespace argosy::data::detail {
 
 struct StreamReaderOptions {
   int64_t batch_size = 1;
-  bool drop_last = false;  ///< a short last portion is left out
-  bool repeat = false;     ///< a stream that ends begins again
-  bool skip_bad = false;   ///< a DataError of next() costs its sample only
+  bool drop_last = false;  ///< leaves out a short last portion
+  bool repeat = false;     ///< begins a stream again when it ends
+  bool skip_bad = false;   ///< drops only the sample for which next() throws a DataError
 };
 
 /// Reads one share of a stream in portions of batch_size, by several threads in turns.
 ///
 /// `Source`: { Stream open(); int64_t key(int64_t k) } with Stream's next() and maybe skip(n).
-/// Portion p consists of the samples p·batch_size … whoever reads it, so a reader that begins with
-/// portion p skips what is before it.
-/// Thread-safety: read() from several threads at once, each portion by one. Portions must be begun
-/// in their order, for who reads portion p waits for those below.
+/// Portion p has the samples from p·batch_size, whoever reads it, so a reader that begins with
+/// portion p skips those before it.
+/// Thread-safety: several threads may call read() at once, each with its own portion. Portions must
+/// be begun in their order, because the reader of portion p waits for those below.
 template <typename Source>
 class StreamReader final {
  public:
@@ -35,16 +35,16 @@ class StreamReader final {
 
   struct Portion {
     std::vector<Item> items;
-    std::vector<int64_t> keys;  ///< of the items
+    std::vector<int64_t> keys;  ///< keys of the items
     BadSamples bad;
-    bool ended = false;  ///< there was nothing any more
+    bool ended = false;  ///< the stream had ended
   };
 
   StreamReader(Source source, int64_t first_portion, const StreamReaderOptions& options)
       : source_(std::move(source)), options_(options), turn_(first_portion) {}
 
-  /// `current`: receives the key of the sample that is being read.
-  /// Errors: what the stream throws; later portions are empty then.
+  /// `current` receives the key of the sample that is being read.
+  /// Errors: those of the stream; later portions are then empty.
   Portion read(int64_t portion, const std::atomic<bool>& stop, std::atomic<int64_t>& current) {
     const Turn turn(*this, portion);
     Portion result;
@@ -59,7 +59,7 @@ class StreamReader final {
   }
 
  private:
-  /// From the end of the portion before to the end of this one, however it ends.
+  /// The turn of one portion: from the end of the portion before to its own end, however it ends.
   class Turn final {
    public:
     Turn(StreamReader& reader, int64_t portion) : reader_(reader) {
@@ -101,7 +101,7 @@ class StreamReader final {
     }
   }
 
-  /// The next item; none for a bad one, and at the end (ended_).
+  /// Returns the next item. nullopt for a bad one, and at the end (ended_).
   std::optional<Item> next(BadSamples& bad, std::atomic<int64_t>& current) {
     while (true) {
       current = source_.key(place_);
@@ -127,7 +127,7 @@ class StreamReader final {
     }
   }
 
-  /// At the end of the stream. False: that was all.
+  /// Called at the end of the stream. False: there is nothing more.
   bool begin_again() {
     if (!options_.repeat) {
       ended_ = true;

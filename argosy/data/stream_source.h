@@ -18,9 +18,8 @@
 
 namespace argosy::data::detail {
 
-/// Where a loader's batches come from when the data are a stream: batch b of this rank is a portion
-/// of its share b mod per_rank. A share that has ended gives empty ones, and the epoch is over when
-/// all have.
+/// Makes a loader's batches from a stream. Batch b of this rank is a portion of its share b mod
+/// per_rank. A share that has ended gives empty portions, and the epoch ends when all have.
 template <typename D, typename Collate>
 class StreamSource final {
   using Sample = std::remove_cvref_t<decltype(get_sample(
@@ -146,7 +145,7 @@ class StreamSource final {
     return made;
   }
 
-  /// Appends the item's sample. False: it is bad, and on_error allows that.
+  /// Appends the item's sample. False: the sample is bad, and on_error allows that.
   bool take(ItemOf<D>& item,
             int64_t key,
             int64_t number,

@@ -18,9 +18,8 @@ namespace argosy::data {
 /// Throws UsageError unless every index lies in 0 … size - 1.
 void check_indices(const char* where, std::span<const int64_t> indices, int64_t size);
 
-/// Some samples of a data set, in an order of one's own. Random streams stay those of the samples
-/// in the whole set, so a split changes no augmentation, and errors name a sample by its place
-/// there.
+/// Some samples of a data set, in an order of your own. Samples keep their random streams of the
+/// whole set, so a split changes no augmentation, and errors name a sample by its place there.
 template <Dataset D>
 class Subset final {
  public:
@@ -31,13 +30,13 @@ class Subset final {
 
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(indices_.size()); }
   [[nodiscard]] const std::vector<int64_t>& indices() const { return indices_; }
-  /// The whole set.
+  /// Returns the whole set.
   [[nodiscard]] const D& dataset() const { return *dataset_; }
-  /// Names of the classes, where the whole set has them.
+  /// Returns the names of the classes, if the whole set has them.
   [[nodiscard]] decltype(auto) classes() const requires HasClasses<D> {
     return dataset_->classes();
   }
-  /// Makes a batch of samples, where the whole set does.
+  /// Makes a batch of samples, if the whole set does.
   template <typename Sample>
   requires HasCollate<D, Sample>
   [[nodiscard]] auto collate(const std::vector<Sample>& samples,
@@ -49,7 +48,7 @@ class Subset final {
     return dataset_->get(in_whole(index));
   }
 
-  /// Sample `index` in the whole set, see key_of().
+  /// Returns the place of sample `index` in the whole set; see key_of().
   [[nodiscard]] int64_t sample_key(int64_t index) const {
     return key_of(*dataset_, in_whole(index));
   }
@@ -89,8 +88,9 @@ struct RandomSplitOptions {
   uint64_t seed = 0;
 };
 
-/// The sizes of the parts that `fractions` (sum 1) cut n samples into: floors, and what is left
-/// goes one each to the first parts. Source: torch.utils.data.random_split, paddle.io.random_split.
+/// Returns the sizes of the parts into which `fractions` (sum 1) cut n samples. They are rounded
+/// down, and the rest goes one each to the first parts. Source: torch.utils.data.random_split,
+/// paddle.io.random_split.
 std::vector<int64_t> split_sizes(int64_t n, std::span<const double> fractions);
 
 /// Cuts a permutation of 0 … n - 1 (torch_randperm of the seed) into parts of these sizes.
@@ -99,11 +99,12 @@ std::vector<std::vector<int64_t>> split_indices(int64_t n,
                                                 std::span<const int64_t> sizes,
                                                 const RandomSplitOptions& options);
 
-/// Random disjoint parts that together are the whole set; sizes as fractions or as counts.
+/// Cuts a set into random disjoint parts that together are the whole set. Sizes are fractions or
+/// counts.
 ///
 ///     auto [train, valid] = data::random_split(faces, {0.8, 0.2}, {.seed = 43});
 ///
-/// Lifetime: as for DatasetRef: a named set is referred to, a temporary is shared by the parts.
+/// Lifetime: as for DatasetRef: the parts refer to a named set, and share a temporary.
 template <typename D, typename T, size_t N>
 auto random_split(D&& dataset, const T (&parts)[N], const RandomSplitOptions& options = {}) {
   using Set = DatasetOf<D>;

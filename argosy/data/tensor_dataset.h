@@ -15,26 +15,27 @@
 
 namespace argosy::data {
 
-/// Rows `indices` of `source` as one tensor in the context's memory.
+/// Returns rows `indices` of `source` as one tensor in the context's memory.
 ///
-/// Shape: source [N, …] → [indices, …], same dtype; any strides, CPU. Images in the memory format
-/// that the context asks for.
+/// Shape: source [N, …] → [indices, …], same dtype; any strides, CPU. Images get the memory format
+/// of the context.
 /// Errors: DataError with the index when one lies outside 0 … N - 1.
 /// Cost: one memcpy per row when rows lie in the source as in the batch.
 [[nodiscard]] at::Tensor gather_rows(const at::Tensor& source,
                                      std::span<const int64_t> indices,
                                      const BatchContext& context);
 
-/// Checks that there is a first dimension and that all have equally much of it; returns it.
+/// Returns the size of the first dimension. Checks that there is one and that it is equal in all
+/// tensors.
 int64_t check_same_rows(std::span<const at::Tensor> tensors);
 
-/// Tensors side by side: sample i is row i of each.
+/// A data set of tensors side by side: sample i is row i of each.
 ///
 ///     data::TensorDataset set(images, labels);
 ///     data::DataLoader loader(set, {.batch_size = 32});
 ///     for (auto& [x, y] : loader) ...
 ///
-/// The tensors are shared, not copied. With one tensor a batch is still a tuple, of one.
+/// The tensors are shared, not copied. With one tensor a batch is a tuple of one.
 /// Errors: UsageError when a first dimension is missing or they differ.
 template <size_t N>
 class TensorDataset final {

@@ -17,7 +17,7 @@ namespace argosy::data {
 
 namespace detail {
 
-/// A sample or batch as a tuple of its fields; one that has none is the only field.
+/// Returns a sample or batch as a tuple of its fields. One without fields is the only field.
 template <typename T>
 auto as_fields(T sample) {
   if constexpr (TupleLike<T>) {
@@ -32,15 +32,16 @@ auto as_fields(T sample) {
 
 }  // namespace detail
 
-/// Data sets side by side: sample i has the fields of sample i of each. Paddle's ComposeDataset.
+/// Data sets side by side: sample i has the fields of sample i of each. It is Paddle's
+/// ComposeDataset.
 ///
 ///     data::Zip pairs(images, masks);
 ///     for (auto& [image, label, mask] : data::DataLoader(pairs, {.batch_size = 8})) ...
 ///
 /// Fields: the parts of a tuple, pair, array or struct, in their order; anything else is one field.
-/// A part that draws gets its own copy of the sample's stream, so that parts which make the same
-/// draws (a crop of image and mask) make them alike. Samples are called as in the first set.
-/// Has get() when all have; get_batch() when all have it and none draws.
+/// A part that draws gets its own copy of the sample's stream, so parts that make the same draws (a
+/// crop of image and mask) draw the same numbers. Samples have the names of the first set. It has
+/// get() when all have it, and get_batch() when all have it and none draws.
 /// Errors: UsageError unless all sets have equally many samples.
 template <typename... Ds>
 class Zip final {
@@ -95,7 +96,7 @@ class Zip final {
                       parts_);
   }
 
-  /// The fields of ask(set) of all sets, asked in their order.
+  /// Returns the fields of ask(set) of all sets, in their order.
   template <typename Ask>
   auto side_by_side(const Ask& ask) const {
     return std::apply([](auto&&... fields) { return std::tuple_cat(std::move(fields)...); },
