@@ -13,14 +13,14 @@ namespace argosy {
 
 /// A first-in, first-out queue between threads that holds at most `capacity` items.
 ///
-/// Thread-safe: any number of producers and consumers. close() wakes all of them: pushes are
-/// refused from then on, pops drain what is left and then return nullopt.
+/// Thread-safe: any number of producers and consumers. close() wakes all of them. After it, pushes
+/// are refused, and pops drain what is left and then return nullopt.
 template <typename T>
 class BoundedQueue final {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity == 0 ? 1 : capacity) {}
 
-  /// Waits for room. False, and the item is dropped, when the queue is closed.
+  /// Waits for room. Returns false and drops the item when the queue is closed.
   bool push(T item) {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
@@ -33,7 +33,7 @@ class BoundedQueue final {
     return true;
   }
 
-  /// Waits for an item. nullopt: closed and drained, or the deadline passed.
+  /// Waits for an item. nullopt: the queue is closed and drained, or the deadline passed.
   std::optional<T> pop(const Deadline& deadline = Deadline::never()) {
     std::unique_lock lock(mutex_);
     if (!wait_until(filled_, lock, deadline, [&] { return closed_ || !items_.empty(); }) ||

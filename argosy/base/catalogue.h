@@ -5,17 +5,18 @@
 
 namespace argosy {
 
-/// The folder with an installed copy's docs/: $ARGOSY_DOCS, which the launcher sets, else
-/// share/doc/argosy beside the bin/ that this program is in, else beside the one where $PATH has
-/// `argosy`. "": there is none, as in the source tree.
+/// Returns the folder with an installed copy's docs/. It is $ARGOSY_DOCS, which the launcher sets.
+/// Else it is share/doc/argosy beside the bin/ of this program, or beside the bin/ in which $PATH
+/// finds `argosy`. "": there is none, as in the source tree.
 [[nodiscard]] const std::string& docs_folder();
 
-/// The address of a section of the catalogue: "docs/guides/errors.md#rank-failed", below
-/// docs_folder().
+/// Returns the address of a section of the catalogue, below docs_folder():
+/// "docs/guides/errors.md#rank-failed".
 [[nodiscard]] std::string catalogue_section(std::string_view section);
 
-/// Where a message of ours is explained: catalogue_section("vision.idx") for "[vision.idx] …"; "":
-/// it does not begin with a room. tests/house/check_catalogue.sh sees that the anchor is there.
+/// Returns the section that explains a message: catalogue_section("vision.idx") for "[vision.idx]
+/// …". "" when the message does not begin with a room. tests/house/check_catalogue.sh checks that
+/// the anchor exists.
 [[nodiscard]] std::string catalogue_entry(std::string_view message);
 
 }  // namespace argosy

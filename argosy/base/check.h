@@ -4,7 +4,8 @@
 
 #include "argosy/base/error.h"
 
-/// Throws UsageError("where", formatted message) unless `condition` holds. For what a caller did.
+/// Throws UsageError("where", formatted message) unless `condition` holds. Use it for mistakes of
+/// the caller.
 ///
 ///     ARGOSY_CHECK(n > 0, "data.DataLoader", "batch_size must be positive, got {}", n);
 #define ARGOSY_CHECK(condition, where, ...)                          \
@@ -14,7 +15,7 @@
     }                                                                \
   } while (false)
 
-/// Throws InternalError unless `condition` holds. For our own bugs; never judges user input.
+/// Throws InternalError unless `condition` holds. Use it for our own bugs, never for user input.
 #define ARGOSY_INVARIANT(condition, where)                                                        \
   do {                                                                                            \
     if (!(condition)) [[unlikely]] {                                                              \

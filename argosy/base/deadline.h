@@ -7,7 +7,7 @@
 
 namespace argosy {
 
-/// The moment at which a wait gives up. Monotonic; a changed wall clock does not move it.
+/// The moment at which a wait gives up. It is monotonic: a changed wall clock does not move it.
 ///
 ///     Deadline deadline = Deadline::after(30s);
 ///     while (!ready && !deadline.expired()) wait_some(deadline.remaining());
@@ -23,7 +23,8 @@ class Deadline {
 
   [[nodiscard]] bool expired() const { return Clock::now() >= at_; }
   [[nodiscard]] Clock::time_point at() const { return at_; }
-  /// Time left, rounded up to a millisecond so that a poll() does not spin; zero when expired.
+  /// Returns the time left, rounded up to a millisecond so that a poll() does not spin. Zero when
+  /// expired.
   [[nodiscard]] std::chrono::milliseconds remaining() const {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(at_ - Clock::now());
     return std::max(left, std::chrono::milliseconds(0));

@@ -6,17 +6,18 @@
 
 namespace argosy::env {
 
-/// Value of an environment variable; nullopt when it is unset or empty.
+/// Returns the value of an environment variable. nullopt: it is unset or empty.
 /// Thread-safe as long as nobody calls setenv after threads were started.
 [[nodiscard]] std::optional<std::string> get(const char* name);
 
-/// The same as a whole number.
+/// Returns the value as a whole number. nullopt: it is unset or empty.
 /// Errors: ConfigError naming the variable, its value and the range [low, high].
 [[nodiscard]] std::optional<int64_t> get_int(const char* name,
                                              int64_t low = INT64_MIN,
                                              int64_t high = INT64_MAX);
 
-/// The same as a switch: 1, true, yes, on / 0, false, no, off in any case. ConfigError otherwise.
+/// Returns the value as a switch: 1, true, yes, on / 0, false, no, off in any case. nullopt: it is
+/// unset or empty. Errors: ConfigError for any other value.
 [[nodiscard]] std::optional<bool> get_bool(const char* name);
 
 }  // namespace argosy::env

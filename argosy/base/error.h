@@ -15,13 +15,13 @@ namespace argosy {
 ///
 ///     throw DataError("data.idx", "wrong magic: expected 0x00000803, got 0x1f8b0808", {path, 0});
 ///
-/// `where` is `room.op`; it is put in brackets in front of `what`.
+/// `where` is `room.op`. It stands in brackets before `what`.
 class Error : public std::runtime_error {
  public:
   Error(std::string_view where, std::string_view what);
 };
 
-/// The caller broke a documented rule: wrong argument, wrong order of calls.
+/// The caller broke a documented rule, for instance by a wrong argument or a wrong order of calls.
 class UsageError final : public Error {
  public:
   using Error::Error;
@@ -39,8 +39,8 @@ class RendezvousError : public Error {
   using Error::Error;
 };
 
-/// A store answers and turns this process away (wrong token, another version, no store of ours):
-/// trying again is in vain.
+/// A store answers and refuses this process: the token is wrong, the version differs, or it is no
+/// store of ours. Trying again does not help.
 class RefusedError final : public RendezvousError {
  public:
   using RendezvousError::RendezvousError;
@@ -59,11 +59,11 @@ struct CommContext {
   int rank = -1;             ///< the rank that reports
   std::vector<int> peers{};  ///< the ranks that died or did not arrive, ascending
   int64_t seq = -1;          ///< sequence number of the operation in its group
-  bool mismatch = false;     ///< the ranks called it differently: nobody in particular is to blame
+  bool mismatch = false;     ///< the ranks called it differently, so no single rank is to blame
 };
 
-/// An operation between ranks failed. peers() names the rank that caused it where that is known,
-/// never a rank that only failed in consequence.
+/// An operation between ranks failed. peers() names the rank that caused it, if that is known. It
+/// never names a rank that failed only in consequence.
 class CommError : public Error {
  public:
   CommError(std::string_view where, std::string_view what, CommContext context = {})
@@ -76,13 +76,13 @@ class CommError : public Error {
   CommContext context_;
 };
 
-/// A deadline passed. peers() names who did not arrive, where that is known.
+/// A deadline passed. peers() names the ranks that did not arrive, if they are known.
 class TimeoutError final : public CommError {
  public:
   using CommError::CommError;
 };
 
-/// Where bad data lies.
+/// The place of bad data.
 struct DataPlace {
   std::string path{};   ///< file, or member of an archive
   int64_t offset = -1;  ///< byte in the file; -1: does not apply
@@ -94,9 +94,10 @@ class DataError final : public Error {
  public:
   DataError(std::string_view where, std::string_view what, DataPlace place = {});
   [[nodiscard]] const DataPlace& place() const noexcept { return place_; }
-  /// The same error, with the sample's index added: known only to who iterates.
+  /// Returns the same error with the sample's index, which only the code that iterates knows.
   [[nodiscard]] DataError with_index(int64_t index) const;
-  /// The same error, with "(note)" after its message: for who knows the batch but not the sample.
+  /// Returns the same error with "(note)" after its message, for code that knows the batch but not
+  /// the sample.
   [[nodiscard]] DataError with_note(std::string_view note) const;
 
  private:
@@ -105,13 +106,13 @@ class DataError final : public Error {
   DataPlace place_;
 };
 
-/// Which part of a checkpoint is meant.
+/// A part of a checkpoint.
 struct CheckpointPlace {
   std::string path{};
   std::string key{};  ///< structured name of the entry, e.g. "conv1.weight"; empty: whole file
 };
 
-/// A checkpoint cannot be written, read, or does not fit the program.
+/// A checkpoint cannot be written or read, or does not fit the program.
 class CheckpointError final : public Error {
  public:
   CheckpointError(std::string_view where, std::string_view what, CheckpointPlace place = {});
@@ -121,7 +122,7 @@ class CheckpointError final : public Error {
   CheckpointPlace place_;
 };
 
-/// errno in words: "No such file or directory (ENOENT)". Thread-safe, unlike strerror.
+/// Returns errno in words: "No such file or directory (ENOENT)". Thread-safe, unlike strerror.
 std::string errno_message(int error_number);
 
 }  // namespace argosy

@@ -2,9 +2,9 @@
 
 namespace argosy {
 
-/// "Start me again": what a program leaves with that has saved where it is, because it was told to
-/// stop, and goes on from there when the same command runs again. `argosy launch` leaves with it
-/// too. Source: sysexits.h, EX_TEMPFAIL, which requeues in several job systems.
+/// Means "start me again". A program exits with it when it was told to stop and has saved its
+/// state; the same command then resumes. `argosy launch` exits with it too. Source: sysexits.h,
+/// EX_TEMPFAIL, on which several job systems requeue a job.
 constexpr int kResumeExitCode = 75;
 
 }  // namespace argosy

@@ -8,8 +8,8 @@
 
 namespace argosy {
 
-/// FNV-1a (64 bits): what processes that should agree compare. Equal for equal input on machines of
-/// one byte order; no protection against anyone who means harm.
+/// An FNV-1a hash (64 bits) that processes compare to check that they agree. Equal input gives
+/// equal values on machines of one byte order. It does not protect against forgery.
 class Fingerprint {
  public:
   void add(std::string_view bytes) {

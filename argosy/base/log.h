@@ -7,21 +7,21 @@
 
 namespace argosy::log {
 
-/// Severity, in the words that ARGOSY_LOG takes: trace, debug, info, warn, error, off.
+/// Severity. ARGOSY_LOG takes these words: trace, debug, info, warn, error, off.
 enum class Level { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 
-/// Name that stands in every line: "rank 3" in a job, "launch" in the launcher, empty at first.
-/// Thread-safe.
+/// Sets the name that stands in every line: "rank 3" in a job, "launch" in the launcher. It is
+/// empty at first. Thread-safe.
 void set_identity(std::string_view identity);
 
-/// Lowest level that is written; starts as ARGOSY_LOG says (default: warn in a rank, for the bar
-/// and the tables are what a user wants to see).
+/// Sets the lowest level that is written. At first ARGOSY_LOG sets it. The default in a rank is
+/// warn, because a user wants to see the bar and the tables.
 void set_level(Level level);
 [[nodiscard]] bool enabled(Level level);
 
-/// Writes one whole line to standard error: time, level, identity, message. Thread-safe. Under
-/// `argosy launch`, which puts the rank before each line (ARGOSY_LINE_PREFIX), the identity is left
-/// out where it says the same.
+/// Writes one whole line to standard error: time, level, identity, message. Thread-safe. `argosy
+/// launch` puts the rank before each line (ARGOSY_LINE_PREFIX); an identity that says the same is
+/// then left out.
 void write(Level level, std::string_view message);
 
 /// log::info("joined group {} of {} ranks", name, size);

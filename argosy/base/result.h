@@ -14,7 +14,7 @@ namespace argosy {
 ///     return std::move(failure).because("read the rank's log");  // puts a step on top
 struct Failure {
   std::string what;
-  int error_number = 0;  ///< errno of the deepest step; 0 where none applies
+  int error_number = 0;  ///< errno of the deepest step; 0: none applies
 
   static Failure from_errno(std::string_view step, int error_number) {
     return {std::string(step) + ": " + errno_message(error_number), error_number};
@@ -24,8 +24,8 @@ struct Failure {
   }
 };
 
-/// A value or the Failure that stood in its way: what torch-free rooms return at the system's
-/// edge. Converted into an exception once, at the room's public face, by or_throw().
+/// A value, or the Failure that prevented it. Torch-free rooms return it at the system's edge.
+/// or_throw() converts it into an exception once, at the room's public face.
 ///
 ///     Result<UniqueFd> fd = open_file(path);
 ///     if (!fd.ok()) return std::move(fd).failure();
@@ -45,7 +45,7 @@ class [[nodiscard]] Result {
   [[nodiscard]] const Failure& failure() const& { return std::get<1>(state_); }
   [[nodiscard]] Failure failure() && { return std::get<1>(std::move(state_)); }
 
-  /// The value, or an exception of type E with `[where] failure`.
+  /// Returns the value, or throws an exception of type E with `[where] failure`.
   template <typename E>
   T or_throw(std::string_view where) && {
     if (!ok()) {

@@ -10,7 +10,7 @@
 #define ARGOSY_KERNEL
 #endif
 
-/// For the templates inside: they must become part of each variant.
+/// Marks templates inside such a function, because they must become part of each variant.
 #define ARGOSY_KERNEL_INLINE __attribute__((always_inline)) inline
-/// For lambdas inside, behind their parameters.
+/// Marks lambdas inside such a function. It stands after their parameters.
 #define ARGOSY_KERNEL_LAMBDA __attribute__((always_inline))

@@ -8,25 +8,25 @@
 #include <string_view>
 #include <vector>
 
-/// How numbers and names are written for people, the same everywhere.
+/// Writes numbers and names for people, the same way everywhere.
 namespace argosy::text {
 
-/// "512 B", "1.5 MB", "243 MB": powers of 1000, as disks and networks count.
+/// Returns "512 B", "1.5 MB", "243 MB": powers of 1000, as for disks and networks.
 [[nodiscard]] std::string bytes(double bytes);
 [[nodiscard]] inline std::string bytes(int64_t count) {
   return bytes(static_cast<double>(count));
 }
 
-/// "512 MiB", "23.4 GiB": powers of 1024, as the kernel counts memory.
+/// Returns "512 MiB", "23.4 GiB": powers of 1024, as the kernel counts memory.
 [[nodiscard]] std::string memory(int64_t bytes);
 
-/// "[64, 3, 224, 224]" of any range of numbers.
+/// Returns "[64, 3, 224, 224]" for any range of numbers.
 template <typename Sizes>
 [[nodiscard]] std::string shape(const Sizes& sizes) {
   return fmt::format("[{}]", fmt::join(std::begin(sizes), std::end(sizes), ", "));
 }
 
-/// The same of a tensor; "an undefined tensor".
+/// Returns the same for a tensor, or "an undefined tensor".
 template <typename Tensor>
 requires requires(const Tensor& tensor) {
   tensor.defined();
@@ -35,37 +35,39 @@ requires requires(const Tensor& tensor) {
   return tensor.defined() ? shape(tensor.sizes()) : "an undefined tensor";
 }
 
-/// "[64, 3] Float"; "nothing" for an undefined one.
+/// Returns "[64, 3] Float", or "nothing" for an undefined tensor.
 template <typename Tensor>
 [[nodiscard]] std::string shape_and_type(const Tensor& tensor) {
   return tensor.defined() ? fmt::format("{} {}", shape(tensor), toString(tensor.scalar_type()))
                           : "nothing";
 }
 
-/// "1,234,567"
+/// Returns "1,234,567".
 [[nodiscard]] std::string count(int64_t number);
 
-/// "4.2 s", "59 s", "14 min 02 s", "3 h 05 min"; a negative time is "0.0 s".
+/// Returns "4.2 s", "59 s", "14 min 02 s" or "3 h 05 min". A negative time gives "0.0 s".
 [[nodiscard]] std::string duration(double seconds);
 [[nodiscard]] inline std::string duration(std::chrono::duration<double> time) {
   return duration(time.count());
 }
 
-/// What a terminal or a log may show of a stranger's text: a control character becomes '?'.
+/// Returns a stranger's text in a form that is safe for a terminal or a log: a control character
+/// becomes '?'.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// "2026-03-01T12:00:00.250Z"
+/// Returns "2026-03-01T12:00:00.250Z".
 [[nodiscard]] std::string utc(std::chrono::system_clock::time_point at);
 
-/// "20260301-120000" in local time: sorts by time, and every file system takes it as a name.
+/// Returns "20260301-120000" in local time. It sorts by time, and every file system takes it as a
+/// name.
 [[nodiscard]] std::string stamp(std::chrono::system_clock::time_point at);
 
-/// Columns of text under headings, right-aligned where a column holds numbers:
+/// Returns columns of text under headings. Columns that hold numbers are right-aligned:
 ///
 ///     epoch  train loss  test accuracy  images/s  seconds
 ///         1      0.4312        86.90 %    12,345      4.9
 ///
-/// Source of width: the longest cell of each column; two spaces between columns.
+/// Each column is as wide as its longest cell. Two spaces stand between columns.
 [[nodiscard]] std::string table(const std::vector<std::string>& headings,
                                 const std::vector<std::vector<std::string>>& rows);
 

@@ -21,8 +21,8 @@ namespace argosy {
 ///     std::future<Image> image = pool.submit([&] { return decode(bytes); });
 ///     image.get();  // rethrows what the task threw
 ///
-/// Thread-safe: submit() from anywhere, also from a task. Lifetime: the destructor runs the tasks
-/// that already wait, then joins.
+/// Thread-safe: any thread may call submit(), also from within a task.
+/// Lifetime: the destructor runs the tasks that already wait, then joins the threads.
 class ThreadPool final {
  public:
   ThreadPool(size_t threads, const std::string& name);
@@ -56,7 +56,7 @@ class ThreadPool final {
   std::vector<std::thread> threads_;
 };
 
-/// Names the calling thread for debuggers, `top -H` and traces; cut to 15 characters.
+/// Names the calling thread for debuggers, `top -H` and traces. The name is cut to 15 characters.
 void set_thread_name(const std::string& name);
 
 }  // namespace argosy

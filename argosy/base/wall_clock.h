@@ -5,10 +5,10 @@
 
 namespace argosy {
 
-/// Moments of the monotonic clock as microseconds since 1970, all by one reading of both clocks, at
-/// its construction: what came first stays first. A reading anew for each moment would part them by
-/// however long the thread is held up between the two clocks. Of three readings the quickest
-/// counts.
+/// Converts moments of the monotonic clock to microseconds since 1970. All moments use one reading
+/// of both clocks, taken by the constructor, so they keep their order. A new reading for each
+/// moment could reorder them, because the thread may be held up between the two clocks. The
+/// constructor reads three times and keeps the quickest reading.
 class WallClock final {
  public:
   WallClock() {

@@ -8,7 +8,7 @@
 
 namespace argosy::os {
 
-/// Tells in which order processes ended, however late one looks.
+/// Tells in which order processes ended, no matter how late the caller looks.
 ///
 ///     ExitWatch watch = *ExitWatch::create();
 ///     watch.add(child.pidfd(), 3);
@@ -21,9 +21,10 @@ class ExitWatch final {
  public:
   [[nodiscard]] static Result<ExitWatch> create();
 
+  /// Watches a process under the name `tag`. Errors: errno of epoll_ctl(2).
   Status add(int pidfd, uint64_t tag);
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// Tags of the processes that have ended since the last call; each once. Never waits.
+  /// Returns the tags of the processes that have ended since the last call, each once. Never waits.
   [[nodiscard]] std::vector<uint64_t> ended();
 
  private:

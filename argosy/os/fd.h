@@ -42,35 +42,36 @@ class UniqueFd final {
   int fd_ = -1;
 };
 
-/// open(2) with O_CLOEXEC, tried again on EINTR. The failure names the path.
+/// Calls open(2) with O_CLOEXEC and tries again on EINTR. The failure names the path.
 [[nodiscard]] Result<UniqueFd> open_file(const std::string& path, int flags, mode_t mode = 0644);
 
-/// Both ends of a pipe, closed on exec.
+/// Both ends of a pipe. They are closed on exec.
 struct Pipe {
   UniqueFd read{};
   UniqueFd write{};
 };
 [[nodiscard]] Result<Pipe> make_pipe();
 
-/// A second descriptor for the same open file, closed on exec.
+/// Returns a second descriptor for the same open file. It is closed on exec.
 [[nodiscard]] Result<UniqueFd> duplicate(int fd);
 
-/// O_NONBLOCK belongs to the open file, which other processes may share: never set it on an
-/// inherited standard stream.
+/// Sets O_NONBLOCK. The flag belongs to the open file, which other processes may share, so never
+/// set it on an inherited standard stream.
 Status set_nonblocking(int fd);
 
 /// Waits for `events` (POLLIN, POLLOUT). False: the deadline passed. A hang-up or an error counts
-/// as ready, for the next read or write tells which.
+/// as ready, because the next read or write reports it.
 [[nodiscard]] Result<bool> wait_ready(int fd, short events, const Deadline& deadline);
 
-/// Reads until `buffer` is full or the stream ends; the count tells which. Handles EINTR, partial
-/// reads and non-blocking descriptors.
+/// Reads until `buffer` is full or the stream ends; the returned count tells which. Handles EINTR,
+/// partial reads and non-blocking descriptors.
 /// Errors: errno of read(2); ETIMEDOUT when the deadline passed (non-blocking descriptors only).
 [[nodiscard]] Result<size_t> read_all(int fd,
                                       std::span<std::byte> buffer,
                                       const Deadline& deadline = Deadline::never());
 
-/// Reads up to the end of the stream. Errors: as read_all; EFBIG when more than `limit` bytes come.
+/// Reads up to the end of the stream.
+/// Errors: as for read_all; EFBIG when more than `limit` bytes come.
 [[nodiscard]] Result<std::string> read_to_end(int fd,
                                               size_t limit = size_t{64} << 20,
                                               const Deadline& deadline = Deadline::never());
@@ -82,7 +83,8 @@ Status write_all(int fd,
                  const Deadline& deadline = Deadline::never());
 Status write_all(int fd, std::string_view text, const Deadline& deadline = Deadline::never());
 
-/// The whole of a (small, possibly virtual) file: /proc and /sys files too.
+/// Returns the whole content of a small file. Works for /proc and /sys too. Errors: as for
+/// open_file and read_to_end.
 [[nodiscard]] Result<std::string> read_file(const std::string& path,
                                             size_t limit = size_t{64} << 20);
 

@@ -9,27 +9,29 @@
 namespace argosy::os {
 
 /// Locks the open file against other processes, without waiting. False: another process holds it.
-/// Closing the descriptor, or the end of the process, gives it back.
-/// Errors: errno of flock(2): the file system has no locks, for instance.
+/// The lock is released when the descriptor is closed or the process ends.
+/// Errors: errno of flock(2), for instance because the file system has no locks.
 [[nodiscard]] Result<bool> try_flock(const UniqueFd& fd);
 
 struct FolderLockOptions {
-  /// The file in the folder that is locked. It is made if need be, and its holder writes its name
-  /// into it, for processes on other machines too. Empty: the folder itself, where nothing is left.
+  /// The file in the folder that is locked. It is created if needed. The holder writes its name
+  /// into it, so that processes on other machines can read it. Empty: the folder itself is locked,
+  /// and nothing is left in it.
   std::string file{};
-  /// How long a lock that another holds is waited for.
+  /// How long to wait for a lock that another process holds.
   std::chrono::milliseconds patience{0};
-  /// The patience begins anew whenever the files in the folder grow: its holder gets on.
+  /// Restarts the patience whenever the files in the folder grow, because its holder then makes
+  /// progress.
   bool while_it_grows = false;
-  /// Where the file system has no locks: an error, or as if the lock were held.
+  /// What happens on a file system without locks. True: an error. False: as if the lock were held.
   bool needed = true;
-  /// Gets the holder's name, once, before waiting.
+  /// Called once with the holder's name, before waiting.
   std::function<void(const std::string& holder)> on_wait{};
 };
 
-/// Holds a folder for this process: the lock, which closing gives back.
-/// Errors: EWOULDBLOCK: another process held it all the time; `what` is its name, "process 7 on
-/// HOST" or "process 7 (PROGRAM)". Else what open(2) or flock(2) say.
+/// Locks a folder for this process. Closing the returned descriptor releases the lock.
+/// Errors: EWOULDBLOCK when another process held the lock all the time; `what` is then its name,
+/// "process 7 on HOST" or "process 7 (PROGRAM)". Else the errno of open(2) or flock(2).
 [[nodiscard]] Result<UniqueFd> lock_folder(const std::string& folder,
                                            const FolderLockOptions& options = {});
 

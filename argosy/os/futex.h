@@ -6,9 +6,9 @@
 
 namespace argosy::os {
 
-/// Sleeps while `word` holds `expected`, `at_most` so long; returns at once when it holds another
-/// value. It may also return for no reason: look again, in a loop. `word` may lie in memory that
-/// processes share.
+/// Sleeps while `word` holds `expected`, but not longer than `at_most`. Returns at once when it
+/// holds another value. It may also return for no reason, so check the word again in a loop. `word`
+/// may lie in memory that processes share.
 void futex_wait(const std::atomic<uint32_t>& word,
                 uint32_t expected,
                 std::chrono::milliseconds at_most);

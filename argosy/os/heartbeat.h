@@ -12,12 +12,12 @@
 
 namespace argosy::os {
 
-/// What a process says of its progress, in a page of memory that it shares with its launcher: told
-/// without a system call, read without asking, true however the process hangs.
+/// The progress of a process, in a page of memory that it shares with its launcher. It is written
+/// without a system call and read without asking, so it stays true however the process hangs.
 struct Pulse {
   std::chrono::nanoseconds silent{};  ///< since the last beat
-  int waiting = 0;                    ///< operations in which it waits for others
-  std::string last{};                 ///< what it did then: "all_reduce #55 of world"
+  int waiting = 0;                    ///< the number of operations in which it waits for others
+  std::string last{};                 ///< what it did at that beat: "all_reduce #55 of world"
 };
 
 /// The launcher's side.
@@ -29,7 +29,8 @@ class HeartbeatMonitor final {
  public:
   [[nodiscard]] static Result<HeartbeatMonitor> create();
   [[nodiscard]] int fd() const { return memory_.fd(); }
-  /// nullopt: the process has not begun to beat, or has said that it will not any more.
+  /// Returns the newest state. nullopt: the process has not begun to beat, or has ended its
+  /// Heartbeat.
   [[nodiscard]] std::optional<Pulse> read() const;
 
  private:
@@ -40,16 +41,18 @@ class HeartbeatMonitor final {
 /// The watched process's side. Thread-safe; a beat costs some 100 ns.
 class Heartbeat final {
  public:
-  /// nullptr: nobody watches this process (ARGOSY_HEARTBEAT_FD is not set, or is no such page).
+  /// Begins to beat. nullptr: nobody watches this process (ARGOSY_HEARTBEAT_FD is not set, or names
+  /// no such page).
   [[nodiscard]] static std::unique_ptr<Heartbeat> begin();
-  ~Heartbeat();  ///< silence means nothing from now on
+  ~Heartbeat();  ///< from now on silence means nothing
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
   Heartbeat(Heartbeat&&) = delete;
   Heartbeat& operator=(Heartbeat&&) = delete;
 
-  /// This process gets on; `what` it has just done, 100 bytes at most. `waiting` changes the number
-  /// of operations in which it waits for others, and whose silence is not its own.
+  /// Reports progress. `what` says what the process has just done, in 100 bytes at most. `waiting`
+  /// is added to the number of operations in which it waits for others; while it waits, the cause
+  /// of its silence lies elsewhere.
   void beat(std::string_view what, int waiting = 0);
 
  private:

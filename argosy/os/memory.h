@@ -16,9 +16,10 @@ enum class Access { kRead, kReadWrite };
 class Mapping final {
  public:
   Mapping() = default;
-  /// `size` bytes of `fd` from `offset` (whole pages) on, shared with everybody who maps it. `fd`
-  /// may be closed after. Errors: errno of mmap; EINVAL when the file is shorter (reading beyond it
-  /// would be a SIGBUS).
+  /// Maps `size` bytes of `fd` from `offset` (whole pages). Everybody who maps them shares them.
+  /// `fd` may be closed afterwards.
+  /// Errors: errno of mmap; EINVAL when the file is shorter, because reading beyond its end would
+  /// raise SIGBUS.
   [[nodiscard]] static Result<Mapping> map(int fd, size_t size, Access access, size_t offset = 0);
   ~Mapping() { unmap(); }
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
@@ -40,19 +41,20 @@ class Mapping final {
   std::span<std::byte> bytes_{};
 };
 
-/// A whole file, for reading. It must not be truncated meanwhile.
+/// Maps a whole file for reading. The file must not be truncated while it is mapped.
 [[nodiscard]] Result<Mapping> map_file(const std::string& path);
 
-/// Memory that processes share: zeros at first, gone with its last descriptor and mapping, whatever
-/// kills the processes. It lies in no file system: a small /dev/shm does not limit it.
+/// Memory that processes share. It begins as zeros and vanishes with its last descriptor and
+/// mapping, whatever kills the processes. It lies in no file system, so a small /dev/shm does not
+/// limit it.
 ///
 ///     SharedMemory memory = *SharedMemory::create("buckets", size);
 ///     send_fd(peer, memory.fd());                     // or inherit it
 ///     SharedMemory same = *SharedMemory::open(fd);    // there
 class SharedMemory final {
  public:
-  /// `name` shows in /proc/<pid>/maps and need not be unique. Its size is sealed: nobody can make
-  /// the others fault by shrinking it.
+  /// Creates it. `name` shows in /proc/<pid>/maps and need not be unique. The size is sealed, so
+  /// nobody can make the other processes fault by shrinking it.
   [[nodiscard]] static Result<SharedMemory> create(const std::string& name, size_t size);
   /// Maps what another process created. Errors: EPERM when its size is not sealed.
   [[nodiscard]] static Result<SharedMemory> open(UniqueFd fd);

@@ -5,11 +5,11 @@
 
 namespace argosy::os {
 
-/// This process, for others to watch: a descriptor that they may be sent. Errors: ENOSYS before
-/// Linux 5.3; EPERM in some sandboxes.
+/// Returns a descriptor of this process. Send it to others, so that they can watch the process.
+/// Errors: ENOSYS before Linux 5.3; EPERM in some sandboxes.
 [[nodiscard]] Result<UniqueFd> own_pidfd();
 
-/// Whether the process has ended, reaped or not.
+/// True if the process has ended, whether it is reaped or not.
 [[nodiscard]] bool has_ended(int pidfd);
 
 }  // namespace argosy::os

@@ -5,8 +5,8 @@
 
 namespace argosy::os {
 
-/// `bytes` bytes from the kernel's generator, as hexadecimal digits: for secrets and names.
-/// Errors: Error where the kernel has none.
+/// Returns `bytes` bytes from the kernel's generator as hexadecimal digits, for secrets and names.
+/// Errors: Error when the kernel has no generator.
 [[nodiscard]] std::string random_hex(size_t bytes);
 
 }  // namespace argosy::os

@@ -9,15 +9,16 @@
 
 namespace argosy::os {
 
-/// Notes that one of these signals came, for a loop that looks when it suits it.
+/// Records that one of these signals came, for a loop that asks when it is ready.
 ///
 ///     const SignalFlag asked({SIGTERM, SIGUSR1});
 ///     while (!asked.received()) work();
 ///
-/// For as long as it lives the signals neither end the process nor interrupt system calls that can
-/// be restarted; of SIGINT a later one does (after 0.3 s), for somebody may be waiting at a
-/// terminal. A signal that the program handles itself is left to the program. One at a time in a
-/// process: a second one, while the first lives, takes no signals. received(): any thread.
+/// While this object lives, the signals neither end the process nor interrupt system calls that can
+/// be restarted. One exception: a SIGINT that comes more than 0.3 s after the first one ends the
+/// process, because somebody may be waiting at a terminal. A signal that the program handles itself
+/// is left to the program. Use one at a time in a process: while the first lives, a second one
+/// takes no signals. received() may be called on any thread.
 class SignalFlag final {
  public:
   /// Milliseconds from any fixed moment, read within the signal handler.
@@ -31,7 +32,7 @@ class SignalFlag final {
   SignalFlag(SignalFlag&&) = delete;
   SignalFlag& operator=(SignalFlag&&) = delete;
 
-  /// The last one that came, 0: none.
+  /// Returns the last signal that came. 0: none came.
   [[nodiscard]] int received() const noexcept;
 
  private:

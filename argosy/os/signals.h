@@ -11,14 +11,14 @@
 
 namespace argosy::os {
 
-/// "SIGKILL"; "signal 63" where there is no name.
+/// Returns "SIGKILL", or "signal 63" for a signal without a name.
 [[nodiscard]] std::string signal_name(int signal);
 
-/// The name with its usual cause: "SIGKILL (often the out-of-memory killer)".
+/// Returns the name with the usual cause: "SIGKILL (often the out-of-memory killer)".
 [[nodiscard]] std::string describe_signal(int signal);
 
-/// Writing to a closed pipe or socket fails with EPIPE from now on, and beyond the limit of file
-/// sizes (RLIMIT_FSIZE) with EFBIG, instead of killing the process.
+/// From now on, writing to a closed pipe or socket fails with EPIPE instead of killing the process.
+/// Writing beyond the limit of file sizes (RLIMIT_FSIZE) fails with EFBIG.
 void ignore_write_signals();
 
 /// Signals as something that poll() can wait for.
@@ -27,8 +27,8 @@ void ignore_write_signals();
 ///     poll(… signals.fd() …);
 ///     while (std::optional<int> signal = signals.next()) …
 ///
-/// The signals are blocked in the calling thread until the destructor, and in every thread that it
-/// starts meanwhile: create it first, on the main thread. A Subprocess starts with an empty mask.
+/// Until the destructor the signals are blocked in the calling thread and in every thread that it
+/// starts. So create this first, on the main thread. A Subprocess starts with an empty mask.
 class SignalFd final {
  public:
   [[nodiscard]] static Result<SignalFd> create(std::initializer_list<int> signals);
@@ -39,7 +39,8 @@ class SignalFd final {
   SignalFd& operator=(const SignalFd&) = delete;
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// The next pending signal; never waits. Ordinary signals of one kind are merged by the kernel.
+  /// Returns the next pending signal; nullopt if there is none. Never waits. The kernel merges
+  /// ordinary signals of one kind.
   [[nodiscard]] std::optional<int> next();
 
  private:

@@ -9,21 +9,21 @@
 
 namespace argosy::os {
 
-/// A TCP port that is ours for as long as this object lives, for a server that comes later, maybe
+/// A TCP port that is ours while this object lives. A server that uses it may come later, perhaps
 /// in another process.
 ///
 ///     HeldPort port = *HeldPort::hold();
 ///     export_to_children("MASTER_PORT", port.number());
 ///
-/// The socket is bound on all IPv4 interfaces, carries SO_REUSEADDR and does not listen. Who binds
-/// the port without SO_REUSEADDR is refused, and so the kernel never gives it away; a server that
-/// sets SO_REUSEADDR (PyTorch's and Paddle's stores, gRPC, our listen_tcp) binds and listens. So a
-/// port needs never be found, released and hoped for. A port on which connections of a former
-/// server still fade away (TIME_WAIT, a minute) is free; one that another HeldPort has is not: each
-/// binds an abstract Unix socket named after its port too.
+/// The socket is bound on all IPv4 interfaces, carries SO_REUSEADDR and does not listen. A process
+/// that binds the port without SO_REUSEADDR is refused, so the kernel never gives the port away. A
+/// server that sets SO_REUSEADDR (PyTorch's and Paddle's stores, gRPC, our listen_tcp) can bind and
+/// listen. So nobody must find a port, release it and hope. A port counts as free while connections
+/// of a former server still fade away (TIME_WAIT, a minute). A port that another HeldPort has is
+/// not free: each HeldPort also binds an abstract Unix socket named after its port.
 class HeldPort final {
  public:
-  /// 0: the system chooses. Errors: EADDRINUSE names the port.
+  /// Holds `port`. 0: the system chooses. Errors: EADDRINUSE; the failure names the port.
   [[nodiscard]] static Result<HeldPort> hold(uint16_t port = 0);
   [[nodiscard]] uint16_t number() const { return number_; }
 
@@ -38,13 +38,13 @@ class HeldPort final {
 /// A listening TCP socket. Non-blocking; accept() waits with a deadline.
 class Listener final {
  public:
-  /// `host` is a name or address, IPv4 or IPv6; port 0: the system chooses.
+  /// Listens on `host`, a name or an address, IPv4 or IPv6. Port 0: the system chooses.
   /// Errors: the failure names host and port.
   [[nodiscard]] static Result<Listener> listen_tcp(const std::string& host, uint16_t port);
 
   [[nodiscard]] uint16_t port() const { return port_; }
   [[nodiscard]] int fd() const { return fd_.get(); }  ///< for poll()
-  /// The next connection, with TCP_NODELAY, blocking. Errors: ETIMEDOUT at the deadline.
+  /// Returns the next connection, with TCP_NODELAY, blocking. Errors: ETIMEDOUT at the deadline.
   [[nodiscard]] Result<UniqueFd> accept(const Deadline& deadline) const;
 
  private:
@@ -53,21 +53,23 @@ class Listener final {
   uint16_t port_;
 };
 
-/// Connects to host:port, trying each address of the name, and again while nobody listens there,
-/// until the deadline. The socket has TCP_NODELAY and is blocking.
-/// Errors: the last reason and how long it was tried; a name that does not resolve fails at once.
+/// Connects to host:port. Tries each address of the name, and tries again until the deadline while
+/// nobody listens there. The socket has TCP_NODELAY and is blocking.
+/// Errors: the last reason, and for how long it was tried. A name that does not resolve fails at
+/// once.
 [[nodiscard]] Result<UniqueFd> connect_tcp(const std::string& host,
                                            uint16_t port,
                                            const Deadline& deadline);
 
-/// Begins to connect to an address (no name). The socket does not block; it is writable when the
-/// connection stands or has failed: connect_error() says which.
+/// Begins to connect to an address, which must not be a name. The socket does not block. It becomes
+/// writable when the connection stands or has failed; connect_error() says which.
 [[nodiscard]] Result<UniqueFd> begin_connect_tcp(const std::string& address, uint16_t port);
-/// Why the connection of a socket from begin_connect_tcp() failed: an errno; 0: it stands.
+/// Returns the errno with which the connection of begin_connect_tcp() failed. 0: it stands.
 [[nodiscard]] int connect_error(int fd);
 
-/// Do packets get to that host and back? They do where somebody listens at the port, and also where
-/// the host answers that nobody does. Errors: why not: no route, no answer before the deadline.
+/// Succeeds when packets get to that host and back: somebody listens at the port, or the host
+/// answers that nobody does.
+/// Errors: the reason, such as no route, or no answer before the deadline.
 [[nodiscard]] Status reach_tcp(const std::string& host, uint16_t port, const Deadline& deadline);
 
 }  // namespace argosy::os

@@ -13,10 +13,11 @@ struct CpuPlace {
   int node = 0;     ///< NUMA node
 };
 
-/// The hardware threads that this process may run on.
+/// Returns the hardware threads that this process may run on.
 [[nodiscard]] std::vector<int> affinity_cpus();
 
-/// Where they lie, by the kernel's files under `sysfs`; one that has none is a core of its own.
+/// Returns where `cpus` lie, by the kernel's files under `sysfs`. One without files counts as a
+/// core of its own.
 [[nodiscard]] std::vector<CpuPlace> cpu_places(const std::vector<int>& cpus,
                                                const std::string& sysfs = "/sys/devices/system");
 
@@ -28,8 +29,8 @@ enum class CpuBinding {
   kSocket,  ///< each to all of a socket
 };
 
-/// The hardware threads of each of `shares` processes, which are spread evenly. Empty lists: there
-/// are fewer cores than processes, and none is bound.
+/// Divides the hardware threads evenly among `shares` processes and returns the threads of each.
+/// Returns empty lists when there are fewer cores than processes; none is then bound.
 [[nodiscard]] std::vector<std::vector<int>> share_out(std::vector<CpuPlace> places,
                                                       int shares,
                                                       CpuBinding binding);

@@ -13,14 +13,14 @@
 
 namespace argosy::os {
 
-/// Listens for processes of this host, under a name in the kernel's abstract name space: there is
-/// no file, and it goes with the socket, whatever ends the process. Another network namespace has
-/// other names. Messages keep their bounds (SOCK_SEQPACKET) and may carry descriptors.
+/// Listens for processes of this host under a name in the kernel's abstract name space. There is no
+/// file, and the name vanishes with the socket, whatever ends the process. Other network namespaces
+/// do not see it. Messages keep their bounds (SOCK_SEQPACKET) and may carry descriptors.
 class MessageListener final {
  public:
   /// Errors: EADDRINUSE; EINVAL for a name that is empty or longer than 100 bytes.
   [[nodiscard]] static Result<MessageListener> listen(const std::string& name);
-  /// The next caller. Errors: ETIMEDOUT at the deadline.
+  /// Returns the connection of the next caller. Errors: ETIMEDOUT at the deadline.
   [[nodiscard]] Result<UniqueFd> accept(const Deadline& deadline) const;
 
  private:
@@ -28,10 +28,10 @@ class MessageListener final {
   UniqueFd fd_;
 };
 
-/// Errors: ECONNREFUSED when nobody listens there.
+/// Connects to the listener of that name. Errors: ECONNREFUSED when nobody listens there.
 [[nodiscard]] Result<UniqueFd> connect_messages(const std::string& name);
 
-/// The user whose process called, or listened.
+/// Returns the user whose process is at the other end.
 [[nodiscard]] Result<uid_t> user_of_peer(int fd);
 
 struct Message {
@@ -39,12 +39,14 @@ struct Message {
   std::vector<UniqueFd> fds{};  ///< closed on exec
 };
 
-/// `text`: 64 KiB at most, not empty. `fds`: 253 at most; the receiver gets descriptors of its own.
+/// Sends `text` (1 byte to 64 KiB) with at most 253 `fds`; the receiver gets descriptors of its
+/// own.
 /// Errors: EPIPE when the other side is gone.
 Status send_message(int fd, std::string_view text, std::span<const int> fds = {});
 
+/// Waits for the next message.
 /// Errors: ETIMEDOUT at the deadline; ECONNRESET when the other side is gone; EMSGSIZE for a
-/// message that is longer, or carries more, than send_message() sends.
+/// message that exceeds the limits of send_message().
 [[nodiscard]] Result<Message> receive_message(int fd, const Deadline& deadline);
 
 }  // namespace argosy::os

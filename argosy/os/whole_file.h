@@ -15,10 +15,10 @@ namespace argosy::os {
 struct WholeFileOptions {
   enum class Disk : uint8_t {
     kSynced,  ///< commit() returns when the bytes and the name would survive a power cut
-    kNot      ///< for what is soon written again: pages, reports
+    kNot      ///< for files that are soon written again: pages, reports
   };
   enum class Name : uint8_t {
-    kWhenCommitted,  ///< where the file system has nameless files, else kAtOnce
+    kWhenCommitted,  ///< if the file system has nameless files, else as kAtOnce
     kAtOnce
   };
   Disk disk = Disk::kSynced;
@@ -26,17 +26,18 @@ struct WholeFileOptions {
   mode_t mode = 0666;  ///< before the umask
 };
 
-/// A file that takes its place whole or not at all. A former file of the name stays until commit().
+/// A file that appears whole or not at all. A former file of that name stays until commit().
 ///
 ///     Result<WholeFile> file = WholeFile::create("out.rec");
 ///     if (!file.ok()) return std::move(file).failure();
 ///     file->write(bytes);
 ///     return file->commit();
 ///
-/// Without commit() nothing is left behind, however the process ends. A file system without
-/// nameless files (O_TMPFILE: NFS) is the exception: a process that is killed leaves
-/// PATH.PID.N.tmp there. Several processes may write the same file: the last to commit wins.
-/// Not thread-safe. Errors name the step and the system's reason, not the path.
+/// Without commit() nothing is left behind, however the process ends. The exception is a file
+/// system without nameless files (O_TMPFILE), such as NFS: a process that is killed leaves
+/// PATH.PID.N.tmp there. Several processes may write the same file; the last to commit wins. Not
+/// thread-safe.
+/// Errors: the failure names the step and the system's reason, not the path.
 class WholeFile final {
  public:
   [[nodiscard]] static Result<WholeFile> create(std::string path,
@@ -47,14 +48,14 @@ class WholeFile final {
   WholeFile(const WholeFile&) = delete;
   WholeFile& operator=(const WholeFile&) = delete;
 
-  /// Never fails: status() and commit() report the first failure, after which nothing is written.
-  /// libtorch's writer of zip files ends the process where a write throws.
+  /// Never fails by itself: status() and commit() report the first failure, and nothing is written
+  /// after it. It must not throw, because libtorch's writer of zip files would end the process.
   void write(std::span<const std::byte> bytes) noexcept;
   void write(std::string_view text) noexcept { write(std::as_bytes(std::span(text))); }
   [[nodiscard]] const Status& status() const { return status_; }
-  /// Bytes given to write().
+  /// Returns the number of bytes given to write().
   [[nodiscard]] int64_t position() const { return position_; }
-  /// At most once.
+  /// Puts the file in place. Call it at most once. Returns the first failure of all steps.
   Status commit();
 
  private:
@@ -65,14 +66,14 @@ class WholeFile final {
 
   std::string path_;
   WholeFileOptions options_;
-  std::string temporary_{};  // its name until commit(); empty: it has none
+  std::string temporary_{};  // the file's name until commit(); empty: it has no name
   UniqueFd fd_{};
   std::vector<std::byte> buffer_{};
   int64_t position_ = 0;
   Status status_{};
 };
 
-/// `bytes` as the whole content of a file, see WholeFile.
+/// Writes `bytes` as the whole content of a file; see WholeFile.
 Status write_whole(const std::string& path,
                    std::string_view bytes,
                    const WholeFileOptions& options = {});
@@ -80,8 +81,8 @@ Status write_whole(const std::string& path,
 /// Renames a file whose bytes are on the disk, so that the new name survives a power cut.
 Status move_into_place(const std::string& from, const std::string& to);
 
-/// Brings the names in a folder to the disk. Succeeds where that cannot be done at all: a folder
-/// that may not be read, a file system that cannot sync folders.
+/// Syncs the names in a folder to the disk. Succeeds when that is impossible: the folder may not be
+/// read, or the file system cannot sync folders.
 Status sync_folder(const std::string& folder);
 
 }  // namespace argosy::os
