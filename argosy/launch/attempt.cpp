@@ -260,7 +260,8 @@ void Attempt::tell_of_spawn_failure(const SpawnError& error) {
 }
 
 void Attempt::hear() {
-  talk_.hear(ranks_.any_running(), [this] { judge(hangs_.end_the_stopped()); });
+  const auto ours = ranks_.any_running() ? JobTalk::OurRanks::kRun : JobTalk::OurRanks::kEnded;
+  talk_.hear(ours, [this] { judge(hangs_.end_the_stopped()); });
 }
 
 /// Hears what all launchers tell, this one included, and tells what is due.
@@ -284,7 +285,8 @@ void Attempt::tell_end() {
   if (spawn_failure_) {
     ends.push_back(*spawn_failure_);
   }
-  talk_.tell_end(std::move(ends), leftovers_.any());
+  talk_.tell_end(std::move(ends),
+                 leftovers_.any() ? JobTalk::Remains::kProcesses : JobTalk::Remains::kNothing);
 }
 
 }  // namespace argosy::launch

@@ -58,18 +58,18 @@ std::string describe_code(int code) {
              : "";
 }
 
-std::string advice_for(const os::Exit& exit,
-                       bool out_of_memory,
-                       const std::vector<std::string>& last_lines) {
-  if (out_of_memory) {
+std::string advice_for(const RankEnd& end) {
+  const os::Exit& exit = end.exit;
+  if (end.out_of_memory.value_or(false)) {
     return "smaller batches, fewer loader threads or fewer ranks; argosy doctor shows memory and "
            "its limits";
   }
   for (const Words& words : kWords) {
-    const bool said = std::ranges::any_of(last_lines, [&](const std::string& line) {
+    const auto says = [&](const std::string& line) {
       return line.find(words.said) != std::string::npos;
-    });
-    if (said) {
+    };
+    // A stack may have pushed the exception out of the last lines.
+    if (std::ranges::any_of(end.last_lines, says) || says(end.threw)) {
       return std::string(words.advice);
     }
   }
@@ -79,7 +79,7 @@ std::string advice_for(const os::Exit& exit,
     case SIGBUS:
       return "df -h /dev/shm and of the disks; was a mapped file cut short?";
     case SIGSEGV:
-      return std::string(last_lines.empty() ? "" : "the stack, if its last lines show one; ") +
+      return std::string(end.last_lines.empty() ? "" : "the stack, if its last lines show one; ") +
              "build with -g -fsanitize=address, or run it under gdb";
     case SIGILL:
       return "build for this CPU, without -march=native on another one";

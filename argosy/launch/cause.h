@@ -1,9 +1,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "argosy/os/subprocess.h"
+#include "argosy/launch/rank_end.h"
 
 namespace argosy::launch {
 
@@ -11,10 +10,7 @@ namespace argosy::launch {
 [[nodiscard]] std::string describe_code(int code);
 
 /// Returns a sentence for people: what usually helps after such an end. It depends on how the rank
-/// ended and on its last lines. "": no advice is known. `out_of_memory`: the kernel's killer ended
-/// the rank.
-[[nodiscard]] std::string advice_for(const os::Exit& exit,
-                                     bool out_of_memory,
-                                     const std::vector<std::string>& last_lines);
+/// ended and on what it said last. "": no advice is known.
+[[nodiscard]] std::string advice_for(const RankEnd& end);
 
 }  // namespace argosy::launch

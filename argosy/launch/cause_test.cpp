@@ -21,24 +21,29 @@ TEST(Cause, CodesThatMeanSomething) {
 
 TEST(Cause, LastWordsTellMoreThanTheCode) {
   const os::Exit not_found{.code = 127};
-  EXPECT_THAT(advice_for(not_found, false, {}), HasSubstr("in PATH"));
-  EXPECT_THAT(advice_for(not_found,
-                         false,
-                         {"./train: error while loading shared libraries: libx.so.1: cannot open "
-                          "shared object file: No such file or directory"}),
-              HasSubstr("ldd PROGRAM"));
-  EXPECT_THAT(advice_for({.code = 1}, false, {"RuntimeError: CUDA out of memory. Tried …", "done"}),
+  EXPECT_THAT(advice_for({.exit = not_found}), HasSubstr("in PATH"));
+  EXPECT_THAT(
+      advice_for(
+          {.exit = not_found,
+           .last_lines = {"./train: error while loading shared libraries: libx.so.1: cannot open "
+                          "shared object file: No such file or directory"}}),
+      HasSubstr("ldd PROGRAM"));
+  const std::string used_up = "RuntimeError: CUDA out of memory. Tried …";
+  EXPECT_THAT(advice_for({.exit = {.code = 1}, .last_lines = {used_up, "done"}}),
               HasSubstr("smaller batches"));
-  EXPECT_EQ(advice_for({.code = 1}, false, {"something else"}), "");
-  EXPECT_EQ(advice_for({.code = 0}, false, {}), "");
+  EXPECT_THAT(advice_for({.exit = {.code = 1}, .threw = used_up, .last_lines = {"#9 a stack"}}),
+              HasSubstr("smaller batches"));
+  EXPECT_EQ(advice_for({.exit = {.code = 1}, .last_lines = {"something else"}}), "");
+  EXPECT_EQ(advice_for({}), "");
 }
 
 TEST(Cause, SignalsAndTheirShellsCodes) {
   for (const os::Exit& exit : {os::Exit{.signal = SIGBUS}, os::Exit{.code = 128 + SIGBUS}}) {
-    EXPECT_THAT(advice_for(exit, false, {}), HasSubstr("/dev/shm"));
+    EXPECT_THAT(advice_for({.exit = exit}), HasSubstr("/dev/shm"));
   }
-  EXPECT_THAT(advice_for({.signal = SIGKILL}, false, {}), HasSubstr("dmesg"));
-  EXPECT_THAT(advice_for({.signal = SIGKILL}, true, {}), HasSubstr("fewer ranks"));
+  EXPECT_THAT(advice_for({.exit = {.signal = SIGKILL}}), HasSubstr("dmesg"));
+  EXPECT_THAT(advice_for({.exit = {.signal = SIGKILL}, .out_of_memory = true}),
+              HasSubstr("fewer ranks"));
 }
 
 }  // namespace

@@ -116,10 +116,10 @@ void settle_cluster(const GivenOptions& given, const Lookup& lookup, LaunchOptio
 std::vector<std::string> srun_command(const std::string& argosy,
                                       Dialect dialect,
                                       const std::vector<std::string>& args,
-                                      bool one_per_node) {
+                                      SrunTasks tasks) {
   // Standard input is rank 0's; PMI is not needed.
   std::vector<std::string> command{"srun", "--mpi=none", "--input=0"};
-  if (one_per_node) {
+  if (tasks == SrunTasks::kOnePerNode) {
     // A node's launcher shares the whole node out among its ranks.
     command.insert(command.end(), {"--ntasks-per-node=1", "--cpu-bind=none"});
     if (const auto nodes = env::get("SLURM_JOB_NUM_NODES")) {
@@ -134,8 +134,9 @@ std::vector<std::string> srun_command(const std::string& argosy,
 int become_srun(const LaunchOptions& options, const std::vector<std::string>& args) {
   std::error_code ignored;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", ignored).string();
-  std::vector<std::string> command =
-      srun_command(self, options.dialect, args, !options.nproc_per_node.empty());
+  const SrunTasks tasks =
+      options.nproc_per_node.empty() ? SrunTasks::kAsAllocated : SrunTasks::kOnePerNode;
+  std::vector<std::string> command = srun_command(self, options.dialect, args, tasks);
   if (options.dry_run) {
     fmt::print("[launch] would run: {}\n", fmt::join(secrets::hidden(command), " "));
     return 0;
@@ -146,11 +147,11 @@ int become_srun(const LaunchOptions& options, const std::vector<std::string>& ar
   }
   // What sbatch was told of a task's cores is not what srun goes by (since Slurm 22.05).
   const std::optional<std::string> cores = env::get("SLURM_CPUS_PER_TASK");
-  if (cores && options.nproc_per_node.empty()) {
+  if (cores && tasks == SrunTasks::kAsAllocated) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe)
     ::setenv("SRUN_CPUS_PER_TASK", cores->c_str(), 0);
   }
-  if (!options.nproc_per_node.empty()) {
+  if (tasks == SrunTasks::kOnePerNode) {
     // A launcher has its node's cores, however many a task was meant to have.
     ::unsetenv("SLURM_CPUS_PER_TASK");  // NOLINT(concurrency-mt-unsafe)
   }

@@ -13,13 +13,17 @@ namespace argosy::launch {
 /// Errors: UsageError (ranks asked for twice), ConfigError (contradictory variables).
 void settle_cluster(const GivenOptions& given, const Lookup& lookup, LaunchOptions& options);
 
-/// Returns the command that starts the launcher with `args` on all nodes of a Slurm allocation. It
-/// starts one for each task of the allocation, or one for each node if `args` say how many ranks a
-/// node has.
+/// How many launchers srun starts.
+enum class SrunTasks {
+  kAsAllocated,  ///< one for each task of the allocation
+  kOnePerNode,   ///< one for each node, where the options say how many ranks a node has
+};
+
+/// Returns the command that starts the launcher with `args` on all nodes of a Slurm allocation.
 [[nodiscard]] std::vector<std::string> srun_command(const std::string& argosy,
                                                     Dialect dialect,
                                                     const std::vector<std::string>& args,
-                                                    bool one_per_node);
+                                                    SrunTasks tasks);
 
 /// Replaces this process by srun_command(), with a job token in the environment. Returns an exit
 /// code when that fails.

@@ -162,10 +162,10 @@ TEST(ClusterOptions, ATasksCoresAreItsThreads) {
 TEST(ClusterOptions, ABatchScriptsLauncherGoesThroughSrun) {
   EXPECT_TRUE(parse({}, kBatch).through_srun);
   ::unsetenv("SLURM_JOB_NUM_NODES");
-  EXPECT_THAT(srun_command("/bin/argosy", Dialect::kArgosy, {"train"}, false),
+  EXPECT_THAT(srun_command("/bin/argosy", Dialect::kArgosy, {"train"}, SrunTasks::kAsAllocated),
               ElementsAre("srun", "--mpi=none", "--input=0", "/bin/argosy", "launch", "train"));
   ::setenv("SLURM_JOB_NUM_NODES", "2", 1);
-  EXPECT_THAT(srun_command("a", Dialect::kPaddle, {"-n", "4", "train"}, true),
+  EXPECT_THAT(srun_command("a", Dialect::kPaddle, {"-n", "4", "train"}, SrunTasks::kOnePerNode),
               testing::IsSupersetOf(
                   {"--ntasks-per-node=1", "--ntasks=2", "--cpu-bind=none", "paddle-launch"}));
 }

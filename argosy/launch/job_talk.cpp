@@ -44,7 +44,7 @@ bool JobTalk::waiting() const {
   return !(told_end_ && session_.state.over()) && !in_vain;
 }
 
-void JobTalk::hear(bool running, const std::function<void()>& on_failure) {
+void JobTalk::hear(OurRanks ours, const std::function<void()>& on_failure) {
   for (JobEvent& event : session_.journal->events()) {
     if (event.kind == JobEvent::Kind::kLost && event.at_us == 0) {
       const KeepAlive& keep_alive = session_.met->plan.keep_alive;
@@ -62,7 +62,7 @@ void JobTalk::hear(bool running, const std::function<void()>& on_failure) {
         event.signal == SIGKILL ? policy_.hurry(Clock::now())
                                 : policy_.interrupt_elsewhere(event.signal, Clock::now());
       }
-      if (!stopping && session_.state.stopping() && running) {
+      if (!stopping && session_.state.stopping() && ours == OurRanks::kRun) {
         const JobPlan::Node& node = session_.met->plan.nodes.at(static_cast<size_t>(event.node));
         session_.say_for_all(
             fmt::format("[launch] node {} ({}) {}; stopping the ranks of this node\n",
@@ -81,10 +81,12 @@ void JobTalk::hear(bool running, const std::function<void()>& on_failure) {
   }
 }
 
-void JobTalk::tell_end(std::vector<RankEnd> ends, bool left_behind) {
+void JobTalk::tell_end(std::vector<RankEnd> ends, Remains remains) {
   told_end_ = true;
   ended_at_ = Clock::now();
-  tell({.kind = JobEvent::Kind::kEnded, .ends = std::move(ends), .left_behind = left_behind});
+  tell({.kind = JobEvent::Kind::kEnded,
+        .ends = std::move(ends),
+        .left_behind = remains == Remains::kProcesses});
 }
 
 void JobTalk::decide(RestartPolicy& restarts) {

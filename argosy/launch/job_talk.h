@@ -15,16 +15,21 @@ namespace argosy::launch {
 /// hears what all launchers tell and knows how long to wait for the others.
 class JobTalk final {
  public:
+  /// Whether a rank of this node still runs.
+  enum class OurRanks { kRun, kEnded };
+  /// What the ranks of this node left behind.
+  enum class Remains { kNothing, kProcesses };  ///< kProcesses: one outlived SIGKILL
+
   JobTalk(Session& session, StopPolicy& policy) : session_(session), policy_(policy) {}
 
   /// Appends `event` of this node and this start to the journal.
   void tell(JobEvent event);
   /// Applies new events to the job's state and stops the ranks if that state says so. Calls
   /// `on_failure` first for a rank of another node that failed in the way of ranks that lose a
-  /// peer. `running`: ranks of this node still run, so their user is told why they stop.
-  void hear(bool running, const std::function<void()>& on_failure);
-  /// Tells how our ranks ended. `left_behind`: a process outlived SIGKILL.
-  void tell_end(std::vector<RankEnd> ends, bool left_behind);
+  /// peer. Tells the user why the ranks of this node stop, if one still runs.
+  void hear(OurRanks ours, const std::function<void()>& on_failure);
+  /// Tells how our ranks ended.
+  void tell_end(std::vector<RankEnd> ends, Remains remains);
   /// True after tell_end(): all launchers know that none of our ranks is left.
   [[nodiscard]] bool told_end() const { return told_end_; }
   /// On node 0: decides what follows a start in which a rank failed, and writes it down.

@@ -55,8 +55,8 @@ std::string LogPlan::error_file(int rank, int local_rank, int restart) const {
   }
 }
 
-std::string LogPlan::filtered(bool out, int node, int restart) const {
-  if (folder.empty() || (out ? out_filters : err_filters).empty()) {
+std::string LogPlan::filtered(StandardStream stream, int node, int restart) const {
+  if (folder.empty() || filters(stream).empty()) {
     return "";
   }
   const std::string place =
@@ -66,7 +66,7 @@ std::string LogPlan::filtered(bool out, int node, int restart) const {
       restart > 0 && layout != LogLayout::kTorchrun ? fmt::format(".restart{}", restart) : "";
   return fmt::format("{}/filtered_{}{}{}.log",
                      place,
-                     out ? "stdout" : "stderr",
+                     stream == StandardStream::kOut ? "stdout" : "stderr",
                      named ? fmt::format(".node{}", node) : "",
                      again);
 }

@@ -17,6 +17,9 @@ enum class LogLayout {
   kPaddle,    ///< <dir>/workerlog.<local rank>, both streams, appended to; error.<local rank>.json
 };
 
+/// What a rank writes to.
+enum class StandardStream { kOut, kErr };
+
 /// Some of a rank's two streams, for each local rank. Source: torchrun's -r and -t.
 struct StreamChoice {
   static constexpr int kOut = 1;
@@ -44,10 +47,13 @@ struct LogPlan {
   bool overwrite = false;
   StreamChoice redirects{};  ///< to files only
   StreamChoice tee{};        ///< to files too
-  std::vector<std::string>
-      out_filters{};  ///< lines that contain one of these also go to a file of their own
+  /// Lines that contain one of these also go to a file of their own.
+  std::vector<std::string> out_filters{};
   std::vector<std::string> err_filters{};
 
+  [[nodiscard]] const std::vector<std::string>& filters(StandardStream stream) const {
+    return stream == StandardStream::kOut ? out_filters : err_filters;
+  }
   [[nodiscard]] RankFiles files(int rank, int local_rank, int restart) const;
   /// True if each rank has files of its own that receive all that it prints.
   [[nodiscard]] bool each_rank_whole() const {
@@ -55,9 +61,9 @@ struct LogPlan {
   }
   /// Returns the path at which the rank may write, in torchrun's form, why it ended. "": nowhere.
   [[nodiscard]] std::string error_file(int rank, int local_rank, int restart) const;
-  /// Returns the path for the lines of all ranks of this node that out_filters (or err_filters)
-  /// choose. "": there is none.
-  [[nodiscard]] std::string filtered(bool out, int node, int restart) const;
+  /// Returns the path for the lines of all ranks of this node that the filters of
+  /// `stream` choose. "": there is none.
+  [[nodiscard]] std::string filtered(StandardStream stream, int node, int restart) const;
   /// Returns the path of Paddle's list of all ranks' endpoints. "": there is none.
   [[nodiscard]] std::string endpoints() const;
   /// Returns the path of the combined log of node `node`, which stands beside the other tool's

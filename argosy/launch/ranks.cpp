@@ -43,8 +43,8 @@ std::optional<SpawnError> Ranks::start(HangWatch& hangs, Leftovers& leftovers) {
   const JobDescription& job = session_.job.description;
   const std::vector<std::string> inherited = os::environ_list();
   ranks_.reserve(static_cast<size_t>(job.ranks));  // they keep their addresses
-  out_filter_ = open_filter(true);
-  err_filter_ = open_filter(false);
+  out_filter_ = open_filter(StandardStream::kOut);
+  err_filter_ = open_filter(StandardStream::kErr);
   oom_kills_at_start_ = os::oom_kills();
   for (int local = 0; local < job.ranks; ++local) {
     Rank::Start what = start_of(local, inherited);
@@ -79,12 +79,11 @@ Rank::Start Ranks::start_of(int local, const std::vector<std::string>& inherited
       .output = routes(local)};
 }
 
-std::shared_ptr<LineFilter> Ranks::open_filter(bool out) const {
+std::shared_ptr<LineFilter> Ranks::open_filter(StandardStream stream) const {
   const JobDescription& job = session_.job.description;
   const LogPlan& logs = session_.job.logs;
-  const std::string path = logs.filtered(out, job.node_rank, job.restart);
-  const std::vector<std::string>& needles = out ? logs.out_filters : logs.err_filters;
-  return path.empty() ? nullptr : std::make_shared<LineFilter>(needles, path);
+  const std::string path = logs.filtered(stream, job.node_rank, job.restart);
+  return path.empty() ? nullptr : std::make_shared<LineFilter>(logs.filters(stream), path);
 }
 
 RankOutput::Start Ranks::routes(int local) const {

@@ -58,7 +58,7 @@ class Ranks final {
  private:
   [[nodiscard]] Rank::Start start_of(int local, const std::vector<std::string>& inherited) const;
   [[nodiscard]] RankOutput::Start routes(int local) const;
-  [[nodiscard]] std::shared_ptr<LineFilter> open_filter(bool out) const;
+  [[nodiscard]] std::shared_ptr<LineFilter> open_filter(StandardStream stream) const;
   [[nodiscard]] std::string error_file(int rank) const;
   [[nodiscard]] std::optional<bool> was_out_of_memory() const;
   [[nodiscard]] std::string shown_program() const;

@@ -163,10 +163,7 @@ std::string render(const FailureReport& report) {
   if (!others.empty()) {
     text += fmt::format("[launch] {}\n", others);
   }
-  std::vector<std::string> said = report.first.last_lines;
-  said.push_back(report.first.threw);  // a stack may have pushed it out
-  const std::string advice =
-      advice_for(report.first.exit, report.first.out_of_memory.value_or(false), said);
+  const std::string advice = advice_for(report.first);
   if (!advice.empty() && report.first.hung.empty()) {
     text += fmt::format("[launch] what may help: {}\n", advice);
   }
