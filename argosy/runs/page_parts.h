@@ -42,9 +42,14 @@ struct FigureText {
   std::string over{};  ///< SVG that lies over the picture
 };
 [[nodiscard]] std::string picture_figure(const FigureText& figure);
+/// A part with pictures, and in words what was too large for it and why. Both may be empty.
+struct SamplesPart {
+  std::string html{};  ///< says it too
+  std::string left_out{};
+};
 /// Returns the content of `folder`/samples: sheets of write_samples(), and PNG files. Empty: there
 /// is none.
-[[nodiscard]] std::string samples_part(const std::string& folder);
+[[nodiscard]] SamplesPart samples_part(const std::string& folder);
 /// Returns what page.js draws from `folder`/timeline*.json. Null: there is none.
 [[nodiscard]] nlohmann::ordered_json timeline_json(const std::string& folder);
 /// Returns the place of the timeline.

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "argosy/base/log.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/files.h"
 #include "argosy/runs/metrics_log.h"
@@ -18,6 +19,7 @@ struct RunPage::Impl {
 
   std::string folder;
   MetricsLog log;
+  std::string told;  // of what was left out
 };
 
 RunPage::RunPage(std::string folder) : impl_(std::make_unique<Impl>(std::move(folder))) {}
@@ -33,10 +35,15 @@ std::string RunPage::html() {
       config.name.empty() ? std::filesystem::path(folder).filename().string() : config.name;
   const std::vector<ChartRun> runs{{.label = name, .log = &impl_->log}};
   const nlohmann::ordered_json timeline = timeline_json(folder);
+  const SamplesPart samples = samples_part(folder);
+  if (!samples.left_out.empty() && impl_->told != samples.left_out) {
+    log::warn("[runs.page] {}: samples {}", folder, samples.left_out);
+    impl_->told = samples.left_out;
+  }
   return page_document({
       .title = name + " – run",
       .body = header_part(config, name) + tiles_part(impl_->log) + charts_part(impl_->log) +
-              samples_part(folder) + timeline_part(timeline) + ranks_part(read_rank_files(folder)) +
+              samples.html + timeline_part(timeline) + ranks_part(read_rank_files(folder)) +
               config_part(config),
       .data = {{"charts", charts_json(runs)}, {"timeline", timeline}},
       .running = config.observed_state() == RunState::kRunning,

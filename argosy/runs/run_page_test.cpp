@@ -150,7 +150,7 @@ TEST_F(RunPageTest, PicturesAreTheLatestByName) {
   }
   std::ofstream(folder + "/samples/zz.png") << "no picture";
   std::ofstream(folder + "/samples/notes.txt") << "no picture";
-  const std::string part = samples_part(folder);
+  const std::string part = samples_part(folder).html;
   EXPECT_THAT(part,
               AllOf(HasSubstr(">step 39<"),
                     HasSubstr(">step 17<"),
@@ -169,7 +169,7 @@ TEST_F(RunPageTest, SheetsShowTheirCaptionsTheLatestOpen) {
   std::ofstream(folder + "/samples/torn.json") << "[{\"png\": \"";
   std::ofstream(folder + "/samples/evil.json")
       << R"([{"png": "\"><script>", "caption": "", "mark": "?"}])";
-  const std::string part = samples_part(folder);
+  const std::string part = samples_part(folder).html;
   EXPECT_THAT(part,
               AllOf(HasSubstr("<details data-name=\"epoch 30\" open><summary>epoch 30<"),
                     HasSubstr("<details data-name=\"epoch 9\"><summary>epoch 9<"),
@@ -177,6 +177,28 @@ TEST_F(RunPageTest, SheetsShowTheirCaptionsTheLatestOpen) {
                     Not(HasSubstr("epoch 8")),
                     Not(HasSubstr("<script")),
                     Not(HasSubstr("torn"))));
+}
+
+TEST_F(RunPageTest, SamplesThatAreTooLargeAreNamed) {
+  write_samples(folder, "epoch 1", {{.png = "\x89PNG", .caption = "small"}});
+  write_run_page(folder);
+  EXPECT_THAT(page(), AllOf(HasSubstr("small"), Not(HasSubstr("left out of the page"))));
+  for (const int epoch : {2, 3, 4, 5, 6}) {
+    write_samples(folder,
+                  "epoch " + std::to_string(epoch),
+                  {{.png = std::string(epoch == 3 ? 4 << 20 : 9 << 18, 'x')}});
+  }
+  ::testing::internal::CaptureStderr();
+  RunPage run_page(folder);
+  run_page.write();
+  run_page.write();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::string said =
+      "samples left out of the page: epoch 3.json (5.6 MB), epoch 2.json (3.1 MB). It shows files "
+      "of at most 4.2 MB, 12.6 MB together";
+  EXPECT_THAT(page(), AllOf(HasSubstr("S" + said.substr(1)), HasSubstr(">epoch 4<")));
+  EXPECT_THAT(log, HasSubstr("[runs.page] " + folder + ": " + said));
+  EXPECT_EQ(log.find("left out"), log.rfind("left out")) << "said once";
 }
 
 TEST_F(RunPageTest, APageOfPicturesHasPointsBarsAndNoScript) {

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "argosy/base/text.h"
 #include "argosy/runs/files.h"
 #include "argosy/runs/html.h"
 #include "argosy/runs/page_parts.h"
@@ -16,8 +17,8 @@ namespace argosy::runs {
 namespace {
 
 constexpr size_t kMostSheets = 24;
-constexpr size_t kMostBytes = size_t{4} << 20;  // of one
-constexpr size_t kMostOfAll = size_t{12} << 20;
+constexpr int64_t kMostBytes = int64_t{4} << 20;  // of one
+constexpr int64_t kMostOfAll = int64_t{12} << 20;
 constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
 
 /// The latest by name come first: 10 before 2.
@@ -86,20 +87,27 @@ std::string picture_figure(const FigureText& figure) {
       escaped(figure.caption));
 }
 
-std::string samples_part(const std::string& folder) {
+SamplesPart samples_part(const std::string& folder) {
   std::string sheets;    // of one evaluation each, the latest first
   std::string pictures;  // that somebody has put there
-  size_t total = 0;
+  std::vector<std::string> left_out;
+  int64_t total = 0;
   int side = 128;
   for (const std::filesystem::path& path : latest_files(folder + "/samples")) {
+    const int64_t size = file_size(path.string());
+    if (size > kMostBytes || total + size > kMostOfAll) {
+      left_out.push_back(fmt::format(
+          "{} ({})", path.filename().string(), text::bytes(std::max(size, int64_t{0}))));
+      continue;
+    }
     const auto bytes = read_small_file(path.string(), kMostBytes);
-    if (!bytes || total + bytes->size() > kMostOfAll) {
+    if (!bytes) {
       continue;
     }
     const std::string name = path.stem().string();
     if (path.extension() == ".json") {
       const std::string figures = figures_of(*bytes);
-      total += figures.size();
+      total += std::ssize(figures);
       sheets += figures.empty() ? ""
                                 : fmt::format(
                                       "<details data-name=\"{0}\"{1}><summary>{0}</summary>\n"
@@ -112,7 +120,7 @@ std::string samples_part(const std::string& folder) {
       if (bytes->size() > kHighBytesOfWidth && bytes->substr(16, 3) != std::string(3, '\0')) {
         side = 420;  // 256 pixels or more: a sheet of pictures
       }
-      total += bytes->size();
+      total += size;
       pictures.insert(0,
                       picture_figure({.png_base64 = base64(std::as_bytes(std::span(*bytes))),
                                       .caption = name}));
@@ -122,7 +130,18 @@ std::string samples_part(const std::string& folder) {
     sheets +=
         fmt::format("<div class=\"samples\" style=\"--side:{}px\">\n{}</div>\n", side, pictures);
   }
-  return sheets.empty() ? "" : "<h2>Samples</h2>\n" + sheets;
+  SamplesPart part;
+  if (!left_out.empty()) {
+    part.left_out = fmt::format(
+        "left out of the page: {}. It shows files of at most {}, {} together; they are whole in "
+        "samples/",
+        fmt::join(left_out, ", "),
+        text::bytes(kMostBytes),
+        text::bytes(kMostOfAll));
+    sheets += fmt::format("<p class=\"note\">Samples {}.</p>\n", escaped(part.left_out));
+  }
+  part.html = sheets.empty() ? "" : "<h2>Samples</h2>\n" + sheets;
+  return part;
 }
 
 }  // namespace argosy::runs
