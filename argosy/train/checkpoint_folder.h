@@ -12,37 +12,39 @@
 
 namespace argosy::train::detail {
 
-/// Where fit() keeps checkpoints: save_dir, else in run_dir, else where the first ModelCheckpoint
-/// does; empty: nowhere.
+/// Returns the folder in which fit() keeps checkpoints: save_dir, else the one in run_dir, else
+/// that of the first ModelCheckpoint. Empty: none.
 [[nodiscard]] std::string checkpoint_folder(const FitOptions& options);
 
-/// The checkpoint that options ask to go on from; nullopt: none. Rank 0 looks and says what it
-/// passed over. Collective.
-/// Errors: UsageError: resume without a folder; CheckpointError: none where one must be.
+/// Returns the checkpoint from which the options ask to resume, or nullopt for none. Rank 0 looks,
+/// and logs what it passed over. Collective.
+/// Errors: UsageError for resume without a folder; CheckpointError if there must be a checkpoint
+/// and there is none.
 [[nodiscard]] std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
                                                               const comm::Group& group);
 
-/// Moves checkpoints in `folder` of later steps than `step`, at which a training begins, into a new
-/// folder `earlier-<n>` in it, and says so in the log: they are another training's, or damaged ones
-/// that were passed over, and neither count among the newest nor are resumed from. Only those that
-/// fit() has named.
+/// Moves checkpoints of later steps than `step`, at which a training begins, into a new folder
+/// `earlier-<n>` in `folder`, and logs it. They belong to another training, or were damaged and
+/// passed over. After the move they neither count among the newest nor are resumed from. Moves only
+/// checkpoints that fit() has named.
 void set_aside_later(const std::string& folder, int64_t step);
 
-/// What a rank needs of a checkpoint.
+/// The part of a checkpoint that one rank needs.
 struct Share {
   checkpoint::Snapshot snapshot{};
-  /// Values of ranks that wrote it and are there no more: of n ranks, rank r has those of r + n,
-  /// r + 2n and so on.
+  /// Values of ranks that wrote the checkpoint and no longer exist. Of n ranks, rank r takes over
+  /// those of r + n, r + 2n and so on.
   std::vector<nlohmann::ordered_json> gone{};
 };
 
-/// What makes the sums of ranks of `group` other ones than those of the ranks that wrote a
-/// checkpoint, in words: "written by 4 ranks, 2 + 2 on 2 hosts, read by 4 ranks on one host".
-/// Empty: nothing does, or the checkpoint does not say where its ranks were.
+/// Says why sums over the ranks now can differ from those of the ranks that wrote the checkpoint:
+/// "written by 4 ranks, 2 + 2 on 2 hosts, read by 4 ranks on one host". Returns "" if they cannot,
+/// or if the checkpoint does not say where its ranks were.
 [[nodiscard]] std::string other_layout(const checkpoint::Manifest& manifest,
                                        const std::vector<int>& hosts);
 
-/// Collective: what one rank cannot read is an error of all. Rank 0 warns of another layout.
+/// Reads this rank's share. Collective: if one rank cannot read, all throw. Rank 0 warns of another
+/// layout.
 [[nodiscard]] Share read_together(const std::string& path, const comm::Group& group);
 
 }  // namespace argosy::train::detail

@@ -23,7 +23,7 @@
 
 namespace argosy::train::detail {
 
-/// What somebody on this rank has asked for since the ranks last agreed.
+/// What this rank was asked for since the ranks last agreed.
 struct Requests {
   bool stop_now = false;
   bool stop_after_epoch = false;
@@ -31,18 +31,18 @@ struct Requests {
   std::string reason{};
 };
 
-/// A loss and what its mean divides by.
+/// A mean loss and the number that the mean was divided by.
 struct LossValue {
   at::Tensor mean{};
   double count = 0;
 };
 
-/// Mean of a loss over all samples of all ranks, exact (see metrics::ExactSum), by what each
-/// batch's mean divides by.
+/// The exact mean of a loss over all samples of all ranks (see metrics::ExactSum). Each batch's
+/// mean is weighted by its count.
 class LossMean final {
  public:
   void update(double mean, double count);
-  /// NaN when nothing was counted. Collective.
+  /// Returns NaN if nothing was counted. Collective.
   [[nodiscard]] double compute(const comm::Group& group) const;
 
   [[nodiscard]] std::array<metrics::State, 2> state() const;
@@ -54,7 +54,7 @@ class LossMean final {
   metrics::ExactSum count_;
 };
 
-/// What a Model is made of, behind its handle.
+/// The parts of a Model, behind its handle.
 class Core final {
  public:
   Core(Network network, comm::Group group);
@@ -64,47 +64,50 @@ class Core final {
   std::optional<optim::Optimizer> optimizer{};
   std::optional<optim::ScheduleHandle> schedule{};
   std::optional<optim::ExponentialMovingAverage> average{};
-  std::string monitor = "loss";  ///< what the schedule looks at, if it looks at a figure
+  std::string monitor = "loss";  ///< the figure that a schedule by figures follows
   std::optional<loss::Loss> loss{};
   Precision precision{};
   std::vector<metrics::AnyMetric> metrics{};
   Requests requests{};
-  int64_t steps = 0;  ///< updates since the beginning of training
+  int64_t steps = 0;  ///< updates since the start of training
 
-  /// What the network gives, by the distributed wrapper or alone, as exactly as `precision` says.
+  /// Returns the network's outputs, computed in `precision`. forward() goes through the distributed
+  /// wrapper, forward_alone() does not.
   [[nodiscard]] Tensors forward(const Tensors& inputs) const;
   [[nodiscard]] Tensors forward_alone(const Tensors& inputs) const;
 
-  /// The batch's tensors that forward takes, on the network's device. Errors: UsageError naming
-  /// both numbers.
+  /// Returns the tensors of the batch that forward takes, on the network's device. Errors:
+  /// UsageError naming both numbers if the batch has too few.
   [[nodiscard]] Tensors inputs_of(const Tensors& batch, const char* where) const;
-  /// The same, fewer if the batch has fewer.
+  /// The same, but returns fewer tensors if the batch has fewer.
   [[nodiscard]] Tensors first_of(const Tensors& batch) const;
-  /// The others, there too. Errors: UsageError when there are none.
+  /// Returns the other tensors of the batch, on the network's device. Errors: UsageError if there
+  /// are none.
   [[nodiscard]] Tensors labels_of(const Tensors& batch, const char* where) const;
-  /// On the network's device.
+  /// Returns the tensors on the network's device.
   [[nodiscard]] Tensors here(Tensors tensors) const;
   [[nodiscard]] LossValue loss_of(const Tensors& outputs, const Tensors& labels) const;
   void update_metrics(const Tensors& outputs, const Tensors& labels);
   void reset_metrics();
   [[nodiscard]] std::vector<std::string> metric_names() const;
-  /// Their values over all ranks. Collective.
+  /// Returns the metrics' values over all ranks. Collective.
   [[nodiscard]] Logs metric_values() const;
-  /// The same with what else a training tells: the scale of the loss, where there is one.
+  /// The same, and the scale of the loss if there is a scaler.
   [[nodiscard]] Logs training_values() const;
 
   void check_prepared(const char* where) const;
   /// Errors: UsageError without a loss and an optimizer.
   void check_optimizer(const char* where) const;
   void check_has_optimizer(const char* where) const;
-  /// The optimizer's step, unless the update is skipped, and new gradients.
+  /// Makes the optimizer's step unless the update is skipped, then clears the gradients.
   void step();
-  /// After an update: counts it, moves what moves with it; a skipped one moves nothing.
+  /// Call it after an update: counts the update and advances what follows it. A skipped update
+  /// advances nothing.
   void stepped();
 };
 
-/// While it lives the network is judged: in evaluation mode, without gradients, with the average of
-/// its weights where there is one.
+/// While it lives, the network is in evaluation mode, without gradients, and uses the average of
+/// its weights if there is one.
 class Judged final {
  public:
   explicit Judged(Core& core);
@@ -114,23 +117,23 @@ class Judged final {
   std::optional<optim::Averaged> averaged_{};
 };
 
-/// Samples of a batch: the first dimension of its first tensor.
+/// Returns the number of samples in a batch: the first dimension of its first tensor.
 [[nodiscard]] int64_t samples_in(const Tensors& batch);
 
-/// The ranks' sums of these numbers, in place. Collective; nothing in a group of one.
+/// Sums the values over the ranks, in place. Collective; does nothing in a group of one.
 void sum_over_ranks(std::span<double> values, const comm::Group& group);
 
-/// Data sets and loaders that are wrong for several ranks are found before the first batch.
-/// Collective. Errors: UsageError: a sampler that gives several ranks the same batches; for
-/// `training`, ranks with different numbers of batches.
+/// Checks before the first batch that the feed suits several ranks. Collective.
+/// Errors: UsageError if a sampler gives several ranks the same batches or, for `training`, if
+/// ranks have different numbers of batches.
 void check_feed(const Feed& feed, const comm::Group& group, bool training);
 
-/// One call of fit().
+/// Runs one call of fit().
 History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options);
-/// One evaluation. Collective.
+/// Runs one evaluation. Collective.
 Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& options);
-/// The same within fit(): nullopt when it was left, because some rank was asked to. on_eval_end()
-/// has not come then, and the metrics count what they have seen.
+/// The same within fit(). Returns nullopt if the evaluation was left because some rank was asked to
+/// leave. on_eval_end() was then not called, and the metrics hold what they have counted so far.
 std::optional<Logs> evaluate_unless(Core& core,
                                     Model& model,
                                     Feed& feed,

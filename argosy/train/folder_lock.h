@@ -10,23 +10,24 @@
 
 namespace argosy::train::detail {
 
-/// One training in its folders at a time: two of them would mix their figures and take each other's
-/// checkpoints for their own. Rank 0 makes the folders and holds them; the end of its process,
-/// however it comes, lets go. Where a file system has no locks nothing is held, on NFS only against
-/// processes of the same host.
+/// Keeps a second training out of a training's folders. Two of them would mix their figures and
+/// take each other's checkpoints for their own.
+/// Rank 0 makes the folders and locks them. The locks end with its process, however it ends. A file
+/// system without locks protects nothing; NFS protects only against processes of the same host.
 class FolderLock final {
  public:
-  /// For a training that goes on: the process that it goes on from may still be ending.
+  /// For a resumed training: the process that it replaces may still be ending.
   static constexpr std::chrono::milliseconds kPatience{5000};
 
-  /// Several, each once; empty paths count for nothing. `patience`: how long one that another holds
-  /// is waited for. Collective.
-  /// Errors, on all ranks alike: DataError: the folder cannot be made, another training holds it.
-  /// Whatever else stops rank 0 comes out there as it is, and as a DataError on the others.
+  /// Locks several folders, each once, and ignores empty paths. `patience` is how long it waits for
+  /// a folder that another training holds. Collective.
+  /// Errors: DataError, on all ranks alike, if a folder cannot be made or another training holds
+  /// it. Any other exception of rank 0 passes unchanged there and is a DataError on the other
+  /// ranks.
   FolderLock(const std::vector<std::string>& folders,
              const comm::Group& group,
              std::chrono::milliseconds patience);
-  /// The same, with what rank 0 does to hold them.
+  /// The same, with the function by which rank 0 takes the locks.
   using Take = std::function<std::vector<os::UniqueFd>()>;
   FolderLock(const comm::Group& group, const Take& take);
 

@@ -8,19 +8,21 @@
 
 namespace argosy::train::detail {
 
-/// Ends a pass over batches early on all ranks together, whichever of them was asked to, although
-/// they may have different numbers of batches.
+/// Ends a pass over batches early, on all ranks together, when any of them is asked to. The ranks
+/// may have different numbers of batches.
 class Leaving final {
  public:
-  /// Nobody asks.
+  /// Never leaves early.
   Leaving() = default;
-  /// `asked`: whether this rank has been; empty: nobody is. `batches`: of this rank; where a rank
-  /// does not know them the pass is not left early. Collective, and so are the others.
+  /// `asked` returns true if this rank was asked to leave; empty means never. `batches` is the
+  /// number of this rank's batches; if any rank does not know it, no pass is left early.
+  /// Collective, and so are the other members.
   Leaving(std::function<bool()> asked, std::optional<int64_t> batches, const comm::Group& group);
 
-  /// After batch `number`, from 0: whether to leave. Ranks ask each other after every eighth.
+  /// Call it after batch `number`, counted from 0. Returns true if the ranks leave. They ask each
+  /// other after every eighth batch.
   [[nodiscard]] bool after(int64_t number);
-  /// After the last batch: whether ranks that have more of them leave.
+  /// Call it after the last batch. Returns true if ranks that have more batches leave.
   [[nodiscard]] bool at_end();
 
  private:
@@ -28,7 +30,7 @@ class Leaving final {
 
   std::function<bool()> asked_;
   comm::Group group_;
-  int64_t rounds_ = 0;  // of the rank that has most
+  int64_t rounds_ = 0;  // of the rank with the most batches
   int64_t round_ = 0;
   bool left_ = false;
 };

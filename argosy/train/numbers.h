@@ -6,9 +6,10 @@
 
 namespace argosy::train::detail {
 
-/// A number with all its bits; JSON has no NaN and no infinities, they become "nan", "inf", "-inf".
+/// Returns the number with all its bits. JSON has no NaN and no infinities: they become "nan",
+/// "inf" and "-inf".
 [[nodiscard]] nlohmann::ordered_json to_json(double value);
-/// The same back. Errors: CheckpointError when the field is missing or no number.
+/// Reads such a number. Errors: CheckpointError if the field is missing or not a number.
 [[nodiscard]] double number_in(const nlohmann::ordered_json& object, std::string_view field);
 
 }  // namespace argosy::train::detail

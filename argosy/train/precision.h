@@ -14,38 +14,38 @@
 
 namespace argosy::train::detail {
 
-/// How exactly a model computes, and which updates are skipped for it. Without options: in full,
-/// none.
+/// The precision in which a model computes, and the updates that it skips because of it. Without
+/// options: full precision, no skipped updates.
 class Precision final {
  public:
   Precision() = default;
-  /// `device`: where the network is. Errors: UsageError: a dtype that the device cannot compute in.
+  /// `device`: the network's. Errors: UsageError for a dtype in which the device cannot compute.
   Precision(const AmpOptions& options, at::DeviceType device);
 
-  /// What `forward` gives, in f32 where it gave less.
+  /// Runs `forward` and returns its outputs, with 16-bit ones converted to f32.
   [[nodiscard]] Tensors run(const std::function<Tensors(const Tensors&)>& forward,
                             const Tensors& inputs) const;
   [[nodiscard]] bool scales() const { return scaler_.has_value() && scaler_->is_enabled(); }
   void backward(const at::Tensor& loss);
 
-  /// Once per update, when the gradients are averaged: these are unscaled, and it is decided
-  /// whether the update is made.
+  /// Call it once per update, after the gradients are averaged: unscales them and decides if the
+  /// update is made.
   void begin_update(const optim::Optimizer& optimizer);
-  /// Whether the update at hand is one that is passed by.
+  /// True if the current update is skipped.
   [[nodiscard]] bool skipped() const { return skipped_; }
-  /// A new batch comes.
+  /// Call it before a new batch.
   void forget_update() { skipped_ = false; }
-  /// The optimizer's step, unless the update is skipped, and the scale for the next one.
+  /// Makes the optimizer's step unless the update is skipped, and sets the scale of the next one.
   void update(optim::Optimizer& optimizer);
-  /// Says that `step` was skipped, the first ones of a row and then more and more rarely.
-  /// Errors: DataError, on all ranks alike, when so many were skipped that there is no scale left.
+  /// Logs that `step` was skipped: the first skips in a row each, later ones more and more rarely.
+  /// Errors: DataError, on all ranks alike, if so many updates were skipped that no scale is left.
   void report(int64_t step, bool first_rank);
 
-  /// "loss_scale", where there is a scaler.
+  /// Adds "loss_scale" if there is a scaler.
   void add_to(Logs& logs) const;
-  [[nodiscard]] std::string name() const;  ///< "bfloat16"; empty: full precision
+  [[nodiscard]] std::string name() const;  ///< "bfloat16"; empty for full precision
 
-  /// Amid an update: as before it.
+  /// During an update, returns the state from before it.
   [[nodiscard]] nlohmann::ordered_json state() const;
   /// Errors: CheckpointError.
   void load_state(const nlohmann::ordered_json& state);

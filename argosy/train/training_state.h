@@ -15,58 +15,62 @@
 
 namespace argosy::train::detail {
 
-/// Where fit() is, between two updates.
+/// The position of fit() between two updates.
 struct Place {
   int64_t epoch = 0;
-  int64_t batch = 0;    ///< batches of the epoch's last leg that are done, on each rank
-  bool at_end = false;  ///< these are all of the epoch; what follows it is still to come
+  int64_t batch = 0;    ///< finished batches of the epoch's last leg, per rank
+  bool at_end = false;  ///< all batches are done; the end of the epoch is not
   int64_t ranks = 1;
-  int64_t begun_step = 0;   ///< updates that the model had when the training began
-  std::vector<Leg> legs{};  ///< of the epoch, the last one is going on; none: a loader of one's own
+  int64_t begun_step = 0;   ///< the model's updates when the training began
+  std::vector<Leg> legs{};  ///< of the epoch; the last is open; none: the user's loader
   double loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last update
   int64_t samples = 0;                                     ///< of the last update
   bool stop_after_epoch = false;
-  bool stopped = false;      ///< somebody has ended the training
+  bool stopped = false;      ///< the training was ended early
   std::string reason{};      ///< why
-  std::string begun_from{};  ///< FitOptions::resume_from of the training; empty: none
+  std::string begun_from{};  ///< its FitOptions::resume_from; empty: none
 
   [[nodiscard]] bool in_epoch() const { return batch > 0 || legs.size() > 1; }
 };
 
-/// What a place is made of beside the model.
+/// The sources of a training's state outside the model.
 struct Surroundings {
   const std::vector<AnyCallback>& callbacks;
   const EpochFigures& figures;
   Feed& feed;
 };
 
-/// All of a training's state. Collective.
+/// Returns the whole state of a training. Collective.
 [[nodiscard]] checkpoint::Snapshot capture(const Core& core,
                                            const Place& place,
                                            const Surroundings& around);
-/// Model, optimizer, schedule, scaler, average and the number of updates, without a place in an
-/// epoch.
+/// Returns the state of model, optimizer, schedule, scaler and average and the number of updates,
+/// without a position in an epoch.
 [[nodiscard]] checkpoint::Snapshot capture(const Core& core);
 
-/// For a training that is to go on. Errors: CheckpointError: it had a schedule and has none now.
+/// Checks a training that will resume. Errors: CheckpointError if it had a schedule and has none
+/// now.
 void check_schedule(const Core& core,
                     const checkpoint::Snapshot& snapshot,
                     const std::string& path);
-/// Puts model, optimizer, schedule, scaler, average and number of updates back.
-/// Errors: CheckpointError: of another model, optimizer or schedule.
+/// Restores model, optimizer, schedule, scaler, average and the number of updates.
+/// Errors: CheckpointError if the snapshot is of another model, optimizer or schedule.
 void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string& path);
-/// The place in the epoch; nullopt when the checkpoint has none: Model::save() wrote it.
+/// Returns the position in the epoch, or nullopt if Model::save() wrote the checkpoint, which has
+/// none.
 [[nodiscard]] std::optional<Place> place_in(const checkpoint::Snapshot& snapshot);
-/// States of the callbacks, which are on all ranks the same.
+/// Restores the callbacks' states, which are equal on all ranks.
 void restore_callbacks(const checkpoint::Snapshot& snapshot,
                        std::span<const AnyCallback> callbacks);
-/// What each rank has of its own: generators, buffers. Its sums in mid-epoch: restore_sums().
+/// Restores what each rank has of its own: generators and buffers. restore_sums() restores its sums
+/// within an epoch.
 void restore_rank(Core& core, const checkpoint::Snapshot& snapshot);
-/// What this rank has asked for and the ranks have not agreed on yet, or one that is gone.
+/// Returns what this rank, or one that no longer exists, was asked for and the ranks have not
+/// agreed on yet.
 /// Errors: CheckpointError.
 [[nodiscard]] Requests requests_in(const checkpoint::Snapshot& snapshot,
                                    std::span<const nlohmann::ordered_json> gone);
-/// Where this rank's loader was.
+/// Returns the position of this rank's loader.
 [[nodiscard]] data::LoaderState loader_state_in(const checkpoint::Snapshot& snapshot);
 
 }  // namespace argosy::train::detail

@@ -7,13 +7,14 @@
 
 namespace argosy::train::detail {
 
-/// Prepares a log for a training that begins at `step`, so that each step stands there once.
+/// Prepares a log for a training that begins at `step`, so that each step appears in it once.
 ///
-/// From a beginning (step 0) the file that is there is another training's: it is renamed to
-/// `path`.old, in the place of an older one. Otherwise lines beyond `step`, which a run that was
-/// killed wrote after its last checkpoint, are taken out, and so is a last one without its end.
-/// `step_of`: nullopt for lines that say no step; they stay, as lines that are no record do.
-/// The file is whole at any time: what stays is written beside it, then renamed.
+/// At step 0 an existing file belongs to another training: it is renamed to `path`.old and replaces
+/// an older one. At a later step, lines beyond `step`, which a killed run wrote after its last
+/// checkpoint, are removed, and so is an incomplete last line.
+/// `step_of` returns nullopt for a line without a step. Such lines stay, and so do lines that are
+/// no record.
+/// The file is whole at any time: the rest is written beside it, then renamed.
 /// Errors: DataError "train.log" with path.
 void keep_lines_until(const std::string& path,
                       int64_t step,

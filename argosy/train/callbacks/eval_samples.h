@@ -14,28 +14,30 @@
 
 namespace argosy::train::detail {
 
-/// The first pictures of an evaluation on this rank, with what they are and what the network said.
+/// The first pictures of an evaluation on this rank, with their labels and the network's answers.
 ///
-/// Takes part where a batch has images [N, C, H, W] with one channel or three, scores [N, classes]
-/// and one label for each, and images as large as the first. Of anything else there are no samples.
-/// Numbers become colors by the smallest and the largest of each channel in the first batch, which
-/// undoes a normalization as far as can be known; u8 are colors already.
+/// Takes samples from batches with images [N, C, H, W] of one or three channels, scores [N,
+/// classes], one label for each image, and images as large as the first. Other batches give no
+/// samples.
+/// Numbers become colors by the smallest and the largest value of each channel in the first batch.
+/// This undoes a normalization as far as it can be known. u8 are colors already.
 class EvalSamples final {
  public:
   explicit EvalSamples(std::size_t most = 16) : most_(most) {}
 
-  /// Of labels 0, 1, …, in the place of numbers; labels beyond them stay numbers.
+  /// Sets the names that stand for labels 0, 1, …. Labels beyond them stay numbers.
   void set_class_names(std::vector<std::string> names) { names_ = std::move(names); }
   void clear();
   void add(const EvalStep& step);
 
   [[nodiscard]] bool empty() const { return samples_.empty(); }
-  /// Each with its label as caption, "cat", marked as right; else "cat, said dog", marked as wrong.
+  /// Returns the pictures with their captions: "cat", marked as right, or "cat, said dog", marked
+  /// as wrong.
   [[nodiscard]] std::vector<runs::PagePicture> pictures() const;
-  /// All beside each other in rows of four, in a green frame if right, in a red one if wrong. Only
-  /// where it is not empty.
+  /// Returns all pictures in rows of four, each in a green frame if right, in a red one if wrong.
+  /// Call it only if there are samples.
   [[nodiscard]] image::Image grid() const;
-  /// The captions as a Markdown table, in the order of grid().
+  /// Returns the captions as a Markdown table, in the order of grid().
   [[nodiscard]] std::string table() const;
 
  private:
@@ -50,8 +52,8 @@ class EvalSamples final {
   std::size_t most_;
   std::vector<Sample> samples_{};
   std::vector<std::string> names_{};
-  at::Tensor low_{};    // of each channel: what becomes 0
-  at::Tensor scale_{};  // and 255 over the distance to the largest
+  at::Tensor low_{};    // of each channel: the value that becomes 0
+  at::Tensor scale_{};  // of each channel: 255 / (largest - low)
 };
 
 }  // namespace argosy::train::detail

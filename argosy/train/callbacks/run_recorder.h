@@ -15,7 +15,7 @@
 
 namespace argosy::train::detail {
 
-/// Where this rank's time goes, for its line in the table of ranks.
+/// How this rank spends its time, for its line in the table of ranks.
 class RankFigures final {
  public:
   using Clock = std::chrono::steady_clock;
@@ -23,7 +23,7 @@ class RankFigures final {
   void begin_epoch() { mark_ = Clock::now(); }
   void add(const Phase& phase);
   void add(const Step& step);
-  /// An object; its names are those of docs/reference/runs.md.
+  /// Returns an object whose names docs/reference/runs.md lists.
   [[nodiscard]] nlohmann::ordered_json about(const Model& model) const;
 
  private:
@@ -35,13 +35,14 @@ class RankFigures final {
   bool pictures_ = true;  // [N, C, H, W]
 };
 
-/// Leaves a run's folder as docs/reference/runs.md describes it: what fit() adds to its callbacks
-/// where it has a run_dir. The first rank writes run.json, metrics.jsonl, samples/epoch <n>.json
-/// and index.html, the last at most every five seconds and for at most 1 % of the time; each rank
-/// its rank<k>.json, and its timeline where the user gave no Timeline. A training that goes on at a
-/// later step keeps the run's start and its figures up to there.
-/// Errors: DataError at the begin of training, where the folder cannot be written. Later a disk
-/// that is full is told once in the log, and ends no training.
+/// Writes the folder of a run, as docs/reference/runs.md describes it. fit() adds this callback if
+/// it has a run_dir.
+/// The first rank writes run.json, metrics.jsonl, samples/epoch <n>.json and index.html; it writes
+/// the last one at most every five seconds and for at most 1 % of the time. Each rank writes its
+/// rank<k>.json, and its timeline unless the user gave a Timeline. A training that resumes at a
+/// later step keeps the run's start and the figures up to there.
+/// Errors: DataError at the start of training if the folder cannot be written. Later, a full disk
+/// is logged once and ends no training.
 class RunRecorder final : public Callback {
  public:
   explicit RunRecorder(std::string folder);
@@ -60,7 +61,8 @@ class RunRecorder final : public Callback {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// As ended, and not by a signal: what was cut off has to be put right.
+  /// True if the record says that the run ended, other than by a signal. After a signal the record
+  /// must be put right.
   [[nodiscard]] bool is_recorded_as_ended() const;
   void begin_run(const Training& training);
   struct End {
@@ -69,7 +71,7 @@ class RunRecorder final : public Callback {
     std::optional<int> exit_code{};
   };
   void end_run(const Model& model, const End& end);
-  /// What the rank that failed first has said, where its file is here.
+  /// Returns the message of the rank that failed first, if its file is on this host.
   [[nodiscard]] std::string first_cause() const;
   void write_now_and_then(const Model& model);
   void write_all(const Model& model);
@@ -87,8 +89,8 @@ class RunRecorder final : public Callback {
   std::string error_{};  // of this rank
   std::chrono::system_clock::time_point error_at_{};
   bool begun_ = false;
-  bool ended_before_ = false;  // and nothing is left to do: its record stays
-  bool told_ = false;          // that something cannot be written
+  bool ended_before_ = false;  // with nothing left to do: its record stays
+  bool told_ = false;          // a failed write was logged
 };
 
 }  // namespace argosy::train::detail
