@@ -7,21 +7,21 @@
 
 namespace argosy::engine {
 
-/// What an Autocast does. Names are those of torch.autocast.
+/// Options of an Autocast. Names are those of torch.autocast.
 struct AutocastOptions {
   at::DeviceType device = at::kCPU;
-  /// What matrix products and convolutions compute in. Unset: as outside, which is bfloat16 on the
-  /// CPU and float16 on CUDA.
+  /// The dtype in which matrix products and convolutions compute. Unset: as outside, where it is at
+  /// first bfloat16 on the CPU and float16 on CUDA.
   std::optional<at::ScalarType> dtype{};
-  /// false: full precision again, inside another Autocast; dtype is not looked at.
+  /// False switches to full precision inside another Autocast and ignores dtype.
   bool enabled = true;
-  /// Whether a weight is cast once for all its uses inside the outermost Autocast. Unset: as
-  /// outside, which is yes.
+  /// Cast each weight once for all its uses inside the outermost Autocast. Unset: as outside, where
+  /// it is at first true.
   std::optional<bool> cache{};
 };
 
-/// Mixed precision while it lives: libtorch's operators choose by themselves what is computed in 16
-/// bits (products, convolutions) and what stays in 32. Parameters and their gradients stay f32.
+/// Mixed precision while it lives: libtorch's operators themselves choose what to compute in 16
+/// bits (products, convolutions) and what in 32. Parameters and their gradients stay f32.
 ///
 ///     at::Tensor loss;
 ///     {
@@ -32,17 +32,17 @@ struct AutocastOptions {
 ///     }
 ///     loss.backward();                                        // outside, as PyTorch advises
 ///
-/// Belongs to the thread: it acts on what this thread computes, and must end in the thread that it
-/// began in; other threads (loaders, other models) do not see it. An end by an exception puts
-/// everything back too. Guards end in the opposite order of their beginning, as scopes do.
-/// Inside one region a weight that was first used under at::NoGradGuard is taken from the cache
-/// afterwards, without its gradient, as in PyTorch: give what computes without gradients a region
-/// of its own.
-/// Source: torch/amp/autocast_mode.py of 2.x, whose steps are taken in the same order.
+/// It acts only on what its thread computes, and must end in that thread. Other threads (loaders,
+/// other models) do not see it. An exception also restores the former state. Guards end in the
+/// reverse order of their beginning, as scopes do.
+/// Inside one region, a weight that was first used under at::NoGradGuard is later taken from the
+/// cache without its gradient, as in PyTorch. Give computations without gradients a region of their
+/// own.
+/// Source: torch/amp/autocast_mode.py of 2.x, with the same steps in the same order.
 class Autocast final {
  public:
-  /// Errors: UsageError: a dtype that the device has no operators for (see can_autocast()), or no
-  /// such device here.
+  /// Errors: UsageError for a dtype that the device has no operators for (see can_autocast()), or
+  /// for a device that this machine does not have.
   explicit Autocast(const AutocastOptions& options = {});
   ~Autocast();
   Autocast(const Autocast&) = delete;
@@ -57,8 +57,8 @@ class Autocast final {
   bool cache_;
 };
 
-/// While it lives casts are not kept: for what computes without gradients inside somebody else's
-/// region and must leave no trace in it.
+/// While it lives, casts are not cached. For computations without gradients inside somebody else's
+/// region, which must leave no trace in it.
 class AutocastUncached final {
  public:
   AutocastUncached();
@@ -72,8 +72,8 @@ class AutocastUncached final {
   bool cache_;  // as outside
 };
 
-/// What the Autocasts of this thread have chosen, when it is made: for threads that work for it.
-/// at::ThreadLocalState takes along whether they compute in mixed precision, but not in what.
+/// The choices of this thread's Autocasts at its construction, for threads that work for this one.
+/// at::ThreadLocalState carries over whether a thread computes in mixed precision, but no dtype.
 class AutocastState final {
  public:
   AutocastState();
@@ -90,8 +90,8 @@ class AutocastState final {
   std::array<Choice, 2> choices_;
 };
 
-/// While it lives its thread computes as the one whose state it is. Casts are not kept: nobody
-/// would let go of them.
+/// While it lives, its thread computes as the thread whose state it was given. Casts are not
+/// cached, because nobody would release them.
 class AutocastStateGuard final {
  public:
   explicit AutocastStateGuard(const AutocastState& state);
@@ -106,13 +106,14 @@ class AutocastStateGuard final {
   AutocastUncached uncached_;
 };
 
-/// Whether this thread computes in mixed precision on the device.
+/// True if this thread computes in mixed precision on the device.
 [[nodiscard]] bool is_autocast_enabled(at::DeviceType device = at::kCPU);
-/// What it computes in there, or would.
+/// Returns the dtype of mixed precision there, also while it is off.
 [[nodiscard]] at::ScalarType autocast_dtype(at::DeviceType device = at::kCPU);
 
-/// CPU: bfloat16 alone: libtorch 1.13 has no float16 convolutions and products there, and what
-/// newer ones have is slow. CUDA: float16 and bfloat16.
+/// True if the device has operators for mixed precision in `dtype`. On the CPU only bfloat16:
+/// libtorch 1.13 has no float16 convolutions and products there, and those of newer versions are
+/// slow. On CUDA float16 and bfloat16.
 [[nodiscard]] bool can_autocast(at::DeviceType device, at::ScalarType dtype);
 
 }  // namespace argosy::engine

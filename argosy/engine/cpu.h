@@ -6,16 +6,16 @@
 
 namespace argosy::engine {
 
-/// Which matrix library stands behind libtorch's CPU operators.
+/// The matrix library behind libtorch's CPU operators.
 enum class Blas { kReference, kOpenBlas, kMkl, kBlis, kAtlas, kUnknown };
 
 /// "reference", "OpenBLAS", …
 [[nodiscard]] std::string_view to_string(Blas blas);
 
-/// What setup_cpu() found and did.
+/// The findings and settings of setup_cpu().
 struct CpuSetup {
-  int intra_op_threads = 0;    ///< threads of one operator in this process
-  bool threads_given = false;  ///< OMP_NUM_THREADS said so
+  int intra_op_threads = 0;    ///< threads per operator in this process
+  bool threads_given = false;  ///< OMP_NUM_THREADS set them
   bool memory_kept = false;    ///< freed memory stays with the process (ARGOSY_MALLOC)
   Blas blas = Blas::kUnknown;
   std::string blas_library{};  ///< the file that sgemm comes from, links resolved
@@ -23,41 +23,40 @@ struct CpuSetup {
 
 /// How setup_cpu() divides the machine.
 struct CpuOptions {
-  int local_world_size = 1;  ///< processes of the job on this machine: they share its cores
+  int local_world_size = 1;  ///< the job's processes on this machine, which share its cores
 };
 
-/// Makes this process ready for training on the CPU. The first call does it, later ones return what
-/// the first one found. fleet::init() and
-/// DistributedDataParallel call it; thread-safe.
+/// Prepares this process for training on the CPU. The first call does the work; later calls return
+/// its result. fleet::init() and DistributedDataParallel call it. Thread-safe.
 ///
-/// - Threads of an operator: OMP_NUM_THREADS when set, else what libtorch has chosen (the physical
-///   cores) or the program has set before, and at most its share of the cores that it may run on.
-///   Hyperthreads are left out because two OpenMP threads that share a core wait for each other by
-///   spinning: examples/03_fleet took 26 s instead of 2.7 s on a busy machine. See
+/// - Threads per operator: OMP_NUM_THREADS if set, else the number that libtorch chose (the
+///   physical cores) or the program set before, but at most this process's share of the cores it
+///   may run on. Hyperthreads are left out because two OpenMP threads on one core wait for each
+///   other by spinning: examples/03_fleet took 26 s instead of 2.7 s on a busy machine. See
 ///   docs/guides/threads.md.
-/// - Memory: glibc returns large blocks to the kernel on every free and gets them back page by page
-///   (10 % of a ResNet-18 step on two cores); it is told to keep those up to 32 MiB, the most that
-///   it takes. ARGOSY_MALLOC=huge asks for huge pages too. ARGOSY_MALLOC=default leaves glibc
-///   as it is. Another allocator (LD_PRELOAD of tcmalloc, jemalloc) is not touched.
-/// - Matrix library: warns once when it is the reference BLAS, which is 10 to 40 times slower than
-///   OpenBLAS and which libtorch-dev alone brings along.
-///
-/// Errors: ConfigError when ARGOSY_MALLOC is none of "keep", "huge" and "default", or
-/// OMP_NUM_THREADS no number of threads.
+/// - Memory: glibc returns large blocks to the kernel on every free and gets them back page by
+///   page, which costs 10 % of a ResNet-18 step on two cores. setup_cpu() makes it keep blocks up
+///   to 32 MiB, its largest setting. ARGOSY_MALLOC=huge also asks for huge pages.
+///   ARGOSY_MALLOC=default leaves glibc as it is. Another allocator (LD_PRELOAD of tcmalloc,
+///   jemalloc) is not touched.
+/// - Matrix library: warns once about the reference BLAS, which is 10 to 40 times slower than
+///   OpenBLAS and the only one that libtorch-dev installs.
+/// Errors: ConfigError if ARGOSY_MALLOC is not "keep", "huge" or "default", or if OMP_NUM_THREADS
+/// is not a number of threads.
 const CpuSetup& setup_cpu(const CpuOptions& options = {});
 
-/// Where freed memory is kept (ARGOSY_MALLOC): gives what is free now back to the system. For the
-/// end of a preparation whose memory the steps have no use for. Cost: milliseconds.
+/// Returns free memory to the system if it is kept (ARGOSY_MALLOC). For the end of a preparation
+/// whose memory the steps do not need. Cost: milliseconds.
 void release_free_memory();
 
-/// The threads that a value of OMP_NUM_THREADS asks for, the first number of a list; nullopt for an
-/// empty one. Errors: ConfigError naming the value.
+/// Returns the number of threads that a value of OMP_NUM_THREADS asks for: the first number of a
+/// list, or nullopt for an empty value. Errors: ConfigError naming the value.
 [[nodiscard]] std::optional<int> omp_num_threads(std::string_view value);
 
-/// The matrix library that a file belongs to, by its path with links resolved.
+/// Returns the matrix library that a file belongs to, judged by its path with links resolved.
 [[nodiscard]] Blas classify_blas(std::string_view path);
 
-/// What to do about a slow matrix library; empty when there is nothing to do.
+/// Returns advice about a slow matrix library, or "" if there is none to give.
 [[nodiscard]] std::string blas_advice(const CpuSetup& setup);
 
 }  // namespace argosy::engine

@@ -5,21 +5,22 @@
 
 namespace argosy::engine {
 
-/// How load_state_dict judges what does not fit.
+/// How load_state_dict treats entries that do not fit.
 struct LoadOptions {
-  /// Names must agree exactly. Without it, entries that only one side has are left alone.
+  /// True: names must agree exactly. False: entries that only one side has are left alone.
   bool strict = true;
-  /// Loads what fits by name, shape and type, leaves the rest alone, whatever `strict` says, and
-  /// reports it: a classifier of other classes on a known backbone. Only when nothing at all fits
-  /// it is an error.
+  /// True: loads the entries that fit by name, shape and type, whatever `strict` says, leaves the
+  /// others alone and reports them. Example: a new classifier on a known backbone. It is an error
+  /// only if no entry fits.
   bool partial = false;
-  /// Lets a floating-point entry fill a parameter of another floating-point type (bf16 into f32).
+  /// True: a floating-point entry may fill a parameter of another floating-point type (bf16 into
+  /// f32).
   bool convert_dtype = false;
-  /// Where the entries come from, for messages: a path.
+  /// The origin of the entries, a path, for messages.
   std::string source{};
 };
 
-/// An entry that both sides have, and differently.
+/// An entry that differs between the two sides.
 struct LoadMismatch {
   std::string name{};
   std::string why{};       ///< "other shape" or "other type"
@@ -27,14 +28,15 @@ struct LoadMismatch {
   std::string got{};       ///< the dict's
 };
 
-/// What load_state_dict did.
+/// The result of load_state_dict.
 struct LoadResult {
   std::vector<std::string> loaded{};       ///< in the module's order
   std::vector<std::string> missing{};      ///< in the module, not in the dict
   std::vector<std::string> unexpected{};   ///< in the dict, not in the module
   std::vector<LoadMismatch> mismatched{};  ///< in both; only with LoadOptions::partial
 
-  /// "loaded 60 of 62 entries", and a table of what was left alone and why, a line each.
+  /// Returns "loaded 60 of 62 entries" and a table of the other entries and the reasons, one line
+  /// each.
   [[nodiscard]] std::string to_string() const;
 };
 

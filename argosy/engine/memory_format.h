@@ -15,56 +15,57 @@ class Module;
 
 namespace argosy::engine {
 
-/// In which order the elements of 4-d tensors (images, activations, weights of convolutions) lie.
+/// The order in memory of the elements of 4-d tensors (images, activations, convolution weights).
 enum class MemoryFormat {
-  kAsIs,          ///< whatever the program made
-  kAuto,          ///< channels_last where that is faster and changes nothing else
+  kAsIs,          ///< as the program made them
+  kAuto,          ///< channels_last if that is faster and changes nothing else
   kContiguous,    ///< N, C, H, W: libtorch's default
-  kChannelsLast,  ///< N, H, W, C: what convolutions on the CPU run faster in
+  kChannelsLast,  ///< N, H, W, C: faster convolutions on the CPU
 };
 
 /// "as_is", "auto", "contiguous", "channels_last".
 [[nodiscard]] std::string_view to_string(MemoryFormat format);
-/// The format of that name; nullopt when there is none.
+/// Returns the format of that name, or nullopt if there is none.
 [[nodiscard]] std::optional<MemoryFormat> memory_format(std::string_view name);
 
-/// `tensor` in kContiguous or kChannelsLast, as a copy where it is not: 4-d and of a floating type.
-/// Itself otherwise. Recorded by autograd.
+/// Returns a 4-d tensor of a floating type in kContiguous or kChannelsLast, as a copy unless it
+/// already has that format. Returns any other tensor itself. Autograd records it.
 [[nodiscard]] at::Tensor in_format(const at::Tensor& tensor, MemoryFormat format);
 
-/// What else uses the memory of a dense tensor: nothing, or other tensors too, which would be read
-/// in the wrong order if it were laid out anew.
+/// True if no other tensor uses the memory of a dense tensor. Other tensors would be read in the
+/// wrong order if it were laid out anew.
 [[nodiscard]] bool has_own_memory(const at::Tensor& tensor);
 
-/// Puts every 4-d parameter and buffer into kContiguous or kChannelsLast where it lies: handles and
-/// addresses stay valid, strides change. Those whose memory other tensors use too are left as they
-/// are, gradients too.
+/// Puts every 4-d parameter and buffer into kContiguous or kChannelsLast, in place: handles and
+/// addresses stay valid, strides change. Gradients, and tensors whose memory other tensors also
+/// use, stay as they are.
 void lay_out(const torch::nn::Module& module, MemoryFormat format);
 
-/// The name of a 4-d parameter or buffer that does not lie so; empty when all do. lay_out() leaves
-/// those that share their memory with other tensors.
+/// Returns the name of a 4-d parameter or buffer in another format, or "" if there is none.
+/// lay_out() leaves those that share their memory with other tensors.
 [[nodiscard]] std::string not_laid_out(const torch::nn::Module& module, MemoryFormat format);
 
-/// The strides of a module's 4-d parameters and buffers, to return to.
+/// The strides of a module's 4-d parameters and buffers, kept so that they can be restored.
 class Layout {
  public:
   explicit Layout(const torch::nn::Module& module);
-  /// Puts every tensor back in its strides, with the values that it has now.
+  /// Restores every tensor's strides and keeps its current values.
   void restore() const;
 
  private:
   std::vector<std::pair<at::Tensor, std::vector<int64_t>>> tensors_{};
 };
 
-/// Whether channels_last can be faster for this module, by its layers alone, and why or why not.
+/// Advice whether channels_last can be faster for a module, judged by its layers alone, with the
+/// reason.
 struct ChannelsLastAdvice {
   bool worth_trying = false;
   std::string reason{};
 };
 
-/// The rule: a convolution (Conv2d or ConvTranspose2d) in f32 or bf16 on the CPU, for which
-/// libtorch calls oneDNN; every 4-d parameter row-major and in memory of its own.
-/// docs/guides/memory_format.md has the measurements behind it.
+/// Advises channels_last if the module has a convolution (Conv2d or ConvTranspose2d) in f32 or bf16
+/// on the CPU, for which libtorch calls oneDNN, and every 4-d parameter is row-major and has its
+/// own memory. docs/guides/memory_format.md has the measurements behind this rule.
 [[nodiscard]] ChannelsLastAdvice advise_channels_last(const torch::nn::Module& module);
 
 }  // namespace argosy::engine

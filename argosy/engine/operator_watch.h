@@ -7,31 +7,32 @@
 
 #include <ATen/core/Tensor.h>
 
-// Internal to the room: what summary() sees of a forward.
+// Internal to the room: what summary() learns from a forward pass.
 namespace argosy::engine {
 
-/// An operator that was called by the model itself, not by another operator.
+/// An operator that the model itself called, not another operator.
 struct SeenOperator {
   std::string name{};  ///< "conv2d"
-  int64_t owner = -1;  ///< of the first input that has one; -1: none
+  int64_t owner = -1;  ///< owner of the first input that has one; -1: none
   std::vector<int64_t> output_shape{};
   int64_t output_bytes = 0;   ///< of outputs that share no memory with an input
-  int64_t multiply_adds = 0;  ///< its own, or those of the operators that it calls
+  int64_t multiply_adds = 0;  ///< its own, or those of operators it calls
   at::Tensor output{};        ///< a copy of the first one, with WatchOptions::outputs
   at::Tensor input{};         ///< a copy of the first one without an owner, with inputs
 };
 
-/// The owner of the memory of a tensor, or -1.
+/// Returns the owner of a tensor's memory, or -1.
 using OwnerOf = std::function<int64_t(const at::Tensor&)>;
 
 struct WatchOptions {
-  bool outputs = false;  ///< of operators that have an owner
-  bool inputs = false;   ///< the same
+  bool outputs = false;  ///< keep outputs of operators with an owner
+  bool inputs = false;   ///< keep inputs of operators with an owner
 };
 
 /// Runs `body` and returns the operators that this thread's dispatcher saw meanwhile, in the order
-/// of their ends. Left out: what has no tensor among inputs or outputs, views, copies.
-/// Errors: UsageError inside of another one on the same thread.
+/// in which they ended. Leaves out views, copies, and operators without a tensor among inputs or
+/// outputs.
+/// Errors: UsageError inside another watch on the same thread.
 [[nodiscard]] std::vector<SeenOperator> watch_operators(const OwnerOf& owner_of,
                                                         const std::function<void()>& body,
                                                         const WatchOptions& options = {});

@@ -6,40 +6,45 @@
 
 namespace argosy {
 
-/// Seeds libtorch's generators of the CPU and of every CUDA device: initialisation of weights,
-/// dropout, randperm, torch::rand. Ranks with a `rank` each draw numbers of their own.
+/// Seeds libtorch's generators of the CPU and of every CUDA device. They drive the initialisation
+/// of weights, dropout, randperm and torch::rand. Ranks that pass different `rank`s draw different
+/// numbers.
 ///
 ///     argosy::seed_everything(42);                    // all ranks alike: weights start equal
 ///     argosy::seed_everything(42, group.rank());      // after the model is made: dropout differs
 ///
-/// Rank 0 has the seed itself, so that one process draws what it would without the second argument.
-/// Not covered: data loading, which has streams of its own for each sample (data::Random: set
-/// DataLoaderOptions' and samplers' .seed), std::rand, and generators that the program made.
+/// Rank 0 uses the seed itself, so one process draws the same numbers with and without the second
+/// argument.
+/// Not covered: data loading, which has separate streams for each sample (data::Random; set the
+/// .seed of DataLoaderOptions and of samplers), std::rand, and generators that the program made.
 /// Thread-safe. Errors: UsageError for a negative rank.
 void seed_everything(uint64_t seed, int rank = 0);
 
 namespace engine {
 
-/// What seed_everything() gives the generators of a rank: `seed` for rank 0, well mixed others.
+/// Returns the seed that seed_everything() gives a rank's generators: `seed` for rank 0, a
+/// well-mixed one for other ranks.
 [[nodiscard]] uint64_t seed_of_rank(uint64_t seed, int rank);
 
 enum class Deterministic {
   kOff,   ///< libtorch's choice of algorithms
-  kWarn,  ///< deterministic ones, and a warning where there is none
-  kOn,    ///< deterministic ones; operators without one throw c10::Error
+  kWarn,  ///< deterministic ones; a warning for an operator without one
+  kOn,    ///< deterministic ones; an operator without one throws c10::Error
 };
 
-/// Same input, same bits, run after run: libtorch uses deterministic algorithms only, and cuDNN
-/// neither tries algorithms out nor takes those that add atomically. Sets the whole process.
+/// Makes the same input give the same bits, run after run. libtorch then uses only deterministic
+/// algorithms, and cuDNN neither tries algorithms out nor uses those that add atomically. It sets
+/// the whole process.
 ///
 ///     for (const std::string& gap : engine::set_deterministic(engine::Deterministic::kOn)) …
 ///
-/// Returns what is not covered here, in words, empty when nothing: cuBLAS without
-/// CUBLAS_WORKSPACE_CONFIG; another number of OpenMP threads adds up differently. The CPU's
-/// operators and Argosy's own reductions are deterministic anyway, for the same number of threads
-/// and ranks. kOff returns nothing. Call it before the first operator. Cost: up to 2 × on CUDA.
+/// Returns in words what this does not cover here, or nothing: cuBLAS needs
+/// CUBLAS_WORKSPACE_CONFIG, and another number of OpenMP threads sums in another order. With the
+/// same number of threads and ranks, the CPU's operators and Argosy's own reductions are
+/// deterministic anyway. kOff returns nothing. Call it before the first operator. Cost: up to 2 ×
+/// on CUDA.
 std::vector<std::string> set_deterministic(Deterministic mode);
-/// What is set.
+/// Returns the current mode.
 [[nodiscard]] Deterministic deterministic();
 
 }  // namespace engine

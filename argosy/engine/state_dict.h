@@ -14,14 +14,13 @@
 
 namespace argosy::engine {
 
-/// An ordered map from structured names to tensors: what a model's weights are, apart from the
-/// model.
+/// An ordered map from structured names to tensors: a model's weights, apart from the model.
 ///
 ///     StateDict before = state_dict(model).clone();
 ///     …
 ///     load_state_dict(model, before);
 ///
-/// Names keep the order of insertion. A StateDict shares memory with what it was taken from.
+/// Names keep the order of insertion. A StateDict shares memory with the tensors it was made from.
 class StateDict final {
  public:
   using Entry = std::pair<std::string, at::Tensor>;
@@ -29,12 +28,12 @@ class StateDict final {
   StateDict() = default;
   StateDict(std::initializer_list<Entry> entries);
 
-  /// Adds an entry, or replaces the tensor of one that is there (which keeps its place).
+  /// Adds an entry, or replaces the tensor of an existing one, which keeps its place.
   void set(std::string name, at::Tensor tensor);
 
-  /// Errors: UsageError naming the entry and those that come nearest.
+  /// Errors: UsageError naming the entry and the closest existing ones.
   [[nodiscard]] const at::Tensor& at(std::string_view name) const;
-  /// nullptr when there is none.
+  /// Returns nullptr if there is no such entry.
   [[nodiscard]] const at::Tensor* find(std::string_view name) const;
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
 
@@ -43,7 +42,7 @@ class StateDict final {
   [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }
   [[nodiscard]] auto end() const noexcept { return entries_.end(); }
 
-  /// The same names over memory of its own; strides (channels_last) are kept.
+  /// Returns a copy with its own memory and the same names; strides (channels_last) are kept.
   [[nodiscard]] StateDict clone() const;
 
  private:
@@ -51,23 +50,23 @@ class StateDict final {
   std::unordered_map<std::string, std::size_t> index_;
 };
 
-/// Parameters and buffers by structured name, in PyTorch's order: of each module first its
+/// Returns parameters and buffers by structured name, in PyTorch's order: for each module its
 /// parameters, then its buffers, then its children. Tensors are detached and share the module's
 /// memory. Tied weights appear under each of their names; undefined entries (`bias = false`) do not
 /// appear.
 [[nodiscard]] StateDict state_dict(const torch::nn::Module& module);
 
-/// Copies `dict` into the module's own tensors, whose addresses, strides and devices stay.
+/// Copies `dict` into the module's own tensors, which keep their addresses, strides and devices.
 ///
 /// All or nothing: everything is checked before the first byte is copied.
 /// Errors: CheckpointError that lists every missing, unexpected and mismatched entry by name, shape
-///   and dtype. A wrong shape is an error with or without `strict`, unless `partial` is set; then
-///   only that nothing fits is one.
+///   and dtype. A wrong shape is an error with or without `strict`. With `partial` the only error
+///   is that no entry fits.
 LoadResult load_state_dict(const torch::nn::Module& module,
                            const StateDict& dict,
                            const LoadOptions& options = {});
 
-/// The same for what holds or wraps a module (see module_of).
+/// The same for an object that holds or wraps a module (see module_of).
 template <typename T>
 requires(!detail::IsModule<T>) [[nodiscard]] StateDict state_dict(const T& holder) {
   return state_dict(module_of(holder));

@@ -13,59 +13,63 @@
 
 namespace argosy::engine {
 
-/// The processes whose batches a norm takes together. Made by parallel::convert_sync_batchnorm().
+/// The processes that compute a norm over their batches together.
+/// parallel::convert_sync_batchnorm() makes it.
 ///
 /// Both operations are collective: every process runs the same norms in the same order.
 class NormPeers : public torch::CustomClassHolder {
  public:
-  /// Shape: f64 [n] of each process → f64 [processes, n], in the order of ranks.
+  /// Gathers f64 [n] of each process into f64 [processes, n], in the order of ranks.
   [[nodiscard]] virtual at::Tensor gather(const at::Tensor& mine) = 0;
-  /// f64, in place, in the order of ranks.
+  /// Sums f64 values over the processes, in place, in the order of ranks.
   virtual void sum(const at::Tensor& values) = 0;
 };
 using NormPeersPtr = c10::intrusive_ptr<NormPeers>;
 
-/// Of each channel of a batch.
+/// Mean and variance of each channel of a batch.
 struct ChannelMoments {
   std::vector<double> mean{};
   std::vector<double> variance{};  ///< biased
-  double count = 0;                ///< values of one channel
+  double count = 0;                ///< values per channel
 };
 
-/// Those of all processes' batches; one without samples has count 0. The same bits everywhere.
-/// Errors: UsageError when there is one value for each channel in all, as libtorch's norm.
+/// Returns the moments of all processes' batches, with the same bits on every process. A process
+/// without samples has count 0.
+/// Errors: UsageError if there is only one value per channel in all, as in libtorch's norm.
 [[nodiscard]] ChannelMoments merge(const ChannelMoments& mine, NormPeers& peers);
 
-/// What a norm is made of: references into it.
+/// The parts of a norm, as references into it.
 struct NormState {
   const torch::nn::BatchNormOptions& options;
-  const at::Tensor& weight;  ///< undefined, as bias, where the norm has none
+  const at::Tensor& weight;  ///< weight and bias are undefined if the norm has none
   const at::Tensor& bias;
   const at::Tensor& running_mean;
   const at::Tensor& running_var;
   const at::Tensor& num_batches_tracked;
   bool training = false;
-  NormPeersPtr peers{};  ///< or null
+  NormPeersPtr peers{};  ///< null: none
 };
 
-/// Moves the running statistics towards these, as torch::nn::BatchNorm does.
+/// Moves the running statistics towards these moments, as torch::nn::BatchNorm does.
 void move_running_statistics(const NormState& norm, const ChannelMoments& moments);
 
-/// Shape: [N, C, …] → the same. Without peers, and in evaluation mode, it is libtorch's batch norm.
+/// Normalizes images. Without peers, and in evaluation mode, it is libtorch's batch norm.
 ///
-/// With peers the statistics of a training step are those of all processes' batches; N may be 0 and
-/// may differ between processes. Any device (what is exchanged passes through the CPU); 16-bit
-/// types are summed in f32.
+/// With peers, a training step uses the statistics of all processes' batches; N may be 0 and may
+/// differ between processes.
+/// Shape: [N, C, …] → the same. Any device, but values that are exchanged pass through the CPU;
+/// 16-bit types are summed in f32.
 /// Autograd: weight and bias get the gradients of this process's batch; DistributedDataParallel
-/// averages them. UsageError for a second derivative.
+/// averages them. A second derivative is a UsageError.
 [[nodiscard]] at::Tensor batch_norm(const NormState& norm, const at::Tensor& images);
 
-/// What all norms have that can take statistics over processes.
+/// Base of all norms that can compute statistics over processes.
 class SyncedNorm {
  public:
   virtual ~SyncedNorm() = default;
-  /// Null: each process for itself, as at first.
-  /// Const as libtorch's modules are, whose const holders give them to be changed.
+  /// Sets the peers. With null, the initial value, each process normalizes alone.
+  /// The function is const because const module holders of libtorch give access to modules that may
+  /// change.
   void set_peers(NormPeersPtr peers) const { peers_ = std::move(peers); }
   [[nodiscard]] const NormPeersPtr& peers() const { return peers_; }
 
@@ -114,7 +118,7 @@ class BatchNormBase : public torch::nn::NormImplBase<D, Derived, torch::nn::Batc
 
 }  // namespace detail
 
-/// torch::nn::BatchNorm1d, 2d and 3d, bit for bit, whose statistics can also be those of several
+/// torch::nn::BatchNorm1d, 2d and 3d, bit for bit, which can also compute statistics over several
 /// processes. Parameters, buffers and their names are the same. A clone has no peers.
 class BatchNorm1dImpl final : public detail::BatchNormBase<1, BatchNorm1dImpl> {
  public:

@@ -10,46 +10,48 @@
 #include "argosy/engine/synced_norm.h"
 #include "argosy/vision/ops/norm_kernels.h"
 
-// Internal to the room: what operators around a batch norm have in common.
+// Internal to the room: the common parts of operators around a batch norm.
 namespace argosy::vision::ops {
 
 inline constexpr auto kLast = at::MemoryFormat::ChannelsLast;
 
-/// Training, f32 on the CPU in channels_last, with a weight and a bias, and more than one value for
-/// each channel: else operators are left to libtorch.
+/// True if the fused operators can do it: training, f32 on the CPU in channels_last, with a weight
+/// and a bias, and more than one value per channel. Otherwise libtorch's operators run.
 [[nodiscard]] bool can_fuse(const engine::NormState& norm, const at::Tensor& images);
 
-/// Of [N, C, H, W].
+/// Returns the shape of one of the images [N, C, H, W].
 [[nodiscard]] kernels::Image shape_of(const at::Tensor& images);
 
-/// The pixels of all images as one row.
+/// Returns the shape of the pixels of all images as one row.
 [[nodiscard]] kernels::Image row_of(const at::Tensor& images);
 
-/// body(first element, part) for parts of a row, in parallel: few images have work for many threads
-/// too.
+/// Calls body(first element, part) for the parts of a row, in parallel. So a few images also give
+/// work to many threads.
 void for_parts(const kernels::Image& row,
                const std::function<void(int64_t, const kernels::Image&)>& body);
 
-/// body(n) for each image, in parallel.
+/// Calls body(n) for each image, in parallel.
 void for_images(int64_t images, const std::function<void(int64_t)>& body);
 
-/// Two numbers for each channel, to which `add` adds those of a part of a row or of image n: first
-/// all of the one, then of the other. The same order of sums with any number of threads.
+/// Returns two sums per channel: all of the first kind, then all of the second. `add` adds those of
+/// a part of the row, or of image n. The order of summation does not depend on the number of
+/// threads.
 [[nodiscard]] std::vector<double> sums_over_parts(
     const kernels::Image& row,
     const std::function<void(int64_t, const kernels::Image&, double*, double*)>& add);
 [[nodiscard]] std::vector<double> sums_over_images(
     int64_t images, int64_t channels, const std::function<void(int64_t, double*, double*)>& add);
 
-/// Of each channel, f32.
+/// Statistics of each channel, f32.
 struct BatchStatistics {
   at::Tensor mean;
   at::Tensor inverse_std;        ///< 1 / √(biased variance + ε)
-  double count = 0;              ///< values of one channel
-  engine::NormPeersPtr peers{};  ///< with whom they were taken
+  double count = 0;              ///< values per channel
+  engine::NormPeersPtr peers{};  ///< the processes that took them together
 };
 
-/// Those of this batch, and of the peers'; moves the running ones as torch::nn::BatchNorm2d does.
+/// Returns the statistics of this batch and of the peers' batches, and moves the running ones as
+/// torch::nn::BatchNorm2d does.
 [[nodiscard]] BatchStatistics take_statistics(const engine::NormState& norm,
                                               const at::Tensor& images);
 
@@ -62,27 +64,31 @@ struct NormGradient {
   std::vector<float> level;
 };
 
-/// How many values the statistics were taken of, and with whom, from forward to backward.
+/// Passes from forward to backward how many values the statistics were taken of, and with which
+/// peers.
 void keep(torch::autograd::AutogradContext& context, const BatchStatistics& batch);
 
-/// From the sums of dy and of dy times the normalized x. Collective where there are peers.
+/// Computes the gradients from the sums of dy and of dy times the normalized x. Collective if there
+/// are peers.
 [[nodiscard]] NormGradient norm_gradient(const std::vector<double>& sums,
                                          const at::Tensor& weight,
                                          const at::Tensor& inverse_std,
                                          torch::autograd::AutogradContext& context);
 
-/// Values of one channel in all images.
+/// Returns the number of values per channel in all images.
 [[nodiscard]] double values_per_channel(const at::Tensor& images);
 
-/// The normalized images by libtorch's operators, recorded: for a second derivative.
-/// Errors: UsageError where the statistics were taken with peers.
+/// Returns the normalized images by libtorch's operators, recorded by autograd for a second
+/// derivative.
+/// Errors: UsageError if the statistics were taken with peers.
 [[nodiscard]] at::Tensor recorded_norm(const at::Tensor& images,
                                        const at::Tensor& weight,
                                        const at::Tensor& bias,
                                        const at::Tensor& inverse_std,
                                        torch::autograd::AutogradContext& context);
 
-/// Gradients of `output` for images, weight and bias, recorded; undefined for what needs none.
+/// Returns the gradients of `output` for images, weight and bias, recorded; undefined for an input
+/// that needs none.
 [[nodiscard]] std::vector<at::Tensor> recorded_gradients(const at::Tensor& output,
                                                          const at::Tensor& dy,
                                                          const std::vector<at::Tensor>& inputs);

@@ -10,15 +10,15 @@
 // Internal to the kernels of this room: vectors over channels that lie side by side.
 namespace argosy::vision::kernels {
 
-/// Sums of so many values are taken in f32, and added up in f64.
+/// The number of values that are summed in f32. Such sums are added up in f64.
 inline constexpr int64_t kRun = 64;
 
-/// Channels are taken by so many; the compiler cuts these into the registers that there are.
+/// The number of channels per vector. The compiler splits a vector into the registers that exist.
 inline constexpr int64_t kLanes = 16;
 using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
 using Ints = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
 
-/// Some channels side by side: all lanes, or as many as are left of an image's channels.
+/// Some channels side by side: all lanes, or as many as an image's channels have left.
 template <bool kFull>
 struct Lanes {
   int64_t count = kLanes;
@@ -43,7 +43,7 @@ struct Lanes {
   }
 };
 
-/// body(lanes, first channel) for all channels.
+/// Calls body(lanes, first channel) for all channels.
 template <typename Body>
 ARGOSY_KERNEL_INLINE void for_channels(int64_t channels, const Body& body) {
   int64_t c = 0;
@@ -55,9 +55,10 @@ ARGOSY_KERNEL_INLINE void for_channels(int64_t channels, const Body& body) {
   }
 }
 
-/// body(lanes, groups, first channel) for all channels, taken by four vectors at a time while there
-/// are as many: `groups()` of them. For sums over positions: a pass over 64 channels reads memory
-/// in order, one over 16 of more leaves three of four cache lines for later.
+/// Calls body(lanes, groups, first channel) for all channels: `groups()` vectors at a time, four
+/// while there are enough channels, then one. For sums over positions: a pass over 64 channels
+/// reads memory in order; a pass over 16 of more channels leaves three of four cache lines for
+/// later.
 template <typename Body>
 ARGOSY_KERNEL_INLINE void for_channel_groups(int64_t channels, const Body& body) {
   constexpr int64_t kWide = 4 * kLanes;

@@ -7,8 +7,8 @@
 
 namespace argosy::vision::ops {
 
-/// A batch norm that is part of an operator: libtorch's, or one that parallel's
-/// convert_sync_batchnorm() takes over ranks. References into it.
+/// A batch norm as part of an operator: libtorch's, or one that parallel's convert_sync_batchnorm()
+/// extends over ranks. Holds references into it.
 class Norm final {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor)
@@ -17,7 +17,7 @@ class Norm final {
   Norm(const engine::BatchNorm2d& norm) : state_(norm->state()) {}
 
   [[nodiscard]] const engine::NormState& state() const { return state_; }
-  /// The norm alone.
+  /// Applies the norm alone.
   [[nodiscard]] at::Tensor operator()(const at::Tensor& images) const {
     return engine::batch_norm(state_, images);
   }

@@ -11,11 +11,11 @@ struct Image {
   int64_t channels = 0;
 
   [[nodiscard]] int64_t elements() const { return height * width * channels; }
-  /// Of 2×2 windows; an odd last row or column belongs to none.
+  /// Elements after pooling by 2×2 windows, which leave out an odd last row or column.
   [[nodiscard]] int64_t pooled() const { return (height / 2) * (width / 2) * channels; }
 };
 
-/// Adds for each channel the sums of (x - shift) and of its square to `sums` and `squares`.
+/// Adds, per channel, the sums of (x - shift) and of its square to `sums` and `squares`.
 void add_moments(
     const float* x, const Image& image, const float* shift, double* sums, double* squares);
 
@@ -27,9 +27,9 @@ void norm_relu(const float* x,
                const float* offset,
                float* y);
 
-/// Adds for each channel the sums of dy, and of dy times the normalized x, where relu let it
-/// through: where y is positive or, if `y` is null, x·scale + offset. Writes that part of dy to
-/// `passed`, unless that is null.
+/// Adds, per channel, the sums of dy and of dy times the normalized x where relu passes them: where
+/// y is positive or, if `y` is null, where x·scale + offset is. Writes that part of dy to `passed`
+/// unless it is null.
 void add_relu_gradient_sums(const float* dy,
                             const float* x,
                             const float* y,
@@ -42,8 +42,8 @@ void add_relu_gradient_sums(const float* dy,
                             double* sums,
                             double* products);
 
-/// dx = slope·(x - mean) + level + scale·dy, that where x·scale + offset is positive; everywhere if
-/// `offset` is null.
+/// dx = slope·(x - mean) + level + scale·dy. The last term counts only where x·scale + offset is
+/// positive, or everywhere if `offset` is null.
 void norm_relu_gradient(const float* dy,
                         const float* x,
                         const Image& image,

@@ -7,10 +7,11 @@
 // Internal to the room. Plain loops over f32 images whose channels lie side by side (H, W, C).
 namespace argosy::vision::kernels {
 
-/// A place in a window, row by row: 0 … 3; kNowhere: relu lets nothing through.
+/// Places in a window are numbered row by row, 0 … 3; kNowhere means that relu passes none.
 inline constexpr int32_t kNowhere = 4;
 
-/// y = max(0, the largest x·scale + offset of each window), where it was, and the x there.
+/// y = max(0, the largest x·scale + offset of each window). Also writes its place in the window and
+/// the x there.
 void norm_pool_relu(const float* x,
                     const Image& image,
                     const float* scale,
@@ -19,8 +20,7 @@ void norm_pool_relu(const float* x,
                     float* chosen,
                     int32_t* where);
 
-/// Adds for each channel the sums of dy, and of dy times the normalized x, where relu let it
-/// through.
+/// Adds, per channel, the sums of dy and of dy times the normalized x where relu passes them.
 void add_gradient_sums(const float* dy,
                        const float* chosen,
                        const int32_t* where,
@@ -30,7 +30,7 @@ void add_gradient_sums(const float* dy,
                        double* sums,
                        double* products);
 
-/// dx = slope·(x - mean) + level, plus scale·dy at the place that was chosen.
+/// dx = slope·(x - mean) + level, plus scale·dy at the chosen place.
 void spread_gradient(const float* x,
                      const float* dy,
                      const int32_t* where,

@@ -6,21 +6,21 @@
 
 namespace argosy::vision::ops {
 
-/// `norm(images).relu()` as one operator, and its gradient: images pass through memory twice
-/// forward and twice backward, in place of once or twice for each operator each way.
+/// Returns `norm(images).relu()`, computed with its gradient as one operator. The images pass
+/// through memory twice forward and twice backward, instead of once or twice per operator each way.
 ///
-/// Shape: [N, C, H, W] → the same. Running statistics move as in norm(images). Values and gradients
-/// are those of the two operators up to rounding: moments are summed in f32 by 64 and in f64
-/// beyond; the same bits with any number of threads. NaN stays NaN. A second derivative is taken
-/// through libtorch's operators.
-/// In evaluation mode, and for anything but f32 on the CPU in channels_last with a weight and a
-/// bias, it is the two operators.
+/// Shape: [N, C, H, W] → the same. Running statistics move as in norm(images).
+/// Values and gradients are those of the two operators up to rounding: moments are summed in f32 by
+/// 64 and in f64 beyond, with the same bits for any number of threads. NaN stays NaN. A second
+/// derivative is taken through libtorch's operators.
+/// In evaluation mode it is the two operators. So it is for anything but f32 on the CPU in
+/// channels_last with a weight and a bias.
 [[nodiscard]] at::Tensor norm_relu(const Norm& norm, const at::Tensor& images);
 
-/// `(norm(images) + residual).relu()`, in the same way.
+/// Returns `(norm(images) + residual).relu()`, computed in the same way.
 ///
-/// Shape of `residual`: that of `images`; another shape or type, by three operators, makes that of
-/// the result what it is for `norm(images) + residual`.
+/// Shape of `residual`: that of `images`. With another shape or type it runs as three operators,
+/// and the result has the shape and type of `norm(images) + residual`.
 [[nodiscard]] at::Tensor norm_add_relu(const Norm& norm,
                                        const at::Tensor& images,
                                        const at::Tensor& residual);

@@ -7,12 +7,13 @@
 
 #include "argosy/vision/ops/batch_norm.h"
 
-// What the tests of operators around a batch norm have in common.
+// Shared by the tests of operators around a batch norm.
 namespace argosy::vision::ops {
 
 namespace nn = torch::nn;
 
-/// A norm whose weights have both signs and a zero: the largest x is not the largest output.
+/// Returns a norm whose weights have both signs and a zero, so that the largest x does not give the
+/// largest output.
 inline nn::BatchNorm2d norm_of(int64_t channels, nn::BatchNorm2dOptions options) {
   nn::BatchNorm2d norm(options);
   const torch::NoGradGuard no_grad;

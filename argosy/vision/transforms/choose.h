@@ -10,10 +10,10 @@
 #include "argosy/vision/transforms/picture.h"
 #include "argosy/vision/transforms/step.h"
 
-// Transforms made of transforms. Inside each, steps have streams of their own as in Compose.
+// Transforms made of transforms. Their steps have separate streams, as in Compose.
 namespace argosy::vision {
 
-/// All steps with probability p, else none.
+/// Applies all steps with probability p, else none.
 ///
 ///     RandomApply({GaussianBlur(23), Grayscale(3)}, 0.2)
 ///
@@ -30,12 +30,12 @@ class RandomApply final {
   double p_;
 };
 
-/// One of the steps, each as likely as its weight says (default: all alike).
+/// Applies one of the steps, drawn by their weights (default: equal).
 ///
 ///     RandomChoice({RandomRotation(30), ColorJitter({.hue = 0.1})}, {3, 1})
 ///
-/// Source: torchvision's RandomChoice. Errors: UsageError without steps, and for weights that are
-/// negative, all 0 or not as many as the steps.
+/// Source: torchvision's RandomChoice. Errors: UsageError if there are no steps, and for weights
+/// that are negative, all 0, or not one per step.
 class RandomChoice final {
  public:
   static constexpr std::string_view kName = "RandomChoice";
@@ -48,7 +48,7 @@ class RandomChoice final {
   std::vector<double> weights_;
 };
 
-/// All steps, in an order drawn anew for each sample. Source: torchvision's RandomOrder.
+/// Applies all steps, in a new random order for each sample. Source: torchvision's RandomOrder.
 class RandomOrder final {
  public:
   static constexpr std::string_view kName = "RandomOrder";
@@ -60,12 +60,12 @@ class RandomOrder final {
   detail::Steps steps_;
 };
 
-/// A user's function with a name, for messages and prints; what it may take is said at Step.
+/// A user's function with a name, for messages and prints. Step lists the inputs that it may take.
 ///
 ///     Lambda("AddNoise", [](at::Tensor chw, data::Random& random) { … })
 ///
-/// Its draws are keyed by the name: functions without one share the name "Lambda" and are told
-/// apart by which of them it is.
+/// Its draws are keyed by the name. Functions without a name share the name "Lambda" and are told
+/// apart by their order.
 template <typename F>
 class Lambda final {
  public:

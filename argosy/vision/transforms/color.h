@@ -8,12 +8,12 @@
 #include "argosy/vision/transforms/picture.h"
 #include "argosy/vision/transforms/ranges.h"
 
-// Transforms of colors. They know from the picture which channel is which, leave points alone and
-// take u8 (0 to 255) and f32 (0 to 1), images and tensors.
+// Transforms of colors. They take the channel order from the picture, leave points alone, and
+// accept u8 (0 to 255) and f32 (0 to 1), images and tensors.
 namespace argosy::vision {
 
 /// Multiplies all values by a factor drawn from `value`: 0.2 means [0.8, 1.2].
-/// Errors (of this and the next three): UsageError for a negative `value` and a negative factor.
+/// Errors (here and for the next three): UsageError for a negative `value` or a negative factor.
 class BrightnessTransform final {
  public:
   static constexpr std::string_view kName = "BrightnessTransform";
@@ -25,7 +25,8 @@ class BrightnessTransform final {
   Range factor_;
 };
 
-/// Moves all values away from, or to, the mean of the gray image by a factor from `value`.
+/// Moves all values towards or away from the mean of the gray image, by a factor drawn from
+/// `value`.
 class ContrastTransform final {
  public:
   static constexpr std::string_view kName = "ContrastTransform";
@@ -37,7 +38,8 @@ class ContrastTransform final {
   Range factor_;
 };
 
-/// Moves all colors away from, or to, their gray by a factor from `value`. Gray stays as it is.
+/// Moves all colors towards or away from their gray, by a factor drawn from `value`. Gray stays as
+/// it is.
 class SaturationTransform final {
  public:
   static constexpr std::string_view kName = "SaturationTransform";
@@ -49,8 +51,8 @@ class SaturationTransform final {
   Range factor_;
 };
 
-/// Turns all hues by a part of the circle drawn from `value`: 0.1 means [-0.1, 0.1] of it; at most
-/// 0.5. Gray stays as it is.
+/// Turns all hues by a part of the circle that is drawn from `value`: 0.1 means [-0.1, 0.1]; at
+/// most 0.5. Gray stays as it is.
 class HueTransform final {
  public:
   static constexpr std::string_view kName = "HueTransform";
@@ -62,7 +64,7 @@ class HueTransform final {
   Range shift_;
 };
 
-/// A number v means [1 - v, 1 + v], for hue [-v, v]; {low, high} the range itself.
+/// A number v means the range [1 - v, 1 + v], for hue [-v, v]. {low, high} is the range itself.
 struct ColorJitterOptions {
   Spread brightness = 0.0;
   Spread contrast = 0.0;
@@ -70,12 +72,13 @@ struct ColorJitterOptions {
   Spread hue = 0.0;
 };
 
-/// Brightness, contrast, saturation and hue, in an order that is drawn anew for each sample.
+/// Changes brightness, contrast, saturation and hue, in a new random order for each sample.
 ///
 ///     ColorJitter({.brightness = 0.2, .contrast = 0.1, .saturation = 0.1, .hue = 0.1})
 ///
-/// Source: torchvision 0.29 ColorJitter: a permutation of the four, then their factors; one whose
-/// range is its middle alone (the default) is left out and draws nothing. Paddle does the same.
+/// Source: torchvision 0.29 ColorJitter: a permutation of the four, then their factors. A change
+/// whose range is its middle alone (the default) is left out and draws nothing. Paddle does the
+/// same.
 /// Errors: UsageError naming the option that is negative or, for hue, beyond 0.5.
 class ColorJitter final {
  public:
@@ -91,7 +94,7 @@ class ColorJitter final {
   Range hue_;
 };
 
-/// The picture in gray, in 1 or 3 equal channels.
+/// Converts the picture to gray, in 1 or 3 equal channels.
 /// Errors: UsageError for another number of channels.
 class Grayscale final {
  public:
@@ -104,7 +107,8 @@ class Grayscale final {
   int channels_;
 };
 
-/// In gray with probability p, in as many channels as before. Errors: UsageError for RGBA.
+/// Converts the picture to gray with probability p and keeps its number of channels. Errors:
+/// UsageError for RGBA.
 class RandomGrayscale final {
  public:
   static constexpr std::string_view kName = "RandomGrayscale";
@@ -116,8 +120,9 @@ class RandomGrayscale final {
   double p_;
 };
 
-/// A gray picture in three equal channels, called RGB, for models that want those. The values stay.
-/// Errors: UsageError for a number other than 1 and 3, and for a picture that is not gray.
+/// Copies a gray picture into three equal channels, called RGB, for models that need three. The
+/// values stay.
+/// Errors: UsageError for a number other than 1 or 3, and for a picture that is not gray.
 class Repeat final {
  public:
   static constexpr std::string_view kName = "Repeat";
@@ -129,8 +134,8 @@ class Repeat final {
   int channels_;
 };
 
-/// The picture in another order of channels: where a file's or a camera's BGR meets a model that
-/// was trained on RGB. What becomes of colors and alpha: image::convert().
+/// Converts the picture to another channel order, for example a file's or a camera's BGR for a
+/// model trained on RGB. image::convert() says how colors and alpha change.
 class ConvertOrder final {
  public:
   static constexpr std::string_view kName = "ConvertOrder";

@@ -11,25 +11,27 @@
 #include "argosy/vision/transforms/picture.h"
 #include "argosy/vision/transforms/ranges.h"
 
-// Transforms that choose a part of the picture or its size. Points move with the pixels; one that
-// leaves the picture keeps its coordinates outside of it. Each says what it is going to do without
-// doing it (target(), box(), draw()), for a pipeline that does all steps at once (fused.h).
+// Transforms that choose a part of the picture or its size. Points move with the pixels; a point
+// that leaves the picture keeps its coordinates outside it. Each transform can return its geometry
+// without applying it (target(), box(), draw()), for a pipeline that does all steps at once
+// (fused.h).
 namespace argosy::vision {
 
 struct ResizeOptions {
   image::Interpolation interpolation = image::Interpolation::kBilinear;
   image::Antialias antialias = image::Antialias::kOn;
-  /// Limit for the longer edge where the shorter one is given; 0: none.
+  /// Limit for the longer edge if only the shorter one is given; 0: none.
   int max_size = 0;
 };
 
-/// Another size: of both edges, or of the shorter one, the other following in proportion.
+/// Resizes to a size, or scales in proportion so that the shorter edge gets a length.
 ///
 ///     Resize(256)                                     // 500 x 375 becomes 341 x 256
 ///     Resize({.height = 240, .width = 320})
 ///
-/// Source: torchvision 0.29 (the longer edge is rounded down), Paddle likewise.
-/// Errors: UsageError for sizes below 1, for max_size with both edges, or not above the edge.
+/// Source: torchvision 0.29 (the longer edge is rounded down); Paddle's is the same.
+/// Errors: UsageError for sizes below 1, and for a max_size given with both edges or not above the
+/// shorter one.
 class Resize final {
  public:
   static constexpr std::string_view kName = "Resize";
@@ -38,21 +40,21 @@ class Resize final {
   [[nodiscard]] Picture operator()(Picture picture) const;
   [[nodiscard]] std::string to_string() const;
 
-  /// The size that a picture of this size becomes.
+  /// Returns the new size of a picture of this size.
   [[nodiscard]] image::Size target(image::Size source) const;
-  /// The same for every picture, where both edges were given.
+  /// Returns the size of all results if both edges were given, else nullopt.
   [[nodiscard]] std::optional<image::Size> fixed_size() const {
     return shorter_edge_ == 0 ? std::optional(size_) : std::nullopt;
   }
   [[nodiscard]] const ResizeOptions& options() const { return options_; }
 
  private:
-  int shorter_edge_ = 0;  // 0: size_ counts
+  int shorter_edge_ = 0;  // 0: size_ applies
   image::Size size_{};
   ResizeOptions options_;
 };
 
-/// The middle of the picture. A smaller picture gets a border of zeros, as in torchvision.
+/// Cuts out the middle of the picture. A smaller picture gets a border of zeros, as in torchvision.
 class CenterCrop final {
  public:
   static constexpr std::string_view kName = "CenterCrop";
@@ -61,7 +63,7 @@ class CenterCrop final {
   [[nodiscard]] Picture operator()(Picture picture) const;
   [[nodiscard]] std::string to_string() const;
 
-  /// Where it lies in a picture of this size; beyond its edges where that is smaller.
+  /// Returns its place in a picture of this size. It reaches beyond the edges of a smaller picture.
   [[nodiscard]] image::Box box(image::Size source) const;
   [[nodiscard]] image::Size size() const { return size_; }
 
@@ -69,14 +71,14 @@ class CenterCrop final {
   image::Size size_;
 };
 
-/// A border around the picture.
+/// Puts a border around the picture.
 ///
 ///     Pad(4)    Pad({4, 2})    Pad({1, 2, 3, 4}, {.mode = image::PadMode::kReflect})
 ///
-/// One number for all sides, two (left and right, top and bottom) or four (left, top, right,
-/// bottom), as torchvision and Paddle have them.
+/// Takes one number for all sides, two (left and right, top and bottom) or four (left, top, right,
+/// bottom), as torchvision and Paddle do.
 ///
-/// Errors: UsageError for a negative border; at the call for one that a mirror cannot fill.
+/// Errors: UsageError for a negative border; at the call for a border that a mirror cannot fill.
 class Pad final {
  public:
   static constexpr std::string_view kName = "Pad";
@@ -95,21 +97,21 @@ class Pad final {
 };
 
 struct RandomCropOptions {
-  /// Put around the picture first: 4, {4, 2} or {1, 2, 3, 4}, as of Pad.
+  /// Border that is added first: 4, {4, 2} or {1, 2, 3, 4}, as in Pad.
   image::Padding padding{};
-  /// Whether a picture that is smaller still gets a border wide enough on both sides; else that is
-  /// an error.
+  /// True: a picture that is still smaller gets a border wide enough on both sides. False: it is an
+  /// error.
   bool pad_if_needed = false;
   image::PadMode mode = image::PadMode::kConstant;
-  image::Fill fill{};  ///< of the border, in the picture's own numbers
+  image::Fill fill{};  ///< color of the border, in the picture's own numbers
 };
 
-/// A part of this size from anywhere in the picture.
+/// Cuts out a part of this size at a random place.
 ///
 ///     RandomCrop(32, {.padding = 4})   // CIFAR's
 ///
 /// Source: torchvision 0.29; Paddle's is the same.
-/// Errors: UsageError for sizes below 1; at the call for a picture that is smaller.
+/// Errors: UsageError for sizes below 1; at the call for a smaller picture.
 class RandomCrop final {
  public:
   static constexpr std::string_view kName = "RandomCrop";
@@ -120,10 +122,10 @@ class RandomCrop final {
   [[nodiscard]] std::string to_string() const;
 
   struct Draw {
-    image::Padding needed;  ///< after options().padding; 0 but for smaller pictures
+    image::Padding needed;  ///< border beside options().padding; 0 unless too small
     image::Box box;         ///< in the padded picture
   };
-  /// Errors: UsageError for a picture that is smaller.
+  /// Errors: UsageError for a smaller picture.
   [[nodiscard]] Draw draw(image::Size source, data::Random& random) const;
   [[nodiscard]] image::Size size() const { return size_; }
   [[nodiscard]] const RandomCropOptions& options() const { return options_; }
@@ -140,11 +142,11 @@ struct RandomResizedCropOptions {
   image::Antialias antialias = image::Antialias::kOn;
 };
 
-/// A part of random area and shape, resized: how networks for ImageNet are trained.
+/// Cuts out a part of random area and shape and resizes it, the usual training for ImageNet.
 ///
 ///     RandomResizedCrop(224)     RandomResizedCrop(224, {.scale = {0.2, 1.0}})
 ///
-/// The part is cut out first, so that nothing beside it has a share in the result.
+/// The part is cut out first, so pixels outside it do not influence the result.
 /// Source: Szegedy et al., "Going deeper with convolutions", CVPR 2015; torchvision 0.29: ten draws
 /// of area and log-ratio, then the middle of the picture, cut to the nearest ratio.
 /// Errors: UsageError naming the option that is out of range.
@@ -157,7 +159,7 @@ class RandomResizedCrop final {
   [[nodiscard]] Picture operator()(Picture picture, data::Random& random) const;
   [[nodiscard]] std::string to_string() const;
 
-  /// The part to cut out of a picture of this size.
+  /// Returns the part to cut out of a picture of this size.
   [[nodiscard]] image::Box draw(image::Size source, data::Random& random) const;
   [[nodiscard]] image::Size size() const { return size_; }
   [[nodiscard]] const RandomResizedCropOptions& options() const { return options_; }

@@ -25,7 +25,7 @@ inline std::string text(int value) {
 inline std::string text(std::string_view value) {
   return std::string(value);
 }
-/// As it is written in a program: 224 for a square.
+/// Writes a size as a program does: 224 for a square.
 inline std::string text(image::Size size) {
   return size.height == size.width ? text(size.height)
                                    : fmt::format("{{{}, {}}}", size.height, size.width);
@@ -75,7 +75,8 @@ inline std::string text(image::Antialias value) {
   return value == image::Antialias::kOn ? "on" : "off";
 }
 
-/// "Name(argument, option=value)": arguments always, options where they are not the default.
+/// "Name(argument, option=value)", with all arguments and those options that differ from the
+/// default.
 ///
 ///     Description("RandomCrop").argument(size_).option("p", p, 0.5).done()
 class Description final {

@@ -13,8 +13,8 @@ namespace argosy::vision {
 
 struct FlipOptions {
   double p = 0.5;
-  /// Points that change places with the flip: in the mirror the left eye is a right eye. Numbers of
-  /// rows of the points.
+  /// Pairs of rows of the points that change places with the flip: in the mirror the left eye is a
+  /// right eye.
   std::vector<std::pair<int64_t, int64_t>> keypoint_pairs{};
 };
 
@@ -22,7 +22,8 @@ struct FlipOptions {
 ///
 ///     RandomHorizontalFlip()      RandomHorizontalFlip({.keypoint_pairs = faces.pairs()})
 ///
-/// Errors: UsageError for p outside [0, 1]; at the call for a pair that the points do not have.
+/// Errors: UsageError for p outside [0, 1]; at the call for a pair of rows that the points do not
+/// have.
 class RandomHorizontalFlip final {
  public:
   static constexpr std::string_view kName = "RandomHorizontalFlip";

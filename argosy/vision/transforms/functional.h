@@ -12,17 +12,18 @@
 #include "argosy/image/resize.h"
 #include "argosy/vision/transforms/tensor.h"
 
-/// The transforms as functions, with numbers of one's own instead of random ones.
+/// The transforms as functions, with given numbers instead of random ones.
 ///
 ///     namespace F = argosy::vision::functional;
 ///     image::Image small = F::resize(photo, {.height = 224, .width = 224});
 ///     at::Tensor turned = F::rotate(chw, 30);
 ///
-/// Those on images stand in argosy/image/. Those on tensors take [C, H, W] of u8 or f32
-/// on the CPU and give the same numbers; one channel counts as gray, three as RGB, four as RGBA
-/// (where they are something else and it matters, use an Image or a Picture). Points follow by the
-/// functions of argosy/image/geometry.h.
-/// Errors: UsageError for a tensor of another shape or type, else as the function on images.
+/// Functions on images are in argosy/image/. Functions on tensors take [C, H, W] of u8 or f32 on
+/// the CPU and give the same numbers; one channel counts as gray, three as RGB, four as RGBA. If
+/// the channels are something else and it matters, use an Image or a Picture. The functions of
+/// argosy/image/geometry.h move points.
+/// Errors: UsageError for a tensor of another shape or type; otherwise those of the function on
+/// images.
 namespace argosy::vision::functional {
 
 using image::adjust_brightness;
@@ -87,10 +88,10 @@ using image::to_grayscale;
 [[nodiscard]] at::Tensor equalize(const at::Tensor& chw);
 [[nodiscard]] at::Tensor adjust_sharpness(const at::Tensor& chw, double factor);
 
-/// f32 [C, H, W]: u8 divided by 255, f32 as it is. As ToTensor.
+/// Returns f32 [C, H, W], as ToTensor does: u8 divided by 255, f32 unchanged.
 [[nodiscard]] at::Tensor to_tensor(const image::Image& image);
 [[nodiscard]] at::Tensor to_tensor(const at::Tensor& chw);
-/// (value - mean) / std for each channel. As Normalize.
+/// Returns (value - mean) / std for each channel, as Normalize does.
 [[nodiscard]] image::Image normalize(const image::Image& image,
                                      const std::vector<double>& mean,
                                      const std::vector<double>& std,

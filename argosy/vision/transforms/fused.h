@@ -11,21 +11,21 @@
 #include "argosy/vision/transforms/compose.h"
 #include "argosy/vision/transforms/tensor.h"
 
-// How a chain that is written plainly is done in one pass: decode, crop, resize, flip, normalize,
-// straight into the batch. No second interface: recognise() reads the chain that there is.
+// Runs an ordinary chain in one pass: decode, crop, resize, flip, normalize, straight into the
+// batch. There is no second interface: recognise() reads the existing chain.
 namespace argosy::vision {
 
-/// What a chain does to the pixels of one sample, in this order.
+/// The geometry that a chain applies to one sample, in this order.
 struct FusedDraw {
-  /// Part of the source that counts; nothing beside it has a share in the result.
+  /// The used part of the source. Pixels outside it do not influence the result.
   image::Box source{};
-  /// What that is resized to; its own size where the chain does not resize.
+  /// The size to which that part is resized; its own size if the chain does not resize.
   image::Size resized{};
-  /// What is kept of the resized picture. Rows and columns beyond its edges are
+  /// The part of the resized picture that is kept. Rows and columns beyond its edges are
   /// FusedPlan::border().
   image::Box window{};
-  bool flip_x = false;  ///< left and right of the window exchanged
-  bool flip_y = false;  ///< top and bottom
+  bool flip_x = false;  ///< swap left and right of the window
+  bool flip_y = false;  ///< swap top and bottom
 
   bool operator==(const FusedDraw&) const = default;
 };
@@ -44,26 +44,27 @@ struct FusedDraw {
 /// A value; thread-safe: everything is const.
 class FusedPlan final {
  public:
-  /// Draws what the chain draws from the same `random`, which moves on as by a call of the chain.
-  /// Errors: what the chain's steps say of a source of this size (RandomCrop of a smaller one).
+  /// Makes the chain's draws from the same `random`, which then advances as in a call of the chain.
+  /// Errors: those of the chain's steps for a source of this size (RandomCrop of a smaller one).
   [[nodiscard]] FusedDraw draw(image::Size source, data::Random& random) const;
 
-  /// How the chain resizes; none where it does not.
+  /// The options by which the chain resizes; nullopt if it does not.
   [[nodiscard]] const std::optional<image::ResizeOptions>& resize() const { return resize_; }
-  /// What lies beyond the resized picture's edges, one number for each channel, in u8.
+  /// The value beyond the resized picture's edges, one number per channel, in u8.
   [[nodiscard]] const image::Fill& border() const { return border_; }
-  /// Size of all results; none where it depends on the sample.
+  /// Size of all results; nullopt if it depends on the sample.
   [[nodiscard]] const std::optional<image::Size>& size() const { return size_; }
 
-  /// How u8 becomes a number of the result. f32 with the bits of the chain:
-  /// ((unit ? u8 / 255 : u8) - mean[c]) / std[c], each operation rounded.
+  /// The conversion of u8 to the result's numbers. In f32 it gives the bits of the chain: ((unit ?
+  /// u8 / 255 : u8) - mean[c]) / std[c], each operation rounded.
   struct Arithmetic {
-    bool is_u8 = false;         ///< bytes stay bytes; the rest does not count
-    bool unit = true;           ///< divided by 255 first
-    std::vector<float> mean{};  ///< one for each channel; 0 where the chain does not normalize
-    std::vector<float> std{};   ///< likewise 1
+    bool is_u8 = false;         ///< bytes stay bytes; the other fields are unused
+    bool unit = true;           ///< divide by 255 first
+    std::vector<float> mean{};  ///< per channel; 0 if the chain does not normalize
+    std::vector<float> std{};   ///< per channel; 1 if it does not
   };
-  /// Of u8 pictures with these channels. Errors: as Normalize's, for channels that do not fit it.
+  /// Returns the arithmetic for u8 pictures with these channels. Errors: those of Normalize for
+  /// channels that do not fit it.
   [[nodiscard]] Arithmetic arithmetic(image::Order order) const;
 
  private:
@@ -76,20 +77,22 @@ class FusedPlan final {
   std::optional<image::Size> size_{};
   bool to_tensor_ = false;
   std::optional<Normalize> normalize_{};
-  bool normalizes_bytes_ = false;  // Normalize meets u8, not what ToTensor made
+  bool normalizes_bytes_ = false;  // Normalize gets u8, not ToTensor's result
 };
 
-/// The plan of a chain whose result one pass gives, bit for bit; none for every other chain.
+/// Returns the plan of a chain whose result one pass gives, bit for bit; nullopt for every other
+/// chain.
 ///
-/// Recognised, in any order in which each step sees what it would see in one pass:
-/// - at most one of Resize and RandomResizedCrop, before it at most RandomCrop without a border;
-/// - RandomCrop, CenterCrop and Pad; those which put a border (CenterCrop does around a small
-///   picture) before anything is cut off, with a constant, all of them with one;
-/// - RandomHorizontalFlip and RandomVerticalFlip, anywhere but before resizing;
-/// - ToTensor, Transpose() and one Normalize, each with or without the others, after the geometry;
-/// - chains of these in the chain.
-/// Not recognised: anything else (colors, rotations, users' functions), mirrored borders, chains
-/// without steps.
+/// A chain is recognised if it consists of these steps, in any order in which each step gets the
+/// same input as in one pass:
+/// - at most one of Resize and RandomResizedCrop, before it at most a RandomCrop without a border;
+/// - RandomCrop, CenterCrop and Pad. Steps that add a border (CenterCrop does around a small
+///   picture) come before any that cuts, and use the same constant;
+/// - RandomHorizontalFlip and RandomVerticalFlip, anywhere except before resizing;
+/// - ToTensor, Transpose() and one Normalize, each optional, after the geometry;
+/// - chains of these steps.
+/// Not recognised: all other steps (colors, rotations, users' functions), mirrored borders, and
+/// chains without steps.
 [[nodiscard]] std::optional<FusedPlan> recognise(const Compose& chain);
 
 }  // namespace argosy::vision

@@ -8,9 +8,9 @@
 // Internal to the transforms.
 namespace argosy::vision::detail {
 
-/// The picture with f(image) for its pixels; the points stay. A tensor becomes an image for f and a
-/// tensor again: both ways are exact, so that a step has one arithmetic for both.
-/// Errors: UsageError `[where] …` for a tensor that cannot be one.
+/// Returns the picture with f(image) as its pixels; the points stay. A tensor becomes an image for
+/// f and then a tensor again. Both conversions are exact, so a step has one arithmetic for both.
+/// Errors: UsageError `[where] …` for a tensor that cannot become an image.
 template <typename F>
 Picture on_pixels(Picture picture, std::string_view where, const F& f) {
   if (picture.is_image()) {

@@ -7,11 +7,11 @@
 #include "argosy/vision/transforms/picture.h"
 #include "argosy/vision/transforms/ranges.h"
 
-// Functions of argosy/image/color.h and filter.h, by chance. Names and defaults are torchvision's;
-// what they take is said there.
+// Functions of argosy/image/color.h and filter.h, applied by chance. Names and defaults are
+// torchvision's. Those headers describe the parameters.
 namespace argosy::vision {
 
-/// The negative, with probability p.
+/// Inverts all values with probability p.
 class RandomInvert final {
  public:
   static constexpr std::string_view kName = "RandomInvert";
@@ -36,8 +36,8 @@ class RandomPosterize final {
   double p_;
 };
 
-/// Inverts what is at least as bright as `threshold` (0 to 255; f32: 0 to 1), with probability p.
-/// Errors: at the call for f32 and a threshold above 1, as torchvision's.
+/// Inverts values of at least `threshold` (0 to 255; f32: 0 to 1), with probability p.
+/// Errors: at the call for f32 and a threshold above 1, as in torchvision.
 class RandomSolarize final {
  public:
   static constexpr std::string_view kName = "RandomSolarize";
@@ -74,7 +74,7 @@ class RandomEqualize final {
   double p_;
 };
 
-/// Smoother (0 ≤ factor < 1) or sharper (factor > 1), with probability p.
+/// Smooths (0 ≤ factor < 1) or sharpens (factor > 1), with probability p.
 class RandomAdjustSharpness final {
  public:
   static constexpr std::string_view kName = "RandomAdjustSharpness";
@@ -87,13 +87,12 @@ class RandomAdjustSharpness final {
   double p_;
 };
 
-/// Blurs by a Gaussian of `kernel` × `kernel` pixels, whose standard deviation is drawn from
-/// `sigma`, in pixels.
+/// Blurs with a Gaussian of `kernel` × `kernel` pixels. Its standard deviation, in pixels, is drawn
+/// from `sigma`.
 ///
 ///     GaussianBlur(23, {0.1, 2.0})
 ///
-/// Errors: UsageError for a kernel that is not odd and positive, and for a sigma that is not above
-/// 0.
+/// Errors: UsageError for a kernel that is not odd and positive, or a sigma that is not above 0.
 class GaussianBlur final {
  public:
   static constexpr std::string_view kName = "GaussianBlur";

@@ -8,24 +8,21 @@
 
 namespace argosy::vision {
 
-/// From low to high: what a random number is drawn from, evenly. low = high is a fixed number.
+/// A range from low to high, from which random numbers are drawn evenly. low = high is a fixed
+/// number.
 struct Range {
   double low = 0;
   double high = 0;
 
   constexpr Range() = default;
-  /// Both: an aggregate would take `.shear_x = -10` for {-10, 0}.
+  /// Needs both numbers: an aggregate would read `.shear_x = -10` as {-10, 0}.
   constexpr Range(double low, double high) : low(low), high(high) {}
   bool operator==(const Range&) const = default;
 
   [[nodiscard]] double draw(data::Random& random) const { return random.uniform(low, high); }
 };
 
-/// How far a factor may stray: a number or the range itself.
-///
-///     ColorJitter({.brightness = 0.2, .contrast = {0.5, 1.5}})
-///
-/// 0.2 around 1 means [0.8, 1.2], never below 0; around 0 (hue) it means [-0.2, 0.2].
+/// How far a factor may vary: a number, or the range itself.
 class Spread final {
  public:
   Spread(double around) : around_(around) {}  // NOLINT(google-explicit-constructor)

@@ -18,13 +18,14 @@ namespace argosy::vision {
 
 namespace detail {
 
-/// A chain: its call gives a tensor, its apply() what the next step wants.
+/// A chain: its call returns a tensor, its apply() returns the input of a next step.
 template <typename T>
 concept Chain = requires(const T& chain, Picture picture, data::Random& random) {
   { chain.apply(std::move(picture), random) } -> std::same_as<Picture>;
 };
 
-/// What a transform may take: In by value or const reference, with or without the stream.
+/// The inputs that a transform may take: In by value or const reference, with or without the
+/// stream.
 template <typename F, typename In>
 concept TakesRandom = std::invocable<const F&, In, data::Random&>;
 template <typename F, typename In>
@@ -49,20 +50,21 @@ auto call(const F& function, In input, data::Random& random) {
   }
 }
 
-/// `what` is "an image", "a tensor"; `advice` how to come by one.
+/// `what` is "an image" or "a tensor"; `advice` says how to get one.
 [[noreturn]] void throw_wrong_kind(std::string_view name,
                                    std::string_view what,
                                    const Picture& got,
                                    std::string_view advice);
 
-/// Puts what a function returned in the place of what it got; the points stay.
+/// Replaces the pixels by a function's result; the points stay.
 inline void put(Picture& into, image::Image image) {
   into.set_image(std::move(image));
 }
 inline void put(Picture& into, TensorImage tensor) {
   into.set_tensor(std::move(tensor));
 }
-/// Channels: as before where their number is the same, else those that are usual.
+/// The channel order stays if the number of channels stays; otherwise it is the usual one for their
+/// number.
 void put(Picture& into, at::Tensor tensor);
 
 template <typename F>
@@ -93,16 +95,16 @@ Picture call_transform(const F& function,
 
 }  // namespace detail
 
-/// One transform of a chain, whatever its type: one of this folder's classes, or a user's function
-/// or object that is called with an image::Image, a TensorImage, an at::Tensor [C, H, W] or a whole
-/// Picture, with or without a data::Random&, and returns any of these.
+/// One transform of a chain, of any type: a class of this folder, or a user's function or object.
+/// It is called with an image::Image, a TensorImage, an at::Tensor [C, H, W] or a whole Picture,
+/// with or without a data::Random&, and returns any of these.
 ///
 ///     Compose augment{RandomResizedCrop(224), [](image::Image photo, data::Random& random) {
 ///                       return random.bernoulli(0.1) ? my_fog(photo) : photo;
 ///                     }};
 ///
-/// A handle: copies share the transform, which is const. Called from several threads at once, so a
-/// user's function must be safe for that, and draw from the stream that it is given.
+/// A handle: copies share the transform, which is const. Several threads call it at once, so a
+/// user's function must be thread-safe and draw from the stream that it gets.
 class Step final {
  public:
   template <typename T>
@@ -110,7 +112,7 @@ class Step final {
       Step(T transform)  // NOLINT(google-explicit-constructor)
       : held_(std::make_shared<const Holder<T>>(std::move(transform))) {}
 
-  /// Errors: what the transform throws, UsageError when it is given what it does not take.
+  /// Errors: those of the transform; UsageError for an input that it does not take.
   [[nodiscard]] Picture apply(Picture picture, data::Random& random) const {
     return held_->apply(std::move(picture), random);
   }
@@ -118,9 +120,9 @@ class Step final {
   [[nodiscard]] std::string_view name() const { return held_->name(); }
   /// "RandomCrop(32, .padding = 4)"
   [[nodiscard]] std::string to_string() const { return held_->to_string(); }
-  /// Does it draw random numbers?
+  /// True if it draws random numbers.
   [[nodiscard]] bool is_random() const { return held_->is_random(); }
-  /// The transform itself when it is a T, else nullptr: how chains are recognised (fused.h).
+  /// Returns the transform itself if it is a T, else nullptr. fused.h recognises chains by it.
   template <typename T>
   [[nodiscard]] const T* as() const {
     return held_->type() == typeid(T) ? static_cast<const T*>(held_->get()) : nullptr;
@@ -201,9 +203,9 @@ namespace detail {
 
 /// Steps, each with the number of its random stream.
 ///
-/// The number is made of the step's name and of how many of that name stand before it, not of its
-/// index: what is put in, taken out or moved elsewhere in the chain leaves the draws of the others
-/// as they were, so that two runs that differ in one augmentation differ in that one only.
+/// The number is made of the step's name and of how many steps of that name precede it, not of its
+/// index. A step that is inserted, removed or moved does not change the draws of other steps, so
+/// two runs that differ in one augmentation differ only there.
 class Steps final {
  public:
   Steps() = default;

@@ -13,10 +13,11 @@
 #include "argosy/image/image.h"
 #include "argosy/vision/transforms/picture.h"
 
-// What the tests of the transforms share.
+// Shared by the tests of the transforms.
 namespace argosy::vision::test {
 
-/// The golden files' picture (tests/golden/transforms/generate.py): each value its own.
+/// Returns a value of the golden files' picture (tests/golden/transforms/generate.py), where each
+/// is different.
 inline uint8_t value(int y, int x, int c) {
   return static_cast<uint8_t>((x * 9 + y * 5 + c * 40 + (x > 6 ? x * y * (c + 3) * 37 % 101 : 0)) %
                               256);
@@ -34,7 +35,7 @@ inline image::Image bytes(image::Size size = {11, 14}, image::Order order = imag
   return out;
 }
 
-/// The same in f32, 0 to 1.
+/// Returns the same picture in f32, 0 to 1.
 inline image::Image floats(image::Size size = {11, 14}, image::Order order = image::Order::kRgb) {
   const image::Image from = bytes(size, order);
   image::Image out(size, order, image::Type::kF32);
@@ -62,7 +63,7 @@ inline data::Random stream(int64_t index = 0) {
   return {7, 0, index};
 }
 
-/// What the UsageError says; fails where there is none.
+/// Returns the message of the UsageError that `f` throws. The test fails if it throws none.
 template <typename F>
 std::string complaint(const F& f) {
   try {

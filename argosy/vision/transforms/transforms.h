@@ -1,6 +1,6 @@
 #pragma once
 
-/// All transforms of images, and what joins them.
+/// All transforms of images, and Compose, which joins them.
 #include "argosy/vision/transforms/choose.h"
 #include "argosy/vision/transforms/color.h"
 #include "argosy/vision/transforms/compose.h"

@@ -20,8 +20,9 @@ namespace argosy::vision {
 ///     RandomRotation(45)     RandomRotation({-10, 30}, {.interpolation =
 ///     image::Interpolation::kBilinear})
 ///
-/// 45 means [-45, 45]. Options (interpolation nearest, no expansion, about the middle, 0 outside):
-/// image::RotateOptions. Source: torchvision's and Paddle's RandomRotation.
+/// 45 means [-45, 45]. The defaults of image::RotateOptions are nearest interpolation, no
+/// expansion, rotation about the middle, and 0 outside. Source: torchvision's and Paddle's
+/// RandomRotation.
 /// Errors: UsageError for a negative number of degrees.
 class RandomRotation final {
  public:
@@ -37,13 +38,13 @@ class RandomRotation final {
 };
 
 struct RandomAffineOptions {
-  /// Most that it shifts to either side, as parts of width and height, each in [0, 1].
+  /// Largest shift to either side, as parts of width and height, each in [0, 1].
   struct Shift {
     double x = 0;
     double y = 0;
 
     Shift() = default;
-    /// Both: an aggregate would take `.translate = 0.1` for {0.1, 0}.
+    /// Needs both numbers: an aggregate would read `.translate = 0.1` as {0.1, 0}.
     Shift(double x, double y) : x(x), y(y) {}
     bool operator==(const Shift&) const = default;
   };
@@ -56,8 +57,8 @@ struct RandomAffineOptions {
   std::optional<image::PointF> center{};  ///< none: the middle of the picture
 };
 
-/// Rotates (clockwise, as torchvision's affine does), shifts by whole pixels, scales and shears,
-/// each by a number drawn from its range; what is left at its default draws nothing.
+/// Rotates (clockwise, as torchvision's affine does), shifts by whole pixels, scales and shears.
+/// Each draws a number from its range; an option at its default draws nothing.
 ///
 ///     RandomAffine(15, {.translate = {0.1, 0.1}, .scale = {0.8, 1.2}})
 ///
@@ -79,16 +80,17 @@ class RandomAffine final {
 };
 
 struct RandomPerspectiveOptions {
-  /// 0: none; 1: each corner may move to the middle of the picture.
+  /// 0: no distortion; 1: each corner may move to the middle of the picture.
   double distortion_scale = 0.5;
   double p = 0.5;
   image::Interpolation interpolation = image::Interpolation::kBilinear;
   image::Fill fill{};
 };
 
-/// With probability p moves the four corners inwards by whole pixels.
+/// Moves the four corners inwards by whole pixels, with probability p.
 ///
-/// Source: torchvision 0.29 RandomPerspective, its defaults too (Paddle's interpolation: nearest).
+/// Source: torchvision 0.29 RandomPerspective, with its defaults (Paddle's interpolation is
+/// nearest).
 /// Errors: UsageError naming the option that is out of range.
 class RandomPerspective final {
  public:
@@ -97,8 +99,9 @@ class RandomPerspective final {
   [[nodiscard]] Picture operator()(Picture picture, data::Random& random) const;
   [[nodiscard]] std::string to_string() const;
 
-  using Corners = std::array<image::PointF, 4>;  ///< from the top left one clockwise
-  /// Where the corners of a picture of this size go, once p has decided that they do.
+  using Corners = std::array<image::PointF, 4>;  ///< clockwise from the top left
+  /// Returns the new places of the corners of a picture of this size, for a case in which p has
+  /// decided to move them.
   [[nodiscard]] Corners draw(image::Size size, data::Random& random) const;
 
  private:
