@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,57 +20,33 @@
 namespace argosy::fleet {
 namespace {
 
-struct Toggle {
-  const char* name;
-  bool DistributedStrategy::*field;
-  bool supported;
-  const char* instead = "nothing does it yet";  ///< where it is not supported
-};
-
-struct Size {
-  const char* name;
-  double DistributedStrategy::*field;
-};
-
 using S = DistributedStrategy;
-constexpr Toggle kToggles[] = {
-    {"find_unused_parameters", &S::find_unused_parameters, true},
-    {"fp16_allreduce", &S::fp16_allreduce, true},
-    {"bf16_allreduce", &S::bf16_allreduce, true},
-    {"divide_update", &S::divide_update, true},
-    {"share_parameters", &S::share_parameters, true},
-    {"overlap_update", &S::overlap_update, true},
-    {"sync_batch_norm", &S::sync_batch_norm, true},
-    {"amp",
-     &S::amp,
-     false,
-     "prepare(…, {.amp = …}) does it, or engine::Autocast in a loop of your own"},
-    {"recompute", &S::recompute, false},
-    {"gradient_merge", &S::gradient_merge, true},
-    {"localsgd", &S::localsgd, false},
-    {"adaptive_localsgd", &S::adaptive_localsgd, false},
-    {"dgc", &S::dgc, false, "fp16_allreduce and bf16_allreduce halve the traffic"},
-    {"lars", &S::lars, true},
-    {"lamb", &S::lamb, true},
-    {"sharding", &S::sharding, false, "divide_update divides the step and its state inside a host"},
-    {"pipeline", &S::pipeline, false},
-    {"tensor_parallel", &S::tensor_parallel, false},
+
+/// A toggle that cannot be switched on yet.
+struct Unsupported {
+  const char* name;
+  bool S::*field;
+  const char* instead = "nothing does it yet";
+};
+
+constexpr Unsupported kUnsupported[] = {
+    {"amp", &S::amp, "prepare(…, {.amp = …}) does it, or engine::Autocast in a loop of your own"},
+    {"recompute", &S::recompute},
+    {"localsgd", &S::localsgd},
+    {"adaptive_localsgd", &S::adaptive_localsgd},
+    {"dgc", &S::dgc, "fp16_allreduce and bf16_allreduce halve the traffic"},
+    {"sharding", &S::sharding, "divide_update divides the step and its state inside a host"},
+    {"pipeline", &S::pipeline},
+    {"tensor_parallel", &S::tensor_parallel},
     {"use_hierarchical_allreduce",
      &S::use_hierarchical_allreduce,
-     false,
      "ranks of several hosts always reduce inside each host first"},
-    {"elastic", &S::elastic, false, "argosy launch --max_restarts and checkpoints come nearest"},
-    {"auto_search", &S::auto_search, false},
-    {"asp", &S::asp, false},
-    {"qat", &S::qat, false},
-    {"heter_ccl_mode", &S::heter_ccl_mode, false},
+    {"elastic", &S::elastic, "argosy launch --max_restarts and checkpoints come nearest"},
+    {"auto_search", &S::auto_search},
+    {"asp", &S::asp},
+    {"qat", &S::qat},
+    {"heter_ccl_mode", &S::heter_ccl_mode},
 };
-constexpr Size kSizes[] = {
-    {"fuse_grad_size_in_MB", &S::fuse_grad_size_in_MB},
-    {"last_comm_group_size_MB", &S::last_comm_group_size_MB},
-};
-constexpr const char* kHybrid = "hybrid_configs";
-constexpr const char* kFormat = "memory_format";
 /// Paddle's axes.
 constexpr std::array kAxes = {
     "dp_degree", "mp_degree", "pp_degree", "sharding_degree", "sep_degree"};
@@ -77,7 +55,7 @@ constexpr std::array kAxes = {
   throw ConfigError("fleet.DistributedStrategy", text);
 }
 
-std::string unknown(const char* kind,
+std::string unknown(const std::string& kind,
                     const std::string& key,
                     const std::vector<std::string>& known) {
   const std::optional<std::string> near = strings::closest(key, known);
@@ -86,18 +64,6 @@ std::string unknown(const char* kind,
                      key,
                      near ? fmt::format(". Did you mean \"{}\"?", *near)
                           : fmt::format("; known are: {}", fmt::join(known, ", ")));
-}
-
-engine::MemoryFormat format_of(const nlohmann::json& value) {
-  const std::optional<engine::MemoryFormat> format =
-      value.is_string() ? engine::memory_format(value.get<std::string>()) : std::nullopt;
-  if (!format) {
-    refuse(
-        fmt::format("{}: expected \"auto\", \"as_is\", \"contiguous\" or \"channels_last\", got {}",
-                    kFormat,
-                    value.dump()));
-  }
-  return *format;
 }
 
 /// Calls `visit` with the name and the value of each field.
@@ -119,126 +85,108 @@ void for_each_field(GradientMergeConfigs& configs, const Visit& visit) {
   visit("avg", configs.avg);
 }
 template <typename Visit>
-void for_each_configs(S& strategy, const Visit& visit) {
+void for_each_field(S& strategy, const Visit& visit) {
+  visit("find_unused_parameters", strategy.find_unused_parameters);
+  visit("fuse_grad_size_in_MB", strategy.fuse_grad_size_in_MB);
+  visit("last_comm_group_size_MB", strategy.last_comm_group_size_MB);
+  visit("fp16_allreduce", strategy.fp16_allreduce);
+  visit("bf16_allreduce", strategy.bf16_allreduce);
+  visit("divide_update", strategy.divide_update);
+  visit("share_parameters", strategy.share_parameters);
+  visit("overlap_update", strategy.overlap_update);
+  visit("sync_batch_norm", strategy.sync_batch_norm);
+  visit("memory_format", strategy.memory_format);
+  visit("lars", strategy.lars);
   visit("lars_configs", strategy.lars_configs);
+  visit("lamb", strategy.lamb);
   visit("lamb_configs", strategy.lamb_configs);
+  visit("gradient_merge", strategy.gradient_merge);
   visit("gradient_merge_configs", strategy.gradient_merge_configs);
+  visit("hybrid_configs", strategy.hybrid_configs);
+  for (const Unsupported& toggle : kUnsupported) {
+    visit(toggle.name, strategy.*toggle.field);
+  }
+}
+
+// How a field of each type is read from JSON. `where` is its name.
+
+void expect(bool fits, const char* what, const std::string& where, const nlohmann::json& got) {
+  if (!fits) {
+    refuse(fmt::format("{}: expected {}, got {}", where, what, got.dump()));
+  }
 }
 
 void read(const std::string& where, const nlohmann::json& value, double& field) {
-  if (!value.is_number()) {
-    refuse(fmt::format("{}: expected a number, got {}", where, value.dump()));
-  }
+  expect(value.is_number(), "a number", where, value);
   field = value.get<double>();
 }
 void read(const std::string& where, const nlohmann::json& value, int64_t& field) {
-  if (!value.is_number_integer()) {
-    refuse(fmt::format("{}: expected a whole number, got {}", where, value.dump()));
-  }
+  expect(value.is_number_integer(), "a whole number", where, value);
   field = value.get<int64_t>();
 }
 void read(const std::string& where, const nlohmann::json& value, bool& field) {
-  if (!value.is_boolean()) {
-    refuse(fmt::format("{}: expected true or false, got {}", where, value.dump()));
-  }
+  expect(value.is_boolean(), "true or false", where, value);
   field = value.get<bool>();
 }
 void read(const std::string& where, const nlohmann::json& value, std::vector<std::string>& field) {
   const auto is_text = [](const nlohmann::json& each) { return each.is_string(); };
-  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_text)) {
-    refuse(fmt::format("{}: expected a list of texts, got {}", where, value.dump()));
-  }
+  expect(value.is_array() && std::all_of(value.begin(), value.end(), is_text),
+         "a list of texts",
+         where,
+         value);
   field = value.get<std::vector<std::string>>();
 }
-
-/// Reads the object of one toggle's settings.
-template <typename Configs>
-void read_configs(const std::string& key, const nlohmann::json& value, Configs& configs) {
-  if (!value.is_object()) {
-    refuse(fmt::format("{}: expected an object, got {}", key, value.dump()));
+void read(const std::string& where, const nlohmann::json& value, engine::MemoryFormat& field) {
+  const std::optional<engine::MemoryFormat> format =
+      value.is_string() ? engine::memory_format(value.get<std::string>()) : std::nullopt;
+  expect(format.has_value(), R"("auto", "as_is", "contiguous" or "channels_last")", where, value);
+  field = *format;
+}
+void read(const std::string& where,
+          const nlohmann::json& value,
+          std::map<std::string, int64_t>& field) {
+  expect(value.is_object(), R"(an object such as {"dp_degree": 2})", where, value);
+  for (const auto& [key, number] : value.items()) {
+    read(fmt::format("{}.{}", where, key), number, field[key]);
   }
+}
+
+/// Reads an object with these fields. `where` is empty for the strategy itself.
+template <typename Fields>
+void read(const std::string& where, const nlohmann::json& value, Fields& fields) {
+  expect(value.is_object(), "an object", where, value);
   std::vector<std::string> known;
-  for_each_field(configs, [&](const char* name, auto& field) {
+  for_each_field(fields, [&](const char* name, auto& field) {
     known.emplace_back(name);
     if (value.contains(name)) {
-      read(fmt::format("{}.{}", key, name), value.at(name), field);
+      read(where.empty() ? name : fmt::format("{}.{}", where, name), value.at(name), field);
     }
   });
   for (const auto& [name, unused] : value.items()) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      refuse(unknown(fmt::format("field of {}", key).c_str(), name, known));
+      refuse(unknown(where.empty() ? "toggle" : "field of " + where, name, known));
     }
   }
 }
 
-std::string unknown_key(const std::string& key) {
-  std::vector<std::string> known{kHybrid, kFormat};
-  for (const Toggle& toggle : kToggles) {
-    known.emplace_back(toggle.name);
+template <typename Field>
+nlohmann::ordered_json written(Field& field) {
+  if constexpr (std::is_same_v<Field, engine::MemoryFormat>) {
+    return engine::to_string(field);
+  } else if constexpr (std::is_constructible_v<nlohmann::ordered_json, Field&>) {
+    return field;
+  } else {
+    nlohmann::ordered_json json;
+    for_each_field(field, [&](const char* name, auto& each) { json[name] = written(each); });
+    return json;
   }
-  for (const Size& size : kSizes) {
-    known.emplace_back(size.name);
-  }
-  S any;
-  for_each_configs(any, [&](const char* name, auto& /*configs*/) { known.emplace_back(name); });
-  return unknown("toggle", key, known);
-}
-
-/// Sets the field that `key` names; false when there is none.
-bool assign(S& strategy, const std::string& key, const nlohmann::json& value) {
-  for (const Toggle& toggle : kToggles) {
-    if (key == toggle.name) {
-      if (!value.is_boolean()) {
-        refuse(fmt::format("{}: expected true or false, got {}", key, value.dump()));
-      }
-      strategy.*toggle.field = value.get<bool>();
-      return true;
-    }
-  }
-  for (const Size& size : kSizes) {
-    if (key == size.name) {
-      if (!value.is_number()) {
-        refuse(fmt::format("{}: expected a number of megabytes, got {}", key, value.dump()));
-      }
-      strategy.*size.field = value.get<double>();
-      return true;
-    }
-  }
-  bool found = false;
-  for_each_configs(strategy, [&](const char* name, auto& configs) {
-    if (key == name) {
-      read_configs(key, value, configs);
-      found = true;
-    }
-  });
-  if (found) {
-    return true;
-  }
-  if (key == kFormat) {
-    strategy.memory_format = format_of(value);
-    return true;
-  }
-  if (key == kHybrid) {
-    if (!value.is_object()) {
-      refuse(fmt::format(
-          "{}: expected an object such as {{\"dp_degree\": 2}}, got {}", key, value.dump()));
-    }
-    for (const auto& [axis, degree] : value.items()) {
-      if (!degree.is_number_integer()) {
-        refuse(fmt::format("{}.{}: expected a whole number, got {}", key, axis, degree.dump()));
-      }
-      strategy.hybrid_configs[axis] = degree.get<int64_t>();
-    }
-    return true;
-  }
-  return false;
 }
 
 }  // namespace
 
 void DistributedStrategy::validate() const {
-  for (const Toggle& toggle : kToggles) {
-    if (!toggle.supported && this->*toggle.field) {
+  for (const Unsupported& toggle : kUnsupported) {
+    if (this->*toggle.field) {
       refuse(
           fmt::format("{} is not supported. Leave it false: {}. See {}docs/reference/"
                       "coming_from_paddle.md#distributedstrategy",
@@ -247,10 +195,11 @@ void DistributedStrategy::validate() const {
                       docs_folder().empty() ? "" : docs_folder() + "/"));
     }
   }
-  for (const Size& size : kSizes) {
-    const double megabytes = this->*size.field;
+  for (const auto& [name, megabytes] :
+       {std::pair("fuse_grad_size_in_MB", fuse_grad_size_in_MB),
+        std::pair("last_comm_group_size_MB", last_comm_group_size_MB)}) {
     if (!std::isfinite(megabytes) || megabytes <= 0 || megabytes > 1e6) {
-      refuse(fmt::format("{}: expected megabytes above 0, got {}", size.name, megabytes));
+      refuse(fmt::format("{}: expected megabytes above 0, got {}", name, megabytes));
     }
   }
   if (fp16_allreduce && bf16_allreduce) {
@@ -297,30 +246,14 @@ DistributedStrategy DistributedStrategy::from_json(const std::string& text) {
     refuse("expected a JSON object such as {\"find_unused_parameters\": true}, got: " + text);
   }
   DistributedStrategy strategy;
-  for (const auto& [key, value] : parsed.items()) {
-    if (!assign(strategy, key, value)) {
-      refuse(unknown_key(key));
-    }
-  }
+  read("", parsed, strategy);
   strategy.validate();
   return strategy;
 }
 
 std::string DistributedStrategy::to_json() const {
-  nlohmann::ordered_json json;
-  for (const Toggle& toggle : kToggles) {
-    json[toggle.name] = this->*toggle.field;
-  }
-  for (const Size& size : kSizes) {
-    json[size.name] = this->*size.field;
-  }
   S copy = *this;
-  for_each_configs(copy, [&](const char* name, auto& configs) {
-    for_each_field(configs, [&](const char* field, auto& value) { json[name][field] = value; });
-  });
-  json[kFormat] = engine::to_string(memory_format);
-  json[kHybrid] = hybrid_configs;
-  return json.dump();
+  return written(copy).dump();
 }
 
 }  // namespace argosy::fleet
