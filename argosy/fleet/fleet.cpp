@@ -248,6 +248,10 @@ optim::GradScaler distributed_scaler(optim::GradScaler scaler) {
   return scaler;
 }
 
+optim::GradScaler distributed_scaler() {
+  return distributed_scaler(optim::GradScaler(detail::amp_scaler()));
+}
+
 const std::string& run_dir() {
   Job& state = job("run_dir");
   if (state.run_dir.empty()) {
@@ -275,7 +279,24 @@ parallel::DdpOptions ddp_options() {
   return {.first_bucket_bytes = static_cast<int64_t>(wanted.last_comm_group_size_MB * kMiB),
           .bucket_cap_bytes = static_cast<int64_t>(wanted.fuse_grad_size_in_MB * kMiB),
           .find_unused_parameters = wanted.find_unused_parameters,
-          .memory_format = wanted.memory_format};
+          .memory_format = wanted.memory_format,
+          .autocast = amp_dtype()};
+}
+
+std::optional<at::ScalarType> amp_dtype() {
+  const DistributedStrategy& wanted = strategy();
+  return !wanted.amp                             ? std::nullopt
+         : wanted.amp_configs.dtype == "float16" ? std::optional(at::kHalf)
+                                                 : std::optional(at::kBFloat16);
+}
+
+optim::GradScalerOptions amp_scaler() {
+  const AmpConfigs& configs = strategy().amp_configs;
+  return {.init_scale = configs.init_loss_scaling,
+          .growth_factor = configs.incr_ratio,
+          .backoff_factor = configs.decr_ratio,
+          .growth_interval = configs.incr_every_n_steps,
+          .enabled = strategy().amp};
 }
 
 void register_model(const engine::NamedTensors& parameters,

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +87,9 @@ struct SamplerOptions {
 
 namespace detail {
 [[nodiscard]] parallel::DdpOptions ddp_options();
+/// What the strategy's amp computes in; nullopt if it is off.
+[[nodiscard]] std::optional<at::ScalarType> amp_dtype();
+[[nodiscard]] optim::GradScalerOptions amp_scaler();
 void register_model(const engine::NamedTensors& parameters,
                     const std::shared_ptr<parallel::ddp::Core>& core);
 /// The optimizer that the strategy makes of this one, ready for use.
@@ -140,6 +144,9 @@ requires(!std::derived_from<std::remove_cvref_t<Optimizer>,
 /// gradients differ (parameters of no distributed model). Its unscale_() and step() become
 /// collective. See parallel::any_rank().
 [[nodiscard]] optim::GradScaler distributed_scaler(optim::GradScaler scaler);
+/// Returns the scaler that the strategy's amp_configs describe, likewise. It does nothing if the
+/// strategy's amp is off, so one program serves both.
+[[nodiscard]] optim::GradScaler distributed_scaler();
 
 /// Prints and flushes on rank 0; does nothing on other ranks.
 template <typename... Args>

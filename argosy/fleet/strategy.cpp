@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -30,7 +31,6 @@ struct Unsupported {
 };
 
 constexpr Unsupported kUnsupported[] = {
-    {"amp", &S::amp, "prepare(…, {.amp = …}) does it, or engine::Autocast in a loop of your own"},
     {"recompute", &S::recompute},
     {"localsgd", &S::localsgd},
     {"adaptive_localsgd", &S::adaptive_localsgd},
@@ -85,6 +85,23 @@ void for_each_field(GradientMergeConfigs& configs, const Visit& visit) {
   visit("avg", configs.avg);
 }
 template <typename Visit>
+void for_each_field(AmpConfigs& configs, const Visit& visit) {
+  visit("dtype", configs.dtype);
+  visit("init_loss_scaling", configs.init_loss_scaling);
+  visit("incr_every_n_steps", configs.incr_every_n_steps);
+  visit("incr_ratio", configs.incr_ratio);
+  visit("decr_ratio", configs.decr_ratio);
+  visit("decr_every_n_nan_or_inf", configs.decr_every_n_nan_or_inf);
+  visit("use_dynamic_loss_scaling", configs.use_dynamic_loss_scaling);
+  visit("custom_white_list", configs.custom_white_list);
+  visit("custom_black_list", configs.custom_black_list);
+  visit("custom_black_varnames", configs.custom_black_varnames);
+  visit("use_pure_fp16", configs.use_pure_fp16);
+  visit("use_pure_bf16", configs.use_pure_bf16);
+  visit("use_fp16_guard", configs.use_fp16_guard);
+  visit("use_optimizer_fp16", configs.use_optimizer_fp16);
+}
+template <typename Visit>
 void for_each_field(S& strategy, const Visit& visit) {
   visit("find_unused_parameters", strategy.find_unused_parameters);
   visit("fuse_grad_size_in_MB", strategy.fuse_grad_size_in_MB);
@@ -102,6 +119,8 @@ void for_each_field(S& strategy, const Visit& visit) {
   visit("lamb_configs", strategy.lamb_configs);
   visit("gradient_merge", strategy.gradient_merge);
   visit("gradient_merge_configs", strategy.gradient_merge_configs);
+  visit("amp", strategy.amp);
+  visit("amp_configs", strategy.amp_configs);
   visit("hybrid_configs", strategy.hybrid_configs);
   for (const Unsupported& toggle : kUnsupported) {
     visit(toggle.name, strategy.*toggle.field);
@@ -127,6 +146,10 @@ void read(const std::string& where, const nlohmann::json& value, int64_t& field)
 void read(const std::string& where, const nlohmann::json& value, bool& field) {
   expect(value.is_boolean(), "true or false", where, value);
   field = value.get<bool>();
+}
+void read(const std::string& where, const nlohmann::json& value, std::string& field) {
+  expect(value.is_string(), "a text", where, value);
+  field = value.get<std::string>();
 }
 void read(const std::string& where, const nlohmann::json& value, std::vector<std::string>& field) {
   const auto is_text = [](const nlohmann::json& each) { return each.is_string(); };
@@ -182,19 +205,87 @@ nlohmann::ordered_json written(Field& field) {
   }
 }
 
+[[noreturn]] void refuse_unsupported(std::string_view name,
+                                     std::string_view allowed,
+                                     std::string_view instead) {
+  refuse(
+      fmt::format("{} is not supported. Leave it {}: {}. See {}docs/reference/"
+                  "coming_from_paddle.md#distributedstrategy",
+                  name,
+                  allowed,
+                  instead,
+                  docs_folder().empty() ? "" : docs_folder() + "/"));
+}
+
+/// Errors: ConfigError for a setting that nothing stands behind, and for a number out of range.
+void check_amp(const S& strategy) {
+  const AmpConfigs& given = strategy.amp_configs;
+  const auto only = [](bool so, const char* name, const char* allowed, const char* instead) {
+    if (!so) {
+      refuse_unsupported(std::string("amp_configs.") + name, allowed, instead);
+    }
+  };
+  only(given.decr_every_n_nan_or_inf == 1,
+       "decr_every_n_nan_or_inf",
+       "1",
+       "each update that is not finite lowers the scale");
+  only(given.use_dynamic_loss_scaling,
+       "use_dynamic_loss_scaling",
+       "true",
+       "scaler.update(scaler.get_scale()) instead of scaler.update() keeps the scale");
+  constexpr const char* kLists =
+      "the lists of operators are libtorch's, and engine::Autocast({.enabled = false}) inside of "
+      "forward computes a part of it in f32";
+  only(given.custom_white_list.empty(), "custom_white_list", "empty", kLists);
+  only(given.custom_black_list.empty(), "custom_black_list", "empty", kLists);
+  only(given.custom_black_varnames.empty(), "custom_black_varnames", "empty", kLists);
+  constexpr const char* kPure = "weights and the optimizer's state stay f32";
+  only(!given.use_pure_fp16, "use_pure_fp16", "false", kPure);
+  only(!given.use_pure_bf16, "use_pure_bf16", "false", kPure);
+  only(given.use_fp16_guard, "use_fp16_guard", "true", kPure);
+  only(!given.use_optimizer_fp16, "use_optimizer_fp16", "false", kPure);
+
+  const auto require = [](bool so, const char* name, const char* range, auto got) {
+    if (!so) {
+      refuse(fmt::format("amp_configs.{}: expected {}, got {}", name, range, got));
+    }
+  };
+  const double scale = given.init_loss_scaling;
+  require(std::isfinite(static_cast<float>(scale)) && static_cast<float>(scale) > 0,
+          "init_loss_scaling",
+          "a positive number, finite in f32",
+          scale);
+  require(
+      given.incr_every_n_steps >= 1, "incr_every_n_steps", "at least 1", given.incr_every_n_steps);
+  require(given.incr_ratio > 1 && std::isfinite(given.incr_ratio),
+          "incr_ratio",
+          "more than 1",
+          given.incr_ratio);
+  require(given.decr_ratio > 0 && given.decr_ratio < 1,
+          "decr_ratio",
+          "a number between 0 and 1",
+          given.decr_ratio);
+  require(given.dtype == "bfloat16" || given.dtype == "float16",
+          "dtype",
+          R"("bfloat16" or "float16")",
+          "\"" + given.dtype + "\"");
+  if (strategy.amp && given.dtype == "float16" &&
+      (strategy.overlap_update || strategy.gradient_merge)) {
+    refuse(
+        "amp in float16 excludes overlap_update and gradient_merge: it needs a scaler of the loss, "
+        "which acts between backward and step.");
+  }
+}
+
 }  // namespace
 
 void DistributedStrategy::validate() const {
   for (const Unsupported& toggle : kUnsupported) {
     if (this->*toggle.field) {
-      refuse(
-          fmt::format("{} is not supported. Leave it false: {}. See {}docs/reference/"
-                      "coming_from_paddle.md#distributedstrategy",
-                      toggle.name,
-                      toggle.instead,
-                      docs_folder().empty() ? "" : docs_folder() + "/"));
+      refuse_unsupported(toggle.name, "false", toggle.instead);
     }
   }
+  check_amp(*this);
   for (const auto& [name, megabytes] :
        {std::pair("fuse_grad_size_in_MB", fuse_grad_size_in_MB),
         std::pair("last_comm_group_size_MB", last_comm_group_size_MB)}) {

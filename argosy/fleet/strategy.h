@@ -31,6 +31,30 @@ struct GradientMergeConfigs {
   bool avg = true;      ///< divide the sum of their gradients by k_steps
 };
 
+/// Of DistributedStrategy::amp. Names are Paddle's, and so are the defaults, dtype and
+/// decr_every_n_nan_or_inf excepted.
+struct AmpConfigs {
+  /// What products and convolutions compute in: "bfloat16", or "float16" on CUDA. Ours.
+  std::string dtype = "bfloat16";
+  /// Of the scaler that distributed_scaler() returns. float16 needs it; bfloat16 has the range of
+  /// f32.
+  double init_loss_scaling = 32768;   ///< initial factor of the loss
+  int64_t incr_every_n_steps = 1000;  ///< updates after which the factor grows
+  double incr_ratio = 2;              ///< factor of the scale then
+  double decr_ratio = 0.8;            ///< factor of the scale after an update that was skipped
+
+  /// Not supported yet: another value is a ConfigError that says what to do instead.
+  int64_t decr_every_n_nan_or_inf = 1;
+  bool use_dynamic_loss_scaling = true;
+  std::vector<std::string> custom_white_list{};
+  std::vector<std::string> custom_black_list{};
+  std::vector<std::string> custom_black_varnames{};
+  bool use_pure_fp16 = false;
+  bool use_pure_bf16 = false;
+  bool use_fp16_guard = true;
+  bool use_optimizer_fp16 = false;
+};
+
 /// How fleet distributes a training job. Names and defaults are Paddle's
 /// (paddle.distributed.fleet.DistributedStrategy, 2.4 to 3.x).
 ///
@@ -79,8 +103,13 @@ struct DistributedStrategy {
   bool gradient_merge = false;
   GradientMergeConfigs gradient_merge_configs{};
 
-  /// Not supported yet: true is a ConfigError that says what to use instead.
+  /// distributed_model() computes each forward in mixed precision, in training and in evaluation,
+  /// and makes f32 of its outputs; see parallel::DdpOptions::autocast. distributed_scaler() returns
+  /// the scaler of amp_configs. fit() takes both for prepare's `.amp`.
   bool amp = false;
+  AmpConfigs amp_configs{};
+
+  /// Not supported yet: true is a ConfigError that says what to use instead.
   bool recompute = false;
   bool localsgd = false;
   bool adaptive_localsgd = false;

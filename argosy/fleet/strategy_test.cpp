@@ -1,5 +1,7 @@
 #include "argosy/fleet/strategy.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include <gtest/gtest.h>
@@ -41,12 +43,16 @@ TEST(Strategy, SettingsOfATogglePassThroughJson) {
   strategy.lars_configs.exclude_from_weight_decay = {"bias"};
   strategy.lamb_configs.lamb_weight_decay = 0.5;
   strategy.gradient_merge = true;
+  strategy.amp_configs = {.init_loss_scaling = 8, .incr_every_n_steps = 5};
   strategy.gradient_merge_configs = {.k_steps = 4, .avg = false};
   const DistributedStrategy back = DistributedStrategy::from_json(strategy.to_json());
   EXPECT_EQ(back.to_json(), strategy.to_json());
   EXPECT_EQ(back.lars_configs.exclude_from_weight_decay.at(0), "bias");
   EXPECT_EQ(back.lamb_configs.lamb_weight_decay, 0.5);
   EXPECT_EQ(back.gradient_merge_configs.k_steps, 4);
+  EXPECT_EQ(back.amp_configs.dtype, "bfloat16");
+  EXPECT_EQ(back.amp_configs.init_loss_scaling, 8);
+  EXPECT_EQ(back.amp_configs.incr_every_n_steps, 5);
   EXPECT_FALSE(back.gradient_merge_configs.avg);
 }
 
@@ -70,11 +76,52 @@ TEST(Strategy, AToggleThatIsNotSupportedYetIsAnError) {
       refusal(R"({"recompute": true})"),
       "[fleet.DistributedStrategy] recompute is not supported. Leave it false: nothing does it "
       "yet. See docs/reference/coming_from_paddle.md#distributedstrategy");
-  EXPECT_EQ(refusal(R"({"amp": true})"),
-            "[fleet.DistributedStrategy] amp is not supported. Leave it false: prepare(…, {.amp = "
-            "…}) does it, or engine::Autocast in a loop of your own. See docs/reference/"
-            "coming_from_paddle.md#distributedstrategy");
-  EXPECT_EQ(refusal(R"({"amp": false})"), "nothing was thrown");
+  EXPECT_EQ(refusal(R"({"recompute": false})"), "nothing was thrown");
+}
+
+TEST(Strategy, SettingsOfAmpThatNothingStandsBehindAreErrors) {
+  EXPECT_EQ(refusal(R"({"amp": true, "amp_configs": {"decr_every_n_nan_or_inf": 2}})"),
+            "[fleet.DistributedStrategy] amp_configs.decr_every_n_nan_or_inf is not supported. "
+            "Leave it 1: each update that is not finite lowers the scale. See "
+            "docs/reference/coming_from_paddle.md#distributedstrategy");
+  for (const char* setting : {R"("use_dynamic_loss_scaling": false)",
+                              R"("custom_white_list": ["elementwise_add"])",
+                              R"("custom_black_list": ["matmul_v2"])",
+                              R"("custom_black_varnames": ["w"])",
+                              R"("use_pure_fp16": true)",
+                              R"("use_pure_bf16": true)",
+                              R"("use_fp16_guard": false)",
+                              R"("use_optimizer_fp16": true)"}) {
+    const std::string text = refusal(fmt::format(R"({{"amp_configs": {{{}}}}})", setting));
+    const std::string name = std::string(setting).substr(1, std::string(setting).find(':') - 2);
+    EXPECT_NE(text.find("amp_configs." + name + " is not supported"), std::string::npos) << text;
+    EXPECT_NE(text.find("coming_from_paddle.md#distributedstrategy"), std::string::npos) << text;
+  }
+}
+
+TEST(Strategy, NumbersOfAmpOutOfRangeAreNamed) {
+  const auto wrong = [](const char* setting) {
+    return refusal(fmt::format(R"({{"amp_configs": {{{}}}}})", setting));
+  };
+  EXPECT_EQ(wrong(R"("decr_ratio": 1)"),
+            "[fleet.DistributedStrategy] amp_configs.decr_ratio: expected a number between 0 and "
+            "1, got 1");
+  EXPECT_NE(wrong(R"("incr_ratio": 1)").find("incr_ratio: expected more than 1"),
+            std::string::npos);
+  EXPECT_NE(wrong(R"("init_loss_scaling": 1e39)").find("init_loss_scaling: expected a positive"),
+            std::string::npos);
+  EXPECT_NE(wrong(R"("incr_every_n_steps": 0)").find("incr_every_n_steps: expected at least 1"),
+            std::string::npos);
+  EXPECT_NE(wrong(R"("dtype": "int8")").find(R"("bfloat16" or "float16", got "int8")"),
+            std::string::npos);
+  EXPECT_NE(wrong(R"("dtype": 16)").find("amp_configs.dtype: expected a text, got 16"),
+            std::string::npos);
+  const std::string half = R"({"amp": true, "amp_configs": {"dtype": "float16"}, )";
+  EXPECT_NE(refusal(half + R"("overlap_update": true})").find("amp in float16 excludes"),
+            std::string::npos);
+  EXPECT_NE(refusal(half + R"("gradient_merge": true})").find("amp in float16 excludes"),
+            std::string::npos);
+  EXPECT_EQ(refusal(R"({"amp": true, "overlap_update": true})"), "nothing was thrown");
 }
 
 TEST(Strategy, AnUnknownToggleNamesTheNearest) {

@@ -171,35 +171,27 @@ TEST(Amp, AScheduleOfACallbackStaysWhereAnUpdateIsSkipped) {
 
 TEST(Amp, AnInfinityOfOneRankSkipsTheUpdateOnAll) {
   for (const bool divides : {false, true}) {  // the ranks divide each step between them
-    const test::TempDir folder;
-    test::run_ranks(2,
-                    [&](int rank) {
-                      torch::set_num_threads(1);
-                      fleet::init({.share_parameters = divides},
-                                  {.init_method = "file://" + folder.path().string() + "/store",
-                                   .timeout = std::chrono::seconds(30),
-                                   .rank = rank,
-                                   .world_size = 2});
-                      const SmallNet net = small_net();
-                      const optim::Adam optimizer(net, {.lr = 0.01});
-                      Model model(net);
-                      model.prepare(optimizer,
-                                    loss::CrossEntropy(),
-                                    {},
-                                    {.amp = AmpOptions{.scaler = optim::GradScalerOptions{}}});
-                      const auto x = torch::ones({4, kFeatures}) * (rank + 1);
-                      const auto y = torch::tensor({0, 1, 2, 0});
-                      EXPECT_EQ(model.train_batch({x}, {y})["loss_scale"], 65536);
-                      const std::vector<at::Tensor> before = weights_of(net);
-                      const auto bad = rank == 1 ? x * std::numeric_limits<float>::infinity() : x;
-                      EXPECT_EQ(model.train_batch({bad}, {y})["loss_scale"], 32768);
-                      expect_same(weights_of(net), before);
-                      model.train_batch({x}, {y});
-                      EXPECT_EQ(adam_steps(optimizer), 2);
-                      EXPECT_FALSE(torch::equal(weights_of(net)[0], before[0])) << "and goes on";
-                      fleet::stop_worker();
-                    },
-                    {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(60)});
+    run_job(2,
+            [](int rank) {
+              const SmallNet net = small_net();
+              const optim::Adam optimizer(net, {.lr = 0.01});
+              Model model(net);
+              model.prepare(optimizer,
+                            loss::CrossEntropy(),
+                            {},
+                            {.amp = AmpOptions{.scaler = optim::GradScalerOptions{}}});
+              const auto x = torch::ones({4, kFeatures}) * (rank + 1);
+              const auto y = torch::tensor({0, 1, 2, 0});
+              EXPECT_EQ(model.train_batch({x}, {y})["loss_scale"], 65536);
+              const std::vector<at::Tensor> before = weights_of(net);
+              const auto bad = rank == 1 ? x * std::numeric_limits<float>::infinity() : x;
+              EXPECT_EQ(model.train_batch({bad}, {y})["loss_scale"], 32768);
+              expect_same(weights_of(net), before);
+              model.train_batch({x}, {y});
+              EXPECT_EQ(adam_steps(optimizer), 2);
+              EXPECT_FALSE(torch::equal(weights_of(net)[0], before[0])) << "and goes on";
+            },
+            {.share_parameters = divides});
   }
 }
 

@@ -1,5 +1,7 @@
 // Mixed precision in the trainer: what computes in bfloat16.
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -57,6 +59,37 @@ TEST(Amp, FitGivesTheBitsOfTheLoopByHandInBfloat16) {
     expect_same(weights_of(net), weights_of(by_hand));
     EXPECT_FALSE(torch::equal(weights_of(net)[0], weights_of(full)[0])) << "it is another sum";
   });
+}
+
+/// The weights after a short training on two ranks, and the last loss of its evaluations.
+std::pair<std::vector<at::Tensor>, double> trained(const std::optional<AmpOptions>& amp) {
+  const SmallNet net = small_net();
+  Model model(net);
+  model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy(), {}, {.amp = amp});
+  const History history =
+      model.fit(blobs(48), blobs(16), {.batch_size = 8, .epochs = 2, .log = {.verbose = 0}});
+  return {weights_of(net), history.epochs.back()["eval_loss"]};
+}
+
+TEST(Amp, TheStrategysDoesWhatThatOfPrepareDoes) {
+  const test::TempDir folder;
+  const std::string kept = (folder.path() / "prepare.pt").string();
+  run_job(2, [&](int rank) {
+    auto [weights, loss] = trained(AmpOptions{});
+    weights.push_back(torch::tensor(loss, at::kDouble));
+    if (rank == 0) {
+      torch::save(weights, kept);
+    }
+  });
+  run_job(2,
+          [&](int) {
+            std::vector<at::Tensor> expected;
+            torch::load(expected, kept);
+            auto [weights, loss] = trained({});
+            weights.push_back(torch::tensor(loss, at::kDouble));
+            expect_same(weights, expected);
+          },
+          {.amp = true});
 }
 
 TEST(Amp, EvaluateAndPredictComputeInItAndGiveF32) {
@@ -140,26 +173,27 @@ TEST(Amp, WhatCannotBeIsSaidAtPrepare) {
                 }),
                 HasSubstr("[train.prepare] amp.dtype Half: the device cpu cannot compute in it"));
   });
-  const test::TempDir folder;
-  test::run_ranks(2,
-                  [&](int rank) {
-                    fleet::init({.overlap_update = true},
-                                {.init_method = "file://" + folder.path().string() + "/store",
-                                 .timeout = std::chrono::seconds(30),
-                                 .rank = rank,
-                                 .world_size = 2});
-                    const SmallNet net = small_net();
-                    Model model(net);
-                    EXPECT_THAT(test::error_text<UsageError>([&] {
-                                  model.prepare(optim::SGD(net, {.lr = 0.1}),
-                                                loss::CrossEntropy(),
-                                                {},
-                                                {.amp = AmpOptions{.scaler = kHigh}});
-                                }),
-                                HasSubstr("overlap_update exclude each other"));
-                    fleet::stop_worker();
-                  },
-                  {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(60)});
+  run_job(2,
+          [](int) {
+            const SmallNet net = small_net();
+            Model model(net);
+            EXPECT_THAT(test::error_text<UsageError>([&] {
+                          model.prepare(optim::SGD(net, {.lr = 0.1}),
+                                        loss::CrossEntropy(),
+                                        {},
+                                        {.amp = AmpOptions{.scaler = kHigh}});
+                        }),
+                        HasSubstr("overlap_update exclude each other"));
+          },
+          {.overlap_update = true});
+  run_job(1,
+          [](int) {
+            Model model(small_net());
+            EXPECT_THAT(test::error_text<UsageError>(
+                            [&] { model.prepare(loss::CrossEntropy(), {}, AmpOptions{}); }),
+                        HasSubstr("[train.prepare] the strategy's amp is on already"));
+          },
+          {.amp = true});
 }
 
 TEST(Amp, GradientsThatAreNeverFiniteEndInAnError) {

@@ -10,8 +10,18 @@
 namespace argosy::train {
 namespace {
 
-detail::Precision precision_of(const std::optional<AmpOptions>& amp,
+/// Of prepare()'s options, else of the strategy.
+detail::Precision precision_of(std::optional<AmpOptions> amp,
                                const engine::NamedTensors& parameters) {
+  if (const std::optional<at::ScalarType> dtype = fleet::detail::amp_dtype()) {
+    ARGOSY_CHECK(!amp.has_value(),
+                 "train.prepare",
+                 "the strategy's amp is on already. Leave out amp here, or there.");
+    amp.emplace(AmpOptions{.dtype = *dtype});
+    if (*dtype == at::kHalf) {
+      amp->scaler = fleet::detail::amp_scaler();
+    }
+  }
   return !amp.has_value()
              ? detail::Precision()
              : detail::Precision(

@@ -76,12 +76,14 @@ struct SignalAt : Callback {
 };
 
 /// `fn(rank)` in `ranks` processes of one job; one rank: a process too, for fleet is global.
-inline void run_job(int ranks, const std::function<void(int rank)>& fn) {
+inline void run_job(int ranks,
+                    const std::function<void(int rank)>& fn,
+                    const fleet::DistributedStrategy& strategy = {}) {
   const test::TempDir folder;
   test::run_ranks(ranks,
                   [&](int rank) {
                     torch::set_num_threads(1);
-                    fleet::init({},
+                    fleet::init(strategy,
                                 {.init_method = "file://" + folder.path().string() + "/store",
                                  .timeout = std::chrono::seconds(30),
                                  .rank = rank,

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <numeric>
+#include <set>
 
 #include <gmock/gmock.h>
 
@@ -102,6 +103,24 @@ TEST(OutputCollector, FindsTensorsInNestedTypes) {
   found.clear();
   OutputCollector{found}(at::Tensor());
   EXPECT_TRUE(found.empty());
+}
+
+TEST(OutputsInF32, ReplacesTensorsOfOneTypeInNestedTypes) {
+  const at::Tensor half = at::ones({1}, at::kBFloat16);
+  auto outputs = std::make_tuple(half,
+                                 3,
+                                 std::vector<at::Tensor>{at::Tensor(), half},
+                                 std::optional<at::Tensor>(half),
+                                 std::map<std::string, at::Tensor>{{"x", half}},
+                                 at::ones({1}, at::kDouble),
+                                 std::set<int>{1});
+  OutputsInF32{at::kBFloat16}(outputs);
+  EXPECT_EQ(std::get<0>(outputs).scalar_type(), at::kFloat);
+  EXPECT_EQ(std::get<2>(outputs)[1].scalar_type(), at::kFloat);
+  EXPECT_EQ(std::get<3>(outputs)->scalar_type(), at::kFloat);
+  EXPECT_EQ(std::get<4>(outputs)["x"].scalar_type(), at::kFloat);
+  EXPECT_EQ(std::get<5>(outputs).scalar_type(), at::kDouble);
+  EXPECT_EQ(half.scalar_type(), at::kBFloat16) << "the caller's own";
 }
 
 TEST(Signature, NamesWhatDiffers) {

@@ -33,6 +33,21 @@ std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> mo
   return module;
 }
 
+std::optional<engine::AutocastOptions> autocast_of(const DdpOptions& options,
+                                                   at::DeviceType device) {
+  if (!options.autocast.has_value()) {
+    return std::nullopt;
+  }
+  ARGOSY_CHECK(engine::can_autocast(device, *options.autocast),
+               "parallel.ddp",
+               "autocast (amp_configs.dtype of a strategy): the device {} cannot compute in {}. "
+               "Choose {}.",
+               c10::DeviceTypeName(device, /*lower_case=*/true),
+               c10::toString(*options.autocast),
+               device == at::kCPU ? "BFloat16" : "Half or BFloat16");
+  return engine::AutocastOptions{.device = device, .dtype = options.autocast};
+}
+
 }  // namespace
 
 Core::Core(std::shared_ptr<torch::nn::Module> module,
@@ -43,6 +58,7 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       options_(options),
       format_(choose_by_layers(*module_, options.memory_format)),
       table_(*module_),
+      autocast_(autocast_of(options, table_.device().type())),
       buffers_({}) {
   // The ranks' shared memory is the host's; a device's buckets are on the device.
   options_.shared_memory = options_.shared_memory && table_.device().is_cpu();

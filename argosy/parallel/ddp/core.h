@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/comm/group.h"
+#include "argosy/engine/autocast.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/coalesced_broadcast.h"
 #include "argosy/parallel/ddp/comm_hook.h"
@@ -47,6 +48,9 @@ class Core final {
   void settle_format(const Forward& forward);
   /// Decides it without a trial. Collective where it is open.
   void settle_format(engine::MemoryFormat format, std::string reason);
+
+  /// Where and in what each forward computes; nullopt without DdpOptions::autocast.
+  [[nodiscard]] const std::optional<engine::AutocastOptions>& autocast() const { return autocast_; }
 
   /// What inputs are to be laid out in.
   [[nodiscard]] engine::MemoryFormat input_format() const { return format_.format; }
@@ -89,6 +93,7 @@ class Core final {
   DdpOptions options_;
   FormatChoice format_;
   ParameterTable table_;
+  std::optional<engine::AutocastOptions> autocast_;
   CoalescedBroadcast buffers_;
   std::unique_ptr<Divisions> divisions_;  // null in a group of one, like the reducer
   std::shared_ptr<Reducer> reducer_;      // shared only with the backward pass that runs

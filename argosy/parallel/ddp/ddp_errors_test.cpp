@@ -35,6 +35,12 @@ TEST(DdpErrors, ModelsThatDifferAreNamedOnEveryRank) {
                       TwoLayers(0.0), group, {.bucket_cap_bytes = 1000 + group.rank()});
                 }),
                 HasSubstr("rank 1: option bucket_cap_bytes 1001, rank 0: 1000"));
+    const std::optional<at::ScalarType> half = at::kBFloat16;
+    EXPECT_THAT(error_of([&] {
+                  DistributedDataParallel(
+                      TwoLayers(0.0), group, {.autocast = group.rank() == 1 ? half : std::nullopt});
+                }),
+                HasSubstr("rank 1: option autocast bf16, rank 0: unset"));
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/comm/group.h"
+#include "argosy/engine/autocast.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/comm_hook.h"
 #include "argosy/parallel/ddp/core.h"
@@ -202,6 +204,10 @@ class DistributedDataParallel final {
 
   template <typename Forward, typename... Args>
   auto around(const Forward& forward, Args&&... args) {
+    std::optional<engine::Autocast> autocast;
+    if (core_->autocast().has_value()) {
+      autocast.emplace(*core_->autocast());
+    }
     if (core_->format_is_open()) {
       core_->settle_format([&](engine::MemoryFormat format) -> std::vector<at::Tensor> {
         if constexpr ((ddp::kRepeatable<Args> && ...)) {
@@ -218,6 +224,9 @@ class DistributedDataParallel final {
     }
     core_->before_forward();
     auto output = run(forward, std::forward<Args>(args)...);
+    if (autocast.has_value()) {
+      ddp::OutputsInF32{*core_->autocast()->dtype}(output);
+    }
     core_->after_forward(tensors_in(output));
     return output;
   }

@@ -2,6 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+
+#include <c10/core/ScalarType.h>
 
 #include "argosy/engine/memory_format.h"
 
@@ -36,6 +39,11 @@ struct DdpOptions {
   ///   result.
   /// - kAsIs: nothing is converted.
   engine::MemoryFormat memory_format = engine::MemoryFormat::kAsIs;
+  /// The dtype in which each forward computes its products and convolutions: the wrapper runs the
+  /// module under engine::Autocast, in training and in evaluation. Outputs in this dtype become f32
+  /// again, as in Accelerate, where OutputCollector finds them, types of your own excepted. Unset:
+  /// as outside.
+  std::optional<at::ScalarType> autocast{};
   /// The deadline of each reduction and broadcast. Zero means the group's timeout.
   std::chrono::milliseconds timeout{0};
 

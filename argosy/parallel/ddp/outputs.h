@@ -12,6 +12,27 @@
 
 namespace argosy::parallel::ddp {
 
+/// Calls `visit` with what a tuple, a pair, an optional, a range or a map holds.
+template <typename T, typename Visit>
+void for_each_held(T& value, const Visit& visit) {
+  if constexpr (requires { std::tuple_size<std::remove_const_t<T>>::value; }) {
+    std::apply([&](auto&... each) { (visit(each), ...); }, value);
+  } else if constexpr (std::ranges::input_range<T&>) {
+    if constexpr (!std::is_arithmetic_v<std::ranges::range_value_t<T&>>) {
+      for (auto&& each : value) {
+        visit(each);
+      }
+    }
+  } else if constexpr (requires {
+                         value.has_value();
+                         *value;
+                       }) {
+    if (value.has_value()) {
+      visit(*value);
+    }
+  }
+}
+
 /// Appends the tensors that `value` holds: a tensor, or tuples, pairs, optionals, ranges and maps
 /// of such, nested. A type of one's own joins in by a function found by ADL:
 ///
@@ -30,22 +51,24 @@ struct OutputCollector {
       }
     } else if constexpr (requires { collect_tensors(value, out); }) {
       collect_tensors(value, out);
-    } else if constexpr (requires { std::tuple_size<T>::value; }) {
-      std::apply([this](const auto&... each) { ((*this)(each), ...); }, value);
-    } else if constexpr (std::ranges::input_range<const T&>) {
-      using Element = std::ranges::range_value_t<const T&>;
-      if constexpr (!std::is_arithmetic_v<Element>) {
-        for (const auto& each : value) {
-          (*this)(each);
-        }
+    } else {
+      for_each_held(value, *this);
+    }
+  }
+};
+
+/// Makes f32 of the tensors of type `from` that `value` holds, where they can be replaced.
+struct OutputsInF32 {
+  at::ScalarType from;
+
+  template <typename T>
+  void operator()(T& value) const {
+    if constexpr (std::same_as<T, at::Tensor>) {
+      if (value.defined() && value.scalar_type() == from) {
+        value = value.to(at::kFloat);
       }
-    } else if constexpr (requires {
-                           value.has_value();
-                           *value;
-                         }) {
-      if (value.has_value()) {
-        (*this)(*value);
-      }
+    } else {
+      for_each_held(value, *this);
     }
   }
 };

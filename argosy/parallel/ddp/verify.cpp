@@ -69,6 +69,8 @@ Signature describe(const torch::nn::Module& module, const DdpOptions& options) {
   out.lines.push_back({"option shared_memory", options.shared_memory ? "true" : "false"});
   out.lines.push_back(
       {"option memory_format", std::string(engine::to_string(options.memory_format))});
+  out.lines.push_back(
+      {"option autocast", options.autocast ? dtype_name(*options.autocast) : "unset"});
   std::unordered_map<const c10::TensorImpl*, std::string> first_name;
   auto add = [&](const std::string& prefix, const auto& items) {
     for (const auto& item : items) {
