@@ -107,14 +107,10 @@ function(_argosy_use_pch target kind)
 endfunction()
 
 function(argosy_part room part)
-  _argosy_archive(${room}.${part} ${room} ${ARGN})
+  argosy_room(${room}.${part} ${ARGN})
 endfunction()
 
 function(argosy_room name)
-  _argosy_archive(${name} ${name} ${ARGN})
-endfunction()
-
-function(_argosy_archive name room)
   cmake_parse_arguments(A "TORCH" "" "HEADERS;SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(argosy_${name} STATIC ${A_SOURCES})
   add_library(argosy::${name} ALIAS argosy_${name})
@@ -132,12 +128,11 @@ function(_argosy_archive name room)
   install(TARGETS argosy_${name} EXPORT argosyTargets FILE_SET HEADERS)
   list(JOIN A_DEPS "," deps) # a semicolon would split the entry
   list(JOIN A_PRIVATE_DEPS "," private_deps)
-  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/argosy ${CMAKE_CURRENT_SOURCE_DIR})
   set(files ${A_HEADERS} ${A_SOURCES})
   list(FILTER files EXCLUDE REGEX "^/") # made by the build
   list(JOIN files "," files)
   set_property(GLOBAL APPEND PROPERTY ARGOSY_ROOMS
-    "${room}|${A_TORCH}|${deps},${private_deps}|${folder}|${files}")
+    "${name}|${A_TORCH}|${deps},${private_deps}|${files}")
 endfunction()
 
 # Does any of these targets reach libtorch? Sets OUT to TRUE or FALSE.

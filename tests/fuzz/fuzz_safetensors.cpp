@@ -2,7 +2,7 @@
 // fuzz-sources: formats/safetensors.cpp formats/safetensors_header.cpp os/fd.cpp
 // fuzz-libraries:
 // fuzz-options: -max_len=4096
-// fuzz-rooms: argosy::formats_safetensors
+// fuzz-rooms: argosy::formats.safetensors
 #include <cstdlib>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Breaks the layering on purpose: comm_core, to which this file belongs, must not see libtorch.
+// Breaks the layering on purpose: comm.core, to which this file belongs, must not see libtorch.
 #include <ATen/ATen.h>
 
 #include "argosy/comm/collectives.h"
