@@ -38,8 +38,18 @@ void check_list(std::string_view op,
   }
 }
 
-/// A list that only the root gives, on another rank.
-void check_no_list(std::string_view op, const Tensors& tensors, std::string_view what, int root) {
+/// A list, called `what`, that the root gives and no other rank.
+void check_list_of_root(std::string_view op,
+                        const Tensors& tensors,
+                        const GroupState& state,
+                        const at::Tensor& model,
+                        std::string_view what,
+                        int root) {
+  check_root(op, state, root);
+  if (state.rank() == root) {
+    check_list(op, tensors, state, model);
+    return;
+  }
   ARGOSY_CHECK(tensors.empty(),
                place(op),
                "only the root, rank {}, gives {}; this rank gave {} tensors. Pass {{}}.",
@@ -87,15 +97,9 @@ Call gather_call(const Tensors& outputs,
                  const RootOptions& options) {
   static constexpr std::string_view kOp = "gather";
   GroupState& state = usable(group, kOp);
-  check_root(kOp, state, options.root);
   const Buffer from = Buffer::to_read(kOp, input);
-  Buffer to;
-  if (state.rank() == options.root) {
-    check_list(kOp, outputs, state, input);
-    to = Buffer::to_write(kOp, outputs);
-  } else {
-    check_no_list(kOp, outputs, "outputs", options.root);
-  }
+  check_list_of_root(kOp, outputs, state, input, "outputs", options.root);
+  const Buffer to = outputs.empty() ? Buffer() : Buffer::to_write(kOp, outputs);
   return {state,
           options.timeout,
           describe(state, kOp, input, from, "root {}", options.root),
@@ -112,15 +116,9 @@ Call scatter_call(const at::Tensor& output,
                   const RootOptions& options) {
   static constexpr std::string_view kOp = "scatter";
   GroupState& state = usable(group, kOp);
-  check_root(kOp, state, options.root);
   const Buffer to = Buffer::to_write(kOp, output);
-  Buffer from;
-  if (state.rank() == options.root) {
-    check_list(kOp, inputs, state, output);
-    from = Buffer::to_read(kOp, inputs);
-  } else {
-    check_no_list(kOp, inputs, "inputs", options.root);
-  }
+  check_list_of_root(kOp, inputs, state, output, "inputs", options.root);
+  const Buffer from = inputs.empty() ? Buffer() : Buffer::to_read(kOp, inputs);
   return {state,
           options.timeout,
           describe(state, kOp, output, to, "root {}", options.root),

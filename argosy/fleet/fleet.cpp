@@ -320,14 +320,14 @@ optim::Optimizer prepared(const optim::Optimizer& given) {
     return given;
   }
   optim::Optimizer optimizer = is_prepared(given) ? given : for_large_batches(given, wanted);
+  std::vector<std::shared_ptr<parallel::ddp::Core>> models;
+  if (state.group.size() > 1) {
+    models = divide_steps(state, optimizer);
+  }
   for (const auto& other : state.prepared) {
     if (const auto former = other.lock()) {
       end_merging(*former, optimizer);
     }
-  }
-  std::vector<std::shared_ptr<parallel::ddp::Core>> models;
-  if (state.group.size() > 1) {
-    models = divide_steps(state, optimizer);
   }
   if (wanted.gradient_merge && wanted.gradient_merge_configs.k_steps == 1) {
     log::warn(
@@ -335,7 +335,7 @@ optim::Optimizer prepared(const optim::Optimizer& given) {
         "gradient_merge_configs.k_steps is 1");
   }
   if (wanted.gradient_merge && wanted.gradient_merge_configs.k_steps > 1) {
-    optimizer = merge_gradients(optimizer, wanted.gradient_merge_configs, std::move(models));
+    optimizer = merge_gradients(optimizer, wanted.gradient_merge_configs, models);
   }
   std::erase_if(state.prepared, [](const auto& other) { return other.expired(); });
   state.prepared.emplace_back(optimizer.impl());

@@ -15,10 +15,15 @@ class MergedGradients final : public optim::OptimizerImpl {
  public:
   MergedGradients(std::shared_ptr<optim::OptimizerImpl> inner,
                   const GradientMergeConfigs& configs,
-                  std::vector<std::shared_ptr<parallel::ddp::Core>> models)
-      : inner_(std::move(inner)), configs_(configs), models_(std::move(models)) {
+                  const std::vector<std::shared_ptr<parallel::ddp::Core>>& models)
+      : inner_(std::move(inner)), configs_(configs), models_(models.begin(), models.end()) {
     begin_pass();
   }
+  ~MergedGradients() override { set_local(false); }
+  MergedGradients(const MergedGradients&) = delete;
+  MergedGradients& operator=(const MergedGradients&) = delete;
+  MergedGradients(MergedGradients&&) = delete;
+  MergedGradients& operator=(MergedGradients&&) = delete;
 
   void step() override {
     ARGOSY_CHECK(!ended_,
@@ -82,28 +87,29 @@ class MergedGradients final : public optim::OptimizerImpl {
   /// Lets all passes average again, because another optimizer updates these parameters now.
   void end() {
     ended_ = true;
-    local_.clear();
-    models_.clear();
+    set_local(false);
   }
 
  private:
   /// The last pass of an update averages over the ranks, those before it do not.
-  void begin_pass() {
-    if (passes_ + 1 == configs_.k_steps) {
-      local_.clear();
-    } else if (local_.empty()) {
-      for (const std::shared_ptr<parallel::ddp::Core>& model : models_) {
-        local_.emplace_back(model);
+  void begin_pass() { set_local(passes_ + 1 < configs_.k_steps); }
+
+  void set_local(bool local) {
+    for (const std::weak_ptr<parallel::ddp::Core>& each : models_) {
+      if (const auto model = each.lock(); model != nullptr && local != local_) {
+        local ? model->enter_no_sync() : model->leave_no_sync();
       }
     }
+    local_ = local;
   }
 
   std::shared_ptr<optim::OptimizerImpl> inner_;
   GradientMergeConfigs configs_;
-  std::vector<std::shared_ptr<parallel::ddp::Core>> models_;
+  /// Not owned: a wrapper that is let go of takes its hooks along.
+  std::vector<std::weak_ptr<parallel::ddp::Core>> models_;
   bool ended_ = false;
   int64_t passes_ = 0;  // since the last step that acted
-  std::vector<parallel::NoSync> local_{};
+  bool local_ = false;  // the models are under no_sync()
 };
 
 }  // namespace
@@ -121,9 +127,8 @@ void end_merging(optim::OptimizerImpl& former, const optim::Optimizer& optimizer
 
 optim::Optimizer merge_gradients(const optim::Optimizer& optimizer,
                                  const GradientMergeConfigs& configs,
-                                 std::vector<std::shared_ptr<parallel::ddp::Core>> models) {
-  return optim::Optimizer(
-      std::make_shared<MergedGradients>(optimizer.impl(), configs, std::move(models)));
+                                 const std::vector<std::shared_ptr<parallel::ddp::Core>>& models) {
+  return optim::Optimizer(std::make_shared<MergedGradients>(optimizer.impl(), configs, models));
 }
 
 }  // namespace argosy::fleet::detail

@@ -16,7 +16,7 @@ namespace argosy::fleet::detail {
 [[nodiscard]] optim::Optimizer merge_gradients(
     const optim::Optimizer& optimizer,
     const GradientMergeConfigs& configs,
-    std::vector<std::shared_ptr<parallel::ddp::Core>> models);
+    const std::vector<std::shared_ptr<parallel::ddp::Core>>& models);
 
 /// True for what merge_gradients() returned.
 [[nodiscard]] bool is_merged(const optim::Optimizer& optimizer);

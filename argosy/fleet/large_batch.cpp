@@ -38,25 +38,33 @@ optim::FlatSettings checked(const optim::Optimizer& optimizer,
           fmt::format("strategy.{} knows no {}. Leave it out of the optimizer's options.",
                       toggle,
                       toggle == "lars" ? "nesterov" : "amsgrad"));
-  for (const optim::GroupInfo& group : optimizer.param_groups()) {
-    require(settings.rule == "AdamW" || group.weight_decay.coeff == 0,
-            fmt::format("strategy.{0} has a weight decay of its own: set {0}_configs."
-                        "{0}_weight_decay, and leave weight_decay out of the optimizer's options",
+  const std::vector<optim::GroupInfo>& groups = optimizer.param_groups();
+  for (const optim::GroupInfo& group : groups) {
+    // AdamW has a decay by default. A group of it may have none, or that of all.
+    const double coeff = group.weight_decay.coeff;
+    require(coeff == 0 || (settings.rule == "AdamW" && coeff == groups.front().weight_decay.coeff),
+            fmt::format("strategy.{0} has one weight decay of its own: set {0}_configs."
+                        "{0}_weight_decay, and leave weight_decay out of the options of the "
+                        "optimizer and its groups; 0 in a group of AdamW stays",
                         toggle));
   }
+  require(settings.rule != "Momentum" || settings.apply_decay_param_fun == nullptr,
+          "strategy.lars takes lars_configs.exclude_from_weight_decay instead of "
+          "apply_decay_param_fun");
   require(
       optimizer.state_dict().parameters.empty(),
       fmt::format("strategy.{} takes the place of an optimizer that has made no step yet", toggle));
   return settings;
 }
 
-std::vector<optim::ParamGroup> groups_of(const optim::Optimizer& optimizer,
-                                         std::string_view rule = {}) {
+/// A group without weight decay, where the others have one, stays one.
+std::vector<optim::ParamGroup> groups_of(const optim::Optimizer& optimizer) {
   std::vector<optim::ParamGroup> out;
-  for (size_t i = 1; i < optimizer.param_groups().size(); ++i) {
-    const optim::GroupInfo& info = optimizer.param_groups()[i];
+  const std::vector<optim::GroupInfo>& groups = optimizer.param_groups();
+  for (size_t i = 1; i < groups.size(); ++i) {
+    const optim::GroupInfo& info = groups[i];
     optim::ParamGroup group{.lr_scale = info.lr_scale};
-    if (info.weight_decay.coeff == 0 && rule == "AdamW") {
+    if (info.weight_decay.coeff == 0 && groups.front().weight_decay.coeff != 0) {
       group.weight_decay = optim::WeightDecay(0.0);
     }
     for (const auto& [name, parameter] : optimizer.parameters()) {
@@ -98,8 +106,10 @@ optim::Optimizer for_large_batches(const optim::Optimizer& optimizer,
   if (strategy.lamb) {
     const optim::FlatSettings settings = checked(optimizer, "lamb", {"Adam", "AdamW"});
     const LambConfigs& configs = strategy.lamb_configs;
-    const auto excluded = [endings = configs.exclude_from_weight_decay](const std::string& name) {
-      return std::ranges::any_of(endings,
+    const auto excluded = [endings = configs.exclude_from_weight_decay,
+                           decays = settings.apply_decay_param_fun](const std::string& name) {
+      return (decays != nullptr && !decays(name)) ||
+             std::ranges::any_of(endings,
                                  [&](const std::string& ending) { return name.ends_with(ending); });
     };
     return with_rates_of(optimizer,
@@ -110,7 +120,7 @@ optim::Optimizer for_large_batches(const optim::Optimizer& optimizer,
                                       .weight_decay = configs.lamb_weight_decay,
                                       .exclude_from_weight_decay_fn = excluded,
                                       .grad_clip = settings.grad_clip},
-                                     groups_of(optimizer, settings.rule)));
+                                     groups_of(optimizer)));
   }
   return optimizer;
 }

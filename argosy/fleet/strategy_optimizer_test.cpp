@@ -112,6 +112,42 @@ TEST(StrategyOptimizer, LambOfAnAdamWHasTheBitsOfLamb) {
            .lamb_configs = {.lamb_weight_decay = 0.3, .exclude_from_weight_decay = {"ias"}}});
 }
 
+TEST(StrategyOptimizer, LambKeepsWhichParametersOfAnAdamWDecay) {
+  // The same as excluding the bias by lamb_configs: by the function, or by a group.
+  const auto with_weight_only = [](const std::string& name) { return name == "weight"; };
+  const std::vector<optim::ParamGroup> bias_without{{.names = {"bias"}, .weight_decay = 0.0}};
+  run_job(2,
+          [&](const std::string&) {
+            auto hand = distributed_model(net());
+            train(hand,
+                  optim::Lamb(hand,
+                              {.lr = 0.1,
+                               .eps = 1e-8,
+                               .weight_decay = 0.3,
+                               .exclude_from_weight_decay_fn = [](const std::string& name) {
+                                 return name == "bias";
+                               }}));
+            auto by_function = distributed_model(net());
+            train(by_function,
+                  distributed_optimizer(optim::AdamW(
+                      by_function, {.lr = 0.1, .apply_decay_param_fun = with_weight_only})));
+            expect_equal(by_function, hand);
+            auto by_group = distributed_model(net());
+            train(by_group,
+                  distributed_optimizer(optim::AdamW(by_group, {.lr = 0.1}, bias_without)));
+            expect_equal(by_group, hand);
+            auto all = distributed_model(net());
+            train(all, distributed_optimizer(optim::AdamW(all, {.lr = 0.1})));
+            EXPECT_FALSE(all.module()->bias.equal(hand.module()->bias));
+            EXPECT_THAT(test::error_text<ConfigError>([&] {
+                          (void)distributed_optimizer(
+                              optim::AdamW(all, {}, {{.names = {"bias"}, .weight_decay = 0.5}}));
+                        }),
+                        HasSubstr("strategy.lamb has one weight decay of its own"));
+          },
+          {.lamb = true, .lamb_configs = {.lamb_weight_decay = 0.3}});
+}
+
 TEST(StrategyOptimizer, OptimizersThatLarsAndLambDoNotActOnAreRefused) {
   const auto refusal = [](const auto& optimizer) {
     return test::error_text<ConfigError>([&] { (void)distributed_optimizer(optimizer); });
@@ -125,6 +161,9 @@ TEST(StrategyOptimizer, OptimizersThatLarsAndLambDoNotActOnAreRefused) {
                         HasSubstr("strategy.lars knows no nesterov"));
             EXPECT_THAT(refusal(optim::Momentum(model, {.weight_decay = 0.1})),
                         HasSubstr("lars_configs.lars_weight_decay"));
+            EXPECT_THAT(refusal(optim::Momentum(
+                            model, {.apply_decay_param_fun = [](const auto&) { return true; }})),
+                        HasSubstr("lars_configs.exclude_from_weight_decay instead"));
           },
           {.lars = true});
   run_job(1,
@@ -181,6 +220,22 @@ TEST(StrategyOptimizer, MergedGradientsHaveTheBitsOfAccumulationByHand) {
 }
 TEST(StrategyOptimizer, MergedGradientsAreASumWithoutAvg) {
   expect_merged_like_by_hand(/*avg=*/false);
+}
+
+TEST(StrategyOptimizer, MergingKeepsNoWrapperAlive) {
+  run_job(2,
+          [](const std::string&) {
+            torch::nn::Linear module = net();
+            std::optional model(distributed_model(module));
+            auto optimizer = distributed_optimizer(optim::SGD(*model, {.lr = 0.1}));
+            const std::weak_ptr<parallel::ddp::Core> core = model->core();
+            model.reset();
+            EXPECT_TRUE(core.expired()) << "its hooks would reduce beside those of a new wrapper";
+            auto again = distributed_model(module);
+            backward(again, 0);
+            EXPECT_EQ(again.stats().reduced_passes, 1) << "and it is not under no_sync()";
+          },
+          {.gradient_merge = true, .gradient_merge_configs = {.k_steps = 2}});
 }
 
 TEST(StrategyOptimizer, ASecondOptimizerEndsTheMergingOfTheFirst) {

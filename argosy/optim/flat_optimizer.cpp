@@ -36,8 +36,10 @@ class FlatOptimizer final : public OptimizerImpl {
   }
 
   [[nodiscard]] FlatSettings settings() const {
-    return {
-        .rule = std::string(rule_->name()), .numbers = rule_->numbers(), .grad_clip = grad_clip_};
+    return {.rule = std::string(rule_->name()),
+            .numbers = rule_->numbers(),
+            .grad_clip = grad_clip_,
+            .apply_decay_param_fun = registry_.decay_filter()};
   }
 
   [[nodiscard]] const engine::NamedTensors& parameters() const override {

@@ -39,6 +39,7 @@ struct FlatSettings {
   std::string rule{};  ///< "Momentum"
   RuleNumbers numbers{};
   GradClip grad_clip{};
+  DecayFilter apply_decay_param_fun{};
 };
 /// Returns nullopt for another optimizer.
 [[nodiscard]] std::optional<FlatSettings> settings_of(const OptimizerImpl& optimizer);

@@ -32,6 +32,7 @@ class ParamRegistry {
   }
   /// What of its group's decay a parameter has: all or none.
   [[nodiscard]] const WeightDecay& decay_of(std::size_t index) const { return decays_[index]; }
+  [[nodiscard]] const DecayFilter& decay_filter() const { return decays_at_all_; }
   /// The place of a parameter; nullopt when it is none of these.
   [[nodiscard]] std::optional<std::size_t> find(const at::Tensor& parameter) const;
 
