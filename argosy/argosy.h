@@ -9,7 +9,7 @@
 #include "argosy/checkpoint/save_weights.h"
 #include "argosy/checkpoint/saver.h"
 #include "argosy/checkpoint/snapshot.h"
-#include "argosy/checkpoint/training.h"
+#include "argosy/checkpoint/training_saver.h"
 #include "argosy/comm/comm.h"
 #include "argosy/data/data.h"
 #include "argosy/engine/autocast.h"

@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
       const double ms = ms_of([&] { faces = read_keypoints(argv[2], {.points = Points::kKeep}); });
       report(kind, ms, outcome(faces.pixels));
     } else if (kind == "mnist_json") {
-      MnistJson digits;
+      MnistJsonSplits digits;
       const double ms = ms_of([&] { digits = read_mnist_json(argv[2]); });
       report(kind, ms, outcome(digits.train.values));
     } else {

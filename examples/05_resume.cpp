@@ -22,10 +22,10 @@ int main(int argc, char** argv) {
   auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));
   optim::CosineAnnealingLR schedule(optimizer, {.t_max = 2 * loader.size()});
 
-  checkpoint::Training training(
+  checkpoint::TrainingSaver training(
       argc > 2 ? argv[2] : "checkpoints", {.keep = {.keep_last = 2}}, fleet::group());
   training.add(model).add(optimizer).add(schedule).add(loader);  // what it consists of
-  checkpoint::Progress at = training.resume();                   // zeros without a checkpoint
+  checkpoint::TrainingProgress at = training.resume();           // zeros without a checkpoint
   fleet::print("begins at step {}\n", at.step);
   for (; at.epoch < 2; ++at.epoch) {
     for (auto& [images, labels] : loader) {  // of a resumed epoch, the rest

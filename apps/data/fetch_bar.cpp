@@ -19,11 +19,11 @@ void FetchBar::show(const datasets::FetchProgress& progress) {
   if (!progress.ended && kb > kb_) {
     if (!bar_) {
       bar_.emplace(
-          events::ProgressOptions{.label = std::string(progress.file),
-                                  .total = std::max<int64_t>(progress.total / kUnit - kb_, 1),
-                                  .unit = "kB",
-                                  .style = style_,
-                                  .out = stderr});
+          events::ProgressBarOptions{.label = std::string(progress.file),
+                                     .total = std::max<int64_t>(progress.total / kUnit - kb_, 1),
+                                     .unit = "kB",
+                                     .style = style_,
+                                     .out = stderr});
     }
     bar_->advance(kb - kb_);
     kb_ = kb;

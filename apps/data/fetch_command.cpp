@@ -71,7 +71,7 @@ int run_fetch(const std::vector<std::string>& args) {
           args)) {
     return 0;
   }
-  options.mismatch = replace ? datasets::Mismatch::kReplace : datasets::Mismatch::kRefuse;
+  options.mismatch = replace ? datasets::FileMismatch::kReplace : datasets::FileMismatch::kRefuse;
   FetchBar bar;
   options.on_bytes = [&](const datasets::FetchProgress& progress) { bar.show(progress); };
   const datasets::Fetched fetched = datasets::fetch(name, options);

@@ -13,17 +13,17 @@ namespace argosy::datatool {
 namespace {
 
 using datasets::About;
-using datasets::Range;
+using datasets::Extremes;
 using datasets::Survey;
 
-std::string spread(const Range& range) {
+std::string spread(const Extremes& range) {
   return range.least == range.most ? fmt::format("{:g}", range.most)
                                    : fmt::format("{:g} to {:g}", range.least, range.most);
 }
 
 std::string samples_line(const Findings& findings) {
   std::vector<std::string> splits;
-  for (const datasets::Split& split : findings.source->about().splits) {
+  for (const datasets::SplitRange& split : findings.source->about().splits) {
     splits.push_back(fmt::format("{} {}", split.name, text::count(split.count)));
   }
   return text::count(findings.survey.samples) +
@@ -101,12 +101,12 @@ std::string without_control(const std::string& text) {
   return shown;
 }
 
-nlohmann::ordered_json same_or_null(const Range& range) {
+nlohmann::ordered_json same_or_null(const Extremes& range) {
   return range.least == range.most ? nlohmann::ordered_json(static_cast<int64_t>(range.most))
                                    : nlohmann::ordered_json();
 }
 
-nlohmann::ordered_json pair_of(const Range& range, double scale = 1) {
+nlohmann::ordered_json pair_of(const Extremes& range, double scale = 1) {
   return nlohmann::ordered_json::array({range.least * scale, range.most * scale});
 }
 
@@ -177,7 +177,7 @@ nlohmann::ordered_json info_json(const Findings& findings) {
   json["packed_from"] = about.packed_from;
   json["path"] = about.path;
   json["splits"] = nlohmann::ordered_json::object();
-  for (const datasets::Split& split : about.splits) {
+  for (const datasets::SplitRange& split : about.splits) {
     json["splits"][split.name] = split.count;
   }
   json["class_names"] = about.classes;

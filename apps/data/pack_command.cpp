@@ -41,7 +41,7 @@ struct Options {
 
 /// The damaged samples of what is to be packed, told; to be left out if that was asked for.
 std::vector<int64_t> checked(const datasets::Source& source,
-                             const datasets::Split& split,
+                             const datasets::SplitRange& split,
                              const Options& options) {
   if (options.no_check) {
     return {};
@@ -117,7 +117,7 @@ int run_pack(const std::vector<std::string>& args) {
   const auto source =
       open_argument(options.words.front(), options.words.size() == 3 ? options.words[1] : "");
   check_whole(source->about(), options.skip_missing);
-  const datasets::Split split = datasets::find_split(*source, options.split);
+  const datasets::SplitRange split = datasets::find_split(*source, options.split);
   datasets::PackOptions packing{.split = options.split,
                                 .leave_out = checked(*source, split, options)};
   const int64_t left_out = std::ssize(packing.leave_out);

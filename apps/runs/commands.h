@@ -34,7 +34,7 @@ struct ReadRun {
 /// How sparkline() draws a curve in `columns` characters, from low to high: by blocks, or in plain
 /// ASCII.
 enum class SparkStyle { kBlocks, kPlain };
-[[nodiscard]] std::string sparkline(const Curve& curve, size_t columns, SparkStyle style);
+[[nodiscard]] std::string sparkline(const BoundedCurve& curve, size_t columns, SparkStyle style);
 /// Returns kBlocks for a terminal whose locale says UTF-8.
 [[nodiscard]] SparkStyle spark_style_of(int fd);
 

@@ -25,7 +25,7 @@ ReadRun read_whole(Run run) {
 ordered_json figures_json(const MetricsLog& log) {
   ordered_json figures = ordered_json::object();
   for (const NamedCurve& named : log.curves()) {
-    const Curve& curve = named.curve;
+    const BoundedCurve& curve = named.curve;
     ordered_json figure{{"last", nullptr}};
     if (!curve.empty()) {
       figure = {{"last", curve.last().y},
@@ -58,7 +58,7 @@ std::string best_of(const NamedCurve& named) {
   return shown_number(best.y * figure.scale);
 }
 
-std::string sparkline(const Curve& curve, size_t columns, SparkStyle style) {
+std::string sparkline(const BoundedCurve& curve, size_t columns, SparkStyle style) {
   constexpr std::array<const char*, 8> kBlocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   constexpr std::array<const char*, 5> kPlain{"_", ".", "-", "'", "\""};
   const std::vector<CurvePiece>& pieces = curve.pieces();

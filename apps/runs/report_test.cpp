@@ -14,7 +14,7 @@ namespace argosy::runs {
 namespace {
 
 TEST(Sparkline, GoesFromLowToHigh) {
-  Curve curve;
+  BoundedCurve curve;
   EXPECT_EQ(sparkline(curve, 10, SparkStyle::kBlocks), "");
   for (int i = 0; i < 8; ++i) {
     curve.add(i, i);
@@ -22,7 +22,7 @@ TEST(Sparkline, GoesFromLowToHigh) {
   EXPECT_EQ(sparkline(curve, 20, SparkStyle::kBlocks), "▁▂▃▄▅▆▇█");
   EXPECT_EQ(sparkline(curve, 4, SparkStyle::kBlocks), "▁▃▆█");
   EXPECT_EQ(sparkline(curve, 5, SparkStyle::kPlain), "_.-'\"");
-  Curve flat;
+  BoundedCurve flat;
   flat.add(1, 7);
   flat.add(2, 7);
   EXPECT_EQ(sparkline(flat, 5, SparkStyle::kPlain), "__");

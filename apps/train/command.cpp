@@ -27,8 +27,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 template <typename Entry>
-std::vector<recipes::Row> rows_of(const std::vector<Entry>& table) {
-  std::vector<recipes::Row> rows;
+std::vector<recipes::TableRow> rows_of(const std::vector<Entry>& table) {
+  std::vector<recipes::TableRow> rows;
   for (const Entry& entry : table) {
     rows.push_back(entry.row);
   }
@@ -36,7 +36,7 @@ std::vector<recipes::Row> rows_of(const std::vector<Entry>& table) {
 }
 
 void print_list(const std::string& what) {
-  const std::map<std::string, std::vector<recipes::Row>> lists{
+  const std::map<std::string, std::vector<recipes::TableRow>> lists{
       {"models", rows_of(recipes::models())},
       {"data", rows_of(recipes::data_sets())},
       {"optimizers", rows_of(recipes::optimizers())},
@@ -142,7 +142,7 @@ int train(const std::vector<std::string>& args) {
       {"--dry_run", "", "Says what it would do, and writes nothing", &dry_run},
       {"--json", "", "The last line is the result as JSON", &json}};
   options.insert(options.end(), own.begin(), own.end());
-  const program::About about{.what = kTrainHelp, .name = "argosy train", .end = kTrainFooter};
+  const program::HelpText about{.what = kTrainHelp, .name = "argosy train", .end = kTrainFooter};
   if (program::parse_or_help(about, options, args)) {
     return 0;
   }

@@ -10,7 +10,8 @@
 #include "argosy/optim/optimizer.h"
 
 /// Puts the states of a training's parts into a Snapshot, each under a name, and gets them back.
-/// Training does it for all parts. fit() uses the same form, so each reads the other's checkpoints.
+/// TrainingSaver does it for all parts. fit() uses the same form, so each reads the other's
+/// checkpoints.
 ///
 ///     checkpoint::put_state(snapshot, "optimizer", optimizer.state_dict());
 ///     optimizer.load_state_dict(

@@ -16,7 +16,7 @@ std::vector<Damage> damage_among(const Source& source, int64_t first, int64_t en
   for (int64_t i = first; i < end; ++i) {
     try {
       const Sample sample = source.get(i, scratch);
-      if (sample.picture.kind == Picture::Kind::kEncoded) {
+      if (sample.picture.kind == StoredPicture::Kind::kEncoded) {
         (void)source.decoded(sample, {.damaged = image::Damaged::kRaiseTruncated});
       }
     } catch (const DataError& error) {
@@ -31,7 +31,7 @@ std::vector<Damage> damage_among(const Source& source, int64_t first, int64_t en
 }  // namespace
 
 std::vector<Damage> find_damage(const Source& source,
-                                const Split& split,
+                                const SplitRange& split,
                                 const FindDamageOptions& options) {
   const int cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   constexpr int64_t kChunk = 64;

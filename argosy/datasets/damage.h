@@ -24,7 +24,7 @@ struct FindDamageOptions {
 /// their order: pictures that end early or are not pictures, and damaged records. Other damage
 /// inside a JPEG is accepted, as by the data sets. Stored pixels need no decoding.
 [[nodiscard]] std::vector<Damage> find_damage(const Source& source,
-                                              const Split& split,
+                                              const SplitRange& split,
                                               const FindDamageOptions& options = {});
 
 }  // namespace argosy::datasets

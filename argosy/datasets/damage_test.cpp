@@ -127,7 +127,7 @@ TEST_F(DamageTest, WhatIsLeftOutIsTakenFromItsSplit) {
   }
   const auto source = open("records", {.path = two});
   pack(*source, records(), {.leave_out = {0, 99, 100}});
-  const std::vector<Split> splits = open("records", {.path = records()})->about().splits;
+  const std::vector<SplitRange> splits = open("records", {.path = records()})->about().splits;
   ASSERT_THAT(splits, SizeIs(2));
   EXPECT_EQ(splits[0].count, 98);
   EXPECT_EQ(splits[1].count, 46);

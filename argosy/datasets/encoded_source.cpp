@@ -5,7 +5,7 @@
 namespace argosy::datasets {
 
 image::Image EncodedSource::decoded(const Sample& sample, const PictureAs& as) const {
-  if (sample.picture.kind == Picture::Kind::kPixels) {
+  if (sample.picture.kind == StoredPicture::Kind::kPixels) {
     return unpacked(sample.picture, as.order);
   }
   const image::Mode mode = !as.order                          ? image::Mode::kAsItIs

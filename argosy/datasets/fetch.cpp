@@ -90,11 +90,11 @@ std::vector<PublishedFile> wanted_files(const Row& set, const std::vector<std::s
 /// replaced.
 std::vector<PublishedFile> missing_files(const std::vector<PublishedFile>& wanted,
                                          const std::string& folder,
-                                         Mismatch mismatch) {
+                                         FileMismatch mismatch) {
   std::vector<PublishedFile> missing;
   for (const PublishedFile& known : wanted) {
     const CheckedFile file = check_file((fs::path(folder) / known.name).string(), known);
-    if (file.state == FileState::kDamaged && mismatch == Mismatch::kRefuse) {
+    if (file.state == FileState::kDamaged && mismatch == FileMismatch::kRefuse) {
       throw DataError("datasets.fetch",
                       fmt::format("is there, but is not the published file: {}. It may be used as "
                                   "it is; else remove it, or have it replaced (--replace)",

@@ -12,7 +12,7 @@
 namespace argosy::datasets {
 
 /// What fetch() does with a file that exists already and is not the published one.
-enum class Mismatch {
+enum class FileMismatch {
   kRefuse,   ///< an error, because it may be somebody's own, for instance a part of the set
   kReplace,  ///< the published one replaces it once it has come
 };
@@ -34,7 +34,7 @@ struct FetchOptions {
   std::vector<std::string> mirrors{};
   /// The files of the set to fetch. Empty: all of them; of alternatives, the first.
   std::vector<std::string> files{};
-  Mismatch mismatch = Mismatch::kRefuse;
+  FileMismatch mismatch = FileMismatch::kRefuse;
   int tries = 3;  ///< tries of each address; a file or folder of this machine is tried once
   /// Pause before the second try. It doubles before each further try.
   std::chrono::milliseconds first_pause{1000};

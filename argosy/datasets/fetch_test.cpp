@@ -401,7 +401,7 @@ TEST_F(FetchTest, AnotherFileOfTheNameIsNeitherUsedNorOverwrittenUnlessAsked) {
                     HasSubstr("--replace")));
   EXPECT_EQ(content(file()), "a part of it");
   FetchOptions replace = options();
-  replace.mismatch = Mismatch::kReplace;
+  replace.mismatch = FileMismatch::kReplace;
   EXPECT_FALSE(fetch(set({server.url() + "/"}), replace).files[0].was_there);
   EXPECT_EQ(content(file()), body_);
 }

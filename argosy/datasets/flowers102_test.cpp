@@ -87,7 +87,7 @@ TEST_F(Flowers102, PaddlesSplitsAreSwapped) {
   write("102flowers.tar", formats::tar(pictures));
   const auto ids_of = [&](const char* split, const OpenOptions& options) {
     const auto flowers = open(flowers102(), options);
-    const Split part = find_split(*flowers, split);
+    const SplitRange part = find_split(*flowers, split);
     std::string ids;
     Scratch scratch;
     for (int64_t i = part.first; i < part.first + part.count; ++i) {

@@ -202,9 +202,9 @@ namespace {
 
 /// Errors: DataError unless it is a face like those before it.
 void check_face(const Sample& sample, const Keypoints& faces, const DataPlace& place) {
-  const Picture& picture = sample.picture;
+  const StoredPicture& picture = sample.picture;
   const int64_t side = faces.size() == 0 ? picture.size.height : faces.side;
-  if (picture.kind != Picture::Kind::kPixels || picture.channels != 1 ||
+  if (picture.kind != StoredPicture::Kind::kPixels || picture.channels != 1 ||
       picture.size.height != side || picture.size.width != side) {
     throw DataError(
         "datasets.keypoints", "expected gray squares of one size, stored as pixels", place);

@@ -147,7 +147,7 @@ void read_split(JsonText& text,
 
 }  // namespace
 
-MnistJson read_mnist_json(const std::string& path, const MnistJsonOptions& options) {
+MnistJsonSplits read_mnist_json(const std::string& path, const MnistJsonOptions& options) {
   constexpr const char* kWhere = "datasets.mnist_json";
   ARGOSY_CHECK(options.pixels > 0 && options.pixels <= 1 << 20,
                kWhere,
@@ -159,7 +159,7 @@ MnistJson read_mnist_json(const std::string& path, const MnistJsonOptions& optio
                options.classes);
   JsonText text(path, options.most_bytes);
   json::parser parser;
-  MnistJson digits;
+  MnistJsonSplits digits;
   text.expect('[', "the list of splits");
   struct Part {
     const char* name;
@@ -214,7 +214,7 @@ PixelBlock block_of(const char* split, const MnistJsonSplit& samples, double mos
 
 std::shared_ptr<const Source> open_mnist_json(const OpenOptions& options) {
   const std::string file = file_or_in_folder(options.path, {"mnist.json.gz", "mnist.json"});
-  const MnistJson json = read_mnist_json(file);
+  const MnistJsonSplits json = read_mnist_json(file);
   const auto all = [&](double most) {
     return are_grays(json.train.values, most) && are_grays(json.valid.values, most) &&
            are_grays(json.test.values, most);

@@ -24,7 +24,7 @@ struct MnistJsonSplit {
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(labels.size()); }
 };
 
-struct MnistJson {
+struct MnistJsonSplits {
   MnistJsonSplit train{};
   MnistJsonSplit valid{};
   MnistJsonSplit test{};
@@ -33,7 +33,7 @@ struct MnistJson {
 /// Reads MNIST in the form of Paddle's tutorials, plain or gzip: a JSON list of three splits. Each
 /// split is a list of images (lists of 784 numbers) and a list of as many labels.
 ///
-///     MnistJson digits = read_mnist_json("mnist.json.gz");  // digits.train.values …
+///     MnistJsonSplits digits = read_mnist_json("mnist.json.gz");  // digits.train.values …
 ///
 /// Errors: DataError with path, offset (in the unpacked text), image and the place in words
 /// ("valid, image 17: expected 784 numbers, got 783"): not this structure, too few or too many
@@ -41,7 +41,7 @@ struct MnistJson {
 /// different numbers of images and labels. Also the errors of formats::FileReader.
 /// Cost: it holds one image's text at a time and builds no document. The full MNIST takes about 1
 /// s.
-[[nodiscard]] MnistJson read_mnist_json(const std::string& path,
-                                        const MnistJsonOptions& options = {});
+[[nodiscard]] MnistJsonSplits read_mnist_json(const std::string& path,
+                                              const MnistJsonOptions& options = {});
 
 }  // namespace argosy::datasets

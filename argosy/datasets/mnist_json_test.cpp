@@ -29,7 +29,7 @@ using testing::HasSubstr;
 constexpr const char* kSmall =
     R"([[[[0.0, 0.5], [1, -2.5e-1]], [3, 9]], [[[4, 5]], [0]], [[], []]])";
 
-MnistJson read(const std::string& text, MnistJsonOptions options = {.pixels = 2}) {
+MnistJsonSplits read(const std::string& text, MnistJsonOptions options = {.pixels = 2}) {
   return read_mnist_json(TestFile(text).path(), options);
 }
 
@@ -51,7 +51,7 @@ std::string words(const std::string& text, MnistJsonOptions options = {.pixels =
 
 TEST(MnistJson, ReadsTheThreeSplitsPlainAndGzip) {
   for (const std::string& text : {std::string(kSmall), gzip(kSmall)}) {
-    const MnistJson digits = read(text);
+    const MnistJsonSplits digits = read(text);
     EXPECT_EQ(digits.train.size(), 2);
     EXPECT_THAT(digits.train.values, ElementsAre(0, 0.5F, 1, -0.25F));
     EXPECT_THAT(digits.train.labels, ElementsAre(3, 9));
@@ -62,7 +62,7 @@ TEST(MnistJson, ReadsTheThreeSplitsPlainAndGzip) {
 }
 
 TEST(MnistJson, WhiteSpaceIsAllowedWhereJsonAllowsIt) {
-  const MnistJson digits = read(
+  const MnistJsonSplits digits = read(
       " \n[ [\t[ [ 1 ,\r\n 2 ] ] , [ 7 ] ] , [ [ ] , [ ] ] , [ [ [ 3 , 4 ] ] , [ 8 ] ] ] \n\n");
   EXPECT_THAT(digits.train.values, ElementsAre(1, 2));
   EXPECT_THAT(digits.test.values, ElementsAre(3, 4));
@@ -70,7 +70,7 @@ TEST(MnistJson, WhiteSpaceIsAllowedWhereJsonAllowsIt) {
 }
 
 TEST(MnistJson, UnwantedSplitsArePassedOver) {
-  const MnistJson digits = read(kSmall, {.pixels = 2, .train = false, .test = false});
+  const MnistJsonSplits digits = read(kSmall, {.pixels = 2, .train = false, .test = false});
   EXPECT_EQ(digits.train.size(), 0);
   EXPECT_TRUE(digits.train.values.empty());
   EXPECT_THAT(digits.valid.values, ElementsAre(4, 5));
@@ -158,7 +158,7 @@ TEST(MnistJson, ImagesAcrossBuffersAreWhole) {
     text += ", 1";
   }
   text += "]], [[], []], [[], []]]";
-  const MnistJson digits = read(text);
+  const MnistJsonSplits digits = read(text);
   ASSERT_EQ(digits.train.size(), 20'000);
   for (int i = 0; i < 20'000; ++i) {
     ASSERT_EQ(digits.train.values[2 * i], static_cast<float>(i));
@@ -172,7 +172,7 @@ TEST(MnistJson, OptionsAreChecked) {
 }
 
 TEST(MnistJson, ReadsRealDigits) {
-  const MnistJson digits = read_mnist_json(ARGOSY_TEST_DATA "/mnist/mnist.json.gz");
+  const MnistJsonSplits digits = read_mnist_json(ARGOSY_TEST_DATA "/mnist/mnist.json.gz");
   EXPECT_EQ(digits.train.size(), 80);
   EXPECT_EQ(digits.valid.size(), 40);
   EXPECT_EQ(digits.test.size(), 40);
@@ -185,7 +185,7 @@ TEST(MnistJson, ReadsRealDigits) {
 #ifdef ARGOSY_SHARED_DATA  // real sets are beside the repository
 TEST(MnistJson, ReadsTheSharedFile) {
   const std::string path = ARGOSY_SHARED_DATA "/mnist/mnist.json.gz";
-  const MnistJson digits = read_mnist_json(path);
+  const MnistJsonSplits digits = read_mnist_json(path);
   EXPECT_EQ(digits.train.size(), 4000);
   EXPECT_EQ(digits.valid.size(), 1000);
   EXPECT_EQ(digits.test.size(), 1000);

@@ -13,7 +13,7 @@ namespace argosy::datasets {
 namespace {
 
 /// The samples of a split that are written.
-std::vector<int64_t> kept_of(const Split& split, const std::vector<int64_t>& leave_out) {
+std::vector<int64_t> kept_of(const SplitRange& split, const std::vector<int64_t>& leave_out) {
   std::vector<int64_t> all(static_cast<size_t>(split.count));
   std::iota(all.begin(), all.end(), split.first);
   std::vector<int64_t> kept;
@@ -26,9 +26,9 @@ std::vector<int64_t> common_shape(const Source& source, const std::vector<int64_
   std::vector<int64_t> shape;
   Scratch scratch;
   for (const int64_t i : kept) {
-    const Picture picture = source.get(i, scratch).picture;
+    const StoredPicture picture = source.get(i, scratch).picture;
     const std::vector<int64_t> own{picture.size.height, picture.size.width, picture.channels};
-    if (picture.kind != Picture::Kind::kPixels || (!shape.empty() && own != shape)) {
+    if (picture.kind != StoredPicture::Kind::kPixels || (!shape.empty() && own != shape)) {
       return {};
     }
     shape = own;
@@ -38,20 +38,21 @@ std::vector<int64_t> common_shape(const Source& source, const std::vector<int64_
 
 /// What the file says of its splits: those of the source, or the one that is packed.
 std::vector<formats::PackedSplit> packed_splits(const Source& source,
-                                                const Split& only,
+                                                const SplitRange& only,
                                                 const std::vector<int64_t>& leave_out) {
   std::vector<formats::PackedSplit> splits;
-  for (const Split& split : only.name.empty() ? source.about().splits : std::vector<Split>{only}) {
+  for (const SplitRange& split :
+       only.name.empty() ? source.about().splits : std::vector<SplitRange>{only}) {
     splits.push_back({split.name, std::ssize(kept_of(split, leave_out))});
   }
   return splits;
 }
 
 std::vector<std::byte> record_of(const Sample& sample) {
-  const Picture& picture = sample.picture;
-  return formats::pack_sample({.kind = picture.kind == Picture::Kind::kEncoded
-                                           ? formats::Picture::kEncoded
-                                           : formats::Picture::kPixels,
+  const StoredPicture& picture = sample.picture;
+  return formats::pack_sample({.kind = picture.kind == StoredPicture::Kind::kEncoded
+                                           ? formats::PictureKind::kEncoded
+                                           : formats::PictureKind::kPixels,
                                .height = picture.size.height,
                                .width = picture.size.width,
                                .channels = picture.channels,
@@ -64,7 +65,7 @@ std::vector<std::byte> record_of(const Sample& sample) {
 }  // namespace
 
 Packed pack(const Source& source, const std::string& path, const PackOptions& options) {
-  const Split split = find_split(source, options.split);
+  const SplitRange split = find_split(source, options.split);
   const std::vector<int64_t> kept = kept_of(split, options.leave_out);
   const About& about = source.about();
   const formats::PackedSet set{.kind = about.set,

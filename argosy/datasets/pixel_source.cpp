@@ -45,7 +45,7 @@ Sample PixelSource::get(int64_t index, Scratch&) const {
   for (const PixelBlock& block : blocks_) {
     if (at >= 0 && at < block.count) {
       const std::vector<int64_t>& shape = about().shape;
-      return {.picture = {.kind = Picture::Kind::kPixels,
+      return {.picture = {.kind = StoredPicture::Kind::kPixels,
                           .bytes = part_of(block.pixels, at, block.count),
                           .size = {static_cast<int>(shape[0]), static_cast<int>(shape[1])},
                           .channels = static_cast<int>(shape[2])},

@@ -24,15 +24,16 @@ class RecordSource final : public EncodedSource {
         formats::unpack_sample(reader_.record(index), reader_.path(), index);
     scratch.labels = std::move(packed.labels);
     scratch.points = std::move(packed.points);
-    const bool encoded = packed.kind == formats::Picture::kEncoded;
-    return {.picture = {.kind = encoded ? Picture::Kind::kEncoded : Picture::Kind::kPixels,
-                        .bytes = {reinterpret_cast<const uint8_t*>(packed.picture.data()),
-                                  packed.picture.size()},
-                        .size = {static_cast<int>(packed.height), static_cast<int>(packed.width)},
-                        .channels = static_cast<int>(packed.channels)},
-            .labels = scratch.labels,
-            .points = scratch.points,
-            .name = packed.name};
+    const bool encoded = packed.kind == formats::PictureKind::kEncoded;
+    return {
+        .picture = {.kind = encoded ? StoredPicture::Kind::kEncoded : StoredPicture::Kind::kPixels,
+                    .bytes = {reinterpret_cast<const uint8_t*>(packed.picture.data()),
+                              packed.picture.size()},
+                    .size = {static_cast<int>(packed.height), static_cast<int>(packed.width)},
+                    .channels = static_cast<int>(packed.channels)},
+        .labels = scratch.labels,
+        .points = scratch.points,
+        .name = packed.name};
   }
 
  private:
@@ -40,9 +41,9 @@ class RecordSource final : public EncodedSource {
 };
 
 /// Where each split begins, with those before it. Together they must be the whole file.
-std::vector<Split> splits_of(const std::vector<formats::PackedSplit>& packed,
-                             const formats::RecordReader& reader) {
-  std::vector<Split> splits;
+std::vector<SplitRange> splits_of(const std::vector<formats::PackedSplit>& packed,
+                                  const formats::RecordReader& reader) {
+  std::vector<SplitRange> splits;
   int64_t first = 0;
   for (const formats::PackedSplit& split : packed) {
     splits.push_back({.name = split.name, .first = first, .count = split.samples});

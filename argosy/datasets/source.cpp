@@ -11,7 +11,7 @@
 
 namespace argosy::datasets {
 
-image::Image unpacked(const Picture& pixels, std::optional<image::Order> order) {
+image::Image unpacked(const StoredPicture& pixels, std::optional<image::Order> order) {
   const image::Order own = pixels.channels == 1   ? image::Order::kGray
                            : pixels.channels == 3 ? image::Order::kRgb
                                                   : image::Order::kRgba;
@@ -20,17 +20,17 @@ image::Image unpacked(const Picture& pixels, std::optional<image::Order> order) 
   return order.value_or(own) == own ? std::move(picture) : image::convert(picture, *order);
 }
 
-Split find_split(const Source& source, std::string_view name) {
+SplitRange find_split(const Source& source, std::string_view name) {
   if (name.empty()) {
     return {.count = source.size()};
   }
-  const std::vector<Split>& splits = source.about().splits;
-  const auto found = std::ranges::find(splits, name, &Split::name);
+  const std::vector<SplitRange>& splits = source.about().splits;
+  const auto found = std::ranges::find(splits, name, &SplitRange::name);
   if (found != splits.end()) {
     return *found;
   }
   std::vector<std::string> names;
-  std::ranges::transform(splits, std::back_inserter(names), &Split::name);
+  std::ranges::transform(splits, std::back_inserter(names), &SplitRange::name);
   throw UsageError("datasets.split",
                    fmt::format("there is no split \"{}\" in {}, only {}",
                                name,

@@ -15,7 +15,7 @@
 namespace argosy::datasets {
 
 /// Samples [first, first + count) of a source: "train", "test".
-struct Split {
+struct SplitRange {
   std::string name{};
   int64_t first = 0;
   int64_t count = 0;
@@ -37,7 +37,7 @@ struct About {
   std::vector<std::string> classes{};      ///< names of labels 0, 1, …; empty: no labels
   std::vector<std::string> groups{};       ///< names of a second label 0, 1, …; empty: none
   std::vector<std::string> point_names{};  ///< names of the keypoints; empty: none
-  std::vector<Split> splits{};             ///< one after the other, from 0 to size(); empty: none
+  std::vector<SplitRange> splits{};        ///< one after the other, from 0 to size(); empty: none
   /// Height, width and channels, if all pictures are pixels and agree; else empty.
   std::vector<int64_t> shape{};
   double full = 255;    ///< the value of a pixel that stands for 1.0; 256 in some mnist.json
@@ -45,7 +45,7 @@ struct About {
 };
 
 /// A picture as it is stored.
-struct Picture {
+struct StoredPicture {
   enum class Kind : uint8_t {
     kEncoded,  ///< a JPEG, PNG … file as it is
     kPixels    ///< rows from the top, channels of a pixel side by side
@@ -57,7 +57,7 @@ struct Picture {
 };
 
 struct Sample {
-  Picture picture{};
+  StoredPicture picture{};
   /// kClass: the class, and then the group of the class if there are groups. kTags: every class
   /// that is on it.
   std::span<const int64_t> labels{};
@@ -128,10 +128,11 @@ class Source {
 };
 
 /// Returns pixels as a picture of `order`. Unset: with the channels that they have.
-[[nodiscard]] image::Image unpacked(const Picture& pixels, std::optional<image::Order> order = {});
+[[nodiscard]] image::Image unpacked(const StoredPicture& pixels,
+                                    std::optional<image::Order> order = {});
 
 /// Returns the samples of a split; for an empty name all samples. Errors: UsageError that names the
 /// existing splits.
-[[nodiscard]] Split find_split(const Source& source, std::string_view name);
+[[nodiscard]] SplitRange find_split(const Source& source, std::string_view name);
 
 }  // namespace argosy::datasets

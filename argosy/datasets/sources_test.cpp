@@ -271,7 +271,7 @@ TEST_F(SourcesTest, APackedSetKeepsItsSplits) {
   pack(*open("mnist", {.path = path()}), record_file());
   const auto records = open("records", {.path = record_file()});
   ASSERT_THAT(records->about().splits, SizeIs(2));
-  const Split test = find_split(*records, "test");
+  const SplitRange test = find_split(*records, "test");
   EXPECT_EQ(test.first, 3);
   EXPECT_EQ(test.count, 1);
   EXPECT_EQ(records->label(test.first), 2);
@@ -323,7 +323,7 @@ TEST_F(SourcesTest, LabelsOutsideTheClassesOfARecordFileAreFound) {
   formats::RecordWriter writer(record_file(),
                                formats::pack_metadata({.kind = "own", .classes = {"a", "b"}}));
   const std::vector<std::byte> pixel(1);
-  writer.append(formats::pack_sample({.kind = formats::Picture::kPixels,
+  writer.append(formats::pack_sample({.kind = formats::PictureKind::kPixels,
                                       .height = 1,
                                       .width = 1,
                                       .channels = 1,
@@ -397,7 +397,7 @@ TEST_F(SourcesTest, RealFlowersThatAreNotThereAreCounted) {
   EXPECT_EQ(source->size(), 535);
   EXPECT_THAT(source->about().classes, SizeIs(102));
   Scratch scratch;
-  EXPECT_EQ(source->get(0, scratch).picture.kind, Picture::Kind::kEncoded);
+  EXPECT_EQ(source->get(0, scratch).picture.kind, StoredPicture::Kind::kEncoded);
   // The archive itself may be named too; its index lies beside it.
   const std::string archive = (real / "flowers102/102flowers.tgz").string();
   EXPECT_EQ(open("flowers102", {.path = archive, .absent = Absent::kSkip})->size(), 535);

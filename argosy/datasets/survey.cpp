@@ -32,7 +32,7 @@ struct Limits {
     least = std::min(least, other.least);
     most = std::max(most, other.most);
   }
-  [[nodiscard]] Range range() const { return least > most ? Range{} : Range{least, most}; }
+  [[nodiscard]] Extremes range() const { return least > most ? Extremes{} : Extremes{least, most}; }
 };
 
 /// Sums over the samples of one thread; added up in the samples' order, so that the figures do not
@@ -109,10 +109,10 @@ void count_label(const Source& source, int64_t label, int64_t index, Tally& tall
 }
 
 void count_shape(const Sample& sample, Tally& tally) {
-  const Picture& picture = sample.picture;
+  const StoredPicture& picture = sample.picture;
   image::Size size = picture.size;
   int channels = picture.channels;
-  if (picture.kind == Picture::Kind::kEncoded) {
+  if (picture.kind == StoredPicture::Kind::kEncoded) {
     const image::ImageInfo info = image::probe(picture.bytes, sample.name);
     size = info.size;
     channels = info.channels;

@@ -16,7 +16,7 @@ struct SurveyOptions {
 };
 
 /// The least and the greatest value of something.
-struct Range {
+struct Extremes {
   double least = 0;
   double most = 0;
 };
@@ -32,13 +32,13 @@ struct Survey {
   int64_t samples = 0;
   std::vector<int64_t> per_class{};  ///< samples of label 0, 1, …
   int64_t without_label = 0;
-  Range height{};  ///< heights of the pictures
-  Range width{};
+  Extremes height{};  ///< heights of the pictures
+  Extremes width{};
   std::vector<int64_t> channels{};        ///< the numbers of channels that occur, ascending
   int64_t pictures = 0;                   ///< pictures that were decoded for the fields below
-  Range pixels{};                         ///< 0 to 255
+  Extremes pixels{};                      ///< 0 to 255
   std::vector<ChannelFigures> figures{};  ///< by channel; empty if the numbers of channels differ
-  Range points{};                         ///< coordinates of keypoints
+  Extremes points{};                      ///< coordinates of keypoints
   std::vector<int64_t> unknown_points{};  ///< for each keypoint: samples in which it is not known
   int64_t without_points = 0;             ///< samples without keypoints, in a set that has them
   int64_t damaged = 0;                    ///< pictures that cannot be read

@@ -35,7 +35,7 @@ class ProgressTest : public ::testing::Test {
   void SetUp() override { file_ = std::tmpfile(); }
   void TearDown() override { std::fclose(file_); }
 
-  ProgressOptions options(ProgressStyle style) {
+  ProgressBarOptions options(ProgressStyle style) {
     return {.label = "epoch 1/3",
             .total = 1000,
             .unit = "images",
@@ -102,7 +102,7 @@ TEST_F(ProgressTest, LinesComeAtTheirInterval) {
 }
 
 TEST_F(ProgressTest, NarrowTerminalIsNotOverrun) {
-  ProgressOptions narrow = options(ProgressStyle::kBar);
+  ProgressBarOptions narrow = options(ProgressStyle::kBar);
   for (const auto& [columns, shown] :
        std::vector<std::pair<int, std::string>>{{42, "epoch 1/3  50%  500 images/s  0:01 left"},
                                                 {30, "epoch 1/3  50%  0:01 left"},
@@ -120,7 +120,7 @@ TEST_F(ProgressTest, NarrowTerminalIsNotOverrun) {
 TEST_F(ProgressTest, NoValueOfColumnsStopsTheProgram) {
   for (const char* columns : {"12", "3", "-1", "100000", "wide", ""}) {
     ASSERT_EQ(setenv("COLUMNS", columns, 1), 0);  // NOLINT(concurrency-mt-unsafe): one thread
-    ProgressOptions by_environment = options(ProgressStyle::kBar);
+    ProgressBarOptions by_environment = options(ProgressStyle::kBar);
     by_environment.columns = 0;
     ProgressBar bar(by_environment);
     now_ += 1s;
@@ -148,7 +148,7 @@ TEST_F(ProgressTest, AnErrorMessageStartsOnItsOwnLine) {
 }
 
 TEST_F(ProgressTest, WithoutATotalThereIsNoTimeLeft) {
-  ProgressOptions open_ended = options(ProgressStyle::kLines);
+  ProgressBarOptions open_ended = options(ProgressStyle::kLines);
   open_ended.total = 0;
   ProgressBar bar(open_ended);
   now_ += 10s;

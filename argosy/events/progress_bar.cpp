@@ -16,7 +16,7 @@ namespace argosy::events {
 namespace {
 
 /// What kAuto means here: the launcher's word first, because a rank's stdout is its pipe.
-ProgressStyle resolve(const ProgressOptions& options) {
+ProgressStyle resolve(const ProgressBarOptions& options) {
   if (options.style != ProgressStyle::kAuto) {
     return options.style;
   }
@@ -51,7 +51,7 @@ std::string fitted(const std::string& head, std::vector<std::string> parts, int 
   return std::string(strings::first_columns(whole(), room));
 }
 
-int width_of(const ProgressOptions& options) {
+int width_of(const ProgressBarOptions& options) {
   return options.columns > 0 ? options.columns : terminal::columns(fileno(options.out));
 }
 
@@ -68,7 +68,7 @@ std::string clock_time(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-ProgressBar::ProgressBar(ProgressOptions options) : options_(std::move(options)) {
+ProgressBar::ProgressBar(ProgressBarOptions options) : options_(std::move(options)) {
   options_.style = resolve(options_);
   start_ = options_.now();
   // A bar shows itself at once; a plain line is worth writing only after a while.

@@ -14,7 +14,7 @@ namespace argosy::events {
 /// launch` says in ARGOSY_PROGRESS if it leads to a terminal.
 enum class ProgressStyle { kAuto, kBar, kLines, kOff };
 
-struct ProgressOptions {
+struct ProgressBarOptions {
   std::string label = "";      ///< text before the bar: "epoch 2/3"
   int64_t total = 0;           ///< items to do; 0: not known, so there is no bar and no time left
   std::string unit = "items";  ///< name of the items in the rate: "images"
@@ -39,7 +39,7 @@ struct ProgressOptions {
 /// Not thread-safe. Cost: advance() reads the clock once, and draws at most once per interval.
 class ProgressBar final {
  public:
-  explicit ProgressBar(ProgressOptions options);
+  explicit ProgressBar(ProgressBarOptions options);
   /// Ends a half-drawn line, so that an error message starts on its own.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
@@ -63,7 +63,7 @@ class ProgressBar final {
   void draw(bool last);
   [[nodiscard]] std::string line(bool last, int columns) const;
 
-  ProgressOptions options_;
+  ProgressBarOptions options_;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point next_draw_;
   int64_t done_ = 0;

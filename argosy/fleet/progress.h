@@ -23,11 +23,11 @@ struct ProgressOptions {
 /// A loader with a progress bar on rank 0; progress() returns it. Use it in one loop.
 /// Lifetime: refers to the loader.
 template <typename Loader>
-class Progress final {
+class ProgressLoader final {
  public:
   using Inner = decltype(std::declval<Loader&>().begin());
 
-  Progress(Loader& loader, const ProgressOptions& options)
+  ProgressLoader(Loader& loader, const ProgressOptions& options)
       : loader_(loader),
         bar_({.label = options.label,
               .total = options.total,
@@ -38,7 +38,7 @@ class Progress final {
   class Iterator final {
    public:
     using iterator_category = std::input_iterator_tag;
-    Iterator(Progress& owner, Inner inner) : owner_(owner), inner_(std::move(inner)) {}
+    Iterator(ProgressLoader& owner, Inner inner) : owner_(owner), inner_(std::move(inner)) {}
     decltype(auto) operator*() { return *inner_; }
     Iterator& operator++() {
       // Ranks have equal batches, so rank 0's stand for all.
@@ -53,7 +53,7 @@ class Progress final {
     }
 
    private:
-    Progress& owner_;
+    ProgressLoader& owner_;
     Inner inner_;
   };
 
@@ -95,8 +95,8 @@ class Progress final {
 ///     for (auto& [images, labels] : batches) { …; batches.show("loss", loss.item<double>()); }
 ///     batches.finish();
 template <typename Loader>
-[[nodiscard]] Progress<Loader> progress(Loader& loader, const ProgressOptions& options = {}) {
-  return Progress<Loader>(loader, options);
+[[nodiscard]] ProgressLoader<Loader> progress(Loader& loader, const ProgressOptions& options = {}) {
+  return ProgressLoader<Loader>(loader, options);
 }
 
 }  // namespace argosy::fleet

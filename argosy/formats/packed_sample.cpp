@@ -45,7 +45,7 @@ bool has_shape(const PackedSample& sample) {
 }
 
 bool is_sound(const PackedSample& sample) {
-  return sample.kind == Picture::kPixels
+  return sample.kind == PictureKind::kPixels
              ? has_shape(sample)
              : sample.height == 0 && sample.width == 0 && sample.channels == 0;
 }
@@ -158,7 +158,7 @@ PackedSample unpack_sample(std::span<const std::byte> record,
                      picture,
                      record.size()));
   }
-  PackedSample sample{.kind = static_cast<Picture>(record[1]),
+  PackedSample sample{.kind = static_cast<PictureKind>(record[1]),
                       .height = u32(4),
                       .width = u32(8),
                       .channels = static_cast<int64_t>(record[2]),
@@ -167,7 +167,8 @@ PackedSample unpack_sample(std::span<const std::byte> record,
                       .picture = record.subspan(before)};
   const auto text = record.subspan(before - name, name);
   sample.name = {reinterpret_cast<const char*>(text.data()), text.size()};
-  if ((sample.kind != Picture::kEncoded && sample.kind != Picture::kPixels) || !is_sound(sample)) {
+  if ((sample.kind != PictureKind::kEncoded && sample.kind != PictureKind::kPixels) ||
+      !is_sound(sample)) {
     fail(fmt::format("a picture of kind {} with {} bytes and the shape {} x {} x {}",
                      static_cast<int>(record[1]),
                      picture,

@@ -10,7 +10,7 @@
 namespace argosy::formats {
 
 /// The form of a packed sample's picture.
-enum class Picture : uint8_t {
+enum class PictureKind : uint8_t {
   kEncoded = 1,  ///< a JPEG, PNG … file, unchanged
   kPixels = 2    ///< u8, rows from the top, channels of a pixel side by side
 };
@@ -19,13 +19,13 @@ enum class Picture : uint8_t {
 ///
 /// Layout, version 1, numbers little-endian:
 ///
-///     u8 version = 1 · u8 picture (see Picture) · u8 channels · u8 0 · u32 height · u32 width ·
+///     u8 version = 1 · u8 picture (see PictureKind) · u8 channels · u8 0 · u32 height · u32 width ·
 ///     u32 labels · u32 points · u32 name bytes · u64 picture bytes ·
 ///     i64 label … · f32 point … · name · picture
 ///
 /// Height, width and channels are 0 for encoded pictures, because their headers hold them.
 struct PackedSample {
-  Picture kind = Picture::kEncoded;
+  PictureKind kind = PictureKind::kEncoded;
   int64_t height = 0;
   int64_t width = 0;
   int64_t channels = 0;  ///< 1: gray, 3: RGB, 4: RGBA

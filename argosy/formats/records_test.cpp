@@ -298,7 +298,7 @@ TEST(RecordDamage, EveryChangedByteIsSeen) {
 }
 
 PackedSample sample() {
-  return {.kind = Picture::kPixels,
+  return {.kind = PictureKind::kPixels,
           .height = 2,
           .width = 1,
           .channels = 3,
@@ -311,7 +311,7 @@ PackedSample sample() {
 TEST(PackedSample, ComesBackAsItWas) {
   const std::vector<std::byte> record = pack_sample(sample());
   const PackedSample back = unpack_sample(record);
-  EXPECT_EQ(back.kind, Picture::kPixels);
+  EXPECT_EQ(back.kind, PictureKind::kPixels);
   EXPECT_EQ(back.height, 2);
   EXPECT_EQ(back.width, 1);
   EXPECT_EQ(back.channels, 3);
@@ -320,7 +320,7 @@ TEST(PackedSample, ComesBackAsItWas) {
   EXPECT_EQ(back.name, "jpg/image_00001.jpg");
   EXPECT_EQ(text_of(back.picture), "rgbRGB");
   const std::vector<std::byte> plain = pack_sample({.picture = bytes_of("JPEG")});
-  EXPECT_EQ(unpack_sample(plain).kind, Picture::kEncoded);
+  EXPECT_EQ(unpack_sample(plain).kind, PictureKind::kEncoded);
   EXPECT_TRUE(unpack_sample(plain).labels.empty());
 }
 

@@ -24,7 +24,7 @@ class AdagradRule final : public Rule {
     return states_;
   }
 
-  void update(const Range& range, const Update& update) const noexcept override {
+  void update(const MemoryRange& range, const Update& update) const noexcept override {
     const kernels::AdagradTerms terms = terms_of(update);
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
@@ -50,7 +50,7 @@ class AdagradRule final : public Rule {
   }
 
   template <typename T>
-  static void run(const kernels::AdagradTerms& terms, const Range& range) noexcept {
+  static void run(const kernels::AdagradTerms& terms, const MemoryRange& range) noexcept {
     kernels::adagrad(terms,
                      static_cast<T*>(range.param),
                      static_cast<const T*>(range.grad),

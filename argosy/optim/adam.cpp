@@ -46,7 +46,7 @@ class AdamRule final : public Rule {
         "for L1Decay and L2Decay.");
   }
 
-  void update(const Range& range, const Update& update) const noexcept override {
+  void update(const MemoryRange& range, const Update& update) const noexcept override {
     const kernels::AdamTerms terms = terms_of(update);
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
@@ -90,7 +90,7 @@ class AdamRule final : public Rule {
   }
 
   template <typename T>
-  void run(const kernels::AdamTerms& terms, const Range& range) const noexcept {
+  void run(const kernels::AdamTerms& terms, const MemoryRange& range) const noexcept {
     kernels::adam(terms,
                   static_cast<T*>(range.param),
                   static_cast<const T*>(range.grad),

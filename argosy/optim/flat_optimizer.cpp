@@ -251,7 +251,7 @@ class FlatOptimizer final : public OptimizerImpl {
     kernels::for_each_piece(pieces, threads, [&](std::size_t i) {
       const auto [array, begin, count] = pieces[i];
       const Active& one = active[array];
-      const Range part = one.range.sub(begin, count);
+      const MemoryRange part = one.range.sub(begin, count);
       rule_->update(part, one.update);
       if (one.part.divided) {
         division_->hand_out(part.param, count * item_bytes(part.precision));

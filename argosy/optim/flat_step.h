@@ -25,8 +25,8 @@ struct Active {
   std::size_t slot = 0;
   at::Tensor param{};  ///< flat on the CPU; shares the parameter's memory unless it has gaps
   StepDivision::Part part{};
-  Range range{};      ///< that part of it; without elements on a device
-  at::Tensor grad{};  ///< in its order; kept as long as range points there
+  MemoryRange range{};  ///< that part of it; without elements on a device
+  at::Tensor grad{};    ///< in its order; kept as long as range points there
   Update update{};
 };
 

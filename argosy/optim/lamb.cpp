@@ -34,13 +34,13 @@ class LambRule final : public Rule {
                  "for L1Decay and L2Decay.");
   }
 
-  [[nodiscard]] kernels::Sums prepare(const Range& range,
+  [[nodiscard]] kernels::Sums prepare(const MemoryRange& range,
                                       const Update& update) const noexcept override {
     return range.precision == Precision::kF32 ? averages<float>(range, update)
                                               : averages<double>(range, update);
   }
 
-  void update(const Range& range, const Update& update) const noexcept override {
+  void update(const MemoryRange& range, const Update& update) const noexcept override {
     const double size = step_size(update);
     range.precision == Precision::kF32 ? run<float>(range, update, size)
                                        : run<double>(range, update, size);
@@ -86,7 +86,8 @@ class LambRule final : public Rule {
   }
 
   template <typename T>
-  [[nodiscard]] kernels::Sums averages(const Range& range, const Update& update) const noexcept {
+  [[nodiscard]] kernels::Sums averages(const MemoryRange& range,
+                                       const Update& update) const noexcept {
     return kernels::lamb_averages(terms(update),
                                   static_cast<const T*>(range.param),
                                   static_cast<const T*>(range.grad),
@@ -96,7 +97,7 @@ class LambRule final : public Rule {
   }
 
   template <typename T>
-  void run(const Range& range, const Update& update, double step_size) const noexcept {
+  void run(const MemoryRange& range, const Update& update, double step_size) const noexcept {
     kernels::lamb_update(terms(update),
                          step_size,
                          static_cast<T*>(range.param),

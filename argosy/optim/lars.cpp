@@ -37,13 +37,13 @@ class LarsRule final : public Rule {
         "for L1Decay and L2Decay.");
   }
 
-  [[nodiscard]] kernels::Sums prepare(const Range& range,
+  [[nodiscard]] kernels::Sums prepare(const MemoryRange& range,
                                       const Update& update) const noexcept override {
     return range.precision == Precision::kF32 ? norms<float>(range, update)
                                               : norms<double>(range, update);
   }
 
-  void update(const Range& range, const Update& update) const noexcept override {
+  void update(const MemoryRange& range, const Update& update) const noexcept override {
     const kernels::LarsTerms terms = terms_of(update);
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
@@ -77,7 +77,7 @@ class LarsRule final : public Rule {
   }
 
   template <typename T>
-  static kernels::Sums norms(const Range& range, const Update& update) noexcept {
+  static kernels::Sums norms(const MemoryRange& range, const Update& update) noexcept {
     return kernels::lars_norms(gradient_terms(update, /*number_is_l2=*/false),
                                static_cast<const T*>(range.param),
                                static_cast<const T*>(range.grad),
@@ -85,7 +85,7 @@ class LarsRule final : public Rule {
   }
 
   template <typename T>
-  static void run(const kernels::LarsTerms& terms, const Range& range) noexcept {
+  static void run(const kernels::LarsTerms& terms, const MemoryRange& range) noexcept {
     kernels::lars_update(terms,
                          static_cast<T*>(range.param),
                          static_cast<const T*>(range.grad),

@@ -34,7 +34,7 @@ class RmspropRule final : public Rule {
     return states_;
   }
 
-  void update(const Range& range, const Update& update) const noexcept override {
+  void update(const MemoryRange& range, const Update& update) const noexcept override {
     const kernels::RmspropTerms terms = terms_of(update);
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
@@ -75,7 +75,7 @@ class RmspropRule final : public Rule {
   }
 
   template <typename T>
-  void run(const kernels::RmspropTerms& terms, const Range& range) const noexcept {
+  void run(const kernels::RmspropTerms& terms, const MemoryRange& range) const noexcept {
     const bool momentum = options_.momentum > 0;
     kernels::rmsprop(terms,
                      static_cast<T*>(range.param),

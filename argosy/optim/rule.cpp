@@ -6,9 +6,9 @@
 
 namespace argosy::optim {
 
-Range Range::sub(std::size_t begin, std::size_t length) const {
+MemoryRange MemoryRange::sub(std::size_t begin, std::size_t length) const {
   const std::size_t bytes = begin * item_bytes(precision);
-  Range part = *this;
+  MemoryRange part = *this;
   part.count = length;
   part.param = static_cast<char*>(param) + bytes;
   part.grad = static_cast<const char*>(grad) + bytes;

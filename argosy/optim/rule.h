@@ -18,7 +18,7 @@ namespace argosy::optim {
 enum class Precision { kF32, kF64 };
 
 /// Consecutive elements of a parameter, wherever they lie: in a tensor or in a reduction bucket.
-struct Range {
+struct MemoryRange {
   static constexpr std::size_t kMaxStates = 3;
   Precision precision = Precision::kF32;
   void* param = nullptr;
@@ -27,7 +27,7 @@ struct Range {
   std::size_t count = 0;
 
   /// `length` elements from element `begin` on.
-  [[nodiscard]] Range sub(std::size_t begin, std::size_t length) const;
+  [[nodiscard]] MemoryRange sub(std::size_t begin, std::size_t length) const;
 };
 [[nodiscard]] constexpr std::size_t item_bytes(Precision precision) {
   return precision == Precision::kF32 ? 4 : 8;
@@ -66,12 +66,12 @@ class Rule {
   [[nodiscard]] virtual const std::vector<std::string>& state_names() const noexcept = 0;
   /// Errors: UsageError for a weight decay that this rule has no meaning for.
   virtual void check_decay(const WeightDecay& decay) const;
-  virtual void update(const Range& range, const Update& update) const noexcept = 0;
+  virtual void update(const MemoryRange& range, const Update& update) const noexcept = 0;
   /// Whether update() wants `update.sums`: the sums of what prepare() gave for all pieces of the
   /// parameter, in their order, which no number of threads changes.
   [[nodiscard]] virtual bool needs_whole_parameter() const noexcept { return false; }
   /// The first pass, over each piece once; may write the states, not the parameter.
-  [[nodiscard]] virtual kernels::Sums prepare(const Range& /*range*/,
+  [[nodiscard]] virtual kernels::Sums prepare(const MemoryRange& /*range*/,
                                               const Update& /*update*/) const noexcept {
     return {};
   }

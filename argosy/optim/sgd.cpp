@@ -41,7 +41,7 @@ class SgdRule final : public Rule {
     return states_;
   }
 
-  void update(const Range& range, const Update& update) const noexcept override {
+  void update(const MemoryRange& range, const Update& update) const noexcept override {
     const kernels::SgdTerms terms = terms_of(update);
     range.precision == Precision::kF32 ? run<float>(terms, range) : run<double>(terms, range);
   }
@@ -71,7 +71,7 @@ class SgdRule final : public Rule {
   }
 
   template <typename T>
-  void run(const kernels::SgdTerms& terms, const Range& range) const noexcept {
+  void run(const kernels::SgdTerms& terms, const MemoryRange& range) const noexcept {
     kernels::sgd(terms,
                  static_cast<T*>(range.param),
                  static_cast<const T*>(range.grad),

@@ -11,7 +11,7 @@
 // does gives the same bits.
 namespace argosy::optim {
 
-/// A whole parameter on a device, with what Range has of one on the CPU.
+/// A whole parameter on a device, with what MemoryRange has of one on the CPU.
 struct TensorRange {
   at::Tensor param{};  ///< no leaf of autograd's: written in place
   at::Tensor grad{};

@@ -175,7 +175,7 @@ TakenApart take_apart(const char* where,
   return Reader(where, command, options, args, between).read();
 }
 
-bool parse_or_help(const About& about,
+bool parse_or_help(const HelpText& about,
                    const Options& options,
                    const std::vector<std::string>& args) {
   const TakenApart taken = take_apart(kWhere, about.name, options, args, Between::kWords);
@@ -205,8 +205,11 @@ bool parse_or_help(const About& about,
   return false;
 }
 
-int run(
-    About about, const Options& options, int argc, char** argv, const std::function<void()>& body) {
+int run(HelpText about,
+        const Options& options,
+        int argc,
+        char** argv,
+        const std::function<void()>& body) {
   about.name = argv[0];
   try {
     if (parse_or_help(about, options, {argv + 1, argv + argc})) {

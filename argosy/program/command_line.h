@@ -11,7 +11,7 @@
 namespace argosy::program {
 
 /// Describes a command or a program in its help and its errors.
-struct About {
+struct HelpText {
   std::string_view what;     ///< the first lines of --help
   std::string name{};        ///< "argosy data fetch"; run() takes the program's
   std::string_view end{};    ///< the last lines of --help: "Example: …"
@@ -22,7 +22,7 @@ struct About {
 /// --help because the user asked for it. Lines have at most 80 columns. Dashes and underscores in
 /// names mean the same. Options and positionals may be mixed. After "--" all words are positionals.
 /// Errors: UsageError that names the option that was probably meant, and says how to get help.
-[[nodiscard]] bool parse_or_help(const About& about,
+[[nodiscard]] bool parse_or_help(const HelpText& about,
                                  const Options& options,
                                  const std::vector<std::string>& args);
 
@@ -37,8 +37,11 @@ struct About {
 ///           {{"--epochs", "N", "Passes over the training set", &epochs, {.least = 1}}},
 ///           argc, argv, [&] { train(epochs); });
 ///     }
-[[nodiscard]] int run(
-    About about, const Options& options, int argc, char** argv, const std::function<void()>& body);
+[[nodiscard]] int run(HelpText about,
+                      const Options& options,
+                      int argc,
+                      char** argv,
+                      const std::function<void()>& body);
 
 /// A Limits::check for paths: a file can be written there. It finds a missing folder at the start,
 /// so that the program does not fail when it writes at its end. Returns what is wrong; "": nothing.
@@ -76,6 +79,6 @@ enum class Between : uint8_t {
 [[nodiscard]] const Option* find_option(std::span<const Option> options, std::string_view name);
 
 /// Returns the text of --help.
-[[nodiscard]] std::string help(const About& about, std::span<const Option> options);
+[[nodiscard]] std::string help(const HelpText& about, std::span<const Option> options);
 
 }  // namespace argosy::program

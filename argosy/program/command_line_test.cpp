@@ -69,7 +69,7 @@ class CommandLine : public testing::Test {
 
   static constexpr const char* kLong =
       "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx and then more";
-  const About about_{
+  const HelpText about_{
       .what =
           "Trains a net. yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy and what "
           "else there is to say",

@@ -101,7 +101,7 @@ std::string row(std::string_view left, std::string_view text, size_t indent) {
   return row_of(std::string(left), words_of(text), indent);
 }
 
-std::string help(const About& about, std::span<const Option> options) {
+std::string help(const HelpText& about, std::span<const Option> options) {
   std::string usage(about.usage.empty() ? "[options]" : about.usage);
   std::vector<std::pair<std::string_view, std::string>> groups{{"Arguments", ""}, {"Options", ""}};
   groups[1].second = row("-h, --help", "Print this and exit", kLeft);

@@ -9,7 +9,7 @@
 namespace argosy::recipes {
 namespace {
 
-using vision::Step;
+using vision::AnyTransform;
 
 /// Evaluation sees 224 of 256 pixels, as networks for ImageNet are measured.
 int around(int side) {
@@ -17,12 +17,12 @@ int around(int side) {
 }
 
 /// Pictures of one size to the model's; others to somewhat more, proportions kept.
-Step to_edge(const PictureShape& shape) {
+AnyTransform to_edge(const PictureShape& shape) {
   return shape.stored != 0 ? vision::Resize({.height = shape.side, .width = shape.side})
                            : vision::Resize(around(shape.side));
 }
 
-std::vector<Step> to_size(const PictureShape& shape) {
+std::vector<AnyTransform> to_size(const PictureShape& shape) {
   if (shape.stored == shape.side) {
     return {};
   }
@@ -34,8 +34,8 @@ std::vector<Step> to_size(const PictureShape& shape) {
 
 /// `before`, the geometry and what else goes on bytes, `after` what follows Normalize.
 vision::Compose chain_of(const PictureShape& shape,
-                         std::vector<Step> before,
-                         const std::vector<Step>& after) {
+                         std::vector<AnyTransform> before,
+                         const std::vector<AnyTransform>& after) {
   if (shape.repeats) {
     before.emplace_back(vision::Repeat(3));
   }
@@ -55,9 +55,9 @@ vision::Compose training_chain(const std::string& augment, const PictureShape& s
   if (augment == "none") {
     return evaluation_chain(shape);
   }
-  std::vector<Step> geometry;
-  std::vector<Step> pictures;
-  std::vector<Step> tensors;
+  std::vector<AnyTransform> geometry;
+  std::vector<AnyTransform> pictures;
+  std::vector<AnyTransform> tensors;
   int parts = 0;
   for (const Spec& spec : parse_specs(kAugment, augment)) {
     ARGOSY_CHECK(spec.name != "none" && spec.name != "default",
@@ -67,9 +67,9 @@ vision::Compose training_chain(const std::string& augment, const PictureShape& s
                  spec.name);
     const AugmentEntry& entry = find_entry(kAugment, augmentations(), spec.name);
     const Values values(kAugment, entry.row, spec.options);
-    std::vector<Step>& stage = entry.stage == Stage::kGeometry  ? geometry
-                               : entry.stage == Stage::kPicture ? pictures
-                                                                : tensors;
+    std::vector<AnyTransform>& stage = entry.stage == Stage::kGeometry  ? geometry
+                                       : entry.stage == Stage::kPicture ? pictures
+                                                                        : tensors;
     if (entry.wants_size && shape.stored != shape.side) {
       stage.push_back(to_edge(shape));
     }

@@ -32,10 +32,10 @@ enum class Stage : uint8_t {
 };
 
 struct AugmentEntry {
-  Row row{};
+  TableRow row{};
   Stage stage = Stage::kPicture;
   bool wants_size = false;  ///< for kGeometry: pictures are first brought to about the model's size
-  std::function<vision::Step(const PictureShape& shape, const Values& values)> build{};
+  std::function<vision::AnyTransform(const PictureShape& shape, const Values& values)> build{};
 };
 
 /// Returns all transforms by name. A transform without a probability of its own gets the option p =

@@ -8,15 +8,15 @@
 namespace argosy::recipes {
 namespace {
 
-using vision::Step;
+using vision::AnyTransform;
 
 const OptionRow kAlways{"p", "1", "share of the samples that it is applied to"};
 const OptionRow kHalf{"p", "0.5", "probability"};
 
 /// `step` to a share of the samples.
-Step sometimes(Step step, const Values& values) {
+AnyTransform sometimes(AnyTransform step, const Values& values) {
   const double p = values.number("p");
-  return p == 1 ? std::move(step) : Step(vision::RandomApply({std::move(step)}, p));
+  return p == 1 ? std::move(step) : AnyTransform(vision::RandomApply({std::move(step)}, p));
 }
 
 vision::Range range_of(const Values& values, std::string_view name) {
@@ -34,7 +34,7 @@ vision::Spread spread_of(const Values& values, std::string_view name) {
 }
 
 /// A part of the model's size, of a picture that has about that size.
-Step random_crop(const PictureShape& shape, const Values& values) {
+AnyTransform random_crop(const PictureShape& shape, const Values& values) {
   const int usual = shape.stored != 0 ? shape.side / 8 : 0;
   const int border = values.is_auto("padding") ? usual : static_cast<int>(values.whole("padding"));
   const std::string& mode = values.word("mode", {"zeros", "reflect", "edge"});
@@ -61,7 +61,7 @@ AugmentEntry resized_crop() {
                   {{"scale", "0.08/1", "of the picture's area"},
                    {"ratio", "0.75/1.3333333333333333", "width / height"}}},
           .stage = Stage::kGeometry,
-          .build = [](const PictureShape& shape, const Values& values) -> Step {
+          .build = [](const PictureShape& shape, const Values& values) -> AnyTransform {
             return vision::RandomResizedCrop(
                 shape.side,
                 {.scale = range_of(values, "scale"), .ratio = range_of(values, "ratio")});
@@ -70,7 +70,7 @@ AugmentEntry resized_crop() {
 
 AugmentEntry flip() {
   return {.row = {"flip", "left and right exchanged", {kHalf}},
-          .build = [](const PictureShape& shape, const Values& values) -> Step {
+          .build = [](const PictureShape& shape, const Values& values) -> AnyTransform {
             return vision::RandomHorizontalFlip(vision::FlipOptions{
                 .p = values.number("p"), .keypoint_pairs = shape.mirrored_points});
           }};
@@ -78,14 +78,14 @@ AugmentEntry flip() {
 
 AugmentEntry vflip() {
   return {.row = {"vflip", "top and bottom exchanged", {kHalf}},
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             return vision::RandomVerticalFlip(values.number("p"));
           }};
 }
 
 AugmentEntry rotate() {
   return {.row = {"rotate", "turned", {{"degrees", "15", "at most, to both sides"}, kAlways}},
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             return sometimes(
                 vision::RandomRotation(values.number("degrees"),
                                        {.interpolation = image::Interpolation::kBilinear}),
@@ -101,7 +101,7 @@ AugmentEntry affine() {
                    {"scale", "0.9/1.1", "factor"},
                    {"shear", "0/0", "degrees along the x axis"},
                    kAlways}},
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             const vision::Range shift = range_of(values, "translate");
             return sometimes(
                 vision::RandomAffine(values.number("degrees"),
@@ -117,7 +117,7 @@ AugmentEntry perspective() {
   return {.row = {"perspective",
                   "seen from another side",
                   {{"distortion", "0.5", "0 none, 1 corners to the middle"}, kHalf}},
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             return vision::RandomPerspective(
                 {.distortion_scale = values.number("distortion"), .p = values.number("p")});
           }};
@@ -131,7 +131,7 @@ AugmentEntry jitter() {
                    {"saturation", "0.2", "around 1"},
                    {"hue", "0.05", "around 0, at most 0.5"},
                    kAlways}},
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             return sometimes(vision::ColorJitter({.brightness = spread_of(values, "brightness"),
                                                   .contrast = spread_of(values, "contrast"),
                                                   .saturation = spread_of(values, "saturation"),
@@ -146,7 +146,7 @@ AugmentEntry tone(std::string name, std::string what, std::string value) {
   return {.row = {std::move(name),
                   std::move(what),
                   {{"value", std::move(value), "how far: a number, or a range low/high"}, kAlways}},
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             return sometimes(T(spread_of(values, "value")), values);
           }};
 }
@@ -155,14 +155,14 @@ AugmentEntry tone(std::string name, std::string what, std::string value) {
 template <typename T>
 AugmentEntry chance(std::string name, std::string what, std::string p = "0.5") {
   return {.row = {std::move(name), std::move(what), {{"p", std::move(p), "probability"}}},
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             return T(values.number("p"));
           }};
 }
 
 AugmentEntry posterize() {
   return {.row = {"posterize", "fewer shades", {{"bits", "4", "that stay of eight"}, kHalf}},
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             return vision::RandomPosterize(static_cast<int>(values.whole("bits")),
                                            values.number("p"));
           }};
@@ -172,7 +172,7 @@ AugmentEntry solarize() {
   return {.row = {"solarize",
                   "the negative of what is bright",
                   {{"threshold", "128", "from which on, 0 to 255"}, kHalf}},
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             return vision::RandomSolarize(values.number("threshold"), values.number("p"));
           }};
 }
@@ -180,7 +180,7 @@ AugmentEntry solarize() {
 AugmentEntry sharpness() {
   return {
       .row = {"sharpness", "smoother (below 1) or sharper", {{"factor", "2", "0 to any"}, kHalf}},
-      .build = [](const PictureShape&, const Values& values) -> Step {
+      .build = [](const PictureShape&, const Values& values) -> AnyTransform {
         return vision::RandomAdjustSharpness(values.number("factor"), values.number("p"));
       }};
 }
@@ -189,7 +189,7 @@ AugmentEntry blur() {
   return {.row = {"blur",
                   "blurred by a Gaussian",
                   {{"kernel", "3", "pixels, odd"}, {"sigma", "0.1/2", "pixels"}, kAlways}},
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             return sometimes(vision::GaussianBlur(static_cast<int>(values.whole("kernel")),
                                                   range_of(values, "sigma")),
                              values);
@@ -204,7 +204,7 @@ AugmentEntry erase() {
                    {"ratio", "0.3/3.3", "height / width"},
                    {"with", "mean", "mean, noise"}}},
           .stage = Stage::kTensor,
-          .build = [](const PictureShape&, const Values& values) -> Step {
+          .build = [](const PictureShape&, const Values& values) -> AnyTransform {
             return vision::RandomErasing({.p = values.number("p"),
                                           .scale = range_of(values, "scale"),
                                           .ratio = range_of(values, "ratio"),

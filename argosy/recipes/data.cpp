@@ -33,7 +33,7 @@ std::vector<int64_t> range(int64_t first, int64_t count) {
 /// The splits that a source says it has, training first; all of it is "train" where it has none.
 std::vector<detail::Part> parts_of(const datasets::Source& source) {
   std::vector<detail::Part> parts;
-  for (const datasets::Split& split : source.about().splits) {
+  for (const datasets::SplitRange& split : source.about().splits) {
     if (split.count > 0) {
       parts.push_back({.split = split.name, .indices = range(split.first, split.count)});
     }
@@ -161,8 +161,8 @@ DataSet::Stored DataSet::stored() const {
   Stored found;
   for (const int64_t index : {int64_t{0}, parts_.source->size() / 2, parts_.source->size() - 1}) {
     datasets::Scratch scratch;
-    const datasets::Picture picture = parts_.source->get(index, scratch).picture;
-    const bool square = picture.kind == datasets::Picture::Kind::kPixels &&
+    const datasets::StoredPicture picture = parts_.source->get(index, scratch).picture;
+    const bool square = picture.kind == datasets::StoredPicture::Kind::kPixels &&
                         picture.size.height == picture.size.width;
     const int side = square ? picture.size.height : 0;
     if (index == 0) {

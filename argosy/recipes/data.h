@@ -19,7 +19,7 @@ namespace argosy::recipes {
 using datasets::Task;
 
 struct DataEntry {
-  Row row{};
+  TableRow row{};
   const datasets::Row* set = nullptr;
 };
 

@@ -356,7 +356,7 @@ void add_source(Found& found, const std::string& set, const std::string& path) {
     sum.add(about.point_names);
   });
   found.line(what + ", splits", [&](Sum& sum) {
-    for (const datasets::Split& split : about.splits) {
+    for (const datasets::SplitRange& split : about.splits) {
       sum.add(split.name);
       sum.add(split.first);
       sum.add(split.count);

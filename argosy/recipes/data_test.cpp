@@ -35,7 +35,7 @@ class OfFolders : public ::testing::Test {
 
 std::vector<std::string> names(const DataSet& data, const std::string& split) {
   const Examples examples =
-      data.examples(split, {vision::Step([](image::Image i) { return i; })}, 1);
+      data.examples(split, {vision::AnyTransform([](image::Image i) { return i; })}, 1);
   std::vector<std::string> all;
   for (int64_t i = 0; i < examples.size(); ++i) {
     all.push_back(examples.dataset().name(examples.indices()[i]));
@@ -71,7 +71,7 @@ TEST_F(OfFolders, FoldersOfSplitsAreSplits) {
     EXPECT_THAT(name, HasSubstr("/val/"));
   }
   const Examples valid =
-      data->examples("valid", {vision::Step([](image::Image i) { return i; })}, 1);
+      data->examples("valid", {vision::AnyTransform([](image::Image i) { return i; })}, 1);
   EXPECT_EQ(valid.dataset().labels()[valid.indices()[0]], 0);
   EXPECT_EQ(valid.dataset().labels()[valid.indices()[5]], 2);
   std::filesystem::rename(folder_.path() / "val" / "c", folder_.path() / "val" / "d");
@@ -102,7 +102,7 @@ TEST_F(OfFolders, ALimitKeepsAllClasses) {
   testing::write_classes(path("plain"), 10);
   const auto data = open("folder:" + path("plain") + ",limit=6,holdout=0");
   const Examples examples =
-      data->examples("train", {vision::Step([](image::Image i) { return i; })}, 1);
+      data->examples("train", {vision::AnyTransform([](image::Image i) { return i; })}, 1);
   std::set<int64_t> labels;
   for (int64_t i = 0; i < examples.size(); ++i) {
     labels.insert(examples.dataset().labels()[examples.indices()[i]]);

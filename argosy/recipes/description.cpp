@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 
 constexpr const char* kName = "recipe.json";
 
-ordered_json to_json(const Description& about) {
+ordered_json to_json(const StoredRecipe& about) {
   return {{"options", recipes::to_json(about.settings)},
           {"shape",
            {{"side", about.shape.side},
@@ -35,8 +35,8 @@ ordered_json to_json(const Description& about) {
           {"changes", about.changes}};
 }
 
-Description from_json(const ordered_json& json) {
-  Description about;
+StoredRecipe from_json(const ordered_json& json) {
+  StoredRecipe about;
   from_json(options_of(about.settings), json.at("options"));
   const ordered_json& shape = json.at("shape");
   about.shape = {.side = shape.at("side").get<int>(),
@@ -53,7 +53,7 @@ Description from_json(const ordered_json& json) {
 
 }  // namespace
 
-Description describe(const TrainSettings& resolved, const Assembly& assembly) {
+StoredRecipe describe(const TrainSettings& resolved, const Assembly& assembly) {
   return {.settings = resolved,
           .shape = assembly.shape,
           .size = assembly.size,
@@ -61,13 +61,13 @@ Description describe(const TrainSettings& resolved, const Assembly& assembly) {
           .point_names = assembly.data->point_names()};
 }
 
-void write_description(const std::string& folder, const Description& description) {
+void write_description(const std::string& folder, const StoredRecipe& description) {
   const std::string text = to_json(description).dump(2) + "\n";
   const std::string path = (fs::path(folder) / kName).string();
   os::write_whole(path, text).or_throw<DataError>("recipes.write", DataPlace{path});
 }
 
-std::optional<Description> read_description(const std::string& folder) {
+std::optional<StoredRecipe> read_description(const std::string& folder) {
   const fs::path file = fs::path(folder) / kName;
   std::error_code error;
   if (!fs::is_regular_file(file, error)) {
@@ -82,13 +82,13 @@ std::optional<Description> read_description(const std::string& folder) {
   }
 }
 
-std::optional<Description> find_description(const std::string& path) {
+std::optional<StoredRecipe> find_description(const std::string& path) {
   constexpr int kLevels = 3;
   std::error_code error;
   fs::path folder = fs::absolute(path, error);
   folder = folder.has_filename() ? folder : folder.parent_path();
   for (int level = 0; level < kLevels; ++level, folder = folder.parent_path()) {
-    if (std::optional<Description> found = read_description(folder.string())) {
+    if (std::optional<StoredRecipe> found = read_description(folder.string())) {
       return found;
     }
   }

@@ -12,7 +12,7 @@ namespace argosy::recipes {
 
 /// The content of a run's recipe.json. It is enough to use the run's weights again, even without
 /// the data on which they were trained.
-struct Description {
+struct StoredRecipe {
   TrainSettings settings{};
   PictureShape shape{};
   ModelSize size{};
@@ -22,16 +22,16 @@ struct Description {
   std::vector<std::string> changes{};
 };
 
-[[nodiscard]] Description describe(const TrainSettings& resolved, const Assembly& assembly);
+[[nodiscard]] StoredRecipe describe(const TrainSettings& resolved, const Assembly& assembly);
 /// Writes `folder`/recipe.json, whole or not at all. Errors: DataError with path.
-void write_description(const std::string& folder, const Description& description);
+void write_description(const std::string& folder, const StoredRecipe& description);
 /// Reads `folder`/recipe.json. nullopt: there is none. Errors: ConfigError with the path of a
 /// damaged one.
-[[nodiscard]] std::optional<Description> read_description(const std::string& folder);
+[[nodiscard]] std::optional<StoredRecipe> read_description(const std::string& folder);
 /// Reads the description of the run to which `path` belongs: its folder, a checkpoint in it or a
 /// file in it. nullopt: there is no recipe.json up to two folders above. Errors: as for
 /// read_description().
-[[nodiscard]] std::optional<Description> find_description(const std::string& path);
+[[nodiscard]] std::optional<StoredRecipe> find_description(const std::string& path);
 
 /// Returns the options that differ between the start of a run and its resumption, for the log. It
 /// leaves out those that may change with every start. Empty: none differs.

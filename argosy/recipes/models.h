@@ -30,7 +30,7 @@ struct BuiltModel {
 };
 
 struct ModelEntry {
-  Row row{};
+  TableRow row{};
   int64_t side = 0;      ///< side of the pictures that it takes; 0: any
   int64_t channels = 0;  ///< 0: as many as the data has
   /// Side to which pictures of differing sizes are brought, unless the user names one.

@@ -20,7 +20,7 @@ struct OptimizerInputs {
 };
 
 struct OptimizerEntry {
-  Row row{};
+  TableRow row{};
   double lr = 1e-3;  ///< used unless the user names one
   double weight_decay = 0;
   std::function<optim::Optimizer(const OptimizerInputs& inputs, const Values& values)> build{};

@@ -44,7 +44,7 @@ std::string weights_in(const std::string& path) {
 }
 
 /// Pictures without labels for a model that a description tells all of.
-Assembly assembly_of(const Description& about, std::shared_ptr<const datasets::Source> pictures) {
+Assembly assembly_of(const StoredRecipe& about, std::shared_ptr<const datasets::Source> pictures) {
   Assembly assembly;
   assembly.data_spec = parse_data(about.settings.data);
   assembly.data = open_pictures(std::move(pictures), about.classes, about.point_names);
@@ -60,7 +60,7 @@ Assembly assembly_of(const Description& about, std::shared_ptr<const datasets::S
   return assembly;
 }
 
-Wanted wanted_of(const EvaluateSettings& settings, const std::optional<Description>& about) {
+Wanted wanted_of(const EvaluateSettings& settings, const std::optional<StoredRecipe>& about) {
   const TrainSettings none;
   const TrainSettings& run = about.has_value() ? about->settings : none;
   ARGOSY_CHECK(!settings.model.empty() || !run.model.empty(),
@@ -75,7 +75,7 @@ Wanted wanted_of(const EvaluateSettings& settings, const std::optional<Descripti
 }
 
 /// The pixels' constants are those that the weights have learned with, whatever the data set is.
-void take_constants(Assembly& assembly, const Description& about) {
+void take_constants(Assembly& assembly, const StoredRecipe& about) {
   ARGOSY_CHECK(about.size.outputs == assembly.size.outputs,
                "recipes.restore",
                "--data {}: the weights are of a model with {} outputs, and the data wants {}",
@@ -93,7 +93,7 @@ void take_constants(Assembly& assembly, const Description& about) {
 Restored restore(const EvaluateSettings& settings,
                  std::shared_ptr<const datasets::Source> pictures) {
   const std::string weights = weights_in(settings.weights);
-  const std::optional<Description> about = find_description(settings.weights);
+  const std::optional<StoredRecipe> about = find_description(settings.weights);
   const bool described = about.has_value() && settings.model.empty();
   Restored restored{.weights = weights};
   if (pictures != nullptr) {

@@ -19,13 +19,13 @@ void throw_unknown(const Kind& kind, std::string_view name, const std::vector<st
                                kind.plural));
 }
 
-std::string listing(const std::vector<Row>& rows) {
+std::string listing(const std::vector<TableRow>& rows) {
   std::size_t width = 0;
-  for (const Row& row : rows) {
+  for (const TableRow& row : rows) {
     width = std::max(width, row.name.size());
   }
   std::string text;
-  for (const Row& row : rows) {
+  for (const TableRow& row : rows) {
     text += fmt::format("{:<{}}  {}\n", row.name, width, row.what);
     for (const OptionRow& option : row.options) {
       const std::string word =

@@ -15,7 +15,7 @@ struct OptionRow {
 };
 
 /// What every table says about each entry. --list, --help, errors and the builder all read it.
-struct Row {
+struct TableRow {
   std::string name{};  ///< "resnet18"
   std::string what{};  ///< one line
   std::vector<OptionRow> options{};
@@ -64,6 +64,6 @@ template <typename Entry>
 
 /// Returns a table as --list prints it: each name with its line, and its options with their
 /// defaults below.
-[[nodiscard]] std::string listing(const std::vector<Row>& rows);
+[[nodiscard]] std::string listing(const std::vector<TableRow>& rows);
 
 }  // namespace argosy::recipes

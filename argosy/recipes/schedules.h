@@ -24,7 +24,7 @@ struct Lengths {
 };
 
 struct ScheduleEntry {
-  Row row{};  ///< all except constant and plateau have the option `unit`: step or epoch
+  TableRow row{};  ///< all except constant and plateau have the option `unit`: step or epoch
   /// It has rates of its own, so no warm-up can precede it.
   bool own_rates = false;
   /// The option that becomes the training's length if it is "auto". Empty: there is none.

@@ -91,7 +91,7 @@ std::string to_string(const Spec& spec) {
 }
 
 Values::Values(const Kind& kind,
-               const Row& row,
+               const TableRow& row,
                const std::vector<std::pair<std::string, std::string>>& given)
     : kind_(kind), entry_(row.name) {
   std::vector<std::string> names;

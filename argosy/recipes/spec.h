@@ -37,7 +37,7 @@ struct Spec {
 class Values final {
  public:
   Values(const Kind& kind,
-         const Row& row,
+         const TableRow& row,
          const std::vector<std::pair<std::string, std::string>>& given);
 
   [[nodiscard]] const std::string& text(std::string_view name) const;

@@ -48,9 +48,10 @@ TEST(Spec, AnUnknownNameIsAnsweredByTheNearest) {
                                       HasSubstr("argosy train --list models"))));
 }
 
-const Row kRow{"thing",
-               "of a test",
-               {{"rate", "0.5", ""}, {"count", "3", ""}, {"pair", "1/2", ""}, {"on", "no", ""}}};
+const TableRow kRow{
+    "thing",
+    "of a test",
+    {{"rate", "0.5", ""}, {"count", "3", ""}, {"pair", "1/2", ""}, {"on", "no", ""}}};
 
 TEST(Values, AreThoseGivenAndTheTablesForTheRest) {
   const Values values(kModels, kRow, {{"count", "7"}, {"on", "yes"}});

@@ -166,13 +166,13 @@ ordered_json result_of(const train::History& history, double seconds, const std:
 /// Once it is known that the training can begin, or go on from what the folder has.
 class WriteDescription final : public train::Callback {
  public:
-  WriteDescription(std::string folder, Description description)
+  WriteDescription(std::string folder, StoredRecipe description)
       : folder_(std::move(folder)), description_(std::move(description)) {}
   void on_train_begin(const train::Training& training) override {
     if (!training.model.is_first_worker()) {
       return;
     }
-    const std::optional<Description> begun = training.resumed ? begun_as() : std::nullopt;
+    const std::optional<StoredRecipe> begun = training.resumed ? begun_as() : std::nullopt;
     if (begun.has_value() && training.done) {
       return;
     }
@@ -184,7 +184,7 @@ class WriteDescription final : public train::Callback {
 
  private:
   /// A user may have changed something on purpose, or not.
-  void go_on_from(const Description& begun, int64_t step) {
+  void go_on_from(const StoredRecipe& begun, int64_t step) {
     const std::string changes = changed_options(begun.settings, description_.settings);
     description_.settings.lr = begun.settings.lr;
     description_.changes = begun.changes;
@@ -202,7 +202,7 @@ class WriteDescription final : public train::Callback {
   }
 
   /// A file that cannot be read is no reason not to go on.
-  [[nodiscard]] std::optional<Description> begun_as() const {
+  [[nodiscard]] std::optional<StoredRecipe> begun_as() const {
     try {
       return read_description(folder_);
     } catch (const Error& error) {
@@ -215,7 +215,7 @@ class WriteDescription final : public train::Callback {
   }
 
   std::string folder_;
-  Description description_;
+  StoredRecipe description_;
 };
 
 }  // namespace

@@ -93,7 +93,7 @@ Figure figure_of(const std::string& name) {
   return {.title = title_of(name), .better = better};
 }
 
-double latest_of(const Curve& curve, const Figure& figure) {
+double latest_of(const BoundedCurve& curve, const Figure& figure) {
   return figure.unit.empty() ? curve.last().y : curve.pieces().back().mean();
 }
 

@@ -26,7 +26,7 @@ struct Figure {
 
 /// Returns the end of a curve, which must not be empty. For a rate it returns the mean of the
 /// curve's latest piece, because rates jump from step to step.
-[[nodiscard]] double latest_of(const Curve& curve, const Figure& figure);
+[[nodiscard]] double latest_of(const BoundedCurve& curve, const Figure& figure);
 
 /// A run that charts show.
 struct ChartRun {

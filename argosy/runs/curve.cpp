@@ -16,7 +16,7 @@ void join(CurvePiece& a, const CurvePiece& b) {
 
 }  // namespace
 
-void Curve::add(double x, double y) {
+void BoundedCurve::add(double x, double y) {
   if (!std::isfinite(x)) {
     return;
   }
@@ -41,7 +41,7 @@ void Curve::add(double x, double y) {
   }
 }
 
-void Curve::halve() {
+void BoundedCurve::halve() {
   for (size_t i = 0; i + 1 < pieces_.size(); i += 2) {
     CurvePiece both = pieces_[i];
     join(both, pieces_[i + 1]);
@@ -54,11 +54,11 @@ void Curve::halve() {
   width_ *= 2;
 }
 
-CurvePoint Curve::lowest() const {
+CurvePoint BoundedCurve::lowest() const {
   return std::ranges::min_element(pieces_, {}, [](const CurvePiece& p) { return p.low.y; })->low;
 }
 
-CurvePoint Curve::highest() const {
+CurvePoint BoundedCurve::highest() const {
   return std::ranges::max_element(pieces_, {}, [](const CurvePiece& p) { return p.high.y; })->high;
 }
 

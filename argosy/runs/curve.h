@@ -28,7 +28,7 @@ struct CurvePiece {
 /// neighbours by their mean, lowest and highest value, so no spike is lost.
 ///
 /// If a step goes back, as in a resumed run, everything from there on is removed.
-class Curve final {
+class BoundedCurve final {
  public:
   static constexpr size_t kMostPieces = 1000;
 

@@ -9,8 +9,8 @@
 namespace argosy::runs {
 namespace {
 
-TEST(Curve, KeepsFewPointsAsTheyAre) {
-  Curve curve;
+TEST(BoundedCurve, KeepsFewPointsAsTheyAre) {
+  BoundedCurve curve;
   for (int i = 0; i < 1000; ++i) {
     curve.add(10 * i, 0.5 * i);
   }
@@ -20,14 +20,14 @@ TEST(Curve, KeepsFewPointsAsTheyAre) {
   EXPECT_EQ(curve.pieces()[7].count, 1);
 }
 
-TEST(Curve, IsBoundedAndLosesNoSpike) {
-  Curve curve;
+TEST(BoundedCurve, IsBoundedAndLosesNoSpike) {
+  BoundedCurve curve;
   const int many = 1'000'003;
   for (int i = 0; i < many; ++i) {
     curve.add(i, i == 123'456 ? 1e9 : i == 654'321 ? -1e9 : std::sin(i * 1e-5));
   }
-  EXPECT_LE(curve.pieces().size(), Curve::kMostPieces);
-  EXPECT_GE(curve.pieces().size(), Curve::kMostPieces / 4);
+  EXPECT_LE(curve.pieces().size(), BoundedCurve::kMostPieces);
+  EXPECT_GE(curve.pieces().size(), BoundedCurve::kMostPieces / 4);
   int64_t count = 0;
   double before = -1;
   for (const CurvePiece& piece : curve.pieces()) {
@@ -44,8 +44,8 @@ TEST(Curve, IsBoundedAndLosesNoSpike) {
   EXPECT_EQ(curve.last().x, many - 1);
 }
 
-TEST(Curve, AResumedRunReplacesTheStepsThatItGoesOverAgain) {
-  Curve curve;
+TEST(BoundedCurve, AResumedRunReplacesTheStepsThatItGoesOverAgain) {
+  BoundedCurve curve;
   for (int i = 0; i < 70; ++i) {
     curve.add(i, 1);
   }
@@ -58,8 +58,8 @@ TEST(Curve, AResumedRunReplacesTheStepsThatItGoesOverAgain) {
   EXPECT_EQ(curve.pieces()[59].last_x, 59);
 }
 
-TEST(Curve, CountsWhatIsNoNumber) {
-  Curve curve;
+TEST(BoundedCurve, CountsWhatIsNoNumber) {
+  BoundedCurve curve;
   curve.add(1, 0.5);
   curve.add(2, std::numeric_limits<double>::quiet_NaN());
   curve.add(3, std::numeric_limits<double>::infinity());

@@ -13,7 +13,7 @@ namespace argosy::runs {
 struct NamedCurve {
   std::string name{};   ///< "loss", "accuracy", "lr" …
   std::string split{};  ///< "train", "eval" …
-  Curve curve{};
+  BoundedCurve curve{};
 };
 
 /// Reads a run's `metrics.jsonl` piece by piece while it grows:

@@ -74,7 +74,7 @@ std::string tile(std::string_view label,
 
 std::string curve_tile(const MetricsLog& log, const NamedCurve& named) {
   const Figure figure = figure_of(named.name);
-  const Curve& curve = named.curve;
+  const BoundedCurve& curve = named.curve;
   const std::string label =
       figure.place <= 1 ? fmt::format("{} ({})", figure.title, named.split) : figure.title;
   if (curve.empty()) {

@@ -6,7 +6,7 @@
 
 #include "argosy/base/log.h"
 #include "argosy/train/callbacks/model_checkpoint.h"
-#include "argosy/train/callbacks/progress_bar.h"
+#include "argosy/train/callbacks/prog_bar_logger.h"
 #include "argosy/train/callbacks/run_recorder.h"
 #include "argosy/train/checkpoint_folder.h"
 
@@ -15,7 +15,7 @@ namespace argosy::train::detail {
 Announcer::Announcer(const FitOptions& options, const int64_t& steps)
     : watching_(options.callbacks), phases_(callbacks_, steps) {
   if (options.log.verbose > 0) {
-    callbacks_.emplace_back(ProgressBar());
+    callbacks_.emplace_back(ProgBarLogger());
   }
   callbacks_.insert(callbacks_.end(), options.callbacks.begin(), options.callbacks.end());
   add_checkpoints(options);

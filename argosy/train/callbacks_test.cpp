@@ -46,7 +46,7 @@ TEST(ProgressBarOfTraining, PrintsPaddlesLines) {
       model.fit(blobs(20),
                 {.batch_size = 4,
                  .epochs = 2,
-                 .callbacks = {ProgressBar({.verbose = 2, .out = file, .now = clock})},
+                 .callbacks = {ProgBarLogger({.verbose = 2, .out = file, .now = clock})},
                  .log = {.verbose = 0, .freq = 2}});
     });
     EXPECT_THAT(text, HasSubstr("Epoch 1/2\n"));
@@ -75,7 +75,7 @@ TEST(ProgressBarOfTraining, SaysWhatTheLoaderCost) {
       model.fit(SlowBlobs(),
                 SlowBlobs(),
                 {.batch_size = 4,
-                 .callbacks = {ProgressBar({.verbose = 3, .out = file})},
+                 .callbacks = {ProgBarLogger({.verbose = 3, .out = file})},
                  .log = {.verbose = 0, .freq = 1}});
     });
     int lines = 0;
@@ -102,7 +102,7 @@ TEST(ProgressBarOfTraining, ABarKeepsTheMetricsBetweenTheLines) {
       Model model = sgd_model();
       model.fit(blobs(24),
                 {.batch_size = 4,
-                 .callbacks = {ProgressBar(
+                 .callbacks = {ProgBarLogger(
                      {.verbose = 1,
                       .out = file,
                       .columns = 200,
@@ -125,7 +125,7 @@ TEST(ProgressBarOfTraining, ANarrowTerminalShortensTheBarBeforeTheText) {
         Model model = sgd_model();
         model.fit(blobs(24),
                   {.batch_size = 4,
-                   .callbacks = {ProgressBar(
+                   .callbacks = {ProgBarLogger(
                        {.verbose = 1,
                         .out = file,
                         .columns = columns,

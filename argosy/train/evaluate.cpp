@@ -8,7 +8,7 @@
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/json.h"
 #include "argosy/metrics/each_once.h"
-#include "argosy/train/callbacks/progress_bar.h"
+#include "argosy/train/callbacks/prog_bar_logger.h"
 #include "argosy/train/core.h"
 #include "argosy/train/leaving.h"
 #include "argosy/train/model.h"
@@ -19,7 +19,7 @@ namespace {
 std::vector<AnyCallback> with_progress(const std::vector<AnyCallback>& callbacks, int verbose) {
   std::vector<AnyCallback> all;
   if (verbose > 0) {
-    all.emplace_back(ProgressBar());
+    all.emplace_back(ProgBarLogger());
   }
   all.insert(all.end(), callbacks.begin(), callbacks.end());
   return all;

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "argosy/train/callbacks/progress_bar.h"
+#include "argosy/train/callbacks/prog_bar_logger.h"
 #include "argosy/train/resume_test_support.h"
 
 #include "tests/support/error_text.h"
@@ -115,7 +115,7 @@ TEST(Resume, ProgressIsOfEachEpochsOwnBatches) {
       FitOptions options = options_in(checkpoints);
       options.epochs = 2;
       options.resume = Resume::kAuto;
-      options.callbacks = {SignalAt(stop), ProgressBar({.verbose = 2, .out = out})};
+      options.callbacks = {SignalAt(stop), ProgBarLogger({.verbose = 2, .out = out})};
       (void)adam_model(small_net()).fit(blobs(48), options);
       std::fclose(out);
     });

@@ -64,7 +64,7 @@ bool Reducer::rebuild_due() const {
 
 void Reducer::rebuild(int root) {
   if (buckets_.rebuild(root)) {
-    pass_ = Pass(buckets_.members());
+    pass_ = BackwardPass(buckets_.members());
   }
 }
 

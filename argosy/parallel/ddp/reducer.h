@@ -14,13 +14,13 @@
 #include "argosy/comm/group.h"
 #include "argosy/engine/grad_hook.h"
 #include "argosy/optim/optimizer.h"
+#include "argosy/parallel/ddp/backward_pass.h"
 #include "argosy/parallel/ddp/bucket_reduction.h"
 #include "argosy/parallel/ddp/bucket_set.h"
 #include "argosy/parallel/ddp/comm_hook.h"
 #include "argosy/parallel/ddp/early_updates.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
-#include "argosy/parallel/ddp/pass.h"
 #include "argosy/parallel/ddp/pass_counter.h"
 #include "argosy/parallel/ddp/stats.h"
 #include "argosy/parallel/ddp/unused_parameters.h"
@@ -42,8 +42,8 @@ class UnevenInputs {
 /// A backward pass begins with the first sign of a backward() (a hook on an output, else the first
 /// gradient) and ends when autograd's engine has nothing left to do, inside the same backward().
 /// During it each gradient is brought into its bucket (BucketSet); a complete bucket is sent
-/// (BucketReduction) as soon as all before it have been (Pass). The reducer listens to autograd and
-/// decides which of its parts does what; docs/design/ddp.md draws the states.
+/// (BucketReduction) as soon as all before it have been (BackwardPass). The reducer listens to
+/// autograd and decides which of its parts does what; docs/design/ddp.md draws the states.
 ///
 /// Not thread-safe: forward and backward of one wrapper come from one thread at a time. The hooks
 /// of CPU parameters run in the thread that called backward(), those of parameters on another
@@ -121,7 +121,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   BucketReduction reduction_;
   UnusedParameters unused_;
   EarlyUpdates early_{};
-  Pass pass_;
+  BackwardPass pass_;
   PassCounter counter_{};
   UnevenInputs* uneven_ = nullptr;
   std::vector<engine::GradHook> hooks_{};

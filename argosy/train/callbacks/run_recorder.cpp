@@ -63,7 +63,7 @@ void move_away_ranks(const std::string& folder, int ranks) {
 bool has_timeline(const Training& training) {
   return training.options != nullptr &&
          std::ranges::any_of(training.options->callbacks, [](const AnyCallback& callback) {
-           return dynamic_cast<const Timeline*>(&*callback) != nullptr;
+           return dynamic_cast<const TimelineLogger*>(&*callback) != nullptr;
          });
 }
 
@@ -127,7 +127,7 @@ void RunRecorder::on_train_begin(const Training& training) {
   }
   log_.on_train_begin(training);
   if (!has_timeline(training)) {
-    timeline_.emplace(TimelineOptions{.folder = folder_});
+    timeline_.emplace(TimelineLoggerOptions{.folder = folder_});
     timeline_->on_train_begin(training);
   }
   write_all(training.model);

@@ -11,7 +11,7 @@
 #include "argosy/runs/run_page.h"
 #include "argosy/train/callbacks/eval_samples.h"
 #include "argosy/train/callbacks/loggers.h"
-#include "argosy/train/callbacks/timeline.h"
+#include "argosy/train/callbacks/timeline_logger.h"
 
 namespace argosy::train::detail {
 
@@ -39,10 +39,10 @@ class RankFigures final {
 /// it has a run_dir.
 /// The first rank writes run.json, metrics.jsonl, samples/epoch <n>.json and index.html; it writes
 /// the last one at most every five seconds and for at most 1 % of the time. Each rank writes its
-/// rank<k>.json, and its timeline unless the user gave a Timeline. A training that resumes at a
-/// later step keeps the run's start and the figures up to there.
-/// Errors: DataError at the start of training if the folder cannot be written. Later, a full disk
-/// is logged once and ends no training.
+/// rank<k>.json, and its timeline unless the user gave a TimelineLogger. A training that resumes at
+/// a later step keeps the run's start and the figures up to there. Errors: DataError at the start
+/// of training if the folder cannot be written. Later, a full disk is logged once and ends no
+/// training.
 class RunRecorder final : public Callback {
  public:
   explicit RunRecorder(std::string folder);
@@ -79,7 +79,7 @@ class RunRecorder final : public Callback {
 
   std::string folder_;
   JsonlLogger log_;
-  std::optional<Timeline> timeline_{};
+  std::optional<TimelineLogger> timeline_{};
   RankFigures rank_{};
   EvalSamples samples_{};
   std::optional<runs::RunConfig> config_{};  // of the first rank

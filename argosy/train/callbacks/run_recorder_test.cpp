@@ -254,7 +254,7 @@ TEST_F(RunRecorderTest, ShowsPicturesOfTheEvaluationWithWhatTheNetworkSaid) {
 TEST_F(RunRecorderTest, TheUsersOwnTimelineTakesThePlaceOfTheRuns) {
   run_job(1, [&](int) {
     FitOptions own = options();
-    own.callbacks = {Timeline({.most_events = 3})};
+    own.callbacks = {TimelineLogger({.most_events = 3})};
     sgd_model().fit(blobs(32), own);
     const std::string text = text_of(run + "/timeline.rank0.json");
     EXPECT_EQ(std::ranges::count(text, 'X'), 3);

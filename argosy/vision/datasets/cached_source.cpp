@@ -66,7 +66,8 @@ datasets::Sample CachedSource::get(int64_t index, datasets::Scratch& scratch) co
 
 /// The sample as it is kept; its picture is in `scratch` where it was decoded.
 datasets::Sample CachedSource::in_form(datasets::Sample sample, datasets::Scratch& scratch) const {
-  if (options_.keep == Keep::kEncoded || sample.picture.kind == datasets::Picture::Kind::kPixels) {
+  if (options_.keep == Keep::kEncoded ||
+      sample.picture.kind == datasets::StoredPicture::Kind::kPixels) {
     return sample;
   }
   const image::Image picture =
@@ -77,7 +78,7 @@ datasets::Sample CachedSource::in_form(datasets::Sample sample, datasets::Scratc
   bytes.insert(bytes.end(), sample.name.begin(), sample.name.end());
   scratch.bytes = std::move(bytes);
   const std::span<const uint8_t> all(scratch.bytes);
-  sample.picture = {.kind = datasets::Picture::Kind::kPixels,
+  sample.picture = {.kind = datasets::StoredPicture::Kind::kPixels,
                     .bytes = all.first(picture.total_bytes()),
                     .size = picture.size(),
                     .channels = picture.channels()};

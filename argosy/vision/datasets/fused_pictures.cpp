@@ -297,8 +297,8 @@ void FusedPictures::write(const datasets::Source& source,
                           const datasets::Sample& sample,
                           data::Random& random,
                           const PictureTarget& target) const {
-  const datasets::Picture& picture = sample.picture;
-  const bool encoded = picture.kind == datasets::Picture::Kind::kEncoded;
+  const datasets::StoredPicture& picture = sample.picture;
+  const bool encoded = picture.kind == datasets::StoredPicture::Kind::kEncoded;
   const int channels = image::channels_of(order_);
   if (!encoded && picture.channels == channels) {
     const FusedDraw draw = plan_.draw(picture.size, random);

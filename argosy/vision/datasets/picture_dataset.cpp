@@ -126,7 +126,7 @@ struct PictureDataset::State {
   image::Order order;
   std::shared_ptr<const CachedSource> cache;  // or none
   std::shared_ptr<const datasets::Source> source;
-  datasets::Split split;
+  datasets::SplitRange split;
   PlainPictures plain;
   Targets targets;
   Compose transform;

@@ -501,7 +501,7 @@ TEST(Pictures, LabelsOutsideTheClassesAreErrorsWhereTheyAre) {
                                formats::pack_metadata({.kind = "own", .classes = {"a", "b"}}));
   const std::vector<std::byte> pixel(1);
   for (const std::vector<int64_t>& labels : {std::vector<int64_t>{1}, {2}, {-1}, {}}) {
-    writer.append(formats::pack_sample({.kind = formats::Picture::kPixels,
+    writer.append(formats::pack_sample({.kind = formats::PictureKind::kPixels,
                                         .height = 1,
                                         .width = 1,
                                         .channels = 1,
@@ -627,7 +627,7 @@ class TagSource final : public datasets::Source {
     scratch.labels = index == 0   ? std::vector<int64_t>{0, 2}
                      : index == 1 ? std::vector<int64_t>{}
                                   : std::vector<int64_t>{3};
-    return {.picture = {.kind = datasets::Picture::Kind::kPixels,
+    return {.picture = {.kind = datasets::StoredPicture::Kind::kPixels,
                         .bytes = scratch.bytes,
                         .size = {1, 1},
                         .channels = 1},

@@ -24,10 +24,10 @@ constexpr double kFar = 1e3;
 /// Around `shift`, one number for each channel: differences of large numbers would lose the
 /// variance.
 Moments moments_around(const float* shift, const at::Tensor& images) {
-  const kernels::Image row = row_of(images);
+  const kernels::ImageShape row = row_of(images);
   const auto* const x = images.data_ptr<float>();
   const std::vector<double> sums = sums_over_parts(
-      row, [&](int64_t at, const kernels::Image& part, double* first, double* second) {
+      row, [&](int64_t at, const kernels::ImageShape& part, double* first, double* second) {
         kernels::add_moments(x + at, part, shift, first, second);
       });
   const auto count = values_per_channel(images);
@@ -69,17 +69,17 @@ engine::NormPeersPtr peers_in(torch::autograd::AutogradContext& context) {
 constexpr int64_t kParts = 64;
 constexpr int64_t kElementsOfAPart = 16384;
 
-int64_t parts_of(const kernels::Image& row) {
+int64_t parts_of(const kernels::ImageShape& row) {
   return std::clamp<int64_t>(row.elements() / kElementsOfAPart, 1, kParts);
 }
 
 /// body(first element, part k of `parts`)
 template <typename Body>
-void with_part(const kernels::Image& row, int64_t k, int64_t parts, const Body& body) {
+void with_part(const kernels::ImageShape& row, int64_t k, int64_t parts, const Body& body) {
   const int64_t begin = k * row.width / parts;
   const int64_t end = (k + 1) * row.width / parts;
   body(begin * row.channels,
-       kernels::Image{.height = 1, .width = end - begin, .channels = row.channels});
+       kernels::ImageShape{.height = 1, .width = end - begin, .channels = row.channels});
 }
 
 /// add(chunk, first, second) for all chunks, in parallel; their sums, in order.
@@ -118,11 +118,11 @@ Norm::Norm(const torch::nn::BatchNorm2d& norm)
              .training = norm->is_training(),
              .peers = {}} {}
 
-kernels::Image shape_of(const at::Tensor& images) {
+kernels::ImageShape shape_of(const at::Tensor& images) {
   return {.height = images.size(2), .width = images.size(3), .channels = images.size(1)};
 }
 
-kernels::Image row_of(const at::Tensor& images) {
+kernels::ImageShape row_of(const at::Tensor& images) {
   const int64_t channels = images.size(1);
   return {.height = 1, .width = images.numel() / channels, .channels = channels};
 }
@@ -139,18 +139,18 @@ void for_images(int64_t images, const std::function<void(int64_t)>& body) {
   });
 }
 
-void for_parts(const kernels::Image& row,
-               const std::function<void(int64_t, const kernels::Image&)>& body) {
+void for_parts(const kernels::ImageShape& row,
+               const std::function<void(int64_t, const kernels::ImageShape&)>& body) {
   const int64_t parts = parts_of(row);
   for_images(parts, [&](int64_t k) { with_part(row, k, parts, body); });
 }
 
 std::vector<double> sums_over_parts(
-    const kernels::Image& row,
-    const std::function<void(int64_t, const kernels::Image&, double*, double*)>& add) {
+    const kernels::ImageShape& row,
+    const std::function<void(int64_t, const kernels::ImageShape&, double*, double*)>& add) {
   const int64_t parts = parts_of(row);
   return sums_over(parts, row.channels, [&](int64_t k, double* first, double* second) {
-    with_part(row, k, parts, [&](int64_t at, const kernels::Image& part) {
+    with_part(row, k, parts, [&](int64_t at, const kernels::ImageShape& part) {
       add(at, part, first, second);
     });
   });

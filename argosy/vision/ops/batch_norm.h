@@ -20,15 +20,15 @@ inline constexpr auto kLast = at::MemoryFormat::ChannelsLast;
 [[nodiscard]] bool can_fuse(const engine::NormState& norm, const at::Tensor& images);
 
 /// Returns the shape of one of the images [N, C, H, W].
-[[nodiscard]] kernels::Image shape_of(const at::Tensor& images);
+[[nodiscard]] kernels::ImageShape shape_of(const at::Tensor& images);
 
 /// Returns the shape of the pixels of all images as one row.
-[[nodiscard]] kernels::Image row_of(const at::Tensor& images);
+[[nodiscard]] kernels::ImageShape row_of(const at::Tensor& images);
 
 /// Calls body(first element, part) for the parts of a row, in parallel. So a few images also give
 /// work to many threads.
-void for_parts(const kernels::Image& row,
-               const std::function<void(int64_t, const kernels::Image&)>& body);
+void for_parts(const kernels::ImageShape& row,
+               const std::function<void(int64_t, const kernels::ImageShape&)>& body);
 
 /// Calls body(n) for each image, in parallel.
 void for_images(int64_t images, const std::function<void(int64_t)>& body);
@@ -37,8 +37,8 @@ void for_images(int64_t images, const std::function<void(int64_t)>& body);
 /// a part of the row, or of image n. The order of summation does not depend on the number of
 /// threads.
 [[nodiscard]] std::vector<double> sums_over_parts(
-    const kernels::Image& row,
-    const std::function<void(int64_t, const kernels::Image&, double*, double*)>& add);
+    const kernels::ImageShape& row,
+    const std::function<void(int64_t, const kernels::ImageShape&, double*, double*)>& add);
 [[nodiscard]] std::vector<double> sums_over_images(
     int64_t images, int64_t channels, const std::function<void(int64_t, double*, double*)>& add);
 

@@ -17,7 +17,7 @@ ARGOSY_KERNEL_INLINE Floats through(const Floats& gradient, const Floats& value)
 }  // namespace
 
 ARGOSY_KERNEL void add_moments(
-    const float* x, const Image& image, const float* shift, double* sums, double* squares) {
+    const float* x, const ImageShape& image, const float* shift, double* sums, double* squares) {
   const int64_t channels = image.channels;
   const int64_t positions = image.height * image.width;
   for (int64_t begin = 0; begin < positions; begin += kRun) {
@@ -46,7 +46,7 @@ ARGOSY_KERNEL void add_moments(
 
 ARGOSY_KERNEL void norm_relu(const float* x,
                              const float* residual,
-                             const Image& image,
+                             const ImageShape& image,
                              const float* scale,
                              const float* offset,
                              float* y) {
@@ -71,7 +71,7 @@ ARGOSY_KERNEL void norm_relu(const float* x,
 ARGOSY_KERNEL void add_relu_gradient_sums(const float* dy,
                                           const float* x,
                                           const float* y,
-                                          const Image& image,
+                                          const ImageShape& image,
                                           const float* mean,
                                           const float* inverse_std,
                                           const float* scale,
@@ -119,7 +119,7 @@ ARGOSY_KERNEL void add_relu_gradient_sums(const float* dy,
 
 ARGOSY_KERNEL void norm_relu_gradient(const float* dy,
                                       const float* x,
-                                      const Image& image,
+                                      const ImageShape& image,
                                       const float* mean,
                                       const float* scale,
                                       const float* offset,

@@ -5,7 +5,7 @@
 // Internal to the room. Loops over f32 images whose channels lie side by side (H, W, C).
 namespace argosy::vision::kernels {
 
-struct Image {
+struct ImageShape {
   int64_t height = 0;
   int64_t width = 0;
   int64_t channels = 0;
@@ -17,12 +17,12 @@ struct Image {
 
 /// Adds, per channel, the sums of (x - shift) and of its square to `sums` and `squares`.
 void add_moments(
-    const float* x, const Image& image, const float* shift, double* sums, double* squares);
+    const float* x, const ImageShape& image, const float* shift, double* sums, double* squares);
 
 /// y = max(0, x·scale + offset + residual); `residual` may be null.
 void norm_relu(const float* x,
                const float* residual,
-               const Image& image,
+               const ImageShape& image,
                const float* scale,
                const float* offset,
                float* y);
@@ -33,7 +33,7 @@ void norm_relu(const float* x,
 void add_relu_gradient_sums(const float* dy,
                             const float* x,
                             const float* y,
-                            const Image& image,
+                            const ImageShape& image,
                             const float* mean,
                             const float* inverse_std,
                             const float* scale,
@@ -46,7 +46,7 @@ void add_relu_gradient_sums(const float* dy,
 /// positive, or everywhere if `offset` is null.
 void norm_relu_gradient(const float* dy,
                         const float* x,
-                        const Image& image,
+                        const ImageShape& image,
                         const float* mean,
                         const float* scale,
                         const float* offset,

@@ -29,7 +29,7 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
                             const BatchStatistics& batch) {
     const at::Tensor& mean = batch.mean;
     const at::Tensor& inverse_std = batch.inverse_std;
-    const kernels::Image shape = shape_of(images);
+    const kernels::ImageShape shape = shape_of(images);
     const at::Tensor scale = weight * inverse_std;
     const at::Tensor offset = bias - mean * scale;
     at::Tensor y = pooled_like(images, at::kFloat);
@@ -77,7 +77,7 @@ struct NormPoolRelu : torch::autograd::Function<NormPoolRelu> {
       const torch::autograd::variable_list& saved,
       const at::Tensor& dy) {
     const at::Tensor& images = saved[0];
-    const kernels::Image shape = shape_of(images);
+    const kernels::ImageShape shape = shape_of(images);
     const auto* const mean = saved[3].data_ptr<float>();
     const auto* const inverse_std = saved[4].data_ptr<float>();
     const auto* const chosen = saved[5].data_ptr<float>();

@@ -22,7 +22,7 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     const at::Tensor scale = weight * batch.inverse_std;
     const at::Tensor offset = bias - batch.mean * scale;
     at::Tensor y = at::empty_like(images);
-    for_parts(row_of(images), [&](int64_t at, const kernels::Image& part) {
+    for_parts(row_of(images), [&](int64_t at, const kernels::ImageShape& part) {
       kernels::norm_relu(images.data_ptr<float>() + at,
                          residual ? residual->data_ptr<float>() + at : nullptr,
                          part,
@@ -70,29 +70,30 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
                                  const at::Tensor& dy) {
     const at::Tensor& images = saved[0];
     const at::Tensor& y = saved[7];
-    const kernels::Image row = row_of(images);
+    const kernels::ImageShape row = row_of(images);
     const float* const x = images.data_ptr<float>();
     const float* const mean = saved[3].data_ptr<float>();
     const float* const offset = saved[6].data_ptr<float>();
     const at::Tensor passed = y.defined() ? at::empty_like(images) : at::Tensor();
-    const auto add = [&](int64_t at, const kernels::Image& part, double* first, double* second) {
-      kernels::add_relu_gradient_sums(dy.data_ptr<float>() + at,
-                                      x + at,
-                                      y.defined() ? y.data_ptr<float>() + at : nullptr,
-                                      part,
-                                      mean,
-                                      saved[4].data_ptr<float>(),
-                                      saved[5].data_ptr<float>(),
-                                      offset,
-                                      y.defined() ? passed.data_ptr<float>() + at : nullptr,
-                                      first,
-                                      second);
-    };
+    const auto add =
+        [&](int64_t at, const kernels::ImageShape& part, double* first, double* second) {
+          kernels::add_relu_gradient_sums(dy.data_ptr<float>() + at,
+                                          x + at,
+                                          y.defined() ? y.data_ptr<float>() + at : nullptr,
+                                          part,
+                                          mean,
+                                          saved[4].data_ptr<float>(),
+                                          saved[5].data_ptr<float>(),
+                                          offset,
+                                          y.defined() ? passed.data_ptr<float>() + at : nullptr,
+                                          first,
+                                          second);
+        };
     const NormGradient gradient =
         norm_gradient(sums_over_parts(row, add), saved[1], saved[4], context);
     const at::Tensor dx = at::empty_like(images);
     const at::Tensor& left = y.defined() ? passed : dy;  // passed: what relu stops is gone
-    for_parts(row, [&](int64_t at, const kernels::Image& part) {
+    for_parts(row, [&](int64_t at, const kernels::ImageShape& part) {
       kernels::norm_relu_gradient(left.data_ptr<float>() + at,
                                   x + at,
                                   part,

@@ -10,7 +10,8 @@
 
 namespace argosy::vision {
 
-RandomApply::RandomApply(std::vector<Step> steps, double p) : steps_(std::move(steps)), p_(p) {
+RandomApply::RandomApply(std::vector<AnyTransform> steps, double p)
+    : steps_(std::move(steps)), p_(p) {
   detail::check_probability("vision.RandomApply", "p", p);
 }
 
@@ -28,7 +29,7 @@ std::string RandomApply::to_string() const {
   return fmt::format("{}({{{}}}, p={:.6g})", kName, steps_.to_string(), p_);
 }
 
-RandomChoice::RandomChoice(std::vector<Step> steps, std::vector<double> weights)
+RandomChoice::RandomChoice(std::vector<AnyTransform> steps, std::vector<double> weights)
     : steps_(std::move(steps)), weights_(std::move(weights)) {
   constexpr std::string_view kWhere = "vision.RandomChoice";
   ARGOSY_CHECK(steps_.size() > 0, kWhere, "expected at least one transform, got none");

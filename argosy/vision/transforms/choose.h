@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "argosy/data/random.h"
+#include "argosy/vision/transforms/any_transform.h"
 #include "argosy/vision/transforms/picture.h"
-#include "argosy/vision/transforms/step.h"
 
 // Transforms made of transforms. Their steps have separate streams, as in Compose.
 namespace argosy::vision {
@@ -21,7 +21,7 @@ namespace argosy::vision {
 class RandomApply final {
  public:
   static constexpr std::string_view kName = "RandomApply";
-  explicit RandomApply(std::vector<Step> steps, double p = 0.5);
+  explicit RandomApply(std::vector<AnyTransform> steps, double p = 0.5);
   [[nodiscard]] Picture operator()(Picture picture, data::Random& random) const;
   [[nodiscard]] std::string to_string() const;
 
@@ -39,7 +39,7 @@ class RandomApply final {
 class RandomChoice final {
  public:
   static constexpr std::string_view kName = "RandomChoice";
-  explicit RandomChoice(std::vector<Step> steps, std::vector<double> weights = {});
+  explicit RandomChoice(std::vector<AnyTransform> steps, std::vector<double> weights = {});
   [[nodiscard]] Picture operator()(Picture picture, data::Random& random) const;
   [[nodiscard]] std::string to_string() const;
 
@@ -52,7 +52,7 @@ class RandomChoice final {
 class RandomOrder final {
  public:
   static constexpr std::string_view kName = "RandomOrder";
-  explicit RandomOrder(std::vector<Step> steps) : steps_(std::move(steps)) {}
+  explicit RandomOrder(std::vector<AnyTransform> steps) : steps_(std::move(steps)) {}
   [[nodiscard]] Picture operator()(Picture picture, data::Random& random) const;
   [[nodiscard]] std::string to_string() const;
 
@@ -60,7 +60,8 @@ class RandomOrder final {
   detail::Steps steps_;
 };
 
-/// A user's function with a name, for messages and prints. Step lists the inputs that it may take.
+/// A user's function with a name, for messages and prints. AnyTransform lists the inputs that it
+/// may take.
 ///
 ///     Lambda("AddNoise", [](at::Tensor chw, data::Random& random) { … })
 ///

@@ -44,10 +44,10 @@ void put(Picture& into, at::Tensor tensor) {
   into.set_tensor({.chw = std::move(tensor), .order = order});
 }
 
-Steps::Steps(std::vector<Step> steps) : steps_(std::move(steps)) {
+Steps::Steps(std::vector<AnyTransform> steps) : steps_(std::move(steps)) {
   std::map<std::string_view, uint64_t> seen;
   keys_.reserve(steps_.size());
-  for (const Step& step : steps_) {
+  for (const AnyTransform& step : steps_) {
     keys_.push_back(data::mix(hash(step.name()), seen[step.name()]++));
   }
 }
@@ -59,7 +59,7 @@ Picture Steps::apply(size_t i, Picture picture, const data::Random& chain) const
 
 std::string Steps::to_string() const {
   std::string text;
-  for (const Step& step : steps_) {
+  for (const AnyTransform& step : steps_) {
     text += (text.empty() ? "" : ", ") + step.to_string();
   }
   return text;
@@ -67,9 +67,10 @@ std::string Steps::to_string() const {
 
 }  // namespace detail
 
-Compose::Compose(std::initializer_list<Step> steps) : Compose(std::vector<Step>(steps)) {}
+Compose::Compose(std::initializer_list<AnyTransform> steps)
+    : Compose(std::vector<AnyTransform>(steps)) {}
 
-Compose::Compose(std::vector<Step> steps)
+Compose::Compose(std::vector<AnyTransform> steps)
     : steps_(std::move(steps)), runner_(steps_.size() == 0 ? nullptr : &chain_runner()) {}
 
 Picture Compose::apply(Picture picture, data::Random& random) const {

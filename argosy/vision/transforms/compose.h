@@ -10,8 +10,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "argosy/data/random.h"
+#include "argosy/vision/transforms/any_transform.h"
 #include "argosy/vision/transforms/picture.h"
-#include "argosy/vision/transforms/step.h"
 
 namespace argosy::vision {
 
@@ -41,8 +41,8 @@ class Compose final {
   static constexpr std::string_view kName = "Compose";
 
   Compose() = default;  ///< without steps
-  Compose(std::initializer_list<Step> steps);
-  explicit Compose(std::vector<Step> steps);
+  Compose(std::initializer_list<AnyTransform> steps);
+  explicit Compose(std::vector<AnyTransform> steps);
 
   [[nodiscard]] at::Tensor operator()(image::Image image, data::Random& random) const;
   [[nodiscard]] at::Tensor operator()(at::Tensor chw, data::Random& random) const;
@@ -63,7 +63,7 @@ class Compose final {
   [[nodiscard]] Picture apply(Picture picture, data::Random& random) const;
 
   [[nodiscard]] size_t size() const { return steps_.size(); }
-  [[nodiscard]] const Step& operator[](size_t i) const { return steps_[i]; }
+  [[nodiscard]] const AnyTransform& operator[](size_t i) const { return steps_[i]; }
   /// Returns the stream of step i in a call of the chain that draws from `chain`, which is the
   /// result of random.spawn() at the start of that call.
   [[nodiscard]] data::Random stream(size_t i, const data::Random& chain) const {

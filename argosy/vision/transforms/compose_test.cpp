@@ -44,7 +44,7 @@ struct Note {
 class Streams : public testing::Test {
  protected:
   using Draws = std::vector<std::pair<std::string_view, uint64_t>>;
-  [[nodiscard]] Step note(std::string_view label) { return Note{label, &draws_}; }
+  [[nodiscard]] AnyTransform note(std::string_view label) { return Note{label, &draws_}; }
   /// What the steps draw for the sample, in the order of their calls.
   Draws run(const Compose& chain, int64_t index = 0) {
     draws_.clear();
@@ -119,7 +119,7 @@ TEST(Compose, AnImageLeavesAsAChwTensorOfItsType) {
   const at::Tensor chw = Compose{Resize({4, 6})}(bytes());
   EXPECT_EQ(chw.sizes(), (std::vector<int64_t>{3, 4, 6}));
   EXPECT_EQ(chw.scalar_type(), torch::kByte);
-  const at::Tensor same = Compose(std::vector<Step>{})(bytes());
+  const at::Tensor same = Compose(std::vector<AnyTransform>{})(bytes());
   EXPECT_EQ(same[1][7][9].item<int>(), test::value(7, 9, 1));
 }
 

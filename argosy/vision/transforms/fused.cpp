@@ -20,7 +20,7 @@ class Tracker final {
               .resized = source,
               .window = {0, 0, source.height, source.width}} {}
 
-  void apply(const Step& step, data::Random& random) {
+  void apply(const AnyTransform& step, data::Random& random) {
     if (const auto* resize = step.as<Resize>()) {
       this->resize(resize->target(size()));
     } else if (const auto* part = step.as<RandomResizedCrop>()) {
@@ -92,7 +92,7 @@ class Recogniser final {
  public:
   explicit Recogniser(const Compose& chain) : plan_(chain) {}
 
-  bool take(const Step& step) {
+  bool take(const AnyTransform& step) {
     if (step.as<RandomHorizontalFlip>() != nullptr || step.as<RandomVerticalFlip>() != nullptr) {
       return flipped_ = true;
     }
@@ -121,7 +121,7 @@ class Recogniser final {
     return true;
   }
 
-  bool take_geometry(const Step& step) {
+  bool take_geometry(const AnyTransform& step) {
     if (const auto* resize = step.as<Resize>()) {
       const ResizeOptions& options = resize->options();
       return resample({options.interpolation, options.antialias}, resize->fixed_size());
@@ -178,8 +178,9 @@ class Recogniser final {
 
 FusedDraw FusedPlan::draw(Size source, data::Random& random) const {
   Tracker tracker(source);
-  for_each(
-      chain_, random, [&](const Step& step, data::Random& stream) { tracker.apply(step, stream); });
+  for_each(chain_, random, [&](const AnyTransform& step, data::Random& stream) {
+    tracker.apply(step, stream);
+  });
   return tracker.draw();
 }
 
@@ -204,7 +205,7 @@ std::optional<FusedPlan> recognise(const Compose& chain) {
   data::Random unused(0, 0, 0);
   bool possible = true;
   size_t steps = 0;
-  for_each(chain, unused, [&](const Step& step, data::Random&) {
+  for_each(chain, unused, [&](const AnyTransform& step, data::Random&) {
     possible = possible && recogniser.take(step);
     ++steps;
   });

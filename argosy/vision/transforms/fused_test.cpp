@@ -135,7 +135,7 @@ TEST(Fused, DrawsVaryOverManySamplesAndEqualTheStepsOwn) {
 TEST(Fused, WhatOnePassCannotDoIsNotRecognised) {
   const image::Padding four{4, 4, 4, 4};
   const std::vector<Compose> chains = {
-      Compose(std::vector<Step>{}),
+      Compose(std::vector<AnyTransform>{}),
       {Resize(8), ColorJitter({.brightness = 0.1}), ToTensor()},
       {RandomRotation(10)},
       {[](Image image) { return image; }},

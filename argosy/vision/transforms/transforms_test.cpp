@@ -503,7 +503,7 @@ TEST(RandomErasing, WrongOptionsAreNamed) {
 }
 
 TEST(Tensors, GetThePixelsOfImages) {
-  const std::vector<Step> steps = {
+  const std::vector<AnyTransform> steps = {
       Resize(8),
       CenterCrop(9),
       Pad(3),
@@ -521,7 +521,7 @@ TEST(Tensors, GetThePixelsOfImages) {
       RandomAdjustSharpness(2, 1),
       RandomErasing({.p = 1}),
       Normalize(0.5, 0.5)};
-  for (const Step& step : steps) {
+  for (const AnyTransform& step : steps) {
     for (const bool real : {false, true}) {
       const Image image = real ? floats() : bytes();
       data::Random one = stream();

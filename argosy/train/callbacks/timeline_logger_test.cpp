@@ -1,4 +1,4 @@
-#include "argosy/train/callbacks/timeline.h"
+#include "argosy/train/callbacks/timeline_logger.h"
 
 #include <filesystem>
 #include <fstream>
@@ -47,14 +47,14 @@ Read read(const std::string& path) {
   return result;
 }
 
-void fit(const std::string& folder, TimelineOptions options, int64_t samples) {
+void fit(const std::string& folder, TimelineLoggerOptions options, int64_t samples) {
   const testing::SmallNet net = small_net();
   Model model(net);
   model.prepare(optim::SGD(net, {.lr = 0.1}), loss::CrossEntropy());
   options.folder = folder;
   model.fit(blobs(samples),
             blobs(8),
-            {.batch_size = 4, .callbacks = {Timeline(options)}, .log = {.verbose = 0}});
+            {.batch_size = 4, .callbacks = {TimelineLogger(options)}, .log = {.verbose = 0}});
 }
 
 TEST(TimelineOfTraining, EachRankHasItsOwnWithEveryPhase) {
@@ -95,7 +95,7 @@ TEST(TimelineOfTraining, AnEarlierOneIsKept) {
     EXPECT_EQ(read(path + "/timeline.rank0.json").count.at("forward"), 2);
     EXPECT_EQ(read(path + "/earlier.timeline.rank0.json").count.at("forward"), 10);
     EXPECT_THAT(test::error_text<UsageError>([&] { fit("", {}, 8); }),
-                ::testing::HasSubstr("[train.Timeline] no folder"));
+                ::testing::HasSubstr("[train.TimelineLogger] no folder"));
   });
 }
 

@@ -9,7 +9,7 @@
 
 namespace argosy::train {
 
-struct TimelineOptions {
+struct TimelineLoggerOptions {
   /// The folder of the files, timeline.rank<k>.json. Empty: the run's folder.
   std::string folder{};
   /// Number of events of steps after which only every second step is written, then only every
@@ -22,9 +22,9 @@ struct TimelineOptions {
 /// Writes how each rank spends its time (waiting for data, forward, backward, communication,
 /// updates, evaluations, checkpoints) as traces for Perfetto, chrome://tracing and the run page.
 ///
-///     model.fit(train, {.callbacks = {train::Timeline({.folder = "runs/a"})}});
+///     model.fit(train, {.callbacks = {train::TimelineLogger({.folder = "runs/a"})}});
 ///
-/// Each rank has its own file. With a run_dir, fit() adds a Timeline itself. The lane
+/// Each rank has its own file. With a run_dir, fit() adds a TimelineLogger itself. The lane
 /// "communication" has "reduce", from the first bucket's start to the last one's end, beside
 /// backward; "wait for gradients", the part of it that backward waits for; and "agree", the small
 /// sums of losses and metrics, in which a fast rank waits for the slowest one. The file of an
@@ -32,9 +32,9 @@ struct TimelineOptions {
 /// Cost: 0.5 µs per event, with four to seven events per step; 2.5 MB per rank for 10,000 steps,
 /// and 0.9 MB more each time that their number doubles.
 /// Errors: UsageError without a folder and a run folder; DataError if the file cannot be made.
-class Timeline final : public Callback {
+class TimelineLogger final : public Callback {
  public:
-  explicit Timeline(TimelineOptions options = {});
+  explicit TimelineLogger(TimelineLoggerOptions options = {});
 
   void on_train_begin(const Training& training) override;
   void on_phase(const Phase& phase) override;
@@ -42,7 +42,7 @@ class Timeline final : public Callback {
   void on_exception(const Training& training, const std::string& what) override;
 
  private:
-  TimelineOptions options_;
+  TimelineLoggerOptions options_;
   std::shared_ptr<events::Timeline> timeline_;
   int64_t stride_ = 1;  // steps of which one is written
   int64_t until_thinner_ = 0;

@@ -105,11 +105,11 @@ Picture call_transform(const F& function,
 ///
 /// A handle: copies share the transform, which is const. Several threads call it at once, so a
 /// user's function must be thread-safe and draw from the stream that it gets.
-class Step final {
+class AnyTransform final {
  public:
   template <typename T>
-  requires(!std::same_as<std::remove_cvref_t<T>, Step>)
-      Step(T transform)  // NOLINT(google-explicit-constructor)
+  requires(!std::same_as<std::remove_cvref_t<T>, AnyTransform>)
+      AnyTransform(T transform)  // NOLINT(google-explicit-constructor)
       : held_(std::make_shared<const Holder<T>>(std::move(transform))) {}
 
   /// Errors: those of the transform; UsageError for an input that it does not take.
@@ -148,7 +148,7 @@ class Step final {
 };
 
 template <typename T>
-struct Step::Holder final : Base {
+struct AnyTransform::Holder final : Base {
   static_assert(detail::Chain<T> || detail::Transform<T>,
                 "a transform is called with an image::Image, a TensorImage, an at::Tensor or a "
                 "Picture, and perhaps a data::Random&; a generic lambda must name its type");
@@ -209,23 +209,23 @@ namespace detail {
 class Steps final {
  public:
   Steps() = default;
-  explicit Steps(std::vector<Step> steps);
+  explicit Steps(std::vector<AnyTransform> steps);
 
   [[nodiscard]] size_t size() const { return steps_.size(); }
-  [[nodiscard]] const Step& operator[](size_t i) const { return steps_[i]; }
+  [[nodiscard]] const AnyTransform& operator[](size_t i) const { return steps_[i]; }
   [[nodiscard]] data::Random stream(size_t i, const data::Random& chain) const {
     return chain.fork(keys_[i]);
   }
   [[nodiscard]] Picture apply(size_t i, Picture picture, const data::Random& chain) const;
   [[nodiscard]] bool any_random() const {
     return std::any_of(
-        steps_.begin(), steps_.end(), [](const Step& step) { return step.is_random(); });
+        steps_.begin(), steps_.end(), [](const AnyTransform& step) { return step.is_random(); });
   }
   /// "A(), B()"
   [[nodiscard]] std::string to_string() const;
 
  private:
-  std::vector<Step> steps_{};
+  std::vector<AnyTransform> steps_{};
   std::vector<uint64_t> keys_{};
 };
 

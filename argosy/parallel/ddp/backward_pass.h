@@ -14,12 +14,12 @@ namespace argosy::parallel::ddp {
 ///       reduction.send(*bucket, pass.ready_count());
 ///     }
 ///
-/// Complete buckets are taken in their order, which is the same on all ranks. A Pass knows neither
-/// tensors nor ranks.
-class Pass final {
+/// Complete buckets are taken in their order, which is the same on all ranks. A BackwardPass knows
+/// neither tensors nor ranks.
+class BackwardPass final {
  public:
   /// `members`: the number of parameters in each bucket.
-  explicit Pass(std::vector<size_t> members);
+  explicit BackwardPass(std::vector<size_t> members);
 
   /// No gradient is ready.
   void restart() noexcept;

@@ -1,4 +1,4 @@
-#include "argosy/checkpoint/training.h"
+#include "argosy/checkpoint/training_saver.h"
 
 #include <string>
 #include <vector>
@@ -35,7 +35,7 @@ data::TensorDataset<2> make_data() {
                                 at::arange(40) % 3);
 }
 
-/// A loop of one's own with one of each kind that Training takes, as a program writes it.
+/// A loop of one's own with one of each kind that TrainingSaver takes, as a program writes it.
 struct Loop {
   explicit Loop(const std::string& folder, uint64_t seed = 3)
       : loader(make_data(), {.batch_size = 4, .shuffle = true, .seed = 5}),
@@ -49,8 +49,8 @@ struct Loop {
   }
 
   /// Two epochs, of which it leaves the second after `stop_at` updates in all.
-  Progress run(int64_t stop_at) {
-    Progress at = training.resume();
+  TrainingProgress run(int64_t stop_at) {
+    TrainingProgress at = training.resume();
     for (; at.epoch < 2; ++at.epoch) {
       for (auto& [inputs, labels] : loader) {
         auto loss = torch::nn::functional::cross_entropy(net->forward(inputs), labels);
@@ -76,7 +76,7 @@ struct Loop {
   std::optional<optim::Adam> optimizer{};
   std::optional<optim::StepLR> schedule{};
   std::optional<optim::ExponentialMovingAverage> average{};
-  Training training;
+  TrainingSaver training;
 };
 
 void expect_same_bits(const engine::StateDict& a, const engine::StateDict& b) {
@@ -98,14 +98,14 @@ class TrainingOfOnesOwn : public ::testing::Test {
 
 TEST_F(TrainingOfOnesOwn, ComesToTheSameBitsInTheMiddleOfAnEpoch) {
   Loop whole(folder("whole"));
-  const Progress end = whole.run(-1);
+  const TrainingProgress end = whole.run(-1);
   EXPECT_EQ(end.step, 20);
   for (const int64_t stop_at : {7, 10, 13}) {
     SCOPED_TRACE(stop_at);
     const std::string kept = folder("stopped" + std::to_string(stop_at));
     { Loop(kept).run(stop_at); }
     Loop resumed(kept, 99);  // begins with other weights and another state of the generator
-    const Progress at = resumed.run(-1);
+    const TrainingProgress at = resumed.run(-1);
     EXPECT_EQ(at.step, 20);
     EXPECT_EQ(at.values, end.values);
     expect_same_bits(engine::state_dict(resumed.net), engine::state_dict(whole.net));
@@ -123,7 +123,7 @@ TEST_F(TrainingOfOnesOwn, ComesToTheSameBitsInTheMiddleOfAnEpoch) {
 
 TEST_F(TrainingOfOnesOwn, BeginsAtZeroWithoutACheckpoint) {
   Loop loop(folder("empty"));
-  const Progress at = loop.training.resume();
+  const TrainingProgress at = loop.training.resume();
   EXPECT_EQ(at.step, 0);
   EXPECT_EQ(at.epoch, 0);
   EXPECT_THAT(checkpoint_error([&] { (void)loop.training.resume(folder("nowhere")); }),
@@ -133,7 +133,7 @@ TEST_F(TrainingOfOnesOwn, BeginsAtZeroWithoutACheckpoint) {
 TEST_F(TrainingOfOnesOwn, NamesWhatDoesNotFit) {
   { Loop(folder("kept")).run(7); }
   auto other = make_net();
-  Training training(folder("kept"));
+  TrainingSaver training(folder("kept"));
   training.add(other, "generator");
   EXPECT_THAT(checkpoint_error([&] { (void)training.resume(); }),
               HasSubstr("the checkpoint has no \"generator\""));
@@ -144,7 +144,7 @@ TEST_F(TrainingOfOnesOwn, AllRanksHearOfAnotherNumberOfRanks) {
   { Loop(folder("kept")).run(7); }
   comm::testing::with_threads(2, [&](comm::Group& group) {
     auto net = make_net();
-    Training training(folder("kept"), {.async = false}, group);
+    TrainingSaver training(folder("kept"), {.async = false}, group);
     training.add(net);
     EXPECT_THAT(checkpoint_error([&] { (void)training.resume(); }),
                 HasSubstr("1 ranks saved it, and 2 resume it"));
@@ -155,7 +155,7 @@ TEST_F(TrainingOfOnesOwn, EachRankHasItsOwnBuffers) {
   const auto run = [&](int64_t value, bool save) {
     comm::testing::with_threads(2, [&, value, save](comm::Group& group) {
       torch::nn::BatchNorm1d first(2), second(2);
-      Training training(folder("ranks"), {.async = false}, group);
+      TrainingSaver training(folder("ranks"), {.async = false}, group);
       training.add(first).add(second, "second");
       if (save) {
         const torch::NoGradGuard no_grad;

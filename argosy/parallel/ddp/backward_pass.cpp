@@ -1,4 +1,4 @@
-#include "argosy/parallel/ddp/pass.h"
+#include "argosy/parallel/ddp/backward_pass.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,32 +6,32 @@
 
 namespace argosy::parallel::ddp {
 
-Pass::Pass(std::vector<size_t> members)
+BackwardPass::BackwardPass(std::vector<size_t> members)
     : members_(std::move(members)),
       missing_(members_),
       ready_(std::accumulate(members_.begin(), members_.end(), size_t{0})) {}
 
-void Pass::restart() noexcept {
+void BackwardPass::restart() noexcept {
   std::copy(members_.begin(), members_.end(), missing_.begin());
   std::fill(ready_.begin(), ready_.end(), uint8_t{0});
   ready_count_ = 0;
   next_ = 0;
 }
 
-void Pass::mark_ready(size_t parameter, size_t bucket) {
+void BackwardPass::mark_ready(size_t parameter, size_t bucket) {
   ready_[parameter] = 1;
   ++ready_count_;
   --missing_[bucket];
 }
 
-std::optional<size_t> Pass::take_complete() {
+std::optional<size_t> BackwardPass::take_complete() {
   if (next_ == missing_.size() || missing_[next_] != 0) {
     return std::nullopt;
   }
   return next_++;
 }
 
-std::vector<size_t> Pass::not_ready() const {
+std::vector<size_t> BackwardPass::not_ready() const {
   std::vector<size_t> out;
   for (size_t i = 0; i < ready_.size() && ready_count_ < ready_.size(); ++i) {
     if (ready_[i] == 0) {

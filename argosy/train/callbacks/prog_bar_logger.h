@@ -11,7 +11,7 @@
 
 namespace argosy::train {
 
-struct ProgressBarOptions {
+struct ProgBarLoggerOptions {
   /// As in FitOptions. Unset: fit()'s value.
   std::optional<int> verbose{};
   std::FILE* out = stdout;
@@ -31,9 +31,9 @@ struct ProgressBarOptions {
 /// figures cover all ranks. The loss is that of the last update, a metric's value that of the epoch
 /// so far (on a bar, up to the last log_freq-th batch).
 /// Source of the format: Paddle 3.3, hapi/progressbar.py and hapi/callbacks.py.
-class ProgressBar final : public Callback {
+class ProgBarLogger final : public Callback {
  public:
-  explicit ProgressBar(ProgressBarOptions options = {});
+  explicit ProgBarLogger(ProgBarLoggerOptions options = {});
 
   void on_train_begin(const Training& training) override;
   void on_train_end(const Training& training) override;
@@ -55,7 +55,7 @@ class ProgressBar final : public Callback {
   void end_line();
   void print(const std::string& line);
 
-  ProgressBarOptions options_;
+  ProgBarLoggerOptions options_;
   std::shared_ptr<Pass> pass_;
   int verbose_ = 2;
   int64_t log_freq_ = 10;

@@ -1,4 +1,4 @@
-#include "argosy/train/callbacks/progress_bar.h"
+#include "argosy/train/callbacks/prog_bar_logger.h"
 
 #include <fmt/format.h>
 
@@ -52,7 +52,7 @@ std::string bar_of(int64_t done, int64_t total, int width) {
 
 }  // namespace
 
-struct ProgressBar::Pass {
+struct ProgBarLogger::Pass {
   Clock::time_point begun{};
   Clock::time_point line{};   // when the last line came
   Clock::time_point drawn{};  // when the bar was last drawn
@@ -65,9 +65,9 @@ struct ProgressBar::Pass {
   bool open = false;             // a line that is redrawn stands on the terminal
 };
 
-ProgressBar::ProgressBar(ProgressBarOptions options) : options_(std::move(options)) {}
+ProgBarLogger::ProgBarLogger(ProgBarLoggerOptions options) : options_(std::move(options)) {}
 
-void ProgressBar::begin(std::optional<int64_t> batches, int verbose, int64_t log_freq) {
+void ProgBarLogger::begin(std::optional<int64_t> batches, int verbose, int64_t log_freq) {
   batches_ = batches;
   verbose_ = options_.verbose.value_or(verbose);
   log_freq_ = log_freq;
@@ -75,12 +75,12 @@ void ProgressBar::begin(std::optional<int64_t> batches, int verbose, int64_t log
   pass_ = std::make_shared<Pass>(Pass{.begun = now, .line = now});
 }
 
-void ProgressBar::print(const std::string& line) {
+void ProgBarLogger::print(const std::string& line) {
   fmt::print(options_.out, "{}\n", line);
   std::fflush(options_.out);
 }
 
-void ProgressBar::end_line() {
+void ProgBarLogger::end_line() {
   if (pass_ != nullptr && pass_->open) {
     fmt::print(options_.out, "\n");
     std::fflush(options_.out);
@@ -88,7 +88,7 @@ void ProgressBar::end_line() {
   }
 }
 
-void ProgressBar::show(int64_t batch, const std::string& figures, int64_t samples, bool last) {
+void ProgBarLogger::show(int64_t batch, const std::string& figures, int64_t samples, bool last) {
   constexpr auto kBetweenDrawings = std::chrono::milliseconds(100);
   Pass& pass = *pass_;
   const int64_t done = batch + 1;
@@ -143,7 +143,7 @@ void ProgressBar::show(int64_t batch, const std::string& figures, int64_t sample
   }
 }
 
-void ProgressBar::on_train_begin(const Training& training) {
+void ProgBarLogger::on_train_begin(const Training& training) {
   verbose_ = options_.verbose.value_or(training.verbose);
   begin(training.batches, training.verbose, training.log_freq);
   if (!training.done && training.model.is_first_worker() && verbose_ > 0) {
@@ -153,26 +153,26 @@ void ProgressBar::on_train_begin(const Training& training) {
   }
 }
 
-void ProgressBar::on_train_end(const Training& training) {
+void ProgBarLogger::on_train_end(const Training& training) {
   if (training.model.is_first_worker()) {
     end_line();
   }
 }
 
-void ProgressBar::on_epoch_begin(const Epoch& epoch) {
+void ProgBarLogger::on_epoch_begin(const Epoch& epoch) {
   begin(batches_, verbose_, log_freq_);
   if (epoch.model.is_first_worker() && verbose_ > 0) {
     print(fmt::format("Epoch {}/{}", epoch.epoch + 1, epoch.epochs));
   }
 }
 
-void ProgressBar::on_epoch_end(const Epoch& epoch) {
+void ProgBarLogger::on_epoch_end(const Epoch& epoch) {
   if (epoch.model.is_first_worker()) {
     end_line();
   }
 }
 
-void ProgressBar::on_train_batch_end(const Step& step) {
+void ProgBarLogger::on_train_batch_end(const Step& step) {
   if (verbose_ == 0 || !step.model.is_first_worker()) {
     return;
   }
@@ -186,20 +186,20 @@ void ProgressBar::on_train_batch_end(const Step& step) {
   show(step.batch, figures, step.updates ? step.samples : 0, last);
 }
 
-void ProgressBar::on_phase(const Phase& phase) {
+void ProgBarLogger::on_phase(const Phase& phase) {
   if (phase.kind == PhaseKind::kDataWait && pass_ != nullptr) {
     pass_->waited_since_line += phase.seconds();
   }
 }
 
-void ProgressBar::on_eval_begin(const Evaluation& evaluation) {
+void ProgBarLogger::on_eval_begin(const Evaluation& evaluation) {
   begin(evaluation.batches, evaluation.verbose, evaluation.log_freq);
   if (evaluation.model.is_first_worker() && verbose_ > 0) {
     print("Eval begin...");
   }
 }
 
-void ProgressBar::on_eval_batch_end(const EvalStep& step) {
+void ProgBarLogger::on_eval_batch_end(const EvalStep& step) {
   if (verbose_ > 0 && step.model.is_first_worker()) {
     const bool last = step.batches.has_value() && step.batch + 1 == *step.batches;
     pass_->waited_since_line += step.waited - std::exchange(pass_->waited, step.waited);
@@ -207,7 +207,7 @@ void ProgressBar::on_eval_batch_end(const EvalStep& step) {
   }
 }
 
-void ProgressBar::on_eval_end(const Evaluation& evaluation) {
+void ProgBarLogger::on_eval_end(const Evaluation& evaluation) {
   if (verbose_ > 0 && evaluation.model.is_first_worker()) {
     end_line();
     print(evaluation.logs.to_string());
@@ -215,18 +215,18 @@ void ProgressBar::on_eval_end(const Evaluation& evaluation) {
   }
 }
 
-void ProgressBar::on_predict_begin(const Evaluation& evaluation) {
+void ProgBarLogger::on_predict_begin(const Evaluation& evaluation) {
   begin(evaluation.batches, evaluation.verbose, evaluation.log_freq);
   if (evaluation.model.is_first_worker() && verbose_ > 0) {
     print("Predict begin...");
   }
 }
 
-void ProgressBar::on_predict_batch_end(const EvalStep& step) {
+void ProgBarLogger::on_predict_batch_end(const EvalStep& step) {
   on_eval_batch_end(step);
 }
 
-void ProgressBar::on_predict_end(const Evaluation& evaluation) {
+void ProgBarLogger::on_predict_end(const Evaluation& evaluation) {
   if (verbose_ > 0 && evaluation.model.is_first_worker()) {
     end_line();
     print(fmt::format("Predict samples: {}", evaluation.samples));

@@ -1,4 +1,4 @@
-#include "argosy/train/callbacks/timeline.h"
+#include "argosy/train/callbacks/timeline_logger.h"
 
 #include <fmt/format.h>
 
@@ -43,18 +43,18 @@ void move_away(const std::string& folder, const std::string& file) {
 
 }  // namespace
 
-Timeline::Timeline(TimelineOptions options) : options_(std::move(options)) {
+TimelineLogger::TimelineLogger(TimelineLoggerOptions options) : options_(std::move(options)) {
   ARGOSY_CHECK(options_.events_until_thinned > 0 && options_.most_events > 0,
-               "train.Timeline",
+               "train.TimelineLogger",
                "events_until_thinned and most_events must be positive, got {} and {}",
                options_.events_until_thinned,
                options_.most_events);
 }
 
-void Timeline::on_train_begin(const Training& training) {
+void TimelineLogger::on_train_begin(const Training& training) {
   const std::string folder = options_.folder.empty() ? training.run_dir : options_.folder;
   ARGOSY_CHECK(!folder.empty(),
-               "train.Timeline",
+               "train.TimelineLogger",
                "no folder, and fit() has no run_dir either: give it one of them");
   const int rank = training.model.group().rank();
   const std::string file = fmt::format("timeline.rank{}.json", rank);
@@ -66,7 +66,7 @@ void Timeline::on_train_begin(const Training& training) {
   until_thinner_ = options_.events_until_thinned;
 }
 
-void Timeline::on_phase(const Phase& phase) {
+void TimelineLogger::on_phase(const Phase& phase) {
   if (timeline_ == nullptr) {
     return;
   }
@@ -82,11 +82,11 @@ void Timeline::on_phase(const Phase& phase) {
   timeline_->add(lane_of(phase.kind), to_string(phase.kind), phase.begin, phase.end);
 }
 
-void Timeline::on_train_end(const Training& /*training*/) {
+void TimelineLogger::on_train_end(const Training& /*training*/) {
   timeline_.reset();  // ends the file
 }
 
-void Timeline::on_exception(const Training& /*training*/, const std::string& /*what*/) {
+void TimelineLogger::on_exception(const Training& /*training*/, const std::string& /*what*/) {
   timeline_.reset();
 }
 

@@ -36,7 +36,7 @@ namespace detail {
 }  // namespace detail
 
 /// The position of a loop of your own.
-struct Progress {
+struct TrainingProgress {
   int64_t step = 0;   ///< updates in the whole training
   int64_t epoch = 0;  ///< the running epoch, from 0
   /// Other values that the loop must remember, equal on all ranks: {{"best", 0.71}}.
@@ -47,9 +47,9 @@ struct Progress {
 
 /// Saves and resumes a loop of your own with all its parts.
 ///
-///     checkpoint::Training training("runs/a/checkpoints", {.keep = {.keep_last = 2}}, world);
+///     checkpoint::TrainingSaver training("runs/a/checkpoints", {.keep = {.keep_last = 2}}, world);
 ///     training.add(model).add(optimizer).add(scheduler).add(loader);
-///     checkpoint::Progress at = training.resume();          // zeros without a checkpoint
+///     checkpoint::TrainingProgress at = training.resume();  // zeros without a checkpoint
 ///     for (; at.epoch < epochs; ++at.epoch) {
 ///       for (auto& [images, labels] : loader) {             // the rest of a resumed epoch
 ///         …
@@ -63,13 +63,13 @@ struct Progress {
 /// have the form of fit()'s, so Model::load() and `argosy checkpoint` read them.
 ///
 /// Collective over `group`: the constructor, resume(), save() and wait(). Not thread-safe.
-/// Lifetime: everything that was added must outlive the Training.
-class Training final {
+/// Lifetime: everything that was added must outlive the TrainingSaver.
+class TrainingSaver final {
  public:
   /// Errors: see Saver.
-  explicit Training(std::string directory,
-                    const SaverOptions& options = {},
-                    comm::Group group = {});
+  explicit TrainingSaver(std::string directory,
+                         const SaverOptions& options = {},
+                         comm::Group group = {});
 
   /// Adds a module (or a wrapper of one), an optimizer, a learning-rate schedule, a GradScaler, an
   /// ExponentialMovingAverage or a DataLoader. The first of a kind is called "model", "optimizer",
@@ -77,17 +77,17 @@ class Training final {
   /// "generator") and add(discriminator, "discriminator").
   /// Errors: UsageError if the name is taken.
   template <typename T>
-  Training& add(T& object, std::string name = {});
+  TrainingSaver& add(T& object, std::string name = {});
 
   /// Restores everything that was added, from the newest whole checkpoint of the folder or from the
   /// checkpoint at `from`, and returns the position of that training. Without a checkpoint in the
   /// folder it changes nothing and returns zeros.
   /// Errors: CheckpointError on all ranks if the checkpoint does not fit what was added, if another
   /// number of ranks saved it in the middle of an epoch, or if there is no checkpoint at `from`.
-  [[nodiscard]] Progress resume(const std::string& from = {});
+  [[nodiscard]] TrainingProgress resume(const std::string& from = {});
 
   /// Saves a checkpoint named after `at.step`. Errors: as Saver::save().
-  Saved save(const Progress& at);
+  Saved save(const TrainingProgress& at);
   /// Returns when everything is on the disk, on all ranks.
   void wait() { saver_.wait(); }
 
@@ -122,7 +122,7 @@ class Training final {
 };
 
 template <typename T>
-Training& Training::add(T& object, std::string name) {
+TrainingSaver& TrainingSaver::add(T& object, std::string name) {
   if constexpr (requires { object.load_state(data::LoaderState()); }) {
     add_loader([&object] { return object.state(); },
                [&object](const data::LoaderState& state) { object.load_state(state); },

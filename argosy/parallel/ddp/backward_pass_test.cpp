@@ -1,4 +1,4 @@
-#include "argosy/parallel/ddp/pass.h"
+#include "argosy/parallel/ddp/backward_pass.h"
 
 #include <optional>
 
@@ -11,8 +11,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(Pass, BucketsAreTakenInOrderWhicheverIsCompleteFirst) {
-  Pass pass({1, 2});  // parameter 0 in bucket 0, parameters 1 and 2 in bucket 1
+TEST(BackwardPass, BucketsAreTakenInOrderWhicheverIsCompleteFirst) {
+  BackwardPass pass({1, 2});  // parameter 0 in bucket 0, parameters 1 and 2 in bucket 1
   pass.mark_ready(2, 1);
   pass.mark_ready(1, 1);
   EXPECT_EQ(pass.take_complete(), std::nullopt);
@@ -27,8 +27,8 @@ TEST(Pass, BucketsAreTakenInOrderWhicheverIsCompleteFirst) {
   EXPECT_THAT(pass.not_ready(), IsEmpty());
 }
 
-TEST(Pass, AfterARestartNothingIsReady) {
-  Pass pass({1, 1});
+TEST(BackwardPass, AfterARestartNothingIsReady) {
+  BackwardPass pass({1, 1});
   pass.mark_ready(0, 0);
   EXPECT_EQ(pass.take_complete(), 0);
   pass.restart();

@@ -1,4 +1,4 @@
-#include "argosy/checkpoint/training.h"
+#include "argosy/checkpoint/training_saver.h"
 
 #include <fmt/format.h>
 
@@ -22,8 +22,8 @@ std::string format_of(const std::string& module) {
   return module == "model" ? "memory_format" : module + "_memory_format";
 }
 
-Progress progress_in(const Snapshot& saved) {
-  Progress at{.step = saved.step, .epoch = saved.epoch, .score = saved.score};
+TrainingProgress progress_in(const Snapshot& saved) {
+  TrainingProgress at{.step = saved.step, .epoch = saved.epoch, .score = saved.score};
   if (const auto own = saved.values.find(kProgress); own != saved.values.end()) {
     at.values = *own;
   }
@@ -32,10 +32,10 @@ Progress progress_in(const Snapshot& saved) {
 
 }  // namespace
 
-Training::Training(std::string directory, const SaverOptions& options, comm::Group group)
+TrainingSaver::TrainingSaver(std::string directory, const SaverOptions& options, comm::Group group)
     : group_(std::move(group)), saver_(std::move(directory), options, group_) {}
 
-std::string Training::take_name(std::string name, const char* usual) {
+std::string TrainingSaver::take_name(std::string name, const char* usual) {
   if (name.empty()) {
     name = usual;
   }
@@ -47,14 +47,14 @@ std::string Training::take_name(std::string name, const char* usual) {
   return name;
 }
 
-void Training::add_module(const torch::nn::Module& module, std::string name) {
+void TrainingSaver::add_module(const torch::nn::Module& module, std::string name) {
   modules_.push_back({.name = take_name(std::move(name), "model"), .module = &module});
 }
 
-void Training::add_loader(std::function<data::LoaderState()> state,
-                          std::function<void(const data::LoaderState&)> load,
-                          std::function<void(int64_t)> set_epoch,
-                          std::string name) {
+void TrainingSaver::add_loader(std::function<data::LoaderState()> state,
+                               std::function<void(const data::LoaderState&)> load,
+                               std::function<void(int64_t)> set_epoch,
+                               std::string name) {
   name = take_name(std::move(name), "loader");
   const auto load_state = [name, state, load, set_epoch](const Snapshot& saved) {
     const auto at = data::LoaderState::from_json(value_of(saved.rank_values, name).dump());
@@ -74,7 +74,7 @@ void Training::add_loader(std::function<data::LoaderState()> state,
                      .load = load_state});
 }
 
-Saved Training::save(const Progress& at) {
+Saved TrainingSaver::save(const TrainingProgress& at) {
   Snapshot now{.step = at.step, .epoch = at.epoch, .score = at.score};
   const int rank = group_.valid() ? group_.rank() : 0;
   for (const Module& each : modules_) {
@@ -92,7 +92,7 @@ Saved Training::save(const Progress& at) {
   return saver_.save(now);
 }
 
-std::string Training::newest(const std::string& from) const {
+std::string TrainingSaver::newest(const std::string& from) const {
   if (is_checkpoint(from)) {
     return from;
   }
@@ -103,7 +103,7 @@ std::string Training::newest(const std::string& from) const {
   return found.path.value_or("");
 }
 
-Progress Training::resume(const std::string& from) {
+TrainingProgress TrainingSaver::resume(const std::string& from) {
   saver_.wait();
   const std::string& folder = from.empty() ? saver_.directory() : from;
   std::string path;
