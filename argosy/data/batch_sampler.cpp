@@ -7,13 +7,13 @@
 
 namespace argosy::data {
 
-BatchPlan::BatchPlan(std::vector<int64_t> indices, int64_t batch_size, bool drop_last)
+BatchPlan::BatchPlan(std::vector<int64_t> indices, const BatchSamplerOptions& options)
     : indices_(std::move(indices)) {
   const auto n = static_cast<int64_t>(indices_.size());
-  for (int64_t end = batch_size; end <= n; end += batch_size) {
+  for (int64_t end = options.batch_size; end <= n; end += options.batch_size) {
     ends_.push_back(end);
   }
-  if (!drop_last && n % batch_size != 0) {
+  if (!options.drop_last && n % options.batch_size != 0) {
     ends_.push_back(n);
   }
   indices_.resize(ends_.empty() ? 0 : ends_.back());
@@ -50,7 +50,7 @@ BatchSampler::BatchSampler(Sampler sampler, const BatchSamplerOptions& options)
   check_batch_size("data.BatchSampler", options.batch_size);
   batches_ = count_batches(sampler.size(), options.batch_size, options.drop_last);
   plan_ = [sampler = std::move(sampler), options](int64_t epoch) {
-    return BatchPlan(sampler.order(epoch), options.batch_size, options.drop_last);
+    return BatchPlan(sampler.order(epoch), options);
   };
 }
 

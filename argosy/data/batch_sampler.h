@@ -13,12 +13,17 @@
 
 namespace argosy::data {
 
+struct BatchSamplerOptions {
+  int64_t batch_size = 1;
+  bool drop_last = false;  ///< leave out a short last batch
+};
+
 /// The batches of one epoch, as lists of sample indices.
 class BatchPlan final {
  public:
   BatchPlan() = default;
-  /// Cuts `indices` into batches. The short last one is kept unless `drop_last` is set.
-  BatchPlan(std::vector<int64_t> indices, int64_t batch_size, bool drop_last);
+  /// Cuts `indices` into batches.
+  BatchPlan(std::vector<int64_t> indices, const BatchSamplerOptions& options);
 
   void add(std::span<const int64_t> batch);
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(ends_.size()); }
@@ -29,11 +34,6 @@ class BatchPlan final {
  private:
   std::vector<int64_t> indices_;
   std::vector<int64_t> ends_;  // of each batch, in indices_
-};
-
-struct BatchSamplerOptions {
-  int64_t batch_size = 1;
-  bool drop_last = false;  ///< leave out a short last batch
 };
 
 /// Batches of sample indices for each epoch. A DataLoader reads in their order.

@@ -57,7 +57,8 @@ BatchPlan make_plan(int64_t n, const Options& options, int64_t epoch) {
   if (options.shuffle) {
     numpy_shuffle(indices, shuffle_seed(options, epoch));
   }
-  return {deal(indices, options), options.batch_size, options.drop_last};
+  return {deal(indices, options),
+          {.batch_size = options.batch_size, .drop_last = options.drop_last}};
 }
 
 int64_t piece_begin(int64_t n, int64_t ranks, int64_t rank) {

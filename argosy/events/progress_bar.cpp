@@ -119,7 +119,7 @@ void ProgressBar::advance(int64_t items) {
   if (options_.style == ProgressStyle::kOff || complete || options_.now() < next_draw_) {
     return;
   }
-  draw(false);
+  draw();
 }
 
 void ProgressBar::finish() {
@@ -128,25 +128,25 @@ void ProgressBar::finish() {
   }
   finished_ = true;
   if (options_.style != ProgressStyle::kOff) {
-    draw(true);
+    draw();
   }
 }
 
-void ProgressBar::draw(bool last) {
+void ProgressBar::draw() {
   const bool bar = options_.style == ProgressStyle::kBar;
   next_draw_ = options_.now() + (bar ? options_.bar_interval : options_.line_interval);
   if (bar) {
     // One column stays free: some terminals wrap when the last one is written.
-    std::string text = line(last, std::max(1, width_of(options_) - 1));
-    fmt::print(options_.out, "\r{}\x1b[K{}", text, last ? "\n" : "");
-    line_open_ = !last;
+    std::string text = line(std::max(1, width_of(options_) - 1));
+    fmt::print(options_.out, "\r{}\x1b[K{}", text, finished_ ? "\n" : "");
+    line_open_ = !finished_;
   } else {
-    fmt::print(options_.out, "{}\n", line(last, 0));
+    fmt::print(options_.out, "{}\n", line(0));
   }
   std::fflush(options_.out);
 }
 
-std::string ProgressBar::line(bool last, int columns) const {
+std::string ProgressBar::line(int columns) const {
   const double elapsed = std::max(seconds(), 1e-9);
   const double rate = static_cast<double>(done_) / elapsed;
   std::vector<std::string> parts;
@@ -154,7 +154,7 @@ std::string ProgressBar::line(bool last, int columns) const {
     parts.push_back(fmt::format("  {} {}", name, value));
   }
   parts.push_back(fmt::format("  {} {}/s", text::count(std::llround(rate)), options_.unit));
-  if (last) {
+  if (finished_) {
     parts.push_back(fmt::format("  in {}", clock_time(elapsed)));
   } else if (options_.total > 0) {
     const auto left = static_cast<double>(options_.total - done_);

@@ -60,8 +60,8 @@ class ProgressBar final {
 
  private:
   void show_text(const std::string& name, std::string text);
-  void draw(bool last);
-  [[nodiscard]] std::string line(bool last, int columns) const;
+  void draw();
+  [[nodiscard]] std::string line(int columns) const;
 
   ProgressBarOptions options_;
   std::chrono::steady_clock::time_point start_;

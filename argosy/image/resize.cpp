@@ -56,13 +56,10 @@ Image down_f32(const Image& image, const Taps<double>& taps) {
 Image resize_f32(const Image& image, const BoxF& box, Size size, const ResizeOptions& options) {
   const detail::Edges edges = detail::edges_of(box, image.size());
   detail::check_target(size);
-  const auto [interpolation, antialias] = options;
   Taps<double> across, down;
-  detail::make_taps(
-      image.width(), edges.left, edges.right, size.width, interpolation, antialias, across);
-  detail::make_taps(
-      image.height(), edges.top, edges.bottom, size.height, interpolation, antialias, down);
-  return detail::down_first(image.size(), size, antialias)
+  detail::make_taps({image.width(), edges.left, edges.right, size.width}, options, across);
+  detail::make_taps({image.height(), edges.top, edges.bottom, size.height}, options, down);
+  return detail::down_first(image.size(), size, options.antialias)
              ? across_f32(down_f32(image, down), across)
              : down_f32(across_f32(image, across), down);
 }

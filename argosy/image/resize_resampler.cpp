@@ -203,12 +203,12 @@ void Resampler::plan(
   const Box part = options.part.value_or(Box{0, 0, target.height, target.width});
   check_part(part, target);
   impl.row_bytes = int64_t{part.width} * channels;
-  const auto make = [&](int from, float begin, float end, int to, Taps<int32_t>& taps) {
-    detail::make_taps(from, begin, end, to, options.interpolation, options.antialias, impl.exact);
+  const auto make = [&](const detail::Stretch& stretch, Taps<int32_t>& taps) {
+    detail::make_taps(stretch, {options.interpolation, options.antialias}, impl.exact);
     detail::to_fixed(impl.exact, taps);
   };
-  make(source.height, edges.top, edges.bottom, target.height, impl.down);
-  make(source.width, edges.left, edges.right, target.width, impl.across);
+  make({source.height, edges.top, edges.bottom, target.height}, impl.down);
+  make({source.width, edges.left, edges.right, target.width}, impl.across);
   detail::keep(part.top, part.top + part.height, impl.down);
   detail::keep(part.left, part.left + part.width, impl.across);
   if (options.flip == Flip::kHorizontal) {

@@ -265,7 +265,8 @@ TEST(ResizeKernels, AllVariantsGiveTheSameBits) {
     const auto interpolation = static_cast<Interpolation>(random() % 6);
     detail::Taps<double> exact;
     detail::Taps<int32_t> taps;
-    detail::make_taps(from, 0, static_cast<float>(from), to, interpolation, Antialias::kOn, exact);
+    detail::make_taps(
+        {.from = from, .end = static_cast<float>(from), .to = to}, {interpolation}, exact);
     detail::to_fixed(exact, taps);
     if (random() % 2 == 0) {
       detail::reverse(taps);

@@ -163,15 +163,10 @@ void four_neighbours(int from, float begin, float end, int to, Taps<double>& tap
 
 }  // namespace
 
-void make_taps(int from,
-               float begin,
-               float end,
-               int to,
-               Interpolation interpolation,
-               Antialias antialias,
-               Taps<double>& taps) {
-  const bool smooth = antialias == Antialias::kOn;
-  switch (interpolation) {
+void make_taps(const Stretch& stretch, const ResizeOptions& options, Taps<double>& taps) {
+  const auto [from, begin, end, to] = stretch;
+  const bool smooth = options.antialias == Antialias::kOn;
+  switch (options.interpolation) {
     case Interpolation::kNearest:
       return nearest(from, begin, end, to, taps);
     case Interpolation::kBilinear:

@@ -27,14 +27,16 @@ struct Taps {
 /// Fixed point of u8 sums: 8 bits for a pixel, 22 for a weight, 2 for weights below 0 and above 1.
 inline constexpr int kFractionBits = 22;
 
-/// Returns the taps of `to` new pixels that cover [begin, end) of `from` old ones.
-void make_taps(int from,
-               float begin,
-               float end,
-               int to,
-               Interpolation interpolation,
-               Antialias antialias,
-               Taps<double>& taps);
+/// `to` new pixels that cover [begin, end) of `from` old ones.
+struct Stretch {
+  int from = 0;
+  float begin = 0;
+  float end = 0;
+  int to = 0;
+};
+
+/// Computes the taps of the new pixels.
+void make_taps(const Stretch& stretch, const ResizeOptions& options, Taps<double>& taps);
 
 /// Rounds weights to kFractionBits.
 void to_fixed(const Taps<double>& taps, Taps<int32_t>& fixed);

@@ -41,7 +41,7 @@ class AdagradRule final : public Rule {
   [[nodiscard]] kernels::AdagradTerms terms_of(const Update& update) const noexcept {
     const bool first = update.step == 1;  // states start as zeros: the sum gets its start here
     kernels::AdagradTerms terms;
-    terms.gradient = gradient_terms(update, /*number_is_l2=*/true);
+    terms.gradient = gradient_terms(update, BareDecay::kL2);
     terms.lr = update.lr / (1 + static_cast<double>(update.step - 1) * options_.lr_decay);
     terms.eps = options_.eps;
     terms.keep = first ? 0 : 1;

@@ -79,7 +79,7 @@ class AdamRule final : public Rule {
   [[nodiscard]] kernels::AdamTerms terms_of(const Update& update) const noexcept {
     const auto step = static_cast<double>(update.step);
     kernels::AdamTerms terms;
-    terms.gradient = gradient_terms(update, !decoupled_);
+    terms.gradient = gradient_terms(update, decoupled_ ? BareDecay::kOwn : BareDecay::kL2);
     terms.beta1 = betas_[0];
     terms.beta2 = betas_[1];
     terms.eps = eps_;

@@ -75,7 +75,7 @@ class LambRule final : public Rule {
   [[nodiscard]] kernels::LambTerms terms(const Update& update) const noexcept {
     const auto step = static_cast<double>(update.step);
     kernels::LambTerms terms;
-    terms.gradient = gradient_terms(update, /*number_is_l2=*/false);
+    terms.gradient = gradient_terms(update, BareDecay::kOwn);
     terms.beta1 = betas_[0];
     terms.beta2 = betas_[1];
     terms.eps = eps_;

@@ -51,7 +51,7 @@ class LarsRule final : public Rule {
   [[nodiscard]] kernels::Sums prepare_tensors(const TensorRange& range,
                                               const Update& update) const override {
     return {sum_of_squares(range.param),
-            sum_of_squares(effective(range, gradient_terms(update, /*number_is_l2=*/false)))};
+            sum_of_squares(effective(range, gradient_terms(update, BareDecay::kOwn)))};
   }
 
   void update_tensors(const TensorRange& range, const Update& update) const override {
@@ -67,7 +67,7 @@ class LarsRule final : public Rule {
     const double own = std::sqrt(update.sums.param), grad = std::sqrt(update.sums.update);
     const double decay = update.decay.coeff;
     kernels::LarsTerms terms;
-    terms.gradient = gradient_terms(update, /*number_is_l2=*/false);
+    terms.gradient = gradient_terms(update, BareDecay::kOwn);
     terms.momentum = momentum_;
     terms.decay = decay;
     terms.step_size = decay > 0 && own > 0 && grad > 0
@@ -78,7 +78,7 @@ class LarsRule final : public Rule {
 
   template <typename T>
   static kernels::Sums norms(const MemoryRange& range, const Update& update) noexcept {
-    return kernels::lars_norms(gradient_terms(update, /*number_is_l2=*/false),
+    return kernels::lars_norms(gradient_terms(update, BareDecay::kOwn),
                                static_cast<const T*>(range.param),
                                static_cast<const T*>(range.grad),
                                range.count);

@@ -64,7 +64,7 @@ class RmspropRule final : public Rule {
   [[nodiscard]] kernels::RmspropTerms terms_of(const Update& update) const noexcept {
     const bool paddle = options_.form == RMSPropForm::kPaddle;
     kernels::RmspropTerms terms;
-    terms.gradient = gradient_terms(update, /*number_is_l2=*/true);
+    terms.gradient = gradient_terms(update, BareDecay::kL2);
     terms.alpha = options_.alpha;
     terms.eps_inside = paddle ? options_.eps : 0;
     terms.eps_outside = paddle ? 0 : options_.eps;

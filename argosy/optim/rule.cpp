@@ -43,7 +43,7 @@ void check_betas(std::string_view rule, const std::array<double, 2>& betas) {
   }
 }
 
-kernels::GradientTerms gradient_terms(const Update& update, bool number_is_l2) {
+kernels::GradientTerms gradient_terms(const Update& update, BareDecay meaning) {
   kernels::GradientTerms terms;
   terms.scale = update.grad_scale;
   if (update.grad_limit > 0) {
@@ -54,7 +54,7 @@ kernels::GradientTerms gradient_terms(const Update& update, bool number_is_l2) {
     terms.penalty = kernels::Penalty::kNone;
   } else if (update.decay.kind == WeightDecay::Kind::kL1) {
     terms.penalty = kernels::Penalty::kL1;
-  } else if (update.decay.kind == WeightDecay::Kind::kL2 || number_is_l2) {
+  } else if (update.decay.kind == WeightDecay::Kind::kL2 || meaning == BareDecay::kL2) {
     terms.penalty = kernels::Penalty::kL2;
   }
   return terms;

@@ -89,7 +89,13 @@ void check_not_negative(std::string_view rule, std::string_view name, double val
 /// Errors: UsageError `[optim.X] betas[I] must be in [0, 1), got …`.
 void check_betas(std::string_view rule, const std::array<double, 2>& betas);
 
-/// The part of an update that all rules share. `number_is_l2`: what a bare weight decay means.
-[[nodiscard]] kernels::GradientTerms gradient_terms(const Update& update, bool number_is_l2);
+/// What a weight decay that is a bare number means to a rule.
+enum class BareDecay {
+  kL2,  ///< as L2Decay: a part of the gradient
+  kOwn  ///< the rule itself applies it
+};
+
+/// The part of an update that all rules share.
+[[nodiscard]] kernels::GradientTerms gradient_terms(const Update& update, BareDecay meaning);
 
 }  // namespace argosy::optim

@@ -60,7 +60,7 @@ class SgdRule final : public Rule {
  private:
   [[nodiscard]] kernels::SgdTerms terms_of(const Update& update) const noexcept {
     kernels::SgdTerms terms;
-    terms.gradient = gradient_terms(update, /*number_is_l2=*/true);
+    terms.gradient = gradient_terms(update, BareDecay::kL2);
     terms.lr = update.lr;
     const bool first = update.step == 1;  // the buffer starts as the gradient, undampened
     terms.momentum = first ? 0 : momentum_;

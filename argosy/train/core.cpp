@@ -181,7 +181,8 @@ void sum_over_ranks(std::span<double> values, const comm::Group& group) {
   }
 }
 
-void check_feed(const Feed& feed, const comm::Group& group, bool training) {
+void check_feed(const Feed& feed, const comm::Group& group, FeedOf use) {
+  const bool training = use == FeedOf::kTraining;
   if (group.size() == 1) {
     return;
   }

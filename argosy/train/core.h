@@ -123,10 +123,13 @@ class Judged final {
 /// Sums the values over the ranks, in place. Collective; does nothing in a group of one.
 void sum_over_ranks(std::span<double> values, const comm::Group& group);
 
+/// What a feed is for.
+enum class FeedOf { kTraining, kEvaluation };
+
 /// Checks before the first batch that the feed suits several ranks. Collective.
-/// Errors: UsageError if a sampler gives several ranks the same batches or, for `training`, if
+/// Errors: UsageError if a sampler gives several ranks the same batches or, for a training, if
 /// ranks have different numbers of batches.
-void check_feed(const Feed& feed, const comm::Group& group, bool training);
+void check_feed(const Feed& feed, const comm::Group& group, FeedOf use);
 
 /// Runs one call of fit().
 History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options);

@@ -67,11 +67,8 @@ std::vector<int64_t> remaining_samples(const Dealing& order,
   return left;
 }
 
-data::BatchPlan deal(std::span<const int64_t> samples,
-                     int64_t batch_size,
-                     int64_t ranks,
-                     int64_t rank,
-                     bool drop_last) {
+data::BatchPlan deal(std::span<const int64_t> samples, const DealOptions& options) {
+  const auto [batch_size, ranks, rank, drop_last] = options;
   data::BatchPlan plan;
   int64_t begin = 0;
   for (const int64_t end :

@@ -32,14 +32,17 @@ struct Leg {
                                                      int64_t epoch,
                                                      std::span<const Leg> legs);
 
-/// Returns the batches of `rank` when `ranks` share `samples`, each sample once. Every rank has the
-/// same number of batches of `batch_size`, and a last one for the rest, divided evenly, which
-/// `drop_last` leaves out. If the rest is smaller than the number of ranks, the batch before takes
-/// it too. Samples repeat only if there are fewer of them than ranks.
-[[nodiscard]] data::BatchPlan deal(std::span<const int64_t> samples,
-                                   int64_t batch_size,
-                                   int64_t ranks,
-                                   int64_t rank,
-                                   bool drop_last);
+struct DealOptions {
+  int64_t batch_size = 1;
+  int64_t ranks = 1;
+  int64_t rank = 0;        ///< the one that the batches are for
+  bool drop_last = false;  ///< leave out the last batch, for the rest
+};
+
+/// Returns the batches of a rank when all ranks share `samples`, each sample once. Every rank has
+/// the same number of batches of `batch_size`, and a last one for the rest, divided evenly. If the
+/// rest is smaller than the number of ranks, the batch before takes it too. Samples repeat only if
+/// there are fewer of them than ranks.
+[[nodiscard]] data::BatchPlan deal(std::span<const int64_t> samples, const DealOptions& options);
 
 }  // namespace argosy::train

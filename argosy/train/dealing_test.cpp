@@ -27,7 +27,8 @@ std::vector<int64_t> of_all(std::span<const int64_t> samples,
   std::vector<int64_t> all;
   int64_t batches = -1;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    const data::BatchPlan plan = deal(samples, batch_size, ranks, rank, drop_last);
+    const data::BatchPlan plan = deal(
+        samples, {.batch_size = batch_size, .ranks = ranks, .rank = rank, .drop_last = drop_last});
     EXPECT_TRUE(batches < 0 || batches == plan.size()) << "ranks would wait for each other";
     batches = plan.size();
     all.insert(all.end(), plan.indices().begin(), plan.indices().end());
@@ -99,7 +100,8 @@ TEST(Remaining, AfterSeveralChangesOfRanksEachSampleCameOnce) {
   for (const Leg next : {Leg{2, 5, 3}, Leg{4, 2, 1}, Leg{1, 7, 2}}) {
     const std::vector<int64_t> left = remaining_samples(order, 0, legs);
     for (int64_t rank = 0; rank < next.ranks; ++rank) {
-      const data::BatchPlan plan = deal(left, next.batch_size, next.ranks, rank, false);
+      const data::BatchPlan plan =
+          deal(left, {.batch_size = next.batch_size, .ranks = next.ranks, .rank = rank});
       for (int64_t batch = 0; batch < next.done; ++batch) {
         had.insert(had.end(), plan[batch].begin(), plan[batch].end());
       }

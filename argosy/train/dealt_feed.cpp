@@ -94,10 +94,10 @@ void DealtFeed::deal(const Place& place) {
   }
   if (!place.legs.empty()) {
     data::BatchPlan plan = train::deal(remaining_samples(order, place.epoch, place.legs),
-                                       batch_size_,
-                                       group_.size(),
-                                       group_.rank(),
-                                       order.drop_last);
+                                       {.batch_size = batch_size_,
+                                        .ranks = group_.size(),
+                                        .rank = group_.rank(),
+                                        .drop_last = order.drop_last});
     rest_ = whole_->with_batches(
         data::BatchSampler(plan.size(), [plan](int64_t /*epoch*/) { return plan; }));
   }

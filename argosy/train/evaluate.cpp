@@ -97,7 +97,7 @@ std::optional<Logs> evaluate_unless(Core& core,
                                     const EvaluateOptions& options,
                                     const std::function<bool()>& asked_to_leave) {
   core.check_prepared("train.evaluate");
-  check_feed(feed, core.group, false);
+  check_feed(feed, core.group, FeedOf::kEvaluation);
   const std::vector<AnyCallback> callbacks = with_progress(options.callbacks, options.verbose);
   Logs logs;
   const auto about = [&] {
@@ -164,7 +164,7 @@ std::vector<at::Tensor> predict(Core& core,
                                 Model& model,
                                 Feed& feed,
                                 const PredictOptions& options) {
-  check_feed(feed, core.group, false);
+  check_feed(feed, core.group, FeedOf::kEvaluation);
   const std::vector<AnyCallback> callbacks = with_progress(options.callbacks, options.verbose);
   const Logs none;
   const Evaluation about{.model = model,

@@ -85,7 +85,7 @@ History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions&
                "train.fit",
                "accumulate_grad_batches over a stream of unknown length: nobody knows which batch "
                "is the last. Say how many there are: StreamShards::batches.");
-  check_feed(train, core.group, true);
+  check_feed(train, core.group, FeedOf::kTraining);
   ARGOSY_CHECK(train.batches() != std::optional<int64_t>(0),
                "train.fit",
                "the training set, of {} samples, gives a rank no batch. Take more samples, or a "

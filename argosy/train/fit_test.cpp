@@ -376,10 +376,11 @@ TEST(Fit, RanksWithDifferentNumbersOfBatchesAreAnError) {
   run_job(2, [](int rank) {
     Model model = sgd_model(small_net(), kMomentum);
     const auto set = blobs(20);
-    data::DataLoader loader(
-        set, data::BatchSampler(2 + rank, [rank](int64_t) {
-          return data::BatchPlan({0 + rank, 2 + rank, 4 + rank, 6 + rank, 8 + rank}, 2, false);
-        }));
+    data::DataLoader loader(set, data::BatchSampler(2 + rank, [rank](int64_t) {
+                              return data::BatchPlan(
+                                  {0 + rank, 2 + rank, 4 + rank, 6 + rank, 8 + rank},
+                                  {.batch_size = 2});
+                            }));
     EXPECT_THAT(test::error_text<UsageError>([&] { model.fit(loader, {.log = {.verbose = 0}}); }),
                 HasSubstr("rank 1 has 3 batches an epoch, rank 0 has 2"));
   });

@@ -131,7 +131,9 @@ std::vector<at::Tensor> Model::run_predict(Feed& feed, const PredictOptions& opt
   return detail::predict(*core_, *this, feed, options);
 }
 
-Logs Model::train_batch(const Tensors& inputs, const Tensors& labels, bool update) {
+Logs Model::train_batch(const Tensors& inputs,
+                        const Tensors& labels,
+                        const TrainBatchOptions& options) {
   core_->check_optimizer("train.train_batch");
   core_->network.module->train();
   detail::LossMean mean;
@@ -144,7 +146,7 @@ Logs Model::train_batch(const Tensors& inputs, const Tensors& labels, bool updat
     mean.update(loss.mean.item<double>(), loss.count);
     core_->update_metrics(outputs, targets);
   };
-  if (update) {
+  if (options.update) {
     core_->precision.forget_update();
     pass();
     core_->precision.begin_update(*core_->optimizer);

@@ -140,10 +140,12 @@ class Model final {
     return run_predict(*feed, options);
   }
 
-  /// Trains on one batch of this rank: forward, backward and, with `update`, a step of the
-  /// optimizer. Returns loss and metrics of all ranks' batches. For loops of your own. Here and in
-  /// the next two, tensors may lie on any device.
-  Logs train_batch(const Tensors& inputs, const Tensors& labels, bool update = true);
+  /// Trains on one batch of this rank: forward, backward and a step of the optimizer. Returns loss
+  /// and metrics of all ranks' batches. For loops of your own. Here and in the next two, tensors
+  /// may lie on any device.
+  Logs train_batch(const Tensors& inputs,
+                   const Tensors& labels,
+                   const TrainBatchOptions& options = {});
   /// Returns loss and metrics of all ranks' batches.
   Logs eval_batch(const Tensors& inputs, const Tensors& labels);
   /// Returns this rank's outputs on the network's device.

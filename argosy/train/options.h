@@ -105,6 +105,11 @@ struct FitOptions {
   void validate() const;
 };
 
+struct TrainBatchOptions {
+  /// false: gradients add up on this rank alone, and the optimizer makes no step.
+  bool update = true;
+};
+
 struct EvaluateOptions {
   int64_t batch_size = 1;  ///< per rank; not with a loader
   int64_t log_freq = 10;

@@ -168,16 +168,17 @@ void Core::before_forward() {
   if (no_sync_depth_ > 0) {
     return;
   }
-  const bool rebuild = reducer_->rebuild_due();
-  const bool buffers = options_.broadcast_buffers && !buffers_.empty() && module_->is_training();
-  if (!rebuild && !buffers) {
+  const ForwardWork work{
+      .rebuild = reducer_->rebuild_due(),
+      .buffers = options_.broadcast_buffers && !buffers_.empty() && module_->is_training()};
+  if (!work.rebuild && !work.buffers) {
     return;
   }
-  const int root = join_ != nullptr ? join_->announce_forward(rebuild, buffers) : 0;
-  if (rebuild) {
+  const int root = join_ != nullptr ? join_->announce_forward(work) : 0;
+  if (work.rebuild) {
     reducer_->rebuild(root);
   }
-  if (buffers) {
+  if (work.buffers) {
     buffers_.run(group_, root, options_.timeout);
   }
 }

@@ -108,7 +108,7 @@ void Divisions::follow_layout() {
   }
 }
 
-void Divisions::share(bool on) {
+void Divisions::share(void (DividedStep::*change)()) {
   if (!sharing_) {
     return;
   }
@@ -120,7 +120,7 @@ void Divisions::share(bool on) {
       }
     }
   };
-  for_each_sharing([&](DividedStep& step) { on ? step.share() : step.unshare(); });
+  for_each_sharing([&](DividedStep& step) { (step.*change)(); });
   try {
     comm::barrier(group_, {.timeout = timeout_});
   } catch (...) {

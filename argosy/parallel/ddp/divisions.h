@@ -41,8 +41,8 @@ class Divisions final {
 
   /// Collective if a division shares parameters: ends the sharing while each rank does something to
   /// them by itself, or brings it back. A rank that has let go of its optimizer takes part.
-  void unshare_parameters() { share(/*on=*/false); }
-  void share_parameters() { share(/*on=*/true); }
+  void unshare_parameters() { share(&DividedStep::unshare); }
+  void share_parameters() { share(&DividedStep::share); }
   /// The parameters have other strides than before: so will the optimizers' state.
   void follow_layout();
 
@@ -53,7 +53,7 @@ class Divisions final {
     bool share_parameters = false;
   };
 
-  void share(bool on);
+  void share(void (DividedStep::*change)());
 
   std::shared_ptr<SharedPart> values_;
   comm::Group group_;

@@ -87,8 +87,9 @@ uint8_t JoinSession::read() {
   return flags[active_.front()];
 }
 
-int JoinSession::announce_forward(bool rebuild, bool buffers) {
-  start(static_cast<uint8_t>(kForward | (rebuild ? kRebuild : 0) | (buffers ? kBuffers : 0)));
+int JoinSession::announce_forward(const ForwardWork& work) {
+  start(static_cast<uint8_t>(kForward | (work.rebuild ? kRebuild : 0) |
+                             (work.buffers ? kBuffers : 0)));
   read();
   return lowest_active();
 }

@@ -64,6 +64,12 @@ enum AnnounceFlags : uint8_t {
   kBuffers = 8,
 };
 
+/// What the ranks do together before a forward.
+struct ForwardWork {
+  bool rebuild = false;  ///< of the buckets
+  bool buffers = false;  ///< broadcast of the model's buffers
+};
+
 /// One join() in progress.
 class JoinSession final : public UnevenInputs {
  public:
@@ -73,7 +79,7 @@ class JoinSession final : public UnevenInputs {
               std::chrono::milliseconds timeout);
 
   /// Returns the lowest rank that still has input: the root of what follows.
-  int announce_forward(bool rebuild, bool buffers);
+  int announce_forward(const ForwardWork& work);
   void announce_backward() override;
   [[nodiscard]] int divisor() override;
   /// As a rank without input: what the others do next; 0 when all have finished.
