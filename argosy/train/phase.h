@@ -8,7 +8,7 @@ namespace argosy::train {
 
 /// The phases of fit()'s time.
 enum class PhaseKind {
-  kDataWait,    ///< waiting for the loader's next batch; with 0 workers: making it
+  kDataWait,    ///< waiting for the loader's next batch; with num_workers = 0 also making it
   kForward,     ///< the network and the loss
   kBackward,    ///< including kReduceWait
   kReduce,      ///< gradients travel to the other ranks, beside backward

@@ -172,7 +172,7 @@ TEST_F(Photos, WorkersAndResumesChangeNoPixel) {
       if (workers == 0) {
         first.push_back(images.clone());
       } else {
-        EXPECT_TRUE(at::equal(images, first.at(i))) << workers << " workers, batch " << i;
+        EXPECT_TRUE(at::equal(images, first.at(i))) << workers << " threads, batch " << i;
       }
       ++i;
     }
@@ -539,7 +539,7 @@ TEST(FacialKeypoints, AFlipMovesThePointsAndExchangesTheSides) {
   EXPECT_FLOAT_EQ(moved[0][0].item<float>(), 95 - points[1][0].item<float>());
 }
 
-/// Batches are the samples of get(), through a view and with any number of workers.
+/// Batches are the samples of get(), through a view and with any number of threads.
 TEST(FacialKeypoints, ABatchIsWhatTheSamplesAre) {
   const std::string file = kData + "/keypoints/training.csv.gz";
   const auto pairs = FacialKeypoints(file).pairs();
