@@ -9,7 +9,7 @@
 // Internal to the room.
 namespace argosy::checkpoint {
 
-/// An error of a file's format, as one of the checkpoint that the file holds.
+/// Converts an error of a file's format to one of the checkpoint in that file.
 [[noreturn]] inline void throw_as_checkpoint(std::string_view where,
                                              const std::string& path,
                                              const DataError& error) {

@@ -9,41 +9,45 @@
 // Internal to the room.
 namespace argosy::checkpoint {
 
-/// The state_dict that Paddle wrote with `paddle.save(layer.state_dict(), "model.pdparams")`.
+/// Returns the state_dict that Paddle wrote with `paddle.save(layer.state_dict(),
+/// "model.pdparams")`.
 ///
 ///     engine::load_state_dict(net, from_paddle(read_paddle_file("model.pdparams"), net));
 ///
 /// Names are the structured ones ("conv1.weight"); the table of Paddle's own names
 /// (`StructuredToParameterName@@`) is left out. Paddle's weights of linear layers are [in, out],
-/// where libtorch's are [out, in], and its norms say `_mean` and `_variance`: see
-/// docs/reference/checkpoints.md. Arrays of uint16 are bf16, as Paddle writes those.
-/// Nothing in the file is executed: all but plain values and arrays is refused by its name.
+/// libtorch's are [out, in], and Paddle's norms use `_mean` and `_variance`: see
+/// docs/reference/checkpoints.md. Paddle writes bf16 as arrays of uint16, which become bf16 again.
+/// Nothing in the file is executed: anything but plain values and arrays is refused by its name.
 /// Errors: CheckpointError with the path: no such file; damaged or truncated; refused objects;
-///   entries that are no arrays (a `.pdopt`), by name; arrays of a type that is not read (f16).
+///   entries that are not arrays (a `.pdopt`), by name; arrays of a type that is not read (f16).
 /// Cost: reads the file once; two copies of the weights for a moment.
 /// Source: paddle/framework/io.py and io_utils.py of Paddle 3.3 (protocols 2 to 5, big parameters
 /// in slices).
 [[nodiscard]] engine::StateDict read_paddle_file(const std::string& path);
 
-/// All that paddle.save() wrote: a dict of names, arrays and numbers.
+/// The whole content of a file by paddle.save(): a dict of names, arrays and numbers.
 [[nodiscard]] formats::PickleValue read_paddle_objects(const std::string& path);
-/// Errors: CheckpointError with path and name: an array of a type that is not read.
+/// Errors: CheckpointError with path and name for an array of a type that is not read.
 [[nodiscard]] at::Tensor to_tensor(const formats::PickleArray& array,
                                    const std::string& path,
                                    const std::string& name);
 
-/// Writes what paddle.load(path) reads: names and arrays, by pickle's protocol 2.
-/// Errors: CheckpointError: the system's words; an entry that numpy has no type for, by name.
+/// Writes a file that paddle.load(path) reads: names and arrays, by pickle's protocol 2.
+/// Errors: CheckpointError with the system's message, or naming an entry whose type numpy does not
+/// have.
 void write_paddle_file(const std::string& path, const engine::StateDict& dict);
 
-/// Names of the weights of linear layers, which Paddle keeps as [in, out].
+/// Returns the names of the weights of linear layers, which Paddle keeps as [in, out].
 [[nodiscard]] std::set<std::string> linear_weights(const torch::nn::Module& module);
 
-/// Paddle's entries as the module has them: the names of norms, and weights of linear layers, which
-/// Paddle keeps as [in, out]. Only the module knows which those are: square ones look alike.
+/// Converts Paddle's entries to the module's: renames those of norms and transposes the weights of
+/// linear layers, which Paddle keeps as [in, out]. Only the module knows which those are, because
+/// square ones look alike.
 [[nodiscard]] engine::StateDict from_paddle(const engine::StateDict& dict,
                                             const torch::nn::Module& module);
-/// The other way. Counts of batches (`num_batches_tracked`), which Paddle lacks, are left out.
+/// Converts the other way. Counts of batches (`num_batches_tracked`), which Paddle lacks, are left
+/// out.
 [[nodiscard]] engine::StateDict to_paddle(const engine::StateDict& dict,
                                           const torch::nn::Module& module);
 

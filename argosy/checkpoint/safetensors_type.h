@@ -31,7 +31,7 @@ inline constexpr std::array<std::pair<at::ScalarType, formats::SafetensorType>, 
   return at::ScalarType::Undefined;
 }
 
-/// nullopt where safetensors have none (complex numbers, quantized ones).
+/// Returns nullopt for a type that safetensors do not have (complex, quantized).
 [[nodiscard]] inline std::optional<formats::SafetensorType> safetensor_type_of(
     at::ScalarType wanted) {
   for (const auto& [scalar, type] : kSafetensorTypes) {

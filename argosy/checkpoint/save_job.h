@@ -12,23 +12,23 @@
 // Internal to the room.
 namespace argosy::checkpoint {
 
-/// One save, as far as the caller's thread brings it: all is copied, nothing is written.
+/// One save as the caller's thread prepares it: everything is copied, nothing is written.
 struct SaveJob {
   std::string directory{};
   std::string name{};
   Manifest manifest{};              ///< without files and tensors
   std::vector<StagedFile> files{};  ///< of this rank, without its rank_tensors
-  StagedFile rank_tensors{};        ///< no name: there are none
+  StagedFile rank_tensors{};        ///< without a name: none
   std::string values{};             ///< the text of state.json
-  std::string rank_values{};        ///< of rank<k>.json
-  /// The order of the tensors of sharded parts; empty: as they come.
+  std::string rank_values{};        ///< the text of rank<k>.json
+  /// The order of the tensors of sharded parts. Empty: the order of the files.
   std::vector<std::pair<std::string, std::string>> order{};
   bool sharded = false;
-  std::string error{};  ///< what went wrong on this rank already
+  std::string error{};  ///< an error on this rank so far
 };
 
-/// Copies what this rank writes of the snapshot.
-/// Collective over `group` where the job is sharded. Errors: none; job.error has them.
+/// Copies the part of the snapshot that this rank writes.
+/// Collective over `group` if the job is sharded. Errors: none thrown; job.error holds them.
 [[nodiscard]] SaveJob make_job(const Snapshot& snapshot,
                                const std::string& directory,
                                const std::string& name,
@@ -36,7 +36,8 @@ struct SaveJob {
                                const comm::Group& group,
                                StagingPool& pool);
 
-/// Writes it: rank 0 makes the folder, each rank its files, rank 0 the manifest when all are there.
+/// Writes the job: rank 0 makes the folder, each rank writes its files, and rank 0 writes the
+/// manifest when all files exist.
 ///
 /// Collective over `group`. Returns the bytes that this rank wrote.
 /// Errors: CheckpointError, the same on all ranks, and nothing is left behind; CommError.

@@ -10,20 +10,20 @@
 // Internal to the room: which rank writes which tensor.
 namespace argosy::checkpoint {
 
-/// A tensor as all ranks know it.
+/// The tensors that each rank writes.
 struct ShardPlan {
-  /// Of each part in order, this rank's share.
+  /// For each part in order, this rank's share.
   std::vector<std::pair<std::string, engine::StateDict>> own{};
   std::vector<std::string> parts{};
-  /// Part and name of every tensor, in the order in which a reader finds them.
+  /// Part and name of every tensor, in a reader's order.
   std::vector<std::pair<std::string, std::string>> order{};
 };
 
-/// Shares the tensors out: each is written once, by a rank that has it, so that all write about as
-/// many bytes.
+/// Divides the tensors among the ranks. Each tensor is written once, by a rank that has it, and all
+/// ranks write about equally many bytes.
 ///
-/// Collective over `group`, also for a rank whose snapshot is bad: `error` (empty: none) goes to
-/// all. Errors: CheckpointError, on all ranks alike: a rank's error; a name that stands for
+/// Collective over `group`, also for a rank with a bad snapshot: `error` (empty: none) goes to all
+/// ranks. Errors: CheckpointError, on all ranks alike, for a rank's error or for a name with
 /// different shapes or types.
 [[nodiscard]] ShardPlan plan_shards(const Snapshot& snapshot,
                                     const std::string& error,

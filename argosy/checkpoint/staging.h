@@ -9,10 +9,10 @@
 #include "argosy/engine/state_dict.h"
 #include "argosy/formats/safetensors.h"
 
-// Internal to the room: copies of tensors, as the bytes of the files that they will be.
+// Internal to the room: copies of tensors, as the bytes of their future files.
 namespace argosy::checkpoint {
 
-/// Memory that stays between saves: the pages of a new one would be faulted in each time, which
+/// Memory that is kept between saves. The pages of new memory would be faulted in each time, which
 /// costs more than the copy.
 class StagingPool final {
  public:
@@ -25,19 +25,20 @@ class StagingPool final {
   size_t used_ = 0;
 };
 
-/// A file of safetensors that is not written yet.
+/// A safetensors file that is not written yet.
 struct StagedFile {
   std::string name{};
   std::string part{};
   formats::SafetensorsLayout layout{};
-  std::span<const std::byte> data{};  ///< what follows layout.head; the pool's
+  std::span<const std::byte> data{};  ///< the bytes after layout.head; owned by the pool
 
-  /// For the manifest.
+  /// Entries for the manifest.
   void add_tensors(std::vector<ManifestTensor>& tensors) const;
 };
 
-/// Copies the tensors, from whatever device, into the pool.
-/// Errors: CheckpointError with the entry: undefined, sparse, complex; a name that is no UTF-8.
+/// Copies the tensors, from any device, into the pool.
+/// Errors: CheckpointError naming an entry that is undefined, sparse or complex, or whose name is
+/// not UTF-8.
 [[nodiscard]] StagedFile stage(const std::string& name,
                                const std::string& part,
                                const engine::StateDict& dict,

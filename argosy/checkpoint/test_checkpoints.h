@@ -29,7 +29,7 @@ inline void write_text(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-/// The message of the CheckpointError that `f` throws.
+/// Returns the message of the CheckpointError that `f` throws.
 template <typename F>
 std::string checkpoint_error(F f) {
   try {
@@ -46,7 +46,7 @@ struct MadeCheckpoint {
   std::string name{};
 };
 
-/// A checkpoint of one small tensor, without a tensor of libtorch's; its folder.
+/// Makes a checkpoint of one small tensor, without libtorch, and returns its folder.
 inline std::string make_checkpoint(const std::string& directory, const MadeCheckpoint& options) {
   const std::string name =
       options.name.empty() ? "step-" + std::to_string(options.step) : options.name;
@@ -66,14 +66,14 @@ inline std::string make_checkpoint(const std::string& directory, const MadeCheck
   return folder.place();
 }
 
-/// Returns as soon as a save is under way that has made so many files, other than those that the
-/// dead have left: `before`.
+/// Returns as soon as a save is running that has made so many files. Files in `before`, left by
+/// killed processes, do not count.
 inline void await_save(const std::string& directory,
                        const std::vector<std::string>& before,
                        int64_t files) {
   namespace fs = std::filesystem;
   const auto each_in = [](const fs::path& folder, const auto& look) {
-    std::error_code gone;  // what is looked at comes and goes
+    std::error_code gone;  // files appear and vanish meanwhile
     for (fs::directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone)) {
       look(at->path());
     }

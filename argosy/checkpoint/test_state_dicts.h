@@ -18,7 +18,7 @@ inline std::vector<std::string> names_of(const engine::StateDict& dict) {
   return names;
 }
 
-/// The same names in the same order, and bits of the same types.
+/// True for the same names in the same order with the same types and bits.
 inline void expect_equal(const engine::StateDict& a, const engine::StateDict& b) {
   ASSERT_EQ(names_of(a), names_of(b));
   for (const auto& [name, tensor] : a) {

@@ -33,7 +33,7 @@ inline constexpr std::array<std::pair<at::ScalarType, std::string_view>, 12> kTo
   return std::nullopt;
 }
 
-/// Empty where there is none.
+/// Empty if there is no such type.
 [[nodiscard]] inline std::string_view storage_of_type(at::ScalarType wanted) {
   for (const auto& [type, storage] : kTorchStorages) {
     if (type == wanted) {

@@ -92,7 +92,7 @@ namespace detail {
 [[nodiscard]] optim::GradScalerOptions amp_scaler();
 void register_model(const engine::NamedTensors& parameters,
                     const std::shared_ptr<parallel::ddp::Core>& core);
-/// The optimizer that the strategy makes of this one, ready for use.
+/// Returns the optimizer that the strategy makes of this one, ready for use.
 [[nodiscard]] optim::Optimizer prepared(const optim::Optimizer& optimizer);
 /// True if distributed_optimizer() has seen it, under any handle.
 [[nodiscard]] bool is_prepared(const optim::Optimizer& optimizer);

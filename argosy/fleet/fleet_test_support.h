@@ -11,7 +11,7 @@
 
 namespace argosy::fleet {
 
-/// `fn` in `ranks` processes that have joined one job.
+/// Runs `fn` in `ranks` processes that have joined one job.
 inline void run_job(int ranks,
                     const std::function<void(const std::string& folder)>& fn,
                     const DistributedStrategy& strategy = {}) {

@@ -9,7 +9,7 @@
 
 namespace argosy::fleet {
 
-/// Of DistributedStrategy::lars. Names and defaults are Paddle's.
+/// Options for DistributedStrategy::lars. Names and defaults are Paddle's.
 struct LarsConfigs {
   double lars_coeff = 0.001;          ///< the trust coefficient
   double lars_weight_decay = 0.0005;  ///< replaces the optimizer's
@@ -18,14 +18,14 @@ struct LarsConfigs {
   std::vector<std::string> exclude_from_weight_decay{};
 };
 
-/// Of DistributedStrategy::lamb. Names and defaults are Paddle's.
+/// Options for DistributedStrategy::lamb. Names and defaults are Paddle's.
 struct LambConfigs {
   double lamb_weight_decay = 0.01;  ///< replaces the optimizer's
   /// Parameters whose names end with one of these texts have no weight decay.
   std::vector<std::string> exclude_from_weight_decay{};
 };
 
-/// Of DistributedStrategy::gradient_merge. Names and defaults are Paddle's.
+/// Options for DistributedStrategy::gradient_merge. Names and defaults are Paddle's.
 struct GradientMergeConfigs {
   int64_t k_steps = 1;  ///< backward passes per update
   bool avg = true;      ///< divide the sum of their gradients by k_steps
@@ -72,13 +72,12 @@ struct DistributedStrategy {
   /// Megabytes of the bucket that is ready first in backward. A small bucket lets reducing start
   /// early.
   double last_comm_group_size_MB = 1;  // NOLINT(readability-identifier-naming): Paddle's name
-  /// Gradients travel as 16-bit floats (IEEE half); sums are taken in f32.
+  /// Send gradients as 16-bit floats (IEEE half); sums are taken in f32.
   bool fp16_allreduce = false;
-  /// The same as bfloat16. Ours; Paddle has no such toggle.
+  /// The same in bfloat16. Ours; Paddle has no such toggle.
   bool bf16_allreduce = false;
-  /// If the ranks share memory, distributed_optimizer() divides each step among them, from 1 MiB of
-  /// parameters on: see DistributedDataParallel::divide_step(). If false, each rank updates all
-  /// parameters itself. Ours.
+  /// Divide each step among ranks that share memory, from 1 MiB of parameters on: see
+  /// DistributedDataParallel::divide_step(). False: each rank updates all parameters itself. Ours.
   bool divide_update = true;
   /// For divided steps: see parallel::DivideOptions, also for the hazards. Ours.
   bool share_parameters = false;

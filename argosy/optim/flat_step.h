@@ -12,12 +12,12 @@
 // Internal to the room.
 namespace argosy::optim {
 
-/// What an optimizer keeps for a parameter.
+/// An optimizer's data about one parameter.
 struct Slot {
   int64_t step = 0;
   std::vector<at::Tensor> states{};  ///< empty until the first update
   bool early = false;                ///< updated ahead of the step() that completes the step
-  bool shared = false;  ///< they lie where the processes that divide a step all see them
+  bool shared = false;               ///< the states lie in memory of all dividing processes
 };
 
 /// One parameter in one step.
@@ -25,20 +25,21 @@ struct Active {
   std::size_t slot = 0;
   at::Tensor param{};  ///< flat on the CPU; shares the parameter's memory unless it has gaps
   StepDivision::Part part{};
-  MemoryRange range{};  ///< that part of it; without elements on a device
-  at::Tensor grad{};    ///< in its order; kept as long as range points there
+  MemoryRange range{};  ///< this part of it; without elements on a device
+  at::Tensor grad{};    ///< in the order of `param`; kept while `range` points there
   Update update{};
 };
 
-/// Of what processes that divide a step must agree on: what was updated early, what is about to be.
+/// Returns a digest of what the processes that divide a step must agree on: the early updates and
+/// those that follow.
 [[nodiscard]] uint64_t digest(const std::vector<Active>& early, const std::vector<Active>& active);
 
-/// State that all processes see becomes this one's. Nobody writes to it: this process is in no
+/// Makes the shared state this process's own. Nobody writes to it, because this process is in no
 /// step.
 void take_back(Slot& slot);
 
-/// All processes are about to update: each brings its part of the state that was its own till now.
-/// `states`: how many a parameter has.
+/// Call it before all processes update: each brings its part of the state, which was its own until
+/// now. `states` is the number per parameter.
 void share_states(const StepDivision& division,
                   std::size_t states,
                   std::vector<Active>& active,

@@ -12,12 +12,12 @@
 // Internal to the room.
 namespace argosy::optim {
 
-/// The parameters of an optimizer, each once, and their groups. The first group has all that no
-/// ParamGroup claimed.
+/// The parameters of an optimizer, each once, and their groups. The first group has all parameters
+/// that no ParamGroup claimed.
 class ParamRegistry {
  public:
-  /// `rule` must live as long. Errors: UsageError `[where] …` for options, names, groups and
-  /// tensors that an optimizer cannot take.
+  /// `rule` must outlive it. Errors: UsageError `[where] …` for options, names, groups and tensors
+  /// that an optimizer cannot take.
   ParamRegistry(const Rule& rule,
                 std::string where,
                 const CommonOptions& options,
@@ -30,16 +30,16 @@ class ParamRegistry {
   [[nodiscard]] const GroupInfo& group_of(std::size_t index) const {
     return groups_[group_of_[index]];
   }
-  /// What of its group's decay a parameter has: all or none.
+  /// Returns a parameter's weight decay: its group's, or none.
   [[nodiscard]] const WeightDecay& decay_of(std::size_t index) const { return decays_[index]; }
   [[nodiscard]] const DecayFilter& decay_filter() const { return decays_at_all_; }
-  /// The place of a parameter; nullopt when it is none of these.
+  /// Returns the index of a parameter, or nullopt if it is not one of these.
   [[nodiscard]] std::optional<std::size_t> find(const at::Tensor& parameter) const;
 
   void set_lr(std::size_t group, double lr);
-  /// The learning rates of as many groups.
+  /// Copies the learning rates of the same number of groups.
   void take_over_lr(const std::vector<GroupInfo>& groups);
-  /// Nothing has changed when it throws.
+  /// Adds a group. If it throws, nothing has changed.
   void add_group(const engine::NamedTensors& parameters, const ParamGroup& group);
 
  private:

@@ -26,14 +26,14 @@ struct MemoryRange {
   std::array<void*, kMaxStates> states{};  ///< in the order of Rule::state_names()
   std::size_t count = 0;
 
-  /// `length` elements from element `begin` on.
+  /// Returns the `length` elements from element `begin` on.
   [[nodiscard]] MemoryRange sub(std::size_t begin, std::size_t length) const;
 };
 [[nodiscard]] constexpr std::size_t item_bytes(Precision precision) {
   return precision == Precision::kF32 ? 4 : 8;
 }
 
-/// What one update depends on besides memory.
+/// The inputs of one update besides memory.
 struct Update {
   double lr = 0;
   int64_t step = 1;  ///< of this parameter, counted from 1
@@ -43,19 +43,19 @@ struct Update {
   kernels::Sums sums{};   ///< of the whole parameter, where the rule needs it
 };
 
-/// The numbers of a rule that its replacement keeps.
+/// The numbers of a rule that are kept when another rule replaces it.
 struct RuleNumbers {
   double momentum = 0;
   std::array<double, 2> betas{};
   double eps = 0;
-  bool variant = false;  ///< nesterov, amsgrad: what only this rule can do
+  bool variant = false;  ///< nesterov, amsgrad: only this rule can do it
 };
 
 /// The formula of an optimizer, apart from tensors, groups and threads. Immutable and thread-safe.
 ///
-/// update() over any split of a parameter gives the same bits as over the whole: that is what lets
-/// a rank update only its shard of a bucket. A rule that compares norms of a whole parameter (Lamb,
-/// Lars) says so; its steps are made in two passes and are not divided among ranks.
+/// update() over any split of a parameter gives the same bits as over the whole, so a rank can
+/// update only its share of a bucket. A rule that compares norms of a whole parameter (Lamb, Lars)
+/// says so; its steps take two passes and are not divided among ranks.
 class Rule {
  public:
   virtual ~Rule() = default;
@@ -64,18 +64,18 @@ class Rule {
   [[nodiscard]] virtual RuleNumbers numbers() const noexcept { return {}; }
   /// Names as in PyTorch; each state has the parameter's shape and starts as zeros.
   [[nodiscard]] virtual const std::vector<std::string>& state_names() const noexcept = 0;
-  /// Errors: UsageError for a weight decay that this rule has no meaning for.
+  /// Errors: UsageError for a weight decay that has no meaning for this rule.
   virtual void check_decay(const WeightDecay& decay) const;
   virtual void update(const MemoryRange& range, const Update& update) const noexcept = 0;
-  /// Whether update() wants `update.sums`: the sums of what prepare() gave for all pieces of the
-  /// parameter, in their order, which no number of threads changes.
+  /// True if update() needs `update.sums`: the sums of prepare()'s results for all pieces of the
+  /// parameter, in their order, which does not depend on the number of threads.
   [[nodiscard]] virtual bool needs_whole_parameter() const noexcept { return false; }
-  /// The first pass, over each piece once; may write the states, not the parameter.
+  /// Does the first pass, over each piece once. It may write the states, not the parameter.
   [[nodiscard]] virtual kernels::Sums prepare(const MemoryRange& /*range*/,
                                               const Update& /*update*/) const noexcept {
     return {};
   }
-  /// The same two where no kernel reaches the memory. One that rounds as the CPU does gives
+  /// The same two for memory that no kernel reaches. A device that rounds as the CPU does gives
   /// update()'s bits; sums are added in another order.
   virtual void update_tensors(const TensorRange& range, const Update& update) const = 0;
   [[nodiscard]] virtual kernels::Sums prepare_tensors(const TensorRange& /*range*/,

@@ -5,13 +5,14 @@
 
 namespace argosy::parallel {
 
-/// For optim::GradScaler::agree_by(): an update is skipped on all ranks of the group where one of
-/// them has a gradient that is not finite. For gradients that are not the same everywhere; those
-/// that DistributedDataParallel has averaged are, and need none of it.
+/// Returns a function for optim::GradScaler::agree_by() that makes all ranks of the group skip an
+/// update if one of them has a gradient that is not finite. Use it for gradients that differ
+/// between ranks. Gradients that DistributedDataParallel has averaged do not need it.
 ///
 ///     scaler.agree_by(parallel::any_rank(group));
 ///
-/// Collective: two numbers of each rank at each unscale_(), in whatever stage its gradients are.
+/// Collective: exchanges two numbers per rank at each unscale_(), whatever the state of its
+/// gradients.
 [[nodiscard]] optim::GradScaler::Agreement any_rank(comm::Group group);
 
 }  // namespace argosy::parallel

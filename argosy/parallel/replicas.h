@@ -14,16 +14,16 @@
 namespace argosy::parallel {
 
 struct DataParallelOptions {
-  /// One replica on each; the first is where the module lies. One device may stand several times,
-  /// as the CPU does in {at::kCPU, at::kCPU}.
+  /// The device of each replica; the module lies on the first. A device may occur several times, as
+  /// the CPU in {at::kCPU, at::kCPU}.
   std::vector<at::Device> devices{};
-  /// Where `devices` is empty: so many on the module's own device. 0: the module alone on the CPU,
-  /// else one on each device of its type.
+  /// The number of replicas on the module's own device if `devices` is empty. 0: the module alone
+  /// on the CPU, else one replica on each device of its type.
   int64_t replicas = 0;
 };
 
 /// A module and its copies on several devices or threads, which share one set of parameters: the
-/// part of DataParallel that knows no types. Not thread-safe.
+/// part of DataParallel that does not depend on types. Not thread-safe.
 class Replicas final {
  public:
   Replicas(std::shared_ptr<torch::nn::Module> module, const DataParallelOptions& options);
@@ -32,7 +32,8 @@ class Replicas final {
   /// Replica 0 is the module itself.
   [[nodiscard]] torch::nn::Module& module(size_t replica) const { return *modules_[replica]; }
 
-  /// `forward` of replica i on part i of `input`, all at once, and the outputs in order.
+  /// Runs `forward` of replica i on part i of `input`, all at once, and returns the outputs in
+  /// order.
   using Forward = std::function<at::Tensor(size_t replica, const at::Tensor& part)>;
   [[nodiscard]] at::Tensor run(const at::Tensor& input, const Forward& forward);
 

@@ -7,7 +7,7 @@
 
 namespace argosy::parallel::ddp {
 
-/// What one backward pass has brought so far: which gradients are ready, and which bucket is next.
+/// The progress of one backward pass: the gradients that are ready, and the next bucket.
 ///
 ///     pass.mark_ready(parameter, buckets.bucket_of(parameter));
 ///     while (const std::optional<size_t> bucket = pass.take_complete()) {
@@ -21,13 +21,13 @@ class BackwardPass final {
   /// `members`: the number of parameters in each bucket.
   explicit BackwardPass(std::vector<size_t> members);
 
-  /// No gradient is ready.
+  /// Starts a pass in which no gradient is ready.
   void restart() noexcept;
 
   [[nodiscard]] bool is_ready(size_t parameter) const { return ready_[parameter] != 0; }
-  /// Once for each parameter.
+  /// Call it once per parameter.
   void mark_ready(size_t parameter, size_t bucket);
-  /// Returns the next bucket if all its gradients are ready and those before it were taken.
+  /// Returns the next bucket if all its gradients are ready and all earlier buckets were taken.
   std::optional<size_t> take_complete();
   /// True if take_complete() has returned the bucket.
   [[nodiscard]] bool is_taken(size_t bucket) const { return bucket < next_; }

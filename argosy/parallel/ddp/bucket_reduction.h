@@ -16,34 +16,38 @@
 
 namespace argosy::parallel::ddp {
 
-/// How buckets travel: starts the reduction of each, by a communication hook or by an all-reduce,
-/// and waits for all of them. Nothing else in the room says how gradients become an average.
+/// Reduces buckets: starts each reduction, by a communication hook or an all-reduce, and waits for
+/// all of them. Only this class decides how gradients become an average.
 class BucketReduction final {
  public:
-  /// Table and buckets must outlive it. `timeout`: of each operation; zero means the group's.
+  /// Table and buckets must outlive it. `timeout` applies to each operation; zero means the
+  /// group's.
   BucketReduction(const ParameterTable& table,
                   BucketSet& buckets,
                   const comm::Group& group,
                   std::chrono::milliseconds timeout);
 
-  /// Errors: UsageError if there is one already or it is empty.
+  /// Errors: UsageError if there is a hook already or `hook` is empty.
   void set_hook(CommHook hook, std::string name);
   [[nodiscard]] bool has_hook() const { return hook_ != nullptr; }
   [[nodiscard]] const std::string& hook_name() const { return hook_name_; }
 
-  /// A pass begins, or one was given up. Ranks compare `place` at each reduction of the pass.
+  /// Call it when a pass begins, or when one was given up. Ranks compare `place` at each reduction
+  /// of the pass.
   void restart(const transport::TrainingPlace& place = {}) noexcept;
-  /// What each reduction of this pass is started with.
+  /// Returns the options for each reduction of this pass.
   [[nodiscard]] comm::AllReduceOptions options(comm::ReduceOp op) const;
-  /// Starts the reduction of a bucket. `ready`: the model's gradients that are ready by now.
+  /// Starts the reduction of a bucket. `ready` is the number of the model's gradients that are
+  /// ready.
   void send(size_t bucket, size_t ready);
-  /// Lets wait() wait for something else of this pass too.
+  /// Makes wait() also wait for other work of this pass.
   void add(comm::Work work) { others_.push_back(std::move(work)); }
-  /// Blocks until all that was started has ended. Gradients then are the sums of all ranks' divided
-  /// by `divisor`.
+  /// Blocks until everything that was started has ended. Gradients are then the sums over all
+  /// ranks, divided by `divisor`.
   void wait(int divisor);
 
-  /// When the last pass that wait() has completed communicated, and how many it has completed.
+  /// Returns when the last pass that wait() completed communicated, and how many passes it has
+  /// completed.
   [[nodiscard]] const CommunicationTimes& times() const { return times_; }
 
  private:

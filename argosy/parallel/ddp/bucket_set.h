@@ -14,43 +14,43 @@
 
 namespace argosy::parallel::ddp {
 
-/// The buckets of a wrapper, and where in them each parameter's gradient lies.
+/// The buckets of a wrapper, and the place of each parameter's gradient in them.
 ///
-/// The first plan follows the reverse order of registration. rebuild() makes a second one, which
-/// follows the order in which gradients arrived.
+/// The first plan follows the reverse order of registration. rebuild() makes a second one in the
+/// order in which gradients arrived.
 class BucketSet final {
  public:
-  /// Collective where the ranks share memory. The table must outlive the set.
+  /// Collective if the ranks share memory. The table must outlive the set.
   BucketSet(const ParameterTable& table, const comm::Group& group, const DdpOptions& options);
 
   [[nodiscard]] size_t size() const { return buckets_.size(); }
   [[nodiscard]] Bucket& operator[](size_t bucket) { return buckets_[bucket]; }
   [[nodiscard]] const Bucket& operator[](size_t bucket) const { return buckets_[bucket]; }
 
-  /// The number of parameters in each bucket.
+  /// Returns the number of parameters in each bucket.
   [[nodiscard]] std::vector<size_t> members() const;
   [[nodiscard]] size_t bucket_of(size_t parameter) const { return places_[parameter].bucket; }
   [[nodiscard]] const at::Tensor& view_of(size_t parameter) const {
     return buckets_[places_[parameter].bucket].views[places_[parameter].slot];
   }
 
-  /// Copies the parameter's gradient into its bucket unless it lies there, and lets grad() be the
-  /// view. Returns false if there is no gradient.
-  /// Errors: UsageError for a gradient that is sparse or has another shape; it names the parameter.
+  /// Copies the parameter's gradient into its bucket unless it lies there, and makes grad() the
+  /// view of it. Returns false if there is no gradient.
+  /// Errors: UsageError naming the parameter if its gradient is sparse or has another shape.
   bool bring_in(size_t parameter);
 
   /// Appends to the order that rebuild() follows.
   void note_arrival(size_t parameter) { arrival_.push_back(static_cast<int64_t>(parameter)); }
-  /// Collective. Plans again, in the order in which the gradients of `root` arrived, or in the old
-  /// order if it has noted none. Returns whether the buckets are new ones. Gradients in old buckets
-  /// keep that memory until bring_in() copies them.
+  /// Makes a new plan in the order in which the gradients of `root` arrived, or in the old order if
+  /// it has noted none. Returns true if the buckets are new. Gradients in old buckets keep that
+  /// memory until bring_in() copies them. Collective.
   bool rebuild(int root);
   [[nodiscard]] bool rebuilt() const { return rebuilt_; }
 
-  /// Gives views the strides that parameters have now. Gradients in buckets stay there.
+  /// Gives the views the parameters' current strides. Gradients in buckets stay there.
   void follow_layout();
 
-  /// Sets sizes and names of the buckets, the order of arrival and the count of copies.
+  /// Sets the buckets' sizes and names, the order of arrival and the count of copies.
   void fill(DdpStats& stats) const;
 
  private:

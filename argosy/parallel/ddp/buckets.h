@@ -11,9 +11,9 @@
 
 namespace argosy::parallel::ddp {
 
-/// Which parameters share a bucket: indices, in the order in which their gradients are expected.
-/// The buckets stand in the order in which they are expected to be complete, which is the order in
-/// which every rank reduces them.
+/// The parameters that share each bucket, as indices in the order in which their gradients are
+/// expected. Buckets are ordered by their expected completion, and every rank reduces them in this
+/// order.
 using BucketPlan = std::vector<std::vector<size_t>>;
 
 struct BucketLimits {
@@ -21,7 +21,7 @@ struct BucketLimits {
   int64_t bytes = 0;        ///< of the others
 };
 
-/// Groups parameters, taken in `order` (a permutation of their indices), by dtype and device; a
+/// Groups parameters, taken in `order` (a permutation of their indices), by dtype and device. A
 /// bucket closes when it has reached its limit.
 [[nodiscard]] BucketPlan plan_buckets(std::span<const at::Tensor> parameters,
                                       std::span<const size_t> order,
@@ -29,10 +29,10 @@ struct BucketLimits {
 
 /// Flat memory for the gradients of some parameters, and the gradients as views into it.
 ///
-/// Each view has its parameter's sizes and, where that is dense, its strides (channels_last stays
-/// channels_last), and starts at a multiple of 64 bytes; the gaps are and stay zero. The views are
-/// plain tensors on shared storage and no autograd views, so that libtorch's own
-/// `Optimizer::zero_grad()`, which detaches in place, accepts them.
+/// Each view has its parameter's sizes and, if the parameter is dense, its strides (channels_last
+/// stays channels_last). It starts at a multiple of 64 bytes; the gaps stay zero. The views are
+/// plain tensors on shared storage, not autograd views, so libtorch's own `Optimizer::zero_grad()`,
+/// which detaches in place, accepts them.
 struct Bucket {
   std::vector<size_t> parameters{};
   at::Tensor flat{};
@@ -41,19 +41,19 @@ struct Bucket {
   size_t ready_at_start = 0;        ///< see DdpBucketStats
 };
 
-/// Buckets filled with zeros, in memory that `allocate` gives: at most aligned_bytes(parameters).
+/// Returns buckets filled with zeros, in memory from `allocate`: at most aligned_bytes(parameters).
 [[nodiscard]] std::vector<Bucket> make_buckets(const BucketPlan& plan,
                                                std::span<const at::Tensor> parameters,
                                                const Allocate& allocate = ordinary_memory());
 
-/// Gives the views the strides that their parameters have now, keeping what they hold.
+/// Gives the views their parameters' current strides and keeps their values.
 void follow_layout(Bucket& bucket, std::span<const at::Tensor> parameters);
 
-/// A tensor of these sizes and strides in the storage of `flat`, from element `offset` on; no
-/// autograd view.
+/// Returns a tensor with the sizes and strides of `like` in the storage of `flat`, from element
+/// `offset` on. It is not an autograd view.
 [[nodiscard]] at::Tensor view_in(const at::Tensor& flat, int64_t offset, const at::Tensor& like);
 
-/// Whether both refer to the same elements in the same layout.
+/// True if both refer to the same elements in the same layout.
 [[nodiscard]] bool same_memory(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace argosy::parallel::ddp

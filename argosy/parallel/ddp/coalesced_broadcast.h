@@ -10,15 +10,15 @@
 
 namespace argosy::parallel::ddp {
 
-/// Copies the values of many tensors, of any types, from one rank to all others in few messages:
-/// the small ones travel together as bytes, whatever their dtype.
+/// Copies the values of many tensors, of any types, from one rank to all others in few messages.
+/// Small tensors travel together as bytes, whatever their dtype.
 ///
-/// Collective; equal tensors on all ranks. The packing memory is kept, for repeated use.
-/// In-place: writes through autograd's back, so that graphs that saved a buffer stay valid.
+/// Collective; equal tensors on all ranks. The packing memory is kept for repeated use.
+/// In-place: writes unseen by autograd, so graphs that saved a buffer stay valid.
 class CoalescedBroadcast final {
  public:
-  /// Tensors of at least `chunk_bytes` travel alone and without a copy. Undefined and empty ones,
-  /// and repetitions, are skipped.
+  /// Tensors of at least `chunk_bytes` travel alone and without a copy. Undefined, empty and
+  /// repeated tensors are skipped.
   explicit CoalescedBroadcast(const std::vector<at::Tensor>& tensors,
                               int64_t chunk_bytes = int64_t{32} << 20);
 
@@ -28,7 +28,7 @@ class CoalescedBroadcast final {
 
  private:
   struct Chunk {
-    at::Tensor bytes{};  // what travels
+    at::Tensor bytes{};  // the message
     std::vector<at::Tensor>
         packed{};  // places in `bytes`; empty: the one tensor's own memory travels
     // The module's own tensors, not aliases: loading weights may give them other memory.

@@ -20,7 +20,7 @@ namespace ddp {
 struct Bucket;
 }
 
-/// A bucket of gradients on its way, as a communication hook sees it.
+/// A bucket of gradients during its reduction, as a communication hook gets it.
 ///
 /// Lifetime: refers to the wrapper's own bucket; valid until the hook's BucketWork has finished.
 class GradBucket final {
@@ -38,7 +38,8 @@ class GradBucket final {
         group_(&group),
         timeout_(timeout) {}
 
-  /// 0, 1, … in the order of reduction, equal on all ranks; changes when the buckets are rebuilt.
+  /// The position in the order of reduction, from 0, equal on all ranks. It changes when the
+  /// buckets are rebuilt.
   [[nodiscard]] size_t index() const { return index_; }
   [[nodiscard]] bool is_last() const { return index_ + 1 == count_; }
   /// All gradients of the bucket: flat, 1-D, contiguous. The gaps between gradients are zero.
@@ -50,7 +51,7 @@ class GradBucket final {
   /// step.
   [[nodiscard]] at::Tensor& scratch() const;
   [[nodiscard]] const comm::Group& group() const { return *group_; }
-  /// DdpOptions::timeout; zero means the group's.
+  /// Returns DdpOptions::timeout; zero means the group's.
   [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }
 
  private:
@@ -62,7 +63,7 @@ class GradBucket final {
   std::chrono::milliseconds timeout_;
 };
 
-/// What a hook has started, and what is left to do once that has ended.
+/// The work that a hook started, and the rest to do when it has ended.
 struct BucketWork {
   BucketWork() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): a hook may return the Work itself.
@@ -70,31 +71,33 @@ struct BucketWork {
       : work(std::move(started)), finish(std::move(then)) {}
 
   comm::Work work{};
-  /// Runs after work has ended well, before backward() returns, in the thread that called it.
+  /// Runs after work has succeeded, before backward() returns, in the thread that called it.
   std::function<void()> finish{};
 };
 
-/// How a bucket travels between the ranks.
+/// How the ranks average a bucket.
 ///
 ///     ddp.register_comm_hook([](parallel::GradBucket& bucket) {        // the default, spelled out
 ///       return comm::all_reduce_async(bucket.buffer(), bucket.group(), {.op =
 ///       comm::ReduceOp::kAvg});
 ///     });
 ///
-/// Contract: once `finish` has run, bucket.buffer() holds the *average* over all ranks of the group
-/// (the hook divides, as in PyTorch; nothing is divided before or after it). The buffer may not be
-/// replaced. The hook runs inside backward(), once per bucket in the same order on all ranks; start
-/// communication there, and wait for it in `finish`. It must start the same operations on all
-/// ranks. With uneven inputs (join) it also runs on ranks that have finished, with zeros. Errors:
-/// what it throws comes out of backward() with its own type.
+/// Contract: after `finish` has run, bucket.buffer() holds the *average* over all ranks of the
+/// group. The hook divides, as in PyTorch; nothing else divides before or after it. It must not
+/// replace the buffer. The hook runs inside backward(), once per bucket, in the same order on all
+/// ranks. It starts communication there and waits for it in `finish`. It must start the same
+/// operations on all ranks. With uneven inputs (join) it also runs on ranks that have finished,
+/// with zeros.
+/// Errors: backward() throws the hook's exceptions with their own type.
 using CommHook = std::function<BucketWork(GradBucket& bucket)>;
 
-/// The default: an all-reduce with ReduceOp::kAvg, in place.
+/// Returns the default hook: an all-reduce with ReduceOp::kAvg, in place.
 [[nodiscard]] CommHook average();
-/// Sends f32 and f64 gradients as f16: half or a quarter of the bytes; relative error up to 2^-10,
-/// and beyond 65504 they become infinite. The sum is taken in f32. Other dtypes travel as they are.
+/// Returns a hook that sends f32 and f64 gradients as f16: half or a quarter of the bytes. The
+/// relative error is up to 2^-10; values beyond 65504 become infinite. The sum is taken in f32.
+/// Other dtypes travel as they are.
 [[nodiscard]] CommHook fp16_compress();
-/// The same with bf16: the range of f32, relative error up to 2^-7.
+/// The same with bf16, which has the range of f32; relative error up to 2^-7.
 [[nodiscard]] CommHook bf16_compress();
 
 }  // namespace argosy::parallel

@@ -29,7 +29,7 @@ class Module;
 
 namespace argosy::parallel::ddp {
 
-/// What DistributedDataParallel<M> does, without M.
+/// The part of DistributedDataParallel<M> that does not depend on M.
 ///
 /// In a group of one it does nothing: no buckets, no hooks, no copies.
 class Core final {
@@ -44,19 +44,20 @@ class Core final {
   Core(Core&&) = delete;
   Core& operator=(Core&&) = delete;
 
-  /// Collective where gradients will be synchronised and the memory format is open: decides it.
+  /// Decides the memory format if it is open. Collective if it is open and gradients will be
+  /// averaged.
   void settle_format(const Forward& forward);
-  /// Decides it without a trial. Collective where it is open.
+  /// Decides the memory format without a trial. Collective if it is open.
   void settle_format(engine::MemoryFormat format, std::string reason);
 
   /// Where and in what each forward computes; nullopt without DdpOptions::autocast.
   [[nodiscard]] const std::optional<engine::AutocastOptions>& autocast() const { return autocast_; }
 
-  /// What inputs are to be laid out in.
+  /// Returns the memory format for inputs.
   [[nodiscard]] engine::MemoryFormat input_format() const { return format_.format; }
   [[nodiscard]] bool format_is_open() const { return format_.open; }
 
-  /// Collective where gradients will be synchronised and there are buffers, or buckets to rebuild.
+  /// Collective if gradients will be averaged and there are buffers, or buckets to rebuild.
   void before_forward();
   void after_forward(std::span<const at::Tensor> outputs);
 
@@ -74,7 +75,7 @@ class Core final {
   void sync_buffers();
 
   [[nodiscard]] DdpStats stats() const;
-  /// pass is 0 in a group of one.
+  /// In a group of one, `pass` is 0.
   [[nodiscard]] CommunicationTimes communication_times() const;
   [[nodiscard]] const comm::Group& group() const { return group_; }
   [[nodiscard]] const DdpOptions& options() const { return options_; }
@@ -96,7 +97,7 @@ class Core final {
   std::optional<engine::AutocastOptions> autocast_;
   CoalescedBroadcast buffers_;
   std::unique_ptr<Divisions> divisions_;  // null in a group of one, like the reducer
-  std::shared_ptr<Reducer> reducer_;      // shared only with the backward pass that runs
+  std::shared_ptr<Reducer> reducer_;      // shared only with the running backward pass
   std::unique_ptr<JoinSession> join_;
   std::optional<std::pair<CommHook, std::string>> hook_of_one_;
   int no_sync_depth_ = 0;

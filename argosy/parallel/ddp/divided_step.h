@@ -18,18 +18,19 @@
 
 namespace argosy::parallel::ddp {
 
-/// The ranks of a host divide an optimizer's step: each updates its share of all elements, in its
-/// own memory, and writes the new values into the parameters of the others as well, which wait for
-/// it in step(). The optimizer's state lies in memory that all of them see, once for all ranks.
+/// Divides an optimizer's step among the ranks of a host. Each rank updates its share of all
+/// elements in its own memory and also writes the new values into the other ranks' parameters.
+/// step() waits for all of them. The optimizer's state exists once for all ranks, in shared memory.
 ///
-/// Same bits as when each rank updates everything, for gradients and parameters are equal on all.
-/// After an error in step() the parameters of this rank no longer lie in shared memory: nobody
-/// writes to them any more, but they may be partly old and partly new.
+/// The results have the same bits as when each rank updates everything, because gradients and
+/// parameters are equal on all ranks. After an error in step(), this rank's parameters no longer
+/// lie in shared memory. Nobody else writes to them then, but they may be partly old and partly
+/// new.
 class DividedStep final : public optim::StepDivision {
  public:
-  /// Collective. `values`: where the parameters of the model lie, the same ones on all ranks; those
-  /// elsewhere are not divided. `states`: tensors of state that a parameter has. nullptr, on all
-  /// ranks, when there is no memory.
+  /// Collective. `values` is the memory of the model's parameters, the same ones on all ranks;
+  /// parameters elsewhere are not divided. `states` is the number of state tensors per parameter.
+  /// Returns nullptr on all ranks if there is no memory.
   [[nodiscard]] static std::shared_ptr<DividedStep> create(const engine::NamedTensors& parameters,
                                                            std::size_t states,
                                                            std::shared_ptr<SharedPart> values,
@@ -42,9 +43,10 @@ class DividedStep final : public optim::StepDivision {
   DividedStep(DividedStep&&) = delete;
   DividedStep& operator=(DividedStep&&) = delete;
 
-  /// From now on, on all ranks, the parameters are those in the part of rank 0, and no new values
-  /// need to be handed out. Until unshare(), or the end of this object, when each rank takes a copy
-  /// with it. Twice does nothing. A barrier follows each: nobody writes before all have done it.
+  /// Makes rank 0's part hold the parameters of all ranks, so no new values need to be copied. It
+  /// lasts until unshare(), or until this object ends; each rank then takes a copy with it. A
+  /// second call does nothing. A barrier follows each, so nobody writes before all ranks have done
+  /// it.
   void share();
   void unshare();
 
@@ -53,7 +55,7 @@ class DividedStep final : public optim::StepDivision {
   void begin(uint64_t digest) override;
   void hand_out(const void* data, std::size_t bytes) const noexcept override;
   void end() override;
-  /// The parameters take a copy with them.
+  /// Gives the parameters a copy of their values.
   void leave() noexcept override;
 
  private:
@@ -77,9 +79,9 @@ class DividedStep final : public optim::StepDivision {
   std::shared_ptr<comm::SharedBlock> states_{};
   comm::Group group_;
   std::chrono::milliseconds timeout_;
-  bool shared_ = false;          ///< the parameters of all ranks are those of rank 0
-  std::size_t state_bytes_ = 0;  ///< of one tensor of state of every parameter
-  std::unordered_map<const void*, Place> places_{};  ///< by where the values lie
+  bool shared_ = false;                              ///< all ranks use rank 0's parameters
+  std::size_t state_bytes_ = 0;                      ///< of one state tensor of all parameters
+  std::unordered_map<const void*, Place> places_{};  ///< by the address of the values
 };
 
 }  // namespace argosy::parallel::ddp

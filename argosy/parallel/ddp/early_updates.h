@@ -12,22 +12,22 @@
 
 namespace argosy::parallel::ddp {
 
-/// The optimizers whose updates run during backward (DivideOptions::overlap_update): a bucket's
-/// parameters are updated in the group's thread, when the operations before it are done.
+/// The optimizers whose updates run during backward (DivideOptions::overlap_update). The group's
+/// thread updates a bucket's parameters after all earlier operations.
 class EarlyUpdates final {
  public:
   [[nodiscard]] bool empty() const { return optimizers_.empty(); }
   void add(const std::shared_ptr<optim::OptimizerImpl>& optimizer);
-  /// Removes optimizers that update one of this one's parameters.
+  /// Removes optimizers that share a parameter with this one.
   void remove(const optim::OptimizerImpl& optimizer);
   void clear() { optimizers_.clear(); }
 
-  /// Updates these parameters after the group's operations so far. Only if not empty().
+  /// Updates these parameters after the group's operations so far. Call it only if not empty().
   [[nodiscard]] comm::Work start(std::vector<at::Tensor> parameters, comm::Group& group) const;
   /// Errors: UsageError if a backward pass was not followed by its step().
   void check_steps_complete() const;
-  /// A pass has failed: the update that runs comes to its end, and none follows. The program may do
-  /// what it likes with its optimizers then.
+  /// Call it after a pass that failed: a running update ends, and none follows. The program may
+  /// then use its optimizers freely.
   void abandon() noexcept;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace argosy::parallel::ddp {
 
-/// Which of `parameters` a backward pass from `outputs` can reach: reached[i] is set to 1, others
-/// keep their value.
+/// Sets reached[i] to 1 for each of `parameters` that a backward pass from `outputs` can reach.
+/// Other entries keep their value.
 /// Cost: one walk over the autograd graph.
 void mark_reachable(std::span<const at::Tensor> outputs,
                     std::span<const at::Tensor> parameters,

@@ -15,7 +15,7 @@ namespace argosy::parallel::ddp {
 // --- Which arguments hold tensors ---------------------------------------------------------------
 
 template <typename T>
-struct Input {  // another type: passes as it came
+struct Input {  // another type: passed unchanged
   static constexpr bool kHoldsTensors = false;
 };
 
@@ -64,8 +64,8 @@ requires Input<T>::kHoldsTensors struct Input<std::vector<T>> {
 
 // --- An argument in another format --------------------------------------------------------------
 
-/// Stands where an argument T&& would: what holds tensors is a changed copy of it, anything else
-/// itself. What forward assigns to an argument that it takes by reference reaches the caller.
+/// Replaces an argument T&&: by a changed copy if it holds tensors, else by itself. What forward
+/// assigns to an argument that it takes by reference reaches the caller.
 template <typename T, typename Change>
 class Changed {
   using Plain = std::remove_cvref_t<T>;
@@ -107,7 +107,7 @@ class Changed {
   std::conditional_t<kAssignable, Plain, Nothing> given_{};
 };
 
-/// Calls `forward` with the arguments in this format.
+/// Calls `forward` with the arguments in this memory format.
 template <typename Forward, typename... Args>
 decltype(auto) with_inputs_in(engine::MemoryFormat format, const Forward& forward, Args&&... args) {
   const auto change = [format](const at::Tensor& tensor) {
@@ -118,23 +118,23 @@ decltype(auto) with_inputs_in(engine::MemoryFormat format, const Forward& forwar
 
 // --- A forward on the side ----------------------------------------------------------------------
 
-/// What forward can change, and keep changed.
+/// True for an argument that forward can change so that the caller sees it.
 template <typename T>
 inline constexpr bool kMutable =
     !std::is_lvalue_reference_v<T> || !std::is_const_v<std::remove_reference_t<T>>;
 
-/// Whether forward can be called twice with an argument T&&.
+/// True if forward can be called twice with an argument T&&.
 template <typename T>
 inline constexpr bool kRepeatable = !kMutable<T> || std::copy_constructible<std::remove_cvref_t<T>>;
 
-/// Whether a tensor was written to since it was made.
+/// True if the tensor was written to since it was made.
 inline bool written(const at::Tensor& tensor) {
   return tensor.defined() && tensor._version() > 0;
 }
 
-/// Stands where an argument T&& would: a copy of what holds tensors and of all that forward can
-/// change. `wrote` becomes true when forward has written into an image: the caller would not see it
-/// if that were a copy in another order.
+/// Replaces an argument T&& by a copy of everything that holds tensors or that forward can change.
+/// `wrote` becomes true if forward has written into an image, which the caller would not see if the
+/// image were a copy in another order.
 template <typename T, typename Change>
 class Copied {
   using Plain = std::remove_cvref_t<T>;
@@ -172,7 +172,7 @@ class Copied {
   std::conditional_t<kCopies, Plain, T&&> held_;
 };
 
-/// The same on copies, which forward may change. Args: as the caller deduced them.
+/// The same on copies, which forward may change. Args: as deduced for the caller.
 template <typename... Args, typename Forward>
 decltype(auto) with_copies_in(engine::MemoryFormat format,
                               bool& wrote,

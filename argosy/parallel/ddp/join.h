@@ -17,8 +17,8 @@ class Core;
 }
 
 struct JoinOptions {
-  /// true: gradients are always divided by the size of the group, so that each sample has the same
-  /// weight. false: they are divided by the number of ranks that still have input.
+  /// True: gradients are always divided by the size of the group, so each sample has the same
+  /// weight. False: they are divided by the number of ranks that still have input.
   bool divide_by_initial_world_size = true;
 };
 
@@ -56,7 +56,7 @@ class [[nodiscard]] Join final {
 
 namespace ddp {
 
-/// What a rank tells the others before it communicates. 0: nothing more to come.
+/// A rank's announcement before it communicates. 0: nothing more to come.
 enum AnnounceFlags : uint8_t {
   kForward = 1,
   kBackward = 2,
@@ -73,19 +73,20 @@ struct ForwardWork {
 /// One join() in progress.
 class JoinSession final : public UnevenInputs {
  public:
-  /// `timeout`: of each announcement; zero means the group's.
+  /// `timeout` applies to each announcement; zero means the group's.
   JoinSession(const comm::Group& group,
               const JoinOptions& options,
               std::chrono::milliseconds timeout);
 
-  /// Returns the lowest rank that still has input: the root of what follows.
+  /// Returns the lowest rank that still has input, which is the root of what follows.
   int announce_forward(const ForwardWork& work);
   void announce_backward() override;
   [[nodiscard]] int divisor() override;
-  /// As a rank without input: what the others do next; 0 when all have finished.
+  /// For a rank without input: returns the other ranks' next operation, or 0 when all have
+  /// finished.
   uint8_t next();
   [[nodiscard]] int lowest_active() const { return active_.front(); }
-  /// The lowest of the ranks that stopped last; -1 when none had input.
+  /// Returns the lowest of the ranks that stopped last, or -1 if none had input.
   [[nodiscard]] int last_joiner() const { return active_.empty() ? -1 : active_.front(); }
 
  private:
@@ -97,7 +98,7 @@ class JoinSession final : public UnevenInputs {
   std::chrono::milliseconds timeout_;
   at::Tensor flags_;  // one byte per rank
   comm::Work work_;
-  std::vector<int> active_;  // at the last announcement of anybody
+  std::vector<int> active_;  // at the last announcement by any rank
 };
 
 }  // namespace ddp

@@ -33,8 +33,8 @@ void for_each_held(T& value, const Visit& visit) {
   }
 }
 
-/// Appends the tensors that `value` holds: a tensor, or tuples, pairs, optionals, ranges and maps
-/// of such, nested. A type of one's own joins in by a function found by ADL:
+/// Appends the tensors in `value`: a tensor, or nested tuples, pairs, optionals, ranges and maps of
+/// tensors. ADL finds a function for a type of your own:
 ///
 ///     void collect_tensors(const Detections& d, std::vector<at::Tensor>& out) { … }
 ///

@@ -13,30 +13,30 @@ class Module;
 
 namespace argosy::parallel::ddp {
 
-/// What a wrapped module's parameters were at construction, and whether they still are that.
+/// The parameters of a wrapped module as they were at construction, to detect changes since then.
 ///
-/// Trainable ones are those with requires_grad, each once: a tensor registered under two names
-/// (tied weights) counts under the first. Everything else in the room speaks of a parameter by its
-/// index among them.
+/// Trainable parameters are those with requires_grad, each once: a tensor registered under two
+/// names (tied weights) counts under the first. Everything else in the room refers to a parameter
+/// by its index among them.
 class ParameterTable final {
  public:
-  /// Errors: UsageError when nothing is trainable, or a trainable parameter is not a dense tensor
-  /// of a type that can be averaged, on the device of the first one; it names the parameter.
+  /// Errors: UsageError if nothing is trainable. UsageError naming a trainable parameter that is
+  /// not a dense tensor of a type that can be averaged, on the device of the first one.
   explicit ParameterTable(const torch::nn::Module& module);
 
   [[nodiscard]] size_t size() const { return trainable_.size(); }
   [[nodiscard]] std::span<const at::Tensor> tensors() const { return trainable_; }
-  /// Where all trainable ones lie: on one device, whose thread alone runs their hooks.
+  /// Returns the one device of all trainable parameters, whose thread alone runs their hooks.
   [[nodiscard]] at::Device device() const { return trainable_.front().device(); }
   [[nodiscard]] const std::string& name(size_t index) const { return names_[index]; }
-  /// "fc.weight, fc.bias and 3 more"
+  /// Returns "fc.weight, fc.bias and 3 more".
   [[nodiscard]] std::string names(std::span<const size_t> indices) const;
 
   /// Errors: UsageError naming the parameter that was added, removed, replaced, frozen, unfrozen,
-  /// or changed in dtype, shape or memory layout since construction. Cost: one walk over the
-  /// module, no tensor is read.
+  /// or changed in dtype, shape or memory layout since construction.
+  /// Cost: one walk over the module; no tensor is read.
   void check_unchanged(const torch::nn::Module& module) const;
-  /// The strides of now are the right ones.
+  /// Accepts the current strides as the right ones.
   void accept_layout();
 
  private:
@@ -57,7 +57,7 @@ class ParameterTable final {
   std::vector<std::string> names_;
 };
 
-/// "f32", "bf16", "i64" …: the words of our messages.
+/// Returns the name used in our messages: "f32", "bf16", "i64" ….
 [[nodiscard]] std::string dtype_name(at::ScalarType dtype);
 
 }  // namespace argosy::parallel::ddp

@@ -7,15 +7,15 @@
 
 namespace argosy::parallel::ddp {
 
-/// Counts updates and the averaged passes before each, so that ranks which are out of step can be
-/// named. Each rank counts by itself.
+/// Counts updates, and the averaged passes before each, so that an error can name ranks that are
+/// out of step. Each rank counts by itself.
 ///
-/// Whatever changes parameters between two passes is an update, whoever's optimizer makes it.
+/// Any change of parameters between two passes is an update, whoever's optimizer makes it.
 class PassCounter final {
  public:
-  /// A pass begins. Cost: reads four elements of each parameter.
+  /// Counts a pass that begins. Cost: reads four elements of each parameter.
   [[nodiscard]] transport::TrainingPlace next(const ParameterTable& table);
-  /// All ranks do this at the same place, and count from there.
+  /// Starts the count again. All ranks must call it at the same point.
   void restart() { place_ = {}; }
 
  private:

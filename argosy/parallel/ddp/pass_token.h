@@ -7,8 +7,8 @@
 
 namespace argosy::parallel::ddp {
 
-/// Held by autograd for as long as one backward() runs. When it goes without end(), that backward()
-/// ended by an exception, and nobody else would tell.
+/// Autograd holds it while one backward() runs. If it is destroyed without end(), that backward()
+/// ended by an exception, which nothing else reports.
 class PassToken final {
  public:
   explicit PassToken(std::weak_ptr<Reducer> reducer) : reducer_(std::move(reducer)) {}

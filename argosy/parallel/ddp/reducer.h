@@ -33,22 +33,22 @@ class UnevenInputs {
   virtual ~UnevenInputs() = default;
   /// Tells the ranks that have finished that a reduction follows.
   virtual void announce_backward() = 0;
-  /// After the announcement: by how many ranks the sums of this pass are divided.
+  /// Returns, after the announcement, the number by which the sums of this pass are divided.
   [[nodiscard]] virtual int divisor() = 0;
 };
 
 /// Averages the gradients of a ParameterTable over a group while backward runs.
 ///
-/// A backward pass begins with the first sign of a backward() (a hook on an output, else the first
-/// gradient) and ends when autograd's engine has nothing left to do, inside the same backward().
-/// During it each gradient is brought into its bucket (BucketSet); a complete bucket is sent
-/// (BucketReduction) as soon as all before it have been (BackwardPass). The reducer listens to
-/// autograd and decides which of its parts does what; docs/design/ddp.md draws the states.
+/// A backward pass begins with the first sign of a backward() (a hook on an output, or the first
+/// gradient). It ends inside the same backward(), when autograd's engine has nothing left to do.
+/// Meanwhile each gradient is brought into its bucket (BucketSet), and a complete bucket is sent
+/// (BucketReduction) as soon as all earlier ones were (BackwardPass). The reducer listens to
+/// autograd and tells its parts what to do; docs/design/ddp.md draws the states.
 ///
 /// Not thread-safe: forward and backward of one wrapper come from one thread at a time. The hooks
-/// of CPU parameters run in the thread that called backward(), those of parameters on another
-/// device in autograd's one thread for that device, while the caller waits: ranks that are threads
-/// of one process need a device each. Communication hooks are called without any lock held.
+/// of CPU parameters run in the thread that called backward(). Those of parameters on another
+/// device run in autograd's one thread for that device, while the caller waits. So ranks that are
+/// threads of one process need a device each. Communication hooks are called without a lock held.
 class Reducer final : public std::enable_shared_from_this<Reducer> {
  public:
   /// The table must outlive the reducer.
@@ -61,34 +61,34 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   Reducer(Reducer&&) = delete;
   Reducer& operator=(Reducer&&) = delete;
 
-  /// Errors: UsageError when an earlier backward pass failed, or one is under way.
+  /// Errors: UsageError if an earlier backward pass failed, or one is running.
   void check_ready_for_forward() const;
-  /// Whether the buckets await their one rebuild; equal on all ranks.
+  /// True if the buckets are due for their one rebuild; equal on all ranks.
   [[nodiscard]] bool rebuild_due() const;
-  /// Collective. New buckets in the order in which the gradients of `root` arrived.
+  /// Makes new buckets in the order in which the gradients of `root` arrived. Collective.
   void rebuild(int root);
-  /// The parameters have other strides than before, in the same memory.
+  /// Call it after the parameters' strides changed in the same memory.
   void follow_layout() { buckets_.follow_layout(); }
-  /// Watches the outputs of a forward; `sync`: backward passes from now on average gradients.
+  /// Watches the outputs of a forward. `sync`: later backward passes average gradients.
   void after_forward(std::span<const at::Tensor> outputs, bool sync);
 
-  /// Errors: UsageError when there is one already, it is empty, or a pass is under way.
+  /// Errors: UsageError if there is a hook already, `hook` is empty, or a pass is running.
   void set_comm_hook(CommHook hook, std::string name);
   void set_uneven_inputs(UnevenInputs* uneven);
-  /// The update of a bucket's parameters follows its reduction. Errors: UsageError when this
+  /// Lets the update of a bucket's parameters follow its reduction. Errors: UsageError if this
   /// optimizer or these options do not allow it.
   void update_early(const std::shared_ptr<optim::OptimizerImpl>& optimizer);
-  /// No more of the parameters that are also this optimizer's.
+  /// Ends early updates of the parameters that this optimizer also updates.
   void update_late(const optim::OptimizerImpl& optimizer) { early_.remove(optimizer); }
   void update_late() { early_.clear(); }
-  /// Takes part in the reductions of one pass of the other ranks, with zeros.
+  /// Takes part, with zeros, in the reductions of one pass of the other ranks.
   void shadow_backward();
 
   void fill(DdpStats& stats) const;
-  /// Of the last averaged pass. Cost: none.
+  /// Returns the times of the last averaged pass. Cost: none.
   [[nodiscard]] const CommunicationTimes& communication_times() const { return reduction_.times(); }
 
-  /// For PassToken only: how the pass ended.
+  /// For PassToken only: ends or aborts the pass.
   void end_pass();
   void abort_pass() noexcept;
 
@@ -130,7 +130,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   Stage stage_ = Stage::kIdle;
   std::optional<std::string> failure_{};
   std::chrono::steady_clock::time_point began_{};
-  std::chrono::nanoseconds backward_{0};  // the last averaged pass, without the wait at its end
+  std::chrono::nanoseconds backward_{0};  // of the last averaged pass, without the final wait
 };
 
 }  // namespace argosy::parallel::ddp

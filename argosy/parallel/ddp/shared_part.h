@@ -19,16 +19,17 @@ namespace argosy::parallel::ddp {
 using Allocate = std::function<at::Tensor(int64_t elements, const at::TensorOptions& options)>;
 [[nodiscard]] Allocate ordinary_memory();
 
-/// Bytes that a tensor takes among others: each starts at a cache line.
+/// Returns the bytes that a tensor takes among others, where each starts at a cache line.
 [[nodiscard]] int64_t aligned_bytes(const at::Tensor& tensor);
 [[nodiscard]] int64_t aligned_bytes(std::span<const at::Tensor> tensors);
 
-/// Memory of which each rank of a group has a part of its own, which the others reach too. Tensors
-/// are cut from a rank's part one after the other, and keep all of it; it goes back to the system
-/// with the last of them.
+/// Shared memory in which each rank of a group has its own part, which the other ranks can also
+/// reach. Tensors are cut from a rank's part one after the other, and each keeps the whole part
+/// alive. The system gets it back with the last tensor.
 class SharedPart final : public std::enable_shared_from_this<SharedPart> {
  public:
-  /// Collective: `bytes` for each rank. nullptr, on all ranks, where they cannot share memory.
+  /// Makes `bytes` for each rank. Returns nullptr, on all ranks, if they cannot share memory.
+  /// Collective.
   [[nodiscard]] static std::shared_ptr<SharedPart> create(int64_t bytes,
                                                           const comm::Group& group,
                                                           std::chrono::milliseconds timeout);
@@ -41,18 +42,19 @@ class SharedPart final : public std::enable_shared_from_this<SharedPart> {
   [[nodiscard]] at::Tensor zeros(int64_t elements, const at::TensorOptions& options);
   [[nodiscard]] Allocate allocate();
 
-  /// Where `rank` has what this rank has at `mine`, which lies in this rank's part.
+  /// Returns the address in the part of `rank` that corresponds to `mine` in this rank's part.
   [[nodiscard]] std::byte* of(int rank, const void* mine) const;
   [[nodiscard]] bool holds(const void* data) const;
   [[nodiscard]] int ranks() const { return ranks_; }
-  /// Others use this rank's part as theirs: it stays until all ranks have let go of the memory.
+  /// Call it if others use this rank's part as theirs: it stays until all ranks have released the
+  /// memory.
   void keep_for_others() { kept_ = true; }
 
-  /// Gives a tensor whose place is at `mine` memory outside, with the values that it has.
+  /// Moves a tensor whose place is at `mine` to memory outside, with its current values.
   void take_out(const at::Tensor& tensor, void* mine);
-  /// Whether a tensor lies in this rank's part, or has been taken out and lies there still.
+  /// True if a tensor lies in this rank's part, or was taken out and still lies where it was put.
   [[nodiscard]] bool keeps(const at::Tensor& tensor) const;
-  /// Tensors that have been taken out get their places again, with the values that they have.
+  /// Moves tensors that were taken out back to their places, with their current values.
   void bring_back();
 
  private:
@@ -61,7 +63,7 @@ class SharedPart final : public std::enable_shared_from_this<SharedPart> {
   struct Outside {
     at::Tensor tensor{};
     void* place = nullptr;
-    const void* data = nullptr;  ///< elsewhere by now: it has gone its own way
+    const void* data = nullptr;  ///< if it lies elsewhere now, the program moved it
   };
 
   const std::shared_ptr<comm::SharedBlock> block_;
@@ -73,9 +75,9 @@ class SharedPart final : public std::enable_shared_from_this<SharedPart> {
   std::vector<Outside> outside_{};
 };
 
-/// Collective. Gives parameters a place in shared memory with the values they have; those that are
-/// not dense, or whose memory other tensors use too, on any rank, stay where they are. nullptr, on
-/// all ranks, where there is no such memory.
+/// Moves parameters into shared memory, with their values. Parameters that are not dense, or whose
+/// memory other tensors also use, on any rank, stay where they are. Returns nullptr, on all ranks,
+/// if there is no such memory. Collective.
 [[nodiscard]] std::shared_ptr<SharedPart> move_into_shared_memory(
     std::span<const at::Tensor> parameters,
     const comm::Group& group,

@@ -13,9 +13,9 @@
 
 namespace argosy::parallel::ddp {
 
-/// The parameters that a pass brings no gradient for: frozen ones, and with
-/// find_unused_parameters those that it does not reach. Each takes part in the reduction of its
-/// bucket all the same; afterwards it has the gradient that it should have.
+/// The parameters without a gradient in a pass: frozen ones and, with find_unused_parameters, those
+/// that the pass does not reach. Each still takes part in the reduction of its bucket, and
+/// afterwards has the gradient that it should have.
 class UnusedParameters final {
  public:
   /// `search`: DdpOptions::find_unused_parameters. Without it only frozen parameters are expected.
@@ -24,7 +24,7 @@ class UnusedParameters final {
 
   [[nodiscard]] bool searches() const { return search_; }
 
-  /// A forward will be followed by a backward pass, which averages if `sync`.
+  /// Call it for a forward that will have a backward pass, which averages if `sync`.
   void add_forward(std::span<const at::Tensor> outputs, bool sync);
   /// False if no forward whose backward is to come has used the parameter.
   [[nodiscard]] bool is_reachable(size_t parameter) const {
@@ -34,26 +34,27 @@ class UnusedParameters final {
     return !table_.tensors()[parameter].requires_grad();
   }
 
-  /// A pass under no_sync(), or the one that runs, has brought a gradient.
+  /// Call it when a pass brings a gradient, also under no_sync().
   void mark_used(size_t parameter);
-  /// Lets a parameter that this pass does not reach take part with what its gradient held before.
+  /// Lets a parameter that this pass does not reach take part with its former gradient.
   void contribute_unused(size_t parameter);
   /// Lets a frozen parameter take part with zeros.
   void contribute_frozen(size_t parameter);
-  /// A gradient has come after all. Returns whether the parameter was held to be unused.
+  /// Call it for a gradient that came after all. Returns true if the parameter was held to be
+  /// unused.
   bool withdraw(size_t parameter);
 
-  /// Which parameters this rank has used: u8, 1 or 0 each. To be reduced by kMax, in place.
+  /// Returns the parameters that this rank has used: u8, 1 or 0 each. Reduce it by kMax, in place.
   [[nodiscard]] const at::Tensor& used_map();
-  /// This rank has used none: it only shadows the passes of others.
+  /// For a rank that has used none and only shadows the others' passes.
   void mark_none_used();
-  /// Ends a pass whose reductions are done: a parameter that some rank has used gets the average,
-  /// every other one keeps the gradient that it had.
+  /// Ends a pass whose reductions are done. A parameter that some rank has used gets the average;
+  /// every other one keeps its former gradient.
   void settle();
-  /// Forgets the pass, not what was used.
+  /// Forgets the pass, but not which parameters were used.
   void restart() noexcept { kept_.clear(); }
 
-  /// Parameters that got no gradient on this rank in the last pass that was settled.
+  /// Returns the parameters that got no gradient on this rank in the last pass that was settled.
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
  private:

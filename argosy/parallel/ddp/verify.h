@@ -12,7 +12,7 @@ class Module;
 
 namespace argosy::parallel::ddp {
 
-/// What must be equal on all ranks, one line for each thing: options, parameters, buffers.
+/// The values that must be equal on all ranks, one line each: options, parameters, buffers.
 ///
 ///     fc.weight f32 [10, 512]
 ///     decoder.weight = encoder.weight
@@ -26,22 +26,22 @@ struct Signature {
 
 [[nodiscard]] Signature describe(const torch::nn::Module& module, const DdpOptions& options);
 
-/// What is compared, as an error calls it.
+/// The words by which an error names the compared values.
 struct Subject {
   const char* what = "the model differs";
   const char* advice = "Build the same model, with the same options, on every rank.";
 };
 
-/// Collective. Compares all ranks' signatures with rank 0's.
+/// Compares all ranks' signatures with rank 0's. Collective.
 /// Errors: UsageError, on all ranks alike, naming ranks and parameters:
 ///   "rank 2: fc.weight f32 [10, 512], rank 0: f32 [10, 256]".
-/// Cost: 16 bytes per rank when all are equal.
+/// Cost: 16 bytes per rank if all are equal.
 void verify_equal(const Signature& mine,
                   const comm::Group& group,
                   std::chrono::milliseconds timeout,
                   const Subject& subject = {});
 
-/// The comparison itself. Empty when equal.
+/// Returns the differences between two signatures; empty if they are equal.
 [[nodiscard]] std::vector<std::string> differences(const Signature& first,
                                                    const Signature& other,
                                                    int other_rank);
