@@ -59,14 +59,23 @@ bool same_weights(const Wrapper& a, const Wrapper& b) {
   return same;
 }
 
-TEST(StrategyAmp, TrainingHasTheBitsOfAutocastByHand) {
+/// Wrapped by hand, with batch norms over all ranks if `sync`.
+Wrapper wrapped(bool sync) {
+  torch::nn::Sequential module = amp_net();
+  if (sync) {
+    parallel::convert_sync_batchnorm(module, group());
+  }
+  return Wrapper(module, group());
+}
+
+void expect_bits_of_autocast_by_hand(bool sync) {
   run_job(2,
-          [](const std::string&) {
+          [sync](const std::string&) {
             Wrapper model = distributed_model(amp_net());
             auto optimizer = distributed_optimizer(optim::Adam(model, {.lr = 0.01}));
-            Wrapper hand(amp_net(), group());
+            Wrapper hand = wrapped(sync);
             optim::Adam by_hand(hand, {.lr = 0.01});
-            Wrapper full(amp_net(), group());
+            Wrapper full = wrapped(sync);
             optim::Adam in_full(full, {.lr = 0.01});
             for (int64_t pass = 0; pass < 4; ++pass) {
               const at::Tensor x = amp_batch(pass);
@@ -92,7 +101,14 @@ TEST(StrategyAmp, TrainingHasTheBitsOfAutocastByHand) {
                 model.forward<at::Tensor>(amp_batch(9)).equal(output_by_hand(hand, amp_batch(9))))
                 << "evaluation computes likewise";
           },
-          {.amp = true});
+          {.sync_batch_norm = sync, .amp = true});
+}
+
+TEST(StrategyAmp, TrainingHasTheBitsOfAutocastByHand) {
+  expect_bits_of_autocast_by_hand(/*sync=*/false);
+}
+TEST(StrategyAmp, AndSoItHasWithBatchNormsOverAllRanks) {
+  expect_bits_of_autocast_by_hand(/*sync=*/true);
 }
 
 TEST(StrategyAmp, TheScalerIsThatOfItsSettings) {
