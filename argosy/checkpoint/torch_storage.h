@@ -7,7 +7,7 @@
 
 #include <c10/core/ScalarType.h>
 
-// Internal to the room: Python's names for types of elements.
+// Internal to the room: Python's names for element types.
 namespace argosy::checkpoint {
 
 inline constexpr std::array<std::pair<at::ScalarType, std::string_view>, 12> kTorchStorages{

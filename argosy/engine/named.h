@@ -65,16 +65,16 @@ NamedTensors to_named(const List& list) {
 
 }  // namespace detail
 
-/// Whatever named_parameters() takes.
+/// Any type that named_parameters() takes.
 template <typename T>
 concept NamedParameterSource = detail::IsNamedList<T> || detail::HasNamedParameters<T> ||
     detail::PointsToNamed<T> || detail::HoldsModule<T>;
 
-/// The parameters of anything that has them: a torch::nn::Module, a ModuleHolder
-/// (`torch::nn::Linear`, `vision::LeNet`), a pointer to a module, an AnyModule, a wrapper with
-/// named_parameters() such as DistributedDataParallel, or a list of {name, tensor}.
+/// Returns the parameters of a torch::nn::Module, a ModuleHolder (`torch::nn::Linear`,
+/// `vision::LeNet`), a pointer to a module, an AnyModule, a wrapper with named_parameters() such as
+/// DistributedDataParallel, or a list of {name, tensor}.
 ///
-/// A parameter registered under two names (tied weights) stands here twice.
+/// A parameter that is registered under two names (tied weights) appears twice.
 template <NamedParameterSource T>
 [[nodiscard]] NamedTensors named_parameters(const T& source) {
   if constexpr (detail::IsNamedList<T>) {
@@ -88,7 +88,7 @@ template <NamedParameterSource T>
   }
 }
 
-/// The module inside of: a module itself, a holder, a pointer, an AnyModule, or a wrapper whose
+/// Returns the module in a module itself, a holder, a pointer, an AnyModule, or a wrapper whose
 /// module() is one of these.
 template <typename T>
 [[nodiscard]] const torch::nn::Module& module_of(const T& source) {

@@ -4,14 +4,14 @@
 
 namespace argosy::engine {
 
-/// Where libtorch's generators stand: of the CPU ("random.cpu") and of the CUDA devices on which
-/// `module` has parameters or buffers ("random.cuda:0"). What dropout, torch::rand and randperm
-/// draw next is a function of it. Copies, a few KiB each, on the CPU.
+/// Returns the states of libtorch's generators: of the CPU ("random.cpu") and of the CUDA devices
+/// on which `module` has parameters or buffers ("random.cuda:0"). They determine the next draws of
+/// dropout, torch::rand and randperm. The entries are copies on the CPU, a few KiB each.
 [[nodiscard]] StateDict random_state(const torch::nn::Module& module);
 
-/// Sets the generators that `state` has entries for; others stay, and so do generators whose device
-/// is not here.
-/// Errors: CheckpointError for an entry that is no generator's state.
+/// Sets the generators that have entries in `state`. Other generators stay, and so do those of a
+/// device that this machine does not have.
+/// Errors: CheckpointError for an entry that is not a generator's state.
 void load_random_state(const StateDict& state);
 
 }  // namespace argosy::engine

@@ -33,28 +33,28 @@ struct Summary {
   int64_t output_bytes = 0;     ///< of all rows: about twice that is kept for a step of training
   int64_t parameter_bytes = 0;  ///< parameters and buffers
 
-  /// A line for each row, then the totals.
+  /// Returns a line per row, then the totals.
   [[nodiscard]] std::string to_string() const;
-  /// The same as a JSON object, fields named as here.
+  /// Returns the same as a JSON object with these field names.
   [[nodiscard]] std::string to_json() const;
 };
 
 struct SummaryOptions {
-  at::ScalarType dtype = at::kFloat;  ///< of the input; kLong for what begins with an embedding
+  at::ScalarType dtype = at::kFloat;  ///< of the input; kLong if an embedding comes first
 };
 
-/// What a layer with parameters (or buffers) gave.
+/// The output of a layer with parameters (or buffers).
 struct LayerOutput {
   std::string layer{};  ///< "layer1.0.conv1"
   std::string type{};   ///< "Conv2d"
   at::Tensor output{};  ///< a copy, as it left the layer
 };
 
-/// What a layer with parameters (or buffers) was given, and what it made of that.
+/// The input and output of a layer with parameters (or buffers).
 struct LayerCall {
   std::string layer{};  ///< "layer1.0.conv1"
   std::string type{};   ///< "Conv2d"
-  at::Tensor input{};   ///< a copy, as it came; undefined where the layer reads its parameters only
+  at::Tensor input{};   ///< a copy; undefined if the layer reads only its parameters
   at::Tensor output{};  ///< a copy, as it left
 };
 
@@ -83,25 +83,26 @@ void call(Model& model, const at::Tensor& input) {
                                    const SummaryOptions& options);
 }  // namespace detail
 
-/// What `model` does with an input of zeros, as torchinfo, torchsummary and paddle.summary show it.
+/// Summarizes a forward of `model` on zeros, like torchinfo, torchsummary and paddle.summary.
 ///
 ///     fmt::print("{}", engine::summary(vision::resnet50(), {1, 3, 224, 224}).to_string());
 ///
 /// Takes anything that module_of() takes and that is called with one tensor. Runs one forward, in
-/// evaluation mode and without gradients; each module's mode is put back, statistics do not move.
+/// evaluation mode and without gradients. Each module's mode is restored, and statistics do not
+/// move.
 ///
-/// Modules of libtorch have no hooks, so it watches the operators that reach libtorch's dispatcher
-/// on the calling thread, outermost ones only: `lstm` is one row, its products are counted. An
-/// operator belongs to the layer whose parameters (or buffers) it reads. Hence:
-///   - layers without parameters (ReLU, pooling) show as operators, without their names; what only
-///     passes on or views its input (Dropout in evaluation, Flatten, Identity) is left out;
-///   - what is computed outside of the dispatcher or in other threads is not seen; such a layer is
-///     listed as unused if it has parameters;
-///   - of tied parameters, the name that comes first counts;
+/// Modules of libtorch have no hooks, so it watches the outermost operators that reach libtorch's
+/// dispatcher on the calling thread. `lstm` is one row, and its products are counted. An operator
+/// belongs to the layer whose parameters (or buffers) it reads. Therefore:
+///   - layers without parameters (ReLU, pooling) show as operators, without their names; a layer
+///     that only returns or views its input (Dropout in evaluation, Flatten, Identity) is left out;
+///   - work outside the dispatcher or in other threads is not seen; such a layer is listed as
+///     unused if it has parameters;
+///   - of tied parameters, the first name counts;
 ///   - multiply-adds are those of convolutions, matrix products and attention, without biases,
 ///     norms and activations, as torchvision counts them (ResNet-50: 4.09 G).
-/// Errors: UsageError for a negative size or when called inside of forward; what forward throws
-///   passes through. Cost: one forward.
+/// Errors: UsageError for a negative size, or if called inside a forward; exceptions of forward
+///   pass through. Cost: one forward.
 template <typename Model>
 [[nodiscard]] Summary summary(Model&& model,
                               at::IntArrayRef input_size,
@@ -110,7 +111,7 @@ template <typename Model>
   return detail::watch_forward(module_of(model), {input}, [&] { detail::call(model, input); });
 }
 
-/// The same for several inputs or for one's own: `forward` calls the model with them.
+/// The same for several inputs or for inputs of your own: `forward` calls the model with them.
 ///
 ///     summary(net, {tokens, mask}, [&] { net(tokens, mask); });
 template <typename Model>
@@ -120,19 +121,19 @@ template <typename Model>
   return detail::watch_forward(module_of(model), inputs, forward);
 }
 
-/// What each layer makes of `input`, in the order of forward: what hooks collect in Python.
+/// Returns each layer's output for `input`, in the order of forward, as hooks collect it in Python.
 ///
 ///     for (const auto& [layer, type, output] : engine::layer_outputs(net, images)) …
 ///
-/// Runs one forward in evaluation mode and without gradients. Sees what summary() sees; a layer
-/// that is called twice stands there twice. Errors: as summary(). Cost: one forward, a copy of each
-/// output.
+/// Runs one forward in evaluation mode and without gradients. It sees the same layers as summary();
+/// a layer that is called twice appears twice. Errors: as summary(). Cost: one forward, and a copy
+/// of each output.
 template <typename Model>
 [[nodiscard]] std::vector<LayerOutput> layer_outputs(Model&& model, const at::Tensor& input) {
   return detail::outputs_of_forward(module_of(model), [&] { detail::call(model, input); });
 }
 
-/// The same for any forward of the model, with what each layer was given: `forward` calls it.
+/// The same for any forward of the model, with each layer's input; `forward` calls the model.
 ///
 ///     for (const engine::LayerCall& call : engine::layer_calls(net, [&] { net(tokens, mask); })) …
 ///

@@ -87,7 +87,7 @@ struct SamplerOptions {
 
 namespace detail {
 [[nodiscard]] parallel::DdpOptions ddp_options();
-/// What the strategy's amp computes in; nullopt if it is off.
+/// Returns the dtype of the strategy's amp, or nullopt if it is off.
 [[nodiscard]] std::optional<at::ScalarType> amp_dtype();
 [[nodiscard]] optim::GradScalerOptions amp_scaler();
 void register_model(const engine::NamedTensors& parameters,

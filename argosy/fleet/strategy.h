@@ -34,7 +34,7 @@ struct GradientMergeConfigs {
 /// Of DistributedStrategy::amp. Names are Paddle's, and so are the defaults, dtype and
 /// decr_every_n_nan_or_inf excepted.
 struct AmpConfigs {
-  /// What products and convolutions compute in: "bfloat16", or "float16" on CUDA. Ours.
+  /// The dtype of products and convolutions: "bfloat16", or "float16" on CUDA. Ours.
   std::string dtype = "bfloat16";
   /// Of the scaler that distributed_scaler() returns. float16 needs it; bfloat16 has the range of
   /// f32.

@@ -34,7 +34,7 @@ template <typename Options>
     const CommonOptions& options,
     const std::vector<ParamGroup>& groups);
 
-/// What an optimizer of make_flat_optimizer() was made with, beside its groups.
+/// The settings of an optimizer by make_flat_optimizer(), beside its groups.
 struct FlatSettings {
   std::string rule{};  ///< "Momentum"
   RuleNumbers numbers{};

@@ -89,7 +89,7 @@ void check_not_negative(std::string_view rule, std::string_view name, double val
 /// Errors: UsageError `[optim.X] betas[I] must be in [0, 1), got …`.
 void check_betas(std::string_view rule, const std::array<double, 2>& betas);
 
-/// What a weight decay that is a bare number means to a rule.
+/// The meaning of a weight decay that is a bare number.
 enum class BareDecay {
   kL2,  ///< as L2Decay: a part of the gradient
   kOwn  ///< the rule itself applies it

@@ -15,9 +15,9 @@
 
 namespace argosy::train::detail {
 
-/// What the ranks of one fit() decide together: the update's loss, whether to stop, whether to
+/// The decisions that the ranks of one fit() make together: the update's loss, whether to stop or
 /// save, and whether a signal came. Each update costs one small sum, right after backward, where
-/// the ranks have met anyhow.
+/// the ranks have met anyway.
 class Agreement final {
  public:
   /// Clears the requests of an earlier fit(). Refers to both.

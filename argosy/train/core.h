@@ -123,7 +123,7 @@ class Judged final {
 /// Sums the values over the ranks, in place. Collective; does nothing in a group of one.
 void sum_over_ranks(std::span<double> values, const comm::Group& group);
 
-/// What a feed is for.
+/// The use of a feed.
 enum class FeedOf { kTraining, kEvaluation };
 
 /// Checks before the first batch that the feed suits several ranks. Collective.

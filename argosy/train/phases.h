@@ -22,7 +22,7 @@ class Phases final {
   Phases(const std::vector<AnyCallback>& callbacks, const int64_t& steps)
       : callbacks_(callbacks), steps_(steps) {}
 
-  /// Returns what `work` returns. What throws is no phase.
+  /// Runs `work` and returns its result. If it throws, it counts as no phase.
   template <typename Work>
   decltype(auto) time(PhaseKind kind, const Work& work) {
     Phase phase{.kind = kind, .begin = Clock::now(), .step = steps_};

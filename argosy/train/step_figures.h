@@ -32,7 +32,7 @@ class StepFigures final {
   std::vector<std::pair<std::string, LossMean>> means_;
 };
 
-/// What an epoch has summed up so far on this rank, beside the metrics.
+/// The sums of an epoch so far on this rank, apart from the metrics.
 struct EpochFigures {
   LossMean loss{};
   StepFigures logged{};

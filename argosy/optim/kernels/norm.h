@@ -4,11 +4,11 @@
 
 namespace argosy::optim::kernels {
 
-/// Sum of squares, accumulated in double in a fixed order.
+/// Returns the sum of squares, accumulated in double in a fixed order.
 [[nodiscard]] double sum_of_squares(const float* data, std::size_t count);
 [[nodiscard]] double sum_of_squares(const double* data, std::size_t count);
 
-/// Largest absolute value; NaN when there is one; 0 of nothing.
+/// Returns the largest absolute value: NaN if there is a NaN, 0 for no elements.
 [[nodiscard]] double max_abs(const float* data, std::size_t count);
 [[nodiscard]] double max_abs(const double* data, std::size_t count);
 
@@ -16,11 +16,11 @@ namespace argosy::optim::kernels {
 void scale(float* data, std::size_t count, double factor);
 void scale(double* data, std::size_t count, double factor);
 
-/// data *= factor; whether some element was not finite before.
+/// Computes data *= factor and returns true if some element was not finite before.
 [[nodiscard]] bool unscale(float* data, std::size_t count, float factor);
 [[nodiscard]] bool unscale(double* data, std::size_t count, float factor);
 
-/// Limits to [low, high]; NaN stays.
+/// Limits elements to [low, high]; NaN stays.
 void clamp(float* data, std::size_t count, double low, double high);
 void clamp(double* data, std::size_t count, double low, double high);
 

@@ -93,7 +93,7 @@ struct TwoHeadsImpl : torch::nn::Module {
 };
 TORCH_MODULE(TwoHeads);
 
-/// What `action` throws, as text; a failure when it does not throw E.
+/// Returns the message of the E that `action` throws. The test fails if it throws none.
 template <typename E = UsageError, typename Action>
 std::string error_of(Action&& action) {
   try {

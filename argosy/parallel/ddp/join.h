@@ -64,7 +64,7 @@ enum AnnounceFlags : uint8_t {
   kBuffers = 8,
 };
 
-/// What the ranks do together before a forward.
+/// The ranks' common work before a forward.
 struct ForwardWork {
   bool rebuild = false;  ///< of the buckets
   bool buffers = false;  ///< broadcast of the model's buffers

@@ -8,11 +8,12 @@
 
 namespace argosy::train::detail {
 
-/// What fit() was told and what its model was prepared with, by the names that programs use:
-/// network, loss, metrics, optimizer, batch_size, epochs … What was not said is left out.
+/// Returns the options of fit() and of the model's prepare(), by the names that programs use:
+/// network, loss, metrics, optimizer, batch_size, epochs …. Options that were not given are left
+/// out.
 [[nodiscard]] nlohmann::ordered_json description(const Training& training);
 
-/// The same as a table in Markdown.
+/// Returns the same as a Markdown table.
 [[nodiscard]] std::string description_table(const Training& training);
 
 }  // namespace argosy::train::detail

@@ -36,9 +36,9 @@ enum class Keep : uint8_t {
   kDecoded
 };
 
-/// What a data set that reads from the disk keeps: the first pictures that are read, for as long as
-/// the data set lives. Crops and flips are still drawn anew each time, and chains still run in one
-/// pass.
+/// The cache of a data set that reads from the disk. It keeps the first pictures that are read, as
+/// long as the data set lives. Crops and flips are still drawn anew each time, and chains still run
+/// in one pass.
 struct PictureCache {
   Keep keep = Keep::kNothing;
   /// Memory for all kept pictures. Once it is used up, no more are kept. Decoded pictures beyond it

@@ -57,7 +57,7 @@ class ResNet : public torch::nn::ModuleHolder<ResNetImpl> {
       : ModuleHolder<ResNetImpl>(std::make_shared<ResNetImpl>(options)) {}
 };
 
-/// What a network leaves open whose name says its depth and widths.
+/// Options of a network whose name fixes its depth and widths.
 struct NamedResNetOptions {
   int64_t num_classes = 1000;       ///< width of the last layer
   int64_t in_channels = 3;          ///< of the images

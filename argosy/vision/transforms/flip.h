@@ -32,7 +32,7 @@ class RandomHorizontalFlip final {
   [[nodiscard]] Picture operator()(Picture picture, data::Random& random) const;
   [[nodiscard]] std::string to_string() const;
 
-  /// Whether it is going to.
+  /// Draws whether it flips.
   [[nodiscard]] bool draw(data::Random& random) const { return random.bernoulli(options_.p); }
 
  private:
@@ -48,7 +48,7 @@ class RandomVerticalFlip final {
   [[nodiscard]] Picture operator()(Picture picture, data::Random& random) const;
   [[nodiscard]] std::string to_string() const;
 
-  /// Whether it is going to.
+  /// Draws whether it flips.
   [[nodiscard]] bool draw(data::Random& random) const { return random.bernoulli(options_.p); }
 
  private:
