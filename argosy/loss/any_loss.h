@@ -17,8 +17,8 @@ concept LossFunction = requires(const F& loss, const at::Tensor& tensor) {
   { loss(tensor, tensor) } -> std::convertible_to<at::Tensor>;
 };
 
-/// Any loss of two tensors behind one type: one of this room's, or a function. What the trainer
-/// holds.
+/// Any loss of two tensors behind one type: one of this room's, or a function. The trainer holds
+/// one.
 ///
 ///     Loss loss = CrossEntropy({.label_smoothing = 0.1});
 ///     Loss own([](const at::Tensor& output, const at::Tensor& target) { return …; }, "dice");
@@ -47,7 +47,8 @@ class Loss final {
       return at::Tensor((*held)(output, target));
     };
   }
-  /// A function with its name and with what its mean divides by; no count: the samples.
+  /// A function with its name and the divisor of its mean; without a count it is the number of
+  /// samples.
   template <LossFunction F>
   Loss(F loss, std::string name, Count count = {}) : Loss(std::move(loss)) {
     name_ = std::move(name);
@@ -59,7 +60,8 @@ class Loss final {
   /// 0-dim, with its gradient. Errors: UsageError when empty, and for a result that is not one
   /// number (Reduction::kNone).
   [[nodiscard]] at::Tensor operator()(const at::Tensor& output, const at::Tensor& target) const;
-  /// What the value's mean divides by: over batches and ranks it is Σ value·count ÷ Σ count.
+  /// Returns the divisor of the value's mean: over batches and ranks the mean is Σ value·count ÷ Σ
+  /// count.
   [[nodiscard]] double count(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] explicit operator bool() const { return static_cast<bool>(function_); }

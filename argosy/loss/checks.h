@@ -9,17 +9,17 @@
 
 #include "argosy/loss/reduction.h"
 
-// What the losses of this room check before and after libtorch.
+// Checks of this room's losses before and after libtorch.
 namespace argosy::loss {
 
-/// libtorch's number of it.
+/// Returns libtorch's number for the reduction.
 [[nodiscard]] int64_t torch_reduction(Reduction reduction);
 
-/// UsageError unless both have one shape and are floating point.
+/// Errors: UsageError unless both have the same shape and are floating point.
 void check_same_shape(const char* where, const at::Tensor& output, const at::Tensor& target);
 
-/// What `loss` returns; libtorch's errors become a UsageError with what `explain` finds, or else
-/// with libtorch's own first line.
+/// Returns the result of `loss`. An error of libtorch becomes a UsageError with the text that
+/// `explain` finds, or else with the first line of libtorch's own.
 [[nodiscard]] at::Tensor guarded(const char* where,
                                  const std::function<at::Tensor()>& loss,
                                  const std::function<std::optional<std::string>()>& explain);

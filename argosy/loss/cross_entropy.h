@@ -14,7 +14,7 @@ namespace argosy::loss {
 struct CrossEntropyOptions {
   at::Tensor weight{};          ///< [C], one factor for each class; undefined: all 1
   double label_smoothing = 0;   ///< in [0, 1]: this share of each target is spread over all classes
-  int64_t ignore_index = -100;  ///< samples with this label count nothing
+  int64_t ignore_index = -100;  ///< samples with this label do not count
   Reduction reduction = Reduction::kMean;
 };
 
@@ -28,19 +28,20 @@ struct CrossEntropyOptions {
 /// Paddle's [N, 1, …]; or probabilities, floating and shaped as the logits.
 /// The mean divides by the samples that are not ignored; with weights by the sum of the weights of
 /// their labels; for probabilities by N·d1·….
-/// Cost: checks of shapes and types only: a label out of range is looked for when libtorch says
-/// that there is one. On CUDA libtorch says so by a failed assertion on the device, which ends the
-/// process. Errors: UsageError (shape, type, a label out of range with its sample and the number of
-/// classes). Source: torch.nn.CrossEntropyLoss 2.15;
-/// libtorch 1.13's values are the same.
+/// Cost: checks shapes and types only. It looks for a label out of range only after libtorch
+/// reports one. On CUDA libtorch reports it by a failed assertion on the device, which ends the
+/// process.
+/// Errors: UsageError (shape, type, a label out of range with its sample and the number of
+/// classes).
+/// Source: torch.nn.CrossEntropyLoss 2.15; libtorch 1.13's values are the same.
 class CrossEntropy final {
  public:
   explicit CrossEntropy(CrossEntropyOptions options = {});
 
   [[nodiscard]] at::Tensor operator()(const at::Tensor& logits, const at::Tensor& target) const;
-  /// What the mean divides by, 1 for Reduction::kSum: over batches and ranks the mean is
-  /// Σ loss·count ÷ Σ count. Blocks: until the targets are on the CPU, with weights or ignored
-  /// ones.
+  /// Returns the divisor of the mean, 1 for Reduction::kSum. Over batches and ranks the mean is Σ
+  /// loss·count ÷ Σ count. Blocks until the targets are on the CPU if there are weights or ignored
+  /// targets.
   [[nodiscard]] double count(const at::Tensor& logits, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "cross_entropy"; }
 

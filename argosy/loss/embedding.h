@@ -6,8 +6,8 @@
 
 #include "argosy/loss/reduction.h"
 
-// Losses of three tensors, for distances that are to be learnt. They do not fit into Loss, whose
-// call has two.
+// Losses of three tensors, for distances to be learnt. They do not fit into Loss, whose call takes
+// two.
 namespace argosy::loss {
 
 struct CosineEmbeddingOptions {
@@ -26,7 +26,7 @@ class CosineEmbedding final {
   [[nodiscard]] at::Tensor operator()(const at::Tensor& first,
                                       const at::Tensor& second,
                                       const at::Tensor& target) const;
-  /// What the mean divides by; 1 for Reduction::kSum. So for all below.
+  /// Returns the divisor of the mean; 1 for Reduction::kSum. The same holds for all below.
   [[nodiscard]] double count(const at::Tensor& first,
                              const at::Tensor& second,
                              const at::Tensor& target) const;
@@ -41,8 +41,8 @@ struct MarginRankingOptions {
   Reduction reduction = Reduction::kMean;
 };
 
-/// max(0, -target (first - second) + margin): the first is to rank higher where the target is 1,
-/// the second where it is -1.
+/// max(0, -target (first - second) + margin): the first should rank higher if the target is 1, the
+/// second if it is -1.
 ///
 /// Shape: all alike. The mean divides by all elements.
 /// Errors: UsageError (shape, type). Source: torch.nn.MarginRankingLoss.
@@ -66,7 +66,7 @@ struct TripletMarginOptions {
   double margin = 1;  ///< above 0
   double p = 2;       ///< of the norm
   double eps = 1e-6;  ///< added to differences
-  /// kSwap: the positive may stand for the anchor where it is nearer to the negative.
+  /// kSwap: the positive replaces the anchor if it is nearer to the negative.
   enum class Swap { kNo, kSwap } swap = Swap::kNo;
   Reduction reduction = Reduction::kMean;
 };

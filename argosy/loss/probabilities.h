@@ -23,7 +23,7 @@ class BCE final {
   explicit BCE(BceOptions options = {});
 
   [[nodiscard]] at::Tensor operator()(const at::Tensor& output, const at::Tensor& target) const;
-  /// What the mean divides by; 1 for Reduction::kSum. So for all below.
+  /// Returns the divisor of the mean; 1 for Reduction::kSum. The same holds for all below.
   [[nodiscard]] double count(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "bce"; }
 
@@ -54,7 +54,7 @@ class BCEWithLogits final {
   BceWithLogitsOptions options_;
 };
 
-/// What KLDiv's targets are.
+/// The kind of KLDiv's targets.
 enum class KLTarget { kProbabilities, kLogProbabilities };
 enum class KLReduction {
   kMean,       ///< over all elements, as PyTorch's default

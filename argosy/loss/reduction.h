@@ -2,7 +2,7 @@
 
 namespace argosy::loss {
 
-/// What becomes of the losses of the elements.
+/// How the losses of the elements are combined.
 enum class Reduction {
   kMean,  ///< their mean, over what count() says
   kSum,   ///< their sum; count() is then 1

@@ -26,7 +26,7 @@ class MSE final {
   explicit MSE(const MseOptions& options = {}) : options_(options) {}
 
   [[nodiscard]] at::Tensor operator()(const at::Tensor& output, const at::Tensor& target) const;
-  /// What the mean divides by; 1 for Reduction::kSum. So for all below.
+  /// Returns the divisor of the mean; 1 for Reduction::kSum. The same holds for all below.
   [[nodiscard]] double count(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "mse"; }
 

@@ -59,7 +59,7 @@ struct GradScalerState {
 /// the same bits.
 class GradScaler final {
  public:
-  /// What a look at the gradients found.
+  /// The result of a look at the gradients.
   struct Seen {
     bool gradients = false;  ///< there was a gradient
     bool inf = false;        ///< and one was not finite
@@ -112,7 +112,7 @@ class GradScaler final {
 
  private:
   enum class Stage { kReady, kUnscaled, kStepped };
-  /// Of one optimizer, since the last update().
+  /// The findings for one optimizer since the last update().
   struct Finding {
     Stage stage = Stage::kUnscaled;
     Seen seen{};

@@ -13,7 +13,7 @@ enum class PlateauMode { kMin, kMax };
 /// What `threshold` is relative to.
 enum class ThresholdMode { kRel, kAbs };
 
-/// Whether a cooldown updates the best metric.
+/// The best metric during a cooldown: updated (kTracksBest) or not (kLooksAway).
 enum class DuringCooldown {
   kTracksBest,  ///< as in PyTorch
   kLooksAway,   ///< as in Paddle

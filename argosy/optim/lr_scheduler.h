@@ -77,13 +77,14 @@ class LRScheduler {
 
  protected:
   LRScheduler(std::string name, Optimizer optimizer, LRSchedule schedule);
-  /// Of a schedule whose rates are its own: `own_base` takes the place of the optimizer's.
+  /// For a schedule with its own rates: `own_base` replaces the optimizer's.
   LRScheduler(std::string name, Optimizer optimizer, LRSchedule schedule, double own_base);
-  /// With the base rates of `like`.
+  /// Takes the base rates of `like`.
   LRScheduler(std::string name, const LRScheduler& like, LRSchedule schedule);
   void set_parameters(std::string parameters) { parameters_ = std::move(parameters); }
-  /// The one whose base rates schedulers of several parts start from.
-  /// Errors: UsageError `[where] …` for none, for parts of several optimizers or with own rates.
+  /// Returns the part whose base rates a scheduler of several parts starts from.
+  /// Errors: UsageError `[where] …` for no parts, for parts of several optimizers, or for parts
+  /// with their own rates.
   [[nodiscard]] static const LRScheduler& first_of(const char* where,
                                                    const std::vector<LRScheduler>& schedulers);
 

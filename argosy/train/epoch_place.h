@@ -22,9 +22,9 @@ class EpochPlace final {
 
   /// Begins the epoch, on `legs`. Returns false if a resumed one continues amid its batches.
   [[nodiscard]] bool begin_epoch(std::vector<Leg> legs);
-  /// The number of batches of the update at hand: fewer than `wanted` at an epoch's end.
+  /// Returns the number of batches of the current update: fewer than `wanted` at an epoch's end.
   [[nodiscard]] int64_t batches_of_update(int64_t wanted, std::optional<int64_t> batches) const;
-  /// True if the batch at hand is the last of an update of `together` batches.
+  /// True if the current batch is the last of an update of `together` batches.
   [[nodiscard]] bool ends_update(int64_t together) const {
     return batch_ - update_begun_ == together - 1;
   }
@@ -32,18 +32,18 @@ class EpochPlace final {
   void update_done() { update_begun_ = batch_; }
   void epoch_done() { ++epoch_; }
 
-  /// Puts the place amid the epoch at hand into a checkpoint's.
+  /// Puts the position in the current epoch into `place` of a checkpoint.
   void put(Place& place, std::optional<int64_t> batches) const;
-  /// Puts the begin of the next epoch there, which is dealt as `legs`.
+  /// Puts the start of the next epoch, which is dealt as `legs`, into `place`.
   void put_next_epoch(Place& place, std::vector<Leg> legs) const;
-  /// Resumes there; `new_legs`: begins this leg of the epoch, empty: continues the last one.
+  /// Resumes at `place`. `new_legs` starts a new leg of the epoch; empty continues the last one.
   void load(const Place& place, const std::vector<Leg>& new_legs);
 
  private:
   int64_t begun_step_;
   int64_t epoch_ = 0;
   int64_t batch_ = 0;
-  int64_t update_begun_ = 0;  // the first batch of the update at hand
+  int64_t update_begun_ = 0;  // the first batch of the current update
   std::vector<Leg> legs_;     // of the epoch, where fit() deals; the last one is running
   bool in_epoch_ = false;     // the next epoch continues from batch_
   bool batches_done_ = false;

@@ -51,11 +51,11 @@ class FitLoop final {
   void move_schedule(const Logs& logs);
   void offer_save_point(bool epoch_end, const Logs& logs);
   void end_at_num_iters();
-  /// Does what waits for the other ranks, and reports its time as PhaseKind::kAgree if there are
-  /// any.
+  /// Runs work that waits for the other ranks, and reports its time as PhaseKind::kAgree if there
+  /// are any.
   void together_with_ranks(const std::function<void()>& work);
 
-  /// The figure that a schedule looks at.
+  /// Returns the figure that a schedule follows.
   [[nodiscard]] Monitor schedules_figure() const;
   [[nodiscard]] bool done() const {
     return agreement_.ended() || place_.epoch() >= options_.epochs;
@@ -82,10 +82,10 @@ class FitLoop final {
   std::optional<int64_t> batches_;  // of the epoch, or of what is left of it
   Clock::time_point epoch_begun_{};
   EpochFigures figures_;
-  Tensors inputs_;     // of the batch at hand
+  Tensors inputs_;     // of the current batch
   Tensors outputs_{};  // of the batch, until its metrics are updated
   Tensors labels_{};
-  bool updates_ = true;  // the batch at hand completes an update
+  bool updates_ = true;  // the current batch completes an update
 };
 
 }  // namespace argosy::train::detail

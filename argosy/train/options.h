@@ -19,7 +19,7 @@ namespace argosy::train {
 class TrainingStep;
 using TrainingStepFunction = std::function<at::Tensor(TrainingStep& step)>;
 
-/// Whether fit() resumes from a checkpoint of an earlier run.
+/// Selects if fit() resumes from a checkpoint of an earlier run.
 enum class Resume {
   kNever,
   kAuto,  ///< resumes from the newest whole checkpoint of the run, if there is one

@@ -11,7 +11,7 @@
 
 namespace argosy::train::detail {
 
-/// The means of what TrainingStep::log() was given since the epoch's begin, by name.
+/// The means of the values that TrainingStep::log() got since the start of the epoch, by name.
 class StepFigures final {
  public:
   /// Adds a mean over `count` samples of this rank.

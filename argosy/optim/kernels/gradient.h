@@ -9,8 +9,8 @@ namespace argosy::optim::kernels {
 /// Penalty that is added to the gradient.
 enum class Penalty { kNone, kL1, kL2 };
 
-/// What happens to a gradient before the update sees it, in this order: scaled, limited to
-/// [-limit, limit], penalised. The defaults change no bit. The gradient itself is not written.
+/// The changes of a gradient before the update sees it, in this order: scaled, limited to [-limit,
+/// limit], penalised. The defaults change no bit. The gradient itself is not written.
 struct GradientTerms {
   double scale = 1.0;
   double limit = std::numeric_limits<double>::infinity();

@@ -50,7 +50,8 @@ class Core final {
   /// Decides the memory format without a trial. Collective if it is open.
   void settle_format(engine::MemoryFormat format, std::string reason);
 
-  /// Where and in what each forward computes; nullopt without DdpOptions::autocast.
+  /// Returns the device and dtype of each forward's mixed precision; nullopt without
+  /// DdpOptions::autocast.
   [[nodiscard]] const std::optional<engine::AutocastOptions>& autocast() const { return autocast_; }
 
   /// Returns the memory format for inputs.

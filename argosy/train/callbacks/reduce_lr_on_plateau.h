@@ -41,7 +41,7 @@ class ReduceLROnPlateau final : public Callback {
   ReduceLROnPlateauOptions options_;
   detail::Monitor monitor_;
   std::optional<optim::ReduceLROnPlateau> schedule_{};
-  std::optional<optim::LRSchedulerState> saved_{};  // to go on from
+  std::optional<optim::LRSchedulerState> saved_{};  // to resume from
 };
 
 }  // namespace argosy::train

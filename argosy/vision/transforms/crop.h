@@ -122,7 +122,7 @@ class RandomCrop final {
   [[nodiscard]] std::string to_string() const;
 
   struct Draw {
-    image::Padding needed;  ///< border beside options().padding; 0 unless too small
+    image::Padding needed;  ///< more border; 0 unless the picture is too small
     image::Box box;         ///< in the padded picture
   };
   /// Errors: UsageError for a smaller picture.

@@ -36,6 +36,7 @@ struct KeypointTensor {
 /// order, and the points on it if there are any. ToTensor turns the one into the other, so each
 /// step asks which it has. A step that cannot work with its input throws an error that names the
 /// step.
+///
 ///     vision::Picture flipped = vision::RandomHorizontalFlip(1)(image, random);
 ///     use(flipped.image(), flipped.points());
 ///
