@@ -28,8 +28,8 @@ enum class MemoryFormat {
 /// Returns the format of that name, or nullopt if there is none.
 [[nodiscard]] std::optional<MemoryFormat> memory_format(std::string_view name);
 
-/// Returns a 4-d tensor of a floating type in kContiguous or kChannelsLast, as a copy unless it
-/// already has that format. Returns any other tensor itself. Autograd records it.
+/// Returns `tensor` in kContiguous or kChannelsLast if it is 4-d and of a floating type: a copy
+/// unless it already has that format. Otherwise returns `tensor` itself. Autograd records it.
 [[nodiscard]] at::Tensor in_format(const at::Tensor& tensor, MemoryFormat format);
 
 /// True if no other tensor uses the memory of a dense tensor. Other tensors would be read in the

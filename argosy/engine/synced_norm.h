@@ -68,7 +68,7 @@ class SyncedNorm {
  public:
   virtual ~SyncedNorm() = default;
   /// Sets the peers. With null, the initial value, each process normalizes alone.
-  /// The function is const because const module holders of libtorch give access to modules that may
+  /// It is const because a const module holder of libtorch gives access to a module that may
   /// change.
   void set_peers(NormPeersPtr peers) const { peers_ = std::move(peers); }
   [[nodiscard]] const NormPeersPtr& peers() const { return peers_; }

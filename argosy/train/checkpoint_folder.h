@@ -37,9 +37,9 @@ struct Share {
   std::vector<nlohmann::ordered_json> gone{};
 };
 
-/// Says why sums over the ranks now can differ from those of the ranks that wrote the checkpoint:
-/// "written by 4 ranks, 2 + 2 on 2 hosts, read by 4 ranks on one host". Returns "" if they cannot,
-/// or if the checkpoint does not say where its ranks were.
+/// Returns the reason why sums over the ranks can differ from those of the ranks that wrote the
+/// checkpoint: "written by 4 ranks, 2 + 2 on 2 hosts, read by 4 ranks on one host". Returns "" if
+/// they cannot differ, or if the checkpoint does not say where its ranks were.
 [[nodiscard]] std::string other_layout(const checkpoint::Manifest& manifest,
                                        const std::vector<int>& hosts);
 

@@ -37,7 +37,7 @@ class Precision final {
   void forget_update() { skipped_ = false; }
   /// Makes the optimizer's step unless the update is skipped, and sets the scale of the next one.
   void update(optim::Optimizer& optimizer);
-  /// Logs that `step` was skipped: the first skips in a row each, later ones more and more rarely.
+  /// Logs that `step` was skipped: each of the first skips in a row, then more and more rarely.
   /// Errors: DataError, on all ranks alike, if so many updates were skipped that no scale is left.
   void report(int64_t step, bool first_rank);
 
@@ -45,7 +45,7 @@ class Precision final {
   void add_to(Logs& logs) const;
   [[nodiscard]] std::string name() const;  ///< "bfloat16"; empty for full precision
 
-  /// During an update, returns the state from before it.
+  /// Returns the state; during an update, the state from before it.
   [[nodiscard]] nlohmann::ordered_json state() const;
   /// Errors: CheckpointError.
   void load_state(const nlohmann::ordered_json& state);
