@@ -108,12 +108,23 @@ ordered_json description(const Training& training) {
   return about;
 }
 
+std::string markdown_cell(std::string_view text) {
+  constexpr std::string_view kMarkup = "&<>|*_`~[]\\";
+  std::string cell;
+  for (const char c : text) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    cell += kMarkup.find(c) != kMarkup.npos ? fmt::format("&#{};", int{c})
+                                            : std::string(1, control ? ' ' : c);
+  }
+  return cell;
+}
+
 std::string description_table(const Training& training) {
   std::string table = "| | |\n|---|---|\n";
   const ordered_json about = description(training);
   for (const auto& [name, value] : about.items()) {
-    table += fmt::format(
-        "| {} | {} |\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+    const std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
+    table += fmt::format("| {} | {} |\n", name, markdown_cell(shown));
   }
   return table;
 }

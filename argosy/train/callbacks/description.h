@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "argosy/train/callback.h"
 
@@ -15,5 +16,8 @@ namespace argosy::train::detail {
 
 /// Returns the same as a Markdown table.
 [[nodiscard]] std::string description_table(const Training& training);
+
+/// A stranger's text in a cell of a Markdown table: shown letter by letter, on one line.
+[[nodiscard]] std::string markdown_cell(std::string_view text);
 
 }  // namespace argosy::train::detail

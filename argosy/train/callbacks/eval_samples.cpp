@@ -11,6 +11,7 @@
 
 #include "argosy/image/codec.h"
 #include "argosy/image/resize.h"
+#include "argosy/train/callbacks/description.h"
 
 namespace argosy::train::detail {
 namespace {
@@ -119,11 +120,11 @@ image::Image EvalSamples::grid() const {
 }
 
 std::string EvalSamples::table() const {
-  std::string text = "| picture | what it is |\n|---|---|\n";
+  std::string table = "| picture | what it is |\n|---|---|\n";
   for (std::size_t i = 0; i < samples_.size(); ++i) {
-    text += fmt::format("| {} | {} |\n", i + 1, caption_of(samples_[i]));
+    table += fmt::format("| {} | {} |\n", i + 1, markdown_cell(caption_of(samples_[i])));
   }
-  return text;
+  return table;
 }
 
 }  // namespace argosy::train::detail

@@ -111,6 +111,22 @@ TEST(EvalSamples, OfARunHaveTheClassesNames) {
   });
 }
 
+TEST(EvalSamples, ACaptionStaysInItsCellOfTheTable) {
+  run_job(1, [](int) {
+    detail::EvalSamples samples{2};
+    samples.set_class_names({"cat | dog\nor <b>&\\", "**d**"});
+    Model model = constant();
+    const Tensors inputs{torch::ones({2, 1, 4, 4})};
+    const Tensors outputs{torch::tensor({{1.0F, 0.0F}, {1.0F, 0.0F}})};
+    const Tensors labels{torch::tensor({0, 1})};
+    samples.add({.model = model, .inputs = inputs, .outputs = outputs, .labels = labels});
+    EXPECT_EQ(samples.table(),
+              "| picture | what it is |\n|---|---|\n"
+              "| 1 | cat &#124; dog or &#60;b&#62;&#38;&#92; |\n"
+              "| 2 | &#42;&#42;d&#42;&#42;, said cat &#124; dog or &#60;b&#62;&#38;&#92; |\n");
+  });
+}
+
 TEST(EvalSamples, GridFramesWhatIsRightAndWhatIsWrong) {
   run_job(1, [&](int) {
     struct Keep : Callback {
