@@ -194,7 +194,7 @@ class Callback {
   [[nodiscard]] virtual nlohmann::ordered_json state() const;
   virtual void load_state(const nlohmann::ordered_json& state);
   /// Tensors for a checkpoint, equal on all ranks. load_tensors() is called after load_state() if
-  /// there were any.
+  /// there were any. A checkpoint that does not know a callback with tensors is an error.
   [[nodiscard]] virtual engine::StateDict tensors() const { return {}; }
   virtual void load_tensors(const engine::StateDict& /*tensors*/) {}
 

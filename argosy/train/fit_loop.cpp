@@ -97,7 +97,7 @@ void FitLoop::resume() {
   restore(core_, share.snapshot, *path);
   check_schedule(core_, share.snapshot, *path);
   continue_from(share, *path);
-  restore_callbacks(share.snapshot, announcer_.callbacks());
+  restore_callbacks(share.snapshot, *path, announcer_.callbacks());
   resumed_ = true;
   if (options_.log.verbose > 0 && core_.group.rank() == 0) {
     if (done()) {

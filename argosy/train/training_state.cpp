@@ -189,12 +189,22 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
 }
 
 void restore_callbacks(const checkpoint::Snapshot& snapshot,
+                       const std::string& path,
                        std::span<const AnyCallback> callbacks) {
   checkpoint::read_value("callbacks", [&] {
     const ordered_json& saved = checkpoint::value_of(snapshot.values, "callbacks");
     for_each_named(callbacks, [&](const std::string& name, Callback& callback) {
       if (const auto found = saved.find(name); found != saved.end()) {
         callback.load_state(*found);
+      } else if (!callback.tensors().empty()) {
+        throw CheckpointError(
+            "train.resume",
+            fmt::format(
+                "the checkpoint has nothing of the callback \"{}\", whose tensors would "
+                "begin anew in the middle of a training. Give the callback the name that it "
+                "was saved by, leave it out, or begin a new training with load()",
+                name),
+            {.path = path, .key = name});
       }
       engine::StateDict own;
       if (const engine::StateDict* all = snapshot.find(kCallbackTensors)) {

@@ -60,7 +60,9 @@ void restore(Core& core, const checkpoint::Snapshot& snapshot, const std::string
 /// none.
 [[nodiscard]] std::optional<Place> place_in(const checkpoint::Snapshot& snapshot);
 /// Restores the callbacks' states, which are equal on all ranks.
+/// Errors: CheckpointError for a callback with tensors that the checkpoint does not know.
 void restore_callbacks(const checkpoint::Snapshot& snapshot,
+                       const std::string& path,
                        std::span<const AnyCallback> callbacks);
 /// Restores what each rank has of its own: generators and buffers. restore_sums() restores its sums
 /// within an epoch.

@@ -1,6 +1,10 @@
 #include "argosy/train/training_step.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -9,6 +13,22 @@
 #include "argosy/train/step_figures.h"
 
 namespace argosy::train {
+namespace {
+
+/// What loggers write beside the metrics: columns, fields and tags of these names.
+constexpr std::array kReserved{"loss",
+                               "lr",
+                               "loss_scale",
+                               "samples_per_second",
+                               "images_per_second",
+                               "input_wait",
+                               "epoch",
+                               "step",
+                               "seconds",
+                               "time",
+                               "split"};
+
+}  // namespace
 
 TrainingStep::TrainingStep(detail::Core& core,
                            Model& model,
@@ -54,14 +74,15 @@ at::Tensor TrainingStep::loss(const Tensors& outputs) {
 }
 
 void TrainingStep::log(std::string_view name, double value) {
-  const std::vector<std::string> metrics = core_.metric_names();
-  ARGOSY_CHECK(!name.empty() && name != "loss" && name != "loss_scale" &&
-                   !name.starts_with("eval_") &&
-                   std::find(metrics.begin(), metrics.end(), name) == metrics.end(),
+  std::vector<std::string> reserved = core_.metric_names();
+  reserved.insert(reserved.end(), kReserved.begin(), kReserved.end());
+  ARGOSY_CHECK(!name.empty() && !name.starts_with("eval_") &&
+                   std::find(reserved.begin(), reserved.end(), name) == reserved.end(),
                "train.training_step",
                "step.log(\"{}\"): fit() has a figure of this name, or the name is empty. Take "
-               "another one.",
-               name);
+               "another one: reserved are {} and names that begin with eval_.",
+               name,
+               fmt::join(reserved, ", "));
   figures_.add(name, value, static_cast<double>(detail::samples_in(batch_)));
 }
 

@@ -1,6 +1,8 @@
 // A step of the user's in fit(): its bits, its figures, two models, several ranks, a resume.
 #include "argosy/train/training_step.h"
 
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -10,17 +12,21 @@
 #include <torch/torch.h>
 
 #include "argosy/checkpoint/read_weights.h"
+#include "argosy/train/callbacks/boards.h"
 #include "argosy/train/callbacks/keep_in_checkpoint.h"
+#include "argosy/train/callbacks/progress_bar.h"
 #include "argosy/train/resume_test_support.h"
 #include "argosy/train/train_test_support.h"
 
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
+#include <nlohmann/json.hpp>
 
 namespace argosy::train {
 namespace {
 
 using testing::adam_model;
+using ::testing::AllOf;
 using testing::blobs;
 using testing::hash;
 using ::testing::HasSubstr;
@@ -108,29 +114,55 @@ TEST(TrainingStepOfFit, AnAuxiliaryLossOnTwoRanksIsThatOfOneProcessWithTwiceTheB
   EXPECT_NEAR(figures[1].second, figures[2].second, 1e-4 * figures[1].second);
 }
 
+/// Whether the last record with this tag in a file of TensorBoard or VisualDL has this number: both
+/// are protocol buffers, where a float stands as its bytes.
+bool ends_with_scalar(const std::string& records, const std::string& tag, float value) {
+  const std::string bytes(reinterpret_cast<const char*>(&value), sizeof value);
+  const std::size_t begin = records.rfind(tag);
+  constexpr std::size_t kFieldsBetween = 24;
+  return begin != std::string::npos &&
+         records.substr(begin + tag.size(), kFieldsBetween).find(bytes) != std::string::npos;
+}
+
 TEST(TrainingStepOfFit, FiguresAreMeansOverTheSamplesOfAllRanks) {
   const test::TempDir folder;
   const std::string run = (folder.path() / "run").string();
   run_job(2, [&](int rank) {
     Model model = sgd_model();
-    const History history =
-        model.fit(blobs(20),
-                  {.batch_size = 4,
-                   .run_dir = run,
-                   .training_step =
-                       [&](TrainingStep& step) {
-                         step.log("twice", 2.0 * static_cast<double>(step.batch().front().size(0)));
-                         if (rank == 1) {
-                           step.log("only_there", 7);
-                         }
-                         return step.loss(step.forward());
-                       },
-                   .log = {.verbose = 0, .freq = 1}});
+    const std::string bar = (folder.path() / std::to_string(rank)).string();
+    std::FILE* const out = std::fopen(bar.c_str(), "w");
+    const History history = model.fit(
+        blobs(20),
+        {.batch_size = 4,
+         .run_dir = run,
+         .callbacks = {ProgressBar({.verbose = 2, .out = out}), TensorBoard(), VisualDL()},
+         .training_step =
+             [&](TrainingStep& step) {
+               step.log("twice", 2.0 * static_cast<double>(step.batch().front().size(0)));
+               if (rank == 1) {
+                 step.log("only_there", 7);
+               }
+               return step.loss(step.forward());
+             },
+         .log = {.verbose = 0, .freq = 1}});
     // Ten samples of each rank, in batches of 4, 4 and 2.
     EXPECT_DOUBLE_EQ(history.epochs.front()["twice"], (8 * 4 + 8 * 4 + 4 * 2) / 10.0);
     EXPECT_DOUBLE_EQ(history.epochs.front()["only_there"], 7);
+    std::fclose(out);
+    if (rank == 0) {
+      EXPECT_THAT(text_of(bar), HasSubstr("step 3/3 - loss: "));
+      EXPECT_THAT(text_of(bar), HasSubstr(" - acc: "));
+      EXPECT_THAT(text_of(bar), HasSubstr(" - twice: 7.2000 - only_there: 7.0000"));
+    }
   });
-  EXPECT_THAT(text_of(run + "/metrics.jsonl"), HasSubstr("\"twice\""));
+  const std::string lines = text_of(run + "/metrics.jsonl");
+  const std::string last = lines.substr(lines.rfind('\n', lines.size() - 2) + 1);
+  EXPECT_DOUBLE_EQ(nlohmann::json::parse(last)["metrics"]["twice"].get<double>(), 7.2);
+  for (const char* const board : {"/tensorboard", "/visualdl"}) {
+    const auto file = std::filesystem::directory_iterator(run + board)->path();
+    EXPECT_TRUE(ends_with_scalar(text_of(file.string()), "train/twice", 7.2F)) << board;
+    EXPECT_TRUE(ends_with_scalar(text_of(file.string()), "train/only_there", 7)) << board;
+  }
 }
 
 /// A generator trained by fit() against a discriminator with an optimizer of its own.
@@ -200,6 +232,22 @@ TEST(TrainingStepOfFit, TwoModelsResumeToTheSameBits) {
   });
 }
 
+TEST(TrainingStepOfFit, ACheckpointWithoutTheSecondModelIsRefusedByItsName) {
+  const test::TempDir folder;
+  run_job(1, [&](int) {
+    FitOptions options = options_in(folder.path().string());
+    sgd_model().fit(blobs(50), options);
+    options.resume = Resume::kMust;
+    options.epochs = 9;
+    Model model = sgd_model();
+    const SmallNet second = small_net();
+    options.callbacks = {KeepInCheckpoint("judge", second.ptr(), optim::SGD(second, {.lr = 0.1}))};
+    EXPECT_THAT(test::error_text<CheckpointError>([&] { model.fit(blobs(50), options); }),
+                AllOf(HasSubstr("the checkpoint has nothing of the callback \"judge\""),
+                      HasSubstr(folder.path().string())));
+  });
+}
+
 /// Rows of different lengths, which its own collate() fills up with zeros.
 struct Rows {
   [[nodiscard]] int64_t size() const { return 24; }
@@ -249,11 +297,14 @@ TEST(TrainingStepOfFit, MistakesAreNamed) {
     EXPECT_THAT(error([](TrainingStep&) { return at::Tensor(); }), HasSubstr("got no tensor"));
     EXPECT_THAT(error([](TrainingStep& step) { return step.forward().front().mean().detach(); }),
                 HasSubstr("got a number without a gradient"));
-    EXPECT_THAT(error([](TrainingStep& step) {
-                  step.log("acc", 1);
-                  return step.loss(step.forward());
-                }),
-                HasSubstr("step.log(\"acc\"): fit() has a figure of this name"));
+    for (const std::string name : {"acc", "loss", "lr", "input_wait", "eval_mine", ""}) {
+      EXPECT_THAT(error([&](TrainingStep& step) {
+                    step.log(name, 1);
+                    return step.loss(step.forward());
+                  }),
+                  AllOf(HasSubstr("step.log(\"" + name + "\"): fit() has a figure of this name"),
+                        HasSubstr("reserved are acc, loss, lr, loss_scale")));
+    }
     EXPECT_THAT(
         error([](TrainingStep& step) { return step.model().parameters().front().second.sum(); }),
         HasSubstr("did not call step.forward()"));

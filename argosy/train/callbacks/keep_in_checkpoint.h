@@ -21,7 +21,7 @@ namespace argosy::train {
 ///                       .training_step = ...});
 ///
 /// The weights, buffers and optimizer states of rank 0 are saved; they must be equal on all ranks.
-/// Errors: CheckpointError from fit() if a checkpoint has another model under this name.
+/// Errors: CheckpointError from fit() if a checkpoint has another model under this name, or none.
 class KeepInCheckpoint final : public Callback {
  public:
   KeepInCheckpoint(std::string name,
