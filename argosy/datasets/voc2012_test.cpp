@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -9,6 +6,7 @@
 #include "argosy/base/error.h"
 #include "argosy/datasets/sets.h"
 #include "argosy/datasets/survey.h"
+#include "argosy/datasets/test_voc2012.h"
 #include "argosy/formats/test_archives.h"
 #include "argosy/image/codec.h"
 
@@ -18,9 +16,9 @@
 namespace argosy::datasets {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::string jpeg() {
   const image::Image gray({.height = 8, .width = 8}, image::Order::kGray);
@@ -30,26 +28,11 @@ std::string jpeg() {
 
 /// Pictures a and b for training, c for validation: a dog and a person on a, only a dog that is
 /// hard to see on b, a person on c.
-class Voc2012 : public testing::Test {
+class Voc2012 : public ::testing::Test {
  protected:
-  Voc2012() {
-    const std::string root = "VOCdevkit/VOC2012/";
-    for (const std::string& name : classes) {
-      const int dog = name == "dog" ? 1 : -1;
-      const int person = name == "person" ? 1 : -1;
-      members.emplace_back(
-          fmt::format("{}ImageSets/Main/{}_train.txt", root, name),
-          fmt::format("a {:>2}\nb {:>2}\n", std::max(dog, person), dog == 1 ? 0 : -1));
-      members.emplace_back(fmt::format("{}ImageSets/Main/{}_val.txt", root, name),
-                           fmt::format("c {:>2}\n", person));
-    }
-    for (const char* name : {"a", "b", "c"}) {
-      members.emplace_back(fmt::format("{}JPEGImages/{}.jpg", root, name), jpeg());
-    }
-  }
   [[nodiscard]] std::string path() {
     const auto file = folder_.path() / "VOCtrainval_11-May-2012.tar";
-    std::ofstream(file, std::ios::binary) << formats::tar(members);
+    testing::write_tar(file.string(), members);
     return file.string();
   }
   [[nodiscard]] std::string error() {
@@ -57,11 +40,10 @@ class Voc2012 : public testing::Test {
     return test::error_text<DataError>([&] { (void)open("voc2012", {.path = file}); });
   }
 
-  const std::vector<std::string> classes{
-      "aeroplane", "bicycle",     "bird",  "boat",        "bottle", "bus",      "car",
-      "cat",       "chair",       "cow",   "diningtable", "dog",    "horse",    "motorbike",
-      "person",    "pottedplant", "sheep", "sofa",        "train",  "tvmonitor"};
-  formats::TestMembers members{};
+  formats::TestMembers members =
+      testing::voc2012_members({{.name = "a", .jpeg = jpeg(), .classes = {"dog", "person"}},
+                                {.name = "b", .jpeg = jpeg(), .difficult = {"dog"}}},
+                               {{.name = "c", .jpeg = jpeg(), .classes = {"person"}}});
   test::TempDir folder_{};
 };
 
@@ -71,7 +53,7 @@ TEST_F(Voc2012, APictureHasEveryClassThatIsOnIt) {
   EXPECT_EQ(recognise(folder_.path().string()), "voc2012");
   const auto photographs = open("voc2012", {.path = file});
   EXPECT_EQ(photographs->about().task, Task::kTags);
-  EXPECT_EQ(photographs->about().classes, classes);
+  EXPECT_EQ(photographs->about().classes, testing::kVocClasses);
   ASSERT_EQ(photographs->about().splits.size(), 2U);
   EXPECT_EQ(photographs->about().splits[0].count, 2);
   EXPECT_EQ(photographs->about().splits[1].name, "valid");

@@ -7,12 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "argosy/formats/test_archives.h"
+#include "argosy/datasets/test_voc2012.h"
 #include "argosy/image/codec.h"
 #include "argosy/image/image.h"
 
@@ -66,31 +64,23 @@ inline void write_idx(const std::filesystem::path& folder, int count) {
 /// VOC 2012's archive with `count` bars for training and half as many for validation: three of its
 /// classes are the thirds of a picture, and every second picture is a "person", too.
 inline void write_voc2012(const std::filesystem::path& file, int count) {
-  constexpr auto kClasses = std::to_array<std::string_view>(
-      {"aeroplane", "bicycle",     "bird",  "boat",        "bottle", "bus",      "car",
-       "cat",       "chair",       "cow",   "diningtable", "dog",    "horse",    "motorbike",
-       "person",    "pottedplant", "sheep", "sofa",        "train",  "tvmonitor"});
-  const std::string root = "VOCdevkit/VOC2012/";
-  formats::TestMembers members;
-  for (const auto& [split, first, last] :
-       {std::tuple("train", 0, count), std::tuple("val", count, count + count / 2)}) {
-    for (size_t label = 0; label < kClasses.size(); ++label) {
-      std::string lines;
-      for (int i = first; i < last; ++i) {
-        const bool there =
-            kClasses.at(label) == "person" ? i % 2 == 0 : i % 3 == static_cast<int>(label);
-        lines += fmt::format("{:06} {:>2}\n", i, there ? 1 : -1);
-      }
-      members.emplace_back(
-          fmt::format("{}ImageSets/Main/{}_{}.txt", root, kClasses.at(label), split), lines);
-    }
+  constexpr std::array kThirds{"aeroplane", "bicycle", "bird"};
+  const auto pictures = [&](int first, int last) {
+    std::vector<datasets::testing::VocPicture> all;
     for (int i = first; i < last; ++i) {
       const std::vector<uint8_t> jpeg = image::encode_jpeg(bar(i % 3, i));
-      members.emplace_back(fmt::format("{}JPEGImages/{:06}.jpg", root, i),
-                           std::string(jpeg.begin(), jpeg.end()));
+      all.push_back({.name = fmt::format("{:06}", i),
+                     .jpeg = {jpeg.begin(), jpeg.end()},
+                     .classes = {kThirds.at(static_cast<size_t>(i % 3))}});
+      if (i % 2 == 0) {
+        all.back().classes.emplace_back("person");
+      }
     }
-  }
-  std::ofstream(file, std::ios::binary) << formats::tar(members);
+    return all;
+  };
+  datasets::testing::write_tar(
+      file.string(),
+      datasets::testing::voc2012_members(pictures(0, count), pictures(count, count + count / 2)));
 }
 
 }  // namespace argosy::recipes::testing
