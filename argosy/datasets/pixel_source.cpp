@@ -31,19 +31,36 @@ std::span<const Number> part_of(const std::vector<Number>& all, int64_t index, i
 }  // namespace
 
 PixelSource::PixelSource(About about, std::vector<PixelBlock> blocks)
-    : Source(with_splits(std::move(about), blocks)), blocks_(std::move(blocks)) {
-  for (const PixelBlock& block : blocks_) {
-    ARGOSY_INVARIANT(
-        static_cast<int64_t>(block.pixels.size()) == block.count * bytes_of(this->about().shape),
-        "datasets.pixels");
+    : Source(with_splits(std::move(about), blocks)) {
+  for (PixelBlock& block : blocks) {
     size_ += block.count;
+    Place& place = places_.emplace_back();
+    place.count = block.count;
+    place.block = std::move(block);
+    if (place.block.read == nullptr) {
+      (void)block_of(place);
+    }
   }
+}
+
+const PixelBlock& PixelSource::block_of(const Place& place) const {
+  std::call_once(place.once, [&] {
+    if (place.block.read != nullptr) {
+      place.block = place.block.read();
+    }
+    const auto bytes = static_cast<int64_t>(place.block.pixels.size());
+    ARGOSY_INVARIANT(
+        place.block.count == place.count && bytes == place.count * bytes_of(about().shape),
+        "datasets.pixels");
+  });
+  return place.block;
 }
 
 Sample PixelSource::get(int64_t index, Scratch&) const {
   int64_t at = index;
-  for (const PixelBlock& block : blocks_) {
-    if (at >= 0 && at < block.count) {
+  for (const Place& place : places_) {
+    if (at >= 0 && at < place.count) {
+      const PixelBlock& block = block_of(place);
       const std::vector<int64_t>& shape = about().shape;
       return {.picture = {.kind = StoredPicture::Kind::kPixels,
                           .bytes = part_of(block.pixels, at, block.count),
@@ -52,7 +69,7 @@ Sample PixelSource::get(int64_t index, Scratch&) const {
               .labels = part_of(block.labels, at, block.count),
               .points = part_of(block.points, at, block.count)};
     }
-    at -= block.count;
+    at -= place.count;
   }
   throw UsageError("datasets.get", fmt::format("no sample {}: there are {}", index, size_));
 }

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,9 +18,13 @@ struct PixelBlock {
   int64_t count = 0;              ///< N
   std::vector<int64_t> labels{};  ///< N × labels of a sample; empty: no labels
   std::vector<float> points{};    ///< N × points of a sample × 2; empty: no points
+  /// Returns the block with its numbers, which are read at the first access to a sample of it.
+  /// Unset: they are here.
+  std::function<PixelBlock()> read{};
 };
 
-/// A set whose pictures all have one shape and lie unpacked in memory.
+/// A set whose pictures all have one shape and lie unpacked in memory. A block may be read at the
+/// first access.
 class PixelSource final : public Source {
  public:
   /// `about` has the pictures' shape. The constructor adds the splits.
@@ -31,7 +38,14 @@ class PixelSource final : public Source {
   }
 
  private:
-  std::vector<PixelBlock> blocks_;
+  struct Place {
+    int64_t count = 0;
+    mutable std::once_flag once{};
+    mutable PixelBlock block{};  // whole after `once`
+  };
+  [[nodiscard]] const PixelBlock& block_of(const Place& place) const;
+
+  std::deque<Place> places_;
   int64_t size_ = 0;
 };
 

@@ -22,6 +22,8 @@ constexpr size_t kPicture = kSide * kSide * kChannels;
 
 const std::vector<std::string> kFiles{"train_32x32.mat", "test_32x32.mat", "extra_32x32.mat"};
 
+constexpr std::array<int64_t, 3> kPublishedCounts{73257, 26032, 531131};
+
 /// Each picture from columns of a channel after the other to rows of RGB, in its place.
 void transpose(std::vector<uint8_t>& pixels) {
   std::array<uint8_t, kPicture> columns{};
@@ -72,16 +74,39 @@ PixelBlock read_split(const std::string& path, const std::string& split) {
   return block;
 }
 
+/// A file of the published length has the published number of pictures, and is read when one of
+/// them is asked for. Another one is read at once.
+PixelBlock block_of(const std::string& path, size_t file) {
+  const std::string split = kFiles[file].substr(0, kFiles[file].find('_'));
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (error || std::cmp_not_equal(bytes, svhn().files[file].published.bytes)) {
+    return read_split(path, split);
+  }
+  const int64_t count = kPublishedCounts.at(file);
+  return {.split = split, .count = count, .read = [=] {
+            PixelBlock block = read_split(path, split);
+            if (block.count != count) {
+              throw DataError(
+                  "datasets.svhn",
+                  fmt::format("expected {} labels in this file, got {}", count, block.count),
+                  {path});
+            }
+            return block;
+          }};
+}
+
 std::shared_ptr<const Source> open_svhn(const OpenOptions& options) {
   const std::string& path = options.path;
   std::vector<PixelBlock> blocks;
   std::error_code error;
   const bool alone = std::filesystem::is_regular_file(path, error);
   const std::string file_name = std::filesystem::path(path).filename().string();
-  for (const std::string& name : kFiles) {
-    if (alone ? file_name == name : !find_file(path, {name}).empty()) {
-      blocks.push_back(
-          read_split(alone ? path : find_file(path, {name}), name.substr(0, name.find('_'))));
+  for (size_t file = 0; file < kFiles.size(); ++file) {
+    const std::string found =
+        alone ? (file_name == kFiles[file] ? path : "") : find_file(path, {kFiles[file]});
+    if (!found.empty()) {
+      blocks.push_back(block_of(found, file));
     }
   }
   if (blocks.empty()) {

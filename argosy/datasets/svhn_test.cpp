@@ -1,4 +1,5 @@
 #include <bit>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -15,7 +16,7 @@
 namespace argosy::datasets {
 namespace {
 
-using testing::ElementsAre;
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr uint32_t kU8Class = 9;
@@ -66,6 +67,23 @@ TEST_F(Svhn, PicturesAreRowsAndTenIsTheDigitZero) {
   EXPECT_EQ(pixel[1], 4 + 60 + 50 + 14);
   EXPECT_EQ(pixel[2], 4 + 60 + 100 + 14);
   EXPECT_EQ(open("svhn", {.path = path() + "/test_32x32.mat"})->about().splits[0].name, "test");
+}
+
+TEST_F(Svhn, APublishedFileIsReadWhenItsSplitIsAskedFor) {
+  write("train_32x32.mat", "\x01\x0a\x09");
+  const auto extra = folder_.path() / "extra_32x32.mat";
+  std::ofstream(extra).close();
+  std::filesystem::resize_file(extra, 1329278602);  // zeros that take no room on the disk
+  const auto digits = open("svhn", {.path = path()});
+  ASSERT_EQ(digits->about().splits.size(), 2U);
+  EXPECT_EQ(digits->about().splits[1].count, 531131);
+  EXPECT_EQ(digits->size(), 531134);
+  EXPECT_EQ(digits->label(1), 0);
+  std::filesystem::resize_file(extra, 1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(test::error_text<DataError>([&] { (void)digits->label(3); }),
+                AllOf(HasSubstr("extra_32x32.mat"), HasSubstr("not a MATLAB 5 file")));
+  }
 }
 
 TEST_F(Svhn, WhatDoesNotFitIsNamed) {

@@ -59,8 +59,8 @@ class Cifar100 final : public PictureDataset {
 };
 
 /// SVHN, cropped: 73,257 digits of house numbers for training and 26,032 for tests, 32 × 32, RGB,
-/// ten classes. datasets::open("svhn") also gives "extra". All files in the folder are read: with
-/// extra_32x32.mat they take 2 GB.
+/// ten classes. datasets::open("svhn") also gives "extra". A file is read at the first access to
+/// its split, so that nobody pays for the 1.6 GB of extra_32x32.mat who does not ask for them.
 class Svhn final : public PictureDataset {
  public:
   Svhn(const std::string& path, Split split, PictureOptions options = {})
