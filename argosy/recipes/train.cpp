@@ -239,11 +239,11 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   const std::string run_dir = run_dir_of(resolved);
   announce(resolved, assembly, lengths, run_dir);
   train::FitOptions options = fit_options(resolved, run_dir);
-  options.log.class_names = assembly.data->classes();
   if (!assembly.data->evaluation_split().empty()) {
     options.data.eval_batch_size = resolved.eval_batch_size;
   }
   if (!run_dir.empty()) {
+    options.log.class_names = assembly.data->classes();
     options.callbacks.emplace_back(WriteDescription(run_dir, describe(resolved, assembly)));
   }
   const train::History history = fit(model, assembly, training, options);

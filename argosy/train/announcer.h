@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "argosy/train/callback.h"
+#include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/options.h"
 #include "argosy/train/phases.h"
 
@@ -29,12 +30,11 @@ class Announcer final {
   /// The callbacks that evaluations have too: all but progress and checkpoints.
   [[nodiscard]] const std::vector<AnyCallback>& watching() const { return watching_; }
   /// True if a callback saves checkpoints.
-  [[nodiscard]] bool keeps_checkpoints() const;
+  [[nodiscard]] bool keeps_checkpoints() const { return keeps_ != Keeps::kNone; }
   [[nodiscard]] Phases& phases() { return phases_; }
 
  private:
-  void add_checkpoints(const FitOptions& options);
-
+  Keeps keeps_;
   std::vector<AnyCallback> callbacks_;
   std::vector<AnyCallback> watching_;
   Phases phases_;

@@ -144,6 +144,20 @@ std::string checkpoint_folder(const FitOptions& options) {
   return {};
 }
 
+Keeps who_keeps(const FitOptions& options) {
+  const bool asked = !options.checkpoint.dir.empty() || !options.run_dir.empty();
+  const std::string folder = checkpoint_folder(options);
+  Keeps keeps = asked ? Keeps::kOwn : Keeps::kNone;
+  for (const AnyCallback& callback : options.callbacks) {
+    if (const auto* theirs = dynamic_cast<const ModelCheckpoint*>(&*callback)) {
+      const std::string& dir = theirs->options().dir;
+      const bool same = dir == folder || (dir.empty() && options.checkpoint.dir.empty());
+      keeps = same || !asked ? Keeps::kCallback : keeps;
+    }
+  }
+  return keeps;
+}
+
 void set_aside_later(const std::string& folder, int64_t step) {
   const std::vector<fs::path> later = later_ones(folder, step);
   if (later.empty()) {

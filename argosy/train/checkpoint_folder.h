@@ -16,6 +16,14 @@ namespace argosy::train::detail {
 /// that of the first ModelCheckpoint. Empty: none.
 [[nodiscard]] std::string checkpoint_folder(const FitOptions& options);
 
+/// Whose checkpoints a fit() saves.
+enum class Keeps : uint8_t {
+  kNone,
+  kOwn,      ///< fit()'s, as FitCheckpointOptions say; perhaps those of callbacks, too
+  kCallback  ///< only those of a ModelCheckpoint in the callbacks
+};
+[[nodiscard]] Keeps who_keeps(const FitOptions& options);
+
 /// Returns the checkpoint from which the options ask to resume, or nullopt for none. Rank 0 looks,
 /// and logs what it passed over. Collective.
 /// Errors: UsageError for resume without a folder; CheckpointError if there must be a checkpoint

@@ -89,6 +89,14 @@ at::Tensor gather_rows(const at::Tensor& own, const comm::Group& group) {
   return at::cat(parts);
 }
 
+/// A loader has its own options.
+void check_loader(const Feed& feed, const auto& options, const char* where) {
+  ARGOSY_CHECK(feed.dealing().has_value() || (options.batch_size == 1 && options.num_workers == 0),
+               where,
+               "{} is set, and the batches come from a loader: give it to the loader",
+               options.batch_size != 1 ? "batch_size" : "num_workers");
+}
+
 }  // namespace
 
 std::optional<Logs> evaluate_unless(Core& core,
@@ -157,6 +165,7 @@ std::optional<Logs> evaluate_unless(Core& core,
 }
 
 Logs evaluate(Core& core, Model& model, Feed& feed, const EvaluateOptions& options) {
+  check_loader(feed, options, "train.evaluate");
   return *evaluate_unless(core, model, feed, options, {});
 }
 
@@ -164,6 +173,7 @@ std::vector<at::Tensor> predict(Core& core,
                                 Model& model,
                                 Feed& feed,
                                 const PredictOptions& options) {
+  check_loader(feed, options, "train.predict");
   check_feed(feed, core.group, FeedOf::kEvaluation);
   const std::vector<AnyCallback> callbacks = with_progress(options.callbacks, options.verbose);
   const Logs none;

@@ -17,13 +17,20 @@
 namespace argosy::train::detail {
 namespace {
 
-/// A loader has its own options: those of fit() must not seem to act on it.
-void check_loader(const FitOptions& options, const Feed& train, const Feed* eval) {
+/// A loader has its own options, and an evaluation needs a set: those of fit() must not seem to
+/// act.
+void check_feeds(const FitOptions& options, const Feed& train, const Feed* eval) {
   const bool reads_eval = eval != nullptr && eval->dealing().has_value();
+  const char* const instead =
+      eval == nullptr ? "give fit() one, or leave it out" : "give it to the loader";
   ARGOSY_CHECK(reads_eval || !options.data.eval_batch_size.has_value(),
                "train.fit",
                "data.eval_batch_size is set, and there is no evaluation set that fit() reads: {}",
-               eval == nullptr ? "give fit() one, or leave it out" : "give it to the loader");
+               instead);
+  ARGOSY_CHECK(eval != nullptr || options.eval_freq == 1,
+               "train.fit",
+               "eval_freq is set, and there is no evaluation set: {}",
+               instead);
   if (train.dealing().has_value()) {
     return;
   }
@@ -37,8 +44,11 @@ void check_loader(const FitOptions& options, const Feed& train, const Feed* eval
   };
   check(options.data.shuffle, "data.shuffle = false");
   check(!options.data.drop_last, ".data.drop_last");
+  check(reads_eval || options.data.seed == 0, ".data.seed");
   check(reads_eval || options.batch_size == 1, "batch_size");
   check(reads_eval || options.num_workers == 0, "num_workers");
+  check(options.checkpoint.resume_batch == ResumeBatch::kPerRank,
+        "checkpoint.resume_batch = kGlobal");
 }
 
 /// The process ends here, on all ranks together, with a code that says: start me again. What main()
@@ -80,7 +90,7 @@ History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions&
     core.check_optimizer("train.fit");
   }
   options.validate();
-  check_loader(options, train, eval);
+  check_feeds(options, train, eval);
   ARGOSY_CHECK(options.accumulate_grad_batches == 1 || train.batches().has_value(),
                "train.fit",
                "accumulate_grad_batches over a stream of unknown length: nobody knows which batch "

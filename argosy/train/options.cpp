@@ -1,9 +1,7 @@
 #include "argosy/train/options.h"
 
-#include <algorithm>
-
 #include "argosy/base/check.h"
-#include "argosy/train/callbacks/model_checkpoint.h"
+#include "argosy/train/checkpoint_folder.h"
 
 namespace argosy::train {
 namespace {
@@ -16,12 +14,44 @@ void check_not_negative(int64_t value, const char* field) {
   ARGOSY_CHECK(value >= 0, "train.fit", "{} must not be negative, got {}", field, value);
 }
 
-bool keeps_checkpoints(const FitOptions& options) {
-  return !options.run_dir.empty() || !options.checkpoint.dir.empty() ||
-         std::any_of(
-             options.callbacks.begin(), options.callbacks.end(), [](const AnyCallback& callback) {
-               return dynamic_cast<const ModelCheckpoint*>(&*callback) != nullptr;
-             });
+/// What nothing acts on must not seem to.
+void check_checkpoint_options(const FitOptions& options) {
+  const FitCheckpointOptions& given = options.checkpoint;
+  const detail::Keeps keeps = detail::who_keeps(options);
+  const auto check = [](bool unset, const char* field, const char* why) {
+    ARGOSY_CHECK(unset, "train.fit", "checkpoint.{} is set, and {}", field, why);
+  };
+  if (keeps != detail::Keeps::kOwn) {
+    const char* const why =
+        keeps == detail::Keeps::kNone
+            ? "there is no folder for checkpoints: set run_dir or checkpoint.dir"
+            : "a ModelCheckpoint of the callbacks saves the checkpoints: give it to that one";
+    const FitCheckpointOptions unset;
+    check(given.every_epochs == unset.every_epochs, "every_epochs", why);
+    check(given.every_steps == unset.every_steps, "every_steps", why);
+    check(given.keep_last == unset.keep_last, "keep_last", why);
+    check(keeps != detail::Keeps::kNone || given.on_signal != OnSignal::kSaveAndReturn,
+          "on_signal = kSaveAndReturn",
+          why);
+  }
+  check(given.resume_batch == ResumeBatch::kPerRank || options.resume != Resume::kNever ||
+            !given.resume_from.empty(),
+        "resume_batch = kGlobal",
+        "nothing is resumed: set resume or checkpoint.resume_from");
+}
+
+/// Callbacks may show both.
+void check_log_options(const FitOptions& options) {
+  const auto check = [&](bool unset, const char* field) {
+    ARGOSY_CHECK(
+        unset || !options.run_dir.empty() || !options.callbacks.empty(),
+        "train.fit",
+        "log.{} is set, and there is nothing that shows it: set run_dir, or add a callback "
+        "such as TensorBoard",
+        field);
+  };
+  check(options.log.class_names.empty(), "class_names");
+  check(options.log.hyperparameters.empty(), "hyperparameters");
 }
 
 }  // namespace
@@ -42,10 +72,8 @@ void FitOptions::validate() const {
                "train.fit",
                "log.verbose must be 0, 1, 2 or 3, got {}",
                log.verbose);
-  ARGOSY_CHECK(checkpoint.every_steps == 0 || keeps_checkpoints(*this),
-               "train.fit",
-               "checkpoint.every_steps is set, and there is no folder for checkpoints: set run_dir "
-               "or checkpoint.dir");
+  check_checkpoint_options(*this);
+  check_log_options(*this);
 }
 
 }  // namespace argosy::train

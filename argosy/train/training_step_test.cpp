@@ -14,7 +14,8 @@
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/train/callbacks/boards.h"
 #include "argosy/train/callbacks/keep_in_checkpoint.h"
-#include "argosy/train/callbacks/progress_bar.h"
+#include "argosy/train/callbacks/model_checkpoint.h"
+#include "argosy/train/callbacks/prog_bar_logger.h"
 #include "argosy/train/resume_test_support.h"
 #include "argosy/train/train_test_support.h"
 
@@ -135,7 +136,7 @@ TEST(TrainingStepOfFit, FiguresAreMeansOverTheSamplesOfAllRanks) {
         blobs(20),
         {.batch_size = 4,
          .run_dir = run,
-         .callbacks = {ProgressBar({.verbose = 2, .out = out}), TensorBoard(), VisualDL()},
+         .callbacks = {ProgBarLogger({.verbose = 2, .out = out}), TensorBoard(), VisualDL()},
          .training_step =
              [&](TrainingStep& step) {
                step.log("twice", 2.0 * static_cast<double>(step.batch().front().size(0)));
@@ -313,20 +314,67 @@ TEST(TrainingStepOfFit, MistakesAreNamed) {
 
 TEST(FitOptionsOf, AnOptionThatNothingWouldActOnIsNamed) {
   run_job(1, [](int) {
-    data::DataLoader loader(blobs(8), {.batch_size = 4});
-    const auto error = [&](const FitOptions& options) {
-      return test::error_text<UsageError>([&] { sgd_model().fit(loader, options); });
+    const auto set = blobs(8);
+    data::DataLoader loader(set, {.batch_size = 4});
+    const auto refuse = [&](auto&& train, const std::string& expected, const FitOptions& options) {
+      EXPECT_THAT(test::error_text<UsageError>([&] { sgd_model().fit(train, options); }),
+                  HasSubstr(expected));
     };
-    EXPECT_THAT(error({.batch_size = 4}), HasSubstr("batch_size is set"));
-    EXPECT_THAT(error({.num_workers = 1}), HasSubstr("num_workers is set"));
-    EXPECT_THAT(error({.data = {.drop_last = true}}), HasSubstr("data.drop_last is set"));
-    EXPECT_THAT(error({.data = {.shuffle = false}}), HasSubstr("data.shuffle = false is set"));
-    EXPECT_THAT(error({.data = {.eval_batch_size = 4}}), HasSubstr("data.eval_batch_size is set"));
-    EXPECT_THAT(error({.checkpoint = {.every_steps = 4}}),
-                HasSubstr("checkpoint.every_steps is set"));
-    EXPECT_THAT(error({.checkpoint = {.keep_last = -1}}),
-                HasSubstr("checkpoint.keep_last must not be negative, got -1"));
-    EXPECT_THAT(error({.log = {.freq = 0}}), HasSubstr("log.freq must be positive, got 0"));
+    const std::vector<std::pair<std::string, FitOptions>> with_loader{
+        {"batch_size is set", {.batch_size = 4}},
+        {"num_workers is set", {.num_workers = 1}},
+        {"data.drop_last is set", {.data = {.drop_last = true}}},
+        {"data.shuffle = false is set", {.data = {.shuffle = false}}},
+        {"data.seed is set", {.data = {.seed = 1}}},
+        {"checkpoint.resume_batch = kGlobal is set, and the training batches come from a loader",
+         {.run_dir = "never made",
+          .resume = Resume::kAuto,
+          .checkpoint = {.resume_batch = ResumeBatch::kGlobal}}}};
+    for (const auto& [expected, options] : with_loader) {
+      refuse(loader, expected, options);
+    }
+    const std::string no_folder = " is set, and there is no folder for checkpoints";
+    const std::string theirs = " is set, and a ModelCheckpoint of the callbacks saves";
+    const std::vector<AnyCallback> keeper{ModelCheckpoint({.dir = "never made"})};
+    const std::vector<std::pair<std::string, FitOptions>> with_set{
+        {"batch_size must be positive, got 0", {.batch_size = 0}},
+        {"epochs must be positive, got 0", {.epochs = 0}},
+        {"num_workers must not be negative, got -1", {.num_workers = -1}},
+        {"there is no folder of checkpoints to resume from", {.resume = Resume::kAuto}},
+        {"num_iters must be positive, got 0", {.num_iters = 0}},
+        {"accumulate_grad_batches must be positive", {.accumulate_grad_batches = 0}},
+        {"eval_freq must be positive, got 0", {.eval_freq = 0}},
+        {"eval_freq is set, and there is no evaluation set", {.eval_freq = 2}},
+        {"data.eval_batch_size is set", {.data = {.eval_batch_size = 4}}},
+        {"checkpoint.every_epochs" + no_folder, {.checkpoint = {.every_epochs = 2}}},
+        {"checkpoint.every_steps" + no_folder, {.checkpoint = {.every_steps = 4}}},
+        {"checkpoint.keep_last" + no_folder, {.checkpoint = {.keep_last = 1}}},
+        {"checkpoint.keep_last must not be negative, got -1", {.checkpoint = {.keep_last = -1}}},
+        {"checkpoint.on_signal = kSaveAndReturn" + no_folder,
+         {.checkpoint = {.on_signal = OnSignal::kSaveAndReturn}}},
+        {"checkpoint.resume_batch = kGlobal is set, and nothing is resumed",
+         {.checkpoint = {.resume_batch = ResumeBatch::kGlobal}}},
+        {"checkpoint.every_epochs" + theirs,
+         {.callbacks = keeper, .checkpoint = {.every_epochs = 2}}},
+        {"checkpoint.every_steps" + theirs,
+         {.callbacks = keeper, .checkpoint = {.every_steps = 2}}},
+        {"checkpoint.keep_last" + theirs, {.callbacks = keeper, .checkpoint = {.keep_last = 2}}},
+        {"log.verbose must be 0, 1, 2 or 3, got 4", {.log = {.verbose = 4}}},
+        {"log.freq must be positive, got 0", {.log = {.freq = 0}}},
+        {"log.class_names is set, and there is nothing that shows it",
+         {.log = {.class_names = {"cat"}}}},
+        {"log.hyperparameters is set, and there is nothing that shows it",
+         {.log = {.hyperparameters = {{"dropout", "0.3"}}}}}};
+    for (const auto& [expected, options] : with_set) {
+      refuse(set, expected, options);
+    }
+    EXPECT_FALSE(std::filesystem::exists("never made"));
+    EXPECT_THAT(test::error_text<UsageError>(
+                    [&] { (void)sgd_model().evaluate(loader, {.batch_size = 4}); }),
+                HasSubstr("batch_size is set, and the batches come from a loader"));
+    EXPECT_THAT(test::error_text<UsageError>(
+                    [&] { (void)sgd_model().predict(loader, {.num_workers = 1}); }),
+                HasSubstr("num_workers is set, and the batches come from a loader"));
   });
 }
 
