@@ -5,15 +5,12 @@
 #include <cstdio>
 #include <utility>
 
-#include <ATen/TensorOperators.h>
 #include <torch/nn/module.h>
 
-#include "argosy/base/check.h"
 #include "argosy/engine/random_state.h"
 #include "argosy/engine/seed.h"
 #include "argosy/train/epoch_sums.h"
 #include "argosy/train/model.h"
-#include "argosy/train/training_step.h"
 
 namespace argosy::train::detail {
 namespace {
@@ -42,6 +39,7 @@ FitLoop::FitLoop(Core& core, Model& model, Feed& train, Feed* eval, const FitOpt
       announcer_(options, core.steps),
       agreement_(core.requests, core.group),
       feed_(train, options, core.group),
+      pass_(core, model, options, agreement_, announcer_.phases()),
       place_(core.steps) {}
 
 History FitLoop::run() {
@@ -141,10 +139,10 @@ void FitLoop::continue_from(const Share& share, const std::string& path) {
 /// Ranks take over the sums of those that are gone; ranks that were not there have counted nothing
 /// yet.
 void FitLoop::restore_epoch_sums(const Place& place, const Share& share) {
-  figures_ = {};
+  pass_.figures() = {};
   core_.reset_metrics();
   if (core_.group.rank() < place.ranks) {
-    restore_sums(core_, figures_, share.snapshot.rank_values, share.gone);
+    restore_sums(core_, pass_.figures(), share.snapshot.rank_values, share.gone);
   }
   reset_others(core_, core_.group.size() < place.ranks);
 }
@@ -154,7 +152,7 @@ void FitLoop::run_epoch() {
   feed_.now().set_epoch(place_.epoch());
   batches_ = feed_.now().batches();
   if (place_.begin_epoch(feed_.new_legs())) {
-    figures_ = {};
+    pass_.figures() = {};
     core_.reset_metrics();
   }
   announcer_.all(&Callback::on_epoch_begin, epoch_now({}));
@@ -184,13 +182,15 @@ void FitLoop::run_batches() {
 void FitLoop::run_batch(const Tensors& batch) {
   const Logs none;
   const int64_t together = place_.batches_of_update(options_.accumulate_grad_batches, batches_);
-  inputs_ = options_.training_step != nullptr ? core_.first_of(batch)
-                                              : core_.inputs_of(batch, "train.fit");
+  pass_.take(batch);
   updates_ = place_.ends_update(together);
   core_.precision.forget_update();
   announcer_.all(&Callback::on_train_batch_begin, step_now(none));
   double lr = core_.optimizer->lr();  // the update's; the schedule moves on before its end is told
-  const auto pass = [&] { forward_backward(batch, together); };
+  const auto pass = [&] {
+    pass_.run(
+        batch, together, {.epoch = place_.epoch(), .batch = place_.batch(), .step = core_.steps});
+  };
   if (updates_) {
     pass();
     announcer_.phases().tell_communication(core_.network.communication_times());
@@ -210,76 +210,21 @@ void FitLoop::run_batch(const Tensors& batch) {
                      (batches_.has_value() && place_.batch() + 1 == *batches_);
   Logs logs;
   if (shown) {
-    together_with_ranks([&] { logs = figures_now(); });
+    together_with_ranks([&] { logs = pass_.figures_now(); });
   }
   Step end = step_now(logs);
   end.lr = lr;
   announcer_.all(&Callback::on_train_batch_end, end);
-  inputs_.clear();
+  pass_.drop();
   if (updates_) {
     end_at_num_iters();
   }
 }
 
-void FitLoop::forward_backward(const Tensors& batch, int64_t together) {
-  const LossValue loss = announcer_.phases().time(PhaseKind::kForward, [&] {
-    return options_.training_step != nullptr ? users_loss(batch) : usual_loss(batch);
-  });
-  announcer_.phases().time(PhaseKind::kBackward, [&] {
-    core_.precision.backward(together == 1 ? loss.mean : loss.mean / static_cast<double>(together));
-  });
-  if (options_.training_step == nullptr) {
-    core_.update_metrics(outputs_, labels_);  // a metric that throws leaves no rank in its backward
-  }
-  outputs_.clear();
-  labels_.clear();
-  const auto value = loss.mean.item<double>();
-  figures_.loss.update(value, loss.count);
-  agreement_.add_batch(value, loss.count, samples_in(batch));
-}
-
-LossValue FitLoop::usual_loss(const Tensors& batch) {
-  labels_ = core_.labels_of(batch, "train.fit");
-  outputs_ = core_.forward(inputs_);
-  return core_.loss_of(outputs_, labels_);
-}
-
-/// The loss of FitOptions::training_step is a mean over the batch's samples.
-LossValue FitLoop::users_loss(const Tensors& batch) {
-  TrainingStep step(core_,
-                    model_,
-                    figures_.logged,
-                    batch,
-                    {.epoch = place_.epoch(), .batch = place_.batch(), .step = core_.steps});
-  at::Tensor loss = options_.training_step(step);
-  ARGOSY_CHECK(loss.defined() && loss.numel() == 1 && loss.requires_grad(),
-               "train.training_step",
-               "training_step must return the loss that fit() calls backward on: a single number "
-               "with a gradient, got {}",
-               !loss.defined()     ? "no tensor"
-               : loss.numel() != 1 ? "a tensor of several numbers"
-                                   : "a number without a gradient");
-  ARGOSY_CHECK(
-      step.ran_network(),
-      "train.training_step",
-      "training_step did not call step.forward(): the gradients of a network that is called "
-      "directly are not averaged over the ranks");
-  return {.mean = std::move(loss), .count = static_cast<double>(samples_in(batch))};
-}
-
-/// The figures of the epoch so far beside the loss. Collective.
-Logs FitLoop::figures_now() const {
-  Logs logs = core_.training_values();
-  if (options_.training_step != nullptr) {
-    logs.add(figures_.logged.compute(core_.group));
-  }
-  return logs;
-}
-
 void FitLoop::finish_epoch() {
   const bool complete = !agreement_.ended();
-  Logs logs{{"loss", figures_.loss.compute(core_.group)}};
-  logs.add(figures_now());
+  Logs logs{{"loss", pass_.figures().loss.compute(core_.group)}};
+  logs.add(pass_.figures_now());
   if (eval_ != nullptr && (complete || agreement_.stops_after_epoch()) &&
       ((place_.epoch() + 1) % options_.eval_freq == 0 || place_.epoch() + 1 == options_.epochs)) {
     if (!announcer_.phases().time(PhaseKind::kEvaluation, [&] { return evaluate_now(logs); })) {
@@ -350,7 +295,7 @@ void FitLoop::offer_save_point(bool epoch_end, const Logs& logs) {
       made = capture(core_,
                      place_now(epoch_end),
                      {.callbacks = announcer_.callbacks(),
-                      .figures = figures_,
+                      .figures = pass_.figures(),
                       .feed = epoch_end ? feed_.whole() : feed_.now()});
     }
     return *made;
@@ -454,7 +399,7 @@ Step FitLoop::step_now(const Logs& logs) const {
           .loss = agreement_.loss(),
           .lr = core_.optimizer->lr(),
           .logs = logs,
-          .inputs = inputs_};
+          .inputs = pass_.inputs()};
 }
 
 }  // namespace argosy::train::detail

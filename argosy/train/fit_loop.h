@@ -9,6 +9,7 @@
 
 #include "argosy/train/agreement.h"
 #include "argosy/train/announcer.h"
+#include "argosy/train/batch_pass.h"
 #include "argosy/train/callbacks/monitor.h"
 #include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/core.h"
@@ -16,7 +17,6 @@
 #include "argosy/train/epoch_place.h"
 #include "argosy/train/folder_lock.h"
 #include "argosy/train/options.h"
-#include "argosy/train/step_figures.h"
 
 namespace argosy::train::detail {
 
@@ -40,10 +40,6 @@ class FitLoop final {
   void run_epoch();
   void run_batches();
   void run_batch(const Tensors& batch);
-  void forward_backward(const Tensors& batch, int64_t together);
-  [[nodiscard]] LossValue usual_loss(const Tensors& batch);
-  [[nodiscard]] LossValue users_loss(const Tensors& batch);
-  [[nodiscard]] Logs figures_now() const;
   void finish_epoch();
   /// Adds the evaluation's figures. Returns false if a signal came to some rank, and the evaluation
   /// was left.
@@ -73,6 +69,7 @@ class FitLoop final {
   Announcer announcer_;
   Agreement agreement_;
   DealtFeed feed_;
+  BatchPass pass_;
   EpochPlace place_;
   std::optional<FolderLock> lock_;
   History history_;
@@ -81,10 +78,6 @@ class FitLoop final {
 
   std::optional<int64_t> batches_;  // of the epoch, or of what is left of it
   Clock::time_point epoch_begun_{};
-  EpochFigures figures_;
-  Tensors inputs_;     // of the current batch
-  Tensors outputs_{};  // of the batch, until its metrics are updated
-  Tensors labels_{};
   bool updates_ = true;  // the current batch completes an update
 };
 

@@ -1,0 +1,66 @@
+#include "argosy/train/batch_pass.h"
+
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+
+#include "argosy/base/check.h"
+#include "argosy/train/model.h"
+
+namespace argosy::train::detail {
+
+void BatchPass::take(const Tensors& batch) {
+  inputs_ = training_step_ != nullptr ? core_.first_of(batch) : core_.inputs_of(batch, "train.fit");
+}
+
+void BatchPass::run(const Tensors& batch, int64_t together, const TrainingStep::Place& place) {
+  const LossValue loss = phases_.time(PhaseKind::kForward, [&] {
+    return training_step_ != nullptr ? users_loss(batch, place) : usual_loss(batch);
+  });
+  phases_.time(PhaseKind::kBackward, [&] {
+    core_.precision.backward(together == 1 ? loss.mean : loss.mean / static_cast<double>(together));
+  });
+  if (training_step_ == nullptr) {
+    core_.update_metrics(outputs_, labels_);  // a metric that throws leaves no rank in its backward
+  }
+  outputs_.clear();
+  labels_.clear();
+  const auto value = loss.mean.item<double>();
+  figures_.loss.update(value, loss.count);
+  agreement_.add_batch(value, loss.count, samples_in(batch));
+}
+
+LossValue BatchPass::usual_loss(const Tensors& batch) {
+  labels_ = core_.labels_of(batch, "train.fit");
+  outputs_ = core_.forward(inputs_);
+  return core_.loss_of(outputs_, labels_);
+}
+
+/// The loss of FitOptions::training_step is a mean over the batch's samples.
+LossValue BatchPass::users_loss(const Tensors& batch, const TrainingStep::Place& place) {
+  TrainingStep step(core_, model_, figures_.logged, batch, place);
+  at::Tensor loss = training_step_(step);
+  ARGOSY_CHECK(loss.defined() && loss.numel() == 1 && loss.requires_grad(),
+               "train.training_step",
+               "training_step must return the loss that fit() calls backward on: a single number "
+               "with a gradient, got {}",
+               !loss.defined()     ? "no tensor"
+               : loss.numel() != 1 ? "a tensor of several numbers"
+                                   : "a number without a gradient");
+  ARGOSY_CHECK(
+      step.ran_network(),
+      "train.training_step",
+      "training_step did not call step.forward(): the gradients of a network that is called "
+      "directly are not averaged over the ranks");
+  return {.mean = std::move(loss), .count = static_cast<double>(samples_in(batch))};
+}
+
+Logs BatchPass::figures_now() const {
+  Logs logs = core_.training_values();
+  if (training_step_ != nullptr) {
+    logs.add(figures_.logged.compute(core_.group));
+  }
+  return logs;
+}
+
+}  // namespace argosy::train::detail
