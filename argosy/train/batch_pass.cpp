@@ -1,13 +1,27 @@
 #include "argosy/train/batch_pass.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
+#include "argosy/parallel/ddp/graph.h"
 #include "argosy/train/model.h"
 
 namespace argosy::train::detail {
+namespace {
+
+bool reaches(const at::Tensor& loss, const torch::nn::Module& network) {
+  const std::vector<at::Tensor> parameters = network.parameters();
+  std::vector<uint8_t> reached(parameters.size(), 0);
+  parallel::ddp::mark_reachable({&loss, 1}, parameters, reached);
+  return std::find(reached.begin(), reached.end(), 1) != reached.end();
+}
+
+}  // namespace
 
 void BatchPass::take(const Tensors& batch) {
   inputs_ = training_step_ != nullptr ? core_.first_of(batch) : core_.inputs_of(batch, "train.fit");
@@ -52,6 +66,11 @@ LossValue BatchPass::users_loss(const Tensors& batch, const TrainingStep::Place&
       "train.training_step",
       "training_step did not call step.forward(): the gradients of a network that is called "
       "directly are not averaged over the ranks");
+  ARGOSY_CHECK(std::exchange(checked_, true) || reaches(loss, *core_.network.module),
+               "train.training_step",
+               "the loss of training_step does not depend on the network: backward reaches none of "
+               "its parameters that are trained. Compute it from what step.forward() returns, "
+               "without detach(), NoGradGuard or item()");
   return {.mean = std::move(loss), .count = static_cast<double>(samples_in(batch))};
 }
 

@@ -48,6 +48,7 @@ class BatchPass final {
   Tensors inputs_{};
   Tensors outputs_{};  // until the batch's metrics are updated
   Tensors labels_{};
+  bool checked_ = false;  // the user's loss, that it can train the network
 };
 
 }  // namespace argosy::train::detail

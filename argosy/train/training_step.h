@@ -54,7 +54,8 @@ class TrainingStep final {
   [[nodiscard]] Model& model() const { return model_; }
 
   /// Runs the network by its distributed wrapper, in mixed precision if the model has that. Without
-  /// an argument it takes inputs(). Call it once for each backward.
+  /// an argument it takes inputs(). A step may call it several times, as often on every rank: the
+  /// one backward of fit() covers all calls.
   /// Errors: UsageError for another number of tensors than forward takes.
   [[nodiscard]] Tensors forward();
   [[nodiscard]] Tensors forward(const Tensors& inputs);

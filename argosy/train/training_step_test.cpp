@@ -125,6 +125,29 @@ bool ends_with_scalar(const std::string& records, const std::string& tag, float 
          records.substr(begin + tag.size(), kFieldsBetween).find(bytes) != std::string::npos;
 }
 
+TEST(TrainingStepOfFit, AStepMayCallForwardSeveralTimes) {
+  run_job(2, [](int) {
+    const auto trained = [](TrainingStepFunction training_step) {
+      const SmallNet net = small_net();
+      Model model = sgd_model(net);
+      model.fit(
+          blobs(48),
+          {.batch_size = 4, .training_step = std::move(training_step), .log = {.verbose = 0}});
+      return engine::state_dict(*net);
+    };
+    const engine::StateDict once =
+        trained([](TrainingStep& step) { return step.loss(step.forward()); });
+    const engine::StateDict twice = trained([](TrainingStep& step) {
+      const at::Tensor inputs = step.inputs().front();
+      const at::Tensor first = step.forward({inputs.slice(0, 0, 1)}).front();
+      return step.loss({torch::cat({first, step.forward({inputs.slice(0, 1)}).front()})});
+    });
+    for (const auto& [name, tensor] : once) {
+      EXPECT_TRUE(at::allclose(tensor, *twice.find(name), 1e-5, 1e-6)) << name;
+    }
+  });
+}
+
 TEST(TrainingStepOfFit, FiguresAreMeansOverTheSamplesOfAllRanks) {
   const test::TempDir folder;
   const std::string run = (folder.path() / "run").string();
@@ -309,6 +332,11 @@ TEST(TrainingStepOfFit, MistakesAreNamed) {
     EXPECT_THAT(
         error([](TrainingStep& step) { return step.model().parameters().front().second.sum(); }),
         HasSubstr("did not call step.forward()"));
+    at::Tensor other = torch::ones({1}).requires_grad_();
+    EXPECT_THAT(error([&](TrainingStep& step) {
+                  return step.forward().front().detach().mean() + other.sum();
+                }),
+                HasSubstr("the loss of training_step does not depend on the network"));
   });
 }
 
