@@ -522,6 +522,56 @@ TEST(Pictures, LabelsOutsideTheClassesAreErrorsWhereTheyAre) {
   }
 }
 
+/// Sizes in the header of a packed sample (see formats/packed_sample.h), one of which is a lie.
+TEST(Pictures, ForgedSizesOfRecordsAreErrorsInOnePassAndInTheChain) {
+  struct Lie {
+    size_t at;
+    uint64_t number;
+    size_t bytes;
+  };
+  const Scratch scratch;
+  const std::string file = scratch.path() + "/forged.rec";
+  const std::vector<std::byte> pixels(6 * 8 * 3);
+  const std::vector<std::byte> sound = formats::pack_sample({.kind = formats::PictureKind::kPixels,
+                                                             .height = 6,
+                                                             .width = 8,
+                                                             .channels = 3,
+                                                             .labels = {1},
+                                                             .picture = pixels});
+  const std::vector<Lie> lies{
+      {1, 1, 1},           {1, 3, 1},           {2, 1, 1},    {2, 4, 1},
+      {2, 0, 1},           {4, 0, 4},           {4, 7, 4},    {4, 0xffffffff, 4},
+      {8, 0, 4},           {8, 9, 4},           {8, 7, 4},    {8, 0x80000000, 4},
+      {12, 2, 4},          {12, 0xffffffff, 4}, {16, 1, 4},   {16, 0x40000000, 4},
+      {20, 0xffffffff, 4}, {24, 143, 8},        {24, 145, 8}, {24, ~0ULL, 8}};
+  formats::RecordWriter writer(file,
+                               formats::pack_metadata({.kind = "own", .classes = {"a", "b"}}));
+  writer.append(sound);
+  for (const Lie& lie : lies) {
+    std::vector<std::byte> record = sound;
+    for (size_t i = 0; i < lie.bytes; ++i) {
+      record[lie.at + i] = static_cast<std::byte>(lie.number >> (8 * i));
+    }
+    writer.append(record);
+  }
+  writer.append(std::span(sound).first(31));
+  writer.finish();
+  for (const Compose& chain : {Compose{Resize({4, 4}), ToTensor(), kNormalize},
+                               Compose{kPlainly, Resize({4, 4}), ToTensor(), kNormalize}}) {
+    const Pictures set(file, {.transform = chain});
+    EXPECT_EQ(set.get(0).image.sizes(), (std::vector<int64_t>{3, 4, 4}));
+    for (int64_t i = 1; i < set.size(); ++i) {
+      try {
+        (void)batch_of(set, {0, i}, 0, at::MemoryFormat::Contiguous);
+        ADD_FAILURE() << "record " << i;
+      } catch (const DataError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("formats.packed_sample"));
+        EXPECT_EQ(error.place().index, i);
+      }
+    }
+  }
+}
+
 TEST(FacialKeypoints, AFlipMovesThePointsAndExchangesTheSides) {
   const FacialKeypoints plain(kData + "/keypoints/training.csv.gz", {.transform = {Transpose()}});
   ASSERT_EQ(plain.names().size(), 15);
