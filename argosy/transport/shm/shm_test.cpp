@@ -260,6 +260,10 @@ TEST_F(ShmTest, DataInABlockIsNotCopiedThroughSlots) {
     t.all_reduce(shared, kCount, DType::kF32, ReduceOp::kSum, kTimeout);
     EXPECT_EQ(t.rounds() - before, 1U);
     EXPECT_EQ(std::count(shared, shared + kCount, 2.0F), kCount);
+    auto* const overlapping = reinterpret_cast<float*>(block->bytes().data()) + rank * (kCount - 1);
+    before = t.rounds();
+    t.all_reduce(overlapping, kCount, DType::kF32, ReduceOp::kSum, kTimeout);
+    EXPECT_GT(t.rounds() - before, 10U);
     t.close();
   });
   for (const RankOutcome& outcome : outcomes) {
@@ -291,6 +295,52 @@ TEST_F(ShmTest, PartsOfOtherSizesAreNamedThoughTheirSumAgrees) {
     t.all_gather_v(all.data(), all.data(), counts, DType::kU8, kTimeout);
   });
   EXPECT_THAT(outcomes[0].error + outcomes[1].error, HasSubstr("other parts"));
+}
+
+/// A rank that reads from nobody looks at the others before it uses a slot again.
+TEST_F(ShmTest, RootsOfTheirOwnBroadcastsAreNamed) {
+  const auto outcomes = try_run(2, {}, [](Transport& t) {
+    char byte = 0;
+    for (int turn = 0; turn < 20; ++turn) {
+      t.broadcast(&byte, 1, DType::kU8, t.rank(), kTimeout);
+    }
+  });
+  for (const RankOutcome& outcome : outcomes) {
+    EXPECT_THAT(outcome.error, HasSubstr("broadcast of 1 B of u8 with root 0"));
+  }
+}
+
+/// Each rank knows only the parts that it sends and receives; the longest part may be another's.
+TEST_F(ShmTest, PartsOfVeryDifferentSizesGoToAll) {
+  constexpr int64_t kLong = 1'000'000;
+  run(3, {}, [](Transport& t) {
+    std::vector<int64_t> sends(3, 1), receives(3, 1);
+    if (t.rank() == 0) {
+      sends[1] = kLong;
+    } else if (t.rank() == 1) {
+      receives[0] = kLong;
+    }
+    const std::vector<int32_t> input(kLong + 2, t.rank() + 1);
+    std::vector<int32_t> output(kLong + 2, 0);
+    for (int turn = 0; turn < 2; ++turn) {
+      t.all_to_all_v(input.data(), sends, output.data(), receives, DType::kI32, kTimeout);
+    }
+    const int64_t ones = receives[0];
+    EXPECT_EQ(std::count(output.begin(), output.begin() + ones, 1), ones);
+    EXPECT_EQ(output[static_cast<size_t>(ones)], 2);
+    EXPECT_EQ(output[static_cast<size_t>(ones) + 1], 3);
+  });
+}
+
+TEST_F(ShmTest, WhoSendsMoreThanIsExpectedIsNamed) {
+  const auto outcomes = try_run(2, {}, [](Transport& t) {
+    const std::vector<int64_t> one{1, 1};
+    const std::vector<int64_t> sends{1, t.rank() == 0 ? 2 : 1};
+    std::array<char, 4> input{}, output{};
+    t.all_to_all_v(input.data(), sends, output.data(), one, DType::kU8, kTimeout);
+  });
+  EXPECT_THAT(outcomes[1].error, HasSubstr("rank 0 sends 2 B, but rank 1 expects 1 B of it"));
+  EXPECT_FALSE(outcomes[0].ok());
 }
 
 /// The kernel counts the descriptors that a user's processes have sent and nobody has taken yet.
