@@ -19,6 +19,8 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/os/pidfd.h"
+#include "argosy/os/unix_socket.h"
 #include "argosy/rendezvous/file_store.h"
 #include "argosy/transport/shm/shm_transport.h"
 
@@ -388,6 +390,49 @@ TEST_F(ShmTest, DifferentOperationsAreNamed) {
       outcomes[0].error + outcomes[1].error,
       HasSubstr("all_reduce of 400 B of f32 (sum) where rank 1 called broadcast of 200 B of "
                 "f32 with root 0"));
+}
+
+/// A process of this user that does not know the secret says that it is rank 1.
+TEST_F(ShmTest, WhoDoesNotKnowTheSecretIsNoRank) {
+  const auto outcomes = try_processes(2, [&](int rank) {
+    const auto store = rendezvous::file_store(path());
+    if (rank == 1) {
+      const std::string place = store->get("shm/place", Deadline::after(kTimeout));
+      const os::UniqueFd host =
+          os::connect_messages(place.substr(0, place.find(' '))).or_throw<Error>("test");
+      const os::UniqueFd self = os::own_pidfd().or_throw<Error>("test");
+      os::send_message(host.get(), "guessed 1", std::vector{self.get()}).or_throw<Error>("test");
+    }
+    make_shm(store, rank, 2, {.timeout = kTimeout})->barrier(kTimeout);
+  });
+  for (const RankOutcome& outcome : outcomes) {
+    EXPECT_TRUE(outcome.ok()) << describe(outcome);
+  }
+}
+
+/// Rank 2 is in the group, but never calls rank 0.
+TEST_F(ShmTest, OnlyWhoDoesNotCallIsAwaitedAtSetUp) {
+  const auto outcomes = try_processes(3, [&](int rank) {
+    const auto store = rendezvous::file_store(path());
+    const Deadline soon = Deadline::after(kTimeout);
+    if (rank == 2) {
+      const auto presence = store->announce("rank/2", soon);
+      presence->note("in 0 connect");
+      store->set("announced", "yes", soon);
+      store->wait({"over"}, soon);
+      return;
+    }
+    store->wait({"announced"}, soon);
+    try {
+      (void)make_shm(store, rank, 3, {.timeout = 2s, .patience = 100ms});
+    } catch (const Error&) {
+      if (rank == 0) {
+        store->set("over", "yes", soon);
+      }
+      throw;
+    }
+  });
+  EXPECT_THAT(outcomes[0].error, HasSubstr("the data of rank 2 did not arrive"));
 }
 
 TEST_F(ShmTest, TheHostsDeathAtSetUpIsNamed) {

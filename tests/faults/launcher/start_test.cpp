@@ -79,7 +79,13 @@ TEST(LauncherStart, EveryRankKnowsItsPlace) {
 }
 
 TEST(LauncherStart, AGivenTokenIsPassedOnAndNeverShown) {
-  Launched job({.args = {"--nproc_per_node=2", "sh", "-c", "echo ${#ARGOSY_TOKEN}; exit 3"},
+  Launched job({.args = {"--nproc_per_node=2",
+                         "sh",
+                         "-c",
+                         "echo ${#ARGOSY_TOKEN}; exit 3",
+                         "sh",
+                         "--token",
+                         "my-own-secret"},
                 .env = {"ARGOSY_TOKEN=my-own-secret"}});
   EXPECT_EQ(job.wait(), 3);
   EXPECT_THAT(job.out(), HasSubstr("[rank 0] 13\n"));
@@ -88,12 +94,13 @@ TEST(LauncherStart, AGivenTokenIsPassedOnAndNeverShown) {
 
 TEST(LauncherStart, RankZeroReadsStandardInputTheOthersNothing) {
   Launched job(
-      {.args = {"--nproc_per_node=2", "sh", "-c", "echo \"<$(cat)>\""}, .with_input = true});
+      {.args = {"--nproc_per_node=2", "sh", "-c", "echo \"<$(cat)>\"; readlink /proc/$$/fd/0"},
+       .with_input = true});
   ASSERT_TRUE(os::write_all(job.input().get(), "words").ok());
   job.input().close();
   EXPECT_EQ(job.wait(), 0);
-  EXPECT_THAT(lines_of(job.out(), "[rank 0] "), ElementsAre("<words>"));
-  EXPECT_THAT(lines_of(job.out(), "[rank 1] "), ElementsAre("<>"));
+  EXPECT_THAT(lines_of(job.out(), "[rank 0] "), ElementsAre("<words>", Not("/dev/null")));
+  EXPECT_THAT(lines_of(job.out(), "[rank 1] "), ElementsAre("<>", "/dev/null"));
 }
 
 /// errno of binding the port as a program does that does not know it is taken.
