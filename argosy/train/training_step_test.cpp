@@ -12,6 +12,9 @@
 #include <torch/torch.h>
 
 #include "argosy/checkpoint/read_weights.h"
+#include "argosy/data/cache.h"
+#include "argosy/data/data_loader.h"
+#include "argosy/data/subset.h"
 #include "argosy/train/callbacks/boards.h"
 #include "argosy/train/callbacks/keep_in_checkpoint.h"
 #include "argosy/train/callbacks/model_checkpoint.h"
