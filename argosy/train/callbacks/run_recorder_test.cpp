@@ -287,5 +287,26 @@ TEST_F(RunRecorderTest, AFolderThatCannotBeMadeIsToldAtOnceALaterFailureEndsNoth
   });
 }
 
+/// What the run's file says when this callback ends.
+struct LookAtTheEnd : Callback {
+  std::string folder;
+  runs::RunState* state;
+  LookAtTheEnd(std::string run, runs::RunState& into) : folder(std::move(run)), state(&into) {}
+  void on_train_end(const Training& /*training*/) override {
+    *state = runs::read_run_config(folder).state;
+  }
+};
+
+TEST_F(RunRecorderTest, SaysThatAllHasEndedAfterTheOtherCallbacks) {
+  run_job(1, [&](int) {
+    runs::RunState at_the_end = runs::RunState::kFailed;
+    FitOptions told = options();
+    told.callbacks = {LookAtTheEnd(run, at_the_end)};
+    sgd_model().fit(blobs(8), told);
+    EXPECT_EQ(at_the_end, runs::RunState::kRunning);
+    EXPECT_EQ(runs::read_run_config(run).state, runs::RunState::kFinished);
+  });
+}
+
 }  // namespace
 }  // namespace argosy::train
