@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -307,6 +308,32 @@ TEST(TrainingStepOfFit, TheDataSetsOwnCollateMakesTheBatches) {
       EXPECT_TRUE(at::equal(rows, at::ones({6, kFeatures}).tril()));
       break;
     }
+  });
+}
+
+struct Losses : Callback {
+  std::vector<double> of_updates{};
+  void on_train_batch_end(const Step& step) override {
+    if (step.updates) {
+      of_updates.push_back(step.loss);
+    }
+  }
+};
+
+TEST(TrainingStepOfFit, TheLossOfAnUpdateIsTheMeanOfItsOwnBatches) {
+  run_job(2, [](int rank) {
+    const auto losses = std::make_shared<Losses>();
+    sgd_model().fit(blobs(48),
+                    {.batch_size = 4,
+                     .callbacks = {losses},
+                     .accumulate_grad_batches = 2,
+                     .training_step =
+                         [&](TrainingStep& step) {
+                           const auto number = static_cast<double>(step.place().batch);
+                           return 0 * step.forward().front().sum() + number + 10 * rank;
+                         },
+                     .log = {.verbose = 0}});
+    EXPECT_THAT(losses->of_updates, ::testing::ElementsAre(5.5, 7.5, 9.5));
   });
 }
 
