@@ -4,6 +4,7 @@
 
 #include "argosy/base/deadline.h"
 #include "argosy/rendezvous/meeting_place.h"
+#include "argosy/rendezvous/store.h"
 
 namespace argosy::rendezvous {
 
