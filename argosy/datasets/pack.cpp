@@ -73,6 +73,7 @@ Packed pack(const Source& source, const std::string& path, const PackOptions& op
                                .groups = about.groups,
                                .point_names = about.point_names,
                                .shape = common_shape(source, kept),
+                               .full = about.full,
                                .splits = packed_splits(source, split, options.leave_out)};
   formats::RecordWriter writer(path, formats::pack_metadata(set));
   Scratch scratch;

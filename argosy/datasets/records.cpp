@@ -1,7 +1,10 @@
 #include "argosy/formats/records.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -60,6 +63,18 @@ std::vector<SplitRange> splits_of(const std::vector<formats::PackedSplit>& packe
   return splits;
 }
 
+/// Height, width and channels, or nothing.
+std::vector<int64_t> shape_of(std::vector<int64_t> packed, const std::string& path) {
+  const auto bad = [](int64_t size) { return size < 1 || size > std::numeric_limits<int>::max(); };
+  if (!packed.empty() && (packed.size() != 3 || std::ranges::any_of(packed, bad))) {
+    throw DataError("datasets.records",
+                    fmt::format("expected height, width and channels of its pictures, got [{}]",
+                                fmt::join(packed, ", ")),
+                    {path});
+  }
+  return packed;
+}
+
 std::shared_ptr<const Source> open_records(const OpenOptions& options) {
   const std::string& path = options.path;
   formats::RecordReader reader(path);
@@ -73,6 +88,8 @@ std::shared_ptr<const Source> open_records(const OpenOptions& options) {
   } else if (const Row* packed = find_row(about.packed_from); packed != nullptr) {
     about.task = packed->task;
   }
+  about.shape = shape_of(std::move(set.shape), path);
+  about.full = set.full;
   about.splits = splits_of(set.splits, reader);
   return std::make_shared<const RecordSource>(std::move(about), std::move(reader));
 }

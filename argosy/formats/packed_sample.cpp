@@ -193,6 +193,7 @@ std::string pack_metadata(const PackedSet& set) {
                                 {"groups", set.groups},
                                 {"point_names", set.point_names},
                                 {"shape", set.shape},
+                                {"full", set.full},
                                 {"splits", splits}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -216,6 +217,7 @@ PackedSet unpack_metadata(std::string_view json, const std::string& path) {
     fields.at("classes").get_to(set.classes);
     fields.at("point_names").get_to(set.point_names);
     fields.at("shape").get_to(set.shape);
+    set.full = fields.value("full", set.full);
     if (version != 1) {
       fields.at("groups").get_to(set.groups);
       set.splits = splits_of(fields.at("splits"));

@@ -60,6 +60,7 @@ struct PackedSet {
   std::vector<std::string> groups{};       ///< names of a second label 0, 1, …; may be empty
   std::vector<std::string> point_names{};  ///< names of the keypoints; may be empty
   std::vector<int64_t> shape{};            ///< height, width, channels if all agree; else empty
+  double full = 255;                       ///< the value of a pixel that stands for 1.0
   /// The splits in the order of the samples; together they hold all samples. Empty: the set is not
   /// divided.
   std::vector<PackedSplit> splits{};

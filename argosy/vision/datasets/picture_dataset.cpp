@@ -64,6 +64,27 @@ decltype(auto) with_place(int64_t key, const Use& use) {
   }
 }
 
+/// A source promises its shape once, and each picture is read by that promise.
+void check_shape(const datasets::StoredPicture& picture, const std::vector<int64_t>& shape) {
+  const bool as_promised =
+      shape.empty() ||
+      (picture.kind == datasets::StoredPicture::Kind::kPixels && picture.size.height == shape[0] &&
+       picture.size.width == shape[1] && picture.channels == shape[2] &&
+       std::ssize(picture.bytes) == shape[0] * shape[1] * shape[2]);
+  if (!as_promised) {
+    throw DataError(kWhere,
+                    fmt::format("expected {} x {} x {} pixels, as all of the set, got {} bytes of "
+                                "{} x {} x {}",
+                                shape[0],
+                                shape[1],
+                                shape[2],
+                                picture.bytes.size(),
+                                picture.size.height,
+                                picture.size.width,
+                                picture.channels));
+  }
+}
+
 datasets::OpenOptions at_path(datasets::OpenOptions options, const std::string& path) {
   options.path = path;
   return options;
@@ -101,7 +122,11 @@ struct PictureDataset::State {
   template <typename Use>
   decltype(auto) with_sample(int64_t key, const Use& use) const {
     thread_local datasets::Scratch scratch;
-    return with_place(key, [&]() -> decltype(auto) { return use(source->get(key, scratch)); });
+    return with_place(key, [&]() -> decltype(auto) {
+      const datasets::Sample sample = source->get(key, scratch);
+      check_shape(sample.picture, source->about().shape);
+      return use(sample);
+    });
   }
 
   [[nodiscard]] Example example(const datasets::Sample& sample, data::Random& random) const {
@@ -283,15 +308,6 @@ at::Tensor PictureDataset::pixels() const {
   at::Tensor all = at::empty({size(), shape[0], shape[1], channels}, at::kByte);
   for (int64_t i = 0; i < size(); ++i) {
     const image::Image picture = this->picture(i);
-    if (picture.height() != shape[0] || picture.width() != shape[1]) {
-      throw DataError(kWhere,
-                      fmt::format("expected {} x {} pixels, got {} x {}",
-                                  shape[0],
-                                  shape[1],
-                                  picture.height(),
-                                  picture.width()),
-                      {.path = source().about().path, .index = sample_key(i)});
-    }
     std::copy_n(picture.row<uint8_t>(0),
                 picture.total_bytes(),
                 all.data_ptr<uint8_t>() + i * all.stride(0));

@@ -494,6 +494,43 @@ TEST_F(PackedCifar, OpeningReadsNoSampleAndADamagedOneIsNamedInItsSplit) {
   EXPECT_EQ(loader.stats().bad.skipped, 1);
 }
 
+TEST(Pictures, APictureOfAnotherShapeThanTheFilePromisesIsAnErrorWhereItIs) {
+  const Scratch scratch;
+  const std::string file = scratch.path() + "/own.rec";
+  const auto write = [&](const std::vector<int64_t>& shape) {
+    formats::RecordWriter writer(
+        file, formats::pack_metadata({.kind = "own", .classes = {"a"}, .shape = shape}));
+    const std::vector<std::byte> pixels(12);
+    for (const auto& [height, channels] : {std::pair(4, 1), {2, 1}, {4, 3}}) {
+      writer.append(formats::pack_sample(
+          {.kind = formats::PictureKind::kPixels,
+           .height = height,
+           .width = 1,
+           .channels = channels,
+           .labels = {0},
+           .picture = std::span(pixels).first(static_cast<size_t>(height * channels))}));
+    }
+    writer.finish();
+  };
+  write({4, 1, 1});
+  const Pictures set(file);
+  EXPECT_EQ(set.get(0).image.sizes(), (std::vector<int64_t>{1, 4, 1})) << "gray stays gray";
+  for (const int64_t wrong : {1, 2}) {
+    try {
+      (void)set.get(wrong);
+      FAIL() << wrong;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("expected 4 x 1 x 1 pixels, as all of the set"));
+      EXPECT_EQ(error.place().index, wrong);
+    }
+  }
+  EXPECT_THROW((void)set.pixels(), DataError);
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{4, 1}, {0, 1, 1}, {4, 1, -1}}) {
+    write(shape);
+    EXPECT_THROW(Pictures{file}, DataError);
+  }
+}
+
 TEST(Pictures, LabelsOutsideTheClassesAreErrorsWhereTheyAre) {
   const Scratch scratch;
   const std::string file = scratch.path() + "/own.rec";
