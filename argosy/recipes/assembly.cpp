@@ -64,7 +64,7 @@ PictureShape shape_of(const ModelEntry& model,
                       const DataSet& data,
                       std::optional<int64_t> image_size) {
   const DataSet::Stored stored = data.stored();
-  const bool points = spec.entry->set->task == Task::kPoints;
+  const bool points = data.task() == Task::kPoints;
   PictureShape shape{.stored = stored.side,
                      .mirrored_points = vision::mirrored_points(data.point_names())};
   shape.side = side_of(model, stored, image_size);
@@ -82,7 +82,7 @@ void add_model(Assembly& assembly, const Wanted& wanted) {
   assembly.model_entry = &find_entry(kModels, models(), spec.name);
   const ModelEntry& entry = *assembly.model_entry;
   const Values values(kModels, entry.row, spec.options);
-  const bool points = assembly.task() == Task::kPoints;
+  const bool points = assembly.task == Task::kPoints;
   ARGOSY_CHECK(points || !entry.points_only,
                kModels.where,
                "{} gives points, and {} has classes",
@@ -121,14 +121,14 @@ Examples Assembly::evaluation(const std::string& split) const {
 }
 
 loss::Loss Assembly::loss(double label_smoothing) const {
-  if (task() == Task::kPoints) {
+  if (task == Task::kPoints) {
     ARGOSY_CHECK(label_smoothing == 0,
                  "recipes.train",
                  "--label_smoothing {}: points have no labels",
                  label_smoothing);
     return loss::MSE();
   }
-  if (task() == Task::kTags) {
+  if (task == Task::kTags) {
     ARGOSY_CHECK(label_smoothing == 0,
                  "recipes.train",
                  "--label_smoothing {}: a picture has several classes",
@@ -139,10 +139,10 @@ loss::Loss Assembly::loss(double label_smoothing) const {
 }
 
 std::vector<metrics::AnyMetric> Assembly::metrics() const {
-  if (task() == Task::kPoints) {
+  if (task == Task::kPoints) {
     return {metrics::MeanAbsoluteError()};
   }
-  if (task() == Task::kTags) {  // its loss is what an evaluation compares
+  if (task == Task::kTags) {  // its loss is what an evaluation compares
     return {};
   }
   if (size.outputs > kManyClasses) {
@@ -163,6 +163,7 @@ Assembly assemble(const Wanted& wanted) {
   Assembly assembly;
   assembly.data_spec = parse_data(wanted.data);
   assembly.data = open_data(assembly.data_spec);
+  assembly.task = assembly.data->task();
   add_model(assembly, wanted);
   return assembly;
 }

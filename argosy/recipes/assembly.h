@@ -25,6 +25,7 @@ struct Wanted {
 /// A model and data that fit each other in sizes, channels and constants.
 struct Assembly {
   DataSpec data_spec{};
+  Task task = Task::kClass;  ///< of the data that the model learned
   std::unique_ptr<DataSet> data{};
   const ModelEntry* model_entry = nullptr;
   std::string model_text{};  ///< the model's name with all of its options
@@ -32,7 +33,6 @@ struct Assembly {
   ModelSize size{};
   BuiltModel model{};
 
-  [[nodiscard]] Task task() const { return data_spec.entry->set->task; }
   [[nodiscard]] Examples training(const std::string& augment) const;
   [[nodiscard]] Examples evaluation(const std::string& split) const;
   /// Returns `augment` with "default" and "auto" replaced by names of transforms.

@@ -81,6 +81,7 @@ class DataSet final {
                                   int channels) const;
   [[nodiscard]] const std::vector<std::string>& classes() const { return parts_.classes; }
   [[nodiscard]] const std::vector<std::string>& point_names() const { return parts_.point_names; }
+  [[nodiscard]] Task task() const { return parts_.source->about().task; }
   /// Returns the set whose pixels and augmentation apply. For records it is the set from which they
   /// were made.
   [[nodiscard]] const DataEntry& like() const { return *parts_.like; }

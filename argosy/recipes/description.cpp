@@ -30,6 +30,7 @@ ordered_json to_json(const StoredRecipe& about) {
             {"mean", about.shape.mean},
             {"std", about.shape.std}}},
           {"outputs", about.size.outputs},
+          {"tags", about.task == Task::kTags},
           {"classes", about.classes},
           {"points", about.point_names},
           {"changes", about.changes}};
@@ -47,6 +48,9 @@ StoredRecipe from_json(const ordered_json& json) {
   about.size = {.outputs = json.at("outputs").get<int64_t>(), .channels = about.shape.channels};
   about.classes = json.at("classes").get<std::vector<std::string>>();
   about.point_names = json.at("points").get<std::vector<std::string>>();
+  about.task = !about.point_names.empty()  ? Task::kPoints
+               : json.value("tags", false) ? Task::kTags
+                                           : Task::kClass;
   about.changes = json.value("changes", std::vector<std::string>{});
   return about;
 }
@@ -57,6 +61,7 @@ StoredRecipe describe(const TrainSettings& resolved, const Assembly& assembly) {
   return {.settings = resolved,
           .shape = assembly.shape,
           .size = assembly.size,
+          .task = assembly.task,
           .classes = assembly.data->classes(),
           .point_names = assembly.data->point_names()};
 }

@@ -16,6 +16,7 @@ struct StoredRecipe {
   TrainSettings settings{};
   PictureShape shape{};
   ModelSize size{};
+  Task task = Task::kClass;
   std::vector<std::string> classes{};
   std::vector<std::string> point_names{};
   /// Options that changed when the training was resumed: "after step 120: --augment flip (was …)".

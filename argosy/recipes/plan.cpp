@@ -31,7 +31,7 @@ ordered_json data_of(const Assembly& assembly, const TrainSettings& settings) {
       {"splits", std::move(splits)},
       {"trained_on", data.training_split()},
       {"evaluated_on", evaluation.empty() ? ordered_json(nullptr) : ordered_json(evaluation)}};
-  if (assembly.task() == Task::kPoints) {
+  if (assembly.task == Task::kPoints) {
     json["points"] = data.point_names().size();
   } else {
     json["classes"] = data.classes().size();

@@ -1,6 +1,7 @@
 #include "argosy/recipes/prediction.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -53,6 +54,16 @@ std::string name_of(const std::vector<std::string>& classes, int64_t label) {
                                      : std::to_string(label);
 }
 
+/// The true class, or those that are on the picture, with ";" between them.
+std::string truth_of(const Prediction& each, const DataSet& data) {
+  std::vector<std::string> names;
+  for (const int64_t tag : each.tags) {
+    names.push_back(name_of(data.classes(), tag));
+  }
+  return each.tags.empty() ? name_of(data.classes(), each.label)
+                           : fmt::format("{}", fmt::join(names, ";"));
+}
+
 /// A field of CSV, in quotes where it needs them.
 std::string field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
@@ -86,7 +97,7 @@ std::string csv_line(const Prediction& each, const DataSet& data) {
     line += fmt::format(",{:.3f}", x);
   }
   if (each.points.empty()) {
-    line += fmt::format(",{}", field(name_of(data.classes(), each.label)));
+    line += fmt::format(",{}", field(truth_of(each, data)));
   }
   for (const Guess& guess : each.guesses) {
     line +=
@@ -104,6 +115,10 @@ std::string json_line(const Prediction& each, const DataSet& data) {
   if (each.label >= 0) {
     json["label"] = each.label;
     json["class"] = name_of(data.classes(), each.label);
+  }
+  if (!each.tags.empty()) {
+    json["labels"] = each.tags;
+    json["class"] = truth_of(each, data);
   }
   auto guesses = nlohmann::ordered_json::array();
   for (const Guess& guess : each.guesses) {
@@ -123,21 +138,25 @@ std::vector<Prediction> predictions_of(const Assembly& assembly,
                                        int64_t topk) {
   ARGOSY_INVARIANT(outputs.dim() == 2 && outputs.size(0) == examples.size(), "recipes.predict");
   const bool points = !assembly.data->point_names().empty();
-  const at::Tensor values = (points                           ? outputs
-                             : assembly.task() == Task::kTags ? outputs.sigmoid()
-                                                              : outputs.softmax(1))
+  const at::Tensor values = (points                         ? outputs
+                             : assembly.task == Task::kTags ? outputs.sigmoid()
+                                                            : outputs.softmax(1))
                                 .to(at::kCPU, at::kFloat)
                                 .contiguous();
   const at::Tensor order =
       points ? at::Tensor() : values.argsort(1, true).narrow(1, 0, std::min(topk, values.size(1)));
   const vision::PictureDataset& set = examples.dataset();
-  const bool one_class = set.source().about().task == Task::kClass;
+  const Task known = set.source().about().task;
   std::vector<Prediction> all;
   for (int64_t i = 0; i < examples.size(); ++i) {
     const int64_t at = examples.indices()[static_cast<std::size_t>(i)];
     Prediction each{.index = i, .name = set.name(at)};
-    if (one_class) {
+    if (known == Task::kClass) {
       each.label = set.labels()[static_cast<std::size_t>(at)];
+    } else if (known == Task::kTags) {
+      datasets::Scratch scratch;
+      const auto tags = set.source().labels(set.sample_key(at), scratch);
+      each.tags.assign(tags.begin(), tags.end());
     }
     if (points) {
       vision::StoredExample stored = set.stored(at);

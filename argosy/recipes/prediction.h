@@ -23,6 +23,7 @@ struct Prediction {
   int64_t index = 0;
   std::string name{};            ///< the picture's name; may be empty
   int64_t label = -1;            ///< the true class; -1: not known
+  std::vector<int64_t> tags{};   ///< of a set with several classes on a picture: those on it
   std::vector<Guess> guesses{};  ///< the likeliest first; empty for points
   std::vector<float> points{};   ///< x, y, x, y … in pixels of the stored picture
   std::vector<float> true_points{};

@@ -47,6 +47,7 @@ std::string weights_in(const std::string& path) {
 Assembly assembly_of(const StoredRecipe& about, std::shared_ptr<const datasets::Source> pictures) {
   Assembly assembly;
   assembly.data_spec = parse_data(about.settings.data);
+  assembly.task = about.task;
   assembly.data = open_pictures(std::move(pictures), about.classes, about.point_names);
   const Spec spec = parse_spec(kModels, about.settings.model);
   assembly.model_entry = &find_entry(kModels, models(), spec.name);

@@ -48,6 +48,10 @@ runs::PagePicture shown(const Prediction& each, const Examples& examples, const 
   }
   const Guess& guess = each.guesses.front();
   shown.caption = fmt::format("{} {:.0f}%", name_of(data, guess.label), 100 * guess.probability);
+  for (const int64_t tag : each.tags) {
+    shown.caption +=
+        fmt::format("{} {}", &tag == each.tags.data() ? ", has" : ",", name_of(data, tag));
+  }
   if (each.label >= 0) {
     shown.mark = each.right() ? runs::PagePicture::Mark::kRight : runs::PagePicture::Mark::kWrong;
     shown.caption += each.right() ? "" : fmt::format(", is {}", name_of(data, each.label));
