@@ -105,7 +105,7 @@ expect 1 "No such file or folder" info "$scratch/nowhere"
 # Neither waits for a reader or writer of a pipe.
 mkfifo "$scratch/pipe" "$scratch/pipe.html"
 expect 2 "pipe is not a regular file" pack cifar10 "$samples/cifar10" "$scratch/pipe"
-expect 2 "pipe.html is not a regular file" info cifar10 "$samples/cifar10" --sheet "$scratch/pipe.html"
+expect 2 "pipe.html: expected the name of a page to write, and it is not a regular file" info cifar10 "$samples/cifar10" --sheet "$scratch/pipe.html"
 
 # A picture that ends early is named before anything is written.
 mkdir -p "$scratch/pictures/a"

@@ -42,9 +42,6 @@ int run_info(const std::vector<std::string>& args) {
           args)) {
     return 0;
   }
-  if (!sheet.empty()) {
-    check_output("datatool.info", sheet, "<!doctype html>", "a page");
-  }
   const std::shared_ptr<const datasets::Source> source = open_argument(what, path);
   const Findings findings{.source = source.get(),
                           .survey = datasets::survey(*source, {.pictures = all ? 0 : 1000})};

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,10 +27,15 @@ std::vector<int64_t> spread_over(const std::vector<int64_t>& all, int64_t most) 
   return some;
 }
 
-/// None: the sample is a damaged record, of which there is nothing to show.
-std::optional<int64_t> label_or_none(const Source& source, int64_t index) {
+/// The classes that a sample is shown under. None: it is a damaged record, of which there is
+/// nothing to show.
+std::optional<std::vector<int64_t>> classes_or_none(const Source& source, int64_t index) {
   try {
-    return source.label(index);
+    datasets::Scratch scratch;
+    const std::span<const int64_t> labels = source.labels(index, scratch);
+    const bool all = source.about().task == datasets::Task::kTags;
+    return std::vector<int64_t>(labels.begin(),
+                                all || labels.empty() ? labels.end() : labels.begin() + 1);
   } catch (const DataError&) {
     return std::nullopt;
   }
@@ -42,9 +48,13 @@ std::vector<int64_t> choose(const Findings& findings) {
   std::vector<std::vector<int64_t>> of_class(findings.survey.per_class.size());
   std::vector<int64_t> others;
   for (int64_t i = 0; i < source.size(); ++i) {
-    if (const std::optional<int64_t> label = label_or_none(source, i); label) {
-      const bool known = *label >= 0 && *label < std::ssize(of_class);
-      (known ? of_class[static_cast<size_t>(*label)] : others).push_back(i);
+    const std::optional<std::vector<int64_t>> classes = classes_or_none(source, i);
+    for (const int64_t label : classes.value_or(std::vector<int64_t>{})) {
+      const bool known = label >= 0 && label < std::ssize(of_class);
+      (known ? of_class[static_cast<size_t>(label)] : others).push_back(i);
+    }
+    if (classes.has_value() && classes->empty()) {
+      others.push_back(i);
     }
   }
   if (of_class.empty()) {
@@ -85,9 +95,14 @@ runs::PagePicture shown(const Findings& findings, int64_t index, int side) {
   datasets::Scratch scratch;
   const datasets::Sample sample = findings.source->get(index, scratch);
   runs::PagePicture shown{.caption = fmt::format("{}", index)};
-  if (const int64_t label = findings.source->label(index); label >= 0) {
+  std::vector<std::string> names;
+  for (const int64_t label :
+       classes_or_none(*findings.source, index).value_or(std::vector<int64_t>{})) {
     const auto at = static_cast<size_t>(label);
-    shown.caption = at < about.classes.size() ? about.classes[at] : fmt::format("{}", label);
+    names.push_back(at < about.classes.size() ? about.classes[at] : fmt::format("{}", label));
+  }
+  if (!names.empty()) {
+    shown.caption = fmt::format("{}", fmt::join(names, ", "));
   }
   const auto known = std::ranges::count_if(sample.points, [](float x) { return std::isfinite(x); });
   if (known < std::ssize(sample.points)) {

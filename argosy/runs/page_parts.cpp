@@ -113,12 +113,13 @@ std::string page_document(PageText page) {
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n{}<title>{}</title>\n<style>\n{}</style>\n</head>\n"
-      "<body>\n<main>\n{}<footer><span id=\"age\"></span> by Argosy</footer>\n</main>\n"
+      "<body>\n<main>\n{}<footer><span id=\"age\"></span> {}\n</main>\n"
       "{}</body>\n</html>\n",
       page.running ? "<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>\n" : "",
       escaped(page.title),
       kPageCss,
       page.body,
+      kPageMark,
       script);
 }
 

@@ -13,6 +13,9 @@
 
 namespace argosy::runs {
 
+/// Near the end of every page, by which we know our own.
+inline constexpr std::string_view kPageMark = "by Argosy</footer>";
+
 /// The content of a page: the <body>, and the data that page.js draws. A page without data has no
 /// script.
 struct PageText {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <span>
 
 #include "argosy/base/text.h"
@@ -126,7 +127,25 @@ void write_picture_page(const std::string& path, const PicturePage& page) {
 }
 
 std::string page_name(const std::string& path) {
-  return path.ends_with(".html") ? "" : path + ": expected a name that ends with .html";
+  if (!path.ends_with(".html")) {
+    return path + ": expected a name that ends with .html";
+  }
+  std::error_code error;
+  const std::filesystem::file_status there = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(there)) {
+    return "";
+  }
+  if (!std::filesystem::is_regular_file(there)) {  // a pipe would wait for a writer
+    return path + ": expected the name of a page to write, and it is not a regular file";
+  }
+  constexpr int64_t kEnd = 1024;
+  const int64_t size = file_size(path);
+  const std::string end = read_piece(path, std::max<int64_t>(0, size - kEnd), kEnd);
+  return size == 0 || end.find(kPageMark) != std::string::npos
+             ? ""
+             : path +
+                   " is there and is not a page by Argosy: nothing else is overwritten. Choose "
+                   "another name, or remove it first";
 }
 
 void write_samples(const std::string& folder,

@@ -43,7 +43,8 @@ struct PicturePage {
 /// Errors: DataError "runs.write" with path.
 void write_picture_page(const std::string& path, const PicturePage& page);
 
-/// Returns what is wrong with the name of a page; empty: nothing. For program::Limits::check.
+/// Returns what is wrong with the name of a page that is to be written, also where a file of
+/// another kind has it already; empty: nothing. For program::Limits::check.
 [[nodiscard]] std::string page_name(const std::string& path);
 
 /// Writes `folder`/samples/`name`.json, which the run's page shows: captions, marks and pictures.

@@ -233,6 +233,9 @@ TEST_F(RunPageTest, APageOfPicturesHasPointsBarsAndNoScript) {
   EXPECT_THAT(many, HasSubstr("<title>a flower: 7</title>"));
   EXPECT_EQ(page_name("x.html"), "");
   EXPECT_EQ(page_name("x.png"), "x.png: expected a name that ends with .html");
+  EXPECT_EQ(page_name(path), "") << "a page of ours";
+  std::ofstream(path) << "<!doctype html><p>by hand";
+  EXPECT_THAT(page_name(path), HasSubstr("is there and is not a page by Argosy"));
 }
 
 TEST_F(RunPageTest, NumbersAreWrittenForPeople) {
