@@ -57,7 +57,7 @@ ordered_json describe_failure(const FailureReport& failure) {
     entry["host"] = failure.host;
   }
   if (!failure.first.program.empty()) {
-    entry["program"] = failure.first.program;  // nodes may run different ones
+    entry["program"] = secrets::hidden(failure.first.program);  // nodes may run different ones
   }
   entry["last_lines"] = failure.first.last_lines;
   entry["log"] = failure.first.log_path;

@@ -30,6 +30,15 @@ TEST(ReportJson, OfAJobThatWentWell) {
   EXPECT_FALSE(report.contains("first_failure") || report.contains("interrupted_by"));
 }
 
+TEST(ReportJson, TellsNoSecret) {
+  const std::vector<std::string> program{"./train", "--api-key", "hunter2", "--token=hunter2"};
+  const RankEnd end{.exit = {.code = 1}, .program = "TOKEN=hunter2"};
+  const std::string report =
+      to_json({.program = program, .ranks = 1, .failure = FailureReport{.first = end}});
+  EXPECT_NE(report.find("--token=(hidden)"), std::string::npos) << report;
+  EXPECT_EQ(report.find("hunter2"), std::string::npos) << report;
+}
+
 TEST(ReportJson, NamesTheFirstFailureAndTheOthers) {
   const RankEnd first{.rank = 3,
                       .pid = 7,

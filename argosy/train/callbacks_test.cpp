@@ -1,5 +1,8 @@
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -14,6 +17,7 @@
 #include "argosy/train/train_test_support.h"
 
 #include "tests/support/error_text.h"
+#include "tests/support/temp_dir.h"
 
 namespace argosy::train {
 namespace {
@@ -56,6 +60,36 @@ TEST(ProgressBarOfTraining, PrintsPaddlesLines) {
                 ::testing::ContainsRegex("step 5/5 - loss: [0-9.]+ - acc: [0-9.]+ - 5ms/step\n"));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("step 1/5")));
   });
+}
+
+/// What rank 0 of a job prints of a training on the same global batches, without times.
+std::string lines_of(int ranks) {
+  const test::TempDir folder;
+  const std::string path = (folder.path() / "lines").string();
+  run_job(ranks, [&](int rank) {
+    const std::string text = printed([&](std::FILE* file) {
+      Model model = sgd_model();
+      model.fit(blobs(20),
+                blobs(12),
+                {.batch_size = 8 / ranks,
+                 .epochs = 2,
+                 .callbacks = {ProgBarLogger({.verbose = 2, .out = file})},
+                 .data = {.shuffle = false},
+                 .log = {.verbose = 0, .freq = 2}});
+    });
+    if (rank == 0) {
+      std::ofstream(path) << text;
+    }
+  });
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return std::regex_replace(text, std::regex(" - [0-9]+.?s/step[^\n]*"), "");
+}
+
+TEST(ProgressBarOfTraining, PrintsTheFiguresOfAllRanks) {
+  const std::string alone = lines_of(1);
+  EXPECT_THAT(alone, HasSubstr("acc: "));
+  EXPECT_EQ(lines_of(2), alone);
 }
 
 /// What waits for each batch.

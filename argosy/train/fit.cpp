@@ -86,6 +86,9 @@ void check_feeds(const FitOptions& options, const Feed& train, const Feed* eval)
 History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options) {
   if (options.training_step != nullptr) {
     core.check_has_optimizer("train.fit");
+    if (eval != nullptr) {  // not after an epoch
+      core.check_prepared("train.fit");
+    }
   } else {
     core.check_optimizer("train.fit");
   }

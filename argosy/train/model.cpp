@@ -205,7 +205,7 @@ const torch::nn::Module& Model::network() const {
 }
 
 optim::Optimizer& Model::optimizer() const {
-  core_->check_optimizer("train.optimizer");
+  core_->check_has_optimizer("train.optimizer");
   return *core_->optimizer;
 }
 

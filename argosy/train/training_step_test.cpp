@@ -239,7 +239,9 @@ TEST(TrainingStepOfFit, TwoModelsResumeToTheSameBits) {
     torch::manual_seed(1000 + rank);
     Gan whole;
     torch::manual_seed(1000 + rank);
-    const History straight = whole.fit(options_in((folder.path() / "whole").string()));
+    FitOptions with_page = options_in((folder.path() / "whole").string());
+    with_page.run_dir = (folder.path() / "run").string();
+    const History straight = whole.fit(with_page);
     for (const int64_t stop : {5, 7, 10}) {  // 7 updates an epoch
       FitOptions options = options_in((folder.path() / std::to_string(stop)).string());
       {

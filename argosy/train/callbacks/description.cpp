@@ -6,6 +6,7 @@
 
 #include <torch/nn/module.h>
 
+#include "argosy/base/secrets.h"
 #include "argosy/train/model.h"
 
 #include <nlohmann/json.hpp>
@@ -101,8 +102,8 @@ ordered_json description(const Training& training) {
   }
   if (training.options != nullptr) {
     add_options(about, *training.options);
-    if (!training.options->log.hyperparameters.empty()) {
-      about["hyperparameters"] = training.options->log.hyperparameters;
+    for (const auto& [name, value] : training.options->log.hyperparameters) {
+      about["hyperparameters"][name] = secrets::is_secret(name) ? "(hidden)" : value;
     }
   }
   return about;

@@ -66,7 +66,7 @@ void EvalSamples::add(const EvalStep& step) {
   const at::Tensor labels = step.labels[0].flatten().to(at::kLong).cpu();
   const auto room = static_cast<int64_t>(most_ - samples_.size());
   for (int64_t i = 0; i < std::min(images.size(0), room); ++i) {
-    samples_.push_back({.pixels_chw = images[i],
+    samples_.push_back({.pixels_chw = images[i].clone(),  // not all of the batch
                         .label = labels[i].item<int64_t>(),
                         .said = said[i].item<int64_t>()});
   }

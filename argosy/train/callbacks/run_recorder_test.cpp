@@ -109,7 +109,7 @@ TEST_F(RunRecorderTest, SaysWithWhatItWasTrained) {
                                    {.warmup_steps = 4});
     model.prepare(sgd, loss::CrossEntropy(), {}, {.schedule = optim::per_step(warm)});
     FitOptions told = options();
-    told.log.hyperparameters = {{"dropout", "0.3"}};
+    told.log.hyperparameters = {{"dropout", "0.3"}, {"api_key", "hunter2"}};
     model.fit(blobs(32), told);
   });
   const nlohmann::ordered_json about = runs::read_run_config(run).options;
@@ -122,6 +122,7 @@ TEST_F(RunRecorderTest, SaysWithWhatItWasTrained) {
             "warmup_steps=4, start_factor=0, then StepLR(step_size=3, gamma=0.5)");
   EXPECT_EQ(about.at("schedule").at("per"), "update");
   EXPECT_EQ(about.at("hyperparameters").at("dropout"), "0.3");
+  EXPECT_EQ(about.at("hyperparameters").at("api_key"), "(hidden)");
 }
 
 struct Throw : Callback {
