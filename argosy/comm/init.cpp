@@ -48,7 +48,7 @@ class HeartbeatHook final : public Hook {
       fmt::memory_buffer text;
       fmt::format_to(std::back_inserter(text), "{}", event.op);
       if (event.seq >= 0) {
-        fmt::format_to(std::back_inserter(text), " #{}", event.seq);
+        fmt::format_to(std::back_inserter(text), " (seq {})", event.seq);
       }
       fmt::format_to(std::back_inserter(text), " of {}", event.group);
       heartbeat->beat({text.data(), text.size()}, waiting);

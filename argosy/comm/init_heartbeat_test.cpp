@@ -68,7 +68,7 @@ TEST(InitHeartbeat, BeatsAsLongAsTheRankIsInTheJob) {
     const std::optional<Pulse> pulse = monitor.read();
     ASSERT_TRUE(pulse);
     EXPECT_EQ(pulse->waiting, 0);
-    EXPECT_EQ(pulse->last, "all_reduce #0 of world");
+    EXPECT_EQ(pulse->last, "all_reduce (seq 0) of world");
     world.destroy();
     EXPECT_FALSE(monitor.read()) << "this Group lives on, the rank's membership does not";
 

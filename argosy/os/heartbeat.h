@@ -17,7 +17,7 @@ namespace argosy::os {
 struct Pulse {
   std::chrono::nanoseconds silent{};  ///< since the last beat
   int waiting = 0;                    ///< the number of operations in which it waits for others
-  std::string last{};                 ///< what it did at that beat: "all_reduce #55 of world"
+  std::string last{};                 ///< what it did at that beat: "all_reduce (seq 55) of world"
 };
 
 /// The launcher's side.

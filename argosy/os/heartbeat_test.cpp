@@ -32,9 +32,9 @@ TEST_F(HeartbeatTest, TellsWhatWasDoneLastAndHowLongAgo) {
   std::this_thread::sleep_for(20ms);
   EXPECT_GE(monitor_.read()->silent, 20ms);
   const auto before = std::chrono::steady_clock::now();
-  heartbeat->beat("all_reduce #55 of world", 1);
+  heartbeat->beat("all_reduce (seq 55) of world", 1);
   const Pulse pulse = monitor_.read().value();
-  EXPECT_EQ(pulse.last, "all_reduce #55 of world");
+  EXPECT_EQ(pulse.last, "all_reduce (seq 55) of world");
   EXPECT_LE(pulse.silent, std::chrono::steady_clock::now() - before);
   EXPECT_EQ(pulse.waiting, 1);
   heartbeat->beat(std::string(1000, 'x'), -1);

@@ -24,7 +24,7 @@ TEST(LauncherHang, IsEndedAndNamedWithItsLastOperation) {
   EXPECT_THAT(job.err(), ContainsRegex("rank 1 \\(pid [0-9]+\\) has done nothing for 0\\.[3-9]"));
   EXPECT_THAT(job.err(),
               ContainsRegex("rank 1 \\(pid [0-9]+\\) stood still for 0\\.[0-9]+ s \\(last: "
-                            "all_reduce #5 of world\\) and was ended by SIGABRT"));
+                            "all_reduce \\(seq 5\\) of world\\) and was ended by SIGABRT"));
   EXPECT_THAT(job.err(), HasSubstr("stopped by the launcher: ranks 0, 2\n"));
   EXPECT_THAT(job.survivors(), IsEmpty());
 }

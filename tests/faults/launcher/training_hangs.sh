@@ -44,5 +44,5 @@ wait "$launcher"
 code=$?
 launcher=
 [[ $code == 137 ]] || fail "expected exit code 137 (SIGKILL), got $code"
-grep -qE '\[launch\] rank 1 \(pid [0-9]+\) was stopped by SIGSTOP, did not answer for [0-9.]+ s \(last: [a-z_]+ #[0-9]+ of [a-z]+\) and was ended by SIGKILL' err ||
+grep -qE '\[launch\] rank 1 \(pid [0-9]+\) was stopped by SIGSTOP, did not answer for [0-9.]+ s \(last: [a-z_]+ \(seq [0-9]+\) of [a-z]+\) and was ended by SIGKILL' err ||
   fail "expected the report to name rank 1 and its last operation"
