@@ -96,6 +96,8 @@ json again train --config first/recipe.json --run_dir again
 holds 'j[0]["weights_hash"] == j[1]["weights_hash"] and j[0]["epochs"] == j[1]["epochs"]' one again
 [[ $("$program" checkpoint hash again/model.pt | cut -d ' ' -f 1) == $("$program" checkpoint hash first/model.pt | cut -d ' ' -f 1) ]] ||
   complain "argosy checkpoint hash tells the weights apart"
+json both launch --nproc_per_node 2 "$program" train --config first --run_dir both --epochs 1
+holds 'j["processes"] == 2 and j["steps"] == 8' both
 json other train --config first/recipe.json --run_dir other --seed 2 --epochs 1
 holds 'j[0]["weights_hash"] != j[1]["weights_hash"] and j[1]["steps"] == 16' one other
 

@@ -163,6 +163,12 @@ TEST_F(Saving, AFolderThatCannotBeMadeIsAnErrorAtOnce) {
               HasSubstr("/proc/argosy: cannot create"));
 }
 
+TEST_F(Saving, AFolderThatCannotBeWrittenToIsAnErrorAtOnce) {
+  // Root may write to any folder of a disk, but nobody to this one.
+  EXPECT_THAT(checkpoint_error([&] { const Saver saver("/proc/self/fd"); }),
+              HasSubstr("/proc/self/fd"));
+}
+
 TEST_F(Saving, AFullDiskComesOutOfTheNextCallAndTheLastOneStays) {
   Saver saver(directory());
   saver.save(sample(1));

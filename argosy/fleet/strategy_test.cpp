@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
@@ -12,6 +13,9 @@
 
 namespace argosy::fleet {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::string refusal(const std::string& json) {
   return test::error_text<ConfigError>([&] { (void)DistributedStrategy::from_json(json); });
@@ -122,6 +126,27 @@ TEST(Strategy, NumbersOfAmpOutOfRangeAreNamed) {
   EXPECT_NE(refusal(half + R"("gradient_merge": true})").find("amp in float16 excludes"),
             std::string::npos);
   EXPECT_EQ(refusal(R"({"amp": true, "overlap_update": true})"), "nothing was thrown");
+}
+
+TEST(Strategy, EachToggleThatNothingStandsBehindNamesThePageThatSaysWhatThereIs) {
+  for (const char* name : {"recompute",
+                           "sharding",
+                           "pipeline",
+                           "tensor_parallel",
+                           "localsgd",
+                           "adaptive_localsgd",
+                           "dgc",
+                           
+                           "elastic",
+                           "auto_search",
+                           "asp",
+                           "qat",
+                           "heter_ccl_mode"}) {
+    EXPECT_THAT(refusal(fmt::format(R"({{"{}": true}})", name)),
+                AllOf(HasSubstr(name),
+                      HasSubstr("is not supported"),
+                      HasSubstr("docs/reference/coming_from_paddle.md#distributedstrategy")));
+  }
 }
 
 TEST(Strategy, AnUnknownToggleNamesTheNearest) {

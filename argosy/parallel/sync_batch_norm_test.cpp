@@ -182,6 +182,8 @@ TEST(SyncBatchNorm, LibtorchsNormsInMembersAreNamedAndNothingIsChanged) {
 torch::nn::Sequential libtorchs_net() {
   torch::nn::Sequential net(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 3, 3).padding(1)),
                             torch::nn::BatchNorm2d(3),
+                            torch::nn::Unflatten(torch::nn::UnflattenOptions(1, {1, 3})),
+                            torch::nn::BatchNorm3d(1),
                             torch::nn::Tanh(),
                             torch::nn::Flatten(),
                             torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(90).affine(false)),
@@ -215,9 +217,9 @@ TEST(SyncBatchNorm, LibtorchsNormsInASequentialAreReplaced) {
       EXPECT_LE(apart(buffer->to(at::kDouble), buffers[buffer.key()].to(at::kDouble)), 1e-6)
           << buffer.key();
     }
-    EXPECT_NE(dynamic_cast<engine::SyncedNorm*>((*mine)[4].get()), nullptr);
+    EXPECT_NE(dynamic_cast<engine::SyncedNorm*>((*mine)[6].get()), nullptr);
     mine->eval();
-    EXPECT_FALSE((*mine)[4]->is_training());
+    EXPECT_FALSE((*mine)[6]->is_training());
   });
 }
 

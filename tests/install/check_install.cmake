@@ -28,7 +28,8 @@ set(program "${CMAKE_MATCH_1}")
 if(NOT block)
   message(FATAL_ERROR "no program found in ${README}")
 endif()
-file(WRITE ${scratch}/consumer/readme.cpp "${program}\n")
+string(REPLACE "epoch < 3" "epoch < 1" one_epoch "${program}") # says enough
+file(WRITE ${scratch}/consumer/readme.cpp "${one_epoch}\n")
 # Not a step(): a function's arguments would be taken apart at the semicolon.
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${scratch}/consumer -B ${scratch}/build -G ${GENERATOR}
   -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" # faster to compile
@@ -36,6 +37,13 @@ execute_process(COMMAND ${CMAKE_COMMAND} -S ${scratch}/consumer -B ${scratch}/bu
 step(${CMAKE_COMMAND} --build ${scratch}/build)
 step(${scratch}/build/consumer)
 step(${scratch}/prefix/bin/argosy launch --nproc_per_node 2 ${scratch}/build/consumer)
+# It says what the README says that it does, and its weights lie where it was started.
+file(MAKE_DIRECTORY ${scratch}/elsewhere)
+execute_process(COMMAND ${scratch}/prefix/bin/argosy launch --nproc_per_node 2 ${scratch}/build/readme
+  WORKING_DIRECTORY ${scratch}/elsewhere OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+if(NOT said MATCHES "epoch 0: loss 0\\.[0-9][0-9][0-9][0-9]" OR NOT EXISTS ${scratch}/elsewhere/weights.pt)
+  message(FATAL_ERROR "the README's program said: ${said}")
+endif()
 # A dependency that is missing must not break a project that can do without argosy.
 file(WRITE ${scratch}/without/CMakeLists.txt "cmake_minimum_required(VERSION 3.20)
 project(without LANGUAGES CXX)

@@ -19,6 +19,7 @@ struct Case {
   bool channels_last = false;  ///< parameters and images
   bool mixed = false;          ///< one parameter is f32
   bool skip_branch = false;    ///< odd steps leave a branch unused on odd ranks
+  bool penalty = false;        ///< the loss has a penalty of the gradient at the images
   int micro_batches = 1;       ///< more than one: all but the last under no_sync
   bool zero_in_place = true;   ///< else gradients are set undefined
 };
@@ -37,6 +38,9 @@ inline std::vector<Case> cases() {
        .frozen = true},
       {.name = "channels_last", .channels_last = true},
       {.name = "f32 and f64", .mixed = true},
+      {.name = "second derivatives, tiny buckets",
+       .options = {.first_bucket_bytes = kTiny, .bucket_cap_bytes = kTiny},
+       .penalty = true},
       {.name = "no_sync", .micro_batches = 3},
       {.name = "no_sync, find_unused, tied",
        .options = {.bucket_cap_bytes = 300, .find_unused_parameters = true},
@@ -108,6 +112,24 @@ inline Batch batch_of(const Case& c, int step, int micro, int rank, int64_t n = 
   return {c.channels_last ? images.contiguous(at::MemoryFormat::ChannelsLast) : images, targets};
 }
 
+/// The loss of a batch: a mean over its samples. `net`: of (images, with_branch).
+template <typename Network>
+at::Tensor loss_of(Network& net, const Case& c, const Batch& batch, bool with_branch) {
+  const at::Tensor images = batch.images.detach().requires_grad_(c.penalty);
+  const at::Tensor out = net(images, with_branch);
+  const at::Tensor loss = torch::mse_loss(out, batch.targets);
+  if (!c.penalty) {
+    return loss;
+  }
+  const at::Tensor slope = torch::autograd::grad({out.sum()},
+                                                 {images},
+                                                 /*grad_outputs=*/{},
+                                                 /*retain_graph=*/true,
+                                                 /*create_graph=*/true)
+                               .front();
+  return loss + slope.pow(2).mean();
+}
+
 inline bool uses_branch(const Case& c, int step, int rank) {
   return !c.skip_branch || step % 2 == 0 || rank % 2 == 0;
 }
@@ -136,15 +158,13 @@ inline void step_alone(Net& net, const Case& c, int step, int ranks) {
     for (int rank = 0; rank < ranks; ++rank) {
       const Batch batch = batch_of(c, step, micro, rank);
       if (c.skip_branch) {  // ranks differ, so their batches cannot run as one
-        loss =
-            loss +
-            torch::mse_loss(net(batch.images, uses_branch(c, step, rank)), batch.targets) / ranks;
+        loss = loss + loss_of(net, c, batch, uses_branch(c, step, rank)) / ranks;
       }
       images.push_back(batch.images);
       targets.push_back(batch.targets);
     }
     if (!c.skip_branch) {
-      loss = torch::mse_loss(net(at::cat(images), true), at::cat(targets));
+      loss = loss_of(net, c, {at::cat(images), at::cat(targets)}, true);
     }
     loss.backward();
   }

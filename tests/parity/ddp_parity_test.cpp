@@ -69,7 +69,7 @@ void step_distributed(DistributedDataParallel<Net>& model, const Case& c, int st
     const bool last = micro + 1 == c.micro_batches;
     auto sync = last ? std::optional<parallel::NoSync>() : model.no_sync();
     const Batch batch = batch_of(c, step, micro, rank);
-    torch::mse_loss(model(batch.images, uses_branch(c, step, rank)), batch.targets).backward();
+    loss_of(model, c, batch, uses_branch(c, step, rank)).backward();
   }
 }
 

@@ -52,6 +52,7 @@ def check_tensorboard(folder, truth):
     assert {g["step"] for g in truth["gradients"]} == {0, 100, 200, 300}
     (text,) = board.Tensors("training/text_summary")
     (table,) = tensor_util.make_ndarray(text.tensor_proto)
+    assert '| hyperparameters | {"dropout":"0.3"} |' in table.decode(), table
     assert "| network | ShapesNet |" in table.decode() and "| batch_size | 8 |" in table.decode()
 
 

@@ -117,7 +117,7 @@ void fit(const std::string& folder, int rank) {
                            train::TensorBoard({}, {.histogram_freq = 100}),
                            train::VisualDL({}, {.histogram_freq = 100})},
              .data = {.seed = 7},
-             .log = {.verbose = 0, .freq = 10}});
+             .log = {.verbose = 0, .freq = 10, .hyperparameters = {{"dropout", "0.3"}}}});
   if (rank == 0) {
     std::ofstream(folder + "/truth.json") << truth.dump();
   }
