@@ -35,7 +35,8 @@ endif()
 # The 380 programs of a build with tests link in half of the time with gold, which Debian's binutils bring.
 include(CheckLinkerFlag)
 check_linker_flag(CXX -fuse-ld=gold ARGOSY_HAVE_GOLD)
-if(ARGOSY_HAVE_GOLD AND NOT ARGOSY_SANITIZE)
+set(chosen "${CMAKE_EXE_LINKER_FLAGS} ${CMAKE_SHARED_LINKER_FLAGS} ${CMAKE_CXX_FLAGS}")
+if(ARGOSY_HAVE_GOLD AND NOT ARGOSY_SANITIZE AND NOT chosen MATCHES "-fuse-ld=")
   add_link_options(-fuse-ld=gold)
 endif()
 
