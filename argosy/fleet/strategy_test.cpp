@@ -136,7 +136,7 @@ TEST(Strategy, EachToggleThatNothingStandsBehindNamesThePageThatSaysWhatThereIs)
                            "localsgd",
                            "adaptive_localsgd",
                            "dgc",
-                           
+
                            "elastic",
                            "auto_search",
                            "asp",

@@ -50,8 +50,9 @@ int main() {
     const auto heartbeat =
         hang != nullptr ? argosy::os::Heartbeat::begin() : std::unique_ptr<argosy::os::Heartbeat>();
     if (heartbeat) {
-      heartbeat->beat(joined.rank == 1 ? "all_reduce (seq 5) of world" : "all_reduce (seq 6) of world",
-                      joined.rank == 1 ? 0 : 1);
+      heartbeat->beat(
+          joined.rank == 1 ? "all_reduce (seq 5) of world" : "all_reduce (seq 6) of world",
+          joined.rank == 1 ? 0 : 1);
       ::signal(SIGABRT, std::string_view(hang) == "ignore" ? SIG_IGN : SIG_DFL);
     }
     fmt::print("pid {} joined {} ranks\n", ::getpid(), joined.world_size);
