@@ -68,7 +68,7 @@ Packed pack(const Source& source, const std::string& path, const PackOptions& op
   const SplitRange split = find_split(source, options.split);
   const std::vector<int64_t> kept = kept_of(split, options.leave_out);
   const About& about = source.about();
-  const formats::PackedSet set{.kind = about.set,
+  const formats::PackedSet set{.kind = about.packed_from.empty() ? about.set : about.packed_from,
                                .classes = about.classes,
                                .groups = about.groups,
                                .point_names = about.point_names,

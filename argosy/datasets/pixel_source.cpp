@@ -44,7 +44,11 @@ PixelSource::PixelSource(About about, std::vector<PixelBlock> blocks)
 }
 
 const PixelBlock& PixelSource::block_of(const Place& place) const {
-  std::call_once(place.once, [&] {
+  if (place.here.load(std::memory_order_acquire)) {
+    return place.block;
+  }
+  const std::lock_guard lock(place.mutex);
+  if (!place.here.load(std::memory_order_relaxed)) {
     if (place.block.read != nullptr) {
       place.block = place.block.read();
     }
@@ -52,7 +56,8 @@ const PixelBlock& PixelSource::block_of(const Place& place) const {
     ARGOSY_INVARIANT(
         place.block.count == place.count && bytes == place.count * bytes_of(about().shape),
         "datasets.pixels");
-  });
+    place.here.store(true, std::memory_order_release);
+  }
   return place.block;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -40,8 +41,9 @@ class PixelSource final : public Source {
  private:
   struct Place {
     int64_t count = 0;
-    mutable std::once_flag once{};
-    mutable PixelBlock block{};  // whole after `once`
+    mutable std::mutex mutex{};
+    mutable std::atomic<bool> here = false;
+    mutable PixelBlock block{};  // whole once it is here
   };
   [[nodiscard]] const PixelBlock& block_of(const Place& place) const;
 

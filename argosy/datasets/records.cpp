@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -63,14 +64,27 @@ std::vector<SplitRange> splits_of(const std::vector<formats::PackedSplit>& packe
   return splits;
 }
 
-/// Height, width and channels, or nothing.
-std::vector<int64_t> shape_of(std::vector<int64_t> packed, const std::string& path) {
-  const auto bad = [](int64_t size) { return size < 1 || size > std::numeric_limits<int>::max(); };
-  if (!packed.empty() && (packed.size() != 3 || std::ranges::any_of(packed, bad))) {
-    throw DataError("datasets.records",
-                    fmt::format("expected height, width and channels of its pictures, got [{}]",
-                                fmt::join(packed, ", ")),
-                    {path});
+/// Height, width and channels, or nothing. Buffers are made by it, so it must be one that as many
+/// pictures in a file of this size can have.
+std::vector<int64_t> shape_of(std::vector<int64_t> packed, const formats::RecordReader& reader) {
+  if (packed.empty()) {
+    return packed;
+  }
+  std::error_code error;
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(reader.path(), error));
+  int64_t most = error ? 0 : bytes / std::max<int64_t>(1, reader.size());  // of a picture
+  for (const int64_t size : packed) {
+    most = size < 1 || size > std::numeric_limits<int>::max() ? 0 : most / size;
+  }
+  if (packed.size() != 3 || most < 1) {
+    throw DataError(
+        "datasets.records",
+        fmt::format("expected the height, width and channels of {} pictures in {} bytes, got "
+                    "[{}]",
+                    reader.size(),
+                    bytes,
+                    fmt::join(packed, ", ")),
+        {reader.path()});
   }
   return packed;
 }
@@ -88,7 +102,7 @@ std::shared_ptr<const Source> open_records(const OpenOptions& options) {
   } else if (const Row* packed = find_row(about.packed_from); packed != nullptr) {
     about.task = packed->task;
   }
-  about.shape = shape_of(std::move(set.shape), path);
+  about.shape = shape_of(std::move(set.shape), reader);
   about.full = set.full;
   about.splits = splits_of(set.splits, reader);
   return std::make_shared<const RecordSource>(std::move(about), std::move(reader));

@@ -282,6 +282,9 @@ TEST_F(SourcesTest, APackedSetKeepsItsSplits) {
   pack(*records, again, {.split = "train"});
   EXPECT_THAT(open("records", {.path = again})->about().splits, SizeIs(1));
   EXPECT_EQ(open("records", {.path = again})->size(), 3);
+  EXPECT_EQ(open("records", {.path = again})->about().packed_from, "mnist");
+  EXPECT_EQ(open("records", {.path = again})->about().shape,
+            open("mnist", {.path = path()})->about().shape);
 }
 
 TEST_F(SourcesTest, ASetWithoutSplitsIsPackedWithoutAny) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 
 #include "argosy/base/check.h"
@@ -218,6 +219,11 @@ PackedSet unpack_metadata(std::string_view json, const std::string& path) {
     fields.at("point_names").get_to(set.point_names);
     fields.at("shape").get_to(set.shape);
     set.full = fields.value("full", set.full);
+    if (!std::isfinite(set.full) || set.full < 1) {
+      throw DataError("formats.packed_sample",
+                      fmt::format("metadata with white at {}: expected 1 or more", set.full),
+                      {path});
+    }
     if (version != 1) {
       fields.at("groups").get_to(set.groups);
       set.splits = splits_of(fields.at("splits"));

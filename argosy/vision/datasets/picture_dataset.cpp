@@ -65,7 +65,8 @@ decltype(auto) with_place(int64_t key, const Use& use) {
 }
 
 /// A source promises its shape once, and each picture is read by that promise.
-void check_shape(const datasets::StoredPicture& picture, const std::vector<int64_t>& shape) {
+void check_shape(const datasets::StoredPicture& picture, const datasets::About& about) {
+  const std::vector<int64_t>& shape = about.shape;
   const bool as_promised =
       shape.empty() ||
       (picture.kind == datasets::StoredPicture::Kind::kPixels && picture.size.height == shape[0] &&
@@ -81,7 +82,8 @@ void check_shape(const datasets::StoredPicture& picture, const std::vector<int64
                                 picture.bytes.size(),
                                 picture.size.height,
                                 picture.size.width,
-                                picture.channels));
+                                picture.channels),
+                    {about.path});
   }
 }
 
@@ -124,7 +126,7 @@ struct PictureDataset::State {
     thread_local datasets::Scratch scratch;
     return with_place(key, [&]() -> decltype(auto) {
       const datasets::Sample sample = source->get(key, scratch);
-      check_shape(sample.picture, source->about().shape);
+      check_shape(sample.picture, source->about());
       return use(sample);
     });
   }

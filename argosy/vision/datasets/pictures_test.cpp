@@ -525,7 +525,8 @@ TEST(Pictures, APictureOfAnotherShapeThanTheFilePromisesIsAnErrorWhereItIs) {
     }
   }
   EXPECT_THROW((void)set.pixels(), DataError);
-  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{4, 1}, {0, 1, 1}, {4, 1, -1}}) {
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{4, 1}, {0, 1, 1}, {4, 1, -1}, {40000, 40000, 3}}) {
     write(shape);
     EXPECT_THROW(Pictures{file}, DataError);
   }
