@@ -88,6 +88,7 @@ class MergedGradients final : public optim::OptimizerImpl {
   void end() {
     ended_ = true;
     set_local(false);
+    models_.clear();  // a state that is loaded later changes nothing for them
   }
 
  private:

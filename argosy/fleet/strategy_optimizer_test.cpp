@@ -248,6 +248,7 @@ TEST(StrategyOptimizer, ASecondOptimizerEndsTheMergingOfTheFirst) {
             first.step();
             auto second = distributed_optimizer(optim::SGD(model, {.lr = 0.1}));
             second.zero_grad();
+            first.load_state_dict(second.state_dict());
             backward(model, 1);
             second.step();
             backward(model, 2);
