@@ -166,14 +166,15 @@ bool PeerWatch::someone_is_gone() const {
 }
 
 /// Returns the cause that was found first. Declares this rank a victim when `search` finds it. When
-/// this rank left before anything failed, nobody is to blame, and nobody is searched for.
+/// this rank left before anything failed, a broken link or a wait needs no other cause, and nobody
+/// is searched for.
 template <typename Search>
-std::exception_ptr PeerWatch::settle(const Attempt& what, Search search) {
+std::exception_ptr PeerWatch::settle(const Attempt& what, ByLeaving leaving, Search search) {
   const std::lock_guard lock(explain_mutex_);
   if (cause_ != nullptr) {
     return cause_;
   }
-  if (left_) {
+  if (left_ && leaving == ByLeaving::kExplained) {
     return std::make_exception_ptr(inquest_->own_error(
         what,
         std::string("the transport was closed while ") + what.op + number(what.seq) + " waited."));
@@ -193,21 +194,21 @@ std::exception_ptr PeerWatch::settle(const Attempt& what, Search search) {
 }
 
 std::exception_ptr PeerWatch::link_broken(const Attempt& what, const LinkBroken& broken) {
-  return settle(what, [&] {
+  return settle(what, ByLeaving::kExplained, [&] {
     publish_failure(what);
     return inquest_->link_broken(what, broken);
   });
 }
 
 std::exception_ptr PeerWatch::timed_out(const Attempt& what, const LinkTimeout& late) {
-  return settle(what, [&] {
+  return settle(what, ByLeaving::kExplained, [&] {
     publish_failure(what);
     return inquest_->timed_out(what, late, progress());
   });
 }
 
 std::exception_ptr PeerWatch::mismatched(const Attempt& what, const Mismatch& mismatch) {
-  return settle(what, [&] {
+  return settle(what, ByLeaving::kNotExplained, [&] {
     if (mismatch.scope == Mismatch::Scope::kPart) {
       publish_failure(what);
     }

@@ -107,8 +107,10 @@ class PeerWatch final {
   void publish(const Progress& progress);
   void publish_failure(const Attempt& what);
   [[nodiscard]] Progress progress();
+  /// Whether a failure needs no other cause once this rank has left.
+  enum class ByLeaving : uint8_t { kExplained, kNotExplained };
   template <typename Search>
-  std::exception_ptr settle(const Attempt& what, Search search);
+  std::exception_ptr settle(const Attempt& what, ByLeaving leaving, Search search);
 
   const std::shared_ptr<rendezvous::Store> store_;
   const PeerWatchOptions options_;
