@@ -158,6 +158,11 @@ Examples DataSet::examples(const std::string& split,
 }
 
 DataSet::Stored DataSet::stored() const {
+  if (const std::vector<int64_t>& shape = parts_.source->about().shape; !shape.empty()) {
+    const bool square = shape[0] == shape[1];
+    return {.side = square ? static_cast<int>(shape[0]) : 0,
+            .channels = square && shape[2] == 1 ? 1 : 3};
+  }
   Stored found;
   for (const int64_t index : {int64_t{0}, parts_.source->size() / 2, parts_.source->size() - 1}) {
     datasets::Scratch scratch;

@@ -100,7 +100,6 @@ train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir
       .num_workers = static_cast<int>(settings.num_workers),
       .num_iters = settings.num_iters,
       .accumulate_grad_batches = settings.accumulate,
-      .eval_freq = settings.eval_freq,
       .data = {.drop_last = settings.drop_last, .seed = static_cast<uint64_t>(settings.seed)},
       .log = {.verbose = static_cast<int>(settings.verbose), .freq = settings.log_freq}};
   options.resume = settings.resume == "must"   ? train::Resume::kMust
@@ -240,6 +239,7 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   announce(resolved, assembly, lengths, run_dir);
   train::FitOptions options = fit_options(resolved, run_dir);
   if (!assembly.data->evaluation_split().empty()) {
+    options.eval_freq = resolved.eval_freq;
     options.data.eval_batch_size = resolved.eval_batch_size;
   }
   if (!run_dir.empty()) {

@@ -43,8 +43,8 @@ void check_feeds(const FitOptions& options, const Feed& train, const Feed* eval)
         field);
   };
   check(options.data.shuffle, "data.shuffle = false");
-  check(!options.data.drop_last, ".data.drop_last");
-  check(reads_eval || options.data.seed == 0, ".data.seed");
+  check(!options.data.drop_last, "data.drop_last");
+  check(reads_eval || options.data.seed == 0, "data.seed");
   check(reads_eval || options.batch_size == 1, "batch_size");
   check(reads_eval || options.num_workers == 0, "num_workers");
   check(options.checkpoint.resume_batch == ResumeBatch::kPerRank,

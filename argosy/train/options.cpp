@@ -63,10 +63,10 @@ void FitOptions::validate() const {
   check_positive(num_iters.value_or(1), "num_iters");
   check_positive(accumulate_grad_batches, "accumulate_grad_batches");
   check_positive(eval_freq, "eval_freq");
-  check_positive(data.eval_batch_size.value_or(1), ".data.eval_batch_size");
-  check_positive(checkpoint.every_epochs, ".checkpoint.every_epochs");
-  check_not_negative(checkpoint.every_steps, ".checkpoint.every_steps");
-  check_not_negative(checkpoint.keep_last, ".checkpoint.keep_last");
+  check_positive(data.eval_batch_size.value_or(1), "data.eval_batch_size");
+  check_positive(checkpoint.every_epochs, "checkpoint.every_epochs");
+  check_not_negative(checkpoint.every_steps, "checkpoint.every_steps");
+  check_not_negative(checkpoint.keep_last, "checkpoint.keep_last");
   check_positive(log.freq, "log.freq");
   ARGOSY_CHECK(log.verbose >= 0 && log.verbose <= 3,
                "train.fit",

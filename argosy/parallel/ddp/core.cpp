@@ -41,10 +41,12 @@ std::optional<engine::AutocastOptions> autocast_of(const DdpOptions& options,
   ARGOSY_CHECK(engine::can_autocast(device, *options.autocast),
                "parallel.ddp",
                "autocast (amp_configs.dtype of a strategy): the device {} cannot compute in {}. "
-               "Choose {}.",
+               "{}.",
                c10::DeviceTypeName(device, /*lower_case=*/true),
                c10::toString(*options.autocast),
-               device == at::kCPU ? "BFloat16" : "Half or BFloat16");
+               device == at::kCPU    ? "Choose BFloat16"
+               : device == at::kCUDA ? "Choose Half or BFloat16"
+                                     : "Leave amp off");
   return engine::AutocastOptions{.device = device, .dtype = options.autocast};
 }
 

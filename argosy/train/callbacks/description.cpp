@@ -103,7 +103,8 @@ ordered_json description(const Training& training) {
   if (training.options != nullptr) {
     add_options(about, *training.options);
     for (const auto& [name, value] : training.options->log.hyperparameters) {
-      about["hyperparameters"][name] = secrets::is_secret(name) ? "(hidden)" : value;
+      about["hyperparameters"][name] =
+          secrets::is_secret(name) ? "(hidden)" : secrets::hidden(value);
     }
   }
   return about;

@@ -109,7 +109,8 @@ TEST_F(RunRecorderTest, SaysWithWhatItWasTrained) {
                                    {.warmup_steps = 4});
     model.prepare(sgd, loss::CrossEntropy(), {}, {.schedule = optim::per_step(warm)});
     FitOptions told = options();
-    told.log.hyperparameters = {{"dropout", "0.3"}, {"api_key", "hunter2"}};
+    told.log.hyperparameters = {
+        {"dropout", "0.3"}, {"api_key", "hunter2"}, {"tracking", "https://me:hunter2@host/"}};
     model.fit(blobs(32), told);
   });
   const nlohmann::ordered_json about = runs::read_run_config(run).options;
@@ -123,6 +124,7 @@ TEST_F(RunRecorderTest, SaysWithWhatItWasTrained) {
   EXPECT_EQ(about.at("schedule").at("per"), "update");
   EXPECT_EQ(about.at("hyperparameters").at("dropout"), "0.3");
   EXPECT_EQ(about.at("hyperparameters").at("api_key"), "(hidden)");
+  EXPECT_THAT(about.dump(), ::testing::Not(HasSubstr("hunter2")));
 }
 
 struct Throw : Callback {
