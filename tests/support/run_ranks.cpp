@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +33,15 @@
 
 namespace argosy::test {
 namespace {
+
+/// Hundreds of ranks in one process hold more sockets than a user's shell allows at first.
+void allow_all_files() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
 
 std::string current_exception_type() {
   const std::type_info* type = abi::__cxa_current_exception_type();
@@ -272,6 +282,7 @@ std::vector<RankOutcome> try_run_ranks(int n,
                                        const std::function<void(int)>& fn,
                                        const RankOptions& options) {
   const Deadline deadline = Deadline::after(options.deadline);
+  allow_all_files();
   return options.mode == RankMode::kThreads ? run_threads(n, fn, deadline)
                                             : run_processes(n, fn, deadline);
 }
