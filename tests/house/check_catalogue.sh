@@ -11,7 +11,7 @@ for room in $rooms; do
 done
 # A message's address is its operation's anchor: catalogue_entry(). Names that the code makes at run
 # time ("comm." and the operation) are known to the catalogue only.
-operations=$(grep -rhoE "\"($(tr '\n' '|' <<<"$rooms" | sed 's/|$//'))\.[A-Za-z_]+\"" argosy apps --include='*.cpp' --include='*.h' --exclude='*_test*' | tr -d '"' | grep -vxE 'data\.pkl|argosy\.samples|[a-z]+\.(rec|jsonl)' | sort -u) # names of files
+operations=$(grep -rhoE "\"($(tr '\n' '|' <<<"$rooms" | sed 's/|$//'))\.[A-Za-z_]+\"" argosy apps --include='*.cpp' --include='*.h' --exclude='*_test*' | tr -d '"' | grep -vxE 'data\.pkl|argosy\.samples|[a-z]+\.(rec|jsonl)|(data|checkpoint)\.(drop_last|eval_batch_size|every_(epochs|steps)|keep_last|seed)' | sort -u) # files, fields of FitOptions
 for operation in $operations; do
   grep -qF "<a id=\"$operation\"></a>" docs/guides/errors.md || { echo "docs/guides/errors.md has no anchor \"$operation\""; missing=1; }
 done
