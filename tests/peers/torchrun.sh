@@ -35,7 +35,7 @@ nothing_left "$program"
 
 echo "an error of ours in torchrun's report"
 run "${torchrun[@]}" --standalone --nproc_per_node 2 --no_python "$program" /no/such/folder
-expect 1 "argosy::DataError: [vision.FashionMnist] /no/such/folder: no such folder" "error.json"
+expect 1 "argosy::DataError: [datasets.open] /no/such/folder: is not there" "error.json"
 
 echo "PyTorch's DDP under argosy launch"
 run "$argosy" launch --nproc_per_node 2 --log_dir '' "$here/ddp.py"
