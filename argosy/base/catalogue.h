@@ -7,7 +7,7 @@ namespace argosy {
 
 /// Returns the folder with an installed copy's docs/. It is $ARGOSY_DOCS, which the launcher sets.
 /// Else it is share/doc/argosy beside the bin/ of this program, or beside the bin/ in which $PATH
-/// finds `argosy`. "": there is none, as in the source tree.
+/// finds `argosy`. Returns "" if there is none, as in the source tree.
 [[nodiscard]] const std::string& docs_folder();
 
 /// Returns the address of a section of the catalogue, below docs_folder():
