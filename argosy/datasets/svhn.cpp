@@ -16,9 +16,9 @@
 namespace argosy::datasets {
 namespace {
 
-constexpr int64_t kSide = 32;
+constexpr int64_t kSvhnSide = 32;
 constexpr int64_t kChannels = 3;
-constexpr size_t kPicture = kSide * kSide * kChannels;
+constexpr size_t kPicture = kSvhnSide * kSvhnSide * kChannels;
 
 const std::vector<std::string> kFiles{"train_32x32.mat", "test_32x32.mat", "extra_32x32.mat"};
 
@@ -30,10 +30,10 @@ void transpose(std::vector<uint8_t>& pixels) {
   for (size_t at = 0; at + kPicture <= pixels.size(); at += kPicture) {
     std::copy_n(pixels.begin() + static_cast<ptrdiff_t>(at), kPicture, columns.begin());
     uint8_t* to = pixels.data() + at;
-    for (size_t y = 0; y < kSide; ++y) {
-      for (size_t x = 0; x < kSide; ++x) {
+    for (size_t y = 0; y < kSvhnSide; ++y) {
+      for (size_t x = 0; x < kSvhnSide; ++x) {
         for (size_t c = 0; c < kChannels; ++c) {
-          *to++ = columns[(c * kSide + x) * kSide + y];
+          *to++ = columns[(c * kSvhnSide + x) * kSvhnSide + y];
         }
       }
     }
@@ -48,7 +48,7 @@ PixelBlock read_split(const std::string& path, const std::string& split) {
   block.count = std::ssize(block.labels);
   auto* pixels = std::get_if<std::vector<uint8_t>>(&pictures.values);
   // MATLAB leaves out a last dimension of 1.
-  std::vector<int64_t> expected{kSide, kSide, kChannels};
+  std::vector<int64_t> expected{kSvhnSide, kSvhnSide, kChannels};
   if (block.count != 1) {
     expected.push_back(block.count);
   }
@@ -112,7 +112,7 @@ std::shared_ptr<const Source> open_svhn(const OpenOptions& options) {
   if (blocks.empty()) {
     blocks.push_back(read_split(alone ? path : need_file(path, kFiles), "train"));
   }
-  About about{.set = "svhn", .path = path, .shape = {kSide, kSide, kChannels}};
+  About about{.set = "svhn", .path = path, .shape = {kSvhnSide, kSvhnSide, kChannels}};
   for (int digit = 0; digit < 10; ++digit) {
     about.classes.push_back(std::to_string(digit));
   }
