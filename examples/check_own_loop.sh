@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# check_own_loop.sh ARGOSY PROGRAM: killed after its first checkpoint and started again on two
+# check_own_loop.sh ARGOSY PROGRAM DATA: killed after its first checkpoint and started again on two
 # processes, the program comes to the weights of an uninterrupted run, bit by bit.
 set -euo pipefail
-argosy=$1 program=$2
+argosy=$1 program=$2 data=$3
 scratch=$(mktemp -d)
 running=
 trap '[[ -z $running ]] || kill -KILL "$running" 2>/dev/null; rm -rf "$scratch"' EXIT
@@ -13,7 +13,7 @@ fail() {
   exit 1
 }
 run() { # FOLDER OF CHECKPOINTS
-  exec "$argosy" launch --nproc_per_node 2 --log_dir "" "$program" /usr/share/datasets/fashion-mnist "$1"
+  exec "$argosy" launch --nproc_per_node 2 --log_dir "" "$program" "$data" "$1"
 }
 said() { # FILE: what rank 0 printed of what it came to
   grep -oE '(epoch [0-9]+: accuracy|weights) .*' "$1"
@@ -30,5 +30,5 @@ wait "$running" || true
 running=
 (run kept) | tee next
 grep -qE 'begins at step [1-9]' next || fail "it began anew"
-[[ $(said next | wc -l) == 3 ]] || fail "expected two epochs and the weights"
-cmp <(said wholly) <(said next) || fail "the resumed training comes to other weights"
+[[ $(said next | wc -l) == 2 ]] || fail "expected the second epoch, of which it had begun, and the weights"
+cmp <(said wholly | tail -n 2) <(said next) || fail "the resumed training comes to other weights"

@@ -6,35 +6,44 @@ set -uo pipefail
 argosy=$1 program=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-failed=0
 
-complain() { # CASE WHAT
-  echo "$1: $2"
-  cat "$scratch/err"
-  failed=1
-}
-ends_with_the_stopped_rank() { # CASE SECONDS OPTIONS...
-  local what=$1 most=$2 begin=$SECONDS
+# CASE SECONDS OPTIONS...: says nothing where all is well.
+ends_with_the_stopped_rank() (
+  what=$1 most=$2 begin=$SECONDS said=$scratch/${1//[ ,]/-}
   shift 2
-  timeout 60 "$argosy" launch --nproc_per_node 3 --log_dir "" --env OMP_NUM_THREADS=1 "$@" "$program" \
-    >"$scratch/out" 2>"$scratch/err"
-  local code=$? took=$((SECONDS - begin))
-  local first='^\[launch\] rank 1 \(pid [0-9]+\) was stopped by SIGSTOP, did not answer.* after [0-9.]+ s; '
-  [[ $code == 137 ]] || complain "$what" "expected exit code 137 (SIGKILL), got $code"
-  ((took <= most)) || complain "$what" "expected the end within $most s, got $took s"
-  grep -qE "$first" "$scratch/err" || complain "$what" "expected rank 1, stopped by SIGSTOP, as the first cause"
+  failed=0
+  complain() {
+    echo "$what: $1"
+    cat "$said"
+    failed=1
+  }
+  timeout 60 "$argosy" launch --nproc_per_node 3 --log_dir "" --env OMP_NUM_THREADS=1 "$@" "$program" >"$said.out" 2>"$said"
+  code=$? took=$((SECONDS - begin))
+  first='^\[launch\] rank 1 \(pid [0-9]+\) was stopped by SIGSTOP, did not answer.* after [0-9.]+ s; '
+  [[ $code == 137 ]] || complain "expected exit code 137 (SIGKILL), got $code"
+  ((took <= most)) || complain "expected the end within $most s, got $took s"
+  grep -qE "$first" "$said" || complain "expected rank 1, stopped by SIGSTOP, as the first cause"
   for rank in 0 2; do
-    grep -E "rank $rank/3.*rank 1 does not answer: it is stopped by SIGSTOP" "$scratch/err" >/dev/null ||
-      complain "$what" "expected rank $rank to say that rank 1 is stopped"
+    grep -E "rank $rank/3.*rank 1 does not answer: it is stopped by SIGSTOP" "$said" >/dev/null ||
+      complain "expected rank $rank to say that rank 1 is stopped"
   done
-  ! grep -w died "$scratch/err" >/dev/null || complain "$what" "expected nobody to say that a rank died"
-}
+  ! grep -w died "$said" >/dev/null || complain "expected nobody to say that a rank died"
+  exit "$failed"
+)
 
+# They wait most of the time, so that all run at once.
+cases=()
 for backend in shm gloo; do
   for place in between inside; do
     ends_with_the_stopped_rank "$place, $backend" 10 --heartbeat_timeout 2 \
-      --env "STOP=$place" --env "ARGOSY_BACKEND=$backend"
+      --env "STOP=$place" --env "ARGOSY_BACKEND=$backend" &
+    cases+=($!)
   done
 done
-ends_with_the_stopped_rank "inside, nobody watches" 30 --env STOP=inside --env ARGOSY_BACKEND=gloo
+ends_with_the_stopped_rank "inside, nobody watches" 30 --env STOP=inside --env ARGOSY_BACKEND=gloo &
+cases+=($!)
+failed=0
+for case in "${cases[@]}"; do
+  wait "$case" || failed=1
+done
 exit "$failed"

@@ -1,6 +1,6 @@
 // A training with everything that has a state: for check_resume.sh, which kills it.
 //
-//     argosy launch --nproc_per_node 2 resume_program FOLDER [--forget COMPONENT | --num_iters N]
+//     PICTURES=… argosy launch --nproc_per_node 2 resume_program FOLDER [--forget COMPONENT | --num_iters N]
 //
 // Real images with random augmentation by three threads, dropout, batch norm, accumulation, mixed
 // precision whose scaler skips updates now and then, a schedule by updates, an average of the
@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -176,15 +177,14 @@ void run(const std::string& folder,
   }
   std::ofstream(folder + "/pid" + std::to_string(fleet::worker_index())) << ::getpid() << "\n";
   const vision::FashionMnist images(
-      "/usr/share/datasets/fashion-mnist",
+      std::getenv("PICTURES"),
       vision::Split::kTrain,
       {.transform = vision::Compose{vision::RandomCrop(28, {.padding = 3}),
                                     vision::RandomHorizontalFlip(),
                                     vision::ToTensor()}});
-  std::vector<int64_t> first(1000);
+  std::vector<int64_t> first(100);
   std::iota(first.begin(), first.end(), 0);
-  const data::Subset train(images, first);
-  const data::Subset valid(images, std::vector<int64_t>(first.begin(), first.begin() + 100));
+  const data::Subset valid(images, first);
 
   const Net net;
   seed_everything(1, fleet::worker_index());  // dropout differs between the ranks
@@ -201,7 +201,7 @@ void run(const std::string& folder,
        .amp = train::AmpOptions{
            .scaler = optim::GradScalerOptions{.init_scale = 0x1p122, .growth_interval = 9}}});
   const train::History history =
-      model.fit(train,
+      model.fit(images,
                 valid,
                 {.batch_size = 10,
                  .epochs = 12,
@@ -241,8 +241,9 @@ int main(int argc, char** argv) {
     }
     return 0;
   }
-  if (words.size() != 1 && !forgets && !ends) {
-    fmt::print(stderr, "usage: resume_program FOLDER [--forget COMPONENT | --num_iters N]\n");
+  if ((words.size() != 1 && !forgets && !ends) || std::getenv("PICTURES") == nullptr) {
+    fmt::print(stderr,
+               "usage: PICTURES=DATA resume_program FOLDER [--forget COMPONENT | --num_iters N]\n");
     return 2;
   }
   try {
