@@ -24,6 +24,11 @@ if(NOT EXISTS "${ARGOSY_REAL_SETS}/flowers102")
 else()
   set(ARGOSY_REAL_SETS_DEFINITION ARGOSY_SHARED_DATA="${ARGOSY_REAL_SETS}")
 endif()
+# These rooms start, watch and steer, and other rooms compute for them: less optimization makes no run
+# slower, and GCC spends a third of its time on it. With less inlining it takes an empty std::optional for an
+# uninitialized one.
+set(ARGOSY_STEERING_ROOMS "program|rendezvous|launch|events|runs|fleet|train|recipes")
+set(ARGOSY_STEERING_OPTIONS "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>")
 option(ARGOSY_UNITY "Compile several files of a room as one unit" ON)
 
 # Parts of at most `most` files and of equal size: eight files and one more are not eight and one but five and four.
@@ -37,24 +42,25 @@ function(_argosy_unity target most)
 endfunction()
 
 # The precompiled headers. Which one a program takes is read from its sources when CMake runs:
-#   everything  <argosy/argosy.h> and <torch/torch.h>   32 s to make, 5 s to load
-#   torch       <torch/torch.h>                         28 s, 3 s (the header itself costs 9 s)
-#   tensors     <torch/types.h>                         14 s, 1.5 s
-#   plain       the standard library's                  4 s, 0.3 s
-# and GoogleTest in all of them where tests are built.
+#   everything  <argosy/argosy.h> and <torch/torch.h>
+#   torch       <torch/torch.h>
+#   modules     <torch/types.h> and <torch/nn/module.h>
+#   plain       the standard library's
+# and GoogleTest in all of them where tests are built. What each costs is in docs/design/architecture.md.
 set(_argosy_pch_everything <torch/torch.h> <argosy/argosy.h> <fmt/ranges.h>)
 set(_argosy_pch_torch <torch/torch.h> <fmt/format.h> <fmt/ranges.h>)
-set(_argosy_pch_tensors <torch/types.h> <fmt/format.h> <fmt/ranges.h>)
+set(_argosy_pch_modules <torch/types.h> <torch/nn/cloneable.h> <torch/nn/module.h> <torch/nn/pimpl.h> <fmt/format.h>
+  <fmt/ranges.h>)
 set(_argosy_pch_plain <algorithm> <chrono> <filesystem> <fstream> <functional> <future> <map> <memory> <optional>
   <regex> <set> <span> <sstream> <string> <thread> <unordered_map> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
 
 function(_argosy_pch_for out target)
-  set(kind tensors)
+  set(kind modules)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     if(source MATCHES "[.]cpp$")
       file(STRINGS ${source} everything LIMIT_COUNT 1 REGEX "^#include .argosy/(argosy[.]h|fleet/|recipes/|train/)")
-      file(STRINGS ${source} torch LIMIT_COUNT 1 REGEX "^#include .(torch/(torch[.]h|nn|optim)|argosy/(parallel|vision)/)")
+      file(STRINGS ${source} torch LIMIT_COUNT 1 REGEX "^#include .(torch/(torch[.]h|nn[.]h|optim)|argosy/vision/)")
       if(everything AND TARGET argosy_fleet)
         set(kind everything)
         break()
@@ -66,15 +72,14 @@ function(_argosy_pch_for out target)
   set(${out} ${kind} PARENT_SCOPE)
 endfunction()
 
-# A room that sees libtorch takes libtorch's, which no change of a room makes anew. Where ARGOSY_UNITY is off
-# every file shows that it includes what it needs.
-function(_argosy_room_pch target)
+# No room includes more than modules; where ARGOSY_UNITY is off every file shows that it includes what it needs.
+function(_argosy_room_pch target torch)
   if(ARGOSY_UNITY)
-    _argosy_pch_for(kind ${target})
-    if(kind STREQUAL "everything")
-      set(kind torch)
+    if(torch)
+      _argosy_use_pch(${target} modules)
+    else()
+      _argosy_use_pch(${target} plain)
     endif()
-    _argosy_use_pch(${target} ${kind})
   endif()
 endfunction()
 
@@ -101,8 +106,8 @@ function(_argosy_use_pch target kind)
     target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
   endif()
   # GCC warns of the insides of a header that is precompiled as it does not of a system's header.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
+  target_compile_options(${target} PRIVATE
+    "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
   target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()
 
@@ -121,9 +126,10 @@ function(argosy_room name)
   if(A_TORCH)
     target_link_libraries(argosy_${name} PUBLIC argosy::torch)
   endif()
-  _argosy_unity(argosy_${name} 8 ${A_SOURCES})
-  if(A_TORCH)
-    _argosy_room_pch(argosy_${name})
+  _argosy_unity(argosy_${name} 12 ${A_SOURCES})
+  _argosy_room_pch(argosy_${name} ${A_TORCH})
+  if(name MATCHES "^(${ARGOSY_STEERING_ROOMS})(\\.|$)")
+    target_compile_options(argosy_${name} PRIVATE "${ARGOSY_STEERING_OPTIONS}")
   endif()
   install(TARGETS argosy_${name} EXPORT argosyTargets FILE_SET HEADERS)
   list(JOIN A_DEPS "," deps) # a semicolon would split the entry
@@ -158,7 +164,7 @@ function(argosy_program name)
   target_link_libraries(${name} PRIVATE ${A_DEPS})
   _argosy_sees_torch(torch ${A_DEPS})
   if(A_UNITY)
-    _argosy_unity(${name} 6 ${A_SOURCES})
+    _argosy_unity(${name} 10 ${A_SOURCES})
   endif()
   if(torch)
     _argosy_pch_for(kind ${name})
@@ -197,7 +203,7 @@ function(argosy_test name)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   # The rooms keep -O3; what a test compiles itself, templates in headers included, takes three quarters
   # of the time. With less inlining GCC takes an empty std::optional for an uninitialized one.
-  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>")
+  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-Og;-Wno-maybe-uninitialized>")
   set(properties TIMEOUT ${A_TIMEOUT} PROCESSORS ${A_PROCESSORS})
   if(A_PER_CASE)
     # gtest_discover_tests takes its properties apart three times on their way into ctest's file.
