@@ -8,6 +8,8 @@
 #include "argosy/engine/engine_test_modules.h"
 #include "argosy/engine/layout.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::engine {
 namespace {
 
@@ -27,12 +29,7 @@ std::vector<std::string> names(const StateDict& dict) {
 std::string load_error(const SmallNet& net,
                        const StateDict& dict,
                        const LoadOptions& options = {}) {
-  try {
-    load_state_dict(net, dict, options);
-  } catch (const CheckpointError& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_text<CheckpointError>([&] { load_state_dict(net, dict, options); });
 }
 
 TEST(StateDict, ListsParametersAndBuffersInPyTorchsOrder) {

@@ -19,6 +19,8 @@
 #include "argosy/image/codecs/test_images.h"
 #include "argosy/image/jpeg_region.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::image {
 namespace {
 
@@ -44,12 +46,7 @@ TEST(Codec, PixelsArePillowsInEveryFormatAndMode) {
 }
 
 std::string message_of(const std::vector<uint8_t>& bytes, const DecodeOptions& options = {}) {
-  try {
-    (void)decode(bytes, options);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
+  return test::error_text<DataError>([&] { (void)decode(bytes, options); });
 }
 
 TEST(Codec, ProbeTellsWhatTheHeaderSays) {

@@ -12,9 +12,12 @@
 
 #include "argosy/base/error.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::image {
 namespace {
 
+using test::error_text;
 using ::testing::HasSubstr;
 
 constexpr Size kSize{60, 80};
@@ -40,15 +43,6 @@ Image numbered(Size size, Order order = Order::kRgb, Type type = Type::kU8) {
 bool same(const Image& a, const Image& b) {
   return a.size() == b.size() && a.order() == b.order() && a.type() == b.type() &&
          std::memcmp(a.data(), b.data(), a.total_bytes()) == 0;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 // ---- where points go ----
@@ -185,7 +179,7 @@ TEST(PointMap, OfIndicesTakesThePlaceOfAPixelForItsCentre) {
 }
 
 TEST(PointMap, SaysWhenThereIsNoWayBack) {
-  EXPECT_THAT(message_of([] { (void)PointMap::scaling(0, 1).inverse(); }),
+  EXPECT_THAT(error_text<UsageError>([] { (void)PointMap::scaling(0, 1).inverse(); }),
               HasSubstr("no way back"));
 }
 
@@ -207,10 +201,13 @@ TEST(Geometry, CropRefusesABoxThatReachesOut) {
                         Box{0, 0, 0, 5},
                         Box{1, 1, 2147483647, 5},
                         Box{0, 0, 5, -5}}) {
-    EXPECT_THAT(message_of([&] { (void)crop(image, box); }),
+    EXPECT_THAT(error_text<UsageError>([&] { (void)crop(image, box); }),
                 HasSubstr("[image.crop] expected a box inside of 20 x 30"));
   }
-  EXPECT_THAT(message_of([&] { (void)crop(Image(), {0, 0, 1, 1}); }), HasSubstr("inside of 0 x 0"));
+  EXPECT_THAT(error_text<UsageError>([&] {
+                (void)crop(Image(), {0, 0, 1, 1});
+              }),
+              HasSubstr("inside of 0 x 0"));
 }
 
 TEST(Geometry, FourQuarterTurnsAreNone) {
@@ -244,16 +241,19 @@ TEST(Geometry, PadReflectsToAndFro) {
 
 TEST(Geometry, PadRefusesToLeaveNothingAndToFillTheMemory) {
   const Image image = numbered({20, 30});
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<UsageError>([&] {
                 (void)pad(image, {-15, 0, -15, 0});
               }),
               HasSubstr("nothing is left of 20 x 30"));
-  EXPECT_THAT(message_of([&] { (void)pad(image, {-40, 0, 50, 0}); }), HasSubstr("nothing is left"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<UsageError>([&] {
+                (void)pad(image, {-40, 0, 50, 0});
+              }),
+              HasSubstr("nothing is left"));
+  EXPECT_THAT(error_text<UsageError>([&] {
                 (void)pad(image, {2147483647, 2147483647, 2147483647, 5});
               }),
               HasSubstr("at most"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<UsageError>([&] {
                 (void)pad(image, {0, 0, 0, 0}, {.fill = {1, 2}});
               }),
               HasSubstr("1 or 3 values for RGB, got 2"));
@@ -266,7 +266,10 @@ TEST(Geometry, FillIsOneValueOrOneOfEachChannel) {
   EXPECT_EQ(image.row<uint8_t>(0)[2], 7);
   const Image floats = pad(numbered({2, 2}, Order::kRgb, Type::kF32), {1, 0, 0, 0}, {.fill = 7.5});
   EXPECT_EQ(floats.row<float>(0)[2], 7.5F);
-  EXPECT_THAT(message_of([] { (void)Fill({1, 2, 3, 4, 5}); }), HasSubstr("1 to 4 values, got 5"));
+  EXPECT_THAT(error_text<UsageError>([] {
+                (void)Fill({1, 2, 3, 4, 5});
+              }),
+              HasSubstr("1 to 4 values, got 5"));
 }
 
 TEST(Geometry, FillOfASmoothRotationIsTheColorThatWasAskedFor) {
@@ -290,16 +293,19 @@ TEST(Geometry, EraseLeavesOutWhatLiesOutside) {
 TEST(Geometry, WarpsRefuseWhatMakesNoSense) {
   const Image image = numbered({20, 30});
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(message_of([&] { (void)rotate(image, nan); }), HasSubstr("[image.rotate]"));
-  EXPECT_THAT(message_of([&] { (void)rotate(image, 5, {.interpolation = Interpolation::kBox}); }),
+  EXPECT_THAT(error_text<UsageError>([&] { (void)rotate(image, nan); }),
+              HasSubstr("[image.rotate]"));
+  EXPECT_THAT(error_text<UsageError>(
+                  [&] { (void)rotate(image, 5, {.interpolation = Interpolation::kBox}); }),
               HasSubstr("got box"));
-  EXPECT_THAT(message_of([&] { (void)rotate(Image(), 5); }), HasSubstr("empty"));
-  EXPECT_THAT(message_of([&] { (void)affine(image, {.scale = 0}); }),
+  EXPECT_THAT(error_text<UsageError>([&] { (void)rotate(Image(), 5); }), HasSubstr("empty"));
+  EXPECT_THAT(error_text<UsageError>([&] { (void)affine(image, {.scale = 0}); }),
               HasSubstr("a scale above 0, got 0"));
-  EXPECT_THAT(message_of([&] { (void)affine(image, {.scale = nan}); }), HasSubstr("above 0"));
+  EXPECT_THAT(error_text<UsageError>([&] { (void)affine(image, {.scale = nan}); }),
+              HasSubstr("above 0"));
   const std::array<PointF, 4> line{{{0, 0}, {1, 1}, {2, 2}, {3, 0}}};
   const std::array<PointF, 4> square{{{0, 0}, {9, 0}, {9, 9}, {0, 9}}};
-  EXPECT_THAT(message_of([&] { (void)perspective(image, square, line); }),
+  EXPECT_THAT(error_text<UsageError>([&] { (void)perspective(image, square, line); }),
               HasSubstr("no three lie on a line"));
 }
 

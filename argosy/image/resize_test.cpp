@@ -11,9 +11,12 @@
 #include "argosy/base/error.h"
 #include "argosy/image/resize_kernels.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::image {
 namespace {
 
+using test::error_text;
 using ::testing::HasSubstr;
 
 Image noise(Size size, Order order, Type type = Type::kU8) {
@@ -34,15 +37,6 @@ Image noise(Size size, Order order, Type type = Type::kU8) {
 bool same(const Image& a, const Image& b) {
   return a.size() == b.size() && a.order() == b.order() && a.type() == b.type() &&
          std::memcmp(a.data(), b.data(), a.total_bytes()) == 0;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(Resize, OneColorStaysThatColorWhateverTheSize) {
@@ -91,25 +85,34 @@ TEST(Resize, KeepsOrderAndType) {
 TEST(Resize, RefusesWhatMakesNoSense) {
   const Image image = noise({8, 8}, Order::kRgb);
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(message_of([&] { (void)resize(image, {0, 5}); }), HasSubstr("0 x 5"));
-  EXPECT_THAT(message_of([&] { (void)resize(image, {5, -1}); }), HasSubstr("5 x -1"));
-  EXPECT_THAT(message_of([&] { (void)resize(image, {1 << 20, 1 << 20}); }), HasSubstr("pixels"));
-  EXPECT_THAT(message_of([&] { (void)resize(Image(), {5, 5}); }), HasSubstr("empty"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<UsageError>([&] { (void)resize(image, {0, 5}); }), HasSubstr("0 x 5"));
+  EXPECT_THAT(error_text<UsageError>([&] { (void)resize(image, {5, -1}); }), HasSubstr("5 x -1"));
+  EXPECT_THAT(error_text<UsageError>([&] {
+                (void)resize(image, {1 << 20, 1 << 20});
+              }),
+              HasSubstr("pixels"));
+  EXPECT_THAT(error_text<UsageError>([&] { (void)resize(Image(), {5, 5}); }), HasSubstr("empty"));
+  EXPECT_THAT(error_text<UsageError>([&] {
                 (void)resize(image, {0, 0, 8, 8.5}, {5, 5});
               }),
               HasSubstr("inside of 8 x 8"));
-  EXPECT_THAT(message_of([&] { (void)resize(image, {-1, 0, 8, 8}, {5, 5}); }), HasSubstr("inside"));
-  EXPECT_THAT(message_of([&] { (void)resize(image, {2, 2, 0, 2}, {5, 5}); }), HasSubstr("inside"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<UsageError>([&] {
+                (void)resize(image, {-1, 0, 8, 8}, {5, 5});
+              }),
+              HasSubstr("inside"));
+  EXPECT_THAT(error_text<UsageError>([&] {
+                (void)resize(image, {2, 2, 0, 2}, {5, 5});
+              }),
+              HasSubstr("inside"));
+  EXPECT_THAT(error_text<UsageError>([&] {
                 (void)resize(image, {nan, 0, 2, 2}, {5, 5});
               }),
               HasSubstr("inside"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<UsageError>([&] {
                 (void)resize(image, {0, 0, 2, nan}, {5, 5});
               }),
               HasSubstr("inside"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<UsageError>([&] {
                 (void)resize(image, {5, 5}, {Interpolation::kLanczos, Antialias::kOff});
               }),
               HasSubstr("lanczos is only known with antialias"));
@@ -118,7 +121,10 @@ TEST(Resize, RefusesWhatMakesNoSense) {
 TEST(Resize, RefusesMoreWeightsThanAPictureNeeds) {
   // 2^26 pixels side by side into one: a file of some bytes may say so.
   const Image image({1, 1 << 26}, Order::kGray);
-  EXPECT_THAT(message_of([&] { (void)resize(image, {1, 1}); }), HasSubstr("Resize in two steps"));
+  EXPECT_THAT(error_text<UsageError>([&] {
+                (void)resize(image, {1, 1});
+              }),
+              HasSubstr("Resize in two steps"));
 }
 
 TEST(Resampler, MakesTheRowsOfResizeFlippedOnDemand) {
@@ -238,16 +244,18 @@ TEST(Resampler, APartHasTheBitsOfTheWhole) {
 TEST(Resampler, SaysWhatIsWrongWithACall) {
   Resampler resampler({8, 8}, {0, 0, 8, 8}, {1, 4}, 3);
   std::vector<uint8_t> row(12), pixels(192);
-  EXPECT_THAT(message_of([&] { resampler.next(row.data()); }), HasSubstr("without start()"));
+  EXPECT_THAT(error_text<UsageError>([&] { resampler.next(row.data()); }),
+              HasSubstr("without start()"));
   resampler.start(pixels.data(), 24);
   resampler.next(row.data());
-  EXPECT_THAT(message_of([&] { resampler.next(row.data()); }), HasSubstr("all 1 rows were made"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<UsageError>([&] { resampler.next(row.data()); }),
+              HasSubstr("all 1 rows were made"));
+  EXPECT_THAT(error_text<UsageError>([&] {
                 resampler.plan({8, 8}, {0, 0, 8, 8}, {4, 4}, 5);
               }),
               HasSubstr("got 5"));
   for (const Box& part : {Box{0, 0, 0, 4}, Box{0, 0, 4, 5}, Box{-1, 0, 2, 2}, Box{3, 0, 2, 2}}) {
-    EXPECT_THAT(message_of([&] {
+    EXPECT_THAT(error_text<UsageError>([&] {
                   resampler.plan({8, 8}, {0, 0, 8, 8}, {4, 4}, 3, {.part = part});
                 }),
                 HasSubstr("expected a part inside of the 4 x 4 target"));

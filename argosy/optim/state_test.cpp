@@ -8,6 +8,8 @@
 #include "argosy/optim/optim.h"
 #include "argosy/optim/optim_test_problem.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::optim {
 namespace {
 
@@ -27,12 +29,7 @@ void train(Optimizer optimizer, const NamedTensors& parameters, int first, int l
 }
 
 std::string load_error(Optimizer optimizer, const OptimizerState& state) {
-  try {
-    optimizer.load_state_dict(state);
-  } catch (const CheckpointError& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_text<CheckpointError>([&] { optimizer.load_state_dict(state); });
 }
 
 TEST(OptimizerState, IsKeyedByNameWithPyTorchsStates) {

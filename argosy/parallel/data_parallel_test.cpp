@@ -17,9 +17,12 @@
 #include "argosy/vision/models/mnist_cnn.h"
 #include "argosy/vision/models/resnet.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::parallel {
 namespace {
 
+using test::error_text;
 using ::testing::HasSubstr;
 
 std::vector<at::Tensor> gradients(const torch::nn::Module& module) {
@@ -164,29 +167,19 @@ struct UnclonableImpl : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) { return x; }
 };
 
-template <typename F>
-std::string message_of(F call) {
-  try {
-    (void)call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(DataParallel, SaysWhichReplicaFailedAndGoesOn) {
   DataParallel model(Picky(), {.replicas = 3});
   at::Tensor x = torch::ones({7, 1});
   x[4] = 13;
   EXPECT_THAT(
-      message_of([&] { return model(x); }),
+      error_text<Error>([&] { return model(x); }),
       HasSubstr("[parallel.DataParallel] replica 1 of 3 on cpu (samples 3 to 5): thirteen"));
   x[0] = 13;
-  EXPECT_THAT(message_of([&] { return model(x); }), HasSubstr("replica 0 of 3"));
+  EXPECT_THAT(error_text<Error>([&] { return model(x); }), HasSubstr("replica 0 of 3"));
   x.fill_(1);
   EXPECT_EQ(model(x).size(0), 7);
   x[6] = 7;
-  EXPECT_THAT(message_of([&] { return model(x); }),
+  EXPECT_THAT(error_text<Error>([&] { return model(x); }),
               HasSubstr("replica 2 of 3 on cpu (samples 6 to 6): expected an output with 1 rows"));
 }
 
@@ -200,20 +193,20 @@ TEST(DataParallel, RefusesWhatItCannotCopy) {
   static_assert(CanWrap<std::shared_ptr<vision::LeNetImpl>>);
   static_assert(!CanWrap<DistributedDataParallel<vision::LeNet>>);
   static_assert(!CanWrap<DataParallel<vision::LeNet>>);
-  EXPECT_THAT(
-      message_of([] { return DataParallel(std::make_shared<UnclonableImpl>(), {.replicas = 2}); }),
-      HasSubstr("cannot be cloned"));
-  EXPECT_THAT(message_of([] { return DataParallel(vision::LeNet(), {.replicas = -1}); }),
+  EXPECT_THAT(error_text<Error>(
+                  [] { return DataParallel(std::make_shared<UnclonableImpl>(), {.replicas = 2}); }),
+              HasSubstr("cannot be cloned"));
+  EXPECT_THAT(error_text<Error>([] { return DataParallel(vision::LeNet(), {.replicas = -1}); }),
               HasSubstr("replicas must be 0 to"));
-  EXPECT_THAT(message_of([] {
+  EXPECT_THAT(error_text<Error>([] {
                 return DataParallel(vision::LeNet(), {.devices = {at::kCPU}, .replicas = 2});
               }),
               HasSubstr("give devices or replicas"));
-  EXPECT_THAT(message_of([] {
+  EXPECT_THAT(error_text<Error>([] {
                 return DataParallel(vision::LeNet(), {.devices = {at::Device(at::kCUDA, 0)}});
               }),
               HasSubstr("is on cpu, the first device is cuda:0"));
-  EXPECT_THAT(message_of([] { return DataParallel(torch::nn::Linear(1, 1))(at::Tensor()); }),
+  EXPECT_THAT(error_text<Error>([] { return DataParallel(torch::nn::Linear(1, 1))(at::Tensor()); }),
               HasSubstr("expected a batch"));
 }
 

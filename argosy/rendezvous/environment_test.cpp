@@ -8,6 +8,8 @@
 
 #include "argosy/base/error.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::rendezvous {
 namespace {
 
@@ -24,12 +26,7 @@ JobEnvironment read(const Variables& variables) {
 }
 
 std::string refusal(const Variables& variables) {
-  try {
-    (void)read(variables);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return test::error_text<ConfigError>([&] { (void)read(variables); });
 }
 
 Variables torchrun() {

@@ -20,26 +20,18 @@
 #include "argosy/rendezvous/limits.h"
 #include "argosy/rendezvous/store_kinds.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/owned_port.h"
 
 namespace argosy::rendezvous {
 namespace {
 
 using std::chrono::milliseconds;
+using test::error_text;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Kind = MeetingPlace::Kind;
-
-template <typename E = RendezvousError, typename F>
-std::string message_of(F call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "no exception";
-}
 
 class WaitForRanks : public testing::TestWithParam<StoreKind> {
  protected:
@@ -94,11 +86,12 @@ TEST_P(WaitForRanks, TimeoutListsTheMissing) {
 
 TEST_P(WaitForRanks, ADoubledRankIsNamedToAll) {
   auto waiting = std::async(std::launch::async, [store = party_()] {
-    return message_of([&] { (void)wait_for_ranks(*store, 1, 3, soon()); });
+    return error_text<RendezvousError>([&] { (void)wait_for_ranks(*store, 1, 3, soon()); });
   });
   auto look = party_();
   ASSERT_TRUE(eventually([&] { return look->check({"join/1"}, soon()); }));
-  const std::string refusal = message_of([&] { (void)wait_for_ranks(*party_(), 1, 3, soon()); });
+  const std::string refusal =
+      error_text<RendezvousError>([&] { (void)wait_for_ranks(*party_(), 1, 3, soon()); });
   const std::string pid = "pid " + std::to_string(getpid());
   EXPECT_THAT(refusal,
               AllOf(HasSubstr("[rendezvous.join] rank 1 is taken by host "),
@@ -111,7 +104,8 @@ TEST_P(WaitForRanks, DifferentWorldSizesAreRefused) {
   std::vector<std::future<std::string>> ranks;
   for (const int rank : {0, 1}) {
     ranks.push_back(std::async(std::launch::async, [rank, store = party_()] {
-      return message_of([&] { (void)wait_for_ranks(*store, rank, rank == 0 ? 3 : 2, soon()); });
+      return error_text<RendezvousError>(
+          [&] { (void)wait_for_ranks(*store, rank, rank == 0 ? 3 : 2, soon()); });
     }));
   }
   const std::string zero = ranks[0].get();
@@ -124,13 +118,13 @@ TEST_P(WaitForRanks, ADepartureBeforeAllMetEndsTheWait) {
   auto store = party_();
   auto early = store->announce("rank/0", soon());
   auto waiting = std::async(std::launch::async, [store = party_()] {
-    return message_of([&] { (void)wait_for_ranks(*store, 1, 3, soon()); });
+    return error_text<RendezvousError>([&] { (void)wait_for_ranks(*store, 1, 3, soon()); });
   });
   early->leave("no licence");
   EXPECT_THAT(waiting.get(),
               AllOf(HasSubstr("[rendezvous.join] rank 0 ("),
                     HasSubstr("left before all 3 ranks had met (it said: no licence)")));
-  EXPECT_THAT(message_of([&] { (void)wait_for_ranks(*store, 2, 3, soon()); }),
+  EXPECT_THAT(error_text<RendezvousError>([&] { (void)wait_for_ranks(*store, 2, 3, soon()); }),
               HasSubstr("left over from a former run"));
 }
 
@@ -143,17 +137,18 @@ TEST_P(WaitForRanks, AFormerRunIsNeverJoined) {
   };
   meet();  // all registrations stay behind: the next one finds everybody "there" at once
   for (const int rank : {1, 0}) {
-    EXPECT_THAT(message_of([&] { (void)wait_for_ranks(*party_(), rank, 2, soon()); }),
-                AllOf(HasSubstr("[rendezvous.join] rank 1 (host "),
-                      HasSubstr("left before all 2 ranks had met (it said: done)"),
-                      HasSubstr("left over from a former run: then delete it")));
+    EXPECT_THAT(
+        error_text<RendezvousError>([&] { (void)wait_for_ranks(*party_(), rank, 2, soon()); }),
+        AllOf(HasSubstr("[rendezvous.join] rank 1 (host "),
+              HasSubstr("left before all 2 ranks had met (it said: done)"),
+              HasSubstr("left over from a former run: then delete it")));
   }
 }
 
 TEST(WaitForRanksOfTwoJobs, RunIdsMustAgree) {
   auto store = in_process_store();
   auto other = std::async(std::launch::async, [&] {
-    return message_of([&] { (void)wait_for_ranks(*store, 1, 2, soon(), "b"); });
+    return error_text<RendezvousError>([&] { (void)wait_for_ranks(*store, 1, 2, soon(), "b"); });
   });
   auto presence = wait_for_ranks(*store, 0, 2, soon(), "a");
   EXPECT_THAT(other.get(), HasSubstr("is of run \"a\", rank 1"));
@@ -201,7 +196,7 @@ TEST(Resolve, AMethodThatSaysAllIgnoresLeftoverVariables) {
 
 TEST(Resolve, RefusesWhatItCannotUse) {
   const auto refusal = [](const JoinOptions& options, const JobEnvironment& job = {}) {
-    return message_of<ConfigError>([&] { (void)resolve(options, job); });
+    return error_text<ConfigError>([&] { (void)resolve(options, job); });
   };
   EXPECT_THAT(refusal({.method = "localhost:1"}), HasSubstr("no scheme"));
   EXPECT_THAT(refusal({.method = "mpi://", .rank = 0, .world_size = 1}),
@@ -309,8 +304,9 @@ TEST_F(FileMeeting, TheLastOneToLeaveRemovesTheFolder) {
 
 TEST_F(FileMeeting, AFolderDeletedInUseIsAnError) {
   auto store = open_store(place(0, 2), soon());
-  auto waiting = std::async(std::launch::async,
-                            [&] { return message_of([&] { (void)store->get("k", soon()); }); });
+  auto waiting = std::async(std::launch::async, [&] {
+    return error_text<RendezvousError>([&] { (void)store->get("k", soon()); });
+  });
   std::filesystem::remove_all(folder_ + "/store");
   EXPECT_THAT(waiting.get(), HasSubstr("was deleted or replaced while this job used it"));
   EXPECT_THROW(store->set("k", "", soon()), RendezvousError);
@@ -319,9 +315,9 @@ TEST_F(FileMeeting, AFolderDeletedInUseIsAnError) {
 TEST_F(FileMeeting, WhatIsNoStoreIsLeftAlone) {
   std::filesystem::create_directory(folder_ + "/store");
   std::filesystem::create_directory(folder_ + "/store/precious");
-  EXPECT_THAT(message_of<ConfigError>([&] { (void)open_store(place(0, 2), soon()); }),
+  EXPECT_THAT(error_text<ConfigError>([&] { (void)open_store(place(0, 2), soon()); }),
               HasSubstr("is no store: expected an empty or new folder"));
-  EXPECT_THAT(message_of<RendezvousError>([&] { (void)file_store("/dev/null/store"); }),
+  EXPECT_THAT(error_text<RendezvousError>([&] { (void)file_store("/dev/null/store"); }),
               HasSubstr("cannot make folder /dev/null/store: Not a directory (ENOTDIR)"));
 }
 

@@ -16,22 +16,15 @@
 #include "argosy/rendezvous/store_kinds.h"
 #include "argosy/rendezvous/store_server.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::rendezvous {
 namespace {
 
 using std::chrono::milliseconds;
+using test::error_text;
 using testing::AllOf;
 using testing::HasSubstr;
-
-template <typename E = RendezvousError, typename F>
-std::string message_of(F call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "no exception";
-}
 
 int64_t milliseconds_since(Deadline::Clock::time_point start) {
   return std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - start).count();
@@ -86,15 +79,17 @@ TEST(StoreFaults, AKilledServerEndsWaitsAtOnceAndIsNamed) {
   const std::string port = server.line();
   auto store = connect_store("127.0.0.1", static_cast<uint16_t>(std::stoi(port)), "", soon());
   auto presence = store->announce("rank/0", soon());
-  auto waiting = std::async(std::launch::async,
-                            [&] { return message_of([&] { (void)store->get("never", soon()); }); });
+  auto waiting = std::async(std::launch::async, [&] {
+    return error_text<RendezvousError>([&] { (void)store->get("never", soon()); });
+  });
   EXPECT_EQ(waiting.wait_for(milliseconds(50)), std::future_status::timeout);
   server.signal(SIGKILL);
   const std::string lost = "lost the store grpc://127.0.0.1:" + port;
   EXPECT_THAT(waiting.get(), AllOf(HasSubstr("[rendezvous.get] " + lost), HasSubstr("ended")));
   const auto start = Deadline::Clock::now();
-  EXPECT_THAT(message_of([&] { store->set("k", "v", soon()); }), HasSubstr(lost));
-  EXPECT_THAT(message_of([&] { (void)store->announce("rank/1", soon()); }), HasSubstr(lost));
+  EXPECT_THAT(error_text<RendezvousError>([&] { store->set("k", "v", soon()); }), HasSubstr(lost));
+  EXPECT_THAT(error_text<RendezvousError>([&] { (void)store->announce("rank/1", soon()); }),
+              HasSubstr(lost));
   presence->note("nobody hears it");
   presence->leave("");
   EXPECT_LT(milliseconds_since(start), 4000) << "leave() must not wait for a dead server";
@@ -106,10 +101,10 @@ TEST(StoreFaults, AStoppedServerIsToldFromAMissingKey) {
       connect_store("127.0.0.1", static_cast<uint16_t>(std::stoi(server.line())), "", soon());
   server.signal(SIGSTOP);
   EXPECT_THAT(
-      message_of<TimeoutError>([&] { (void)store->get("k", Deadline::after(milliseconds(100))); }),
+      error_text<TimeoutError>([&] { (void)store->get("k", Deadline::after(milliseconds(100))); }),
       HasSubstr("did not answer"));
   EXPECT_THAT(
-      message_of<TimeoutError>([&] { store->set("k", "v", Deadline::after(milliseconds(100))); }),
+      error_text<TimeoutError>([&] { store->set("k", "v", Deadline::after(milliseconds(100))); }),
       HasSubstr("did not answer"));
   server.signal(SIGCONT);
   store->set("k", "v", soon());
@@ -144,7 +139,7 @@ TEST(StoreFaults, AServerThatClosesAnswersItsWaiters) {
   auto local = server->local();
   auto presence = store->announce("rank/0", soon());
   const auto wait = [](std::shared_ptr<Store> from) {
-    return message_of([&] { from->wait({"never"}, soon()); });
+    return error_text<RendezvousError>([&] { from->wait({"never"}, soon()); });
   };
   auto remote = std::async(std::launch::async, wait, store);
   auto beside = std::async(std::launch::async, wait, local);

@@ -23,24 +23,16 @@
 #include "argosy/rendezvous/store_server.h"
 
 #include "store.grpc.pb.h"
+#include "tests/support/error_text.h"
 
 namespace argosy::rendezvous {
 namespace {
 
 using std::chrono::milliseconds;
+using test::error_text;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-template <typename F>
-std::string message_of(F call) {
-  try {
-    call();
-  } catch (const RendezvousError& error) {
-    return error.what();
-  }
-  return "no exception";
-}
 
 class Strangers : public testing::Test {
  protected:
@@ -48,7 +40,8 @@ class Strangers : public testing::Test {
   std::unique_ptr<StoreServer> server_ = StoreServer::start({.token = kToken});
 
   std::string connect(const std::string& token) {
-    return message_of([&] { (void)connect_store("127.0.0.1", server_->port(), token, soon()); });
+    return error_text<RendezvousError>(
+        [&] { (void)connect_store("127.0.0.1", server_->port(), token, soon()); });
   }
   std::string address() { return "127.0.0.1:" + std::to_string(server_->port()); }
   std::unique_ptr<wire::StoreService::Stub> stub() {
@@ -194,13 +187,16 @@ TEST_F(Strangers, AThousandConnectionsThatSayNothingOrHalfAWordKeepNobodyOut) {
 }
 
 TEST_F(Strangers, ATakenPortIsNamed) {
-  EXPECT_THAT(message_of([&] { (void)StoreServer::start({.port = server_->port()}); }),
-              AllOf(HasSubstr("[rendezvous.listen] cannot listen on " + address() +
-                              ": Address already in use (EADDRINUSE)"),
-                    HasSubstr("Choose another port")));
-  EXPECT_THAT(message_of([&] { (void)StoreServer::start({.host = "192.0.2.1", .port = 1}); }),
+  EXPECT_THAT(
+      error_text<RendezvousError>([&] { (void)StoreServer::start({.port = server_->port()}); }),
+      AllOf(HasSubstr("[rendezvous.listen] cannot listen on " + address() +
+                      ": Address already in use (EADDRINUSE)"),
+            HasSubstr("Choose another port")));
+  EXPECT_THAT(error_text<RendezvousError>(
+                  [&] { (void)StoreServer::start({.host = "192.0.2.1", .port = 1}); }),
               HasSubstr("cannot listen on 192.0.2.1:1: Cannot assign requested address"));
-  EXPECT_THAT(message_of([&] { (void)StoreServer::start({.host = "no.such.host.invalid"}); }),
+  EXPECT_THAT(error_text<RendezvousError>(
+                  [&] { (void)StoreServer::start({.host = "no.such.host.invalid"}); }),
               HasSubstr("cannot resolve host \"no.such.host.invalid\""));
   expect_alive();
 }
@@ -212,7 +208,7 @@ TEST(Connecting, SaysWhatWasTriedWhenNobodyIsThere) {
     port = server->port();
   }
   const auto start = Deadline::Clock::now();
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<RendezvousError>([&] {
                 (void)connect_store("127.0.0.1", port, "", Deadline::after(milliseconds(300)));
               }),
               AllOf(HasSubstr("[rendezvous.connect] cannot reach the store at 127.0.0.1:" +
@@ -221,7 +217,7 @@ TEST(Connecting, SaysWhatWasTriedWhenNobodyIsThere) {
                     HasSubstr(" attempts in "),
                     HasSubstr("firewall")));
   EXPECT_GE(Deadline::Clock::now() - start, milliseconds(290)) << "it must wait for a late server";
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<RendezvousError>([&] {
                 (void)connect_store(
                     "no.such.host.invalid", 1, "", Deadline::after(milliseconds(50)));
               }),
@@ -238,7 +234,7 @@ TEST(Connecting, ToSomethingElseSaysSo) {
   ASSERT_EQ(bind(fd.get(), generic, size), 0);
   ASSERT_EQ(listen(fd.get(), 8), 0);  // accepts, and never says a word
   ASSERT_EQ(getsockname(fd.get(), generic, &size), 0);
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_text<RendezvousError>([&] {
                 (void)connect_store(
                     "127.0.0.1", ntohs(here.sin_port), "", Deadline::after(milliseconds(200)));
               }),

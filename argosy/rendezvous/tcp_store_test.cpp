@@ -23,10 +23,13 @@
 #include "argosy/rendezvous/store_kinds.h"
 #include "argosy/rendezvous/torchrun_meeting.h"
 
+#include "tests/support/error_text.h"
+
 namespace argosy::rendezvous {
 namespace {
 
 using namespace std::chrono_literals;
+using test::error_text;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -180,16 +183,6 @@ MeetingPlace place_of(int rank, uint16_t port) {
           .run_id = "job.0"};
 }
 
-template <typename E>
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "no such exception";
-}
-
 TEST(TcpStore, SetsAndWaitsForValues) {
   TorchrunsStore torchruns;
   TcpStore one("127.0.0.1", torchruns.port(), soon());
@@ -207,14 +200,14 @@ TEST(TcpStore, AKeyThatNobodySetsIsNamedAtTheDeadline) {
   TorchrunsStore torchruns;
   TcpStore store("127.0.0.1", torchruns.port(), soon());
   EXPECT_THAT(
-      message_of<TimeoutError>([&] { (void)store.get("argosy/x/0", Deadline::after(50ms)); }),
+      error_text<TimeoutError>([&] { (void)store.get("argosy/x/0", Deadline::after(50ms)); }),
       HasSubstr("nobody has set \"argosy/x/0\" in torchrun's store at 127.0.0.1:"));
 }
 
 TEST(TcpStore, WhatIsNoTcpStoreIsToldAsThat) {
   const auto connect_to = [](const std::function<void(int)>& serve) {
     const Server server(serve);
-    return message_of<RendezvousError>([&] {
+    return error_text<RendezvousError>([&] {
       TcpStore("127.0.0.1", server.port(), Deadline::after(200ms)).set("a", "b", soon());
     });
   };
@@ -283,7 +276,7 @@ TEST(MeetThroughTorchrun, ARankZeroThatDoesNotComeIsNamed) {
 TEST(MeetThroughTorchrun, AnotherVersionsWordsAreRefused) {
   TorchrunsStore torchruns;
   torchruns.put("/argosy/job.0/0", "argosy-store-2 127.0.0.1:1 x y");
-  EXPECT_THAT(message_of<RendezvousError>(
+  EXPECT_THAT(error_text<RendezvousError>(
                   [&] { (void)meet_through_torchrun(place_of(1, torchruns.port()), 0, soon()); }),
               AllOf(HasSubstr("argosy-store-2"), HasSubstr("one version of Argosy")));
 }

@@ -24,22 +24,11 @@ namespace {
 
 using testing::blobs;
 using ::testing::HasSubstr;
+using testing::printed;
 using testing::run_job;
 using testing::sgd_model;
 using testing::small_net;
 using testing::SmallNet;
-
-/// What `fn` prints to a file that it is given.
-std::string printed(const std::function<void(std::FILE*)>& fn) {
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* const file = open_memstream(&text, &size);
-  fn(file);
-  std::fclose(file);
-  std::string result(text, size);
-  std::free(text);  // NOLINT: open_memstream's own
-  return result;
-}
 
 TEST(ProgressBarOfTraining, PrintsPaddlesLines) {
   run_job(1, [](int) {

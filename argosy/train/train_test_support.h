@@ -2,6 +2,8 @@
 
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <utility>
@@ -92,6 +94,18 @@ inline void run_job(int ranks,
                     fleet::stop_worker();
                   },
                   {.mode = test::RankMode::kProcesses, .deadline = std::chrono::seconds(60)});
+}
+
+/// What `fn` prints to a file that it is given.
+inline std::string printed(const std::function<void(std::FILE*)>& fn) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* const file = open_memstream(&text, &size);
+  fn(file);
+  std::fclose(file);
+  std::string result(text, size);
+  std::free(text);  // NOLINT: open_memstream's own
+  return result;
 }
 
 }  // namespace argosy::train::testing

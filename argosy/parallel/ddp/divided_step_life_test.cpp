@@ -15,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using testing::error_of;
 using testing::expect_same_bits;
+using testing::expect_same_bits_after_a_join;
 using ::testing::HasSubstr;
 using testing::on_ranks;
 using testing::process_group;
@@ -45,15 +46,7 @@ TEST(DividedStep, AJoinEndsIt) {
   on_ranks(3, [](comm::Group& group) {
     Trained divided(group, recipes()[0], true);
     Trained plain(group, recipes()[0], false);
-    for (Trained* each : {&divided, &plain}) {
-      each->step(group, 0);
-      auto join = each->model.join();
-      for (int step = 1; step < 3 + group.rank(); ++step) {
-        each->step(group, step);
-      }
-      join.finish();
-    }
-    expect_same_bits(divided.model, plain.model, "after the join");
+    expect_same_bits_after_a_join(group, divided, plain);
   });
 }
 

@@ -90,6 +90,19 @@ struct Trained {
   }
 };
 
+/// Both train on over a join, from which each rank goes at its own step, and come to the same bits.
+inline void expect_same_bits_after_a_join(const comm::Group& group, Trained& one, Trained& plain) {
+  for (Trained* each : {&one, &plain}) {
+    each->step(group, 0);
+    auto join = each->model.join();
+    for (int step = 1; step < 3 + group.rank(); ++step) {
+      each->step(group, step);
+    }
+    join.finish();
+  }
+  expect_same_bits(one.model, plain.model, "after the join");
+}
+
 inline comm::Group process_group(const test::TempDir& folder, int rank, int size) {
   return comm::connect({.backend = "shm",
                         .store = rendezvous::file_store((folder.path() / "store").string()),

@@ -26,20 +26,10 @@ using nlohmann::json;
 using ::testing::AllOf;
 using testing::blobs;
 using ::testing::HasSubstr;
+using testing::printed;
 using testing::run_job;
 using testing::small_net;
 using testing::SmallNet;
-
-std::string printed(const std::function<void(std::FILE*)>& fn) {
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* const file = open_memstream(&text, &size);
-  fn(file);
-  std::fclose(file);
-  std::string result(text, size);
-  std::free(text);  // NOLINT: open_memstream's own
-  return result;
-}
 
 void fit(const SmallNet& net, LayerInspectorOptions options, int64_t samples = 20) {
   Model model(net);
