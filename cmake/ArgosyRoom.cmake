@@ -27,7 +27,7 @@ endif()
 # These rooms start, watch and steer, and other rooms compute for them: less optimization makes no run
 # slower, and GCC spends a third of its time on it. With less inlining it takes an empty std::optional for an
 # uninitialized one.
-set(ARGOSY_STEERING_ROOMS "program|rendezvous|launch|events|runs|fleet|train|recipes")
+set(ARGOSY_STEERING_ROOMS "program|rendezvous|launch|events|runs|engine|vision.core|fleet|train|recipes")
 set(ARGOSY_STEERING_OPTIONS "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>")
 option(ARGOSY_UNITY "Compile several files of a room as one unit" ON)
 
