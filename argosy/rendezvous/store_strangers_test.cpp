@@ -50,7 +50,7 @@ class Strangers : public testing::Test {
     return wire::StoreService::NewStub(grpc::CreateCustomChannel(
         "ipv4:" + address(), grpc::InsecureChannelCredentials(), arguments));
   }
-  void expect_alive() { EXPECT_EQ(connect(kToken), "no exception"); }
+  void expect_alive() { EXPECT_EQ(connect(kToken), "nothing was thrown"); }
 };
 
 TEST_F(Strangers, AWrongTokenIsRefusedAndNeverPrinted) {
