@@ -14,6 +14,7 @@
 #include "argosy/base/check.h"
 #include "argosy/checkpoint/data_error.h"
 #include "argosy/checkpoint/paddle_file.h"
+#include "argosy/checkpoint/paddle_names.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/checkpoint/torch_file.h"
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <set>
 #include <string>
 
 #include "argosy/engine/state_dict.h"
@@ -32,23 +31,5 @@ namespace argosy::checkpoint {
 [[nodiscard]] at::Tensor to_tensor(const formats::PickleArray& array,
                                    const std::string& path,
                                    const std::string& name);
-
-/// Writes a file that paddle.load(path) reads: names and arrays, by pickle's protocol 2.
-/// Errors: CheckpointError with the system's message, or naming an entry whose type numpy does not
-/// have.
-void write_paddle_file(const std::string& path, const engine::StateDict& dict);
-
-/// Returns the names of the weights of linear layers, which Paddle keeps as [in, out].
-[[nodiscard]] std::set<std::string> linear_weights(const torch::nn::Module& module);
-
-/// Converts Paddle's entries to the module's: renames those of norms and transposes the weights of
-/// linear layers, which Paddle keeps as [in, out]. Only the module knows which those are, because
-/// square ones look alike.
-[[nodiscard]] engine::StateDict from_paddle(const engine::StateDict& dict,
-                                            const torch::nn::Module& module);
-/// Converts the other way. Counts of batches (`num_batches_tracked`), which Paddle lacks, are left
-/// out.
-[[nodiscard]] engine::StateDict to_paddle(const engine::StateDict& dict,
-                                          const torch::nn::Module& module);
 
 }  // namespace argosy::checkpoint

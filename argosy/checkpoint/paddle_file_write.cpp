@@ -1,3 +1,5 @@
+#include "argosy/checkpoint/paddle_file_write.h"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -6,7 +8,6 @@
 #include <c10/core/GradMode.h>
 
 #include "argosy/base/error.h"
-#include "argosy/checkpoint/paddle_file.h"
 #include "argosy/formats/pickler.h"
 #include "argosy/os/whole_file.h"
 

@@ -1,12 +1,10 @@
+#include "argosy/checkpoint/paddle_names.h"
+
 #include <functional>
-#include <set>
-#include <string>
 #include <string_view>
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
-
-#include "argosy/checkpoint/paddle_file.h"
 
 namespace argosy::checkpoint {
 namespace {

@@ -19,6 +19,7 @@
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/load.h"
 #include "argosy/checkpoint/paddle_file.h"
+#include "argosy/checkpoint/paddle_names.h"
 #include "argosy/checkpoint/safetensors_file.h"
 #include "argosy/checkpoint/torch_file.h"
 #include "argosy/checkpoint/torch_script.h"

@@ -19,6 +19,7 @@
 #include "argosy/checkpoint/test_checkpoints.h"
 #include "argosy/checkpoint/test_state_dicts.h"
 #include "argosy/checkpoint/torch_file.h"
+#include "argosy/checkpoint/torch_file_write.h"
 #include "argosy/checkpoint/weights_digest.h"
 #include "argosy/formats/pickler.h"
 

@@ -7,10 +7,11 @@
 #include <torch/nn/module.h>
 
 #include "argosy/base/check.h"
-#include "argosy/checkpoint/paddle_file.h"
+#include "argosy/checkpoint/paddle_file_write.h"
+#include "argosy/checkpoint/paddle_names.h"
 #include "argosy/checkpoint/safetensors_file.h"
 #include "argosy/checkpoint/together.h"
-#include "argosy/checkpoint/torch_file.h"
+#include "argosy/checkpoint/torch_file_write.h"
 
 namespace argosy::checkpoint {
 namespace {

@@ -44,14 +44,4 @@ struct TorchObjects {
 /// Errors: as read_torch_file().
 [[nodiscard]] TorchObjects read_torch_objects(const std::string& path);
 
-/// Writes a file that Python reads with `torch.load(path)`, also with `weights_only=True`: an
-/// OrderedDict of names and tensors.
-///
-/// The file appears whole or not at all, as with save_weights(). Dense tensors keep their strides
-/// (channels_last), others become contiguous. Entries that are the same tensor stay one (tied
-/// weights); other views become separate tensors.
-/// Errors: CheckpointError with the system's message, or for an entry that is undefined or of a
-/// type that Python's storages do not have.
-void write_torch_file(const std::string& path, const engine::StateDict& dict);
-
 }  // namespace argosy::checkpoint

@@ -19,6 +19,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/read_weights.h"
+#include "argosy/checkpoint/torch_file_write.h"
 #include "argosy/engine/engine_test_modules.h"
 #include "argosy/formats/pickler.h"
 

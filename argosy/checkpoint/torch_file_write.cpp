@@ -1,3 +1,5 @@
+#include "argosy/checkpoint/torch_file_write.h"
+
 #include <caffe2/serialize/inline_container.h>
 #include <fmt/format.h>
 
@@ -10,7 +12,6 @@
 #include <c10/core/GradMode.h>
 
 #include "argosy/base/error.h"
-#include "argosy/checkpoint/torch_file.h"
 #include "argosy/checkpoint/torch_storage.h"
 #include "argosy/engine/layout.h"
 #include "argosy/formats/pickler.h"

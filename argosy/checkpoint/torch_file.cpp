@@ -1,3 +1,5 @@
+#include "argosy/checkpoint/torch_file.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
@@ -16,7 +18,6 @@
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/data_error.h"
-#include "argosy/checkpoint/torch_file.h"
 #include "argosy/checkpoint/torch_storage.h"
 #include "argosy/formats/archive.h"
 #include "argosy/formats/file_reader.h"
