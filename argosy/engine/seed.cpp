@@ -5,15 +5,15 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <torch/utils.h>
 
 #include "argosy/base/check.h"
-#include "argosy/engine/random.h"
 
 namespace argosy {
 
 void seed_everything(uint64_t seed, int rank) {
   ARGOSY_CHECK(rank >= 0, "engine.seed_everything", "rank must not be negative, got {}", rank);
-  engine::seed_everything(engine::seed_of_rank(seed, rank));
+  torch::manual_seed(engine::seed_of_rank(seed, rank));
 }
 
 namespace engine {
