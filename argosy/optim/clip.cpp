@@ -1,6 +1,5 @@
 #include "argosy/optim/clip.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include <ATen/Functions.h>
@@ -10,23 +9,6 @@
 #include "argosy/optim/kernels/norm.h"
 
 namespace argosy::optim {
-
-std::vector<at::Tensor> unique_gradients(const std::string& where,
-                                         const engine::NamedTensors& parameters) {
-  std::vector<at::Tensor> grads;
-  for (const auto& [name, parameter] : parameters) {
-    const at::Tensor& grad = parameter.grad();
-    if (!grad.defined() || std::any_of(grads.begin(), grads.end(), [&](const at::Tensor& other) {
-          return other.is_same(grad);
-        })) {
-      continue;
-    }
-    (void)checked_precision(where, name + ".grad", grad);
-    grads.push_back(grad);
-  }
-  return grads;
-}
-
 namespace {
 
 double max_abs(const at::Tensor& grad) {
