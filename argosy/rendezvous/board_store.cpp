@@ -1,36 +1,16 @@
 #include "argosy/rendezvous/board_store.h"
 
+#include <fmt/format.h>
+
 #include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <utility>
 
-#include "argosy/base/check.h"
-#include "argosy/rendezvous/in_process_store.h"
 #include "argosy/rendezvous/limits.h"
 
 namespace argosy::rendezvous {
 namespace {
-
-class BoardPresence final : public Presence {
- public:
-  BoardPresence(std::shared_ptr<Board> board, uint64_t id) : board_(std::move(board)), id_(id) {}
-  ~BoardPresence() override { board_->depart(id_, Parting::kLeft, ""); }
-  BoardPresence(const BoardPresence&) = delete;
-  BoardPresence& operator=(const BoardPresence&) = delete;
-  BoardPresence(BoardPresence&&) = delete;
-  BoardPresence& operator=(BoardPresence&&) = delete;
-
-  void note(const std::string& text) override { board_->note(id_, cut_note(text)); }
-  void leave(const std::string& note, const Deadline& /*deadline*/) override {
-    board_->depart(id_, Parting::kLeft, cut_note(note));
-  }
-  void lose() { board_->depart(id_, Parting::kLost, std::nullopt); }
-
- private:
-  const std::shared_ptr<Board> board_;
-  const uint64_t id_;
-};
 
 class BoardStore final : public Store {
  public:
@@ -138,18 +118,6 @@ class BoardStore final : public Store {
 
 std::shared_ptr<Store> board_store(std::shared_ptr<Board> board, std::string description) {
   return std::make_shared<BoardStore>(std::move(board), std::move(description));
-}
-
-std::shared_ptr<Store> in_process_store() {
-  return board_store(std::make_shared<Board>(), "in-process://");
-}
-
-void lose(std::unique_ptr<Presence> presence) {
-  auto* member = dynamic_cast<BoardPresence*>(presence.get());
-  ARGOSY_CHECK(member != nullptr,
-               "rendezvous.lose",
-               "expected a presence of in_process_store(). Other stores notice a real death.");
-  member->lose();
 }
 
 }  // namespace argosy::rendezvous

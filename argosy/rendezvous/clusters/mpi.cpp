@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "argosy/os/children.h"
+#include "argosy/rendezvous/clusters/slurm.h"
 #include "argosy/rendezvous/clusters/variables.h"
 
 namespace argosy::rendezvous::clusters {
