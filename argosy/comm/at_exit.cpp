@@ -1,10 +1,9 @@
+#include "argosy/comm/at_exit.h"
+
 #include <algorithm>
 #include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <vector>
-
-#include "argosy/comm/group_state.h"
 
 namespace argosy::comm {
 namespace {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/comm/at_exit.h"
 #include "argosy/comm/group_state.h"
 #include "argosy/comm/init.h"
 #include "argosy/comm/solo_transport.h"

@@ -137,7 +137,4 @@ class GroupState final {
   WaiterPool waiters_;
 };
 
-/// Closes `state` when the process ends, if it still exists then.
-void close_at_exit(const std::shared_ptr<GroupState>& state);
-
 }  // namespace argosy::comm
