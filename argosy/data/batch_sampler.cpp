@@ -1,11 +1,89 @@
 #include "argosy/data/batch_sampler.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "argosy/base/check.h"
 #include "argosy/data/checks.h"
+#include "argosy/data/permutation.h"
+#include "argosy/data/random.h"
 
 namespace argosy::data {
+namespace {
+
+int64_t count_batches(int64_t samples, int64_t batch_size, bool drop_last) {
+  return drop_last ? samples / batch_size : ceil_div(samples, batch_size);
+}
+
+using Options = DistributedBatchSamplerOptions;
+
+int64_t batches_per_rank(int64_t n, const Options& options) {
+  check_samples("data.DistributedBatchSampler", n);
+  check_batch_size("data.DistributedBatchSampler", options.batch_size);
+  check_rank("data.DistributedBatchSampler", options.rank, options.num_replicas);
+  const int64_t samples = ceil_div(n, options.num_replicas);
+  return options.drop_last ? samples / options.batch_size : ceil_div(samples, options.batch_size);
+}
+
+uint32_t shuffle_seed(const Options& options, int64_t epoch) {
+  if (options.seed != 0) {
+    return static_cast<uint32_t>(mix(options.seed, static_cast<uint64_t>(epoch)));
+  }
+  ARGOSY_CHECK(epoch <= std::numeric_limits<uint32_t>::max(),
+               "data.DistributedBatchSampler",
+               "epoch must be below 2^32 to shuffle in Paddle's order, got {}. Set .seed",
+               epoch);
+  return static_cast<uint32_t>(epoch);
+}
+
+/// This rank's share of the padded list: blocks of a batch in turn, then an equal piece of what is
+/// left over.
+std::vector<int64_t> deal(const std::vector<int64_t>& indices, const Options& options) {
+  const auto total = static_cast<int64_t>(indices.size());
+  const int64_t round = options.batch_size * options.num_replicas;
+  const int64_t left_over = total % round;
+  const int64_t last = left_over / options.num_replicas;
+  std::vector<int64_t> mine;
+  mine.reserve(total / options.num_replicas);
+  const auto take = [&](int64_t from, int64_t count) {
+    mine.insert(mine.end(), indices.begin() + from, indices.begin() + from + count);
+  };
+  for (int64_t start = 0; start < total - left_over; start += round) {
+    take(start + options.rank * options.batch_size, options.batch_size);
+  }
+  take(total - left_over + options.rank * last, last);
+  return mine;
+}
+
+BatchPlan make_plan(int64_t n, const Options& options, int64_t epoch) {
+  std::vector<int64_t> indices = in_order(n);
+  pad_with_head(indices, ceil_div(n, options.num_replicas) * options.num_replicas);
+  if (options.shuffle) {
+    numpy_shuffle(indices, shuffle_seed(options, epoch));
+  }
+  return {deal(indices, options),
+          {.batch_size = options.batch_size, .drop_last = options.drop_last}};
+}
+
+int64_t piece_begin(int64_t n, int64_t ranks, int64_t rank) {
+  return n / ranks * rank + std::min(rank, n % ranks);
+}
+
+Sampler contiguous_piece(int64_t n, const EvaluationSamplerOptions& options) {
+  check_samples("data.EvaluationSampler", n);
+  check_rank("data.EvaluationSampler", options.rank, options.num_replicas);
+  check_batch_size("data.EvaluationSampler", options.batch_size);
+  const int64_t begin = piece_begin(n, options.num_replicas, options.rank);
+  const int64_t size = piece_begin(n, options.num_replicas, options.rank + 1) - begin;
+  return {size, [begin, size](int64_t) {
+            std::vector<int64_t> indices = in_order(size);
+            std::for_each(indices.begin(), indices.end(), [&](int64_t& i) { i += begin; });
+            return indices;
+          }};
+}
+
+}  // namespace
 
 BatchPlan::BatchPlan(std::vector<int64_t> indices, const BatchSamplerOptions& options)
     : indices_(std::move(indices)) {
@@ -28,14 +106,6 @@ std::span<const int64_t> BatchPlan::operator[](int64_t batch) const {
   const int64_t begin = batch == 0 ? 0 : ends_[batch - 1];
   return std::span(indices_).subspan(begin, ends_[batch] - begin);
 }
-
-namespace {
-
-int64_t count_batches(int64_t samples, int64_t batch_size, bool drop_last) {
-  return drop_last ? samples / batch_size : ceil_div(samples, batch_size);
-}
-
-}  // namespace
 
 BatchSampler::BatchSampler(int64_t batches, Plan plan)
     : batches_(batches), plan_(std::move(plan)), cursor_(std::make_shared<EpochCursor>()) {
@@ -90,5 +160,12 @@ BatchSampler::Iterator& BatchSampler::Iterator::operator++() {
 void BatchSampler::Iterator::report() {
   cursor_->consumed(epoch_, at_ + 1, plan_->size());
 }
+
+DistributedBatchSampler::DistributedBatchSampler(int64_t n, const Options& options)
+    : BatchSampler(batches_per_rank(n, options),
+                   [n, options](int64_t epoch) { return make_plan(n, options, epoch); }) {}
+
+EvaluationSampler::EvaluationSampler(int64_t n, const EvaluationSamplerOptions& options)
+    : BatchSampler(contiguous_piece(n, options), {.batch_size = options.batch_size}) {}
 
 }  // namespace argosy::data
