@@ -1,4 +1,4 @@
-// fuzz-sources: formats/archive.cpp formats/archive_image.cpp formats/archive_stream.cpp
+// fuzz-sources: formats/archive.cpp formats/archive_stream.cpp
 // fuzz-sources: formats/file_reader.cpp formats/shown_name.cpp os/fd.cpp os/memory.cpp
 // fuzz-libraries: -larchive -lz -lisal
 // fuzz-options: -max_len=16384

@@ -1,8 +1,8 @@
 // Record files: the file, its metadata and the samples in it. The checksums that random bytes
 // cannot hit are set right, where the layout allows it, after the bytes were tried as they are.
 // Seeds: corpus/record.
-// fuzz-sources: formats/packed_sample.cpp formats/record_reader.cpp os/fd.cpp os/whole_file.cpp
-//   os/memory.cpp formats/record_writer.cpp
+// fuzz-sources: formats/packed_sample.cpp formats/records.cpp os/fd.cpp os/whole_file.cpp
+//   os/memory.cpp
 // fuzz-libraries:
 // fuzz-options: -max_len=16384
 // fuzz-rooms: argosy::formats
