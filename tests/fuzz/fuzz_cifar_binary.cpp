@@ -1,5 +1,5 @@
 // fuzz-sources: formats/archive.cpp formats/archive_stream.cpp datasets/cifar.cpp
-//   datasets/cifar_batch.cpp datasets/cifar_classes.cpp datasets/cifar_files.cpp datasets/files.cpp
+//   datasets/cifar_batch.cpp datasets/cifar_files.cpp datasets/files.cpp
 //   datasets/pixel_source.cpp formats/file_reader.cpp formats/pickle.cpp formats/pickle_input.cpp
 //   formats/pickle_numpy.cpp formats/pickle_objects.cpp formats/pickle_stack.cpp
 //   formats/pickle_text.cpp formats/pickle_tree.cpp formats/pickle_value.cpp formats/shown_name.cpp

@@ -1,6 +1,6 @@
 // CSV, and the tables of the facial-keypoints contest in it. Seeds: corpus/csv.
 // fuzz-sources: formats/csv.cpp formats/file_reader.cpp datasets/grays.cpp datasets/keypoints.cpp
-//   datasets/files.cpp datasets/pixel_source.cpp
+//   datasets/files.cpp datasets/pixel_source.cpp os/fd.cpp os/whole_file.cpp
 // fuzz-libraries: -lisal
 // fuzz-options: -max_len=16384
 // fuzz-rooms: argosy::datasets
