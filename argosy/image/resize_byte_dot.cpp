@@ -1,4 +1,4 @@
-#include "argosy/image/resize_kernels.h"
+#include "argosy/image/resize_byte_dot.h"
 
 // Four products of bytes in one instruction. The plain loops of resize_kernels.cpp take each
 // product of a byte and a weight of 22 bits in a lane of 32, and turn the picture twice: measured,

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/image/resize_byte_dot.h"
 #include "argosy/image/resize_kernels.h"
 
 #include "tests/support/error_text.h"

@@ -1,10 +1,10 @@
 // PNG, TIFF, WebP, BMP, PNM: header and picture, strict and lenient. Seeds: tests/data/images.
 // fuzz-sources: image/codec.cpp image/image.cpp image/jpeg_region.cpp
-//   image/codecs/bmp.cpp image/codecs/common.cpp image/codecs/escape.cpp
-//   image/codecs/huffman_table.cpp image/codecs/jpeg.cpp image/codecs/jpeg_encode.cpp
+//   image/codecs/bmp.cpp image/codecs/codecs.cpp image/codecs/escape.cpp
+//   image/codecs/huffman_table.cpp image/codecs/jpeg.cpp
 //   image/codecs/jpeg_entropy.cpp image/codecs/jpeg_pixels.cpp image/codecs/jpeg_reader.cpp
 //   image/codecs/jpeg_scan.cpp image/codecs/orientation.cpp image/codecs/png.cpp
-//   image/codecs/png_encode.cpp image/codecs/pnm.cpp image/codecs/tiff.cpp image/codecs/webp.cpp
+//   image/codecs/pnm.cpp image/codecs/tiff.cpp image/codecs/webp.cpp
 // fuzz-libraries: -ljpeg -lpng -ltiff -lwebp
 // fuzz-options: -max_len=6000
 // fuzz-rooms: argosy::image

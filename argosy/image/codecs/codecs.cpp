@@ -1,3 +1,5 @@
+#include "argosy/image/codecs/codecs.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/image/codecs/codecs.h"
 
 namespace argosy::image::codecs {
 namespace {
