@@ -5,13 +5,16 @@
 #include <time.h>
 
 #include <array>
+#include <filesystem>
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/base/secrets.h"
 #include "argosy/base/text.h"
 #include "argosy/os/addresses.h"
 #include "argosy/runs/files.h"
 #include "argosy/runs/process_start.h"
+#include "argosy/runs/this_process.h"
 
 namespace argosy::runs {
 namespace {
@@ -187,6 +190,23 @@ std::string to_string(const RunInterruption& interruption) {
                      interruption.step,
                      fmt::gmtime(Clock::to_time_t(
                          std::chrono::floor<std::chrono::seconds>(interruption.resumed))));
+}
+
+RunConfig RunConfig::capture(CaptureOptions options) {
+  std::error_code ignored;
+  RunConfig config;
+  config.name = std::move(options.name);
+  config.started = std::chrono::system_clock::now();
+  config.command =
+      secrets::hidden(options.command.empty() ? own_command() : std::move(options.command));
+  config.folder = std::filesystem::current_path(ignored).string();
+  config.ranks = options.ranks;
+  config.versions["argosy"] = ARGOSY_VERSION;
+  config.versions["compiler"] = fmt::format("GCC-compatible {}", __VERSION__);
+  config.environment = environment_that_matters();
+  config.host = this_host();
+  config.sources = git_state();
+  return config;
 }
 
 void RunConfig::resume(const RunConfig& earlier, int64_t step) {

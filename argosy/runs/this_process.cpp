@@ -1,3 +1,5 @@
+#include "argosy/runs/this_process.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -7,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <utility>
@@ -21,7 +22,6 @@
 #include "argosy/os/fd.h"
 #include "argosy/os/subprocess.h"
 #include "argosy/runs/process_start.h"
-#include "argosy/runs/run_config.h"
 
 namespace argosy::runs {
 namespace {
@@ -32,19 +32,6 @@ constexpr std::array<std::string_view, 26> kPrefixes{
     "FLAGS_",          "SLURM_",  "OMPI_COMM",  "PMI_",  "MALLOC_",   "GLIBC_",  "LD_PRELOAD",
     "LD_LIBRARY_PATH", "MASTER_", "WORLD_SIZE", "RANK",  "LOCAL_"};
 
-std::map<std::string, std::string> environment_that_matters() {
-  std::map<std::string, std::string> kept;
-  for (const std::string& entry : os::environ_list()) {
-    const std::string name = entry.substr(0, entry.find('='));
-    const bool matters = std::ranges::any_of(
-        kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
-    if (matters && name.size() < entry.size()) {
-      kept[name] = secrets::hidden(entry).substr(name.size() + 1);
-    }
-  }
-  return kept;
-}
-
 std::string first_line_after(const std::string& path, std::string_view start) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -53,36 +40,6 @@ std::string first_line_after(const std::string& path, std::string_view start) {
     }
   }
   return "";
-}
-
-std::vector<std::string> own_command() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) {
-    words.push_back(word);
-  }
-  // The program of the command `argosy` that sees libtorch; nobody types it.
-  if (!words.empty() && words[0].ends_with("/argosy-torch")) {
-    words[0].resize(words[0].size() - std::string_view("-torch").size());
-  }
-  return words;
-}
-
-RunHost this_host() {
-  const os::Cpu cpu = os::usable_cpu();
-  utsname system{};
-  ::uname(&system);
-  struct sysinfo memory {};
-  ::sysinfo(&memory);
-  const int64_t pid = ::getpid();
-  return {.name = os::host_name(),
-          .system = fmt::format("{} {} {}", system.sysname, system.release, system.machine),
-          .cpu = first_line_after("/proc/cpuinfo", "model name"),
-          .cores = cpu.cores,
-          .physical_cores = cpu.physical_cores,
-          .memory_bytes = static_cast<int64_t>(memory.totalram) * memory.mem_unit,
-          .pid = pid,
-          .pid_start = process_start(pid).value_or(0)};
 }
 
 /// What git prints, or nullopt: it is not there, says no, or takes longer than a file server
@@ -105,6 +62,51 @@ std::optional<std::string> git(std::vector<std::string> args) {
   return std::string(strings::trim(text));
 }
 
+}  // namespace
+
+std::vector<std::string> own_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) {
+    words.push_back(word);
+  }
+  // The program of the command `argosy` that sees libtorch; nobody types it.
+  if (!words.empty() && words[0].ends_with("/argosy-torch")) {
+    words[0].resize(words[0].size() - std::string_view("-torch").size());
+  }
+  return words;
+}
+
+std::map<std::string, std::string> environment_that_matters() {
+  std::map<std::string, std::string> kept;
+  for (const std::string& entry : os::environ_list()) {
+    const std::string name = entry.substr(0, entry.find('='));
+    const bool matters = std::ranges::any_of(
+        kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+    if (matters && name.size() < entry.size()) {
+      kept[name] = secrets::hidden(entry).substr(name.size() + 1);
+    }
+  }
+  return kept;
+}
+
+RunHost this_host() {
+  const os::Cpu cpu = os::usable_cpu();
+  utsname system{};
+  ::uname(&system);
+  struct sysinfo memory {};
+  ::sysinfo(&memory);
+  const int64_t pid = ::getpid();
+  return {.name = os::host_name(),
+          .system = fmt::format("{} {} {}", system.sysname, system.release, system.machine),
+          .cpu = first_line_after("/proc/cpuinfo", "model name"),
+          .cores = cpu.cores,
+          .physical_cores = cpu.physical_cores,
+          .memory_bytes = static_cast<int64_t>(memory.totalram) * memory.mem_unit,
+          .pid = pid,
+          .pid_start = process_start(pid).value_or(0)};
+}
+
 RunSources git_state() {
   RunSources sources;
   sources.commit = git({"rev-parse", "--verify", "-q", "HEAD"}).value_or("");
@@ -114,25 +116,6 @@ RunSources git_state() {
     sources.dirty = !changes.value_or("").empty();
   }
   return sources;
-}
-
-}  // namespace
-
-RunConfig RunConfig::capture(CaptureOptions options) {
-  std::error_code ignored;
-  RunConfig config;
-  config.name = std::move(options.name);
-  config.started = std::chrono::system_clock::now();
-  config.command =
-      secrets::hidden(options.command.empty() ? own_command() : std::move(options.command));
-  config.folder = std::filesystem::current_path(ignored).string();
-  config.ranks = options.ranks;
-  config.versions["argosy"] = ARGOSY_VERSION;
-  config.versions["compiler"] = fmt::format("GCC-compatible {}", __VERSION__);
-  config.environment = environment_that_matters();
-  config.host = this_host();
-  config.sources = git_state();
-  return config;
 }
 
 }  // namespace argosy::runs
