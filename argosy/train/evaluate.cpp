@@ -1,3 +1,5 @@
+#include "argosy/train/evaluate.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -9,7 +11,6 @@
 #include "argosy/comm/json.h"
 #include "argosy/metrics/each_once.h"
 #include "argosy/train/callbacks/prog_bar_logger.h"
-#include "argosy/train/core.h"
 #include "argosy/train/leaving.h"
 #include "argosy/train/model.h"
 

@@ -1,3 +1,5 @@
+#include "argosy/train/fit.h"
+
 #include <fmt/format.h>
 
 #include <csignal>
@@ -10,7 +12,6 @@
 #include "argosy/base/check.h"
 #include "argosy/base/log.h"
 #include "argosy/comm/collectives.h"
-#include "argosy/train/core.h"
 #include "argosy/train/fit_loop.h"
 #include "argosy/train/model.h"
 

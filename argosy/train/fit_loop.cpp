@@ -10,6 +10,7 @@
 #include "argosy/engine/random_state.h"
 #include "argosy/engine/seed.h"
 #include "argosy/train/epoch_sums.h"
+#include "argosy/train/evaluate.h"
 #include "argosy/train/model.h"
 
 namespace argosy::train::detail {

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "argosy/train/core.h"
+
+// Internal to the room.
+namespace argosy::train::detail {
+
+/// Runs one call of fit().
+History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options);
+
+}  // namespace argosy::train::detail
