@@ -50,9 +50,6 @@ struct Part {
   std::string split{};
   std::vector<int64_t> indices{};
 };
-/// Makes an evaluation split if `share` asks for one ("auto": if there is none), then limits all
-/// splits.
-[[nodiscard]] std::vector<Part> divided(std::vector<Part> parts, const Values& values);
 }  // namespace detail
 
 /// The parts of a DataSet.

@@ -1,4 +1,5 @@
-// Which samples are for training and which for evaluation.
+#include "argosy/recipes/divide.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,24 +9,13 @@
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/data/subset.h"
-#include "argosy/recipes/data.h"
 
-namespace argosy::recipes {
+namespace argosy::recipes::detail {
 namespace {
 
-std::string first_of(const std::vector<std::string>& splits,
-                     std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (std::ranges::find(splits, name) != splits.end()) {
-      return name;
-    }
-  }
-  return {};
-}
-
-std::vector<std::string> names_of_parts(const std::vector<detail::Part>& parts) {
+std::vector<std::string> names_of_parts(const std::vector<Part>& parts) {
   std::vector<std::string> names;
-  for (const detail::Part& part : parts) {
+  for (const Part& part : parts) {
     names.push_back(part.split);
   }
   return names;
@@ -67,7 +57,15 @@ void hold_out(double share, std::vector<int64_t>& train, std::vector<int64_t>& v
 
 }  // namespace
 
-namespace detail {
+std::string first_of(const std::vector<std::string>& splits,
+                     std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (std::ranges::find(splits, name) != splits.end()) {
+      return name;
+    }
+  }
+  return {};
+}
 
 std::vector<Part> divided(std::vector<Part> parts, const Values& values) {
   const std::vector<std::string> names = names_of_parts(parts);
@@ -93,16 +91,4 @@ std::vector<Part> divided(std::vector<Part> parts, const Values& values) {
   return parts;
 }
 
-}  // namespace detail
-
-std::string DataSet::training_split() const {
-  const std::vector<std::string> all = splits();
-  const std::string name = first_of(all, {"train"});
-  return name.empty() ? all.front() : name;
-}
-
-std::string DataSet::evaluation_split() const {
-  return first_of(splits(), {"valid", "test"});
-}
-
-}  // namespace argosy::recipes
+}  // namespace argosy::recipes::detail

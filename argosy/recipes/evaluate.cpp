@@ -2,6 +2,7 @@
 
 #include "argosy/fleet/fleet.h"
 #include "argosy/recipes/parts.h"
+#include "argosy/recipes/restore.h"
 #include "argosy/recipes/run.h"
 #include "argosy/train/model.h"
 

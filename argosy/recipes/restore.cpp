@@ -1,4 +1,5 @@
-// Weights and what they need: where they lie, which model they are of.
+#include "argosy/recipes/restore.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "argosy/recipes/assembly.h"
+#include "argosy/recipes/settings.h"
+
+// Internal to the room: weights and what they need, where they lie and which model they are of.
+namespace argosy::recipes {
+
+/// What an evaluation or prediction needs. If `weights` belongs to a run, it starts from the run's
+/// settings; given settings replace them.
+struct Restored {
+  Assembly assembly{};
+  std::string weights{};  ///< the file or folder that was read
+  std::string split{};
+  double label_smoothing = 0;  ///< the run's, so that figures can be compared
+  std::string amp = "off";     ///< the run's too, unless the user gives one
+};
+/// Makes the model and reads its weights. `pictures`: what it looks at instead of a data set;
+/// nullptr: none.
+/// Errors: CheckpointError when there are no weights, or they belong to another model.
+[[nodiscard]] Restored restore(const EvaluateSettings& settings,
+                               std::shared_ptr<const datasets::Source> pictures = nullptr);
+
+}  // namespace argosy::recipes
