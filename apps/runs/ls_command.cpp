@@ -12,6 +12,7 @@
 #include "argosy/runs/html.h"
 
 #include "apps/runs/commands.h"
+#include "apps/runs/report.h"
 
 namespace argosy::runs {
 namespace {

@@ -1,4 +1,5 @@
-// What the commands share: figures of a run in text and JSON.
+#include "apps/runs/report.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +10,6 @@
 #include "argosy/base/text.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/html.h"
-
-#include "apps/runs/commands.h"
 
 namespace argosy::runs {
 

@@ -1,3 +1,5 @@
+#include "apps/runs/report.h"
+
 #include <string>
 #include <vector>
 
@@ -7,8 +9,6 @@
 #include "argosy/base/text.h"
 #include "argosy/runs/chart_data.h"
 #include "argosy/runs/compare.h"
-
-#include "apps/runs/commands.h"
 
 namespace argosy::runs {
 namespace {

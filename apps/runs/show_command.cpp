@@ -14,6 +14,7 @@
 #include "argosy/runs/page_parts.h"
 
 #include "apps/runs/commands.h"
+#include "apps/runs/report.h"
 
 namespace argosy::runs {
 namespace {
