@@ -1,3 +1,1 @@
-// Breaks the rule of names on purpose: no header has this name, and a list of another room is not
-// this room's.
-#include "argosy/comm/collectives.h"
+// Breaks the rule of names on purpose: no header has this name, and no list names this file.

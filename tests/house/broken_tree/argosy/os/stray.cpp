@@ -1,0 +1,1 @@
+// is of a list and does not include it

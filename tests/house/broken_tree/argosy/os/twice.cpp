@@ -1,0 +1,1 @@
+#include "argosy/os/twice.h"

@@ -1,0 +1,1 @@
+// includes no header, though it has one of its name
