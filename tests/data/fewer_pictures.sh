@@ -4,16 +4,18 @@ set -euo pipefail
 from=$1 to=$2 training=$3 tests=$4
 mkdir -p "$to"
 cut_file() { # FILE COUNT HEADER SAMPLE, the latter two in bytes
-  local big_endian
+  local big_endian whole=$to/$1.whole
+  local -i rest=$(($3 - 8 + $2 * $4))
   big_endian=$(printf '\\x%02x' $(($2 >> 24 & 255)) $(($2 >> 16 & 255)) $(($2 >> 8 & 255)) $(($2 & 255)))
-  zcat "$from/$1.gz" >"$to/whole"
+  zcat "$from/$1.gz" >"$whole"
+  (($(stat -c %s "$whole") >= rest + 8)) || { echo "$from/$1.gz: expected at least $2 samples"; exit 1; }
   {
-    head -c 4 "$to/whole"
+    head -c 4 "$whole"
     printf '%b' "$big_endian"
-    tail -c +9 "$to/whole" | head -c $(($3 - 8 + $2 * $4)) || true # head ends, so tail is cut off
-  } >"$to/$1"
-  rm "$to/whole"
-  gzip -nf "$to/$1"
+    tail -c +9 "$whole" | head -c $rest || true # head ends, so tail is cut off
+  } | gzip -n >"$whole.gz"
+  mv "$whole.gz" "$to/$1.gz"
+  rm "$whole"
 }
 cut_file train-images-idx3-ubyte "$training" 16 784
 cut_file train-labels-idx1-ubyte "$training" 8 1
