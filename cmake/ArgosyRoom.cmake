@@ -24,11 +24,13 @@ if(NOT EXISTS "${ARGOSY_REAL_SETS}/flowers102")
 else()
   set(ARGOSY_REAL_SETS_DEFINITION ARGOSY_SHARED_DATA="${ARGOSY_REAL_SETS}")
 endif()
-# These rooms start, watch and steer, and other rooms compute for them: less optimization makes no run
-# slower, and GCC spends a third of its time on it. With less inlining it takes an empty std::optional for an
-# uninitialized one.
-set(ARGOSY_STEERING_ROOMS "program|rendezvous|launch|events|runs|engine|vision.core|fleet|train|recipes")
-set(ARGOSY_STEERING_OPTIONS "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>")
+# These rooms start, watch and steer, and other rooms compute for them: with less optimization no run is slower
+# (docs/design/architecture.md has the figures), and GCC spends a third of its time on it. With less inlining GCC takes
+# an empty std::optional for an uninitialized one.
+set(ARGOSY_STEERING_ROOMS "program|rendezvous|launch|events[.]core|runs|engine|fleet|train|recipes"
+  CACHE STRING "Rooms that are compiled with ARGOSY_STEERING_OPTIONS; a regular expression")
+set(ARGOSY_STEERING_OPTIONS "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>"
+  CACHE STRING "Options of the rooms that steer and do not compute")
 option(ARGOSY_UNITY "Compile several files of a room as one unit" ON)
 
 # Parts of at most `most` files and of equal size: eight files and one more are not eight and one but five and four.
@@ -105,7 +107,8 @@ function(_argosy_use_pch target kind)
   if(ARGOSY_BUILD_TESTS) # macros must agree
     target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
   endif()
-  # GCC warns of the insides of a header that is precompiled as it does not of a system's header.
+  # GCC warns of the insides of a header that is precompiled, std::string's too, as it does not of a system's header.
+  # With ARGOSY_UNITY=OFF the rooms are compiled without, and with these warnings.
   target_compile_options(${target} PRIVATE
     "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
   target_precompile_headers(${target} REUSE_FROM ${pch})
@@ -201,8 +204,8 @@ function(argosy_test name)
   endif()
   argosy_program(${name} ${unity} SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
-  # The rooms keep -O3; what a test compiles itself, templates in headers included, takes three quarters
-  # of the time. With less inlining GCC takes an empty std::optional for an uninitialized one.
+  # A room's flags stay its own. What a test compiles itself, templates in headers included, takes three quarters of
+  # the time of -O3. With less inlining GCC takes an empty std::optional for an uninitialized one.
   target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-Og;-Wno-maybe-uninitialized>")
   set(properties TIMEOUT ${A_TIMEOUT} PROCESSORS ${A_PROCESSORS})
   if(A_PER_CASE)
