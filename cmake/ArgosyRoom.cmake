@@ -27,10 +27,9 @@ endif()
 # These rooms start, watch and steer, and other rooms compute for them: with less optimization no run is slower
 # (docs/design/architecture.md has the figures), and GCC spends a third of its time on it. With less inlining GCC takes
 # an empty std::optional for an uninitialized one.
-set(ARGOSY_STEERING_ROOMS "program|rendezvous|launch|events[.]core|runs|engine|fleet|train|recipes"
-  CACHE STRING "Rooms that are compiled with ARGOSY_STEERING_OPTIONS; a regular expression")
+set(ARGOSY_STEERING_ROOMS "program|rendezvous|launch|events[.]core|runs|engine|fleet|train|recipes")
 set(ARGOSY_STEERING_OPTIONS "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>"
-  CACHE STRING "Options of the rooms that steer and do not compute")
+  CACHE STRING "Options of what steers and does not compute; empty: as all else")
 option(ARGOSY_UNITY "Compile several files of a room as one unit" ON)
 
 # Parts of at most `most` files and of equal size: eight files and one more are not eight and one but five and four.
