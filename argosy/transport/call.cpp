@@ -84,11 +84,33 @@ std::string in_words(const Call& call) {
 
 namespace {
 
+bool is_step(const TrainingPlace& place) {
+  return place.pass == 0;
+}
+
+std::string in_words(const TrainingPlace& place) {
+  if (is_step(place)) {
+    return "calls optimizer.step()";
+  }
+  return place.pass == 1
+             ? fmt::format("begins update {}", place.update)
+             : fmt::format("begins backward pass {} of update {}", place.pass, place.update);
+}
+
 /// The rank that is behind comes first: it is the one that did something else, more often than not.
 std::string out_of_step(std::string_view rank,
                         const TrainingPlace& place,
                         std::string_view other_rank,
                         const TrainingPlace& other) {
+  if (is_step(place) && is_step(other)) {
+    return fmt::format(
+        "{} is in step {} of an optimizer while {} is in step {} of one: all ranks "
+        "must step the same optimizers in the same order",
+        rank,
+        place.update,
+        other_rank,
+        other.update);
+  }
   if (other.update == place.update && other.pass == place.pass) {
     return fmt::format(
         "{} has frozen other parameters (requires_grad_(false)) than {}: all ranks must freeze the "
@@ -96,21 +118,17 @@ std::string out_of_step(std::string_view rank,
         rank,
         other_rank);
   }
-  if (other.update < place.update) {
+  if (is_step(place) || (!is_step(other) && other.update < place.update)) {
     return out_of_step(other_rank, other, rank, place);
   }
-  const auto words = [](const TrainingPlace& p) {
-    return p.pass == 1 ? fmt::format("update {}", p.update)
-                       : fmt::format("backward pass {} of update {}", p.pass, p.update);
-  };
   return fmt::format(
-      "{0} begins {1} while {2} begins {3}: did {0} skip optimizer.step(), or did it run fewer or "
-      "more backward passes? Gather the gradients of several passes under no_sync(); where ranks "
-      "have inputs of different length, use join()",
+      "{0} {1} while {2} {3}: did {0} skip optimizer.step(), or did it run fewer or more backward "
+      "passes? Gather the gradients of several passes under no_sync(); where ranks have inputs of "
+      "different length, use join()",
       rank,
-      words(place),
+      in_words(place),
       other_rank,
-      words(other));
+      in_words(other));
 }
 
 }  // namespace

@@ -6,12 +6,12 @@
 
 namespace argosy::transport {
 
-/// The place of a collective in a training: the backward pass `pass` before update `update`. Both
-/// count from 1; 0 means no training. All ranks must be at the same place, with the same parameters
-/// frozen.
+/// The place of a collective in a training: the backward pass `pass` before update `update`, or the
+/// step of an optimizer. Both count from 1; without an update it belongs to no training. All ranks
+/// must be at the same place, with the same parameters frozen.
 struct TrainingPlace {
   uint32_t update = 0;
-  uint32_t pass = 0;
+  uint32_t pass = 0;    ///< 0: in optimizer.step(); `update` then counts the optimizer's steps
   uint32_t frozen = 0;  ///< a digest of the frozen parameters; 0: no parameter is frozen
 
   friend bool operator==(const TrainingPlace&, const TrainingPlace&) = default;

@@ -87,12 +87,14 @@ Verdict VerdictWriter::by_timeout(const Attempt& what,
   const std::string story =
       absent.ranks.empty()
           ? fmt::format(
-                "{}{}: every rank has reached it, but the data of {} did not arrive; the "
-                "ranks may have called it with different sizes (ARGOSY_CHECKED=1 tells), or the "
-                "network is stuck",
+                "{}{}: every rank has reached it, but the data of {} did not arrive; {}the network "
+                "is stuck",
                 after,
                 number(what.seq),
-                awaited.empty() ? "others" : names_.several(awaited))
+                awaited.empty() ? "others" : names_.several(awaited),
+                std::string_view(what.op).starts_with("all_to_all")
+                    ? "it may send other sizes than are expected here, or "
+                    : "")
           : fmt::format("{} waiting for {}{}{}",
                         after,
                         names_.several(absent.ranks),

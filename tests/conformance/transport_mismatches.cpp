@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
@@ -145,6 +146,8 @@ std::vector<Called> all_calls() {
       {"barrier", [](Transport& t, Memory& /*m*/, Timeout timeout) { t.barrier(timeout); }},
       {"share of 4096 B",
        [](Transport& t, Memory& /*m*/, Timeout timeout) { (void)t.share(4096, timeout); }},
+      {"share of 8192 B",
+       [](Transport& t, Memory& /*m*/, Timeout timeout) { (void)t.share(8192, timeout); }},
   };
 }
 
@@ -271,6 +274,31 @@ TEST_P(TransportMismatches, NoWrongRootPasses) {
     }
   }
   expect_that_none_passes(GetParam().make, calls, groups);
+}
+
+/// Rank 1 sends more to rank 0 than that expects, or less. Counts are no part of the call, for
+/// ranks may have different ones.
+TEST_P(TransportMismatches, APartOfAnotherLengthIsNeverTaken) {
+  for (const int64_t sent : {3, 5}) {
+    const auto outcomes = test::try_run_ranks(
+        kRanks,
+        [sent, meeting = std::make_shared<Meeting>(test::RankMode::kThreads), this](int rank) {
+          const auto t = GetParam().make(rank, kRanks, meeting->store());
+          t->barrier(kTimeout);
+          Memory memory(rank);
+          const std::vector<int64_t> expected(kRanks, 4);
+          std::vector<int64_t> sends = expected;
+          sends[0] = rank == 1 ? sent : 4;
+          t->all_to_all_v(
+              memory.in.data(), sends, memory.out.data(), expected, DType::kI32, kShort);
+        });
+    EXPECT_THAT(
+        outcomes[0].error,
+        ::testing::AnyOf(::testing::HasSubstr(
+                             fmt::format("rank 1 sends {} B, but rank 0 expects 16 B", 4 * sent)),
+                         ::testing::HasSubstr("it may send other sizes than are expected here")))
+        << describe(outcomes[0]);
+  }
 }
 
 }  // namespace

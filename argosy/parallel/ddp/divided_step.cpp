@@ -1,14 +1,17 @@
 #include "argosy/parallel/ddp/divided_step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/tensor.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/parallel/ddp/buckets.h"
 
@@ -144,22 +147,41 @@ at::Tensor DividedStep::state_of(const at::Tensor& parameter, std::size_t index)
 }
 
 void DividedStep::begin(uint64_t digest) {
-  const at::Tensor mine = at::empty({1}, at::kLong);
-  std::memcpy(mine.data_ptr(), &digest, sizeof digest);
-  std::vector<at::Tensor> all;
-  or_leave([&] { all = comm::all_gather(mine, group_, {.timeout = timeout_}); });
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    ARGOSY_CHECK(
-        all[rank].item<int64_t>() == mine.item<int64_t>(),
-        "parallel.divided_step",
-        "rank {} is about to make another step than rank {}: other parameters have a gradient, or "
-        "gradients, weights, learning rates, weight decay, numbers of steps or where the "
-        "parameters lie "
-        "differ. Give all ranks the same options and average gradients before step(), or let ranks "
-        "differ with .divide_update = false in the strategy.",
-        rank,
-        group_.rank());
+  const auto mine = static_cast<int64_t>(digest);
+  // Their maxima are the largest digest and, inverted, the smallest.
+  const at::Tensor bounds = at::tensor({mine, ~mine}, at::kLong);
+  ++steps_;
+  or_leave([&] {
+    comm::all_reduce(
+        bounds,
+        group_,
+        {.op = comm::ReduceOp::kMax, .timeout = timeout_, .place = {.update = steps_}});
+  });
+  if (bounds[0].item<int64_t>() != ~bounds[1].item<int64_t>()) {
+    throw_another_step(mine);
   }
+}
+
+/// Collective.
+void DividedStep::throw_another_step(int64_t digest) {
+  std::vector<at::Tensor> all;
+  or_leave([&] {
+    all = comm::all_gather(at::tensor({digest}, at::kLong), group_, {.timeout = timeout_});
+  });
+  const auto other = std::find_if(all.begin(), all.end(), [&](const at::Tensor& theirs) {
+    return theirs.item<int64_t>() != digest;
+  });
+  ARGOSY_INVARIANT(other != all.end(), "parallel.divided_step");
+  throw UsageError(
+      "parallel.divided_step",
+      fmt::format(
+          "rank {} is about to make another step than rank {}: other parameters have a gradient, "
+          "or "
+          "gradients, weights, learning rates, weight decay, numbers of steps or where the "
+          "parameters lie differ. Give all ranks the same options and average gradients before "
+          "step(), or let ranks differ with .divide_update = false in the strategy.",
+          other - all.begin(),
+          group_.rank()));
 }
 
 void DividedStep::hand_out(const void* data, std::size_t bytes) const noexcept {

@@ -72,6 +72,7 @@ class DividedStep final : public optim::StepDivision {
   std::size_t place(const engine::NamedTensors& parameters);
   void place_at(const std::function<void*(void* own)>& where, bool with_values);
   [[nodiscard]] const Place* find(const at::Tensor& parameter) const;
+  [[noreturn]] void throw_another_step(int64_t digest);
   template <typename Collective>
   void or_leave(Collective collective);
 
@@ -79,6 +80,7 @@ class DividedStep final : public optim::StepDivision {
   std::shared_ptr<comm::SharedBlock> states_{};
   comm::Group group_;
   std::chrono::milliseconds timeout_;
+  uint32_t steps_ = 0;                               ///< that began, equal on all ranks
   bool shared_ = false;                              ///< all ranks use rank 0's parameters
   std::size_t state_bytes_ = 0;                      ///< of one state tensor of all parameters
   std::unordered_map<const void*, Place> places_{};  ///< by the address of the values

@@ -25,6 +25,7 @@ struct Mistake {
                  const std::function<void()>& step,
                  bool odd);
   const char* named;  ///< of rank 1, which makes it in its third update
+  const char* named_of_divided_steps;
 };
 
 void backward(DistributedDataParallel<TwoLayers>& model) {
@@ -39,7 +40,8 @@ const Mistake kMistakes[] = {
          step();
        }
      },
-     "rank 1 begins backward pass 2 of update 3 while rank 0 begins update 4"},
+     "rank 1 begins backward pass 2 of update 3 while rank 0 begins update 4",
+     "rank 1 begins backward pass 2 of update 3 while rank 0 calls optimizer.step()"},
     {"LeftOutBackward",
      [](auto& model, const auto& step, bool odd) {
        for (int pass = odd ? 1 : 0; pass < 2; ++pass) {
@@ -47,7 +49,8 @@ const Mistake kMistakes[] = {
        }
        step();
      },
-     "rank 0 begins backward pass 2 of update 3 while rank 1 begins update 4"},
+     "rank 0 begins backward pass 2 of update 3 while rank 1 begins update 4",
+     "rank 0 begins backward pass 2 of update 3 while rank 1 calls optimizer.step()"},
     {"OnePassMore",
      [](auto& model, const auto& step, bool odd) {
        for (int pass = 0; pass < (odd ? 3 : 2); ++pass) {
@@ -55,7 +58,8 @@ const Mistake kMistakes[] = {
        }
        step();
      },
-     "rank 1 begins backward pass 3 of update 3 while rank 0 begins update 4"},
+     "rank 1 begins backward pass 3 of update 3 while rank 0 begins update 4",
+     "rank 1 begins backward pass 3 of update 3 while rank 0 calls optimizer.step()"},
 };
 
 class OutOfStep
@@ -64,36 +68,57 @@ class OutOfStep
 TEST_P(OutOfStep, IsNamedAtTheNextReduction) {
   const auto& [backend, optimizer_kind, mistake] = GetParam();
   const auto store = rendezvous::in_process_store();
-  const auto outcomes = test::try_run_ranks(2, [&](int rank) {
+  const bool two_hosts = backend == std::string("hierarchical");
+  const bool divided = optimizer_kind == std::string("divided");
+  const int ranks = two_hosts ? 4 : 2;
+  const auto outcomes = test::try_run_ranks(ranks, [&](int rank) {
     const comm::Group group =
-        comm::connect({.backend = backend, .store = store, .rank = rank, .size = 2, .timeout = 3s});
+        comm::connect({.backend = backend,
+                       .hosts = two_hosts ? std::vector{0, 0, 1, 1} : std::vector<int>{},
+                       .store = store,
+                       .rank = rank,
+                       .size = ranks,
+                       .timeout = 3s});
     DistributedDataParallel model(TwoLayers(0.0), group);
     optim::SGD ours(model, {.lr = 0.1});
+    EXPECT_TRUE(!divided || model.divide_step(ours));
     torch::optim::SGD theirs(model.parameters(), 0.1);
     const std::function<void()> step = [&] {
-      optimizer_kind == std::string("ours") ? ours.step() : (void)theirs.step();
+      optimizer_kind == std::string("theirs") ? (void)theirs.step() : ours.step();
     };
     for (int update = 1; update <= 6; ++update) {
       mistake->update(model, step, rank == 1 && update == 3);
     }
   });
   for (const test::RankOutcome& outcome : outcomes) {
-    EXPECT_THAT(outcome.error, HasSubstr(mistake->named)) << describe(outcome);
+    EXPECT_THAT(outcome.error,
+                HasSubstr(divided ? mistake->named_of_divided_steps : mistake->named))
+        << describe(outcome);
     EXPECT_THAT(outcome.error, HasSubstr("did rank"));
     EXPECT_THAT(outcome.error, HasSubstr("no_sync()"));
   }
 }
 
+std::string name_of(const ::testing::TestParamInfo<OutOfStep::ParamType>& info) {
+  const auto& [backend, optimizer_kind, mistake] = info.param;
+  return std::string(backend) + "_" + optimizer_kind + "_" + mistake->name;
+}
+
+const auto kEachMistake = ::testing::Values(&kMistakes[0], &kMistakes[1], &kMistakes[2]);
 INSTANTIATE_TEST_SUITE_P(
     Mistakes,
     OutOfStep,
-    ::testing::Combine(::testing::Values("in_process", "gloo", "shm"),
+    ::testing::Combine(::testing::Values("in_process", "gloo", "shm", "hierarchical"),
                        ::testing::Values("ours", "theirs"),
-                       ::testing::Values(&kMistakes[0], &kMistakes[1], &kMistakes[2])),
-    [](const auto& info) {
-      return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" +
-             std::get<2>(info.param)->name;
-    });
+                       kEachMistake),
+    name_of);
+// What fleet does with more than 1 MiB of parameters where the ranks share memory.
+INSTANTIATE_TEST_SUITE_P(DividedSteps,
+                         OutOfStep,
+                         ::testing::Combine(::testing::Values("in_process", "shm"),
+                                            ::testing::Values("divided"),
+                                            kEachMistake),
+                         name_of);
 
 // What ranks may do at their own times without being out of step.
 TEST(InStep, AreRanksThatAccumulateJoinAndTrainTwoModels) {
