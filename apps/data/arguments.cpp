@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
 
 #include "argosy/base/error.h"
+#include "argosy/os/fd.h"
 
 namespace argosy::datatool {
 
@@ -27,19 +26,16 @@ void check_output(const char* where,
                     std::filesystem::is_directory(status) ? "a folder" : "not a regular file",
                     kind));
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
+  const Result<std::string> begin = os::read_head(path, magic.size());
+  if (!begin.ok()) {
     throw UsageError(where,
                      fmt::format("{} is there and cannot be read: {}. Only {} is overwritten. "
                                  "Choose another name, or remove it first.",
                                  path,
-                                 errno_message(errno),
+                                 errno_message(begin.failure().error_number),
                                  kind));
   }
-  std::string begin(magic.size(), '\0');
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  begin.resize(static_cast<size_t>(file.gcount()));
-  if (!begin.empty() && begin != magic) {
+  if (!begin->empty() && *begin != magic) {
     throw UsageError(where,
                      fmt::format("{} is there and is not {}: nothing else is overwritten. Choose "
                                  "another name, or remove it first.",

@@ -64,10 +64,12 @@ bool is_torch_script(const std::string& path) {
   auto fd = os::open_file(path, O_RDONLY);
   const auto size = static_cast<int64_t>(fs::file_size(path));
   std::string tail(std::min<size_t>(kTail, static_cast<size_t>(size)), '\0');
-  const bool read =
-      fd.ok() &&
-      ::pread(fd->get(), tail.data(), tail.size(), size - static_cast<int64_t>(tail.size())) >= 0;
-  return read && tail.find("/constants.pkl") != std::string::npos;
+  return fd.ok() &&
+         os::read_at(fd->get(),
+                     std::as_writable_bytes(std::span(tail)),
+                     size - static_cast<int64_t>(tail.size()))
+             .ok() &&
+         tail.find("/constants.pkl") != std::string::npos;
 }
 
 std::array<uint8_t, 16> head_of(const std::string& path, int64_t& size) {
@@ -86,6 +88,18 @@ std::array<uint8_t, 16> head_of(const std::string& path, int64_t& size) {
 }
 
 StateDict read(const std::string& path, const ReadWeightsOptions& options, WeightsKind kind) {
+  ARGOSY_CHECK(
+      options.key.empty() || kind == WeightsKind::kTorch,
+      "checkpoint.read_weights",
+      "key \"{}\": {} is no file by torch.save, which alone has keys above the names. Leave "
+      "it out",
+      options.key,
+      path);
+  ARGOSY_CHECK(options.part == ReadWeightsOptions().part || kind == WeightsKind::kFolder,
+               "checkpoint.read_weights",
+               "part \"{}\": {} is no folder of a checkpoint, which alone has parts. Leave it out",
+               options.part,
+               path);
   switch (kind) {
     case WeightsKind::kTorch:
       return read_torch_file(path, {.key = options.key});

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "argosy/base/error.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/formats/digest.h"
+#include "argosy/os/fd.h"
 
 namespace argosy::checkpoint {
 namespace {
@@ -133,11 +134,13 @@ bool is_hashed_without_torch(const std::string& path) {
   if (fs::is_directory(path, error)) {
     return true;
   }
-  std::array<uint8_t, 9> head{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(head.data()), head.size());
+  constexpr size_t kHead = 9;
+  const Result<std::string> head = os::read_head(path, kHead);
   const auto size = fs::file_size(path, error);
-  return file && !error && formats::looks_like_safetensors(head, static_cast<int64_t>(size));
+  return head.ok() && head->size() == kHead && !error &&
+         formats::looks_like_safetensors(
+             std::span(reinterpret_cast<const uint8_t*>(head->data()), kHead),
+             static_cast<int64_t>(size));
 }
 
 }  // namespace argosy::checkpoint

@@ -5,10 +5,12 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "argosy/base/error.h"
+#include "argosy/os/fd.h"
 #include "argosy/os/whole_file.h"
 
 namespace argosy::datasets {
@@ -85,8 +87,8 @@ void PartFile::commit() {
 
 std::string PartFile::beginning(size_t most) const {
   std::string text(most, '\0');
-  const ssize_t got = ::pread(fd_.get(), text.data(), most, 0);
-  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  const Result<size_t> got = os::read_at(fd_.get(), std::as_writable_bytes(std::span(text)), 0);
+  text.resize(got.ok() ? *got : 0);
   return text;
 }
 

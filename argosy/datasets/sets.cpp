@@ -4,14 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
 #include "argosy/datasets/files.h"
+#include "argosy/os/fd.h"
 
 namespace argosy::datasets {
 namespace {
@@ -20,10 +19,8 @@ namespace fs = std::filesystem;
 
 bool is_record_file(const std::string& path) {
   constexpr std::string_view kMagic = "ARGOREC\n";
-  std::array<char, kMagic.size()> begin{};
-  std::ifstream file(path, std::ios::binary);
-  return file.read(begin.data(), begin.size()) &&
-         std::string_view(begin.data(), begin.size()) == kMagic;
+  const Result<std::string> begin = os::read_head(path, kMagic.size());
+  return begin.ok() && *begin == kMagic;
 }
 
 std::string set_of_folder(const std::string& path) {

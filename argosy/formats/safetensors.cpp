@@ -14,6 +14,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/formats/safetensors_header.h"
+#include "argosy/os/fd.h"
 
 #include <nlohmann/json.hpp>
 
@@ -54,19 +55,12 @@ int64_t little_endian(std::span<const uint8_t> bytes) {
 }
 
 void read_at(int fd, std::span<std::byte> out, int64_t offset, const std::string& path) {
-  while (!out.empty()) {
-    const ssize_t n = ::pread(fd, out.data(), out.size(), offset);
-    if (n < 0 && errno == EINTR) {
-      continue;
-    }
-    if (n <= 0) {
-      throw DataError("formats.safetensors",
-                      n == 0 ? "truncated: the file became shorter while it was read"
-                             : "cannot read: " + errno_message(errno),
-                      {path, offset});
-    }
-    out = out.subspan(static_cast<size_t>(n));
-    offset += n;
+  const Result<size_t> got = os::read_at(fd, out, offset);
+  if (!got.ok() || *got < out.size()) {
+    throw DataError("formats.safetensors",
+                    got.ok() ? "truncated: the file became shorter while it was read"
+                             : "cannot read: " + errno_message(got.failure().error_number),
+                    {path, offset});
   }
 }
 

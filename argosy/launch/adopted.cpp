@@ -1,14 +1,16 @@
 #include "argosy/launch/adopted.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "argosy/base/strings.h"
 #include "argosy/os/children.h"
+#include "argosy/os/fd.h"
 
 namespace argosy::launch {
 namespace {
@@ -21,14 +23,8 @@ bool is_child(pid_t pid) {
 }
 
 bool has_variable(pid_t pid, const std::string& entry) {
-  std::ifstream environment("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
-  std::string line;
-  while (std::getline(environment, line, '\0')) {
-    if (line == entry) {
-      return true;
-    }
-  }
-  return false;
+  const Result<std::string> environment = os::read_file(fmt::format("/proc/{}/environ", pid));
+  return environment.ok() && std::ranges::count(strings::split(*environment, '\0'), entry) > 0;
 }
 
 }  // namespace

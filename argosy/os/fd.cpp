@@ -160,6 +160,39 @@ Status write_all(int fd, std::string_view text, const Deadline& deadline) {
   return write_all(fd, std::as_bytes(std::span(text)), deadline);
 }
 
+Result<size_t> read_at(int fd, std::span<std::byte> buffer, int64_t offset) {
+  size_t done = 0;
+  while (done < buffer.size()) {
+    const ssize_t n = ::pread(fd,
+                              buffer.data() + done,
+                              buffer.size() - done,
+                              static_cast<off_t>(offset + static_cast<int64_t>(done)));
+    if (n == 0) {
+      break;
+    }
+    if (n > 0) {
+      done += static_cast<size_t>(n);
+    } else if (errno != EINTR) {
+      return Failure::from_errno("pread", errno);
+    }
+  }
+  return done;
+}
+
+Result<std::string> read_head(const std::string& path, size_t most) {
+  Result<UniqueFd> fd = open_file(path, O_RDONLY | O_NONBLOCK);
+  if (!fd.ok()) {
+    return std::move(fd).failure();
+  }
+  std::string text(most, '\0');
+  const Result<size_t> got = read_at(fd->get(), std::as_writable_bytes(std::span(text)), 0);
+  if (!got.ok()) {
+    return Failure(got.failure()).because(path);
+  }
+  text.resize(*got);
+  return text;
+}
+
 Result<std::string> read_file(const std::string& path, size_t limit) {
   Result<UniqueFd> fd = open_file(path, O_RDONLY);
   if (!fd.ok()) {

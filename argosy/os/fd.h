@@ -70,6 +70,11 @@ Status set_nonblocking(int fd);
                                       std::span<std::byte> buffer,
                                       const Deadline& deadline = Deadline::never());
 
+/// Reads a file from `offset` on until `buffer` is full or the file ends; the returned count tells
+/// which. Handles EINTR and partial reads, and does not move the descriptor's position.
+/// Errors: errno of pread(2).
+[[nodiscard]] Result<size_t> read_at(int fd, std::span<std::byte> buffer, int64_t offset);
+
 /// Reads up to the end of the stream.
 /// Errors: as for read_all; EFBIG when more than `limit` bytes come.
 [[nodiscard]] Result<std::string> read_to_end(int fd,
@@ -83,6 +88,9 @@ Status write_all(int fd,
                  const Deadline& deadline = Deadline::never());
 Status write_all(int fd, std::string_view text, const Deadline& deadline = Deadline::never());
 
+/// Returns the first `most` bytes of a file, or all if it has fewer. Errors: as for open_file and
+/// read_at.
+[[nodiscard]] Result<std::string> read_head(const std::string& path, size_t most);
 /// Returns the whole content of a small file. Works for /proc and /sys too. Errors: as for
 /// open_file and read_to_end.
 [[nodiscard]] Result<std::string> read_file(const std::string& path,

@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/os/fd.h"
 #include "argosy/os/whole_file.h"
 #include "argosy/recipes/schedules.h"
 
@@ -79,7 +79,8 @@ std::optional<StoredRecipe> read_description(const std::string& folder) {
     return std::nullopt;
   }
   try {
-    return from_json(ordered_json::parse(std::ifstream(file, std::ios::binary)));
+    return from_json(
+        ordered_json::parse(os::read_file(file.string()).or_throw<ConfigError>("recipes.config")));
   } catch (const nlohmann::json::exception& wrong) {
     throw ConfigError(
         "recipes.config",

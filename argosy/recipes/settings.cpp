@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
+#include "argosy/os/fd.h"
 
 #include <nlohmann/json.hpp>
 
@@ -106,13 +105,10 @@ nlohmann::ordered_json to_json(TrainSettings settings) {
 
 nlohmann::ordered_json read_options(const std::string& from) {
   const std::string path = file_of_options(from);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    throw ConfigError("recipes.config", fmt::format("{}: {}", path, errno_message(errno)));
-  }
+  const std::string text = os::read_file(path).or_throw<ConfigError>("recipes.config");
   nlohmann::ordered_json json;
   try {
-    json = nlohmann::ordered_json::parse(file);
+    json = nlohmann::ordered_json::parse(text);
   } catch (const nlohmann::json::exception& error) {  // a number without end is no parse_error
     throw ConfigError(
         "recipes.config",

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
 #include "argosy/base/error.h"
@@ -45,18 +45,9 @@ std::string read_piece(const std::string& path, int64_t offset, size_t most) {
     return {};
   }
   std::string text(std::min<size_t>(most, static_cast<size_t>(size - offset)), '\0');
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = ::pread(fd->get(),
-                              text.data() + done,
-                              text.size() - done,
-                              static_cast<off_t>(offset + static_cast<int64_t>(done)));
-    if (n == 0 || (n < 0 && errno != EINTR)) {
-      break;
-    }
-    done += n > 0 ? static_cast<size_t>(n) : 0;
-  }
-  text.resize(done);
+  const Result<size_t> got =
+      os::read_at(fd->get(), std::as_writable_bytes(std::span(text)), offset);
+  text.resize(got.ok() ? *got : 0);
   return text;
 }
 

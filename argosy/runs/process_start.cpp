@@ -2,22 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "argosy/base/strings.h"
+#include "argosy/os/fd.h"
 
 namespace argosy::runs {
 
 std::optional<int64_t> process_start(int64_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  if (!std::getline(file, text)) {
+  const Result<std::string> stat = os::read_file(fmt::format("/proc/{}/stat", pid));
+  if (!stat.ok()) {
     return std::nullopt;
   }
+  const std::string_view text = strings::trim(*stat);
   const size_t name_end = text.rfind(')');  // names may hold spaces and brackets
-  if (name_end == std::string::npos) {
+  if (name_end == std::string_view::npos) {
     return std::nullopt;
   }
   const std::vector<std::string> fields = strings::split(text.substr(name_end + 1), ' ');

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -57,8 +58,8 @@ std::optional<std::string> git(std::vector<std::string> args) {
     return std::nullopt;
   }
   std::string text(size_t{1} << 12, '\0');
-  const ssize_t size = ::pread(output.get(), text.data(), text.size(), 0);
-  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  const Result<size_t> size = os::read_at(output.get(), std::as_writable_bytes(std::span(text)), 0);
+  text.resize(size.ok() ? *size : 0);
   return std::string(strings::trim(text));
 }
 

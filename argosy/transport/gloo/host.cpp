@@ -2,26 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 
+#include "argosy/base/strings.h"
 #include "argosy/os/addresses.h"
+#include "argosy/os/fd.h"
 
 namespace argosy::transport {
-namespace {
-
-std::string first_line(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-}  // namespace
 
 std::string loopback_id() {
   std::error_code ignored;
-  return first_line("/proc/sys/kernel/random/boot_id") + " " +
+  const Result<std::string> boot = os::read_file("/proc/sys/kernel/random/boot_id");
+  return std::string(boot.ok() ? strings::trim(*boot) : "") + " " +
          std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
 }
 
