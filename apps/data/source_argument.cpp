@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "argosy/base/error.h"
@@ -15,10 +14,9 @@ namespace fs = std::filesystem;
 
 /// What is absent is told by the command, and no error.
 std::shared_ptr<const datasets::Source> opened(const datasets::Row& set, const std::string& path) {
-  const bool takes_absent = std::ranges::find(set.options, "absent") != set.options.end();
-  return datasets::open(
-      set,
-      {.path = path, .absent = takes_absent ? datasets::Absent::kSkip : datasets::Absent::kError});
+  const auto absent =
+      datasets::takes(set, "absent") ? datasets::Absent::kSkip : datasets::Absent::kError;
+  return datasets::open(set, {.path = path, .absent = absent});
 }
 
 }  // namespace

@@ -124,6 +124,7 @@ const Row& cifar100() {
       .one_file_is_enough = true,
       .in_folder = {"cifar-100-python.tar.gz", "cifar-100-binary.tar.gz"},
       .in_name = "cifar-100-",
+      .options = {{"groups", "fine (100) or coarse (20)"}},
       .augment = "crop,flip",
       .mean = {0.5071, 0.4867, 0.4408},
       .std = {0.2675, 0.2565, 0.2761},

@@ -120,7 +120,7 @@ const Row& flowers102() {
                 {"setid.mat", {14989, "a5357ecc9cb78c4bef273ce3793fc85c"}}},
       .in_folder = {"102flowers.tgz", "102flowers.tar"},
       .in_name = "102flowers",
-      .options = {"absent", "splits"},
+      .options = {{"absent", "photographs that the archive lacks"}, {"splits", ""}},
       .augment = "resized_crop,flip",
       .mean = kImageNetMean,
       .std = kImageNetStd,

@@ -318,7 +318,7 @@ const Row& folder() {
   static const Row row{.name = "folder",
                        .title = "A folder for each class; or train, valid and test with these",
                        .instead = "It is yours: give its path",
-                       .options = {"absent"},
+                       .options = {{"absent", "classes without a picture"}},
                        .augment = "resized_crop,flip",
                        .mean = kImageNetMean,
                        .std = kImageNetStd,

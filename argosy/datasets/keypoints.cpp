@@ -359,7 +359,7 @@ const Row& keypoints() {
           "them and give the path of training.csv (or training.csv.gz)",
       .in_folder = {"training.csv.gz", "training.csv"},
       .in_name = "training.csv",
-      .options = {"points"},
+      .options = {{"points", "faces with unknown points"}},
       .mean = {0},
       .std = {1},
       .open = open_keypoints};

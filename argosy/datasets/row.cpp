@@ -20,15 +20,15 @@ void check_options(const Row& set, const OpenOptions& options) {
   for (const auto& [name, as_usual] : {std::pair("absent", options.absent == usual.absent),
                                        {"points", options.points == usual.points},
                                        {"splits", options.splits == usual.splits}}) {
-    ARGOSY_CHECK(as_usual || std::ranges::find(set.options, name) != set.options.end(),
-                 kOpen,
-                 "{} has no option .{}",
-                 set.name,
-                 name);
+    ARGOSY_CHECK(as_usual || takes(set, name), kOpen, "{} has no option .{}", set.name, name);
   }
 }
 
 }  // namespace
+
+bool takes(const Row& set, std::string_view option) {
+  return std::ranges::any_of(set.options, [&](const auto& one) { return one.first == option; });
+}
 
 std::shared_ptr<const Source> open(const Row& set, OpenOptions options) {
   check_options(set, options);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "argosy/datasets/source.h"
@@ -76,14 +77,19 @@ struct Row {
   /// A folder with one of these files has the set, and so has a file with this in its name.
   std::vector<std::string> in_folder{};
   std::string in_name{};
-  std::vector<std::string> options{};  ///< the fields of OpenOptions that it takes, besides path
-  std::string augment = "none";        ///< the default --augment of argosy train
+  /// The fields of OpenOptions that it takes, besides path, and what they are about: {"absent",
+  /// "classes without a picture"}. "groups": its pictures have a second, coarser label.
+  std::vector<std::pair<std::string, std::string>> options{};
+  std::string augment = "none";  ///< the default --augment of argosy train
   /// Mean and deviation of all training pixels from 0 to 1, by channel; one number for gray.
   std::vector<double> mean{};
   std::vector<double> std{};
   /// Called by the function open(), which has checked the options.
   std::shared_ptr<const Source> (*open)(const OpenOptions& options) = nullptr;
 };
+
+/// True if the set takes the option of that name.
+[[nodiscard]] bool takes(const Row& set, std::string_view option);
 
 /// Opens a set.
 ///

@@ -112,7 +112,7 @@ const Row& voc2012() {
                        .files = {{kFile, {1999639040, "6cd6e144f989b92b3379bac3b3de84fd"}}},
                        .in_folder = {kFile},
                        .in_name = "VOCtrainval_11-May-2012",
-                       .options = {"absent"},
+                       .options = {{"absent", "photographs that the archive lacks"}},
                        .augment = "resized_crop,flip",
                        .mean = kImageNetMean,
                        .std = kImageNetStd,

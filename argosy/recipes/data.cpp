@@ -52,9 +52,7 @@ std::vector<detail::Part> parts_of(const datasets::Source& source) {
 /// What the set's own options say of its opening.
 datasets::OpenOptions open_options(const DataSpec& spec, const Values& values) {
   datasets::OpenOptions options{.path = spec.path};
-  const auto takes = [&](const char* option) {
-    return std::ranges::find(spec.entry->set->options, option) != spec.entry->set->options.end();
-  };
+  const auto takes = [&](const char* option) { return datasets::takes(*spec.entry->set, option); };
   if (takes("absent") && values.word("missing", {"error", "skip"}) == "skip") {
     options.absent = datasets::Absent::kSkip;
   }
@@ -99,31 +97,27 @@ const OptionRow kMean{"mean", "auto", "of the pixels from 0 to 1, by channel; au
 const OptionRow kStd{"std", "auto", "likewise"};
 const OptionRow kCache{"cache", "none", "kept in memory: none, encoded, decoded"};
 
-/// Those of one set alone.
-std::vector<OptionRow> own_options(const std::string& set) {
-  if (set == "cifar100") {
-    return {{"labels", "fine", "fine (100) or coarse (20)"}};
+/// Those of one set alone, as users call them.
+std::vector<OptionRow> own_options(const datasets::Row& set) {
+  std::vector<OptionRow> options;
+  for (const auto& [option, about] : set.options) {
+    if (option == "absent") {
+      options.push_back({"missing", "error", about + ": error, skip"});
+    } else if (option == "points") {
+      options.push_back({"missing", "drop", about + ": drop, fill"});
+    } else if (option == "splits") {
+      options.push_back({"splits", "published", "published, or paddle: train and test exchanged"});
+    } else if (option == "groups") {
+      options.push_back({"labels", "fine", about});
+    }
   }
-  if (set == "flowers102") {
-    return {{"splits", "published", "published, or paddle: train and test exchanged"},
-            {"missing", "error", "photographs that the archive lacks: error, skip"}};
-  }
-  if (set == "voc2012") {
-    return {{"missing", "error", "photographs that the archive lacks: error, skip"}};
-  }
-  if (set == "folder") {
-    return {{"missing", "error", "classes without a picture: error, skip"}};
-  }
-  if (set == "keypoints") {
-    return {{"missing", "drop", "faces with unknown points: drop, fill"}};
-  }
-  return {};
+  return options;
 }
 
 std::vector<DataEntry> all_sets() {
   std::vector<DataEntry> all;
   for (const datasets::Row* set : datasets::rows()) {
-    std::vector<OptionRow> options = own_options(set->name);
+    std::vector<OptionRow> options = own_options(*set);
     options.insert(options.end(), {kHoldOut, kLimit, kMean, kStd, kCache});
     all.push_back({.row = {set->name, set->title, std::move(options)}, .set = set});
   }
@@ -195,7 +189,8 @@ std::unique_ptr<DataSet> open_data(const DataSpec& spec) {
   if (points) {  // and the chain makes three channels of them where the model wants these
     options.order = image::Order::kGray;
   }
-  if (spec.entry->row.name == "cifar100" && values.word("labels", {"fine", "coarse"}) == "coarse") {
+  if (datasets::takes(*spec.entry->set, "groups") &&
+      values.word("labels", {"fine", "coarse"}) == "coarse") {
     options.label = 1;
   }
   return std::make_unique<DataSet>(

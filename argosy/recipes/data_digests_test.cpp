@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,8 +24,10 @@
 #include "argosy/datasets/flowers102.h"
 #include "argosy/datasets/pack.h"
 #include "argosy/datasets/sets.h"
+#include "argosy/datasets/test_voc2012.h"
 #include "argosy/formats/digest.h"
 #include "argosy/formats/test_archives.h"
+#include "argosy/formats/test_mat.h"
 #include "argosy/image/codec.h"
 #include "argosy/recipes/data.h"
 #include "argosy/vision/vision.h"
@@ -70,6 +73,8 @@ class Sets {
     make_flowers(path("flowers"));
     make_faces(path("faces"));
     make_photos(path("photos"));
+    make_voc2012(path("voc2012"));
+    make_svhn(path("svhn"));
     for (const char* split : {"train", "val", "test"}) {
       make_photos(path("split_photos") + "/" + split);
     }
@@ -182,6 +187,29 @@ class Sets {
     }
     write(folder / "training.csv", train);
     write(folder / "test.csv", test);
+  }
+  static void make_voc2012(const fs::path& folder) {
+    const auto picture = [](const char* name, std::vector<std::string> classes) {
+      return datasets::testing::VocPicture{
+          .name = name,
+          .jpeg = read(kGiven / "images" / fmt::format("flower_{}.jpg", name)),
+          .classes = std::move(classes)};
+    };
+    write(
+        folder / "VOCtrainval_11-May-2012.tar",
+        formats::tar(datasets::testing::voc2012_members(
+            {picture("1", {"dog", "person"}), picture("2", {"cat"})}, {picture("3", {"person"})})));
+  }
+  static void make_svhn(const fs::path& folder) {
+    const formats::MatWriter out{std::endian::little};
+    for (const auto& [name, count] :
+         {std::pair("train_32x32.mat", 3), std::pair("test_32x32.mat", 2)}) {
+      const std::string labels("\x01\x0a\x09", static_cast<size_t>(count));
+      const std::string pixels = noise(static_cast<size_t>(count) * 32 * 32 * 3, 70);
+      write(folder / name,
+            out.header() + out.compressed(out.matrix(9, {32, 32, 3, count}, "X", 2, pixels)) +
+                out.compressed(out.matrix(9, {count, 1}, "y", 2, labels)));
+    }
   }
   static void make_photos(const fs::path& folder) {
     for (const auto& [name, from] : {std::pair("a/1.JPG", "flower_2.jpg"),
@@ -384,7 +412,8 @@ void add_stored(Sum& sum, const Examples& examples, int64_t i) {
   const int64_t at = examples.indices()[static_cast<size_t>(i)];
   const vision::StoredExample stored = set.stored(at);
   sum.add(stored.picture);
-  sum.add(stored.points.empty() ? set.labels()[static_cast<size_t>(at)] : int64_t{-1});
+  const bool classes = stored.points.empty() && set.targets().dim() == 1;
+  sum.add(classes ? set.labels()[static_cast<size_t>(at)] : int64_t{-1});
   sum.add(std::span<const float>(stored.points));
   sum.add(fs::path(stored.name).filename().string());
 }
@@ -438,6 +467,8 @@ void add_sources(Found& found, const Sets& sets) {
   add_source(found, "keypoints", sets.path("faces"));
   add_source(found, "keypoints", (kGiven / "keypoints").string());
   add_source(found, "folder", sets.path("photos"));
+  add_source(found, "voc2012", sets.path("voc2012"));
+  add_source(found, "svhn", sets.path("svhn"));
   for (const char* records : {"mnist.rec", "cifar.rec", "flowers.rec", "faces.rec"}) {
     add_source(found, "records", sets.path(records));
   }
@@ -584,6 +615,8 @@ void add_recipes(Found& found, const Sets& sets) {
         {"keypoints filled", "keypoints:" + sets.path("faces") + ",missing=fill", 1},
         {"keypoints of records", "keypoints:" + sets.path("faces.rec"), 1},
         {"folder", "folder:" + sets.path("photos"), 3},
+        {"voc2012", "voc2012:" + sets.path("voc2012"), 3},
+        {"svhn", "svhn:" + sets.path("svhn"), 3},
         {"folder kept", "folder:" + sets.path("photos") + ",cache=decoded", 3},
         {"folder of splits", "folder:" + sets.path("split_photos"), 3},
         {"records of mnist", "records:" + sets.path("mnist.rec"), 1},
