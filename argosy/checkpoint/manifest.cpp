@@ -2,14 +2,18 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <ranges>
 #include <set>
 
 #include "argosy/base/error.h"
+#include "argosy/base/log.h"
 #include "argosy/checkpoint/checksum.h"
 #include "argosy/formats/safetensors.h"
 #include "argosy/os/fd.h"
@@ -150,6 +154,20 @@ Manifest from_json(const ordered_json& json) {
   return manifest;
 }
 
+/// "4 ranks, 3 + 1 on 2 hosts".
+std::string layout_in_words(const std::vector<int>& hosts) {
+  std::map<int, int64_t> ranks_of;
+  for (const int host : hosts) {
+    ++ranks_of[host];
+  }
+  const std::string ranks = fmt::format("{} rank{}", hosts.size(), hosts.size() == 1 ? "" : "s");
+  return ranks_of.size() == 1 ? ranks + " on one host"
+                              : fmt::format("{}, {} on {} hosts",
+                                            ranks,
+                                            fmt::join(ranks_of | std::views::values, " + "),
+                                            ranks_of.size());
+}
+
 }  // namespace
 
 const ManifestFile* Manifest::find_file(std::string_view name) const {
@@ -223,6 +241,30 @@ Manifest read_manifest(const std::string& folder) {
     fail(path, "cannot read: " + errno_message(code));
   }
   return parse_manifest(*text, path);
+}
+
+std::string other_layout(const Manifest& manifest, const std::vector<int>& hosts) {
+  if (manifest.hosts.empty() || hosts.empty() || manifest.hosts == hosts) {
+    return "";
+  }
+  const std::string before = layout_in_words(manifest.hosts);
+  const std::string now = layout_in_words(hosts);
+  return fmt::format(
+      "written by {}, read by {}", before, before == now ? "as many in another order" : now);
+}
+
+void warn_of_other_layout(std::string_view where,
+                          const std::string& path,
+                          const Manifest& manifest,
+                          const std::vector<int>& hosts) {
+  if (const std::string other = other_layout(manifest, hosts); !other.empty()) {
+    log::warn(
+        "[{}] {}: {}. Sums over ranks are added in another order: the training continues, but not "
+        "to the same bits",
+        where,
+        path,
+        other);
+  }
 }
 
 }  // namespace argosy::checkpoint

@@ -64,4 +64,15 @@ struct Manifest {
 /// Errors: as parse_manifest; also without a manifest, because the folder is torn or no checkpoint.
 [[nodiscard]] Manifest read_manifest(const std::string& folder);
 
+/// Returns the reason why sums over the ranks can differ from those of the ranks that wrote the
+/// checkpoint: "written by 4 ranks, 2 + 2 on 2 hosts, read by 4 ranks on one host". Returns "" if
+/// they cannot differ, or if the checkpoint does not say where its ranks were.
+[[nodiscard]] std::string other_layout(const Manifest& manifest, const std::vector<int>& hosts);
+
+/// Logs a warning with that reason, if there is one.
+void warn_of_other_layout(std::string_view where,
+                          const std::string& path,
+                          const Manifest& manifest,
+                          const std::vector<int>& hosts);
+
 }  // namespace argosy::checkpoint

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "argosy/comm/init.h"
 #include "argosy/rendezvous/file_store.h"
@@ -18,6 +19,7 @@ namespace argosy::comm::testing {
 struct GroupOptions {
   bool checked = false;
   std::chrono::milliseconds timeout = std::chrono::seconds(20);
+  std::vector<int> hosts{};  ///< as in ConnectOptions
 };
 
 /// Calls fn(world) on n threads, each with its rank's world over the in-process transport.
@@ -27,6 +29,7 @@ inline void with_threads(int n,
   const auto store = rendezvous::in_process_store();
   test::run_ranks(n, [&](int rank) {
     Group world = connect({.backend = "in_process",
+                           .hosts = options.hosts,
                            .store = store,
                            .rank = rank,
                            .size = n,

@@ -1,12 +1,9 @@
 #include "argosy/train/checkpoint_folder.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <exception>
 #include <filesystem>
-#include <map>
-#include <ranges>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -85,29 +82,10 @@ nlohmann::json look(const FitOptions& options) {
   }
 }
 
-/// "4 ranks, 3 + 1 on 2 hosts".
-std::string layout_in_words(const std::vector<int>& hosts) {
-  std::map<int, int64_t> ranks_of;
-  for (const int host : hosts) {
-    ++ranks_of[host];
-  }
-  const std::string ranks = fmt::format("{} rank{}", hosts.size(), hosts.size() == 1 ? "" : "s");
-  return ranks_of.size() == 1 ? ranks + " on one host"
-                              : fmt::format("{}, {} on {} hosts",
-                                            ranks,
-                                            fmt::join(ranks_of | std::views::values, " + "),
-                                            ranks_of.size());
-}
-
 Share read_share(const std::string& path, const comm::Group& group) {
   const checkpoint::Checkpoint saved(path);
-  if (const std::string other = other_layout(saved.manifest(), group.hosts());
-      group.rank() == 0 && !other.empty()) {
-    log::warn(
-        "[train.resume] {}: {}. Sums over ranks are added in another order: the training goes on, "
-        "but not to the same bits",
-        path,
-        other);
+  if (group.rank() == 0) {
+    checkpoint::warn_of_other_layout("train.resume", path, saved.manifest(), group.hosts());
   }
   Share share{.snapshot = saved.snapshot(group.rank())};
   for (int64_t rank = group.rank() + group.size(); rank < saved.manifest().world_size;
@@ -118,16 +96,6 @@ Share read_share(const std::string& path, const comm::Group& group) {
 }
 
 }  // namespace
-
-std::string other_layout(const checkpoint::Manifest& manifest, const std::vector<int>& hosts) {
-  if (manifest.hosts.empty() || hosts.empty() || manifest.hosts == hosts) {
-    return "";
-  }
-  const std::string before = layout_in_words(manifest.hosts);
-  const std::string now = layout_in_words(hosts);
-  return fmt::format(
-      "written by {}, read by {}", before, before == now ? "as many in another order" : now);
-}
 
 std::string checkpoint_folder(const FitOptions& options) {
   if (!options.checkpoint.dir.empty()) {

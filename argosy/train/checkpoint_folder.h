@@ -45,12 +45,6 @@ struct Share {
   std::vector<nlohmann::ordered_json> gone{};
 };
 
-/// Returns the reason why sums over the ranks can differ from those of the ranks that wrote the
-/// checkpoint: "written by 4 ranks, 2 + 2 on 2 hosts, read by 4 ranks on one host". Returns "" if
-/// they cannot differ, or if the checkpoint does not say where its ranks were.
-[[nodiscard]] std::string other_layout(const checkpoint::Manifest& manifest,
-                                       const std::vector<int>& hosts);
-
 /// Reads this rank's share. Collective: if one rank cannot read, all throw. Rank 0 warns of another
 /// layout.
 [[nodiscard]] Share read_together(const std::string& path, const comm::Group& group);

@@ -44,7 +44,7 @@ using testing::small_net;
 using testing::SmallNet;
 
 TEST(Resume, SaysThatSumsAreOtherOnesOnAnotherLayout) {
-  using detail::other_layout;
+  using checkpoint::other_layout;
   EXPECT_EQ(other_layout({.world_size = 4, .hosts = {0, 1, 0, 1}}, {0, 0, 0, 0}),
             "written by 4 ranks, 2 + 2 on 2 hosts, read by 4 ranks on one host");
   EXPECT_EQ(other_layout({.world_size = 4, .hosts = {0, 1, 0, 1}}, {0, 0, 1, 1}),
