@@ -66,7 +66,7 @@ class MergedGradients final : public optim::OptimizerImpl {
                        const optim::ParamGroup& group) override {
     inner_->add_param_group(parameters, group);
   }
-  [[nodiscard]] std::string clipping() const override { return inner_->clipping(); }
+  [[nodiscard]] optim::Choices choices() const override { return inner_->choices(); }
   [[nodiscard]] optim::OptimizerState state_dict() const override {
     ARGOSY_CHECK(passes_ == 0,
                  "fleet.gradient_merge",

@@ -1,5 +1,7 @@
 #include "argosy/optim/adagrad.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include <ATen/core/Tensor.h>
@@ -20,6 +22,11 @@ class AdagradRule final : public Rule {
   }
 
   [[nodiscard]] std::string_view name() const noexcept override { return "Adagrad"; }
+  [[nodiscard]] Choices choices() const override {
+    return {{"lr_decay", fmt::format("{}", options_.lr_decay)},
+            {"initial_accumulator_value", fmt::format("{}", options_.initial_accumulator_value)},
+            {"eps", fmt::format("{}", options_.eps)}};
+  }
   [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
     return states_;
   }

@@ -1,5 +1,8 @@
 #include "argosy/optim/adam.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <string>
 
@@ -32,6 +35,11 @@ class AdamRule final : public Rule {
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
   [[nodiscard]] RuleNumbers numbers() const noexcept override {
     return {.betas = betas_, .eps = eps_, .variant = amsgrad_};
+  }
+  [[nodiscard]] Choices choices() const override {
+    return {{"betas", fmt::format("{}", fmt::join(betas_, ", "))},
+            {"eps", fmt::format("{}", eps_)},
+            {"amsgrad", fmt::format("{}", amsgrad_)}};
   }
   [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
     return states_;

@@ -1,5 +1,6 @@
 #include "argosy/optim/ema.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -99,6 +100,13 @@ void ExponentialMovingAverage::restore() noexcept {
     give_memory(own_[i].second, kept_[i]);
   }
   kept_.clear();
+}
+
+std::string ExponentialMovingAverage::parameters() const {
+  return fmt::format("decay={}{}{}",
+                     options_.decay,
+                     options_.warmup == EmaWarmup::kNumUpdates ? ", warmup=num_updates" : "",
+                     options_.buffers == EmaBuffers::kAverage ? ", buffers=average" : "");
 }
 
 EmaState ExponentialMovingAverage::state_dict() const {

@@ -81,6 +81,8 @@ class ExponentialMovingAverage final {
   [[nodiscard]] bool applied() const noexcept { return !kept_.empty(); }
 
   [[nodiscard]] int64_t num_updates() const noexcept { return num_updates_; }
+  /// Returns the options in words, for records of a run: "decay=0.999, warmup=num_updates".
+  [[nodiscard]] std::string parameters() const;
   /// Returns the averages under the structured names of the model's state dict.
   [[nodiscard]] EmaState state_dict() const;
   /// Copies the state, all or nothing. Errors: CheckpointError that names what is missing,

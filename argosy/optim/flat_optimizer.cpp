@@ -166,15 +166,16 @@ class FlatOptimizer final : public OptimizerImpl {
     }
   }
 
-  [[nodiscard]] std::string clipping() const override {
+  [[nodiscard]] Choices choices() const override {
+    Choices all = rule_->choices();
     if (const auto* global = std::get_if<ClipGradByGlobalNorm>(&grad_clip_)) {
-      return fmt::format("global norm {}", global->clip_norm);
+      all.emplace_back("grad_clip", fmt::format("global norm {}", global->clip_norm));
+    } else if (const auto* own = std::get_if<ClipGradByNorm>(&grad_clip_)) {
+      all.emplace_back("grad_clip", fmt::format("norm {}", own->clip_norm));
+    } else if (const auto* value = std::get_if<ClipGradByValue>(&grad_clip_)) {
+      all.emplace_back("grad_clip", fmt::format("value {}", value->max));
     }
-    if (const auto* own = std::get_if<ClipGradByNorm>(&grad_clip_)) {
-      return fmt::format("norm {}", own->clip_norm);
-    }
-    const auto* value = std::get_if<ClipGradByValue>(&grad_clip_);
-    return value == nullptr ? "" : fmt::format("value {}", value->max);
+    return all;
   }
   [[nodiscard]] OptimizerState state_dict() const override {
     check_complete("state_dict()");

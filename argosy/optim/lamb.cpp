@@ -1,5 +1,8 @@
 #include "argosy/optim/lamb.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cmath>
 
 #include <ATen/core/Tensor.h>
@@ -21,6 +24,11 @@ class LambRule final : public Rule {
   }
 
   [[nodiscard]] std::string_view name() const noexcept override { return "Lamb"; }
+  [[nodiscard]] Choices choices() const override {
+    return {{"betas", fmt::format("{}", fmt::join(betas_, ", "))},
+            {"eps", fmt::format("{}", eps_)},
+            {"always_adapt", fmt::format("{}", always_adapt_)}};
+  }
   [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
     return states_;
   }

@@ -1,5 +1,7 @@
 #include "argosy/optim/lars.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -23,6 +25,11 @@ class LarsRule final : public Rule {
   }
 
   [[nodiscard]] std::string_view name() const noexcept override { return "Lars"; }
+  [[nodiscard]] Choices choices() const override {
+    return {{"momentum", fmt::format("{}", momentum_)},
+            {"lars_coeff", fmt::format("{}", coeff_)},
+            {"eps", fmt::format("{}", eps_)}};
+  }
   [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
     return states_;
   }

@@ -67,6 +67,9 @@ struct OptimizerState {
   [[nodiscard]] OptimizerState clone() const;
 };
 
+/// Options in words, by name: {{"momentum", "0.9"}, {"grad_clip", "global norm 1"}}.
+using Choices = std::vector<std::pair<std::string, std::string>>;
+
 /// The implementation behind an Optimizer. Derive from it to wrap another optimizer, as fleet does.
 class OptimizerImpl {
  public:
@@ -77,8 +80,8 @@ class OptimizerImpl {
   [[nodiscard]] virtual const std::vector<GroupInfo>& groups() const = 0;
   virtual void set_group_lr(std::size_t group, double lr) = 0;
   virtual void add_param_group(const engine::NamedTensors& parameters, const ParamGroup& group) = 0;
-  /// How step() clips gradients, for records of a run: "norm 1". Empty: it does not clip.
-  [[nodiscard]] virtual std::string clipping() const { return {}; }
+  /// The options beside rates and weight decay, for records of a run.
+  [[nodiscard]] virtual Choices choices() const { return {}; }
   [[nodiscard]] virtual OptimizerState state_dict() const = 0;
   virtual void load_state_dict(const OptimizerState& state) = 0;
   /// Returns the number of state tensors per parameter, or nullopt if divide() is not supported.
@@ -125,8 +128,8 @@ class Optimizer {
 
   /// Updates every parameter that has a gradient and requires one. The others stay unchanged.
   /// Errors: UsageError naming the parameter (sparse gradient, unsupported dtype).
-  /// Cost: one pass over parameters, gradients and state. A gradient whose strides differ from its
-  ///   parameter's is copied first, a parameter with gaps in memory too, and back.
+  /// Cost: one pass over parameters, gradients and state. It first copies a gradient whose strides
+  /// differ from its parameter's. A parameter with gaps is copied to dense memory and back.
   void step();
 
   /// Drops the gradients, or zeroes them in place, views of buckets included.

@@ -1,5 +1,7 @@
 #include "argosy/optim/rmsprop.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include <ATen/core/Tensor.h>
@@ -30,6 +32,13 @@ class RmspropRule final : public Rule {
   }
 
   [[nodiscard]] std::string_view name() const noexcept override { return "RMSProp"; }
+  [[nodiscard]] Choices choices() const override {
+    return {{"alpha", fmt::format("{}", options_.alpha)},
+            {"eps", fmt::format("{}", options_.eps)},
+            {"momentum", fmt::format("{}", options_.momentum)},
+            {"centered", fmt::format("{}", options_.centered)},
+            {"form", options_.form == RMSPropForm::kPaddle ? "Paddle" : "PyTorch"}};
+  }
   [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
     return states_;
   }

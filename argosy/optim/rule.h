@@ -10,6 +10,7 @@
 #include "argosy/optim/decay.h"
 #include "argosy/optim/kernels/gradient.h"
 #include "argosy/optim/kernels/lanes.h"
+#include "argosy/optim/optimizer.h"
 #include "argosy/optim/tensor_range.h"
 
 namespace argosy::optim {
@@ -62,6 +63,8 @@ class Rule {
   /// "Adam": for messages and state dicts.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   [[nodiscard]] virtual RuleNumbers numbers() const noexcept { return {}; }
+  /// The options beside rate, decay and clipping, for records of a run: {{"momentum", "0.9"}}.
+  [[nodiscard]] virtual Choices choices() const = 0;
   /// Names as in PyTorch; each state has the parameter's shape and starts as zeros.
   [[nodiscard]] virtual const std::vector<std::string>& state_names() const noexcept = 0;
   /// Errors: UsageError for a weight decay that has no meaning for this rule.

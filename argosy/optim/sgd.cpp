@@ -1,5 +1,7 @@
 #include "argosy/optim/sgd.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <string>
 
@@ -36,6 +38,11 @@ class SgdRule final : public Rule {
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
   [[nodiscard]] RuleNumbers numbers() const noexcept override {
     return {.momentum = momentum_, .variant = nesterov_};
+  }
+  [[nodiscard]] Choices choices() const override {
+    return {{"momentum", fmt::format("{}", momentum_)},
+            {"dampening", fmt::format("{}", dampening_)},
+            {"nesterov", fmt::format("{}", nesterov_)}};
   }
   [[nodiscard]] const std::vector<std::string>& state_names() const noexcept override {
     return states_;

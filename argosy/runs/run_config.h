@@ -47,7 +47,8 @@ struct RunInterruption {
 /// Returns "killed, resumed at step 40 on 2026-03-01 12:00:00 UTC".
 [[nodiscard]] std::string to_string(const RunInterruption& interruption);
 
-/// Everything needed to repeat a run; the content of `run.json`.
+/// How a run was made: the content of `run.json`. It repeats a run together with the program's
+/// sources; what only they decide (layers, a loss of one's own, transforms) it does not hold.
 ///
 ///     RunConfig config = RunConfig::capture({.name = "cifar", .command = {argv, argv + argc}});
 ///     config.seed = 1;

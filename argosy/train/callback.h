@@ -49,8 +49,8 @@ struct Training {
   bool done = false;  ///< nothing is left to do: at the end, or if a resumed training had ended
   int64_t epoch = 0;  ///< the first epoch, or the resumed one
   int64_t step = 0;   ///< updates before it
-  /// The options of fit(), and the names of what its model was prepared with. The schedule's is
-  /// empty without one.
+  /// The options of fit(), and the names of the model's loss, metrics and schedule. Without a
+  /// schedule its name is empty.
   const FitOptions* options = nullptr;
   std::string loss{};
   std::vector<std::string> metrics{};
@@ -58,13 +58,15 @@ struct Training {
   std::string schedule{};
   std::string schedule_parameters{};  ///< "step_size=30, gamma=0.1"
   std::string schedule_unit{};        ///< unit of its steps: "epoch"
+  std::string monitor{};              ///< the figure that it watches; empty: none
+  std::string ema{};                  ///< "decay=0.999"; empty: weights are not averaged
   double base_lr = 0;                 ///< the rate, or the one that the schedule starts from
   /// What fit() did, at its end. nullptr before.
   const History* history = nullptr;
   std::vector<std::string> class_names{};  ///< names of labels 0, 1, …; empty: not known
 };
 
-/// An epoch. At its begin `logs` is empty.
+/// An epoch. `logs` is empty at its start.
 struct Epoch {
   Model& model;
   int64_t epoch = 0;  ///< from 0
@@ -93,8 +95,8 @@ struct Step {
   int64_t samples = 0;  ///< samples of all ranks in the batches of this update
   double loss = 0;      ///< mean over the batches of this update; NaN before the first
   double lr = 0;        ///< learning rate of the update
-  /// Metrics since the epoch's begin, at every log_freq-th batch and the epoch's last one. Empty
-  /// at other batches.
+  /// Metrics since the start of the epoch, at every log_freq-th batch and the epoch's last one.
+  /// Empty at other batches.
   const Logs& logs;
   std::span<const at::Tensor> inputs{};  ///< this rank's batch, as forward takes it
 };

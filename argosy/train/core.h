@@ -64,13 +64,17 @@ class Core final {
   std::optional<optim::Optimizer> optimizer{};
   std::optional<optim::ScheduleHandle> schedule{};
   std::optional<optim::ExponentialMovingAverage> average{};
-  std::string monitor = "loss";  ///< the figure that a schedule by figures follows
+  std::string monitor = "loss";  ///< the figure that a ReduceLROnPlateau watches
   std::optional<loss::Loss> loss{};
   Precision precision{};
   std::vector<metrics::AnyMetric> metrics{};
   Requests requests{};
   int64_t steps = 0;  ///< updates since the start of training
 
+  /// True if the schedule moves by a figure.
+  [[nodiscard]] bool watches_a_figure() const {
+    return schedule.has_value() && schedule->unit() == optim::ScheduleUnit::kMetric;
+  }
   /// Returns the network's outputs, computed in `precision`. forward() goes through the distributed
   /// wrapper, forward_alone() does not.
   [[nodiscard]] Tensors forward(const Tensors& inputs) const;

@@ -54,7 +54,7 @@ History FitLoop::run() {
 
 History FitLoop::train_all() {
   forget_update();
-  if (core_.schedule.has_value() && core_.schedule->unit() == optim::ScheduleUnit::kMetric) {
+  if (core_.watches_a_figure()) {
     schedules_figure().check(training());
   }
   const bool resumes = options_.resume != Resume::kNever;
@@ -253,7 +253,7 @@ void FitLoop::move_schedule(const Logs& logs) {
     return;
   }
   core_.schedule->on_epoch_end();
-  if (core_.schedule->unit() != optim::ScheduleUnit::kMetric) {
+  if (!core_.watches_a_figure()) {
     return;
   }
   if (const auto value = schedules_figure().of_epoch(logs, eval_ != nullptr)) {
@@ -361,6 +361,8 @@ Training FitLoop::training() const {
           .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : "",
           .schedule_parameters = core_.schedule.has_value() ? core_.schedule->parameters() : "",
           .schedule_unit = core_.schedule.has_value() ? unit_in_words(core_.schedule->unit()) : "",
+          .monitor = core_.watches_a_figure() ? core_.monitor : "",
+          .ema = core_.average.has_value() ? core_.average->parameters() : "",
           .base_lr = core_.schedule.has_value() ? core_.schedule->state_dict().base_lrs.front()
                                                 : core_.optimizer->lr(),
           .class_names = class_names()};

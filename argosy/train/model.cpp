@@ -89,6 +89,13 @@ void Model::prepare(const optim::Optimizer& optimizer, PrepareOptions options) {
       "the strategy's lars or lamb takes the place of this optimizer, whose rate the schedule "
       "sets. Call fleet::distributed_optimizer() first, and build the schedule from what it "
       "returns.");
+  ARGOSY_CHECK(options.monitor == PrepareOptions().monitor ||
+                   (options.schedule.has_value() &&
+                    options.schedule->unit() == optim::ScheduleUnit::kMetric),
+               "train.prepare",
+               "monitor = \"{}\" without a schedule that watches a figure. Give prepare() a "
+               "ReduceLROnPlateau, or leave monitor out",
+               options.monitor);
   // From here on nothing is refused.
   core_->optimizer = prepared;
   core_->schedule = std::move(options.schedule);

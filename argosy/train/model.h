@@ -33,7 +33,8 @@ class Core;
 struct PrepareOptions {
   /// optim::per_epoch(optim::StepLR(optimizer, …)), per_step(…) or optim::ReduceLROnPlateau.
   std::optional<optim::ScheduleHandle> schedule{};
-  /// The figure for a ReduceLROnPlateau: of the evaluation, or of the training without one.
+  /// The figure that a ReduceLROnPlateau watches. It comes from the evaluation, or from the
+  /// training if there is none. Other schedules refuse it.
   std::string monitor = "loss";
   /// Averages the weights over the training, after each update. evaluate(), predict() and save()
   /// then use the average.

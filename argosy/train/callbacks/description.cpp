@@ -4,9 +4,11 @@
 
 #include <string_view>
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn/module.h>
 
 #include "argosy/base/secrets.h"
+#include "argosy/fleet/fleet.h"
 #include "argosy/train/model.h"
 
 #include <nlohmann/json.hpp>
@@ -42,8 +44,8 @@ ordered_json optimizer_of(const Training& training) {
   ordered_json about{{"name", optimizer.state_dict().optimizer},
                      {"lr", training.base_lr},
                      {"weight_decay", decay_in_words(groups.front().weight_decay)}};
-  if (const std::string clipping = optimizer.impl()->clipping(); !clipping.empty()) {
-    about["grad_clip"] = clipping;
+  for (const auto& [name, value] : optimizer.impl()->choices()) {
+    about[name] = value;
   }
   if (groups.size() > 1) {
     for (const optim::GroupInfo& group : groups) {
@@ -70,11 +72,37 @@ void add_options(ordered_json& about, const FitOptions& options) {
   about["num_workers"] = options.num_workers;
   about["seed"] = options.data.seed;
   about["eval_freq"] = options.eval_freq;
-  about["log_freq"] = options.log.freq;
-  about["save_freq"] = options.checkpoint.every_epochs;
+  about["log"]["freq"] = options.log.freq;
+  ordered_json& checkpoint = about["checkpoint"];
   if (!options.checkpoint.dir.empty()) {
-    about["save_dir"] = options.checkpoint.dir;
+    checkpoint["dir"] = options.checkpoint.dir;
   }
+  checkpoint["every_epochs"] = options.checkpoint.every_epochs;
+  checkpoint["every_steps"] = options.checkpoint.every_steps;
+  checkpoint["keep_last"] = options.checkpoint.keep_last;
+}
+
+/// Those of the strategy's fields that are not at their defaults.
+ordered_json chosen_strategy() {
+  const ordered_json defaults = ordered_json::parse(fleet::DistributedStrategy().to_json());
+  ordered_json chosen = ordered_json::object();
+  const ordered_json all = ordered_json::parse(fleet::strategy().to_json());
+  for (const auto& [name, value] : all.items()) {
+    if (!defaults.contains(name) || defaults.at(name) != value) {
+      chosen[name] = value;
+    }
+  }
+  return chosen;
+}
+
+ordered_json schedule_of(const Training& training) {
+  ordered_json about{{"name", training.schedule},
+                     {"parameters", training.schedule_parameters},
+                     {"per", training.schedule_unit}};
+  if (!training.monitor.empty()) {
+    about["monitor"] = training.monitor;
+  }
+  return about;
 }
 
 }  // namespace
@@ -90,13 +118,18 @@ ordered_json description(const Training& training) {
                      {"metrics", training.metrics},
                      {"optimizer", optimizer_of(training)}};
   if (!training.schedule.empty()) {
-    about["schedule"] = {{"name", training.schedule},
-                         {"parameters", training.schedule_parameters},
-                         {"per", training.schedule_unit}};
+    about["schedule"] = schedule_of(training);
   }
   if (!training.amp.empty()) {
     about["amp"] = training.amp;
   }
+  if (!training.ema.empty()) {
+    about["ema"] = training.ema;
+  }
+  if (const ordered_json strategy = chosen_strategy(); !strategy.empty()) {
+    about["strategy"] = strategy;
+  }
+  about["torch_seed"] = at::detail::getDefaultCPUGenerator().current_seed();
   if (training.samples >= 0) {
     about["samples"] = training.samples;
   }

@@ -117,6 +117,7 @@ TEST_F(RunRecorderTest, SaysWithWhatItWasTrained) {
   EXPECT_EQ(about.at("optimizer").at("lr"), 0.1) << "not the first rate of the warm-up, 0";
   EXPECT_EQ(about.at("optimizer").at("weight_decay"), "0.01");
   EXPECT_EQ(about.at("optimizer").at("grad_clip"), "global norm 2");
+  EXPECT_EQ(about.at("optimizer").at("momentum"), "0");
   EXPECT_EQ(about.at("optimizer").at("groups").at(1).at("weight_decay"), "0");
   EXPECT_EQ(about.at("schedule").at("name"), "LinearWarmup");
   EXPECT_EQ(about.at("schedule").at("parameters"),
