@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/env.h"
 #include "argosy/base/strings.h"
 #include "argosy/base/text.h"
@@ -69,9 +70,9 @@ Finding gpus() {
   const int count = launch::this_node().gpus;
   return {.subject = "GPUs",
           .text = count == 0 ? "none visible"
-                             : fmt::format(
-                                   "{} visible; never tried on one yet, see docs/design/devices.md",
-                                   count)};
+                             : fmt::format("{} visible; never tried on one yet, see {}",
+                                           count,
+                                           docs_page("docs/design/devices.md"))};
 }
 
 Finding memory() {

@@ -46,10 +46,12 @@ const std::string& docs_folder() {
   return folder;
 }
 
+std::string docs_page(std::string_view page) {
+  return (fs::path(docs_folder()) / page).string();
+}
+
 std::string catalogue_section(std::string_view section) {
-  const std::string& folder = docs_folder();
-  return (folder.empty() ? "" : folder + "/") + std::string(kCatalogue) + "#" +
-         std::string(section);
+  return docs_page(kCatalogue) + "#" + std::string(section);
 }
 
 std::string catalogue_entry(std::string_view message) {

@@ -10,6 +10,9 @@ namespace argosy {
 /// finds `argosy`. Returns "" if there is none, as in the source tree.
 [[nodiscard]] const std::string& docs_folder();
 
+/// Returns where a page is read, below docs_folder(): docs_page("docs/guides/data.md").
+[[nodiscard]] std::string docs_page(std::string_view page);
+
 /// Returns the address of a section of the catalogue, below docs_folder():
 /// "docs/guides/errors.md#rank-failed".
 [[nodiscard]] std::string catalogue_section(std::string_view section);

@@ -45,6 +45,10 @@ TEST(DataLoaderErrors, OptionsThatABatchSamplerDecidesAreRefused) {
               HasSubstr("prefetch_factor must be positive"));
   EXPECT_THAT(usage_error_of([&] { DataLoader(set, {.timeout = std::chrono::seconds(1)}); }),
               HasSubstr("timeout = 1000 ms with num_workers = 0"));
+  EXPECT_THAT(usage_error_of([&] { DataLoader(set, {.prefetch_factor = 3}); }),
+              HasSubstr("prefetch_factor = 3 with num_workers = 0"));
+  EXPECT_THAT(usage_error_of([&] { DataLoader(set, {.thread_init = [](int /*thread*/) {}}); }),
+              HasSubstr("thread_init with num_workers = 0"));
   EXPECT_THAT(usage_error_of([&] { DataLoader(set, {.timeout = std::chrono::seconds(-1)}); }),
               HasSubstr("timeout must not be negative"));
   EXPECT_THAT(

@@ -105,6 +105,14 @@ PrefetchOptions prefetch_options(const DataLoaderOptions& options) {
                "timeout = {} ms with num_workers = 0: the loop makes its batches itself and cannot "
                "leave. Take num_workers >= 1, or no timeout",
                options.timeout.count());
+  ARGOSY_CHECK(
+      options.num_workers > 0 ||
+          (!options.thread_init && options.prefetch_factor == DataLoaderOptions().prefetch_factor),
+      "data.DataLoader",
+      "{} with num_workers = 0: there are no loader threads. Take num_workers >= 1, or leave "
+      "it out",
+      options.thread_init ? std::string("thread_init")
+                          : fmt::format("prefetch_factor = {}", options.prefetch_factor));
   return {.threads = options.num_workers,
           .depth = options.prefetch_factor * std::max(1, options.num_workers),
           .name = "DataLoader",

@@ -26,15 +26,16 @@ struct DataLoaderOptions {
   bool drop_last = false;  ///< leave out a short last batch; not allowed with a batch sampler
   /// Number of threads that make batches ahead of time. 0: the loop makes each batch itself.
   int num_workers = 0;
-  /// At most prefetch_factor × num_workers batches are being made or waiting.
+  /// At most prefetch_factor × num_workers batches are being made or waiting. Needs num_workers >
+  /// 0, as do the options of threads below.
   int prefetch_factor = 2;
   /// Seed of the order (shuffle) and of the samples' random streams.
   uint64_t seed = 0;
   /// What to do with samples that throw a DataError. stats() and the log count them.
   OnError on_error = OnError::kRaise;
   /// The longest wait for a batch. When it is over, the loop ends with a DataError that names
-  /// thread and sample. 0: no limit, and the log names them every 30 s. Without effect if
-  /// num_workers is 0.
+  /// thread and sample. 0: no limit, and the log names them every 30 s. Another value needs
+  /// num_workers > 0.
   std::chrono::milliseconds timeout{0};
   /// Called once on each loader thread, with its number, before its first batch.
   std::function<void(int thread)> thread_init{};

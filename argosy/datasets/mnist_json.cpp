@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "argosy/base/catalogue.h"
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/datasets/files.h"
@@ -245,8 +246,8 @@ const Row& mnist_json() {
       .title = "MNIST as one JSON file: train, validation and test",
       .instead =
           "No server has it, for it is made from MNIST: argosy data fetch mnist, then "
-          "mnist_to_json.py, which make install puts into share/argosy (see "
-          "docs/guides/data_sets.md#mnist_json)",
+          "mnist_to_json.py, which make install puts into share/argosy (see " +
+          docs_page("docs/guides/data_sets.md#mnist_json") + ")",
       .in_folder = {"mnist.json.gz", "mnist.json"},
       .in_name = "mnist.json",
       .mean = {0.1307},

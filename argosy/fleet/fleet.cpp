@@ -231,10 +231,8 @@ data::DistributedBatchSampler distributed_batch_sampler(int64_t dataset_size,
                                         .seed = options.seed});
 }
 
-data::EvaluationSampler evaluation_sampler(int64_t dataset_size, const SamplerOptions& options) {
-  ARGOSY_CHECK(!options.shuffle && !options.drop_last,
-               "fleet.evaluation_sampler",
-               "shuffle and drop_last do not apply: every sample is evaluated exactly once");
+data::EvaluationSampler evaluation_sampler(int64_t dataset_size,
+                                           const EvaluationBatchOptions& options) {
   return data::EvaluationSampler(
       dataset_size,
       {.batch_size = options.batch_size, .num_replicas = worker_num(), .rank = worker_index()});

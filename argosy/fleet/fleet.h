@@ -80,10 +80,13 @@ struct SamplerOptions {
 /// Returns the batches of this rank in Paddle's order. Every rank gets the same number.
 [[nodiscard]] data::DistributedBatchSampler distributed_batch_sampler(
     int64_t dataset_size, const SamplerOptions& options);
+struct EvaluationBatchOptions {
+  int64_t batch_size = 1;  ///< per rank
+};
 /// Returns batches that cover every sample exactly once over all ranks. Ranks may get fewer batches
 /// or none.
 [[nodiscard]] data::EvaluationSampler evaluation_sampler(int64_t dataset_size,
-                                                         const SamplerOptions& options);
+                                                         const EvaluationBatchOptions& options);
 
 namespace detail {
 [[nodiscard]] parallel::DdpOptions ddp_options();
@@ -93,7 +96,7 @@ namespace detail {
 void register_model(const engine::NamedTensors& parameters,
                     const std::shared_ptr<parallel::ddp::Core>& core);
 /// Returns the optimizer that the strategy makes of this one, ready for use.
-[[nodiscard]] optim::Optimizer prepared(const optim::Optimizer& optimizer);
+[[nodiscard]] optim::Optimizer prepared(const optim::Optimizer& given);
 /// True if distributed_optimizer() has seen it, under any handle.
 [[nodiscard]] bool is_prepared(const optim::Optimizer& optimizer);
 void print_line(const std::string& text);
@@ -119,8 +122,8 @@ template <typename Module>
 /// Prepares an optimizer for the distributed model whose parameters it updates, and returns it. If
 /// the ranks share memory and all parameters belong to one model, the ranks divide its steps: see
 /// DistributedDataParallel::divide_step() and DistributedStrategy::divide_update. Collective.
-/// With DistributedStrategy::lars, lamb or gradient_merge the optimizer that is returned is another
-/// one than the argument: use no earlier handle.
+/// With DistributedStrategy::lars, lamb or gradient_merge it returns a new optimizer; do not use
+/// the one that you passed in.
 /// Errors: UsageError naming a parameter that belongs to no distributed_model(). Its gradients
 /// would not be averaged, and the ranks would silently diverge. ConfigError if lars or lamb do not
 /// act on this optimizer.

@@ -26,7 +26,7 @@ void require(bool condition, const std::string& text) {
 optim::FlatSettings checked(const optim::Optimizer& optimizer,
                             std::string_view toggle,
                             std::initializer_list<std::string_view> rules) {
-  const auto settings = optim::settings_of(*optimizer.impl()).value_or(optim::FlatSettings{});
+  auto settings = optim::settings_of(*optimizer.impl()).value_or(optim::FlatSettings{});
   require(std::ranges::find(rules, settings.rule) != rules.end(),
           fmt::format("strategy.{} takes the place of {}, got {}. Give distributed_optimizer() "
                       "that, or switch {} off.",

@@ -208,13 +208,11 @@ nlohmann::ordered_json written(Field& field) {
 [[noreturn]] void refuse_unsupported(std::string_view name,
                                      std::string_view allowed,
                                      std::string_view instead) {
-  refuse(
-      fmt::format("{} is not supported. Leave it {}: {}. See {}docs/reference/"
-                  "coming_from_paddle.md#distributedstrategy",
-                  name,
-                  allowed,
-                  instead,
-                  docs_folder().empty() ? "" : docs_folder() + "/"));
+  refuse(fmt::format("{} is not supported. Leave it {}: {}. See {}",
+                     name,
+                     allowed,
+                     instead,
+                     docs_page("docs/reference/coming_from_paddle.md#distributedstrategy")));
 }
 
 /// Errors: ConfigError for a setting that nothing stands behind, and for a number out of range.
@@ -323,10 +321,9 @@ void DistributedStrategy::validate() const {
     }
     const bool neutral = axis == "dp_degree" ? degree == -1 || degree >= 1 : degree == 1;
     if (!neutral) {
-      refuse(
-          fmt::format("hybrid_configs.{} = {}: only data parallelism (dp_degree) is supported yet",
-                      axis,
-                      degree));
+      refuse_unsupported(fmt::format("hybrid_configs.{} = {}", axis, degree),
+                         axis == "dp_degree" ? "-1 or the number of ranks" : "1",
+                         "only data parallelism (dp_degree) is there yet");
     }
   }
 }

@@ -31,13 +31,13 @@ struct GradientMergeConfigs {
   bool avg = true;      ///< divide the sum of their gradients by k_steps
 };
 
-/// Of DistributedStrategy::amp. Names are Paddle's, and so are the defaults, dtype and
-/// decr_every_n_nan_or_inf excepted.
+/// Options for DistributedStrategy::amp. Names and defaults are Paddle's, except dtype and
+/// decr_every_n_nan_or_inf.
 struct AmpConfigs {
   /// The dtype of products and convolutions: "bfloat16", or "float16" on CUDA. Ours.
   std::string dtype = "bfloat16";
-  /// Of the scaler that distributed_scaler() returns. float16 needs it; bfloat16 has the range of
-  /// f32.
+  /// Options of the scaler that distributed_scaler() returns. float16 needs it; bfloat16 has the
+  /// range of f32.
   double init_loss_scaling = 32768;   ///< initial factor of the loss
   int64_t incr_every_n_steps = 1000;  ///< updates after which the factor grows
   double incr_ratio = 2;              ///< factor of the scale then

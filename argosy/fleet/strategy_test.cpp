@@ -136,7 +136,7 @@ TEST(Strategy, EachToggleThatNothingStandsBehindNamesThePageThatSaysWhatThereIs)
                            "localsgd",
                            "adaptive_localsgd",
                            "dgc",
-
+                           "use_hierarchical_allreduce",
                            "elastic",
                            "auto_search",
                            "asp",
@@ -181,9 +181,11 @@ TEST(Strategy, WrongTypesAndSizesAreNamed) {
 }
 
 TEST(Strategy, OnlyDataParallelDegrees) {
-  EXPECT_NE(refusal(R"({"hybrid_configs": {"mp_degree": 2}})")
-                .find("hybrid_configs.mp_degree = 2: only data parallelism"),
-            std::string::npos);
+  EXPECT_THAT(
+      refusal(R"({"hybrid_configs": {"mp_degree": 2}})"),
+      AllOf(HasSubstr("hybrid_configs.mp_degree = 2 is not supported. Leave it 1: only data "
+                      "parallelism"),
+            HasSubstr("docs/reference/coming_from_paddle.md#distributedstrategy")));
   EXPECT_EQ(refusal(R"({"hybrid_configs": {"dp_degree": -1, "mp_degree": 1}})"),
             "nothing was thrown");
   EXPECT_NE(refusal(R"({"hybrid_configs": 1})").find("expected an object"), std::string::npos);
