@@ -138,6 +138,9 @@ TrainingSaver& TrainingSaver::add(T& object, std::string name) {
                object.load_state_dict(get_state<State>(saved, name));
              }});
   } else {
+    static_assert(engine::HasModule<T>,
+                  "add() takes a module, and what of argosy has a state; torch::optim's optimizers "
+                  "and schedules are saved by torch::save: see docs/reference/libtorch.md");
     add_module(engine::module_of(object), std::move(name));
     if constexpr (requires { object.decide_memory_format(object.memory_format()); }) {
       modules_.back().format = [&object] { return object.memory_format(); };

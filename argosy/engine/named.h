@@ -88,9 +88,19 @@ template <NamedParameterSource T>
   }
 }
 
+/// True of what module_of() takes.
+template <typename T>
+concept HasModule = detail::IsModule<T> || requires(const T& source) {
+  source.module();
+} || requires(const T& source) {
+  *source;
+} || requires(const T& source) {
+  source.ptr();
+};
+
 /// Returns the module in a module itself, a holder, a pointer, an AnyModule, or a wrapper whose
 /// module() is one of these.
-template <typename T>
+template <HasModule T>
 [[nodiscard]] const torch::nn::Module& module_of(const T& source) {
   if constexpr (detail::IsModule<T>) {
     return source;

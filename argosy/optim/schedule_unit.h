@@ -1,6 +1,8 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -8,6 +10,14 @@
 #include "argosy/optim/lr_scheduler.h"
 
 namespace argosy::optim {
+
+namespace detail {
+/// True of a schedule of another library, which moves by step().
+template <typename T>
+constexpr bool kHasStep = requires(std::remove_cvref_t<T>& other) {
+  other.step();
+};
+}  // namespace detail
 
 /// A schedule that counts updates of the parameters. It has no on_epoch_end() and is no
 /// EpochScheduler, so the unit cannot be mistaken. Copies share only the optimizer.
@@ -76,6 +86,15 @@ class ScheduleHandle final {
   ScheduleHandle(ReduceLROnPlateau schedule);  // NOLINT(google-explicit-constructor)
   /// Write per_step(…) or per_epoch(…).
   ScheduleHandle(const LRScheduler& schedule) = delete;  // NOLINT(google-explicit-constructor)
+  /// Says in a sentence that a schedule is not one of Argosy's.
+  template <typename Other>
+  requires(detail::kHasStep<Other> && !std::derived_from<std::remove_cvref_t<Other>, LRScheduler>)
+      ScheduleHandle(Other&&)  // NOLINT(google-explicit-constructor)
+      : schedule_(std::declval<StepScheduler>()) {
+    static_assert(std::derived_from<std::remove_cvref_t<Other>, LRScheduler>,
+                  "a schedule is one of argosy::optim, which have libtorch's names and numbers; "
+                  "torch::optim's belong to a loop of your own: see docs/reference/libtorch.md");
+  }
 
   [[nodiscard]] ScheduleUnit unit() const noexcept;
   /// An update was made.

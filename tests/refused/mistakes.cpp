@@ -1,5 +1,4 @@
-// Programs that do not compile, each for the reason that stands above it: check_refused.sh looks
-// for these sentences in what the compiler says.
+// Programs that do not compile, each line for the reason that stands above it (check_refused.sh).
 #include <argosy/argosy.h>
 
 #include <torch/torch.h>
@@ -27,6 +26,30 @@ void libtorchs_optimizer(train::Model model, torch::nn::Linear net) {
   fleet::distributed_optimizer(torch::optim::SGD(net->parameters(), 0.1));
   // expect: prepare() takes the optimizers of argosy::optim
   model.prepare(torch::optim::SGD(net->parameters(), 0.1), loss::CrossEntropy());
+}
+
+void libtorchs_schedule(train::Model model, const optim::SGD& sgd, torch::nn::Linear net) {
+  torch::optim::SGD theirs(net->parameters(), 0.1);
+  // expect: a schedule is one of argosy::optim
+  model.prepare(sgd, loss::CrossEntropy(), {}, {.schedule = torch::optim::StepLR(theirs, 3)});
+}
+
+void libtorchs_optimizer_saved(checkpoint::TrainingSaver& training, torch::nn::Linear net) {
+  torch::optim::SGD theirs(net->parameters(), 0.1);
+  // expect: add() takes a module, and what of argosy has a state
+  training.add(theirs);
+}
+
+void libtorchs_loader(train::Model model) {
+  auto set = torch::data::datasets::MNIST("mnist").map(torch::data::transforms::Stack<>());
+  auto loader = torch::data::make_data_loader(std::move(set), 64);
+  // expect: this is no data set, which has size() and get(index), or stream(pass)
+  model.fit(*loader, {.epochs = 1});
+}
+
+void libtorchs_data_set(train::Model model) {
+  // expect: this is no data set, which has size() and get(index), or stream(pass)
+  model.fit(torch::data::datasets::MNIST("mnist"), {.epochs = 1});
 }
 
 void module_of_torchscript() {
