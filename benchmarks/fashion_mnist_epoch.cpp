@@ -1,7 +1,7 @@
 // One epoch on the real Fashion-MNIST as a user writes it: load, train, evaluate.
 //
 //     argosy launch --nproc_per_node 2 bench_fashion_mnist_epoch [--data FOLDER] [--batch_size 64]
-//         [--workers 1] [--input_only]
+//         [--num_workers 1] [--input_only]
 //
 // The peer is peers/fashion_mnist_epoch.py.
 #include <argosy/argosy.h>
@@ -19,7 +19,7 @@ using namespace argosy;
 struct Options {
   std::string data = "/usr/share/datasets/fashion-mnist";
   int64_t batch_size = 64;
-  int workers = 1;
+  int num_workers = 1;
   bool input_only = false;
 };
 
@@ -55,7 +55,7 @@ void run(const Options& options) {
   data::DataLoader loader(train,
                           fleet::distributed_batch_sampler(
                               train.size(), {.batch_size = options.batch_size, .shuffle = true}),
-                          {.num_workers = options.workers});
+                          {.num_workers = options.num_workers});
   if (options.input_only) {
     deliver(loader);
     return;
@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
       {"One epoch of MnistCnn on Fashion-MNIST."},
       {{"--data", "DIR", "Folder with the four IDX files", &o.data},
        {"--batch_size", "N", "Per rank", &o.batch_size, {.least = 1, .most = 60000}},
-       {"--workers", "N", "Loader threads", &o.workers, {.least = 0, .most = 64}},
+       {"--num_workers", "N", "Loader threads", &o.num_workers, {.least = 0, .most = 64}},
        {"--input_only", "", "Deliver the batches and do not train", &o.input_only}},
       argc,
       argv,

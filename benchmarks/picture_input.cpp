@@ -1,6 +1,6 @@
 // Batches of pictures, delivered and not trained on, in one process as a user writes it.
 //
-//     bench_picture_input flowers|cifar10|mnist PATH [--workers 0] [--epochs 3] [--channels_last]
+//     bench_picture_input flowers|cifar10|mnist PATH [--num_workers 0] [--epochs 3] [--channels_last]
 //         [--first_batch]
 //
 // flowers: a folder of JPEGs for each class; RandomResizedCrop(224), flip, normalize; batches of
@@ -27,7 +27,7 @@ using namespace argosy;
 struct Options {
   std::string work{};
   std::string path{};
-  int workers = 0;
+  int num_workers = 0;
   int epochs = 3;
   bool channels_last = false;
   bool first_batch = false;
@@ -87,7 +87,7 @@ void deliver_set(const Set& set, int64_t batch_size, const Options& options) {
   data::DataLoader loader(set,
                           {.batch_size = batch_size,
                            .shuffle = true,
-                           .num_workers = options.workers,
+                           .num_workers = options.num_workers,
                            .memory_format = options.channels_last ? at::MemoryFormat::ChannelsLast
                                                                   : at::MemoryFormat::Contiguous});
   deliver(loader, options);
@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
         &o.work,
         {.words = "flowers|cifar10|mnist", .required = true}},
        {"path", "", "The files", &o.path, {.required = true}},
-       {"--workers", "N", "Loader threads", &o.workers, {.least = 0, .most = 64}},
+       {"--num_workers", "N", "Loader threads", &o.num_workers, {.least = 0, .most = 64}},
        {"--epochs", "N", "The first is not timed", &o.epochs, {.least = 2, .most = 1000}},
        {"--channels_last", "", "Memory format of the batches", &o.channels_last},
        {"--first_batch", "", "End with it", &o.first_batch}},

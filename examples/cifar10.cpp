@@ -48,7 +48,7 @@ void run(const lesson::Options& options) {
             test,
             {.batch_size = options.batch_size,
              .epochs = options.epochs,
-             .num_workers = options.workers,
+             .num_workers = options.num_workers,
              .callbacks = {lesson::EpochLine(lesson::loss_and_accuracy)},
              .data = {.eval_batch_size = 500, .drop_last = true},
              .log = {.verbose = 0}});

@@ -125,7 +125,7 @@ void run(const Options& options) {
       valid,
       {.batch_size = options.batch_size,
        .epochs = options.epochs,
-       .num_workers = options.workers,
+       .num_workers = options.num_workers,
        .callbacks = {lesson::EpochLine([](const train::Logs& logs) {
          return fmt::format("training {:.3e}, validation {:.3e}", logs["loss"], logs["eval_loss"]);
        })},

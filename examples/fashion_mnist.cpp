@@ -22,7 +22,7 @@ struct Options {
   int64_t batch_size = 64;
   double lr = 1e-3;
   uint64_t seed = 1;
-  int workers = 1;
+  int num_workers = 1;
 };
 
 struct EpochResult {
@@ -70,7 +70,7 @@ void run(const Options& options) {
   data::DataLoader loader(train,
                           fleet::distributed_batch_sampler(
                               train.size(), {.batch_size = options.batch_size, .shuffle = true}),
-                          {.num_workers = options.workers});
+                          {.num_workers = options.num_workers});
   data::DataLoader test_loader(test, fleet::evaluation_sampler(test.size(), {.batch_size = 500}));
   auto model = fleet::distributed_model(vision::MnistCnn());
   auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = options.lr}));
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
         {.least = 1, .most = 60000}},
        {"--lr", "X", "Adam's learning rate", &options.lr},
        {"--seed", "N", "Seed of the weights", &options.seed},
-       {"--workers", "N", "Loader threads", &options.workers}},
+       {"--num_workers", "N", "Loader threads", &options.num_workers}},
       argc,
       argv,
       [&] { run(options); });

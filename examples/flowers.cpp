@@ -125,11 +125,11 @@ void run(const Options& options) {
   data::DataLoader loader(
       train,
       fleet::distributed_batch_sampler(train.size(), {.batch_size = batch_size, .shuffle = true}),
-      {.num_workers = options.workers, .seed = options.seed});
+      {.num_workers = options.num_workers, .seed = options.seed});
   model.fit(loader,
             valid,
             {.epochs = options.epochs,
-             .num_workers = options.workers,
+             .num_workers = options.num_workers,
              .callbacks = {lesson::EpochLine([](const train::Logs& logs) {
                return fmt::format("loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %",
                                   logs["loss"],

@@ -68,7 +68,7 @@ void run(const Options& options) {
       train.size(),
       {.num_replicas = fleet::worker_num(), .rank = fleet::worker_index(), .seed = 1});
   data::DataLoader loader(
-      train, sampler, {.batch_size = options.batch_size, .num_workers = options.workers});
+      train, sampler, {.batch_size = options.batch_size, .num_workers = options.num_workers});
 
   vision::ResNet net = vision::resnet34({.num_classes = 10, .in_channels = 1});
   if (options.double_precision) {

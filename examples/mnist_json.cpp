@@ -105,7 +105,7 @@ void run(const Options& options) {
             valid,
             {.batch_size = options.batch_size,
              .epochs = options.epochs,
-             .num_workers = options.workers,
+             .num_workers = options.num_workers,
              .callbacks = {lesson::EpochLine(lesson::loss_and_accuracy)},
              .data = {.eval_batch_size = 500},
              .log = {.freq = options.print_every}});

@@ -1,9 +1,9 @@
 """The peer of ../picture_input.cpp: JPEGs by NVIDIA DALI on the CPU, as its ImageNet example reads them.
 
-    python picture_input_dali.py FOLDER [--workers 1] [--epochs 3]
+    python picture_input_dali.py FOLDER [--num_workers 1] [--epochs 3]
 
 FOLDER: one of pictures for each class. DALI decodes only the crop (image_random_crop), resizes it to 224 × 224, flips
-and normalizes; batches of 32 become tensors. --workers: its threads.
+and normalizes; batches of 32 become tensors. --num_workers: its threads.
 """
 
 import argparse
@@ -37,10 +37,10 @@ def batches(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path")
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--num_workers", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=3, help="the first is not timed")
     args = parser.parse_args()
-    pipe = batches(args.path, batch_size=BATCH, num_threads=args.workers)
+    pipe = batches(args.path, batch_size=BATCH, num_threads=args.num_workers)
     pipe.build()
     total = pipe.reader_meta("files")["epoch_size"]
     samples, mean, images = [], 0.0, 0

@@ -78,7 +78,7 @@ def _fashion_mnist(args):
 def _flowers(args):
     folder, prepare = input_data.flowers(args)
     program, loops, script = args.bin / "bench_picture_input", args.bin / "bench_jpeg_loops", "picture_input.py"
-    two = ("--workers", 2)
+    two = ("--num_workers", 2)
     variants = {
         "argosy": _on(1, program, "flowers", folder),
         "argosy_channels_last": _on(1, program, "flowers", folder, "--channels_last"),
@@ -156,7 +156,7 @@ def _first_batch(args):
     def timed(*command):
         return ["sh", "-c", 'STARTED=$(date +%s%N) exec "$@"', "sh", *_on(2, *command)]
 
-    options = ("flowers", folder, "--workers", 2, "--first_batch")
+    options = ("flowers", folder, "--num_workers", 2, "--first_batch")
     peers = {}
     if args.peers:
         peers = {f"torch_{start}": timed(*_python(args, "picture_input.py", *options, "--start", start)) for start in ("spawn", "fork")}
