@@ -26,6 +26,35 @@ expect 2 "unknown option --rnak. Did you mean --rank? See: argosy logs --help" l
 expect 2 "docs/guides/errors.md#launch.logs" logs /no/such/folder
 expect 2 "unknown option --nproc_per_nod. Did you mean --nproc_per_node?" launch --nproc_per_nod 2 true
 
+# Help is read in a terminal of 80 columns.
+while read -r words; do
+  # shellcheck disable=SC2086
+  wide=$("$argosy" $words --help | LC_ALL=C.UTF-8 grep -E '.{81,}') && complain "$words --help is wider: $wide"
+done <<'COMMANDS'
+
+launch
+paddle-launch
+torchrun
+logs
+doctor
+data
+data info
+data fetch
+data verify
+data pack
+runs
+runs ls
+runs show
+runs compare
+checkpoint
+checkpoint ls
+checkpoint show
+checkpoint convert
+train
+evaluate
+predict
+COMMANDS
+
 expect_full_disk
 ln -s "$(realpath "$argosy")" "$scratch/torchrun"
 if ! (cd "$scratch" && ./torchrun --standalone --nproc-per-node=2 --no-python sh -c 'echo $RANK of $WORLD_SIZE') 2>/dev/null |

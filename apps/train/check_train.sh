@@ -5,7 +5,7 @@
 source "$(dirname "$0")/../check.sh" argosy "$1"
 fashion=/usr/share/datasets/fashion-mnist
 if [[ ! -e $fashion ]]; then
-  echo "SKIPPED: no $fashion (package dataset-fashion-mnist)"
+  echo "skipped: no $fashion (package dataset-fashion-mnist)"
   exit 77
 fi
 results=$(mktemp -d)
@@ -104,7 +104,7 @@ holds 'j[0]["weights_hash"] != j[1]["weights_hash"] and j[1]["steps"] == 16' one
 # Cut off in the middle and resumed: the same bits as without.
 json cut train --config first/recipe.json --run_dir cut --num_iters 9 --save_freq 4
 cp -r cut changed
-expect 0 'goes on with other options than it had: --lr 0.5 (was 0.05). What the checkpoint has' \
+expect 0 'resumes with changed options: --lr 0.5 (was 0.05). What the checkpoint has' \
   train --config first/recipe.json --run_dir changed --lr 0.5 --resume auto
 [[ $("$program" checkpoint hash changed) == $("$program" checkpoint hash "$(ls -d changed/checkpoints/step-* | tail -n 1)") ]] ||
   complain "argosy checkpoint hash does not find a run's newest checkpoint"
@@ -158,6 +158,8 @@ holds 'j["steps"] == 2' cifar
 expect 0 "loaded 119 of 122 entries" train --model resnet18 --data "keypoints:$2/keypoints/training.csv.gz" --pretrained cifar/model.pt \
   --image_size 40 --num_iters 1 --epochs 1 --batch_size 4 --run_dir none --verbose 1
 expect 0 "411.jpg" predict cifar "$2/images/411.jpg" "$2/images/420.jpg"
+mkdir holiday && cp "$2/images/411.jpg" holiday/
+expect 0 "411.jpg" predict cifar holiday/ --topk 3
 expect 1 "no such file or folder" predict cifar none.jpg
 # Paddle's format and back, with the model that knows which weights lie transposed.
 for pair in "first lenet" "cifar resnet18"; do

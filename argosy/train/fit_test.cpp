@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,9 @@
 #include <torch/torch.h>
 
 #include "argosy/metrics/accuracy.h"
-#include "argosy/optim/sgd.h"
+#include "argosy/optim/optim.h"
+#include "argosy/os/fd.h"
+#include "argosy/train/amp_test_support.h"
 #include "argosy/train/model.h"
 #include "argosy/train/train_test_support.h"
 
@@ -20,6 +23,7 @@ namespace {
 
 using testing::blobs;
 using ::testing::ElementsAre;
+using testing::expect_same;
 using ::testing::HasSubstr;
 using testing::run_job;
 using testing::sgd_model;
@@ -62,6 +66,71 @@ double largest_difference(const SmallNet& a, const SmallNet& b) {
     most = std::max(most, (left[i].second - right[i].second).abs().max().item<double>());
   }
   return most;
+}
+
+template <typename Optimizer>
+std::vector<at::Tensor> weights_after_fit(const std::function<Optimizer(const SmallNet&)>& make) {
+  const SmallNet net = small_net();
+  Model model(net);
+  model.prepare(make(net), loss::CrossEntropy());
+  model.fit(blobs(48), {.batch_size = 8, .epochs = 2, .log = {.verbose = 0}});
+  return net->parameters();
+}
+
+/// Training with `theirs` under the strategy comes to the bits of training with `ours`.
+template <typename Theirs, typename Ours>
+void expect_the_strategys(const fleet::DistributedStrategy& strategy,
+                          const std::function<Theirs(const SmallNet&)>& theirs,
+                          const std::function<Ours(const SmallNet&)>& ours) {
+  const test::TempDir folder;
+  const std::string kept = (folder.path() / "weights.pt").string();
+  run_job(2, [&](int rank) {
+    const auto weights = weights_after_fit(ours);
+    if (rank == 0) {
+      torch::save(weights, kept);
+    }
+  });
+  run_job(
+      2,
+      [&](int) {
+        std::vector<at::Tensor> expected;
+        torch::load(expected, kept);
+        expect_same(weights_after_fit(theirs), expected);
+      },
+      strategy);
+}
+
+TEST(Fit, TheStrategysLarsTakesThePlaceOfMomentum) {
+  expect_the_strategys<optim::Momentum, optim::Lars>(
+      {.lars = true, .lars_configs = {.lars_coeff = 0.01, .lars_weight_decay = 0.002}},
+      [](const SmallNet& net) { return optim::Momentum(net, {.lr = 0.2, .momentum = 0.8}); },
+      [](const SmallNet& net) {
+        return optim::Lars(net,
+                           {.lr = 0.2, .momentum = 0.8, .lars_coeff = 0.01, .weight_decay = 0.002});
+      });
+}
+
+TEST(Fit, TheStrategysLambTakesThePlaceOfAdamW) {
+  expect_the_strategys<optim::AdamW, optim::Lamb>(
+      {.lamb = true, .lamb_configs = {.lamb_weight_decay = 0.3}},
+      [](const SmallNet& net) { return optim::AdamW(net, {.lr = 0.1, .eps = 1e-6}); },
+      [](const SmallNet& net) {
+        return optim::Lamb(net, {.lr = 0.1, .eps = 1e-6, .weight_decay = 0.3});
+      });
+}
+
+TEST(Fit, SaveWritesTheFileOfFleetsSave) {
+  const test::TempDir folder;
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  run_job(2, [&](int rank) {
+    const SmallNet net = small_net();
+    Model model = sgd_model(net);
+    model.save(path("model.pt"));
+    fleet::save(fleet::distributed_model(net), path("fleet.pt"));
+    if (rank == 0) {
+      EXPECT_EQ(*os::read_file(path("model.pt")), *os::read_file(path("fleet.pt")));
+    }
+  });
 }
 
 TEST(Fit, AloneGivesTheBitsOfTheLoopByHand) {

@@ -104,6 +104,8 @@ TEST(Ddp, WrapsHoldersPointersAnyModuleAndSequential) {
     EXPECT_EQ(any->parameters().size(), 4U);
     holder.eval();
     EXPECT_FALSE(holder.module()->is_training());
+    holder.module()->train();
+    EXPECT_TRUE(holder.module()->is_training());
   });
 }
 

@@ -58,6 +58,37 @@ TEST(DdpFreezing, AWholeModelIsPassedThroughAndLearnsAgain) {
   });
 }
 
+/// A GAN's discriminator whose steps the ranks divide: the bits of one that is not divided.
+TEST(DdpFreezing, GoesTogetherWithDividedSteps) {
+  on_ranks(2, [](comm::Group& group) {
+    const auto trained = [&](std::optional<DivideOptions> divide) {
+      DistributedDataParallel model(TwoLayers(0.0), group);
+      optim::Adam optimizer(model, {.lr = 0.02});
+      EXPECT_TRUE(!divide || model.divide_step(optimizer, *divide));
+      for (int turn = 0; turn < 3; ++turn) {
+        freeze(*model.module(), true);  // the generator's turn
+        model(input_of(group.rank()).requires_grad_()).sum().backward();
+        freeze(*model.module(), false);
+        optimizer.zero_grad();
+        model(input_of(group.rank())).sum().backward();
+        optimizer.step();
+      }
+      std::vector<at::Tensor> weights;
+      for (const at::Tensor& parameter : model.parameters()) {
+        weights.push_back(parameter.detach().clone());
+      }
+      return weights;
+    };
+    const auto whole = trained(std::nullopt);
+    for (const bool share : {false, true}) {
+      const auto divided = trained(DivideOptions{.share_parameters = share});
+      for (size_t i = 0; i < whole.size(); ++i) {
+        EXPECT_TRUE(divided[i].equal(whole[i])) << i << (share ? ", shared" : "");
+      }
+    }
+  });
+}
+
 TEST(DdpFreezing, APartKeepsItsGradientsWhileTheRestIsAveraged) {
   on_ranks(2, [](comm::Group& group) {
     for (const int64_t cap : {1, 1 << 20}) {

@@ -5,7 +5,7 @@ set -uo pipefail
 argosy=$1
 fashion=/usr/share/datasets/fashion-mnist
 skip() {
-  echo "SKIPPED: $*"
+  echo "skipped: $*"
   exit 77
 }
 [[ -e $fashion ]] || skip "no $fashion (package dataset-fashion-mnist)"
