@@ -1,6 +1,8 @@
 #pragma once
 
 /// Everything that a training program uses. Link argosy::argosy.
+#include <torch/nn/functional/loss.h>
+
 #include "argosy/base/text.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/load.h"

@@ -3,8 +3,6 @@
 // What the pages' code has around it, see snippets.awk.
 #include <argosy/argosy.h>
 
-#include <torch/torch.h>
-
 using namespace argosy;
 
 /// The names that pages use.
