@@ -1,8 +1,9 @@
 // The loop of 03_fleet, which can be stopped at any moment: one object saves all that it consists
 // of and resumes it to the same bits. Kill it and start it again.
 //
-//     argosy launch --nproc_per_node 2 ./05_resume [folder of Fashion-MNIST [folder of
-//     checkpoints]]
+//     argosy launch --nproc_per_node 2 ./05_resume [DATA [CHECKPOINTS]]
+//
+// DATA is a folder of Fashion-MNIST, CHECKPOINTS the folder to save to and to resume from.
 #include <argosy/argosy.h>
 
 #include <torch/torch.h>

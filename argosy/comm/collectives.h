@@ -35,7 +35,9 @@ using transport::SharedBlock;
 /// travels through a contiguous row-major copy, so ranks may differ in memory format. A tensor that
 /// is written must not overlap itself (expand()).
 /// Types: reductions take f32 f64 f16 bf16 i8 u8 i32 i64 bool and sum 16-bit floats in f32. All
-/// other operations move tensors of any dtype.
+/// other operations move tensors of any dtype. Where ranks use different ones, they get an error;
+/// but a dtype that is not among those nine travels as bytes, so it is not told apart from u8 of
+/// the same size.
 /// Devices: any, also different ones on different ranks. A tensor of another device is copied to
 /// the host before the operation and back after it, because NCCL is not used yet. An _async
 /// operation waits for the first copy, and for earlier work of the current stream. Its Work

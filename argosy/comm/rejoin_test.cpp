@@ -201,7 +201,7 @@ TEST(Rejoin, IsRefusedWhereARankDied) {
                     ContainsRegex("rank 1 (died|is gone)"));
         world.destroy();
         EXPECT_THAT(error_text<RendezvousError>([&] { (void)init(options); }),
-                    HasSubstr("rank/1 of the former job there died, and its folder is kept"));
+                    HasSubstr("rank/1 of the former job never left it, and its folder is kept"));
       },
       {.mode = test::RankMode::kProcesses, .deadline = 50s});
   EXPECT_TRUE(outcomes[0].ok()) << describe(outcomes[0]);

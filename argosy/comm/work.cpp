@@ -21,10 +21,11 @@ void Work::wait(std::chrono::milliseconds timeout) const {
   if (state_ && !state_->wait_until(Deadline::after(timeout))) {
     throw TimeoutError(
         "comm.Work",
-        fmt::format("not finished after {} ms ({}). It goes on until its own limit: wait again, or "
-                    "look for a rank that did not call it.",
-                    timeout.count(),
-                    state_->describe()));
+        fmt::format(
+            "not finished after {} ms ({}). It continues until its own limit: wait again, or "
+            "look for a rank that did not call it.",
+            timeout.count(),
+            state_->describe()));
   }
   wait();
 }

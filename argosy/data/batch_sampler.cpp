@@ -22,8 +22,7 @@ int64_t batches_per_rank(int64_t n, const Options& options) {
   check_samples("data.DistributedBatchSampler", n);
   check_batch_size("data.DistributedBatchSampler", options.batch_size);
   check_rank("data.DistributedBatchSampler", options.rank, options.num_replicas);
-  const int64_t samples = ceil_div(n, options.num_replicas);
-  return options.drop_last ? samples / options.batch_size : ceil_div(samples, options.batch_size);
+  return count_batches(ceil_div(n, options.num_replicas), options.batch_size, options.drop_last);
 }
 
 uint32_t shuffle_seed(const Options& options, int64_t epoch) {

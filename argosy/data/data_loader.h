@@ -60,13 +60,11 @@ struct SourceOf<D, Collate> {
 ///   dataset.h), or a stream (see iterable_dataset.h). The loader refers to a named data set, which
 ///   must outlive it, and takes ownership of a temporary. Loader threads call the data set
 ///   concurrently, through const.
-/// - Order and content do not depend on num_workers: batches come in the sampler's order, and
-/// random
-///   streams are keyed by (seed, epoch, index).
+/// - Order and content do not depend on num_workers: batches come in the sampler's order, and each
+///   sample's random stream is keyed by (seed, epoch, index).
 /// - Each loop is the next epoch, also after a `break`; set_epoch() chooses another.
 /// - Batches may be kept: their memory is reused only when no tensor refers to it any more.
-/// - Threads start with the first loop and end with the loader. A `break` waits only for the
-/// samples
+/// - Threads start with the first loop and end with the loader. A `break` waits only for samples
 ///   that are being made. The loader itself belongs to one thread.
 ///
 /// Errors: an exception from get() leaves the loop as a DataError that names the sample's index. It

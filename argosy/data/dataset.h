@@ -122,7 +122,8 @@ int64_t key_of(const D& dataset, int64_t index) {
   }
 }
 
-/// Returns the number below which all keys lie: size(), or that of the sets that hold the data.
+/// Returns an upper bound of the keys: size(), or for a view the size of the sets that hold the
+/// data.
 template <typename D>
 int64_t key_space_of(const D& dataset) {
   if constexpr (requires { dataset.key_space(); }) {

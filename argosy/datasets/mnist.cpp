@@ -139,7 +139,7 @@ std::shared_ptr<const Source> open_idx(const Row& set,
   if (blocks.empty()) {
     (void)need_file(path, {kImageFiles[0], kImageFiles[2], std::string(below)});
     throw DataError(
-        "datasets.idx", "is none of the IDX files. Give the folder that has them", {path});
+        "datasets.idx", "is not one of the IDX files. Give the folder that has them", {path});
   }
   return std::make_shared<const PixelSource>(
       About{.set = set.name, .path = path, .classes = classes, .shape = std::move(shape)},

@@ -336,7 +336,7 @@ TEST_F(SourcesTest, LabelsOutsideTheClassesOfARecordFileAreFound) {
   const Survey found = survey(*open("records", {.path = record_file()}));
   EXPECT_EQ(found.unusable, 1);
   EXPECT_THAT(found.first_unusable,
-              ElementsAre(HasSubstr("label 2 is none of 2 classes (sample 0)")));
+              ElementsAre(HasSubstr("label 2 is not one of 2 classes (sample 0)")));
 }
 
 TEST_F(SourcesTest, RealCifarIsTheSameInBothForms) {

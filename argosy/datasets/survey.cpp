@@ -102,7 +102,7 @@ void count_label(const Source& source, int64_t label, int64_t index, Tally& tall
   }
   if (label < 0 || label >= std::ssize(tally.per_class)) {
     throw DataError("datasets.survey",
-                    fmt::format("label {} is none of {} classes", label, tally.per_class.size()),
+                    fmt::format("label {} is not one of {} classes", label, tally.per_class.size()),
                     {.path = source.about().path, .index = index});
   }
   ++tally.per_class[static_cast<size_t>(label)];

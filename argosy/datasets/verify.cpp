@@ -92,11 +92,12 @@ Verified verify_file(const std::string& path) {
     }
   }
   if (set_of_name == nullptr) {
-    throw UsageError("datasets.verify",
-                     fmt::format("{} is none of the published files: neither its MD5 ({}) nor its "
-                                 "name is known",
-                                 path,
-                                 sum));
+    throw UsageError(
+        "datasets.verify",
+        fmt::format("{} is not one of the published files: neither its MD5 ({}) nor its "
+                    "name is known",
+                    path,
+                    sum));
   }
   return {set_of_name->name, "", {check_file(path, *file_of_name)}};
 }

@@ -99,7 +99,7 @@ TEST_F(VerifyTest, AFileIsTakenForWhatItsNameSays) {
   write(folder_.path() / "abc", "abc");
   EXPECT_THAT(
       test::error_text<UsageError>([&] { (void)verify_path((folder_.path() / "abc").string()); }),
-      AllOf(HasSubstr("none of the published files"), HasSubstr(kMd5OfAbc)));
+      AllOf(HasSubstr("is not one of the published files"), HasSubstr(kMd5OfAbc)));
 }
 
 TEST(Rows, AreWholeAndEachNameAndMd5IsThereOnce) {

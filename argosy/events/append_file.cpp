@@ -85,7 +85,7 @@ void ForgivingFile::sync() {
 void ForgivingFile::report(const Failure& failure) {
   if (!std::exchange(failing_, true)) {
     const DataError error(where_, failure.what, {path()});
-    log::error("{}. The program goes on; what does not fit is left out.", error.what());
+    log::error("{}. The program continues; what does not fit is left out.", error.what());
   }
 }
 

@@ -218,7 +218,7 @@ TEST_F(Boards, AFullDiskIsToldOnceAndLeavesWholeRecords) {
   const std::string told = testing::internal::GetCapturedStderr();
   const size_t first = told.find("[events.tensorboard]");
   ASSERT_NE(first, std::string::npos) << told;
-  EXPECT_THAT(told, HasSubstr("(EFBIG). The program goes on"));
+  EXPECT_THAT(told, HasSubstr("(EFBIG). The program continues"));
   EXPECT_EQ(told.find("[events.tensorboard]", first + 1), std::string::npos) << told;
   EXPECT_EQ(board.dropped(), 99);
 

@@ -30,7 +30,7 @@ ProgressStyle resolve(const ProgressBarOptions& options) {
   if (wanted && wanted != "plain" && wanted != "lines") {
     static std::once_flag once;
     std::call_once(once, [&] {
-      log::warn("ARGOSY_PROGRESS=\"{}\" is none of bar, plain and off; plain lines it is", *wanted);
+      log::warn("ARGOSY_PROGRESS=\"{}\" is not bar, plain or off; using plain", *wanted);
     });
   }
   return !wanted && terminal::redraws(fileno(options.out)) ? ProgressStyle::kBar

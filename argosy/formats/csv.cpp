@@ -214,7 +214,7 @@ void CsvReader::split_quoted(char* text, size_t size) {
       }
       ++from;
       if (from < end && *from != options_.separator) {
-        throw error(fmt::format("field {} goes on after its closing quote", fields_.size() + 1));
+        throw error(fmt::format("field {} continues after its closing quote", fields_.size() + 1));
       }
       add_field({field, static_cast<size_t>(to - field)});
     }

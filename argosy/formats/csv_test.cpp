@@ -152,7 +152,7 @@ TEST(Csv, BrokenQuotesAreNamedWithTheirLine) {
   EXPECT_THAT(error_of("a,b\n1,2\n\"3,4\n5,6\n").what(),
               HasSubstr("line 3: a quote is opened in this row and never closed"));
   EXPECT_THAT(error_of("a,b\n\"1\"x,2\n").what(),
-              HasSubstr("line 2: field 1 goes on after its closing quote"));
+              HasSubstr("line 2: field 1 continues after its closing quote"));
   EXPECT_THAT(error_of("a,b\n1,2\"\"\n").what(), HasSubstr("line 2: field 2 has a quote, but"));
   EXPECT_THAT(error_of("a,b\n\"1\"\"\n").what(), HasSubstr("never closed"));
 }

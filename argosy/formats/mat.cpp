@@ -256,7 +256,7 @@ void read_variable(const MatSource& source, const MatElement& matrix, MatFile& f
                             name));
   }
   if (!parts.done()) {
-    source.fail(numbers.at, fmt::format("damaged: \"{}\" goes on after its numbers", name));
+    source.fail(numbers.at, fmt::format("damaged: \"{}\" continues after its numbers", name));
   }
   file.arrays.push_back({file.path, name, std::move(dims), values_of(source, numbers)});
 }
@@ -356,7 +356,7 @@ MatFile read_mat(const std::string& path, const MatOptions& options) {
     MatElements variable(inside, unpacked);
     read_variable(inside, variable.next("a variable"), file);
     if (!variable.done()) {
-      inside.fail(unpacked.size(), "damaged: a compressed variable goes on after its end");
+      inside.fail(unpacked.size(), "damaged: a compressed variable continues after its end");
     }
   }
   check_names(file);

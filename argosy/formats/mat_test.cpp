@@ -197,7 +197,7 @@ TEST(Mat, DamageInACompressedVariableNamesBothPlaces) {
               HasSubstr("damaged"));
   const std::string good = out.matrix(kDouble, {1, 3}, "m", kU8Type, "abc");
   EXPECT_THAT(error_of(out.header() + out.compressed(good + good)).what(),
-              HasSubstr("a compressed variable goes on after its end"));
+              HasSubstr("a compressed variable continues after its end"));
   EXPECT_THAT(error_of(out.header() + out.compressed("")).what(),
               HasSubstr("torn: expected a variable"));
 }

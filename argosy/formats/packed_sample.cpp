@@ -60,8 +60,9 @@ std::string wrong_splits(const std::vector<PackedSplit>& splits) {
   }
   for (size_t i = 0; i < splits.size(); ++i) {
     if (splits[i].samples < 0 || splits[i].samples > kMost) {
-      return fmt::format("the split \"{}\" has a number of samples that is none from 0 to {}",
+      return fmt::format("the split \"{}\" has {} samples: expected a number from 0 to {}",
                          splits[i].name,
+                         splits[i].samples,
                          kMost);
     }
     for (size_t other = 0; other < i; ++other) {
@@ -234,7 +235,7 @@ PackedSet unpack_metadata(std::string_view json, const std::string& path) {
     return set;
   } catch (const nlohmann::json::exception& error) {
     throw DataError("formats.packed_sample",
-                    fmt::format("metadata that is none of samples: {}", error.what()),
+                    fmt::format("metadata that does not describe samples: {}", error.what()),
                     {path});
   }
 }

@@ -195,7 +195,7 @@ PickleValue make_dtype(const PickleArgs& args) {
       return PickleValue::opaque(dtype);
     }
   }
-  throw PickleProblem{fmt::format("numpy.dtype '{}' is none of b1 u1 i1 u2 i2 u4 i4 u8 i8 f4 f8",
+  throw PickleProblem{fmt::format("numpy.dtype '{}' is not one of b1 u1 i1 u2 i2 u4 i4 u8 i8 f4 f8",
                                   shown_name(code))};
 }
 

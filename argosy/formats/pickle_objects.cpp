@@ -160,7 +160,7 @@ PickleValue PickleObjects::global(std::string_view module, std::string_view name
   }
   if (!value) {
     throw PickleProblem{
-        fmt::format("refused: the global {}.{} is none that plain values and numpy arrays need. "
+        fmt::format("refused: the global {}.{} is not one that plain values and numpy arrays need. "
                     "Nothing was executed; a pickle from others can run any program where Python "
                     "loads it",
                     shown_name(module),

@@ -144,7 +144,7 @@ TEST(Unpickle, GlobalsAreRefusedByNameAndOffset) {
                                     "\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x04true\x85R."s}) {
     const DataError error = error_of(pickle);
     EXPECT_THAT(error.what(), HasSubstr("refused: the global "));
-    EXPECT_THAT(error.what(), HasSubstr(".system is none that plain values"));
+    EXPECT_THAT(error.what(), HasSubstr(".system is not one that plain values"));
     EXPECT_THAT(error.what(), HasSubstr("Nothing was executed"));
   }
   EXPECT_EQ(error_of("N0cos\nsystem\n.").place().offset, 2);
@@ -224,8 +224,10 @@ TEST(Unpickle, ArraysThatLieAreErrors) {
   EXPECT_THAT(message_of(array_pickle({-2}, "u1", two)), HasSubstr("int -2 for a dimension"));
   EXPECT_THAT(message_of(array_pickle({kMost / 2 + 2, 4}, "u1", bytes_op("abcd"))),
               HasSubstr("does not fit its 4 bytes"));
-  EXPECT_THAT(message_of(array_pickle({2}, "O8", "]")), HasSubstr("numpy.dtype 'O8' is none of"));
-  EXPECT_THAT(message_of(array_pickle({1}, "f2", two)), HasSubstr("numpy.dtype 'f2' is none of"));
+  EXPECT_THAT(message_of(array_pickle({2}, "O8", "]")),
+              HasSubstr("numpy.dtype 'O8' is not one of"));
+  EXPECT_THAT(message_of(array_pickle({1}, "f2", two)),
+              HasSubstr("numpy.dtype 'f2' is not one of"));
   EXPECT_THAT(message_of(array_pickle({2}, "u1", "]")),
               HasSubstr("arrays of objects are not read"));
   EXPECT_THAT(message_of(array_pickle(std::vector<int64_t>(65, 1), "u1", bytes_op("a"))),

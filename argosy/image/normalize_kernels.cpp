@@ -106,9 +106,9 @@ bool can_normalize() {
 
 void normalize(const uint8_t* values, size_t count, const NormalizeRun& run, float* out) {
 #if defined(__x86_64__)
-  static const bool kWide = __builtin_cpu_supports("avx512f") != 0;
+  static const bool wide = __builtin_cpu_supports("avx512f") != 0;
   const size_t done =
-      kWide ? normalize_512(values, count, run, out) : normalize_256(values, count, run, out);
+      wide ? normalize_512(values, count, run, out) : normalize_256(values, count, run, out);
   normalize_rest(values, done, count, run, out);
 #else
   for (size_t i = 0; i < count; ++i) {

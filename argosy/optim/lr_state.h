@@ -8,9 +8,8 @@ namespace argosy::optim {
 /// "epoch", "step", "metric"; "" for kUnset.
 [[nodiscard]] const char* name_of(ScheduleUnit unit);
 
-/// Errors: CheckpointError unless `state` is of the scheduler and the unit in `own`, where both
-/// have
-///   one, and has a base rate for each of the optimizer's groups and a step >= 0.
+/// Errors: CheckpointError unless `state` has the scheduler and the unit of `own` (where both name
+/// one), a base rate for each of the optimizer's groups and a step >= 0.
 void check_loadable(const LRSchedulerState& state,
                     const LRSchedulerState& own,
                     const Optimizer& optimizer);

@@ -45,7 +45,8 @@ std::string local_holder(const UniqueFd& fd) {
   return "";
 }
 
-/// As it wrote itself into the file; a moment after it took the lock it may not have done so.
+/// Returns the name that the holder wrote into the file. A moment after it took the lock it may not
+/// have done so.
 std::string holder_of(const UniqueFd& fd, const std::string& path) {
   const Result<std::string> written = read_file(path, 1000);
   const std::string name(written.ok() ? strings::trim(*written) : local_holder(fd));

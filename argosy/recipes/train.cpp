@@ -194,7 +194,7 @@ class WriteDescription final : public train::Callback {
       description_.changes.push_back(fmt::format("after step {}: {}", step, changes));
     }
     log::warn(
-        "[recipes.resume] {} goes on with other options than it had: {}. What the checkpoint has "
+        "[recipes.resume] {} resumes with changed options: {}. What the checkpoint has "
         "stays as it is: weights, learning rate, the schedule's place, random numbers",
         folder_,
         changes);

@@ -119,7 +119,7 @@ std::string name_of(const MeetingPlace& place) {
 struct Former {
   bool seen = false;
   std::string still_in{};  ///< ranks that have not left, for messages
-  std::string died{};      ///< a member that was lost: a folder is then kept, so it is never over
+  std::string lost{};      ///< a member that was lost: a folder is then kept, so it is never over
   std::exception_ptr failure{};  ///< of the last look, when it failed
   std::string why{};             ///< what that says
 };
@@ -135,8 +135,8 @@ Former look_at_former(Store& store, const std::string& prefix, const Deadline& d
   };
   Former former{.seen = true};
   for (const Departure& gone : store.departures("", deadline)) {
-    if (gone.lost && former.died.empty()) {
-      former.died = own_name(gone.member);
+    if (gone.lost && former.lost.empty()) {
+      former.lost = own_name(gone.member);
     }
   }
   std::vector<Member> members = store.members(prefix + "rank/", deadline);
@@ -150,13 +150,13 @@ Former look_at_former(Store& store, const std::string& prefix, const Deadline& d
 }
 
 void refuse_if_never_over(const MeetingPlace& place, const Former& former) {
-  if (place.kind == MeetingPlace::Kind::kFile && !former.died.empty()) {
+  if (place.kind == MeetingPlace::Kind::kFile && !former.lost.empty()) {
     throw RendezvousError(
         "rendezvous.join",
-        fmt::format("this process joins again at {}, but {} of the former job there died, and its "
-                    "folder is kept. Delete it, or give the next job a new one.",
+        fmt::format("this process joins again at {}, but {} of the former job never left it, and "
+                    "its folder is kept. Delete it, or give the next job a new one.",
                     name_of(place),
-                    former.died));
+                    former.lost));
   }
 }
 

@@ -111,7 +111,7 @@ class Registration {
         "from a former run: then delete it or give this run a new one.",
         rank,
         card.who(),
-        gone.lost ? "died" : "left",
+        gone.lost ? "lost its connection to the store" : "left",
         world_size_,
         gone.note.empty() ? "" : fmt::format(" (it said: {})", gone.note),
         store_.describe()));

@@ -13,11 +13,29 @@ namespace {
 
 /// Variables that a launcher gives each process anew, and which say nothing that "ranks" does not.
 bool is_launchers(std::string_view name) {
-  constexpr std::array<std::string_view, 20> kPrefixesOfLaunchers{
-      "MASTER_",       "RANK",          "LOCAL_",       "GROUP_",          "ROLE_",
-      "WORLD_SIZE",    "TORCHELASTIC_", "TORCH_NCCL_",  "SLURM_",          "OMPI_COMM",
-      "PMI_",          "PADDLE_",       "ARGOSY_STORE", "ARGOSY_TLS",      "ARGOSY_TOKEN",
-      "ARGOSY_RUN_ID", "ARGOSY_LOG_",   "ARGOSY_LINE_", "ARGOSY_PROGRESS", "ARGOSY_RESTART_"};
+  constexpr std::array<std::string_view, 23> kPrefixesOfLaunchers{"MASTER_",
+                                                                  "RANK",
+                                                                  "LOCAL_",
+                                                                  "GROUP_",
+                                                                  "ROLE_",
+                                                                  "WORLD_SIZE",
+                                                                  "TORCHELASTIC_",
+                                                                  "TORCH_NCCL_",
+                                                                  "SLURM_",
+                                                                  "OMPI_COMM",
+                                                                  "PMI_",
+                                                                  "PADDLE_",
+                                                                  "ARGOSY_STORE",
+                                                                  "ARGOSY_TLS",
+                                                                  "ARGOSY_TOKEN",
+                                                                  "ARGOSY_RUN_ID",
+                                                                  "ARGOSY_LOG_",
+                                                                  "ARGOSY_LINE_",
+                                                                  "ARGOSY_PROGRESS",
+                                                                  "ARGOSY_RESTART_",
+                                                                  "ARGOSY_DOCS",
+                                                                  "FLAGS_selected_",
+                                                                  "OMP_WAIT_POLICY"};
   return std::ranges::any_of(kPrefixesOfLaunchers,
                              [&](std::string_view prefix) { return name.starts_with(prefix); });
 }

@@ -61,10 +61,10 @@ void check_feeds(const FitOptions& options, const Feed& train, const Feed* eval)
     ::signal(again, SIG_IGN);
   }
   if (group.rank() == 0) {
-    fmt::print("{}: saved a checkpoint at step {}. The same command goes on from there{}{}\n",
+    fmt::print("{}: saved a checkpoint at step {}. Run the same command{} to resume{}\n",
                history.reason,
                history.steps,
-               options.resume == Resume::kNever ? ", with resume \"auto\"" : "",
+               options.resume == Resume::kNever ? " with resume \"auto\"" : "",
                history.interrupted ? "" : fmt::format(" (exit code {})", kResumeExitCode));
   }
   std::fflush(nullptr);

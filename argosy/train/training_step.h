@@ -66,10 +66,10 @@ class TrainingStep final {
   [[nodiscard]] at::Tensor loss(const Tensors& outputs);
 
   /// Adds a mean over this rank's batch to the figure `name`. Progress, the run's page, TensorBoard
-  /// and History show the mean over the samples of all ranks since the epoch's begin. Not every
-  /// batch or rank has to log a figure.
-  /// Errors: UsageError that lists the reserved names, for one of them ("loss", "lr", "eval_…", a
-  /// metric of prepare()); UsageError for a tensor that is not a single number.
+  /// and History show the mean over the samples of all ranks since the start of the epoch. Not
+  /// every batch or rank has to log a figure. Errors: UsageError that lists the reserved names, for
+  /// one of them ("loss", "lr", "eval_…", a metric of prepare()); UsageError for a tensor that is
+  /// not a single number.
   void log(std::string_view name, double value);
   void log(std::string_view name, const at::Tensor& value);
 

@@ -77,9 +77,9 @@ struct BucketWork {
 
 /// How the ranks average a bucket.
 ///
-///     ddp.register_comm_hook([](parallel::GradBucket& bucket) {        // the default, spelled out
-///       return comm::all_reduce_async(bucket.buffer(), bucket.group(), {.op =
-///       comm::ReduceOp::kAvg});
+///     ddp.register_comm_hook([](parallel::GradBucket& bucket) {  // the default, spelled out
+///       return comm::all_reduce_async(
+///           bucket.buffer(), bucket.group(), {.op = comm::ReduceOp::kAvg});
 ///     });
 ///
 /// Contract: after `finish` has run, bucket.buffer() holds the *average* over all ranks of the

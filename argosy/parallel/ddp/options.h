@@ -32,17 +32,15 @@ struct DdpOptions {
   bool shared_memory = true;
   /// The memory format of 4-d weights and inputs. See docs/guides/memory_format.md.
   /// - kContiguous, kChannelsLast: the constructor converts the weights, each forward its inputs.
-  /// - kAuto: channels_last if the model's layers profit and a trial succeeds. The trial runs at
-  /// the
-  ///   first forward in training that will average gradients: two more forwards in evaluation mode,
+  /// - kAuto: channels_last if the model's layers profit and a trial succeeds. The first forward in
+  ///   training that will average gradients makes the trial: two more forwards in evaluation mode,
   ///   without gradients, whose outputs must agree up to rounding. The log and stats() say the
   ///   result.
   /// - kAsIs: nothing is converted.
   engine::MemoryFormat memory_format = engine::MemoryFormat::kAsIs;
   /// The dtype in which each forward computes its products and convolutions: the wrapper runs the
-  /// module under engine::Autocast, in training and in evaluation. Outputs in this dtype become f32
-  /// again, as in Accelerate, where OutputCollector finds them, types of your own excepted. Unset:
-  /// as outside.
+  /// module under engine::Autocast, in training and in evaluation. Outputs become f32 again where
+  /// OutputCollector finds them, except in types of your own. Unset: the caller's precision.
   std::optional<at::ScalarType> autocast{};
   /// The deadline of each reduction and broadcast. Zero means the group's timeout.
   std::chrono::milliseconds timeout{0};

@@ -13,10 +13,10 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& path, const std::error_code& error) {
-  throw DataError(
-      "train.log",
-      "cannot take out what came after the step that training goes on from: " + error.message(),
-      {path});
+  throw DataError("train.log",
+                  "cannot take out what came after the step from which the training resumes: " +
+                      error.message(),
+                  {path});
 }
 
 void rename(const std::string& from, const std::string& to) {

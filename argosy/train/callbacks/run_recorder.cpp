@@ -278,7 +278,7 @@ void RunRecorder::forgive(const std::function<void()>& write) {
   } catch (const DataError& error) {
     if (!std::exchange(told_, true)) {
       log::error(
-          "{} The training goes on; what cannot be written of the run is missing from now on.",
+          "{} The training continues; what cannot be written of the run is missing from now on.",
           error.what());
     }
   }

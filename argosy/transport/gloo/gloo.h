@@ -12,8 +12,7 @@ namespace argosy::transport {
 
 enum class GlooAlgorithm {
   /// Sums in rank order 0, 1, … n-1. The bits are those of shared memory and of threads, wherever
-  /// the
-  /// ranks are. Costs what the ring costs.
+  /// the ranks are. Costs what the ring costs.
   kRankOrder,
   /// Gloo's own ring for all_reduce, for comparison. The order of the sum differs from element to
   /// element and with the number of ranks, and 16-bit floats are rounded at every step.

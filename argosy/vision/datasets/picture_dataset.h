@@ -98,8 +98,8 @@ struct StoredExample {
 /// A chain of a crop or resize, flips, ToTensor and Normalize, written plainly, is run in one pass
 /// (see recognise() in transforms/fused.h): only what the crop needs is decoded, and each row is
 /// resized, flipped, normalized and written to its place in the batch while it is in the cache.
-/// Random draws are those of the chain. Its pixels too, except where a JPEG is reduced while it is
-/// decoded (the crop has twice the wanted rows and columns, or more): see docs/guides/images.md.
+/// Draws and pixels are the chain's. Pixels differ only where a JPEG is reduced while it is decoded
+/// (the crop has twice the wanted rows and columns, or more): see docs/guides/images.md.
 ///
 /// A sample's random stream is keyed by its place in the whole set, and errors name it by that.
 /// A picture whose file ends early is an error; other damage in a JPEG is accepted, as by Pillow

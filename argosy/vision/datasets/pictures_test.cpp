@@ -554,7 +554,7 @@ TEST(Pictures, LabelsOutsideTheClassesAreErrorsWhereTheyAre) {
       (void)set.get(wrong);
       FAIL() << wrong;
     } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("is none of 2 classes"));
+      EXPECT_THAT(error.what(), HasSubstr("is not one of 2 classes"));
       EXPECT_EQ(error.place().index, wrong);
     }
   }
@@ -745,7 +745,7 @@ TEST(PictureDataset, AClassThatIsNoneIsNamedWithItsPlace) {
     (void)test.get(1);
     FAIL();
   } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("label 3 is none of 3 classes"));
+    EXPECT_THAT(error.what(), HasSubstr("label 3 is not one of 3 classes"));
     EXPECT_EQ(error.place().index, 2);
   }
   EXPECT_THROW((void)test.labels(), UsageError);

@@ -47,7 +47,7 @@ std::vector<int64_t> Targets::sizes() const {
 void Targets::check_label(int64_t label) const {
   if (label < 0 || label >= std::ssize(classes_)) {
     throw DataError("vision.pictures",
-                    fmt::format("label {} is none of {} classes", label, classes_.size()),
+                    fmt::format("label {} is not one of {} classes", label, classes_.size()),
                     {.path = path_});
   }
 }
