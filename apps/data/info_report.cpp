@@ -101,8 +101,7 @@ std::string without_control(const std::string& text) {
   std::string shown;
   for (const char c : text) {
     const auto byte = static_cast<uint8_t>(c);
-    shown += (byte < ' ' && c != '\n') || byte == 0x7f ? fmt::format("\\x{:02x}", byte)
-                                                       : std::string(1, c);
+    shown += text::is_control(c) && c != '\n' ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
   }
   return shown;
 }

@@ -28,8 +28,6 @@ std::string line(std::string_view name, std::string_view value) {
 std::string head(const Run& run) {
   const RunConfig& config = run.config;
   const RunState state = config.observed_state();
-  const auto started =
-      std::chrono::floor<std::chrono::seconds>(config.started.time_since_epoch()).count();
   std::string text = line("run", run.name);
   text += line(
       "state",
@@ -40,7 +38,7 @@ std::string head(const Run& run) {
   for (const runs::RunInterruption& interruption : config.interruptions) {
     text += line("before", to_string(interruption));
   }
-  text += line("started", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(started)));
+  text += line("started", text::utc_date(config.started));
   text += line("ranks", fmt::format("{} (host {})", config.ranks, config.host.name));
   text += line("command", fmt::format("{}", fmt::join(config.command, " ")));
   text += line("seed", config.seed ? fmt::format("{}", *config.seed) : "");

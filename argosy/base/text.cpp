@@ -16,6 +16,11 @@ bool is_number(const std::string& cell) {
                            cell[0] == '-' || cell[0] == '.');
 }
 
+std::tm utc_parts(std::chrono::system_clock::time_point at) {
+  return fmt::gmtime(
+      std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(at)));
+}
+
 }  // namespace
 
 std::string bytes(double bytes) {
@@ -59,17 +64,17 @@ std::string duration(double seconds) {
 
 std::string printable(std::string_view text) {
   std::string result(text);
-  std::ranges::replace_if(
-      result, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  std::ranges::replace_if(result, is_control, '?');
   return result;
 }
 
 std::string utc(std::chrono::system_clock::time_point at) {
   const auto ms = std::chrono::floor<std::chrono::milliseconds>(at.time_since_epoch()).count();
-  const auto seconds = static_cast<time_t>(
-      std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(at)));
-  return fmt::format(
-      "{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), ((ms % 1000) + 1000) % 1000);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", utc_parts(at), ((ms % 1000) + 1000) % 1000);
+}
+
+std::string utc_date(std::chrono::system_clock::time_point at) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", utc_parts(at));
 }
 
 std::string stamp(std::chrono::system_clock::time_point at) {

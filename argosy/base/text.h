@@ -51,12 +51,18 @@ template <typename Tensor>
   return duration(time.count());
 }
 
+/// True of a control character, which does something to a terminal.
+[[nodiscard]] constexpr bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
 /// Returns a stranger's text in a form that is safe for a terminal or a log: a control character
 /// becomes '?'.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// Returns "2026-03-01T12:00:00.250Z".
 [[nodiscard]] std::string utc(std::chrono::system_clock::time_point at);
+/// Returns "2026-03-01 12:00:00 UTC".
+[[nodiscard]] std::string utc_date(std::chrono::system_clock::time_point at);
 
 /// Returns "20260301-120000" in local time. It sorts by time, and every file system takes it as a
 /// name.

@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 
+#include "argosy/base/text.h"
 #include "argosy/comm/call.h"
 
 namespace argosy::comm {
@@ -33,8 +34,8 @@ std::vector<at::Tensor> parts_of(std::string_view op,
                "the tensor of all {} parts of {}: expected {} or {}, got {}",
                n,
                shape_text(part),
-               fmt::format("[{}]", fmt::join(chained, ", ")),
-               fmt::format("[{}]", fmt::join(stacked, ", ")),
+               text::shape(chained),
+               text::shape(stacked),
                shape_text(whole));
   std::vector<at::Tensor> parts;
   for (int64_t rank = 0; rank < n; ++rank) {

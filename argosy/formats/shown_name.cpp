@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "argosy/base/text.h"
+
 namespace argosy::formats {
 
 std::string shown_name(std::string_view name) {
@@ -15,7 +17,7 @@ std::string shown_name(std::string_view name) {
   std::string text;
   for (const char c : name.substr(0, size)) {
     const auto byte = static_cast<uint8_t>(c);
-    text += byte < ' ' || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+    text += text::is_control(c) ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
   }
   return size == name.size() ? text : fmt::format("{}… ({} bytes)", text, name.size());
 }

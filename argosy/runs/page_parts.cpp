@@ -125,14 +125,12 @@ std::string page_document(PageText page) {
 
 std::string header_part(const RunConfig& config, const std::string& name) {
   const RunState state = config.observed_state();
-  const auto started =
-      std::chrono::floor<std::chrono::seconds>(config.started.time_since_epoch()).count();
   std::string text = fmt::format(
       "<header><h1>{}</h1><span class=\"badge {}\">{}</span></header>\n<p class=\"facts\">",
       escaped(name),
       to_string(state),
       to_string(state));
-  text += fact("started", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(started)));
+  text += fact("started", text::utc_date(config.started));
   if (state != RunState::kKilled) {
     text += fact(state == RunState::kRunning ? "for" : "took",
                  text::duration(config.duration().count()));

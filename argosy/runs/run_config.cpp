@@ -184,12 +184,11 @@ const char* to_string(RunState state) {
 }
 
 std::string to_string(const RunInterruption& interruption) {
-  return fmt::format("{}{}, resumed at step {} on {:%Y-%m-%d %H:%M:%S} UTC",
+  return fmt::format("{}{}, resumed at step {} on {}",
                      to_string(interruption.state),
                      interruption.message.empty() ? "" : fmt::format(" ({})", interruption.message),
                      interruption.step,
-                     fmt::gmtime(Clock::to_time_t(
-                         std::chrono::floor<std::chrono::seconds>(interruption.resumed))));
+                     text::utc_date(interruption.resumed));
 }
 
 RunConfig RunConfig::capture(CaptureOptions options) {

@@ -8,6 +8,7 @@
 #include <torch/nn/module.h>
 
 #include "argosy/base/secrets.h"
+#include "argosy/base/text.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/train/model.h"
 
@@ -147,9 +148,8 @@ std::string markdown_cell(std::string_view text) {
   constexpr std::string_view kMarkup = "&<>|*_`~[]\\";
   std::string cell;
   for (const char c : text) {
-    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
     cell += kMarkup.find(c) != kMarkup.npos ? fmt::format("&#{};", int{c})
-                                            : std::string(1, control ? ' ' : c);
+                                            : std::string(1, text::is_control(c) ? ' ' : c);
   }
   return cell;
 }

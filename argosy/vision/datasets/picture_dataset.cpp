@@ -11,6 +11,7 @@
 #include <ATen/ops/empty.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 #include "argosy/vision/datasets/cached_source.h"
 #include "argosy/vision/datasets/one_pass.h"
 #include "argosy/vision/datasets/plain_pictures.h"
@@ -32,8 +33,7 @@ image::Order order_of(const PictureOptions& options, const datasets::About& abou
 }
 
 std::string describe(const at::Tensor& tensor) {
-  return fmt::format(
-      "[{}] of {}", fmt::join(tensor.sizes(), ", "), c10::toString(tensor.scalar_type()));
+  return fmt::format("{} of {}", text::shape(tensor), c10::toString(tensor.scalar_type()));
 }
 
 /// The sizes of `count` of one.

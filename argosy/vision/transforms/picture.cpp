@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/text.h"
 
 namespace argosy::vision {
 namespace {
@@ -55,8 +56,8 @@ std::string describe(const TensorImage& tensor) {
     return "an undefined tensor";
   }
   return fmt::format(
-      "a tensor [{}] ({}, {})",
-      fmt::join(tensor.chw.sizes(), ", "),
+      "a tensor {} ({}, {})",
+      text::shape(tensor.chw),
       tensor.order.has_value() ? image::to_string(*tensor.order) : "no known channels",
       type_name(tensor.chw));
 }
@@ -129,9 +130,9 @@ void Picture::set_points(at::Tensor points) {
   ARGOSY_CHECK(!points.defined() || (points.scalar_type() == at::kFloat && points.dim() == 2 &&
                                      points.size(1) == 2 && points.is_cpu()),
                "vision.Picture",
-               "expected points as f32 [K, 2] (x, y) on the CPU, got {} [{}]",
+               "expected points as f32 [K, 2] (x, y) on the CPU, got {} {}",
                type_name(points),
-               fmt::join(points.sizes(), ", "));
+               text::shape(points));
   points_ = std::move(points);
 }
 
