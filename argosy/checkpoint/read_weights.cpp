@@ -88,16 +88,16 @@ std::array<uint8_t, 16> head_of(const std::string& path, int64_t& size) {
 }
 
 StateDict read(const std::string& path, const ReadWeightsOptions& options, WeightsKind kind) {
-  ARGOSY_CHECK(
-      options.key.empty() || kind == WeightsKind::kTorch,
-      "checkpoint.read_weights",
-      "key \"{}\": {} is no file by torch.save, which alone has keys above the names. Leave "
-      "it out",
-      options.key,
-      path);
+  ARGOSY_CHECK(options.key.empty() || kind == WeightsKind::kTorch,
+               "checkpoint.read_weights",
+               "key \"{}\": {} was not written by torch.save, whose files alone have keys above "
+               "the names. Leave "
+               "it out",
+               options.key,
+               path);
   ARGOSY_CHECK(options.part == ReadWeightsOptions().part || kind == WeightsKind::kFolder,
                "checkpoint.read_weights",
-               "part \"{}\": {} is no folder of a checkpoint, which alone has parts. Leave it out",
+               "part \"{}\": {} is not a checkpoint's folder, which alone has parts. Leave it out",
                options.part,
                path);
   switch (kind) {

@@ -23,6 +23,7 @@
 #include "argosy/checkpoint/weights_digest.h"
 #include "argosy/formats/pickler.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
 
 namespace argosy::checkpoint {
@@ -189,6 +190,15 @@ TEST_F(WeightsFiles, WhatIsNoneOfThemIsRefused) {
   EXPECT_THAT(checkpoint_error([&] { (void)read_weights(path("")); }),
               HasSubstr("there is no manifest.json"));
   EXPECT_THAT(checkpoint_error([&] { (void)read_weights("/dev/null"); }), HasSubstr("a file or"));
+}
+
+TEST_F(WeightsFiles, AnOptionThatTheFileHasNothingForIsRefused) {
+  const std::string file = path("weights.safetensors");
+  write_safetensors(file, all_types());
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)read_weights(file, {.key = "model"}); }),
+              HasSubstr("key \"model\": " + file + " was not written by torch.save"));
+  EXPECT_THAT(test::error_text<UsageError>([&] { (void)read_weights(file, {.part = "ema"}); }),
+              HasSubstr("part \"ema\": " + file + " is not a checkpoint's folder"));
 }
 
 TEST_F(WeightsFiles, DevicesAreCheckedFirst) {

@@ -166,5 +166,22 @@ TEST(LRScheduler, TwoSchedulesAreAnError) {
   });
 }
 
+TEST(ReduceLROnPlateau, AMonitorWithoutItIsRefused) {
+  run_job(1, [](int) {
+    const SmallNet net = small_net();
+    const optim::SGD sgd(net, {.lr = 0.1});
+    Model model(net);
+    for (const bool steps : {false, true}) {
+      PrepareOptions options{.monitor = "acc"};
+      if (steps) {
+        options.schedule = optim::per_epoch(optim::StepLR(sgd, {.step_size = 1}));
+      }
+      EXPECT_THAT(test::error_text<UsageError>([&] { model.prepare(sgd, options); }),
+                  ::testing::HasSubstr("monitor = \"acc\" without a schedule that watches"));
+    }
+    model.prepare(sgd, {.schedule = optim::ReduceLROnPlateau(sgd), .monitor = "acc"});
+  });
+}
+
 }  // namespace
 }  // namespace argosy::train

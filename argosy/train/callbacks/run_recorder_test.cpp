@@ -98,26 +98,41 @@ TEST_F(RunRecorderTest, LeavesAllThatTheRunsPageShows) {
 }
 
 TEST_F(RunRecorderTest, SaysWithWhatItWasTrained) {
-  run_job(1, [&](int) {
-    const testing::SmallNet net = small_net();
-    Model model(net);
-    const optim::SGD sgd(
-        net,
-        {.lr = 0.1, .weight_decay = 0.01, .grad_clip = optim::ClipGradByGlobalNorm(2)},
-        {{.names = {"*.bias"}, .weight_decay = 0.0}});
-    const optim::LinearWarmup warm(optim::StepLR(sgd, {.step_size = 3, .gamma = 0.5}),
-                                   {.warmup_steps = 4});
-    model.prepare(sgd, loss::CrossEntropy(), {}, {.schedule = optim::per_step(warm)});
-    FitOptions told = options();
-    told.log.hyperparameters = {
-        {"dropout", "0.3"}, {"api_key", "hunter2"}, {"tracking", "https://me:hunter2@host/"}};
-    model.fit(blobs(32), told);
-  });
+  run_job(1,
+          [&](int) {
+            const testing::SmallNet net = small_net();
+            Model model(net);
+            const optim::SGD sgd(
+                net,
+                {.lr = 0.1, .weight_decay = 0.01, .grad_clip = optim::ClipGradByGlobalNorm(2)},
+                {{.names = {"*.bias"}, .weight_decay = 0.0}});
+            const optim::LinearWarmup warm(optim::StepLR(sgd, {.step_size = 3, .gamma = 0.5}),
+                                           {.warmup_steps = 4});
+            model.prepare(sgd,
+                          loss::CrossEntropy(),
+                          {},
+                          {.schedule = optim::per_step(warm),
+                           .ema = optim::ExponentialMovingAverageOptions{.decay = 0.9}});
+            FitOptions told = options();
+            torch::manual_seed(77);
+            told.checkpoint.every_steps = 3;
+            told.log.hyperparameters = {{"dropout", "0.3"},
+                                        {"api_key", "hunter2"},
+                                        {"tracking", "https://me:hunter2@host/"}};
+            model.fit(blobs(32), told);
+          },
+          {.divide_update = false});
   const nlohmann::ordered_json about = runs::read_run_config(run).options;
   EXPECT_EQ(about.at("optimizer").at("lr"), 0.1) << "not the first rate of the warm-up, 0";
   EXPECT_EQ(about.at("optimizer").at("weight_decay"), "0.01");
   EXPECT_EQ(about.at("optimizer").at("grad_clip"), "global norm 2");
   EXPECT_EQ(about.at("optimizer").at("momentum"), "0");
+  EXPECT_EQ(about.at("optimizer").at("nesterov"), "false");
+  EXPECT_EQ(about.at("ema"), "decay=0.9");
+  EXPECT_EQ(about.at("torch_seed"), 77);
+  EXPECT_EQ(about.at("checkpoint").at("every_steps"), 3);
+  EXPECT_EQ(about.at("checkpoint").at("keep_last"), 3);
+  EXPECT_EQ(about.at("strategy"), nlohmann::ordered_json({{"divide_update", false}}));
   EXPECT_EQ(about.at("optimizer").at("groups").at(1).at("weight_decay"), "0");
   EXPECT_EQ(about.at("schedule").at("name"), "LinearWarmup");
   EXPECT_EQ(about.at("schedule").at("parameters"),
