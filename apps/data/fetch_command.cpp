@@ -50,7 +50,7 @@ int run_fetch(const std::vector<std::string>& args) {
   if (program::parse_or_help(
           {.what = "Bring the files of a data set and check them. One of several processes that "
                    "start at "
-                   "once fetches, the others wait; a transfer that broke goes on where it ended.",
+                   "once fetches, and the others wait. A broken transfer continues where it ended.",
            .name = "argosy data fetch",
            .end = "Example: argosy data fetch mnist"},
           {{"NAME", "", "A set's name: see argosy data --help", &name, {.required = true}},

@@ -139,8 +139,8 @@ TrainingSaver& TrainingSaver::add(T& object, std::string name) {
              }});
   } else {
     static_assert(engine::HasModule<T>,
-                  "add() takes a module, and what of argosy has a state; torch::optim's optimizers "
-                  "and schedules are saved by torch::save: see docs/reference/libtorch.md");
+                  "add() takes a module, or an optimizer, schedule, scaler, average or loader of "
+                  "argosy; torch::save saves torch::optim's: see docs/reference/libtorch.md");
     add_module(engine::module_of(object), std::move(name));
     if constexpr (requires { object.decide_memory_format(object.memory_format()); }) {
       modules_.back().format = [&object] { return object.memory_format(); };

@@ -205,8 +205,8 @@ void broadcast(const at::Tensor& tensor, const comm::RootOptions& options) {
   comm::broadcast(tensor, job("broadcast").group, options);
 }
 
-std::vector<at::Tensor> all_gather(const at::Tensor& tensor) {
-  return comm::all_gather(tensor, job("all_gather").group);
+std::vector<at::Tensor> all_gather(const at::Tensor& tensor, const comm::TimeoutOptions& options) {
+  return comm::all_gather(tensor, job("all_gather").group, options);
 }
 
 std::vector<std::string> get_file_shard(const std::vector<std::string>& files) {

@@ -64,7 +64,8 @@ void stop_worker();
 }
 void all_reduce(const at::Tensor& tensor, const comm::AllReduceOptions& options = {});
 void broadcast(const at::Tensor& tensor, const comm::RootOptions& options = {});
-[[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& tensor);
+[[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& tensor,
+                                                 const comm::TimeoutOptions& options = {});
 
 /// Returns this rank's block of `files`. The first (files % ranks) ranks get one file more; with
 /// fewer files than ranks, some get none.

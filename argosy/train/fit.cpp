@@ -45,7 +45,8 @@ void check_feeds(const FitOptions& options, const Feed& train, const Feed* eval)
   };
   check(options.data.shuffle, "data.shuffle = false");
   check(!options.data.drop_last, "data.drop_last");
-  check(reads_eval || options.data.seed == 0, "data.seed");
+  const bool may_join = options.resume != Resume::kNever;  // then it seeds ranks that join
+  check(reads_eval || may_join || options.data.seed == 0, "data.seed");
   check(reads_eval || options.batch_size == 1, "batch_size");
   check(reads_eval || options.num_workers == 0, "num_workers");
   check(options.checkpoint.resume_batch == ResumeBatch::kPerRank,

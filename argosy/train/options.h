@@ -46,7 +46,7 @@ struct FitDataOptions {
   std::optional<int64_t> eval_batch_size{};  ///< of the evaluation set; unset: batch_size
   bool shuffle = true;
   bool drop_last = false;  ///< leaves out an epoch's last batch if it is short
-  uint64_t seed = 0;       ///< seed of the order and the augmentation
+  uint64_t seed = 0;  ///< of the order, the augmentation, and ranks that join a resumed training
 };
 
 /// Where and when fit() saves checkpoints, and how it resumes from them.

@@ -29,7 +29,8 @@ class StepFigures;
 /// fit() does the rest: backward, the average over ranks and accumulated batches, the update, mixed
 /// precision, progress and checkpoints. A step may train a second model with an optimizer of its
 /// own, as GANs do; train::KeepInCheckpoint lets checkpoints have that model too. The step is valid
-/// during the call only, and belongs to its thread.
+/// during the call only, and belongs to its thread. That the loss depends on the network is checked
+/// in the first batch only.
 class TrainingStep final {
  public:
   /// The place of a batch in the training.

@@ -36,7 +36,7 @@ void libtorchs_schedule(train::Model model, const optim::SGD& sgd, torch::nn::Li
 
 void libtorchs_optimizer_saved(checkpoint::TrainingSaver& training, torch::nn::Linear net) {
   torch::optim::SGD theirs(net->parameters(), 0.1);
-  // expect: add() takes a module, and what of argosy has a state
+  // expect: add() takes a module, or an optimizer, schedule, scaler, average or loader of argosy
   training.add(theirs);
 }
 
