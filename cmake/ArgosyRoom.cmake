@@ -101,6 +101,12 @@ function(_argosy_use_pch target kind)
       list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
     endif()
     target_precompile_headers(${pch} PRIVATE ${headers})
+    # GCC asks whether a header of now is, byte for byte, the one that was precompiled, so a cached one must not differ
+    # in a comment either.
+    if(CMAKE_CXX_COMPILER_LAUNCHER)
+      string(REPLACE "CCACHE_NOHASHDIR=1" "CCACHE_NOHASHDIR=1;CCACHE_COMMENTS=1" launcher "${CMAKE_CXX_COMPILER_LAUNCHER}")
+      set_target_properties(${pch} PROPERTIES CXX_COMPILER_LAUNCHER "${launcher}")
+    endif()
   endif()
   target_link_libraries(${target} PRIVATE fmt::fmt)
   if(ARGOSY_BUILD_TESTS) # macros must agree
