@@ -9,6 +9,7 @@
 #   One ctest per binary; PER_CASE: one ctest per test case (cheap torch-free binaries).
 #   APART: each file by itself, where several of them have things of one name.
 #   A skipped case of a test without PER_CASE would count as passed, so it fails: see argosy_optional_test.
+# argosy_test_program(NAME [UNITY] SOURCES ... DEPS ...): a program that tests start.
 # argosy_bench(NAME SOURCES ... DEPS ...): a Google Benchmark binary beside its room.
 include(GNUInstallDirs)
 include(GoogleTest)
@@ -182,6 +183,15 @@ function(argosy_program name)
   endif()
 endfunction()
 
+# A room's flags stay its own. What a test compiles itself, templates in headers included, takes three quarters of
+# the time of -O3. With less inlining GCC takes an empty std::optional for an uninitialized one.
+set(ARGOSY_TEST_OPTIONS "$<$<CONFIG:Release>:-Og;-Wno-maybe-uninitialized>")
+
+function(argosy_test_program name)
+  argosy_program(${name} ${ARGN})
+  target_compile_options(${name} PRIVATE "${ARGOSY_TEST_OPTIONS}")
+endfunction()
+
 function(argosy_test name)
   if(NOT ARGOSY_BUILD_TESTS)
     return()
@@ -207,11 +217,8 @@ function(argosy_test name)
   if(A_APART)
     set(unity)
   endif()
-  argosy_program(${name} ${unity} SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
+  argosy_test_program(${name} ${unity} SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
-  # A room's flags stay its own. What a test compiles itself, templates in headers included, takes three quarters of
-  # the time of -O3. With less inlining GCC takes an empty std::optional for an uninitialized one.
-  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-Og;-Wno-maybe-uninitialized>")
   set(properties TIMEOUT ${A_TIMEOUT} PROCESSORS ${A_PROCESSORS})
   if(A_PER_CASE)
     # gtest_discover_tests takes its properties apart three times on their way into ctest's file.

@@ -17,7 +17,7 @@ namespace {
 using image::Image;
 
 /// 40 pictures through a chain in which everything draws.
-struct Photos {
+struct SizedPhotos {
   Compose augment{
       RandomResizedCrop(16),
       RandomHorizontalFlip(),
@@ -58,7 +58,7 @@ void expect_equal(const Epoch& got, const Epoch& expected) {
 
 Epoch epoch_of(int num_workers, int64_t epoch = 0) {
   data::DataLoader loader(
-      Photos(), {.batch_size = 6, .shuffle = true, .num_workers = num_workers, .seed = 11});
+      SizedPhotos(), {.batch_size = 6, .shuffle = true, .num_workers = num_workers, .seed = 11});
   loader.set_epoch(epoch);
   Epoch batches;
   for (const auto& [images, points] : loader) {
@@ -79,7 +79,7 @@ TEST(Loader, TheSamePixelsAfterAResume) {
   const Epoch whole = epoch_of(3);
   data::LoaderState state;
   {
-    data::DataLoader loader(Photos(),
+    data::DataLoader loader(SizedPhotos(),
                             {.batch_size = 6, .shuffle = true, .num_workers = 2, .seed = 11});
     int batches = 0;
     for (const auto& batch : loader) {
@@ -90,7 +90,7 @@ TEST(Loader, TheSamePixelsAfterAResume) {
     }
     state = loader.state();
   }
-  data::DataLoader resumed(Photos(),
+  data::DataLoader resumed(SizedPhotos(),
                            {.batch_size = 6, .shuffle = true, .num_workers = 1, .seed = 11});
   resumed.load_state(state);
   Epoch rest;

@@ -1,4 +1,6 @@
 /// Optimizers, clipping and averages over parameters that are not on the CPU, against the kernels.
+#include "argosy/optim/optim.h"
+
 #include <functional>
 #include <string>
 #include <utility>
@@ -9,7 +11,6 @@
 #include <torch/torch.h>
 
 #include "argosy/base/error.h"
-#include "argosy/optim/optim.h"
 #include "argosy/optim/optim_test_problem.h"
 
 #include "tests/support/error_text.h"
