@@ -5,7 +5,6 @@
 #include "argosy/loss/checks.h"
 
 namespace argosy::loss {
-namespace {}  // namespace
 
 at::Tensor Loss::operator()(const at::Tensor& output, const at::Tensor& target) const {
   ARGOSY_CHECK(

@@ -38,6 +38,9 @@ class Loss final {
     if constexpr (requires(const F& f) { std::string(f.name()); }) {
       name_ = held->name();
     }
+    if constexpr (requires(const F& f) { std::string(f.parameters()); }) {
+      parameters_ = held->parameters();
+    }
     if constexpr (requires(const F& f, const at::Tensor& t) { double(f.count(t, t)); }) {
       count_ = [held](const at::Tensor& output, const at::Tensor& target) {
         return held->count(output, target);
@@ -64,12 +67,15 @@ class Loss final {
   /// count.
   [[nodiscard]] double count(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] const std::string& name() const { return name_; }
+  /// Returns what the loss's parameters() returns, or nothing: "label_smoothing=0.1".
+  [[nodiscard]] const std::string& parameters() const { return parameters_; }
   [[nodiscard]] explicit operator bool() const { return static_cast<bool>(function_); }
 
  private:
   std::function<at::Tensor(const at::Tensor&, const at::Tensor&)> function_{};
   Count count_{};
   std::string name_ = "loss";
+  std::string parameters_{};
 };
 
 }  // namespace argosy::loss

@@ -12,6 +12,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
 #include "argosy/loss/checks.h"
+#include "argosy/loss/parameters.h"
 
 namespace argosy::loss {
 namespace {
@@ -204,6 +205,19 @@ double NLL::count(const at::Tensor& log_probabilities, const at::Tensor& target)
                   weight_for(kNll, options_.weight, log_probabilities),
                   log_probabilities.size(1),
                   options_.ignore_index);
+}
+
+std::string CrossEntropy::parameters() const {
+  const CrossEntropyOptions defaults;
+  return joined({in_words("weight", options_.weight),
+                 in_words("label_smoothing", options_.label_smoothing, defaults.label_smoothing),
+                 in_words("ignore_index", options_.ignore_index, defaults.ignore_index),
+                 in_words(options_.reduction)});
+}
+std::string NLL::parameters() const {
+  return joined({in_words("weight", options_.weight),
+                 in_words("ignore_index", options_.ignore_index, NllOptions().ignore_index),
+                 in_words(options_.reduction)});
 }
 
 }  // namespace argosy::loss

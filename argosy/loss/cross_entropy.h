@@ -44,6 +44,9 @@ class CrossEntropy final {
   /// targets.
   [[nodiscard]] double count(const at::Tensor& logits, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "cross_entropy"; }
+  /// Returns the options that are not at their defaults, for records of a run:
+  /// "label_smoothing=0.1".
+  [[nodiscard]] std::string parameters() const;
 
  private:
   CrossEntropyOptions options_;
@@ -67,6 +70,7 @@ class NLL final {
                                       const at::Tensor& target) const;
   [[nodiscard]] double count(const at::Tensor& log_probabilities, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "nll"; }
+  [[nodiscard]] std::string parameters() const;
 
  private:
   NllOptions options_;

@@ -361,5 +361,28 @@ TEST(AnyLoss, HoldsALossOrAFunction) {
               HasSubstr("there is no loss"));
 }
 
+TEST(LossParameters, AreThoseThatAreNotAtTheirDefaults) {
+  const at::Tensor weight = torch::tensor({1.0, 2.5});
+  EXPECT_EQ(Loss(CrossEntropy()).parameters(), "");
+  EXPECT_EQ(Loss(CrossEntropy({.weight = weight, .label_smoothing = 0.1, .ignore_index = 0}))
+                .parameters(),
+            "weight=[1, 2.5], label_smoothing=0.1, ignore_index=0");
+  EXPECT_EQ(Loss(NLL({.reduction = Reduction::kSum})).parameters(), "reduction=sum");
+  EXPECT_EQ(Loss(MSE({.reduction = Reduction::kSum})).parameters(), "reduction=sum");
+  EXPECT_EQ(Loss(L1()).parameters(), "");
+  EXPECT_EQ(Loss(SmoothL1({.beta = 0.5})).parameters(), "beta=0.5");
+  EXPECT_EQ(Loss(Huber({.delta = 2, .reduction = Reduction::kNone})).parameters(),
+            "delta=2, reduction=none");
+  EXPECT_EQ(Loss(BCE({.weight = torch::ones({4, 5})})).parameters(), "weight=[4, 5] numbers");
+  EXPECT_EQ(Loss(BCEWithLogits({.pos_weight = weight})).parameters(), "pos_weight=[1, 2.5]");
+  EXPECT_EQ(
+      Loss(KLDiv({.target = KLTarget::kLogProbabilities, .reduction = KLReduction::kBatchMean}))
+          .parameters(),
+      "target=log_probabilities, reduction=batchmean");
+  EXPECT_EQ(
+      Loss([](const at::Tensor& output, const at::Tensor&) { return output.sum(); }).parameters(),
+      "");
+}
+
 }  // namespace
 }  // namespace argosy::loss

@@ -11,6 +11,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/text.h"
 #include "argosy/loss/checks.h"
+#include "argosy/loss/parameters.h"
 
 namespace argosy::loss {
 namespace {
@@ -131,6 +132,33 @@ double KLDiv::count(const at::Tensor& log_probabilities, const at::Tensor& targe
   }
   return options_.reduction == KLReduction::kSum ? 1
                                                  : static_cast<double>(log_probabilities.numel());
+}
+
+std::string BCE::parameters() const {
+  return joined({in_words("weight", options_.weight), in_words(options_.reduction)});
+}
+std::string BCEWithLogits::parameters() const {
+  return joined({in_words("weight", options_.weight),
+                 in_words("pos_weight", options_.pos_weight),
+                 in_words(options_.reduction)});
+}
+std::string KLDiv::parameters() const {
+  std::string reduction;
+  switch (options_.reduction) {
+    case KLReduction::kMean:
+      break;
+    case KLReduction::kBatchMean:
+      reduction = "reduction=batchmean";
+      break;
+    case KLReduction::kSum:
+      reduction = in_words(Reduction::kSum);
+      break;
+    case KLReduction::kNone:
+      reduction = in_words(Reduction::kNone);
+      break;
+  }
+  return joined({options_.target == KLTarget::kLogProbabilities ? "target=log_probabilities" : "",
+                 reduction});
 }
 
 }  // namespace argosy::loss

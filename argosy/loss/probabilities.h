@@ -26,6 +26,9 @@ class BCE final {
   /// Returns the divisor of the mean; 1 for Reduction::kSum. The same holds for all below.
   [[nodiscard]] double count(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "bce"; }
+  /// Returns the options that are not at their defaults, for records of a run. The same holds for
+  /// all below.
+  [[nodiscard]] std::string parameters() const;
 
  private:
   BceOptions options_;
@@ -49,6 +52,7 @@ class BCEWithLogits final {
   [[nodiscard]] at::Tensor operator()(const at::Tensor& logits, const at::Tensor& target) const;
   [[nodiscard]] double count(const at::Tensor& logits, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "bce_with_logits"; }
+  [[nodiscard]] std::string parameters() const;
 
  private:
   BceWithLogitsOptions options_;
@@ -78,6 +82,7 @@ class KLDiv final {
                                       const at::Tensor& target) const;
   [[nodiscard]] double count(const at::Tensor& log_probabilities, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "kl_div"; }
+  [[nodiscard]] std::string parameters() const;
 
  private:
   KLDivOptions options_;

@@ -7,6 +7,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/loss/checks.h"
+#include "argosy/loss/parameters.h"
 
 namespace argosy::loss {
 namespace {
@@ -68,6 +69,21 @@ at::Tensor Huber::operator()(const at::Tensor& output, const at::Tensor& target)
 }
 double Huber::count(const at::Tensor& output, const at::Tensor& target) const {
   return count_of(kHuber, output, target, options_.reduction);
+}
+
+std::string MSE::parameters() const {
+  return in_words(options_.reduction);
+}
+std::string L1::parameters() const {
+  return in_words(options_.reduction);
+}
+std::string SmoothL1::parameters() const {
+  return joined(
+      {in_words("beta", options_.beta, SmoothL1Options().beta), in_words(options_.reduction)});
+}
+std::string Huber::parameters() const {
+  return joined(
+      {in_words("delta", options_.delta, HuberOptions().delta), in_words(options_.reduction)});
 }
 
 }  // namespace argosy::loss

@@ -29,6 +29,9 @@ class MSE final {
   /// Returns the divisor of the mean; 1 for Reduction::kSum. The same holds for all below.
   [[nodiscard]] double count(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "mse"; }
+  /// Returns the options that are not at their defaults, for records of a run. The same holds for
+  /// all below.
+  [[nodiscard]] std::string parameters() const;
 
  private:
   MseOptions options_;
@@ -46,6 +49,7 @@ class L1 final {
   [[nodiscard]] at::Tensor operator()(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] double count(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "l1"; }
+  [[nodiscard]] std::string parameters() const;
 
  private:
   L1Options options_;
@@ -65,6 +69,7 @@ class SmoothL1 final {
   [[nodiscard]] at::Tensor operator()(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] double count(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "smooth_l1"; }
+  [[nodiscard]] std::string parameters() const;
 
  private:
   SmoothL1Options options_;
@@ -84,6 +89,7 @@ class Huber final {
   [[nodiscard]] at::Tensor operator()(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] double count(const at::Tensor& output, const at::Tensor& target) const;
   [[nodiscard]] std::string name() const { return "huber"; }
+  [[nodiscard]] std::string parameters() const;
 
  private:
   HuberOptions options_;

@@ -53,6 +53,7 @@ struct Training {
   /// schedule its name is empty.
   const FitOptions* options = nullptr;
   std::string loss{};
+  std::string loss_parameters{};  ///< "label_smoothing=0.1"; empty: all are at their defaults
   std::vector<std::string> metrics{};
   std::string amp{};  ///< type of mixed precision: "bfloat16"; empty: full precision
   std::string schedule{};

@@ -356,6 +356,7 @@ Training FitLoop::training() const {
           .step = core_.steps,
           .options = &options_,
           .loss = core_.loss.has_value() ? core_.loss->name() : "training_step",
+          .loss_parameters = core_.loss.has_value() ? core_.loss->parameters() : "",
           .metrics = core_.metric_names(),
           .amp = core_.precision.name(),
           .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : "",

@@ -118,6 +118,9 @@ ordered_json description(const Training& training) {
                      {"loss", training.loss},
                      {"metrics", training.metrics},
                      {"optimizer", optimizer_of(training)}};
+  if (!training.loss_parameters.empty()) {
+    about["loss_parameters"] = training.loss_parameters;
+  }
   if (!training.schedule.empty()) {
     about["schedule"] = schedule_of(training);
   }

@@ -109,7 +109,7 @@ TEST_F(RunRecorderTest, SaysWithWhatItWasTrained) {
             const optim::LinearWarmup warm(optim::StepLR(sgd, {.step_size = 3, .gamma = 0.5}),
                                            {.warmup_steps = 4});
             model.prepare(sgd,
-                          loss::CrossEntropy(),
+                          loss::CrossEntropy({.label_smoothing = 0.1}),
                           {},
                           {.schedule = optim::per_step(warm),
                            .ema = optim::ExponentialMovingAverageOptions{.decay = 0.9}});
@@ -128,6 +128,7 @@ TEST_F(RunRecorderTest, SaysWithWhatItWasTrained) {
   EXPECT_EQ(about.at("optimizer").at("grad_clip"), "global norm 2");
   EXPECT_EQ(about.at("optimizer").at("momentum"), "0");
   EXPECT_EQ(about.at("optimizer").at("nesterov"), "false");
+  EXPECT_EQ(about.at("loss_parameters"), "label_smoothing=0.1");
   EXPECT_EQ(about.at("ema"), "decay=0.9");
   EXPECT_EQ(about.at("torch_seed"), 77);
   EXPECT_EQ(about.at("checkpoint").at("every_steps"), 3);
