@@ -104,7 +104,7 @@ holds 'j[0]["weights_hash"] != j[1]["weights_hash"] and j[1]["steps"] == 16' one
 # Cut off in the middle and resumed: the same bits as without.
 json cut train --config first/recipe.json --run_dir cut --num_iters 9 --save_freq 4
 cp -r cut changed
-expect 0 'resumes with changed options: --lr 0.5 (was 0.05). What the checkpoint has' \
+expect 0 'resumes with changed options: --lr 0.5 (was 0.05). Weights, learning rate' \
   train --config first/recipe.json --run_dir changed --lr 0.5 --resume auto
 [[ $("$program" checkpoint hash changed) == $("$program" checkpoint hash "$(ls -d changed/checkpoints/step-* | tail -n 1)") ]] ||
   complain "argosy checkpoint hash does not find a run's newest checkpoint"

@@ -30,7 +30,7 @@ inline const std::vector<double> kImageNetStd{0.229, 0.224, 0.225};
 /// Source: Paddle's and torchvision's data sets (names, addresses, MD5s), the sets' own pages.
 [[nodiscard]] const std::vector<const Row*>& rows();
 
-/// Returns the row of that name. nullptr: there is none.
+/// Returns the row of that name, or nullptr if there is none.
 [[nodiscard]] const Row* find_row(std::string_view name);
 
 /// Returns the row of a name that must exist.

@@ -112,7 +112,7 @@ class Source {
   [[nodiscard]] virtual image::Image decoded(const Sample& sample,
                                              const PictureAs& as = {}) const = 0;
 
-  /// Returns the first label. -1: there is none. For kTags see labels().
+  /// Returns the first label, or -1 if there is none. For kTags see labels().
   [[nodiscard]] int64_t label(int64_t index) const {
     Scratch scratch;
     const std::span<const int64_t> all = labels(index, scratch);

@@ -39,7 +39,7 @@ class CsvReader final {
   explicit CsvReader(const std::string& path, CsvOptions options = {});
 
   [[nodiscard]] const std::vector<std::string>& header() const { return header_; }
-  /// Returns the position of the column of this name. nullopt: there is none.
+  /// Returns the position of the column of this name, or nullopt if there is none.
   [[nodiscard]] std::optional<size_t> column(std::string_view name) const;
 
   /// Moves to the next row. False after the last one.

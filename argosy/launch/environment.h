@@ -26,7 +26,7 @@ struct JobDescription {
   std::string master_host = "127.0.0.1";  ///< node 0's
   uint16_t master_port = 0;               ///< held on node 0 for a store that rank 0 may host
   std::vector<std::string> endpoints{};   ///< "host:port" of every rank, held (Paddle's endpoints)
-  std::string store{};                    ///< "host:port" of our store; empty: there is none
+  std::string store{};                    ///< "host:port" of our store; empty without one
   std::string token{};                    ///< secret; never printed
   rendezvous::TlsChoice tls{};
   std::string log_dir{};  ///< absolute; empty: no log files
@@ -74,7 +74,7 @@ struct Share {
                                       int local_rank);
 
 /// Returns the environment of the node's rank `local_rank`: `inherited` ("NAME=value" each) and our
-/// variables. `error_file`: see LogPlan::error_file(); empty: there is none.
+/// variables. `error_file`: see LogPlan::error_file(); empty without one.
 ///
 /// Our variables that place a rank in the job replace inherited ones. Those that tune it
 /// (OMP_NUM_THREADS, OMP_WAIT_POLICY, OPENBLAS_CORETYPE, GLIBC_TUNABLES, ARGOSY_PROGRESS, COLUMNS)

@@ -59,15 +59,15 @@ struct LogPlan {
   [[nodiscard]] bool each_rank_whole() const {
     return !folder.empty() && layout != LogLayout::kTorchrun;
   }
-  /// Returns the path at which the rank may write, in torchrun's form, why it ended. "": nowhere.
+  /// Returns the path at which the rank may write, in torchrun's form, why it ended, or "".
   [[nodiscard]] std::string error_file(int rank, int local_rank, int restart) const;
   /// Returns the path for the lines of all ranks of this node that the filters of
-  /// `stream` choose. "": there is none.
+  /// `stream` choose, or "" if there is none.
   [[nodiscard]] std::string filtered(StandardStream stream, int node, int restart) const;
-  /// Returns the path of Paddle's list of all ranks' endpoints. "": there is none.
+  /// Returns the path of Paddle's list of all ranks' endpoints, or "" if there is none.
   [[nodiscard]] std::string endpoints() const;
   /// Returns the path of the combined log of node `node`, which stands beside the other tool's
-  /// files. "": there is none.
+  /// files, or "" if there is none.
   [[nodiscard]] std::string combined(int node) const;
   /// Returns the pattern in the start table: "runs/r1/rank<k>.log".
   [[nodiscard]] std::string pattern() const;

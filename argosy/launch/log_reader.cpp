@@ -162,8 +162,8 @@ std::optional<Parts> take_apart(const std::string& line) {
                .text = std::string(rest.substr(blank + 6))};
 }
 
-/// Ranks that were asked for and are nowhere in the logs. False: there is none. `whole`: the logs
-/// have all that was printed.
+/// Names the ranks that were asked for and are nowhere in the logs. Returns false if there is none.
+/// `whole`: the logs have all that was printed.
 bool tell_of_unknown(const std::vector<int>& asked, const std::set<int>& seen, bool whole) {
   bool told = false;
   for (const int rank : asked) {

@@ -75,7 +75,7 @@ enum class Between : uint8_t {
                                     const std::vector<std::string>& args,
                                     Between between);
 
-/// Returns the row to which `name` ("--nproc_per_node", "-n") belongs. nullptr: there is none.
+/// Returns the row to which `name` ("--nproc_per_node", "-n") belongs, or nullptr if there is none.
 [[nodiscard]] const Option* find_option(std::span<const Option> options, std::string_view name);
 
 /// Returns the text of --help.

@@ -26,8 +26,8 @@ struct StoredRecipe {
 [[nodiscard]] StoredRecipe describe(const TrainSettings& resolved, const Assembly& assembly);
 /// Writes `folder`/recipe.json, whole or not at all. Errors: DataError with path.
 void write_description(const std::string& folder, const StoredRecipe& description);
-/// Reads `folder`/recipe.json. nullopt: there is none. Errors: ConfigError with the path of a
-/// damaged one.
+/// Returns what `folder`/recipe.json says, or nullopt if there is none. Errors: ConfigError with
+/// the path of a damaged one.
 [[nodiscard]] std::optional<StoredRecipe> read_description(const std::string& folder);
 /// Reads the description of the run to which `path` belongs: its folder, a checkpoint in it or a
 /// file in it. nullopt: there is no recipe.json up to two folders above. Errors: as for

@@ -27,7 +27,7 @@ struct ScheduleEntry {
   TableRow row{};  ///< all except constant and plateau have the option `unit`: step or epoch
   /// It has rates of its own, so no warm-up can precede it.
   bool own_rates = false;
-  /// The option that becomes the training's length if it is "auto". Empty: there is none.
+  /// The option that becomes the training's length if it is "auto", or nothing if there is none.
   std::string length_option{};
   /// `length` is that of the training in the schedule's unit, without the warm-up.
   std::function<optim::LRScheduler(

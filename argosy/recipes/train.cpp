@@ -194,8 +194,8 @@ class WriteDescription final : public train::Callback {
       description_.changes.push_back(fmt::format("after step {}: {}", step, changes));
     }
     log::warn(
-        "[recipes.resume] {} resumes with changed options: {}. What the checkpoint has "
-        "stays as it is: weights, learning rate, the schedule's place, random numbers",
+        "[recipes.resume] {} resumes with changed options: {}. Weights, learning "
+        "rate, the schedule's place and random numbers are the checkpoint's",
         folder_,
         changes);
   }

@@ -22,14 +22,14 @@ using Key = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, Release<X509_free>>;
 using Bio = std::unique_ptr<BIO, Release<BIO_free_all>>;
 
-/// Reads the first certificate. nullptr: there is none, or it has a passphrase.
+/// Returns the first certificate, or nullptr if there is none or it has a passphrase.
 [[nodiscard]] Certificate read_certificate(const std::string& pem);
-/// Reads all certificates. Empty: there is none.
+/// Returns all certificates.
 [[nodiscard]] std::vector<Certificate> read_certificates(const std::string& pem);
 /// Returns why `chain` is not trusted. Its first certificate, with those that follow it, must be
-/// signed by one of `authority`. "": it is, and it is valid now.
+/// signed by one of `authority`. Returns "" if it is, and is valid now.
 [[nodiscard]] std::string why_not_signed(const std::string& chain, const std::string& authority);
-/// Reads a private key. nullptr: there is none, or it has a passphrase.
+/// Returns the private key, or nullptr if there is none or it has a passphrase.
 [[nodiscard]] Key read_key(const std::string& pem);
 [[nodiscard]] std::string to_pem(X509& certificate);
 [[nodiscard]] std::string to_pem(EVP_PKEY& key);

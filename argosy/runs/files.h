@@ -16,13 +16,13 @@ void make_folder(const std::string& folder);
 /// Errors: DataError "runs.write" with path.
 void replace_file(const std::string& path, std::string_view text);
 
-/// Returns the bytes of a regular file. nullopt: there is none, or it has more than `most`.
+/// Returns the bytes of a regular file, or nullopt if there is none or it has more than `most`.
 [[nodiscard]] std::optional<std::string> read_small_file(const std::string& path, size_t most);
 
-/// Returns at most `most` bytes from `offset`. Empty: there are none.
+/// Returns at most `most` bytes from `offset`.
 [[nodiscard]] std::string read_piece(const std::string& path, int64_t offset, size_t most);
 
-/// Returns the size of a file. -1: it is not a regular file.
+/// Returns the size of a regular file, or -1 for anything else.
 [[nodiscard]] int64_t file_size(const std::string& path);
 
 }  // namespace argosy::runs

@@ -53,7 +53,7 @@ struct SamplesPart {
 /// Returns the content of `folder`/samples: sheets of write_samples(), and PNG files. Empty: there
 /// is none.
 [[nodiscard]] SamplesPart samples_part(const std::string& folder);
-/// Returns what page.js draws from `folder`/timeline*.json. Null: there is none.
+/// Returns what page.js draws from `folder`/timeline*.json, or null if there is none.
 [[nodiscard]] nlohmann::ordered_json timeline_json(const std::string& folder);
 /// Returns the place of the timeline.
 [[nodiscard]] std::string timeline_part(const nlohmann::ordered_json& timeline);

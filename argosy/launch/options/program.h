@@ -26,7 +26,7 @@ struct Program {
 [[nodiscard]] Program find_command(const LaunchOptions& options, const Lookup& lookup);
 
 /// Returns an option among the program's own arguments ("--nproc_per_node=2") that hardly any
-/// program but a launcher has. The user probably misplaced it. "": there is none.
+/// program but a launcher has, so that the user probably misplaced it, or "" if there is none.
 [[nodiscard]] std::string misplaced_option(const std::vector<std::string>& command);
 
 }  // namespace argosy::launch
