@@ -228,6 +228,26 @@ TEST_F(ShmTest, BlocksAreGivenBackWhenAllHaveLetGo) {
   });
 }
 
+// Rank 0 makes room for all, and each rank then maps it.
+TEST_F(ShmTest, ABlockThatOneRankCannotHaveNobodyHas) {
+  run(3, {}, [](Transport& t) {
+    for (const int without : {0, 1, 2}) {
+      rlimit limit{};
+      const auto kind = without == 0 ? RLIMIT_FSIZE : RLIMIT_AS;
+      ASSERT_EQ(::getrlimit(kind, &limit), 0);
+      const rlimit none{.rlim_cur = 1, .rlim_max = limit.rlim_max};
+      ::signal(SIGXFSZ, SIG_IGN);
+      if (t.rank() == without) {
+        ASSERT_EQ(::setrlimit(kind, &none), 0);
+      }
+      const auto block = t.share(64'000'000, kTimeout);
+      ASSERT_EQ(::setrlimit(kind, &limit), 0);
+      EXPECT_EQ(block, nullptr) << "without rank " << without;
+    }
+    EXPECT_NE(t.share(1000, kTimeout), nullptr);
+  });
+}
+
 TEST_F(ShmTest, AForkedChildGivesNothingBack) {
   run(2, {}, [](Transport& t) {
     auto block = t.share(100'000, kTimeout);
