@@ -89,7 +89,8 @@ class ScheduleHandle final {
   /// Says in a sentence that a schedule is not one of Argosy's.
   template <typename Other>
   requires(detail::kHasStep<Other> && !std::derived_from<std::remove_cvref_t<Other>, LRScheduler>)
-      ScheduleHandle(Other&&)  // NOLINT(google-explicit-constructor)
+      // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload)
+      ScheduleHandle(Other&&)
       : schedule_(std::declval<StepScheduler>()) {
     static_assert(std::derived_from<std::remove_cvref_t<Other>, LRScheduler>,
                   "a schedule is one of argosy::optim, which have libtorch's names and numbers; "
