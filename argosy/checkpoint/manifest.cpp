@@ -9,7 +9,6 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <ranges>
 #include <set>
 
 #include "argosy/base/error.h"
@@ -161,11 +160,14 @@ std::string layout_in_words(const std::vector<int>& hosts) {
     ++ranks_of[host];
   }
   const std::string ranks = fmt::format("{} rank{}", hosts.size(), hosts.size() == 1 ? "" : "s");
-  return ranks_of.size() == 1 ? ranks + " on one host"
-                              : fmt::format("{}, {} on {} hosts",
-                                            ranks,
-                                            fmt::join(ranks_of | std::views::values, " + "),
-                                            ranks_of.size());
+  if (ranks_of.size() == 1) {
+    return ranks + " on one host";
+  }
+  std::vector<int64_t> counts;
+  for (const auto& [host, count] : ranks_of) {
+    counts.push_back(count);
+  }
+  return fmt::format("{}, {} on {} hosts", ranks, fmt::join(counts, " + "), ranks_of.size());
 }
 
 }  // namespace
