@@ -51,9 +51,9 @@ void TrainingSaver::add_module(const torch::nn::Module& module, std::string name
   modules_.push_back({.name = take_name(std::move(name), "model"), .module = &module});
 }
 
-void TrainingSaver::add_loader(std::function<data::LoaderState()> state,
-                               std::function<void(const data::LoaderState&)> load,
-                               std::function<void(int64_t)> set_epoch,
+void TrainingSaver::add_loader(const std::function<data::LoaderState()>& state,
+                               const std::function<void(const data::LoaderState&)>& load,
+                               const std::function<void(int64_t)>& set_epoch,
                                std::string name) {
   name = take_name(std::move(name), "loader");
   const auto load_state = [name, state, load, set_epoch](const Snapshot& saved) {

@@ -108,9 +108,9 @@ class TrainingSaver final {
 
   [[nodiscard]] std::string take_name(std::string name, const char* usual);
   void add_module(const torch::nn::Module& module, std::string name);
-  void add_loader(std::function<data::LoaderState()> state,
-                  std::function<void(const data::LoaderState&)> load,
-                  std::function<void(int64_t)> set_epoch,
+  void add_loader(const std::function<data::LoaderState()>& state,
+                  const std::function<void(const data::LoaderState&)>& load,
+                  const std::function<void(int64_t)>& set_epoch,
                   std::string name);
   [[nodiscard]] std::string newest(const std::string& from) const;
 

@@ -222,6 +222,9 @@ std::vector<std::string> get_file_shard(const std::vector<std::string>& files) {
 
 data::DistributedBatchSampler distributed_batch_sampler(int64_t dataset_size,
                                                         const SamplerOptions& options) {
+  ARGOSY_CHECK(dataset_size != 0 || !options.shuffle,
+               "fleet.distributed_batch_sampler",
+               "the data set is empty: there is nothing to shuffle. Is its path right?");
   return data::DistributedBatchSampler(dataset_size,
                                        {.batch_size = options.batch_size,
                                         .num_replicas = worker_num(),

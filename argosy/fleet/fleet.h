@@ -79,6 +79,7 @@ struct SamplerOptions {
   uint64_t seed = 0;  ///< 0: Paddle's own order, which depends only on the epoch
 };
 /// Returns the batches of this rank in Paddle's order. Every rank gets the same number.
+/// Errors: UsageError for an empty data set with shuffle.
 [[nodiscard]] data::DistributedBatchSampler distributed_batch_sampler(
     int64_t dataset_size, const SamplerOptions& options);
 struct EvaluationBatchOptions {

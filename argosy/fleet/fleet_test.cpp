@@ -132,6 +132,11 @@ TEST(Fleet, SamplersGetRankAndSize) {
     } else {
       EXPECT_THAT(first, ElementsAre(2, 3));
     }
+    EXPECT_EQ(
+        test::error_text<UsageError>([] { (void)distributed_batch_sampler(0, {.shuffle = true}); }),
+        "[fleet.distributed_batch_sampler] the data set is empty: there is nothing to shuffle. Is "
+        "its "
+        "path right?");
     const auto evaluation = evaluation_sampler(3, {.batch_size = 2});
     EXPECT_EQ(evaluation.plan(0).indices().size(), is_first_worker() ? 2U : 1U);
   });

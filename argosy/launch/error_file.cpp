@@ -25,13 +25,17 @@ std::string text_of(const json& entry, const char* name) {
   return found != entry.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// What libstdc++ and libc++ write when they end the process.
+/// What Argosy, libstdc++ and libc++ write when they end the process.
 std::string exception_in(const std::vector<std::string>& lines) {
   constexpr std::string_view kGnu = "terminate called after throwing an instance of '";
+  constexpr std::string_view kOurs = "error: [";  // see os/crash_handler.h
   constexpr std::string_view kGnuText = "  what():  ";
   constexpr std::string_view kLlvm = "uncaught exception of type ";
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string_view line = lines[i];
+    if (line.starts_with(kOurs)) {
+      return std::string(line.substr(kOurs.size() - 1));
+    }
     if (const size_t found = line.find(kLlvm); found != std::string_view::npos) {
       return std::string(line.substr(found + kLlvm.size()));
     }

@@ -73,6 +73,9 @@ TEST(ExceptionOf, IsWhatTheRankSaidOrTheRuntimeWrote) {
             "std::runtime_error: my file is missing");
   EXPECT_EQ(exception_of(ErrorNote{.message = "Mine: it broke\nfurther lines"}, {"x"}),
             "Mine: it broke …");
+  EXPECT_EQ(
+      exception_of(std::nullopt, {"error: [train.fit] runs: no space", "error: see errors.md"}),
+      "[train.fit] runs: no space");
   EXPECT_EQ(exception_of(std::nullopt, {"Aborted"}), "");
   EXPECT_EQ(exception_of(ErrorNote{.message = "SIGABRT from process 7"}, {"Aborted"}), "");
   EXPECT_EQ(exception_of(ErrorNote{.message = "std::terminate() without an exception"}, {}), "");
