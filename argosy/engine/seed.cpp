@@ -1,13 +1,14 @@
 #include "argosy/engine/seed.h"
 
-#include <cstdlib>
-#include <string_view>
+#include <optional>
+#include <string>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <torch/utils.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/env.h"
 
 namespace argosy {
 
@@ -21,9 +22,8 @@ namespace {
 
 /// cuBLAS is deterministic with one of these only; NVIDIA, "cuBLAS: results reproducibility".
 bool cublas_workspace_is_fixed() {
-  const char* config = std::getenv("CUBLAS_WORKSPACE_CONFIG");
-  return config != nullptr &&
-         (std::string_view(config) == ":4096:8" || std::string_view(config) == ":16:8");
+  const std::optional<std::string> config = env::get("CUBLAS_WORKSPACE_CONFIG");
+  return config == ":4096:8" || config == ":16:8";
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ std::vector<std::string> set_deterministic(Deterministic mode) {
   if (on && at::Context::hasCUDA() && !cublas_workspace_is_fixed()) {
     gaps.emplace_back("cuBLAS: set CUBLAS_WORKSPACE_CONFIG=:4096:8 before the program starts");
   }
-  if (on && std::getenv("OMP_NUM_THREADS") == nullptr && at::get_num_threads() > 1) {
+  if (on && !env::get("OMP_NUM_THREADS").has_value() && at::get_num_threads() > 1) {
     gaps.emplace_back(
         "threads of an operator: their number decides the order of sums; set OMP_NUM_THREADS to "
         "repeat a run on another machine");

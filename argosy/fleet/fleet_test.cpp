@@ -12,6 +12,7 @@
 #include <torch/torch.h>
 
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/read_weights.h"
 #include "argosy/fleet/fleet_test_support.h"
 #include "argosy/fleet/progress.h"
 #include "argosy/optim/sgd.h"

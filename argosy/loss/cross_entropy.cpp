@@ -47,7 +47,7 @@ at::Tensor classes_of(const char* where, const at::Tensor& output, const at::Ten
                c10::toString(target.scalar_type()),
                text::shape(target));
   const bool column = target.dim() == output.dim() && target.size(1) == 1;
-  const at::Tensor classes = (column ? target.squeeze(1) : target).to(at::kLong);
+  at::Tensor classes = (column ? target.squeeze(1) : target).to(at::kLong);
   std::vector<int64_t> expected = output.sizes().vec();
   expected.erase(expected.begin() + 1);
   // [N, T, C] and [N, T]: the classes of a Transformer stand last.

@@ -341,7 +341,7 @@ TEST(AnyLoss, HoldsALossOrAFunction) {
   EXPECT_EQ(loss(x, t).item<double>(), 5.0);
   loss(x, t).backward();
   EXPECT_EQ(x.grad()[1].item<double>(), 3.0);
-  const Loss copy = loss;
+  const Loss copy = loss;  // NOLINT(performance-unnecessary-copy-initialization): what is tested
   EXPECT_EQ(copy.count(x, t), 2);
   const Loss own([](const at::Tensor& y, const at::Tensor& target) { return (y - target).mean(); });
   EXPECT_EQ(own.name(), "loss");

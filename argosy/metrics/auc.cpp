@@ -35,12 +35,13 @@ std::vector<double> gathered(std::vector<double> scores, const comm::Group& grou
 /// One point for each different score, highest first.
 std::vector<Point> points_of(const std::vector<double>& positives,
                              const std::vector<double>& negatives) {
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
   std::vector<Point> points;
   auto positive = positives.rbegin();
   auto negative = negatives.rbegin();
   while (positive != positives.rend() || negative != negatives.rend()) {
-    const double score = std::max(positive == positives.rend() ? -HUGE_VAL : *positive,
-                                  negative == negatives.rend() ? -HUGE_VAL : *negative);
+    const double score = std::max(positive == positives.rend() ? kLowest : *positive,
+                                  negative == negatives.rend() ? kLowest : *negative);
     Point point;
     for (; positive != positives.rend() && *positive == score; ++positive) {
       ++point.positives;

@@ -44,7 +44,7 @@ at::Tensor ConfusionMatrix::compute(const comm::Group& group) const {
 }
 
 at::Tensor ConfusionMatrix::normalized(NormalizeBy by, const comm::Group& group) const {
-  const at::Tensor counts = compute(group).to(at::kDouble);
+  at::Tensor counts = compute(group).to(at::kDouble);
   switch (by) {
     case NormalizeBy::kNone:
       return counts;

@@ -123,7 +123,7 @@ std::string help(const HelpText& about, std::span<const Option> options) {
     left += option.value.empty() ? "" : fmt::format(" {}", option.value);
     group->second += row_of(std::move(left), words_of(option), kLeft);
   }
-  std::ranges::rotate(groups.begin() + 1, groups.begin() + 2, groups.end());  // --help at the end
+  std::rotate(groups.begin() + 1, groups.begin() + 2, groups.end());  // --help at the end
   std::string text = fmt::format("{}\n\nUsage: {} {}\n", wrapped(about.what), about.name, usage);
   for (const auto& [name, rows] : groups) {
     text += rows.empty() ? "" : fmt::format("\n{}:\n{}", name, rows);

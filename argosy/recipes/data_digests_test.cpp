@@ -487,7 +487,7 @@ void add_idx(Found& found, const std::string& name, const std::string& folder, S
                                      std::pair("normalized", Set(folder, split, normalized)),
                                      std::pair("transformed", Set(folder, split, drawn))}) {
     const std::string what = fmt::format("{} {}, {}", name, to_string(split), options);
-    add_set(found, what, set, [&](Sum& sum, int64_t i, data::Random& random) {
+    add_set(found, what, set, [&set = set](Sum& sum, int64_t i, data::Random& random) {
       const auto [image, label] = set.get(i, random);
       sum.add(image);
       sum.add(label);
@@ -539,11 +539,13 @@ void add_vision(Found& found, const Sets& sets) {
         return vision::Cifar10(Sets::cifar10(), split, {.transform = chain});
       });
       for (const auto& [word, labels] : {std::pair("fine", 0), {"coarse", 1}}) {
-        add_pictures(
-            found, fmt::format("vision Cifar100 {} {}", word, name), [&](const Compose& chain) {
-              return vision::Cifar100(
-                  sets.path("cifar-100-binary.tar"), split, {.transform = chain, .label = labels});
-            });
+        add_pictures(found,
+                     fmt::format("vision Cifar100 {} {}", word, name),
+                     [&, label = labels](const Compose& chain) {
+                       return vision::Cifar100(sets.path("cifar-100-binary.tar"),
+                                               split,
+                                               {.transform = chain, .label = label});
+                     });
       }
       add_pictures(found, "vision PackedPictures of cifar10 " + name, [&](const Compose& chain) {
         return vision::Pictures(sets.path("cifar.rec"), split, {.transform = chain});
@@ -552,11 +554,13 @@ void add_vision(Found& found, const Sets& sets) {
     for (const auto& [word, splits] : {std::pair("published", vision::FlowersSplits::kPublished),
                                        {"paddle", vision::FlowersSplits::kPaddle}}) {
       add_pictures(
-          found, fmt::format("vision Flowers102 {} {}", word, name), [&](const Compose& chain) {
+          found,
+          fmt::format("vision Flowers102 {} {}", word, name),
+          [&, chosen = splits](const Compose& chain) {
             return vision::Flowers102(
                 sets.path("flowers"),
                 split,
-                {.transform = chain, .open = {.absent = vision::Absent::kSkip, .splits = splits}});
+                {.transform = chain, .open = {.absent = vision::Absent::kSkip, .splits = chosen}});
           });
     }
     add_pictures(found, "vision PackedPictures of flowers102 " + name, [&](const Compose& chain) {
@@ -577,10 +581,11 @@ void add_vision(Found& found, const Sets& sets) {
   });
   for (const auto& [word, keep] :
        {std::pair("", vision::Keep::kNothing), {", kept", vision::Keep::kDecoded}}) {
-    add_pictures(found, fmt::format("vision DatasetFolder{}", word), [&](const Compose& chain) {
-      return vision::DatasetFolder(sets.path("photos"),
-                                   {.transform = chain, .cache = {.keep = keep}});
-    });
+    add_pictures(
+        found, fmt::format("vision DatasetFolder{}", word), [&, kept = keep](const Compose& chain) {
+          return vision::DatasetFolder(sets.path("photos"),
+                                       {.transform = chain, .cache = {.keep = kept}});
+        });
   }
   for (const Chain& chain : chains()) {
     const vision::ImageFolder set(sets.path("photos"), {.transform = chain.chain});

@@ -281,8 +281,7 @@ TEST_P(TransportMismatches, NoWrongRootPasses) {
 TEST_P(TransportMismatches, APartOfAnotherLengthIsNeverTaken) {
   for (const int64_t sent : {3, 5}) {
     const auto outcomes = test::try_run_ranks(
-        kRanks,
-        [sent, meeting = std::make_shared<Meeting>(test::RankMode::kThreads), this](int rank) {
+        kRanks, [sent, meeting = std::make_shared<Meeting>(test::RankMode::kThreads)](int rank) {
           const auto t = GetParam().make(rank, kRanks, meeting->store());
           t->barrier(kTimeout);
           Memory memory(rank);

@@ -66,10 +66,12 @@ class OutOfStep
     : public ::testing::TestWithParam<std::tuple<const char*, const char*, const Mistake*>> {};
 
 TEST_P(OutOfStep, IsNamedAtTheNextReduction) {
-  const auto& [backend, optimizer_kind, mistake] = GetParam();
+  const std::string backend = std::get<0>(GetParam());
+  const std::string optimizer_kind = std::get<1>(GetParam());
+  const Mistake* const mistake = std::get<2>(GetParam());
   const auto store = rendezvous::in_process_store();
-  const bool two_hosts = backend == std::string("hierarchical");
-  const bool divided = optimizer_kind == std::string("divided");
+  const bool two_hosts = backend == "hierarchical";
+  const bool divided = optimizer_kind == "divided";
   const int ranks = two_hosts ? 4 : 2;
   const auto outcomes = test::try_run_ranks(ranks, [&](int rank) {
     const comm::Group group =
@@ -84,7 +86,7 @@ TEST_P(OutOfStep, IsNamedAtTheNextReduction) {
     EXPECT_TRUE(!divided || model.divide_step(ours));
     torch::optim::SGD theirs(model.parameters(), 0.1);
     const std::function<void()> step = [&] {
-      optimizer_kind == std::string("theirs") ? (void)theirs.step() : ours.step();
+      optimizer_kind == "theirs" ? (void)theirs.step() : ours.step();
     };
     for (int update = 1; update <= 6; ++update) {
       mistake->update(model, step, rank == 1 && update == 3);

@@ -78,7 +78,7 @@ TEST_F(RunRecorderTest, LeavesAllThatTheRunsPageShows) {
   EXPECT_EQ(config.options.at("batch_size"), 4);
   EXPECT_EQ(config.options.at("network"), "SmallNet");
   EXPECT_EQ(config.options.at("optimizer").at("name"), "SGD");
-  EXPECT_EQ(config.options.at("metrics"), nlohmann::json{"acc"});
+  EXPECT_EQ(config.options.at("metrics"), nlohmann::ordered_json{"acc"});
   EXPECT_THAT(steps("train"), ::testing::ElementsAre(2, 4, 6, 8));
   EXPECT_THAT(steps("eval"), ::testing::ElementsAre(4, 8));
   EXPECT_NE(figures().find("acc", "eval"), nullptr);

@@ -178,8 +178,8 @@ class FusedPictures::Pass final {
       plan(shop.resampler, source);
       shop.resampler.start(source.pixels, source.row_bytes);
     }
-    shop.resized.resize(static_cast<size_t>(shown_.width * source.channels));
-    shop.row.resize(static_cast<size_t>(window.width * channels_));
+    shop.resized.resize(static_cast<size_t>(shown_.width) * static_cast<size_t>(source.channels));
+    shop.row.resize(static_cast<size_t>(window.width) * static_cast<size_t>(channels_));
     const int before = shown_.left - window.left;
     const int first = draw_.flip_x ? window.width - before - shown_.width : before;
     for (int y = 0; y < window.height; ++y) {
@@ -303,8 +303,9 @@ void FusedPictures::write(const datasets::Source& source,
   if (!encoded && picture.channels == channels) {
     const FusedDraw draw = plan_.draw(picture.size, random);
     Pass(*this, draw, target)
-        .of_pixels(
-            picture.bytes.data(), static_cast<size_t>(picture.size.width * channels), channels);
+        .of_pixels(picture.bytes.data(),
+                   static_cast<size_t>(picture.size.width) * static_cast<size_t>(channels),
+                   channels);
     return;
   }
   if (encoded && image::sniff(picture.bytes) == image::Format::kJpeg) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -502,13 +503,14 @@ TEST(Pictures, APictureOfAnotherShapeThanTheFilePromisesIsAnErrorWhereItIs) {
         file, formats::pack_metadata({.kind = "own", .classes = {"a"}, .shape = shape}));
     const std::vector<std::byte> pixels(12);
     for (const auto& [height, channels] : {std::pair(4, 1), {2, 1}, {4, 3}}) {
-      writer.append(formats::pack_sample(
-          {.kind = formats::PictureKind::kPixels,
-           .height = height,
-           .width = 1,
-           .channels = channels,
-           .labels = {0},
-           .picture = std::span(pixels).first(static_cast<size_t>(height * channels))}));
+      writer.append(
+          formats::pack_sample({.kind = formats::PictureKind::kPixels,
+                                .height = height,
+                                .width = 1,
+                                .channels = channels,
+                                .labels = {0},
+                                .picture = std::span(pixels).first(
+                                    static_cast<size_t>(height) * static_cast<size_t>(channels))}));
     }
     writer.finish();
   };
