@@ -192,10 +192,12 @@ std::exception_ptr GroupState::perform(Operation& operation) {
   }
   try {
     const Deadline deadline = Deadline::after(operation.timeout);
+    if (operation.info.peer < 0) {  // a message runs beside a collective, and is at no place
+      transport_->set_place(operation.info.place);
+    }
     if (!operation.info.signature.empty()) {
       compare_signatures(operation, names_, *transport_, deadline);
     }
-    transport_->set_place(operation.info.place);
     operation.body(*transport_, deadline);
     return nullptr;
   } catch (...) {

@@ -31,6 +31,38 @@ GroupState::StartTransfer receiving(int& value, int peer, uint32_t tag) {
   };
 }
 
+/// A message is at no place of a training, and takes none away from the collectives.
+TEST(GroupTransfer, BetweenTwoOfThreeLeavesThePlaceOfReductionsAlone) {
+  with_threads(
+      3,
+      [](Group& world) {
+        const auto reduce = [&](uint32_t update) {
+          float value = 1;
+          world.state().run({.op = "all_reduce",
+                             .place = {.update = update, .pass = 1},
+                             .signature = "all_reduce"},
+                            {},
+                            [&](Transport& transport, const Deadline& deadline) {
+                              transport.all_reduce(&value,
+                                                   1,
+                                                   transport::DType::kF32,
+                                                   transport::ReduceOp::kSum,
+                                                   deadline.remaining());
+                            });
+          EXPECT_EQ(value, 3);
+        };
+        reduce(1);
+        int value = 7;
+        if (world.rank() == 0) {
+          world.state().run_transfer({.op = "send", .peer = 1}, {}, sending(value, 1, 1), [] {});
+        } else if (world.rank() == 1) {
+          world.state().run_transfer({.op = "recv", .peer = 0}, {}, receiving(value, 0, 1), [] {});
+        }
+        reduce(2);
+      },
+      {.checked = true});
+}
+
 TEST(GroupTransfer, ManyAtOnceInOppositeOrder) {
   with_threads(3, [](Group& world) {
     constexpr int kTags = 8;
