@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFormat = "argosy file store, format 1\n";
+constexpr std::string_view kMarker = "argosy-store";
 constexpr size_t kNoteSizeDigits = 6;
 
 [[noreturn]] void fail(std::string_view step, const std::string& path, int error_number) {
@@ -77,13 +78,13 @@ std::optional<uid_t> owner_of_new_files(const fs::path& folder) {
   return made.st_uid;
 }
 
-// What others could write into, they could have this job read. Refused where they own it, else
-// closed to them.
-void make_own_folder(const std::string& path) {
+// What others could write into, they could have this job read. Refused where they own it; see
+// close_to_others().
+os::UniqueFd make_own_folder(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     fail("cannot make folder", path, errno);
   }
-  const Result<os::UniqueFd> fd = open_own(path, O_RDONLY | O_DIRECTORY);
+  Result<os::UniqueFd> fd = open_own(path, O_RDONLY | O_DIRECTORY);
   struct stat folder {};
   if (!fd.ok() || fstat(fd->get(), &folder) != 0) {
     fail("cannot open folder", path, fd.ok() ? errno : fd.failure().error_number);
@@ -98,8 +99,39 @@ void make_own_folder(const std::string& path) {
                                   folder.st_uid,
                                   geteuid()));
   }
-  if ((folder.st_mode & 0077) != 0 && fchmod(fd->get(), 0700) != 0) {
+  return *std::move(fd);
+}
+
+void close_to_others(const os::UniqueFd& folder, const std::string& path) {
+  struct stat now {};
+  if (fstat(folder.get(), &now) != 0 ||
+      ((now.st_mode & 0077) != 0 && fchmod(folder.get(), 0700) != 0)) {
     fail("cannot close to other users", path, errno);
+  }
+}
+
+std::vector<std::string> file_names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (error) {
+    fail("cannot list", folder, error.value());
+  }
+  return names;
+}
+
+// Before anything in a folder is changed: it may be somebody's home, or the file of another
+// library's store.
+void refuse_other_folders(const std::string& path) {
+  const std::vector<std::string> names = file_names_in(path);
+  if (!names.empty() && std::ranges::find(names, kMarker) == names.end()) {
+    throw ConfigError(
+        "rendezvous.file",
+        fmt::format("{} is no store: expected an empty or new folder, got one with other files in "
+                    "it. Give file:// a path of its own.",
+                    path));
   }
 }
 
@@ -113,7 +145,9 @@ void make_store_folder(const std::string& path) {
                                   "not exist yet. Give file:// the path that the link leads to.",
                                   path));
   }
-  make_own_folder(path);
+  const os::UniqueFd folder = make_own_folder(path);
+  refuse_other_folders(path);
+  close_to_others(folder, path);
 }
 
 std::string without_trailing_slashes(std::string path) {
@@ -134,18 +168,6 @@ std::optional<std::string> read_whole(const std::string& path) {
     fail("cannot read", path, text.failure().error_number);
   }
   return *std::move(text);
-}
-
-std::vector<std::string> file_names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  if (error) {
-    fail("cannot list", folder, error.value());
-  }
-  return names;
 }
 
 // "<member>\n<six digits><note>"
@@ -176,23 +198,17 @@ FileFolder::FileFolder(std::string path) : path_(without_trailing_slashes(std::m
   // Under the lock: whoever removes a folder holds it, so these are never made beside a new one.
   const os::UniqueFd held = lock("file", Deadline::after(std::chrono::seconds(10)));
   check_format();
-  make_own_folder(path_ + "/values");
-  make_own_folder(path_ + "/members");
+  for (const std::string& part : {path_ + "/values", path_ + "/members"}) {
+    close_to_others(make_own_folder(part), part);
+  }
 }
 
 // The marker is made before everything else, so a folder with other things but no marker is not
-// ours: somebody's home, or the file of another library's store.
+// ours.
 void FileFolder::open_marker() {
-  const std::string marker = path_ + "/argosy-store";
-  const bool empty = file_names_in(path_).empty();
-  Result<os::UniqueFd> fd = open_own(marker, empty ? O_RDWR | O_CREAT : O_RDWR);
-  if (!fd.ok() && fd.failure().error_number == ENOENT) {
-    throw ConfigError(
-        "rendezvous.file",
-        fmt::format("{} is no store: expected an empty or new folder, got one with other files in "
-                    "it. Give file:// a path of its own.",
-                    path_));
-  }
+  const std::string marker = fmt::format("{}/{}", path_, kMarker);
+  refuse_other_folders(path_);
+  Result<os::UniqueFd> fd = open_own(marker, O_RDWR | O_CREAT);
   if (!fd.ok()) {
     fail("cannot open", marker, fd.failure().error_number);
   }
@@ -370,8 +386,10 @@ void FileFolder::forget_departure(const std::string& member) const {
       }) == 0) {
     return;
   }
+  std::erase(lines, "");  // a departure begins and ends a line
+  lines.emplace_back();
   const Status written = os::write_whole(path,
-                                         fmt::format("{}\n", fmt::join(lines, "\n")),
+                                         fmt::format("{}", fmt::join(lines, "\n")),
                                          {.disk = os::WholeFileOptions::Disk::kNot, .mode = 0600});
   if (!written.ok()) {
     fail("cannot write", path, written.failure().error_number);

@@ -94,6 +94,29 @@ TEST_F(FileFolderTest, OfThisUserThatOthersCouldWriteIntoIsClosedToThem) {
   EXPECT_EQ(mode_of(path_), 0700U);
 }
 
+TEST_F(FileFolderTest, ARefusedFolderIsLeftAsItWas) {
+  fs::create_directory(path_);
+  std::ofstream(path_ + "/index.html") << "somebody's";
+  fs::permissions(path_, fs::perms::all);
+  EXPECT_THAT(refusal(), HasSubstr("is no store"));
+  EXPECT_EQ(mode_of(path_), 0777U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_), {}), 1);
+}
+
+TEST_F(FileFolderTest, DoesNotGrowWithMembersThatWereForgotten) {
+  const auto store = file_store(path_);
+  store->announce("stays", soon())->leave("note", soon());
+  uintmax_t size = 0;
+  for (int i = 0; i < 5; ++i) {
+    store->announce("group/rank/1", soon())->leave("", soon());
+    (void)store->remove("group/rank/1", soon());
+    const uintmax_t now = fs::file_size(path_ + "/departures");
+    EXPECT_EQ(now, i == 0 ? now : size);
+    size = now;
+  }
+  EXPECT_EQ(store->departures("", soon()).size(), 1U);
+}
+
 TEST_F(FileFolderTest, BehindALinkIsRefused) {
   const fs::path target = home_.path() / "target";
   fs::create_directory(target);
