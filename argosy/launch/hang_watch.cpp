@@ -30,16 +30,6 @@ std::string describe(const os::Stopped& how) {
   return "stopped by " + how.by;
 }
 
-/// The rank may be a shell around the program.
-std::optional<os::Stopped> look_at(pid_t rank) {
-  for (const pid_t pid : os::with_descendants(rank, kMostLookedAt)) {
-    if (std::optional<os::Stopped> found = os::stopped(pid)) {
-      return found;
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 int HangWatch::watch(std::vector<std::string>& env) {
@@ -66,6 +56,39 @@ std::optional<os::Pulse> HangWatch::pulse_of(size_t local) const {
   return tells ? hearts_[local].read() : std::nullopt;
 }
 
+/// The rank may be a shell around the program, and the program may have children of its own: what
+/// counts is the process that joined. Any of them where none has, or in a pid namespace of its own.
+std::optional<os::Stopped> HangWatch::look_at(size_t local) const {
+  const std::vector<pid_t> processes = os::with_descendants(ranks_[local].pid(), kMostLookedAt);
+  std::optional<int64_t> joined;
+  bool asked = false;
+  for (const pid_t pid : processes) {
+    std::optional<os::Stopped> found = os::stopped(pid);
+    if (found && !std::exchange(asked, true)) {
+      joined = process_that_joined(local);
+      if (std::ranges::find(processes, joined.value_or(-1)) == processes.end()) {
+        joined.reset();
+      }
+    }
+    if (found && pid == joined.value_or(pid)) {
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> HangWatch::process_that_joined(size_t local) const {
+  try {
+    return rendezvous::process_of_rank(*store(),
+                                       start_id(session_.job.description),
+                                       ranks_[local].number(),
+                                       Deadline::after(kForAWord));
+  } catch (const Error& error) {
+    log::debug("{}", error.what());
+    return std::nullopt;
+  }
+}
+
 void HangWatch::look() {
   const auto pause = time_between_looks();
   const auto now = Clock::now();
@@ -77,7 +100,7 @@ void HangWatch::look() {
     const Rank& rank = ranks_[local];
     const std::optional<os::Pulse> pulse = pulse_of(local);
     const bool gets_on = !rank.running() || (pulse && pulse->silent < *pause);
-    note(local, gets_on ? std::nullopt : look_at(rank.pid()));
+    note(local, gets_on ? std::nullopt : look_at(local));
   }
 }
 
@@ -151,7 +174,7 @@ std::vector<RankEnd> HangWatch::end_the_stopped() {
   std::vector<RankEnd> ends;
   for (size_t local = 0; time_between_looks() && local < ranks_.size(); ++local) {
     if (ranks_[local].running() && !ranks_[local].hung()) {
-      note(local, look_at(ranks_[local].pid()));
+      note(local, look_at(local));
       const std::optional<StoppedRank>& stopped = stopped_[local];
       if (stopped && (!stopped->how.traced || stopped->seen_twice)) {
         ends.push_back(end_stopped(local));
@@ -180,7 +203,7 @@ std::vector<RankEnd> HangWatch::end_the_hung() {
     const bool silent = !pulse || std::min(pulse->silent, watched) >= limit;
     const bool hangs = pulse && silent && pulse->waiting <= 0;
     if (hangs) {
-      note(local, look_at(rank.pid()));
+      note(local, look_at(local));
     }
     const std::optional<StoppedRank>& stopped = stopped_[local];
     if (stopped && (hangs || (silent && now - stopped->since >= limit))) {

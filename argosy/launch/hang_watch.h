@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,8 @@ class HangWatch final {
   };
 
   [[nodiscard]] std::optional<os::Pulse> pulse_of(size_t local) const;
+  [[nodiscard]] std::optional<os::Stopped> look_at(size_t local) const;
+  [[nodiscard]] std::optional<int64_t> process_that_joined(size_t local) const;
   void note(size_t local, const std::optional<os::Stopped>& now);
   void leave_word(size_t local);
   [[nodiscard]] std::shared_ptr<rendezvous::Store> store() const;

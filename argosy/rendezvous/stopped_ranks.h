@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "argosy/base/deadline.h"
@@ -19,6 +21,13 @@ namespace argosy::rendezvous {
                                        int rank,
                                        const std::string& how,
                                        const Deadline& deadline);
+
+/// Returns the process that joined as `rank`, as its launcher sees it. nullopt: none has yet.
+/// `store` and `run_id`: as for tell_stopped().
+[[nodiscard]] std::optional<int64_t> process_of_rank(Store& store,
+                                                     const std::string& run_id,
+                                                     int rank,
+                                                     const Deadline& deadline);
 
 /// Returns the ranks that are stopped at this moment, and how, as their launchers say. `job`: the
 /// store that join() returns.

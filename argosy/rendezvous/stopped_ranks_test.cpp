@@ -28,6 +28,10 @@ TEST(StoppedRanks, AreReadByThoseOfTheSameStartUntilTheyGoOn) {
   EXPECT_THAT(stopped_ranks(*former, soon()), IsEmpty());
   EXPECT_EQ(tell_stopped(*whole, "r7", 4, "stopped", soon()), "");  // a member of a group only
   EXPECT_EQ(tell_stopped(*whole, "r8", 3, "stopped", soon()), "");  // another start
+  EXPECT_EQ(process_of_rank(*whole, "r7", 3, soon()), std::nullopt);
+  job->set("join/3", "host\n4711\n4\nr7", soon());
+  EXPECT_EQ(process_of_rank(*whole, "r7", 3, soon()), std::optional<int64_t>(4711));
+  EXPECT_EQ(process_of_rank(*whole, "r8", 3, soon()), std::nullopt);
   EXPECT_TRUE(whole->remove(key, soon()));
   EXPECT_THAT(stopped_ranks(*job, soon()), IsEmpty());
 }

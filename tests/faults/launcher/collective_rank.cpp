@@ -1,14 +1,19 @@
 // A rank that reduces again and again with the others; rank 3 kills itself at $MOMENT: before it
 // joins (start), while the others wait for it (middle), or when all is done (exit). With
-// STOP=between or inside rank 1 stops itself after half of the operations, or within the next one.
+// STOP=between or inside rank 1 stops itself after half of the operations, or within the next one;
+// with STOP=child it has a child that is stopped, and rank 2 then ends with exit code 3.
 #include <argosy/argosy.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <torch/torch.h>
 
@@ -27,6 +32,18 @@ void die_at(const std::string& moment) {
 /// Of all threads of this process, until somebody lets it go on.
 void stop() {
   ::kill(::getpid(), SIGSTOP);
+}
+
+/// It dies with this process.
+void stop_a_child() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    stop();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, WUNTRACED);
 }
 
 bool stops(std::string_view place) {
@@ -52,6 +69,14 @@ int main() {
       die_at("middle");
       if (stops("between")) {
         stop();
+      }
+      if (stops("child")) {
+        stop_a_child();
+      }
+      if (const char* place = std::getenv("STOP");
+          place != nullptr && place == std::string_view("child") && fleet::worker_index() == 2) {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        ::_exit(3);
       }
       if (stops("inside")) {
         comm::add_hook(fleet::group(), std::make_shared<StopInside>());

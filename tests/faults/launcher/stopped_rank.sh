@@ -42,6 +42,19 @@ for backend in shm gloo; do
 done
 ends_with_the_stopped_rank "inside, nobody watches" 30 --env STOP=inside --env ARGOSY_BACKEND=gloo &
 cases+=($!)
+# A child of a rank that works on is no cause: rank 2, which ends with exit code 3, is.
+of_a_working_rank() (
+  said=$scratch/child
+  timeout 60 "$argosy" launch --nproc_per_node 3 --log_dir "" --env OMP_NUM_THREADS=1 --env STOP=child "$program" >"$said" 2>&1
+  code=$?
+  if [[ $code != 3 ]] || grep -q "stopped by" "$said" || ! grep -qE '^\[launch\] rank 2 \(pid [0-9]+\) exited with code 3' "$said"; then
+    echo "a stopped child: expected exit code 3 of rank 2, got $code"
+    cat "$said"
+    exit 1
+  fi
+)
+of_a_working_rank &
+cases+=($!)
 failed=0
 for case in "${cases[@]}"; do
   wait "$case" || failed=1
