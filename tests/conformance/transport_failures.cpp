@@ -72,6 +72,43 @@ TEST_P(TransportFailures, ATimeoutNamesWhoDidNotCome) {
   EXPECT_TRUE(outcomes[kCulprit].ok()) << describe(outcomes[kCulprit]);
 }
 
+/// Beside a message for which there is time: the deadline that passed is the one to tell of.
+TEST_P(TransportFailures, ATimeoutBesideAMessageNamesWhoDidNotCome) {
+  SharedCounter given_up;
+  const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {
+    float value = 1;
+    t->all_reduce(&value, 1, DType::kF32, ReduceOp::kSum, kTimeout);
+    if (t->rank() == 0) {
+      char byte = 0;
+      const auto message = t->recv(&byte, 1, kCulprit, 9);
+      std::string told;
+      std::thread waits([&] {
+        try {
+          message->wait(kTimeout);
+        } catch (const Error& error) {
+          told = error.what();
+        }
+      });
+      std::string late;
+      try {
+        t->barrier(500ms);
+      } catch (const TimeoutError& error) {
+        late = error.what();
+      }
+      waits.join();
+      given_up.add(1);
+      EXPECT_THAT(late, HasSubstr("rank 3"));
+      EXPECT_THAT(told, HasSubstr("timed out"));
+      return;
+    }
+    const Deadline deadline = Deadline::after(kTimeout);
+    while (given_up.add(0) < 1 && !deadline.expired()) {
+      std::this_thread::sleep_for(5ms);
+    }
+  });
+  EXPECT_TRUE(outcomes[0].ok()) << describe(outcomes[0]);
+}
+
 TEST_P(TransportFailures, ALateMessageNamesItsSender) {
   SharedCounter given_up;
   const auto outcomes = try_run([&](std::unique_ptr<Transport> t) {

@@ -9,7 +9,9 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <thread>
 #include <utility>
 
 #include "argosy/base/error.h"
@@ -25,6 +27,8 @@ namespace {
 // Gloo's own algorithms use the slot prefixes 0x01 to 0x08.
 constexpr uint64_t kCollectivePrefix = 0x41ULL << 56;
 constexpr uint64_t kMessagePrefix = 0x42ULL << 56;
+/// Enough to get from Gloo to where the cause of a group's end is settled.
+constexpr std::chrono::milliseconds kForTheOtherWait{100};
 
 /// A length in so many bits: itself where it fits, else mixed (splitmix64's finaliser), so that
 /// round lengths do not fall together with short ones.
@@ -196,6 +200,11 @@ void Mesh::wait(Pending& pending, const Deadline& deadline) {
     forget();
     if (deadline.expired()) {
       throw LinkTimeout{{pending.peer_}};
+    }
+    if (text_of(e).find("timeout caused pair closure") != std::string::npos) {
+      // Another wait of this rank came to its deadline, and Gloo closed the connection. That wait
+      // is the one to say why: it knows who did not come.
+      std::this_thread::sleep_for(kForTheOtherWait);
     }
     throw LinkBroken{pending.peer_, text_of(e)};
   }
