@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include "argosy/base/error.h"
 #include "argosy/engine/autocast.h"
 #include "argosy/fleet/fleet_test_support.h"
+#include "argosy/metrics/evaluate.h"
 #include "argosy/optim/adam.h"
 #include "argosy/optim/grad_scaler.h"
 
@@ -50,6 +52,14 @@ at::Tensor output_by_hand(Wrapper& model, const at::Tensor& x) {
   EXPECT_EQ(output.scalar_type(), at::kBFloat16);
   return output.to(at::kFloat);
 }
+
+/// A metric that keeps what the model said.
+struct LastOutput {
+  void update(const at::Tensor& output, const at::Tensor& /*labels*/) { *seen = output; }
+  static double compute(const comm::Group& /*group*/) { return 0; }
+  void reset() {}
+  at::Tensor* seen;
+};
 
 bool same_weights(const Wrapper& a, const Wrapper& b) {
   bool same = true;
@@ -109,6 +119,23 @@ TEST(StrategyAmp, TrainingHasTheBitsOfAutocastByHand) {
 }
 TEST(StrategyAmp, AndSoItHasWithBatchNormsOverAllRanks) {
   expect_bits_of_autocast_by_hand(/*sync=*/true);
+}
+
+TEST(StrategyAmp, AnEvaluationIsMixedToo) {
+  run_job(2,
+          [](const std::string&) {
+            Wrapper model = distributed_model(amp_net());
+            const at::Tensor x = amp_batch(0);
+            const std::vector<std::pair<at::Tensor, at::Tensor>> batches{{x, x}};
+            at::Tensor seen;
+            metrics::evaluate(model, batches, LastOutput{&seen});
+            Wrapper hand(amp_net(), group());
+            hand.eval();
+            const torch::NoGradGuard no_grad;
+            EXPECT_TRUE(torch::equal(seen, output_by_hand(hand, x)));
+            EXPECT_FALSE(torch::equal(seen, hand.forward<at::Tensor>(x)));
+          },
+          {.amp = true});
 }
 
 TEST(StrategyAmp, TheScalerIsThatOfItsSettings) {

@@ -22,11 +22,12 @@ concept Metric = requires(T metric, const at::Tensor& tensor, const comm::Group&
 
 namespace detail {
 
-/// The forward pass of the model itself. A wrapper's own operator() is not used: it may communicate
-/// (DistributedDataParallel broadcasts buffers), and ranks may hold different numbers of batches.
+/// The forward pass without communication: ranks may hold different numbers of batches.
 template <typename Model>
 at::Tensor predict(Model& model, const at::Tensor& input) {
-  if constexpr (requires { model.module(); }) {
+  if constexpr (requires { at::Tensor(model.forward_alone(input)); }) {
+    return model.forward_alone(input);
+  } else if constexpr (requires { model.module(); }) {
     // Wrappers hand out their model as const; running it forward does not change its value.
     auto&& inner = model.module();
     return predict(const_cast<std::remove_cvref_t<decltype(inner)>&>(inner), input);

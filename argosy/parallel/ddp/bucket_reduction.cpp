@@ -44,7 +44,8 @@ void BucketReduction::send(size_t bucket, size_t ready) {
     begun_ = now();
   }
   if (hook_ != nullptr) {
-    GradBucket travelling(sent, bucket, buckets_.size(), table_.tensors(), group_, timeout_);
+    GradBucket travelling(
+        sent, bucket, buckets_.size(), table_.tensors(), group_, timeout_, place_);
     sent_.push_back(hook_(travelling));
   } else {
     sent_.emplace_back(comm::all_reduce_async(sent.flat, group_, options(comm::ReduceOp::kAvg)));

@@ -11,7 +11,9 @@ namespace {
 
 comm::Work start_average(const at::Tensor& tensor, const GradBucket& bucket) {
   return comm::all_reduce_async(
-      tensor, bucket.group(), {.op = comm::ReduceOp::kAvg, .timeout = bucket.timeout()});
+      tensor,
+      bucket.group(),
+      {.op = comm::ReduceOp::kAvg, .timeout = bucket.timeout(), .place = bucket.place()});
 }
 
 CommHook compress(at::ScalarType wire) {

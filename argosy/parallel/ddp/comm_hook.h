@@ -11,6 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/comm/collectives.h"
 #include "argosy/comm/group.h"
 #include "argosy/comm/work.h"
 
@@ -30,13 +31,15 @@ class GradBucket final {
              size_t count,
              std::span<const at::Tensor> parameters,
              const comm::Group& group,
-             std::chrono::milliseconds timeout)
+             std::chrono::milliseconds timeout,
+             const transport::TrainingPlace& place = {})
       : bucket_(&bucket),
         index_(index),
         count_(count),
         parameters_(parameters),
         group_(&group),
-        timeout_(timeout) {}
+        timeout_(timeout),
+        place_(place) {}
 
   /// The position in the order of reduction, from 0, equal on all ranks. It changes when the
   /// buckets are rebuilt.
@@ -53,6 +56,9 @@ class GradBucket final {
   [[nodiscard]] const comm::Group& group() const { return *group_; }
   /// Returns DdpOptions::timeout; zero means the group's.
   [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }
+  /// The pass and update to which the reduction belongs. Give it to the hook's all_reduce, as
+  /// AllReduceOptions::place: ranks that are out of step are then named.
+  [[nodiscard]] const transport::TrainingPlace& place() const { return place_; }
 
  private:
   ddp::Bucket* bucket_;
@@ -61,6 +67,7 @@ class GradBucket final {
   std::span<const at::Tensor> parameters_;
   const comm::Group* group_;
   std::chrono::milliseconds timeout_;
+  transport::TrainingPlace place_;
 };
 
 /// The work that a hook started, and the rest to do when it has ended.
@@ -79,7 +86,9 @@ struct BucketWork {
 ///
 ///     ddp.register_comm_hook([](parallel::GradBucket& bucket) {  // the default, spelled out
 ///       return comm::all_reduce_async(
-///           bucket.buffer(), bucket.group(), {.op = comm::ReduceOp::kAvg});
+///           bucket.buffer(),
+///           bucket.group(),
+///           {.op = comm::ReduceOp::kAvg, .place = bucket.place()});
 ///     });
 ///
 /// Contract: after `finish` has run, bucket.buffer() holds the *average* over all ranks of the

@@ -107,6 +107,23 @@ class DistributedDataParallel final {
         std::forward<Args>(args)...);
   }
 
+  /// Runs the model of this rank alone: under the wrapper's autocast and in its memory format, but
+  /// without any communication. For evaluations in which ranks have different numbers of batches.
+  template <typename... Args>
+  auto forward_alone(Args&&... args) {
+    std::optional<engine::Autocast> autocast;
+    begin(autocast);
+    auto output = run(
+        [this](auto&&... inputs) {
+          return this->forward_of_module(static_cast<decltype(inputs)>(inputs)...);
+        },
+        std::forward<Args>(args)...);
+    if (autocast.has_value()) {
+      ddp::OutputsInF32{*core_->autocast()->dtype}(output);
+    }
+    return output;
+  }
+
   [[nodiscard]] const M& module() const { return module_; }
   [[nodiscard]] M& module() { return module_; }  ///< model.module()->train(), ->eval()
   [[nodiscard]] auto* operator->() const { return pointer().get(); }
@@ -205,9 +222,7 @@ class DistributedDataParallel final {
   template <typename Forward, typename... Args>
   auto around(const Forward& forward, Args&&... args) {
     std::optional<engine::Autocast> autocast;
-    if (core_->autocast().has_value()) {
-      autocast.emplace(*core_->autocast());
-    }
+    begin(autocast);
     if (core_->format_is_open()) {
       core_->settle_format([&](engine::MemoryFormat format) -> std::vector<at::Tensor> {
         if constexpr ((ddp::kRepeatable<Args> && ...)) {
@@ -229,6 +244,12 @@ class DistributedDataParallel final {
     }
     core_->after_forward(tensors_in(output));
     return output;
+  }
+
+  void begin(std::optional<engine::Autocast>& autocast) const {
+    if (core_->autocast().has_value()) {
+      autocast.emplace(*core_->autocast());
+    }
   }
 
   template <typename Forward, typename... Args>

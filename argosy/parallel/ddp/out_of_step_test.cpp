@@ -107,6 +107,30 @@ std::string name_of(const ::testing::TestParamInfo<OutOfStep::ParamType>& info) 
 }
 
 const auto kEachMistake = ::testing::Values(&kMistakes[0], &kMistakes[1], &kMistakes[2]);
+/// Also where a hook says how a bucket travels.
+TEST(OutOfStepWithAHook, IsNamedToo) {
+  const std::vector<std::function<CommHook()>> hooks{average, fp16_compress, bf16_compress};
+  for (const auto& hook : hooks) {
+    const auto store = rendezvous::in_process_store();
+    const auto outcomes = test::try_run_ranks(2, [&](int rank) {
+      const comm::Group group = thread_group(store, rank, 2);
+      DistributedDataParallel model(TwoLayers(0.0), group);
+      model.register_comm_hook(hook());
+      optim::SGD optimizer(model, {.lr = 0.1});
+      for (int update = 1; update <= 6; ++update) {
+        model(input_of(rank)).sum().backward();
+        if (rank == 0 || update != 3) {
+          optimizer.step();
+        }
+      }
+    });
+    for (const test::RankOutcome& outcome : outcomes) {
+      EXPECT_THAT(outcome.error, HasSubstr("did rank 1 skip optimizer.step()"))
+          << describe(outcome);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Mistakes,
     OutOfStep,
