@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 #include "argosy/base/strings.h"
 
@@ -10,6 +11,7 @@ namespace argosy::secrets {
 namespace {
 
 constexpr std::string_view kHidden = "(hidden)";
+constexpr std::string_view kBlanks = " \t\n";
 
 template <size_t N>
 bool in(const std::array<std::string_view, N>& list, std::string_view word) {
@@ -66,6 +68,15 @@ std::string without_values(const std::string& text) {
                                                      : without_values(text.substr(equals + 1)));
 }
 
+/// NAME=value or --env=NAME=value whose value may have blanks.
+bool is_of_one_secret(std::string_view text) {
+  const size_t equals = text.find('=');
+  const std::string_view front = text.substr(0, equals);
+  return equals != std::string_view::npos &&
+         front.find_first_of(kBlanks) == std::string_view::npos &&
+         (is_secret(front) || is_of_one_secret(text.substr(equals + 1)));
+}
+
 }  // namespace
 
 bool is_secret(std::string_view name) {
@@ -108,15 +119,38 @@ bool is_secret(std::string_view name) {
 }
 
 std::string hidden(std::string_view word) {
-  return without_values(without_users(std::string(word)));
+  std::string text = without_users(std::string(word));
+  if (text.find_first_of(kBlanks) == std::string::npos || is_of_one_secret(text)) {
+    return without_values(text);
+  }
+  // A command line in one word, as sh -c takes it: its blanks stay as they are.
+  std::vector<std::string> words{""};
+  std::string blanks;
+  for (const char c : text) {
+    if (kBlanks.find(c) == std::string_view::npos) {
+      words.back() += c;
+    } else {
+      blanks += c;
+      words.emplace_back();
+    }
+  }
+  words = hidden(std::move(words));
+  text = words[0];
+  for (size_t i = 0; i < blanks.size(); ++i) {
+    text += blanks[i] + words[i + 1];
+  }
+  return text;
 }
 
 std::vector<std::string> hidden(std::vector<std::string> words) {
   bool next = false;
   for (std::string& word : words) {
-    const bool option = word.starts_with('-');
-    const bool value = next && !option;
-    next = option && word.find('=') == std::string::npos && is_secret(word);
+    if (word.empty()) {
+      continue;
+    }
+    const bool value = next && !word.starts_with("--");
+    next =
+        !value && word.starts_with('-') && word.find('=') == std::string::npos && is_secret(word);
     word = value ? std::string(kHidden) : hidden(std::string_view(word));
   }
   return words;

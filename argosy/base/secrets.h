@@ -18,7 +18,7 @@ namespace argosy::secrets {
 [[nodiscard]] std::string hidden(std::string_view word);
 
 /// Returns a command line as it may be shown. It also hides the word after an option like
-/// "--token".
+/// "--token", also inside of one word, as in {"sh", "-c", "./train --token X"}.
 [[nodiscard]] std::vector<std::string> hidden(std::vector<std::string> words);
 
 }  // namespace argosy::secrets

@@ -65,6 +65,20 @@ TEST(Secrets, OfUrlsAreNotShown) {
   }
 }
 
+TEST(Secrets, OfACommandLineInOneWordAreNotShown) {
+  EXPECT_EQ(
+      hidden(Words{"sh", "-c", "cd  /x\n./train --api-key abc --lr 0.1; A=1 API_KEY=d ./b"}),
+      (Words{"sh", "-c", "cd  /x\n./train --api-key (hidden) --lr 0.1; A=1 API_KEY=(hidden) ./b"}));
+  EXPECT_EQ(hidden("PASSWORD=a word with blanks"), "PASSWORD=(hidden)");
+  EXPECT_EQ(hidden("--env=PASSWORD=a word"), "--env=PASSWORD=(hidden)");
+  EXPECT_EQ(hidden(" two  blanks "), " two  blanks ");
+}
+
+TEST(Secrets, MayBeginLikeAnOption) {
+  EXPECT_EQ(hidden(Words{"--password", "-abc", "--token", "--lr", "1"}),
+            (Words{"--password", "(hidden)", "--token", "--lr", "1"}));
+}
+
 TEST(Secrets, OfACommandLineAreNotShown) {
   EXPECT_EQ(hidden(Words{"./train",
                          "--token=abc",
