@@ -8,6 +8,7 @@
 #include "argosy/base/log.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/load.h"
+#include "argosy/checkpoint/set_aside.h"
 #include "argosy/checkpoint/together.h"
 #include "argosy/comm/collectives.h"
 
@@ -75,6 +76,10 @@ void TrainingSaver::add_loader(const std::function<data::LoaderState()>& state,
 }
 
 Saved TrainingSaver::save(const TrainingProgress& at) {
+  if (!saved_ && (!group_.valid() || group_.rank() == 0)) {
+    set_aside_later(saver_.directory(), begun_);
+  }
+  saved_ = true;
   Snapshot now{.step = at.step, .epoch = at.epoch, .score = at.score};
   const int rank = group_.valid() ? group_.rank() : 0;
   for (const Module& each : modules_) {
@@ -167,6 +172,7 @@ TrainingProgress TrainingSaver::resume(const std::string& from) {
   if (rank == 0) {
     log::info("resumed from {}: step {}, epoch {}", path, saved.step, saved.epoch);
   }
+  begun_ = saved.step;
   return progress_in(saved);
 }
 

@@ -43,6 +43,13 @@ struct TrainingProgress {
   nlohmann::ordered_json values = nlohmann::ordered_json::object();
   /// What keep_best compares. Without a score, the checkpoint is not among the best.
   std::optional<double> score{};
+
+  /// The position after an epoch, for a save after the loop over its batches.
+  [[nodiscard]] TrainingProgress next_epoch() const {
+    TrainingProgress next = *this;
+    ++next.epoch;
+    return next;
+  }
 };
 
 /// Saves and resumes a loop of your own with all its parts.
@@ -57,6 +64,10 @@ struct TrainingProgress {
 ///       }
 ///     }
 ///     training.wait();                                      // returns when all is on the disk
+///
+/// A resumed loop runs the rest of its epoch and what comes after the loop over batches. Where all
+/// of an epoch is done (a schedule's step per epoch, an evaluation), save the beginning of the
+/// next: training.save(at.next_epoch()).
 ///
 /// It also saves the random generators and the buffers of each rank. With the same number of ranks
 /// and threads, a resumed loop reaches the same bits as one that was never stopped. The checkpoints
@@ -86,7 +97,9 @@ class TrainingSaver final {
   /// number of ranks saved it in the middle of an epoch, or if there is no checkpoint at `from`.
   [[nodiscard]] TrainingProgress resume(const std::string& from = {});
 
-  /// Saves a checkpoint named after `at.step`. Errors: as Saver::save().
+  /// Saves a checkpoint named after `at.step`. The first save of a training moves checkpoints of
+  /// later steps than that at which it began into a folder `earlier-<n>`: they are of another
+  /// training, and would count as newer. Errors: as Saver::save().
   Saved save(const TrainingProgress& at);
   /// Returns when everything is on the disk, on all ranks.
   void wait() { saver_.wait(); }
@@ -119,6 +132,8 @@ class TrainingSaver final {
   std::set<std::string> names_;
   std::vector<Module> modules_;
   std::vector<Piece> pieces_;
+  int64_t begun_ = 0;  ///< the step at which this training began
+  bool saved_ = false;
 };
 
 template <typename T>

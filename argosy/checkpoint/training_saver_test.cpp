@@ -121,6 +121,75 @@ TEST_F(TrainingOfOnesOwn, ComesToTheSameBitsInTheMiddleOfAnEpoch) {
   }
 }
 
+/// A schedule steps once an epoch, and the training is saved after that.
+TEST_F(TrainingOfOnesOwn, SavedAfterAnEpochItBeginsTheNext) {
+  struct ByEpochs {
+    explicit ByEpochs(const std::string& folder)
+        : loader(make_data(), {.batch_size = 4, .shuffle = true, .seed = 5}),
+          training(folder, {.async = false}) {
+      torch::manual_seed(3);
+      net = make_net();
+      optimizer.emplace(net, optim::SGDOptions{.lr = 1.0});
+      schedule.emplace(*optimizer, optim::StepLROptions{.step_size = 1, .gamma = 0.5});
+      training.add(net).add(*optimizer).add(*schedule).add(loader);
+    }
+    void run(int64_t leave_after) {
+      TrainingProgress at = training.resume();
+      for (; at.epoch < 4 && at.epoch != leave_after; ++at.epoch) {
+        for (auto& [inputs, labels] : loader) {
+          torch::nn::functional::cross_entropy(net->forward(inputs), labels).backward();
+          optimizer->step();
+          optimizer->zero_grad();
+          ++at.step;
+        }
+        schedule->step();
+        training.save(at.next_epoch());
+      }
+    }
+    data::DataLoader<data::TensorDataset<2>> loader;
+    torch::nn::Sequential net{nullptr};
+    std::optional<optim::SGD> optimizer{};
+    std::optional<optim::StepLR> schedule{};
+    TrainingSaver training;
+  };
+  ByEpochs whole(folder("whole"));
+  whole.run(-1);
+  EXPECT_EQ(whole.optimizer->lr(), 0.0625);
+  { ByEpochs(folder("stopped")).run(2); }
+  ByEpochs resumed(folder("stopped"));
+  resumed.run(-1);
+  EXPECT_EQ(resumed.optimizer->lr(), whole.optimizer->lr());
+  expect_same_bits(engine::state_dict(resumed.net), engine::state_dict(whole.net));
+}
+
+/// Back to an older checkpoint, or to the beginning: what was saved since is kept, but is no longer
+/// the newest.
+TEST_F(TrainingOfOnesOwn, LaterCheckpointsOfAnotherTrainingAreSetAside) {
+  torch::nn::Linear net(2, 2);
+  const auto train = [&](int64_t from, std::vector<int64_t> steps) {
+    TrainingSaver training(folder("kept"), {.keep = {.keep_last = 2}, .async = false});
+    training.add(net);
+    if (from > 0) {
+      EXPECT_EQ(training.resume(folder("kept") + "/" + step_name(from)).step, from);
+    }
+    for (const int64_t step : steps) {
+      training.save({.step = step});
+    }
+  };
+  const auto newest = [&] {
+    TrainingSaver training(folder("kept"));
+    training.add(net);
+    return training.resume().step;
+  };
+  train(0, {100, 200, 300});
+  train(200, {210, 220});
+  EXPECT_EQ(newest(), 220);
+  EXPECT_TRUE(is_checkpoint(folder("kept") + "/earlier-1/" + step_name(300)));
+  train(0, {10, 20, 30});
+  EXPECT_EQ(newest(), 30);
+  EXPECT_TRUE(is_checkpoint(folder("kept") + "/earlier-2/" + step_name(220)));
+}
+
 TEST_F(TrainingOfOnesOwn, BeginsAtZeroWithoutACheckpoint) {
   Loop loop(folder("empty"));
   const TrainingProgress at = loop.training.resume();

@@ -26,20 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kStep = "step-";
 
-std::vector<fs::path> later_ones(const std::string& folder, int64_t step) {
-  std::vector<fs::path> later;
-  std::error_code error;  // a folder that is not there has none
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with(kStep) &&
-        strings::parse_int(name.substr(kStep.size())).value_or(0) > step) {
-      later.push_back(entry->path());
-    }
-  }
-  return later;
-}
-
 std::optional<std::string> newest_in(const std::string& from) {
   if (checkpoint::is_checkpoint(from)) {
     return from;
@@ -124,41 +110,6 @@ Keeps who_keeps(const FitOptions& options) {
     }
   }
   return keeps;
-}
-
-void set_aside_later(const std::string& folder, int64_t step) {
-  const std::vector<fs::path> later = later_ones(folder, step);
-  if (later.empty()) {
-    return;
-  }
-  fs::path aside;
-  std::error_code error;
-  for (int number = 1; aside.empty() || fs::exists(aside, error); ++number) {
-    aside = fs::path(folder) / ("earlier-" + std::to_string(number));
-  }
-  fs::create_directory(aside, error);
-  for (const fs::path& one : later) {
-    if (!error) {
-      fs::rename(one, aside / one.filename(), error);
-    }
-  }
-  if (error) {
-    log::error(
-        "[train.fit] {}: cannot set aside the checkpoints of a later step than {}, of another "
-        "training, which count as newer: {}",
-        folder,
-        step,
-        error.message());
-    return;
-  }
-  log::warn(
-      "[train.fit] {}: {} checkpoint{} of a later step than {}, at which this training begins, "
-      "moved to {}. To go on from one of them that is whole: resume_from, or move it back",
-      folder,
-      later.size(),
-      later.size() == 1 ? "" : "s",
-      step,
-      aside.string());
 }
 
 std::optional<std::string> checkpoint_to_resume(const FitOptions& options,

@@ -31,12 +31,6 @@ enum class Keeps : uint8_t {
 [[nodiscard]] std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
                                                               const comm::Group& group);
 
-/// Moves checkpoints of later steps than `step`, at which a training begins, into a new folder
-/// `earlier-<n>` in `folder`, and logs it. They belong to another training, or were damaged and
-/// passed over. After the move they neither count among the newest nor are resumed from. Moves only
-/// checkpoints that fit() has named.
-void set_aside_later(const std::string& folder, int64_t step);
-
 /// The part of a checkpoint that one rank needs.
 struct Share {
   checkpoint::Snapshot snapshot{};

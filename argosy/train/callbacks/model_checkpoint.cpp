@@ -6,6 +6,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/checkpoint/inspect.h"
+#include "argosy/checkpoint/set_aside.h"
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/comm/json.h"
 #include "argosy/train/checkpoint_folder.h"
@@ -57,7 +58,7 @@ void ModelCheckpoint::on_train_begin(const Training& training) {
       .sharded = options_.sharded};
   const std::string folder = options_.dir.empty() ? training.run_dir + kFolder : options_.dir;
   if (training.model.is_first_worker()) {
-    detail::set_aside_later(folder, training.step);
+    checkpoint::set_aside_later(folder, training.step);
   }
   if (training.resumed && !options_.monitor.empty()) {
     find_best(training.model.group(), folder);
