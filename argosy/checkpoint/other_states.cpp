@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "argosy/checkpoint/paddle_file.h"
 #include "argosy/checkpoint/paddle_names.h"
 #include "argosy/checkpoint/read_weights.h"
+#include "argosy/checkpoint/renamer.h"
 #include "argosy/checkpoint/torch_file.h"
 
 namespace argosy::checkpoint {
@@ -153,6 +156,33 @@ std::optional<double> steps_by(const PickleValue* power, double beta, const std:
                         : std::optional(std::round(std::log(value) / std::log(beta)) - 1);
 }
 
+/// Paddle's name of each parameter, by the model's.
+std::map<std::string, std::string> names_in(const PickleValue& table,
+                                            const std::vector<Rename>& renames) {
+  const Renamer renamed(renames);
+  std::map<std::string, std::string> names;
+  for (const PickleEntry& entry : table.entries("StructuredToParameterName@@")) {
+    names.emplace(renamed(std::string(entry.key.as_text("a name"))), entry.value.as_text("a name"));
+  }
+  return names;
+}
+
+/// Where a ReduceLROnPlateau stands; other schedules have none of it. Paddle and PyTorch use the
+/// same words, but for the rates.
+template <typename Number>
+void take_plateau(const PickleValue& saved, const Number& number, optim::LRSchedulerState& state) {
+  const PickleValue* const bad = saved.find("num_bad_epochs");
+  if (bad == nullptr) {
+    return;
+  }
+  state.num_bad_epochs = bad->as_int("num_bad_epochs");
+  state.cooldown_counter = saved.at("cooldown_counter").as_int("cooldown_counter");
+  const PickleValue& best = saved.at("best");
+  const std::optional<double> value =
+      best.is(PickleKind::kNone) ? std::nullopt : std::optional(number(best));
+  state.best = value.has_value() && std::isfinite(*value) ? value : std::nullopt;
+}
+
 optim::OptimizerState from_paddle_file(const std::string& path,
                                        const optim::Optimizer& optimizer,
                                        const OtherStateOptions& options) {
@@ -175,12 +205,18 @@ optim::OptimizerState from_paddle_file(const std::string& path,
       group.lr = schedule->at("last_lr").as_float("last_lr") * group.lr_scale;
     }
   }
+  const std::map<std::string, std::string> paddle_names = names_in(*table, options.renames);
   for (const auto& [name, parameter] : optimizer.parameters()) {
-    const PickleValue* theirs = table->find(name);
-    if (theirs == nullptr) {
-      continue;
+    const auto theirs = paddle_names.find(name);
+    if (theirs == paddle_names.end()) {
+      fail_state(options.weights,
+                 fmt::format("it names no parameter \"{}\", but {} others, such as \"{}\". "
+                             ".renames turns its names into the model's",
+                             name,
+                             paddle_names.size(),
+                             paddle_names.empty() ? "" : paddle_names.begin()->first));
     }
-    const std::string paddle(theirs->as_text(name));
+    const std::string& paddle = theirs->second;
     engine::StateDict entry;
     const auto by_beta1 = steps_by(saved.find(paddle + "_beta1_pow_acc_0"), options.beta1, path);
     const auto by_beta2 = steps_by(saved.find(paddle + "_beta2_pow_acc_0"), options.beta2, path);
@@ -219,10 +255,15 @@ optim::LRSchedulerState read_schedule_state(const std::string& path,
   return reading_state(path, [&] {
     optim::LRSchedulerState result = like;
     if (weights_kind(path) == WeightsKind::kPaddle) {
-      const PickleValue saved = read_paddle_objects(path);
-      result.step = part_of(saved, path, {"LR_Scheduler"}, "last_epoch")
-                        .at("last_epoch")
-                        .as_int("last_epoch");
+      const PickleValue whole = read_paddle_objects(path);
+      const PickleValue& saved = part_of(whole, path, {"LR_Scheduler"}, "last_epoch");
+      result.step = saved.at("last_epoch").as_int("last_epoch");
+      if (saved.find("num_bad_epochs") != nullptr) {
+        result.last_lrs.assign(std::max<size_t>(1, like.base_lrs.size()),
+                               saved.at("last_lr").as_float("last_lr"));
+      }
+      take_plateau(
+          saved, [](const PickleValue& best) { return best.as_float("best"); }, result);
       return result;
     }
     const TorchObjects file = read_torch_objects(path);
@@ -241,13 +282,11 @@ optim::LRSchedulerState read_schedule_state(const std::string& path,
     if (const std::vector<double> base = numbers("base_lrs"); !base.empty()) {
       result.base_lrs = base;
     }
-    if (const PickleValue* bad = saved.find("num_bad_epochs")) {  // ReduceLROnPlateau
-      result.num_bad_epochs = bad->as_int("num_bad_epochs");
-      result.cooldown_counter = saved.at("cooldown_counter").as_int("cooldown_counter");
+    if (saved.find("num_bad_epochs") != nullptr) {
       result.last_lrs = numbers("_last_lr");
-      const double best = number_of(saved.at("best"), file, "best");
-      result.best = std::isfinite(best) ? std::optional(best) : std::nullopt;
     }
+    take_plateau(
+        saved, [&](const PickleValue& best) { return number_of(best, file, "best"); }, result);
     return result;
   });
 }

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "argosy/checkpoint/read_weights.h"
 #include "argosy/optim/lr_scheduler.h"
 #include "argosy/optim/optimizer.h"
 
@@ -35,6 +37,8 @@ struct OtherStateOptions {
   std::string weights{};
   /// For a .pdopt: the model, which knows whose weights Paddle keeps transposed.
   const torch::nn::Module* module = nullptr;
+  /// For a .pdopt: turns the file's names into the model's, as ReadWeightsOptions::renames does.
+  std::vector<Rename> renames{};
   /// For a .pdopt by Adam: Paddle saves powers of the betas instead of the number of steps.
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -44,7 +48,8 @@ struct OtherStateOptions {
 /// have the same parameters. PyTorch numbers parameters in the order of its groups, so `optimizer`
 /// must have groups of the same parameters in the same order. The state includes the learning
 /// rates, but no other options.
-/// Errors: CheckpointError for another kind of file, or another number of groups or parameters.
+/// Errors: CheckpointError for another kind of file, another number of groups or parameters, or a
+/// parameter that the file does not name.
 /// load_state_dict() refuses a state that this kind of optimizer does not use.
 [[nodiscard]] optim::OptimizerState read_optimizer_state(const std::string& path,
                                                          const optim::Optimizer& optimizer,

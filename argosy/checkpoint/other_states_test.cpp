@@ -132,6 +132,42 @@ TEST(OtherStates, TrainingsOfPaddleContinue) {
                   [](auto& net) { return optim::SGD(net, {.lr = 0.1, .momentum = 0.9}); });
 }
 
+/// Where the metric was best, and for how long it has been worse.
+TEST(OtherStates, APlateauOfPaddleContinues) {
+  auto net = tiny();
+  const optim::SGD sgd(net, {.lr = 1});
+  optim::ReduceLROnPlateau schedule(sgd, {.factor = 0.5, .patience = 1});
+  const optim::LRSchedulerState state =
+      read_schedule_state(trained("paddle_plateau.pdopt"), schedule.state_dict());
+  EXPECT_EQ(state.best, std::optional(0.25));
+  EXPECT_EQ(state.num_bad_epochs, 1);
+  EXPECT_EQ(state.cooldown_counter, 0);
+  schedule.load_state_dict(state);
+  EXPECT_NEAR(sgd.lr(), 0.1, 1e-9);
+  schedule.step(0.5);  // the second bad one in turn
+  EXPECT_NEAR(sgd.lr(), 0.05, 1e-9);
+}
+
+struct WithBackboneImpl : torch::nn::Module {
+  WithBackboneImpl() { backbone = register_module("backbone", tiny()); }
+  torch::nn::Sequential backbone{nullptr};
+};
+TORCH_MODULE(WithBackbone);
+
+TEST(OtherStates, PaddlesNamesMayBeChanged) {
+  const WithBackbone net;
+  optim::Adam adam(net, {.lr = 0.1});
+  const std::string file = trained("paddle_adam");
+  OtherStateOptions options{.weights = file + ".pdparams", .module = net.get()};
+  EXPECT_THAT(
+      checkpoint_error([&] { (void)read_optimizer_state(file + ".pdopt", adam, options); }),
+      ::testing::AllOf(HasSubstr("names no parameter \"backbone.0."), HasSubstr(".renames")));
+  options.renames = {{"^", "backbone."}};
+  const optim::OptimizerState state = read_optimizer_state(file + ".pdopt", adam, options);
+  EXPECT_EQ(state.parameters.size(), 4U);
+  adam.load_state_dict(state);
+}
+
 TEST(OtherStates, WhatDoesNotFitIsNamed) {
   auto net = tiny();
   const optim::Adam adam(net, {.lr = 1});

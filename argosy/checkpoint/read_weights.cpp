@@ -20,6 +20,7 @@
 #include "argosy/checkpoint/load.h"
 #include "argosy/checkpoint/paddle_file.h"
 #include "argosy/checkpoint/paddle_names.h"
+#include "argosy/checkpoint/renamer.h"
 #include "argosy/checkpoint/safetensors_file.h"
 #include "argosy/checkpoint/torch_file.h"
 #include "argosy/checkpoint/torch_script.h"
@@ -43,17 +44,6 @@ std::optional<at::Device> device_of(const std::string& text) {
     return at::Device(text);
   } catch (const c10::Error&) {
     return std::nullopt;
-  }
-}
-
-std::regex pattern_of(const Rename& rename) {
-  try {
-    return std::regex(rename.pattern);
-  } catch (const std::regex_error& error) {
-    throw UsageError("checkpoint.read_weights",
-                     fmt::format("renames: expected a regular expression, got \"{}\" ({})",
-                                 rename.pattern,
-                                 error.what()));
   }
 }
 
@@ -119,10 +109,7 @@ StateDict read(const std::string& path, const ReadWeightsOptions& options, Weigh
 StateDict renamed(const StateDict& dict,
                   const std::string& path,
                   const ReadWeightsOptions& options) {
-  std::vector<std::pair<std::regex, std::string>> rules;
-  for (const Rename& rule : options.renames) {
-    rules.emplace_back(pattern_of(rule), rule.replacement);
-  }
+  const Renamer by_rules(options.renames);
   const at::Device device = device_of(options.map_location).value();
   StateDict result;
   for (const auto& [old_name, tensor] : dict) {
@@ -130,9 +117,7 @@ StateDict renamed(const StateDict& dict,
     if (!options.strip_prefix.empty() && name.starts_with(options.strip_prefix)) {
       name.erase(0, options.strip_prefix.size());
     }
-    for (const auto& [pattern, replacement] : rules) {
-      name = std::regex_replace(name, pattern, replacement);
-    }
+    name = by_rules(std::move(name));
     if (options.rename) {
       name = options.rename(name);
     }
@@ -166,10 +151,28 @@ std::string_view to_string(WeightsKind kind) {
   return "";
 }
 
-void ReadWeightsOptions::validate() const {
-  for (const Rename& rule : renames) {
-    (void)pattern_of(rule);
+Renamer::Renamer(const std::vector<Rename>& rules) {
+  for (const Rename& rule : rules) {
+    try {
+      rules_.emplace_back(std::regex(rule.pattern), rule.replacement);
+    } catch (const std::regex_error& error) {
+      throw UsageError("checkpoint.read_weights",
+                       fmt::format("renames: expected a regular expression, got \"{}\" ({})",
+                                   rule.pattern,
+                                   error.what()));
+    }
   }
+}
+
+std::string Renamer::operator()(std::string name) const {
+  for (const auto& [pattern, replacement] : rules_) {
+    name = std::regex_replace(name, pattern, replacement);
+  }
+  return name;
+}
+
+void ReadWeightsOptions::validate() const {
+  (void)Renamer(renames);
   const auto device = device_of(map_location);
   // Backends of libtorch that a program brings along count too.
   const bool usable = device && !device->is_meta() && c10::impl::hasDeviceGuardImpl(device->type());

@@ -3,6 +3,7 @@
 
     paddle_adam.pdparams, paddle_adam.pdopt after three steps
     paddle_adam.txt the rate and the weights after two more: name, then the elements, as Paddle keeps them
+    paddle_plateau.pdopt a ReduceOnPlateau whose metric was best at 0.25 and then 0.5
 
 usage: generate_paddle.py FOLDER (Paddle 3)
 """
@@ -28,9 +29,19 @@ def step(net, optimizer, scheduler):
     scheduler.step()
 
 
+def plateau():
+    net = paddle.nn.Linear(3, 4)
+    scheduler = paddle.optimizer.lr.ReduceOnPlateau(0.1, factor=0.5, patience=1)
+    optimizer = paddle.optimizer.SGD(scheduler, parameters=net.parameters())
+    for metric in (0.75, 0.25, 0.5):
+        scheduler.step(metric)
+    paddle.save(optimizer.state_dict(), "paddle_plateau.pdopt")
+
+
 def main():
     os.chdir(sys.argv[1])
     paddle.set_device("cpu")
+    plateau()
     for name, make_optimizer in CASES.items():
         paddle.seed(3)
         net = paddle.nn.Sequential(paddle.nn.Linear(3, 4), paddle.nn.Tanh(), paddle.nn.Linear(4, 2))
