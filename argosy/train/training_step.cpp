@@ -76,11 +76,12 @@ at::Tensor TrainingStep::loss(const Tensors& outputs) {
 void TrainingStep::log(std::string_view name, double value) {
   std::vector<std::string> reserved = core_.metric_names();
   reserved.insert(reserved.end(), kReserved.begin(), kReserved.end());
-  ARGOSY_CHECK(!name.empty() && !name.starts_with("eval_") &&
+  const bool of_a_split = name.starts_with("eval_") || name.starts_with("train_");
+  ARGOSY_CHECK(!name.empty() && !of_a_split &&
                    std::find(reserved.begin(), reserved.end(), name) == reserved.end(),
                "train.training_step",
                "step.log(\"{}\"): fit() has a figure of this name, or the name is empty. Take "
-               "another one: reserved are {} and names that begin with eval_.",
+               "another one: reserved are {} and names that begin with eval_ or train_.",
                name,
                fmt::join(reserved, ", "));
   figures_.add(name, value, static_cast<double>(detail::samples_in(batch_)));

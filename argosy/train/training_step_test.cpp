@@ -353,7 +353,8 @@ TEST(TrainingStepOfFit, MistakesAreNamed) {
     EXPECT_THAT(error([](TrainingStep&) { return at::Tensor(); }), HasSubstr("got no tensor"));
     EXPECT_THAT(error([](TrainingStep& step) { return step.forward().front().mean().detach(); }),
                 HasSubstr("got a number without a gradient"));
-    for (const std::string name : {"acc", "loss", "lr", "input_wait", "eval_mine", ""}) {
+    for (const std::string name :
+         {"acc", "loss", "lr", "input_wait", "eval_mine", "train_loss", ""}) {
       EXPECT_THAT(error([&](TrainingStep& step) {
                     step.log(name, 1);
                     return step.loss(step.forward());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
 #include "argosy/base/strings.h"
+#include "argosy/os/whole_file.h"
 #include "argosy/train/callbacks/earlier_lines.h"
 #include "argosy/train/model.h"
 
@@ -64,6 +66,34 @@ std::optional<int64_t> place_of_row(const Training& training, const std::string&
   const auto step =
       strings::parse_int(line.substr(comma + 1, line.find(',', comma + 1) - comma - 1));
   return epoch && step ? std::optional(place_of(training, *step, *epoch, true)) : std::nullopt;
+}
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+/// Those that the file's first line names after the fixed ones; none where there is no file yet.
+std::vector<std::string> columns_of(const std::string& path,
+                                    const std::vector<std::string>& lines) {
+  const std::string head = lines.empty() ? kFixedColumns : lines.front();
+  const std::string fixed = kFixedColumns;
+  if (head == fixed) {
+    return {};
+  }
+  if (!head.starts_with(fixed + ",")) {
+    throw DataError("train.CsvLogger",
+                    fmt::format("expected columns that begin with {}, got {}. Choose another path, "
+                                "or move the file away.",
+                                fixed,
+                                head),
+                    {path});
+  }
+  return strings::split(head.substr(fixed.size() + 1), ',');
 }
 
 }  // namespace
@@ -121,7 +151,6 @@ CsvLogger::CsvLogger(CsvLoggerOptions options) : options_(std::move(options)) {}
 
 void CsvLogger::on_train_begin(const Training& training) {
   path_ = path_in(options_.path, training, "epochs.csv", "CsvLogger");
-  columns_.clear();
   lr_ = training.model.optimizer().lr();
   if (training.model.is_first_worker()) {
     detail::keep_lines_until(path_, training.step, [&](const std::string& line) {
@@ -138,44 +167,35 @@ void CsvLogger::on_epoch_end(const Epoch& epoch) {
   if (!epoch.model.is_first_worker()) {
     return;
   }
-  std::string head = kFixedColumns;
-  if (columns_.empty()) {
-    for (const auto& [name, value] : epoch.logs) {
-      columns_.push_back(name);
+  const std::vector<std::string> lines = lines_of(path_);
+  std::vector<std::string> columns = columns_of(path_, lines);
+  const size_t known = columns.size();
+  for (const auto& [name, value] : epoch.logs) {
+    if (std::ranges::find(columns, name) == columns.end()) {
+      columns.push_back(name);
     }
   }
-  head += fmt::format("{}{}", columns_.empty() ? "" : ",", fmt::join(columns_, ","));
-  std::string row = fmt::format("{},{},{:.3f},{},{:.4f}",
-                                epoch.epoch + 1,
-                                epoch.step,
-                                epoch.seconds,
-                                lr_,
-                                epoch.loader.input_bound());
-  for (const std::string& column : columns_) {
+  std::string table =
+      fmt::format("{}{}{}\n", kFixedColumns, columns.empty() ? "" : ",", fmt::join(columns, ","));
+  for (size_t i = 1; i < lines.size(); ++i) {
+    table += lines[i] + std::string(columns.size() - known, ',') + "\n";
+  }
+  table += fmt::format("{},{},{:.3f},{},{:.4f}",
+                       epoch.epoch + 1,
+                       epoch.step,
+                       epoch.seconds,
+                       lr_,
+                       epoch.loader.input_bound());
+  for (const std::string& column : columns) {
     const double* const value = epoch.logs.find(column);
-    row += value == nullptr ? "," : fmt::format(",{}", *value);
-  }
-  std::string first;
-  if (std::ifstream old(path_); old.good()) {
-    std::getline(old, first);
-  }
-  if (!first.empty() && first != head) {
-    throw DataError("train.CsvLogger",
-                    fmt::format("expected the columns {}, got {}. Choose another path, or move the "
-                                "file away.",
-                                head,
-                                first),
-                    {path_});
+    table += value == nullptr ? "," : fmt::format(",{}", *value);
   }
   if (const auto folder = std::filesystem::path(path_).parent_path(); !folder.empty()) {
     std::error_code ignored;  // what cannot be made is seen below
     std::filesystem::create_directories(folder, ignored);
   }
-  std::ofstream file(path_, std::ios::app);
-  file << (first.empty() ? head + "\n" : "") << row << "\n";
-  file.flush();
-  if (!file.good()) {
-    throw DataError("train.CsvLogger", "cannot write: " + errno_message(errno), {path_});
+  if (const Status written = os::write_whole(path_, table + "\n"); !written.ok()) {
+    throw DataError("train.CsvLogger", "cannot write: " + written.failure().what, {path_});
   }
 }
 

@@ -44,10 +44,10 @@ struct CsvLoggerOptions {
 
 /// Writes the figures of each epoch to a table: epoch (from 1), step, seconds, the last learning
 /// rate, the first rank's input_wait, and one column per figure, an evaluation's with "eval_" in
-/// front. The first epoch decides the columns: later figures are left out, and missing ones leave
-/// their fields empty. The first rank writes. A resumed training continues the table, as with
+/// front. A figure that first appears in a later epoch adds a column; missing ones leave their
+/// fields empty. The first rank writes. A resumed training continues the table, as with
 /// JsonlLogger.
-/// Errors: as JsonlLogger; DataError for a table with other columns.
+/// Errors: as JsonlLogger; DataError for a file that is no such table.
 class CsvLogger final : public Callback {
  public:
   explicit CsvLogger(CsvLoggerOptions options = {});
@@ -59,7 +59,6 @@ class CsvLogger final : public Callback {
  private:
   CsvLoggerOptions options_;
   std::string path_;
-  std::vector<std::string> columns_;
   double lr_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include "argosy/optim/sgd.h"
 #include "argosy/train/callbacks/earlier_lines.h"
 #include "argosy/train/model.h"
+#include "argosy/train/resume_test_support.h"
 #include "argosy/train/train_test_support.h"
 
 #include "tests/support/error_text.h"
@@ -165,6 +166,40 @@ TEST(CsvLogger, HasARowForEachEpochOfSeveralFits) {
   EXPECT_THAT(rows[1], ::testing::StartsWith("1,4,"));
   EXPECT_THAT(rows[4], ::testing::StartsWith("2,16,"));
   EXPECT_THAT(rows[4], HasSubstr(",0.1,"));
+}
+
+TEST(CsvLogger, AFigureThatComesLaterAddsAColumn) {
+  const test::TempDir folder;
+  const std::string run = folder.path().string();
+  run_job(1, [&](int) {
+    FitOptions options{.batch_size = 4,
+                       .epochs = 4,
+                       .run_dir = run,
+                       .resume = Resume::kAuto,
+                       .callbacks = {CsvLogger()},
+                       .eval_freq = 2,
+                       .checkpoint = {.on_signal = OnSignal::kSaveAndReturn},
+                       .log = {.verbose = 0}};
+    options.training_step = [](TrainingStep& step) {
+      if (step.place().epoch >= 2) {
+        step.log("late", 7.0);
+      }
+      return step.loss(step.forward());
+    };
+    FitOptions stopped = options;
+    stopped.callbacks.emplace_back(
+        testing::SignalAt(15));  // in the second epoch, which is evaluated
+    sgd_model().fit(blobs(32), blobs(8), stopped);
+    sgd_model().fit(blobs(32), blobs(8), options);
+  });
+  const std::vector<std::string> rows = lines_of(run + "/epochs.csv");
+  ASSERT_EQ(rows.size(), 5U);
+  EXPECT_EQ(rows[0], "epoch,step,seconds,lr,input_wait,loss,acc,eval_loss,eval_acc,late");
+  EXPECT_THAT(rows[1], ::testing::EndsWith(",,,"));
+  EXPECT_THAT(rows[2], ::testing::Not(HasSubstr(",,")));
+  EXPECT_THAT(rows[2], ::testing::EndsWith(","));
+  EXPECT_THAT(rows[3], ::testing::EndsWith(",,,7"));
+  EXPECT_THAT(rows[4], ::testing::EndsWith(",7"));
 }
 
 /// Ends the training where nobody expects it: after the epoch's lines, before its checkpoint.
