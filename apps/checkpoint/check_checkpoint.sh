@@ -43,6 +43,7 @@ print(digest.hexdigest())
 " "$scratch/a.safetensors")
 [[ $python == "$word" ]] || complain "hash by Python: $python, by us: $word"
 expect 0 "10 tensors" convert "$golden/paddle_files/model_4.pdparams" "$runs/second" --rename '_mean$=running_mean'
+expect 0 "stay transposed" convert "$golden/paddle_files/model_4.pdparams" "$scratch/kept.pt"
 json 'any(t["name"] == "norm.running_mean" for t in j["tensors"])' show "$runs/second"
 [[ $(hash_of "$runs/second") != "$word" ]] || complain "other weights have the same hash"
 expect 2 "expected PATTERN=REPLACEMENT" convert "$pth" "$scratch/c.pt" --rename x

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "argosy/base/log.h"
 #include "argosy/checkpoint/load.h"
 #include "argosy/checkpoint/read_weights.h"
 #include "argosy/checkpoint/save_weights.h"
@@ -124,8 +125,9 @@ int checkpoint_convert(const std::vector<std::string>& args) {
             &renames},
            {"--model",
             "NAME",
-            "Model of the weights (see argosy train --list models). Required for Paddle's "
-            "files, which keep the weights of linear layers transposed",
+            "Model of the weights (see argosy train --list models). Without it those of linear "
+            "layers "
+            "in Paddle's files stay transposed, as Paddle keeps them",
             &model},
            program::json_option(&json)},
           args)) {
@@ -133,6 +135,12 @@ int checkpoint_convert(const std::vector<std::string>& args) {
   }
   for (const std::string& text : renames) {
     options.renames.push_back(rename_of(text));
+  }
+  if (model.empty() && checkpoint::weights_kind(from) == checkpoint::WeightsKind::kPaddle) {
+    log::warn(
+        "{} is Paddle's: the weights of linear layers stay transposed, as Paddle keeps them. Say "
+        "which model it is of, --model NAME",
+        from);
   }
   engine::StateDict dict = checkpoint::read_weights(from, options);
   recipes::BuiltModel built;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "argosy/fleet/fleet.h"
@@ -21,6 +22,10 @@ nlohmann::ordered_json evaluate(const EvaluateSettings& settings) {
                                            .verbose = static_cast<int>(settings.verbose),
                                            .num_workers = static_cast<int>(settings.num_workers),
                                            .num_iters = settings.num_iters});
+  int64_t samples = assembly.data->size(restored.split);
+  if (settings.num_iters.has_value()) {  // batches of each process
+    samples = std::min(samples, *settings.num_iters * settings.batch_size * fleet::worker_num());
+  }
   auto result = nlohmann::ordered_json::object();
   for (const auto& [name, value] : logs) {
     result[name] = value;
@@ -30,7 +35,7 @@ nlohmann::ordered_json evaluate(const EvaluateSettings& settings) {
           {"model", assembly.model_text},
           {"data", assembly.data_spec.to_string()},
           {"split", restored.split},
-          {"samples", assembly.data->size(restored.split)},
+          {"samples", samples},
           {"processes", fleet::worker_num()},
           {"amp", restored.amp},
           {"result", std::move(result)}};

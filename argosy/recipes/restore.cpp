@@ -99,10 +99,10 @@ Restored restore(const EvaluateSettings& settings,
   const bool described = about.has_value() && settings.model.empty();
   Restored restored{.weights = weights};
   if (pictures != nullptr) {
-    ARGOSY_CHECK(described && settings.data.empty(),
+    ARGOSY_CHECK(described && settings.data.empty() && !settings.image_size.has_value(),
                  "recipes.restore",
                  "pictures without a data set want a run's weights: its recipe.json tells classes "
-                 "and sizes. No --model and no --data with them");
+                 "and sizes. No --model, --data and --image_size with them");
     restored.assembly = assembly_of(*about, std::move(pictures));
   } else {
     restored.assembly = assemble(wanted_of(settings, about));

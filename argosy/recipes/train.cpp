@@ -93,6 +93,24 @@ train::PrepareOptions prepare_options(const TrainSettings& settings,
   return options;
 }
 
+/// Options that would do nothing.
+void refuse_idle_options(const TrainSettings& settings,
+                         const Assembly& assembly,
+                         const std::string& run_dir) {
+  const TrainSettings usual;
+  ARGOSY_CHECK(
+      !run_dir.empty() ||
+          (!settings.save_freq.has_value() && settings.keep_last == usual.keep_last),
+      "recipes.train",
+      "--save_freq and --keep_last are about checkpoints, which --run_dir none leaves out");
+  const bool evaluates = !assembly.data->evaluation_split().empty();
+  ARGOSY_CHECK(
+      evaluates || (settings.eval_freq == usual.eval_freq && !settings.eval_batch_size.has_value()),
+      "recipes.train",
+      "--eval_freq and --eval_batch_size are about evaluations, and {} has no split for them",
+      assembly.data_spec.to_string());
+}
+
 train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir) {
   train::FitOptions options{
       .batch_size = settings.batch_size,
@@ -236,6 +254,7 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   seed_everything(wanted_of(resolved).seed, fleet::worker_index());
 
   const std::string run_dir = run_dir_of(resolved);
+  refuse_idle_options(resolved, assembly, run_dir);
   announce(resolved, assembly, lengths, run_dir);
   train::FitOptions options = fit_options(resolved, run_dir);
   if (!assembly.data->evaluation_split().empty()) {
