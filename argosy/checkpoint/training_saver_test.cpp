@@ -166,7 +166,7 @@ TEST_F(TrainingOfOnesOwn, SavedAfterAnEpochItBeginsTheNext) {
 /// the newest.
 TEST_F(TrainingOfOnesOwn, LaterCheckpointsOfAnotherTrainingAreSetAside) {
   torch::nn::Linear net(2, 2);
-  const auto train = [&](int64_t from, std::vector<int64_t> steps) {
+  const auto train = [&](int64_t from, const std::vector<int64_t>& steps) {
     TrainingSaver training(folder("kept"), {.keep = {.keep_last = 2}, .async = false});
     training.add(net);
     if (from > 0) {

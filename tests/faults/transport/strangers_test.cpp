@@ -35,6 +35,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr int kRanks = 3;
+constexpr float kSumOfRanks = 1 + 2 + 3;
 
 enum class Manners {
   kSilent,   ///< connects, says nothing and stays: a slow scan, a monitor
@@ -48,9 +49,9 @@ class Stranger final {
   Stranger(uint16_t port, Manners manners)
       : fd_(*os::connect_tcp("127.0.0.1", port, Deadline::after(10s))) {
     if (manners == Manners::kGarbage) {
-      constexpr std::string_view words =
+      constexpr std::string_view kRequest =
           "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: curl/7.88.1\r\nAccept: */*\r\n\r\n";
-      EXPECT_TRUE(os::write_all(fd_.get(), words).ok());
+      EXPECT_TRUE(os::write_all(fd_.get(), kRequest).ok());
     } else if (manners == Manners::kGone) {
       fd_.close();
     }
@@ -84,7 +85,7 @@ void expect_right_sums(Transport& transport) {
   for (const int64_t count : {5, 1 << 18}) {
     std::vector<float> values(static_cast<size_t>(count), static_cast<float>(transport.rank() + 1));
     transport.all_reduce(values.data(), count, DType::kF32, ReduceOp::kSum, 20s);
-    EXPECT_EQ(values, std::vector<float>(values.size(), kRanks * (kRanks + 1) / 2));
+    EXPECT_EQ(values, std::vector<float>(values.size(), kSumOfRanks));
   }
 }
 
