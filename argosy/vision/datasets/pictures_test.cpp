@@ -438,6 +438,21 @@ TEST_F(PackedCifar, ASplitHasTheSamplesOfTheOriginals) {
             Pictures(file_, Split::kTrain).size() + Pictures(file_, Split::kTest).size());
 }
 
+/// As mix-up does.
+TEST_F(PackedCifar, AStepMayReadAnotherSample) {
+  const Pictures others(file_, Split::kTrain, {.transform = {ToTensor()}});
+  const auto blended = [&others](const at::Tensor& image) {
+    for (int64_t i = 0; i < others.size(); ++i) {
+      (void)others.get(i);
+    }
+    return image;
+  };
+  const Pictures set(file_, Split::kTrain, {.transform = {ToTensor(), blended}});
+  for (int64_t i = 0; i < set.size(); ++i) {
+    EXPECT_TRUE(at::equal(set.get(i).target, others.get(i).target)) << i;
+  }
+}
+
 TEST_F(PackedCifar, ASplitThatIsNotThereIsNamedWithThoseThatAre) {
   try {
     const Pictures set(file_, Split::kValid);
@@ -699,6 +714,9 @@ TEST(FacialKeypoints, PointsInSidesArePartsOfThePicture) {
   const FacialKeypoints in_pixels(file, {.transform = half});
   const FacialKeypoints in_sides(file, {.transform = half, .points_in = PointUnit::kSides});
   EXPECT_TRUE(at::equal(in_sides.get(1).target, in_pixels.get(1).target.flatten() / 48));
+  const FacialKeypoints whole(file, {.transform = Compose{ToTensor()}});
+  // Places are counted from the corner of the picture, half a pixel before the first one's middle.
+  EXPECT_TRUE(at::allclose(in_pixels.get(1).target, (whole.get(1).target + 0.5) / 2 - 0.5));
 }
 
 /// Two pictures, the first with both classes on it and the second with none.
