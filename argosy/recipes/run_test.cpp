@@ -16,6 +16,7 @@
 #include "argosy/recipes/description.h"
 #include "argosy/recipes/recipes_test_support.h"
 
+#include "tests/support/error_text.h"
 #include "tests/support/run_ranks.h"
 #include "tests/support/temp_dir.h"
 #include <nlohmann/json.hpp>
@@ -86,6 +87,11 @@ TEST_F(ARun, LearnsIsEvaluatedAndPredicts) {
   EvaluateSettings evaluation{.weights = path("run")};
   const Json evaluated = in_job(1, [&] { return evaluate(evaluation); });
   EXPECT_EQ(evaluated["split"], "valid");
+  EvaluateSettings one_batch = evaluation;
+  one_batch.num_iters = 1;
+  one_batch.batch_size = 2;
+  EXPECT_LT(2, evaluated["samples"].get<int64_t>());
+  EXPECT_EQ(in_job(1, [&] { return evaluate(one_batch); })["samples"], 2);
   EXPECT_NEAR(evaluated["result"]["loss"].get<double>(),
               trained["result"]["eval_loss"].get<double>(),
               1e-6);
@@ -406,6 +412,25 @@ TEST_F(ARun, IsPlannedWithoutATrace) {
   planned.batch_size = 100;
   planned.drop_last = true;
   EXPECT_THROW(static_cast<void>(recipes::plan(planned, 1)), UsageError);
+}
+
+TEST_F(ARun, OptionsThatWouldDoNothingAreRefused) {
+  const auto refusal = [&](TrainSettings settings) {
+    return in_job(1,
+                  [settings] {
+                    return Json{
+                        test::error_text<UsageError>([&] { static_cast<void>(train(settings)); })};
+                  })
+        .dump();
+  };
+  TrainSettings no_folder = settings();
+  no_folder.run_dir = "none";
+  no_folder.save_freq = 2;
+  EXPECT_THAT(refusal(no_folder), HasSubstr("--save_freq and --keep_last"));
+  TrainSettings no_split = settings();
+  no_split.data = "folder:" + path("pictures") + ",holdout=0";
+  no_split.eval_freq = 2;
+  EXPECT_THAT(refusal(no_split), HasSubstr("--eval_freq and --eval_batch_size"));
 }
 
 TEST_F(ARun, EvaluationNeedsToKnowTheModel) {

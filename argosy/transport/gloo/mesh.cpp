@@ -9,9 +9,7 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
-#include <thread>
 #include <utility>
 
 #include "argosy/base/error.h"
@@ -27,8 +25,6 @@ namespace {
 // Gloo's own algorithms use the slot prefixes 0x01 to 0x08.
 constexpr uint64_t kCollectivePrefix = 0x41ULL << 56;
 constexpr uint64_t kMessagePrefix = 0x42ULL << 56;
-/// Enough to get from Gloo to where the cause of a group's end is settled.
-constexpr std::chrono::milliseconds kForTheOtherWait{100};
 
 /// A length in so many bits: itself where it fits, else mixed (splitmix64's finaliser), so that
 /// round lengths do not fall together with short ones.
@@ -203,8 +199,9 @@ void Mesh::wait(Pending& pending, const Deadline& deadline) {
     }
     if (text_of(e).find("timeout caused pair closure") != std::string::npos) {
       // Another wait of this rank came to its deadline, and Gloo closed the connection. That wait
-      // is the one to say why: it knows who did not come.
-      std::this_thread::sleep_for(kForTheOtherWait);
+      // is the one to say why, for it knows who did not come; interrupt() follows when it has.
+      std::unique_lock lock(mutex_);
+      idle_.wait_for(lock, deadline.remaining(), [&] { return interrupted_; });
     }
     throw LinkBroken{pending.peer_, text_of(e)};
   }
@@ -232,6 +229,7 @@ bool Mesh::abort_waits() {
     buffer->abortWaitRecv();
     buffer->abortWaitSend();
   }
+  idle_.notify_all();
   return true;
 }
 

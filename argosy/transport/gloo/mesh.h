@@ -108,7 +108,7 @@ class Mesh final {
   std::unique_ptr<Meeting> meeting_;
   std::shared_mutex pairs_;  ///< shared to use Gloo's pairs, exclusive to drop them
   mutable std::mutex mutex_;
-  std::condition_variable idle_;
+  std::condition_variable idle_;  ///< a wait has ended, or all were interrupted
   bool interrupted_ = false;
   std::unordered_set<::gloo::transport::UnboundBuffer*> waiting_;
 };

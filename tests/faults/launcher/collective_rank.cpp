@@ -8,12 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include <torch/torch.h>
 
@@ -46,10 +44,16 @@ void stop_a_child() {
   ::waitpid(child, &status, WUNTRACED);
 }
 
-bool stops(std::string_view place) {
+bool chosen_to_stop(std::string_view place, std::string_view rank) {
   const char* chosen = std::getenv("STOP");
-  const char* rank = std::getenv("RANK");
-  return chosen != nullptr && rank != nullptr && place == chosen && std::string_view(rank) == "1";
+  const char* own = std::getenv("RANK");
+  return chosen != nullptr && own != nullptr && place == chosen && rank == own;
+}
+bool stops(std::string_view place) {
+  return chosen_to_stop(place, "1");
+}
+bool fails_beside_a_stopped_child() {
+  return chosen_to_stop("child", "2");
 }
 
 /// Stops this process in the thread that runs the operation, which then has begun and cannot end.
@@ -73,16 +77,14 @@ int main() {
       if (stops("child")) {
         stop_a_child();
       }
-      if (const char* place = std::getenv("STOP");
-          place != nullptr && place == std::string_view("child") && fleet::worker_index() == 2) {
-        std::this_thread::sleep_for(std::chrono::seconds(1));
-        ::_exit(3);
-      }
       if (stops("inside")) {
         comm::add_hook(fleet::group(), std::make_shared<StopInside>());
       }
     }
     comm::all_reduce(sum, fleet::group(), {.op = comm::ReduceOp::kAvg});
+    if (step == 20 && fails_beside_a_stopped_child()) {  // by now that child is stopped
+      ::_exit(3);
+    }
   }
   die_at("exit");
   return sum.eq(1).all().item<bool>() ? 0 : 1;

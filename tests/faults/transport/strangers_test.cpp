@@ -8,14 +8,12 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "argosy/base/strings.h"
 #include "argosy/os/fd.h"
 #include "argosy/os/socket.h"
 #include "argosy/rendezvous/file_store.h"
@@ -121,39 +119,6 @@ TEST_P(Strangers, AtEveryPortWhileRanksMeetAreTurnedAway) {
     EXPECT_THAT(outcome.output,
                 HasSubstr("[transport.gloo] rank " + std::to_string(outcome.rank) +
                           " turned away a caller from 127.0.0.1"));
-  }
-}
-
-/// Who calls without end keeps no rank from meeting.
-TEST(StrangersWithoutEnd, KeepNobodyFromMeeting) {
-  constexpr int kCallers = 8;
-  const test::TempDir folder;
-  const std::string path = (folder.path() / "store").string();
-  test::SharedCounter met;
-  const auto outcomes = test::try_run_ranks(
-      kRanks + kCallers,
-      [&](int rank) {
-        const auto store = rendezvous::file_store(path);
-        if (rank < kRanks) {
-          if (rank > 0) {  // by then all of them call
-            std::this_thread::sleep_for(500ms);
-          }
-          const auto transport = make_gloo(store, rank, kRanks, {.timeout = 15s});
-          met.add(1);
-          expect_right_sums(*transport);
-          return;
-        }
-        const std::vector<std::string> words =
-            strings::split(store->get("gloo/address/0", Deadline::after(15s)), ' ');
-        const auto port = static_cast<uint16_t>(strings::parse_int(words.at(1)).value_or(0));
-        const Deadline deadline = Deadline::after(15s);
-        while (met.add(0) == 0 && !deadline.expired()) {
-          (void)os::begin_connect_tcp(words[0], port);
-        }
-      },
-      {.mode = test::RankMode::kProcesses, .deadline = 60s});
-  for (const test::RankOutcome& outcome : outcomes) {
-    EXPECT_TRUE(outcome.ok()) << describe(outcome);
   }
 }
 
