@@ -39,8 +39,10 @@ if(NOT TARGET argosy_torch)
   set_target_properties(argosy_torch PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES
       "${ARGOSY_TORCH_INCLUDE_DIR};${ARGOSY_TORCH_INCLUDE_DIR}/torch/csrc/api/include"
+    # Some of the official libtorch's libraries export a std::filesystem in which remove_all() calls address 0, so the
+    # loader has to meet the C++ library's before.
     INTERFACE_LINK_LIBRARIES
-      "${ARGOSY_TORCH_LIB_torch};${ARGOSY_TORCH_LIB_torch_cpu};${ARGOSY_TORCH_LIB_c10}")
+      "stdc++;${ARGOSY_TORCH_LIB_torch};${ARGOSY_TORCH_LIB_torch_cpu};${ARGOSY_TORCH_LIB_c10}")
   get_filename_component(_argosy_torch_lib_dir ${ARGOSY_TORCH_LIB_torch} DIRECTORY)
   if(EXISTS ${_argosy_torch_lib_dir}/libtorch_cuda.so)
     # libtorch registers CUDA when this library is loaded; nothing refers to it by symbol.

@@ -1,6 +1,7 @@
 #include "argosy/comm/single_tensor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <numeric>
 #include <string_view>

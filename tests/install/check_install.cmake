@@ -35,6 +35,7 @@ execute_process(COMMAND ${CMAKE_COMMAND} -S ${scratch}/consumer -B ${scratch}/bu
   -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG" # faster to compile
   "-DCMAKE_PREFIX_PATH=${scratch}/prefix;${torch_prefix}" COMMAND_ERROR_IS_FATAL ANY)
 step(${CMAKE_COMMAND} --build ${scratch}/build)
+step(${CMAKE_CURRENT_LIST_DIR}/../house/check_library_order.sh ${scratch}/build/consumer)
 step(${scratch}/build/consumer)
 step(${scratch}/prefix/bin/argosy launch --nproc_per_node 2 ${scratch}/build/consumer)
 # It says what the README says that it does, and its weights lie where it was started.
