@@ -2,6 +2,7 @@
 //
 //     argosy launch --nproc_per_node 2 bench_train_step resnet18|resnet18_sized|mnist_cnn
 //         [--steps 60] [--warmup 15] [--independent | --share_parameters --overlap_update]
+//         [--device cpu|cuda:0]
 //
 // The peer is peers/train_step.py: same weights, same data, same order. --independent: the ranks
 // train beside each other without a word, which is the floor that coupling is measured from.
@@ -13,6 +14,7 @@
 
 #include <torch/torch.h>
 
+#include "argosy/base/check.h"
 #include "argosy/engine/layout.h"
 #include "argosy/engine/memory_format.h"
 #include "argosy/program/command_line.h"
@@ -26,6 +28,7 @@ using namespace argosy;
 
 struct Options {
   std::string model;
+  std::string device = "cpu";
   int steps = 60;
   int warmup = 15;
   bool independent = false;
@@ -46,7 +49,7 @@ std::pair<double, bool> checksum(const engine::NamedTensors& parameters) {
   torch::NoGradGuard no_grad;
   at::Tensor sum = torch::zeros({1}, torch::kDouble);
   for (const auto& [name, p] : parameters) {
-    sum += p.to(torch::kDouble).sum();
+    sum += p.to(torch::kDouble).sum().cpu();
   }
   at::Tensor low = sum.clone();
   at::Tensor high = sum.clone();
@@ -96,6 +99,13 @@ void print_profile(int steps, double step_ms) {
              step_ms);
 }
 
+/// What a device still computes belongs to the step that asked for it.
+void wait_for(const at::Device& device) {
+  if (device.is_cuda()) {
+    torch::cuda::synchronize(device.index());
+  }
+}
+
 /// What the wrapper says of each step; nothing where there is none.
 struct StepStats {
   std::vector<double> backward_ms;
@@ -123,6 +133,7 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
   std::vector<at::Tensor> losses;
   StepStats stats;
   std::optional<bench::OpProfile> profile;
+  const at::Device device(options.device);
   fleet::barrier_worker();
   for (int step = 0; step < options.warmup + options.steps; ++step) {
     if (options.profile && step == options.warmup) {
@@ -136,6 +147,7 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
     loss.backward();
     optimizer.step();
     optimizer.zero_grad();
+    wait_for(device);
     if (step >= options.warmup) {
       samples_ms.push_back(watch.ms());
       stats.add(model);
@@ -185,7 +197,12 @@ void measure(const Options& options, Net net, Loss loss_of_step) {
 }
 
 template <typename Net>
-void measure_on(const Options& options, Net net, const std::vector<bench::Batch>& batches) {
+void measure_on(const Options& options, Net net, std::vector<bench::Batch> batches) {
+  const at::Device device(options.device);
+  net->to(device);
+  for (bench::Batch& batch : batches) {
+    batch = {batch.images.to(device), batch.labels.to(device)};
+  }
   measure(options, net, [&](auto& model, int step) {
     const bench::Batch& batch = batches[step % kBatches];
     return torch::nn::functional::cross_entropy(model(batch.images), batch.labels);
@@ -201,6 +218,7 @@ void run(const Options& options) {
        .memory_format = options.as_it_comes ? MemoryFormat::kContiguous : MemoryFormat::kAuto});
   const int rank = fleet::worker_index();
   if (options.model == "resnet18_sized") {
+    ARGOSY_CHECK(options.device == "cpu", "bench.train_step", "resnet18_sized takes no --device");
     measure(options, bench::ResNet18Sized(rank), [](auto& model, int) { return model(); });
     return;
   }
@@ -248,6 +266,7 @@ int main(int argc, char** argv) {
         "beside it: what libtorch does by itself",
         &o.as_it_comes},
        {"--profile", "", "Print the time of libtorch's operators instead", &o.profile},
+       {"--device", "NAME", "Where the networks compute: cpu, cuda:0, …", &o.device},
        {"--steps", "N", "Measured steps", &o.steps, {.least = 1, .most = 100000}},
        {"--warmup", "N", "Steps before them", &o.warmup, {.least = 0, .most = 100000}}},
       argc,

@@ -22,7 +22,7 @@ def checksum(module):
     with torch.no_grad():
         total = torch.zeros(1, dtype=torch.float64)
         for p in module.parameters():
-            total += p.to(torch.float64).sum()
+            total += p.to(torch.float64).sum().cpu()
     low, high = total.clone(), total.clone()
     dist.all_reduce(low, op=dist.ReduceOp.MIN)
     dist.all_reduce(high, op=dist.ReduceOp.MAX)
@@ -35,10 +35,11 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--warmup", type=int, default=15)
     parser.add_argument("--tuned", action="store_true")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda:0, …; not with resnet18_sized")
     parser.add_argument("--compile", action="store_true", help="torch.compile")
     args = parser.parse_args()
 
-    rank = workload.init()
+    rank = workload.init(args.device)
     if args.model == "resnet18_sized":
         net = workload.ResNet18Sized(rank)
     else:
@@ -52,6 +53,9 @@ def main():
             net = workload.MnistCnn(pool_first=args.tuned)
             batches = [workload.image_batch(BATCH, seed) for seed in seeds]
         workload.fill_weights(net)
+        device = torch.device(args.device)
+        net = net.to(device)
+        batches = [(x.to(device), y.to(device)) for x, y in batches]
         if args.tuned:
             net = net.to(memory_format=torch.channels_last)
             batches = [(x.to(memory_format=torch.channels_last), y) for x, y in batches]
@@ -73,6 +77,8 @@ def main():
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+        if args.device != "cpu":
+            torch.cuda.synchronize()
         if step >= args.warmup:
             samples.append(watch.ms())
         losses.append(loss.detach())

@@ -103,10 +103,10 @@ def set_threads():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
 
 
-def init():
+def init(device="cpu"):
     """The job of torchrun's variables; one thread per rank as compare.py sets it."""
     set_threads()
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo" if device == "cpu" else "cpu:gloo,cuda:nccl")
     return dist.get_rank()
 
 
