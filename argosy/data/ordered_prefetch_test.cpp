@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "argosy/base/deadline.h"
 #include "argosy/base/error.h"
 
 namespace argosy::data {

@@ -25,6 +25,7 @@
 #include <torch/torch.h>
 
 #include "argosy/argosy.h"
+#include "argosy/base/log.h"
 #include "argosy/checkpoint/inspect.h"
 #include "argosy/checkpoint/load.h"
 #include "argosy/checkpoint/read_weights.h"
