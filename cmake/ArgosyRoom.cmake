@@ -31,6 +31,8 @@ endif()
 set(ARGOSY_STEERING_ROOMS "program|rendezvous|launch|events[.]core|runs|engine|fleet|train|recipes")
 set(ARGOSY_STEERING_OPTIONS "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>"
   CACHE STRING "Options of what steers and does not compute; empty: as all else")
+# A room's flags stay its own; this is for what a test compiles itself, templates in headers included.
+set(ARGOSY_TEST_OPTIONS "$<$<CONFIG:Release>:-O0>")
 option(ARGOSY_UNITY "Compile several files of a room as one unit" ON)
 
 # Parts of at most `most` files and of equal size: eight files and one more are not eight and one but five and four.
@@ -48,7 +50,7 @@ endfunction()
 #   torch       <torch/torch.h>
 #   modules     <torch/types.h> and <torch/nn/module.h>
 #   plain       the standard library's
-# and GoogleTest in all of them where tests are built. What each costs is in docs/design/architecture.md.
+# Tests have theirs without optimization and with GoogleTest. What each costs is in docs/design/architecture.md.
 set(_argosy_pch_everything <torch/torch.h> <argosy/argosy.h> <fmt/ranges.h>)
 set(_argosy_pch_torch <torch/torch.h> <fmt/format.h> <fmt/ranges.h>)
 set(_argosy_pch_modules <torch/types.h> <torch/nn/cloneable.h> <torch/nn/module.h> <torch/nn/pimpl.h> <fmt/format.h>
@@ -56,6 +58,7 @@ set(_argosy_pch_modules <torch/types.h> <torch/nn/cloneable.h> <torch/nn/module.
 set(_argosy_pch_plain <algorithm> <chrono> <filesystem> <fstream> <functional> <future> <map> <memory> <optional>
   <regex> <set> <span> <sstream> <string> <thread> <unordered_map> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
 
+# Few programs beside the tests would take torch, so they take everything: making a header costs more than it saves.
 function(_argosy_pch_for out target)
   set(kind modules)
   get_target_property(sources ${target} SOURCES)
@@ -63,6 +66,9 @@ function(_argosy_pch_for out target)
     if(source MATCHES "[.]cpp$")
       file(STRINGS ${source} everything LIMIT_COUNT 1 REGEX "^#include .argosy/(argosy[.]h|fleet/|recipes/|train/)")
       file(STRINGS ${source} torch LIMIT_COUNT 1 REGEX "^#include .(torch/(torch[.]h|nn[.]h|optim)|argosy/vision/)")
+      if(torch AND NOT ARGN STREQUAL FOR_TESTS)
+        set(everything ${torch})
+      endif()
       if(everything AND TARGET argosy_fleet)
         set(kind everything)
         break()
@@ -85,8 +91,17 @@ function(_argosy_room_pch target torch)
   endif()
 endfunction()
 
+# _argosy_use_pch(TARGET KIND [FOR_TESTS])
 function(_argosy_use_pch target kind)
   set(pch argosy_pch_${kind})
+  set(headers ${_argosy_pch_${kind}})
+  set(options)
+  if(ARGN STREQUAL FOR_TESTS)
+    string(APPEND pch _for_tests)
+    list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
+    target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock)
+    set(options ${ARGOSY_TEST_OPTIONS})
+  endif()
   if(NOT TARGET ${pch})
     file(WRITE ${PROJECT_BINARY_DIR}/${pch}.cpp "// holds the precompiled header\n")
     add_library(${pch} OBJECT ${PROJECT_BINARY_DIR}/${pch}.cpp)
@@ -96,11 +111,10 @@ function(_argosy_use_pch target kind)
     elseif(NOT kind STREQUAL "plain")
       target_link_libraries(${pch} PRIVATE argosy::torch)
     endif()
-    set(headers ${_argosy_pch_${kind}})
-    if(ARGOSY_BUILD_TESTS)
+    if(ARGN STREQUAL FOR_TESTS)
       target_link_libraries(${pch} PRIVATE GTest::gtest GTest::gmock)
-      list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
     endif()
+    target_compile_options(${pch} PRIVATE "${options}")
     target_precompile_headers(${pch} PRIVATE ${headers})
     # GCC asks whether a header of now is, byte for byte, the one that was precompiled, so a cached one must not differ
     # in a comment either.
@@ -110,9 +124,7 @@ function(_argosy_use_pch target kind)
     endif()
   endif()
   target_link_libraries(${target} PRIVATE fmt::fmt)
-  if(ARGOSY_BUILD_TESTS) # macros must agree
-    target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
-  endif()
+  target_compile_options(${target} PRIVATE "${options}")
   # GCC warns of the insides of a header that is precompiled, std::string's too, as it does not of a system's header.
   # With ARGOSY_UNITY=OFF the rooms are compiled without, and with these warnings.
   target_compile_options(${target} PRIVATE
@@ -165,10 +177,14 @@ function(_argosy_sees_torch out)
   endforeach()
 endfunction()
 
-# argosy_program(NAME [UNITY] SOURCES ... DEPS ...): an executable in build/<preset>/bin.
-#   UNITY: several of its files as one unit.
+# argosy_program(NAME [UNITY] [FOR_TESTS] SOURCES ... DEPS ...): an executable in build/<preset>/bin.
+#   UNITY: several of its files as one unit. FOR_TESTS: with ARGOSY_TEST_OPTIONS and GoogleTest.
 function(argosy_program name)
-  cmake_parse_arguments(A "UNITY" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(A "UNITY;FOR_TESTS" "" "SOURCES;DEPS" ${ARGN})
+  set(for_tests)
+  if(A_FOR_TESTS)
+    set(for_tests FOR_TESTS)
+  endif()
   add_executable(${name} ${A_SOURCES})
   target_link_libraries(${name} PRIVATE ${A_DEPS})
   _argosy_sees_torch(torch ${A_DEPS})
@@ -176,20 +192,15 @@ function(argosy_program name)
     _argosy_unity(${name} 10 ${A_SOURCES})
   endif()
   if(torch)
-    _argosy_pch_for(kind ${name})
-    _argosy_use_pch(${name} ${kind})
-  elseif(GTest::gtest IN_LIST A_DEPS)
-    _argosy_use_pch(${name} plain)
+    _argosy_pch_for(kind ${name} ${for_tests})
+    _argosy_use_pch(${name} ${kind} ${for_tests})
+  elseif(A_FOR_TESTS)
+    _argosy_use_pch(${name} plain FOR_TESTS)
   endif()
 endfunction()
 
-# A room's flags stay its own. What a test compiles itself, templates in headers included, takes three quarters of
-# the time of -O3. With less inlining GCC takes an empty std::optional for an uninitialized one.
-set(ARGOSY_TEST_OPTIONS "$<$<CONFIG:Release>:-Og;-Wno-maybe-uninitialized>")
-
 function(argosy_test_program name)
-  argosy_program(${name} ${ARGN})
-  target_compile_options(${name} PRIVATE "${ARGOSY_TEST_OPTIONS}")
+  argosy_program(${name} FOR_TESTS ${ARGN})
 endfunction()
 
 function(argosy_test name)
@@ -217,7 +228,7 @@ function(argosy_test name)
   if(A_APART)
     set(unity)
   endif()
-  argosy_test_program(${name} ${unity} SOURCES ${A_SOURCES} DEPS ${A_DEPS} GTest::gtest GTest::gmock)
+  argosy_test_program(${name} ${unity} SOURCES ${A_SOURCES} DEPS ${A_DEPS})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   set(properties TIMEOUT ${A_TIMEOUT} PROCESSORS ${A_PROCESSORS})
   if(A_PER_CASE)
@@ -232,8 +243,9 @@ function(argosy_test name)
       PROPERTIES ${properties} LABELS "${labels}")
   else()
     add_test(NAME ${name} COMMAND ${name})
+    # Brief: what failed must not drown in hundreds of lines of what passed.
     set_tests_properties(${name} PROPERTIES ${properties} LABELS "${A_LABELS}"
-      ENVIRONMENT "${A_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+      ENVIRONMENT "GTEST_BRIEF=1;${A_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
   endif()
 endfunction()
 
