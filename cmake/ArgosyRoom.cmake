@@ -58,9 +58,12 @@ set(_argosy_pch_modules <torch/types.h> <torch/nn/cloneable.h> <torch/nn/module.
 set(_argosy_pch_plain <algorithm> <chrono> <filesystem> <fstream> <functional> <future> <map> <memory> <optional>
   <regex> <set> <span> <sstream> <string> <thread> <unordered_map> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
 
-# Few programs beside the tests would take torch, so they take everything: making a header costs more than it saves.
+# Making a header costs more than few programs save by it: beside the tests none takes torch, and no test modules.
 function(_argosy_pch_for out target)
   set(kind modules)
+  if(ARGN STREQUAL FOR_TESTS)
+    set(kind torch)
+  endif()
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     if(source MATCHES "[.]cpp$")
