@@ -120,24 +120,24 @@ void PrefetchQueue::begin_threads() {
   }
 }
 
-/// Runs on thread i. False: the thread must not work.
-bool PrefetchQueue::initialise(int i) {
+/// Runs on that thread. False: the thread must not work.
+bool PrefetchQueue::initialise(int thread) {
   if (options_.thread_init == nullptr) {
     return true;
   }
   std::string error;
   try {
-    options_.thread_init(i);
+    options_.thread_init(thread);
   } catch (const std::exception& e) {
-    error = fmt::format("thread_init threw on thread {}: {}", i, e.what());
+    error = fmt::format("thread_init threw on thread {}: {}", thread, e.what());
   } catch (...) {
-    error = fmt::format("thread_init threw on thread {}", i);
+    error = fmt::format("thread_init threw on thread {}", thread);
   }
   const std::lock_guard lock(mutex_);
   --initialising_;
-  if (!error.empty() && (init_error_ == nullptr || i < init_error_of_)) {
+  if (!error.empty() && (init_error_ == nullptr || thread < init_error_of_)) {
     init_error_ = std::make_exception_ptr(UsageError("data." + options_.name, error));
-    init_error_of_ = i;
+    init_error_of_ = thread;
   }
   idle_.notify_one();
   return error.empty();
