@@ -240,6 +240,14 @@ Manifest read_manifest(const std::string& folder) {
            "there is no manifest.json: a save that was cut short, or no checkpoint. Name the "
            "folder that holds one");
     }
+    if (std::filesystem::is_regular_file(folder, error)) {
+      fail(folder,
+           "is a file, and a checkpoint is a folder. Weights in a file have a hash (argosy "
+           "checkpoint hash) and can be converted");
+    }
+    if (code == ENOENT) {
+      fail(folder, errno_message(code));
+    }
     fail(path, "cannot read: " + errno_message(code));
   }
   return parse_manifest(*text, path);

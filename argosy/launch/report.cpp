@@ -81,6 +81,11 @@ std::string describe_error(const FailureReport& report) {
               : fmt::format("[launch] it reported {} (in {})\n", line, report.first.error->path);
 }
 
+/// For the middle of a sentence.
+std::string_view without_stop(std::string_view sentence) {
+  return sentence.ends_with('.') ? sentence.substr(0, sentence.size() - 1) : sentence;
+}
+
 }  // namespace
 
 std::string describe(const RankEnd& end) {
@@ -92,7 +97,7 @@ std::string describe(const RankEnd& end) {
       : !end.hung.empty()
           ? fmt::format("stood still for {} and was ended by {}", end.hung, shortly(end.exit))
       : !end.threw.empty()
-          ? fmt::format("threw {}, and was ended by {}", end.threw, shortly(end.exit))
+          ? fmt::format("threw {}, and was ended by {}", without_stop(end.threw), shortly(end.exit))
       : end.exit.signal == SIGKILL && end.out_of_memory
           ? fmt::format("was killed by SIGKILL ({})",
                         *end.out_of_memory

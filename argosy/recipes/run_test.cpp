@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/checkpoint/read_weights.h"
 #include "argosy/datasets/pack.h"
 #include "argosy/datasets/row.h"
 #include "argosy/datasets/sets.h"
@@ -170,6 +171,19 @@ TEST_F(ARun, PixelsAreNormalizedAsTheyWereLearned) {
   EXPECT_NEAR(evaluated["result"]["loss"].get<double>(),
               trained["result"]["eval_loss"].get<double>(),
               1e-6);
+}
+
+TEST_F(ARun, LeavesTheWeightsOfAnotherThatEndedInItsFolder) {
+  const Json first = in_job(1, [&] { return train(settings()); });
+  TrainSettings other = settings();
+  other.seed = 99;
+  const Json second = in_job(1, [&] { return train(other); });
+  const auto hash_of = [&](const std::string& file) {
+    return checkpoint::weights_hash(checkpoint::read_weights(path("run/" + file)));
+  };
+  EXPECT_EQ(hash_of("earlier-1-model.pt"), first["weights_hash"]);
+  EXPECT_EQ(hash_of("model.pt"), second["weights_hash"]);
+  EXPECT_NE(first["weights_hash"], second["weights_hash"]);
 }
 
 TEST_F(ARun, TwoProcessesSeeWhatOneDoes) {

@@ -180,6 +180,32 @@ ordered_json result_of(const train::History& history, double seconds, const std:
   return json;
 }
 
+/// Weights with which another training ended in this folder are not lost: they get another name.
+void keep_earlier_weights(const std::filesystem::path& folder) {
+  const std::filesystem::path weights = folder / kWeightsFile;
+  std::error_code error;
+  std::filesystem::path kept = weights;
+  for (int number = 1; std::filesystem::exists(kept, error); ++number) {
+    kept = folder / fmt::format("earlier-{}-{}", number, kWeightsFile);
+  }
+  if (kept == weights) {
+    return;
+  }
+  std::filesystem::rename(weights, kept, error);
+  if (error) {
+    throw CheckpointError(
+        "recipes.train",
+        "cannot rename the weights of another training that ended in this folder: " +
+            error.message() + ". Give another --run_dir, or move them away",
+        {weights.string()});
+  }
+  log::warn(
+      "[recipes.train] {}: the weights of another training that ended in this folder. They "
+      "are now {}. To go on from there instead: --resume auto",
+      weights.string(),
+      kept.string());
+}
+
 /// Once it is known that the training can begin, or go on from what the folder has.
 class WriteDescription final : public train::Callback {
  public:
@@ -188,6 +214,9 @@ class WriteDescription final : public train::Callback {
   void on_train_begin(const train::Training& training) override {
     if (!training.model.is_first_worker()) {
       return;
+    }
+    if (!training.resumed) {
+      keep_earlier_weights(folder_);
     }
     const std::optional<StoredRecipe> begun = training.resumed ? begun_as() : std::nullopt;
     if (begun.has_value() && training.done) {

@@ -182,9 +182,10 @@ TEST(Endings, CtrlCSavesAndEndsByIt) {
     for (const test::RankOutcome& outcome : outcomes) {
       EXPECT_EQ(outcome.signal, SIGINT) << describe(outcome);
     }
-    EXPECT_THAT(outcomes[0].output,
-                ::testing::HasSubstr("SIGINT came: saved a checkpoint at step 4. Run the same "
-                                     "command with resume \"auto\" to resume\n"));
+    EXPECT_THAT(
+        outcomes[0].output,
+        ::testing::HasSubstr("SIGINT came: saved a checkpoint at step 4. Run the same "
+                             "command with resume auto (argosy train: --resume auto) to resume\n"));
     EXPECT_EQ(
         checkpoint::find_newest((folder.path() / "checkpoints").string()).manifest.value().step, 4);
     EXPECT_EQ(runs::read_run_config(folder.path().string()).exit_code, 128 + SIGINT);

@@ -62,11 +62,12 @@ void check_feeds(const FitOptions& options, const Feed& train, const Feed* eval)
     ::signal(again, SIG_IGN);
   }
   if (group.rank() == 0) {
-    fmt::print("{}: saved a checkpoint at step {}. Run the same command{} to resume{}\n",
-               history.reason,
-               history.steps,
-               options.resume == Resume::kNever ? " with resume \"auto\"" : "",
-               history.interrupted ? "" : fmt::format(" (exit code {})", kResumeExitCode));
+    fmt::print(
+        "{}: saved a checkpoint at step {}. Run the same command{} to resume{}\n",
+        history.reason,
+        history.steps,
+        options.resume == Resume::kNever ? " with resume auto (argosy train: --resume auto)" : "",
+        history.interrupted ? "" : fmt::format(" (exit code {})", kResumeExitCode));
   }
   std::fflush(nullptr);
   if (group.size() > 1) {

@@ -286,7 +286,8 @@ void Reducer::finish_pass() {
       kWhere,
       "{} of {} parameters got no gradient in this backward pass: {}. Gradients cannot be "
       "averaged without them. Let every parameter contribute to the loss, freeze it "
-      "(requires_grad_(false)) before wrapping, or pass {{.find_unused_parameters = true}}.",
+      "(requires_grad_(false)) before wrapping, or pass {{.find_unused_parameters = true}} to "
+      "fleet::init() or DistributedDataParallel.",
       missing.size(),
       table_.size(),
       table_.names(missing));
