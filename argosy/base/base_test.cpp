@@ -155,6 +155,8 @@ TEST(Strings, ColumnsAreCharacters) {
   EXPECT_EQ(strings::first_columns("эпоха 1", 3), "эпо");
   EXPECT_EQ(strings::first_columns("эпоха 1", 7), "эпоха 1");
   EXPECT_EQ(strings::first_columns("abc", 0), "");
+  EXPECT_EQ(strings::first_columns("abc\x1b[K", 3), "abc\x1b[K");  // takes no room
+  EXPECT_EQ(strings::first_columns("\x1b[1;31mabcd\x1b[0m", 3), "\x1b[1;31mabc");
 }
 
 TEST(Strings, ClosestForgivesOneSlipButNotAnotherWord) {

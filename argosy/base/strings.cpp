@@ -60,9 +60,26 @@ std::optional<double> parse_double(std::string_view text) {
   return parse<double>(text);
 }
 
+namespace {
+
+/// Where the escape sequence (ESC [ … letter) ends that begins at `at`; `at` if none does.
+size_t after_escape(std::string_view text, size_t at) {
+  if (!text.substr(at).starts_with("\x1b[")) {
+    return at;
+  }
+  const size_t letter = text.find_first_not_of("0123456789;?", at + 2);
+  return letter == std::string_view::npos ? text.size() : letter + 1;
+}
+
+}  // namespace
+
 std::string_view first_columns(std::string_view text, size_t most) {
   size_t width = 0;
   for (size_t i = 0; i < text.size(); ++i) {
+    if (const size_t next = after_escape(text, i); next > i) {
+      i = next - 1;
+      continue;
+    }
     const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
     if (starts_character && ++width > most) {
       return text.substr(0, i);

@@ -13,13 +13,8 @@
 #include "argosy/base/text.h"
 
 namespace argosy::events {
-namespace {
 
-/// What kAuto means here: the launcher's word first, because a rank's stdout is its pipe.
-ProgressStyle resolve(const ProgressBarOptions& options) {
-  if (options.style != ProgressStyle::kAuto) {
-    return options.style;
-  }
+ProgressStyle automatic_style(std::FILE* out) {
   const std::optional<std::string> wanted = env::get("ARGOSY_PROGRESS");
   if (wanted == "bar" || wanted == "tty") {
     return ProgressStyle::kBar;
@@ -33,8 +28,13 @@ ProgressStyle resolve(const ProgressBarOptions& options) {
       log::warn("ARGOSY_PROGRESS=\"{}\" is not bar, plain or off; using plain", *wanted);
     });
   }
-  return !wanted && terminal::redraws(fileno(options.out)) ? ProgressStyle::kBar
-                                                           : ProgressStyle::kLines;
+  return !wanted && terminal::redraws(fileno(out)) ? ProgressStyle::kBar : ProgressStyle::kLines;
+}
+
+namespace {
+
+ProgressStyle resolve(const ProgressBarOptions& options) {
+  return options.style == ProgressStyle::kAuto ? automatic_style(options.out) : options.style;
 }
 
 /// `head` and what has room after it in `columns` (0: all): the time stays longest, a part is never

@@ -14,6 +14,10 @@ namespace argosy::events {
 /// launch` says in ARGOSY_PROGRESS if it leads to a terminal.
 enum class ProgressStyle { kAuto, kBar, kLines, kOff };
 
+/// Returns what kAuto means for `out`: the launcher's word first, because a rank's stdout is its
+/// pipe.
+[[nodiscard]] ProgressStyle automatic_style(std::FILE* out);
+
 struct ProgressBarOptions {
   std::string label = "";      ///< text before the bar: "epoch 2/3"
   int64_t total = 0;           ///< items to do; 0: not known, so there is no bar and no time left

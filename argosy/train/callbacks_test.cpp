@@ -140,7 +140,7 @@ TEST(ProgressBarOfTraining, ABarKeepsTheMetricsBetweenTheLines) {
 }
 
 TEST(ProgressBarOfTraining, ANarrowTerminalShortensTheBarBeforeTheText) {
-  ::setenv("ARGOSY_PROGRESS", "bar", 1);
+  ::setenv("ARGOSY_PROGRESS", "tty", 1);  // argosy launch
   run_job(1, [](int) {
     for (const int columns : {76, 66}) {
       auto now = std::chrono::steady_clock::time_point();

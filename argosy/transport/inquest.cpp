@@ -74,11 +74,12 @@ std::optional<Blame> Inquest::find_blame(const Muster& muster, int peer, Leavers
   }
   if (left != nullptr) {
     const int rank = rank_of(left->member);
-    return Blame{{rank},
-                 fmt::format("{} left the group while others still needed it ({}): had it fewer "
-                             "batches than they (join()), or do they stand inside if (rank == 0)?",
-                             names_.one(rank),
-                             in_words(left->note))};
+    return Blame{
+        {rank},
+        fmt::format("{} left the group while others still needed it ({}): did it have fewer "
+                    "batches (see join()), or is their call inside if (rank == 0)?",
+                    names_.one(rank),
+                    in_words(left->note))};
   }
   return std::nullopt;
 }

@@ -6,8 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "argosy/base/env.h"
-#include "argosy/base/terminal.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/train/model.h"
 
@@ -21,7 +19,7 @@ constexpr int kBarWidth = 30;
 constexpr int kLeastBarWidth = 8;
 
 bool redraws(std::FILE* out) {
-  return terminal::redraws(fileno(out)) || env::get("ARGOSY_PROGRESS") == "bar";
+  return events::automatic_style(out) == events::ProgressStyle::kBar;
 }
 
 /// "13ms/step", as Paddle writes it.
