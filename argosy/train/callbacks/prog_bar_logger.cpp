@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "argosy/base/terminal.h"
 #include "argosy/events/progress_bar.h"
 #include "argosy/train/model.h"
 
