@@ -69,6 +69,7 @@ rm "$runs/second/manifest.json"
 expect 1 "torn" verify "$runs"
 expect 1 "there is no manifest.json" verify "$scratch"
 expect 1 "there is no whole checkpoint" show "$scratch"
+expect 1 "is a file, and a checkpoint is a folder" show "$0"
 expect 1 "No such file" ls "$scratch/none"
 
 # Pruning: what is not whole stays.
