@@ -157,6 +157,9 @@ TEST(Strings, ColumnsAreCharacters) {
   EXPECT_EQ(strings::first_columns("abc", 0), "");
   EXPECT_EQ(strings::first_columns("abc\x1b[K", 3), "abc\x1b[K");  // takes no room
   EXPECT_EQ(strings::first_columns("\x1b[1;31mabcd\x1b[0m", 3), "\x1b[1;31mabc");
+  EXPECT_EQ(strings::first_columns("\x1b[38:2:9:9:9mэп\x1b[0m", 1), "\x1b[38:2:9:9:9mэ");
+  EXPECT_EQ(strings::first_columns("\x1b[3эпо", 2), "\x1b[3эп");  // no sequence, cut short
+  EXPECT_EQ(strings::columns("\x1b[1;31mэпоха\x1b[0m 1\x1b[K"), 7U);
 }
 
 TEST(Strings, ClosestForgivesOneSlipButNotAnotherWord) {

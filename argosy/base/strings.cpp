@@ -62,35 +62,49 @@ std::optional<double> parse_double(std::string_view text) {
 
 namespace {
 
-/// Where the escape sequence (ESC [ … letter) ends that begins at `at`; `at` if none does.
+/// Where the escape sequence ends that begins at `at`: ESC [, then parameters, then a byte from '@'
+/// to '~'. `at` if none begins there.
 size_t after_escape(std::string_view text, size_t at) {
   if (!text.substr(at).starts_with("\x1b[")) {
     return at;
   }
-  const size_t letter = text.find_first_not_of("0123456789;?", at + 2);
-  return letter == std::string_view::npos ? text.size() : letter + 1;
+  size_t end = at + 2;
+  while (end < text.size() && text[end] >= ' ' && text[end] <= '?') {
+    ++end;
+  }
+  return end < text.size() && text[end] >= '@' && text[end] <= '~' ? end + 1 : end;
+}
+
+struct Prefix {
+  size_t bytes = 0;
+  size_t columns = 0;
+};
+
+Prefix longest_prefix(std::string_view text, size_t most) {
+  Prefix prefix;
+  while (prefix.bytes < text.size()) {
+    if (const size_t next = after_escape(text, prefix.bytes); next > prefix.bytes) {
+      prefix.bytes = next;
+      continue;
+    }
+    const bool starts_character = (static_cast<unsigned char>(text[prefix.bytes]) & 0xC0U) != 0x80U;
+    if (starts_character && prefix.columns == most) {
+      break;
+    }
+    prefix.columns += starts_character ? 1 : 0;
+    ++prefix.bytes;
+  }
+  return prefix;
 }
 
 }  // namespace
 
 std::string_view first_columns(std::string_view text, size_t most) {
-  size_t width = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (const size_t next = after_escape(text, i); next > i) {
-      i = next - 1;
-      continue;
-    }
-    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
-    if (starts_character && ++width > most) {
-      return text.substr(0, i);
-    }
-  }
-  return text;
+  return text.substr(0, longest_prefix(text, most).bytes);
 }
 
 size_t columns(std::string_view text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](unsigned char c) { return (c & 0xC0U) != 0x80U; }));
+  return longest_prefix(text, text.size()).columns;
 }
 
 std::string ranges(const std::vector<int>& numbers) {

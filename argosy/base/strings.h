@@ -24,7 +24,7 @@ namespace argosy::strings {
 [[nodiscard]] std::optional<double> parse_double(std::string_view text);
 
 /// Returns how many columns UTF-8 text takes on a terminal. Each character counts as one, wide ones
-/// too.
+/// too, and an escape sequence (ESC [ …) as none.
 [[nodiscard]] size_t columns(std::string_view text);
 /// Returns the longest beginning of `text` that takes at most `most` columns. It cuts no character.
 [[nodiscard]] std::string_view first_columns(std::string_view text, size_t most);

@@ -1,6 +1,7 @@
 #include "argosy/base/terminal.h"
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,11 @@ bool shows_blocks(int fd) {
   const bool utf8 =
       language.find("utf-8") != std::string::npos || language.find("utf8") != std::string::npos;
   return utf8 && redraws(fd);
+}
+
+bool is_file(int fd) {
+  struct stat what {};
+  return ::fstat(fd, &what) == 0 && S_ISREG(what.st_mode);
 }
 
 int columns(int fd) {

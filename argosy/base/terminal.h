@@ -13,6 +13,9 @@ namespace argosy::terminal {
 /// drawn.
 [[nodiscard]] bool shows_blocks(int fd);
 
+/// True if `fd` is a file on a disk, which keeps what is written, escape sequences included.
+[[nodiscard]] bool is_file(int fd);
+
 /// Returns how many characters a line of `fd` takes: the terminal's number, else $COLUMNS (10 to
 /// 1,000), else 80.
 [[nodiscard]] int columns(int fd);

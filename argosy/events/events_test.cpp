@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -137,6 +138,24 @@ TEST_F(ProgressTest, OffSaysNothing) {
     bar.finish();
   }
   EXPECT_EQ(std::ftell(file_), 0);
+}
+
+TEST_F(ProgressTest, AFileThatKeepsItGetsNoBarForTheLaunchersWord) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> into_pipe(::fdopen(ends[1], "w"),
+                                                                  std::fclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_of_pipe(::fdopen(ends[0], "r"),
+                                                                    std::fclose);
+  const auto style = [](const char* progress, std::FILE* out) {
+    ::setenv("ARGOSY_PROGRESS", progress, 1);  // NOLINT(concurrency-mt-unsafe): one thread
+    return automatic_style(out);
+  };
+  EXPECT_EQ(style("tty", into_pipe.get()), ProgressStyle::kBar);
+  EXPECT_EQ(style("tty", file_), ProgressStyle::kLines);
+  EXPECT_EQ(style("bar", file_), ProgressStyle::kBar);
+  EXPECT_EQ(style("off", file_), ProgressStyle::kOff);
+  ::unsetenv("ARGOSY_PROGRESS");  // NOLINT(concurrency-mt-unsafe): one thread
 }
 
 TEST_F(ProgressTest, AnErrorMessageStartsOnItsOwnLine) {

@@ -16,13 +16,13 @@ namespace argosy::events {
 
 ProgressStyle automatic_style(std::FILE* out) {
   const std::optional<std::string> wanted = env::get("ARGOSY_PROGRESS");
-  if (wanted == "bar" || wanted == "tty") {
+  if (wanted == "bar" || (wanted == "tty" && !terminal::is_file(fileno(out)))) {
     return ProgressStyle::kBar;
   }
   if (wanted == "off") {
     return ProgressStyle::kOff;
   }
-  if (wanted && wanted != "plain" && wanted != "lines") {
+  if (wanted && wanted != "tty" && wanted != "plain" && wanted != "lines") {
     static std::once_flag once;
     std::call_once(once, [&] {
       log::warn("ARGOSY_PROGRESS=\"{}\" is not bar, plain or off; using plain", *wanted);

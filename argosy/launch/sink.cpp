@@ -18,9 +18,18 @@ namespace {
 
 constexpr std::string_view kEraseLine = "\r\x1b[K";
 
-/// The part of `text` that fits, one column less than all; a wrapped line could not be erased.
-std::string_view fit(std::string_view text, int columns) {
-  return columns <= 1 ? text : strings::first_columns(text, static_cast<size_t>(columns) - 1);
+/// The part of `text` that fits, one column less than all; a wrapped line could not be erased. What
+/// is cut off may have ended a color.
+std::string fit(std::string_view text, int columns) {
+  constexpr std::string_view kPlain = "\x1b[0m";
+  if (columns <= 1) {
+    return std::string(text);
+  }
+  std::string shown(strings::first_columns(text, static_cast<size_t>(columns) - 1));
+  if (shown.size() < text.size() && shown.find('\x1b') != std::string::npos) {
+    shown += kPlain;
+  }
+  return shown;
 }
 
 /// Takes everything at once; in pieces of PIPE_BUF, each behind a poll(), they would be most of the

@@ -70,6 +70,14 @@ TEST(Sink, CutsALiveLineThatWouldWrap) {
   EXPECT_EQ(terminal.read(), "äääääää");  // seven columns: the eighth would wrap on some terminals
 }
 
+TEST(Sink, ALiveLineThatIsCutLeavesNoColor) {
+  const Terminal terminal(8);
+  Sink sink(terminal.slave.get());
+  sink.set_live("\x1b[31m1234567890\x1b[0m");
+  sink.flush();
+  EXPECT_EQ(terminal.read(), "\x1b[31m1234567\x1b[0m");
+}
+
 TEST(Sink, APipeHasNoLiveLine) {
   const os::Pipe pipe = *os::make_pipe();
   Sink sink(pipe.write.get());

@@ -140,7 +140,7 @@ TEST(ProgressBarOfTraining, ABarKeepsTheMetricsBetweenTheLines) {
 }
 
 TEST(ProgressBarOfTraining, ANarrowTerminalShortensTheBarBeforeTheText) {
-  ::setenv("ARGOSY_PROGRESS", "tty", 1);  // argosy launch
+  ::setenv("ARGOSY_PROGRESS", "bar", 1);
   run_job(1, [](int) {
     for (const int columns : {76, 66}) {
       auto now = std::chrono::steady_clock::time_point();
@@ -159,6 +159,24 @@ TEST(ProgressBarOfTraining, ANarrowTerminalShortensTheBarBeforeTheText) {
       EXPECT_THAT(text, ::testing::ContainsRegex("step 3/6.* - ETA: [0-9]s - [0-9]+ms/step"));
     }
   });
+  ::unsetenv("ARGOSY_PROGRESS");
+}
+
+TEST(ProgressBarOfTraining, NothingIsWrittenWhereProgressIsOff) {
+  for (const auto& [progress, writes] : {std::pair{"off", false}, std::pair{"plain", true}}) {
+    ::setenv("ARGOSY_PROGRESS", progress, 1);
+    run_job(1, [writes = writes](int) {
+      const std::string text = printed([](std::FILE* file) {
+        Model model = sgd_model();
+        model.fit(blobs(8),
+                  blobs(8),
+                  {.batch_size = 4,
+                   .callbacks = {ProgBarLogger({.out = file})},
+                   .log = {.verbose = 2, .freq = 1}});
+      });
+      EXPECT_EQ(!text.empty(), writes) << text;
+    });
+  }
   ::unsetenv("ARGOSY_PROGRESS");
 }
 

@@ -19,8 +19,11 @@ using Seconds = std::chrono::duration<double>;
 constexpr int kBarWidth = 30;
 constexpr int kLeastBarWidth = 8;
 
-bool redraws(std::FILE* out) {
-  return events::automatic_style(out) == events::ProgressStyle::kBar;
+/// Nothing is written under ARGOSY_PROGRESS=off.
+int level(const ProgBarLoggerOptions& options, int verbose) {
+  return events::automatic_style(options.out) == events::ProgressStyle::kOff
+             ? 0
+             : options.verbose.value_or(verbose);
 }
 
 /// "13ms/step", as Paddle writes it.
@@ -68,7 +71,7 @@ ProgBarLogger::ProgBarLogger(ProgBarLoggerOptions options) : options_(std::move(
 
 void ProgBarLogger::begin(std::optional<int64_t> batches, int verbose, int64_t log_freq) {
   batches_ = batches;
-  verbose_ = options_.verbose.value_or(verbose);
+  verbose_ = level(options_, verbose);
   log_freq_ = log_freq;
   const Clock::time_point now = options_.now();
   pass_ = std::make_shared<Pass>(Pass{.begun = now, .line = now});
@@ -94,7 +97,8 @@ void ProgBarLogger::show(int64_t batch, const std::string& figures, int64_t samp
   ++pass.batches;
   const Clock::time_point now = options_.now();
   pass.samples_since_line += samples;
-  const bool bar = verbose_ == 1 && redraws(options_.out);
+  const bool bar =
+      verbose_ == 1 && events::automatic_style(options_.out) == events::ProgressStyle::kBar;
   if (bar ? (!last && now - pass.drawn < kBetweenDrawings) : (!last && done % log_freq_ != 0)) {
     return;
   }
@@ -143,7 +147,7 @@ void ProgBarLogger::show(int64_t batch, const std::string& figures, int64_t samp
 }
 
 void ProgBarLogger::on_train_begin(const Training& training) {
-  verbose_ = options_.verbose.value_or(training.verbose);
+  verbose_ = level(options_, training.verbose);
   begin(training.batches, training.verbose, training.log_freq);
   if (!training.done && training.model.is_first_worker() && verbose_ > 0) {
     print(
