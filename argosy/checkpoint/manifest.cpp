@@ -242,8 +242,8 @@ Manifest read_manifest(const std::string& folder) {
     }
     if (std::filesystem::is_regular_file(folder, error)) {
       fail(folder,
-           "is a file, and a checkpoint is a folder. Weights in a file have a hash (argosy "
-           "checkpoint hash) and can be converted");
+           "is a file, and a checkpoint is a folder. If it holds weights: load_weights() or argosy "
+           "train --pretrained begins from them, argosy checkpoint hash and convert read them");
     }
     if (code == ENOENT) {
       fail(folder, errno_message(code));

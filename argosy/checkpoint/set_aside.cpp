@@ -32,17 +32,22 @@ std::vector<fs::path> later_ones(const std::string& folder, int64_t step) {
 
 }  // namespace
 
+fs::path make_earlier_folder(const fs::path& folder, std::error_code& error) {
+  for (int number = 1;; ++number) {
+    const fs::path made = folder / ("earlier-" + std::to_string(number));
+    if (fs::create_directory(made, error) || error) {
+      return made;
+    }
+  }
+}
+
 void set_aside_later(const std::string& folder, int64_t step) {
   const std::vector<fs::path> later = later_ones(folder, step);
   if (later.empty()) {
     return;
   }
-  fs::path aside;
   std::error_code error;
-  for (int number = 1; aside.empty() || fs::exists(aside, error); ++number) {
-    aside = fs::path(folder) / ("earlier-" + std::to_string(number));
-  }
-  fs::create_directory(aside, error);
+  const fs::path aside = make_earlier_folder(folder, error);
   for (const fs::path& one : later) {
     if (!error) {
       fs::rename(one, aside / one.filename(), error);

@@ -19,8 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr const char* kName = "recipe.json";
-
 ordered_json to_json(const StoredRecipe& about) {
   return {{"options", recipes::to_json(about.settings)},
           {"shape",
@@ -68,12 +66,12 @@ StoredRecipe describe(const TrainSettings& resolved, const Assembly& assembly) {
 
 void write_description(const std::string& folder, const StoredRecipe& description) {
   const std::string text = to_json(description).dump(2) + "\n";
-  const std::string path = (fs::path(folder) / kName).string();
+  const std::string path = (fs::path(folder) / kDescriptionFile).string();
   os::write_whole(path, text).or_throw<DataError>("recipes.write", DataPlace{path});
 }
 
 std::optional<StoredRecipe> read_description(const std::string& folder) {
-  const fs::path file = fs::path(folder) / kName;
+  const fs::path file = fs::path(folder) / kDescriptionFile;
   std::error_code error;
   if (!fs::is_regular_file(file, error)) {
     return std::nullopt;

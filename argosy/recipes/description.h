@@ -10,6 +10,8 @@
 // Internal to the room.
 namespace argosy::recipes {
 
+inline constexpr const char* kDescriptionFile = "recipe.json";
+
 /// The content of a run's recipe.json. It is enough to use the run's weights again, even without
 /// the data on which they were trained.
 struct StoredRecipe {

@@ -174,16 +174,23 @@ TEST_F(ARun, PixelsAreNormalizedAsTheyWereLearned) {
 }
 
 TEST_F(ARun, LeavesTheWeightsOfAnotherThatEndedInItsFolder) {
-  const Json first = in_job(1, [&] { return train(settings()); });
+  TrainSettings own = settings();
+  own.data += ",mean=0.9,std=0.1";
+  const Json first = in_job(1, [&] { return train(own); });
   TrainSettings other = settings();
   other.seed = 99;
   const Json second = in_job(1, [&] { return train(other); });
   const auto hash_of = [&](const std::string& file) {
     return checkpoint::weights_hash(checkpoint::read_weights(path("run/" + file)));
   };
-  EXPECT_EQ(hash_of("earlier-1-model.pt"), first["weights_hash"]);
+  EXPECT_EQ(hash_of("earlier-1/model.pt"), first["weights_hash"]);
   EXPECT_EQ(hash_of("model.pt"), second["weights_hash"]);
   EXPECT_NE(first["weights_hash"], second["weights_hash"]);
+  const EvaluateSettings evaluation{.weights = path("run/earlier-1/model.pt")};
+  const Json evaluated = in_job(1, [&] { return evaluate(evaluation); });
+  EXPECT_NEAR(
+      evaluated["result"]["loss"].get<double>(), first["result"]["eval_loss"].get<double>(), 1e-6)
+      << "with the pixels' constants of its own training";
 }
 
 TEST_F(ARun, TwoProcessesSeeWhatOneDoes) {

@@ -15,6 +15,7 @@
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
 #include "argosy/checkpoint/read_weights.h"
+#include "argosy/checkpoint/set_aside.h"
 #include "argosy/engine/seed.h"
 #include "argosy/engine/state_dict.h"
 #include "argosy/fleet/fleet.h"
@@ -180,29 +181,32 @@ ordered_json result_of(const train::History& history, double seconds, const std:
   return json;
 }
 
-/// Weights with which another training ended in this folder are not lost: they get another name.
+/// Weights with which another training ended in this folder are not lost: they move aside, with the
+/// description that says how to use them.
 void keep_earlier_weights(const std::filesystem::path& folder) {
   const std::filesystem::path weights = folder / kWeightsFile;
   std::error_code error;
-  std::filesystem::path kept = weights;
-  for (int number = 1; std::filesystem::exists(kept, error); ++number) {
-    kept = folder / fmt::format("earlier-{}-{}", number, kWeightsFile);
-  }
-  if (kept == weights) {
+  if (!std::filesystem::exists(weights, error)) {
     return;
   }
-  std::filesystem::rename(weights, kept, error);
+  const std::filesystem::path kept = checkpoint::make_earlier_folder(folder, error);
+  for (const char* file : {kWeightsFile, kDescriptionFile}) {
+    if (!error && std::filesystem::exists(folder / file, error)) {
+      std::filesystem::rename(folder / file, kept / file, error);
+    }
+  }
   if (error) {
     throw CheckpointError(
         "recipes.train",
-        "cannot rename the weights of another training that ended in this folder: " +
+        "cannot move aside the weights of another training that ended in this folder: " +
             error.message() + ". Give another --run_dir, or move them away",
         {weights.string()});
   }
   log::warn(
-      "[recipes.train] {}: the weights of another training that ended in this folder. They "
-      "are now {}. To go on from there instead: --resume auto",
+      "[recipes.train] {}: another training ended in this folder. Its weights and {} are now in "
+      "{}, for argosy evaluate, predict and --pretrained",
       weights.string(),
+      kDescriptionFile,
       kept.string());
 }
 
