@@ -1,6 +1,7 @@
 # The two commands: make demo, make test. Everything else is below in `make help`.
 # PRESET=debug|asan|tsan selects another build for build, test and bench.
 PRESET ?= release
+SHELL := /bin/bash
 BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 # Tests wait more than they compute: for deadlines, for processes that end, for each other.
@@ -37,7 +38,8 @@ demo: deps-build ## Install what is missing, build, train a CNN on Fashion-MNIST
 
 test: deps-test configure ## Install what is missing, build and run all tests
 	cmake --build --preset $(PRESET) -j $(JOBS)
-	ctest --preset $(PRESET) -j $(TEST_JOBS) $(CTEST_ARGS); status=$$?; scripts/skipped.sh $(BUILD); exit $$status
+	set -o pipefail; ctest --preset $(PRESET) -j $(TEST_JOBS) $(CTEST_ARGS) | scripts/failed_cases.sh; \
+	status=$$?; scripts/skipped.sh $(BUILD); exit $$status
 
 build: deps-test configure ## Build everything (PRESET=release|debug|asan|tsan)
 	cmake --build --preset $(PRESET) -j $(JOBS)

@@ -31,7 +31,8 @@ endif()
 set(ARGOSY_STEERING_ROOMS "program|rendezvous|launch|events[.]core|runs|engine|fleet|train|recipes")
 set(ARGOSY_STEERING_OPTIONS "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>"
   CACHE STRING "Options of what steers and does not compute; empty: as all else")
-# A room's flags stay its own; this is for what a test compiles itself, templates in headers included.
+# For what a test compiles itself, templates in headers included. Of an inline function that a room compiles too, the
+# linker may take either copy.
 set(ARGOSY_TEST_OPTIONS "$<$<CONFIG:Release>:-O0>")
 option(ARGOSY_UNITY "Compile several files of a room as one unit" ON)
 
@@ -58,7 +59,8 @@ set(_argosy_pch_modules <torch/types.h> <torch/nn/cloneable.h> <torch/nn/module.
 set(_argosy_pch_plain <algorithm> <chrono> <filesystem> <fstream> <functional> <future> <map> <memory> <optional>
   <regex> <set> <span> <sstream> <string> <thread> <unordered_map> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
 
-# Making a header costs more than few programs save by it: beside the tests none takes torch, and no test modules.
+# Making a header costs more than a few programs save by it. So only tests take `torch`, and only other programs take
+# `modules`.
 function(_argosy_pch_for out target)
   set(kind modules)
   if(ARGN STREQUAL FOR_TESTS)
@@ -252,9 +254,8 @@ function(argosy_test name)
       PROPERTIES ${properties} LABELS "${labels}")
   else()
     add_test(NAME ${name} COMMAND ${name})
-    # Brief: what failed must not drown in hundreds of lines of what passed.
     set_tests_properties(${name} PROPERTIES ${properties} LABELS "${A_LABELS}"
-      ENVIRONMENT "GTEST_BRIEF=1;${A_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+      ENVIRONMENT "${A_ENVIRONMENT}" FAIL_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
   endif()
 endfunction()
 
