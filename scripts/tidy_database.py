@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 build = sys.argv[1]
-GCC_ONLY = re.compile(r"-fpch-preprocess|-Winvalid-pch|-include \S*cmake_pch\.hxx|-Wno-(tsan|subobject-linkage|stringop-overread)"
+GCC_ONLY = re.compile(r"-fpch-preprocess|-fno-devirtualize|-Winvalid-pch|-include \S*cmake_pch\.hxx|-Wno-(tsan|subobject-linkage|stringop-overread)"
                       r"|--param ggc-min-heapsize=\d+")
 
 

@@ -34,7 +34,7 @@ std::vector<fs::path> later_ones(const std::string& folder, int64_t step) {
 
 fs::path make_earlier_folder(const fs::path& folder, std::error_code& error) {
   for (int number = 1;; ++number) {
-    const fs::path made = folder / ("earlier-" + std::to_string(number));
+    fs::path made = folder / ("earlier-" + std::to_string(number));
     if (fs::create_directory(made, error) || error) {
       return made;
     }
