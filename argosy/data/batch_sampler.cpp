@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "argosy/base/check.h"
+#include "argosy/base/even_part.h"
 #include "argosy/data/checks.h"
 #include "argosy/data/permutation.h"
 #include "argosy/data/random.h"
@@ -65,19 +66,14 @@ BatchPlan make_plan(int64_t n, const Options& options, int64_t epoch) {
           {.batch_size = options.batch_size, .drop_last = options.drop_last}};
 }
 
-int64_t piece_begin(int64_t n, int64_t ranks, int64_t rank) {
-  return n / ranks * rank + std::min(rank, n % ranks);
-}
-
 Sampler contiguous_piece(int64_t n, const EvaluationSamplerOptions& options) {
   check_samples("data.EvaluationSampler", n);
   check_rank("data.EvaluationSampler", options.rank, options.num_replicas);
   check_batch_size("data.EvaluationSampler", options.batch_size);
-  const int64_t begin = piece_begin(n, options.num_replicas, options.rank);
-  const int64_t size = piece_begin(n, options.num_replicas, options.rank + 1) - begin;
-  return {size, [begin, size](int64_t) {
-            std::vector<int64_t> indices = in_order(size);
-            std::for_each(indices.begin(), indices.end(), [&](int64_t& i) { i += begin; });
+  const IndexRange share = even_part(n, options.num_replicas, options.rank);
+  return {share.size(), [share](int64_t) {
+            std::vector<int64_t> indices = in_order(share.size());
+            std::for_each(indices.begin(), indices.end(), [&](int64_t& i) { i += share.begin; });
             return indices;
           }};
 }

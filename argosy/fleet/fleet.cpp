@@ -10,6 +10,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
+#include "argosy/base/even_part.h"
 #include "argosy/base/log.h"
 #include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
@@ -210,14 +211,8 @@ std::vector<at::Tensor> all_gather(const at::Tensor& tensor, const comm::Timeout
 }
 
 std::vector<std::string> get_file_shard(const std::vector<std::string>& files) {
-  const auto ranks = static_cast<size_t>(worker_num());
-  const auto rank = static_cast<size_t>(worker_index());
-  const size_t share = files.size() / ranks;
-  const size_t longer = files.size() % ranks;
-  const size_t begin = rank * share + std::min(rank, longer);
-  const size_t end = begin + share + (rank < longer ? 1 : 0);
-  return {files.begin() + static_cast<ptrdiff_t>(begin),
-          files.begin() + static_cast<ptrdiff_t>(end)};
+  const IndexRange share = even_part(std::ssize(files), worker_num(), worker_index());
+  return {files.begin() + share.begin, files.begin() + share.end};
 }
 
 data::DistributedBatchSampler distributed_batch_sampler(int64_t dataset_size,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "argosy/base/even_part.h"
+
 namespace argosy::train {
 namespace {
 
@@ -77,10 +79,9 @@ data::BatchPlan deal(std::span<const int64_t> samples, const DealOptions& option
     if (size < ranks) {
       plan.add(samples.subspan(static_cast<std::size_t>(begin + rank % size), 1));
     } else {
-      const int64_t from = size / ranks * rank + std::min(rank, size % ranks);
-      const int64_t to = size / ranks * (rank + 1) + std::min(rank + 1, size % ranks);
-      plan.add(samples.subspan(static_cast<std::size_t>(begin + from),
-                               static_cast<std::size_t>(to - from)));
+      const IndexRange share = even_part(size, ranks, rank);
+      plan.add(samples.subspan(static_cast<std::size_t>(begin + share.begin),
+                               static_cast<std::size_t>(share.size())));
     }
     begin = end;
   }
