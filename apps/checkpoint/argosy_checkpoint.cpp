@@ -64,7 +64,6 @@ Json row(const Inspected& one) {
                  {"score", manifest.score ? Json(*manifest.score) : Json()},
                  {"time", manifest.time},
                  {"world_size", manifest.world_size},
-                 {"hosts", manifest.hosts},
                  {"library", manifest.library},
                  {"bytes", manifest.bytes()}});
   }

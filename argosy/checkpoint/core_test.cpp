@@ -64,8 +64,7 @@ TEST_F(CheckpointFolder, TheManifestComesBackAsItWas) {
                     .epoch = 3,
                     .score = 0.5,
                     .time = text::utc(std::chrono::system_clock::now()),
-                    .world_size = 2,
-                    .hosts = {0, 1}};
+                    .world_size = 2};
   manifest.library = library_version();
   manifest.parts = {"model", "empty"};
   manifest.files = {{"model.safetensors", 7, checksum_of("x")}};
@@ -74,7 +73,6 @@ TEST_F(CheckpointFolder, TheManifestComesBackAsItWas) {
   EXPECT_EQ(to_text(back), to_text(manifest));
   EXPECT_EQ(back.tensors[0].name, "a \"b\" ü");
   EXPECT_EQ(back.score, 0.5);
-  EXPECT_THAT(back.hosts, ::testing::ElementsAre(0, 1));
   EXPECT_EQ(back.time.size(), std::string("2026-03-01T12:00:00.000Z").size()) << back.time;
 }
 
@@ -104,7 +102,6 @@ TEST(CheckpointManifest, FieldsThatItCannotHaveAreRefused) {
   EXPECT_THAT(error(R"({"name": "../x")" + rest, ""), HasSubstr("expected files of the folder"));
   EXPECT_THAT(error(R"({"name": "manifest.json")" + rest, ""), HasSubstr("expected files of"));
   EXPECT_THAT(error(R"({"name": 7)" + rest, ""), HasSubstr("a field is missing or of another"));
-  EXPECT_THAT(error("", "], \"hosts\": [0, 1"), HasSubstr("the hosts of 1 ranks, got 2"));
   EXPECT_THAT(error("", R"({"part": "", "name": "n", "dtype": "F32", "shape": [], "file": "f"})"),
               HasSubstr("\"n\" of  lies in \"f\", which is no file here"));
 }

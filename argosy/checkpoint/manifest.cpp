@@ -55,7 +55,6 @@ ordered_json to_json(const Manifest& manifest) {
           {"score", manifest.score ? ordered_json(*manifest.score) : ordered_json()},
           {"time", manifest.time},
           {"world_size", manifest.world_size},
-          {"hosts", manifest.hosts},
           {"library", manifest.library},
           {"parts", manifest.parts},
           {"files", std::move(files)},
@@ -119,11 +118,6 @@ void check(const Manifest& manifest, const std::string& path) {
   if (manifest.world_size < 1 || manifest.step < 0) {
     fail(path, "expected a world size of 1 or more and no negative step");
   }
-  if (!manifest.hosts.empty() && std::ssize(manifest.hosts) != manifest.world_size) {
-    fail(path,
-         fmt::format(
-             "expected the hosts of {} ranks, got {}", manifest.world_size, manifest.hosts.size()));
-  }
 }
 
 Manifest from_json(const ordered_json& json) {
@@ -135,7 +129,6 @@ Manifest from_json(const ordered_json& json) {
   }
   json.at("time").get_to(manifest.time);
   json.at("world_size").get_to(manifest.world_size);
-  manifest.hosts = json.value("hosts", std::vector<int>{});  // versions before 0.2 do not say
   json.at("library").get_to(manifest.library);
   json.at("parts").get_to(manifest.parts);
   for (const ordered_json& file : json.at("files")) {
@@ -151,23 +144,6 @@ Manifest from_json(const ordered_json& json) {
                                 tensor.at("file").get<std::string>()});
   }
   return manifest;
-}
-
-/// "4 ranks, 3 + 1 on 2 hosts".
-std::string layout_in_words(const std::vector<int>& hosts) {
-  std::map<int, int64_t> ranks_of;
-  for (const int host : hosts) {
-    ++ranks_of[host];
-  }
-  const std::string ranks = fmt::format("{} rank{}", hosts.size(), hosts.size() == 1 ? "" : "s");
-  if (ranks_of.size() == 1) {
-    return ranks + " on one host";
-  }
-  std::vector<int64_t> counts;
-  for (const auto& [host, count] : ranks_of) {
-    counts.push_back(count);
-  }
-  return fmt::format("{}, {} on {} hosts", ranks, fmt::join(counts, " + "), ranks_of.size());
 }
 
 }  // namespace
@@ -251,30 +227,6 @@ Manifest read_manifest(const std::string& folder) {
     fail(path, "cannot read: " + errno_message(code));
   }
   return parse_manifest(*text, path);
-}
-
-std::string other_layout(const Manifest& manifest, const std::vector<int>& hosts) {
-  if (manifest.hosts.empty() || hosts.empty() || manifest.hosts == hosts) {
-    return "";
-  }
-  const std::string before = layout_in_words(manifest.hosts);
-  const std::string now = layout_in_words(hosts);
-  return fmt::format(
-      "written by {}, read by {}", before, before == now ? "as many in another order" : now);
-}
-
-void warn_of_other_layout(std::string_view where,
-                          const std::string& path,
-                          const Manifest& manifest,
-                          const std::vector<int>& hosts) {
-  if (const std::string other = other_layout(manifest, hosts); !other.empty()) {
-    log::warn(
-        "[{}] {}: {}. Sums over ranks are added in another order: the training continues, but not "
-        "to the same bits",
-        where,
-        path,
-        other);
-  }
 }
 
 }  // namespace argosy::checkpoint

@@ -35,8 +35,6 @@ struct Manifest {
   std::optional<double> score{};  ///< what keep_best compares; finite
   std::string time{};             ///< UTC, "2026-03-01T12:00:00.000Z"
   int64_t world_size = 1;
-  /// The number of each rank's host, see comm::Group::hosts(). Empty: not known.
-  std::vector<int> hosts{};
   std::string library{};             ///< "argosy 0.1.0"
   std::vector<std::string> parts{};  ///< in the order of the snapshot, without the ranks' own parts
   std::vector<ManifestFile> files{};
@@ -63,16 +61,5 @@ struct Manifest {
 /// Returns the manifest of a checkpoint's folder.
 /// Errors: as parse_manifest; also without a manifest, because the folder is torn or no checkpoint.
 [[nodiscard]] Manifest read_manifest(const std::string& folder);
-
-/// Returns the reason why sums over the ranks can differ from those of the ranks that wrote the
-/// checkpoint: "written by 4 ranks, 2 + 2 on 2 hosts, read by 4 ranks on one host". Returns "" if
-/// they cannot differ, or if the checkpoint does not say where its ranks were.
-[[nodiscard]] std::string other_layout(const Manifest& manifest, const std::vector<int>& hosts);
-
-/// Logs a warning with that reason, if there is one.
-void warn_of_other_layout(std::string_view where,
-                          const std::string& path,
-                          const Manifest& manifest,
-                          const std::vector<int>& hosts);
 
 }  // namespace argosy::checkpoint

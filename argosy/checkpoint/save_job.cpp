@@ -277,7 +277,6 @@ SaveJob make_job(const Snapshot& snapshot,
   job.manifest.score = snapshot.score;
   job.manifest.time = text::utc(std::chrono::system_clock::now());
   job.manifest.world_size = size_of(group);
-  job.manifest.hosts = group.valid() ? group.hosts() : std::vector<int>{0};
   job.manifest.library = library_version();
   pool.reset();
   attempt(job.error, [&] { stage_all(snapshot, job, group, pool); });

@@ -137,9 +137,6 @@ TrainingProgress TrainingSaver::resume(const std::string& from) {
                       ranks),
           {.path = path});
     }
-    if (rank == 0 && group_.valid()) {
-      warn_of_other_layout("checkpoint.resume", path, file.manifest(), group_.hosts());
-    }
     saved = file.snapshot(rank);
     for (const Module& each : modules_) {
       const engine::StateDict* weights = saved.find(each.name);

@@ -243,29 +243,6 @@ TEST_F(TrainingOfOnesOwn, EachRankHasItsOwnBuffers) {
   run(5, false);
 }
 
-TEST_F(TrainingOfOnesOwn, SaysThatSumsAreOtherOnesOnAnotherLayout) {
-  const auto on_hosts = [&](const std::vector<int>& hosts, bool save) {
-    comm::testing::with_threads(2,
-                                [&](comm::Group& group) {
-                                  torch::nn::Linear net(2, 2);
-                                  TrainingSaver training(folder("layout"), {.async = false}, group);
-                                  training.add(net);
-                                  save ? (void)training.save({.step = 1}) : (void)training.resume();
-                                },
-                                {.hosts = hosts});
-  };
-  on_hosts({0, 1}, true);
-  for (const std::vector<int>& hosts : {std::vector{0, 1}, {0, 0}}) {
-    ::testing::internal::CaptureStderr();
-    on_hosts(hosts, false);
-    const std::string told = ::testing::internal::GetCapturedStderr();
-    EXPECT_EQ(told.find("written by 2 ranks, 1 + 1 on 2 hosts, read by 2 ranks on one host") !=
-                  std::string::npos,
-              hosts[1] == 0)
-        << told;
-  }
-}
-
 TEST(States, GoIntoASnapshotAndBack) {
   Snapshot snapshot;
   const optim::LRSchedulerState schedule{.step = 3,

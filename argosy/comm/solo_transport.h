@@ -21,7 +21,22 @@ class SoloTransport : public transport::Transport {
   [[nodiscard]] std::string name() const override { return "solo"; }
 
   void all_reduce(void*, int64_t, DType, ReduceOp, Timeout) override {}
+  void all_reduce(const transport::TreeBuffers& buffers,
+                  int64_t count,
+                  DType dtype,
+                  ReduceOp op,
+                  Timeout) override {
+    transport::reduce_alone(buffers, count, dtype, op);
+  }
   void reduce(void*, int64_t, DType, ReduceOp, int, Timeout) override {}
+  void reduce(const transport::TreeBuffers& buffers,
+              int64_t count,
+              DType dtype,
+              ReduceOp op,
+              int,
+              Timeout) override {
+    transport::reduce_alone(buffers, count, dtype, op);
+  }
   void broadcast(void*, int64_t, DType, int, Timeout) override {}
   void all_gather(const void* input, void* output, int64_t count, DType dtype, Timeout) override;
   void all_gather_v(const void* input, void* output, Counts, DType, Timeout) override;
@@ -29,6 +44,13 @@ class SoloTransport : public transport::Transport {
   void scatter(const void* input, void* output, int64_t count, DType dtype, int, Timeout) override;
   void reduce_scatter(
       const void* input, void* output, int64_t count, DType dtype, ReduceOp, Timeout) override;
+  void reduce_scatter(const transport::TreeBuffers& buffers,
+                      int64_t count,
+                      DType dtype,
+                      ReduceOp op,
+                      Timeout) override {
+    transport::reduce_alone(buffers, count, dtype, op);
+  }
   void all_to_all(const void* input, void* output, int64_t count, DType dtype, Timeout) override;
   void all_to_all_v(const void* input, Counts, void* output, Counts, DType dtype, Timeout) override;
   void barrier(Timeout) override {}

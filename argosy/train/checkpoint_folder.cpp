@@ -70,8 +70,16 @@ nlohmann::json look(const FitOptions& options) {
 
 Share read_share(const std::string& path, const comm::Group& group) {
   const checkpoint::Checkpoint saved(path);
-  if (group.rank() == 0) {
-    checkpoint::warn_of_other_layout("train.resume", path, saved.manifest(), group.hosts());
+  if (const int before = saved.manifest().world_size; before != group.size() && group.rank() == 0) {
+    log::warn(
+        "[train.resume] {}: {} rank{} wrote it, and {} read{} it: the training continues, but not "
+        "to "
+        "the same bits",
+        path,
+        before,
+        before == 1 ? "" : "s",
+        group.size(),
+        group.size() == 1 ? "s" : "");
   }
   Share share{.snapshot = saved.snapshot(group.rank())};
   for (int64_t rank = group.rank() + group.size(); rank < saved.manifest().world_size;

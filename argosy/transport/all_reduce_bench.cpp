@@ -1,6 +1,6 @@
-// All-reduce between processes of one host: shared memory, Gloo in rank order, Gloo's ring, and a
-// plain copy of as many bytes by every rank, interleaved. Columns: ranks, size, way, median and
-// fastest time, bandwidth of the data at the median.
+// All-reduce between processes of one host: shared memory, Gloo, and a plain copy of as many bytes
+// by every rank, interleaved. Columns: ranks, size, way, median and fastest time, bandwidth of the
+// data at the median.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,12 +51,7 @@ void print(const Way& way, int size, int64_t bytes) {
 
 void measure(int rank, int size, const std::string& path) {
   const auto store = rendezvous::file_store(path);
-  const auto gloo = [&](const char* name, transport::GlooAlgorithm algorithm) {
-    return transport::make_gloo(
-        rendezvous::prefix_store(store, name), rank, size, {.algorithm = algorithm});
-  };
-  const auto ordered = gloo("ordered", transport::GlooAlgorithm::kRankOrder);
-  const auto ring = gloo("ring", transport::GlooAlgorithm::kRing);
+  const auto gloo = transport::make_gloo(rendezvous::prefix_store(store, "gloo"), rank, size);
   const auto shm = transport::make_shm(rendezvous::prefix_store(store, "shm"), rank, size);
   for (const int64_t bytes : {4LL << 10, 64LL << 10, 1LL << 20, 32LL << 20}) {
     const int repetitions = bytes < 1 << 20 ? 400 : (bytes < 32 << 20 ? 60 : 11);
@@ -64,8 +59,7 @@ void measure(int rank, int size, const std::string& path) {
     std::vector<float> other(data.size());
     std::vector<Way> ways{
         {"shm", [&](auto& values) { reduce(*shm, values); }},
-        {"rank order", [&](auto& values) { reduce(*ordered, values); }},
-        {"ring", [&](auto& values) { reduce(*ring, values); }},
+        {"gloo", [&](auto& values) { reduce(*gloo, values); }},
         {"copy",
          [&](auto& values) {
            std::memcpy(other.data(), values.data(), static_cast<size_t>(bytes));

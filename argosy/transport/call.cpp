@@ -147,7 +147,7 @@ std::string disagreement(std::string_view rank,
   std::string text =
       fmt::format("{} called {} where {} called {}", rank, words(call), other_rank, words(other));
   if (call.parts != other.parts && call.op == other.op) {
-    text += ", in other parts";
+    text += reduces(call.op) ? ", with other virtual ranks" : ", in other parts";
   } else if (call.step != other.step && in_words(call) == in_words(other)) {
     text += ", as another step of it";
   }

@@ -31,11 +31,13 @@ struct Call {
   Op op = Op::kBarrier;
   DType dtype = DType::kU8;
   ReduceOp reduction = ReduceOp::kSum;
-  int32_t root = -1;   ///< -1: the operation has no root
-  int64_t bytes = 0;   ///< as messages say it; 0 for kAllToAllV, where ranks differ
-  uint64_t parts = 0;  ///< a digest of how kAllGatherV divides the bytes; 0 in other operations
-  int64_t seq = -1;    ///< its number in the group; -1: it has no number yet
-  uint64_t step = 0;   ///< a digest of the step, when a collective consists of several
+  int32_t root = -1;  ///< -1: the operation has no root
+  int64_t bytes = 0;  ///< as messages say it; 0 for kAllToAllV, where ranks differ
+  /// A digest of how kAllGatherV divides the bytes, or a reduction deals its leaves; 0 in other
+  /// operations.
+  uint64_t parts = 0;
+  int64_t seq = -1;   ///< its number in the group; -1: it has no number yet
+  uint64_t step = 0;  ///< a digest of the step, when a collective consists of several
   TrainingPlace place{};
 
   friend bool operator==(const Call&, const Call&) = default;

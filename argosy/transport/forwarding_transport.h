@@ -11,32 +11,34 @@
 namespace argosy::transport {
 
 /// A transport that gives each collective to an object that knows it. `Self` provides
-/// `reduction(dtype, op, deadline)` and `movement(deadline)`. The objects that these return have
-/// functions of the names below.
+/// `reduction(deal, dtype, op, deadline)` and `movement(deadline)`. The objects that these return
+/// have functions of the names below.
 template <typename Self>
 class ForwardingTransport : public WatchedTransport {
  protected:
   using WatchedTransport::WatchedTransport;
 
-  void do_all_reduce(
-      void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) final {
-    self().reduction(dtype, op, deadline).all_reduce(data, count);
+  void do_all_reduce(const TreeBuffers& buffers,
+                     int64_t count,
+                     DType dtype,
+                     ReduceOp op,
+                     const Deadline& deadline) final {
+    self().reduction(buffers.deal, dtype, op, deadline).all_reduce(buffers, count);
   }
-  void do_reduce(void* data,
+  void do_reduce(const TreeBuffers& buffers,
                  int64_t count,
                  DType dtype,
                  ReduceOp op,
                  int root,
                  const Deadline& deadline) final {
-    self().reduction(dtype, op, deadline).reduce(data, count, root);
+    self().reduction(buffers.deal, dtype, op, deadline).reduce(buffers, count, root);
   }
-  void do_reduce_scatter(const void* input,
-                         void* output,
+  void do_reduce_scatter(const TreeBuffers& buffers,
                          int64_t count,
                          DType dtype,
                          ReduceOp op,
                          const Deadline& deadline) final {
-    self().reduction(dtype, op, deadline).reduce_scatter(input, output, count);
+    self().reduction(buffers.deal, dtype, op, deadline).reduce_scatter(buffers, count);
   }
   void do_broadcast(void* data, int64_t bytes, int root, const Deadline& deadline) final {
     self().movement(deadline).broadcast(data, bytes, root);

@@ -108,18 +108,21 @@ class InProcess final : public WatchedTransport {
   }
 
  protected:
-  void do_all_reduce(
-      void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) override {
-    reduce_shares(data, count, dtype, op, -1, deadline);
+  void do_all_reduce(const TreeBuffers& buffers,
+                     int64_t count,
+                     DType dtype,
+                     ReduceOp op,
+                     const Deadline& deadline) override {
+    reduce_shares(buffers, count, dtype, op, -1, deadline);
   }
 
-  void do_reduce(void* data,
+  void do_reduce(const TreeBuffers& buffers,
                  int64_t count,
                  DType dtype,
                  ReduceOp op,
                  int root,
                  const Deadline& deadline) override {
-    reduce_shares(data, count, dtype, op, root, deadline);
+    reduce_shares(buffers, count, dtype, op, root, deadline);
   }
 
   void do_broadcast(void* data, int64_t bytes, int root, const Deadline& deadline) override {
@@ -166,17 +169,19 @@ class InProcess final : public WatchedTransport {
     });
   }
 
-  void do_reduce_scatter(const void* input,
-                         void* output,
+  void do_reduce_scatter(const TreeBuffers& buffers,
                          int64_t count,
                          DType dtype,
                          ReduceOp op,
                          const Deadline& deadline) override {
-    const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
-    hub_->collective(rank(), {.call = call(), .input = input}, deadline, [&](const auto& ranks) {
-      Reduction(size(), dtype, op).combine(output, count, [&](int r) {
-        return at(of(ranks, r).input, rank() * bytes);
-      });
+    Reduction reduction(buffers.deal, dtype, op);
+    const int64_t begin = rank() * count * reduction.element_bytes();
+    hub_->collective(rank(), {.call = call(), .tree = &buffers}, deadline, [&](const auto& ranks) {
+      for (size_t sum = 0; sum < buffers.sums.size(); ++sum) {
+        reduction.combine(sum, buffers.sums[sum], count, [&](const LeafDeal::Term& term) {
+          return at(node_of(ranks, term), begin);
+        });
+      }
     });
   }
 
@@ -276,27 +281,39 @@ class InProcess final : public WatchedTransport {
     return ranks[static_cast<size_t>(rank)];
   }
 
+  static const void* node_of(const std::vector<Contribution>& ranks, const LeafDeal::Term& term) {
+    return of(ranks, term.rank).tree->nodes[static_cast<size_t>(term.index)];
+  }
+
   /// Each rank reduces its share of the elements, and nobody else touches that share of anybody's
-  /// memory: so the result may be written over the inputs, of all ranks or of the root alone.
-  void reduce_shares(
-      void* data, int64_t count, DType dtype, ReduceOp op, int root, const Deadline& deadline) {
-    Reduction reduction(size(), dtype, op);
+  /// memory: so a result may be written over its terms, of all ranks or of the root alone.
+  void reduce_shares(const TreeBuffers& buffers,
+                     int64_t count,
+                     DType dtype,
+                     ReduceOp op,
+                     int root,
+                     const Deadline& deadline) {
+    Reduction reduction(buffers.deal, dtype, op);
     const int64_t element = reduction.element_bytes();
-    hub_->collective(
-        rank(), {.call = call(), .input = data, .output = data}, deadline, [&](const auto& ranks) {
-          const int64_t share = (count + size() - 1) / size();
-          const int64_t end = std::min(count, (rank() + 1) * share);
-          for (int64_t begin = rank() * share; begin < end; begin += kBlock) {
-            const int64_t length = std::min(kBlock, end - begin);
-            const int first = root < 0 ? rank() : root;
-            std::byte* result = at(of(ranks, first).output, begin * element);
-            reduction.combine(
-                result, length, [&](int r) { return at(of(ranks, r).input, begin * element); });
-            for (int r = 0; root < 0 && r < size(); ++r) {
-              copy_bytes(at(of(ranks, r).output, begin * element), result, length * element);
-            }
+    hub_->collective(rank(), {.call = call(), .tree = &buffers}, deadline, [&](const auto& ranks) {
+      const int64_t share = (count + size() - 1) / size();
+      const int64_t end = std::min(count, (rank() + 1) * share);
+      for (int64_t begin = rank() * share; begin < end; begin += kBlock) {
+        const int64_t length = std::min(kBlock, end - begin);
+        for (size_t sum = 0; sum < buffers.deal.sums().size(); ++sum) {
+          const auto result_of = [&](int r) {
+            return at(of(ranks, r).tree->sums[sum], begin * element);
+          };
+          std::byte* const result = result_of(root < 0 ? rank() : root);
+          reduction.combine(sum, result, length, [&](const LeafDeal::Term& term) {
+            return at(node_of(ranks, term), begin * element);
+          });
+          for (int r = 0; root < 0 && r < size(); ++r) {
+            copy_bytes(result_of(r), result, length * element);
           }
-        });
+        }
+      }
+    });
   }
 
   void set_hub(std::shared_ptr<Hub> hub) {

@@ -19,12 +19,13 @@
 namespace argosy::transport {
 
 struct Parts;
+struct TreeBuffers;
 
 /// What a rank shows the others during one collective.
 struct Contribution {
   Call call{};  ///< equal on all ranks, or nobody reads anything
   const void* input = nullptr;
-  void* output = nullptr;
+  const TreeBuffers* tree = nullptr;
   const Parts* sends = nullptr;
   const Parts* agreed = nullptr;  ///< the parts of `call`, for messages; may be null
 };

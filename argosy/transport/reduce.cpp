@@ -32,19 +32,14 @@ const InstructionSet& instruction_set() {
 
 }  // namespace
 
-void reduce(std::span<const void* const> sources,
-            void* destination,
-            int64_t count,
-            DType dtype,
-            ReduceOp op) {
-  ARGOSY_CHECK(!sources.empty(), "transport.reduce", "expected at least one source");
+void reduce(const Terms& terms, void* destination, int64_t count, DType dtype, ReduceOp op) {
+  ARGOSY_CHECK(terms.count > 0, "transport.reduce", "expected at least one term");
   ARGOSY_CHECK(is_defined(op, dtype),
                "transport.reduce",
                "{} is not defined for {}",
                to_string(op),
                to_string(dtype));
-  instruction_set().select(dtype, op)(
-      sources.data(), static_cast<int>(sources.size()), destination, count);
+  instruction_set().select(dtype, op)(terms, destination, count);
 }
 
 float f16_to_f32(uint16_t bits) {

@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "argosy/transport/leaf_deal.h"
 #include "argosy/transport/reduce.h"
 
 namespace argosy::transport {
@@ -21,8 +22,12 @@ void bench_reduce(benchmark::State& state, DType dtype) {
   for (const auto& source : sources) {
     pointers.push_back(source.data());
   }
+  const LeafDeal deal = LeafDeal::one_each(static_cast<int>(n));
+  const Terms terms{.data = pointers.data(),
+                    .merges = deal.sums()[0].merges.data(),
+                    .count = static_cast<int>(n)};
   for (auto _ : state) {
-    reduce(pointers,
+    reduce(terms,
            sources[0].data(),
            bytes / static_cast<int64_t>(size_of(dtype)),
            dtype,
@@ -43,9 +48,9 @@ void bench_memcpy(benchmark::State& state) {
 }
 
 BENCHMARK(bench_memcpy)->Arg(64 << 10)->Arg(32 << 20);
-BENCHMARK_CAPTURE(bench_reduce, f32, DType::kF32)->ArgsProduct({{2, 4}, {64 << 10, 32 << 20}});
-BENCHMARK_CAPTURE(bench_reduce, f16, DType::kF16)->ArgsProduct({{2, 4}, {64 << 10, 32 << 20}});
-BENCHMARK_CAPTURE(bench_reduce, bf16, DType::kBf16)->ArgsProduct({{2, 4}, {64 << 10, 32 << 20}});
+BENCHMARK_CAPTURE(bench_reduce, f32, DType::kF32)->ArgsProduct({{2, 4, 8}, {64 << 10, 32 << 20}});
+BENCHMARK_CAPTURE(bench_reduce, f16, DType::kF16)->ArgsProduct({{2, 4, 8}, {64 << 10, 32 << 20}});
+BENCHMARK_CAPTURE(bench_reduce, bf16, DType::kBf16)->ArgsProduct({{2, 4, 8}, {64 << 10, 32 << 20}});
 
 }  // namespace
 }  // namespace argosy::transport

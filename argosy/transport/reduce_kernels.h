@@ -13,8 +13,8 @@ namespace argosy::transport {
 // NOLINTBEGIN(misc-definitions-in-headers): a copy for each unit is what is wanted
 namespace {
 
-/// Elements folded at a time: the accumulator (16 KiB at most) stays in the first-level cache.
-constexpr int64_t kBlock = 2048;
+/// Elements combined at a time: the few sums that wait (8 KiB each at most) stay in the cache.
+constexpr int64_t kBlock = 1024;
 
 /// The type of an element in memory, and the type in which it is folded.
 template <typename T, typename A = T>
@@ -31,7 +31,7 @@ struct I64Average {
     uint64_t sum;
     Acc() = default;
     explicit Acc(uint64_t s) : sum(s) {}
-    explicit Acc(int n) : sum(static_cast<uint64_t>(n)) {}
+    explicit Acc(int64_t n) : sum(static_cast<uint64_t>(n)) {}
     friend Acc operator+(Acc a, Acc b) { return Acc(a.sum + b.sum); }
     friend Acc operator/(Acc a, Acc b) {
       return Acc(static_cast<uint64_t>(static_cast<int64_t>(a.sum) / static_cast<int64_t>(b.sum)));
@@ -117,47 +117,96 @@ T element(const std::byte* memory, int64_t i) {
   return value;
 }
 
-template <typename E, typename Op, bool kAverage>
-void fold_block(const void* const* sources, int n, std::byte* to, int64_t begin, int64_t count) {
+/// A block of the elements of each term, combined.
+template <typename E, typename Op>
+class Block final {
+ public:
   using Stored = typename E::Stored;
   using Acc = typename E::Acc;
-  const auto at = [&](int s) {
-    return static_cast<const std::byte*>(sources[s]) + begin * static_cast<int64_t>(sizeof(Stored));
-  };
-  alignas(64) Acc acc[kBlock];
-  const std::byte* first = at(0);
-  if (n == 1) {
-    for (int64_t i = 0; i < count; ++i) {
-      acc[i] = E::load(element<Stored>(first, i));
+
+  Block(const Terms& terms, int64_t begin, int64_t count)
+      : terms_(terms), begin_(begin), count_(count) {}
+
+  /// The first two of each four, eight, … terms go on the stack as one, and a term that is added at
+  /// once never goes there: most terms are read once and written nowhere.
+  const Acc* combined() {
+    const int n = terms_.count;
+    for (int i = 0; i < n; ++i) {
+      int merges = terms_.merges[i];
+      if (merges > 0) {
+        add(at(i));
+        --merges;
+      } else if (i + 1 < n && terms_.merges[i + 1] > 0) {
+        push_sum(at(i), at(i + 1));
+        ++i;
+        merges = terms_.merges[i] - 1;
+      } else {
+        push(at(i));
+      }
+      for (; merges > 0; --merges) {
+        add_highest();
+      }
     }
-  } else {
-    const std::byte* second = at(1);
-    for (int64_t i = 0; i < count; ++i) {
-      acc[i] = Op::fold(E::load(element<Stored>(first, i)), E::load(element<Stored>(second, i)));
+    return waiting_[0];
+  }
+
+ private:
+  const std::byte* at(int term) const {
+    return static_cast<const std::byte*>(terms_.data[term]) +
+           begin_ * static_cast<int64_t>(sizeof(Stored));
+  }
+  void push(const std::byte* term) {
+    Acc* const to = waiting_[size_++];
+    for (int64_t i = 0; i < count_; ++i) {
+      to[i] = E::load(element<Stored>(term, i));
     }
   }
-  for (int s = 2; s < n; ++s) {
-    const std::byte* source = at(s);
-    for (int64_t i = 0; i < count; ++i) {
-      acc[i] = Op::fold(acc[i], E::load(element<Stored>(source, i)));
+  void push_sum(const std::byte* left, const std::byte* right) {
+    Acc* const to = waiting_[size_++];
+    for (int64_t i = 0; i < count_; ++i) {
+      to[i] = Op::fold(E::load(element<Stored>(left, i)), E::load(element<Stored>(right, i)));
     }
   }
-  to += begin * static_cast<int64_t>(sizeof(Stored));
-  for (int64_t i = 0; i < count; ++i) {
-    Acc result = acc[i];
-    if constexpr (kAverage) {
-      result = static_cast<Acc>(result / static_cast<Acc>(n));
+  void add(const std::byte* term) {
+    Acc* const to = waiting_[size_ - 1];
+    for (int64_t i = 0; i < count_; ++i) {
+      to[i] = Op::fold(to[i], E::load(element<Stored>(term, i)));
     }
-    const Stored stored = E::store(result);
-    std::memcpy(to + i * static_cast<int64_t>(sizeof(Stored)), &stored, sizeof(Stored));
   }
-}
+  void add_highest() {
+    --size_;
+    Acc* const to = waiting_[size_ - 1];
+    const Acc* const right = waiting_[size_];
+    for (int64_t i = 0; i < count_; ++i) {
+      to[i] = Op::fold(to[i], right[i]);
+    }
+  }
+
+  const Terms& terms_;
+  const int64_t begin_;
+  const int64_t count_;
+  int size_ = 0;
+  alignas(64) Acc waiting_[kMostWaiting][kBlock];
+};
 
 template <typename E, typename Op, bool kAverage = false>
-void fold(const void* const* sources, int n, void* to, int64_t count) {
+void combine(const Terms& terms, void* to, int64_t count) {
+  using Stored = typename E::Stored;
+  using Acc = typename E::Acc;
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t length = count - begin < kBlock ? count - begin : kBlock;
-    fold_block<E, Op, kAverage>(sources, n, static_cast<std::byte*>(to), begin, length);
+    Block<E, Op> block(terms, begin, length);
+    const Acc* const sums = block.combined();
+    std::byte* const place =
+        static_cast<std::byte*>(to) + begin * static_cast<int64_t>(sizeof(Stored));
+    for (int64_t i = 0; i < length; ++i) {
+      Acc result = sums[i];
+      if constexpr (kAverage) {
+        result = static_cast<Acc>(result / static_cast<Acc>(terms.divisor));
+      }
+      const Stored stored = E::store(result);
+      std::memcpy(place + i * static_cast<int64_t>(sizeof(Stored)), &stored, sizeof(Stored));
+    }
   }
 }
 
@@ -165,15 +214,15 @@ template <typename E>
 Kernel float_kernel(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
-      return fold<E, Sum>;
+      return combine<E, Sum>;
     case ReduceOp::kAvg:
-      return fold<E, Sum, true>;
+      return combine<E, Sum, true>;
     case ReduceOp::kMin:
-      return fold<E, Min>;
+      return combine<E, Min>;
     case ReduceOp::kMax:
-      return fold<E, Max>;
+      return combine<E, Max>;
     case ReduceOp::kProduct:
-      return fold<E, Product>;
+      return combine<E, Product>;
     default:
       return nullptr;
   }
@@ -185,21 +234,21 @@ Kernel integer_kernel(ReduceOp op) {
   using Unsigned = Plain<std::make_unsigned_t<T>>;
   switch (op) {
     case ReduceOp::kSum:
-      return fold<Unsigned, Sum>;
+      return combine<Unsigned, Sum>;
     case ReduceOp::kAvg:
-      return fold<Average, Sum, true>;
+      return combine<Average, Sum, true>;
     case ReduceOp::kMin:
-      return fold<Plain<T>, Min>;
+      return combine<Plain<T>, Min>;
     case ReduceOp::kMax:
-      return fold<Plain<T>, Max>;
+      return combine<Plain<T>, Max>;
     case ReduceOp::kProduct:
-      return fold<Unsigned, Product>;
+      return combine<Unsigned, Product>;
     case ReduceOp::kBand:
-      return fold<Unsigned, Band>;
+      return combine<Unsigned, Band>;
     case ReduceOp::kBor:
-      return fold<Unsigned, Bor>;
+      return combine<Unsigned, Bor>;
     case ReduceOp::kBxor:
-      return fold<Unsigned, Bxor>;
+      return combine<Unsigned, Bxor>;
   }
   return nullptr;
 }
@@ -209,13 +258,13 @@ Kernel bool_kernel(ReduceOp op) {
     case ReduceOp::kSum:
     case ReduceOp::kMax:
     case ReduceOp::kBor:
-      return fold<Bool, Bor>;
+      return combine<Bool, Bor>;
     case ReduceOp::kProduct:
     case ReduceOp::kMin:
     case ReduceOp::kBand:
-      return fold<Bool, Band>;
+      return combine<Bool, Band>;
     case ReduceOp::kBxor:
-      return fold<Bool, Bxor>;
+      return combine<Bool, Bxor>;
     default:
       return nullptr;
   }

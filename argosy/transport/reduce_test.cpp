@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
+#include "argosy/transport/leaf_deal.h"
 #include "argosy/transport/reduce_dispatch.h"
 
 namespace argosy::transport {
@@ -43,16 +44,27 @@ std::vector<T> reduced(const std::vector<std::vector<T>>& sources, DType dtype, 
     pointers.push_back(source.data());
   }
   std::vector<T> result(sources[0].size());
-  reduce(pointers, result.data(), static_cast<int64_t>(result.size()), dtype, op);
+  const LeafDeal deal = LeafDeal::one_each(static_cast<int>(sources.size()));
+  reduce({.data = pointers.data(),
+          .merges = deal.sums()[0].merges.data(),
+          .count = static_cast<int>(pointers.size()),
+          .divisor = deal.leaves()},
+         result.data(),
+         static_cast<int64_t>(result.size()),
+         dtype,
+         op);
   return result;
 }
 
-TEST(Reduce, AddsInRankOrder) {
-  // 1e8 + 1 is 1e8 in f32: the order of the three shows.
-  EXPECT_THAT(reduced<float>({{1e8F}, {1.0F}, {-1e8F}}, DType::kF32, ReduceOp::kSum),
-              ElementsAre(0.0F));
-  EXPECT_THAT(reduced<float>({{1e8F}, {-1e8F}, {1.0F}}, DType::kF32, ReduceOp::kSum),
-              ElementsAre(1.0F));
+TEST(Reduce, AddsAlongTheTree) {
+  const auto sum = [](const std::vector<std::vector<float>>& sources) {
+    return reduced<float>(sources, DType::kF32, ReduceOp::kSum);
+  };
+  // 1e8 + 1 is 1e8 in f32: the order of the three shows, and of four that it is no left fold.
+  EXPECT_THAT(sum({{1e8F}, {1.0F}, {-1e8F}}), ElementsAre(0.0F));
+  EXPECT_THAT(sum({{1e8F}, {-1e8F}, {1.0F}}), ElementsAre(1.0F));
+  EXPECT_THAT(sum({{1e8F}, {-1e8F}, {1e8F}, {1.0F}}), ElementsAre(1e8F));
+  EXPECT_THAT(sum({{1e8F}, {1.0F}, {-1e8F}, {1.0F}}), ElementsAre(0.0F));
 }
 
 TEST(Reduce, IntegersWrapInSumsButNotInAverages) {
@@ -88,14 +100,19 @@ TEST(Reduce, BoolIsAnyAndAll) {
 TEST(Reduce, RefusesWhatIsNotDefined) {
   float value = 0;
   const void* source = &value;
-  EXPECT_THROW(reduce({&source, 1}, &value, 1, DType::kF32, ReduceOp::kBxor), UsageError);
-  EXPECT_THROW(reduce({&source, 1}, &value, 1, DType::kBool, ReduceOp::kAvg), UsageError);
+  const uint8_t merges = 0;
+  const Terms one{.data = &source, .merges = &merges, .count = 1};
+  EXPECT_THROW(reduce(one, &value, 1, DType::kF32, ReduceOp::kBxor), UsageError);
+  EXPECT_THROW(reduce(one, &value, 1, DType::kBool, ReduceOp::kAvg), UsageError);
+  EXPECT_THROW(reduce({}, &value, 1, DType::kF32, ReduceOp::kSum), UsageError);
 }
 
 TEST(Reduce, WritesOverASourceAndNothingElse) {
   std::vector<double> a(5000, 1), b(5000, 2);
   const void* sources[] = {a.data(), b.data()};
-  reduce(sources, b.data(), 4999, DType::kF64, ReduceOp::kSum);
+  const uint8_t merges[] = {0, 1};
+  reduce(
+      {.data = sources, .merges = merges, .count = 2}, b.data(), 4999, DType::kF64, ReduceOp::kSum);
   EXPECT_EQ(b[4998], 3);
   EXPECT_EQ(b[4999], 2);
   EXPECT_EQ(a[0], 1);
@@ -106,13 +123,22 @@ TEST(Reduce, AllInstructionSetsGiveTheSameBits) {
 #if defined(__x86_64__)
   std::mt19937 random(7);
   constexpr int64_t kCount = 5003;
-  std::vector<std::vector<uint8_t>> memory(3, std::vector<uint8_t>(kCount * 8 + 1));
+  constexpr int kTerms = 7;  // some wait while others are added
+  std::vector<std::vector<uint8_t>> memory(kTerms, std::vector<uint8_t>(kCount * 8 + 1));
   for (auto& bytes : memory) {
     for (auto& byte : bytes) {
       byte = static_cast<uint8_t>(random());
     }
   }
-  const void* sources[] = {&memory[0][1], &memory[1][1], &memory[2][1]};
+  std::vector<const void*> sources;
+  for (const auto& bytes : memory) {
+    sources.push_back(&bytes[1]);
+  }
+  const LeafDeal deal = LeafDeal::one_each(kTerms);
+  const Terms terms{.data = sources.data(),
+                    .merges = deal.sums()[0].merges.data(),
+                    .count = kTerms,
+                    .divisor = kTerms};
   for (const DType dtype : kAllTypes) {
     for (const ReduceOp op : kAllOps) {
       if (!is_defined(op, dtype)) {
@@ -120,7 +146,7 @@ TEST(Reduce, AllInstructionSetsGiveTheSameBits) {
       }
       const auto run = [&](Kernel kernel) {
         std::vector<uint8_t> result(static_cast<size_t>(kCount) * size_of(dtype));
-        kernel(sources, 3, result.data(), kCount);
+        kernel(terms, result.data(), kCount);
         return result;
       };
       const auto expected = run(baseline::select(dtype, op));

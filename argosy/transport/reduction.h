@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "argosy/transport/leaf_deal.h"
 #include "argosy/transport/reduce.h"
 #include "argosy/transport/types.h"
 
@@ -12,29 +13,40 @@ namespace argosy::transport {
 
 /// One reduction between the ranks of a group: its element type, its operation and its order.
 ///
-/// This is the one place that says which rank's data comes when: the transports say where the data
-/// of each rank lies, and none of them puts ranks in an order of its own. Not thread-safe.
+/// This is the one place that says which data comes when: the transports say where the data of each
+/// rank's nodes lies, and none of them puts them in an order of its own. Not thread-safe.
 class Reduction final {
  public:
-  Reduction(int ranks, DType dtype, ReduceOp op)
-      : dtype_(dtype), op_(op), sources_(static_cast<size_t>(ranks)) {}
+  /// Lifetime: refers to `deal`.
+  Reduction(const LeafDeal& deal, DType dtype, ReduceOp op) : deal_(deal), dtype_(dtype), op_(op) {}
 
+  [[nodiscard]] const LeafDeal& deal() const { return deal_; }
   [[nodiscard]] int64_t element_bytes() const { return static_cast<int64_t>(size_of(dtype_)); }
 
-  /// Combines `count` elements of every rank, in rank order, into `destination`. `piece_of(rank)`
-  /// is where those of `rank` lie. `destination` may be the piece of one rank.
+  /// Combines `count` elements of all terms of the deal's `sum`-th sum into `destination`.
+  /// `piece_of(term)` is where those of that node lie. `destination` may be one of the pieces.
   template <typename PieceOf>
-  void combine(void* destination, int64_t count, PieceOf piece_of) {
-    for (size_t rank = 0; rank < sources_.size(); ++rank) {
-      sources_[rank] = piece_of(static_cast<int>(rank));
+  void combine(size_t sum, void* destination, int64_t count, PieceOf piece_of) {
+    const LeafDeal::Sum& order = deal_.sums()[sum];
+    terms_.clear();
+    for (const LeafDeal::Term& term : order.terms) {
+      terms_.push_back(piece_of(term));
     }
-    reduce(sources_, destination, count, dtype_, op_);
+    reduce({.data = terms_.data(),
+            .merges = order.merges.data(),
+            .count = static_cast<int>(terms_.size()),
+            .divisor = deal_.leaves()},
+           destination,
+           count,
+           dtype_,
+           op_);
   }
 
  private:
+  const LeafDeal& deal_;
   const DType dtype_;
   const ReduceOp op_;
-  std::vector<const void*> sources_;  ///< one per rank; kept between two pieces
+  std::vector<const void*> terms_{};  ///< kept between two pieces
 };
 
 }  // namespace argosy::transport

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/transport/leaf_deal.h"
 #include "argosy/transport/shared_block.h"
 #include "argosy/transport/types.h"
 
@@ -16,6 +17,17 @@ namespace argosy::transport {
 /// Element count per rank for the uneven operations; size() entries.
 using Counts = std::span<const int64_t>;
 using Timeout = std::chrono::milliseconds;
+
+/// What a rank brings to a sum whose leaves are dealt in another way than one to each rank, and
+/// where it takes what comes out.
+///
+/// Lifetime: nothing is owned. A sum may lie where one of its own terms lies; otherwise nothing
+/// overlaps.
+struct TreeBuffers {
+  const LeafDeal& deal;                  ///< the same on all ranks
+  std::span<const void* const> nodes{};  ///< the data of each of deal.nodes(rank())
+  std::span<void* const> sums{};         ///< room for each of deal.sums()
+};
 
 /// A send or a receive that was started.
 ///
@@ -41,13 +53,13 @@ class Transfer {
 /// send and receive beside it if their (peer, tag) pairs differ. Collective: all ranks call the
 /// same operations in the same order, with equal counts and types. A rank that receives never takes
 /// the data of another operation for its own: it throws a CommError that names both. A rank that
-/// only sends throws it at its next operation. Order of sums: rank 0, 1, … n-1. So the same inputs
-/// give the same bits on every rank, in every run and on every implementation but
-/// make_hierarchical(). That one adds on each host first; its bits are the same for the same spread
-/// of ranks over hosts. 16-bit floats are summed in f32 and rounded once. Shape: a `count` is a
-/// number of elements per rank. With zero an operation does nothing and waits for nobody. Errors:
-/// TimeoutError after `timeout`; CommError when a peer died or calls differ. After either the
-/// transport is broken: every later operation fails at once with the same cause.
+/// only sends throws it at its next operation. Order of sums: the tree of LeafDeal over the ranks
+/// in their order, or over the leaves of TreeBuffers. So the same leaves give the same bits on
+/// every rank, in every run, on every implementation and for any spread of ranks over hosts. 16-bit
+/// floats are summed in f32 and rounded once. Shape: a `count` is a number of elements per rank.
+/// With zero an operation does nothing and waits for nobody. Errors: TimeoutError after `timeout`;
+/// CommError when a peer died or calls differ. After either the transport is broken: every later
+/// operation fails at once with the same cause.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -69,9 +81,20 @@ class Transport {
   /// Reduces in place, on every rank. kAvg divides the sum by size(): floats once at the end,
   /// integers truncate.
   virtual void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op, Timeout timeout) = 0;
+  /// The same over the leaves of `buffers.deal`; kAvg divides by their number. `count` is that of
+  /// one node. The deal must hold the whole tree where op is kAvg, and over several hosts.
+  virtual void all_reduce(
+      const TreeBuffers& buffers, int64_t count, DType dtype, ReduceOp op, Timeout timeout) = 0;
   /// Reduces in place on `root`; `data` of the other ranks keeps its value.
   virtual void reduce(
       void* data, int64_t count, DType dtype, ReduceOp op, int root, Timeout timeout) = 0;
+  /// `buffers.sums` are used on `root` only.
+  virtual void reduce(const TreeBuffers& buffers,
+                      int64_t count,
+                      DType dtype,
+                      ReduceOp op,
+                      int root,
+                      Timeout timeout) = 0;
   virtual void broadcast(void* data, int64_t count, DType dtype, int root, Timeout timeout) = 0;
   /// `output` holds size() * count elements, in rank order. `input` may lie in `output` at its own
   /// place (output + rank * count).
@@ -93,6 +116,9 @@ class Transport {
                               DType dtype,
                               ReduceOp op,
                               Timeout timeout) = 0;
+  /// Each node holds size() * count elements, and each sum `count`: part rank() of an all_reduce.
+  virtual void reduce_scatter(
+      const TreeBuffers& buffers, int64_t count, DType dtype, ReduceOp op, Timeout timeout) = 0;
   /// Part i of `input` goes to rank i, and part j of `output` comes from rank j. A part has `count`
   /// elements.
   virtual void all_to_all(
@@ -128,5 +154,8 @@ class Transport {
   /// Idempotent, from any thread.
   virtual void close() = 0;
 };
+
+/// Any of the three reductions in a group of one, for implementations.
+void reduce_alone(const TreeBuffers& buffers, int64_t count, DType dtype, ReduceOp op);
 
 }  // namespace argosy::transport

@@ -4,6 +4,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/transport/bytes.h"
+#include "argosy/transport/reduction.h"
 
 namespace argosy::transport {
 namespace {
@@ -64,7 +65,11 @@ WatchedTransport::WatchedTransport(std::shared_ptr<rendezvous::Store> store,
                                    int size,
                                    PeerWatchOptions options,
                                    const Deadline& deadline)
-    : store_(std::move(store)), rank_(rank), size_(size), names_(options.world_ranks) {
+    : store_(std::move(store)),
+      rank_(rank),
+      size_(size),
+      names_(options.world_ranks),
+      one_each_(LeafDeal::one_each(size)) {
   ARGOSY_CHECK(size > 0 && rank >= 0 && rank < size,
                "transport." + options.transport,
                "rank {} does not fit a group of {}",
@@ -127,33 +132,88 @@ void WatchedTransport::check_rank(const char* op, const char* what, int value) c
                value);
 }
 
+void WatchedTransport::check_tree(const char* op,
+                                  const TreeBuffers& buffers,
+                                  bool takes,
+                                  ReduceOp reduction) const {
+  const std::string where = std::string("transport.") + op;
+  ARGOSY_CHECK(buffers.deal.ranks() == size_,
+               where,
+               "the leaves are dealt to {} ranks, and the group has {}",
+               buffers.deal.ranks(),
+               size_);
+  ARGOSY_CHECK(buffers.nodes.size() == buffers.deal.nodes(rank_).size(),
+               where,
+               "rank {} brings {} nodes, got the data of {}",
+               rank_,
+               buffers.deal.nodes(rank_).size(),
+               buffers.nodes.size());
+  ARGOSY_CHECK(!takes || buffers.sums.size() == buffers.deal.sums().size(),
+               where,
+               "{} sums come out, got room for {}",
+               buffers.deal.sums().size(),
+               buffers.sums.size());
+  ARGOSY_CHECK(reduction != ReduceOp::kAvg || buffers.deal.is_whole(),
+               where,
+               "an average is of all leaves, and the ranks hold a part of {} leaves",
+               buffers.deal.leaves());
+}
+
+/// Runs a reduction of several ranks, or the sum of one rank's leaves.
+template <typename Body>
+void WatchedTransport::run_sum(
+    Call call, const TreeBuffers& buffers, int64_t count, Timeout timeout, Body body) {
+  const char* const op = name_of(call.op);
+  check_count(op, count);
+  check_reduction(op, call.reduction, call.dtype);
+  check_tree(op, buffers, call.root < 0 || call.root == rank_, call.reduction);
+  call.bytes = size_in_bytes(count, call.dtype);
+  call.parts = buffers.deal.digest();
+  run(call, timeout, [&](const Deadline& deadline) {
+    if (size_ == 1) {
+      reduce_alone(buffers, count, call.dtype, call.reduction);
+    } else if (count > 0) {
+      body(deadline);
+    }
+  });
+}
+
 void WatchedTransport::all_reduce(
     void* data, int64_t count, DType dtype, ReduceOp op, Timeout timeout) {
-  check_count("all_reduce", count);
-  check_reduction("all_reduce", op, dtype);
-  const Call call{
-      .op = Op::kAllReduce, .dtype = dtype, .reduction = op, .bytes = size_in_bytes(count, dtype)};
-  run(call, timeout, [&](const Deadline& deadline) {
-    if (size_ > 1 && count > 0) {
-      do_all_reduce(data, count, dtype, op, deadline);
-    }
+  const void* const node = data;
+  all_reduce(
+      {.deal = one_each_, .nodes = {&node, 1}, .sums = {&data, 1}}, count, dtype, op, timeout);
+}
+
+void WatchedTransport::all_reduce(
+    const TreeBuffers& buffers, int64_t count, DType dtype, ReduceOp op, Timeout timeout) {
+  const Call call{.op = Op::kAllReduce, .dtype = dtype, .reduction = op};
+  run_sum(call, buffers, count, timeout, [&](const Deadline& deadline) {
+    do_all_reduce(buffers, count, dtype, op, deadline);
   });
 }
 
 void WatchedTransport::reduce(
     void* data, int64_t count, DType dtype, ReduceOp op, int root, Timeout timeout) {
-  check_count("reduce", count);
-  check_reduction("reduce", op, dtype);
+  const void* const node = data;
+  reduce({.deal = one_each_, .nodes = {&node, 1}, .sums = {&data, 1}},
+         count,
+         dtype,
+         op,
+         root,
+         timeout);
+}
+
+void WatchedTransport::reduce(const TreeBuffers& buffers,
+                              int64_t count,
+                              DType dtype,
+                              ReduceOp op,
+                              int root,
+                              Timeout timeout) {
   check_rank("reduce", "root", root);
-  const Call call{.op = Op::kReduce,
-                  .dtype = dtype,
-                  .reduction = op,
-                  .root = root,
-                  .bytes = size_in_bytes(count, dtype)};
-  run(call, timeout, [&](const Deadline& deadline) {
-    if (size_ > 1 && count > 0) {
-      do_reduce(data, count, dtype, op, root, deadline);
-    }
+  const Call call{.op = Op::kReduce, .dtype = dtype, .reduction = op, .root = root};
+  run_sum(call, buffers, count, timeout, [&](const Deadline& deadline) {
+    do_reduce(buffers, count, dtype, op, root, deadline);
   });
 }
 
@@ -235,18 +295,15 @@ void WatchedTransport::scatter(
 
 void WatchedTransport::reduce_scatter(
     const void* input, void* output, int64_t count, DType dtype, ReduceOp op, Timeout timeout) {
-  check_count("reduce_scatter", count);
-  check_reduction("reduce_scatter", op, dtype);
-  const Call call{.op = Op::kReduceScatter,
-                  .dtype = dtype,
-                  .reduction = op,
-                  .bytes = size_in_bytes(count, dtype)};
-  run(call, timeout, [&](const Deadline& deadline) {
-    if (size_ == 1) {
-      copy_bytes(output, input, size_in_bytes(count, dtype));
-    } else if (count > 0) {
-      do_reduce_scatter(input, output, count, dtype, op, deadline);
-    }
+  reduce_scatter(
+      {.deal = one_each_, .nodes = {&input, 1}, .sums = {&output, 1}}, count, dtype, op, timeout);
+}
+
+void WatchedTransport::reduce_scatter(
+    const TreeBuffers& buffers, int64_t count, DType dtype, ReduceOp op, Timeout timeout) {
+  const Call call{.op = Op::kReduceScatter, .dtype = dtype, .reduction = op};
+  run_sum(call, buffers, count, timeout, [&](const Deadline& deadline) {
+    do_reduce_scatter(buffers, count, dtype, op, deadline);
   });
 }
 

@@ -36,7 +36,15 @@ class WatchedTransport : public Transport {
   [[nodiscard]] int size() const final { return size_; }
 
   void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op, Timeout timeout) final;
+  void all_reduce(
+      const TreeBuffers& buffers, int64_t count, DType dtype, ReduceOp op, Timeout timeout) final;
   void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root, Timeout timeout) final;
+  void reduce(const TreeBuffers& buffers,
+              int64_t count,
+              DType dtype,
+              ReduceOp op,
+              int root,
+              Timeout timeout) final;
   void broadcast(void* data, int64_t count, DType dtype, int root, Timeout timeout) final;
   void all_gather(
       const void* input, void* output, int64_t count, DType dtype, Timeout timeout) final;
@@ -52,6 +60,8 @@ class WatchedTransport : public Transport {
                       DType dtype,
                       ReduceOp op,
                       Timeout timeout) final;
+  void reduce_scatter(
+      const TreeBuffers& buffers, int64_t count, DType dtype, ReduceOp op, Timeout timeout) final;
   void all_to_all(
       const void* input, void* output, int64_t count, DType dtype, Timeout timeout) final;
   void all_to_all_v(const void* input,
@@ -97,10 +107,17 @@ class WatchedTransport : public Transport {
                    PeerWatchOptions options,
                    const Deadline& deadline);
 
-  virtual void do_all_reduce(
-      void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) = 0;
-  virtual void do_reduce(
-      void* data, int64_t count, DType dtype, ReduceOp op, int root, const Deadline& deadline) = 0;
+  virtual void do_all_reduce(const TreeBuffers& buffers,
+                             int64_t count,
+                             DType dtype,
+                             ReduceOp op,
+                             const Deadline& deadline) = 0;
+  virtual void do_reduce(const TreeBuffers& buffers,
+                         int64_t count,
+                         DType dtype,
+                         ReduceOp op,
+                         int root,
+                         const Deadline& deadline) = 0;
   virtual void do_broadcast(void* data, int64_t bytes, int root, const Deadline& deadline) = 0;
   virtual void do_all_gather(const void* input,
                              void* output,
@@ -110,8 +127,7 @@ class WatchedTransport : public Transport {
       const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) = 0;
   virtual void do_scatter(
       const void* input, void* output, int64_t bytes, int root, const Deadline& deadline) = 0;
-  virtual void do_reduce_scatter(const void* input,
-                                 void* output,
+  virtual void do_reduce_scatter(const TreeBuffers& buffers,
                                  int64_t count,
                                  DType dtype,
                                  ReduceOp op,
@@ -156,14 +172,18 @@ class WatchedTransport : public Transport {
 
   template <typename Body>
   void run(const Call& call, Timeout timeout, Body body);
+  template <typename Body>
+  void run_sum(Call call, const TreeBuffers& buffers, int64_t count, Timeout timeout, Body body);
   void blame(const Attempt& what);
   [[noreturn]] void give_up(std::exception_ptr cause);
   void check_rank(const char* op, const char* what, int value) const;
+  void check_tree(const char* op, const TreeBuffers& buffers, bool takes, ReduceOp reduction) const;
 
   const std::shared_ptr<rendezvous::Store> store_;
   const int rank_;
   const int size_;
   const RankNames names_;
+  const LeafDeal one_each_;  ///< one leaf for each rank
   std::optional<Call> whole_;
   TrainingPlace place_;
   Call call_;

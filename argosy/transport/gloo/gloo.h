@@ -10,15 +10,6 @@
 
 namespace argosy::transport {
 
-enum class GlooAlgorithm {
-  /// Sums in rank order 0, 1, … n-1. The bits are those of shared memory and of threads, wherever
-  /// the ranks are. Costs what the ring costs.
-  kRankOrder,
-  /// Gloo's own ring for all_reduce, for comparison. The order of the sum differs from element to
-  /// element and with the number of ranks, and 16-bit floats are rounded at every step.
-  kRing,
-};
-
 struct GlooOptions {
   std::string group{};                       ///< name of the group, for messages
   std::vector<int> world_ranks{};            ///< see PeerWatchOptions
@@ -31,7 +22,6 @@ struct GlooOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  ///< for the ranks to connect
   /// How long a rank looks for the culprit when an operation fails.
   std::chrono::milliseconds patience = std::chrono::seconds(1);
-  GlooAlgorithm algorithm = GlooAlgorithm::kRankOrder;
 };
 
 /// Returns a transport over TCP, by Gloo. There is one connection between each two ranks, and one

@@ -31,8 +31,7 @@ Gloo::Gloo(std::shared_ptr<rendezvous::Store> store, int rank, int size, const G
                            .world_ranks = options.world_ranks,
                            .job = options.job,
                            .patience = options.patience},
-                          Deadline::after(options.timeout)),
-      sums_{.algorithm = options.algorithm} {}
+                          Deadline::after(options.timeout)) {}
 
 void Gloo::connect_all(const GlooOptions& options) {
   connect(options.timeout, [&](const Deadline& deadline) {

@@ -29,8 +29,11 @@ class Gloo final : public ForwardingTransport<Gloo> {
   void connect_all(const GlooOptions& options);
 
   // For ForwardingTransport.
-  [[nodiscard]] GlooReduction reduction(DType dtype, ReduceOp op, const Deadline& deadline) {
-    return {exchange(deadline), dtype, op, sums_};
+  [[nodiscard]] GlooReduction reduction(const LeafDeal& deal,
+                                        DType dtype,
+                                        ReduceOp op,
+                                        const Deadline& deadline) {
+    return {exchange(deadline), deal, dtype, op, scratch_};
   }
   [[nodiscard]] GlooMovement movement(const Deadline& deadline) {
     return GlooMovement(exchange(deadline));
@@ -49,7 +52,7 @@ class Gloo final : public ForwardingTransport<Gloo> {
   /// Starts the messages of the collective that runs.
   [[nodiscard]] GlooExchange exchange(const Deadline& deadline);
 
-  GlooSums sums_;
+  std::vector<std::byte> scratch_;  ///< of reductions
   Interruptible<Mesh> mesh_;
 };
 

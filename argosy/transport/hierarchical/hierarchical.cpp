@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <future>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -12,6 +13,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/error.h"
+#include "argosy/transport/bytes.h"
 #include "argosy/transport/gloo/gloo.h"
 #include "argosy/transport/hierarchical/layout.h"
 #include "argosy/transport/hierarchical/wide.h"
@@ -131,54 +133,25 @@ class Hierarchical final : public WatchedTransport {
   }
 
  protected:
-  /// Block by block; while one is on its way between the hosts, the next is summed up on each, and
-  /// the one before is spread there.
-  void do_all_reduce(
-      void* data, int64_t count, DType dtype, ReduceOp op, const Deadline& deadline) override {
-    Wide wide(data, count, dtype, op, size());
-    const int64_t most = elements_of_a_block(wide, count);
-    std::optional<Block> before;
-    std::future<void> on_its_way;
-    try {
-      for (int64_t begin = 0; begin < count; begin += most) {
-        const Block block{.begin = begin, .count = std::min(most, count - begin)};
-        sum_on_host(wide, block, deadline);
-        if (before) {
-          on_its_way.get();
-        }
-        const bool beside =
-            lane_ && local_ && block.count < count;  // there is something to do meanwhile
-        on_its_way = start(beside, [&, block] { sum_between_hosts(wide, block, deadline); });
-        if (before) {
-          spread_on_host(wide, *before, deadline);
-        }
-        before = block;
-      }
-      on_its_way.get();
-      spread_on_host(wide, *before, deadline);
-    } catch (...) {
-      if (on_its_way.valid()) {  // it uses the caller's memory
-        interrupt();
-        on_its_way.wait();
-      }
-      throw;
-    }
+  void do_all_reduce(const TreeBuffers& buffers,
+                     int64_t count,
+                     DType dtype,
+                     ReduceOp op,
+                     const Deadline& deadline) override {
+    Wide wide(buffers, /*takes=*/true, count, dtype, op);
+    sum_up(wide, deals_of(buffers.deal), count, deadline);
     wide.finish();
   }
 
-  void do_reduce(void* data,
+  void do_reduce(const TreeBuffers& buffers,
                  int64_t count,
                  DType dtype,
                  ReduceOp op,
                  int root,
                  const Deadline& deadline) override {
-    const size_t bytes = static_cast<size_t>(count) * size_of(dtype);
-    std::vector<std::byte> copy(bytes);  // the others' data keeps its value
-    std::memcpy(copy.data(), data, bytes);
-    do_all_reduce(copy.data(), count, dtype, op, deadline);
-    if (rank() == root) {
-      std::memcpy(data, copy.data(), bytes);
-    }
+    Wide wide(buffers, rank() == root, count, dtype, op);
+    sum_up(wide, deals_of(buffers.deal), count, deadline);
+    wide.finish();
   }
 
   /// On the root's host, then along one lane, then on the other hosts.
@@ -243,15 +216,19 @@ class Hierarchical final : public WatchedTransport {
       t.scatter(input, output, bytes, DType::kU8, root, deadline.remaining());
     });
   }
-  void do_reduce_scatter(const void* input,
-                         void* output,
+  /// Costs what an all_reduce of all parts costs: less than sending them to each rank by itself
+  /// where hosts have several ranks.
+  void do_reduce_scatter(const TreeBuffers& buffers,
                          int64_t count,
                          DType dtype,
                          ReduceOp op,
                          const Deadline& deadline) override {
-    flat_.run_step(call(), [&](Transport& t) {
-      t.reduce_scatter(input, output, count, dtype, op, deadline.remaining());
-    });
+    const int64_t bytes = count * static_cast<int64_t>(size_of(dtype));
+    std::vector<std::byte> all(static_cast<size_t>(bytes * size()));
+    void* const sum = all.data();
+    const TreeBuffers parts{.deal = buffers.deal, .nodes = buffers.nodes, .sums = {&sum, 1}};
+    do_all_reduce(parts, count * size(), dtype, op, deadline);
+    copy_bytes(buffers.sums[0], at(sum, rank() * bytes), bytes);
   }
   void do_all_to_all(const void* input,
                      const Parts& sends,
@@ -298,11 +275,81 @@ class Hierarchical final : public WatchedTransport {
     const std::unique_ptr<Transfer> transfer_;
   };
 
+  /// How the leaves of a deal lie on a host's ranks, and on the hosts.
+  struct Deals {
+    LeafDeal on_host;
+    LeafDeal between_hosts;
+  };
+
   /// Some of the elements of an all_reduce. Each lane sums up a share of them.
   struct Block {
     int64_t begin = 0;
     int64_t count = 0;
   };
+
+  [[nodiscard]] const Deals& deals_of(const LeafDeal& deal) {
+    ARGOSY_CHECK(deal.is_whole(),
+                 "transport.hierarchical",
+                 "the ranks hold a part of the {} leaves only, which is not supported over hosts",
+                 deal.leaves());
+    const auto found = deals_.find(deal.digest());
+    return found != deals_.end() ? found->second
+                                 : deals_.emplace(deal.digest(), divided(deal)).first->second;
+  }
+  [[nodiscard]] Deals divided(const LeafDeal& deal) const {
+    std::vector<std::vector<TreeNode>> of_hosts;
+    std::vector<LeafDeal> hosts;
+    for (const std::vector<int>& members : layout_.members) {
+      std::vector<std::vector<TreeNode>> of_ranks;
+      for (const int member : members) {
+        of_ranks.emplace_back(deal.nodes(member).begin(), deal.nodes(member).end());
+      }
+      hosts.emplace_back(deal.leaves(), std::move(of_ranks));
+      of_hosts.emplace_back();
+      for (const LeafDeal::Sum& sum : hosts.back().sums()) {
+        of_hosts.back().push_back(sum.node);
+      }
+    }
+    const auto mine = static_cast<size_t>(layout_.host[static_cast<size_t>(rank())]);
+    return {std::move(hosts[mine]), LeafDeal(deal.leaves(), std::move(of_hosts))};
+  }
+
+  /// Block by block; while one is on its way between the hosts, the next is summed up on each, and
+  /// the one before is spread there.
+  void sum_up(const Wide& wide, const Deals& deals, int64_t count, const Deadline& deadline) {
+    const int64_t most = elements_of_a_block(wide, count);
+    std::optional<Block> before;
+    std::future<void> on_its_way;
+    std::array<HostSums, 2> sums;  // of the block that is on its way, and of the next
+    size_t next = 0;
+    try {
+      for (int64_t begin = 0; begin < count; begin += most) {
+        const Block block{.begin = begin, .count = std::min(most, count - begin)};
+        HostSums& mine = sums[next];
+        next = 1 - next;
+        sum_on_host(wide, deals, block, deadline, mine);
+        if (before) {
+          on_its_way.get();
+        }
+        const bool beside =
+            lane_ && local_ && block.count < count;  // there is something to do meanwhile
+        on_its_way =
+            start(beside, [&, block] { sum_between_hosts(wide, deals, block, mine, deadline); });
+        if (before) {
+          spread_on_host(wide, *before, deadline);
+        }
+        before = block;
+      }
+      on_its_way.get();
+      spread_on_host(wide, *before, deadline);
+    } catch (...) {
+      if (on_its_way.valid()) {  // it uses the caller's memory
+        interrupt();
+        on_its_way.wait();
+      }
+      throw;
+    }
+  }
 
   /// All, where there is nothing to do beside what goes between the hosts. The same on all ranks.
   /// Blocks of calls with other counts have, nearly always, other sizes: so ranks whose calls
@@ -326,10 +373,43 @@ class Hierarchical final : public WatchedTransport {
     }
     return std::async(std::launch::deferred, exchange);
   }
-  void sum_on_host(const Wide& wide, const Block& block, const Deadline& deadline) const {
-    for (int lane = 0; local_ && lane < layout_.lanes; ++lane) {
+  /// This host's sums of a share of a block: the nodes that it brings to the sum between hosts.
+  struct HostSums {
+    std::vector<std::byte> memory{};
+    std::vector<const void*> nodes{};
+  };
+
+  /// Sums up each lane's share on that lane's rank. A host that brings one node has it where the
+  /// result will be; several need memory of their own, for a result may lie where a node lies.
+  void sum_on_host(const Wide& wide,
+                   const Deals& deals,
+                   const Block& block,
+                   const Deadline& deadline,
+                   HostSums& sums) const {
+    const size_t of_host = deals.on_host.sums().size();
+    sums.nodes.clear();
+    if (!local_) {  // a rank has added its own
+      for (size_t i = 0; i < of_host; ++i) {
+        sums.nodes.push_back(wide.node(i, share_begin(block, place_)));
+      }
+      return;
+    }
+    const int64_t share_bytes = wide.bytes_of(share_size(place_, block.count));
+    sums.memory.resize(
+        of_host > 1 && place_ < layout_.lanes ? static_cast<size_t>(share_bytes) * of_host : 0);
+    std::vector<void*> room;
+    for (size_t i = 0; place_ < layout_.lanes && i < of_host; ++i) {
+      room.push_back(of_host == 1 ? wide.sum(share_begin(block, place_))
+                                  : sums.memory.data() + static_cast<int64_t>(i) * share_bytes);
+      sums.nodes.push_back(room.back());
+    }
+    for (int lane = 0; lane < layout_.lanes; ++lane) {
+      std::vector<const void*> nodes;
+      for (size_t i = 0; i < deals.on_host.nodes(place_).size(); ++i) {
+        nodes.push_back(wide.node(i, share_begin(block, lane)));
+      }
       local_.run_step(call(), [&](Transport& t) {
-        t.reduce(share_of(wide, block, lane),
+        t.reduce({.deal = deals.on_host, .nodes = nodes, .sums = room},
                  share_size(lane, block.count),
                  wide.dtype(),
                  wide.op(),
@@ -338,10 +418,15 @@ class Hierarchical final : public WatchedTransport {
       });
     }
   }
-  void sum_between_hosts(const Wide& wide, const Block& block, const Deadline& deadline) const {
+  void sum_between_hosts(const Wide& wide,
+                         const Deals& deals,
+                         const Block& block,
+                         const HostSums& sums,
+                         const Deadline& deadline) const {
     if (lane_) {
+      void* const result = wide.sum(share_begin(block, place_));
       lane_.run_step(call(), [&](Transport& t) {
-        t.all_reduce(share_of(wide, block, place_),
+        t.all_reduce({.deal = deals.between_hosts, .nodes = sums.nodes, .sums = {&result, 1}},
                      share_size(place_, block.count),
                      wide.dtype(),
                      wide.op(),
@@ -358,24 +443,21 @@ class Hierarchical final : public WatchedTransport {
       counts[static_cast<size_t>(lane)] = share_size(lane, block.count);
     }
     local_.run_step(call(), [&](Transport& t) {
-      t.all_gather_v(share_of(wide, block, std::min(place_, layout_.lanes)),
-                     at(wide, block.begin),
+      t.all_gather_v(wide.sum(share_begin(block, std::min(place_, layout_.lanes))),
+                     wide.sum(block.begin),
                      counts,
                      wide.dtype(),
                      deadline.remaining());
     });
   }
 
-  static std::byte* at(const Wide& wide, int64_t element) {
-    return wide.data() + wide.bytes_of(element);
-  }
-  [[nodiscard]] std::byte* share_of(const Wide& wide, const Block& block, int lane) const {
-    return at(wide, block.begin + share_begin(lane, block.count));
-  }
-  /// Lane i has the elements from share_begin(i) to share_begin(i + 1).
+  /// Lane i has the elements from share_begin(i) to share_begin(i + 1) of a block.
   [[nodiscard]] int64_t share_begin(int lane, int64_t count) const {
     const int64_t each = (count + layout_.lanes - 1) / layout_.lanes;
     return std::min(count, lane * each);
+  }
+  [[nodiscard]] int64_t share_begin(const Block& block, int lane) const {
+    return block.begin + share_begin(lane, block.count);
   }
   [[nodiscard]] int64_t share_size(int lane, int64_t count) const {
     return share_begin(lane + 1, count) - share_begin(lane, count);
@@ -440,9 +522,10 @@ class Hierarchical final : public WatchedTransport {
   const int place_;         ///< of this rank on its host: its lane, if there is one
   std::mutex parts_mutex_;  ///< for interrupt() while the ranks still connect
   bool interrupted_ = false;
-  Part local_{};  ///< the ranks of this host; none where it has one
-  Part lane_{};   ///< the ranks of this place on all hosts
-  Part flat_{};   ///< all ranks
+  Part local_{};                       ///< the ranks of this host; none where it has one
+  Part lane_{};                        ///< the ranks of this place on all hosts
+  Part flat_{};                        ///< all ranks
+  std::map<uint64_t, Deals> deals_{};  ///< by the digest of the whole deal
 };
 
 }  // namespace

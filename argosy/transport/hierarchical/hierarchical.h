@@ -25,11 +25,13 @@ struct HierarchicalOptions {
 /// all_reduce each host sends at most 2 (hosts - 1) / hosts times the data, however many ranks it
 /// has. As many of its ranks send a share of that as the smallest host has ranks.
 ///
-/// all_reduce, reduce, broadcast and barrier go this way. All other operations and messages go over
-/// Gloo between all ranks.
-/// Order of sums: on each host in rank order, then over the hosts in the order of their first
-/// ranks. The bits are the same on all ranks and in every run, but differ from those of other
-/// transports. 16-bit floats are summed in f32 from the first step to the last and rounded once.
+/// Reductions, broadcast and barrier go this way. All other operations and messages go over Gloo
+/// between all ranks.
+/// The ranks of a host add what are siblings in the tree of sums (see LeafDeal) before anything
+/// leaves it, so the bits are those of every other transport. A host whose leaves are m nodes of
+/// the tree sends up to m times the data where it does not add; the shares are cut so that the host
+/// that sends most sends as little as can be. 16-bit floats are summed in f32 from the first step
+/// to the last and rounded once.
 ///
 /// Collective: returns when all ranks are connected. Errors: as make_shm() and make_gloo().
 [[nodiscard]] std::unique_ptr<Transport> make_hierarchical(std::shared_ptr<rendezvous::Store> store,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -85,39 +86,44 @@ float value_of(int rank, int64_t i) {
          std::ldexp(static_cast<float>(mixed), static_cast<int>((i * 7 + rank * 5) % 31) - 15);
 }
 
-/// The order of a sum: that of the ranks of a host, then that of the hosts.
-float sum_over(const std::vector<int>& hosts, int64_t i) {
-  float before = 0;
-  float here = value_of(0, i);
-  for (size_t rank = 1; rank < hosts.size(); ++rank) {
-    const float value = value_of(static_cast<int>(rank), i);
-    if (hosts[rank] == hosts[rank - 1]) {
-      here += value;
-    } else {
-      before = here;
-      here = value;
-    }
+/// The order of a sum: the tree over the ranks, wherever they are.
+float sum_over(int first, int ranks, int64_t i) {
+  if (ranks == 1) {
+    return value_of(first, i);
   }
-  return before + here;
+  int half = 1;
+  while (half * 2 < ranks) {
+    half *= 2;
+  }
+  return sum_over(first, half, i) + sum_over(first + half, ranks - half, i);
 }
 
-TEST(Hierarchical, ManyBlocksAreSummedInTheOrderOfOne) {
-  for (const std::vector<int>& hosts : {kTwoHosts, {0, 0, 1}}) {  // and a host of one rank
+TEST(Hierarchical, TheSpreadOverHostsDoesNotChangeABit) {
+  const std::vector<std::vector<int>> spreads{kTwoHosts,
+                                              {0, 0, 1},
+                                              {0, 0, 0, 1},
+                                              {0, 1, 0, 1},
+                                              {0, 0, 1, 1},
+                                              {0, 1, 2, 2},
+                                              {1, 1, 0, 0, 0, 0, 0},
+                                              {0, 0, 0, 1, 1, 1, 1, 1}};
+  for (const std::vector<int>& hosts : spreads) {
+    SCOPED_TRACE(::testing::PrintToString(hosts));
     const auto store = rendezvous::in_process_store();
     const int size = static_cast<int>(hosts.size());
+    const int64_t count = size < 6 ? kManyBlocks : kManyBlocks / 10;
     test::run_ranks(size,
                     [&](int rank) {
                       const auto t = make_hierarchical(store, rank, size, {.hosts = hosts});
-                      std::vector<float> values(kManyBlocks);
+                      std::vector<float> values(static_cast<size_t>(count));
                       for (int round = 0; round < 2; ++round) {
-                        for (int64_t i = 0; i < kManyBlocks; ++i) {
+                        for (int64_t i = 0; i < count; ++i) {
                           values[static_cast<size_t>(i)] = value_of(rank, i);
                         }
-                        t->all_reduce(
-                            values.data(), kManyBlocks, DType::kF32, ReduceOp::kSum, kPatience);
+                        t->all_reduce(values.data(), count, DType::kF32, ReduceOp::kSum, kPatience);
                         int64_t wrong = 0;
-                        for (int64_t i = 0; i < kManyBlocks; ++i) {
-                          wrong += values[static_cast<size_t>(i)] == sum_over(hosts, i) ? 0 : 1;
+                        for (int64_t i = 0; i < count; ++i) {
+                          wrong += values[static_cast<size_t>(i)] == sum_over(0, size, i) ? 0 : 1;
                         }
                         EXPECT_EQ(wrong, 0);
                       }
@@ -204,18 +210,40 @@ TEST(Hierarchical, ARankThatDiesBetweenBlocksIsNamed) {
   }
 }
 
+/// One node whose data becomes the sum.
+class InPlace final {
+ public:
+  explicit InPlace(void* data) : node_(data), sum_(data) {}
+  [[nodiscard]] TreeBuffers on(const LeafDeal& deal) const {
+    return {.deal = deal, .nodes = {&node_, 1}, .sums = {&sum_, 1}};
+  }
+
+ private:
+  const void* node_;
+  void* sum_;
+};
+
 /// The sum over "hosts" whose data are `parts`, one step each, as an all_reduce does it.
 template <typename T>
 std::vector<T> in_steps(std::vector<std::vector<T>> parts, DType dtype, ReduceOp op) {
   const auto count = static_cast<int64_t>(parts[0].size());
-  std::vector<Wide> wide;
-  wide.reserve(parts.size());
+  const LeafDeal deal = LeafDeal::one_each(static_cast<int>(parts.size()));
+  std::vector<InPlace> buffers;
+  std::deque<Wide> wide;
   for (auto& part : parts) {
-    wide.emplace_back(part.data(), count, dtype, op, static_cast<int>(parts.size()));
+    buffers.emplace_back(part.data());
   }
+  for (const InPlace& of_part : buffers) {
+    wide.emplace_back(of_part.on(deal), /*takes=*/true, count, dtype, op);
+  }
+  constexpr uint8_t kMerges[] = {0, 1};
   for (size_t i = 1; i < wide.size(); ++i) {
-    const std::vector<const void*> sources{wide[0].data(), wide[i].data()};
-    reduce(sources, wide[0].data(), count, wide[0].dtype(), wide[0].op());
+    const void* const terms[] = {wide[0].sum(0), wide[i].node(0, 0)};
+    reduce({.data = terms, .merges = kMerges, .count = 2},
+           wide[0].sum(0),
+           count,
+           wide[0].dtype(),
+           wide[0].op());
   }
   wide[0].finish();
   return parts[0];
@@ -240,8 +268,10 @@ TEST(Wide, AveragesOfIntegersDoNotWrapAndTruncate) {
 
 TEST(Wide, OtherSumsStayWhereTheyAre) {
   std::vector<float> values{1.0F, 2.0F};
-  Wide wide(values.data(), 2, DType::kF32, ReduceOp::kSum, 2);
-  EXPECT_EQ(static_cast<void*>(wide.data()), values.data());
+  const LeafDeal deal = LeafDeal::one_each(2);
+  const InPlace buffers(values.data());
+  Wide wide(buffers.on(deal), /*takes=*/true, 2, DType::kF32, ReduceOp::kSum);
+  EXPECT_EQ(static_cast<void*>(wide.sum(0)), values.data());
   wide.finish();
   EXPECT_THAT(values, ElementsAre(1.0F, 2.0F));
   const auto average = in_steps<float>({{1.0F}, {2.0F}}, DType::kF32, ReduceOp::kAvg);

@@ -47,9 +47,9 @@ void widen(const void* from, DType dtype, void* to, int64_t count) {
   }
 }
 
-/// Divided by `ranks` on the way.
-void narrow(const void* from, DType dtype, void* to, int64_t count, int ranks) {
-  const auto divisor = static_cast<float>(ranks);
+/// Divided by `leaves` on the way.
+void narrow(const void* from, DType dtype, void* to, int64_t count, int64_t leaves) {
+  const auto divisor = static_cast<float>(leaves);
   switch (dtype) {
     case DType::kF16:
       return convert<uint16_t, float>(
@@ -61,18 +61,18 @@ void narrow(const void* from, DType dtype, void* to, int64_t count, int ranks) {
       return convert<float, float>(from, to, count, [&](float v) { return v / divisor; });
     case DType::kF64:
       return convert<double, double>(
-          from, to, count, [&](double v) { return v / static_cast<double>(ranks); });
+          from, to, count, [&](double v) { return v / static_cast<double>(leaves); });
     case DType::kI8:
       return convert<int8_t, int64_t>(
-          from, to, count, [&](int64_t v) { return static_cast<int8_t>(v / ranks); });
+          from, to, count, [&](int64_t v) { return static_cast<int8_t>(v / leaves); });
     case DType::kU8:
       return convert<uint8_t, int64_t>(
-          from, to, count, [&](int64_t v) { return static_cast<uint8_t>(v / ranks); });
+          from, to, count, [&](int64_t v) { return static_cast<uint8_t>(v / leaves); });
     case DType::kI32:
       return convert<int32_t, int64_t>(
-          from, to, count, [&](int64_t v) { return static_cast<int32_t>(v / ranks); });
+          from, to, count, [&](int64_t v) { return static_cast<int32_t>(v / leaves); });
     case DType::kI64:
-      return convert<int64_t, int64_t>(from, to, count, [&](int64_t v) { return v / ranks; });
+      return convert<int64_t, int64_t>(from, to, count, [&](int64_t v) { return v / leaves; });
     case DType::kBool:
       return;
   }
@@ -80,25 +80,35 @@ void narrow(const void* from, DType dtype, void* to, int64_t count, int ranks) {
 
 }  // namespace
 
-Wide::Wide(void* data, int64_t count, DType dtype, ReduceOp op, int ranks)
-    : narrow_(data),
+Wide::Wide(const TreeBuffers& buffers, bool takes, int64_t count, DType dtype, ReduceOp op)
+    : buffers_(buffers),
+      takes_(takes),
       count_(count),
       narrow_dtype_(dtype),
       wanted_(op),
-      ranks_(ranks),
       dtype_(wide_type(dtype, op)),
       op_(op == ReduceOp::kAvg ? ReduceOp::kSum : op),
-      data_(static_cast<std::byte*>(data)) {
-  if (dtype_ != narrow_dtype_) {
-    storage_.resize(static_cast<size_t>(bytes_of(count)));
-    data_ = storage_.data();
-    widen(data, dtype, data_, count);
+      nodes_(buffers.nodes.begin(), buffers.nodes.end()) {
+  const bool widens = dtype_ != narrow_dtype_;
+  const bool own_sum = !takes || (widens && nodes_.empty());
+  const size_t rows = (widens ? nodes_.size() : 0) + (own_sum ? 1 : 0);
+  storage_.resize(rows * static_cast<size_t>(bytes_of(count)));
+  std::byte* row = storage_.data();
+  for (size_t i = 0; widens && i < nodes_.size(); ++i, row += bytes_of(count)) {
+    widen(nodes_[i], dtype, row, count);
+    nodes_[i] = row;
+  }
+  if (own_sum) {
+    sum_ = row;
+  } else {
+    sum_ = widens ? storage_.data() : buffers.sums[0];
   }
 }
 
 void Wide::finish() {
-  if (dtype_ != narrow_dtype_ || wanted_ == ReduceOp::kAvg) {
-    narrow(data_, narrow_dtype_, narrow_, count_, wanted_ == ReduceOp::kAvg ? ranks_ : 1);
+  if (takes_ && (dtype_ != narrow_dtype_ || wanted_ == ReduceOp::kAvg)) {
+    const int64_t divisor = wanted_ == ReduceOp::kAvg ? buffers_.deal.leaves() : 1;
+    narrow(sum_, narrow_dtype_, buffers_.sums[0], count_, divisor);
   }
 }
 

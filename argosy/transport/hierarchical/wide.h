@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "argosy/transport/bytes.h"
+#include "argosy/transport/transport.h"
 #include "argosy/transport/types.h"
 
 // Internal to the room.
@@ -13,27 +15,34 @@ namespace argosy::transport {
 /// in f32, averages of integers in i64, everything else as it is. An average is divided at the end.
 class Wide final {
  public:
-  Wide(void* data, int64_t count, DType dtype, ReduceOp op, int ranks);
+  /// `takes`: finish() writes the result there; otherwise it lies in
+  /// memory of this object's own and is dropped.
+  Wide(const TreeBuffers& buffers, bool takes, int64_t count, DType dtype, ReduceOp op);
 
-  [[nodiscard]] std::byte* data() const { return data_; }
+  /// Element `element` of a node of this rank.
+  [[nodiscard]] const std::byte* node(size_t index, int64_t element) const {
+    return at(nodes_[index], bytes_of(element));
+  }
+  /// Element `element` of the sum. It may lie where a node lies.
+  [[nodiscard]] std::byte* sum(int64_t element) const { return at(sum_, bytes_of(element)); }
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] ReduceOp op() const { return op_; }  ///< of each step
   [[nodiscard]] int64_t bytes_of(int64_t count) const {
     return count * static_cast<int64_t>(size_of(dtype_));
   }
-  /// Writes the result where the data came from.
   void finish();
 
  private:
-  void* const narrow_;
+  const TreeBuffers buffers_;
+  const bool takes_;
   const int64_t count_;
   const DType narrow_dtype_;
   const ReduceOp wanted_;
-  const int ranks_;
   DType dtype_;
   ReduceOp op_;
+  std::vector<const void*> nodes_{};
+  void* sum_ = nullptr;
   std::vector<std::byte> storage_{};
-  std::byte* data_;
 };
 
 }  // namespace argosy::transport

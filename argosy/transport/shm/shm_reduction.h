@@ -6,6 +6,7 @@
 #include "argosy/transport/reduction.h"
 #include "argosy/transport/shm/blocks.h"
 #include "argosy/transport/shm/rounds.h"
+#include "argosy/transport/transport.h"
 #include "argosy/transport/types.h"
 
 // Internal to the room: the collectives that add, in shared memory.
@@ -16,16 +17,19 @@ namespace argosy::transport {
 /// same on every way.
 class ShmReduction final {
  public:
-  /// `rounds`: an operation that nothing has used yet.
-  ShmReduction(const Rounds::Operation& rounds, DType dtype, ReduceOp op, const Blocks& blocks)
-      : rounds_(rounds), reduction_(rounds.size(), dtype, op), blocks_(blocks) {}
+  /// `rounds`: an operation that nothing has used yet. Lifetime: refers to `deal`.
+  ShmReduction(const Rounds::Operation& rounds,
+               const LeafDeal& deal,
+               DType dtype,
+               ReduceOp op,
+               const Blocks& blocks)
+      : rounds_(rounds), reduction_(deal, dtype, op), blocks_(blocks) {}
 
-  /// In place, on all ranks. Data of all ranks that lies in one of `blocks` is added where it lies.
-  void all_reduce(void* data, int64_t count);
-  /// In place on `root`; the data of other ranks keeps its value.
-  void reduce(void* data, int64_t count, int root);
-  /// `input` holds `count` elements for each rank.
-  void reduce_scatter(const void* input, void* output, int64_t count);
+  /// On all ranks. One node of each rank that lies in one of `blocks` is added where it lies.
+  void all_reduce(const TreeBuffers& data, int64_t count);
+  void reduce(const TreeBuffers& data, int64_t count, int root);
+  /// A node holds `count` elements for each rank.
+  void reduce_scatter(const TreeBuffers& data, int64_t count);
 
  private:
   /// The elements of a piece of data that one rank combines.
@@ -33,28 +37,39 @@ class ShmReduction final {
     int64_t begin = 0;
     int64_t end = 0;
   };
-  /// The part of the data that one round moves.
+  /// The part of the data that one round moves: some elements of each node.
   struct Chunk {
     int64_t round = 0;
-    std::byte* data = nullptr;  ///< this rank's
+    int64_t begin = 0;
     int64_t count = 0;
   };
   static constexpr int kAll = -1;  ///< as a root: every rank takes the result
 
-  void at_once(void* data, int64_t count);
-  [[nodiscard]] bool in_place(void* data, int64_t count, uint64_t offset);
+  void at_once(const TreeBuffers& data, int64_t count);
+  [[nodiscard]] bool in_place(const TreeBuffers& data, int64_t count, uint64_t offset);
   [[nodiscard]] bool all_in_one_block(int64_t bytes) const;
   void combine_in_place(std::byte* block, int64_t count);
-  void in_shares(void* data, int64_t count, int root);
-  void open(const Chunk& chunk);
-  void combine_share(const Chunk& chunk, int root);
-  void take_shares(const Chunk& chunk);
+  void in_shares(const TreeBuffers& data, int64_t count, int root);
+  void open(const TreeBuffers& data, const Chunk& chunk);
+  void combine_share(const TreeBuffers& data, const Chunk& chunk, int root);
+  void take_shares(const TreeBuffers& data, const Chunk& chunk);
 
+  [[nodiscard]] const LeafDeal& deal() const { return reduction_.deal(); }
   [[nodiscard]] int64_t bytes_of(int64_t count) const { return count * reduction_.element_bytes(); }
-  [[nodiscard]] int64_t elements_of_a_slot() const {
-    return kSlotBytes / reduction_.element_bytes();
-  }
+  [[nodiscard]] int64_t elements_of_a_slot() const;
+  [[nodiscard]] Chunk chunk_of(int64_t round, int64_t count) const;
   [[nodiscard]] Share share_of(int rank, int64_t count) const;
+  /// Where a node's elements lie in a slot, and a sum's in a result.
+  [[nodiscard]] int64_t row(size_t index) const {
+    return bytes_of(static_cast<int64_t>(index) * elements_of_a_slot());
+  }
+  [[nodiscard]] const std::byte* node_in_slot(const LeafDeal::Term& term, int64_t round) const {
+    return rounds_.slot(term.rank, round) + row(static_cast<size_t>(term.index));
+  }
+  [[nodiscard]] static const std::byte* node_of(const TreeBuffers& data,
+                                                const LeafDeal::Term& term) {
+    return static_cast<const std::byte*>(data.nodes[static_cast<size_t>(term.index)]);
+  }
 
   Rounds::Operation rounds_;
   Reduction reduction_;

@@ -31,8 +31,11 @@ class Shm final : public ForwardingTransport<Shm> {
   [[nodiscard]] uint64_t rounds() const { return neighbours_->rounds.begun(); }
 
   // For ForwardingTransport.
-  [[nodiscard]] ShmReduction reduction(DType dtype, ReduceOp op, const Deadline& deadline) {
-    return {start(deadline), dtype, op, neighbours_->blocks};
+  [[nodiscard]] ShmReduction reduction(const LeafDeal& deal,
+                                       DType dtype,
+                                       ReduceOp op,
+                                       const Deadline& deadline) {
+    return {start(deadline), deal, dtype, op, neighbours_->blocks};
   }
   [[nodiscard]] ShmMovement movement(const Deadline& deadline) {
     return ShmMovement(start(deadline));

@@ -32,7 +32,8 @@ on_both() {
 }
 # 2 (hosts - 1) / hosts is 1 for two hosts; headers and acknowledgements come to some percent.
 on_both 2 2 auto 1.1
-on_both 3 1 auto 1.1
+on_both 3 1 auto 1.1 # host a brings two nodes of the tree of sums, so it adds all: 1.0
+on_both 3 5 auto 1.65 # both bring two: 1.5
 on_both 2 2 gloo 4
 grep -q "^.*hierarchical" "$scratch/a" && { echo "ARGOSY_BACKEND=gloo chose hierarchical"; failed=1; }
 on_both 1 1 auto 1.1 # gloo: nobody shares memory
