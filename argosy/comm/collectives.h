@@ -12,11 +12,13 @@
 
 #include "argosy/comm/group.h"
 #include "argosy/comm/work.h"
+#include "argosy/transport/leaf_deal.h"
 #include "argosy/transport/shared_block.h"
 #include "argosy/transport/types.h"
 
 namespace argosy::comm {
 
+using transport::LeafDeal;
 using transport::ReduceOp;
 using transport::SharedBlock;
 
@@ -76,6 +78,21 @@ struct TimeoutOptions {
 /// Reduces `tensor` over all ranks, in place.
 void all_reduce(const at::Tensor& tensor, const Group& group, const AllReduceOptions& options = {});
 [[nodiscard]] Work all_reduce_async(const at::Tensor& tensor,
+                                    const Group& group,
+                                    const AllReduceOptions& options = {});
+
+/// What a rank brings to a reduction over the leaves of a tree, and where it takes the result.
+struct LeafTensors {
+  std::shared_ptr<const transport::LeafDeal> deal{};  ///< of all leaves; equal on all ranks
+  std::vector<at::Tensor> nodes{};  ///< the reduction of each of deal->nodes(rank())
+  at::Tensor result{};              ///< like a node; may be one of them
+};
+/// Reduces the leaves of all ranks; kAvg divides by their number. The nodes keep their values,
+/// except for one that is the result.
+void all_reduce(const LeafTensors& leaves,
+                const Group& group,
+                const AllReduceOptions& options = {});
+[[nodiscard]] Work all_reduce_async(const LeafTensors& leaves,
                                     const Group& group,
                                     const AllReduceOptions& options = {});
 

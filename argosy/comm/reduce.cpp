@@ -1,5 +1,9 @@
 /// Collectives that leave the tensor where it is: all_reduce, reduce, broadcast, barrier; memory in
 /// which they do; and what runs between them.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "argosy/comm/call.h"
 #include "argosy/comm/collectives.h"
 
@@ -24,6 +28,79 @@ Call all_reduce_call(const at::Tensor& tensor,
             transport.all_reduce(
                 buffer.data(), buffer.count(), buffer.dtype(), op, deadline.remaining());
             buffer.finish();
+          }};
+}
+
+void check_leaves(std::string_view op, const LeafTensors& leaves, const GroupState& state) {
+  ARGOSY_CHECK(leaves.deal != nullptr, place(op), "leaves.deal is empty");
+  ARGOSY_CHECK(leaves.deal->ranks() == state.size(),
+               place(op),
+               "the leaves are dealt to {} ranks, and the group has {}",
+               leaves.deal->ranks(),
+               state.size());
+  const size_t brings = leaves.deal->nodes(state.rank()).size();
+  ARGOSY_CHECK(leaves.nodes.size() == brings,
+               place(op),
+               "rank {} brings {} nodes of the tree, got {} tensors",
+               state.rank(),
+               brings,
+               leaves.nodes.size());
+  ARGOSY_CHECK(leaves.deal->is_whole(),
+               place(op),
+               "the ranks hold a part of the {} leaves only",
+               leaves.deal->leaves());
+  check_readable(op, leaves.result);
+  for (const at::Tensor& node : leaves.nodes) {
+    ARGOSY_CHECK(node.defined() && node.sizes() == leaves.result.sizes() &&
+                     node.scalar_type() == leaves.result.scalar_type(),
+                 place(op),
+                 "a node must be like the result, {} {}, got {}",
+                 dtype_name(leaves.result),
+                 shape_text(leaves.result),
+                 node.defined() ? fmt::format("{} {}", dtype_name(node), shape_text(node))
+                                : "an undefined tensor");
+  }
+}
+
+Call all_reduce_call(const LeafTensors& leaves,
+                     const Group& group,
+                     const AllReduceOptions& options) {
+  static constexpr std::string_view kOp = "all_reduce";
+  GroupState& state = usable(group, kOp);
+  check_leaves(kOp, leaves, state);
+  check_reducible(kOp, leaves.result, options.op);
+  const auto is_result = [&](const at::Tensor& node) { return node.is_same(leaves.result); };
+  const bool in_place = std::ranges::any_of(leaves.nodes, is_result);
+  const Buffer result =
+      in_place ? Buffer::to_update(kOp, leaves.result) : Buffer::to_write(kOp, leaves.result);
+  std::vector<Buffer> nodes;
+  for (const at::Tensor& node : leaves.nodes) {
+    nodes.push_back(is_result(node) ? result : Buffer::to_read(kOp, node));
+  }
+  OperationInfo info = describe(state,
+                                kOp,
+                                leaves.result,
+                                result,
+                                "{} of {} leaves",
+                                transport::to_string(options.op),
+                                leaves.deal->leaves());
+  info.place = options.place;
+  return {state,
+          options.timeout,
+          std::move(info),
+          [deal = leaves.deal, nodes = std::move(nodes), result, op = options.op](
+              Transport& transport, const Deadline& deadline) {
+            std::vector<const void*> terms;
+            for (const Buffer& node : nodes) {
+              terms.push_back(node.data());
+            }
+            void* const sum = result.data();
+            transport.all_reduce({.deal = *deal, .nodes = terms, .sums = {&sum, 1}},
+                                 result.count(),
+                                 result.dtype(),
+                                 op,
+                                 deadline.remaining());
+            result.finish();
           }};
 }
 
@@ -82,6 +159,15 @@ Work all_reduce_async(const at::Tensor& tensor,
                       const Group& group,
                       const AllReduceOptions& options) {
   return all_reduce_call(tensor, group, options).submit();
+}
+
+void all_reduce(const LeafTensors& leaves, const Group& group, const AllReduceOptions& options) {
+  all_reduce_call(leaves, group, options).run();
+}
+Work all_reduce_async(const LeafTensors& leaves,
+                      const Group& group,
+                      const AllReduceOptions& options) {
+  return all_reduce_call(leaves, group, options).submit();
 }
 
 void reduce(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {

@@ -13,9 +13,10 @@ CommunicationTimes::Moment now() {
 
 BucketReduction::BucketReduction(const ParameterTable& table,
                                  BucketSet& buckets,
+                                 LeafSums& leaves,
                                  const comm::Group& group,
                                  std::chrono::milliseconds timeout)
-    : table_(table), buckets_(buckets), group_(group), timeout_(timeout) {}
+    : table_(table), buckets_(buckets), leaves_(leaves), group_(group), timeout_(timeout) {}
 
 void BucketReduction::set_hook(CommHook hook, std::string name) {
   ARGOSY_CHECK(hook != nullptr, "parallel.ddp", "register_comm_hook: the hook is empty");
@@ -23,6 +24,16 @@ void BucketReduction::set_hook(CommHook hook, std::string name) {
                "parallel.ddp",
                "register_comm_hook can be called once only; \"{}\" is registered",
                hook_name_);
+  if (!leaves_.one_each()) {
+    const auto* ours = hook.target<Compress>();
+    ARGOSY_CHECK(ours != nullptr,
+                 "parallel.ddp",
+                 "a communication hook of your own needs as many processes as virtual ranks: here "
+                 "are {} processes for {} virtual ranks, and partial sums travel in f32",
+                 group_.size(),
+                 leaves_.leaves_of_all());
+    leaves_.round_to(ours->type);
+  }
   hook_ = std::move(hook);
   hook_name_ = std::move(name);
 }
@@ -37,13 +48,15 @@ comm::AllReduceOptions BucketReduction::options(comm::ReduceOp op) const {
   return {.op = op, .timeout = timeout_, .place = place_};
 }
 
-void BucketReduction::send(size_t bucket, size_t ready) {
+void BucketReduction::send(size_t bucket, size_t pass, size_t ready) {
   Bucket& sent = buckets_[bucket];
   sent.ready_at_start = ready;
   if (bucket == 0) {
     begun_ = now();
   }
-  if (hook_ != nullptr) {
+  if (!leaves_.one_each()) {
+    sent_.push_back(leaves_.average(pass, bucket, sent.flat, options(comm::ReduceOp::kAvg)));
+  } else if (hook_ != nullptr) {
     GradBucket travelling(
         sent, bucket, buckets_.size(), table_.tensors(), group_, timeout_, place_);
     sent_.push_back(hook_(travelling));

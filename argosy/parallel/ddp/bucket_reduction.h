@@ -11,23 +11,26 @@
 #include "argosy/comm/work.h"
 #include "argosy/parallel/ddp/bucket_set.h"
 #include "argosy/parallel/ddp/comm_hook.h"
+#include "argosy/parallel/ddp/leaf_sums.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/stats.h"
 
 namespace argosy::parallel::ddp {
 
 /// Reduces buckets: starts each reduction, by a communication hook or an all-reduce, and waits for
-/// all of them. Only this class decides how gradients become an average.
+/// all of them. Only this class and LeafSums decide how gradients become an average.
 class BucketReduction final {
  public:
-  /// Table and buckets must outlive it. `timeout` applies to each operation; zero means the
+  /// Table, buckets and leaves must outlive it. `timeout` applies to each operation; zero means the
   /// group's.
   BucketReduction(const ParameterTable& table,
                   BucketSet& buckets,
+                  LeafSums& leaves,
                   const comm::Group& group,
                   std::chrono::milliseconds timeout);
 
-  /// Errors: UsageError if there is a hook already or `hook` is empty.
+  /// Errors: UsageError if there is a hook already, `hook` is empty, or it is not one of ours where
+  /// ranks have several leaves.
   void set_hook(CommHook hook, std::string name);
   [[nodiscard]] bool has_hook() const { return hook_ != nullptr; }
   [[nodiscard]] const std::string& hook_name() const { return hook_name_; }
@@ -38,8 +41,8 @@ class BucketReduction final {
   /// Returns the options for each reduction of this pass.
   [[nodiscard]] comm::AllReduceOptions options(comm::ReduceOp op) const;
   /// Starts the reduction of a bucket. `ready` is the number of the model's gradients that are
-  /// ready.
-  void send(size_t bucket, size_t ready);
+  /// ready. `pass` counts the averaged passes of the update.
+  void send(size_t bucket, size_t pass, size_t ready);
   /// Makes wait() also wait for other work of this pass.
   void add(comm::Work work) { others_.push_back(std::move(work)); }
   /// Blocks until everything that was started has ended. Gradients are then the sums over all
@@ -53,6 +56,7 @@ class BucketReduction final {
  private:
   const ParameterTable& table_;
   BucketSet& buckets_;
+  LeafSums& leaves_;
   comm::Group group_;
   std::chrono::milliseconds timeout_;
   CommHook hook_{};

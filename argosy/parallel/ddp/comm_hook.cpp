@@ -16,22 +16,20 @@ comm::Work start_average(const at::Tensor& tensor, const GradBucket& bucket) {
       {.op = comm::ReduceOp::kAvg, .timeout = bucket.timeout(), .place = bucket.place()});
 }
 
-CommHook compress(at::ScalarType wire) {
-  return [wire](GradBucket& bucket) -> BucketWork {
-    const at::Tensor& buffer = bucket.buffer();
-    if (buffer.scalar_type() != at::kFloat && buffer.scalar_type() != at::kDouble) {
-      return start_average(buffer, bucket);
-    }
-    at::Tensor& packed = bucket.scratch();
-    if (!packed.defined()) {
-      packed = at::empty({buffer.numel()}, buffer.options().dtype(wire));
-    }
-    packed.copy_(buffer);
-    return {start_average(packed, bucket), [packed, buffer] { buffer.copy_(packed); }};
-  };
-}
-
 }  // namespace
+
+BucketWork ddp::Compress::operator()(GradBucket& bucket) const {
+  const at::Tensor& buffer = bucket.buffer();
+  if (buffer.scalar_type() != at::kFloat && buffer.scalar_type() != at::kDouble) {
+    return start_average(buffer, bucket);
+  }
+  at::Tensor& packed = bucket.scratch();
+  if (!packed.defined()) {
+    packed = at::empty({buffer.numel()}, buffer.options().dtype(type));
+  }
+  packed.copy_(buffer);
+  return {start_average(packed, bucket), [packed, buffer] { buffer.copy_(packed); }};
+}
 
 const at::Tensor& GradBucket::buffer() const {
   return bucket_->flat;
@@ -56,10 +54,10 @@ CommHook average() {
   return [](GradBucket& bucket) { return start_average(bucket.buffer(), bucket); };
 }
 CommHook fp16_compress() {
-  return compress(at::kHalf);
+  return ddp::Compress{at::kHalf};
 }
 CommHook bf16_compress() {
-  return compress(at::kBFloat16);
+  return ddp::Compress{at::kBFloat16};
 }
 
 }  // namespace argosy::parallel

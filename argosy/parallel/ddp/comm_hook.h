@@ -100,6 +100,16 @@ struct BucketWork {
 /// Errors: backward() throws the hook's exceptions with their own type.
 using CommHook = std::function<BucketWork(GradBucket& bucket)>;
 
+namespace ddp {
+
+/// The hook that sends gradients as a 16-bit type.
+struct Compress {
+  at::ScalarType type{};
+  BucketWork operator()(GradBucket& bucket) const;
+};
+
+}  // namespace ddp
+
 /// Returns the default hook: an all-reduce with ReduceOp::kAvg, in place.
 [[nodiscard]] CommHook average();
 /// Returns a hook that sends f32 and f64 gradients as f16: half or a quarter of the bytes. The

@@ -10,6 +10,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/env.h"
+#include "argosy/base/even_part.h"
 #include "argosy/base/log.h"
 #include "argosy/engine/cpu.h"
 #include "argosy/parallel/ddp/shared_part.h"
@@ -31,6 +32,17 @@ std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> mo
                group.name());
   engine::lay_out(*module, options.memory_format);
   return module;
+}
+
+std::shared_ptr<const comm::LeafDeal> deal_of(const DdpOptions& options, const comm::Group& group) {
+  const int64_t leaves = options.virtual_ranks == 0 ? group.size() : options.virtual_ranks;
+  ARGOSY_CHECK(leaves >= group.size(),
+               "parallel.ddp",
+               "virtual_ranks = {} cannot be shared by {} processes: start at most {}",
+               leaves,
+               group.size(),
+               leaves);
+  return std::make_shared<const comm::LeafDeal>(comm::LeafDeal::in_ranges(leaves, group.size()));
 }
 
 std::optional<engine::AutocastOptions> autocast_of(const DdpOptions& options,
@@ -61,12 +73,14 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       format_(choose_by_layers(*module_, options.memory_format)),
       table_(*module_),
       autocast_(autocast_of(options, table_.device().type())),
-      buffers_({}) {
+      deal_(deal_of(options, group)),
+      buffers_({}),
+      leaf_buffers_(module_->buffers()) {
   // The ranks' shared memory is the host's; a device's buckets are on the device.
   options_.shared_memory = options_.shared_memory && table_.device().is_cpu();
   engine::setup_cpu({.local_world_size = static_cast<int>(
                          env::get_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1))});
-  if (group_.size() > 1) {
+  if (group_.size() > 1 || has_virtual_ranks()) {
     prepare();
   }
   engine::release_free_memory();  // what building and loading the model has left
@@ -82,7 +96,7 @@ void Core::prepare() {
       group_,
       options_.timeout);
   buffers_ = CoalescedBroadcast(module_->buffers());
-  reducer_ = Reducer::create(table_, group_, options_);
+  reducer_ = Reducer::create(table_, group_, options_, deal_);
 }
 
 Core::~Core() = default;
@@ -167,12 +181,18 @@ void Core::before_forward() {
   }
   reducer_->check_ready_for_forward();
   table_.check_unchanged(*module_);
-  if (no_sync_depth_ > 0) {
+  ARGOSY_CHECK(!has_virtual_ranks() || micro_batch_.has_value() || !module_->is_training(),
+               "parallel.ddp",
+               "{} processes compute {} virtual ranks, and this forward belongs to none of them. "
+               "Loop over fleet::updates(loader), or call begin() before each micro-batch.",
+               group_.size(),
+               deal_->leaves());
+  if (!averages()) {
     return;
   }
-  const ForwardWork work{
-      .rebuild = reducer_->rebuild_due(),
-      .buffers = options_.broadcast_buffers && !buffers_.empty() && module_->is_training()};
+  const ForwardWork work{.rebuild = reducer_->rebuild_due(),
+                         .buffers = options_.broadcast_buffers && !buffers_.empty() &&
+                                    module_->is_training() && !micro_batch_.has_value()};
   if (!work.rebuild && !work.buffers) {
     return;
   }
@@ -188,7 +208,44 @@ void Core::before_forward() {
 void Core::after_forward(std::span<const at::Tensor> outputs) {
   forward_time_ = std::chrono::steady_clock::now() - forward_began_;
   if (!alone() && at::GradMode::is_enabled()) {
-    reducer_->after_forward(outputs, no_sync_depth_ == 0);
+    reducer_->after_forward(outputs, averages());
+  }
+}
+
+bool Core::averages() const {
+  return no_sync_depth_ == 0 && (!micro_batch_.has_value() || micro_batch_->ends_leaf());
+}
+
+void Core::begin(const MicroBatch& micro_batch) {
+  if (alone()) {
+    return;
+  }
+  ARGOSY_CHECK(join_ == nullptr, "parallel.ddp", "begin() was called inside a join()");
+  const int64_t mine = even_part(deal_->leaves(), group_.size(), group_.rank()).size();
+  ARGOSY_CHECK(micro_batch.leaves == mine && micro_batch.leaf >= 0 && micro_batch.leaf < mine &&
+                   micro_batch.micro >= 0 && micro_batch.micro < micro_batch.micros,
+               "parallel.ddp",
+               "begin(): expected a micro-batch of {} virtual ranks, which this process has, got "
+               "micro-batch {} of {} of virtual rank {} of {}",
+               mine,
+               micro_batch.micro,
+               micro_batch.micros,
+               micro_batch.leaf,
+               micro_batch.leaves);
+  reducer_->begin(micro_batch);
+  leaf_buffers_.begin(micro_batch);
+  micro_batch_ = micro_batch;
+}
+
+void Core::end_update() {
+  if (alone() || !micro_batch_.has_value()) {
+    return;
+  }
+  micro_batch_.reset();
+  reducer_->end_update();
+  leaf_buffers_.end_update();
+  if (options_.broadcast_buffers) {
+    sync_buffers();
   }
 }
 
@@ -223,6 +280,11 @@ void Core::share_parameters() {
 
 void Core::begin_join(const JoinOptions& options) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.join", "a join of this model is under way already");
+  ARGOSY_CHECK(!has_virtual_ranks(),
+               "parallel.join",
+               "join() needs as many processes as virtual ranks, here are {} processes for {}",
+               group_.size(),
+               deal_->leaves());
   if (format_.open) {  // a rank without input cannot try, and the others must not wait for it
     use_format(engine::MemoryFormat::kAsIs, "a join began before the first forward");
   }

@@ -18,6 +18,8 @@
 #include "argosy/parallel/ddp/divisions.h"
 #include "argosy/parallel/ddp/format_choice.h"
 #include "argosy/parallel/ddp/join.h"
+#include "argosy/parallel/ddp/leaf_buffers.h"
+#include "argosy/parallel/ddp/micro_batch.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/reducer.h"
@@ -31,7 +33,7 @@ namespace argosy::parallel::ddp {
 
 /// The part of DistributedDataParallel<M> that does not depend on M.
 ///
-/// In a group of one it does nothing: no buckets, no hooks, no copies.
+/// In a group of one with one virtual rank it does nothing: no buckets, no hooks, no copies.
 class Core final {
  public:
   /// Collective: verifies the model across ranks, then copies rank 0's parameters and buffers.
@@ -65,6 +67,10 @@ class Core final {
   void enter_no_sync() { ++no_sync_depth_; }
   void leave_no_sync() { --no_sync_depth_; }
 
+  /// See DistributedDataParallel::begin().
+  void begin(const MicroBatch& micro_batch);
+  void end_update();
+
   void begin_join(const JoinOptions& options);
   void finish_join();
   void abandon_join() noexcept;
@@ -76,13 +82,16 @@ class Core final {
   void sync_buffers();
 
   [[nodiscard]] DdpStats stats() const;
-  /// In a group of one, `pass` is 0.
+  /// `pass` is 0 if the wrapper does nothing.
   [[nodiscard]] CommunicationTimes communication_times() const;
   [[nodiscard]] const comm::Group& group() const { return group_; }
   [[nodiscard]] const DdpOptions& options() const { return options_; }
 
  private:
   [[nodiscard]] bool alone() const { return reducer_ == nullptr; }
+  /// True if virtual ranks are not the processes, so that passes must say whose they are.
+  [[nodiscard]] bool has_virtual_ranks() const { return deal_->leaves() != group_.size(); }
+  [[nodiscard]] bool averages() const;
   void prepare();
   void broadcast_model(int root) const;
   void agree_on_open_format();
@@ -96,12 +105,15 @@ class Core final {
   FormatChoice format_;
   ParameterTable table_;
   std::optional<engine::AutocastOptions> autocast_;
+  std::shared_ptr<const comm::LeafDeal> deal_;
   CoalescedBroadcast buffers_;
+  LeafBuffers leaf_buffers_;
   std::unique_ptr<Divisions> divisions_;  // null in a group of one, like the reducer
   std::shared_ptr<Reducer> reducer_;      // shared only with the running backward pass
   std::unique_ptr<JoinSession> join_;
   std::optional<std::pair<CommHook, std::string>> hook_of_one_;
   int no_sync_depth_ = 0;
+  std::optional<MicroBatch> micro_batch_;  // whose passes follow
   std::chrono::steady_clock::time_point forward_began_{};
   std::chrono::nanoseconds forward_time_{0};
 };

@@ -18,6 +18,7 @@
 #include "argosy/parallel/ddp/core.h"
 #include "argosy/parallel/ddp/inputs.h"
 #include "argosy/parallel/ddp/join.h"
+#include "argosy/parallel/ddp/micro_batch.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/outputs.h"
 #include "argosy/parallel/ddp/stats.h"
@@ -144,6 +145,21 @@ class DistributedDataParallel final {
   ///       loss(model(x)).backward();
   ///     }
   NoSync no_sync() { return NoSync(core_); }
+  /// Says to which micro-batch of which virtual rank the forward and backward passes that follow
+  /// belong, until the next call. fleet::updates() and fit() call it. Gradients are averaged, over
+  /// all virtual ranks, in the passes of the last micro-batch of the process's last virtual rank;
+  /// until then no parameter has a grad() between two virtual ranks.
+  ///
+  ///     for (int64_t leaf = 0; leaf < 2; ++leaf) {                  // 4 virtual ranks, 2 processes
+  ///       model.begin({.leaf = leaf, .leaves = 2});
+  ///       loss(model(batch_of(2 * group.rank() + leaf))).backward();
+  ///     }
+  ///     model.end_update();
+  ///     optimizer.step();
+  void begin(const MicroBatch& micro_batch) { core_->begin(micro_batch); }
+  /// Ends the micro-batches of an update, before optimizer.step(). Buffers are then those of
+  /// virtual rank 0, on all processes. Collective.
+  void end_update() { core_->end_update(); }
   /// Lets ranks have unequal numbers of batches; see Join.
   Join join(const JoinOptions& options = {}) { return Join(core_, options); }
 

@@ -12,6 +12,8 @@ void DdpOptions::validate() const {
                first_bucket_bytes);
   ARGOSY_CHECK(
       bucket_cap_bytes > 0, kWhere, "bucket_cap_bytes must be positive, got {}", bucket_cap_bytes);
+  ARGOSY_CHECK(
+      virtual_ranks >= 0, kWhere, "virtual_ranks must not be negative, got {}", virtual_ranks);
   ARGOSY_CHECK(timeout.count() >= 0,
                kWhere,
                "timeout must not be negative, got {} ms. Zero means the group's.",

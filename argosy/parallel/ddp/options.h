@@ -42,6 +42,10 @@ struct DdpOptions {
   /// module under engine::Autocast, in training and in evaluation. Outputs become f32 again where
   /// OutputCollector finds them, except in types of your own. Unset: the caller's precision.
   std::optional<at::ScalarType> autocast{};
+  /// The number of virtual ranks: gradients are averaged over so many, whatever the number of
+  /// processes, which share them in contiguous ranges. A process goes through its virtual ranks one
+  /// after the other, as fleet::updates() does. 0: one for each process.
+  int64_t virtual_ranks = 0;
   /// The deadline of each reduction and broadcast. Zero means the group's timeout.
   std::chrono::milliseconds timeout{0};
 

@@ -34,13 +34,20 @@ uint64_t sample_of(const at::Tensor& parameter) {
 
 }  // namespace
 
+uint64_t PassCounter::sample_of(const ParameterTable& table) {
+  uint64_t sample = 0;
+  for (const at::Tensor& parameter : table.tensors()) {
+    sample = c10::hash_combine(sample, ddp::sample_of(parameter));
+  }
+  return sample;
+}
+
 transport::TrainingPlace PassCounter::next(const ParameterTable& table) {
-  uint64_t sample = 0, which_frozen = 0;
+  const uint64_t sample = sample_of(table);
+  uint64_t which_frozen = 0;
   for (size_t i = 0; i < table.size(); ++i) {
-    const at::Tensor& parameter = table.tensors()[i];
-    sample = c10::hash_combine(sample, sample_of(parameter));
     which_frozen =
-        parameter.requires_grad() ? which_frozen : c10::hash_combine(which_frozen, i + 1);
+        table.tensors()[i].requires_grad() ? which_frozen : c10::hash_combine(which_frozen, i + 1);
   }
   if (place_.update == 0 || sample != sample_) {
     place_ = {.update = place_.update + 1};

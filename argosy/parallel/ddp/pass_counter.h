@@ -15,6 +15,8 @@ class PassCounter final {
  public:
   /// Counts a pass that begins. Cost: reads four elements of each parameter.
   [[nodiscard]] transport::TrainingPlace next(const ParameterTable& table);
+  /// Returns another number than before if a parameter has changed. Cost: as above.
+  [[nodiscard]] static uint64_t sample_of(const ParameterTable& table);
   /// Starts the count again. All ranks must call it at the same point.
   void restart() { place_ = {}; }
 

@@ -17,11 +17,15 @@ constexpr const char* kWhere = "parallel.ddp";
 
 }  // namespace
 
-Reducer::Reducer(const ParameterTable& table, const comm::Group& group, const DdpOptions& options)
+Reducer::Reducer(const ParameterTable& table,
+                 const comm::Group& group,
+                 const DdpOptions& options,
+                 const std::shared_ptr<const comm::LeafDeal>& deal)
     : table_(table),
       group_(group),
       buckets_(table, group, options),
-      reduction_(table, buckets_, group, options.timeout),
+      leaves_(deal, group),
+      reduction_(table, buckets_, leaves_, group, options.timeout),
       unused_(table, buckets_, options.find_unused_parameters),
       pass_(buckets_.members()) {}
 
@@ -29,8 +33,9 @@ Reducer::~Reducer() = default;
 
 std::shared_ptr<Reducer> Reducer::create(const ParameterTable& table,
                                          const comm::Group& group,
-                                         const DdpOptions& options) {
-  std::shared_ptr<Reducer> reducer(new Reducer(table, group, options));
+                                         const DdpOptions& options,
+                                         const std::shared_ptr<const comm::LeafDeal>& deal) {
+  std::shared_ptr<Reducer> reducer(new Reducer(table, group, options, deal));
   reducer->install_hooks();
   return reducer;
 }
@@ -59,12 +64,56 @@ void Reducer::check_ready_for_forward() const {
 
 bool Reducer::rebuild_due() const {
   // Not with find_unused_parameters: which gradients arrive, and when, changes from step to step.
-  return !buckets_.rebuilt() && !unused_.searches() && reduction_.times().pass > 0;
+  return !buckets_.rebuilt() && !unused_.searches() && reduction_.times().pass > 0 &&
+         (leaves_.one_each() || (micro_batch_.begins_update() && passes_ == 0));
 }
 
 void Reducer::rebuild(int root) {
   if (buckets_.rebuild(root)) {
     pass_ = BackwardPass(buckets_.members());
+  }
+}
+
+/// What belongs to one leaf must neither be taken for another's nor get lost.
+void Reducer::begin(const MicroBatch& micro_batch) {
+  ARGOSY_CHECK(stage_ == Stage::kIdle, kWhere, "a micro-batch began during a backward pass");
+  const uint64_t sample = counter_.sample_of(table_);
+  if (micro_batch.begins_update()) {
+    leaves_.restart();
+    sample_ = sample;
+    take_aside();
+  } else {
+    ARGOSY_CHECK(sample == sample_,
+                 kWhere,
+                 "the parameters have changed between the micro-batches of one update. Call "
+                 "optimizer.step() after the loop over them.");
+  }
+  const auto has_gradient = [](const at::Tensor& parameter) { return parameter.grad().defined(); };
+  ARGOSY_CHECK(micro_batch.leaf == 0 || !micro_batch.begins_leaf() ||
+                   std::ranges::none_of(table_.tensors(), has_gradient),
+               kWhere,
+               "the virtual rank before this one left gradients that were not averaged: its last "
+               "pass was under no_sync()");
+  micro_batch_ = micro_batch;
+  passes_ = 0;
+}
+
+void Reducer::end_update() {
+  leaves_.check_all_taken(passes_);
+}
+
+/// True while a virtual rank computes that is not this process's last one.
+bool Reducer::keeps() const {
+  return !micro_batch_.is_of_last_leaf();
+}
+
+void Reducer::take_aside() {
+  ARGOSY_CHECK(aside_.empty(),
+               kWhere,
+               "the last update had an averaged pass and then one under no_sync(), whose gradients "
+               "were never averaged. Let the last pass of an update be outside of no_sync().");
+  if (std::exchange(holds_averages_, false)) {
+    aside_.take(table_, buckets_, leaves_.one_each());
   }
 }
 
@@ -75,9 +124,6 @@ void Reducer::after_forward(std::span<const at::Tensor> outputs, bool sync) {
     return;  // all are frozen: a discriminator while its generator learns
   }
   unused_.add_forward(outputs, sync);
-  if (!sync) {
-    return;
-  }
   for (const at::Tensor& output : outputs) {
     // The first node of a backward() tells us that it runs, and belongs to the outermost one where
     // backward passes are nested (activation checkpointing). A leaf would keep the hook for ever.
@@ -142,7 +188,14 @@ void Reducer::fill(DdpStats& stats) const {
 // --- A pass ------------------------------------------------------------------------------------
 
 void Reducer::open_pass() {
-  if (stage_ != Stage::kIdle || !sync_ || failure_.has_value()) {
+  if (stage_ != Stage::kIdle || failure_.has_value()) {
+    return;
+  }
+  if (holds_averages_) {
+    const at::NoGradGuard no_grad;
+    take_aside();
+  }
+  if (!sync_) {
     return;
   }
   auto token = std::make_shared<PassToken>(weak_from_this());
@@ -154,9 +207,9 @@ void Reducer::open_pass() {
 void Reducer::start_pass() {
   early_.check_steps_complete();
   stage_ = Stage::kStarted;
-  const transport::TrainingPlace place = counter_.next(table_);
   // While ranks have uneven inputs they count differently.
-  reduction_.restart(uneven_ == nullptr ? place : transport::TrainingPlace{});
+  const bool counts = uneven_ == nullptr && !keeps();
+  reduction_.restart(counts ? counter_.next(table_) : transport::TrainingPlace{});
   if (uneven_ != nullptr) {
     uneven_->announce_backward();
   }
@@ -231,7 +284,7 @@ void Reducer::accept_late(size_t index) {
 
 void Reducer::mark_ready(size_t index) {
   pass_.mark_ready(index, buckets_.bucket_of(index));
-  if (reduction_.times().pass == 0 && !unused_.searches()) {
+  if (reduction_.times().pass == 0 && !unused_.searches() && !keeps()) {
     buckets_.note_arrival(index);
   }
   while (const std::optional<size_t> bucket = pass_.take_complete()) {
@@ -240,7 +293,11 @@ void Reducer::mark_ready(size_t index) {
 }
 
 void Reducer::send(size_t bucket) {
-  reduction_.send(bucket, pass_.ready_count());
+  if (keeps()) {
+    leaves_.keep(passes_, micro_batch_.leaf, bucket, buckets_[bucket].flat);
+    return;
+  }
+  reduction_.send(bucket, passes_, pass_.ready_count());
   if (early_.empty()) {
     return;
   }
@@ -295,10 +352,24 @@ void Reducer::finish_pass() {
     unused_.contribute_unused(index);
     mark_ready(index);
   }
+  if (keeps()) {
+    finish_leaf();
+    return;
+  }
   reduce_used_map();
   backward_ = std::chrono::steady_clock::now() - began_;
   wait_for_buckets();
   unused_.settle();
+  aside_.give_back(table_, buckets_);
+  holds_averages_ = true;
+}
+
+/// The gradients are among the leaves now.
+void Reducer::finish_leaf() {
+  for (const at::Tensor& parameter : table_.tensors()) {
+    parameter.mutable_grad() = at::Tensor();
+  }
+  unused_.end_pass();
 }
 
 /// Nothing without find_unused_parameters.
@@ -334,6 +405,7 @@ void Reducer::shadow_backward() {
 
 void Reducer::leave_pass() noexcept {
   stage_ = Stage::kIdle;
+  ++passes_;
   pass_.restart();
   reduction_.restart();
   unused_.restart();
@@ -341,6 +413,8 @@ void Reducer::leave_pass() noexcept {
 
 void Reducer::fail(const std::string& why) noexcept {
   early_.abandon();
+  aside_.drop();
+  leaves_.restart();
   if (!failure_.has_value()) {
     failure_ = why;
   }

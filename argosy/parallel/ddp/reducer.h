@@ -19,9 +19,12 @@
 #include "argosy/parallel/ddp/bucket_set.h"
 #include "argosy/parallel/ddp/comm_hook.h"
 #include "argosy/parallel/ddp/early_updates.h"
+#include "argosy/parallel/ddp/leaf_sums.h"
+#include "argosy/parallel/ddp/micro_batch.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/pass_counter.h"
+#include "argosy/parallel/ddp/set_aside.h"
 #include "argosy/parallel/ddp/stats.h"
 #include "argosy/parallel/ddp/unused_parameters.h"
 
@@ -54,7 +57,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// The table must outlive the reducer.
   static std::shared_ptr<Reducer> create(const ParameterTable& table,
                                          const comm::Group& group,
-                                         const DdpOptions& options);
+                                         const DdpOptions& options,
+                                         const std::shared_ptr<const comm::LeafDeal>& deal);
   ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
@@ -69,6 +73,12 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void rebuild(int root);
   /// Call it after the parameters' strides changed in the same memory.
   void follow_layout() { buckets_.follow_layout(); }
+  /// Says to which micro-batch the passes that follow belong. Gradients are then averaged over the
+  /// virtual ranks in the passes of the last micro-batch of the last of them.
+  /// Errors: UsageError if gradients or parameters are not as an earlier micro-batch left them.
+  void begin(const MicroBatch& micro_batch);
+  /// Ends an update's micro-batches. Errors: UsageError if virtual ranks differ in their passes.
+  void end_update();
   /// Watches the outputs of a forward. `sync`: later backward passes average gradients.
   void after_forward(std::span<const at::Tensor> outputs, bool sync);
 
@@ -99,7 +109,10 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
     kStarted,  // … and has reached a parameter
   };
 
-  Reducer(const ParameterTable& table, const comm::Group& group, const DdpOptions& options);
+  Reducer(const ParameterTable& table,
+          const comm::Group& group,
+          const DdpOptions& options,
+          const std::shared_ptr<const comm::LeafDeal>& deal);
   void install_hooks();
 
   void open_pass();
@@ -110,6 +123,9 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void mark_ready(size_t index);
   void send(size_t bucket);
   void finish_pass();
+  void finish_leaf();
+  void take_aside();
+  [[nodiscard]] bool keeps() const;
   void reduce_used_map();
   void wait_for_buckets();
   void leave_pass() noexcept;
@@ -118,16 +134,22 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   const ParameterTable& table_;
   comm::Group group_;
   BucketSet buckets_;
+  LeafSums leaves_;
   BucketReduction reduction_;
   UnusedParameters unused_;
   EarlyUpdates early_{};
   BackwardPass pass_;
   PassCounter counter_{};
+  SetAside aside_;
+  MicroBatch micro_batch_{};
+  size_t passes_ = 0;    // averaged ones of this leaf
+  uint64_t sample_ = 0;  // of the parameters when the update began
   UnevenInputs* uneven_ = nullptr;
   std::vector<engine::GradHook> hooks_{};
 
   bool sync_ = true;  // the next pass averages
   Stage stage_ = Stage::kIdle;
+  bool holds_averages_ = false;  // the gradients, since the last averaged pass
   std::optional<std::string> failure_{};
   std::chrono::steady_clock::time_point began_{};
   std::chrono::nanoseconds backward_{0};  // of the last averaged pass, without the final wait

@@ -88,6 +88,10 @@ void UnusedParameters::settle() {
     }
   }
   mark_none_used();
+  end_pass();
+}
+
+void UnusedParameters::end_pass() {
   open_forwards_ = std::max<int64_t>(0, open_forwards_ - 1);
   if (open_forwards_ == 0) {
     reachable_.clear();

@@ -51,6 +51,8 @@ class UnusedParameters final {
   /// Ends a pass whose reductions are done. A parameter that some rank has used gets the average;
   /// every other one keeps its former gradient.
   void settle();
+  /// Ends a pass whose gradients wait for those of other passes.
+  void end_pass();
   /// Forgets the pass, but not which parameters were used.
   void restart() noexcept { kept_.clear(); }
 

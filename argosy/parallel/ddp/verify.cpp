@@ -71,6 +71,7 @@ Signature describe(const torch::nn::Module& module, const DdpOptions& options) {
       {"option memory_format", std::string(engine::to_string(options.memory_format))});
   out.lines.push_back(
       {"option autocast", options.autocast ? dtype_name(*options.autocast) : "unset"});
+  out.lines.push_back({"option virtual_ranks", std::to_string(options.virtual_ranks)});
   std::unordered_map<const c10::TensorImpl*, std::string> first_name;
   auto add = [&](const std::string& prefix, const auto& items) {
     for (const auto& item : items) {

@@ -1,0 +1,150 @@
+#include "argosy/parallel/ddp/leaf_sums.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
+
+#include "argosy/base/check.h"
+
+namespace argosy::parallel::ddp {
+namespace {
+
+/// How often the two highest of the waiting nodes are added after each leaf of `rank`.
+std::vector<uint8_t> merges_of(const comm::LeafDeal& deal, int rank) {
+  std::vector<std::vector<transport::TreeNode>> leaves(1);
+  for (const transport::TreeNode& node : deal.nodes(rank)) {
+    for (int64_t leaf = node.first; leaf < node.end(); ++leaf) {
+      leaves.front().push_back({leaf, 1});
+    }
+  }
+  const comm::LeafDeal mine(deal.leaves(), std::move(leaves));
+  std::vector<uint8_t> merges;
+  for (const comm::LeafDeal::Sum& sum : mine.sums()) {
+    merges.insert(merges.end(), sum.merges.begin(), sum.merges.end());
+  }
+  return merges;
+}
+
+bool has_one_each(const comm::LeafDeal& deal) {
+  return deal.leaves() == deal.ranks();
+}
+
+}  // namespace
+
+LeafSums::LeafSums(std::shared_ptr<const comm::LeafDeal> deal, const comm::Group& group)
+    : deal_(std::move(deal)),
+      group_(group),
+      one_each_(has_one_each(*deal_)),
+      merges_(merges_of(*deal_, group.rank())) {}
+
+void LeafSums::restart() noexcept {
+  waiting_.clear();
+  free_.clear();
+}
+
+LeafSums::Stack& LeafSums::waiting(size_t pass, size_t bucket) {
+  waiting_.resize(std::max(waiting_.size(), pass + 1));
+  std::vector<Stack>& of_pass = waiting_[pass];
+  of_pass.resize(std::max(of_pass.size(), bucket + 1));
+  free_.resize(std::max(free_.size(), bucket + 1));
+  return of_pass[bucket];
+}
+
+bool LeafSums::rounds(at::ScalarType type) const {
+  return rounding_.has_value() && (type == at::kFloat || type == at::kDouble);
+}
+
+at::ScalarType LeafSums::type_of_sums(at::ScalarType type) const {
+  return type == at::kHalf || type == at::kBFloat16 || rounds(type) ? at::kFloat : type;
+}
+
+/// Memory for a node, uninitialised.
+at::Tensor LeafSums::room(size_t bucket, const at::Tensor& gradients) {
+  Stack& free = free_[bucket];
+  if (free.empty()) {
+    return at::empty({gradients.numel()},
+                     gradients.options().dtype(type_of_sums(gradients.scalar_type())));
+  }
+  at::Tensor taken = std::move(free.back());
+  free.pop_back();
+  return taken;
+}
+
+void LeafSums::round(const at::Tensor& gradients) const {
+  if (rounds(gradients.scalar_type())) {
+    gradients.copy_(gradients.to(*rounding_));
+  }
+}
+
+void LeafSums::keep(size_t pass, int64_t leaf, size_t bucket, const at::Tensor& gradients) {
+  Stack& nodes = waiting(pass, bucket);
+  round(gradients);
+  uint8_t merges = merges_[static_cast<size_t>(leaf)];
+  if (merges == 0) {
+    nodes.push_back(room(bucket, gradients));
+    nodes.back().copy_(gradients);
+    return;
+  }
+  nodes.back().add_(gradients);
+  for (; merges > 1; --merges) {
+    at::Tensor right = std::move(nodes.back());
+    nodes.pop_back();
+    nodes.back().add_(right);
+    free_[bucket].push_back(std::move(right));
+  }
+}
+
+BucketWork LeafSums::average(size_t pass,
+                             size_t bucket,
+                             const at::Tensor& gradients,
+                             comm::AllReduceOptions options) {
+  Stack& nodes = waiting(pass, bucket);
+  const auto brings = deal_->nodes(group_.rank()).size();
+  const uint8_t merges = merges_.back();
+  ARGOSY_CHECK(nodes.size() + 1 == brings + merges,
+               "parallel.ddp",
+               "virtual ranks of this process made different numbers of backward passes in one "
+               "update. Let each make as many, also for an empty batch: multiply its loss by 0.");
+  round(gradients);
+  const bool in_place = type_of_sums(gradients.scalar_type()) == gradients.scalar_type();
+  at::Tensor sum = in_place ? gradients : room(bucket, gradients);
+  if (!in_place) {
+    sum.copy_(gradients);
+  }
+  for (uint8_t merge = 0; merge < merges; ++merge) {
+    at::add_out(sum, nodes.back(), sum);
+    free_[bucket].push_back(std::move(nodes.back()));
+    nodes.pop_back();
+  }
+  comm::LeafTensors leaves{.deal = deal_, .nodes = std::exchange(nodes, {}), .result = sum};
+  leaves.nodes.push_back(sum);
+  options.op = comm::ReduceOp::kAvg;
+  comm::Work work = comm::all_reduce_async(leaves, group_, options);
+  if (!in_place) {
+    free_[bucket].push_back(sum);
+  }
+  leaves.nodes.pop_back();
+  std::ranges::move(leaves.nodes, std::back_inserter(free_[bucket]));
+  return {std::move(work), [this, gradients, sum, in_place] {
+            if (!in_place) {
+              gradients.copy_(sum);
+            }
+            round(gradients);
+          }};
+}
+
+void LeafSums::check_all_taken(size_t passes) const {
+  const auto is_left = [](const Stack& nodes) { return !nodes.empty(); };
+  for (size_t pass = passes; pass < waiting_.size(); ++pass) {
+    ARGOSY_CHECK(std::ranges::none_of(waiting_[pass], is_left),
+                 "parallel.ddp",
+                 "the last virtual rank of this process made {} averaged backward passes in this "
+                 "update, the ones before made {}. Let each make as many.",
+                 passes,
+                 waiting_.size());
+  }
+}
+
+}  // namespace argosy::parallel::ddp

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "argosy/comm/collectives.h"
+#include "argosy/comm/group.h"
+#include "argosy/parallel/ddp/comm_hook.h"
+
+namespace argosy::parallel::ddp {
+
+/// Adds the gradients of a process's virtual ranks along the tree of LeafDeal.
+///
+/// A virtual rank's gradients are a leaf. Each leaf comes whole, one bucket after the other. Nodes
+/// whose sibling is still to come wait in memory of their own: at most 2⌊log₂k⌋ for k virtual ranks
+/// of this process. 16-bit gradients are added in f32. An update may have several averaged backward
+/// passes; each has a tree of its own.
+class LeafSums final {
+ public:
+  /// `deal` gives each rank of `group` contiguous leaves.
+  LeafSums(std::shared_ptr<const comm::LeafDeal> deal, const comm::Group& group);
+
+  /// How many leaves this rank has, and all ranks together.
+  [[nodiscard]] int64_t leaves() const { return static_cast<int64_t>(merges_.size()); }
+  [[nodiscard]] int64_t leaves_of_all() const { return deal_->leaves(); }
+  /// True if each rank of the group has one leaf, so that nothing has to wait.
+  [[nodiscard]] bool one_each() const { return one_each_; }
+
+  /// Gradients of f32 and f64 are rounded to this type, as leaves and as the average.
+  void round_to(at::ScalarType type) { rounding_ = type; }
+
+  /// Forgets what waits. Call it where an update begins, and when the buckets are new.
+  void restart() noexcept;
+  /// Adds the bucket's gradients of a leaf that is not the last one. `pass` counts the averaged
+  /// backward passes of the update.
+  void keep(size_t pass, int64_t leaf, size_t bucket, const at::Tensor& gradients);
+  /// Adds those of the last leaf, and starts the average over all leaves into `gradients`.
+  /// Errors: UsageError if the leaves before had another number of passes.
+  [[nodiscard]] BucketWork average(size_t pass,
+                                   size_t bucket,
+                                   const at::Tensor& gradients,
+                                   comm::AllReduceOptions options);
+  /// Errors: UsageError if the last leaf had fewer than `passes` that the ones before.
+  void check_all_taken(size_t passes) const;
+
+ private:
+  using Stack = std::vector<at::Tensor>;
+
+  [[nodiscard]] Stack& waiting(size_t pass, size_t bucket);
+  [[nodiscard]] at::Tensor room(size_t bucket, const at::Tensor& gradients);
+  [[nodiscard]] bool rounds(at::ScalarType type) const;
+  void round(const at::Tensor& gradients) const;
+  [[nodiscard]] at::ScalarType type_of_sums(at::ScalarType type) const;
+
+  std::shared_ptr<const comm::LeafDeal> deal_;
+  comm::Group group_;
+  bool one_each_;
+  std::vector<uint8_t> merges_;  // after each leaf, how often the two highest nodes are added
+  std::optional<at::ScalarType> rounding_{};
+  std::vector<std::vector<Stack>> waiting_{};  // of each pass and bucket, the nodes
+  std::vector<Stack> free_{};                  // of each bucket, memory for further nodes
+};
+
+}  // namespace argosy::parallel::ddp

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+namespace argosy::parallel {
+
+/// A micro-batch of a virtual rank, to which the forward and backward passes that follow belong.
+///
+/// An update of the optimizer needs `micros` micro-batches of each virtual rank. A process goes
+/// through its virtual ranks in their order, and through the micro-batches of each in turn.
+struct MicroBatch {
+  int64_t leaf = 0;    ///< which of this process's virtual ranks
+  int64_t leaves = 1;  ///< how many it has
+  int64_t micro = 0;   ///< which micro-batch of the virtual rank in this update
+  int64_t micros = 1;  ///< how many there are
+
+  [[nodiscard]] bool begins_leaf() const { return micro == 0; }
+  [[nodiscard]] bool ends_leaf() const { return micro + 1 == micros; }
+  [[nodiscard]] bool begins_update() const { return begins_leaf() && leaf == 0; }
+  [[nodiscard]] bool is_of_last_leaf() const { return leaf + 1 == leaves; }
+};
+
+}  // namespace argosy::parallel

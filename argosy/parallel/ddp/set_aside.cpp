@@ -1,0 +1,59 @@
+#include "argosy/parallel/ddp/set_aside.h"
+
+#include <cstddef>
+#include <cstring>
+#include <optional>
+
+namespace argosy::parallel::ddp {
+namespace {
+
+/// Programs that clear gradients by zeros pay for one pass over them, and for no copy.
+bool is_known_to_be_zero(const at::Tensor& flat) {
+  const size_t bytes = flat.nbytes();
+  if (!flat.is_cpu() || bytes == 0) {
+    return bytes == 0;
+  }
+  const auto* data = static_cast<const std::byte*>(flat.data_ptr());
+  return data[0] == std::byte{0} && std::memcmp(data, data + 1, bytes - 1) == 0;
+}
+
+}  // namespace
+
+void SetAside::take(const ParameterTable& table, BucketSet& buckets, bool leave_zeros) {
+  drop();
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    std::optional<bool> zero;  // not known yet
+    for (const size_t parameter : buckets[b].parameters) {
+      at::Tensor& grad = table.tensors()[parameter].mutable_grad();
+      if (!grad.defined()) {
+        continue;
+      }
+      const bool in_bucket = same_memory(grad, buckets.view_of(parameter));
+      if (in_bucket && !zero.has_value()) {
+        zero = leave_zeros && is_known_to_be_zero(buckets[b].flat);
+      }
+      if (!in_bucket || !*zero) {
+        taken_.push_back({parameter, in_bucket ? grad.clone() : grad, in_bucket});
+        grad = at::Tensor();
+      }
+    }
+  }
+}
+
+void SetAside::give_back(const ParameterTable& table, const BucketSet& buckets) {
+  for (const Taken& each : taken_) {
+    const at::Tensor& view = buckets.view_of(each.parameter);
+    at::Tensor& grad = table.tensors()[each.parameter].mutable_grad();
+    if (grad.defined()) {
+      view.add_(each.gradient);
+    } else if (each.in_bucket) {
+      view.copy_(each.gradient);
+      grad = view;
+    } else {
+      grad = each.gradient;
+    }
+  }
+  drop();
+}
+
+}  // namespace argosy::parallel::ddp
