@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <latch>
 #include <memory>
 #include <set>
 #include <string>
@@ -277,12 +278,17 @@ TEST_P(TransportMismatches, NoWrongRootPasses) {
 }
 
 /// Rank 1 sends more to rank 0 than that expects, or less. Counts are no part of the call, for
-/// ranks may have different ones.
+/// ranks may have different ones. No rank leaves before all have ended: who has all its parts would
+/// be named for leaving.
 TEST_P(TransportMismatches, APartOfAnotherLengthIsNeverTaken) {
   for (const int64_t sent : {3, 5}) {
     const auto outcomes = test::try_run_ranks(
-        kRanks, [sent, meeting = std::make_shared<Meeting>(test::RankMode::kThreads)](int rank) {
+        kRanks,
+        [sent,
+         meeting = std::make_shared<Meeting>(test::RankMode::kThreads),
+         ended = std::make_shared<std::latch>(kRanks)](int rank) {
           const auto t = GetParam().make(rank, kRanks, meeting->store());
+          const std::shared_ptr<void> leaves(nullptr, [ended](void*) { ended->arrive_and_wait(); });
           t->barrier(kTimeout);
           Memory memory(rank);
           const std::vector<int64_t> expected(kRanks, 4);
