@@ -28,9 +28,9 @@ class Reduction final {
   template <typename PieceOf>
   void combine(size_t sum, void* destination, int64_t count, PieceOf piece_of) {
     const LeafDeal::Sum& order = deal_.sums()[sum];
-    terms_.clear();
-    for (const LeafDeal::Term& term : order.terms) {
-      terms_.push_back(piece_of(term));
+    terms_.resize(order.terms.size());
+    for (size_t i = 0; i < terms_.size(); ++i) {
+      terms_[i] = piece_of(order.terms[i]);
     }
     reduce({.data = terms_.data(),
             .merges = order.merges.data(),

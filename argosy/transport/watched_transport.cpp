@@ -136,25 +136,24 @@ void WatchedTransport::check_tree(const char* op,
                                   const TreeBuffers& buffers,
                                   bool takes,
                                   ReduceOp reduction) const {
-  const std::string where = std::string("transport.") + op;
   ARGOSY_CHECK(buffers.deal.ranks() == size_,
-               where,
+               std::string("transport.") + op,
                "the leaves are dealt to {} ranks, and the group has {}",
                buffers.deal.ranks(),
                size_);
   ARGOSY_CHECK(buffers.nodes.size() == buffers.deal.nodes(rank_).size(),
-               where,
+               std::string("transport.") + op,
                "rank {} brings {} nodes, got the data of {}",
                rank_,
                buffers.deal.nodes(rank_).size(),
                buffers.nodes.size());
   ARGOSY_CHECK(!takes || buffers.sums.size() == buffers.deal.sums().size(),
-               where,
+               std::string("transport.") + op,
                "{} sums come out, got room for {}",
                buffers.deal.sums().size(),
                buffers.sums.size());
   ARGOSY_CHECK(reduction != ReduceOp::kAvg || buffers.deal.is_whole(),
-               where,
+               std::string("transport.") + op,
                "an average is of all leaves, and the ranks hold a part of {} leaves",
                buffers.deal.leaves());
 }
