@@ -19,11 +19,46 @@ int64_t count_batches(int64_t samples, int64_t batch_size, bool drop_last) {
 
 using Options = DistributedBatchSamplerOptions;
 
-int64_t batches_per_rank(int64_t n, const Options& options) {
-  check_samples("data.DistributedBatchSampler", n);
-  check_batch_size("data.DistributedBatchSampler", options.batch_size);
-  check_rank("data.DistributedBatchSampler", options.rank, options.num_replicas);
-  return count_batches(ceil_div(n, options.num_replicas), options.batch_size, options.drop_last);
+constexpr const char* kWhere = "data.DistributedBatchSampler";
+
+/// The ranks to which samples are dealt.
+int64_t dealt_to(const Options& options) {
+  return options.virtual_ranks > 0 ? options.virtual_ranks : options.num_replicas;
+}
+
+/// Those of them that are this process's.
+IndexRange own_of(int64_t virtual_ranks, int num_replicas, int rank) {
+  return virtual_ranks > 0 ? even_part(virtual_ranks, num_replicas, rank)
+                           : IndexRange{rank, rank + 1};
+}
+
+void check_virtual_ranks(const char* where, int64_t virtual_ranks, int num_replicas) {
+  ARGOSY_CHECK(virtual_ranks == 0 || virtual_ranks >= num_replicas,
+               where,
+               "virtual_ranks must be 0, or {} (num_replicas) and more, got {}",
+               num_replicas,
+               virtual_ranks);
+}
+
+/// The batches of each rank to which samples are dealt.
+int64_t batches_of_each(int64_t n, const Options& options) {
+  check_samples(kWhere, n);
+  check_batch_size(kWhere, options.batch_size);
+  check_rank(kWhere, options.rank, options.num_replicas);
+  check_virtual_ranks(kWhere, options.virtual_ranks, options.num_replicas);
+  ARGOSY_CHECK(options.micro_batches > 0,
+               kWhere,
+               "micro_batches must be positive, got {}",
+               options.micro_batches);
+  return count_batches(ceil_div(n, dealt_to(options)), options.batch_size, options.drop_last);
+}
+
+BatchTurns turns_of(const Options& options) {
+  const IndexRange own = own_of(options.virtual_ranks, options.num_replicas, options.rank);
+  return {.virtual_ranks = options.virtual_ranks,
+          .first = own.begin,
+          .leaves = own.size(),
+          .micros = options.micro_batches};
 }
 
 uint32_t shuffle_seed(const Options& options, int64_t epoch) {
@@ -31,51 +66,70 @@ uint32_t shuffle_seed(const Options& options, int64_t epoch) {
     return static_cast<uint32_t>(mix(options.seed, static_cast<uint64_t>(epoch)));
   }
   ARGOSY_CHECK(epoch <= std::numeric_limits<uint32_t>::max(),
-               "data.DistributedBatchSampler",
+               kWhere,
                "epoch must be below 2^32 to shuffle in Paddle's order, got {}. Set .seed",
                epoch);
   return static_cast<uint32_t>(epoch);
 }
 
-/// This rank's share of the padded list: blocks of a batch in turn, then an equal piece of what is
-/// left over.
-std::vector<int64_t> deal(const std::vector<int64_t>& indices, const Options& options) {
+/// The share of `rank` in the padded list: blocks of a batch in turn, then an equal piece of what
+/// is left over.
+BatchPlan deal(const std::vector<int64_t>& indices, const Options& options, int64_t rank) {
   const auto total = static_cast<int64_t>(indices.size());
-  const int64_t round = options.batch_size * options.num_replicas;
+  const int64_t ranks = dealt_to(options);
+  const int64_t round = options.batch_size * ranks;
   const int64_t left_over = total % round;
-  const int64_t last = left_over / options.num_replicas;
+  const int64_t last = left_over / ranks;
   std::vector<int64_t> mine;
-  mine.reserve(total / options.num_replicas);
+  mine.reserve(total / ranks);
   const auto take = [&](int64_t from, int64_t count) {
     mine.insert(mine.end(), indices.begin() + from, indices.begin() + from + count);
   };
   for (int64_t start = 0; start < total - left_over; start += round) {
-    take(start + options.rank * options.batch_size, options.batch_size);
+    take(start + rank * options.batch_size, options.batch_size);
   }
-  take(total - left_over + options.rank * last, last);
-  return mine;
+  take(total - left_over + rank * last, last);
+  return {std::move(mine), {.batch_size = options.batch_size, .drop_last = options.drop_last}};
 }
 
-BatchPlan make_plan(int64_t n, const Options& options, int64_t epoch) {
+/// The batches of `ranks`, in their turns.
+BatchPlan make_plan(int64_t n, const Options& options, const IndexRange& ranks, int64_t epoch) {
   std::vector<int64_t> indices = in_order(n);
-  pad_with_head(indices, ceil_div(n, options.num_replicas) * options.num_replicas);
+  pad_with_head(indices, ceil_div(n, dealt_to(options)) * dealt_to(options));
   if (options.shuffle) {
     numpy_shuffle(indices, shuffle_seed(options, epoch));
   }
-  return {deal(indices, options),
-          {.batch_size = options.batch_size, .drop_last = options.drop_last}};
+  std::vector<BatchPlan> plans;
+  for (int64_t rank = ranks.begin; rank < ranks.end; ++rank) {
+    plans.push_back(deal(indices, options, rank));
+  }
+  return in_turns(plans, options.micro_batches);
 }
 
-Sampler contiguous_piece(int64_t n, const EvaluationSamplerOptions& options) {
-  check_samples("data.EvaluationSampler", n);
-  check_rank("data.EvaluationSampler", options.rank, options.num_replicas);
-  check_batch_size("data.EvaluationSampler", options.batch_size);
-  const IndexRange share = even_part(n, options.num_replicas, options.rank);
-  return {share.size(), [share](int64_t) {
-            std::vector<int64_t> indices = in_order(share.size());
-            std::for_each(indices.begin(), indices.end(), [&](int64_t& i) { i += share.begin; });
-            return indices;
-          }};
+/// The pieces of this process, one after the other.
+BatchPlan make_evaluation_plan(int64_t n, const EvaluationSamplerOptions& options) {
+  const IndexRange own = own_of(options.virtual_ranks, options.num_replicas, options.rank);
+  const int64_t pieces = options.virtual_ranks > 0 ? options.virtual_ranks : options.num_replicas;
+  BatchPlan plan;
+  for (int64_t each = own.begin; each < own.end; ++each) {
+    const IndexRange piece = even_part(n, pieces, each);
+    std::vector<int64_t> indices = in_order(piece.size());
+    std::for_each(indices.begin(), indices.end(), [&](int64_t& i) { i += piece.begin; });
+    const BatchPlan batches(std::move(indices), {.batch_size = options.batch_size});
+    for (int64_t batch = 0; batch < batches.size(); ++batch) {
+      plan.add(batches[batch]);
+    }
+  }
+  return plan;
+}
+
+int64_t count_evaluation_batches(int64_t n, const EvaluationSamplerOptions& options) {
+  constexpr const char* kSampler = "data.EvaluationSampler";
+  check_samples(kSampler, n);
+  check_rank(kSampler, options.rank, options.num_replicas);
+  check_batch_size(kSampler, options.batch_size);
+  check_virtual_ranks(kSampler, options.virtual_ranks, options.num_replicas);
+  return make_evaluation_plan(n, options).size();
 }
 
 }  // namespace
@@ -102,6 +156,43 @@ std::span<const int64_t> BatchPlan::operator[](int64_t batch) const {
   return std::span(indices_).subspan(begin, ends_[batch] - begin);
 }
 
+uint64_t BatchPlan::digest() const {
+  uint64_t hash = 14695981039346656037U;  // FNV-1a, of whole numbers
+  const auto add = [&hash](int64_t number) {
+    hash = (hash ^ static_cast<uint64_t>(number)) * 1099511628211U;
+    hash ^= hash >> 32;  // the high bits reach the low ones
+  };
+  for (int64_t batch = 0; batch < size(); ++batch) {
+    add(static_cast<int64_t>((*this)[batch].size()));
+    for (const int64_t index : (*this)[batch]) {
+      add(index);
+    }
+  }
+  return hash & ((uint64_t{1} << 53) - 1);
+}
+
+BatchPlan in_turns(std::span<const BatchPlan> plans, int64_t micros) {
+  if (plans.size() == 1) {
+    return plans.front();
+  }
+  BatchPlan all;
+  const int64_t batches = plans.empty() ? 0 : plans.front().size();
+  for (int64_t begin = 0; begin < batches; begin += micros) {
+    for (const BatchPlan& plan : plans) {
+      for (int64_t batch = begin; batch < std::min(begin + micros, batches); ++batch) {
+        all.add(plan[batch]);
+      }
+    }
+  }
+  return all;
+}
+
+BatchSampler::BatchSampler(int64_t batches, Plan plan, const BatchTurns& turns, Plan plan_of_first)
+    : BatchSampler(batches, std::move(plan)) {
+  turns_ = turns;
+  plan_of_first_ = std::move(plan_of_first);
+}
+
 BatchSampler::BatchSampler(int64_t batches, Plan plan)
     : batches_(batches), plan_(std::move(plan)), cursor_(std::make_shared<EpochCursor>()) {
   ARGOSY_CHECK(
@@ -119,15 +210,36 @@ BatchSampler::BatchSampler(Sampler sampler, const BatchSamplerOptions& options)
   };
 }
 
+SamplerState BatchSampler::state() const {
+  SamplerState state = cursor_->state();
+  if (turns_.leaves > 1) {
+    const int64_t of_update = turns_.leaves * turns_.micros;
+    state.position =
+        state.position == batches_ ? batches_each() : state.position / of_update * turns_.micros;
+  }
+  return state;
+}
+
 void BatchSampler::load_state(const SamplerState& state) {
   ARGOSY_CHECK(
-      state.position <= size(),
+      state.position <= batches_each(),
       "data.load_state",
       "position {} lies behind the {} batches of an epoch. Was the state saved with another "
       "data set, batch size or number of ranks?",
       state.position,
-      size());
-  cursor_->load(state);
+      batches_each());
+  ARGOSY_CHECK(
+      turns_.leaves == 1 || state.position % turns_.micros == 0 || state.position == batches_each(),
+      "data.load_state",
+      "position {} lies inside of an update, which takes {} batches of each virtual rank. "
+      "Was the state saved with another number of micro-batches?",
+      state.position,
+      turns_.micros);
+  cursor_->load({state.epoch, state.position * turns_.leaves});
+}
+
+uint64_t BatchSampler::order_digest(int64_t epoch) const {
+  return (turns_.virtual_ranks == 0 ? plan_ : plan_of_first_)(epoch).digest();
 }
 
 BatchSampler::Iterator BatchSampler::begin() {
@@ -157,10 +269,20 @@ void BatchSampler::Iterator::report() {
 }
 
 DistributedBatchSampler::DistributedBatchSampler(int64_t n, const Options& options)
-    : BatchSampler(batches_per_rank(n, options),
-                   [n, options](int64_t epoch) { return make_plan(n, options, epoch); }) {}
+    : BatchSampler(
+          batches_of_each(n, options) * turns_of(options).leaves,
+          [n, options](int64_t epoch) {
+            const IndexRange own =
+                own_of(options.virtual_ranks, options.num_replicas, options.rank);
+            return make_plan(n, options, own, epoch);
+          },
+          turns_of(options),
+          [n, options](int64_t epoch) {
+            return make_plan(n, options, {0, 1}, epoch);
+          }) {}
 
 EvaluationSampler::EvaluationSampler(int64_t n, const EvaluationSamplerOptions& options)
-    : BatchSampler(contiguous_piece(n, options), {.batch_size = options.batch_size}) {}
+    : BatchSampler(count_evaluation_batches(n, options),
+                   [n, options](int64_t /*epoch*/) { return make_evaluation_plan(n, options); }) {}
 
 }  // namespace argosy::data

@@ -28,6 +28,8 @@ class BatchPlan final {
   void add(std::span<const int64_t> batch);
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(ends_.size()); }
   [[nodiscard]] std::span<const int64_t> operator[](int64_t batch) const;
+  /// Returns what LoaderState::order holds: below 2^53, so that every JSON reader keeps it exactly.
+  [[nodiscard]] uint64_t digest() const;
   /// Returns all batches one after another.
   [[nodiscard]] std::span<const int64_t> indices() const { return indices_; }
 
@@ -36,6 +38,22 @@ class BatchPlan final {
   std::vector<int64_t> ends_;  // of each batch, in indices_
 };
 
+/// Whose turn the batches of a sampler are, where a process goes through several virtual ranks.
+///
+/// An update of the optimizer takes `micros` batches of each virtual rank, or what is left of the
+/// epoch. The batches of one virtual rank in an update follow each other.
+struct BatchTurns {
+  int64_t virtual_ranks = 0;  ///< of all processes; 0: the batches are nobody's turn
+  int64_t first = 0;          ///< the first virtual rank of this process
+  int64_t leaves = 1;         ///< how many it has
+  int64_t micros = 1;
+
+  friend bool operator==(const BatchTurns&, const BatchTurns&) = default;
+};
+
+/// Returns the batches of several virtual ranks, which are equally many, in their turns.
+[[nodiscard]] BatchPlan in_turns(std::span<const BatchPlan> plans, int64_t micros);
+
 /// Batches of sample indices for each epoch. A DataLoader reads in their order.
 ///
 ///     data::BatchSampler sampler(data::RandomSampler(n, {.seed = 7}), {.batch_size = 32});
@@ -43,7 +61,9 @@ class BatchPlan final {
 ///
 /// A handle: copies share the epoch counter (a Sampler's too), so set_epoch() on your copy reaches
 /// the loader. Give a sampler to one loader only. Position: state() counts what the loop has
-/// received, the current batch included. Thread-safety: plan() may be called from any thread; the
+/// received, the current batch included; with BatchTurns it counts the batches of one virtual rank
+/// in the updates that are complete, so that it is the same on any number of processes.
+/// Thread-safety: plan() may be called from any thread; the
 /// rest belongs to the iterating thread.
 class BatchSampler {
  public:
@@ -52,6 +72,8 @@ class BatchSampler {
   BatchSampler(Sampler sampler, const BatchSamplerOptions& options);
   /// Takes your own batches of any sizes, by a pure function of the epoch's number.
   BatchSampler(int64_t batches, Plan plan);
+  /// The same in turns of virtual ranks. `plan_of_first` gives the batches of virtual rank 0.
+  BatchSampler(int64_t batches, Plan plan, const BatchTurns& turns, Plan plan_of_first);
 
   /// Batches per epoch.
   [[nodiscard]] int64_t size() const { return batches_; }
@@ -59,7 +81,7 @@ class BatchSampler {
 
   [[nodiscard]] int64_t epoch() const { return cursor_->epoch(); }
   void set_epoch(int64_t epoch) { cursor_->set_epoch(epoch); }
-  [[nodiscard]] SamplerState state() const { return cursor_->state(); }
+  [[nodiscard]] SamplerState state() const;
   /// Lets the next loop yield exactly the remaining batches of `state.epoch`.
   void load_state(const SamplerState& state);
 
@@ -71,9 +93,17 @@ class BatchSampler {
   /// The counter that copies share. A loader advances it.
   [[nodiscard]] EpochCursor& cursor() { return *cursor_; }
 
+  [[nodiscard]] const BatchTurns& turns() const { return turns_; }
+  /// Batches per epoch of each virtual rank, or of this process without BatchTurns.
+  [[nodiscard]] int64_t batches_each() const { return batches_ / turns_.leaves; }
+  /// Returns a number for the epoch's batches: with BatchTurns the same on any number of processes.
+  [[nodiscard]] uint64_t order_digest(int64_t epoch) const;
+
  private:
   int64_t batches_;
   Plan plan_;
+  BatchTurns turns_{};
+  Plan plan_of_first_{};
   std::shared_ptr<EpochCursor> cursor_;
 };
 
@@ -107,6 +137,9 @@ struct DistributedBatchSamplerOptions {
   int rank = 0;            ///< this one, 0 to num_replicas - 1
   bool shuffle = false;    ///< Paddle's default
   bool drop_last = false;  ///< leave out a short last batch
+  /// Deals to so many virtual ranks; this process has a contiguous range of them. 0: to the ranks.
+  int64_t virtual_ranks = 0;
+  int64_t micro_batches = 1;  ///< batches of each virtual rank in an update
   /// 0: exactly Paddle's order, which depends on the epoch alone. Any other seed is mixed with the
   /// epoch. It must be equal on all ranks.
   uint64_t seed = 0;
@@ -129,6 +162,7 @@ struct EvaluationSamplerOptions {
   int64_t batch_size = 1;
   int num_replicas = 1;
   int rank = 0;
+  int64_t virtual_ranks = 0;  ///< as above
 };
 
 /// Yields every sample exactly once for any number of ranks. It pads and drops nothing.
@@ -136,7 +170,8 @@ struct EvaluationSamplerOptions {
 /// Rank r takes one contiguous piece; the first n mod K ranks take one sample more. So all outputs
 /// gathered in rank order are in the data set's order, files are read in order, and K = 1 is plain
 /// sequential evaluation. Ranks may have different numbers of batches (by one at most), or none, so
-/// gather or reduce after the loop, not inside it.
+/// gather or reduce after the loop, not inside it. With virtual ranks each of these has a piece,
+/// cut into batches by itself, and a process has the pieces of its range one after the other.
 class EvaluationSampler : public BatchSampler {
  public:
   explicit EvaluationSampler(int64_t n, const EvaluationSamplerOptions& options = {});

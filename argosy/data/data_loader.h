@@ -151,6 +151,19 @@ class DataLoader final {
     return stats;
   }
 
+  /// Returns whose turn the batches are. A stream's are nobody's.
+  [[nodiscard]] BatchTurns turns() const { return core_->source.turns(); }
+  /// Returns the number of the loop's current batch in its epoch, from 0, and that epoch; -1
+  /// without a loop.
+  [[nodiscard]] int64_t current() const {
+    const auto running = core_->running.lock();
+    return running != nullptr ? running->number_of_batch() : -1;
+  }
+  [[nodiscard]] int64_t epoch_of_loop() const {
+    const auto running = core_->running.lock();
+    return running != nullptr ? running->epoch() : -1;
+  }
+
   /// Returns the epoch of the next loop.
   [[nodiscard]] int64_t epoch() const { return core_->source.cursor().epoch(); }
   void set_epoch(int64_t epoch) { core_->source.cursor().set_epoch(epoch); }
@@ -158,15 +171,17 @@ class DataLoader final {
   /// Returns the place from which load_state() resumes. It counts the batches that the loop has
   /// received, the current one included, and none that threads have made ahead of time.
   /// Cost: the first call in an epoch computes the epoch's order once more.
-  [[nodiscard]] LoaderState state() const {
-    return core_->state_of(core_->source.cursor().state());
-  }
+  [[nodiscard]] LoaderState state() const { return core_->state_of(core_->source.state()); }
 
   /// Lets the next loop yield the rest of the saved epoch, with the same bits.
   /// UsageError if the state belongs to a data set of another size or to other batches: another
   /// seed, shuffle, batch size, rank or number of ranks.
   void load_state(const LoaderState& state) {
-    detail::check_state(state, core_->state_of({state.epoch, state.position}));
+    LoaderState own = core_->state_of({state.epoch, state.position});
+    if (state.order == core_->source.digest_of_own(state.epoch)) {
+      own.order = state.order;  // a checkpoint of before there were virtual ranks
+    }
+    detail::check_state(state, own);
     core_->source.load({state.epoch, state.position});
   }
 

@@ -55,9 +55,14 @@ class IndexedSource final {
   [[nodiscard]] const D& dataset() const { return *dataset_; }
   [[nodiscard]] EpochCursor& cursor() { return sampler_.cursor(); }
   [[nodiscard]] int64_t size() const { return sampler_.size(); }
-  [[nodiscard]] int64_t batches() const { return sampler_.size(); }
+  [[nodiscard]] int64_t batches() const { return sampler_.batches_each(); }
+  [[nodiscard]] const BatchTurns& turns() const { return sampler_.turns(); }
+  [[nodiscard]] SamplerState state() const { return sampler_.state(); }
   [[nodiscard]] int64_t samples() const { return dataset_->size(); }
-  [[nodiscard]] uint64_t order_digest(int64_t epoch) const { return digest(sampler_.plan(epoch)); }
+  [[nodiscard]] uint64_t order_digest(int64_t epoch) const { return sampler_.order_digest(epoch); }
+  [[nodiscard]] uint64_t digest_of_own(int64_t epoch) const {
+    return sampler_.plan(epoch).digest();
+  }
   void load(const SamplerState& state) { sampler_.load_state(state); }
 
   /// One epoch.

@@ -107,6 +107,9 @@ class LoaderSession final {
   LoaderSession& operator=(const LoaderSession&) = delete;
 
   [[nodiscard]] bool has_batch() const { return batch_.has_value(); }
+  /// The number of the batch in its epoch. Batches that were left out count.
+  [[nodiscard]] int64_t number_of_batch() const { return start_.position + taken_ - 1; }
+  [[nodiscard]] int64_t epoch() const { return start_.epoch; }
   Batch& batch() { return *batch_; }
 
   void advance() {

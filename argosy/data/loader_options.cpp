@@ -185,21 +185,6 @@ void check_state(const LoaderState& saved, const LoaderState& own) {
       saved.epoch);
 }
 
-uint64_t digest(const BatchPlan& plan) {
-  uint64_t hash = 14695981039346656037U;  // FNV-1a, of whole numbers
-  const auto add = [&hash](int64_t number) {
-    hash = (hash ^ static_cast<uint64_t>(number)) * 1099511628211U;
-    hash ^= hash >> 32;  // the high bits reach the low ones
-  };
-  for (int64_t batch = 0; batch < plan.size(); ++batch) {
-    add(static_cast<int64_t>(plan[batch].size()));
-    for (const int64_t index : plan[batch]) {
-      add(index);
-    }
-  }
-  return hash & ((uint64_t{1} << 53) - 1);
-}
-
 uint64_t digest(const DataLoaderOptions& options, const StreamShards& shards) {
   BatchPlan numbers;
   const std::vector<int64_t> cut{options.batch_size.value_or(1),
@@ -209,7 +194,7 @@ uint64_t digest(const DataLoaderOptions& options, const StreamShards& shards) {
                                  shards.per_rank,
                                  shards.batches.value_or(-1)};
   numbers.add(cut);
-  return digest(numbers);
+  return numbers.digest();
 }
 
 void throw_already_iterating() {

@@ -77,7 +77,6 @@ void check_stream_position(const SamplerState& state, const StreamShards& shards
 [[noreturn]] void throw_length_unknown();
 
 /// What LoaderState::order holds; below 2^53, so that every JSON reader keeps it exactly.
-uint64_t digest(const BatchPlan& plan);
 uint64_t digest(const DataLoaderOptions& options, const StreamShards& shards);
 
 PrefetchOptions prefetch_options(const DataLoaderOptions& options);

@@ -200,5 +200,103 @@ TEST(EvaluationSampler, RanksWithoutASampleHaveNoBatch) {
   EXPECT_EQ(last.plan(0).size(), 0);
 }
 
+/// What each of `processes` gets of so many virtual ranks.
+std::vector<DistributedBatchSampler> samplers(int processes,
+                                              int64_t virtual_ranks,
+                                              int64_t micro_batches,
+                                              int64_t n = 100) {
+  std::vector<DistributedBatchSampler> all;
+  for (int rank = 0; rank < processes; ++rank) {
+    all.emplace_back(n,
+                     DistributedBatchSamplerOptions{.batch_size = 3,
+                                                    .num_replicas = processes,
+                                                    .rank = rank,
+                                                    .shuffle = true,
+                                                    .virtual_ranks = virtual_ranks,
+                                                    .micro_batches = micro_batches,
+                                                    .seed = 9});
+  }
+  return all;
+}
+
+TEST(VirtualRanksOfASampler, HaveTheSameBatchesWhoeverComputesThem) {
+  constexpr int64_t kRanks = 7;
+  constexpr int64_t kEpoch = 2;
+  std::vector<BatchPlan> each;  // as that many processes have them
+  for (const DistributedBatchSampler& sampler : samplers(kRanks, 0, 1)) {
+    each.push_back(sampler.plan(kEpoch));
+  }
+  const int64_t batches = each.front().size();
+  for (const int64_t micros : {1, 2, 3, 100}) {
+    for (const int processes : {1, 2, 3, 5, 7}) {
+      Batches expected;
+      Batches got;
+      int64_t first = 0;
+      for (const DistributedBatchSampler& sampler : samplers(processes, kRanks, micros)) {
+        const BatchTurns turns = sampler.turns();
+        EXPECT_EQ(turns.first, first);
+        first += turns.leaves;
+        EXPECT_EQ(sampler.size(), batches * turns.leaves);
+        EXPECT_EQ(sampler.batches_each(), batches);
+        EXPECT_EQ(sampler.order_digest(kEpoch), each.front().digest());
+        const Batches mine = to_lists(sampler.plan(kEpoch));
+        got.insert(got.end(), mine.begin(), mine.end());
+        for (int64_t begin = 0; begin < batches; begin += micros) {
+          for (int64_t rank = turns.first; rank < first; ++rank) {
+            for (int64_t b = begin; b < std::min(batches, begin + micros); ++b) {
+              const auto batch = each[static_cast<size_t>(rank)][b];
+              expected.emplace_back(batch.begin(), batch.end());
+            }
+          }
+        }
+      }
+      EXPECT_EQ(first, kRanks);
+      EXPECT_EQ(got, expected) << processes << " processes, " << micros << " micro-batches";
+    }
+  }
+}
+
+TEST(VirtualRanksOfASampler, HaveOnePositionOnAnyNumberOfProcesses) {
+  std::vector<DistributedBatchSampler> two = samplers(2, 6, 2);  // 100 / 6: 17 samples, 6 batches
+  auto loop = two[1].begin();
+  for (int batch = 0; batch < 5; ++batch, ++loop) {
+    EXPECT_EQ(two[1].state().position, 0) << "the first update is not done: batch " << batch;
+  }
+  EXPECT_EQ(two[1].state().position, 2) << "a checkpoint is written after the step";
+  ++loop;
+  EXPECT_EQ(two[1].state().position, 2) << "the second update is not done";
+  for (DistributedBatchSampler& sampler : samplers(4, 6, 2)) {
+    sampler.load_state(two[1].state());
+    auto rest = sampler.begin();
+    const std::vector<int64_t> next((*rest).begin(), (*rest).end());
+    const auto expected = sampler.plan(0)[2 * sampler.turns().leaves];
+    EXPECT_EQ(next, std::vector<int64_t>(expected.begin(), expected.end()));
+  }
+  DistributedBatchSampler other = samplers(2, 6, 4).front();
+  EXPECT_THAT(test::error_text<UsageError>([&] {
+                other.load_state({0, 2});
+              }),
+              testing::HasSubstr("position 2 lies inside of an update, which takes 4 batches"));
+  EXPECT_THAT(test::error_text<UsageError>([] { (void)samplers(3, 2, 1); }),
+              testing::HasSubstr("virtual_ranks must be 0, or 3 (num_replicas) and more, got 2"));
+}
+
+TEST(VirtualRanksOfASampler, EvaluateInTheSameBatches) {
+  const auto batches = [](int processes) {
+    Batches all;
+    for (int rank = 0; rank < processes; ++rank) {
+      const EvaluationSampler sampler(
+          50, {.batch_size = 4, .num_replicas = processes, .rank = rank, .virtual_ranks = 6});
+      const Batches mine = to_lists(sampler.plan(0));
+      EXPECT_EQ(std::ssize(mine), sampler.size());
+      all.insert(all.end(), mine.begin(), mine.end());
+    }
+    return all;
+  };
+  for (const int processes : {1, 2, 4}) {
+    EXPECT_EQ(batches(processes), batches(6));
+  }
+}
+
 }  // namespace
 }  // namespace argosy::data

@@ -59,8 +59,11 @@ class StreamSource final {
     return *shards_.batches;
   }
   [[nodiscard]] int64_t batches() const { return shards_.batches.value_or(-1); }
+  [[nodiscard]] BatchTurns turns() const { return {}; }
+  [[nodiscard]] SamplerState state() const { return cursor_.state(); }
   [[nodiscard]] int64_t samples() const { return -1; }
   [[nodiscard]] uint64_t order_digest(int64_t /*epoch*/) const { return digest(options_, shards_); }
+  [[nodiscard]] uint64_t digest_of_own(int64_t epoch) const { return order_digest(epoch); }
   void load(const SamplerState& state) {
     check_stream_position(state, shards_);
     cursor_.load(state);

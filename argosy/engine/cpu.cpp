@@ -5,12 +5,14 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 
 #include <ATen/Parallel.h>
+#include <ATen/Version.h>
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
@@ -63,7 +65,8 @@ bool keep_memory() {
 CpuSetup set_up(const CpuOptions& options) {
   CpuSetup setup;
   const std::optional<int> given = omp_num_threads(env::get("OMP_NUM_THREADS").value_or(""));
-  setup.threads_given = given.has_value();
+  setup.threads_given =
+      given.has_value() && env::get("OMP_NUM_THREADS") != env::get("ARGOSY_OMP_NUM_THREADS");
   const int share = std::max(1, os::usable_cpu().cores / std::max(1, options.local_world_size));
   setup.intra_op_threads = given ? *given : std::min(at::get_num_threads(), share);
   at::set_num_threads(setup.intra_op_threads);
@@ -93,6 +96,27 @@ std::optional<int> omp_num_threads(std::string_view value) {
                     value));
   }
   return static_cast<int>(*threads);
+}
+
+void use_threads(int threads) {
+  static std::atomic<int> ours{0};  // what an earlier call has set
+  const CpuSetup& setup = setup_cpu();
+  const int now = at::get_num_threads();
+  if (!setup.threads_given && (now == setup.intra_op_threads || now == ours)) {
+    ours = threads > 0 ? threads : setup.intra_op_threads;
+    at::set_num_threads(ours);
+  }
+}
+
+std::string kernels_in_use() {
+  const std::string config = at::show_config();
+  constexpr std::string_view kTitle = "CPU capability usage: ";
+  const size_t found = config.find(kTitle);
+  const size_t begin = found == std::string::npos ? config.size() : found + kTitle.size();
+  return fmt::format("{} thread{}, {}",
+                     at::get_num_threads(),
+                     at::get_num_threads() == 1 ? "" : "s",
+                     config.substr(begin, config.find('\n', begin) - begin));
 }
 
 void release_free_memory() {

@@ -15,7 +15,7 @@ enum class Blas { kReference, kOpenBlas, kMkl, kBlis, kAtlas, kUnknown };
 /// The findings and settings of setup_cpu().
 struct CpuSetup {
   int intra_op_threads = 0;    ///< threads per operator in this process
-  bool threads_given = false;  ///< OMP_NUM_THREADS set them
+  bool threads_given = false;  ///< OMP_NUM_THREADS set them, and not the launcher
   bool memory_kept = false;    ///< freed memory stays with the process (ARGOSY_MALLOC)
   Blas blas = Blas::kUnknown;
   std::string blas_library{};  ///< the file that sgemm comes from, links resolved
@@ -44,6 +44,14 @@ struct CpuOptions {
 /// Errors: ConfigError if ARGOSY_MALLOC is not "keep", "huge" or "default", or if OMP_NUM_THREADS
 /// is not a number of threads.
 const CpuSetup& setup_cpu(const CpuOptions& options = {});
+
+/// Computes each operator with so many threads, unless the user or the program has chosen a number:
+/// with another number of processes on a machine it would otherwise be another, and so the bits. 0:
+/// as setup_cpu() decided.
+void use_threads(int threads);
+/// Returns in words what decides how an operator rounds beside its inputs: the number of threads
+/// and the instructions that libtorch chose. Machines that differ in it come to other bits.
+[[nodiscard]] std::string kernels_in_use();
 
 /// Returns free memory to the system if it is kept (ARGOSY_MALLOC). For the end of a preparation
 /// whose memory the steps do not need. Cost: milliseconds.

@@ -1,5 +1,6 @@
 #include "argosy/engine/cpu.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <cstdlib>
@@ -78,6 +79,22 @@ TEST(Cpu, SetsThreadsOnce) {
   } else {
     EXPECT_EQ(setup.intra_op_threads, 1);
   }
+}
+
+TEST(Cpu, UsesOtherThreadsWhereNobodyHasChosen) {
+  const CpuSetup& setup = setup_cpu();
+  at::set_num_threads(setup.intra_op_threads);
+  use_threads(setup.intra_op_threads + 1);
+  EXPECT_EQ(at::get_num_threads(), setup.intra_op_threads + (setup.threads_given ? 0 : 1));
+  use_threads(0);
+  EXPECT_EQ(at::get_num_threads(), setup.intra_op_threads);
+  at::set_num_threads(setup.intra_op_threads + 2);  // the program's choice
+  use_threads(1);
+  EXPECT_EQ(at::get_num_threads(), setup.intra_op_threads + 2);
+  EXPECT_THAT(
+      kernels_in_use(),
+      testing::MatchesRegex(fmt::format("{} threads, [A-Z0-9]+.*", setup.intra_op_threads + 2)));
+  at::set_num_threads(setup.intra_op_threads);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <torch/nn/module.h>
 
 #include "argosy/base/error.h"
+#include "argosy/engine/seed.h"
 
 namespace argosy::engine {
 namespace {
@@ -72,6 +73,7 @@ void load_random_state(const StateDict& state) {
                             {.key = name});
     }
   }
+  keep_base_seed();
 }
 
 }  // namespace argosy::engine

@@ -1,5 +1,6 @@
 #include "argosy/engine/seed.h"
 
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -12,9 +13,29 @@
 
 namespace argosy {
 
+namespace {
+
+/// The program's seed, and with what we have seeded the generator since.
+struct Seeds {
+  std::mutex mutex{};
+  std::optional<uint64_t> of_program{};
+  uint64_t of_generator = 0;
+};
+
+Seeds& seeds() {
+  static Seeds all;
+  return all;
+}
+
+}  // namespace
+
 void seed_everything(uint64_t seed, int rank) {
   ARGOSY_CHECK(rank >= 0, "engine.seed_everything", "rank must not be negative, got {}", rank);
-  torch::manual_seed(engine::seed_of_rank(seed, rank));
+  Seeds& all = seeds();
+  const std::lock_guard lock(all.mutex);
+  all.of_program = seed;
+  all.of_generator = engine::seed_of_rank(seed, rank);
+  torch::manual_seed(all.of_generator);
 }
 
 namespace engine {
@@ -27,6 +48,33 @@ bool cublas_workspace_is_fixed() {
 }
 
 }  // namespace
+
+uint64_t base_seed() {
+  Seeds& all = seeds();
+  const std::lock_guard lock(all.mutex);
+  const uint64_t now = at::globalContext().defaultGenerator(at::kCPU).current_seed();
+  if (!all.of_program.has_value() || now != all.of_generator) {
+    all.of_program = now;
+    all.of_generator = now;
+  }
+  return *all.of_program;
+}
+
+void keep_base_seed() {
+  Seeds& all = seeds();
+  const std::lock_guard lock(all.mutex);
+  if (all.of_program.has_value()) {
+    all.of_generator = at::globalContext().defaultGenerator(at::kCPU).current_seed();
+  }
+}
+
+void seed_generators(uint64_t seed) {
+  (void)base_seed();  // before it is overwritten
+  Seeds& all = seeds();
+  const std::lock_guard lock(all.mutex);
+  all.of_generator = seed;
+  torch::manual_seed(seed);
+}
 
 uint64_t seed_of_rank(uint64_t seed, int rank) {
   if (rank == 0) {

@@ -22,6 +22,14 @@ void seed_everything(uint64_t seed, int rank = 0);
 
 namespace engine {
 
+/// Returns the `seed` of the last seed_everything(), whatever its rank, or what the program has
+/// given torch::manual_seed() since, or libtorch's default.
+[[nodiscard]] uint64_t base_seed();
+/// Call it after the generators got a state of before: base_seed() stays what it is.
+void keep_base_seed();
+/// Seeds the generators that seed_everything() seeds, and leaves base_seed() as it is.
+void seed_generators(uint64_t seed);
+
 /// Returns the seed that seed_everything() gives a rank's generators: `seed` for rank 0, a
 /// well-mixed one for other ranks.
 [[nodiscard]] uint64_t seed_of_rank(uint64_t seed, int rank);

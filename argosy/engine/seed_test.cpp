@@ -29,6 +29,20 @@ class Seed : public testing::Test {
   bool benchmark_ = at::globalContext().benchmarkCuDNN();
 };
 
+TEST_F(Seed, OfTheProgramIsKnownWhateverWeSeedSince) {
+  argosy::seed_everything(7, 3);
+  EXPECT_EQ(base_seed(), 7U);
+  seed_generators(99);
+  const at::Tensor drawn = torch::rand({8});
+  EXPECT_EQ(base_seed(), 7U);
+  argosy::seed_everything(99);
+  EXPECT_TRUE(drawn.equal(torch::rand({8})));
+  torch::manual_seed(12);  // the program's own way
+  EXPECT_EQ(base_seed(), 12U);
+  seed_generators(99);
+  EXPECT_EQ(base_seed(), 12U);
+}
+
 TEST_F(Seed, RepeatsAndParts) {
   auto draw = [](uint64_t seed, int rank) {
     argosy::seed_everything(seed, rank);

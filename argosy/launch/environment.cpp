@@ -162,6 +162,7 @@ void set_threads(Variables& env, int threads) {
     return;
   }
   env.set("OMP_NUM_THREADS", threads);
+  env.set("ARGOSY_OMP_NUM_THREADS", threads);  // not the user's choice
   if (threads > 1 && !env.given("GOMP_SPINCOUNT")) {
     env.set_default("OMP_WAIT_POLICY", "passive");
   }

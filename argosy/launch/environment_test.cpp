@@ -99,6 +99,7 @@ TEST(RankEnvironment, WhatTheUserAskedForWins) {
 
 TEST(RankEnvironment, HasTorchrunsPaddlesAndOurs) {
   const Map expected{{"ARGOSY_LINE_PREFIX", "rank 1"},
+                     {"ARGOSY_OMP_NUM_THREADS", "2"},
                      {"ARGOSY_PROGRESS", "plain"},
                      {"ARGOSY_RESTART_COUNT", "0"},
                      {"ARGOSY_RUN_ID", "run-1"},
@@ -157,6 +158,7 @@ TEST(RankEnvironment, PlaceReplacesTuningGivesWay) {
   EXPECT_EQ(map.count("PADDLE_LOG_DIR"), 0U);
   EXPECT_EQ(map.count("FLAGS_selected_gpus"), 0U);
   EXPECT_EQ(map.at("OMP_NUM_THREADS"), "9");
+  EXPECT_EQ(map.count("ARGOSY_OMP_NUM_THREADS"), 0U) << "the user's choice";
   EXPECT_EQ(map.count("OMP_WAIT_POLICY"), 0U);  // who chooses the number chooses this too
   EXPECT_EQ(map.at("OPENBLAS_CORETYPE"), "ZEN");
   EXPECT_EQ(map.at("ARGOSY_PROGRESS"), "off");
