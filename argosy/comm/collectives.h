@@ -96,6 +96,13 @@ void all_reduce(const LeafTensors& leaves,
                                     const Group& group,
                                     const AllReduceOptions& options = {});
 
+/// Reduces tensors of equal shape and type, one for each leaf of this rank in its order, into a new
+/// one. All ranks have leaves.
+[[nodiscard]] at::Tensor all_reduce_leaves(const std::vector<at::Tensor>& leaves,
+                                           const std::shared_ptr<const LeafDeal>& deal,
+                                           const Group& group,
+                                           const AllReduceOptions& options = {});
+
 /// Reduces `tensor` on the root, in place. Other ranks keep theirs.
 void reduce(const at::Tensor& tensor, const Group& group, const ReduceOptions& options = {});
 [[nodiscard]] Work reduce_async(const at::Tensor& tensor,

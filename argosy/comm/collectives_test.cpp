@@ -1,7 +1,12 @@
 /// Closed-form results of every collective, on 1, 2, 3 and 5 ranks as threads.
 #include "argosy/comm/collectives.h"
 
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstdint>
 #include <future>
+#include <memory>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,6 +40,66 @@ TEST_P(CollectivesTest, AllReduceSumAndAverage) {
     at::Tensor average = at::full({5}, world.rank(), at::kDouble);
     all_reduce(average, world, {.op = ReduceOp::kAvg});
     EXPECT_TRUE(average.equal(at::full({5}, (n - 1) / 2.0, at::kDouble)));
+  });
+}
+
+/// Leaf `leaf` of a sum in which nearly every other order gives other bits.
+at::Tensor leaf_of(int64_t leaf, at::ScalarType type = at::kFloat) {
+  return ((at::arange(50, at::kDouble) + 1) * (leaf + 1) * 12.9898).sin().mul(1e3).to(type);
+}
+
+/// T(n leaves) = T(first m) + T(rest), m the largest power of two below n.
+at::Tensor tree_sum(int64_t first, int64_t n) {
+  if (n == 1) {
+    return leaf_of(first);
+  }
+  const auto half = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n - 1)));
+  return tree_sum(first, half) + tree_sum(first + half, n - half);
+}
+
+TEST_P(CollectivesTest, AllReduceOfLeavesHasOneOrder) {
+  with_threads(GetParam(), [](Group& world) {
+    for (const int64_t leaves : {5, 8, 11}) {
+      const auto deal = std::make_shared<LeafDeal>(LeafDeal::in_ranges(leaves, world.size()));
+      std::vector<at::Tensor> mine;
+      for (const transport::TreeNode& node : deal->nodes(world.rank())) {
+        for (int64_t leaf = node.first; leaf < node.end(); ++leaf) {
+          mine.push_back(leaf_of(leaf));
+        }
+      }
+      EXPECT_TRUE(all_reduce_leaves(mine, deal, world).equal(tree_sum(0, leaves)));
+      EXPECT_TRUE(all_reduce_leaves(mine, deal, world, {.op = ReduceOp::kAvg})
+                      .equal(tree_sum(0, leaves) / static_cast<double>(leaves)));
+      LeafTensors nodes{.deal = deal, .nodes = {}, .result = at::empty({5, 10}).t()};
+      for (const transport::TreeNode& node : deal->nodes(world.rank())) {  // not contiguous
+        nodes.nodes.push_back(tree_sum(node.first, node.leaves).reshape({5, 10}).t());
+      }
+      const at::Tensor kept = nodes.nodes.front().clone();
+      all_reduce_async(nodes, world).wait();
+      EXPECT_TRUE(nodes.result.t().reshape({50}).equal(tree_sum(0, leaves)));
+      EXPECT_TRUE(nodes.nodes.front().equal(kept));
+    }
+  });
+}
+
+TEST(LeafTensorsTest, NamesWhatDoesNotFit) {
+  with_threads(2, [](Group& world) {
+    const auto deal = std::make_shared<LeafDeal>(LeafDeal::in_ranges(6, 2));
+    const auto error = [&](const LeafTensors& leaves) {
+      return error_text<UsageError>([&] { all_reduce(leaves, world); });
+    };
+    const at::Tensor one = at::ones({3});
+    EXPECT_EQ(error({.nodes = {one}, .result = one}), "[comm.all_reduce] leaves.deal is empty");
+    EXPECT_EQ(error({.deal = deal, .nodes = {one}, .result = one}),
+              fmt::format("[comm.all_reduce] rank {} brings 2 nodes of the tree, got 1 tensors",
+                          world.rank()));
+    EXPECT_EQ(error({.deal = deal, .nodes = {one, at::ones({4})}, .result = one}),
+              "[comm.all_reduce] a node must be like the result, f32 [3], got f32 [4]");
+    const auto three = std::make_shared<LeafDeal>(LeafDeal::in_ranges(6, 3));
+    EXPECT_EQ(error({.deal = three, .nodes = {one}, .result = one}),
+              "[comm.all_reduce] the leaves are dealt to 3 ranks, and the group has 2");
+    EXPECT_EQ(error_text<UsageError>([&] { (void)all_reduce_leaves({one}, deal, world); }),
+              "[comm.all_reduce_leaves] expected 3 leaves, one for each of this rank's, got 1");
   });
 }
 

@@ -4,8 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ops/empty_like.h>
+
 #include "argosy/comm/call.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/transport/reduction.h"
 
 namespace argosy::comm {
 namespace {
@@ -168,6 +171,75 @@ Work all_reduce_async(const LeafTensors& leaves,
                       const Group& group,
                       const AllReduceOptions& options) {
   return all_reduce_call(leaves, group, options).submit();
+}
+
+namespace {
+
+/// Nodes of several leaves are not rounded, and averages of small integers do not wrap, as in the
+/// transport's own sums.
+at::ScalarType type_of_nodes(at::ScalarType type, ReduceOp op) {
+  if (type == at::kHalf || type == at::kBFloat16) {
+    return at::kFloat;
+  }
+  const bool averages = op == ReduceOp::kAvg && type != at::kBool;
+  return averages && at::isIntegralType(type, /*includeBool=*/false) ? at::kLong : type;
+}
+
+}  // namespace
+
+at::Tensor all_reduce_leaves(const std::vector<at::Tensor>& leaves,
+                             const std::shared_ptr<const LeafDeal>& deal,
+                             const Group& group,
+                             const AllReduceOptions& options) {
+  static constexpr std::string_view kOp = "all_reduce_leaves";
+  ARGOSY_CHECK(deal != nullptr && !leaves.empty(), place(kOp), "no leaves were given");
+  std::vector<std::vector<transport::TreeNode>> own(1);
+  for (const transport::TreeNode& node : deal->nodes(group.rank())) {
+    for (int64_t leaf = node.first; leaf < node.end(); ++leaf) {
+      own.front().push_back({leaf, 1});
+    }
+  }
+  ARGOSY_CHECK(own.front().size() == leaves.size(),
+               place(kOp),
+               "expected {} leaves, one for each of this rank's, got {}",
+               own.front().size(),
+               leaves.size());
+  const at::Tensor& model = leaves.front();
+  for (const at::Tensor& leaf : leaves) {
+    check_readable(kOp, leaf);
+    ARGOSY_CHECK(leaf.sizes() == model.sizes() && leaf.scalar_type() == model.scalar_type(),
+                 place(kOp),
+                 "a leaf must be like the first, {} {}, got {} {}",
+                 dtype_name(model),
+                 shape_text(model),
+                 dtype_name(leaf),
+                 shape_text(leaf));
+  }
+  const LeafDeal mine(deal->leaves(), std::move(own));
+  const at::ScalarType type = type_of_nodes(model.scalar_type(), options.op);
+  LeafTensors brought{.deal = deal, .nodes = {}, .result = at::empty_like(model, type)};
+  std::vector<Buffer> terms;
+  std::vector<const void*> nodes;
+  for (const at::Tensor& leaf : leaves) {
+    terms.push_back(Buffer::to_read(kOp, leaf.to(type)));
+    nodes.push_back(terms.back().data());
+  }
+  std::vector<Buffer> made;
+  std::vector<void*> sums;
+  for (size_t i = 0; i < mine.sums().size(); ++i) {
+    brought.nodes.push_back(at::empty_like(model, type));
+    made.push_back(Buffer::to_write(kOp, brought.nodes.back()));
+    sums.push_back(made.back().data());
+  }
+  transport::reduce_alone({.deal = mine, .nodes = nodes, .sums = sums},
+                          terms.front().count(),
+                          terms.front().dtype(),
+                          options.op == ReduceOp::kAvg ? ReduceOp::kSum : options.op);
+  for (const Buffer& sum : made) {
+    sum.finish();
+  }
+  all_reduce(brought, group, options);
+  return brought.result.to(model.scalar_type());
 }
 
 void reduce(const at::Tensor& tensor, const Group& group, const ReduceOptions& options) {

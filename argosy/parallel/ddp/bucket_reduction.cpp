@@ -1,5 +1,7 @@
 #include "argosy/parallel/ddp/bucket_reduction.h"
 
+#include <utility>
+
 #include "argosy/base/check.h"
 
 namespace argosy::parallel::ddp {
@@ -24,18 +26,28 @@ void BucketReduction::set_hook(CommHook hook, std::string name) {
                "parallel.ddp",
                "register_comm_hook can be called once only; \"{}\" is registered",
                hook_name_);
-  if (!leaves_.one_each()) {
-    const auto* ours = hook.target<Compress>();
-    ARGOSY_CHECK(ours != nullptr,
-                 "parallel.ddp",
-                 "a communication hook of your own needs as many processes as virtual ranks: here "
-                 "are {} processes for {} virtual ranks, and partial sums travel in f32",
-                 group_.size(),
-                 leaves_.leaves_of_all());
-    leaves_.round_to(ours->type);
+  const CommHook none = std::exchange(hook_, std::move(hook));
+  try {
+    follow_leaves();
+  } catch (...) {
+    hook_ = none;
+    throw;
   }
-  hook_ = std::move(hook);
   hook_name_ = std::move(name);
+}
+
+void BucketReduction::follow_leaves() {
+  if (hook_ == nullptr || leaves_.one_each()) {
+    return;
+  }
+  const auto* ours = hook_.target<Compress>();
+  ARGOSY_CHECK(ours != nullptr,
+               "parallel.ddp",
+               "a communication hook of your own needs as many processes as virtual ranks: here "
+               "are {} processes for {} virtual ranks, and partial sums travel in f32",
+               group_.size(),
+               leaves_.leaves_of_all());
+  leaves_.round_to(ours->type);
 }
 
 void BucketReduction::restart(const transport::TrainingPlace& place) noexcept {

@@ -32,6 +32,8 @@ class BucketReduction final {
   /// Errors: UsageError if there is a hook already, `hook` is empty, or it is not one of ours where
   /// ranks have several leaves.
   void set_hook(CommHook hook, std::string name);
+  /// Call it when the leaves are dealt anew. Errors: as above.
+  void follow_leaves();
   [[nodiscard]] bool has_hook() const { return hook_ != nullptr; }
   [[nodiscard]] const std::string& hook_name() const { return hook_name_; }
 

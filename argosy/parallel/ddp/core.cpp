@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
@@ -32,6 +33,17 @@ std::shared_ptr<torch::nn::Module> checked(std::shared_ptr<torch::nn::Module> mo
                group.name());
   engine::lay_out(*module, options.memory_format);
   return module;
+}
+
+/// Ranks that are threads of one process each have wrappers.
+struct Living {
+  std::mutex mutex{};
+  std::vector<Core*> all{};
+};
+
+Living& living() {
+  static Living wrappers;
+  return wrappers;
 }
 
 std::shared_ptr<const comm::LeafDeal> deal_of(const DdpOptions& options, const comm::Group& group) {
@@ -84,6 +96,8 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
     prepare();
   }
   engine::release_free_memory();  // what building and loading the model has left
+  const std::lock_guard lock(living().mutex);
+  living().all.push_back(this);
 }
 
 void Core::prepare() {
@@ -99,7 +113,23 @@ void Core::prepare() {
   reducer_ = Reducer::create(table_, group_, options_, deal_);
 }
 
-Core::~Core() = default;
+Core::~Core() {
+  const std::lock_guard lock(living().mutex);
+  std::erase(living().all, this);
+}
+
+void Core::for_each(const comm::Group& group, const std::function<void(Core&)>& each) {
+  std::vector<Core*> all;
+  {
+    const std::lock_guard lock(living().mutex);
+    all = living().all;
+  }
+  for (Core* const core : all) {
+    if (core->group_.name() == group.name() && core->group_.size() == group.size()) {
+      each(*core);
+    }
+  }
+}
 
 /// What one rank cannot try none tries: who holds a weight's memory differs from rank to rank.
 void Core::agree_on_open_format() {
@@ -216,22 +246,44 @@ bool Core::averages() const {
   return no_sync_depth_ == 0 && (!micro_batch_.has_value() || micro_batch_->ends_leaf());
 }
 
-void Core::begin(const MicroBatch& micro_batch) {
-  if (alone()) {
+void Core::deal_to(int64_t virtual_ranks) {
+  ARGOSY_CHECK(join_ == nullptr, "parallel.ddp", "leaves cannot be dealt inside a join()");
+  DdpOptions options = options_;
+  options.virtual_ranks = virtual_ranks;
+  const auto deal = deal_of(options, group_);
+  if (deal->leaves() == deal_->leaves()) {
     return;
   }
+  options_ = options;
+  deal_ = deal;
+  micro_batch_.reset();
+  if (!alone()) {
+    reducer_->deal(deal_);
+    return;
+  }
+  prepare();
+  if (hook_of_one_.has_value()) {
+    register_comm_hook(std::move(hook_of_one_->first), std::move(hook_of_one_->second));
+  }
+}
+
+void Core::begin(const MicroBatch& micro_batch) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.ddp", "begin() was called inside a join()");
   const int64_t mine = even_part(deal_->leaves(), group_.size(), group_.rank()).size();
   ARGOSY_CHECK(micro_batch.leaves == mine && micro_batch.leaf >= 0 && micro_batch.leaf < mine &&
                    micro_batch.micro >= 0 && micro_batch.micro < micro_batch.micros,
                "parallel.ddp",
                "begin(): expected a micro-batch of {} virtual ranks, which this process has, got "
-               "micro-batch {} of {} of virtual rank {} of {}",
+               "micro-batch {} of {} of virtual rank {} of {}. A wrapper made by hand takes "
+               ".virtual_ranks, one by fleet::distributed_model() has the job's.",
                mine,
                micro_batch.micro,
                micro_batch.micros,
                micro_batch.leaf,
                micro_batch.leaves);
+  if (alone()) {
+    return;
+  }
   reducer_->begin(micro_batch);
   leaf_buffers_.begin(micro_batch);
   micro_batch_ = micro_batch;
@@ -242,10 +294,16 @@ void Core::end_update() {
     return;
   }
   micro_batch_.reset();
-  reducer_->end_update();
   leaf_buffers_.end_update();
-  if (options_.broadcast_buffers) {
+  if (reducer_->end_update() && options_.broadcast_buffers) {
     sync_buffers();
+  }
+}
+
+void Core::abandon_update() noexcept {
+  if (!alone() && micro_batch_.has_value()) {
+    micro_batch_.reset();
+    reducer_->abandon_update();
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,9 +68,17 @@ class Core final {
   void enter_no_sync() { ++no_sync_depth_; }
   void leave_no_sync() { --no_sync_depth_; }
 
+  /// Averages over another number of virtual ranks from the next update on; 0: one for each
+  /// process. Collective. Errors: UsageError for fewer than processes, in a join(), and with a hook
+  /// that needs a process for each.
+  void deal_to(int64_t virtual_ranks);
   /// See DistributedDataParallel::begin().
   void begin(const MicroBatch& micro_batch);
   void end_update();
+  /// Forgets an update that was left.
+  void abandon_update() noexcept;
+  /// Calls `each` with the wrappers of this process on `group`, in the order of their construction.
+  static void for_each(const comm::Group& group, const std::function<void(Core&)>& each);
 
   void begin_join(const JoinOptions& options);
   void finish_join();

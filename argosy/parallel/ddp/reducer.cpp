@@ -74,14 +74,20 @@ void Reducer::rebuild(int root) {
   }
 }
 
+void Reducer::deal(const std::shared_ptr<const comm::LeafDeal>& deal) {
+  ARGOSY_CHECK(stage_ == Stage::kIdle, kWhere, "leaves cannot be dealt during a backward pass");
+  leaves_ = LeafSums(deal, group_);
+  micro_batch_ = {};
+  reduction_.follow_leaves();
+}
+
 /// What belongs to one leaf must neither be taken for another's nor get lost.
 void Reducer::begin(const MicroBatch& micro_batch) {
   ARGOSY_CHECK(stage_ == Stage::kIdle, kWhere, "a micro-batch began during a backward pass");
   const uint64_t sample = counter_.sample_of(table_);
   if (micro_batch.begins_update()) {
-    leaves_.restart();
+    abandon_update();
     sample_ = sample;
-    take_aside();
   } else {
     ARGOSY_CHECK(sample == sample_,
                  kWhere,
@@ -94,12 +100,32 @@ void Reducer::begin(const MicroBatch& micro_batch) {
                kWhere,
                "the virtual rank before this one left gradients that were not averaged: its last "
                "pass was under no_sync()");
+  in_update_ = true;
   micro_batch_ = micro_batch;
   passes_ = 0;
 }
 
-void Reducer::end_update() {
-  leaves_.check_all_taken(passes_);
+bool Reducer::end_update() {
+  const bool averaged = passes_ > 0 && !keeps();
+  const size_t passes = passes_;
+  const bool left = !aside_.empty();
+  if (!left) {
+    leaves_.check_all_taken(passes);
+  }
+  abandon_update();
+  ARGOSY_CHECK(!left,
+               kWhere,
+               "the update had an averaged pass and then one under no_sync(), whose gradients were "
+               "not averaged. Let the last pass of an update be outside of no_sync().");
+  return averaged;
+}
+
+void Reducer::abandon_update() noexcept {
+  in_update_ = false;
+  micro_batch_ = {};
+  passes_ = 0;
+  leaves_.restart();
+  aside_.drop();
 }
 
 /// True while a virtual rank computes that is not this process's last one.
@@ -107,14 +133,16 @@ bool Reducer::keeps() const {
   return !micro_batch_.is_of_last_leaf();
 }
 
+/// Gradients that an earlier pass has averaged, in this update or in one before it.
 void Reducer::take_aside() {
-  ARGOSY_CHECK(aside_.empty(),
-               kWhere,
-               "the last update had an averaged pass and then one under no_sync(), whose gradients "
-               "were never averaged. Let the last pass of an update be outside of no_sync().");
-  if (std::exchange(holds_averages_, false)) {
-    aside_.take(table_, buckets_, leaves_.one_each());
-  }
+  const at::NoGradGuard no_grad;
+  aside_.take(table_, buckets_, leaves_.one_each());
+  holds_averages_ = false;
+}
+
+void Reducer::give_back() {
+  aside_.give_back(table_, buckets_);
+  holds_averages_ = true;
 }
 
 void Reducer::after_forward(std::span<const at::Tensor> outputs, bool sync) {
@@ -125,6 +153,9 @@ void Reducer::after_forward(std::span<const at::Tensor> outputs, bool sync) {
   }
   unused_.add_forward(outputs, sync);
   for (const at::Tensor& output : outputs) {
+    if (!sync && !in_update_) {
+      return;
+    }
     // The first node of a backward() tells us that it runs, and belongs to the outermost one where
     // backward passes are nested (activation checkpointing). A leaf would keep the hook for ever.
     if (output.requires_grad() && !output.is_leaf()) {
@@ -191,8 +222,8 @@ void Reducer::open_pass() {
   if (stage_ != Stage::kIdle || failure_.has_value()) {
     return;
   }
-  if (holds_averages_) {
-    const at::NoGradGuard no_grad;
+  // Not in a loop that does not say where an update begins.
+  if (in_update_ && holds_averages_) {
     take_aside();
   }
   if (!sync_) {
@@ -313,11 +344,14 @@ void Reducer::send(size_t bucket) {
 // --- The end of a pass -------------------------------------------------------------------------
 
 void Reducer::end_pass() {
-  if (stage_ != Stage::kStarted) {
-    stage_ = Stage::kIdle;
-    return;  // autograd::grad(), or a loss that depends on no parameter
-  }
   at::NoGradGuard no_grad;
+  if (stage_ != Stage::kStarted) {  // autograd::grad(), or a loss that depends on no parameter
+    stage_ = Stage::kIdle;
+    if (!aside_.empty()) {
+      give_back();
+    }
+    return;
+  }
   try {
     finish_pass();
     leave_pass();
@@ -360,8 +394,7 @@ void Reducer::finish_pass() {
   backward_ = std::chrono::steady_clock::now() - began_;
   wait_for_buckets();
   unused_.settle();
-  aside_.give_back(table_, buckets_);
-  holds_averages_ = true;
+  give_back();
 }
 
 /// The gradients are among the leaves now.

@@ -73,12 +73,17 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void rebuild(int root);
   /// Call it after the parameters' strides changed in the same memory.
   void follow_layout() { buckets_.follow_layout(); }
+  /// Deals the leaves anew, between two updates. Errors: UsageError for a hook that cannot follow.
+  void deal(const std::shared_ptr<const comm::LeafDeal>& deal);
   /// Says to which micro-batch the passes that follow belong. Gradients are then averaged over the
   /// virtual ranks in the passes of the last micro-batch of the last of them.
   /// Errors: UsageError if gradients or parameters are not as an earlier micro-batch left them.
   void begin(const MicroBatch& micro_batch);
-  /// Ends an update's micro-batches. Errors: UsageError if virtual ranks differ in their passes.
-  void end_update();
+  /// Ends an update's micro-batches. Returns true if it averaged. Errors: UsageError if virtual
+  /// ranks differ in their passes, or the last pass was under no_sync().
+  bool end_update();
+  /// Forgets an update that was left.
+  void abandon_update() noexcept;
   /// Watches the outputs of a forward. `sync`: later backward passes average gradients.
   void after_forward(std::span<const at::Tensor> outputs, bool sync);
 
@@ -125,6 +130,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void finish_pass();
   void finish_leaf();
   void take_aside();
+  void give_back();
   [[nodiscard]] bool keeps() const;
   void reduce_used_map();
   void wait_for_buckets();
@@ -141,6 +147,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   BackwardPass pass_;
   PassCounter counter_{};
   SetAside aside_;
+  bool in_update_ = false;  // begin() was called
   MicroBatch micro_batch_{};
   size_t passes_ = 0;    // averaged ones of this leaf
   uint64_t sample_ = 0;  // of the parameters when the update began
