@@ -25,6 +25,7 @@
 #include "argosy/events/visualdl_writer.h"
 #include "argosy/fleet/fleet.h"
 #include "argosy/fleet/progress.h"
+#include "argosy/fleet/updates.h"
 #include "argosy/loss/loss.h"
 #include "argosy/metrics/metrics.h"
 #include "argosy/optim/optim.h"

@@ -32,6 +32,7 @@ struct Job {
   comm::Group group;
   DistributedStrategy strategy;
   int local_rank = 0;
+  std::shared_ptr<const comm::LeafDeal> leaves;  // of the virtual ranks
   /// Identities of the parameters that went through distributed_model(); they live as long as the
   /// models, and a stale entry can only make the check in distributed_optimizer() more lenient.
   std::unordered_map<const void*, std::weak_ptr<parallel::ddp::Core>> distributed;
@@ -59,6 +60,24 @@ void check_degrees(const DistributedStrategy& strategy, int world_size) {
                                   "({}), got {}",
                                   world_size,
                                   dp->second));
+  }
+}
+
+void check_virtual_ranks(int64_t wanted, const DistributedStrategy& strategy, int processes) {
+  if (wanted > 0 && wanted < processes) {
+    throw ConfigError("fleet.init",
+                      fmt::format("virtual_ranks = {} cannot be shared by {} processes: start at "
+                                  "most {}",
+                                  wanted,
+                                  processes,
+                                  wanted));
+  }
+  if (wanted > processes && strategy.sync_batch_norm) {
+    throw ConfigError("fleet.init",
+                      fmt::format("sync_batch_norm needs as many processes as virtual ranks ({}), "
+                                  "here are {}: its ranks compute side by side",
+                                  wanted,
+                                  processes));
   }
 }
 
@@ -164,7 +183,22 @@ void init(const DistributedStrategy& strategy, const comm::InitOptions& options)
   comm::Group group = comm::init(options);
   check_degrees(strategy, group.size());
   check_same_strategy(strategy, group);
-  slot().emplace(Job{std::move(group), strategy, environment.local_rank, {}, {}, {}});
+  slot().emplace(Job{.group = std::move(group),
+                     .strategy = strategy,
+                     .local_rank = environment.local_rank,
+                     .leaves = {},
+                     .distributed = {},
+                     .prepared = {},
+                     .run_dir = {}});
+  if (strategy.virtual_ranks > 0) {
+    engine::use_threads(1);
+  }
+  try {
+    detail::deal_to(0);
+  } catch (...) {
+    stop_worker();
+    throw;
+  }
   log::info("joined the job as rank {} of {}", worker_index(), worker_num());
 }
 
@@ -186,6 +220,9 @@ int worker_num() {
 int local_rank() {
   return job("local_rank").local_rank;
 }
+int64_t virtual_ranks() {
+  return job("virtual_ranks").leaves->leaves();
+}
 bool is_first_worker() {
   return worker_index() == 0;
 }
@@ -200,6 +237,12 @@ void stop_worker() {
 
 void all_reduce(const at::Tensor& tensor, const comm::AllReduceOptions& options) {
   comm::all_reduce(tensor, job("all_reduce").group, options);
+}
+
+at::Tensor all_reduce(const std::vector<at::Tensor>& of_virtual_ranks,
+                      const comm::AllReduceOptions& options) {
+  const Job& state = job("all_reduce");
+  return comm::all_reduce_leaves(of_virtual_ranks, state.leaves, state.group, options);
 }
 
 void broadcast(const at::Tensor& tensor, const comm::RootOptions& options) {
@@ -226,14 +269,18 @@ data::DistributedBatchSampler distributed_batch_sampler(int64_t dataset_size,
                                         .rank = worker_index(),
                                         .shuffle = options.shuffle,
                                         .drop_last = options.drop_last,
+                                        .virtual_ranks = virtual_ranks(),
+                                        .micro_batches = options.micro_batches,
                                         .seed = options.seed});
 }
 
 data::EvaluationSampler evaluation_sampler(int64_t dataset_size,
                                            const EvaluationBatchOptions& options) {
-  return data::EvaluationSampler(
-      dataset_size,
-      {.batch_size = options.batch_size, .num_replicas = worker_num(), .rank = worker_index()});
+  return data::EvaluationSampler(dataset_size,
+                                 {.batch_size = options.batch_size,
+                                  .num_replicas = worker_num(),
+                                  .rank = worker_index(),
+                                  .virtual_ranks = virtual_ranks()});
 }
 
 optim::GradScaler distributed_scaler(optim::GradScaler scaler) {
@@ -276,7 +323,8 @@ parallel::DdpOptions ddp_options() {
           .bucket_cap_bytes = static_cast<int64_t>(wanted.fuse_grad_size_in_MB * kMiB),
           .find_unused_parameters = wanted.find_unused_parameters,
           .memory_format = wanted.memory_format,
-          .autocast = amp_dtype()};
+          .autocast = amp_dtype(),
+          .virtual_ranks = virtual_ranks()};
 }
 
 std::optional<at::ScalarType> amp_dtype() {
@@ -293,6 +341,37 @@ optim::GradScalerOptions amp_scaler() {
           .backoff_factor = configs.decr_ratio,
           .growth_interval = configs.incr_every_n_steps,
           .enabled = strategy().amp};
+}
+
+void deal_to(int64_t virtual_ranks) {
+  Job& state = job("init");
+  const int64_t wanted = virtual_ranks > 0 ? virtual_ranks : state.strategy.virtual_ranks;
+  check_virtual_ranks(wanted, state.strategy, state.group.size());
+  const int64_t leaves = wanted > 0 ? wanted : state.group.size();
+  if (state.leaves != nullptr && state.leaves->leaves() == leaves) {
+    return;
+  }
+  state.leaves =
+      std::make_shared<comm::LeafDeal>(comm::LeafDeal::in_ranges(leaves, state.group.size()));
+  parallel::ddp::Core::for_each(state.group, [&](auto& core) { core.deal_to(leaves); });
+}
+
+std::shared_ptr<const comm::LeafDeal> leaf_deal() {
+  return job("virtual_ranks").leaves;
+}
+
+void begin_micro_batch(const parallel::MicroBatch& micro_batch) {
+  parallel::ddp::Core::for_each(job("updates").group, [&](auto& core) { core.begin(micro_batch); });
+}
+
+void end_micro_batches() {
+  parallel::ddp::Core::for_each(job("updates").group, [](auto& core) { core.end_update(); });
+}
+
+void abandon_micro_batches() noexcept {
+  if (is_initialized()) {
+    parallel::ddp::Core::for_each(slot()->group, [](auto& core) { core.abandon_update(); });
+  }
 }
 
 void register_model(const engine::NamedTensors& parameters,

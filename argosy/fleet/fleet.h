@@ -50,6 +50,8 @@ void init(const DistributedStrategy& strategy = {}, const comm::InitOptions& opt
 [[nodiscard]] int worker_num();    ///< number of ranks
 [[nodiscard]] int local_rank();    ///< rank among the processes of this host
 [[nodiscard]] bool is_first_worker();
+/// The number of virtual ranks: DistributedStrategy::virtual_ranks, or that of the ranks.
+[[nodiscard]] int64_t virtual_ranks();
 /// Returns when all ranks have called it. The error at the timeout names the missing ranks.
 void barrier_worker();
 /// Waits for running operations and leaves the job. Optional at the end of a program.
@@ -63,6 +65,10 @@ void stop_worker();
   return worker_num();
 }
 void all_reduce(const at::Tensor& tensor, const comm::AllReduceOptions& options = {});
+/// Reduces a figure of the virtual ranks, one tensor for each of this process's in their order,
+/// into a new one: with the same bits on any number of processes.
+[[nodiscard]] at::Tensor all_reduce(const std::vector<at::Tensor>& of_virtual_ranks,
+                                    const comm::AllReduceOptions& options = {});
 void broadcast(const at::Tensor& tensor, const comm::RootOptions& options = {});
 [[nodiscard]] std::vector<at::Tensor> all_gather(const at::Tensor& tensor,
                                                  const comm::TimeoutOptions& options = {});
@@ -73,20 +79,21 @@ void broadcast(const at::Tensor& tensor, const comm::RootOptions& options = {});
 [[nodiscard]] std::vector<std::string> get_file_shard(const std::vector<std::string>& files);
 
 struct SamplerOptions {
-  int64_t batch_size = 1;  ///< per rank
+  int64_t batch_size = 1;  ///< per virtual rank
   bool shuffle = false;
   bool drop_last = false;
-  uint64_t seed = 0;  ///< 0: Paddle's own order, which depends only on the epoch
+  uint64_t seed = 0;          ///< 0: Paddle's own order, which depends only on the epoch
+  int64_t micro_batches = 1;  ///< batches of each virtual rank in an update; for fleet::updates()
 };
-/// Returns the batches of this rank in Paddle's order. Every rank gets the same number.
+/// Returns the batches of this rank in Paddle's order. Every virtual rank gets the same number.
 /// Errors: UsageError for an empty data set with shuffle.
 [[nodiscard]] data::DistributedBatchSampler distributed_batch_sampler(
     int64_t dataset_size, const SamplerOptions& options);
 struct EvaluationBatchOptions {
-  int64_t batch_size = 1;  ///< per rank
+  int64_t batch_size = 1;  ///< per virtual rank
 };
-/// Returns batches that cover every sample exactly once over all ranks. Ranks may get fewer batches
-/// or none.
+/// Returns batches that cover every sample exactly once over all ranks, in the same batches on any
+/// number of processes. Ranks may get fewer batches or none.
 [[nodiscard]] data::EvaluationSampler evaluation_sampler(int64_t dataset_size,
                                                          const EvaluationBatchOptions& options);
 
@@ -95,6 +102,16 @@ namespace detail {
 /// Returns the dtype of the strategy's amp, or nullopt if it is off.
 [[nodiscard]] std::optional<at::ScalarType> amp_dtype();
 [[nodiscard]] optim::GradScalerOptions amp_scaler();
+/// Goes on with another number of virtual ranks; 0: the strategy's. Collective, between two
+/// updates.
+void deal_to(int64_t virtual_ranks);
+/// Returns the leaves of the job's virtual ranks.
+[[nodiscard]] std::shared_ptr<const comm::LeafDeal> leaf_deal();
+/// Tells all distributed models which pass follows; see DistributedDataParallel::begin().
+void begin_micro_batch(const parallel::MicroBatch& micro_batch);
+void end_micro_batches();
+/// Forgets an update that was left.
+void abandon_micro_batches() noexcept;
 void register_model(const engine::NamedTensors& parameters,
                     const std::shared_ptr<parallel::ddp::Core>& core);
 /// Returns the optimizer that the strategy makes of this one, ready for use.

@@ -111,6 +111,7 @@ void for_each_field(S& strategy, const Visit& visit) {
   visit("divide_update", strategy.divide_update);
   visit("share_parameters", strategy.share_parameters);
   visit("overlap_update", strategy.overlap_update);
+  visit("virtual_ranks", strategy.virtual_ranks);
   visit("sync_batch_norm", strategy.sync_batch_norm);
   visit("memory_format", strategy.memory_format);
   visit("lars", strategy.lars);
@@ -307,6 +308,14 @@ void DistributedStrategy::validate() const {
     refuse(
         "overlap_update and gradient_merge exclude each other: an update would be made before its "
         "gradients are merged.");
+  }
+  if (virtual_ranks < 0) {
+    refuse(fmt::format("virtual_ranks: expected 0 or more, got {}", virtual_ranks));
+  }
+  if (virtual_ranks > 0 && gradient_merge) {
+    refuse(
+        "virtual_ranks and gradient_merge exclude each other: give distributed_batch_sampler() "
+        ".micro_batches, and loop over fleet::updates().");
   }
   if (lars && lamb) {
     refuse("lars and lamb exclude each other. Choose one.");

@@ -82,6 +82,11 @@ struct DistributedStrategy {
   /// For divided steps: see parallel::DivideOptions, also for the hazards. Ours.
   bool share_parameters = false;
   bool overlap_update = false;
+  /// The number of virtual ranks, 0: one for each process. A training of V virtual ranks has the
+  /// same bits on any number of processes up to V: each process computes a contiguous range of
+  /// them, one after the other. Loops go over fleet::updates(), and a checkpoint of one number of
+  /// processes is resumed on another. See docs/guides/same_bits.md. Ours.
+  int64_t virtual_ranks = 0;
   /// distributed_model() computes batch norms over all ranks: parallel::convert_sync_batchnorm().
   bool sync_batch_norm = false;
   /// Memory format of images and convolution weights; see DdpOptions::memory_format. Ours. In JSON
