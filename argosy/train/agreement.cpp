@@ -1,5 +1,6 @@
 #include "argosy/train/agreement.h"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <utility>
@@ -17,23 +18,28 @@ void Agreement::heed_signals() {
   signals_.emplace({SIGINT, SIGTERM, SIGUSR1});
 }
 
-void Agreement::add_batch(double loss, double count, int64_t samples) {
+void Agreement::add_batch(int64_t leaf, double loss, double count, int64_t samples) {
+  own_.resize(std::max(own_.size(), static_cast<std::size_t>(leaf) + 1));
+  Sums& sums = own_[static_cast<std::size_t>(leaf)];
   if (count > 0) {  // the mean of nothing is NaN and counts as nothing
-    own_loss_ += loss * count;
-    own_count_ += count;
+    sums.loss += loss * count;
+    sums.count += count;
   }
-  own_samples_ += samples;
+  sums.samples += static_cast<double>(samples);
 }
 
 void Agreement::at_update() {
-  std::array<double, 3 + kQuestions> sums{own_loss_, own_count_, static_cast<double>(own_samples_)};
-  ask(std::span(sums).subspan<3>());
-  sum_over_ranks(sums, group_);
-  loss_ = sums[0] / sums[1];
-  samples_ = static_cast<int64_t>(sums[2]);
-  own_loss_ = own_count_ = 0;
-  own_samples_ = 0;
-  take(std::span(sums).subspan<3>());
+  std::vector<std::vector<double>> leaves;
+  for (const Sums& sums : own_) {
+    leaves.push_back({sums.loss, sums.count, sums.samples});
+    leaves.back().resize(3 + kQuestions);
+  }
+  ask(std::span(leaves.front()).subspan<3, kQuestions>());
+  const std::vector<double> all = sum_over_virtual_ranks(leaves);
+  loss_ = all[0] / all[1];
+  samples_ = static_cast<int64_t>(all[2]);
+  own_.clear();
+  take(std::span(all).subspan<3, kQuestions>());
 }
 
 void Agreement::at_epoch_end() {

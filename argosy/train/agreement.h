@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "argosy/comm/group.h"
 #include "argosy/os/signal_flag.h"
@@ -29,8 +30,8 @@ class Agreement final {
   /// The last signal that this rank received, or 0.
   [[nodiscard]] int signal() const { return signals_.has_value() ? signals_->received() : 0; }
 
-  /// Adds a batch of this rank to the update.
-  void add_batch(double loss, double count, int64_t samples);
+  /// Adds a batch of this rank's virtual rank `leaf` to the update.
+  void add_batch(int64_t leaf, double loss, double count, int64_t samples);
   /// Sums the update's batches and everybody's requests. Collective.
   void at_update();
   /// Sums the requests after an epoch and its evaluation. Collective.
@@ -63,9 +64,13 @@ class Agreement final {
   Requests& requests_;
   const comm::Group& group_;
   std::optional<os::SignalFlag> signals_;
-  double own_loss_ = 0;  // of this rank's batches since the last update: Σ mean · count
-  double own_count_ = 0;
-  int64_t own_samples_ = 0;
+  /// Of a virtual rank's batches since the last update.
+  struct Sums {
+    double loss = 0;  // Σ mean · count
+    double count = 0;
+    double samples = 0;
+  };
+  std::vector<Sums> own_{};  // of each virtual rank of this rank
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   int64_t samples_ = 0;
   bool ended_ = false;

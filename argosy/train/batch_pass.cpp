@@ -27,7 +27,10 @@ void BatchPass::take(const Tensors& batch) {
   inputs_ = training_step_ != nullptr ? core_.first_of(batch) : core_.inputs_of(batch, "train.fit");
 }
 
-void BatchPass::run(const Tensors& batch, int64_t together, const TrainingStep::Place& place) {
+void BatchPass::run(const Tensors& batch,
+                    int64_t leaf,
+                    int64_t together,
+                    const TrainingStep::Place& place) {
   const LossValue loss = phases_.time(PhaseKind::kForward, [&] {
     return training_step_ != nullptr ? users_loss(batch, place) : usual_loss(batch);
   });
@@ -41,7 +44,7 @@ void BatchPass::run(const Tensors& batch, int64_t together, const TrainingStep::
   labels_.clear();
   const auto value = loss.mean.item<double>();
   figures_.loss.update(value, loss.count);
-  agreement_.add_batch(value, loss.count, samples_in(batch));
+  agreement_.add_batch(leaf, value, loss.count, samples_in(batch));
 }
 
 LossValue BatchPass::usual_loss(const Tensors& batch) {

@@ -27,9 +27,9 @@ class BatchPass final {
   void take(const Tensors& batch);
   [[nodiscard]] const Tensors& inputs() const { return inputs_; }
   void drop() { inputs_.clear(); }
-  /// Adds the gradients of the batch's mean loss divided by `together`.
-  /// Errors: UsageError for a training_step whose loss cannot train the network.
-  void run(const Tensors& batch, int64_t together, const TrainingStep::Place& place);
+  /// Adds the gradients of the batch's mean loss divided by `together`, for this rank's virtual
+  /// rank `leaf`. Errors: UsageError for a training_step whose loss cannot train the network.
+  void run(const Tensors& batch, int64_t leaf, int64_t together, const TrainingStep::Place& place);
 
   /// Returns the figures of the epoch so far beside the loss. Collective.
   [[nodiscard]] Logs figures_now() const;

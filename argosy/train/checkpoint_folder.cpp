@@ -16,6 +16,8 @@
 #include "argosy/checkpoint/load.h"
 #include "argosy/checkpoint/together.h"
 #include "argosy/comm/json.h"
+#include "argosy/engine/cpu.h"
+#include "argosy/fleet/fleet.h"
 #include "argosy/train/callbacks/model_checkpoint.h"
 #include "argosy/train/training_state.h"
 
@@ -68,18 +70,39 @@ nlohmann::json look(const FitOptions& options) {
   }
 }
 
+/// The place in a checkpoint, if it has one. What is wrong with it is said when it is read.
+Place place_of(const std::string& path) {
+  try {
+    return place_in({.values = checkpoint::Checkpoint(path).values()})
+        .value_or(Place{.virtual_ranks = 0});
+  } catch (const Error&) {
+    return {.virtual_ranks = 0};
+  }
+}
+
 Share read_share(const std::string& path, const comm::Group& group) {
   const checkpoint::Checkpoint saved(path);
-  if (const int before = saved.manifest().world_size; before != group.size() && group.rank() == 0) {
+  const std::optional<Place> place = place_in({.values = saved.values()});
+  const int64_t ranks = fleet::virtual_ranks();
+  if (place.has_value() && place->virtual_ranks != ranks && group.rank() == 0) {
     log::warn(
-        "[train.resume] {}: {} rank{} wrote it, and {} read{} it: the training continues, but not "
-        "to "
-        "the same bits",
+        "[train.resume] {}: the training had {} virtual rank{}, and goes on with {}: its samples "
+        "are dealt anew, and its bits are others than those of one that was not stopped",
         path,
-        before,
-        before == 1 ? "" : "s",
-        group.size(),
-        group.size() == 1 ? "s" : "");
+        place->virtual_ranks,
+        place->virtual_ranks == 1 ? "" : "s",
+        ranks);
+  }
+  if (const std::string now = engine::kernels_in_use();
+      place.has_value() && !place->kernels.empty() && place->kernels != now) {
+    log::warn(
+        "[train.resume] {}: operators were computed by {}, and rank {} has {}: they round in "
+        "another way. To go on to the same bits, set OMP_NUM_THREADS and ATEN_CPU_CAPABILITY as "
+        "they were",
+        path,
+        place->kernels,
+        group.rank(),
+        now);
   }
   Share share{.snapshot = saved.snapshot(group.rank())};
   for (int64_t rank = group.rank() + group.size(); rank < saved.manifest().world_size;
@@ -154,6 +177,23 @@ Share read_together(const std::string& path, const comm::Group& group) {
   Share share;
   checkpoint::together(group, "train.resume", path, [&] { share = read_share(path, group); });
   return share;
+}
+
+void decide_virtual_ranks(const FitOptions& options,
+                          std::optional<int64_t> dealt_to,
+                          const comm::Group& group) {
+  const bool given = options.virtual_ranks > 0 || fleet::strategy().virtual_ranks > 0;
+  nlohmann::json saved{0, 0};
+  if (const auto path = checkpoint_to_resume(options, group); path.has_value()) {
+    const Place place = group.rank() == 0 ? place_of(*path) : Place();
+    saved = comm::broadcast_object(nlohmann::json{place.virtual_ranks, place.threads}, group);
+  }
+  const auto ranks = saved[0].get<int64_t>();
+  const auto threads = saved[1].get<int>();  // 0 of a version that knew no virtual ranks
+  const bool follows = !given && threads > 0 && ranks >= group.size() &&
+                       dealt_to.value_or(ranks) == ranks;  // else its samples are dealt anew
+  engine::use_threads(threads > 0 && (given || follows) ? threads : given ? 1 : 0);
+  fleet::detail::deal_to(follows ? ranks : options.virtual_ranks);
 }
 
 }  // namespace argosy::train::detail

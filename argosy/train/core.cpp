@@ -12,6 +12,7 @@
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/json.h"
 #include "argosy/engine/device.h"
+#include "argosy/fleet/fleet.h"
 
 namespace argosy::train::detail {
 
@@ -181,12 +182,26 @@ void sum_over_ranks(std::span<double> values, const comm::Group& group) {
   }
 }
 
+std::vector<double> sum_over_virtual_ranks(std::span<const std::vector<double>> of_each) {
+  if (of_each.size() == 1 && fleet::virtual_ranks() == 1) {
+    return of_each.front();
+  }
+  std::vector<at::Tensor> leaves;
+  for (const std::vector<double>& figures : of_each) {
+    leaves.push_back(at::tensor(figures, at::kDouble));
+  }
+  const at::Tensor sums = fleet::all_reduce(leaves);
+  const auto* begin = sums.data_ptr<double>();
+  return {begin, begin + sums.numel()};
+}
+
 void check_feed(const Feed& feed, const comm::Group& group, FeedOf use) {
   const bool training = use == FeedOf::kTraining;
   if (group.size() == 1) {
     return;
   }
   const data::LoaderState own = feed.state();
+  const bool is_dealt = feed.turns().virtual_ranks > 0;  // by us; its ranks say the same
   const auto all =
       comm::all_gather_object(nlohmann::json{own.order, own.batches, own.samples}, group);
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
@@ -198,7 +213,7 @@ void check_feed(const Feed& feed, const comm::Group& group, FeedOf use) {
                                    [&](const nlohmann::json& other) { return other[0] == order; });
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(rank);
     ARGOSY_CHECK(
-        same == end || batches == 0 || (samples >= 0 && samples < group.size()),
+        is_dealt || same == end || batches == 0 || (samples >= 0 && samples < group.size()),
         training ? "train.fit" : "train.evaluate",
         "ranks {} and {} have the same batches: the loader's sampler ignores the ranks, "
         "each sample would count {} times. Give it fleet::{}(…), or the data set itself in "

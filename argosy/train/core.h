@@ -127,6 +127,11 @@ class Judged final {
 /// Sums the values over the ranks, in place. Collective; does nothing in a group of one.
 void sum_over_ranks(std::span<double> values, const comm::Group& group);
 
+/// Sums figures of the virtual ranks, for each of this rank's in their order, along the tree.
+/// Collective; all ranks have equally many figures.
+[[nodiscard]] std::vector<double> sum_over_virtual_ranks(
+    std::span<const std::vector<double>> of_each);
+
 /// The use of a feed.
 enum class FeedOf { kTraining, kEvaluation };
 

@@ -18,11 +18,11 @@ struct Dealing {
   friend bool operator==(const Dealing&, const Dealing&) = default;
 };
 
-/// A part of an epoch, trained by a number of ranks.
+/// A part of an epoch, trained by a number of virtual ranks.
 struct Leg {
   int64_t ranks = 1;
-  int64_t batch_size = 1;  ///< per rank
-  int64_t done = 0;        ///< batches of each rank
+  int64_t batch_size = 1;  ///< per virtual rank
+  int64_t done = 0;        ///< batches of each
   friend bool operator==(const Leg&, const Leg&) = default;
 };
 

@@ -1,6 +1,10 @@
 #include "argosy/train/dealt_feed.h"
 
+#include <limits>
+#include <optional>
+
 #include "argosy/base/check.h"
+#include "argosy/base/even_part.h"
 #include "argosy/fleet/fleet.h"
 
 namespace argosy::train::detail {
@@ -10,11 +14,37 @@ DealtFeed::DealtFeed(Feed& feed, const FitOptions& options, const comm::Group& g
 
 std::vector<Leg> DealtFeed::new_legs() const {
   return whole_->dealing().has_value()
-             ? std::vector<Leg>{{.ranks = group_.size(), .batch_size = batch_size_}}
+             ? std::vector<Leg>{{.ranks = fleet::virtual_ranks(), .batch_size = batch_size_}}
              : std::vector<Leg>();
 }
 
+data::BatchTurns DealtFeed::turns() const {
+  data::BatchTurns turns = now().turns();
+  ARGOSY_CHECK(turns.leaves == 1 || turns.micros == options_.accumulate_grad_batches,
+               "train.fit",
+               "the loader's sampler has {} micro_batches, and accumulate_grad_batches is {}: an "
+               "update takes as many batches of each virtual rank. Give both the same number.",
+               turns.micros,
+               options_.accumulate_grad_batches);
+  turns.micros = options_.accumulate_grad_batches;
+  return turns;
+}
+
+int64_t DealtFeed::batches_of_process() const {
+  const std::optional<int64_t> each = now().batches();
+  return each.has_value() ? *each * now().turns().leaves : std::numeric_limits<int64_t>::max();
+}
+
 bool DealtFeed::resume(const Place& place, const checkpoint::Snapshot& snapshot) {
+  const data::BatchTurns turns = whole_->turns();
+  ARGOSY_CHECK(turns.virtual_ranks == 0 || turns.virtual_ranks == fleet::virtual_ranks(),
+               "train.fit",
+               "the checkpoint's training has {} virtual ranks, and the loader's batches are dealt "
+               "to {}. Call fleet::init({{.virtual_ranks = {}}}) before you make the loader, or "
+               "give fit() the data set.",
+               place.virtual_ranks,
+               turns.virtual_ranks,
+               place.virtual_ranks);
   batch_size_ = batch_size_after(place);
   const bool same_leg = is_dealt_as(place);
   if (!place.in_epoch()) {
@@ -28,18 +58,20 @@ bool DealtFeed::resume(const Place& place, const checkpoint::Snapshot& snapshot)
     resume_between_epochs();
     return true;
   }
-  ARGOSY_CHECK(same_leg || whole_->dealing().has_value(),
-               "train.fit",
-               "the checkpoint is of the middle of an epoch on {} ranks, here are {}, and a loader "
-               "with a sampler of its own cannot be dealt anew. Give fit() the data set, or resume "
-               "with {} ranks.",
-               place.ranks,
-               group_.size(),
-               place.ranks);
+  ARGOSY_CHECK(
+      same_leg || whole_->dealing().has_value(),
+      "train.fit",
+      "the checkpoint is of the middle of an epoch of {} virtual ranks, here are {}, and a "
+      "loader with a sampler of its own cannot be dealt anew. Give fit() the data set, or "
+      "resume with .virtual_ranks = {}.",
+      place.virtual_ranks,
+      fleet::virtual_ranks(),
+      place.virtual_ranks);
   Place before = place;
   if (same_leg && !before.legs.empty()) {
     before.legs.pop_back();
   }
+  earlier_legs_ = before.legs.size();
   if (!same_leg || !before.legs.empty() || batch_size_ != options_.batch_size) {
     deal(before);
   }
@@ -49,11 +81,12 @@ bool DealtFeed::resume(const Place& place, const checkpoint::Snapshot& snapshot)
   return same_leg;
 }
 
-/// True if these ranks and batches are those of the place's last leg.
+/// True if these virtual ranks and batches are those of the place's last leg.
 bool DealtFeed::is_dealt_as(const Place& place) const {
-  return place.legs.empty() ? place.ranks == group_.size()
-                            : place.legs.back().ranks == group_.size() &&
-                                  place.legs.back().batch_size == batch_size_;
+  const int64_t ranks = fleet::virtual_ranks();
+  return place.legs.empty()
+             ? place.virtual_ranks == ranks
+             : place.legs.back().ranks == ranks && place.legs.back().batch_size == batch_size_;
 }
 
 int64_t DealtFeed::batch_size_after(const Place& place) const {
@@ -62,16 +95,17 @@ int64_t DealtFeed::batch_size_after(const Place& place) const {
   }
   const Leg& last = place.legs.back();
   const int64_t together = last.batch_size * last.ranks;
+  const int64_t ranks = fleet::virtual_ranks();
   ARGOSY_CHECK(
-      together % group_.size() == 0,
+      together % ranks == 0,
       "train.fit",
       "checkpoint.resume_batch = kGlobal: a batch of {} samples ({} of each of {} ranks) cannot be "
       "divided evenly between {} ranks. Take another number of ranks, or kPerRank.",
       together,
       last.batch_size,
       last.ranks,
-      group_.size());
-  return together / group_.size();
+      ranks);
+  return together / ranks;
 }
 
 /// Deals in batches of another size if updates are to have as many samples as before.
@@ -83,23 +117,38 @@ void DealtFeed::resume_between_epochs() {
 
 void DealtFeed::deal(const Place& place) {
   const Dealing order = *whole_->dealing();
+  const int64_t micros = options_.accumulate_grad_batches;
   if (batch_size_ != options_.batch_size) {
     other_batches_ =
         whole_->with_batches(fleet::distributed_batch_sampler(order.samples,
                                                               {.batch_size = batch_size_,
                                                                .shuffle = order.shuffle,
                                                                .drop_last = order.drop_last,
-                                                               .seed = order.seed}));
+                                                               .seed = order.seed,
+                                                               .micro_batches = micros}));
     whole_ = other_batches_.get();
   }
   if (!place.legs.empty()) {
-    data::BatchPlan plan = train::deal(remaining_samples(order, place.epoch, place.legs),
-                                       {.batch_size = batch_size_,
-                                        .ranks = group_.size(),
-                                        .rank = group_.rank(),
-                                        .drop_last = order.drop_last});
-    rest_ = whole_->with_batches(
-        data::BatchSampler(plan.size(), [plan](int64_t /*epoch*/) { return plan; }));
+    const std::vector<int64_t> left = remaining_samples(order, place.epoch, place.legs);
+    const int64_t ranks = fleet::virtual_ranks();
+    const auto plan_of = [&](int64_t rank) {
+      return train::deal(
+          left,
+          {.batch_size = batch_size_, .ranks = ranks, .rank = rank, .drop_last = order.drop_last});
+    };
+    const IndexRange own = even_part(ranks, group_.size(), group_.rank());
+    std::vector<data::BatchPlan> plans;
+    for (int64_t rank = own.begin; rank < own.end; ++rank) {
+      plans.push_back(plan_of(rank));
+    }
+    const data::BatchPlan plan = data::in_turns(plans, micros);
+    const data::BatchTurns turns{
+        .virtual_ranks = ranks, .first = own.begin, .leaves = own.size(), .micros = micros};
+    rest_ = whole_->with_batches(data::BatchSampler(
+        plan.size(),
+        [plan](int64_t /*epoch*/) { return plan; },
+        turns,
+        [first = plan_of(0)](int64_t /*epoch*/) { return first; }));
   }
 }
 

@@ -1,6 +1,5 @@
 #include "argosy/train/epoch_place.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace argosy::train::detail {
@@ -13,10 +12,6 @@ bool EpochPlace::begin_epoch(std::vector<Leg> legs) {
   batches_done_ = false;
   legs_ = std::move(legs);
   return true;
-}
-
-int64_t EpochPlace::batches_of_update(int64_t wanted, std::optional<int64_t> batches) const {
-  return wanted == 1 ? 1 : std::min(wanted, *batches - update_begun_);
 }
 
 void EpochPlace::put(Place& place, std::optional<int64_t> batches) const {

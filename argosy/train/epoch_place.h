@@ -22,13 +22,9 @@ class EpochPlace final {
 
   /// Begins the epoch, on `legs`. Returns false if a resumed one continues amid its batches.
   [[nodiscard]] bool begin_epoch(std::vector<Leg> legs);
-  /// Returns the number of batches of the current update: fewer than `wanted` at an epoch's end.
-  [[nodiscard]] int64_t batches_of_update(int64_t wanted, std::optional<int64_t> batches) const;
-  /// True if the current batch is the last of an update of `together` batches.
-  [[nodiscard]] bool ends_update(int64_t together) const {
-    return batch_ - update_begun_ == together - 1;
-  }
   void batch_done() { ++batch_; }
+  /// Begins the update's batches again, for another virtual rank.
+  void leaf_done() { batch_ = update_begun_; }
   void update_done() { update_begun_ = batch_; }
   void epoch_done() { ++epoch_; }
 
@@ -42,7 +38,7 @@ class EpochPlace final {
  private:
   int64_t begun_step_;
   int64_t epoch_ = 0;
-  int64_t batch_ = 0;
+  int64_t batch_ = 0;         // of each virtual rank
   int64_t update_begun_ = 0;  // the first batch of the current update
   std::vector<Leg> legs_;     // of the epoch, where fit() deals; the last one is running
   bool in_epoch_ = false;     // the next epoch continues from batch_

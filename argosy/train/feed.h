@@ -40,6 +40,9 @@ class Feed {
   [[nodiscard]] virtual std::optional<int64_t> batches() const = 0;
   /// Returns the number of samples that all ranks share, or -1 for a stream.
   [[nodiscard]] virtual int64_t samples() const = 0;
+  /// Returns whose turn the batches are, and which of this process's batches next() gave last.
+  [[nodiscard]] virtual data::BatchTurns turns() const = 0;
+  [[nodiscard]] virtual int64_t current() const = 0;
   virtual void set_epoch(int64_t epoch) = 0;
   [[nodiscard]] virtual data::LoaderState state() const = 0;
   virtual void load_state(const data::LoaderState& state) = 0;
@@ -120,6 +123,8 @@ class LoaderFeed : public Feed {
     return known < 0 ? std::nullopt : std::optional(known);
   }
   [[nodiscard]] int64_t samples() const override { return loader_->state().samples; }
+  [[nodiscard]] data::BatchTurns turns() const override { return loader_->turns(); }
+  [[nodiscard]] int64_t current() const override { return loader_->current(); }
   void set_epoch(int64_t epoch) override { loader_->set_epoch(epoch); }
   [[nodiscard]] data::LoaderState state() const override { return loader_->state(); }
   void load_state(const data::LoaderState& state) override {

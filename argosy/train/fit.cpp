@@ -95,7 +95,6 @@ History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions&
   } else {
     core.check_optimizer("train.fit");
   }
-  options.validate();
   check_feeds(options, train, eval);
   ARGOSY_CHECK(options.accumulate_grad_batches == 1 || train.batches().has_value(),
                "train.fit",

@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <utility>
 
+#include <ATen/Parallel.h>
 #include <torch/nn/module.h>
 
+#include "argosy/data/random.h"
+#include "argosy/engine/cpu.h"
 #include "argosy/engine/random_state.h"
 #include "argosy/engine/seed.h"
 #include "argosy/train/epoch_sums.h"
@@ -54,6 +57,7 @@ History FitLoop::run() {
 
 History FitLoop::train_all() {
   forget_update();
+  seed_ = fleet::detail::seed_of_job();
   if (core_.watches_a_figure()) {
     schedules_figure().check(training());
   }
@@ -124,6 +128,7 @@ void FitLoop::continue_from(const Share& share, const std::string& path) {
   begun_from_ =
       options_.checkpoint.resume_from.empty() ? place->begun_from : options_.checkpoint.resume_from;
   core_.requests = requests_in(snapshot, share.gone);
+  seed_ = snapshot.values.at("place").contains("seed") ? place->seed : seed_;
   agreement_.load(*place);
   const bool same_leg = feed_.resume(*place, snapshot);
   place_.load(*place, same_leg ? std::vector<Leg>() : feed_.new_legs());
@@ -169,7 +174,9 @@ void FitLoop::run_epoch() {
 void FitLoop::run_batches() {
   Tensors batch;
   const auto next = [&] { return feed_.now().next(batch); };
+  turns_.emplace(feed_.turns(), place_.epoch(), data::mix(seed_, feed_.earlier_legs()));
   while (!agreement_.ended() && announcer_.phases().time(PhaseKind::kDataWait, next)) {
+    begin_pass();
     run_batch(batch);
     place_.batch_done();
     if (updates_) {
@@ -180,46 +187,64 @@ void FitLoop::run_batches() {
   feed_.now().leave();
 }
 
+void FitLoop::begin_pass() {
+  const int64_t number = feed_.now().current();
+  if (turns_->is_last()) {
+    turns_->begin_update(number, feed_.batches_of_process());
+  } else if (turns_->ends_leaf()) {
+    place_.leaf_done();
+  }
+  turns_->begin_batch(number);
+  updates_ = turns_->is_last();
+}
+
+/// Callbacks hear of a micro-batch once, when the last virtual rank of this process has it.
 void FitLoop::run_batch(const Tensors& batch) {
-  const Logs none;
-  const int64_t together = place_.batches_of_update(options_.accumulate_grad_batches, batches_);
+  const bool told = turns_->now().is_of_last_leaf();
   pass_.take(batch);
-  updates_ = place_.ends_update(together);
   core_.precision.forget_update();
-  announcer_.all(&Callback::on_train_batch_begin, step_now(none));
+  if (told) {
+    announcer_.all(&Callback::on_train_batch_begin, step_now(Logs()));
+  }
   double lr = core_.optimizer->lr();  // the update's; the schedule moves on before its end is told
-  const auto pass = [&] {
-    pass_.run(
-        batch, together, {.epoch = place_.epoch(), .batch = place_.batch(), .step = core_.steps});
-  };
-  if (updates_) {
-    pass();
-    announcer_.phases().tell_communication(core_.network.communication_times());
-    together_with_ranks([&] { agreement_.at_update(); });
-    if (core_.precision.scales()) {
-      announcer_.phases().time(PhaseKind::kUpdate,
-                               [&] { core_.precision.begin_update(*core_.optimizer); });
-    }
-    announcer_.all(&Callback::on_before_update, step_now(none));
-    lr = core_.optimizer->lr();
-    announcer_.phases().time(PhaseKind::kUpdate, [&] { core_.step(); });
-    core_.stepped();
-  } else {
-    core_.network.without_sync(pass);
-  }
-  const bool shown = (place_.batch() + 1) % options_.log.freq == 0 ||
-                     (batches_.has_value() && place_.batch() + 1 == *batches_);
+  pass_.run(batch,
+            turns_->now().leaf,
+            turns_->micros(),
+            {.epoch = place_.epoch(), .batch = place_.batch(), .step = core_.steps});
+  const bool ends_epoch = batches_.has_value() && place_.batch() + 1 == *batches_;
+  shows_ = shows_ || (place_.batch() + 1) % options_.log.freq == 0 || ends_epoch;
   Logs logs;
-  if (shown) {
-    together_with_ranks([&] { logs = pass_.figures_now(); });
+  if (updates_) {
+    lr = run_update();
+    if (std::exchange(shows_, false)) {
+      together_with_ranks([&] { logs = pass_.figures_now(); });
+    }
   }
-  Step end = step_now(logs);
-  end.lr = lr;
-  announcer_.all(&Callback::on_train_batch_end, end);
+  if (told) {
+    Step end = step_now(logs);
+    end.lr = lr;
+    announcer_.all(&Callback::on_train_batch_end, end);
+  }
   pass_.drop();
   if (updates_) {
     end_at_num_iters();
   }
+}
+
+/// Returns the rate with which the update was made.
+double FitLoop::run_update() {
+  turns_->end_update();
+  announcer_.phases().tell_communication(core_.network.communication_times());
+  together_with_ranks([&] { agreement_.at_update(); });
+  if (core_.precision.scales()) {
+    announcer_.phases().time(PhaseKind::kUpdate,
+                             [&] { core_.precision.begin_update(*core_.optimizer); });
+  }
+  announcer_.all(&Callback::on_before_update, step_now(Logs()));
+  const double lr = core_.optimizer->lr();
+  announcer_.phases().time(PhaseKind::kUpdate, [&] { core_.step(); });
+  core_.stepped();
+  return lr;
 }
 
 void FitLoop::finish_epoch() {
@@ -329,7 +354,12 @@ void FitLoop::together_with_ranks(const std::function<void()>& work) {
 }
 
 Place FitLoop::place_now(bool epoch_end) const {
-  Place place{.ranks = core_.group.size(), .begun_from = begun_from_};
+  Place place{.ranks = core_.group.size(),
+              .virtual_ranks = fleet::virtual_ranks(),
+              .seed = seed_,
+              .threads = at::get_num_threads(),
+              .kernels = engine::kernels_in_use(),
+              .begun_from = begun_from_};
   agreement_.put(place, epoch_end);
   if (epoch_end) {
     place_.put_next_epoch(place, feed_.new_legs());
@@ -340,33 +370,34 @@ Place FitLoop::place_now(bool epoch_end) const {
 }
 
 Training FitLoop::training() const {
-  return {.model = model_,
-          .epochs = options_.epochs,
-          .batches = batches_,
-          .batch_size = feed_.batch_size() * core_.group.size() * options_.accumulate_grad_batches,
-          .samples = feed_.whole().samples(),
-          .verbose = options_.log.verbose,
-          .log_freq = options_.log.freq,
-          .run_dir = options_.run_dir,
-          .evaluates = eval_ != nullptr,
-          .scales = core_.precision.scales(),
-          .resumed = resumed_,
-          .done = done(),
-          .epoch = place_.epoch(),
-          .step = core_.steps,
-          .options = &options_,
-          .loss = core_.loss.has_value() ? core_.loss->name() : "training_step",
-          .loss_parameters = core_.loss.has_value() ? core_.loss->parameters() : "",
-          .metrics = core_.metric_names(),
-          .amp = core_.precision.name(),
-          .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : "",
-          .schedule_parameters = core_.schedule.has_value() ? core_.schedule->parameters() : "",
-          .schedule_unit = core_.schedule.has_value() ? unit_in_words(core_.schedule->unit()) : "",
-          .monitor = core_.watches_a_figure() ? core_.monitor : "",
-          .ema = core_.average.has_value() ? core_.average->parameters() : "",
-          .base_lr = core_.schedule.has_value() ? core_.schedule->state_dict().base_lrs.front()
-                                                : core_.optimizer->lr(),
-          .class_names = class_names()};
+  return {
+      .model = model_,
+      .epochs = options_.epochs,
+      .batches = batches_,
+      .batch_size = feed_.batch_size() * fleet::virtual_ranks() * options_.accumulate_grad_batches,
+      .samples = feed_.whole().samples(),
+      .verbose = options_.log.verbose,
+      .log_freq = options_.log.freq,
+      .run_dir = options_.run_dir,
+      .evaluates = eval_ != nullptr,
+      .scales = core_.precision.scales(),
+      .resumed = resumed_,
+      .done = done(),
+      .epoch = place_.epoch(),
+      .step = core_.steps,
+      .options = &options_,
+      .loss = core_.loss.has_value() ? core_.loss->name() : "training_step",
+      .loss_parameters = core_.loss.has_value() ? core_.loss->parameters() : "",
+      .metrics = core_.metric_names(),
+      .amp = core_.precision.name(),
+      .schedule = core_.schedule.has_value() ? core_.schedule->state_dict().scheduler : "",
+      .schedule_parameters = core_.schedule.has_value() ? core_.schedule->parameters() : "",
+      .schedule_unit = core_.schedule.has_value() ? unit_in_words(core_.schedule->unit()) : "",
+      .monitor = core_.watches_a_figure() ? core_.monitor : "",
+      .ema = core_.average.has_value() ? core_.average->parameters() : "",
+      .base_lr = core_.schedule.has_value() ? core_.schedule->state_dict().base_lrs.front()
+                                            : core_.optimizer->lr(),
+      .class_names = class_names()};
 }
 
 std::vector<std::string> FitLoop::class_names() const {

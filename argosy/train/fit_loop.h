@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/fleet/updates.h"
 #include "argosy/train/agreement.h"
 #include "argosy/train/announcer.h"
 #include "argosy/train/batch_pass.h"
@@ -39,7 +40,9 @@ class FitLoop final {
   void restore_epoch_sums(const Place& place, const Share& share);
   void run_epoch();
   void run_batches();
+  void begin_pass();
   void run_batch(const Tensors& batch);
+  double run_update();
   void finish_epoch();
   /// Adds the evaluation's figures. Returns false if a signal came to some rank, and the evaluation
   /// was left.
@@ -76,9 +79,12 @@ class FitLoop final {
   bool resumed_ = false;
   std::string begun_from_;  // resume_from, of an earlier start too
 
-  std::optional<int64_t> batches_;  // of the epoch, or of what is left of it
+  uint64_t seed_ = 0;                                // of the passes' random numbers
+  std::optional<fleet::detail::UpdatePlace> turns_;  // of the epoch, or of what is left of it
+  std::optional<int64_t> batches_;                   // of each virtual rank, likewise
+  bool shows_ = false;                               // this update's figures are to be shown
   Clock::time_point epoch_begun_{};
-  bool updates_ = true;  // the current batch completes an update
+  bool updates_ = true;  // the current pass completes an update
 };
 
 }  // namespace argosy::train::detail

@@ -119,7 +119,8 @@ Model::LoaderChoice Model::train_loader(const FitOptions& options) {
           .shuffle = options.data.shuffle,
           .drop_last = options.data.drop_last,
           .num_workers = options.num_workers,
-          .seed = options.data.seed};
+          .seed = options.data.seed,
+          .micro_batches = options.accumulate_grad_batches};
 }
 
 Model::LoaderChoice Model::eval_loader(const FitOptions& options) {
@@ -137,11 +138,17 @@ data::BatchSampler Model::sampler_for(int64_t samples, const LoaderChoice& choic
                                           {.batch_size = choice.batch_size,
                                            .shuffle = choice.shuffle,
                                            .drop_last = choice.drop_last,
-                                           .seed = choice.seed});
+                                           .seed = choice.seed,
+                                           .micro_batches = choice.micro_batches});
 }
 
 data::DataLoaderOptions Model::options_for(const LoaderChoice& choice) const {
   return {.num_workers = choice.num_workers, .seed = choice.seed};
+}
+
+void Model::begin_fit(const FitOptions& options, std::optional<int64_t> dealt_to) const {
+  options.validate();
+  detail::decide_virtual_ranks(options, dealt_to, core_->group);
 }
 
 History Model::run_fit(Feed& train, Feed* eval, const FitOptions& options) {

@@ -110,12 +110,14 @@ class Model final {
   /// loader's options beside a loader. Exceptions of data sets, network and callbacks pass through.
   template <typename Train>
   History fit(Train&& train, const FitOptions& options = {}) {
+    begin_fit(options, dealt_to(train));
     const auto feed = make_feed(std::forward<Train>(train), train_loader(options));
     return run_fit(*feed, nullptr, options);
   }
   template <typename Train, typename Eval>
   requires(!std::is_convertible_v<Eval, FitOptions>) History
       fit(Train&& train, Eval&& eval, const FitOptions& options = {}) {
+    begin_fit(options, dealt_to(train));
     const auto feed = make_feed(std::forward<Train>(train), train_loader(options));
     const auto eval_feed = make_feed(std::forward<Eval>(eval), eval_loader(options));
     return run_fit(*feed, eval_feed.get(), options);
@@ -195,6 +197,7 @@ class Model final {
     bool drop_last = false;
     int num_workers = 0;
     uint64_t seed = 0;
+    int64_t micro_batches = 1;
     bool evaluation = false;
   };
 
@@ -234,6 +237,18 @@ class Model final {
     }
   }
 
+  /// Checks the options, and deals the virtual ranks, to which the feeds are dealt. Collective.
+  void begin_fit(const FitOptions& options, std::optional<int64_t> dealt_to) const;
+  /// Returns to how many virtual ranks a loader is dealt (0: to none), or nullopt for a data set,
+  /// which fit() deals.
+  template <typename Data>
+  static std::optional<int64_t> dealt_to(const Data& data) {
+    if constexpr (detail::IsLoader<std::remove_cvref_t<Data>>) {
+      return data.turns().virtual_ranks;
+    } else {
+      return std::nullopt;
+    }
+  }
   History run_fit(Feed& train, Feed* eval, const FitOptions& options);
   Logs run_evaluate(Feed& feed, const EvaluateOptions& options);
   std::vector<at::Tensor> run_predict(Feed& feed, const PredictOptions& options);

@@ -24,7 +24,7 @@ struct Network {
   std::function<Tensors(const Tensors& inputs)> forward{};
   /// Forward of the network itself, which does not communicate.
   std::function<Tensors(const Tensors& inputs)> forward_alone{};
-  /// Runs `pass`, forward and backward, without averaging its gradients.
+  /// Runs `pass`, forward and backward, without averaging its gradients. For train_batch().
   std::function<void(const std::function<void()>& pass)> without_sync{};
   std::function<void()> sync_buffers{};
   std::function<engine::MemoryFormat()> memory_format{};

@@ -57,6 +57,7 @@ void check_log_options(const FitOptions& options) {
 }  // namespace
 
 void FitOptions::validate() const {
+  check_not_negative(virtual_ranks, "virtual_ranks");
   check_positive(batch_size, "batch_size");
   check_positive(epochs, "epochs");
   check_not_negative(num_workers, "num_workers");

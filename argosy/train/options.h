@@ -83,9 +83,13 @@ struct FitLogOptions {
 ///                              .run_dir = "runs/a", .resume = train::Resume::kAuto,
 ///                              .data = {.seed = 42}, .log = {.verbose = 1}});
 struct FitOptions {
-  int64_t batch_size = 1;  ///< samples of a batch on each rank; a loader has its own
+  int64_t batch_size = 1;  ///< samples of a batch of a virtual rank; a loader has its own
   int64_t epochs = 1;
-  int num_workers = 0;    ///< threads that read a data set; a loader has its own
+  int num_workers = 0;  ///< threads that read a data set; a loader has its own
+  /// The number of virtual ranks: a training has the same bits on any number of processes up to it.
+  /// 0: that of the checkpoint from which it resumes, else the strategy's, else one for each
+  /// process. Another number than the checkpoint's is a new recipe, and deals the samples anew.
+  int64_t virtual_ranks = 0;
   std::string run_dir{};  ///< folder for figures, configuration, page and checkpoints
   Resume resume = Resume::kNever;
   std::vector<AnyCallback> callbacks{};

@@ -169,6 +169,10 @@ TEST(Resume, ALoaderOfOnesOwnCannotBeDealtAnew) {
       if (fails) {
         options.num_iters.reset();
         EXPECT_THAT(test::error_text<UsageError>(fit), HasSubstr("cannot be dealt anew"));
+        options.virtual_ranks = 2;
+        EXPECT_THAT(test::error_text<UsageError>(fit),
+                    HasSubstr("the checkpoint's training has 2 virtual ranks, and the loader's "
+                              "batches are dealt to 1. Call fleet::init({.virtual_ranks = 2})"));
       } else {
         fit();
       }

@@ -43,7 +43,7 @@ using ::testing::SizeIs;
 using testing::small_net;
 using testing::SmallNet;
 
-TEST(Resume, SaysThatSumsAreOtherOnesOnAnotherNumberOfRanks) {
+TEST(Resume, SaysThatSamplesAreDealtAnewToAnotherNumberOfVirtualRanks) {
   const test::TempDir folder;
   FitOptions options = options_in(folder.path().string());
   options.epochs = 1;
@@ -53,9 +53,11 @@ TEST(Resume, SaysThatSumsAreOtherOnesOnAnotherNumberOfRanks) {
   for (const int ranks : {2, 1}) {
     run_job(ranks, [&](int rank) {
       ::testing::internal::CaptureStderr();
+      options.virtual_ranks = ranks;
       (void)adam_model(small_net()).fit(blobs(50), options);
       const bool warned = ::testing::internal::GetCapturedStderr().find(
-                              "2 ranks wrote it, and 1 reads it") != std::string::npos;
+                              "the training had 2 virtual ranks, and goes on with 1: its samples "
+                              "are dealt anew") != std::string::npos;
       EXPECT_EQ(warned, ranks == 1) << rank;
     });
     options.epochs = 3;

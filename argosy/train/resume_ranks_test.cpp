@@ -101,14 +101,15 @@ Model judge(const std::vector<metrics::AnyMetric>& own = {}) {
   return model;
 }
 
-/// So many updates of these ranks, each with batches of four; the rest of the epoch when that is
-/// less.
+/// So many updates of these ranks, to which the samples are dealt anew, each with batches of four;
+/// the rest of the epoch when that is less.
 struct Updates {
   std::string folder;
   std::vector<metrics::AnyMetric> metrics{};
   int64_t accumulate = 1;
   [[nodiscard]] History operator()(int64_t updates) const {
     FitOptions options{.batch_size = 4,
+                       .virtual_ranks = fleet::worker_num(),
                        .resume = Resume::kAuto,
                        .num_iters = updates,
                        .accumulate_grad_batches = accumulate,

@@ -51,6 +51,10 @@ ordered_json to_json(const Place& place) {
           {"batch", place.batch},
           {"at_end", place.at_end},
           {"ranks", place.ranks},
+          {"virtual_ranks", place.virtual_ranks},
+          {"seed", place.seed},
+          {"threads", place.threads},
+          {"kernels", place.kernels},
           {"begun_step", place.begun_step},
           {"legs", std::move(legs)},
           {"loss", place.loss},
@@ -105,6 +109,7 @@ checkpoint::Snapshot capture(const Core& core, const Place& place, const Surroun
 
   checkpoint::put_rank_state(now, "model", *core.network.module, core.group.rank());
   now.rank_values["loader"] = ordered_json::parse(around.feed.state().to_json());
+  now.values["loader"] = now.rank_values["loader"];
   now.rank_values["requests"] = to_json(core.requests);
   if (place.in_epoch()) {
     put_sums(core, around.figures, now.rank_values);
@@ -179,6 +184,10 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
                 .stopped = saved.at("stopped").get<bool>(),
                 .reason = saved.at("reason").get<std::string>(),
                 .begun_from = saved.value("begun_from", std::string())};
+    place.virtual_ranks = saved.value("virtual_ranks", place.ranks);
+    place.seed = saved.value("seed", uint64_t{0});
+    place.threads = saved.value("threads", 0);
+    place.kernels = saved.value("kernels", std::string());
     for (const ordered_json& leg : saved.at("legs")) {
       place.legs.push_back({.ranks = leg.at("ranks").get<int64_t>(),
                             .batch_size = leg.at("batch_size").get<int64_t>(),
@@ -246,7 +255,9 @@ Requests requests_in(const checkpoint::Snapshot& snapshot, std::span<const order
 }
 
 data::LoaderState loader_state_in(const checkpoint::Snapshot& snapshot) {
-  return data::LoaderState::from_json(checkpoint::value_of(snapshot.rank_values, "loader").dump());
+  const bool was_there = snapshot.rank_values.contains("loader");
+  const ordered_json& values = was_there ? snapshot.rank_values : snapshot.values;
+  return data::LoaderState::from_json(checkpoint::value_of(values, "loader").dump());
 }
 
 }  // namespace argosy::train::detail

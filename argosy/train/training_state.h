@@ -20,7 +20,11 @@ struct Place {
   int64_t epoch = 0;
   int64_t batch = 0;    ///< finished batches of the epoch's last leg, per rank
   bool at_end = false;  ///< all batches are done; the end of the epoch is not
-  int64_t ranks = 1;
+  int64_t ranks = 1;    ///< processes
+  int64_t virtual_ranks = 1;
+  uint64_t seed = 0;        ///< of the passes' random numbers
+  int threads = 0;          ///< of an operator; 0: not known
+  std::string kernels{};    ///< engine::kernels_in_use(); empty: not known
   int64_t begun_step = 0;   ///< the model's updates when the training began
   std::vector<Leg> legs{};  ///< of the epoch; the last is open; none: the user's loader
   double loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last update
@@ -72,7 +76,7 @@ void restore_rank(Core& core, const checkpoint::Snapshot& snapshot);
 /// Errors: CheckpointError.
 [[nodiscard]] Requests requests_in(const checkpoint::Snapshot& snapshot,
                                    std::span<const nlohmann::ordered_json> gone);
-/// Returns the position of this rank's loader.
+/// Returns the position of this rank's loader, or of rank 0's where the rank was not there.
 [[nodiscard]] data::LoaderState loader_state_in(const checkpoint::Snapshot& snapshot);
 
 }  // namespace argosy::train::detail

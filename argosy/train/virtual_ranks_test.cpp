@@ -1,0 +1,153 @@
+// fit() with virtual ranks: one result on any number of processes, also when it was stopped on some
+// and goes on with others.
+#include <cstdint>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "argosy/engine/seed.h"
+#include "argosy/optim/lr_plateau.h"
+#include "argosy/train/callbacks/early_stopping.h"
+#include "argosy/train/resume_test_support.h"
+
+#include "tests/support/error_text.h"
+
+namespace argosy::train {
+namespace {
+
+using testing::blobs;
+using ::testing::HasSubstr;
+using testing::run_job;
+
+struct NoisyNetImpl : torch::nn::Module {
+  NoisyNetImpl() {
+    first = register_module("first", torch::nn::Linear(testing::kFeatures, 12));
+    norm = register_module("norm", torch::nn::BatchNorm1d(12));
+    last = register_module("last", torch::nn::Linear(12, testing::kClasses));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return last(torch::dropout(norm(first(x)).relu(), 0.4, is_training()));
+  }
+  torch::nn::Linear first{nullptr}, last{nullptr};
+  torch::nn::BatchNorm1d norm{nullptr};
+};
+TORCH_MODULE(NoisyNet);
+
+/// Counts what callbacks hear.
+struct Heard : Callback {
+  std::string text{};
+  void on_train_batch_end(const Step& step) override {
+    text += fmt::format("{}.{}{} ", step.epoch, step.batch, step.updates ? "!" : "");
+    if (step.updates) {
+      text += fmt::format("{} {} {} ", step.samples, step.loss, step.logs.to_string());
+    }
+  }
+};
+
+struct Training {
+  int64_t virtual_ranks = 6;
+  int64_t accumulate = 1;
+  std::string folder{};  // of checkpoints
+  std::optional<int64_t> num_iters{};
+};
+
+/// Trains on this process's part. Returns everything that must not depend on the processes.
+std::string result_of(const Training& training) {
+  seed_everything(11);
+  NoisyNet net;
+  optim::Adam optimizer(net, {.lr = 0.02, .grad_clip = optim::ClipGradByGlobalNorm(0.5)});
+  Model model(net);
+  model.prepare(optimizer,
+                loss::CrossEntropy(),
+                {metrics::Accuracy()},
+                {.schedule = optim::ReduceLROnPlateau(optimizer, {.patience = 0}),
+                 .ema = optim::ExponentialMovingAverageOptions{.decay = 0.9}});
+  seed_everything(11, fleet::worker_index());
+  auto heard = std::make_shared<Heard>();
+  FitOptions options{.batch_size = 3,
+                     .epochs = 3,
+                     .num_workers = 2,
+                     .virtual_ranks = training.virtual_ranks,
+                     .callbacks = {heard, EarlyStopping({.patience = 1, .verbose = 0})},
+                     .num_iters = training.num_iters,
+                     .accumulate_grad_batches = training.accumulate,
+                     .data = {.seed = 5},
+                     .log = {.verbose = 0, .freq = 1}};
+  if (!training.folder.empty()) {
+    options.resume = Resume::kAuto;
+    options.checkpoint.dir = training.folder;
+  }
+  const History history = model.fit(blobs(100), blobs(31), options);
+  std::string figures;
+  for (const Logs& epoch : history.epochs) {
+    figures += epoch.to_string() + "\n";
+  }
+  return fmt::format("{} {} steps {}\n{}\n{}",
+                     checkpoint::weights_hash(engine::state_dict(*net)),
+                     optimizer.lr(),
+                     history.steps,
+                     figures,
+                     training.folder.empty() ? heard->text : "");
+}
+
+std::string train(const Training& training, int processes) {
+  const test::TempDir folder;
+  const std::string file = (folder.path() / "result").string();
+  run_job(processes, [&](int rank) {
+    const std::string result = result_of(training);
+    if (rank == 0) {
+      std::ofstream(file) << result;
+    }
+  });
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+TEST(VirtualRanksOfFit, HaveOneResultOnAnyNumberOfProcesses) {
+  for (const Training& training :
+       {Training{.virtual_ranks = 6}, Training{.virtual_ranks = 5, .accumulate = 3}}) {
+    const std::string expected = train(training, static_cast<int>(training.virtual_ranks));
+    EXPECT_THAT(expected, HasSubstr("steps"));
+    for (const int processes : {1, 2, 4}) {
+      EXPECT_EQ(train(training, processes), expected)
+          << training.virtual_ranks << " virtual ranks on " << processes << " processes";
+    }
+  }
+}
+
+TEST(VirtualRanksOfFit, AreThoseOfTheCheckpointThatGoesOn) {
+  const std::string whole = train({.virtual_ranks = 6, .accumulate = 2}, 2);
+  const std::string hash = whole.substr(0, whole.find('\n'));  // weights, rate, steps
+  const test::TempDir folder;
+  Training part{.virtual_ranks = 6, .accumulate = 2, .folder = folder.path().string()};
+  part.num_iters = 2;  // of four in an epoch
+  (void)train(part, 3);
+  part.virtual_ranks = 0;
+  part.num_iters = 5;
+  (void)train(part, 5);
+  part.num_iters = 7;
+  (void)train(part, 1);
+  part.num_iters.reset();
+  const std::string resumed = train(part, 4);
+  EXPECT_EQ(resumed.substr(0, resumed.find('\n')), hash);
+}
+
+TEST(VirtualRanksOfFit, NeedALoaderThatIsDealtToThem) {
+  run_job(1, [](int) {
+    Model model = testing::sgd_model();
+    const auto set = blobs(40);
+    data::DataLoader loader(set, {.batch_size = 4});
+    EXPECT_THAT(test::error_text<UsageError>(
+                    [&] { model.fit(loader, {.virtual_ranks = 4, .log = {.verbose = 0}}); }),
+                HasSubstr("the job has 4 virtual ranks, and the loader's batches are dealt to"));
+  });
+}
+
+}  // namespace
+}  // namespace argosy::train
