@@ -28,6 +28,7 @@ ordered_json to_json(const StoredRecipe& about) {
             {"mean", about.shape.mean},
             {"std", about.shape.std}}},
           {"outputs", about.size.outputs},
+          {"virtual_ranks", about.virtual_ranks},
           {"tags", about.task == Task::kTags},
           {"classes", about.classes},
           {"points", about.point_names},
@@ -49,6 +50,7 @@ StoredRecipe from_json(const ordered_json& json) {
   about.task = !about.point_names.empty()  ? Task::kPoints
                : json.value("tags", false) ? Task::kTags
                                            : Task::kClass;
+  about.virtual_ranks = json.value("virtual_ranks", int64_t{0});
   about.changes = json.value("changes", std::vector<std::string>{});
   return about;
 }
@@ -60,6 +62,7 @@ StoredRecipe describe(const TrainSettings& resolved, const Assembly& assembly) {
           .shape = assembly.shape,
           .size = assembly.size,
           .task = assembly.task,
+          .virtual_ranks = 0,
           .classes = assembly.data->classes(),
           .point_names = assembly.data->point_names()};
 }

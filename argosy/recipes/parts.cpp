@@ -33,19 +33,19 @@ TrainSettings resolve(const TrainSettings& settings, const Assembly& assembly) {
   return resolved;
 }
 
-Lengths lengths_of(const TrainSettings& settings, const DataSet& data, int processes) {
+Lengths lengths_of(const TrainSettings& settings, const DataSet& data, int64_t ranks) {
   const int64_t samples = data.size(data.training_split());
   const data::DistributedBatchSampler sampler(samples,
                                               {.batch_size = settings.batch_size,
-                                               .num_replicas = processes,
+                                               .num_replicas = static_cast<int>(ranks),
                                                .drop_last = settings.drop_last});
   ARGOSY_CHECK(sampler.size() > 0,
                "recipes.train",
-               "{} samples are no batch of {} for each of {} processes. Take a smaller "
+               "{} samples are no batch of {} for each of {} virtual ranks. Take a smaller "
                "--batch_size, or leave --drop_last out",
                samples,
                settings.batch_size,
-               processes);
+               ranks);
   return {.epochs = settings.epochs,
           .updates_per_epoch = (sampler.size() + settings.accumulate - 1) / settings.accumulate,
           .warmup = settings.warmup};

@@ -22,7 +22,7 @@ inline constexpr const char* kWeightsFile = "model.pt";
 [[nodiscard]] TrainSettings resolve(const TrainSettings& settings, const Assembly& assembly);
 
 /// Returns the lengths of a training by `processes`. Errors: UsageError when an epoch has no batch.
-[[nodiscard]] Lengths lengths_of(const TrainSettings& settings, const DataSet& data, int processes);
+[[nodiscard]] Lengths lengths_of(const TrainSettings& settings, const DataSet& data, int64_t ranks);
 
 [[nodiscard]] optim::Optimizer make_optimizer(const TrainSettings& settings,
                                               const engine::NamedTensors& parameters);

@@ -56,8 +56,10 @@ ordered_json model_of(const Assembly& assembly) {
 ordered_json training_of(const TrainSettings& settings, const Lengths& lengths, int processes) {
   const int64_t updates =
       std::min(lengths.updates(), settings.num_iters.value_or(lengths.updates()));
+  const int64_t ranks = settings.virtual_ranks > 0 ? settings.virtual_ranks : processes;
   return {{"processes", processes},
-          {"samples_per_update", settings.batch_size * processes * settings.accumulate},
+          {"virtual_ranks", ranks},
+          {"samples_per_update", settings.batch_size * ranks * settings.accumulate},
           {"updates_per_epoch", lengths.updates_per_epoch},
           {"updates", updates}};
 }
@@ -98,7 +100,8 @@ std::string Plan::to_string() const {
 Plan plan(const TrainSettings& settings, int processes) {
   const Assembly assembly = assemble(wanted_of(settings));
   const TrainSettings resolved = resolve(settings, assembly);
-  const Lengths lengths = lengths_of(resolved, *assembly.data, processes);
+  const Lengths lengths = lengths_of(
+      resolved, *assembly.data, resolved.virtual_ranks > 0 ? resolved.virtual_ranks : processes);
   // Made and dropped: what is wrong with their options shows here.
   const optim::Optimizer optimizer =
       make_optimizer(resolved, engine::named_parameters(*assembly.model.module));

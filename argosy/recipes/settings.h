@@ -20,7 +20,8 @@ struct TrainSettings {
   std::string augment = "default";
   std::string pretrained{};             ///< file of weights to begin with; only what fits is used
   std::optional<int64_t> image_size{};  ///< side of the pictures, in pixels
-  int64_t batch_size = 32;              ///< per process
+  int64_t batch_size = 32;              ///< per virtual rank
+  int64_t virtual_ranks = 0;            ///< 0: the resumed training's, or one for each process
   std::optional<int64_t> eval_batch_size{};
   int64_t epochs = 10;
   std::optional<int64_t>

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ops/full.h>
 #include <torch/nn/module.h>
 
 #include "argosy/base/error.h"
@@ -52,7 +54,8 @@ std::string run_dir_of(const TrainSettings& settings) {
 void announce(const TrainSettings& settings,
               const Assembly& assembly,
               const Lengths& lengths,
-              const std::string& run_dir) {
+              const std::string& run_dir,
+              int64_t ranks) {
   if (settings.verbose == 0) {
     return;
   }
@@ -70,12 +73,16 @@ void announce(const TrainSettings& settings,
                other.empty()
                    ? ""
                    : fmt::format(", {} to evaluate on ({})", text::count(data.size(other)), other));
-  fleet::print("{} process{} × {} × {} = {} samples an update, {} updates in {} epoch{}{}\n",
+  const std::string divided =
+      ranks == fleet::worker_num() ? "" : fmt::format(" of {} virtual ranks", ranks);
+  fleet::print("{} process{}{}: {} × {} × {} = {} samples an update, {} updates in {} epoch{}{}\n",
                fleet::worker_num(),
                fleet::worker_num() == 1 ? "" : "es",
+               divided,
+               ranks,
                settings.batch_size,
                settings.accumulate,
-               fleet::worker_num() * settings.batch_size * settings.accumulate,
+               ranks * settings.batch_size * settings.accumulate,
                text::count(lengths.updates()),
                settings.epochs,
                settings.epochs == 1 ? "" : "s",
@@ -92,6 +99,25 @@ train::PrepareOptions prepare_options(const TrainSettings& settings,
   }
   options.amp = amp_of(settings.amp);
   return options;
+}
+
+/// Those of the command, else of the training that goes on, else one for each process. A training
+/// whose virtual ranks are fewer than the processes is dealt anew.
+int64_t virtual_ranks_of(const TrainSettings& settings) {
+  if (settings.virtual_ranks > 0) {
+    return settings.virtual_ranks;
+  }
+  int64_t begun = 0;
+  if (settings.resume != "never" && fleet::is_first_worker()) {
+    try {
+      begun = read_description(settings.run_dir).value_or(StoredRecipe()).virtual_ranks;
+    } catch (const Error&) {
+      begun = 0;  // WriteDescription says what is wrong with it
+    }
+  }
+  const at::Tensor agreed = at::full({1}, begun, at::kLong);
+  fleet::broadcast(agreed);
+  return std::max<int64_t>(agreed.item<int64_t>(), fleet::worker_num());
 }
 
 /// Options that would do nothing.
@@ -117,6 +143,7 @@ train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir
       .batch_size = settings.batch_size,
       .epochs = settings.epochs,
       .num_workers = static_cast<int>(settings.num_workers),
+      .virtual_ranks = settings.virtual_ranks,
       .num_iters = settings.num_iters,
       .accumulate_grad_batches = settings.accumulate,
       .data = {.drop_last = settings.drop_last, .seed = static_cast<uint64_t>(settings.seed)},
@@ -275,7 +302,8 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   join(settings);
   const Assembly assembly = assemble(wanted_of(settings));
   const TrainSettings resolved = resolve(settings, assembly);
-  const Lengths lengths = lengths_of(resolved, *assembly.data, fleet::worker_num());
+  const int64_t ranks = virtual_ranks_of(resolved);
+  const Lengths lengths = lengths_of(resolved, *assembly.data, ranks);
   const Examples training = assembly.training(resolved.augment);
   load_pretrained(assembly, resolved);
   train::Model model = assembly.model.model();
@@ -288,7 +316,7 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
 
   const std::string run_dir = run_dir_of(resolved);
   refuse_idle_options(resolved, assembly, run_dir);
-  announce(resolved, assembly, lengths, run_dir);
+  announce(resolved, assembly, lengths, run_dir, ranks);
   train::FitOptions options = fit_options(resolved, run_dir);
   if (!assembly.data->evaluation_split().empty()) {
     options.eval_freq = resolved.eval_freq;
@@ -296,7 +324,9 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   }
   if (!run_dir.empty()) {
     options.log.class_names = assembly.data->classes();
-    options.callbacks.emplace_back(WriteDescription(run_dir, describe(resolved, assembly)));
+    StoredRecipe description = describe(resolved, assembly);
+    description.virtual_ranks = ranks;
+    options.callbacks.emplace_back(WriteDescription(run_dir, std::move(description)));
   }
   const train::History history = fit(model, assembly, training, options);
 
