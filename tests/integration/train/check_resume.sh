@@ -3,7 +3,7 @@
 # optimizer's state, to the bit, and in each epoch the same figures.
 #
 #     check_resume.sh kill ARGOSY PROGRAM [KILLS] [SEED]   SIGKILL at random moments: ranks, launcher, all of it
-#                                                          (ARGOSY_TEST_KILLS, 12)
+#                                                          (ARGOSY_TEST_KILLS, 12); one or two processes go on
 #     check_resume.sh forget ARGOSY PROGRAM                without any one component of the state it does not
 #     check_resume.sh signal ARGOSY PROGRAM                SIGTERM and SIGUSR1 save and leave with 75, SIGINT with 130
 set -u
@@ -40,17 +40,19 @@ same() { # FOLDER
 
 case $what in
   kill)
-    done_kills=0 while_saving=0 trainings=0 starts=0
+    done_kills=0 while_saving=0 trainings=0 starts=0 of_each=(0 0 0)
     while ((done_kills < kills)); do
       folder=$work/killed$trainings
       mkdir -p "$folder"
       while true; do
         starts=$((starts + 1))
         rm -f "$folder"/pid?
-        "$argosy" launch --nproc_per_node 2 --log_dir "$folder/log" "$program" "$folder" > "$folder/out" 2>&1 &
+        processes=$((1 + RANDOM % 2))
+        of_each[processes]=$((of_each[processes] + 1))
+        "$argosy" launch --nproc_per_node $processes --log_dir "$folder/log" "$program" "$folder" > "$folder/out" 2>&1 &
         launcher=$!
         for ((i = 0; i < 1000; ++i)); do # until both ranks have begun
-          [[ -s $folder/pid0 && -s $folder/pid1 ]] && break
+          [[ -s $folder/pid0 && -s $folder/pid$((processes - 1)) ]] && break
           kill -0 $launcher 2> /dev/null || break
           sleep 0.01
         done
@@ -58,14 +60,14 @@ case $what in
         case $((RANDOM % 4)) in
           0) victims=$launcher ;;
           1) victims=$(cat "$folder/pid0") ;;
-          2) victims=$(cat "$folder/pid1") ;;
-          3) victims="$launcher $(cat "$folder/pid0" "$folder/pid1" | tr '\n' ' ')" ;;
+          2) victims=$(cat "$folder/pid$((processes - 1))") ;;
+          3) victims="$launcher $(cat "$folder"/pid? | tr '\n' ' ')" ;;
         esac
         # shellcheck disable=SC2086  # several
         kill -KILL $victims 2> /dev/null && killed=1 || killed=0
         { wait $launcher; } 2> /dev/null
         code=$?
-        for rank in 0 1; do # the guard ends them when their launcher is gone
+        for ((rank = 0; rank < processes; ++rank)); do # the guard ends them when their launcher is gone
           for ((i = 0; i < 500; ++i)); do
             kill -0 "$(cat "$folder/pid$rank")" 2> /dev/null || break
             sleep 0.01
@@ -82,7 +84,8 @@ case $what in
       [[ $(sort -u "$folder/epochs" | wc -l) == $(figures "$folder" | wc -l) ]] || fail "an epoch came to two ends"
       same "$folder" || fail "killed and resumed, another end: $(result "$folder")"
     done
-    echo "the same to the bit: $trainings trainings, $starts starts, $done_kills kills, $while_saving of them while saving"
+    echo "the same to the bit: $trainings trainings, $starts starts (${of_each[1]} of one process)," \
+      "$done_kills kills, $while_saving of them while saving"
     ;;
   forget)
     train "$work/base" --num_iters 130 || fail "the first part failed"
