@@ -41,6 +41,10 @@ LeafSums::LeafSums(std::shared_ptr<const comm::LeafDeal> deal, const comm::Group
 
 void LeafSums::restart() noexcept {
   waiting_.clear();
+}
+
+void LeafSums::follow_buckets() noexcept {
+  restart();
   free_.clear();
 }
 

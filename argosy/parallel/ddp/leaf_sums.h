@@ -34,8 +34,10 @@ class LeafSums final {
   /// Gradients of f32 and f64 are rounded to this type, as leaves and as the average.
   void round_to(at::ScalarType type) { rounding_ = type; }
 
-  /// Forgets what waits. Call it where an update begins, and when the buckets are new.
+  /// Forgets what waits. Call it where an update begins. Memory stays for the nodes to come.
   void restart() noexcept;
+  /// Call it when the buckets are new.
+  void follow_buckets() noexcept;
   /// Adds the bucket's gradients of a leaf that is not the last one. `pass` counts the averaged
   /// backward passes of the update.
   void keep(size_t pass, int64_t leaf, size_t bucket, const at::Tensor& gradients);

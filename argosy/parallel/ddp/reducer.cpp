@@ -71,6 +71,7 @@ bool Reducer::rebuild_due() const {
 void Reducer::rebuild(int root) {
   if (buckets_.rebuild(root)) {
     pass_ = BackwardPass(buckets_.members());
+    leaves_.follow_buckets();
   }
 }
 
