@@ -141,7 +141,7 @@ void DealtFeed::deal(const Place& place) {
     for (int64_t rank = own.begin; rank < own.end; ++rank) {
       plans.push_back(plan_of(rank));
     }
-    const data::BatchPlan plan = data::in_turns(plans, micros);
+    data::BatchPlan plan = data::in_turns(plans, micros);
     const data::BatchTurns turns{
         .virtual_ranks = ranks, .first = own.begin, .leaves = own.size(), .micros = micros};
     rest_ = whole_->with_batches(data::BatchSampler(

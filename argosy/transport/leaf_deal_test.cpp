@@ -15,6 +15,7 @@
 namespace argosy::transport {
 
 // For messages of tests.
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's
 static void PrintTo(const TreeNode& node, std::ostream* out) {
   *out << '[' << node.first << ", " << node.end() << ')';
 }
@@ -129,7 +130,7 @@ double most_sent(const LeafDeal& deal) {
 }
 
 TEST(Shares, LetEachHostSendAsLittleAsCanBe) {
-  const auto hosts = [](std::vector<int64_t> leaves) {
+  const auto hosts = [](const std::vector<int64_t>& leaves) {
     std::vector<std::vector<int64_t>> held;
     int64_t next = 0;
     for (const int64_t count : leaves) {

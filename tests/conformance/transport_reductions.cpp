@@ -127,6 +127,7 @@ TEST_P(TransportConformance, ReduceScatterGivesEachRankItsPart) {
 template <typename T>
 int64_t first_difference(const T* got, const std::vector<T>& want) {
   for (size_t i = 0; i < want.size(); ++i) {
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): bits are what is compared
     if (std::memcmp(&got[i], &want[i], sizeof(T)) != 0 &&
         !(std::isnan(static_cast<double>(got[i])) && std::isnan(static_cast<double>(want[i])))) {
       return static_cast<int64_t>(i);

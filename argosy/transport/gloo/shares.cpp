@@ -1,6 +1,7 @@
 #include "argosy/transport/gloo/shares.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 namespace argosy::transport {
@@ -78,9 +79,8 @@ std::vector<int64_t> ends_of_shares(const LeafDeal& deal, int64_t count) {
   for (int rank = 0; rank < ranks; ++rank) {
     const Bounds of_rank = bounds(static_cast<double>(deal.nodes(rank).size()), ranks - 1, most);
     end += of_rank.low + part * (of_rank.high - of_rank.low);
-    ends.push_back(std::clamp(static_cast<int64_t>(end * static_cast<double>(count) + 0.5),
-                              ends.empty() ? 0 : ends.back(),
-                              count));
+    const int64_t rounded = std::llround(end * static_cast<double>(count));
+    ends.push_back(std::clamp(rounded, ends.empty() ? int64_t{0} : ends.back(), count));
   }
   ends.back() = count;
   return ends;
