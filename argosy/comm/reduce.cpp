@@ -193,16 +193,11 @@ at::Tensor all_reduce_leaves(const std::vector<at::Tensor>& leaves,
                              const AllReduceOptions& options) {
   static constexpr std::string_view kOp = "all_reduce_leaves";
   ARGOSY_CHECK(deal != nullptr && !leaves.empty(), place(kOp), "no leaves were given");
-  std::vector<std::vector<transport::TreeNode>> own(1);
-  for (const transport::TreeNode& node : deal->nodes(group.rank())) {
-    for (int64_t leaf = node.first; leaf < node.end(); ++leaf) {
-      own.front().push_back({leaf, 1});
-    }
-  }
-  ARGOSY_CHECK(own.front().size() == leaves.size(),
+  const LeafDeal mine = deal->leaves_of(group.rank());
+  ARGOSY_CHECK(mine.nodes(0).size() == leaves.size(),
                place(kOp),
                "expected {} leaves, one for each of this rank's, got {}",
-               own.front().size(),
+               mine.nodes(0).size(),
                leaves.size());
   const at::Tensor& model = leaves.front();
   for (const at::Tensor& leaf : leaves) {
@@ -215,7 +210,6 @@ at::Tensor all_reduce_leaves(const std::vector<at::Tensor>& leaves,
                  dtype_name(leaf),
                  shape_text(leaf));
   }
-  const LeafDeal mine(deal->leaves(), std::move(own));
   const at::ScalarType type = type_of_nodes(model.scalar_type(), options.op);
   LeafTensors brought{.deal = deal, .nodes = {}, .result = at::empty_like(model, type)};
   std::vector<Buffer> terms;

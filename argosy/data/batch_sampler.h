@@ -162,7 +162,7 @@ struct EvaluationSamplerOptions {
   int64_t batch_size = 1;
   int num_replicas = 1;
   int rank = 0;
-  int64_t virtual_ranks = 0;  ///< as above
+  int64_t virtual_ranks = 0;  ///< see DistributedBatchSamplerOptions
 };
 
 /// Yields every sample exactly once for any number of ranks. It pads and drops nothing.

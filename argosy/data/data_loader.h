@@ -178,7 +178,7 @@ class DataLoader final {
   /// seed, shuffle, batch size, rank or number of ranks.
   void load_state(const LoaderState& state) {
     LoaderState own = core_->state_of({state.epoch, state.position});
-    if (state.order == core_->source.digest_of_own(state.epoch)) {
+    if (state.order != own.order && state.order == core_->source.digest_of_own(state.epoch)) {
       own.order = state.order;  // a checkpoint of before there were virtual ranks
     }
     detail::check_state(state, own);

@@ -130,6 +130,16 @@ LeafDeal::LeafDeal(int64_t leaves, std::vector<std::vector<TreeNode>> nodes)
   }
 }
 
+LeafDeal LeafDeal::leaves_of(int rank) const {
+  std::vector<TreeNode> own;
+  for (const TreeNode& node : nodes(rank)) {
+    for (int64_t leaf = node.first; leaf < node.end(); ++leaf) {
+      own.push_back({leaf, 1});
+    }
+  }
+  return {leaves_, {std::move(own)}};
+}
+
 LeafDeal LeafDeal::one_each(int ranks) {
   return in_ranges(ranks, ranks);
 }

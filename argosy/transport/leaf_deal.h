@@ -48,6 +48,8 @@ class LeafDeal final {
   [[nodiscard]] std::span<const TreeNode> nodes(int rank) const {
     return nodes_[static_cast<size_t>(rank)];
   }
+  /// Returns how `rank` alone adds its leaves, each a node.
+  [[nodiscard]] LeafDeal leaves_of(int rank) const;
   /// The most nodes that one rank brings.
   [[nodiscard]] int most_nodes() const { return most_nodes_; }
 

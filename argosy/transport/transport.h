@@ -18,8 +18,7 @@ namespace argosy::transport {
 using Counts = std::span<const int64_t>;
 using Timeout = std::chrono::milliseconds;
 
-/// What a rank brings to a sum whose leaves are dealt in another way than one to each rank, and
-/// where it takes what comes out.
+/// What a rank brings to a reduction, and where it takes the sums.
 ///
 /// Lifetime: nothing is owned. A sum may lie where one of its own terms lies; otherwise nothing
 /// overlaps.

@@ -13,13 +13,7 @@ namespace {
 
 /// How often the two highest of the waiting nodes are added after each leaf of `rank`.
 std::vector<uint8_t> merges_of(const comm::LeafDeal& deal, int rank) {
-  std::vector<std::vector<transport::TreeNode>> leaves(1);
-  for (const transport::TreeNode& node : deal.nodes(rank)) {
-    for (int64_t leaf = node.first; leaf < node.end(); ++leaf) {
-      leaves.front().push_back({leaf, 1});
-    }
-  }
-  const comm::LeafDeal mine(deal.leaves(), std::move(leaves));
+  const comm::LeafDeal mine = deal.leaves_of(rank);
   std::vector<uint8_t> merges;
   for (const comm::LeafDeal::Sum& sum : mine.sums()) {
     merges.insert(merges.end(), sum.merges.begin(), sum.merges.end());
@@ -27,17 +21,10 @@ std::vector<uint8_t> merges_of(const comm::LeafDeal& deal, int rank) {
   return merges;
 }
 
-bool has_one_each(const comm::LeafDeal& deal) {
-  return deal.leaves() == deal.ranks();
-}
-
 }  // namespace
 
 LeafSums::LeafSums(std::shared_ptr<const comm::LeafDeal> deal, const comm::Group& group)
-    : deal_(std::move(deal)),
-      group_(group),
-      one_each_(has_one_each(*deal_)),
-      merges_(merges_of(*deal_, group.rank())) {}
+    : deal_(std::move(deal)), group_(group), merges_(merges_of(*deal_, group.rank())) {}
 
 void LeafSums::restart() noexcept {
   waiting_.clear();

@@ -25,11 +25,10 @@ class LeafSums final {
   /// `deal` gives each rank of `group` contiguous leaves.
   LeafSums(std::shared_ptr<const comm::LeafDeal> deal, const comm::Group& group);
 
-  /// How many leaves this rank has, and all ranks together.
-  [[nodiscard]] int64_t leaves() const { return static_cast<int64_t>(merges_.size()); }
+  /// Returns how many leaves all ranks have together.
   [[nodiscard]] int64_t leaves_of_all() const { return deal_->leaves(); }
   /// True if each rank of the group has one leaf, so that nothing has to wait.
-  [[nodiscard]] bool one_each() const { return one_each_; }
+  [[nodiscard]] bool one_each() const { return deal_->leaves() == deal_->ranks(); }
 
   /// Gradients of f32 and f64 are rounded to this type, as leaves and as the average.
   void round_to(at::ScalarType type) { rounding_ = type; }
@@ -47,7 +46,7 @@ class LeafSums final {
                                    size_t bucket,
                                    const at::Tensor& gradients,
                                    comm::AllReduceOptions options);
-  /// Errors: UsageError if the last leaf had fewer than `passes` that the ones before.
+  /// Errors: UsageError if the earlier leaves made more than `passes` averaged passes.
   void check_all_taken(size_t passes) const;
 
  private:
@@ -61,7 +60,6 @@ class LeafSums final {
 
   std::shared_ptr<const comm::LeafDeal> deal_;
   comm::Group group_;
-  bool one_each_;
   std::vector<uint8_t> merges_;  // after each leaf, how often the two highest nodes are added
   std::optional<at::ScalarType> rounding_{};
   std::vector<std::vector<Stack>> waiting_{};  // of each pass and bucket, the nodes

@@ -85,12 +85,12 @@ void Reducer::deal(const std::shared_ptr<const comm::LeafDeal>& deal) {
 /// What belongs to one leaf must neither be taken for another's nor get lost.
 void Reducer::begin(const MicroBatch& micro_batch) {
   ARGOSY_CHECK(stage_ == Stage::kIdle, kWhere, "a micro-batch began during a backward pass");
-  const uint64_t sample = counter_.sample_of(table_);
   if (micro_batch.begins_update()) {
     abandon_update();
-    sample_ = sample;
+    const bool several = micro_batch.leaves > 1 || micro_batch.micros > 1;
+    sample_ = several ? counter_.sample_of(table_) : 0;
   } else {
-    ARGOSY_CHECK(sample == sample_,
+    ARGOSY_CHECK(counter_.sample_of(table_) == sample_,
                  kWhere,
                  "the parameters have changed between the micro-batches of one update. Call "
                  "optimizer.step() after the loop over them.");

@@ -15,8 +15,8 @@ namespace argosy::transport {
 /// in f32, averages of integers in i64, everything else as it is. An average is divided at the end.
 class Wide final {
  public:
-  /// `takes`: finish() writes the result there; otherwise it lies in
-  /// memory of this object's own and is dropped.
+  /// `takes`: finish() writes the result to `buffers.sums`. False: it stays in this object's
+  /// memory.
   Wide(const TreeBuffers& buffers, bool takes, int64_t count, DType dtype, ReduceOp op);
 
   /// Element `element` of a node of this rank.
@@ -30,6 +30,7 @@ class Wide final {
   [[nodiscard]] int64_t bytes_of(int64_t count) const {
     return count * static_cast<int64_t>(size_of(dtype_));
   }
+  /// Writes the result, if this rank takes it.
   void finish();
 
  private:
