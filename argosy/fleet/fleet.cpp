@@ -356,10 +356,6 @@ void deal_to(int64_t virtual_ranks) {
   parallel::ddp::Core::for_each(state.group, [&](auto& core) { core.deal_to(leaves); });
 }
 
-std::shared_ptr<const comm::LeafDeal> leaf_deal() {
-  return job("virtual_ranks").leaves;
-}
-
 void begin_micro_batch(const parallel::MicroBatch& micro_batch) {
   parallel::ddp::Core::for_each(job("updates").group, [&](auto& core) { core.begin(micro_batch); });
 }

@@ -105,8 +105,6 @@ namespace detail {
 /// Goes on with another number of virtual ranks; 0: the strategy's. Collective, between two
 /// updates.
 void deal_to(int64_t virtual_ranks);
-/// Returns the leaves of the job's virtual ranks.
-[[nodiscard]] std::shared_ptr<const comm::LeafDeal> leaf_deal();
 /// Tells all distributed models which pass follows; see DistributedDataParallel::begin().
 void begin_micro_batch(const parallel::MicroBatch& micro_batch);
 void end_micro_batches();

@@ -1,5 +1,6 @@
 #include "argosy/fleet/updates.h"
 
+#include <algorithm>
 #include <string>
 
 #include "argosy/base/check.h"

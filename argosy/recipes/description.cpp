@@ -28,7 +28,6 @@ ordered_json to_json(const StoredRecipe& about) {
             {"mean", about.shape.mean},
             {"std", about.shape.std}}},
           {"outputs", about.size.outputs},
-          {"virtual_ranks", about.virtual_ranks},
           {"tags", about.task == Task::kTags},
           {"classes", about.classes},
           {"points", about.point_names},
@@ -50,7 +49,6 @@ StoredRecipe from_json(const ordered_json& json) {
   about.task = !about.point_names.empty()  ? Task::kPoints
                : json.value("tags", false) ? Task::kTags
                                            : Task::kClass;
-  about.virtual_ranks = json.value("virtual_ranks", int64_t{0});
   about.changes = json.value("changes", std::vector<std::string>{});
   return about;
 }
@@ -62,7 +60,6 @@ StoredRecipe describe(const TrainSettings& resolved, const Assembly& assembly) {
           .shape = assembly.shape,
           .size = assembly.size,
           .task = assembly.task,
-          .virtual_ranks = 0,
           .classes = assembly.data->classes(),
           .point_names = assembly.data->point_names()};
 }
@@ -113,6 +110,9 @@ std::string changed_options(TrainSettings begun, const TrainSettings& now) {
   begun.log_freq = now.log_freq;
   begun.verbose = now.verbose;
   begun.num_workers = now.num_workers;
+  if (now.virtual_ranks == 0) {  // those of the training that goes on
+    begun.virtual_ranks = 0;
+  }
   if (!depends_on_length(now.schedule)) {
     begun.epochs = now.epochs;
   }

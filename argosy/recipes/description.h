@@ -19,7 +19,6 @@ struct StoredRecipe {
   PictureShape shape{};
   ModelSize size{};
   Task task = Task::kClass;
-  int64_t virtual_ranks = 0;  ///< with which it trained; 0: not known
   std::vector<std::string> classes{};
   std::vector<std::string> point_names{};
   /// Options that changed when the training was resumed: "after step 120: --augment flip (was …)".

@@ -21,7 +21,8 @@ inline constexpr const char* kWeightsFile = "model.pt";
 /// rates. They are stored with a run, so that it can be repeated when defaults change.
 [[nodiscard]] TrainSettings resolve(const TrainSettings& settings, const Assembly& assembly);
 
-/// Returns the lengths of a training by `processes`. Errors: UsageError when an epoch has no batch.
+/// Returns the lengths of a training with `ranks` virtual ranks. Errors: UsageError when an epoch
+/// has no batch.
 [[nodiscard]] Lengths lengths_of(const TrainSettings& settings, const DataSet& data, int64_t ranks);
 
 [[nodiscard]] optim::Optimizer make_optimizer(const TrainSettings& settings,

@@ -295,6 +295,31 @@ TEST_F(ARun, ComputesInBfloat16WhereItIsToldAndIsEvaluatedAlike) {
       ::testing::ThrowsMessage<UsageError>(HasSubstr("--amp")));
 }
 
+TEST_F(ARun, OfVirtualRanksGoesOnWithAnyNumberOfProcesses) {
+  TrainSettings whole = settings();
+  whole.virtual_ranks = 3;
+  whole.batch_size = 3;
+  whole.schedule = "cosine";  // whose length is that of the virtual ranks' updates
+  const Json expected = in_job(3, [&] { return train(whole); });
+  TrainSettings part = whole;
+  part.run_dir = path("parts");
+  part.resume = "auto";
+  part.num_iters = 2;
+  static_cast<void>(in_job(2, [&] { return train(part); }));
+  part.virtual_ranks = 0;
+  part.num_iters.reset();
+  const Json resumed = in_job(1, [&] {
+    ::testing::internal::CaptureStderr();
+    Json result = train(part);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                ::testing::Not(HasSubstr("changed options")));
+    return result;
+  });
+  EXPECT_EQ(resumed["steps"], expected["steps"]);
+  EXPECT_EQ(resumed["weights_hash"], expected["weights_hash"]);
+  EXPECT_EQ(resumed["result"], expected["result"]);
+}
+
 TEST_F(ARun, WhatCannotBeResumedDoesNotChangeTheDescription) {
   TrainSettings other = settings();
   other.model = "digit_net";  // of pictures alike

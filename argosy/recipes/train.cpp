@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/ops/full.h>
 #include <torch/nn/module.h>
 
 #include "argosy/base/error.h"
@@ -101,23 +100,14 @@ train::PrepareOptions prepare_options(const TrainSettings& settings,
   return options;
 }
 
-/// Those of the command, else of the training that goes on, else one for each process. A training
-/// whose virtual ranks are fewer than the processes is dealt anew.
+/// Those of the command, else of the checkpoint from which it resumes. 0: one for each process.
 int64_t virtual_ranks_of(const TrainSettings& settings) {
-  if (settings.virtual_ranks > 0) {
+  if (settings.virtual_ranks > 0 || settings.resume == "never") {
     return settings.virtual_ranks;
   }
-  int64_t begun = 0;
-  if (settings.resume != "never" && fleet::is_first_worker()) {
-    try {
-      begun = read_description(settings.run_dir).value_or(StoredRecipe()).virtual_ranks;
-    } catch (const Error&) {
-      begun = 0;  // WriteDescription says what is wrong with it
-    }
-  }
-  const at::Tensor agreed = at::full({1}, begun, at::kLong);
-  fleet::broadcast(agreed);
-  return std::max<int64_t>(agreed.item<int64_t>(), fleet::worker_num());
+  train::FitOptions options{.run_dir = settings.run_dir};
+  options.resume = train::Resume::kAuto;
+  return train::virtual_ranks_to_resume(options).value_or(0);
 }
 
 /// Options that would do nothing.
@@ -143,7 +133,6 @@ train::FitOptions fit_options(const TrainSettings& settings, std::string run_dir
       .batch_size = settings.batch_size,
       .epochs = settings.epochs,
       .num_workers = static_cast<int>(settings.num_workers),
-      .virtual_ranks = settings.virtual_ranks,
       .num_iters = settings.num_iters,
       .accumulate_grad_batches = settings.accumulate,
       .data = {.drop_last = settings.drop_last, .seed = static_cast<uint64_t>(settings.seed)},
@@ -302,7 +291,8 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   join(settings);
   const Assembly assembly = assemble(wanted_of(settings));
   const TrainSettings resolved = resolve(settings, assembly);
-  const int64_t ranks = virtual_ranks_of(resolved);
+  const int64_t given = virtual_ranks_of(resolved);
+  const int64_t ranks = given > 0 ? given : fleet::worker_num();
   const Lengths lengths = lengths_of(resolved, *assembly.data, ranks);
   const Examples training = assembly.training(resolved.augment);
   load_pretrained(assembly, resolved);
@@ -318,15 +308,14 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   refuse_idle_options(resolved, assembly, run_dir);
   announce(resolved, assembly, lengths, run_dir, ranks);
   train::FitOptions options = fit_options(resolved, run_dir);
+  options.virtual_ranks = given;
   if (!assembly.data->evaluation_split().empty()) {
     options.eval_freq = resolved.eval_freq;
     options.data.eval_batch_size = resolved.eval_batch_size;
   }
   if (!run_dir.empty()) {
     options.log.class_names = assembly.data->classes();
-    StoredRecipe description = describe(resolved, assembly);
-    description.virtual_ranks = ranks;
-    options.callbacks.emplace_back(WriteDescription(run_dir, std::move(description)));
+    options.callbacks.emplace_back(WriteDescription(run_dir, describe(resolved, assembly)));
   }
   const train::History history = fit(model, assembly, training, options);
 

@@ -179,21 +179,50 @@ Share read_together(const std::string& path, const comm::Group& group) {
   return share;
 }
 
+namespace {
+
+/// What a checkpoint says of the recipe by which it was trained.
+struct TrainedBy {
+  int64_t ranks = 0;  // virtual ones
+  int threads = 0;    // of an operator
+};
+
+/// nullopt: there is none to resume from, or it is of a version that knew no virtual ranks.
+/// Collective.
+std::optional<TrainedBy> recipe_to_resume(const FitOptions& options, const comm::Group& group) {
+  const std::optional<std::string> path = checkpoint_to_resume(options, group);
+  if (!path.has_value()) {
+    return std::nullopt;
+  }
+  const Place place = group.rank() == 0 ? place_of(*path) : Place();
+  const nlohmann::json said =
+      comm::broadcast_object(nlohmann::json{place.virtual_ranks, place.threads}, group);
+  const TrainedBy recipe{said[0].get<int64_t>(), said[1].get<int>()};
+  return recipe.threads > 0 ? std::optional(recipe) : std::nullopt;
+}
+
+}  // namespace
+
 void decide_virtual_ranks(const FitOptions& options,
                           std::optional<int64_t> dealt_to,
                           const comm::Group& group) {
   const bool given = options.virtual_ranks > 0 || fleet::strategy().virtual_ranks > 0;
-  nlohmann::json saved{0, 0};
-  if (const auto path = checkpoint_to_resume(options, group); path.has_value()) {
-    const Place place = group.rank() == 0 ? place_of(*path) : Place();
-    saved = comm::broadcast_object(nlohmann::json{place.virtual_ranks, place.threads}, group);
-  }
-  const auto ranks = saved[0].get<int64_t>();
-  const auto threads = saved[1].get<int>();  // 0 of a version that knew no virtual ranks
-  const bool follows = !given && threads > 0 && ranks >= group.size() &&
-                       dealt_to.value_or(ranks) == ranks;  // else its samples are dealt anew
-  engine::use_threads(threads > 0 && (given || follows) ? threads : given ? 1 : 0);
-  fleet::detail::deal_to(follows ? ranks : options.virtual_ranks);
+  const std::optional<TrainedBy> saved = recipe_to_resume(options, group);
+  const bool follows = !given && saved.has_value() && saved->ranks >= group.size() &&
+                       dealt_to.value_or(saved->ranks) == saved->ranks;
+  const bool keeps_threads = saved.has_value() && (given || follows);
+  engine::use_threads(keeps_threads ? saved->threads : given ? 1 : 0);
+  fleet::detail::deal_to(follows ? saved->ranks : options.virtual_ranks);
 }
 
 }  // namespace argosy::train::detail
+
+namespace argosy::train {
+
+std::optional<int64_t> virtual_ranks_to_resume(const FitOptions& options) {
+  const auto saved = detail::recipe_to_resume(options, fleet::group());
+  return saved.has_value() && saved->ranks >= fleet::worker_num() ? std::optional(saved->ranks)
+                                                                  : std::nullopt;
+}
+
+}  // namespace argosy::train

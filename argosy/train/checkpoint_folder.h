@@ -31,9 +31,10 @@ enum class Keeps : uint8_t {
 [[nodiscard]] std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
                                                               const comm::Group& group);
 
-/// Decides with how many virtual ranks and threads a fit() goes on: those of the options or the
-/// strategy, else of the checkpoint from which it resumes if its batches can be dealt so, else one
-/// for each process. `dealt_to`: the virtual ranks of a loader; nullopt for a data set. Collective.
+/// Sets the number of virtual ranks and of threads for a fit(). The options and the strategy come
+/// first. Without them it takes the numbers of the checkpoint from which the fit resumes, if the
+/// batches can be dealt to so many. Otherwise each process is one virtual rank. `dealt_to`: the
+/// number of virtual ranks that a loader knows; nullopt for a data set. Collective.
 void decide_virtual_ranks(const FitOptions& options,
                           std::optional<int64_t> dealt_to,
                           const comm::Group& group);

@@ -201,19 +201,19 @@ void check_feed(const Feed& feed, const comm::Group& group, FeedOf use) {
     return;
   }
   const data::LoaderState own = feed.state();
-  const bool is_dealt = feed.turns().virtual_ranks > 0;  // by us; its ranks say the same
-  const auto all =
-      comm::all_gather_object(nlohmann::json{own.order, own.batches, own.samples}, group);
+  const auto all = comm::all_gather_object(
+      nlohmann::json{own.order, own.batches, own.samples, feed.turns().first}, group);
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const auto order = all[rank][0].get<uint64_t>();
     const auto batches = all[rank][1].get<int64_t>();
     const auto samples = all[rank][2].get<int64_t>();
-    const auto same = std::find_if(all.begin(),
-                                   all.begin() + static_cast<std::ptrdiff_t>(rank),
-                                   [&](const nlohmann::json& other) { return other[0] == order; });
+    const auto same = std::find_if(
+        all.begin(),
+        all.begin() + static_cast<std::ptrdiff_t>(rank),
+        [&](const nlohmann::json& other) { return other[0] == order && other[3] == all[rank][3]; });
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(rank);
     ARGOSY_CHECK(
-        is_dealt || same == end || batches == 0 || (samples >= 0 && samples < group.size()),
+        same == end || batches == 0 || (samples >= 0 && samples < group.size()),
         training ? "train.fit" : "train.evaluate",
         "ranks {} and {} have the same batches: the loader's sampler ignores the ranks, "
         "each sample would count {} times. Give it fleet::{}(…), or the data set itself in "

@@ -128,7 +128,7 @@ void FitLoop::continue_from(const Share& share, const std::string& path) {
   begun_from_ =
       options_.checkpoint.resume_from.empty() ? place->begun_from : options_.checkpoint.resume_from;
   core_.requests = requests_in(snapshot, share.gone);
-  seed_ = snapshot.values.at("place").contains("seed") ? place->seed : seed_;
+  seed_ = place->seed.value_or(seed_);
   agreement_.load(*place);
   const bool same_leg = feed_.resume(*place, snapshot);
   place_.load(*place, same_leg ? std::vector<Leg>() : feed_.new_legs());

@@ -109,6 +109,11 @@ struct FitOptions {
   void validate() const;
 };
 
+/// Returns the number of virtual ranks with which fit() resumes a checkpoint by these options.
+/// nullopt: there is no checkpoint, or it has fewer virtual ranks than the job has processes, whose
+/// samples are dealt anew. Collective over the job of fleet.
+[[nodiscard]] std::optional<int64_t> virtual_ranks_to_resume(const FitOptions& options);
+
 struct TrainBatchOptions {
   /// false: gradients add up on this rank alone, and the optimizer makes no step.
   bool update = true;

@@ -52,7 +52,7 @@ ordered_json to_json(const Place& place) {
           {"at_end", place.at_end},
           {"ranks", place.ranks},
           {"virtual_ranks", place.virtual_ranks},
-          {"seed", place.seed},
+          {"seed", place.seed.value_or(0)},
           {"threads", place.threads},
           {"kernels", place.kernels},
           {"begun_step", place.begun_step},
@@ -185,7 +185,9 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
                 .reason = saved.at("reason").get<std::string>(),
                 .begun_from = saved.value("begun_from", std::string())};
     place.virtual_ranks = saved.value("virtual_ranks", place.ranks);
-    place.seed = saved.value("seed", uint64_t{0});
+    if (saved.contains("seed")) {
+      place.seed = saved.at("seed").get<uint64_t>();
+    }
     place.threads = saved.value("threads", 0);
     place.kernels = saved.value("kernels", std::string());
     for (const ordered_json& leg : saved.at("legs")) {

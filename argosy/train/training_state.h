@@ -22,11 +22,11 @@ struct Place {
   bool at_end = false;  ///< all batches are done; the end of the epoch is not
   int64_t ranks = 1;    ///< processes
   int64_t virtual_ranks = 1;
-  uint64_t seed = 0;        ///< of the passes' random numbers
-  int threads = 0;          ///< of an operator; 0: not known
-  std::string kernels{};    ///< engine::kernels_in_use(); empty: not known
-  int64_t begun_step = 0;   ///< the model's updates when the training began
-  std::vector<Leg> legs{};  ///< of the epoch; the last is open; none: the user's loader
+  std::optional<uint64_t> seed{};  ///< of the passes' random numbers; nullopt: not known
+  int threads = 0;                 ///< of an operator; 0: not known
+  std::string kernels{};           ///< engine::kernels_in_use(); empty: not known
+  int64_t begun_step = 0;          ///< the model's updates when the training began
+  std::vector<Leg> legs{};         ///< of the epoch; the last is open; none: the user's loader
   double loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last update
   int64_t samples = 0;                                     ///< of the last update
   bool stop_after_epoch = false;
