@@ -85,7 +85,8 @@ def measure(case, args, env):
     """All runs of a case: {variant: [run, …]} and {variant: why it has none}."""
     runs = {variant: [] for variant in case.variants}
     failures = {}
-    for repetition in range(-case.warmup_runs, args.reps):
+    reps = args.reps if args.reps_given else max(args.reps, case.least_reps)
+    for repetition in range(-case.warmup_runs, reps):
         order = list(case.variants)
         shift = repetition % len(order)
         for variant in order[shift:] + order[:shift]:
@@ -123,7 +124,7 @@ def parse_arguments():
     parser.add_argument(
         "--engine", choices=["debian", "own"], default="debian", help="whose libtorch we run on: sets targets"
     )
-    parser.add_argument("--reps", type=int, default=5, help="repetitions, at least 1 (default 5)")
+    parser.add_argument("--reps", type=int, help="repetitions, at least 1 (default 5, 30 where differences are small)")
     parser.add_argument("--nproc", type=int, default=2, help="ranks (default 2)")
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
     parser.add_argument(
@@ -132,6 +133,9 @@ def parse_arguments():
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one run")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="where files go")
     args = parser.parse_args()
+    args.reps_given = args.reps is not None
+    if not args.reps_given:
+        args.reps = 5
     if args.reps < 1 or args.nproc < 1:
         parser.error("--reps and --nproc must be at least 1")
     if args.peers and "/" in args.peers:

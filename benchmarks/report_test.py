@@ -9,7 +9,7 @@ from unittest import mock
 
 import plots
 import report
-from suites import SUITES, base
+from suites import SUITES, base, virtual
 
 
 def step_run(samples, first=2.0, last=1.0, agree="yes"):
@@ -112,6 +112,20 @@ class Void(unittest.TestCase):
             self.assertTrue(report.publish("train", [[bad]], args, root))
             written = next(Path(out).glob("*-train.md")).read_text(encoding="utf-8")
             self.assertIn("VOID train.x.argosy: the ranks' parameters differ", written)
+
+
+class VirtualRanks(unittest.TestCase):
+    def run_of(self, checksum, batch=16):
+        run = step_run([1])
+        run["objects"][0] |= {"ranks": 2, "virtual_ranks": 8, "batch": batch, "checksum": checksum}
+        return run
+
+    def test_end_with_the_same_bits_wherever_they_are_computed(self):
+        self.assertIsNone(virtual._check(self.run_of(0.5), [self.run_of(0.5)]))
+        self.assertIn("sum is 0.5", virtual._check(self.run_of(0.5), [self.run_of(0.25)]))
+
+    def test_are_not_held_to_other_batches(self):
+        self.assertIsNone(virtual._check(self.run_of(0.5), [self.run_of(0.25, batch=64)]))
 
 
 class Collectives(unittest.TestCase):

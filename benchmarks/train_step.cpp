@@ -2,19 +2,23 @@
 //
 //     argosy launch --nproc_per_node 2 bench_train_step resnet18|resnet18_sized|mnist_cnn
 //         [--steps 60] [--warmup 15] [--independent | --share_parameters --overlap_update]
-//         [--device cpu|cuda:0]
+//         [--batch 100] [--side 96] [--virtual_ranks 8 | --together 4] [--device cpu|cuda:0]
 //
 // The peer is peers/train_step.py: same weights, same data, same order. --independent: the ranks
 // train beside each other without a word, which is the floor that coupling is measured from.
+// --virtual_ranks: the loop goes over fleet::updates(), with a batch for each virtual rank.
+// --together: the same samples without virtual ranks, the batches of several as one.
 #include <argosy/argosy.h>
 
 #include <chrono>
+#include <iterator>
 #include <numeric>
 #include <optional>
 
 #include <torch/torch.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/even_part.h"
 #include "argosy/engine/layout.h"
 #include "argosy/engine/memory_format.h"
 #include "argosy/program/command_line.h"
@@ -31,6 +35,10 @@ struct Options {
   std::string device = "cpu";
   int steps = 60;
   int warmup = 15;
+  int64_t batch = 0;          ///< of a virtual rank; 0: the model's
+  int64_t side = 96;          ///< of a color image
+  int64_t virtual_ranks = 0;  ///< 0: the loop does not know of any
+  int64_t together = 1;       ///< so many batches are one
   bool independent = false;
   bool in_step = false;
   bool share_parameters = false;
@@ -39,10 +47,9 @@ struct Options {
   bool as_it_comes = false;
 };
 
-constexpr int64_t kBatch = 100;  // per rank
+constexpr int64_t kBatch = 100;
 constexpr int64_t kColorBatch = 32;
-constexpr int64_t kSide = 96;
-constexpr int64_t kBatches = 8;
+constexpr int64_t kBatches = 8;  // of each virtual rank, in turns
 
 /// Equal on all ranks and on the peer: the parameters' sum.
 std::pair<double, bool> checksum(const engine::NamedTensors& parameters) {
@@ -127,15 +134,75 @@ struct StepStats {
   }
 };
 
-template <typename Model, typename Optimizer, typename Loss>
-void measure_with(const Options& options, Model model, Optimizer optimizer, Loss loss_of_step) {
+/// A loader for fleet::updates() of batches that are there already, so that a step loads nothing.
+class ReadyBatches final {
+ public:
+  /// `batches` of each virtual rank of this process, from its first one on.
+  ReadyBatches(std::vector<std::vector<bench::Batch>> batches, int64_t first, int64_t updates)
+      : batches_(std::move(batches)), first_(first), updates_(updates) {}
+
+  class Iterator final {
+   public:
+    explicit Iterator(ReadyBatches* loader) : loader_(loader) {}
+    bench::Batch& operator*() const { return loader_->batch(); }
+    Iterator& operator++() {
+      ++loader_->at_;
+      return *this;
+    }
+    friend bool operator==(const Iterator& it, std::default_sentinel_t) {
+      return it.loader_->current() == it.loader_->size();
+    }
+
+   private:
+    ReadyBatches* loader_;
+  };
+
+  [[nodiscard]] Iterator begin() { return Iterator(this); }
+  [[nodiscard]] static std::default_sentinel_t end() { return {}; }
+  [[nodiscard]] int64_t size() const { return updates_ * leaves(); }
+  [[nodiscard]] int64_t current() const { return at_; }
+  [[nodiscard]] static int64_t epoch_of_loop() { return 0; }
+  [[nodiscard]] data::BatchTurns turns() const {
+    return {.virtual_ranks = fleet::virtual_ranks(), .first = first_, .leaves = leaves()};
+  }
+
+ private:
+  [[nodiscard]] int64_t leaves() const { return static_cast<int64_t>(batches_.size()); }
+  [[nodiscard]] bench::Batch& batch() {
+    return batches_[static_cast<size_t>(at_ % leaves())][at_ / leaves() % kBatches];
+  }
+
+  std::vector<std::vector<bench::Batch>> batches_;
+  int64_t first_;
+  int64_t updates_;
+  int64_t at_ = 0;
+};
+
+/// Calls `update` for each update of a loop that knows of no virtual ranks, with what makes its
+/// gradients and returns the loss.
+template <typename Loss>
+auto plain_loop(const Options& options, Loss loss_of_step) {
+  return [=](auto& model, const auto& update) {
+    for (int step = 0; step < options.warmup + options.steps; ++step) {
+      update([&] {
+        at::Tensor loss = loss_of_step(model, step);
+        loss.backward();
+        return loss.detach();
+      });
+    }
+  };
+}
+
+template <typename Model, typename Optimizer, typename Loop>
+void measure_with(const Options& options, Model model, Optimizer optimizer, Loop loop) {
   std::vector<double> samples_ms;
   std::vector<at::Tensor> losses;
   StepStats stats;
   std::optional<bench::OpProfile> profile;
   const at::Device device(options.device);
   fleet::barrier_worker();
-  for (int step = 0; step < options.warmup + options.steps; ++step) {
+  int step = 0;
+  loop(model, [&](const auto& gradients) {
     if (options.profile && step == options.warmup) {
       profile.emplace();
     }
@@ -143,8 +210,7 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
     if (options.in_step) {
       fleet::barrier_worker();
     }
-    at::Tensor loss = loss_of_step(model, step);
-    loss.backward();
+    losses.push_back(gradients());
     optimizer.step();
     optimizer.zero_grad();
     wait_for(device);
@@ -152,8 +218,8 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
       samples_ms.push_back(watch.ms());
       stats.add(model);
     }
-    losses.push_back(loss.detach());
-  }
+    ++step;
+  });
   if (profile) {
     profile.reset();
     const double total = std::accumulate(samples_ms.begin(), samples_ms.end(), 0.0);
@@ -161,12 +227,15 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
     return;
   }
   const double memory = bench::pss_mb();
+  const double data = bench::pss_of_data_mb();
   const auto [sum, agree] = checksum(engine::named_parameters(model));
   const std::vector<double> typical = over_ranks(samples_ms, comm::ReduceOp::kAvg);
   const std::vector<double> slowest = over_ranks(samples_ms, comm::ReduceOp::kMax);
   if (fleet::is_first_worker()) {
     bench::Report report(options.model);
     report.number("ranks", fleet::worker_num());
+    report.number("virtual_ranks", static_cast<double>(fleet::virtual_ranks()));
+    report.number("batch", static_cast<double>(options.batch * options.together));
     report.numbers("samples_ms", typical);
     report.numbers("slowest_ms", slowest);
     report.numbers("backward_ms", stats.backward_ms);
@@ -176,6 +245,7 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
     report.number("loss_last", losses.back().item<double>());
     report.number("checksum", sum);
     report.number("pss_mb", memory);
+    report.number("pss_of_data_mb", data);
     report.number("model_mb", model_mb(engine::named_parameters(model)));
     report.text("ranks_agree", agree || options.independent ? "yes" : "no");
     bench::add_versions(report);
@@ -183,65 +253,115 @@ void measure_with(const Options& options, Model model, Optimizer optimizer, Loss
   }
 }
 
-template <typename Net, typename Loss>
-void measure(const Options& options, Net net, Loss loss_of_step) {
+template <typename Net, typename Loop>
+void measure(const Options& options, Net net, Loop loop) {
   if (options.independent) {
-    measure_with(options, net, optim::Adam(net, {.lr = 1e-3}), loss_of_step);
+    measure_with(options, net, optim::Adam(net, {.lr = 1e-3}), loop);
   } else {
     auto model = fleet::distributed_model(net);
-    measure_with(options,
-                 model,
-                 fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3})),
-                 loss_of_step);
+    measure_with(
+        options, model, fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3})), loop);
   }
+}
+
+/// A batch of a virtual rank, whoever computes it.
+bench::Batch batch_of(const Options& options, int64_t virtual_rank, int64_t number) {
+  const int64_t seed = 100 * virtual_rank + number;
+  return options.model == "resnet18" ? bench::color_batch(options.batch, options.side, seed)
+                                     : bench::image_batch(options.batch, seed);
+}
+
+/// The batches of `virtual_ranks`, in each step those of all of them as one.
+std::vector<bench::Batch> batches_of(const Options& options, const IndexRange& virtual_ranks) {
+  const at::Device device(options.device);
+  std::vector<bench::Batch> batches;
+  for (int64_t number = 0; number < kBatches; ++number) {
+    std::vector<at::Tensor> images;
+    std::vector<at::Tensor> labels;
+    for (int64_t each = virtual_ranks.begin; each < virtual_ranks.end; ++each) {
+      bench::Batch part = batch_of(options, each, number);
+      images.push_back(std::move(part.images));
+      labels.push_back(std::move(part.labels));
+    }
+    at::Tensor together = torch::cat(images).to(device);
+    if (options.independent && options.model == "resnet18") {  // fleet does it by itself
+      together = together.contiguous(at::MemoryFormat::ChannelsLast);
+    }
+    batches.push_back({std::move(together), torch::cat(labels).to(device)});
+  }
+  return batches;
+}
+
+template <typename Model>
+at::Tensor loss_on(Model& model, const bench::Batch& batch) {
+  return torch::nn::functional::cross_entropy(model(batch.images), batch.labels);
 }
 
 template <typename Net>
-void measure_on(const Options& options, Net net, std::vector<bench::Batch> batches) {
-  const at::Device device(options.device);
-  net->to(device);
-  for (bench::Batch& batch : batches) {
-    batch = {batch.images.to(device), batch.labels.to(device)};
+void measure_on(const Options& options, Net net) {
+  net->to(at::Device(options.device));
+  const int rank = fleet::worker_index();
+  if (options.virtual_ranks > 0) {
+    const IndexRange own = even_part(fleet::virtual_ranks(), fleet::worker_num(), rank);
+    std::vector<std::vector<bench::Batch>> batches;
+    for (int64_t each = own.begin; each < own.end; ++each) {
+      batches.push_back(batches_of(options, {each, each + 1}));
+    }
+    ReadyBatches loader(std::move(batches), own.begin, options.warmup + options.steps);
+    measure(options, net, [&](auto& model, const auto& step) {
+      for (auto& update : fleet::updates(loader)) {
+        step([&] {
+          at::Tensor first;
+          for (const bench::Batch& batch : update) {
+            at::Tensor loss = loss_on(model, batch);
+            loss.backward();
+            first = first.defined() ? first : loss.detach();
+          }
+          return first;
+        });
+      }
+    });
+    return;
   }
-  measure(options, net, [&](auto& model, int step) {
-    const bench::Batch& batch = batches[step % kBatches];
-    return torch::nn::functional::cross_entropy(model(batch.images), batch.labels);
-  });
+  const std::vector<bench::Batch> batches =
+      batches_of(options, {rank * options.together, (rank + 1) * options.together});
+  measure(options, net, plain_loop(options, [&](auto& model, int step) {
+            return loss_on(model, batches[step % kBatches]);
+          }));
 }
 
-void run(const Options& options) {
+void run(Options options) {
   using engine::MemoryFormat;
+  ARGOSY_CHECK(options.virtual_ranks == 0 || (!options.independent && options.together == 1),
+               "bench.train_step",
+               "--virtual_ranks excludes --independent and --together");
   fleet::init(
       {.divide_update = !options.as_it_comes,
        .share_parameters = options.share_parameters,
        .overlap_update = options.overlap_update,
+       .virtual_ranks = options.virtual_ranks,
        .memory_format = options.as_it_comes ? MemoryFormat::kContiguous : MemoryFormat::kAuto});
-  const int rank = fleet::worker_index();
+  if (options.batch == 0) {
+    options.batch = options.model == "resnet18" ? kColorBatch : kBatch;
+  }
   if (options.model == "resnet18_sized") {
-    ARGOSY_CHECK(options.device == "cpu", "bench.train_step", "resnet18_sized takes no --device");
-    measure(options, bench::ResNet18Sized(rank), [](auto& model, int) { return model(); });
-    return;
-  }
-  std::vector<bench::Batch> batches;
-  for (int64_t i = 0; i < kBatches; ++i) {
-    const int64_t seed = 100 * rank + i;
-    batches.push_back(options.model == "resnet18" ? bench::color_batch(kColorBatch, kSide, seed)
-                                                  : bench::image_batch(kBatch, seed));
-  }
-  if (options.model == "resnet18") {
+    ARGOSY_CHECK(options.device == "cpu" && options.virtual_ranks == 0,
+                 "bench.train_step",
+                 "resnet18_sized takes neither --device nor --virtual_ranks");
+    measure(options,
+            bench::ResNet18Sized(fleet::worker_index()),
+            plain_loop(options, [](auto& model, int) { return model(); }));
+  } else if (options.model == "resnet18") {
     vision::ResNet net;
     bench::fill_weights(*net);
     if (options.independent) {  // fleet does the same by itself: memory_format = auto
       engine::to_channels_last(*net);
-      for (bench::Batch& batch : batches) {
-        batch.images = batch.images.contiguous(at::MemoryFormat::ChannelsLast);
-      }
     }
-    measure_on(options, net, batches);
+    measure_on(options, net);
   } else {
     vision::MnistCnn net;
     bench::fill_weights(*net);
-    measure_on(options, net, batches);
+    measure_on(options, net);
   }
 }
 
@@ -268,7 +388,19 @@ int main(int argc, char** argv) {
        {"--profile", "", "Print the time of libtorch's operators instead", &o.profile},
        {"--device", "NAME", "Where the networks compute: cpu, cuda:0, …", &o.device},
        {"--steps", "N", "Measured steps", &o.steps, {.least = 1, .most = 100000}},
-       {"--warmup", "N", "Steps before them", &o.warmup, {.least = 0, .most = 100000}}},
+       {"--warmup", "N", "Steps before them", &o.warmup, {.least = 0, .most = 100000}},
+       {"--batch", "N", "Images of a batch", &o.batch, {.least = 1, .most = 100000}},
+       {"--side", "N", "Side of a color image", &o.side, {.least = 8, .most = 4096}},
+       {"--virtual_ranks",
+        "V",
+        "A batch for each of V virtual ranks, by fleet::updates()",
+        &o.virtual_ranks,
+        {.least = 1, .most = 4096}},
+       {"--together",
+        "N",
+        "The batches of N virtual ranks as one, without virtual ranks",
+        &o.together,
+        {.least = 1, .most = 4096}}},
       argc,
       argv,
       [&] { run(o); });

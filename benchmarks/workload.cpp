@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <initializer_list>
 
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
@@ -131,14 +132,35 @@ void add_versions(Report& report) {
   report.text("memory_kept", cpu.memory_kept ? "yes" : "no");
 }
 
-double pss_mb() {
+namespace {
+
+/// The sum of these lines of smaps_rollup.
+double mb_of(std::initializer_list<const char*> names) {
+  double kib = 0;
+  size_t found = 0;
   std::ifstream file("/proc/self/smaps_rollup");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("Pss:")) {
-      return std::stod(line.substr(4)) * 1024 / 1e6;
+    for (const std::string name : names) {
+      if (line.starts_with(name)) {
+        kib += std::stod(line.substr(name.size()));
+        ++found;
+      }
     }
   }
-  throw argosy::Error("bench.pss_mb", "/proc/self/smaps_rollup has no line Pss:");
+  if (found != names.size()) {
+    throw argosy::Error("bench.memory", "/proc/self/smaps_rollup lacks a line");
+  }
+  return kib * 1024 / 1e6;
+}
+
+}  // namespace
+
+double pss_mb() {
+  return mb_of({"Pss:"});
+}
+
+double pss_of_data_mb() {
+  return mb_of({"Pss_Anon:", "Pss_Shmem:"});
 }
 
 }  // namespace argosy::bench

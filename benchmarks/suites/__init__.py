@@ -1,6 +1,6 @@
 """The suites of compare.py, by name."""
 
-from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, scaling
+from suites import collectives, ddp, epoch, fit, input, launch, layout, memory, ops, optim, scaling, virtual
 
 SUITES = {
     "ddp": ddp.cases,
@@ -14,4 +14,5 @@ SUITES = {
     "layout": layout.cases,
     "ops": ops.cases,
     "scaling": scaling.cases,
+    "virtual": virtual.cases,
 }

@@ -33,6 +33,7 @@ class Case:
     check: Callable  # (run, runs of the others) -> what is wrong with it, or None
     warmup_runs: int = 0
     prepare: Callable = None  # makes its files; False: what they are made from is not there
+    least_reps: int = 0  # unless --reps says how many: more than the other cases, where a difference is small
 
 
 def ours(args, program, *options, ranks=None, env=()):
