@@ -142,6 +142,9 @@ std::vector<std::shared_ptr<parallel::ddp::Core>> divide_steps(const Job& state,
     one_model = one_model && (model == nullptr || model == owner);
     model = owner;
   }
+  for (const std::shared_ptr<parallel::ddp::Core>& each : models) {
+    each->watch(optimizer);
+  }
   const DistributedStrategy& wanted = state.strategy;
   const bool worth_it = bytes >= kWorthDividing || wanted.share_parameters || wanted.overlap_update;
   bool divided = false;
@@ -324,7 +327,11 @@ parallel::DdpOptions ddp_options() {
           .find_unused_parameters = wanted.find_unused_parameters,
           .memory_format = wanted.memory_format,
           .autocast = amp_dtype(),
-          .virtual_ranks = virtual_ranks()};
+          .virtual_ranks = virtual_ranks(),
+          .check_drift = wanted.check_drift,
+          .on_nonfinite = wanted.on_nonfinite == "stop"     ? parallel::OnNonFinite::kStop
+                          : wanted.on_nonfinite == "ignore" ? parallel::OnNonFinite::kIgnore
+                                                            : parallel::OnNonFinite::kWarn};
 }
 
 std::optional<at::ScalarType> amp_dtype() {

@@ -163,11 +163,11 @@ TEST(Fleet, AnOptimizerOfAnUndistributedModelIsRefusedByName) {
 /// Ranks that divide their steps find out when one makes another.
 bool divides(int64_t width) {
   auto model = distributed_model(torch::nn::Linear(width, width));
-  auto optimizer =
-      distributed_optimizer(optim::SGD(model, {.lr = worker_index() == 0 ? 0.1 : 0.2}));
+  auto optimizer = distributed_optimizer(optim::SGD(model, {.lr = 0.1}));
   model(torch::ones({2, width})).sum().backward();
+  optimizer.set_lr(worker_index() == 0 ? 0.1 : 0.2);
   const std::string error = test::error_text<UsageError>([&] { optimizer.step(); });
-  return error.find("another step") != std::string::npos;
+  return error.find("an optimizer that is divided differs") != std::string::npos;
 }
 
 TEST(Fleet, StepsOfModelsOfAMebibyteAreDivided) {
@@ -179,6 +179,38 @@ TEST(Fleet, StepsOfModelsOfAMebibyteAreDivided) {
 
 TEST(Fleet, StepsAreNotDividedWhereTheStrategySaysSo) {
   run_job(2, [](const std::string&) { EXPECT_FALSE(divides(512)); }, {.divide_update = false});
+}
+
+TEST(Fleet, OptimizersOfRanksAreCompared) {
+  const auto drift = [] {
+    auto model = distributed_model(torch::nn::Linear(2, 1));
+    auto optimizer = distributed_optimizer(optim::SGD(model, {.lr = 0.1}));
+    optimizer.set_lr(worker_index() == 0 ? 0.1 : 0.2);
+    return test::error_text<UsageError>([&] { model(torch::ones({2, 2})).sum().backward(); });
+  };
+  run_job(2, [&](const std::string&) {
+    EXPECT_THAT(drift(), HasSubstr("rank 1: learning rate of group 0 0.2, rank 0: 0.1"));
+  });
+  run_job(2,
+          [&](const std::string&) { EXPECT_EQ(drift(), "nothing was thrown"); },
+          {.check_drift = false});
+}
+
+TEST(Fleet, WhatToDoAboutNonfiniteGradientsIsThreeWords) {
+  EXPECT_THAT(
+      test::error_text<ConfigError>([] { DistributedStrategy{.on_nonfinite = "halt"}.validate(); }),
+      HasSubstr(R"(on_nonfinite: expected "warn", "stop" or "ignore", got "halt")"));
+  run_job(
+      2,
+      [](const std::string&) {
+        auto model = distributed_model(torch::nn::Linear(2, 1));
+        EXPECT_THAT(
+            test::error_text<DataError>([&] {
+              model(torch::full({2, 2}, std::numeric_limits<float>::infinity())).sum().backward();
+            }),
+            HasSubstr("update 1: the gradient of"));
+      },
+      {.on_nonfinite = "stop"});
 }
 
 TEST(Fleet, SaveReturnsWhenTheFileIsThereAndFailsOnEveryRank) {

@@ -112,6 +112,8 @@ void for_each_field(S& strategy, const Visit& visit) {
   visit("share_parameters", strategy.share_parameters);
   visit("overlap_update", strategy.overlap_update);
   visit("virtual_ranks", strategy.virtual_ranks);
+  visit("check_drift", strategy.check_drift);
+  visit("on_nonfinite", strategy.on_nonfinite);
   visit("sync_batch_norm", strategy.sync_batch_norm);
   visit("memory_format", strategy.memory_format);
   visit("lars", strategy.lars);
@@ -308,6 +310,10 @@ void DistributedStrategy::validate() const {
     refuse(
         "overlap_update and gradient_merge exclude each other: an update would be made before its "
         "gradients are merged.");
+  }
+  if (on_nonfinite != "warn" && on_nonfinite != "stop" && on_nonfinite != "ignore") {
+    refuse(fmt::format(R"(on_nonfinite: expected "warn", "stop" or "ignore", got "{}")",
+                       on_nonfinite));
   }
   if (virtual_ranks < 0) {
     refuse(fmt::format("virtual_ranks: expected 0 or more, got {}", virtual_ranks));

@@ -87,6 +87,11 @@ struct DistributedStrategy {
   /// them, one after the other. Loops go over fleet::updates(), and a checkpoint of one number of
   /// processes is resumed on another. See docs/guides/same_bits.md. Ours.
   int64_t virtual_ranks = 0;
+  /// End the job with an error if ranks drift apart: see DdpOptions::check_drift. Ours.
+  bool check_drift = true;
+  /// What to do about the first gradient with a NaN or an infinity: "warn", "stop" or "ignore"; see
+  /// DdpOptions::on_nonfinite. Ours.
+  std::string on_nonfinite = "warn";
   /// distributed_model() computes batch norms over all ranks: parallel::convert_sync_batchnorm().
   bool sync_batch_norm = false;
   /// Memory format of images and convolution weights; see DdpOptions::memory_format. Ours. In JSON

@@ -34,6 +34,8 @@ struct WeightDecay {
   Kind kind = Kind::kNumber;
   double coeff = 0.0;
 };
+/// Returns "L2 0.01", or the bare number.
+[[nodiscard]] std::string in_words(const WeightDecay& decay);
 
 /// Returns whether the parameter of this name decays. `false` switches off the decay of the
 /// optimizer and of a ParamGroup for it. Without a function all parameters decay. Called once per

@@ -64,7 +64,9 @@ class FlatOptimizer final : public OptimizerImpl {
     }
     apply_clip(active);
     if (division_ != nullptr) {
-      division_->begin(digest(early_, active));  // by now all ranks have made their early updates
+      // By now all ranks have made their early updates.
+      division_->begin(digest(early_, active),
+                       [&] { return in_words(parameters(), early_, active); });
       share_states(*division_, rule_->state_names().size(), active, slots_);
     }
     update(active, at::get_num_threads());

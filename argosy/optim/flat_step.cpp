@@ -1,6 +1,11 @@
 #include "argosy/optim/flat_step.h"
 
+#include <fmt/ranges.h>
+
+#include <array>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 #include "argosy/base/fingerprint.h"
 #include "argosy/optim/flat_view.h"
@@ -8,12 +13,56 @@
 namespace argosy::optim {
 namespace {
 
-/// Of the bits of some elements. Where gradients were not averaged, or one process has changed its
-/// own or its weights, some of these differ.
+/// Places of some elements. Where gradients were not averaged, or one process has changed its own
+/// or its weights, some of these differ.
+std::array<std::size_t, 4> samples_of(std::size_t count) {
+  return {0, count / 3, count / 2, count - 1};
+}
+
+/// Of their bits.
 void add_samples(Fingerprint& all, const void* data, std::size_t count, std::size_t item) {
-  for (const std::size_t i : {std::size_t{0}, count / 3, count / 2, count - 1}) {
+  for (const std::size_t i : samples_of(count)) {
     if (i < count) {
       all.add(std::string_view(static_cast<const char*>(data) + i * item, item));
+    }
+  }
+}
+
+/// "0.1, 0.25, -3".
+std::string samples_in_words(const at::Tensor& flat, Precision precision) {
+  const auto count = static_cast<std::size_t>(flat.numel());
+  std::vector<std::string> values;
+  for (const std::size_t i : samples_of(count)) {
+    if (i < count) {
+      values.push_back(precision == Precision::kF32
+                           ? fmt::format("{}", static_cast<const float*>(flat.data_ptr())[i])
+                           : fmt::format("{}", static_cast<const double*>(flat.data_ptr())[i]));
+    }
+  }
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
+void add_words(Choices& all,
+               const engine::NamedTensors& parameters,
+               const std::vector<Active>& updated,
+               bool early) {
+  for (const Active& one : updated) {
+    const std::string& name = parameters[one.slot].first;
+    const auto add = [&](std::string_view what, const std::string& value) {
+      all.emplace_back(fmt::format("{} of {}", what, name), value);
+    };
+    add("learning rate", fmt::format("{}", one.update.lr));
+    add("number of the update", fmt::format("{}", one.update.step));
+    add("weight decay", in_words(one.update.decay));
+    add("factor of the gradient", fmt::format("{}", one.update.grad_scale));
+    add("limit of the gradient", fmt::format("{}", one.update.grad_limit));
+    add("memory", one.part.divided ? "shared" : "its own");
+    if (one.param.is_cpu()) {
+      add("some elements of the gradient", samples_in_words(one.grad, one.range.precision));
+      if (!early) {
+        all.emplace_back("some elements of " + name,
+                         samples_in_words(one.param, one.range.precision));
+      }
     }
   }
 }
@@ -65,6 +114,15 @@ uint64_t digest(const std::vector<Active>& early, const std::vector<Active>& act
   add(all, early, true);
   add(all, active, false);
   return all.value();
+}
+
+Choices in_words(const engine::NamedTensors& parameters,
+                 const std::vector<Active>& early,
+                 const std::vector<Active>& active) {
+  Choices all;
+  add_words(all, parameters, early, true);
+  add_words(all, parameters, active, false);
+  return all;
 }
 
 void take_back(Slot& slot) {

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/engine/named.h"
 #include "argosy/optim/rule.h"
 #include "argosy/optim/step_division.h"
 
@@ -33,6 +34,11 @@ struct Active {
 /// Returns a digest of what the processes that divide a step must agree on: the early updates and
 /// those that follow.
 [[nodiscard]] uint64_t digest(const std::vector<Active>& early, const std::vector<Active>& active);
+
+/// The same in words, for an error that says what differs.
+[[nodiscard]] Choices in_words(const engine::NamedTensors& parameters,
+                               const std::vector<Active>& early,
+                               const std::vector<Active>& active);
 
 /// Makes the shared state this process's own. Nobody writes to it, because this process is in no
 /// step.

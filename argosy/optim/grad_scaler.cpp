@@ -14,6 +14,8 @@
 namespace argosy::optim {
 namespace {
 
+thread_local std::optional<double> scaled_by;
+
 bool is_scale(double scale) {
   const auto kept = static_cast<float>(scale);
   return std::isfinite(kept) && kept > 0;
@@ -56,6 +58,7 @@ at::Tensor GradScaler::scale(const at::Tensor& loss) {
     return loss;
   }
   begun_ = true;
+  scaled_by = scale_;
   return loss.mul(at::full({}, scale_, at::TensorOptions(at::kFloat).device(loss.device())));
 }
 
@@ -166,6 +169,7 @@ void GradScaler::update() {
     growth_tracker_ = 0;
   }
   findings_.clear();
+  scaled_by.reset();
 }
 
 void GradScaler::update(double new_scale) {
@@ -179,6 +183,11 @@ void GradScaler::update(double new_scale) {
                new_scale);
   scale_ = static_cast<float>(new_scale);
   findings_.clear();
+  scaled_by.reset();
+}
+
+std::optional<double> loss_scale_of_thread() noexcept {
+  return scaled_by;
 }
 
 double GradScaler::get_scale() const {

@@ -129,4 +129,8 @@ class GradScaler final {
   Agreement agreement_{};
 };
 
+/// Returns the factor by which the losses of this thread are scaled: from a scaler's scale() to its
+/// update(). Else nullopt.
+[[nodiscard]] std::optional<double> loss_scale_of_thread() noexcept;
+
 }  // namespace argosy::optim

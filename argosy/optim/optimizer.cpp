@@ -1,11 +1,22 @@
 #include "argosy/optim/optimizer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_set>
 
 #include "argosy/base/check.h"
 
 namespace argosy::optim {
+
+std::string in_words(const WeightDecay& decay) {
+  using Kind = WeightDecay::Kind;
+  return fmt::format("{}{}",
+                     decay.kind == Kind::kL1   ? "L1 "
+                     : decay.kind == Kind::kL2 ? "L2 "
+                                               : "",
+                     decay.coeff);
+}
 
 const engine::StateDict* OptimizerState::find(std::string_view name) const {
   for (const auto& [own, entry] : parameters) {
@@ -22,6 +33,15 @@ OptimizerState OptimizerState::clone() const {
     copy.parameters.emplace_back(name, entry.clone());
   }
   return copy;
+}
+
+Choices rates_in_words(const std::vector<GroupInfo>& groups) {
+  Choices all;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    all.emplace_back(fmt::format("learning rate of group {}", i), fmt::format("{}", groups[i].lr));
+    all.emplace_back(fmt::format("weight decay of group {}", i), in_words(groups[i].weight_decay));
+  }
+  return all;
 }
 
 bool have_parameters_in_common(const OptimizerImpl& a, const OptimizerImpl& b) {

@@ -69,6 +69,8 @@ struct OptimizerState {
 
 /// Options in words, by name: {{"momentum", "0.9"}, {"grad_clip", "global norm 1"}}.
 using Choices = std::vector<std::pair<std::string, std::string>>;
+/// Returns {{"learning rate of group 0", "0.1"}, {"weight decay of group 0", "L2 0.01"}, …}.
+[[nodiscard]] Choices rates_in_words(const std::vector<GroupInfo>& groups);
 
 /// The implementation behind an Optimizer. Derive from it to wrap another optimizer, as fleet does.
 class OptimizerImpl {

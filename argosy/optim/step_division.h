@@ -2,6 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -33,10 +37,13 @@ class StepDivision {
   [[nodiscard]] virtual at::Tensor state_of(const at::Tensor& parameter,
                                             std::size_t index) const = 0;
 
+  /// What a process is about to do, in words: {{"learning rate of group 0", "0.1"}}.
+  using InWords = std::function<std::vector<std::pair<std::string, std::string>>()>;
   /// Collective: returns when all processes are about to update. `digest` describes what each will
   /// do.
-  /// Errors: UsageError if the digests differ; CommError or TimeoutError naming ranks.
-  virtual void begin(uint64_t digest) = 0;
+  /// Errors: UsageError naming the words that differ, if the digests do; CommError or TimeoutError
+  /// naming ranks.
+  virtual void begin(uint64_t digest, const InWords& in_words) = 0;
   /// Copies `bytes` of new values at `data`, in this process's part of a parameter, to the other
   /// processes.
   virtual void hand_out(const void* data, std::size_t bytes) const noexcept = 0;

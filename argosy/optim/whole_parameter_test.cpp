@@ -78,7 +78,7 @@ TEST(WholeParameter, AZeroParameterMovesByThePlainRate) {
 struct Division final : StepDivision {
   [[nodiscard]] Part part_of(const at::Tensor&) const override { return {}; }
   [[nodiscard]] at::Tensor state_of(const at::Tensor&, std::size_t) const override { return {}; }
-  void begin(uint64_t) override {}
+  void begin(uint64_t, const InWords&) override {}
   void hand_out(const void*, std::size_t) const noexcept override {}
   void end() override {}
   void leave() noexcept override {}

@@ -44,6 +44,27 @@ ARGOSY_KERNEL_INLINE double max_loop(const T* data, std::size_t count) {
   return nan ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(top);
 }
 
+// 0 * x is 0 unless x is NaN or infinite; in lanes, as above.
+template <typename T>
+ARGOSY_KERNEL_INLINE bool finite_loop(const T* data, std::size_t count) {
+  constexpr std::size_t kWide = 64;
+  T lanes[kWide] = {};
+  std::size_t i = 0;
+  for (; i + kWide <= count; i += kWide) {
+    for (std::size_t lane = 0; lane < kWide; ++lane) {
+      lanes[lane] += data[i + lane] * T(0);
+    }
+  }
+  for (; i < count; ++i) {
+    lanes[0] += data[i] * T(0);
+  }
+  T total = 0;
+  for (const T lane : lanes) {
+    total += lane;
+  }
+  return total == T(0);
+}
+
 template <typename T>
 ARGOSY_KERNEL_INLINE void scale_loop(T* data, std::size_t count, T factor) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -83,6 +104,12 @@ ARGOSY_KERNEL double max_f32(const float* d, std::size_t n) {
 ARGOSY_KERNEL double max_f64(const double* d, std::size_t n) {
   return max_loop(d, n);
 }
+ARGOSY_KERNEL bool finite_f32(const float* d, std::size_t n) {
+  return finite_loop(d, n);
+}
+ARGOSY_KERNEL bool finite_f64(const double* d, std::size_t n) {
+  return finite_loop(d, n);
+}
 ARGOSY_KERNEL void scale_f32(float* d, std::size_t n, float f) {
   scale_loop(d, n, f);
 }
@@ -115,6 +142,12 @@ double max_abs(const float* data, std::size_t count) {
 }
 double max_abs(const double* data, std::size_t count) {
   return max_f64(data, count);
+}
+bool all_finite(const float* data, std::size_t count) {
+  return finite_f32(data, count);
+}
+bool all_finite(const double* data, std::size_t count) {
+  return finite_f64(data, count);
 }
 void scale(float* data, std::size_t count, double factor) {
   scale_f32(data, count, static_cast<float>(factor));

@@ -12,6 +12,10 @@ namespace argosy::optim::kernels {
 [[nodiscard]] double max_abs(const float* data, std::size_t count);
 [[nodiscard]] double max_abs(const double* data, std::size_t count);
 
+/// True if no element is NaN or infinite.
+[[nodiscard]] bool all_finite(const float* data, std::size_t count);
+[[nodiscard]] bool all_finite(const double* data, std::size_t count);
+
 /// data *= factor.
 void scale(float* data, std::size_t count, double factor);
 void scale(double* data, std::size_t count, double factor);

@@ -14,6 +14,7 @@
 #include "argosy/base/even_part.h"
 #include "argosy/base/log.h"
 #include "argosy/engine/cpu.h"
+#include "argosy/engine/synced_norm.h"
 #include "argosy/parallel/ddp/shared_part.h"
 #include "argosy/parallel/ddp/verify.h"
 
@@ -57,6 +58,24 @@ std::shared_ptr<const comm::LeafDeal> deal_of(const DdpOptions& options, const c
   return std::make_shared<const comm::LeafDeal>(comm::LeafDeal::in_ranges(leaves, group.size()));
 }
 
+/// Norms over all ranks need them side by side.
+void check_norms(const torch::nn::Module& module, const comm::LeafDeal& deal) {
+  if (deal.leaves() == deal.ranks()) {
+    return;
+  }
+  for (const auto& item : module.named_modules()) {
+    const auto* norm = dynamic_cast<const engine::SyncedNorm*>(item.value().get());
+    ARGOSY_CHECK(
+        norm == nullptr || norm->peers() == nullptr,
+        "parallel.ddp",
+        "{} is a SyncBatchNorm, which needs as many processes as virtual ranks: here are {} "
+        "processes for {}",
+        item.key(),
+        deal.ranks(),
+        deal.leaves());
+  }
+}
+
 std::optional<engine::AutocastOptions> autocast_of(const DdpOptions& options,
                                                    at::DeviceType device) {
   if (!options.autocast.has_value()) {
@@ -90,6 +109,7 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       leaf_buffers_(module_->buffers()) {
   // The ranks' shared memory is the host's; a device's buckets are on the device.
   options_.shared_memory = options_.shared_memory && table_.device().is_cpu();
+  check_norms(*module_, *deal_);
   engine::setup_cpu({.local_world_size = static_cast<int>(
                          env::get_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1))});
   if (group_.size() > 1 || has_virtual_ranks()) {
@@ -254,6 +274,7 @@ void Core::deal_to(int64_t virtual_ranks) {
   if (deal->leaves() == deal_->leaves()) {
     return;
   }
+  check_norms(*module_, *deal);
   options_ = options;
   deal_ = deal;
   micro_batch_.reset();
@@ -285,6 +306,10 @@ void Core::begin(const MicroBatch& micro_batch) {
     return;
   }
   reducer_->begin(micro_batch);
+  if (micro_batch.begins_update() && std::exchange(buffers_differ_, false) &&
+      options_.broadcast_buffers) {
+    sync_buffers();
+  }
   leaf_buffers_.begin(micro_batch);
   micro_batch_ = micro_batch;
 }
@@ -304,6 +329,8 @@ void Core::abandon_update() noexcept {
   if (!alone() && micro_batch_.has_value()) {
     micro_batch_.reset();
     reducer_->abandon_update();
+    leaf_buffers_.end_update();
+    buffers_differ_ = true;
   }
 }
 
@@ -317,11 +344,18 @@ bool Core::divide_step(const optim::Optimizer& optimizer, const DivideOptions& o
   if (alone() || join_ != nullptr) {
     return false;
   }
+  watch(optimizer);
   divisions_->agree(*impl, options);  // by now all ranks have ended theirs
   if (options.overlap_update) {
     reducer_->update_early(impl);
   }
   return divisions_->add(impl, options);
+}
+
+void Core::watch(const optim::Optimizer& optimizer) {
+  if (!alone()) {
+    reducer_->watch(optimizer.impl());
+  }
 }
 
 void Core::unshare_parameters() {

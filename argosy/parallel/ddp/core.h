@@ -87,6 +87,9 @@ class Core final {
   /// See DistributedDataParallel::divide_step().
   bool divide_step(const optim::Optimizer& optimizer, const DivideOptions& options);
 
+  /// Compares the options of this optimizer, which updates the model, between ranks from now on.
+  void watch(const optim::Optimizer& optimizer);
+
   void register_comm_hook(CommHook hook, std::string name);
   void sync_buffers();
 
@@ -123,6 +126,7 @@ class Core final {
   std::optional<std::pair<CommHook, std::string>> hook_of_one_;
   int no_sync_depth_ = 0;
   std::optional<MicroBatch> micro_batch_;  // whose passes follow
+  bool buffers_differ_ = false;            // an update was left
   std::chrono::steady_clock::time_point forward_began_{};
   std::chrono::nanoseconds forward_time_{0};
 };

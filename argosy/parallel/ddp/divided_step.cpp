@@ -14,6 +14,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/log.h"
 #include "argosy/parallel/ddp/buckets.h"
+#include "argosy/parallel/ddp/verify.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -146,7 +147,7 @@ at::Tensor DividedStep::state_of(const at::Tensor& parameter, std::size_t index)
   return view_in(flat, 0, parameter);
 }
 
-void DividedStep::begin(uint64_t digest) {
+void DividedStep::begin(uint64_t digest, const InWords& in_words) {
   const auto mine = static_cast<int64_t>(digest);
   // Their maxima are the largest digest and, inverted, the smallest.
   const at::Tensor bounds = at::tensor({mine, ~mine}, at::kLong);
@@ -158,30 +159,25 @@ void DividedStep::begin(uint64_t digest) {
         {.op = comm::ReduceOp::kMax, .timeout = timeout_, .place = {.update = steps_}});
   });
   if (bounds[0].item<int64_t>() != ~bounds[1].item<int64_t>()) {
-    throw_another_step(mine);
+    throw_another_step(in_words);
   }
 }
 
 /// Collective.
-void DividedStep::throw_another_step(int64_t digest) {
-  std::vector<at::Tensor> all;
-  or_leave([&] {
-    all = comm::all_gather(at::tensor({digest}, at::kLong), group_, {.timeout = timeout_});
-  });
-  const auto other = std::find_if(all.begin(), all.end(), [&](const at::Tensor& theirs) {
-    return theirs.item<int64_t>() != digest;
-  });
-  ARGOSY_INVARIANT(other != all.end(), "parallel.divided_step");
-  throw UsageError(
-      "parallel.divided_step",
-      fmt::format(
-          "rank {} is about to make another step than rank {}: other parameters have a gradient, "
-          "or "
-          "gradients, weights, learning rates, weight decay, numbers of steps or where the "
-          "parameters lie differ. Give all ranks the same options and average gradients before "
-          "step(), or let ranks differ with .divide_update = false in the strategy.",
-          other - all.begin(),
-          group_.rank()));
+void DividedStep::throw_another_step(const InWords& in_words) {
+  Signature mine;
+  for (const auto& [name, value] : in_words()) {
+    mine.lines.push_back({name, value});
+  }
+  const Subject subject{
+      .where = "parallel.divided_step",
+      .what = fmt::format("step {} of an optimizer that is divided differs", steps_),
+      .advice =
+          "Give all ranks the same options and average gradients before step(), or let ranks "
+          "differ with .divide_update = false in the strategy."};
+  or_leave([&] { verify_equal(mine, group_, timeout_, subject); });
+  throw UsageError("parallel.divided_step",
+                   fmt::format("{} between ranks. {}", subject.what, subject.advice));
 }
 
 void DividedStep::hand_out(const void* data, std::size_t bytes) const noexcept {
@@ -205,6 +201,8 @@ template <typename Collective>
 void DividedStep::or_leave(Collective collective) {
   try {
     collective();
+  } catch (const UsageError&) {
+    throw;  // all ranks have it, before they have written anything
   } catch (...) {
     leave();
     throw;

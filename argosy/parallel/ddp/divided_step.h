@@ -52,7 +52,7 @@ class DividedStep final : public optim::StepDivision {
 
   [[nodiscard]] Part part_of(const at::Tensor& parameter) const override;
   [[nodiscard]] at::Tensor state_of(const at::Tensor& parameter, std::size_t index) const override;
-  void begin(uint64_t digest) override;
+  void begin(uint64_t digest, const InWords& in_words) override;
   void hand_out(const void* data, std::size_t bytes) const noexcept override;
   void end() override;
   /// Gives the parameters a copy of their values.
@@ -72,7 +72,7 @@ class DividedStep final : public optim::StepDivision {
   std::size_t place(const engine::NamedTensors& parameters);
   void place_at(const std::function<void*(void* own)>& where, bool with_values);
   [[nodiscard]] const Place* find(const at::Tensor& parameter) const;
-  [[noreturn]] void throw_another_step(int64_t digest);
+  [[noreturn]] void throw_another_step(const InWords& in_words);
   template <typename Collective>
   void or_leave(Collective collective);
 

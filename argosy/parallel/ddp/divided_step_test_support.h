@@ -73,10 +73,14 @@ struct Trained {
           const Recipe& recipe,
           bool shared,
           int64_t hidden = 37,
-          const DivideOptions& options = {})
+          const DivideOptions& options = {},
+          bool check_drift = true)
       : model(TwoLayers(0.5, hidden),
               group,
-              {.first_bucket_bytes = 64, .bucket_cap_bytes = 256, .shared_memory = shared}),
+              {.first_bucket_bytes = 64,
+               .bucket_cap_bytes = 256,
+               .shared_memory = shared,
+               .check_drift = check_drift}),
         optimizer(recipe.make(model)),
         divided(model.divide_step(optimizer, options)) {}
 

@@ -7,6 +7,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/even_part.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/parallel/ddp/pass_token.h"
 
@@ -27,7 +28,8 @@ Reducer::Reducer(const ParameterTable& table,
       leaves_(deal, group),
       reduction_(table, buckets_, leaves_, group, options.timeout),
       unused_(table, buckets_, options.find_unused_parameters),
-      pass_(buckets_.members()) {}
+      pass_(buckets_.members()),
+      checks_(table, group, options) {}
 
 Reducer::~Reducer() = default;
 
@@ -88,9 +90,9 @@ void Reducer::begin(const MicroBatch& micro_batch) {
   if (micro_batch.begins_update()) {
     abandon_update();
     const bool several = micro_batch.leaves > 1 || micro_batch.micros > 1;
-    sample_ = several ? counter_.sample_of(table_) : 0;
+    sample_ = several ? PassCounter::sample_of(table_) : 0;
   } else {
-    ARGOSY_CHECK(counter_.sample_of(table_) == sample_,
+    ARGOSY_CHECK(PassCounter::sample_of(table_) == sample_,
                  kWhere,
                  "the parameters have changed between the micro-batches of one update. Call "
                  "optimizer.step() after the loop over them.");
@@ -181,7 +183,7 @@ void Reducer::set_comm_hook(CommHook hook, std::string name) {
 
 void Reducer::set_uneven_inputs(UnevenInputs* uneven) {
   uneven_ = uneven;
-  counter_.restart();
+  checks_.restart();
 }
 
 void Reducer::update_early(const std::shared_ptr<optim::OptimizerImpl>& optimizer) {
@@ -240,8 +242,11 @@ void Reducer::start_pass() {
   early_.check_steps_complete();
   stage_ = Stage::kStarted;
   // While ranks have uneven inputs they count differently.
-  const bool counts = uneven_ == nullptr && !keeps();
-  reduction_.restart(counts ? counter_.next(table_) : transport::TrainingPlace{});
+  if (uneven_ == nullptr && !keeps()) {
+    checks_.begin(reduction_);
+  } else {
+    reduction_.restart();
+  }
   if (uneven_ != nullptr) {
     uneven_->announce_backward();
   }
@@ -292,10 +297,20 @@ void Reducer::on_gradient_of_pass(size_t index) {
   }
   if (buckets_.bring_in(index)) {
     unused_.mark_used(index);
+    look(index);
   } else {
     unused_.contribute_unused(index);
   }
   mark_ready(index);
+}
+
+void Reducer::look(size_t index) {
+  const IndexRange leaves = even_part(leaves_.leaves_of_all(), group_.size(), group_.rank());
+  checks_.look(index,
+               buckets_.view_of(index),
+               {.update = checks_.update() + (keeps() ? 1 : 0),
+                .leaf = leaves.begin + micro_batch_.leaf,
+                .rank = group_.rank()});
 }
 
 void Reducer::accept_late(size_t index) {
@@ -311,6 +326,7 @@ void Reducer::accept_late(size_t index) {
                             "parameters.");
   if (buckets_.bring_in(index)) {
     unused_.mark_used(index);
+    look(index);
   }
 }
 
@@ -325,6 +341,9 @@ void Reducer::mark_ready(size_t index) {
 }
 
 void Reducer::send(size_t bucket) {
+  if (compares()) {
+    checks_.look(buckets_[bucket].flat);
+  }
   if (keeps()) {
     leaves_.keep(passes_, micro_batch_.leaf, bucket, buckets_[bucket].flat);
     return;
@@ -392,18 +411,27 @@ void Reducer::finish_pass() {
     return;
   }
   reduce_used_map();
+  if (compares()) {
+    checks_.end_last_leaf(reduction_);
+  }
   backward_ = std::chrono::steady_clock::now() - began_;
   wait_for_buckets();
+  checks_.finish();
   unused_.settle();
   give_back();
 }
 
 /// The gradients are among the leaves now.
 void Reducer::finish_leaf() {
-  for (const at::Tensor& parameter : table_.tensors()) {
-    parameter.mutable_grad() = at::Tensor();
+  for (size_t i = 0; i < table_.size(); ++i) {
+    if (!unused_.is_frozen(i)) {
+      table_.tensors()[i].mutable_grad() = at::Tensor();
+    }
   }
-  unused_.end_pass();
+  unused_.end_pass_of_leaf();
+  if (compares()) {
+    checks_.end_leaf();
+  }
 }
 
 /// Nothing without find_unused_parameters.

@@ -23,7 +23,7 @@
 #include "argosy/parallel/ddp/micro_batch.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
-#include "argosy/parallel/ddp/pass_counter.h"
+#include "argosy/parallel/ddp/pass_checks.h"
 #include "argosy/parallel/ddp/set_aside.h"
 #include "argosy/parallel/ddp/stats.h"
 #include "argosy/parallel/ddp/unused_parameters.h"
@@ -96,6 +96,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// Ends early updates of the parameters that this optimizer also updates.
   void update_late(const optim::OptimizerImpl& optimizer) { early_.remove(optimizer); }
   void update_late() { early_.clear(); }
+  /// Compares the options of this optimizer between ranks from now on.
+  void watch(const std::shared_ptr<optim::OptimizerImpl>& optimizer) { checks_.watch(optimizer); }
   /// Takes part, with zeros, in the reductions of one pass of the other ranks.
   void shadow_backward();
 
@@ -132,6 +134,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void take_aside();
   void give_back();
   [[nodiscard]] bool keeps() const;
+  [[nodiscard]] bool compares() const { return uneven_ == nullptr && passes_ == 0; }
+  void look(size_t index);
   void reduce_used_map();
   void wait_for_buckets();
   void leave_pass() noexcept;
@@ -145,7 +149,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   UnusedParameters unused_;
   EarlyUpdates early_{};
   BackwardPass pass_;
-  PassCounter counter_{};
+  PassChecks checks_;
   SetAside aside_;
   bool in_update_ = false;  // begin() was called
   MicroBatch micro_batch_{};

@@ -91,6 +91,15 @@ void UnusedParameters::settle() {
   end_pass();
 }
 
+void UnusedParameters::end_pass_of_leaf() {
+  for (const Kept& each : kept_) {
+    if (each.frozen && each.gradient.defined()) {  // its place in the bucket is the averages'
+      table_.tensors()[each.parameter].mutable_grad() = each.gradient;
+    }
+  }
+  end_pass();
+}
+
 void UnusedParameters::end_pass() {
   open_forwards_ = std::max<int64_t>(0, open_forwards_ - 1);
   if (open_forwards_ == 0) {

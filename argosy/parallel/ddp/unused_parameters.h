@@ -51,8 +51,8 @@ class UnusedParameters final {
   /// Ends a pass whose reductions are done. A parameter that some rank has used gets the average;
   /// every other one keeps its former gradient.
   void settle();
-  /// Ends a pass whose gradients wait for those of other passes.
-  void end_pass();
+  /// Ends a pass whose gradients wait for those of other passes. Frozen parameters keep theirs.
+  void end_pass_of_leaf();
   /// Forgets the pass, but not which parameters were used.
   void restart() noexcept { kept_.clear(); }
 
@@ -65,6 +65,8 @@ class UnusedParameters final {
     at::Tensor gradient{};  // from before, if it lay in the bucket
     bool frozen = false;
   };
+
+  void end_pass();
 
   const ParameterTable& table_;
   BucketSet& buckets_;

@@ -10,6 +10,7 @@
 
 #include "argosy/base/check.h"
 #include "argosy/base/fingerprint.h"
+#include "argosy/base/strings.h"
 #include "argosy/base/text.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/parallel/ddp/parameter_table.h"
@@ -72,6 +73,7 @@ Signature describe(const torch::nn::Module& module, const DdpOptions& options) {
   out.lines.push_back(
       {"option autocast", options.autocast ? dtype_name(*options.autocast) : "unset"});
   out.lines.push_back({"option virtual_ranks", std::to_string(options.virtual_ranks)});
+  out.lines.push_back({"option check_drift", options.check_drift ? "true" : "false"});
   std::unordered_map<const c10::TensorImpl*, std::string> first_name;
   auto add = [&](const std::string& prefix, const auto& items) {
     for (const auto& item : items) {
@@ -91,7 +93,7 @@ Signature describe(const torch::nn::Module& module, const DdpOptions& options) {
   return out;
 }
 
-std::vector<std::string> differences(const Signature& first, const Signature& other, int rank) {
+std::vector<std::string> differences(const Signature& first, const Signature& other) {
   std::map<std::string, std::string> reference;
   std::map<std::string, std::string> theirs;
   for (const auto& [name, value] : first.lines) {
@@ -102,21 +104,20 @@ std::vector<std::string> differences(const Signature& first, const Signature& ot
     theirs[name] = value;
     const auto known = reference.find(name);
     if (known == reference.end()) {
-      out.push_back(fmt::format("rank {}: {} {}, rank 0 has no such", rank, name, value));
+      out.push_back(fmt::format("{} {}, rank 0 has no such", name, value));
     } else if (known->second != value) {
-      out.push_back(fmt::format("rank {}: {} {}, rank 0: {}", rank, name, value, known->second));
+      out.push_back(fmt::format("{} {}, rank 0: {}", name, value, known->second));
     }
   }
   for (const auto& [name, value] : first.lines) {
     if (!theirs.contains(name)) {
-      out.push_back(fmt::format("rank {} has no {}, rank 0: {}", rank, name, value));
+      out.push_back(fmt::format("no {}, rank 0: {}", name, value));
     }
   }
   if (out.empty()) {  // the same names, in another order
     for (size_t k = 0; k < first.lines.size(); ++k) {
       if (first.lines[k].name != other.lines[k].name) {
-        out.push_back(fmt::format("rank {}: {} stands where rank 0 has {} (order of registration)",
-                                  rank,
+        out.push_back(fmt::format("{} stands where rank 0 has {} (order of registration)",
                                   other.lines[k].name,
                                   first.lines[k].name));
         break;
@@ -138,17 +139,25 @@ void verify_equal(const Signature& mine,
   }
   const auto texts = comm::all_gather_object(text, group, {.timeout = timeout});
   const Signature reference = parse(texts.front());
-  std::vector<std::string> found;
+  std::vector<std::pair<std::string, std::vector<int>>> ranks_of;  // that have each difference
   for (size_t rank = 1; rank < texts.size(); ++rank) {
-    const auto more = differences(reference, parse(texts[rank]), static_cast<int>(rank));
-    found.insert(found.end(), more.begin(), more.end());
+    for (const std::string& each : differences(reference, parse(texts[rank]))) {
+      auto known = std::ranges::find(ranks_of, each, &decltype(ranks_of)::value_type::first);
+      known = known != ranks_of.end() ? known : ranks_of.insert(known, {each, {}});
+      known->second.push_back(static_cast<int>(rank));
+    }
+  }
+  std::vector<std::string> found;
+  for (const auto& [difference, ranks] : ranks_of) {
+    found.push_back(fmt::format(
+        "{} {}: {}", ranks.size() == 1 ? "rank" : "ranks", strings::ranges(ranks), difference));
   }
   const size_t shown = std::min(kShown, found.size());
   std::string list = fmt::format("{}", fmt::join(found.begin(), found.begin() + shown, "; "));
   if (found.size() > shown) {
     list += fmt::format("; and {} more", found.size() - shown);
   }
-  throw UsageError("parallel.ddp",
+  throw UsageError(subject.where,
                    fmt::format("{} between ranks of group \"{}\": {}. {}",
                                subject.what,
                                group.name(),

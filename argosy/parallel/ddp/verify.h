@@ -28,22 +28,21 @@ struct Signature {
 
 /// The words by which an error names the compared values.
 struct Subject {
-  const char* what = "the model differs";
-  const char* advice = "Build the same model, with the same options, on every rank.";
+  std::string where = "parallel.ddp";
+  std::string what = "the model differs";
+  std::string advice = "Build the same model, with the same options, on every rank.";
 };
 
 /// Compares all ranks' signatures with rank 0's. Collective.
 /// Errors: UsageError, on all ranks alike, naming ranks and parameters:
-///   "rank 2: fc.weight f32 [10, 512], rank 0: f32 [10, 256]".
+///   "ranks 2-3: fc.weight f32 [10, 512], rank 0: f32 [10, 256]".
 /// Cost: 16 bytes per rank if all are equal.
 void verify_equal(const Signature& mine,
                   const comm::Group& group,
                   std::chrono::milliseconds timeout,
                   const Subject& subject = {});
 
-/// Returns the differences between two signatures; empty if they are equal.
-[[nodiscard]] std::vector<std::string> differences(const Signature& first,
-                                                   const Signature& other,
-                                                   int other_rank);
+/// Returns the differences between rank 0's signature and another's; empty if they are equal.
+[[nodiscard]] std::vector<std::string> differences(const Signature& first, const Signature& other);
 
 }  // namespace argosy::parallel::ddp

@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 
 #include "argosy/base/even_part.h"
+#include "argosy/parallel/convert_sync_batchnorm.h"
+#include "argosy/parallel/ddp/core.h"
 #include "argosy/parallel/ddp/ddp_test_support.h"
 
 namespace argosy::parallel {
@@ -296,6 +298,81 @@ TEST(VirtualRanks, LeaveTheBuffersOfTheFirst) {
       EXPECT_EQ(model->norm->num_batches_tracked.item<int64_t>(), 4);
     });
   }
+}
+
+/// A loop that was left amid an update: whoever computed further virtual ranks, those of the first
+/// count.
+TEST(VirtualRanks, LeaveTheBuffersOfTheFirstWhereAnUpdateIsLeft) {
+  at::Tensor expected;
+  {
+    Normed alone;
+    for (int64_t pass = 0; pass < 2; ++pass) {
+      alone->forward(input_of({0, 0, true}));
+    }
+    expected = alone->norm->running_var.clone();
+  }
+  for (const int processes : {1, 2, 3, 4}) {
+    on_ranks(processes, [&](comm::Group& group) {
+      DistributedDataParallel model(Normed(), group, {.virtual_ranks = 4});
+      for_each_turn({.virtual_ranks = 4}, group, [&](const MicroBatch& each, const Turn& turn) {
+        if (each.leaf < 2) {
+          model.begin(each);
+          model(input_of(turn));
+        }
+      });
+      ddp::Core::for_each(group, [](ddp::Core& core) { core.abandon_update(); });
+      for_each_turn({.virtual_ranks = 4}, group, [&](const MicroBatch& each, const Turn& turn) {
+        model.begin(each);
+        model(input_of(turn)).sum().backward();
+      });
+      model.end_update();
+      EXPECT_TRUE(model->norm->running_var.equal(expected))
+          << processes << " processes, rank " << group.rank();
+    });
+  }
+}
+
+TEST(VirtualRanks, LeaveAFrozenParameterItsGradient) {
+  for (const int processes : {1, 2, 4}) {
+    on_ranks(processes, [&](comm::Group& group) {
+      DistributedDataParallel model(Normed(), group, {.virtual_ranks = 4});
+      const auto update = [&] {
+        for_each_turn({.virtual_ranks = 4}, group, [&](const MicroBatch& each, const Turn& turn) {
+          model.begin(each);
+          model(input_of(turn)).sum().backward();
+        });
+        model.end_update();
+      };
+      at::Tensor& weight = model->last->weight;
+      update();
+      const at::Tensor averaged = weight.grad().clone();  // it lies in its bucket
+      weight.requires_grad_(false);
+      model->norm->weight.mutable_grad() = at::Tensor();
+      model->norm->bias.mutable_grad() = at::Tensor();
+      model->last->bias.mutable_grad() = at::Tensor();
+      update();
+      EXPECT_TRUE(weight.grad().defined() && weight.grad().equal(averaged)) << processes;
+      weight.mutable_grad() = torch::full_like(averaged, 3);  // the program's own
+      update();
+      EXPECT_TRUE(weight.grad().defined() && weight.grad().equal(torch::full_like(averaged, 3)))
+          << processes;
+    });
+  }
+}
+
+TEST(VirtualRanksErrors, NormsOverAllRanksNeedAProcessForEach) {
+  on_ranks(2, [](comm::Group& group) {
+    const auto synced = [&] {
+      torch::nn::Sequential net(SyncBatchNorm1d(3));
+      convert_sync_batchnorm(net, group);
+      return net;
+    };
+    EXPECT_THAT(
+        error_of([&] { DistributedDataParallel model(synced(), group, {.virtual_ranks = 4}); }),
+        HasSubstr("0 is a SyncBatchNorm, which needs as many processes as virtual ranks: "
+                  "here are 2 processes for 4"));
+    EXPECT_NO_THROW(DistributedDataParallel(synced(), group, {.virtual_ranks = 2}));
+  });
 }
 
 TEST(VirtualRanksErrors, SayWhatAProgramForgot) {

@@ -30,21 +30,12 @@ std::string network_name(const torch::nn::Module& network) {
   return name;
 }
 
-std::string decay_in_words(const optim::WeightDecay& decay) {
-  using Kind = optim::WeightDecay::Kind;
-  return fmt::format("{}{}",
-                     decay.kind == Kind::kL1   ? "L1 "
-                     : decay.kind == Kind::kL2 ? "L2 "
-                                               : "",
-                     decay.coeff);
-}
-
 ordered_json optimizer_of(const Training& training) {
   const optim::Optimizer& optimizer = training.model.optimizer();
   const std::vector<optim::GroupInfo>& groups = optimizer.param_groups();
   ordered_json about{{"name", optimizer.state_dict().optimizer},
                      {"lr", training.base_lr},
-                     {"weight_decay", decay_in_words(groups.front().weight_decay)}};
+                     {"weight_decay", in_words(groups.front().weight_decay)}};
   for (const auto& [name, value] : optimizer.impl()->choices()) {
     about[name] = value;
   }
@@ -52,7 +43,7 @@ ordered_json optimizer_of(const Training& training) {
     for (const optim::GroupInfo& group : groups) {
       about["groups"].push_back({{"parameters", group.names.size()},
                                  {"lr", training.base_lr * group.lr_scale},
-                                 {"weight_decay", decay_in_words(group.weight_decay)}});
+                                 {"weight_decay", in_words(group.weight_decay)}});
     }
   }
   return about;
