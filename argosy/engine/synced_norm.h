@@ -21,7 +21,7 @@ class NormPeers : public torch::CustomClassHolder {
  public:
   /// Gathers f64 [n] of each process into f64 [processes, n], in the order of ranks.
   [[nodiscard]] virtual at::Tensor gather(const at::Tensor& mine) = 0;
-  /// Sums f64 values over the processes, in place, in the order of ranks.
+  /// Sums f64 values over the processes, in place, with the same bits on each.
   virtual void sum(const at::Tensor& values) = 0;
 };
 using NormPeersPtr = c10::intrusive_ptr<NormPeers>;

@@ -84,8 +84,8 @@ struct DistributedStrategy {
   bool overlap_update = false;
   /// The number of virtual ranks, 0: one for each process. A training of V virtual ranks has the
   /// same bits on any number of processes up to V: each process computes a contiguous range of
-  /// them, one after the other. Loops go over fleet::updates(), and a checkpoint of one number of
-  /// processes is resumed on another. See docs/guides/same_bits.md. Ours.
+  /// them, one after the other. Loops go over fleet::updates(). fit() resumes a checkpoint of one
+  /// number of processes on another. See docs/guides/same_bits.md. Ours.
   int64_t virtual_ranks = 0;
   /// End the job with an error if ranks drift apart: see DdpOptions::check_drift. Ours.
   bool check_drift = true;

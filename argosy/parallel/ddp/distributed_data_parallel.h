@@ -69,7 +69,8 @@ class [[nodiscard]] NoSync final {
 ///   set it to zero, to undefined or to another tensor.
 /// - Wrap the model after you have changed its dtype or memory format. Parameters may be frozen and
 ///   unfrozen between passes if all ranks do the same. Other changes fail at the next forward.
-/// - In a group of one rank the wrapper does nothing: the results have libtorch's bits.
+/// - In a group of one rank with one virtual rank the wrapper does nothing: the results have
+///   libtorch's bits.
 /// - A wrapper belongs to one thread at a time.
 ///
 /// Errors: the constructor throws a UsageError that names rank and parameter if the models differ.
