@@ -45,6 +45,8 @@ struct Options {
   bool overlap_update = false;
   bool profile = false;
   bool as_it_comes = false;
+  bool drift_unchecked = false;
+  bool gradients_unchecked = false;
 };
 
 constexpr int64_t kBatch = 100;
@@ -340,6 +342,8 @@ void run(Options options) {
        .share_parameters = options.share_parameters,
        .overlap_update = options.overlap_update,
        .virtual_ranks = options.virtual_ranks,
+       .check_drift = !options.drift_unchecked,
+       .on_nonfinite = options.gradients_unchecked ? "ignore" : "warn",
        .memory_format = options.as_it_comes ? MemoryFormat::kContiguous : MemoryFormat::kAuto});
   if (options.batch == 0) {
     options.batch = options.model == "resnet18" ? kColorBatch : kBatch;
@@ -385,6 +389,8 @@ int main(int argc, char** argv) {
         "Row-major memory, the whole update on each rank; and ARGOSY_MALLOC=default "
         "beside it: what libtorch does by itself",
         &o.as_it_comes},
+       {"--drift_unchecked", "", "check_drift = false", &o.drift_unchecked},
+       {"--gradients_unchecked", "", "on_nonfinite = ignore", &o.gradients_unchecked},
        {"--profile", "", "Print the time of libtorch's operators instead", &o.profile},
        {"--device", "NAME", "Where the networks compute: cpu, cuda:0, …", &o.device},
        {"--steps", "N", "Measured steps", &o.steps, {.least = 1, .most = 100000}},

@@ -94,10 +94,32 @@ def _one_rank(args):
     )
 
 
+def _checks(args):
+    """What a step pays for comparing the ranks, and for looking at each gradient. `control`: the measurement itself."""
+    step = ours(args, "bench_train_step", "mnist_cnn")
+    variants = {
+        "argosy": step,
+        "without_drift": [*step, "--drift_unchecked"],
+        "without_finite": [*step, "--gradients_unchecked"],
+        "without_both": [*step, "--drift_unchecked", "--gradients_unchecked"],
+        "control": step,
+    }
+    pairs = [("argosy", other, None) for other in ("without_drift", "without_finite", "without_both", "control")]
+    return Case(
+        "ddp",
+        "mnist_cnn_checks",
+        variants,
+        [Measure("mnist_cnn_checks", "ms", samples_ms, pairs)],
+        check_step(exact_end=True),
+        least_reps=30,
+    )
+
+
 def cases(args):
     resnet18 = RESNET18[args.engine]
     yield _beside_floor(args, "resnet18", ["--steps", 12, "--warmup", 3], 0.97, resnet18)
     yield _beside_floor(args, "mnist_cnn", [], 1.0, MNIST_CNN)
+    yield _checks(args)
     yield _sized(args)
     yield _one_rank(args)
     yield _ranks(args, 4)
