@@ -143,6 +143,15 @@ Keeps who_keeps(const FitOptions& options) {
   return keeps;
 }
 
+Share read_together(const std::string& path, const comm::Group& group) {
+  Share share;
+  checkpoint::together(group, "train.resume", path, [&] { share = read_share(path, group); });
+  return share;
+}
+
+namespace {
+
+/// Collective.
 std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
                                                 const comm::Group& group) {
   if (options.resume == Resume::kNever && options.checkpoint.resume_from.empty()) {
@@ -173,14 +182,6 @@ std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
   return std::nullopt;
 }
 
-Share read_together(const std::string& path, const comm::Group& group) {
-  Share share;
-  checkpoint::together(group, "train.resume", path, [&] { share = read_share(path, group); });
-  return share;
-}
-
-namespace {
-
 /// What a checkpoint says of the recipe by which it was trained.
 struct TrainedBy {
   int64_t ranks = 0;  // virtual ones
@@ -189,8 +190,8 @@ struct TrainedBy {
 
 /// nullopt: there is none to resume from, or it is of a version that knew no virtual ranks.
 /// Collective.
-std::optional<TrainedBy> recipe_to_resume(const FitOptions& options, const comm::Group& group) {
-  const std::optional<std::string> path = checkpoint_to_resume(options, group);
+std::optional<TrainedBy> recipe_of(const std::optional<std::string>& path,
+                                   const comm::Group& group) {
   if (!path.has_value()) {
     return std::nullopt;
   }
@@ -203,16 +204,23 @@ std::optional<TrainedBy> recipe_to_resume(const FitOptions& options, const comm:
 
 }  // namespace
 
-void decide_virtual_ranks(const FitOptions& options,
-                          std::optional<int64_t> dealt_to,
-                          const comm::Group& group) {
+FitStart start(const FitOptions& options,
+               std::optional<int64_t> dealt_to,
+               const comm::Group& group) {
+  FitStart found{.lock =
+                     FolderLock({options.run_dir, checkpoint_folder(options)},
+                                group,
+                                options.resume != Resume::kNever ? FolderLock::kPatience
+                                                                 : FolderLock::kPatience.zero())};
+  found.checkpoint = checkpoint_to_resume(options, group);
   const bool given = options.virtual_ranks > 0 || fleet::strategy().virtual_ranks > 0;
-  const std::optional<TrainedBy> saved = recipe_to_resume(options, group);
+  const std::optional<TrainedBy> saved = recipe_of(found.checkpoint, group);
   const bool follows = !given && saved.has_value() && saved->ranks >= group.size() &&
                        dealt_to.value_or(saved->ranks) == saved->ranks;
   const bool keeps_threads = saved.has_value() && (given || follows);
   engine::use_threads(keeps_threads ? saved->threads : given ? 1 : 0);
   fleet::detail::deal_to(follows ? saved->ranks : options.virtual_ranks);
+  return found;
 }
 
 }  // namespace argosy::train::detail
@@ -220,7 +228,8 @@ void decide_virtual_ranks(const FitOptions& options,
 namespace argosy::train {
 
 std::optional<int64_t> virtual_ranks_to_resume(const FitOptions& options) {
-  const auto saved = detail::recipe_to_resume(options, fleet::group());
+  const auto saved =
+      detail::recipe_of(detail::checkpoint_to_resume(options, fleet::group()), fleet::group());
   return saved.has_value() && saved->ranks >= fleet::worker_num() ? std::optional(saved->ranks)
                                                                   : std::nullopt;
 }

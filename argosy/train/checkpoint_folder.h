@@ -8,6 +8,7 @@
 #include "argosy/checkpoint/manifest.h"
 #include "argosy/checkpoint/snapshot.h"
 #include "argosy/comm/group.h"
+#include "argosy/train/folder_lock.h"
 #include "argosy/train/options.h"
 
 namespace argosy::train::detail {
@@ -24,20 +25,21 @@ enum class Keeps : uint8_t {
 };
 [[nodiscard]] Keeps who_keeps(const FitOptions& options);
 
-/// Returns the checkpoint from which the options ask to resume, or nullopt for none. Rank 0 looks,
-/// and logs what it passed over. Collective.
+/// What a fit() has found before it deals its samples.
+struct FitStart {
+  FolderLock lock;                          ///< on its folders
+  std::optional<std::string> checkpoint{};  ///< from which it resumes
+};
+/// Begins a fit(): locks its folders, looks for the checkpoint from which the options ask to
+/// resume, and sets the number of virtual ranks and of threads. The options and the strategy come
+/// first. Without them it takes the numbers of the checkpoint, if the batches can be dealt to so
+/// many. Otherwise each process is one virtual rank. `dealt_to`: the number of virtual ranks that a
+/// loader knows; nullopt for a data set. Rank 0 looks, and logs what it passed over. Collective.
 /// Errors: UsageError for resume without a folder; CheckpointError if there must be a checkpoint
-/// and there is none.
-[[nodiscard]] std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
-                                                              const comm::Group& group);
-
-/// Sets the number of virtual ranks and of threads for a fit(). The options and the strategy come
-/// first. Without them it takes the numbers of the checkpoint from which the fit resumes, if the
-/// batches can be dealt to so many. Otherwise each process is one virtual rank. `dealt_to`: the
-/// number of virtual ranks that a loader knows; nullopt for a data set. Collective.
-void decide_virtual_ranks(const FitOptions& options,
-                          std::optional<int64_t> dealt_to,
-                          const comm::Group& group);
+/// and there is none; those of FolderLock.
+[[nodiscard]] FitStart start(const FitOptions& options,
+                             std::optional<int64_t> dealt_to,
+                             const comm::Group& group);
 
 /// The part of a checkpoint that one rank needs.
 struct Share {

@@ -86,7 +86,12 @@ void check_feeds(const FitOptions& options, const Feed& train, const Feed* eval)
 
 }  // namespace
 
-History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options) {
+History fit(Core& core,
+            Model& model,
+            Feed& train,
+            Feed* eval,
+            const FitOptions& options,
+            const FitStart& start) {
   if (options.training_step != nullptr) {
     core.check_has_optimizer("train.fit");
     if (eval != nullptr) {  // not after an epoch
@@ -106,7 +111,7 @@ History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions&
                "the training set, of {} samples, gives a rank no batch. Take more samples, or a "
                "smaller batch_size where drop_last leaves out a short one.",
                train.samples());
-  std::optional<FitLoop> loop(std::in_place, core, model, train, eval, options);
+  std::optional<FitLoop> loop(std::in_place, core, model, train, eval, options, start);
   History history = loop->run();
   const int signal = loop->signal();
   loop.reset();

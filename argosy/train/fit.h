@@ -1,11 +1,17 @@
 #pragma once
 
+#include "argosy/train/checkpoint_folder.h"
 #include "argosy/train/core.h"
 
 // Internal to the room.
 namespace argosy::train::detail {
 
 /// Runs one call of fit().
-History fit(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options);
+History fit(Core& core,
+            Model& model,
+            Feed& train,
+            Feed* eval,
+            const FitOptions& options,
+            const FitStart& start);
 
 }  // namespace argosy::train::detail

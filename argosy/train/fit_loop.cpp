@@ -35,11 +35,17 @@ const char* unit_in_words(optim::ScheduleUnit unit) {
 
 }  // namespace
 
-FitLoop::FitLoop(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options)
+FitLoop::FitLoop(Core& core,
+                 Model& model,
+                 Feed& train,
+                 Feed* eval,
+                 const FitOptions& options,
+                 const FitStart& start)
     : core_(core),
       model_(model),
       eval_(eval),
       options_(options),
+      start_(start),
       announcer_(options, core.steps),
       agreement_(core.requests, core.group),
       feed_(train, options, core.group),
@@ -61,10 +67,6 @@ History FitLoop::train_all() {
   if (core_.watches_a_figure()) {
     schedules_figure().check(training());
   }
-  const bool resumes = options_.resume != Resume::kNever;
-  lock_.emplace(std::vector{options_.run_dir, checkpoint_folder(options_)},
-                core_.group,
-                resumes ? FolderLock::kPatience : FolderLock::kPatience.zero());
   if (options_.checkpoint.on_signal != OnSignal::kIgnore && announcer_.keeps_checkpoints()) {
     agreement_.heed_signals();
   }
@@ -92,7 +94,7 @@ void FitLoop::forget_update() {
 }
 
 void FitLoop::resume() {
-  const std::optional<std::string> path = checkpoint_to_resume(options_, core_.group);
+  const std::optional<std::string>& path = start_.checkpoint;
   if (!path.has_value()) {
     return;
   }

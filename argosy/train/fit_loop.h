@@ -24,7 +24,12 @@ namespace argosy::train::detail {
 /// One call of fit(): epochs of batches, updates, evaluations and save points.
 class FitLoop final {
  public:
-  FitLoop(Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options);
+  FitLoop(Core& core,
+          Model& model,
+          Feed& train,
+          Feed* eval,
+          const FitOptions& options,
+          const FitStart& start);
 
   History run();
   /// The last signal that came, or 0.
@@ -69,12 +74,12 @@ class FitLoop final {
   Model& model_;
   Feed* eval_;
   const FitOptions& options_;
+  const FitStart& start_;
   Announcer announcer_;
   Agreement agreement_;
   DealtFeed feed_;
   BatchPass pass_;
   EpochPlace place_;
-  std::optional<FolderLock> lock_;
   History history_;
   bool resumed_ = false;
   std::string begun_from_;  // resume_from, of an earlier start too

@@ -146,13 +146,17 @@ data::DataLoaderOptions Model::options_for(const LoaderChoice& choice) const {
   return {.num_workers = choice.num_workers, .seed = choice.seed};
 }
 
-void Model::begin_fit(const FitOptions& options, std::optional<int64_t> dealt_to) const {
+std::shared_ptr<const detail::FitStart> Model::begin_fit(const FitOptions& options,
+                                                         std::optional<int64_t> dealt_to) const {
   options.validate();
-  detail::decide_virtual_ranks(options, dealt_to, core_->group);
+  return std::make_shared<detail::FitStart>(detail::start(options, dealt_to, core_->group));
 }
 
-History Model::run_fit(Feed& train, Feed* eval, const FitOptions& options) {
-  return detail::fit(*core_, *this, train, eval, options);
+History Model::run_fit(Feed& train,
+                       Feed* eval,
+                       const FitOptions& options,
+                       const detail::FitStart& start) {
+  return detail::fit(*core_, *this, train, eval, options, start);
 }
 
 Logs Model::run_evaluate(Feed& feed, const EvaluateOptions& options) {

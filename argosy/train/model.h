@@ -28,7 +28,8 @@ namespace argosy::train {
 
 namespace detail {
 class Core;
-}
+struct FitStart;
+}  // namespace detail
 
 struct PrepareOptions {
   /// optim::per_epoch(optim::StepLR(optimizer, …)), per_step(…) or optim::ReduceLROnPlateau.
@@ -110,17 +111,17 @@ class Model final {
   /// loader's options beside a loader. Exceptions of data sets, network and callbacks pass through.
   template <typename Train>
   History fit(Train&& train, const FitOptions& options = {}) {
-    begin_fit(options, dealt_to(train));
+    const auto start = begin_fit(options, dealt_to(train));
     const auto feed = make_feed(std::forward<Train>(train), train_loader(options));
-    return run_fit(*feed, nullptr, options);
+    return run_fit(*feed, nullptr, options, *start);
   }
   template <typename Train, typename Eval>
   requires(!std::is_convertible_v<Eval, FitOptions>) History
       fit(Train&& train, Eval&& eval, const FitOptions& options = {}) {
-    begin_fit(options, dealt_to(train));
+    const auto start = begin_fit(options, dealt_to(train));
     const auto feed = make_feed(std::forward<Train>(train), train_loader(options));
     const auto eval_feed = make_feed(std::forward<Eval>(eval), eval_loader(options));
-    return run_fit(*feed, eval_feed.get(), options);
+    return run_fit(*feed, eval_feed.get(), options, *start);
   }
 
   /// Returns loss and metrics over the whole set, each sample once for any number of ranks. The
@@ -237,8 +238,10 @@ class Model final {
     }
   }
 
-  /// Checks the options, and deals the virtual ranks, to which the feeds are dealt. Collective.
-  void begin_fit(const FitOptions& options, std::optional<int64_t> dealt_to) const;
+  /// Checks the options, locks the folders and deals the virtual ranks, to which the feeds are
+  /// dealt. Collective.
+  [[nodiscard]] std::shared_ptr<const detail::FitStart> begin_fit(
+      const FitOptions& options, std::optional<int64_t> dealt_to) const;
   /// Returns to how many virtual ranks a loader is dealt (0: to none), or nullopt for a data set,
   /// which fit() deals.
   template <typename Data>
@@ -249,7 +252,10 @@ class Model final {
       return std::nullopt;
     }
   }
-  History run_fit(Feed& train, Feed* eval, const FitOptions& options);
+  History run_fit(Feed& train,
+                  Feed* eval,
+                  const FitOptions& options,
+                  const detail::FitStart& start);
   Logs run_evaluate(Feed& feed, const EvaluateOptions& options);
   std::vector<at::Tensor> run_predict(Feed& feed, const PredictOptions& options);
 
