@@ -32,14 +32,6 @@ IndexRange own_of(int64_t virtual_ranks, int num_replicas, int rank) {
                            : IndexRange{rank, rank + 1};
 }
 
-void check_virtual_ranks(const char* where, int64_t virtual_ranks, int num_replicas) {
-  ARGOSY_CHECK(virtual_ranks == 0 || virtual_ranks >= num_replicas,
-               where,
-               "virtual_ranks must be 0, or {} (num_replicas) and more, got {}",
-               num_replicas,
-               virtual_ranks);
-}
-
 /// The batches of each rank to which samples are dealt.
 int64_t batches_of_each(int64_t n, const Options& options) {
   check_samples(kWhere, n);
@@ -187,6 +179,33 @@ BatchPlan in_turns(std::span<const BatchPlan> plans, int64_t micros) {
   return all;
 }
 
+BatchTurns::Turn BatchTurns::turn_of(int64_t number, int64_t each) const {
+  if (leaves == 1) {
+    return {.batch = number};
+  }
+  const int64_t begin =
+      number / (leaves * micros) * micros;  // of the update, in each one's batches
+  const int64_t in_update = std::min(micros, each - begin);
+  const int64_t rest = number - begin * leaves;
+  return {rest / in_update, begin + rest % in_update};
+}
+
+int64_t BatchTurns::complete(int64_t done, int64_t each) const {
+  if (leaves == 1) {
+    return done;
+  }
+  return done == each * leaves ? each : done / (leaves * micros) * micros;
+}
+
+void BatchTurns::check_complete(int64_t position, int64_t each) const {
+  ARGOSY_CHECK(leaves == 1 || position % micros == 0 || position == each,
+               "data.load_state",
+               "position {} lies inside of an update, which takes {} batches of each virtual rank. "
+               "Was the state saved with another number of micro-batches?",
+               position,
+               micros);
+}
+
 BatchSampler::BatchSampler(int64_t batches, Plan plan, const BatchTurns& turns, Plan plan_of_first)
     : BatchSampler(batches, std::move(plan)) {
   turns_ = turns;
@@ -211,13 +230,8 @@ BatchSampler::BatchSampler(Sampler sampler, const BatchSamplerOptions& options)
 }
 
 SamplerState BatchSampler::state() const {
-  SamplerState state = cursor_->state();
-  if (turns_.leaves > 1) {
-    const int64_t of_update = turns_.leaves * turns_.micros;
-    state.position =
-        state.position == batches_ ? batches_each() : state.position / of_update * turns_.micros;
-  }
-  return state;
+  const SamplerState state = cursor_->state();
+  return {state.epoch, turns_.complete(state.position, batches_each())};
 }
 
 void BatchSampler::load_state(const SamplerState& state) {
@@ -228,13 +242,7 @@ void BatchSampler::load_state(const SamplerState& state) {
       "data set, batch size or number of ranks?",
       state.position,
       batches_each());
-  ARGOSY_CHECK(
-      turns_.leaves == 1 || state.position % turns_.micros == 0 || state.position == batches_each(),
-      "data.load_state",
-      "position {} lies inside of an update, which takes {} batches of each virtual rank. "
-      "Was the state saved with another number of micro-batches?",
-      state.position,
-      turns_.micros);
+  turns_.check_complete(state.position, batches_each());
   cursor_->load({state.epoch, state.position * turns_.leaves});
 }
 

@@ -49,6 +49,20 @@ struct BatchTurns {
   int64_t micros = 1;
 
   friend bool operator==(const BatchTurns&, const BatchTurns&) = default;
+
+  /// One of this process's virtual ranks, and which of its batches.
+  struct Turn {
+    int64_t leaf = 0;
+    int64_t batch = 0;
+  };
+  /// Returns whose turn batch `number` of the process is, where each virtual rank has `each` in an
+  /// epoch.
+  [[nodiscard]] Turn turn_of(int64_t number, int64_t each) const;
+  /// Returns how many batches of a virtual rank are in the updates that are complete after `done`
+  /// batches of the process.
+  [[nodiscard]] int64_t complete(int64_t done, int64_t each) const;
+  /// Errors: UsageError for a number that complete() does not return.
+  void check_complete(int64_t position, int64_t each) const;
 };
 
 /// Returns the batches of several virtual ranks, which are equally many, in their turns.

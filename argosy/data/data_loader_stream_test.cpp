@@ -192,6 +192,96 @@ TEST(StreamLoader, ResumesAtEveryPlace) {
   }
 }
 
+/// A process with several virtual ranks has the batches of each, in updates of two.
+struct DealtStream {
+  int processes = 1;
+  int per_rank = 1;
+  std::optional<LoaderState> from{};
+  int64_t updates = 3;  ///< then the loop is left
+  LoaderState state{};  ///< where it is then, on any process
+
+  static constexpr int64_t kVirtualRanks = 6;
+  static constexpr int64_t kBatches = 5;
+
+  /// The batches of each virtual rank, by updates.
+  std::vector<std::vector<std::vector<int64_t>>> run() {
+    std::vector<std::vector<std::vector<int64_t>>> all(kVirtualRanks);
+    for (int rank = 0; rank < processes; ++rank) {
+      DataLoader loader(Counter{.n = 100},
+                        StreamShards{.num_replicas = processes,
+                                     .rank = rank,
+                                     .per_rank = per_rank,
+                                     .batches = kBatches,
+                                     .virtual_ranks = kVirtualRanks,
+                                     .micro_batches = 2},
+                        {.batch_size = 4, .num_workers = 2});
+      const BatchTurns turns = loader.turns();
+      EXPECT_EQ(loader.size(), kBatches * turns.leaves);
+      if (from.has_value()) {
+        loader.load_state(*from);
+      }
+      int64_t done = from.has_value() ? from->position : 0;  // batches of each virtual rank
+      auto it = loader.begin();
+      for (int64_t update = 0; update < updates && !(it == loader.end()); ++update) {
+        const int64_t micros = std::min<int64_t>(2, kBatches - done);
+        for (int64_t pass = 0; pass < micros * turns.leaves; ++pass) {
+          const at::Tensor batch = *it;
+          all[static_cast<size_t>(turns.first + pass / micros)].emplace_back(
+              batch.data_ptr<int64_t>(), batch.data_ptr<int64_t>() + batch.numel());
+          if (pass + 1 < micros * turns.leaves) {
+            ++it;
+          }
+        }
+        done += micros;
+        state = loader.state();
+        ++it;
+      }
+    }
+    return all;
+  }
+};
+
+TEST(StreamLoader, VirtualRanksHaveTheSameBatchesOnAnyNumberOfProcesses) {
+  for (const int per_rank : {1, 2, 3}) {
+    DealtStream one_each{.processes = 6, .per_rank = per_rank};
+    const auto expected = one_each.run();
+    EXPECT_EQ(expected[0].size(), 5U);
+    EXPECT_NE(expected[0], expected[1]);
+    for (const int processes : {1, 2, 3, 4, 5}) {
+      DealtStream dealt{.processes = processes, .per_rank = per_rank};
+      EXPECT_EQ(dealt.run(), expected) << processes << " processes, per_rank " << per_rank;
+    }
+  }
+}
+
+TEST(StreamLoader, VirtualRanksResumeOnAnotherNumberOfProcesses) {
+  const auto whole = DealtStream{.processes = 6, .per_rank = 2}.run();
+  for (const int64_t updates : {1, 2}) {
+    for (const auto& [before, after] : {std::pair(1, 4), {4, 1}, {3, 2}, {6, 5}, {2, 6}}) {
+      DealtStream first{.processes = before, .per_rank = 2, .updates = updates};
+      auto seen = first.run();
+      EXPECT_EQ(first.state.position, 2 * updates);
+      DealtStream rest{.processes = after, .per_rank = 2, .from = first.state};
+      const auto later = rest.run();
+      for (size_t i = 0; i < seen.size(); ++i) {
+        seen[i].insert(seen[i].end(), later[i].begin(), later[i].end());
+      }
+      EXPECT_EQ(seen, whole) << updates << " updates, from " << before << " to " << after;
+    }
+  }
+}
+
+TEST(StreamLoader, VirtualRanksNeedEquallyManyBatches) {
+  const auto refusal = [](const StreamShards& shards) {
+    return usage_error_of([&] { DataLoader loader(Counter{}, shards); });
+  };
+  EXPECT_THAT(refusal({.num_replicas = 2, .virtual_ranks = 4}),
+              HasSubstr("4 virtual ranks on 2 ranks need .batches"));
+  EXPECT_THAT(refusal({.num_replicas = 2, .batches = 3, .virtual_ranks = 1}),
+              HasSubstr("virtual_ranks must be 0, or 2 (num_replicas) and more, got 1"));
+  EXPECT_THAT(refusal({.batches = 3, .micro_batches = 0}), HasSubstr("micro_batches"));
+}
+
 TEST(StreamLoader, AStateOfOtherSharesIsRefused) {
   const Counter set;
   DataLoader saved(set, StreamShards{.num_replicas = 2}, {.batch_size = 3});

@@ -101,6 +101,8 @@ auto get_sample(const D& dataset, ItemOf<D>& item, Random& random) {
 ///
 /// Rank r reads the shares r·per_rank … (r + 1)·per_rank - 1 of num_replicas·per_rank, taking a
 /// batch from each in turn. So batches depend on these numbers, and not on the number of threads.
+/// With virtual ranks, each of those is such a rank, and the process goes through its own; see
+/// BatchTurns and fleet::stream_shards().
 struct StreamShards {
   int num_replicas = 1;  ///< ranks that share the data
   int rank = 0;          ///< this one, 0 to num_replicas - 1
@@ -108,11 +110,15 @@ struct StreamShards {
   /// many threads can be inside next() at once. Each stream that ends has a short last batch of its
   /// own.
   int per_rank = 1;
-  /// Batches of an epoch on every rank, all of batch_size. A rank stops after this number: the rest
-  /// of its streams is not used in this epoch, and a stream that ends sooner begins again. Unset: a
-  /// rank stops when its own streams have ended; ranks that average gradients then need
-  /// DistributedDataParallel::join().
+  /// Batches of an epoch on every (virtual) rank, all of batch_size. A rank stops after this
+  /// number: the rest of its streams is not used in this epoch, and a stream that ends sooner
+  /// begins again. Unset: a rank stops when its own streams have ended; ranks that average
+  /// gradients then need DistributedDataParallel::join().
   std::optional<int64_t> batches{};
+  /// Virtual ranks that share the data; this process has a contiguous range of them. More than
+  /// num_replicas need `batches`. 0: the ranks themselves.
+  int64_t virtual_ranks = 0;
+  int64_t micro_batches = 1;  ///< batches of each virtual rank in an update
 };
 
 }  // namespace argosy::data

@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include "argosy/base/check.h"
+#include "argosy/base/even_part.h"
 #include "argosy/base/log.h"
 #include "argosy/data/checks.h"
 
@@ -139,6 +140,27 @@ void check_stream_options(const DataLoaderOptions& options, const StreamShards& 
                "data.StreamShards",
                "batches must be positive, got {}",
                *shards.batches);
+  check_virtual_ranks("data.StreamShards", shards.virtual_ranks, shards.num_replicas);
+  ARGOSY_CHECK(shards.virtual_ranks <= shards.num_replicas || shards.batches.has_value(),
+               "data.StreamShards",
+               "{} virtual ranks on {} ranks need .batches: all of them make equally many updates",
+               shards.virtual_ranks,
+               shards.num_replicas);
+  ARGOSY_CHECK(shards.micro_batches > 0,
+               "data.StreamShards",
+               "micro_batches must be positive, got {}",
+               shards.micro_batches);
+}
+
+BatchTurns turns_of(const StreamShards& shards) {
+  if (shards.virtual_ranks == 0) {
+    return {};
+  }
+  const IndexRange own = even_part(shards.virtual_ranks, shards.num_replicas, shards.rank);
+  return {.virtual_ranks = shards.virtual_ranks,
+          .first = own.begin,
+          .leaves = own.size(),
+          .micros = shards.micro_batches};
 }
 
 void check_stream_position(const SamplerState& state, const StreamShards& shards) {
@@ -187,10 +209,11 @@ void check_state(const LoaderState& saved, const LoaderState& own) {
 
 uint64_t digest(const DataLoaderOptions& options, const StreamShards& shards) {
   BatchPlan numbers;
+  const bool dealt = shards.virtual_ranks > 0;  // the same on any number of processes
   const std::vector<int64_t> cut{options.batch_size.value_or(1),
                                  options.drop_last ? 1 : 0,
-                                 shards.num_replicas,
-                                 shards.rank,
+                                 dealt ? shards.virtual_ranks : shards.num_replicas,
+                                 dealt ? 0 : shards.rank,
                                  shards.per_rank,
                                  shards.batches.value_or(-1)};
   numbers.add(cut);

@@ -72,6 +72,8 @@ BatchSampler check_batch_sampler(BatchSampler sampler, const DataLoaderOptions& 
 
 /// UsageError for options that need indices, or a next sample to replace a bad one.
 void check_stream_options(const DataLoaderOptions& options, const StreamShards& shards);
+/// Whose turn the batches of a stream are.
+[[nodiscard]] BatchTurns turns_of(const StreamShards& shards);
 void check_stream_position(const SamplerState& state, const StreamShards& shards);
 [[noreturn]] void throw_no_sampler_for_streams();
 [[noreturn]] void throw_length_unknown();

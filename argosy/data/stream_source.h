@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -48,6 +49,7 @@ class StreamSource final {
         options_(options),
         collate_(std::move(collate)) {
     check_stream_options(options, shards);
+    turns_ = turns_of(shards);
   }
 
   [[nodiscard]] const D& dataset() const { return *dataset_; }
@@ -56,17 +58,21 @@ class StreamSource final {
     if (!shards_.batches.has_value()) {
       throw_length_unknown();
     }
-    return *shards_.batches;
+    return *shards_.batches * turns_.leaves;
   }
   [[nodiscard]] int64_t batches() const { return shards_.batches.value_or(-1); }
-  [[nodiscard]] BatchTurns turns() const { return {}; }
-  [[nodiscard]] SamplerState state() const { return cursor_.state(); }
+  [[nodiscard]] const BatchTurns& turns() const { return turns_; }
+  [[nodiscard]] SamplerState state() const {
+    const SamplerState state = cursor_.state();
+    return {state.epoch, turns_.complete(state.position, each())};
+  }
   [[nodiscard]] int64_t samples() const { return -1; }
   [[nodiscard]] uint64_t order_digest(int64_t /*epoch*/) const { return digest(options_, shards_); }
   [[nodiscard]] uint64_t digest_of_own(int64_t epoch) const { return order_digest(epoch); }
   void load(const SamplerState& state) {
     check_stream_position(state, shards_);
-    cursor_.load(state);
+    turns_.check_complete(state.position, each());
+    cursor_.load({state.epoch, state.position * turns_.leaves});
   }
 
   /// One epoch.
@@ -75,23 +81,29 @@ class StreamSource final {
     Pass(const StreamSource& source, int64_t epoch) : source_(source), epoch_(epoch) {}
 
     void begin_at(int64_t batch) {
-      const StreamShards& shards = source_.shards_;
-      for (int64_t i = 0; i < shards.per_rank; ++i) {
-        const int64_t first = (batch - i + shards.per_rank - 1) / shards.per_rank;
-        readers_.push_back(
-            std::make_unique<Reader>(source_.share(i, epoch_), first, source_.reader_options()));
+      const int64_t per_rank = source_.shards_.per_rank;
+      for (int64_t leaf = 0; leaf < source_.turns_.leaves; ++leaf) {
+        const int64_t begun = source_.begun(leaf, batch);
+        for (int64_t i = 0; i < per_rank; ++i) {
+          readers_.push_back(std::make_unique<Reader>(source_.share(leaf * per_rank + i, epoch_),
+                                                      (begun - i + per_rank - 1) / per_rank,
+                                                      source_.reader_options()));
+        }
       }
     }
     [[nodiscard]] int64_t end() const {
-      return source_.shards_.batches.value_or(std::numeric_limits<int64_t>::max());
+      return source_.shards_.batches.has_value() ? source_.size()
+                                                 : std::numeric_limits<int64_t>::max();
     }
     [[nodiscard]] Made<Batch> make(int64_t number, const BatchContext& context) const {
-      const auto shares = static_cast<int64_t>(readers_.size());
-      return source_.make(*readers_[number % shares], number / shares, number, context);
+      const int64_t per_rank = source_.shards_.per_rank;
+      const auto [leaf, batch] = source_.turns_.turn_of(number, source_.each());
+      Reader& reader = *readers_[leaf * per_rank + batch % per_rank];
+      return source_.make(reader, batch / per_rank, number, context);
     }
     [[nodiscard]] bool is_last(const Made<Batch>& made) {
       ended_in_a_row_ = made.ended ? ended_in_a_row_ + 1 : 0;
-      return ended_in_a_row_ == source_.shards_.per_rank;
+      return ended_in_a_row_ == static_cast<int64_t>(readers_.size());
     }
 
    private:
@@ -102,13 +114,32 @@ class StreamSource final {
   };
 
  private:
+  /// Batches of each virtual rank in an epoch.
+  [[nodiscard]] int64_t each() const {
+    return shards_.batches.value_or(std::numeric_limits<int64_t>::max());
+  }
+  /// Batches of a virtual rank of this process before batch `number` of all of them.
+  [[nodiscard]] int64_t begun(int64_t leaf, int64_t number) const {
+    if (number == turns_.leaves * each()) {
+      return each();
+    }
+    const BatchTurns::Turn turn = turns_.turn_of(number, each());
+    const int64_t update = turn.batch / turns_.micros * turns_.micros;
+    return leaf == turn.leaf  ? turn.batch
+           : leaf < turn.leaf ? std::min(update + turns_.micros, each())
+                              : update;
+  }
+  /// Share `i` of this process.
   [[nodiscard]] Share share(int64_t i, int64_t epoch) const {
     const int64_t per_rank = shards_.per_rank;
+    const int64_t ranks =
+        turns_.virtual_ranks > 0 ? turns_.virtual_ranks : int64_t{shards_.num_replicas};
+    const int64_t first = turns_.virtual_ranks > 0 ? turns_.first : int64_t{shards_.rank};
     return {&*dataset_,
             {.seed = options_.seed,
              .epoch = epoch,
-             .shard = shards_.rank * per_rank + i,
-             .shards = shards_.num_replicas * per_rank}};
+             .shard = first * per_rank + i,
+             .shards = ranks * per_rank}};
   }
 
   [[nodiscard]] StreamReaderOptions reader_options() const {
@@ -174,6 +205,7 @@ class StreamSource final {
 
   const DatasetRef<D> dataset_;
   const StreamShards shards_;
+  BatchTurns turns_{};
   const DataLoaderOptions options_;
   const Collate collate_;
   EpochCursor cursor_;

@@ -286,6 +286,15 @@ data::EvaluationSampler evaluation_sampler(int64_t dataset_size,
                                   .virtual_ranks = virtual_ranks()});
 }
 
+data::StreamShards stream_shards(const StreamOptions& options) {
+  return {.num_replicas = worker_num(),
+          .rank = worker_index(),
+          .per_rank = options.per_rank,
+          .batches = options.batches,
+          .virtual_ranks = virtual_ranks(),
+          .micro_batches = options.micro_batches};
+}
+
 optim::GradScaler distributed_scaler(optim::GradScaler scaler) {
   const comm::Group& all = job("distributed_scaler").group;
   if (all.size() > 1) {

@@ -16,6 +16,7 @@
 #include "argosy/checkpoint/save_weights.h"
 #include "argosy/comm/comm.h"
 #include "argosy/data/batch_sampler.h"
+#include "argosy/data/iterable_dataset.h"
 #include "argosy/engine/named.h"
 #include "argosy/engine/state_dict.h"
 #include "argosy/fleet/strategy.h"
@@ -96,6 +97,15 @@ struct EvaluationBatchOptions {
 /// number of processes. Ranks may get fewer batches or none.
 [[nodiscard]] data::EvaluationSampler evaluation_sampler(int64_t dataset_size,
                                                          const EvaluationBatchOptions& options);
+
+struct StreamOptions {
+  int per_rank = 1;                  ///< streams that are read side by side for a virtual rank
+  std::optional<int64_t> batches{};  ///< of each virtual rank in an epoch
+  int64_t micro_batches = 1;         ///< of each virtual rank in an update
+};
+/// Returns this rank's part of a stream (data::IterableDataset), for a DataLoader. With more
+/// virtual ranks than processes it needs `batches`.
+[[nodiscard]] data::StreamShards stream_shards(const StreamOptions& options = {});
 
 namespace detail {
 [[nodiscard]] parallel::DdpOptions ddp_options();
