@@ -113,10 +113,16 @@ std::string kernels_in_use() {
   constexpr std::string_view kTitle = "CPU capability usage: ";
   const size_t found = config.find(kTitle);
   const size_t begin = found == std::string::npos ? config.size() : found + kTitle.size();
-  return fmt::format("{} thread{}, {}",
-                     at::get_num_threads(),
-                     at::get_num_threads() == 1 ? "" : "s",
-                     config.substr(begin, config.find('\n', begin) - begin));
+  std::string kernels = fmt::format("{} thread{}, {}",
+                                    at::get_num_threads(),
+                                    at::get_num_threads() == 1 ? "" : "s",
+                                    config.substr(begin, config.find('\n', begin) - begin));
+  for (const char* name : {"DNNL_MAX_CPU_ISA", "OPENBLAS_CORETYPE"}) {
+    if (const std::optional<std::string> set = env::get(name)) {
+      kernels += fmt::format(", {}={}", name, *set);
+    }
+  }
+  return kernels;
 }
 
 void release_free_memory() {

@@ -168,6 +168,31 @@ void set_threads(Variables& env, int threads) {
   }
 }
 
+/// One instruction set in the words of libtorch, oneDNN and OpenBLAS.
+struct Kernels {
+  std::string_view aten;
+  const char* onednn;
+  const char* openblas;
+};
+constexpr std::array kKernels = {Kernels{"default", "SSE41", "NEHALEM"},
+                                 Kernels{"avx2", "AVX2", "HASWELL"},
+                                 Kernels{"avx512", "AVX512_CORE", "SKYLAKEX"}};
+
+/// What rounds must not depend on the machine where the user says so.
+void set_kernels(Variables& env, const JobDescription& job) {
+  if (!job.cpu_capability.empty()) {
+    env.set("ATEN_CPU_CAPABILITY", job.cpu_capability);
+  }
+  const std::string wanted = strings::to_lower(env.value("ATEN_CPU_CAPABILITY"));
+  const auto* const known = std::ranges::find(kKernels, wanted, &Kernels::aten);
+  if (known != kKernels.end()) {
+    env.set_default("DNNL_MAX_CPU_ISA", known->onednn);
+    env.set_default("OPENBLAS_CORETYPE", known->openblas);
+  } else if (job.node.avx512) {
+    env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");
+  }
+}
+
 /// ARGOSY_MALLOC=huge: what glibc takes from its environment only. See engine::setup_cpu().
 void set_memory(Variables& env) {
   if (strings::to_lower(env.value("ARGOSY_MALLOC")) == "huge") {
@@ -233,9 +258,7 @@ std::vector<std::string> rank_environment(const JobDescription& job,
   set_ours(env, job, local_rank);
   set_given(env, job);  // what is decided here gives way to it
   set_threads(env, threads_of_a_rank(job).threads);
-  if (job.node.avx512) {
-    env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");
-  }
+  set_kernels(env, job);
   set_memory(env);
   if (!job.gpus.empty()) {
     env.set("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(job.gpus, ",")));

@@ -36,6 +36,7 @@ struct JobDescription {
   int restart = 0;      ///< how often the ranks were started again
   int max_restarts = 0;
   std::vector<std::pair<std::string, std::string>> extra{};  ///< --env, which overrides everything
+  std::string cpu_capability{};  ///< "default", "avx2" or "avx512"; empty: what each machine has
   /// The value of CUDA_VISIBLE_DEVICES for all ranks. Each takes the GPU of its local rank among
   /// them, as torchrun's and Paddle's programs do. Empty: the variable stays as it is.
   std::vector<int> gpus{};
@@ -81,9 +82,11 @@ struct Share {
 /// are set only where none is inherited. OMP_NUM_THREADS becomes cores / ranks of the node. If it
 /// exceeds one, OMP_WAIT_POLICY becomes passive; see docs/guides/threads.md. With AVX-512,
 /// OPENBLAS_CORETYPE becomes SKYLAKEX, because OpenBLAS 0.3.21 takes newer CPUs for older ones
-/// without AVX-512 and then runs sgemm at 131 instead of 228 GFLOP/s. ARGOSY_MALLOC=huge sets
-/// GLIBC_TUNABLES=glibc.malloc.hugetlb=1.
-/// Source: reference lists of torchrun 2.14 and paddle.distributed.launch 3.3.
+/// without AVX-512 and then runs sgemm at 131 instead of 228 GFLOP/s. With cpu_capability, or where
+/// ATEN_CPU_CAPABILITY is inherited, libtorch, oneDNN (DNNL_MAX_CPU_ISA) and OpenBLAS get the
+/// kernels of that instruction set, so that unlike machines compute the same bits.
+/// ARGOSY_MALLOC=huge sets GLIBC_TUNABLES=glibc.malloc.hugetlb=1. Source: reference lists of
+/// torchrun 2.14 and paddle.distributed.launch 3.3.
 [[nodiscard]] std::vector<std::string> rank_environment(const JobDescription& job,
                                                         int local_rank,
                                                         const std::vector<std::string>& inherited,

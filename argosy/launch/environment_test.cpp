@@ -186,6 +186,25 @@ TEST(RankEnvironment, WhatEnvGivesIsKnownWhenTheRestIsDecided) {
   EXPECT_EQ(map.count("GLIBC_TUNABLES"), 1U);
 }
 
+TEST(RankEnvironment, AllLibrariesGetTheKernelsOfOneInstructionSet) {
+  JobDescription job = job_of_two();  // on AVX-512
+  job.cpu_capability = "avx2";
+  Map map = environment(job, 0);
+  EXPECT_EQ(map.at("ATEN_CPU_CAPABILITY"), "avx2");
+  EXPECT_EQ(map.at("DNNL_MAX_CPU_ISA"), "AVX2");
+  EXPECT_EQ(map.at("OPENBLAS_CORETYPE"), "HASWELL");
+  job.cpu_capability = "avx512";
+  map = environment(job, 0);
+  EXPECT_EQ(map.at("DNNL_MAX_CPU_ISA"), "AVX512_CORE");
+  EXPECT_EQ(map.at("OPENBLAS_CORETYPE"), "SKYLAKEX");
+  map = environment(job_of_two(), 0, {"ATEN_CPU_CAPABILITY=default"});
+  EXPECT_EQ(map.at("DNNL_MAX_CPU_ISA"), "SSE41");
+  EXPECT_EQ(map.at("OPENBLAS_CORETYPE"), "NEHALEM");
+  map = environment(job_of_two(), 0, {"ATEN_CPU_CAPABILITY=avx2", "OPENBLAS_CORETYPE=ZEN"});
+  EXPECT_EQ(map.at("OPENBLAS_CORETYPE"), "ZEN") << "the user's choice";
+  EXPECT_EQ(environment(job_of_two(), 0).count("ATEN_CPU_CAPABILITY"), 0U);
+}
+
 TEST(RankEnvironment, HugePagesAreAskedFor) {
   EXPECT_EQ(environment(job_of_two(), 0).count("GLIBC_TUNABLES"), 0U);
   EXPECT_EQ(environment(job_of_two(), 0, {"ARGOSY_MALLOC=huge"}).at("GLIBC_TUNABLES"),

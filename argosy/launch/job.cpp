@@ -89,6 +89,20 @@ int count_ranks(const LaunchOptions& options, const Node& node) {
   return options.rank_per_gpu ? std::max(1, node.gpus) : 1;
 }
 
+/// --cpu_capability, of this machine.
+void check_capability(const JobDescription& what) {
+  const bool has = what.cpu_capability == "avx512" ? what.node.avx512
+                   : what.cpu_capability == "avx2" ? what.node.avx2
+                                                   : true;
+  if (!has) {
+    throw UsageError("launch.options",
+                     fmt::format("--cpu_capability {0}: this machine's processor has no {0}. Give "
+                                 "all machines what each of them has: {1}",
+                                 what.cpu_capability,
+                                 what.node.avx2 ? "avx2" : "default"));
+  }
+}
+
 /// --virtual_local_rank: the ranks of this node against the GPUs that are listed for it.
 void check_one_gpu_each(const JobDescription& what, const std::optional<std::string>& visible) {
   const size_t listed = !what.gpus.empty() ? what.gpus.size()
@@ -210,6 +224,8 @@ Job prepare_job(const LaunchOptions& options,
   if (options.virtual_local_rank) {
     check_one_gpu_each(what, env::get("CUDA_VISIBLE_DEVICES"));
   }
+  what.cpu_capability = options.cpu_capability;
+  check_capability(what);
   what.interface = options.nodes.interface;
   what.prefix_has_rank = options.line_prefix.find("${rank}") != std::string::npos;
   what.run_id = make_run_id();

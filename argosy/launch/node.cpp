@@ -71,6 +71,7 @@ Node this_node() {
           count_gpus("/dev",
                      "/proc/driver/nvidia/gpus",
                      visible == nullptr ? std::nullopt : std::optional<std::string>(visible)),
+          cpu.avx2,
           cpu.avx512};
 }
 

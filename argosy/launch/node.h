@@ -10,6 +10,7 @@ namespace argosy::launch {
 struct Node {
   int cores = 1;        ///< cores that this process may use, by affinity and cgroup quota
   int gpus = 0;         ///< GPUs that this process sees
+  bool avx2 = false;    ///< AVX2 with FMA
   bool avx512 = false;  ///< see rank_environment() on OPENBLAS_CORETYPE
 };
 

@@ -14,6 +14,7 @@ namespace {
 
 using values::assignment;
 using values::cpu_binding;
+using values::cpu_capability;
 using values::integer;
 using values::is_on;
 using values::numbers;
@@ -126,6 +127,7 @@ LaunchOptions resolve(const GivenOptions& given, Dialect dialect) {
   }
   read.text("role", options.role);
   read.value("cpu_bind", options.cpu_bind, cpu_binding);
+  read.value("cpu_capability", options.cpu_capability, cpu_capability);
   read.value(
       "master_port", options.master_port, [](const Given& g) { return integer(g, 1, 65535); });
   read.text("rdzv_id", options.job_id);

@@ -79,6 +79,7 @@ struct LaunchOptions {
   bool verbose = false;
 
   os::CpuBinding cpu_bind = os::CpuBinding::kNone;
+  std::string cpu_capability{};  ///< see JobDescription
   int max_restarts = 0;
   bool restart_usage_errors = false;
   std::chrono::milliseconds shutdown_timeout = kShutdownTimeout;

@@ -65,6 +65,12 @@ TEST(LaunchOptions, CoresAreBoundByOurWordsAndTorchruns) {
   EXPECT_THAT(refusal({"--numa_binding=core-complex", "x"}), HasSubstr("none, cores"));
 }
 
+TEST(LaunchOptions, TheInstructionSetIsOneOfThree) {
+  EXPECT_EQ(parse({"x"}).cpu_capability, "");
+  EXPECT_EQ(parse({"--cpu_capability=AVX2", "x"}).cpu_capability, "avx2");
+  EXPECT_THAT(refusal({"--cpu_capability=sse", "x"}), HasSubstr("default, avx2 or avx512"));
+}
+
 TEST(LaunchOptions, AHostFileAndOtherWordsOnNodesAgree) {
   const test::TempDir folder;
   const std::string file = "--hostfile=" + (folder.path() / "hosts").string();

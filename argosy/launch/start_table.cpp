@@ -166,7 +166,13 @@ void add_cpu_rows(const JobDescription& job,
                         plural(share.cores, "core"),
                         share.by_queue ? "from the queue" : "usable of this machine")));
   rows.emplace_back("OMP_WAIT_POLICY", value("OMP_WAIT_POLICY", "teams of several threads"));
-  rows.emplace_back("OPENBLAS_CORETYPE", value("OPENBLAS_CORETYPE", "this CPU has AVX-512"));
+  const bool chosen = !job.cpu_capability.empty();
+  if (chosen) {
+    rows.emplace_back("kernels", job.cpu_capability + " (--cpu_capability)");
+  }
+  rows.emplace_back(
+      "OPENBLAS_CORETYPE",
+      value("OPENBLAS_CORETYPE", chosen ? "--cpu_capability" : "this CPU has AVX-512"));
   if (job.cpus.empty() && !job.bound_by_queue) {
     rows.emplace_back("cores", "not bound: see --bind");
   }

@@ -109,6 +109,7 @@ Cpu usable_cpu() {
     }
   }
 #if defined(__x86_64__) || defined(__i386__)
+  result.avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   result.avx512 = __builtin_cpu_supports("avx512f") != 0;
 #endif
   return result;

@@ -13,7 +13,8 @@ struct Cpu {
   int cores = 1;
   /// Distinct physical cores among the affinity mask.
   int physical_cores = 1;
-  bool avx512 = false;  ///< AVX-512F, in the CPU and enabled by the system
+  bool avx2 = false;    ///< AVX2 with FMA, in the CPU and enabled by the system
+  bool avx512 = false;  ///< AVX-512F, likewise
 };
 
 /// Reads the present state. Others may change the affinity mask and the quota of a running process.

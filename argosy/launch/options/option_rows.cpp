@@ -36,6 +36,7 @@ constexpr auto kRows = std::to_array<program::Option>({
   {"--no_python", "", "Execute the program itself, even if its name ends in .py", {}, {}, kRanks, "PET_NO_PYTHON", kTorchrun, kSame},
   {"--env", "NAME=VALUE", "Set a variable for all ranks. May be repeated", {}, {}, kRanks, "", kArgosy, kSame},
   {"--cpu_bind --bind --numa_binding", "none|cores|numa|socket", "Bind each rank to its own cores, or to the cores of one NUMA node or socket. torchrun's words exclusive and node work too, core-complex does not. Default: none", {}, {}, kRanks, "PET_NUMA_BINDING", kTorchrun, kBetter},
+  {"--cpu_capability", "default|avx2|avx512", "The instruction set for the kernels of libtorch, oneDNN and OpenBLAS, so that unlike machines compute the same bits: ATEN_CPU_CAPABILITY, DNNL_MAX_CPU_ISA, OPENBLAS_CORETYPE. A machine without it refuses. Default: what each machine has", {}, {}, kRanks, "", kArgosy, kSame},
   {"--role", "NAME", "ROLE_NAME of the ranks. Default: default", {}, {}, kRanks, "PET_ROLE", kTorchrun, kSame},
 
   {"--nnodes", "N", "Number of nodes. Each node runs this command, with a number of ranks of its own. Default: 1. A range (2:4) does not work yet", {}, {}, kNodes, "PET_NNODES PADDLE_NNODES", kBoth, kBetter},

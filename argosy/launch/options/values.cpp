@@ -168,6 +168,14 @@ os::CpuBinding cpu_binding(const Given& given) {
       "none, cores (or exclusive), numa (or node) or socket; where node 0 listens is --listen");
 }
 
+std::string cpu_capability(const Given& given) {
+  std::string word = strings::to_lower(given.value);
+  if (word != "default" && word != "avx2" && word != "avx512") {
+    bad(given, "default, avx2 or avx512");
+  }
+  return word;
+}
+
 bool is_on(const GivenOptions& given, std::string_view key) {
   const std::optional<Given> found = given.find(key);
   return found && truth(*found);

@@ -44,5 +44,7 @@ struct HostPort {
 [[nodiscard]] std::vector<std::string> hosts(const Given& given);
 /// Reads our words, and those of torchrun's --numa_binding.
 [[nodiscard]] os::CpuBinding cpu_binding(const Given& given);
+/// Reads "default", "avx2" or "avx512".
+[[nodiscard]] std::string cpu_capability(const Given& given);
 
 }  // namespace argosy::launch::values
