@@ -43,9 +43,9 @@ void DriftCheck::watch(const std::shared_ptr<optim::OptimizerImpl>& optimizer) {
   optimizers_.push_back(optimizer);
 }
 
-comm::Work DriftCheck::start(const transport::TrainingPlace& place, uint64_t sample, bool flag) {
-  uint64_t all = c10::hash_combine(sample, digest_of_options());
-  all = c10::hash_combine(all, digest_of_parameters(place.update % kParts));
+comm::Work DriftCheck::start(const transport::TrainingPlace& place, bool flag) {
+  const uint64_t all =
+      c10::hash_combine(digest_of_options(), digest_of_parameters(place.update % kParts));
   update_ = place.update;
   auto* const bounds = bounds_.data_ptr<int64_t>();
   bounds[0] = static_cast<int64_t>(all);
@@ -85,6 +85,7 @@ uint64_t DriftCheck::digest_of_options() const {
 uint64_t DriftCheck::digest_of_parameters(int64_t part) const {
   uint64_t all = 0;
   for (const at::Tensor& parameter : table_.tensors()) {
+    all = c10::hash_combine(all, bits_of_samples(parameter).value_or(0));
     const IndexRange range = even_part(parameter.numel(), kParts, part);
     if (range.size() > 0) {
       all = c10::hash_combine(all, bits_of(parameter, range));

@@ -31,9 +31,9 @@ class DriftCheck final {
 
   /// Looks at this optimizer's options too, and no longer at those of others with its parameters.
   void watch(const std::shared_ptr<optim::OptimizerImpl>& optimizer);
-  /// Starts the comparison of a pass. `sample` changes with the parameters; `flag` is for any().
-  /// Collective. Cost: a reduction of 24 bytes.
-  [[nodiscard]] comm::Work start(const transport::TrainingPlace& place, uint64_t sample, bool flag);
+  /// Starts the comparison of a pass. `flag` is for any(). Collective.
+  /// Cost: a reduction of 24 bytes, and a look at a 64th of the parameters.
+  [[nodiscard]] comm::Work start(const transport::TrainingPlace& place, bool flag);
   /// Call it when that has ended. Collective if there is a difference.
   /// Errors: UsageError, on all ranks, naming what differs, ranks and values.
   void finish() const;

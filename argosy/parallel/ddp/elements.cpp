@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <type_traits>
 #include <vector>
 
 #include <ATen/Dispatch.h>
+#include <c10/util/hash.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -36,6 +38,26 @@ uint64_t bits_of(const at::Tensor& tensor, IndexRange range) {
 
 uint64_t bits_of(const at::Tensor& tensor) {
   return bits_of(tensor, {0, tensor.numel()});
+}
+
+std::optional<uint64_t> bits_of_samples(const at::Tensor& tensor) {
+  constexpr int64_t kElements = 4;
+  if (!is_readable(tensor)) {
+    return std::nullopt;
+  }
+  if (tensor.numel() == 0) {
+    return 0;
+  }
+  const auto* const data = static_cast<const std::byte*>(tensor.data_ptr());
+  const auto item = static_cast<int64_t>(tensor.element_size());
+  const auto size = std::min(sizeof(uint64_t), static_cast<size_t>(item));
+  uint64_t digest = 0;
+  for (int64_t i = 0; i < kElements; ++i) {
+    uint64_t element = 0;
+    std::memcpy(&element, data + tensor.numel() * i / kElements * item, size);
+    digest = c10::hash_combine(digest, element);
+  }
+  return digest;
 }
 
 std::optional<int64_t> first_difference(const at::Tensor& a, const at::Tensor& b) {

@@ -16,6 +16,10 @@ namespace argosy::parallel::ddp {
 [[nodiscard]] uint64_t bits_of(const at::Tensor& tensor);
 [[nodiscard]] uint64_t bits_of(const at::Tensor& tensor, IndexRange range);
 
+/// The same of four elements that are far from each other; nullopt where bits_of() is 0 for a want
+/// of access.
+[[nodiscard]] std::optional<uint64_t> bits_of_samples(const at::Tensor& tensor);
+
 /// Returns the place of the first element whose bits differ; nullopt if there is none, or the
 /// memory cannot be compared.
 [[nodiscard]] std::optional<int64_t> first_difference(const at::Tensor& a, const at::Tensor& b);

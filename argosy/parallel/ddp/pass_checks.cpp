@@ -30,7 +30,7 @@ void PassChecks::begin(BucketReduction& reduction) {
   reduction.restart(place);
   compares_ = true;
   if (drift_.has_value()) {
-    reduction.add(drift_->start(place, counter_.sample(), finite_.told()));
+    reduction.add(drift_->start(place, finite_.told()));
   }
 }
 

@@ -1,10 +1,10 @@
 #include "argosy/parallel/ddp/pass_counter.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <cstring>
 
 #include <c10/util/hash.h>
+
+#include "argosy/parallel/ddp/elements.h"
 
 namespace argosy::parallel::ddp {
 namespace {
@@ -13,23 +13,7 @@ namespace {
 /// torch::optim leaves its version alone. Of a device, which would have to be waited for, the
 /// version.
 uint64_t sample_of(const at::Tensor& parameter) {
-  constexpr int64_t kElements = 4;
-  if (!parameter.device().is_cpu() || !parameter.is_non_overlapping_and_dense()) {
-    return static_cast<uint64_t>(parameter._version());
-  }
-  if (parameter.numel() == 0) {
-    return 0;
-  }
-  const auto* bytes = static_cast<const std::byte*>(parameter.data_ptr());
-  const auto size = std::min(sizeof(uint64_t), static_cast<size_t>(parameter.element_size()));
-  uint64_t digest = 0;
-  for (int64_t i = 0; i < kElements; ++i) {
-    uint64_t element = 0;
-    const int64_t at = parameter.numel() * i / kElements;  // dense, in whatever order
-    std::memcpy(&element, bytes + at * static_cast<int64_t>(parameter.element_size()), size);
-    digest = c10::hash_combine(digest, element);
-  }
-  return digest;
+  return bits_of_samples(parameter).value_or(static_cast<uint64_t>(parameter._version()));
 }
 
 }  // namespace

@@ -18,7 +18,6 @@ class PassCounter final {
   /// Returns another number than before if a parameter has changed. Cost: as above.
   [[nodiscard]] static uint64_t sample_of(const ParameterTable& table);
   [[nodiscard]] const transport::TrainingPlace& place() const { return place_; }  ///< of next()
-  [[nodiscard]] uint64_t sample() const { return sample_; }                       ///< likewise
   /// Starts the count again. All ranks must call it at the same point.
   void restart() { place_ = {}; }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "argosy/base/even_part.h"
 #include "argosy/optim/adam.h"
 #include "argosy/parallel/ddp/ddp_test_support.h"
 #include "argosy/rendezvous/file_store.h"
@@ -48,6 +49,35 @@ Results train(const comm::Group& group, at::Device device) {
   return results;
 }
 
+/// A training of six virtual ranks; weights and statistics after it.
+Results train_virtually(const comm::Group& group, at::Device device) {
+  constexpr int64_t kVirtualRanks = 6;
+  torch::nn::Linear in(3, 6), out(6, 2);
+  torch::nn::Sequential net(in, torch::nn::BatchNorm1d(6), torch::nn::Tanh(), out);
+  testing::fill(*net, 1);
+  net->to(device);
+  DistributedDataParallel model(net, group, {.virtual_ranks = kVirtualRanks});
+  optim::Adam optimizer(model, {.lr = 0.1});
+  const IndexRange own = even_part(kVirtualRanks, group.size(), group.rank());
+  for (int step = 0; step < 3; ++step) {
+    for (int64_t leaf = 0; leaf < own.size(); ++leaf) {
+      model.begin({.leaf = leaf, .leaves = own.size()});
+      const auto number = static_cast<double>(own.begin + leaf);
+      model(values({5, 3}, step * 7 + number, at::kFloat).to(device)).pow(2).mean().backward();
+    }
+    model.end_update();
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  Results results;
+  for (const auto& list : {net->parameters(), net->buffers()}) {
+    for (const at::Tensor& each : list) {
+      results.push_back(each.detach().cpu());
+    }
+  }
+  return results;
+}
+
 class ParallelInProcesses : public test::OnDevicesInProcesses {
  protected:
   void expect_as_on_cpu(const std::string& backend, bool one_device) const {
@@ -80,6 +110,38 @@ TEST_P(ParallelInProcesses, OverSharedMemory) {
 }
 TEST_P(ParallelInProcesses, OnOneDevice) {
   expect_as_on_cpu("shm", true);
+}
+
+/// The same bits from any number of processes that share a device.
+TEST_P(ParallelInProcesses, VirtualRanks) {
+  const test::TempDir folder;
+  const std::string first = (folder.path() / "first").string();
+  for (const int ranks : {1, 2, 3, 6}) {
+    test::run_ranks(ranks,
+                    [&](int rank) {
+                      torch::set_num_threads(1);
+                      const std::string store = "store" + std::to_string(ranks);
+                      const comm::Group group = comm::connect(
+                          {.backend = "shm",
+                           .store = rendezvous::file_store((folder.path() / store).string()),
+                           .rank = rank,
+                           .size = ranks,
+                           .timeout = std::chrono::seconds(30)});
+                      const Results got = train_virtually(group, device(0));
+                      if (ranks == 1) {
+                        torch::save(got, first);
+                        return;
+                      }
+                      Results wanted;
+                      torch::load(wanted, first);
+                      ASSERT_EQ(got.size(), wanted.size());
+                      for (size_t i = 0; i < got.size(); ++i) {
+                        EXPECT_TRUE(got[i].equal(wanted[i]))
+                            << "result " << i << " of rank " << rank << " of " << ranks;
+                      }
+                    },
+                    {.mode = test::RankMode::kProcesses});
+  }
 }
 
 ARGOSY_ON_DEVICES(ParallelInProcesses);

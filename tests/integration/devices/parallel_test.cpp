@@ -112,6 +112,28 @@ TEST_P(ParallelOnDevices, SyncBatchNormOfAnEmptyBatch) {
   });
 }
 
+/// What cannot be read there is not held against a rank: how often a parameter was written.
+TEST_P(ParallelOnDevices, RanksMayHaveWrittenTheirParametersMoreOften) {
+  ARGOSY_NEED_DEVICES(2);
+  on_ranks(2, [&](comm::Group& group) {
+    torch::nn::Linear net(3, 2);
+    testing::fill(*net, 1);
+    net->to(device(group.rank()));
+    if (group.rank() == 1) {
+      const torch::NoGradGuard no_grad;
+      net->weight.mul_(1.0);
+    }
+    DistributedDataParallel model(net, group);
+    optim::SGD optimizer(model, {.lr = 0.1});
+    for (int step = 0; step < 3; ++step) {
+      model(values({4, 3}, step + group.rank(), at::kFloat).to(device(group.rank())))
+          .sum()
+          .backward();
+      optimizer.step();
+    }
+  });
+}
+
 TEST_P(ParallelOnDevices, AModelWithSyncedNormsUnderTheWrapper) {
   ARGOSY_NEED_DEVICES(2);
   expect_as_on_cpu(2, [](comm::Group& group, at::Device device) {
