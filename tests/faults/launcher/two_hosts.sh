@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# two_hosts.sh ARGOSY: launchers on two hosts, which are network namespaces joined by a veth pair. Exit
-# code 77 (skipped) where no namespace may be made.
+# two_hosts.sh ARGOSY: launchers on two hosts, which are network namespaces. Exit code 77 (skipped) where no namespace
+# may be made.
 set -uo pipefail
 argosy=$1
-. "$(dirname "$0")/../../support/two_namespaces.sh"
+. "$(dirname "$0")/../../support/namespaces.sh"
+make_hosts 2
+a=${hosts[0]} b=${hosts[1]}
 export ARGOSY_TOKEN=secret
 failed=0
 
@@ -48,7 +50,7 @@ expect "0 0" b "--host 10.99.0.2 is no address of this node, which has 10.77.0.2
 
 # A cable that is cut ends no connection: each side has lost the other after three seconds.
 ( until grep -qF "] ready" "$scratch/a" && grep -qF "] ready" "$scratch/b"; do sleep 0.02; done 2>/dev/null
-  ip -n "$a" link set "va$$" down && date +%s >"$scratch/cut" ) &
+  ip -n "$a" link set "${devices[0]}" down && date +%s >"$scratch/cut" ) &
 cutter=$!
 rm -f "$scratch/a" "$scratch/b"
 both "$list" "$list" 'echo ready; sleep 1000'

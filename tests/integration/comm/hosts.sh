@@ -3,10 +3,11 @@
 # 1 Gbit/s. Code 77 (skipped) where no namespace may be made.
 set -uo pipefail
 argosy=$1 program=$2
-. "$(dirname "$0")/../../support/two_namespaces.sh"
-for side in "$a va$$" "$b vb$$"; do
-  set -- $side
-  tc -n "$1" qdisc add dev "$2" root tbf rate 1gbit burst 256kb latency 50ms 2>"$scratch/why" ||
+. "$(dirname "$0")/../../support/namespaces.sh"
+make_hosts 2
+a=${hosts[0]} b=${hosts[1]}
+for i in 0 1; do
+  tc -n "${hosts[i]}" qdisc add dev "${devices[i]}" root tbf rate 1gbit burst 256kb latency 50ms 2>"$scratch/why" ||
     echo "the link is not shaped: $(head -n 1 "$scratch/why")"
 done
 export ARGOSY_TOKEN=secret
