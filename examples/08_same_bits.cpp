@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
       train,
       fleet::distributed_batch_sampler(train.size(), {.batch_size = 32, .shuffle = true}),
       {.num_workers = 1});
-  auto model = fleet::distributed_model(vision::MnistCnn());  // with dropout
+  auto model = fleet::distributed_model(vision::MnistCnn());
   auto optimizer = fleet::distributed_optimizer(optim::Adam(model, {.lr = 1e-3}));
   for (int epoch = 0; epoch < 2; ++epoch) {
     metrics::MeanLoss mean_loss;
