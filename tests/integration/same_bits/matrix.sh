@@ -86,25 +86,25 @@ runs() {
 
 # Each recipe at places that deal its virtual ranks differently.
 cover() {
-  runs 20 fit cnn adam f32 8 1 1 -- shm:1 shm:3 gloo:2
-  runs 20 fit cnn lamb bf16 6 3 1 -- shm:2 gloo:5
-  runs 20 fleet cnn momentum bf16 8 3 1 -- shm:1 shm:5 gloo:3
-  runs 20 fleet cnn adam f32 6 1 1 -- shm:1 gloo:4
-  runs 20 wrapper cnn lamb f32 8 1 1 -- threads:1 threads:3 shm:8 gloo:2
-  runs 20 wrapper cnn adam bf16 6 3 1 -- threads:5 shm:1 gloo:3
-  runs 20 wrapper cnn momentum f32 8 3 1 -- threads:8 shm:2
-  runs 20 train cnn momentum f32 6 1 1 -- shm:1 gloo:4
-  runs 20 train cnn adam bf16 8 3 1 -- shm:2 gloo:5
+  runs 14 fit cnn adam f32 8 1 1 -- shm:1 shm:3 gloo:2
+  runs 14 fit cnn lamb bf16 6 3 1 -- shm:2 gloo:5
+  runs 14 fleet cnn momentum bf16 8 3 1 -- shm:1 shm:5 gloo:3
+  runs 14 fleet cnn adam f32 6 1 1 -- shm:1 gloo:4
+  runs 14 wrapper cnn lamb f32 8 1 1 -- threads:1 threads:3 shm:8 gloo:2
+  runs 14 wrapper cnn adam bf16 6 3 1 -- threads:5 shm:1 gloo:3
+  runs 14 wrapper cnn momentum f32 8 3 1 -- threads:8 shm:2
+  runs 14 train cnn momentum f32 6 1 1 -- shm:1 gloo:4
+  runs 14 train cnn adam bf16 8 3 1 -- shm:2 gloo:5
   runs 3 fleet resnet18 momentum f32 6 1 1 -- shm:1 shm:4 gloo:2
   # Not the same: another seed, another number of virtual ranks.
-  runs 20 fleet cnn adam f32 6 1 2 -- shm:1
-  runs 20 fleet cnn adam f32 7 1 1 -- shm:1
+  runs 14 fleet cnn adam f32 6 1 2 -- shm:1
+  runs 14 fleet cnn adam f32 7 1 1 -- shm:1
 }
 cover_of_hosts() {
-  runs 20 fit cnn adam f32 8 1 1 -- shm:2 hosts:2+2 hosts:3+5
-  runs 20 fleet cnn momentum bf16 6 3 1 -- shm:2 hosts:1+1+2
-  runs 20 wrapper cnn lamb f32 8 1 1 -- threads:2 hosts:3+1 hosts:1+1+2
-  runs 20 train cnn adam f32 8 1 1 -- shm:1 hosts:3+1
+  runs 14 fit cnn adam f32 8 1 1 -- shm:2 hosts:2+2 hosts:3+5
+  runs 14 fleet cnn momentum bf16 6 3 1 -- shm:2 hosts:1+1+2
+  runs 14 wrapper cnn lamb f32 8 1 1 -- threads:2 hosts:3+1 hosts:1+1+2
+  runs 14 train cnn adam f32 8 1 1 -- shm:1 hosts:3+1
 }
 full() {
   local loop optimizer precision ranks micros processes places
