@@ -62,13 +62,17 @@ train_at() {
   return 1
 }
 
-# The tensors of the newest checkpoint, and the weights that the run leaves, which are the average.
+# The tensors of the newest checkpoint, the weights that the run leaves, which are the average, and its last figures.
 hash_run() { # FOLDER
-  local last part text=''
+  local last part figures text=''
   last=$(compgen -G "$1/checkpoints/step-*" | sort | tail -n 1)
   for part in model optimizer ema; do
-    text+=" $part $(sha256sum <"$last/$part.safetensors" | head -c 16)" || return
+    [[ -s $last/$part.safetensors ]] || return
+    text+=" $part $(sha256sum <"$last/$part.safetensors" | head -c 16)"
   done
-  text+=" weights $("$argosy" checkpoint hash "$1/model.pt" | head -c 16)" || return
+  text+=" weights $("$argosy" checkpoint hash "$1/model.pt" | grep -o '^[0-9a-f]\{16\}')" || return
+  figures=$(sed -n 's/.*finished after \([0-9]* updates\), [^:]*: /\1 /p' "$1/out")
+  [[ -n $figures ]] || return
+  text+=" figures $(sha256sum <<<"$figures" | head -c 16)"
   echo "$(sha256sum <<<"$text" | head -c 16)$text"
 }
