@@ -81,6 +81,22 @@ void check_virtual_ranks(int64_t wanted, const DistributedStrategy& strategy, in
   }
 }
 
+/// Unlike machines come to a result that depends on who computed what.
+void warn_of_other_kernels(const comm::Group& group) {
+  const auto all = comm::all_gather_object(engine::kernels_in_use(), group);
+  const auto other = std::ranges::find_if(all, [&](const auto& each) { return each != all[0]; });
+  if (other != all.end() && group.rank() == 0) {
+    log::warn(
+        "[fleet.init] rank {} computes operators by {}, rank 0 by {}: with virtual ranks the "
+        "result "
+        "depends on which of them computes what. Give all ranks the same OMP_NUM_THREADS, and "
+        "unlike machines argosy launch --cpu_capability",
+        other - all.begin(),
+        *other,
+        all[0]);
+  }
+}
+
 /// Ranks that compress differently would read each other's bits as another type.
 void check_same_strategy(const DistributedStrategy& strategy, const comm::Group& group) {
   const std::vector<std::string> all = comm::all_gather_object(strategy.to_json(), group);
@@ -338,9 +354,9 @@ parallel::DdpOptions ddp_options() {
           .autocast = amp_dtype(),
           .virtual_ranks = virtual_ranks(),
           .check_drift = wanted.check_drift,
-          .on_nonfinite = wanted.on_nonfinite == "stop"     ? parallel::OnNonFinite::kStop
-                          : wanted.on_nonfinite == "ignore" ? parallel::OnNonFinite::kIgnore
-                                                            : parallel::OnNonFinite::kWarn};
+          .on_nonfinite = wanted.on_nonfinite == "stop"     ? parallel::NonfiniteGradient::kStop
+                          : wanted.on_nonfinite == "ignore" ? parallel::NonfiniteGradient::kIgnore
+                                                            : parallel::NonfiniteGradient::kWarn};
 }
 
 std::optional<at::ScalarType> amp_dtype() {
@@ -366,6 +382,9 @@ void deal_to(int64_t virtual_ranks) {
   const int64_t leaves = wanted > 0 ? wanted : state.group.size();
   if (state.leaves != nullptr && state.leaves->leaves() == leaves) {
     return;
+  }
+  if (wanted > 0 && state.group.size() > 1) {
+    warn_of_other_kernels(state.group);
   }
   state.leaves =
       std::make_shared<comm::LeafDeal>(comm::LeafDeal::in_ranges(leaves, state.group.size()));

@@ -306,6 +306,12 @@ void DistributedStrategy::validate() const {
         "gradients "
         "are final only at the end of backward.");
   }
+  if (overlap_update && on_nonfinite == "stop") {
+    refuse(
+        "overlap_update and on_nonfinite = stop exclude each other: weights may be updated before "
+        "a "
+        "gradient is found that is not finite.");
+  }
   if (overlap_update && gradient_merge) {
     refuse(
         "overlap_update and gradient_merge exclude each other: an update would be made before its "

@@ -46,7 +46,7 @@ void check_is_next(int64_t batch, int64_t expected, const data::BatchTurns& turn
   ARGOSY_CHECK(batch == expected || (turns.leaves == 1 && batch > expected),
                kWhere,
                "batch {} of this process is missing, because none of its samples could be read. "
-               "Give the loader .on_error = kReplace, or mend the data",
+               "Mend the data, or give the loader .on_error = kReplace, which a stream cannot do",
                expected);
 }
 
@@ -82,21 +82,29 @@ void UpdatePlace::begin_batch(int64_t number) {
   now_ = {.leaf = done_ / micros_,
           .leaves = turns_.leaves,
           .micro = done_ % micros_,
-          .micros = micros_};
+          .micros = micros_,
+          .epoch = epoch_,
+          .update = first_ / turns_.leaves};
   ++done_;
   open_ = true;
-  uint64_t key = seed_;
-  for (const int64_t part :
-       {epoch_, first_ / turns_.leaves, turns_.first + now_.leaf, now_.micro}) {
-    key = data::mix(key, static_cast<uint64_t>(part));
-  }
-  engine::seed_generators(key);
+  seed_generators_for({turns_.first + now_.leaf, now_.micro});
   begin_micro_batch(now_);
 }
 
 void UpdatePlace::end_update() {
   open_ = false;
   end_micro_batches();
+  seed_generators_for({-1});  // whoever computed the last pass: for draws around the step
+}
+
+/// Of this update, and of `parts`.
+void UpdatePlace::seed_generators_for(std::initializer_list<int64_t> parts) const {
+  uint64_t key = data::mix(data::mix(seed_, static_cast<uint64_t>(epoch_)),
+                           static_cast<uint64_t>(first_ / turns_.leaves));
+  for (const int64_t part : parts) {
+    key = data::mix(key, static_cast<uint64_t>(part));
+  }
+  engine::seed_generators(key);
 }
 
 void UpdatePlace::check_done() const {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <type_traits>
@@ -53,6 +54,8 @@ class UpdatePlace final {
   [[nodiscard]] int64_t micros() const { return micros_; }  ///< of the update
 
  private:
+  void seed_generators_for(std::initializer_list<int64_t> parts) const;
+
   data::BatchTurns turns_;
   int64_t epoch_;
   uint64_t seed_;

@@ -91,6 +91,8 @@ std::vector<std::string> train(const Job& job, int processes) {
               (loss / update.micro_batches()).backward();
               ++passes;
             }
+            // Noise that is drawn outside of the passes.
+            model->last->bias.mutable_grad().add_(torch::rand({3}), 1e-2);
             optimizer.step();
             optimizer.zero_grad();
           }

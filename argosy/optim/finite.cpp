@@ -25,7 +25,8 @@ bool all_finite(const T* data, std::size_t count) {
 }  // namespace
 
 std::optional<int64_t> first_nonfinite(const at::Tensor& tensor) {
-  if (!tensor.is_cpu() || !tensor.is_floating_point() || !engine::is_dense(tensor)) {
+  if (!tensor.is_cpu() || tensor.layout() != at::kStrided || !tensor.is_floating_point() ||
+      !engine::is_dense(tensor)) {
     return std::nullopt;
   }
   std::optional<int64_t> first;

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -120,6 +121,11 @@ Choices in_words(const engine::NamedTensors& parameters,
                  const std::vector<Active>& early,
                  const std::vector<Active>& active) {
   Choices all;
+  for (std::size_t slot = 0; slot < parameters.size(); ++slot) {
+    const auto is_its = [&](const Active& one) { return one.slot == slot; };
+    const bool there = std::ranges::any_of(early, is_its) || std::ranges::any_of(active, is_its);
+    all.emplace_back("gradient of " + parameters[slot].first, there ? "there" : "undefined");
+  }
   add_words(all, parameters, early, true);
   add_words(all, parameters, active, false);
   return all;

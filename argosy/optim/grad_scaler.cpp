@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <memory>
 #include <string>
 
 #include <ATen/Functions.h>
@@ -14,7 +15,7 @@
 namespace argosy::optim {
 namespace {
 
-thread_local std::optional<double> scaled_by;
+thread_local std::weak_ptr<const double> scaled_by;
 
 bool is_scale(double scale) {
   const auto kept = static_cast<float>(scale);
@@ -58,7 +59,8 @@ at::Tensor GradScaler::scale(const at::Tensor& loss) {
     return loss;
   }
   begun_ = true;
-  scaled_by = scale_;
+  scaling_ = std::make_shared<const double>(scale_);
+  scaled_by = scaling_;
   return loss.mul(at::full({}, scale_, at::TensorOptions(at::kFloat).device(loss.device())));
 }
 
@@ -169,7 +171,7 @@ void GradScaler::update() {
     growth_tracker_ = 0;
   }
   findings_.clear();
-  scaled_by.reset();
+  scaling_.reset();
 }
 
 void GradScaler::update(double new_scale) {
@@ -183,11 +185,12 @@ void GradScaler::update(double new_scale) {
                new_scale);
   scale_ = static_cast<float>(new_scale);
   findings_.clear();
-  scaled_by.reset();
+  scaling_.reset();
 }
 
 std::optional<double> loss_scale_of_thread() noexcept {
-  return scaled_by;
+  const std::shared_ptr<const double> scale = scaled_by.lock();
+  return scale == nullptr ? std::nullopt : std::optional(*scale);
 }
 
 double GradScaler::get_scale() const {

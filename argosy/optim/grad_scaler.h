@@ -127,10 +127,11 @@ class GradScaler final {
   bool begun_ = false;  // scale() was called
   std::unordered_map<const OptimizerImpl*, Finding> findings_{};
   Agreement agreement_{};
+  std::shared_ptr<const double> scaling_{};  // from scale() to update(): by what
 };
 
 /// Returns the factor by which the losses of this thread are scaled: from a scaler's scale() to its
-/// update(). Else nullopt.
+/// update(), or its end. Else nullopt.
 [[nodiscard]] std::optional<double> loss_scale_of_thread() noexcept;
 
 }  // namespace argosy::optim

@@ -38,7 +38,8 @@ OptimizerState OptimizerState::clone() const {
 Choices rates_in_words(const std::vector<GroupInfo>& groups) {
   Choices all;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    all.emplace_back(fmt::format("learning rate of group {}", i), fmt::format("{}", groups[i].lr));
+    all.emplace_back(fmt::format("learning rate of group {}", i),
+                     fmt::format("{}", static_cast<float>(groups[i].lr)));
     all.emplace_back(fmt::format("weight decay of group {}", i), in_words(groups[i].weight_decay));
   }
   return all;

@@ -106,7 +106,8 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       autocast_(autocast_of(options, table_.device().type())),
       deal_(deal_of(options, group)),
       buffers_({}),
-      leaf_buffers_(module_->buffers()) {
+      leaf_buffers_(module_->buffers()),
+      finite_of_one_(options.on_nonfinite) {
   // The ranks' shared memory is the host's; a device's buckets are on the device.
   options_.shared_memory = options_.shared_memory && table_.device().is_cpu();
   check_norms(*module_, *deal_);
@@ -114,13 +115,31 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
                          env::get_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1))});
   if (group_.size() > 1 || has_virtual_ranks()) {
     prepare();
+  } else {
+    look_at_gradients();
   }
   engine::release_free_memory();  // what building and loading the model has left
   const std::lock_guard lock(living().mutex);
   living().all.push_back(this);
 }
 
+/// What the reducer does where there is one.
+void Core::look_at_gradients() {
+  if (!finite_of_one_.looks()) {
+    return;
+  }
+  for (size_t i = 0; i < table_.size(); ++i) {
+    finite_hooks_.push_back(engine::after_grad(table_.tensors()[i], [this, i] {
+      if (finite_of_one_.looks() && no_sync_depth_ == 0) {
+        finite_of_one_.look(table_.name(i), table_.tensors()[i].grad(), {});
+        finite_of_one_.tell(false);
+      }
+    }));
+  }
+}
+
 void Core::prepare() {
+  finite_hooks_.clear();
   verify_equal(describe(*module_, options_), group_, options_.timeout);
   agree_on_open_format();
   broadcast_model(0);
@@ -304,6 +323,14 @@ void Core::begin(const MicroBatch& micro_batch) {
                micro_batch.leaves);
   if (alone()) {
     return;
+  }
+  if (micro_batch.begins_update() && micro_batch_.has_value()) {
+    ARGOSY_CHECK(
+        !reducer_->update_is_whole(),
+        "parallel.ddp",
+        "begin(): the update before has not been ended. Call end_update() after its passes "
+        "and before optimizer.step().");
+    abandon_update();
   }
   reducer_->begin(micro_batch);
   if (micro_batch.begins_update() && std::exchange(buffers_differ_, false) &&

@@ -13,10 +13,12 @@
 
 #include "argosy/comm/group.h"
 #include "argosy/engine/autocast.h"
+#include "argosy/engine/grad_hook.h"
 #include "argosy/optim/optimizer.h"
 #include "argosy/parallel/ddp/coalesced_broadcast.h"
 #include "argosy/parallel/ddp/comm_hook.h"
 #include "argosy/parallel/ddp/divisions.h"
+#include "argosy/parallel/ddp/finite_check.h"
 #include "argosy/parallel/ddp/format_choice.h"
 #include "argosy/parallel/ddp/join.h"
 #include "argosy/parallel/ddp/leaf_buffers.h"
@@ -34,7 +36,8 @@ namespace argosy::parallel::ddp {
 
 /// The part of DistributedDataParallel<M> that does not depend on M.
 ///
-/// In a group of one with one virtual rank it does nothing: no buckets, no hooks, no copies.
+/// In a group of one with one virtual rank it only looks whether gradients are finite: no buckets,
+/// no copies.
 class Core final {
  public:
   /// Collective: verifies the model across ranks, then copies rank 0's parameters and buffers.
@@ -105,6 +108,7 @@ class Core final {
   [[nodiscard]] bool has_virtual_ranks() const { return deal_->leaves() != group_.size(); }
   [[nodiscard]] bool averages() const;
   void prepare();
+  void look_at_gradients();
   void broadcast_model(int root) const;
   void agree_on_open_format();
   void use_format(engine::MemoryFormat format, std::string reason);
@@ -124,6 +128,8 @@ class Core final {
   std::shared_ptr<Reducer> reducer_;      // shared only with the running backward pass
   std::unique_ptr<JoinSession> join_;
   std::optional<std::pair<CommHook, std::string>> hook_of_one_;
+  FiniteCheck finite_of_one_;
+  std::vector<engine::GradHook> finite_hooks_{};
   int no_sync_depth_ = 0;
   std::optional<MicroBatch> micro_batch_;  // whose passes follow
   bool buffers_differ_ = false;            // an update was left

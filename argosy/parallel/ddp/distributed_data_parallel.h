@@ -74,6 +74,8 @@ class [[nodiscard]] NoSync final {
 /// - A wrapper belongs to one thread at a time.
 ///
 /// Errors: the constructor throws a UsageError that names rank and parameter if the models differ.
+/// backward() throws one if ranks have drifted apart (DdpOptions::check_drift), and a DataError for
+/// a gradient that is not finite under NonfiniteGradient::kStop.
 /// backward() throws a UsageError that names parameters without a gradient, or a CommError or
 /// TimeoutError that names the ranks that failed; after that every forward fails until all ranks
 /// wrap the module again.

@@ -16,6 +16,7 @@
 #include "argosy/base/even_part.h"
 #include "argosy/base/fingerprint.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/engine/cpu.h"
 #include "argosy/optim/grad_scaler.h"
 #include "argosy/parallel/ddp/elements.h"
 #include "argosy/parallel/ddp/verify.h"
@@ -43,7 +44,10 @@ void DriftCheck::watch(const std::shared_ptr<optim::OptimizerImpl>& optimizer) {
   optimizers_.push_back(optimizer);
 }
 
-comm::Work DriftCheck::start(const transport::TrainingPlace& place, bool flag) {
+comm::Work DriftCheck::start(const transport::TrainingPlace& place,
+                             const MicroBatch& micro_batch,
+                             bool flag) {
+  micro_batch_ = micro_batch;
   const uint64_t all =
       c10::hash_combine(digest_of_options(), digest_of_parameters(place.update % kParts));
   update_ = place.update;
@@ -69,11 +73,13 @@ void DriftCheck::finish() const {
 
 uint64_t DriftCheck::digest_of_options() const {
   Fingerprint all;
+  all.add(micro_batch_.epoch);
+  all.add(micro_batch_.update);
   all.add(optim::loss_scale_of_thread().value_or(0));
   for (const std::weak_ptr<optim::OptimizerImpl>& each : optimizers_) {
     if (const std::shared_ptr<optim::OptimizerImpl> optimizer = each.lock()) {
       for (const optim::GroupInfo& group : optimizer->groups()) {
-        all.add(group.lr);
+        all.add(static_cast<float>(group.lr));  // libraries of mathematics differ beyond
         all.add(group.weight_decay.kind);
         all.add(group.weight_decay.coeff);
       }
@@ -96,6 +102,10 @@ uint64_t DriftCheck::digest_of_parameters(int64_t part) const {
 
 void DriftCheck::compare_options() const {
   Signature mine;
+  if (micro_batch_.update >= 0) {
+    mine.lines.push_back(
+        {"batch", fmt::format("{} of epoch {}", micro_batch_.update, micro_batch_.epoch)});
+  }
   if (const std::optional<double> scale = optim::loss_scale_of_thread()) {
     mine.lines.push_back({"scale of the loss", fmt::format("{}", *scale)});
   }
@@ -149,6 +159,7 @@ void DriftCheck::compare_parameters() const {
           {element_name(table_.name(odd[k]), parameter, at), element_value(parameter, at)});
     }
   }
+  mine.lines.push_back({"operators", engine::kernels_in_use()});  // a frequent cause
   verify_equal(
       mine,
       group_,

@@ -7,11 +7,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "argosy/comm/collectives.h"
 #include "argosy/comm/group.h"
 #include "argosy/comm/work.h"
 #include "argosy/optim/optimizer.h"
+#include "argosy/parallel/ddp/micro_batch.h"
 #include "argosy/parallel/ddp/parameter_table.h"
-#include "argosy/transport/types.h"
 
 namespace argosy::parallel::ddp {
 
@@ -33,7 +34,9 @@ class DriftCheck final {
   void watch(const std::shared_ptr<optim::OptimizerImpl>& optimizer);
   /// Starts the comparison of a pass. `flag` is for any(). Collective.
   /// Cost: a reduction of 24 bytes, and a look at a 64th of the parameters.
-  [[nodiscard]] comm::Work start(const transport::TrainingPlace& place, bool flag);
+  [[nodiscard]] comm::Work start(const transport::TrainingPlace& place,
+                                 const MicroBatch& micro_batch,
+                                 bool flag);
   /// Call it when that has ended. Collective if there is a difference.
   /// Errors: UsageError, on all ranks, naming what differs, ranks and values.
   void finish() const;
@@ -52,6 +55,7 @@ class DriftCheck final {
   std::vector<std::weak_ptr<optim::OptimizerImpl>> optimizers_{};
   at::Tensor bounds_{};  // maxima over the ranks: of the digest, inverted too, and of the flag
   uint32_t update_ = 0;
+  MicroBatch micro_batch_{};
 };
 
 }  // namespace argosy::parallel::ddp

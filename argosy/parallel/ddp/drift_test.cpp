@@ -285,11 +285,22 @@ TEST(NotFinite, OfAVirtualRankIsItsOwn) {
                                     "rank 4 on rank 1.")));
 }
 
+TEST(NotFinite, IsFoundByAProcessThatIsAlone) {
+  on_ranks(1, [](comm::Group& group) {
+    EXPECT_THAT(error_of<DataError>([&] {
+                  train_with_infinity(group, {.on_nonfinite = NonfiniteGradient::kStop}, 0);
+                }),
+                HasSubstr("the gradient of first.weight[0, 1] is NaN on rank 0"));
+    const auto lines = log_lines("is NaN on", [&] { train_with_infinity(group, {}, 0); });
+    EXPECT_THAT(lines, SizeIs(1));
+  });
+}
+
 TEST(NotFinite, StopsBeforeTheUpdateWhereThatIsWanted) {
   const auto store = rendezvous::in_process_store();
   const auto outcomes = test::try_run_ranks(2, [&](int rank) {
     comm::Group group = thread_group(store, rank, 2, 2s);
-    train_with_infinity(group, {.on_nonfinite = OnNonFinite::kStop}, 1);
+    train_with_infinity(group, {.on_nonfinite = NonfiniteGradient::kStop}, 1);
   });
   EXPECT_THAT(outcomes[1].error,
               HasSubstr("update 2: the gradient of first.weight[0, 1] is NaN on rank 1. The "
@@ -300,7 +311,7 @@ TEST(NotFinite, StopsBeforeTheUpdateWhereThatIsWanted) {
 TEST(NotFinite, IsLeftAloneWhereThatIsWanted) {
   const auto lines = log_lines("is nan on", [] {
     on_ranks(2, [](comm::Group& group) {
-      train_with_infinity(group, {.on_nonfinite = OnNonFinite::kIgnore}, 1);
+      train_with_infinity(group, {.on_nonfinite = NonfiniteGradient::kIgnore}, 1);
     });
   });
   EXPECT_THAT(lines, IsEmpty());
@@ -309,7 +320,7 @@ TEST(NotFinite, IsLeftAloneWhereThatIsWanted) {
 TEST(NotFinite, IsTheScalersWhereThereIsOne) {
   on_ranks(2, [](comm::Group& group) {
     optim::GradScaler scaler({.init_scale = 4.0});
-    train_with_infinity(group, {.on_nonfinite = OnNonFinite::kStop}, 1, &scaler);
+    train_with_infinity(group, {.on_nonfinite = NonfiniteGradient::kStop}, 1, &scaler);
     EXPECT_EQ(scaler.get_scale(), 2.0) << "it has skipped one update";
   });
 }

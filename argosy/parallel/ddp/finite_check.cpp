@@ -26,7 +26,7 @@ void FiniteCheck::look(const std::string& name, const at::Tensor& gradient, cons
                   element_name(name, gradient, *first),
                   element_value(gradient, *first),
                   who);
-  if (wanted_ == OnNonFinite::kStop) {
+  if (wanted_ == NonfiniteGradient::kStop) {
     throw DataError("parallel.ddp", what + ". The weights are those before this update");
   }
   found_ = what;

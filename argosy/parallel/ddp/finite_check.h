@@ -20,23 +20,24 @@ struct Whose {
 /// gradients on the CPU only.
 class FiniteCheck final {
  public:
-  explicit FiniteCheck(OnNonFinite wanted) : wanted_(wanted) {}
+  explicit FiniteCheck(NonfiniteGradient wanted) : wanted_(wanted) {}
 
   /// True if there is still something to look for.
   [[nodiscard]] bool looks() const {
-    return wanted_ != OnNonFinite::kIgnore && !told_ && found_.empty();
+    return wanted_ != NonfiniteGradient::kIgnore && !told_ && found_.empty();
   }
+  [[nodiscard]] bool stops() const { return wanted_ == NonfiniteGradient::kStop; }
   [[nodiscard]] bool told() const { return told_; }
   /// Looks at the gradient of the parameter of this name. While a scaler of the loss is at work,
   /// which skips such updates, it says nothing. Else tell() says it, at the end of the pass.
-  /// Errors: DataError for a gradient that is not finite under OnNonFinite::kStop.
+  /// Errors: DataError for a gradient that is not finite under NonfiniteGradient::kStop.
   void look(const std::string& name, const at::Tensor& gradient, const Whose& whose);
   /// Writes a line to the log if a gradient was found, unless another rank has told one in an
   /// earlier pass: all weights depend on that.
   void tell(bool told_elsewhere);
 
  private:
-  OnNonFinite wanted_;
+  NonfiniteGradient wanted_;
   std::string found_{};
   bool told_ = false;
 };

@@ -13,6 +13,10 @@ struct MicroBatch {
   int64_t leaves = 1;  ///< how many it has
   int64_t micro = 0;   ///< which micro-batch of the virtual rank in this update
   int64_t micros = 1;  ///< how many there are
+  /// The epoch, and the update's first batch of each virtual rank in it; -1: not known. If they
+  /// are known, ranks compare them.
+  int64_t epoch = -1;
+  int64_t update = -1;
 
   [[nodiscard]] bool begins_leaf() const { return micro == 0; }
   [[nodiscard]] bool ends_leaf() const { return micro + 1 == micros; }

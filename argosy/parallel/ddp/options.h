@@ -11,7 +11,7 @@
 namespace argosy::parallel {
 
 /// What to do about a gradient with a NaN or an infinity.
-enum class OnNonFinite {
+enum class NonfiniteGradient {
   kWarn,    ///< one line in the log names the first one, its rank and its update
   kStop,    ///< backward() throws a DataError that says so, and the update is not made
   kIgnore,  ///< gradients are not looked at
@@ -53,14 +53,15 @@ struct DdpOptions {
   /// processes, which share them in contiguous ranges. A process goes through its virtual ranks one
   /// after the other, as fleet::updates() does. 0: one for each process.
   int64_t virtual_ranks = 0;
-  /// Compare, in each averaged pass, what the ranks hold to be the same: the options of optimizers
-  /// that are known (fleet::distributed_optimizer(), divide_step()), the scale of the loss, and a
-  /// part of the parameters, all of them within 64 updates. backward() throws a UsageError that
-  /// names what differs, the ranks and their values. Parameters on another device are not compared.
+  /// Compare, in each averaged pass, what the ranks hold to be the same: rates and weight decay of
+  /// optimizers that are known (fleet::distributed_optimizer(), divide_step()), the scale of the
+  /// loss, and a part of the trained parameters, all elements within 64 updates. backward() throws
+  /// a UsageError that names what differs, the ranks and their values. docs/design/ddp.md lists
+  /// what is not compared; nothing is on another device.
   bool check_drift = true;
   /// What to do about the first gradient of a process that is not finite. An update that a
   /// GradScaler skips is none of it. Gradients on another device are not looked at.
-  OnNonFinite on_nonfinite = OnNonFinite::kWarn;
+  NonfiniteGradient on_nonfinite = NonfiniteGradient::kWarn;
   /// The deadline of each reduction and broadcast. Zero means the group's timeout.
   std::chrono::milliseconds timeout{0};
 

@@ -25,12 +25,21 @@ void PassChecks::watch(const std::shared_ptr<optim::OptimizerImpl>& optimizer) {
   }
 }
 
-void PassChecks::begin(BucketReduction& reduction) {
-  const transport::TrainingPlace place = counter_.next(table_);
-  reduction.restart(place);
-  compares_ = true;
-  if (drift_.has_value()) {
-    reduction.add(drift_->start(place, finite_.told()));
+void PassChecks::restart() {
+  counter_.restart();
+  samples_.reset();  // ranks may have seen different numbers of passes
+}
+
+void PassChecks::begin(BucketReduction& reduction, const MicroBatch& micro_batch) {
+  reduction.restart(counter_.next(table_));
+  due_ = drift_.has_value();
+  micro_batch_ = micro_batch;
+}
+
+void PassChecks::start(BucketReduction& reduction) {
+  if (std::exchange(due_, false)) {
+    compares_ = true;
+    reduction.add(drift_->start(counter_.place(), micro_batch_, finite_.told()));
   }
 }
 
@@ -60,7 +69,7 @@ void PassChecks::end_last_leaf(BucketReduction& reduction) {
 }
 
 void PassChecks::finish() {
-  const bool compared = std::exchange(compares_, false) && drift_.has_value();
+  const bool compared = std::exchange(compares_, false);
   finite_.tell(compared && drift_->any());
   if (compared) {
     drift_->finish();

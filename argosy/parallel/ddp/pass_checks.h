@@ -12,6 +12,7 @@
 #include "argosy/parallel/ddp/bucket_reduction.h"
 #include "argosy/parallel/ddp/drift_check.h"
 #include "argosy/parallel/ddp/finite_check.h"
+#include "argosy/parallel/ddp/micro_batch.h"
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/pass_counter.h"
@@ -29,12 +30,14 @@ class PassChecks final {
   /// Compares this optimizer's options too.
   void watch(const std::shared_ptr<optim::OptimizerImpl>& optimizer);
   /// Begins to count anew. All ranks must call it at the same point.
-  void restart() { counter_.restart(); }
+  void restart();
 
-  /// Starts the comparisons of a pass whose gradients will be averaged, and lets `reduction` wait
-  /// for them. Collective.
-  void begin(BucketReduction& reduction);
-  /// Looks at a gradient before it is averaged. Errors: DataError under OnNonFinite::kStop.
+  /// Begins a pass whose gradients will be averaged: sets the place of its reductions.
+  void begin(BucketReduction& reduction, const MicroBatch& micro_batch);
+  /// Starts the comparisons of the pass, at its first bucket, and lets `reduction` wait for them.
+  /// Collective. Without begin(), and later in the pass, it does nothing.
+  void start(BucketReduction& reduction);
+  /// Looks at a gradient before it is averaged. Errors: DataError under NonfiniteGradient::kStop.
   void look(size_t parameter, const at::Tensor& gradient, const Whose& whose);
   /// Likewise at a complete bucket.
   void look(const at::Tensor& flat);
@@ -45,6 +48,7 @@ class PassChecks final {
   /// Call it when all comparisons have ended. Errors: UsageError for ranks that have drifted apart.
   void finish();
 
+  [[nodiscard]] bool stops_at_nonfinite() const { return finite_.stops(); }
   [[nodiscard]] uint32_t update() const { return counter_.place().update; }  ///< 0: none has begun
 
  private:
@@ -54,7 +58,9 @@ class PassChecks final {
   PassCounter counter_{};
   FiniteCheck finite_;
   std::optional<DriftCheck> drift_;
-  bool compares_ = false;               // in this pass
+  bool due_ = false;                    // comparisons of this pass have yet to start
+  bool compares_ = false;               // they have started
+  MicroBatch micro_batch_{};            // of this pass
   std::optional<SameSamples> samples_;  // until the first update has been looked at
 };
 

@@ -89,13 +89,11 @@ void Reducer::begin(const MicroBatch& micro_batch) {
   ARGOSY_CHECK(stage_ == Stage::kIdle, kWhere, "a micro-batch began during a backward pass");
   if (micro_batch.begins_update()) {
     abandon_update();
-    const bool several = micro_batch.leaves > 1 || micro_batch.micros > 1;
-    sample_ = several ? PassCounter::sample_of(table_) : 0;
+    if (micro_batch.leaves > 1 || micro_batch.micros > 1) {
+      sample_ = PassCounter::sample_of(table_);
+    }
   } else {
-    ARGOSY_CHECK(PassCounter::sample_of(table_) == sample_,
-                 kWhere,
-                 "the parameters have changed between the micro-batches of one update. Call "
-                 "optimizer.step() after the loop over them.");
+    check_unchanged_in_update();
   }
   const auto has_gradient = [](const at::Tensor& parameter) { return parameter.grad().defined(); };
   ARGOSY_CHECK(micro_batch.leaf == 0 || !micro_batch.begins_leaf() ||
@@ -108,7 +106,17 @@ void Reducer::begin(const MicroBatch& micro_batch) {
   passes_ = 0;
 }
 
+/// A step between two virtual ranks would let the later ones compute on other weights.
+void Reducer::check_unchanged_in_update() const {
+  ARGOSY_CHECK(
+      !sample_.has_value() || !early_.empty() || PassCounter::sample_of(table_) == *sample_,
+      kWhere,
+      "the parameters have changed between the micro-batches of one update. Call "
+      "optimizer.step() after the loop over them.");
+}
+
 bool Reducer::end_update() {
+  check_unchanged_in_update();
   const bool averaged = passes_ > 0 && !keeps();
   const size_t passes = passes_;
   const bool left = !aside_.empty();
@@ -127,6 +135,7 @@ void Reducer::abandon_update() noexcept {
   in_update_ = false;
   micro_batch_ = {};
   passes_ = 0;
+  sample_.reset();
   leaves_.restart();
   aside_.drop();
 }
@@ -191,6 +200,10 @@ void Reducer::update_early(const std::shared_ptr<optim::OptimizerImpl>& optimize
                kWhere,
                "overlap_update cannot be used with this optimizer: clipping by norms needs all "
                "gradients before the first update. Leave out grad_clip or overlap_update.");
+  ARGOSY_CHECK(!checks_.stops_at_nonfinite(),
+               kWhere,
+               "overlap_update and on_nonfinite = stop exclude each other: a bucket may be updated "
+               "before a gradient of another one is found that is not finite");
   ARGOSY_CHECK(table_.device().is_cpu(),
                kWhere,
                "overlap_update is for parameters on the CPU, these are on {}. Leave it out.",
@@ -243,7 +256,7 @@ void Reducer::start_pass() {
   stage_ = Stage::kStarted;
   // While ranks have uneven inputs they count differently.
   if (uneven_ == nullptr && !keeps()) {
-    checks_.begin(reduction_);
+    checks_.begin(reduction_, micro_batch_);
   } else {
     reduction_.restart();
   }
@@ -255,7 +268,7 @@ void Reducer::start_pass() {
       unused_.contribute_frozen(i);
       mark_ready(i);
     } else if (!unused_.is_reachable(i)) {
-      unused_.contribute_unused(i);
+      contribute_unused(i);
       mark_ready(i);
     }
   }
@@ -299,9 +312,16 @@ void Reducer::on_gradient_of_pass(size_t index) {
     unused_.mark_used(index);
     look(index);
   } else {
-    unused_.contribute_unused(index);
+    contribute_unused(index);
   }
   mark_ready(index);
+}
+
+/// What was gathered under no_sync() is looked at here.
+void Reducer::contribute_unused(size_t index) {
+  if (unused_.contribute_unused(index)) {
+    look(index);
+  }
 }
 
 void Reducer::look(size_t index) {
@@ -348,6 +368,7 @@ void Reducer::send(size_t bucket) {
     leaves_.keep(passes_, micro_batch_.leaf, bucket, buckets_[bucket].flat);
     return;
   }
+  checks_.start(reduction_);
   reduction_.send(bucket, passes_, pass_.ready_count());
   if (early_.empty()) {
     return;
@@ -403,7 +424,7 @@ void Reducer::finish_pass() {
       table_.size(),
       table_.names(missing));
   for (size_t index : missing) {
-    unused_.contribute_unused(index);
+    contribute_unused(index);
     mark_ready(index);
   }
   if (keeps()) {

@@ -82,6 +82,10 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   /// Ends an update's micro-batches. Returns true if it averaged. Errors: UsageError if virtual
   /// ranks differ in their passes, or the last pass was under no_sync().
   bool end_update();
+  /// True if the update's last pass is done, so that end_update() should follow.
+  [[nodiscard]] bool update_is_whole() const {
+    return in_update_ && passes_ > 0 && !keeps() && micro_batch_.ends_leaf();
+  }
   /// Forgets an update that was left.
   void abandon_update() noexcept;
   /// Watches the outputs of a forward. `sync`: later backward passes average gradients.
@@ -136,6 +140,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   [[nodiscard]] bool keeps() const;
   [[nodiscard]] bool compares() const { return uneven_ == nullptr && passes_ == 0; }
   void look(size_t index);
+  void contribute_unused(size_t index);
+  void check_unchanged_in_update() const;
   void reduce_used_map();
   void wait_for_buckets();
   void leave_pass() noexcept;
@@ -153,8 +159,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   SetAside aside_;
   bool in_update_ = false;  // begin() was called
   MicroBatch micro_batch_{};
-  size_t passes_ = 0;    // averaged ones of this leaf
-  uint64_t sample_ = 0;  // of the parameters when the update began
+  size_t passes_ = 0;                 // averaged ones of this leaf
+  std::optional<uint64_t> sample_{};  // of the parameters, when an update of several passes began
   UnevenInputs* uneven_ = nullptr;
   std::vector<engine::GradHook> hooks_{};
 

@@ -32,9 +32,9 @@ void UnusedParameters::mark_used(size_t parameter) {
   }
 }
 
-void UnusedParameters::contribute_unused(size_t parameter) {
+bool UnusedParameters::contribute_unused(size_t parameter) {
   if (search_ && used_[parameter] != 0 && buckets_.bring_in(parameter)) {
-    return;  // gathered under no_sync
+    return true;  // gathered under no_sync
   }
   const at::Tensor& grad = table_.tensors()[parameter].grad();
   const at::Tensor& view = buckets_.view_of(parameter);
@@ -47,6 +47,7 @@ void UnusedParameters::contribute_unused(size_t parameter) {
     view.copy_(grad);
     kept_.push_back({.parameter = parameter});
   }
+  return false;
 }
 
 void UnusedParameters::contribute_frozen(size_t parameter) {

@@ -36,8 +36,9 @@ class UnusedParameters final {
 
   /// Call it when a pass brings a gradient, also under no_sync().
   void mark_used(size_t parameter);
-  /// Lets a parameter that this pass does not reach take part with its former gradient.
-  void contribute_unused(size_t parameter);
+  /// Lets a parameter that this pass does not reach take part with its former gradient. Returns
+  /// true if that was gathered since the last averaged pass.
+  bool contribute_unused(size_t parameter);
   /// Lets a frozen parameter take part with zeros.
   void contribute_frozen(size_t parameter);
   /// Call it for a gradient that came after all. Returns true if the parameter was held to be

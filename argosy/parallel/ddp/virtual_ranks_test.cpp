@@ -320,7 +320,11 @@ TEST(VirtualRanks, LeaveTheBuffersOfTheFirstWhereAnUpdateIsLeft) {
           model(input_of(turn));
         }
       });
-      ddp::Core::for_each(group, [](ddp::Core& core) { core.abandon_update(); });
+      ddp::Core::for_each(group, [&](ddp::Core& core) {
+        if (core.group().rank() == group.rank()) {  // ranks are threads here
+          core.abandon_update();
+        }
+      });
       for_each_turn({.virtual_ranks = 4}, group, [&](const MicroBatch& each, const Turn& turn) {
         model.begin(each);
         model(input_of(turn)).sum().backward();
@@ -414,6 +418,52 @@ TEST(VirtualRanksErrors, AStepBetweenTwoOfThemIsNamed) {
     }
     EXPECT_THAT(error_of([&] { model.begin({.leaf = 1, .leaves = 2}); }),
                 HasSubstr("Call optimizer.step() after the loop over them"));
+  });
+}
+
+TEST(VirtualRanksErrors, AStepAfterTheLastOfThemButBeforeTheEndIsNamed) {
+  on_ranks(1, [](comm::Group& group) {
+    TwoHeads heads;
+    heads->to(at::kFloat);
+    Model model(heads, group, {.virtual_ranks = 2});
+    for (int64_t leaf = 0; leaf < 2; ++leaf) {
+      model.begin({.leaf = leaf, .leaves = 2});
+      one_pass(model, {leaf});
+    }
+    {
+      const torch::NoGradGuard no_grad;
+      model->trunk->weight.mul_(0.5);
+    }
+    EXPECT_THAT(error_of([&] { model.end_update(); }),
+                HasSubstr("Call optimizer.step() after the loop over them"));
+  });
+}
+
+TEST(VirtualRanksErrors, AnEndThatWasForgottenIsNamed) {
+  for (const int processes : {1, 2}) {
+    on_ranks(processes, [&](comm::Group& group) {
+      TwoHeads heads;
+      heads->to(at::kFloat);
+      Model model(heads, group, {.virtual_ranks = 2});
+      const int64_t leaves = 2 / group.size();
+      for (int64_t leaf = 0; leaf < leaves; ++leaf) {
+        model.begin({.leaf = leaf, .leaves = leaves});
+        one_pass(model, {group.rank() * leaves + leaf});
+      }
+      EXPECT_THAT(error_of([&] { model.begin({.leaf = 0, .leaves = leaves}); }),
+                  HasSubstr("Call end_update() after its passes"));
+    });
+  }
+}
+
+TEST(VirtualRanksErrors, RanksAtDifferentBatchesAreNamed) {
+  on_ranks(2, [](comm::Group& group) {
+    TwoHeads heads;
+    heads->to(at::kFloat);
+    Model model(heads, group);
+    model.begin({.epoch = 2, .update = group.rank() == 0 ? 6 : 7});
+    EXPECT_THAT(error_of([&] { one_pass(model, {group.rank()}); }),
+                HasSubstr("rank 1: batch 7 of epoch 2, rank 0: 6 of epoch 2"));
   });
 }
 
