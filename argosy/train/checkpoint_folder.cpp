@@ -97,8 +97,8 @@ Share read_share(const std::string& path, const comm::Group& group) {
       place.has_value() && !place->kernels.empty() && place->kernels != now) {
     log::warn(
         "[train.resume] {}: operators were computed by {}, and rank {} has {}: they round in "
-        "another way. To go on to the same bits, set OMP_NUM_THREADS and ATEN_CPU_CAPABILITY as "
-        "they were",
+        "another way. To come to the same bits, start it by argosy launch as then, with the same "
+        "--cpu_capability and OMP_NUM_THREADS",
         path,
         place->kernels,
         group.rank(),
@@ -204,14 +204,22 @@ std::optional<TrainedBy> recipe_of(const std::optional<std::string>& path,
 
 }  // namespace
 
+void lock_folders(FitStart& start, const FitOptions& options, const comm::Group& group) {
+  if (!start.lock.has_value()) {
+    start.lock.emplace(
+        std::vector{options.run_dir, checkpoint_folder(options)},
+        group,
+        options.resume != Resume::kNever ? FolderLock::kPatience : FolderLock::kPatience.zero());
+  }
+}
+
 FitStart start(const FitOptions& options,
                std::optional<int64_t> dealt_to,
                const comm::Group& group) {
-  FitStart found{.lock =
-                     FolderLock({options.run_dir, checkpoint_folder(options)},
-                                group,
-                                options.resume != Resume::kNever ? FolderLock::kPatience
-                                                                 : FolderLock::kPatience.zero())};
+  FitStart found;
+  if (options.resume != Resume::kNever) {
+    lock_folders(found, options, group);
+  }
   found.checkpoint = checkpoint_to_resume(options, group);
   const bool given = options.virtual_ranks > 0 || fleet::strategy().virtual_ranks > 0;
   const std::optional<TrainedBy> saved = recipe_of(found.checkpoint, group);

@@ -27,19 +27,22 @@ enum class Keeps : uint8_t {
 
 /// What a fit() has found before it deals its samples.
 struct FitStart {
-  FolderLock lock;                          ///< on its folders
+  std::optional<FolderLock> lock{};         ///< on its folders, if it looked for a checkpoint
   std::optional<std::string> checkpoint{};  ///< from which it resumes
 };
-/// Begins a fit(): locks its folders, looks for the checkpoint from which the options ask to
+/// Begins a fit(): looks for the checkpoint from which the options ask to
 /// resume, and sets the number of virtual ranks and of threads. The options and the strategy come
 /// first. Without them it takes the numbers of the checkpoint, if the batches can be dealt to so
 /// many. Otherwise each process is one virtual rank. `dealt_to`: the number of virtual ranks that a
-/// loader knows; nullopt for a data set. Rank 0 looks, and logs what it passed over. Collective.
+/// loader knows; nullopt for a data set. Rank 0 looks, with the folders locked, and logs what it
+/// passed over. Collective.
 /// Errors: UsageError for resume without a folder; CheckpointError if there must be a checkpoint
 /// and there is none; those of FolderLock.
 [[nodiscard]] FitStart start(const FitOptions& options,
                              std::optional<int64_t> dealt_to,
                              const comm::Group& group);
+/// Locks the folders unless that is done. Collective.
+void lock_folders(FitStart& start, const FitOptions& options, const comm::Group& group);
 
 /// The part of a checkpoint that one rank needs.
 struct Share {

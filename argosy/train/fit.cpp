@@ -86,12 +86,8 @@ void check_feeds(const FitOptions& options, const Feed& train, const Feed* eval)
 
 }  // namespace
 
-History fit(Core& core,
-            Model& model,
-            Feed& train,
-            Feed* eval,
-            const FitOptions& options,
-            const FitStart& start) {
+History fit(
+    Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options, FitStart& start) {
   if (options.training_step != nullptr) {
     core.check_has_optimizer("train.fit");
     if (eval != nullptr) {  // not after an epoch

@@ -7,11 +7,7 @@
 namespace argosy::train::detail {
 
 /// Runs one call of fit().
-History fit(Core& core,
-            Model& model,
-            Feed& train,
-            Feed* eval,
-            const FitOptions& options,
-            const FitStart& start);
+History fit(
+    Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options, FitStart& start);
 
 }  // namespace argosy::train::detail

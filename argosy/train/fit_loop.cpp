@@ -35,12 +35,8 @@ const char* unit_in_words(optim::ScheduleUnit unit) {
 
 }  // namespace
 
-FitLoop::FitLoop(Core& core,
-                 Model& model,
-                 Feed& train,
-                 Feed* eval,
-                 const FitOptions& options,
-                 const FitStart& start)
+FitLoop::FitLoop(
+    Core& core, Model& model, Feed& train, Feed* eval, const FitOptions& options, FitStart& start)
     : core_(core),
       model_(model),
       eval_(eval),
@@ -67,6 +63,7 @@ History FitLoop::train_all() {
   if (core_.watches_a_figure()) {
     schedules_figure().check(training());
   }
+  lock_folders(start_, options_, core_.group);
   if (options_.checkpoint.on_signal != OnSignal::kIgnore && announcer_.keeps_checkpoints()) {
     agreement_.heed_signals();
   }

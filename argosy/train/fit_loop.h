@@ -29,7 +29,7 @@ class FitLoop final {
           Feed& train,
           Feed* eval,
           const FitOptions& options,
-          const FitStart& start);
+          FitStart& start);
 
   History run();
   /// The last signal that came, or 0.
@@ -74,7 +74,7 @@ class FitLoop final {
   Model& model_;
   Feed* eval_;
   const FitOptions& options_;
-  const FitStart& start_;
+  FitStart& start_;
   Announcer announcer_;
   Agreement agreement_;
   DealtFeed feed_;

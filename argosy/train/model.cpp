@@ -146,8 +146,8 @@ data::DataLoaderOptions Model::options_for(const LoaderChoice& choice) const {
   return {.num_workers = choice.num_workers, .seed = choice.seed};
 }
 
-std::shared_ptr<const detail::FitStart> Model::begin_fit(const FitOptions& options,
-                                                         std::optional<int64_t> dealt_to) const {
+std::shared_ptr<detail::FitStart> Model::begin_fit(const FitOptions& options,
+                                                   std::optional<int64_t> dealt_to) const {
   options.validate();
   return std::make_shared<detail::FitStart>(detail::start(options, dealt_to, core_->group));
 }
@@ -155,7 +155,7 @@ std::shared_ptr<const detail::FitStart> Model::begin_fit(const FitOptions& optio
 History Model::run_fit(Feed& train,
                        Feed* eval,
                        const FitOptions& options,
-                       const detail::FitStart& start) {
+                       detail::FitStart& start) {
   return detail::fit(*core_, *this, train, eval, options, start);
 }
 

@@ -240,8 +240,8 @@ class Model final {
 
   /// Checks the options, locks the folders and deals the virtual ranks, to which the feeds are
   /// dealt. Collective.
-  [[nodiscard]] std::shared_ptr<const detail::FitStart> begin_fit(
-      const FitOptions& options, std::optional<int64_t> dealt_to) const;
+  [[nodiscard]] std::shared_ptr<detail::FitStart> begin_fit(const FitOptions& options,
+                                                            std::optional<int64_t> dealt_to) const;
   /// Returns to how many virtual ranks a loader is dealt (0: to none), or nullopt for a data set,
   /// which fit() deals.
   template <typename Data>
@@ -252,10 +252,7 @@ class Model final {
       return std::nullopt;
     }
   }
-  History run_fit(Feed& train,
-                  Feed* eval,
-                  const FitOptions& options,
-                  const detail::FitStart& start);
+  History run_fit(Feed& train, Feed* eval, const FitOptions& options, detail::FitStart& start);
   Logs run_evaluate(Feed& feed, const EvaluateOptions& options);
   std::vector<at::Tensor> run_predict(Feed& feed, const PredictOptions& options);
 

@@ -109,7 +109,8 @@ struct FitOptions {
   void validate() const;
 };
 
-/// Returns the number of virtual ranks with which fit() resumes a checkpoint by these options.
+/// Returns the number of virtual ranks with which fit() resumes a checkpoint by these options, if
+/// neither they nor the strategy give one.
 /// nullopt: there is no checkpoint, or it has fewer virtual ranks than the job has processes, whose
 /// samples are dealt anew. Collective over the job of fleet.
 [[nodiscard]] std::optional<int64_t> virtual_ranks_to_resume(const FitOptions& options);
