@@ -173,10 +173,11 @@ struct Kernels {
   std::string_view aten;
   const char* onednn;
   const char* openblas;
+  const char* mkl;
 };
-constexpr std::array kKernels = {Kernels{"default", "SSE41", "NEHALEM"},
-                                 Kernels{"avx2", "AVX2", "HASWELL"},
-                                 Kernels{"avx512", "AVX512_CORE", "SKYLAKEX"}};
+constexpr std::array kKernels = {Kernels{"default", "SSE41", "NEHALEM", "COMPATIBLE"},
+                                 Kernels{"avx2", "AVX2", "HASWELL", "AVX2"},
+                                 Kernels{"avx512", "AVX512_CORE", "SKYLAKEX", "AVX512"}};
 
 /// What rounds must not depend on the machine where the user says so.
 void set_kernels(Variables& env, const JobDescription& job) {
@@ -186,8 +187,16 @@ void set_kernels(Variables& env, const JobDescription& job) {
   const std::string wanted = strings::to_lower(env.value("ATEN_CPU_CAPABILITY"));
   const auto* const known = std::ranges::find(kKernels, wanted, &Kernels::aten);
   if (known != kKernels.end()) {
-    env.set_default("DNNL_MAX_CPU_ISA", known->onednn);
-    env.set_default("OPENBLAS_CORETYPE", known->openblas);
+    for (const auto& [name, value] : {std::pair("DNNL_MAX_CPU_ISA", known->onednn),
+                                      {"ONEDNN_MAX_CPU_ISA", known->onednn},
+                                      {"OPENBLAS_CORETYPE", known->openblas},
+                                      {"MKL_CBWR", known->mkl}}) {
+      if (job.cpu_capability.empty()) {
+        env.set_default(name, value);
+      } else {
+        env.set(name, value);  // whatever a launcher around this one has chosen
+      }
+    }
   } else if (job.node.avx512) {
     env.set_default("OPENBLAS_CORETYPE", "SKYLAKEX");
   }

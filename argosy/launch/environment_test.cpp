@@ -193,6 +193,8 @@ TEST(RankEnvironment, AllLibrariesGetTheKernelsOfOneInstructionSet) {
   EXPECT_EQ(map.at("ATEN_CPU_CAPABILITY"), "avx2");
   EXPECT_EQ(map.at("DNNL_MAX_CPU_ISA"), "AVX2");
   EXPECT_EQ(map.at("OPENBLAS_CORETYPE"), "HASWELL");
+  EXPECT_EQ(environment(job, 0, {"OPENBLAS_CORETYPE=SKYLAKEX"}).at("OPENBLAS_CORETYPE"), "HASWELL")
+      << "an outer launcher's";
   job.cpu_capability = "avx512";
   map = environment(job, 0);
   EXPECT_EQ(map.at("DNNL_MAX_CPU_ISA"), "AVX512_CORE");

@@ -172,7 +172,10 @@ void add_cpu_rows(const JobDescription& job,
   }
   rows.emplace_back(
       "OPENBLAS_CORETYPE",
-      value("OPENBLAS_CORETYPE", chosen ? "--cpu_capability" : "this CPU has AVX-512"));
+      value("OPENBLAS_CORETYPE",
+            chosen                                                  ? "--cpu_capability"
+            : !value_of(environment, "ATEN_CPU_CAPABILITY").empty() ? "ATEN_CPU_CAPABILITY"
+                                                                    : "this CPU has AVX-512"));
   if (job.cpus.empty() && !job.bound_by_queue) {
     rows.emplace_back("cores", "not bound: see --bind");
   }

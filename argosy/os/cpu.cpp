@@ -110,7 +110,9 @@ Cpu usable_cpu() {
   }
 #if defined(__x86_64__) || defined(__i386__)
   result.avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  result.avx512 = __builtin_cpu_supports("avx512f") != 0;
+  result.avx512 =
+      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
 #endif
   return result;
 }
