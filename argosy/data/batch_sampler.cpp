@@ -191,14 +191,14 @@ BatchTurns::Turn BatchTurns::turn_of(int64_t number, int64_t each) const {
 }
 
 int64_t BatchTurns::complete(int64_t done, int64_t each) const {
-  if (virtual_ranks == 0) {
+  if (leaves == 1) {  // fit() may go on with another number of micro-batches
     return done;
   }
   return done == each * leaves ? each : done / (leaves * micros) * micros;
 }
 
 void BatchTurns::check_complete(int64_t position, int64_t each) const {
-  ARGOSY_CHECK(virtual_ranks == 0 || position % micros == 0 || position == each,
+  ARGOSY_CHECK(leaves == 1 || position % micros == 0 || position == each,
                "data.load_state",
                "position {} lies inside of an update, which takes {} batches of each virtual rank. "
                "Was the state saved with another number of micro-batches?",

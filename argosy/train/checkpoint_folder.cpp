@@ -204,6 +204,18 @@ std::optional<TrainedBy> recipe_of(const std::optional<std::string>& path,
 
 }  // namespace
 
+namespace {
+
+/// On rank 0. Where there is no folder yet, none is made before all options are checked.
+/// Collective.
+bool exists(const std::string& folder, const comm::Group& group) {
+  std::error_code unreadable;  // the search says so
+  const bool there = group.rank() == 0 && fs::exists(folder, unreadable);
+  return comm::broadcast_object(nlohmann::json(there), group).get<bool>();
+}
+
+}  // namespace
+
 void lock_folders(FitStart& start, const FitOptions& options, const comm::Group& group) {
   if (!start.lock.has_value()) {
     start.lock.emplace(
@@ -217,7 +229,7 @@ FitStart start(const FitOptions& options,
                std::optional<int64_t> dealt_to,
                const comm::Group& group) {
   FitStart found;
-  if (options.resume != Resume::kNever) {
+  if (options.resume != Resume::kNever && exists(checkpoint_folder(options), group)) {
     lock_folders(found, options, group);
   }
   found.checkpoint = checkpoint_to_resume(options, group);
