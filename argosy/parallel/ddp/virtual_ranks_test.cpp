@@ -300,6 +300,49 @@ TEST(VirtualRanks, LeaveTheBuffersOfTheFirst) {
   }
 }
 
+/// Its output depends on a buffer that each forward changes.
+struct RememberingImpl : torch::nn::Module {
+  RememberingImpl() {
+    seen = register_buffer("seen", torch::ones({3}));
+    last = register_module("last", torch::nn::Linear(3, 1));
+    fill(*this, 2);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    const at::Tensor y = last(x * seen);
+    const torch::NoGradGuard no_grad;
+    seen.mul_(0.5).add_(x.mean(0), 0.5);
+    return y;
+  }
+  torch::Tensor seen;
+  torch::nn::Linear last{nullptr};
+};
+TORCH_MODULE(Remembering);
+
+TEST(VirtualRanks, BeginAnUpdateWithTheSameBuffers) {
+  at::Tensor expected;
+  for (const int processes : {4, 1, 2, 3}) {
+    on_ranks(processes, [&](comm::Group& group) {
+      DistributedDataParallel model(Remembering(), group, {.virtual_ranks = 4});
+      const VirtualRecipe recipe{.virtual_ranks = 4, .micros = 2};
+      for (int update = 0; update < 2; ++update) {
+        for (at::Tensor& parameter : model.parameters()) {
+          parameter.mutable_grad() = at::Tensor();
+        }
+        for_each_turn(recipe, group, [&](const MicroBatch& each, const Turn& turn) {
+          model.begin(each);
+          model(input_of(turn)).sum().backward();
+        });
+        model.end_update();
+      }
+      if (group.rank() == 0) {
+        const at::Tensor got = model->last->weight.grad().clone();
+        expected = expected.defined() ? expected : got;
+        EXPECT_TRUE(got.equal(expected)) << processes << " processes";
+      }
+    });
+  }
+}
+
 /// A loop that was left amid an update: whoever computed further virtual ranks, those of the first
 /// count.
 TEST(VirtualRanks, LeaveTheBuffersOfTheFirstWhereAnUpdateIsLeft) {
