@@ -204,7 +204,9 @@ void train(comm::Group& group, int64_t virtual_ranks, int (*seed_of)(int64_t lea
 }
 
 TEST(SameSamples, AreToldOnceByTheFirstRank) {
-  for (const auto& [processes, virtual_ranks] : {std::pair(2, 2), {2, 4}, {1, 3}, {3, 6}}) {
+  for (const auto& each : {std::pair(2, 2), {2, 4}, {1, 3}, {3, 6}}) {
+    const int processes = each.first;
+    const int virtual_ranks = each.second;
     const auto lines = log_lines("all ranks trained on the same samples", [&] {
       on_ranks(processes,
                [&](comm::Group& group) { train(group, virtual_ranks, [](int64_t) { return 0; }); });
@@ -214,7 +216,9 @@ TEST(SameSamples, AreToldOnceByTheFirstRank) {
 }
 
 TEST(SameSamples, AreNotThereIfOneVirtualRankHasOthers) {
-  for (const auto& [processes, virtual_ranks] : {std::pair(2, 2), {2, 4}, {1, 3}, {3, 6}}) {
+  for (const auto& each : {std::pair(2, 2), {2, 4}, {1, 3}, {3, 6}}) {
+    const int processes = each.first;
+    const int virtual_ranks = each.second;
     const auto lines = log_lines("the same samples", [&] {
       on_ranks(processes, [&](comm::Group& group) {
         train(group, virtual_ranks, [](int64_t leaf) { return leaf == 1 ? 1 : 0; });

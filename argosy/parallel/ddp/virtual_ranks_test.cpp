@@ -308,7 +308,7 @@ struct RememberingImpl : torch::nn::Module {
     fill(*this, 2);
   }
   torch::Tensor forward(const torch::Tensor& x) {
-    const at::Tensor y = last(x * seen);
+    at::Tensor y = last(x * seen);
     const torch::NoGradGuard no_grad;
     seen.mul_(0.5).add_(x.mean(0), 0.5);
     return y;
