@@ -7,8 +7,9 @@
 
 namespace argosy::optim {
 
-/// Returns the index, in the order of memory, of the first element that is NaN or infinite; nullopt
-/// if there is none, for integers, and for a tensor that is not dense or not on the CPU.
+/// Returns the index, in the order of memory, of the first element that is NaN or infinite. Returns
+/// nullopt if there is none. Integers, and tensors that are not dense or not on the CPU, are not
+/// looked at and give nullopt too.
 /// Cost: reads the elements once.
 [[nodiscard]] std::optional<int64_t> first_nonfinite(const at::Tensor& tensor);
 

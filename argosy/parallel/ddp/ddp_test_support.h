@@ -31,6 +31,25 @@ inline comm::Group thread_group(const std::shared_ptr<rendezvous::Store>& store,
        }});
 }
 
+/// fn(group) on ranks that meet over `backend`: two threads, or for "hierarchical" four as if on
+/// two hosts. Returns how each ended.
+inline std::vector<test::RankOutcome> try_ranks_over(
+    const std::string& backend,
+    const std::function<void(const comm::Group&)>& fn,
+    std::chrono::milliseconds timeout = std::chrono::seconds(5)) {
+  const bool two_hosts = backend == "hierarchical";
+  const int size = two_hosts ? 4 : 2;
+  const auto store = rendezvous::in_process_store();
+  return test::try_run_ranks(size, [&](int rank) {
+    fn(comm::connect({.backend = backend,
+                      .hosts = two_hosts ? std::vector{0, 0, 1, 1} : std::vector<int>{},
+                      .store = store,
+                      .rank = rank,
+                      .size = size,
+                      .timeout = timeout}));
+  });
+}
+
 /// fn(group) on `size` threads at once.
 inline void on_ranks(int size,
                      const std::function<void(comm::Group&)>& fn,

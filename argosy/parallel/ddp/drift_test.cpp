@@ -80,16 +80,8 @@ TEST_P(DriftedRanks, AreNamedAtTheNextPass) {
   const std::string backend = std::get<0>(GetParam());
   const Drift& drift = *std::get<1>(GetParam());
   const bool two_hosts = backend == "hierarchical";
-  const int ranks = two_hosts ? 4 : 2;
-  const auto store = rendezvous::in_process_store();
-  const auto outcomes = test::try_run_ranks(ranks, [&](int rank) {
-    const comm::Group group =
-        comm::connect({.backend = backend,
-                       .hosts = two_hosts ? std::vector{0, 0, 1, 1} : std::vector<int>{},
-                       .store = store,
-                       .rank = rank,
-                       .size = ranks,
-                       .timeout = 5s});
+  const auto outcomes = try_ranks_over(backend, [&](const comm::Group& group) {
+    const int rank = group.rank();
     DistributedDataParallel model(TwoLayers(0.0), group);
     optim::SGD optimizer(model, {.lr = 0.1});
     if (drift.divides) {

@@ -20,8 +20,8 @@ namespace argosy::parallel::ddp {
 /// of access.
 [[nodiscard]] std::optional<uint64_t> bits_of_samples(const at::Tensor& tensor);
 
-/// Returns the place of the first element whose bits differ; nullopt if there is none, or the
-/// memory cannot be compared.
+/// Returns the place of the first element whose bits differ. Returns nullopt if there is none, or
+/// the memory cannot be compared.
 [[nodiscard]] std::optional<int64_t> first_difference(const at::Tensor& a, const at::Tensor& b);
 
 /// Returns "fc.weight[3, 17]" for the element at this place.

@@ -60,7 +60,7 @@ struct DdpOptions {
   /// what is not compared; nothing is on another device.
   bool check_drift = true;
   /// What to do about the first gradient of a process that is not finite. An update that a
-  /// GradScaler skips is none of it. Gradients on another device are not looked at.
+  /// GradScaler skips does not count. Gradients on another device are not looked at.
   NonfiniteGradient on_nonfinite = NonfiniteGradient::kWarn;
   /// The deadline of each reduction and broadcast. Zero means the group's timeout.
   std::chrono::milliseconds timeout{0};

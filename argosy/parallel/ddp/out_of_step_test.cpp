@@ -69,18 +69,9 @@ TEST_P(OutOfStep, IsNamedAtTheNextReduction) {
   const std::string backend = std::get<0>(GetParam());
   const std::string optimizer_kind = std::get<1>(GetParam());
   const Mistake* const mistake = std::get<2>(GetParam());
-  const auto store = rendezvous::in_process_store();
-  const bool two_hosts = backend == "hierarchical";
   const bool divided = optimizer_kind == "divided";
-  const int ranks = two_hosts ? 4 : 2;
-  const auto outcomes = test::try_run_ranks(ranks, [&](int rank) {
-    const comm::Group group =
-        comm::connect({.backend = backend,
-                       .hosts = two_hosts ? std::vector{0, 0, 1, 1} : std::vector<int>{},
-                       .store = store,
-                       .rank = rank,
-                       .size = ranks,
-                       .timeout = 3s});
+  const auto outcomes = try_ranks_over(backend, [&](const comm::Group& group) {
+    const int rank = group.rank();
     DistributedDataParallel model(TwoLayers(0.0), group);
     optim::SGD ours(model, {.lr = 0.1});
     EXPECT_TRUE(!divided || model.divide_step(ours));
