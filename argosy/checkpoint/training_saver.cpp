@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kProgress = "progress";
 constexpr const char* kSteps = "steps";  // as fit() calls them
+constexpr const char* kVirtualRanks = "virtual_ranks";
 
 /// Of "model" as fit() calls it.
 std::string format_of(const std::string& module) {
@@ -40,11 +41,12 @@ std::string TrainingSaver::take_name(std::string name, const char* usual) {
   if (name.empty()) {
     name = usual;
   }
-  ARGOSY_CHECK(name != kProgress && name != kSteps && names_.insert(name).second,
-               "checkpoint.training",
-               "the name \"{}\" is taken: give a second one of a kind a name of its own, "
-               "add(object, \"name\")",
-               name);
+  ARGOSY_CHECK(
+      name != kProgress && name != kSteps && name != kVirtualRanks && names_.insert(name).second,
+      "checkpoint.training",
+      "the name \"{}\" is taken: give a second one of a kind a name of its own, "
+      "add(object, \"name\")",
+      name);
   return name;
 }
 
@@ -93,8 +95,46 @@ Saved TrainingSaver::save(const TrainingProgress& at) {
     piece.save(now);
   }
   now.values[kSteps] = at.step;
+  now.values[kVirtualRanks] = virtual_ranks();
   now.values[kProgress] = at.values;
   return saver_.save(now);
+}
+
+/// To which all loaders' batches are dealt, or 0.
+int64_t TrainingSaver::virtual_ranks() const {
+  return dealt_to_.size() == 1 ? *dealt_to_.begin() : 0;
+}
+
+/// What this rank resumes. Where other processes saved it, all have what the first one had: virtual
+/// rank 0's buffers, and generators that fleet::updates() seeds.
+Snapshot TrainingSaver::read(const std::string& path) const {
+  const int rank = group_.valid() ? group_.rank() : 0;
+  const int ranks = group_.valid() ? group_.size() : 1;
+  const Checkpoint file(path);
+  const int64_t before = file.values().value(kVirtualRanks, int64_t{0});
+  const int64_t now = virtual_ranks();
+  if (before > 0 && now > 0 && before != now) {
+    throw CheckpointError(
+        "checkpoint.resume",
+        fmt::format("the training has {} virtual ranks, and the loader's batches are dealt to {}. "
+                    "Call fleet::init({{.virtual_ranks = {}}}) and loop over fleet::updates()",
+                    before,
+                    now,
+                    before),
+        {.path = path});
+  }
+  const bool others = file.manifest().world_size != ranks;
+  if (others && (before == 0 || now == 0)) {
+    throw CheckpointError(
+        "checkpoint.resume",
+        fmt::format("{} ranks saved it, and {} resume it: a loop whose batches are not those of "
+                    "fleet::distributed_batch_sampler() resumes with as many ranks as before. "
+                    "Start as many, or let fit() divide an epoch anew",
+                    file.manifest().world_size,
+                    ranks),
+        {.path = path});
+  }
+  return file.snapshot(others ? 0 : rank);
 }
 
 std::string TrainingSaver::newest(const std::string& from) const {
@@ -123,21 +163,9 @@ TrainingProgress TrainingSaver::resume(const std::string& from) {
     }
     return {};
   }
-  const int rank = group_.valid() ? group_.rank() : 0;
-  const int ranks = group_.valid() ? group_.size() : 1;
   Snapshot saved;
   together(group_, "checkpoint.resume", path, [&] {
-    const Checkpoint file(path);
-    if (file.manifest().world_size != ranks) {
-      throw CheckpointError(
-          "checkpoint.resume",
-          fmt::format("{} ranks saved it, and {} resume it: a loop of one's own resumes with as "
-                      "many ranks as before. Start as many, or let fit() divide an epoch anew",
-                      file.manifest().world_size,
-                      ranks),
-          {.path = path});
-    }
-    saved = file.snapshot(rank);
+    saved = read(path);
     for (const Module& each : modules_) {
       const engine::StateDict* weights = saved.find(each.name);
       if (weights == nullptr) {
@@ -166,7 +194,7 @@ TrainingProgress TrainingSaver::resume(const std::string& from) {
       load_rank_state(saved, each.name, *each.module);
     }
   });
-  if (rank == 0) {
+  if (!group_.valid() || group_.rank() == 0) {
     log::info("resumed from {}: step {}, epoch {}", path, saved.step, saved.epoch);
   }
   begun_ = saved.step;

@@ -70,8 +70,10 @@ struct TrainingProgress {
 /// next: training.save(at.next_epoch()).
 ///
 /// It also saves the random generators and the buffers of each rank. With the same number of ranks
-/// and threads, a resumed loop reaches the same bits as one that was never stopped. The checkpoints
-/// have the form of fit()'s, so Model::load() and `argosy checkpoint` read them.
+/// and threads, a resumed loop reaches the same bits as one that was never stopped. A loop over
+/// fleet::updates() may go on with another number of processes if the virtual ranks stay the same:
+/// fleet::init({.virtual_ranks = …}). The checkpoints have the form of fit()'s, so Model::load()
+/// and `argosy checkpoint` read them.
 ///
 /// Collective over `group`: the constructor, resume(), save() and wait(). Not thread-safe.
 /// Lifetime: everything that was added must outlive the TrainingSaver.
@@ -94,7 +96,8 @@ class TrainingSaver final {
   /// checkpoint at `from`, and returns the position of that training. Without a checkpoint in the
   /// folder it changes nothing and returns zeros.
   /// Errors: CheckpointError on all ranks if the checkpoint does not fit what was added, if another
-  /// number of ranks saved it in the middle of an epoch, or if there is no checkpoint at `from`.
+  /// number of ranks saved it and the loaders' batches are not dealt to the same virtual ranks, or
+  /// if there is no checkpoint at `from`.
   [[nodiscard]] TrainingProgress resume(const std::string& from = {});
 
   /// Saves a checkpoint named after `at.step`. The first save of a training moves checkpoints of
@@ -120,6 +123,8 @@ class TrainingSaver final {
   };
 
   [[nodiscard]] std::string take_name(std::string name, const char* usual);
+  [[nodiscard]] int64_t virtual_ranks() const;
+  [[nodiscard]] Snapshot read(const std::string& path) const;
   void add_module(const torch::nn::Module& module, std::string name);
   void add_loader(const std::function<data::LoaderState()>& state,
                   const std::function<void(const data::LoaderState&)>& load,
@@ -132,13 +137,15 @@ class TrainingSaver final {
   std::set<std::string> names_;
   std::vector<Module> modules_;
   std::vector<Piece> pieces_;
-  int64_t begun_ = 0;  ///< the step at which this training began
+  std::set<int64_t> dealt_to_;  ///< virtual ranks of the loaders' batches; 0: none
+  int64_t begun_ = 0;           ///< the step at which this training began
   bool saved_ = false;
 };
 
 template <typename T>
 TrainingSaver& TrainingSaver::add(T& object, std::string name) {
   if constexpr (requires { object.load_state(data::LoaderState()); }) {
+    dealt_to_.insert(object.turns().virtual_ranks);
     add_loader([&object] { return object.state(); },
                [&object](const data::LoaderState& state) { object.load_state(state); },
                [&object](int64_t epoch) { object.set_epoch(epoch); },

@@ -220,6 +220,43 @@ TEST_F(TrainingOfOnesOwn, AllRanksHearOfAnotherNumberOfRanks) {
   });
 }
 
+TEST_F(TrainingOfOnesOwn, OfVirtualRanksGoesOnWithAsManyOnAnotherNumberOfRanks) {
+  const auto set = make_data();
+  const auto on = [&](comm::Group& group, int64_t virtual_ranks, const auto& then) {
+    data::DataLoader loader(set,
+                            data::DistributedBatchSampler(40,
+                                                          {.batch_size = 2,
+                                                           .num_replicas = group.size(),
+                                                           .rank = group.rank(),
+                                                           .virtual_ranks = virtual_ranks}));
+    torch::nn::BatchNorm1d norm(2);
+    TrainingSaver training(folder("kept"), {.async = false}, group);
+    training.add(norm).add(loader);
+    then(training, loader, norm);
+  };
+  comm::testing::with_threads(2, [&](comm::Group& group) {
+    on(group, 4, [&](TrainingSaver& training, auto& loader, torch::nn::BatchNorm1d& norm) {
+      const torch::NoGradGuard no_grad;
+      norm->running_mean.fill_(group.rank() + 5);
+      auto batch = loader.begin();
+      ++batch;  // the update of its two virtual ranks is done
+      training.save({.step = 1});
+    });
+  });
+  comm::testing::with_threads(3, [&](comm::Group& group) {
+    on(group, 4, [&](TrainingSaver& training, auto& loader, torch::nn::BatchNorm1d& norm) {
+      EXPECT_EQ(training.resume().step, 1);
+      EXPECT_EQ(loader.state().position, 1);
+      EXPECT_EQ(norm->running_mean[0].template item<double>(), 5) << "virtual rank 0's";
+    });
+    on(group, 3, [](TrainingSaver& training, auto& /*loader*/, auto& /*norm*/) {
+      EXPECT_THAT(checkpoint_error([&] { (void)training.resume(); }),
+                  HasSubstr("the training has 4 virtual ranks, and the loader's batches are dealt "
+                            "to 3. Call fleet::init({.virtual_ranks = 4})"));
+    });
+  });
+}
+
 TEST_F(TrainingOfOnesOwn, EachRankHasItsOwnBuffers) {
   const auto run = [&](int64_t value, bool save) {
     comm::testing::with_threads(2, [&, value, save](comm::Group& group) {

@@ -97,7 +97,7 @@ void all_reduce(const LeafTensors& leaves,
                                     const AllReduceOptions& options = {});
 
 /// Reduces tensors of equal shape and type, one for each leaf of this rank in its order, into a new
-/// one. All ranks have leaves.
+/// one. A rank without leaves gives none.
 [[nodiscard]] at::Tensor all_reduce_leaves(const std::vector<at::Tensor>& leaves,
                                            const std::shared_ptr<const LeafDeal>& deal,
                                            const Group& group,

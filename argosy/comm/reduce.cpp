@@ -4,10 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include "argosy/comm/call.h"
 #include "argosy/comm/collectives.h"
+#include "argosy/comm/json.h"
 #include "argosy/transport/reduction.h"
 
 namespace argosy::comm {
@@ -185,6 +187,29 @@ at::ScalarType type_of_nodes(at::ScalarType type, ReduceOp op) {
   return averages && at::isIntegralType(type, /*includeBool=*/false) ? at::kLong : type;
 }
 
+/// A tensor like the leaves, on a rank that has none too. Collective if there is such a rank.
+at::Tensor model_of(const std::vector<at::Tensor>& leaves,
+                    const LeafDeal& deal,
+                    const Group& group,
+                    const TimeoutOptions& options) {
+  bool all_have_some = true;
+  for (int rank = 0; rank < deal.ranks(); ++rank) {
+    all_have_some = all_have_some && !deal.nodes(rank).empty();
+  }
+  if (all_have_some) {
+    return leaves.front();
+  }
+  nlohmann::json like;
+  if (!leaves.empty()) {
+    like = {leaves.front().sizes().vec(), static_cast<int>(leaves.front().scalar_type())};
+  }
+  const int root = deal.sums().front().terms.front().rank;
+  like = broadcast_object(like, group, {.root = root, .timeout = options.timeout});
+  return !leaves.empty()
+             ? leaves.front()
+             : at::empty(like[0].get<std::vector<int64_t>>(), like[1].get<at::ScalarType>());
+}
+
 }  // namespace
 
 at::Tensor all_reduce_leaves(const std::vector<at::Tensor>& leaves,
@@ -192,14 +217,14 @@ at::Tensor all_reduce_leaves(const std::vector<at::Tensor>& leaves,
                              const Group& group,
                              const AllReduceOptions& options) {
   static constexpr std::string_view kOp = "all_reduce_leaves";
-  ARGOSY_CHECK(deal != nullptr && !leaves.empty(), place(kOp), "no leaves were given");
+  ARGOSY_CHECK(deal != nullptr, place(kOp), "leaves are dealt to nobody");
   const LeafDeal mine = deal->leaves_of(group.rank());
   ARGOSY_CHECK(mine.nodes(0).size() == leaves.size(),
                place(kOp),
                "expected {} leaves, one for each of this rank's, got {}",
                mine.nodes(0).size(),
                leaves.size());
-  const at::Tensor& model = leaves.front();
+  const at::Tensor model = model_of(leaves, *deal, group, {.timeout = options.timeout});
   for (const at::Tensor& leaf : leaves) {
     check_readable(kOp, leaf);
     ARGOSY_CHECK(leaf.sizes() == model.sizes() && leaf.scalar_type() == model.scalar_type(),
@@ -225,10 +250,12 @@ at::Tensor all_reduce_leaves(const std::vector<at::Tensor>& leaves,
     made.push_back(Buffer::to_write(kOp, brought.nodes.back()));
     sums.push_back(made.back().data());
   }
-  transport::reduce_alone({.deal = mine, .nodes = nodes, .sums = sums},
-                          terms.front().count(),
-                          terms.front().dtype(),
-                          options.op == ReduceOp::kAvg ? ReduceOp::kSum : options.op);
+  if (!terms.empty()) {
+    transport::reduce_alone({.deal = mine, .nodes = nodes, .sums = sums},
+                            terms.front().count(),
+                            terms.front().dtype(),
+                            options.op == ReduceOp::kAvg ? ReduceOp::kSum : options.op);
+  }
   for (const Buffer& sum : made) {
     sum.finish();
   }

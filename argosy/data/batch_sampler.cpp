@@ -26,18 +26,12 @@ int64_t dealt_to(const Options& options) {
   return options.virtual_ranks > 0 ? options.virtual_ranks : options.num_replicas;
 }
 
-/// Those of them that are this process's.
-IndexRange own_of(int64_t virtual_ranks, int num_replicas, int rank) {
-  return virtual_ranks > 0 ? even_part(virtual_ranks, num_replicas, rank)
-                           : IndexRange{rank, rank + 1};
-}
-
 /// The batches of each rank to which samples are dealt.
 int64_t batches_of_each(int64_t n, const Options& options) {
   check_samples(kWhere, n);
   check_batch_size(kWhere, options.batch_size);
   check_rank(kWhere, options.rank, options.num_replicas);
-  check_virtual_ranks(kWhere, options.virtual_ranks, options.num_replicas);
+  check_virtual_ranks(kWhere, options.virtual_ranks);
   ARGOSY_CHECK(options.micro_batches > 0,
                kWhere,
                "micro_batches must be positive, got {}",
@@ -46,11 +40,8 @@ int64_t batches_of_each(int64_t n, const Options& options) {
 }
 
 BatchTurns turns_of(const Options& options) {
-  const IndexRange own = own_of(options.virtual_ranks, options.num_replicas, options.rank);
-  return {.virtual_ranks = options.virtual_ranks,
-          .first = own.begin,
-          .leaves = own.size(),
-          .micros = options.micro_batches};
+  return BatchTurns::of(
+      options.virtual_ranks, options.num_replicas, options.rank, options.micro_batches);
 }
 
 uint32_t shuffle_seed(const Options& options, int64_t epoch) {
@@ -100,8 +91,8 @@ BatchPlan make_plan(int64_t n, const Options& options, const IndexRange& ranks, 
 
 /// The pieces of this process, one after the other.
 BatchPlan make_evaluation_plan(int64_t n, const EvaluationSamplerOptions& options) {
-  const IndexRange own = own_of(options.virtual_ranks, options.num_replicas, options.rank);
   const int64_t pieces = options.virtual_ranks > 0 ? options.virtual_ranks : options.num_replicas;
+  const IndexRange own = even_part(pieces, options.num_replicas, options.rank);
   BatchPlan plan;
   for (int64_t each = own.begin; each < own.end; ++each) {
     const IndexRange piece = even_part(n, pieces, each);
@@ -120,7 +111,7 @@ int64_t count_evaluation_batches(int64_t n, const EvaluationSamplerOptions& opti
   check_samples(kSampler, n);
   check_rank(kSampler, options.rank, options.num_replicas);
   check_batch_size(kSampler, options.batch_size);
-  check_virtual_ranks(kSampler, options.virtual_ranks, options.num_replicas);
+  check_virtual_ranks(kSampler, options.virtual_ranks);
   return make_evaluation_plan(n, options).size();
 }
 
@@ -177,6 +168,17 @@ BatchPlan in_turns(std::span<const BatchPlan> plans, int64_t micros) {
     }
   }
   return all;
+}
+
+BatchTurns BatchTurns::of(int64_t virtual_ranks, int processes, int rank, int64_t micros) {
+  BatchTurns turns{.virtual_ranks = virtual_ranks, .first = rank, .micros = micros};
+  if (virtual_ranks > 0) {
+    const IndexRange own = even_part(virtual_ranks, processes, rank);
+    turns.spare = own.size() == 0;
+    turns.first = turns.spare ? rank % virtual_ranks : own.begin;
+    turns.leaves = turns.spare ? 1 : own.size();
+  }
+  return turns;
 }
 
 BatchTurns::Turn BatchTurns::turn_of(int64_t number, int64_t each) const {
@@ -280,9 +282,8 @@ DistributedBatchSampler::DistributedBatchSampler(int64_t n, const Options& optio
     : BatchSampler(
           batches_of_each(n, options) * turns_of(options).leaves,
           [n, options](int64_t epoch) {
-            const IndexRange own =
-                own_of(options.virtual_ranks, options.num_replicas, options.rank);
-            return make_plan(n, options, own, epoch);
+            const BatchTurns turns = turns_of(options);
+            return make_plan(n, options, {turns.first, turns.first + turns.leaves}, epoch);
           },
           turns_of(options),
           [n, options](int64_t epoch) {

@@ -41,12 +41,20 @@ class BatchPlan final {
 /// Whose turn the batches of a sampler are, where a process goes through several virtual ranks.
 ///
 /// An update of the optimizer takes `micros` batches of each virtual rank, or what is left of the
-/// epoch. The batches of one virtual rank in an update follow each other.
+/// epoch. The batches of one virtual rank in an update follow each other. A process beyond the
+/// virtual ranks is a spare. It reads along with one of them, and trains on nothing.
 struct BatchTurns {
   int64_t virtual_ranks = 0;  ///< of all processes; 0: the batches are nobody's turn
   int64_t first = 0;          ///< the first virtual rank of this process
   int64_t leaves = 1;         ///< how many it has
   int64_t micros = 1;
+  bool spare = false;  ///< `first` is another process's
+
+  /// Returns the turns of process `rank`. 0 virtual ranks: nobody's turns.
+  [[nodiscard]] static BatchTurns of(int64_t virtual_ranks,
+                                     int processes,
+                                     int rank,
+                                     int64_t micros);
 
   friend bool operator==(const BatchTurns&, const BatchTurns&) = default;
 

@@ -21,12 +21,9 @@ inline void check_rank(const char* where, int rank, int num_replicas) {
                rank);
 }
 
-inline void check_virtual_ranks(const char* where, int64_t virtual_ranks, int num_replicas) {
-  ARGOSY_CHECK(virtual_ranks == 0 || virtual_ranks >= num_replicas,
-               where,
-               "virtual_ranks must be 0, or {} (num_replicas) and more, got {}",
-               num_replicas,
-               virtual_ranks);
+inline void check_virtual_ranks(const char* where, int64_t virtual_ranks) {
+  ARGOSY_CHECK(
+      virtual_ranks >= 0, where, "virtual_ranks must not be negative, got {}", virtual_ranks);
 }
 
 inline void check_batch_size(const char* where, int64_t batch_size) {

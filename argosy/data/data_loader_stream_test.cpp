@@ -277,8 +277,10 @@ TEST(StreamLoader, VirtualRanksNeedEquallyManyBatches) {
   };
   EXPECT_THAT(refusal({.num_replicas = 2, .virtual_ranks = 4}),
               HasSubstr("4 virtual ranks on 2 ranks need .batches"));
-  EXPECT_THAT(refusal({.num_replicas = 2, .batches = 3, .virtual_ranks = 1}),
-              HasSubstr("virtual_ranks must be 0, or 2 (num_replicas) and more, got 1"));
+  EXPECT_THAT(refusal({.num_replicas = 2, .virtual_ranks = 1}),
+              HasSubstr("1 virtual ranks on 2 ranks need .batches"));
+  EXPECT_THAT(refusal({.batches = 3, .virtual_ranks = -1}),
+              HasSubstr("virtual_ranks must not be negative, got -1"));
   EXPECT_THAT(refusal({.batches = 3, .micro_batches = 0}), HasSubstr("micro_batches"));
 }
 

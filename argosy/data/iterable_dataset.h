@@ -115,8 +115,8 @@ struct StreamShards {
   /// begins again. Unset: a rank stops when its own streams have ended; ranks that average
   /// gradients then need DistributedDataParallel::join().
   std::optional<int64_t> batches{};
-  /// Virtual ranks that share the data; this process has a contiguous range of them. More than
-  /// num_replicas need `batches`. 0: the ranks themselves.
+  /// Virtual ranks that share the data; this process has a contiguous range of them. Another number
+  /// than num_replicas needs `batches`. 0: the ranks themselves.
   int64_t virtual_ranks = 0;
   int64_t micro_batches = 1;  ///< batches of each virtual rank in an update
 };

@@ -8,7 +8,6 @@
 #include <c10/util/Exception.h>
 
 #include "argosy/base/check.h"
-#include "argosy/base/even_part.h"
 #include "argosy/base/log.h"
 #include "argosy/data/checks.h"
 
@@ -140,8 +139,9 @@ void check_stream_options(const DataLoaderOptions& options, const StreamShards& 
                "data.StreamShards",
                "batches must be positive, got {}",
                *shards.batches);
-  check_virtual_ranks("data.StreamShards", shards.virtual_ranks, shards.num_replicas);
-  ARGOSY_CHECK(shards.virtual_ranks <= shards.num_replicas || shards.batches.has_value(),
+  check_virtual_ranks("data.StreamShards", shards.virtual_ranks);
+  ARGOSY_CHECK(shards.virtual_ranks == 0 || shards.virtual_ranks == shards.num_replicas ||
+                   shards.batches.has_value(),
                "data.StreamShards",
                "{} virtual ranks on {} ranks need .batches: all of them make equally many updates",
                shards.virtual_ranks,
@@ -153,14 +153,8 @@ void check_stream_options(const DataLoaderOptions& options, const StreamShards& 
 }
 
 BatchTurns turns_of(const StreamShards& shards) {
-  if (shards.virtual_ranks == 0) {
-    return {};
-  }
-  const IndexRange own = even_part(shards.virtual_ranks, shards.num_replicas, shards.rank);
-  return {.virtual_ranks = shards.virtual_ranks,
-          .first = own.begin,
-          .leaves = own.size(),
-          .micros = shards.micro_batches};
+  return BatchTurns::of(
+      shards.virtual_ranks, shards.num_replicas, shards.rank, shards.micro_batches);
 }
 
 void check_stream_position(const SamplerState& state, const StreamShards& shards) {

@@ -277,8 +277,20 @@ TEST(VirtualRanksOfASampler, HaveOnePositionOnAnyNumberOfProcesses) {
                 other.load_state({0, 2});
               }),
               testing::HasSubstr("position 2 lies inside of an update, which takes 4 batches"));
-  EXPECT_THAT(test::error_text<UsageError>([] { (void)samplers(3, 2, 1); }),
-              testing::HasSubstr("virtual_ranks must be 0, or 3 (num_replicas) and more, got 2"));
+  EXPECT_THAT(test::error_text<UsageError>([] { (void)samplers(1, -2, 1); }),
+              testing::HasSubstr("virtual_ranks must not be negative, got -2"));
+}
+
+TEST(VirtualRanksOfASampler, LetSparesReadAlongWithOthers) {
+  std::vector<DistributedBatchSampler> all = samplers(5, 3, 2);
+  for (const int spare : {3, 4}) {
+    const DistributedBatchSampler& like = all[spare - 3];
+    EXPECT_TRUE(all[spare].turns().spare);
+    EXPECT_FALSE(like.turns().spare);
+    EXPECT_EQ(all[spare].turns().first, like.turns().first);
+    EXPECT_EQ(to_lists(all[spare].plan(1)), to_lists(like.plan(1)));
+    EXPECT_EQ(all[spare].order_digest(1), like.order_digest(1));
+  }
 }
 
 TEST(VirtualRanksOfASampler, EvaluateInTheSameBatches) {
@@ -293,7 +305,7 @@ TEST(VirtualRanksOfASampler, EvaluateInTheSameBatches) {
     }
     return all;
   };
-  for (const int processes : {1, 2, 4}) {
+  for (const int processes : {1, 2, 4, 8}) {
     EXPECT_EQ(batches(processes), batches(6));
   }
 }

@@ -134,11 +134,10 @@ class StreamSource final {
     const int64_t per_rank = shards_.per_rank;
     const int64_t ranks =
         turns_.virtual_ranks > 0 ? turns_.virtual_ranks : int64_t{shards_.num_replicas};
-    const int64_t first = turns_.virtual_ranks > 0 ? turns_.first : int64_t{shards_.rank};
     return {&*dataset_,
             {.seed = options_.seed,
              .epoch = epoch,
-             .shard = first * per_rank + i,
+             .shard = turns_.first * per_rank + i,
              .shards = ranks * per_rank}};
   }
 

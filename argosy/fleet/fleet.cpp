@@ -64,15 +64,7 @@ void check_degrees(const DistributedStrategy& strategy, int world_size) {
 }
 
 void check_virtual_ranks(int64_t wanted, const DistributedStrategy& strategy, int processes) {
-  if (wanted > 0 && wanted < processes) {
-    throw ConfigError("fleet.init",
-                      fmt::format("virtual_ranks = {} cannot be shared by {} processes: start at "
-                                  "most {}",
-                                  wanted,
-                                  processes,
-                                  wanted));
-  }
-  if (wanted > processes && strategy.sync_batch_norm) {
+  if (wanted > 0 && wanted != processes && strategy.sync_batch_norm) {
     throw ConfigError("fleet.init",
                       fmt::format("sync_batch_norm needs as many processes as virtual ranks ({}), "
                                   "here are {}: its ranks compute side by side",
@@ -242,6 +234,9 @@ int local_rank() {
 int64_t virtual_ranks() {
   return job("virtual_ranks").leaves->leaves();
 }
+bool has_spares() {
+  return virtual_ranks() < worker_num();
+}
 bool is_first_worker() {
   return worker_index() == 0;
 }
@@ -385,6 +380,17 @@ void deal_to(int64_t virtual_ranks) {
   }
   if (wanted > 0 && state.group.size() > 1) {
     warn_of_other_kernels(state.group);
+  }
+  if (leaves < state.group.size() && state.group.rank() == 0) {
+    log::warn(
+        "[fleet.init] {} processes have {} virtual rank{} to compute: {} of them {}. Start as many "
+        "processes as virtual ranks, or train by another recipe, with more virtual ranks",
+        state.group.size(),
+        leaves,
+        leaves == 1 ? "" : "s",
+        state.group.size() - leaves,
+        state.group.size() - leaves == 1 ? "is a spare and computes nothing"
+                                         : "are spares and compute nothing");
   }
   state.leaves =
       std::make_shared<comm::LeafDeal>(comm::LeafDeal::in_ranges(leaves, state.group.size()));

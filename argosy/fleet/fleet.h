@@ -53,6 +53,9 @@ void init(const DistributedStrategy& strategy = {}, const comm::InitOptions& opt
 [[nodiscard]] bool is_first_worker();
 /// The number of virtual ranks: DistributedStrategy::virtual_ranks, or that of the ranks.
 [[nodiscard]] int64_t virtual_ranks();
+/// True if there are more ranks than virtual ranks. Those beyond are spares: they hold the same
+/// weights as the others, and compute nothing.
+[[nodiscard]] bool has_spares();
 /// Returns when all ranks have called it. The error at the timeout names the missing ranks.
 void barrier_worker();
 /// Waits for running operations and leaves the job. Optional at the end of a program.
@@ -104,7 +107,7 @@ struct StreamOptions {
   int64_t micro_batches = 1;         ///< of each virtual rank in an update
 };
 /// Returns this rank's part of a stream (data::IterableDataset), for a DataLoader. With more
-/// virtual ranks than processes it needs `batches`.
+/// virtual ranks than processes, or fewer, it needs `batches`.
 [[nodiscard]] data::StreamShards stream_shards(const StreamOptions& options = {});
 
 namespace detail {

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "argosy/base/check.h"
-#include "argosy/base/even_part.h"
 #include "argosy/comm/collectives.h"
 #include "argosy/data/random.h"
 #include "argosy/engine/seed.h"
@@ -27,17 +26,17 @@ data::BatchTurns checked(data::BatchTurns turns) {
                "loader fleet::distributed_batch_sampler(…)",
                expected,
                turns.virtual_ranks == 0 ? "processes" : std::to_string(turns.virtual_ranks));
-  const IndexRange own = even_part(expected, worker_num(), worker_index());
+  const auto own = data::BatchTurns::of(expected, worker_num(), worker_index(), turns.micros);
   ARGOSY_CHECK(
-      turns.first == own.begin && turns.leaves == own.size(),
+      turns == own,
       kWhere,
       "the loader's batches are those of virtual ranks {} to {}, and rank {} has {} to {}. "
       "Give its sampler .num_replicas and .rank of this process",
       turns.first,
       turns.first + turns.leaves - 1,
       worker_index(),
-      own.begin,
-      own.end - 1);
+      own.first,
+      own.first + own.leaves - 1);
   return turns;
 }
 

@@ -52,6 +52,7 @@ class UpdatePlace final {
   void check_done() const;
 
   [[nodiscard]] int64_t micros() const { return micros_; }  ///< of the update
+  [[nodiscard]] bool is_spare() const { return turns_.spare; }
 
  private:
   void seed_generators_for(std::initializer_list<int64_t> parts) const;
@@ -84,7 +85,8 @@ class Updates final {
   };
 
  public:
-  /// The batches of one update that this process computes, each a pass. It can be iterated once.
+  /// The batches of one update that this process computes, each a pass; none on a spare. It can be
+  /// iterated once.
   class Update final {
    public:
     class Iterator final {
@@ -93,7 +95,12 @@ class Updates final {
       using difference_type = std::ptrdiff_t;
       using value_type = std::remove_cvref_t<decltype(*std::declval<Inner&>())>;
 
-      explicit Iterator(State* state) : state_(state) { begin_batch(); }
+      explicit Iterator(State* state) : state_(state) {
+        begin_batch();
+        while (state_ != nullptr && state_->place.is_spare()) {
+          ++*this;
+        }
+      }
       auto& operator*() const { return *state_->at; }
       Iterator& operator++() {
         if (state_->place.is_last()) {  // the loader stays where a checkpoint is to go on

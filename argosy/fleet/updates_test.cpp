@@ -1,6 +1,7 @@
 // A loop over updates has the same bits on any number of processes.
 #include "argosy/fleet/updates.h"
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -117,7 +118,7 @@ std::string hash_in(const std::string& end) {
 TEST(Updates, HaveOneHashOnAnyNumberOfProcesses) {
   for (const Job& job : {Job{.virtual_ranks = 6}, Job{.virtual_ranks = 5, .micros = 3}}) {
     const std::string expected = hash_in(train(job, static_cast<int>(job.virtual_ranks)).front());
-    for (const int processes : {1, 2, 3, 4}) {
+    for (const int processes : {1, 2, 3, 4, 7, 8}) {
       for (const std::string& end : train(job, processes)) {
         EXPECT_EQ(hash_in(end), expected)
             << job.virtual_ranks << " virtual ranks on " << processes << " processes";
@@ -135,6 +136,9 @@ TEST(Updates, ShareThePasses) {
     passes.push_back(end.substr(end.find(' ') + 1));
   }
   EXPECT_THAT(passes, ::testing::ElementsAre("28", "28", "14", "14"));
+  const std::vector<std::string> with_a_spare = train({.virtual_ranks = 1}, 2);
+  EXPECT_THAT(with_a_spare.front(), ::testing::EndsWith(" 78"));
+  EXPECT_THAT(with_a_spare.back(), ::testing::EndsWith(" 0"));
 }
 
 /// The gradients after each of two updates, in which `body` makes the passes.
@@ -234,10 +238,10 @@ TEST(Updates, ThatWereLeftAreForgotten) {
 }
 
 TEST(Updates, ReduceFiguresOfVirtualRanksAlike) {
-  for (const int processes : {1, 2, 6}) {
+  for (const int processes : {1, 2, 6, 8}) {
     run_job(processes,
             [](const std::string& /*folder*/) {
-              const int64_t mine = 6 / worker_num();
+              const int64_t mine = worker_index() < 6 ? std::max(1, 6 / worker_num()) : 0;
               const auto average = [&](at::ScalarType type, double scale) {
                 std::vector<at::Tensor> leaves;
                 for (int64_t i = 0; i < mine; ++i) {

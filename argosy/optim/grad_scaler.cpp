@@ -59,8 +59,7 @@ at::Tensor GradScaler::scale(const at::Tensor& loss) {
     return loss;
   }
   begun_ = true;
-  scaling_ = std::make_shared<const double>(scale_);
-  scaled_by = scaling_;
+  scaling_ = scale_of_thread_is(scale_);
   return loss.mul(at::full({}, scale_, at::TensorOptions(at::kFloat).device(loss.device())));
 }
 
@@ -186,6 +185,12 @@ void GradScaler::update(double new_scale) {
   scale_ = static_cast<float>(new_scale);
   findings_.clear();
   scaling_.reset();
+}
+
+std::shared_ptr<const double> scale_of_thread_is(double scale) {
+  auto scaling = std::make_shared<const double>(scale);
+  scaled_by = scaling;
+  return scaling;
 }
 
 std::optional<double> loss_scale_of_thread() noexcept {

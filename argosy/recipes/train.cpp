@@ -291,8 +291,8 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   join(settings);
   const Assembly assembly = assemble(wanted_of(settings));
   const TrainSettings resolved = resolve(settings, assembly);
-  const int64_t given = virtual_ranks_of(resolved);
-  const int64_t ranks = given > 0 ? given : fleet::worker_num();
+  const int64_t wanted = virtual_ranks_of(resolved);
+  const int64_t ranks = wanted > 0 ? wanted : fleet::worker_num();
   const Lengths lengths = lengths_of(resolved, *assembly.data, ranks);
   const Examples training = assembly.training(resolved.augment);
   load_pretrained(assembly, resolved);
@@ -308,7 +308,7 @@ nlohmann::ordered_json train(const TrainSettings& settings) {
   refuse_idle_options(resolved, assembly, run_dir);
   announce(resolved, assembly, lengths, run_dir, ranks);
   train::FitOptions options = fit_options(resolved, run_dir);
-  options.virtual_ranks = given;
+  options.virtual_ranks = resolved.virtual_ranks;
   if (!assembly.data->evaluation_split().empty()) {
     options.eval_freq = resolved.eval_freq;
     options.data.eval_batch_size = resolved.eval_batch_size;

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <utility>
 
+#include "argosy/fleet/fleet.h"
 #include "argosy/os/signals.h"
 
 namespace argosy::train::detail {
@@ -29,12 +30,19 @@ void Agreement::add_batch(int64_t leaf, double loss, double count, int64_t sampl
 }
 
 void Agreement::at_update() {
+  std::array<double, kQuestions> asked{};
+  ask(asked);
+  if (fleet::has_spares()) {  // which bring nothing to sums over virtual ranks
+    sum_over_ranks(asked, group_);
+  }
   std::vector<std::vector<double>> leaves;
   for (const Sums& sums : own_) {
     leaves.push_back({sums.loss, sums.count, sums.samples});
     leaves.back().resize(3 + kQuestions);
   }
-  ask(std::span(leaves.front()).subspan<3, kQuestions>());
+  if (!leaves.empty()) {
+    std::ranges::copy(asked, leaves.front().begin() + 3);
+  }
   const std::vector<double> all = sum_over_virtual_ranks(leaves);
   loss_ = all[0] / all[1];
   samples_ = static_cast<int64_t>(all[2]);

@@ -184,8 +184,13 @@ std::optional<std::string> checkpoint_to_resume(const FitOptions& options,
 
 /// What a checkpoint says of the recipe by which it was trained.
 struct TrainedBy {
-  int64_t ranks = 0;  // virtual ones
-  int threads = 0;    // of an operator
+  int64_t ranks = 0;   // virtual ones
+  bool asked = false;  // for so many
+  int threads = 0;     // of an operator
+
+  /// Whether a training on so many processes keeps the virtual ranks unless another number is
+  /// given. Spares are for those who asked for a number.
+  [[nodiscard]] bool fits(int processes) const { return asked || ranks >= processes; }
 };
 
 /// nullopt: there is none to resume from, or it is of a version that knew no virtual ranks.
@@ -196,9 +201,9 @@ std::optional<TrainedBy> recipe_of(const std::optional<std::string>& path,
     return std::nullopt;
   }
   const Place place = group.rank() == 0 ? place_of(*path) : Place();
-  const nlohmann::json said =
-      comm::broadcast_object(nlohmann::json{place.virtual_ranks, place.threads}, group);
-  const TrainedBy recipe{said[0].get<int64_t>(), said[1].get<int>()};
+  const nlohmann::json said = comm::broadcast_object(
+      nlohmann::json{place.virtual_ranks, place.asked, place.threads}, group);
+  const TrainedBy recipe{said[0].get<int64_t>(), said[1].get<bool>(), said[2].get<int>()};
   return recipe.threads > 0 ? std::optional(recipe) : std::nullopt;
 }
 
@@ -235,11 +240,12 @@ FitStart start(const FitOptions& options,
   found.checkpoint = checkpoint_to_resume(options, group);
   const bool given = options.virtual_ranks > 0 || fleet::strategy().virtual_ranks > 0;
   const std::optional<TrainedBy> saved = recipe_of(found.checkpoint, group);
-  const bool follows = !given && saved.has_value() && saved->ranks >= group.size() &&
+  const bool follows = !given && saved.has_value() && saved->fits(group.size()) &&
                        dealt_to.value_or(saved->ranks) == saved->ranks;
   const bool keeps_threads = saved.has_value() && (given || follows);
   engine::use_threads(keeps_threads ? saved->threads : given ? 1 : 0);
   fleet::detail::deal_to(follows ? saved->ranks : options.virtual_ranks);
+  found.asked = given || (follows && saved->asked);
   return found;
 }
 
@@ -250,8 +256,8 @@ namespace argosy::train {
 std::optional<int64_t> virtual_ranks_to_resume(const FitOptions& options) {
   const auto saved =
       detail::recipe_of(detail::checkpoint_to_resume(options, fleet::group()), fleet::group());
-  return saved.has_value() && saved->ranks >= fleet::worker_num() ? std::optional(saved->ranks)
-                                                                  : std::nullopt;
+  return saved.has_value() && saved->fits(fleet::worker_num()) ? std::optional(saved->ranks)
+                                                               : std::nullopt;
 }
 
 }  // namespace argosy::train

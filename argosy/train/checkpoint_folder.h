@@ -29,6 +29,7 @@ enum class Keeps : uint8_t {
 struct FitStart {
   std::optional<FolderLock> lock{};         ///< on its folders, if it looked for a checkpoint
   std::optional<std::string> checkpoint{};  ///< from which it resumes
+  bool asked = false;                       ///< somebody asked for the number of virtual ranks
 };
 /// Begins a fit(): looks for the checkpoint from which the options ask to
 /// resume, and sets the number of virtual ranks and of threads. The options and the strategy come

@@ -183,7 +183,7 @@ void sum_over_ranks(std::span<double> values, const comm::Group& group) {
 }
 
 std::vector<double> sum_over_virtual_ranks(std::span<const std::vector<double>> of_each) {
-  if (of_each.size() == 1 && fleet::virtual_ranks() == 1) {
+  if (of_each.size() == 1 && fleet::worker_num() == 1) {
     return of_each.front();
   }
   std::vector<at::Tensor> leaves;
@@ -201,19 +201,23 @@ void check_feed(const Feed& feed, const comm::Group& group, FeedOf use) {
     return;
   }
   const data::LoaderState own = feed.state();
+  const data::BatchTurns turns = feed.turns();
   const auto all = comm::all_gather_object(
-      nlohmann::json{own.order, own.batches, own.samples, feed.turns().first}, group);
+      nlohmann::json{own.order, own.batches, own.samples, turns.first, turns.spare}, group);
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const auto order = all[rank][0].get<uint64_t>();
     const auto batches = all[rank][1].get<int64_t>();
     const auto samples = all[rank][2].get<int64_t>();
-    const auto same = std::find_if(
-        all.begin(),
-        all.begin() + static_cast<std::ptrdiff_t>(rank),
-        [&](const nlohmann::json& other) { return other[0] == order && other[3] == all[rank][3]; });
+    const auto same = std::find_if(all.begin(),
+                                   all.begin() + static_cast<std::ptrdiff_t>(rank),
+                                   [&](const nlohmann::json& other) {
+                                     return other[0] == order && other[3] == all[rank][3] &&
+                                            other[4] == all[rank][4];
+                                   });
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(rank);
     ARGOSY_CHECK(
-        same == end || batches == 0 || (samples >= 0 && samples < group.size()),
+        same == end || batches == 0 || all[rank][4].get<bool>() ||
+            (samples >= 0 && samples < group.size()),
         training ? "train.fit" : "train.evaluate",
         "ranks {} and {} have the same batches: the loader's sampler ignores the ranks, "
         "each sample would count {} times. Give it fleet::{}(…), or the data set itself in "

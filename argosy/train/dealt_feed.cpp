@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "argosy/base/check.h"
-#include "argosy/base/even_part.h"
 #include "argosy/fleet/fleet.h"
 
 namespace argosy::train::detail {
@@ -136,14 +135,12 @@ void DealtFeed::deal(const Place& place) {
           left,
           {.batch_size = batch_size_, .ranks = ranks, .rank = rank, .drop_last = order.drop_last});
     };
-    const IndexRange own = even_part(ranks, group_.size(), group_.rank());
+    const auto turns = data::BatchTurns::of(ranks, group_.size(), group_.rank(), micros);
     std::vector<data::BatchPlan> plans;
-    for (int64_t rank = own.begin; rank < own.end; ++rank) {
-      plans.push_back(plan_of(rank));
+    for (int64_t leaf = 0; leaf < turns.leaves; ++leaf) {
+      plans.push_back(plan_of(turns.first + leaf));
     }
     data::BatchPlan plan = data::in_turns(plans, micros);
-    const data::BatchTurns turns{
-        .virtual_ranks = ranks, .first = own.begin, .leaves = own.size(), .micros = micros};
     rest_ = whole_->with_batches(data::BatchSampler(
         plan.size(),
         [plan](int64_t /*epoch*/) { return plan; },

@@ -128,7 +128,11 @@ std::optional<Logs> evaluate_unless(Core& core,
   {
     const Judged judged(core);
     Leaving leaving(asked_to_leave, feed.batches(), core.group);
+    const bool is_spare = feed.turns().spare;  // of a stream, which it reads along with another
     const auto each = [&](int64_t number, const Tensors& batch) {
+      if (is_spare) {
+        return;
+      }
       const Tensors inputs = core.inputs_of(batch, "train.evaluate");
       EvalStep step = eval_step(model, feed, number, inputs);
       for (const AnyCallback& callback : callbacks) {

@@ -206,10 +206,12 @@ void FitLoop::run_batch(const Tensors& batch) {
     announcer_.all(&Callback::on_train_batch_begin, step_now(Logs()));
   }
   double lr = core_.optimizer->lr();  // the update's; the schedule moves on before its end is told
-  pass_.run(batch,
-            turns_->now().leaf,
-            turns_->micros(),
-            {.epoch = place_.epoch(), .batch = place_.batch(), .step = core_.steps});
+  if (!turns_->is_spare()) {
+    pass_.run(batch,
+              turns_->now().leaf,
+              turns_->micros(),
+              {.epoch = place_.epoch(), .batch = place_.batch(), .step = core_.steps});
+  }
   const bool ends_epoch = batches_.has_value() && place_.batch() + 1 == *batches_;
   shows_ = shows_ || (place_.batch() + 1) % options_.log.freq == 0 || ends_epoch;
   Logs logs;
@@ -355,6 +357,7 @@ void FitLoop::together_with_ranks(const std::function<void()>& work) {
 Place FitLoop::place_now(bool epoch_end) const {
   Place place{.ranks = core_.group.size(),
               .virtual_ranks = fleet::virtual_ranks(),
+              .asked = start_.asked,
               .seed = seed_,
               .threads = at::get_num_threads(),
               .kernels = engine::kernels_in_use(),

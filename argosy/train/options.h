@@ -86,9 +86,10 @@ struct FitOptions {
   int64_t batch_size = 1;  ///< samples of a batch of a virtual rank; a loader has its own
   int64_t epochs = 1;
   int num_workers = 0;  ///< threads that read a data set; a loader has its own
-  /// The number of virtual ranks: a training has the same bits on any number of processes up to it.
-  /// 0: that of the checkpoint from which it resumes, else the strategy's, else one for each
-  /// process. Another number than the checkpoint's is a new recipe, and deals the samples anew.
+  /// The number of virtual ranks: a training has the same bits on any number of processes.
+  /// 0: the strategy's, else that of the checkpoint from which it resumes, else one for each
+  /// process. Another number than the checkpoint's is a new recipe, and deals the samples anew. So
+  /// does a training for which nobody asked for a number, on more processes than it began with.
   int64_t virtual_ranks = 0;
   std::string run_dir{};  ///< folder for figures, configuration, page and checkpoints
   Resume resume = Resume::kNever;
@@ -111,8 +112,8 @@ struct FitOptions {
 
 /// Returns the number of virtual ranks with which fit() resumes a checkpoint by these options, if
 /// neither they nor the strategy give one.
-/// nullopt: there is no checkpoint, or it has fewer virtual ranks than the job has processes, whose
-/// samples are dealt anew. Collective over the job of fleet.
+/// nullopt: there is no checkpoint, or its samples are dealt anew (FitOptions::virtual_ranks).
+/// Collective over the job of fleet.
 [[nodiscard]] std::optional<int64_t> virtual_ranks_to_resume(const FitOptions& options);
 
 struct TrainBatchOptions {

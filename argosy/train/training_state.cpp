@@ -52,6 +52,7 @@ ordered_json to_json(const Place& place) {
           {"at_end", place.at_end},
           {"ranks", place.ranks},
           {"virtual_ranks", place.virtual_ranks},
+          {"virtual_ranks_asked", place.asked},
           {"seed", place.seed.value_or(0)},
           {"threads", place.threads},
           {"kernels", place.kernels},
@@ -185,6 +186,7 @@ std::optional<Place> place_in(const checkpoint::Snapshot& snapshot) {
                 .reason = saved.at("reason").get<std::string>(),
                 .begun_from = saved.value("begun_from", std::string())};
     place.virtual_ranks = saved.value("virtual_ranks", place.ranks);
+    place.asked = saved.value("virtual_ranks_asked", false);
     if (saved.contains("seed")) {
       place.seed = saved.at("seed").get<uint64_t>();
     }

@@ -22,6 +22,7 @@ struct Place {
   bool at_end = false;  ///< all batches are done; the end of the epoch is not
   int64_t ranks = 1;    ///< processes
   int64_t virtual_ranks = 1;
+  bool asked = false;              ///< somebody asked for that number of virtual ranks
   std::optional<uint64_t> seed{};  ///< of the passes' random numbers; nullopt: not known
   int threads = 0;                 ///< of an operator; 0: not known
   std::string kernels{};           ///< engine::kernels_in_use(); empty: not known

@@ -49,12 +49,6 @@ Living& living() {
 
 std::shared_ptr<const comm::LeafDeal> deal_of(const DdpOptions& options, const comm::Group& group) {
   const int64_t leaves = options.virtual_ranks == 0 ? group.size() : options.virtual_ranks;
-  ARGOSY_CHECK(leaves >= group.size(),
-               "parallel.ddp",
-               "virtual_ranks = {} cannot be shared by {} processes: start at most {}",
-               leaves,
-               group.size(),
-               leaves);
   return std::make_shared<const comm::LeafDeal>(comm::LeafDeal::in_ranges(leaves, group.size()));
 }
 
@@ -105,6 +99,7 @@ Core::Core(std::shared_ptr<torch::nn::Module> module,
       table_(*module_),
       autocast_(autocast_of(options, table_.device().type())),
       deal_(deal_of(options, group)),
+      spares_(*deal_, group, options.timeout),
       buffers_({}),
       leaf_buffers_(module_->buffers()),
       finite_of_one_(options.on_nonfinite) {
@@ -150,6 +145,7 @@ void Core::prepare() {
       options_.timeout);
   buffers_ = CoalescedBroadcast(module_->buffers());
   reducer_ = Reducer::create(table_, group_, options_, deal_);
+  reducer_->before_average([this] { tell_spares(PassNews::What::kAverage); });
 }
 
 Core::~Core() {
@@ -164,11 +160,56 @@ void Core::for_each(const comm::Group& group, const std::function<void(Core&)>& 
     all = living().all;
   }
   for (Core* const core : all) {
-    if (core->group_.name() == group.name() && core->group_.size() == group.size()) {
+    if (core->group_.name() == group.name() && core->group_.size() == group.size() &&
+        core->group_.rank() == group.rank()) {
       each(*core);
     }
   }
 }
+
+// --- Spares ------------------------------------------------------------------------------------
+
+/// Of this wrapper among the group's.
+int64_t Core::number() const {
+  int64_t before = 0;
+  bool found = false;
+  for_each(group_, [&](const Core& core) {
+    found = found || &core == this;
+    before += found ? 0 : 1;
+  });
+  return before;
+}
+
+void Core::tell_spares(PassNews::What what) const {
+  if (spares_.any() && !spares_.is_one()) {
+    spares_.tell({what, number()});
+  }
+}
+
+/// A spare's update: what the others do in their passes, until they end it.
+void Core::follow_update() {
+  for (PassNews news = spares_.next(); news.what != PassNews::What::kEnd; news = spares_.next()) {
+    int64_t number = 0;
+    for_each(group_, [&](Core& core) {
+      if (number++ == news.model) {
+        core.follow(news.what);
+      }
+    });
+  }
+  spares_.done();
+}
+
+void Core::follow(PassNews::What what) {
+  if (what == PassNews::What::kFormat) {
+    decide_format([] { return std::string(); });
+  } else if (what == PassNews::What::kRebuild) {
+    reducer_->rebuild(0);
+  } else {
+    reducer_->follow_pass();
+  }
+}
+
+// --- Memory format -----------------------------------------------------------------------------
 
 /// What one rank cannot try none tries: who holds a weight's memory differs from rank to rank.
 void Core::agree_on_open_format() {
@@ -196,8 +237,13 @@ void Core::settle_format(const Forward& forward) {
       !module_->is_training()) {
     return;
   }
+  tell_spares(PassNews::What::kFormat);
+  decide_format([&] { return objection_to_channels_last(*module_, forward); });
+}
+
+void Core::decide_format(const std::function<std::string()>& objection_of_rank) {
   unshare_parameters();
-  std::string objection = objection_to_channels_last(*module_, forward);
+  std::string objection = objection_of_rank();
   if (!alone()) {
     const auto all = comm::all_gather_object(objection, group_, {.timeout = options_.timeout});
     for (size_t rank = 0; rank < all.size() && objection.empty(); ++rank) {
@@ -256,6 +302,13 @@ void Core::before_forward() {
                "Loop over fleet::updates(loader), or call begin() before each micro-batch.",
                group_.size(),
                deal_->leaves());
+  ARGOSY_CHECK(!spares_.is_one() || !module_->is_training(),
+               "parallel.ddp",
+               "rank {} of {} is a spare, which makes no passes: here are {} virtual ranks. Loop "
+               "over fleet::updates(loader), or leave the passes out where turns().spare is true",
+               group_.rank(),
+               group_.size(),
+               deal_->leaves());
   if (!averages()) {
     return;
   }
@@ -267,6 +320,7 @@ void Core::before_forward() {
   }
   const int root = join_ != nullptr ? join_->announce_forward(work) : 0;
   if (work.rebuild) {
+    tell_spares(PassNews::What::kRebuild);
     reducer_->rebuild(root);
   }
   if (work.buffers) {
@@ -296,6 +350,7 @@ void Core::deal_to(int64_t virtual_ranks) {
   check_norms(*module_, *deal);
   options_ = options;
   deal_ = deal;
+  spares_ = Spares(*deal_, group_, options_.timeout);
   micro_batch_.reset();
   if (!alone()) {
     reducer_->deal(deal_);
@@ -309,7 +364,9 @@ void Core::deal_to(int64_t virtual_ranks) {
 
 void Core::begin(const MicroBatch& micro_batch) {
   ARGOSY_CHECK(join_ == nullptr, "parallel.ddp", "begin() was called inside a join()");
-  const int64_t mine = even_part(deal_->leaves(), group_.size(), group_.rank()).size();
+  const int64_t mine = std::max<int64_t>(  // a spare begins as if it had one
+      even_part(deal_->leaves(), group_.size(), group_.rank()).size(),
+      1);
   ARGOSY_CHECK(micro_batch.leaves == mine && micro_batch.leaf >= 0 && micro_batch.leaf < mine &&
                    micro_batch.micro >= 0 && micro_batch.micro < micro_batch.micros,
                "parallel.ddp",
@@ -342,8 +399,16 @@ void Core::begin(const MicroBatch& micro_batch) {
 }
 
 void Core::end_update() {
+  if (spares_.is_one() && !micro_batch_.has_value()) {
+    begin({});
+  }
   if (alone() || !micro_batch_.has_value()) {
     return;
+  }
+  if (spares_.is_one()) {
+    follow_update();
+  } else {
+    tell_spares(PassNews::What::kEnd);
   }
   micro_batch_.reset();
   leaf_buffers_.end_update();

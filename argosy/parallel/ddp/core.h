@@ -26,6 +26,7 @@
 #include "argosy/parallel/ddp/options.h"
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/reducer.h"
+#include "argosy/parallel/ddp/spares.h"
 #include "argosy/parallel/ddp/stats.h"
 
 namespace torch::nn {
@@ -72,8 +73,8 @@ class Core final {
   void leave_no_sync() { --no_sync_depth_; }
 
   /// Averages over another number of virtual ranks from the next update on; 0: one for each
-  /// process. Collective. Errors: UsageError for fewer than processes, in a join(), and with a hook
-  /// that needs a process for each.
+  /// process. Collective. Errors: UsageError in a join(), and with a hook that needs a process for
+  /// each.
   void deal_to(int64_t virtual_ranks);
   /// See DistributedDataParallel::begin().
   void begin(const MicroBatch& micro_batch);
@@ -109,6 +110,11 @@ class Core final {
   [[nodiscard]] bool averages() const;
   void prepare();
   void look_at_gradients();
+  void decide_format(const std::function<std::string()>& objection_of_rank);
+  [[nodiscard]] int64_t number() const;
+  void tell_spares(PassNews::What what) const;
+  void follow_update();
+  void follow(PassNews::What what);
   void broadcast_model(int root) const;
   void agree_on_open_format();
   void use_format(engine::MemoryFormat format, std::string reason);
@@ -122,6 +128,7 @@ class Core final {
   ParameterTable table_;
   std::optional<engine::AutocastOptions> autocast_;
   std::shared_ptr<const comm::LeafDeal> deal_;
+  Spares spares_;
   CoalescedBroadcast buffers_;
   LeafBuffers leaf_buffers_;
   std::unique_ptr<Divisions> divisions_;  // null in a group of one, like the reducer

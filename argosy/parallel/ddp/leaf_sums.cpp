@@ -87,37 +87,50 @@ void LeafSums::keep(size_t pass, int64_t leaf, size_t bucket, const at::Tensor& 
   }
 }
 
+/// Into `sum`, which may be the gradients themselves. What the process brings is then on the stack.
+void LeafSums::add_last(size_t bucket,
+                        const at::Tensor& gradients,
+                        const at::Tensor& sum,
+                        Stack& nodes) {
+  const uint8_t merges = merges_.back();
+  ARGOSY_CHECK(nodes.size() + 1 == deal_->nodes(group_.rank()).size() + merges,
+               "parallel.ddp",
+               "virtual ranks of this process made different numbers of backward passes in one "
+               "update. Let each make as many, also for an empty batch: multiply its loss by 0.");
+  round(gradients);
+  if (!sum.is_same(gradients)) {
+    sum.copy_(gradients);
+  }
+  at::Tensor to = sum;
+  for (uint8_t merge = 0; merge < merges; ++merge) {
+    at::add_out(to, nodes.back(), sum);
+    free_[bucket].push_back(std::move(nodes.back()));
+    nodes.pop_back();
+  }
+  nodes.push_back(sum);
+}
+
 BucketWork LeafSums::average(size_t pass,
                              size_t bucket,
                              const at::Tensor& gradients,
                              comm::AllReduceOptions options) {
   Stack& nodes = waiting(pass, bucket);
-  const auto brings = deal_->nodes(group_.rank()).size();
-  const uint8_t merges = merges_.back();
-  ARGOSY_CHECK(nodes.size() + 1 == brings + merges,
-               "parallel.ddp",
-               "virtual ranks of this process made different numbers of backward passes in one "
-               "update. Let each make as many, also for an empty batch: multiply its loss by 0.");
-  round(gradients);
   const bool in_place = type_of_sums(gradients.scalar_type()) == gradients.scalar_type();
-  at::Tensor sum = in_place ? gradients : room(bucket, gradients);
-  if (!in_place) {
-    sum.copy_(gradients);
+  const at::Tensor sum = in_place ? gradients : room(bucket, gradients);
+  if (!is_spare()) {
+    add_last(bucket, gradients, sum, nodes);
   }
-  for (uint8_t merge = 0; merge < merges; ++merge) {
-    at::add_out(sum, nodes.back(), sum);
-    free_[bucket].push_back(std::move(nodes.back()));
-    nodes.pop_back();
-  }
-  comm::LeafTensors leaves{.deal = deal_, .nodes = std::exchange(nodes, {}), .result = sum};
-  leaves.nodes.push_back(sum);
+  const comm::LeafTensors leaves{.deal = deal_, .nodes = std::exchange(nodes, {}), .result = sum};
   options.op = comm::ReduceOp::kAvg;
   comm::Work work = comm::all_reduce_async(leaves, group_, options);
+  for (const at::Tensor& node : leaves.nodes) {
+    if (!node.is_same(sum)) {
+      free_[bucket].push_back(node);
+    }
+  }
   if (!in_place) {
     free_[bucket].push_back(sum);
   }
-  leaves.nodes.pop_back();
-  std::ranges::move(leaves.nodes, std::back_inserter(free_[bucket]));
   return {std::move(work), [this, gradients, sum, in_place] {
             if (!in_place) {
               gradients.copy_(sum);

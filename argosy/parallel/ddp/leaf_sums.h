@@ -29,6 +29,8 @@ class LeafSums final {
   [[nodiscard]] int64_t leaves_of_all() const { return deal_->leaves(); }
   /// True if each rank of the group has one leaf, so that nothing has to wait.
   [[nodiscard]] bool one_each() const { return deal_->leaves() == deal_->ranks(); }
+  /// True on a process that has no virtual rank.
+  [[nodiscard]] bool is_spare() const { return merges_.empty(); }
 
   /// Gradients of f32 and f64 are rounded to this type, as leaves and as the average.
   void round_to(at::ScalarType type) { rounding_ = type; }
@@ -40,7 +42,8 @@ class LeafSums final {
   /// Adds the bucket's gradients of a leaf that is not the last one. `pass` counts the averaged
   /// backward passes of the update.
   void keep(size_t pass, int64_t leaf, size_t bucket, const at::Tensor& gradients);
-  /// Adds those of the last leaf, and starts the average over all leaves into `gradients`.
+  /// Adds those of the last leaf, and starts the average over all leaves into `gradients`. A spare
+  /// adds nothing.
   /// Errors: UsageError if the leaves before had another number of passes.
   [[nodiscard]] BucketWork average(size_t pass,
                                    size_t bucket,
@@ -52,6 +55,7 @@ class LeafSums final {
  private:
   using Stack = std::vector<at::Tensor>;
 
+  void add_last(size_t bucket, const at::Tensor& gradients, const at::Tensor& sum, Stack& nodes);
   [[nodiscard]] Stack& waiting(size_t pass, size_t bucket);
   [[nodiscard]] at::Tensor room(size_t bucket, const at::Tensor& gradients);
   [[nodiscard]] bool rounds(at::ScalarType type) const;

@@ -61,9 +61,8 @@ void PassChecks::end_leaf() {
   }
 }
 
-void PassChecks::end_last_leaf(BucketReduction& reduction) {
+void PassChecks::compare_samples(BucketReduction& reduction) {
   if (samples_.has_value()) {
-    samples_->end_leaf();
     reduction.add(samples_->compare(group_, timeout_));
   }
 }

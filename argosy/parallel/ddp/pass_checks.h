@@ -43,8 +43,8 @@ class PassChecks final {
   void look(const at::Tensor& flat);
   /// Ends the gradients of a virtual rank.
   void end_leaf();
-  /// The same for the process's last one: starts further comparisons. Collective.
-  void end_last_leaf(BucketReduction& reduction);
+  /// Compares those of all, which have ended. Collective.
+  void compare_samples(BucketReduction& reduction);
   /// Call it when all comparisons have ended. Errors: UsageError for ranks that have drifted apart.
   void finish();
 

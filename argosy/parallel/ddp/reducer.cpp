@@ -263,6 +263,9 @@ void Reducer::start_pass() {
   if (uneven_ != nullptr) {
     uneven_->announce_backward();
   }
+  if (before_average_ != nullptr && !keeps()) {
+    before_average_();
+  }
   for (size_t i = 0; i < table_.size(); ++i) {  // known now, so that no bucket has to wait for it
     if (unused_.is_frozen(i)) {
       unused_.contribute_frozen(i);
@@ -361,7 +364,7 @@ void Reducer::mark_ready(size_t index) {
 }
 
 void Reducer::send(size_t bucket) {
-  if (compares()) {
+  if (compares() && !leaves_.is_spare()) {
     checks_.look(buckets_[bucket].flat);
   }
   if (keeps()) {
@@ -433,7 +436,10 @@ void Reducer::finish_pass() {
   }
   reduce_used_map();
   if (compares()) {
-    checks_.end_last_leaf(reduction_);
+    if (!leaves_.is_spare()) {
+      checks_.end_leaf();
+    }
+    checks_.compare_samples(reduction_);
   }
   backward_ = std::chrono::steady_clock::now() - began_;
   wait_for_buckets();
@@ -478,6 +484,27 @@ void Reducer::shadow_backward() {
     unused_.mark_none_used();
     reduce_used_map();
     wait_for_buckets();
+    leave_pass();
+  } catch (const std::exception& error) {
+    fail(error.what());
+    leave_pass();
+    throw;
+  }
+}
+
+void Reducer::follow_pass() {
+  const at::NoGradGuard no_grad;
+  if (holds_averages_) {
+    take_aside();
+  }
+  try {
+    began_ = std::chrono::steady_clock::now();
+    start_pass();
+    for (const size_t index : pass_.not_ready()) {
+      contribute_unused(index);
+      mark_ready(index);
+    }
+    finish_pass();
     leave_pass();
   } catch (const std::exception& error) {
     fail(error.what());

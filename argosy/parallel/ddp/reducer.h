@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -104,6 +105,10 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void watch(const std::shared_ptr<optim::OptimizerImpl>& optimizer) { checks_.watch(optimizer); }
   /// Takes part, with zeros, in the reductions of one pass of the other ranks.
   void shadow_backward();
+  /// Calls `tell` before each pass that will average.
+  void before_average(std::function<void()> tell) { before_average_ = std::move(tell); }
+  /// A spare's part of such a pass: it brings nothing, and has the averages afterwards.
+  void follow_pass();
 
   void fill(DdpStats& stats) const;
   /// Returns the times of the last averaged pass. Cost: none.
@@ -138,7 +143,9 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void take_aside();
   void give_back();
   [[nodiscard]] bool keeps() const;
-  [[nodiscard]] bool compares() const { return uneven_ == nullptr && passes_ == 0; }
+  [[nodiscard]] bool compares() const {
+    return uneven_ == nullptr && passes_ == 0 && leaves_.leaves_of_all() > 1;
+  }
   void look(size_t index);
   void contribute_unused(size_t index);
   void check_unchanged_in_update() const;
@@ -162,6 +169,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   size_t passes_ = 0;                 // averaged ones of this leaf
   std::optional<uint64_t> sample_{};  // of the parameters, when an update of several passes began
   UnevenInputs* uneven_ = nullptr;
+  std::function<void()> before_average_{};
   std::vector<engine::GradHook> hooks_{};
 
   bool sync_ = true;  // the next pass averages

@@ -12,6 +12,9 @@
 
 namespace argosy::parallel::ddp {
 
+SameSamples::SameSamples()
+    : bounds_(at::full({2}, std::numeric_limits<int64_t>::min(), at::kLong)) {}
+
 void SameSamples::add(const at::Tensor& flat) {
   digest_ = c10::hash_combine(digest_, bits_of(flat));
   any_ = any_ || (flat.is_cpu() && flat.any().item<bool>());
@@ -20,9 +23,6 @@ void SameSamples::add(const at::Tensor& flat) {
 void SameSamples::end_leaf() {
   // Gradients that are all zero say nothing: let them differ from all others.
   const int64_t digest = any_ ? static_cast<int64_t>(digest_) : 0;
-  if (!bounds_.defined()) {
-    bounds_ = at::full({2}, std::numeric_limits<int64_t>::min(), at::kLong);
-  }
   auto* const bounds = bounds_.data_ptr<int64_t>();
   bounds[0] = std::max(bounds[0], digest);
   bounds[1] = std::max(bounds[1], ~digest);
@@ -34,10 +34,8 @@ comm::Work SameSamples::compare(const comm::Group& group, std::chrono::milliseco
   return comm::all_reduce_async(bounds_, group, {.op = comm::ReduceOp::kMax, .timeout = timeout});
 }
 
+/// False as well if nothing was compared: ranks had uneven inputs, or one had all.
 bool SameSamples::all_same() const {
-  if (!bounds_.defined()) {
-    return false;  // nothing was compared: ranks have uneven inputs
-  }
   const auto* const bounds = bounds_.data_ptr<int64_t>();
   return bounds[0] == ~bounds[1] && bounds[0] != 0;
 }

@@ -14,6 +14,8 @@ namespace argosy::parallel::ddp {
 /// same samples. It is for the first update. It can look at gradients on the CPU only.
 class SameSamples final {
  public:
+  SameSamples();
+
   /// Adds a bucket of a virtual rank's gradients, before they are averaged.
   void add(const at::Tensor& flat);
   /// Ends a virtual rank's gradients.
@@ -25,8 +27,8 @@ class SameSamples final {
 
  private:
   uint64_t digest_ = 0;
-  bool any_ = false;     // some gradient of the virtual rank is not zero
-  at::Tensor bounds_{};  // maxima of the digests and of the inverted digests
+  bool any_ = false;   // some gradient of the virtual rank is not zero
+  at::Tensor bounds_;  // maxima of the digests and of the inverted digests
 };
 
 }  // namespace argosy::parallel::ddp

@@ -9,7 +9,7 @@
 #                                                chooses among "RECIPE PLACE", such as "^fit .* bf16 8 3 .*hosts".
 #     matrix.sh judge RESULTS                    only compares the hashes that are there
 #
-# places.sh explains recipes and places. A line of RESULTS is RECIPE UPDATES BUILD PLACE HASH and the digests of the
+# places.sh explains recipes and places. Of six virtual ranks on eight processes two are spares. A line of RESULTS is RECIPE UPDATES BUILD PLACE HASH and the digests of the
 # parts. BUILD is a digest of the programs: the runs of another build are made anew, and not compared.
 set -u
 what=$1
@@ -87,11 +87,11 @@ runs() {
 # Each recipe at places that deal its virtual ranks differently.
 cover() {
   runs 14 fit cnn adam f32 8 1 1 -- shm:1 shm:3 gloo:2
-  runs 14 fit cnn lamb bf16 6 3 1 -- shm:2 gloo:5
+  runs 14 fit cnn lamb bf16 6 3 1 -- shm:2 gloo:8
   runs 14 fleet cnn momentum bf16 8 3 1 -- shm:1 shm:5 gloo:3
-  runs 14 fleet cnn adam f32 6 1 1 -- shm:1 gloo:4
+  runs 14 fleet cnn adam f32 6 1 1 -- shm:1 gloo:4 shm:8
   runs 14 wrapper cnn lamb f32 8 1 1 -- threads:1 threads:3 shm:8 gloo:2
-  runs 14 wrapper cnn adam bf16 6 3 1 -- threads:5 shm:1 gloo:3
+  runs 14 wrapper cnn adam bf16 6 3 1 -- threads:5 shm:1 gloo:3 threads:8
   runs 14 wrapper cnn momentum f32 8 3 1 -- threads:8 shm:2
   runs 14 train cnn momentum f32 6 1 1 -- shm:1 gloo:4
   runs 14 train cnn adam bf16 8 3 1 -- shm:2 gloo:5
@@ -102,7 +102,7 @@ cover() {
 }
 cover_of_hosts() {
   runs 14 fit cnn adam f32 8 1 1 -- shm:2 hosts:2+2 hosts:3+5
-  runs 14 fleet cnn momentum bf16 6 3 1 -- shm:2 hosts:1+1+2
+  runs 14 fleet cnn momentum bf16 6 3 1 -- shm:2 hosts:3+5
   runs 14 wrapper cnn lamb f32 8 1 1 -- threads:2 hosts:3+1 hosts:1+1+2
   runs 14 train cnn adam f32 8 1 1 -- shm:1 hosts:3+1
 }
@@ -113,14 +113,12 @@ full() {
       for optimizer in adam lamb momentum; do
         for precision in f32 bf16; do
           for loop in fit fleet wrapper train; do
-            places=(hosts:2+2 hosts:3+1 hosts:1+1+2)
+            places=(hosts:2+2 hosts:3+1 hosts:1+1+2 hosts:3+5)
             for processes in 1 2 3 4 5 8; do
-              ((processes <= ranks)) || continue
               places+=("shm:$processes")
               ((processes > 1)) && places+=("gloo:$processes")
               [[ $loop == wrapper ]] && places+=("threads:$processes")
             done
-            ((ranks == 8)) && places+=(hosts:3+5)
             runs 300 $loop cnn $optimizer $precision $ranks $micros 1 -- "${places[@]}"
           done
         done

@@ -11,12 +11,12 @@ if ! try_to_make_hosts 3 2>/dev/null; then
 fi
 
 failed=0
-# stopped RECIPE...: an epoch has 5 updates of 3 × 32 or 13 of 32 pictures: no stop is at its end.
+# stopped RECIPE...: an epoch has 5 to 13 updates: no stop is at its end.
 stopped() {
   local whole="$scratch/whole" parts="$scratch/parts" expected result step=0
   expected=$(train_at shm:2 "$whole" 17 0 "$@") || { failed=1; return; }
   echo "$*: never stopped: $expected"
-  for leg in "shm:3 7" "gloo:5 9" "$two_hosts 12" "shm:1 0"; do
+  for leg in "shm:3 7" "gloo:$more 9" "$two_hosts 12" "shm:1 0"; do
     result=$(train_at "${leg% *}" "$parts" 17 "${leg#* }" "$@") || { failed=1; break; }
     if ((step > 0)) && ! grep -q "Resuming from .*, step $step\$" "$parts/out"; then
       echo "expected it to resume at ${leg% *} from step $step, but:"
@@ -30,13 +30,16 @@ stopped() {
     fi
   done
   if [[ $result == "$expected" ]]; then
-    echo "$*: stopped on 3, on 5 and at $two_hosts, ended on 1: the same"
+    echo "$*: stopped on 3, on $more and at $two_hosts, ended on 1: the same"
   else
     echo "$*: DIFFERS: $result"
     failed=1
   fi
   rm -rf "$whole" "$parts"
 }
+more=5
 stopped fit cnn adam bf16 8 3 1
 stopped train cnn momentum f32 8 1 1
+more=8 # two spares
+stopped fleet cnn lamb bf16 6 3 1
 exit $failed

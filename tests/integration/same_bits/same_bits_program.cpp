@@ -51,8 +51,8 @@ struct Recipe {
   // The rest changes nothing of the result.
   int64_t workers = 3;
   int threads = 0;       // ranks that are threads; wrapper only
-  int64_t stop = 0;      // ends after so many updates; fit only
-  std::string folder{};  // of checkpoints; fit only
+  int64_t stop = 0;      // ends after so many updates; fit and fleet
+  std::string folder{};  // of checkpoints; fit and fleet
   std::string write{};   // folder for the gradients of the first two updates; wrapper only
 
   [[nodiscard]] bool mixed() const { return precision == "bf16"; }
@@ -215,6 +215,26 @@ class Rest final {
     pictures_ = &pictures;
   }
 
+  [[nodiscard]] optim::ExponentialMovingAverage& average() { return average_; }
+
+  /// What a checkpoint keeps beside the average: the epoch's loss of all ranks, and what was best.
+  [[nodiscard]] nlohmann::ordered_json state() const {
+    metrics::MeanLoss all;
+    for (const auto& each : comm::all_gather_object(nlohmann::json(loss_.state()), group_)) {
+      all.merge_state(each.get<metrics::State>());
+    }
+    return {
+        {"loss", all.state()}, {"figures", figures_}, {"best_score", best_score_}, {"best", best_}};
+  }
+  void load(const nlohmann::ordered_json& state) {
+    if (group_.rank() == 0) {
+      loss_.load_state(state.at("loss").get<metrics::State>());
+    }
+    figures_ = state.at("figures").get<std::string>();
+    best_score_ = state.at("best_score").get<double>();
+    best_ = state.at("best").get<std::string>();
+  }
+
   void after_pass(const at::Tensor& loss, int64_t samples) { loss_.update(loss, samples); }
 
   void update(optim::Optimizer& optimizer, optim::GradScaler& scaler) {
@@ -229,7 +249,7 @@ class Rest final {
   void after_epoch(optim::ReduceLROnPlateau& schedule) {
     const double loss = loss_.compute(group_);
     loss_.reset();
-    figures_.add(loss);
+    note(loss);
     schedule.step(loss);
     if (average_.num_updates() == 0) {
       return;
@@ -247,10 +267,10 @@ class Rest final {
     }
     model_.train();
     const double score = accuracy.compute(group_);
-    figures_.add(score);
+    note(score);
     if (score > best_score_) {
       best_score_ = score;
-      best_ = engine::state_dict(*model_.module()).clone();
+      best_ = checkpoint::weights_hash(engine::state_dict(*model_.module())).substr(0, 16);
     }
   }
 
@@ -263,20 +283,24 @@ class Rest final {
     digests.add("rate", optimizer.lr());
     digests.add("scale", scaler.get_scale());
     digests.add("updates", std::to_string(average_.num_updates()));
-    digests.add("figures", fmt::format("{:016x}", figures_.value()));
+    Fingerprint figures;
+    figures.add(std::string_view(figures_));
+    digests.add("figures", fmt::format("{:016x}", figures.value()));
     digests.print(group_);
   }
 
  private:
+  void note(double figure) { figures_ += fmt::format("{:016x}", std::bit_cast<uint64_t>(figure)); }
+
   comm::Group group_;
   Model& model_;
   const Pictures* pictures_;
   data::EvaluationSamplerOptions sampler_{};
   optim::ExponentialMovingAverage average_;
   metrics::MeanLoss loss_;
-  Fingerprint figures_;
+  std::string figures_{};  // of the epochs
   double best_score_ = -1;
-  engine::StateDict best_;
+  std::string best_ = "none";  // digest of the weights
 };
 
 void train_by_fit(const Recipe& recipe) {
@@ -343,7 +367,15 @@ void train_by_fleet(const Recipe& recipe) {
                                         .seed = static_cast<uint64_t>(recipe.seed) + 2,
                                         .micro_batches = recipe.accumulate}),
       {.num_workers = static_cast<int>(recipe.workers), .seed = 5});
-  for (int64_t done = 0; done < recipe.updates;) {
+  checkpoint::TrainingSaver saver(recipe.folder, {}, fleet::group());
+  saver.add(model).add(optimizer).add(scaler).add(schedule).add(rest.average()).add(loader);
+  checkpoint::TrainingProgress at = saver.resume();
+  if (at.step > 0) {
+    rest.load(at.values);
+    fmt::print("Resuming from {}: step {}\n", recipe.folder, at.step);
+  }
+  const int64_t last = recipe.stop > 0 ? recipe.stop : recipe.updates;
+  for (; at.step < last; ++at.epoch) {
     for (auto& update : fleet::updates(loader)) {
       for (auto& [images, labels] : update) {
         const at::Tensor loss = torch::nn::functional::cross_entropy(model(images), labels);
@@ -351,9 +383,15 @@ void train_by_fleet(const Recipe& recipe) {
         rest.after_pass(loss, images.size(0));
       }
       rest.update(optimizer, scaler);
-      if (++done == recipe.updates) {
+      if (++at.step == last) {
         break;
       }
+    }
+    if (at.step == recipe.stop) {
+      at.values = rest.state();
+      saver.save(at);
+      saver.wait();
+      break;
     }
     rest.after_epoch(schedule);
   }
@@ -447,6 +485,9 @@ void train_by_wrapper(const Recipe& recipe, const comm::Group& group) {
       const int64_t micros = std::min(recipe.accumulate, left / turns.leaves);
       for (int64_t leaf = 0; leaf < turns.leaves; ++leaf) {
         for (int64_t micro = 0; micro < micros; ++micro, ++batch) {
+          if (turns.spare) {
+            continue;
+          }
           const auto& [images, labels] = *batch;
           uint64_t key = static_cast<uint64_t>(recipe.seed);
           for (const int64_t part : {done, turns.first + leaf, micro}) {
