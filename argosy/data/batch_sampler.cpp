@@ -22,7 +22,7 @@ using Options = DistributedBatchSamplerOptions;
 constexpr const char* kWhere = "data.DistributedBatchSampler";
 
 /// The ranks to which samples are dealt.
-int64_t dealt_to(const Options& options) {
+int64_t dealt_to(const auto& options) {
   return options.virtual_ranks > 0 ? options.virtual_ranks : options.num_replicas;
 }
 
@@ -89,13 +89,21 @@ BatchPlan make_plan(int64_t n, const Options& options, const IndexRange& ranks, 
   return in_turns(plans, options.micro_batches);
 }
 
-/// The pieces of this process, one after the other.
-BatchPlan make_evaluation_plan(int64_t n, const EvaluationSamplerOptions& options) {
-  const int64_t pieces = options.virtual_ranks > 0 ? options.virtual_ranks : options.num_replicas;
-  const IndexRange own = even_part(pieces, options.num_replicas, options.rank);
-  BatchPlan plan;
+/// The pieces of this process.
+std::vector<IndexRange> evaluation_pieces(int64_t n, const EvaluationSamplerOptions& options) {
+  const int64_t all = dealt_to(options);
+  const IndexRange own = even_part(all, options.num_replicas, options.rank);
+  std::vector<IndexRange> pieces;
   for (int64_t each = own.begin; each < own.end; ++each) {
-    const IndexRange piece = even_part(n, pieces, each);
+    pieces.push_back(even_part(n, all, each));
+  }
+  return pieces;
+}
+
+/// They come one after the other.
+BatchPlan make_evaluation_plan(int64_t n, const EvaluationSamplerOptions& options) {
+  BatchPlan plan;
+  for (const IndexRange& piece : evaluation_pieces(n, options)) {
     std::vector<int64_t> indices = in_order(piece.size());
     std::for_each(indices.begin(), indices.end(), [&](int64_t& i) { i += piece.begin; });
     const BatchPlan batches(std::move(indices), {.batch_size = options.batch_size});
@@ -112,7 +120,11 @@ int64_t count_evaluation_batches(int64_t n, const EvaluationSamplerOptions& opti
   check_rank(kSampler, options.rank, options.num_replicas);
   check_batch_size(kSampler, options.batch_size);
   check_virtual_ranks(kSampler, options.virtual_ranks);
-  return make_evaluation_plan(n, options).size();
+  int64_t batches = 0;
+  for (const IndexRange& piece : evaluation_pieces(n, options)) {
+    batches += ceil_div(piece.size(), options.batch_size);
+  }
+  return batches;
 }
 
 }  // namespace

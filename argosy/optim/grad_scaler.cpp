@@ -72,7 +72,7 @@ std::vector<at::Tensor> GradScaler::scale(const std::vector<at::Tensor>& losses)
 }
 
 void GradScaler::check_begun(const char* function) const {
-  ARGOSY_CHECK(begun_,
+  ARGOSY_CHECK(begun_ || loss_scale_of_thread().has_value(),
                "optim.GradScaler",
                "{}() before the first scale(): the loss was not scaled. Call "
                "scaler.scale(loss).backward() first.",

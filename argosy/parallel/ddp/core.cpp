@@ -196,7 +196,6 @@ void Core::follow_update() {
       }
     });
   }
-  spares_.done();
 }
 
 void Core::follow(PassNews::What what) {

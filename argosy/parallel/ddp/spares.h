@@ -36,10 +36,8 @@ class Spares final {
   /// Tells the spares what happens next. Collective; no spare calls it.
   void tell(const PassNews& news) const;
   /// Returns, on a spare, what happens next. Until the next call this thread has the scale of the
-  /// loss (optim::loss_scale_of_thread()) that the others have. Collective.
+  /// loss (optim::loss_scale_of_thread()) that the others have. So a scaler may step. Collective.
   [[nodiscard]] PassNews next();
-  /// Forgets that scale.
-  void done() { scale_.reset(); }
 
  private:
   comm::Group group_;

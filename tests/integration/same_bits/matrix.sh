@@ -9,7 +9,7 @@
 #                                                chooses among "RECIPE PLACE", such as "^fit .* bf16 8 3 .*hosts".
 #     matrix.sh judge RESULTS                    only compares the hashes that are there
 #
-# places.sh explains recipes and places. Of six virtual ranks on eight processes two are spares. A line of RESULTS is RECIPE UPDATES BUILD PLACE HASH and the digests of the
+# places.sh explains recipes and places. Processes beyond the virtual ranks are spares. A line of RESULTS is RECIPE UPDATES BUILD PLACE HASH and the digests of the
 # parts. BUILD is a digest of the programs: the runs of another build are made anew, and not compared.
 set -u
 what=$1
@@ -105,6 +105,7 @@ cover_of_hosts() {
   runs 14 fleet cnn momentum bf16 6 3 1 -- shm:2 hosts:3+5
   runs 14 wrapper cnn lamb f32 8 1 1 -- threads:2 hosts:3+1 hosts:1+1+2
   runs 14 train cnn adam f32 8 1 1 -- shm:1 hosts:3+1
+  runs 14 fleet cnn adam f32 2 1 1 -- shm:1 hosts:1+1+2
 }
 full() {
   local loop optimizer precision ranks micros processes places

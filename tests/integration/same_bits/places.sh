@@ -15,7 +15,8 @@ launch_at() {
   local place=$1 ips='' i pid parts pids=() code=0
   shift
   case $place in
-    threads:*) timeout 900 "$@" --threads "${place#*:}" ;;
+    # By the launcher, which chooses the kernels.
+    threads:*) timeout 900 "$argosy" launch -n 1 --log_dir "" "$@" --threads "${place#*:}" ;;
     hosts:*)
       IFS=+ read -ra parts <<<"${place#*:}"
       for ((i = 1; i <= ${#parts[@]}; ++i)); do

@@ -11,7 +11,7 @@ if ! try_to_make_hosts 3 2>/dev/null; then
 fi
 
 failed=0
-# stopped RECIPE...: an epoch has 5 to 13 updates: no stop is at its end.
+# stopped RECIPE...: an epoch has 5 to 13 updates. The stops lie in the middle of one, fleet's last stop at its end.
 stopped() {
   local whole="$scratch/whole" parts="$scratch/parts" expected result step=0
   expected=$(train_at shm:2 "$whole" 17 0 "$@") || { failed=1; return; }

@@ -220,8 +220,9 @@ class Rest final {
   /// What a checkpoint keeps beside the average: the epoch's loss of all ranks, and what was best.
   [[nodiscard]] nlohmann::ordered_json state() const {
     metrics::MeanLoss all;
-    for (const auto& each : comm::all_gather_object(nlohmann::json(loss_.state()), group_)) {
-      all.merge_state(each.get<metrics::State>());
+    const std::string mine = nlohmann::json(loss_.state()).dump();
+    for (const std::string& each : comm::all_gather_object(mine, group_)) {
+      all.merge_state(nlohmann::json::parse(each).get<metrics::State>());
     }
     return {
         {"loss", all.state()}, {"figures", figures_}, {"best_score", best_score_}, {"best", best_}};
@@ -372,7 +373,7 @@ void train_by_fleet(const Recipe& recipe) {
   checkpoint::TrainingProgress at = saver.resume();
   if (at.step > 0) {
     rest.load(at.values);
-    fmt::print("Resuming from {}: step {}\n", recipe.folder, at.step);
+    fleet::print("Resuming from {}: epoch {}, step {}\n", recipe.folder, at.epoch, at.step);
   }
   const int64_t last = recipe.stop > 0 ? recipe.stop : recipe.updates;
   for (; at.step < last; ++at.epoch) {

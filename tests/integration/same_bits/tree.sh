@@ -4,7 +4,7 @@
 # with NumPy; 77 (skipped) without.
 set -u
 argosy=$1 program=$2
-for python in ${PEERS:+"$PEERS"} "$(dirname "$0")/../../../.venv-peers/bin/python" python3; do
+for python in ${PEERS:+"$PEERS"} "$(dirname "$0")/../../../.venv-peers/bin/python" python3 /usr/bin/python3; do
   "$python" -c 'import numpy' 2>/dev/null && break
 done
 "$python" -c 'import numpy' 2>/dev/null ||
