@@ -201,13 +201,18 @@ at::Tensor model_of(const std::vector<at::Tensor>& leaves,
   }
   nlohmann::json like;
   if (!leaves.empty()) {
-    like = {leaves.front().sizes().vec(), static_cast<int>(leaves.front().scalar_type())};
+    like = {leaves.front().sizes().vec(),
+            static_cast<int>(leaves.front().scalar_type()),
+            static_cast<int>(leaves.front().device().type())};
   }
   const int root = deal.sums().front().terms.front().rank;
   like = broadcast_object(like, group, {.root = root, .timeout = options.timeout});
-  return !leaves.empty()
-             ? leaves.front()
-             : at::empty(like[0].get<std::vector<int64_t>>(), like[1].get<at::ScalarType>());
+  if (!leaves.empty()) {
+    return leaves.front();
+  }
+  const at::Device device(static_cast<at::DeviceType>(like[2].get<int>()));
+  return at::empty(like[0].get<std::vector<int64_t>>(),
+                   at::device(device).dtype(static_cast<at::ScalarType>(like[1].get<int>())));
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ class DataLoader final {
     return stats;
   }
 
-  /// Returns whose turn the batches are. A stream's are nobody's.
+  /// Returns whose turn the batches are.
   [[nodiscard]] BatchTurns turns() const { return core_->source.turns(); }
   /// Returns the number of the loop's current batch in its epoch, from 0, and that epoch; -1
   /// without a loop.

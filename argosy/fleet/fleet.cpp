@@ -398,7 +398,16 @@ void deal_to(int64_t virtual_ranks) {
 }
 
 void begin_micro_batch(const parallel::MicroBatch& micro_batch) {
-  parallel::ddp::Core::for_each(job("updates").group, [&](auto& core) { core.begin(micro_batch); });
+  const Job& state = job("updates");
+  parallel::ddp::Core::for_each(state.group, [&](auto& core) {
+    ARGOSY_CHECK(core.virtual_ranks() == state.leaves->leaves(),
+                 "fleet.updates",
+                 "a wrapper averages over {} virtual ranks, and the job has {}. Give it "
+                 ".virtual_ranks, or make it by fleet::distributed_model()",
+                 core.virtual_ranks(),
+                 state.leaves->leaves());
+    core.begin(micro_batch);
+  });
 }
 
 void end_micro_batches() {

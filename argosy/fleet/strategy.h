@@ -83,9 +83,10 @@ struct DistributedStrategy {
   bool share_parameters = false;
   bool overlap_update = false;
   /// The number of virtual ranks, 0: one for each process. A training of V virtual ranks has the
-  /// same bits on any number of processes up to V: each process computes a contiguous range of
-  /// them, one after the other. Loops go over fleet::updates(). fit() resumes a checkpoint of one
-  /// number of processes on another. See docs/guides/same_bits.md. Ours.
+  /// same bits on any number of processes: each process computes a contiguous range of them, one
+  /// after the other, and processes beyond V are spares. Loops go over fleet::updates(). fit()
+  /// resumes a checkpoint of one number of processes on another. See docs/guides/same_bits.md.
+  /// Ours.
   int64_t virtual_ranks = 0;
   /// End the job with an error if ranks drift apart: see DdpOptions::check_drift. Ours.
   bool check_drift = true;

@@ -27,6 +27,14 @@ data::BatchTurns checked(data::BatchTurns turns) {
                expected,
                turns.virtual_ranks == 0 ? "processes" : std::to_string(turns.virtual_ranks));
   const auto own = data::BatchTurns::of(expected, worker_num(), worker_index(), turns.micros);
+  ARGOSY_CHECK(turns.spare == own.spare,
+               kWhere,
+               "rank {} of {} is {}, and the loader's batches are those of {}. Give its sampler "
+               ".num_replicas and .rank of this process",
+               worker_index(),
+               worker_num(),
+               own.spare ? "a spare" : "no spare",
+               turns.spare ? "one" : "none");
   ARGOSY_CHECK(
       turns == own,
       kWhere,

@@ -64,6 +64,7 @@ struct Job {
   int64_t micros = 1;
   int epochs = 2;
   bool shuffle = true;
+  bool overlap_update = false;
 };
 
 /// Trains in `processes` processes. Returns what each rank has at the end: "<hash> <passes>".
@@ -92,8 +93,9 @@ std::vector<std::string> train(const Job& job, int processes) {
               (loss / update.micro_batches()).backward();
               ++passes;
             }
-            // Noise that is drawn outside of the passes.
-            model->last->bias.mutable_grad().add_(torch::rand({3}), 1e-2);
+            if (!job.overlap_update) {  // noise that is drawn outside of the passes
+              model->last->bias.mutable_grad().add_(torch::rand({3}), 1e-2);
+            }
             optimizer.step();
             optimizer.zero_grad();
           }
@@ -101,7 +103,7 @@ std::vector<std::string> train(const Job& job, int processes) {
         std::ofstream(folder.path() / std::to_string(worker_index()))
             << hash_of(*model.module()) << ' ' << passes;
       },
-      {.virtual_ranks = job.virtual_ranks});
+      {.overlap_update = job.overlap_update, .virtual_ranks = job.virtual_ranks});
   std::vector<std::string> ends;
   for (int rank = 0; rank < processes; ++rank) {
     std::stringstream text;
@@ -125,6 +127,16 @@ TEST(Updates, HaveOneHashOnAnyNumberOfProcesses) {
       }
     }
     EXPECT_NE(hash_in(train({.virtual_ranks = 4, .micros = job.micros}, 1).front()), expected);
+  }
+}
+
+TEST(Updates, MayOverlapTheStep) {
+  const Job job{.virtual_ranks = 4, .overlap_update = true};
+  const std::string expected = hash_in(train(job, 1).front());
+  for (const int processes : {2, 4, 6}) {
+    for (const std::string& end : train(job, processes)) {
+      EXPECT_EQ(hash_in(end), expected) << processes << " processes";
+    }
   }
 }
 
@@ -299,7 +311,7 @@ TEST(UpdatesErrors, NameWhatWasLeftOut) {
                         }
                       }
                     }),
-                    HasSubstr("expected a micro-batch of 1 virtual ranks"));
+                    HasSubstr("a wrapper averages over 1 virtual ranks, and the job has 3"));
       },
       {.virtual_ranks = 3});
 }

@@ -77,6 +77,8 @@ comm::Group group_of(const Model& model, const comm::Group& given) {
 ///
 /// Errors: UsageError for a DataLoader whose sampler repeats samples, see check_each_once().
 ///
+/// The batches of a spare (data::BatchTurns) are another rank's and do not count.
+///
 /// Collective over `group`, at the end. An empty group means the model's own, group(), or
 /// this process alone if the model has none. A wrapper with sync_buffers() first copies rank 0's
 /// buffers to all ranks, so N ranks give exactly the result of rank 0 alone.
@@ -88,6 +90,11 @@ auto evaluate(Model&& model, Loader&& loader, M&& metric, const comm::Group& gro
   {
     const EvaluationGuard guard(engine::module_of(model));
     for (auto&& [input, labels] : loader) {
+      if constexpr (requires { bool(loader.turns().spare); }) {
+        if (loader.turns().spare) {
+          break;
+        }
+      }
       metric.update(detail::predict(model, input), labels);
       seen += input.size(0);
     }

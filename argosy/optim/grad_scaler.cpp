@@ -16,6 +16,7 @@ namespace argosy::optim {
 namespace {
 
 thread_local std::weak_ptr<const double> scaled_by;
+thread_local bool follows = false;  // scaled_by is another process's
 
 bool is_scale(double scale) {
   const auto kept = static_cast<float>(scale);
@@ -59,7 +60,9 @@ at::Tensor GradScaler::scale(const at::Tensor& loss) {
     return loss;
   }
   begun_ = true;
-  scaling_ = scale_of_thread_is(scale_);
+  scaling_ = std::make_shared<const double>(scale_);
+  scaled_by = scaling_;
+  follows = false;
   return loss.mul(at::full({}, scale_, at::TensorOptions(at::kFloat).device(loss.device())));
 }
 
@@ -72,7 +75,7 @@ std::vector<at::Tensor> GradScaler::scale(const std::vector<at::Tensor>& losses)
 }
 
 void GradScaler::check_begun(const char* function) const {
-  ARGOSY_CHECK(begun_ || loss_scale_of_thread().has_value(),
+  ARGOSY_CHECK(begun_ || (follows && !scaled_by.expired()),
                "optim.GradScaler",
                "{}() before the first scale(): the loss was not scaled. Call "
                "scaler.scale(loss).backward() first.",
@@ -187,9 +190,10 @@ void GradScaler::update(double new_scale) {
   scaling_.reset();
 }
 
-std::shared_ptr<const double> scale_of_thread_is(double scale) {
+std::shared_ptr<const double> follow_loss_scale(double scale) {
   auto scaling = std::make_shared<const double>(scale);
   scaled_by = scaling;
+  follows = true;
   return scaling;
 }
 

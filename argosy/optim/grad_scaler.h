@@ -133,7 +133,8 @@ class GradScaler final {
 /// Returns the factor by which the losses of this thread are scaled: from a scaler's scale() to its
 /// update(), or its end. Else nullopt.
 [[nodiscard]] std::optional<double> loss_scale_of_thread() noexcept;
-/// Says so of this thread as long as the result lives, where another process's scaler scales.
-[[nodiscard]] std::shared_ptr<const double> scale_of_thread_is(double scale);
+/// Makes this thread's losses count as scaled so as long as the result lives, for a process that
+/// has none itself and follows others. A scaler may then step without scale().
+[[nodiscard]] std::shared_ptr<const double> follow_loss_scale(double scale);
 
 }  // namespace argosy::optim

@@ -99,7 +99,8 @@ struct Step {
   /// Metrics since the start of the epoch, at every log_freq-th batch and the epoch's last one.
   /// Empty at other batches.
   const Logs& logs;
-  std::span<const at::Tensor> inputs{};  ///< this rank's batch, as forward takes it
+  /// This rank's batch, as forward takes it; empty on a spare.
+  std::span<const at::Tensor> inputs{};
 };
 
 /// A batch of evaluate() or predict(). Ranks may have different numbers of batches.

@@ -36,8 +36,11 @@ bool for_each_batch(Feed& feed,
   Tensors batch;
   int64_t number = 0;
   bool left = false;
+  const bool spare = feed.turns().spare;  // a stream's batches are another rank's
   while (!left && !(most.has_value() && number >= *most) && feed.next(batch)) {
-    each(number, batch);
+    if (!spare) {
+      each(number, batch);
+    }
     left = leaving.after(number++);
   }
   feed.leave();
@@ -128,11 +131,7 @@ std::optional<Logs> evaluate_unless(Core& core,
   {
     const Judged judged(core);
     Leaving leaving(asked_to_leave, feed.batches(), core.group);
-    const bool is_spare = feed.turns().spare;  // of a stream, which it reads along with another
     const auto each = [&](int64_t number, const Tensors& batch) {
-      if (is_spare) {
-        return;
-      }
       const Tensors inputs = core.inputs_of(batch, "train.evaluate");
       EvalStep step = eval_step(model, feed, number, inputs);
       for (const AnyCallback& callback : callbacks) {

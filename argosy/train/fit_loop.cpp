@@ -200,7 +200,9 @@ void FitLoop::begin_pass() {
 /// Callbacks hear of a micro-batch once, when the last virtual rank of this process has it.
 void FitLoop::run_batch(const Tensors& batch) {
   const bool told = turns_->now().is_of_last_leaf();
-  pass_.take(batch);
+  if (!turns_->is_spare()) {
+    pass_.take(batch);
+  }
   core_.precision.forget_update();
   if (told) {
     announcer_.all(&Callback::on_train_batch_begin, step_now(Logs()));

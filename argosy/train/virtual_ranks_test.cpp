@@ -95,18 +95,21 @@ std::string result_of(const Training& training) {
                      training.folder.empty() ? heard->text : "");
 }
 
+/// Returns what all ranks have.
 std::string train(const Training& training, int processes) {
   const test::TempDir folder;
-  const std::string file = (folder.path() / "result").string();
   run_job(processes, [&](int rank) {
     const std::string result = result_of(training);
-    if (rank == 0) {
-      std::ofstream(file) << result;
-    }
+    std::ofstream(folder.path() / std::to_string(rank)) << result;
   });
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
+  std::string first;
+  for (int rank = 0; rank < processes; ++rank) {
+    std::stringstream text;
+    text << std::ifstream(folder.path() / std::to_string(rank)).rdbuf();
+    first = rank == 0 ? text.str() : first;
+    EXPECT_EQ(text.str(), first) << "rank " << rank << " of " << processes;
+  }
+  return first;
 }
 
 TEST(VirtualRanksOfFit, HaveOneResultOnAnyNumberOfProcesses) {

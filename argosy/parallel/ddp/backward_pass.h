@@ -29,6 +29,8 @@ class BackwardPass final {
   void mark_ready(size_t parameter, size_t bucket);
   /// Returns the next bucket if all its gradients are ready and all earlier buckets were taken.
   std::optional<size_t> take_complete();
+  /// The bucket that take_complete() returns next.
+  [[nodiscard]] size_t next() const { return next_; }
   /// True if take_complete() has returned the bucket.
   [[nodiscard]] bool is_taken(size_t bucket) const { return bucket < next_; }
 

@@ -145,7 +145,7 @@ void Core::prepare() {
       options_.timeout);
   buffers_ = CoalescedBroadcast(module_->buffers());
   reducer_ = Reducer::create(table_, group_, options_, deal_);
-  reducer_->before_average([this] { tell_spares(PassNews::What::kAverage); });
+  reducer_->tell_spares_by([this](PassNews::What what) { tell_spares(what); });
 }
 
 Core::~Core() {
@@ -154,16 +154,16 @@ Core::~Core() {
 }
 
 void Core::for_each(const comm::Group& group, const std::function<void(Core&)>& each) {
-  std::vector<Core*> all;
+  std::vector<Core*> own;  // the caller's, so that nobody else destroys them
   {
     const std::lock_guard lock(living().mutex);
-    all = living().all;
+    std::ranges::copy_if(living().all, std::back_inserter(own), [&](const Core* core) {
+      return core->group_.name() == group.name() && core->group_.size() == group.size() &&
+             core->group_.rank() == group.rank();
+    });
   }
-  for (Core* const core : all) {
-    if (core->group_.name() == group.name() && core->group_.size() == group.size() &&
-        core->group_.rank() == group.rank()) {
-      each(*core);
-    }
+  for (Core* const core : own) {
+    each(*core);
   }
 }
 
@@ -180,31 +180,41 @@ int64_t Core::number() const {
   return before;
 }
 
-void Core::tell_spares(PassNews::What what) const {
+void Core::tell_spares(PassNews::What what) {
   if (spares_.any() && !spares_.is_one()) {
-    spares_.tell({what, number()});
+    const MicroBatch now = micro_batch_.value_or(MicroBatch());
+    spares_.tell({.what = what, .model = number(), .epoch = now.epoch, .update = now.update});
   }
 }
 
-/// A spare's update: what the others do in their passes, until they end it.
+/// A spare's update: what the others do in their passes, until they end this wrapper's.
 void Core::follow_update() {
   for (PassNews news = spares_.next(); news.what != PassNews::What::kEnd; news = spares_.next()) {
     int64_t number = 0;
     for_each(group_, [&](Core& core) {
       if (number++ == news.model) {
-        core.follow(news.what);
+        core.follow(news);
       }
     });
+    ARGOSY_INVARIANT(news.model < number, "parallel.ddp.spares");
   }
 }
 
-void Core::follow(PassNews::What what) {
-  if (what == PassNews::What::kFormat) {
-    decide_format([] { return std::string(); });
-  } else if (what == PassNews::What::kRebuild) {
-    reducer_->rebuild(0);
-  } else {
-    reducer_->follow_pass();
+void Core::follow(const PassNews& news) {
+  if (!micro_batch_.has_value()) {
+    begin({.epoch = news.epoch, .update = news.update});
+  }
+  switch (news.what) {
+    case PassNews::What::kFormat:
+      return decide_format([] { return std::string(); });
+    case PassNews::What::kRebuild:
+      return reducer_->rebuild(0);
+    case PassNews::What::kBucket:
+      return reducer_->follow_bucket();
+    case PassNews::What::kEndOfPass:
+      return reducer_->follow_end_of_pass();
+    case PassNews::What::kEnd:
+      return;
   }
 }
 
@@ -288,6 +298,25 @@ void Core::use_format(engine::MemoryFormat format, std::string reason) {
   divisions_->follow_layout();
 }
 
+void Core::check_turn() const {
+  if (alone() || !at::GradMode::is_enabled() || !module_->is_training()) {
+    return;
+  }
+  ARGOSY_CHECK(!spares_.is_one(),
+               "parallel.ddp",
+               "rank {} of {} is a spare, which makes no passes: here are {} virtual ranks. Loop "
+               "over fleet::updates(loader), or leave the passes out where turns().spare is true",
+               group_.rank(),
+               group_.size(),
+               deal_->leaves());
+  ARGOSY_CHECK(!has_virtual_ranks() || micro_batch_.has_value(),
+               "parallel.ddp",
+               "{} processes compute {} virtual ranks, and this forward belongs to none of them. "
+               "Loop over fleet::updates(loader), or call begin() before each micro-batch.",
+               group_.size(),
+               deal_->leaves());
+}
+
 void Core::before_forward() {
   forward_began_ = std::chrono::steady_clock::now();
   if (alone() || !at::GradMode::is_enabled()) {
@@ -295,19 +324,6 @@ void Core::before_forward() {
   }
   reducer_->check_ready_for_forward();
   table_.check_unchanged(*module_);
-  ARGOSY_CHECK(!has_virtual_ranks() || micro_batch_.has_value() || !module_->is_training(),
-               "parallel.ddp",
-               "{} processes compute {} virtual ranks, and this forward belongs to none of them. "
-               "Loop over fleet::updates(loader), or call begin() before each micro-batch.",
-               group_.size(),
-               deal_->leaves());
-  ARGOSY_CHECK(!spares_.is_one() || !module_->is_training(),
-               "parallel.ddp",
-               "rank {} of {} is a spare, which makes no passes: here are {} virtual ranks. Loop "
-               "over fleet::updates(loader), or leave the passes out where turns().spare is true",
-               group_.rank(),
-               group_.size(),
-               deal_->leaves());
   if (!averages()) {
     return;
   }
@@ -398,16 +414,13 @@ void Core::begin(const MicroBatch& micro_batch) {
 }
 
 void Core::end_update() {
-  if (spares_.is_one() && !micro_batch_.has_value()) {
-    begin({});
-  }
-  if (alone() || !micro_batch_.has_value()) {
-    return;
-  }
   if (spares_.is_one()) {
     follow_update();
   } else {
     tell_spares(PassNews::What::kEnd);
+  }
+  if (alone() || !micro_batch_.has_value()) {
+    return;
   }
   micro_batch_.reset();
   leaf_buffers_.end_update();

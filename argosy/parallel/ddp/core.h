@@ -65,6 +65,8 @@ class Core final {
   [[nodiscard]] engine::MemoryFormat input_format() const { return format_.format; }
   [[nodiscard]] bool format_is_open() const { return format_.open; }
 
+  /// Errors: UsageError for a training forward that belongs to no virtual rank.
+  void check_turn() const;
   /// Collective if gradients will be averaged and there are buffers, or buckets to rebuild.
   void before_forward();
   void after_forward(std::span<const at::Tensor> outputs);
@@ -102,6 +104,7 @@ class Core final {
   [[nodiscard]] CommunicationTimes communication_times() const;
   [[nodiscard]] const comm::Group& group() const { return group_; }
   [[nodiscard]] const DdpOptions& options() const { return options_; }
+  [[nodiscard]] int64_t virtual_ranks() const { return deal_->leaves(); }
 
  private:
   [[nodiscard]] bool alone() const { return reducer_ == nullptr; }
@@ -112,9 +115,9 @@ class Core final {
   void look_at_gradients();
   void decide_format(const std::function<std::string()>& objection_of_rank);
   [[nodiscard]] int64_t number() const;
-  void tell_spares(PassNews::What what) const;
+  void tell_spares(PassNews::What what);
   void follow_update();
-  void follow(PassNews::What what);
+  void follow(const PassNews& news);
   void broadcast_model(int root) const;
   void agree_on_open_format();
   void use_format(engine::MemoryFormat format, std::string reason);

@@ -242,6 +242,7 @@ class DistributedDataParallel final {
   auto around(const Forward& forward, Args&&... args) {
     std::optional<engine::Autocast> autocast;
     begin(autocast);
+    core_->check_turn();
     if (core_->format_is_open()) {
       core_->settle_format([&](engine::MemoryFormat format) -> std::vector<at::Tensor> {
         if constexpr ((ddp::kRepeatable<Args> && ...)) {

@@ -67,7 +67,7 @@ void Reducer::check_ready_for_forward() const {
 bool Reducer::rebuild_due() const {
   // Not with find_unused_parameters: which gradients arrive, and when, changes from step to step.
   return !buckets_.rebuilt() && !unused_.searches() && reduction_.times().pass > 0 &&
-         (leaves_.one_each() || (micro_batch_.begins_update() && passes_ == 0));
+         (leaves_.one_each() || (in_update_ && micro_batch_.begins_update() && passes_ == 0));
 }
 
 void Reducer::rebuild(int root) {
@@ -263,10 +263,8 @@ void Reducer::start_pass() {
   if (uneven_ != nullptr) {
     uneven_->announce_backward();
   }
-  if (before_average_ != nullptr && !keeps()) {
-    before_average_();
-  }
-  for (size_t i = 0; i < table_.size(); ++i) {  // known now, so that no bucket has to wait for it
+  // Known now, so that no bucket has to wait for it. A spare waits for each.
+  for (size_t i = 0; i < table_.size() && !leaves_.is_spare(); ++i) {
     if (unused_.is_frozen(i)) {
       unused_.contribute_frozen(i);
       mark_ready(i);
@@ -371,6 +369,7 @@ void Reducer::send(size_t bucket) {
     leaves_.keep(passes_, micro_batch_.leaf, bucket, buckets_[bucket].flat);
     return;
   }
+  tell(PassNews::What::kBucket);
   checks_.start(reduction_);
   reduction_.send(bucket, passes_, pass_.ready_count());
   if (early_.empty()) {
@@ -434,6 +433,7 @@ void Reducer::finish_pass() {
     finish_leaf();
     return;
   }
+  tell(PassNews::What::kEndOfPass);
   reduce_used_map();
   if (compares()) {
     if (!leaves_.is_spare()) {
@@ -492,25 +492,50 @@ void Reducer::shadow_backward() {
   }
 }
 
-void Reducer::follow_pass() {
-  const at::NoGradGuard no_grad;
-  if (holds_averages_) {
-    take_aside();
+void Reducer::tell(PassNews::What what) const {
+  if (tell_ != nullptr) {
+    tell_(what);
   }
+}
+
+void Reducer::follow(const std::function<void()>& what) {
+  const at::NoGradGuard no_grad;
   try {
-    began_ = std::chrono::steady_clock::now();
-    start_pass();
-    for (const size_t index : pass_.not_ready()) {
-      contribute_unused(index);
-      mark_ready(index);
-    }
-    finish_pass();
-    leave_pass();
+    what();
   } catch (const std::exception& error) {
     fail(error.what());
     leave_pass();
     throw;
   }
+}
+
+void Reducer::follow_bucket() {
+  follow([this] {
+    if (stage_ != Stage::kStarted) {
+      if (holds_averages_) {
+        take_aside();
+      }
+      began_ = std::chrono::steady_clock::now();
+      start_pass();
+    }
+    for (const size_t index : std::vector<size_t>(buckets_[pass_.next()].parameters)) {
+      if (unused_.is_frozen(index)) {
+        unused_.contribute_frozen(index);
+      } else if (unused_.searches()) {
+        contribute_unused(index);
+      } else {
+        table_.tensors()[index].mutable_grad() = buckets_.view_of(index);
+      }
+      mark_ready(index);  // the last one sends the bucket
+    }
+  });
+}
+
+void Reducer::follow_end_of_pass() {
+  follow([this] {
+    finish_pass();
+    leave_pass();
+  });
 }
 
 void Reducer::leave_pass() noexcept {

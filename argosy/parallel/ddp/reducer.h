@@ -26,6 +26,7 @@
 #include "argosy/parallel/ddp/parameter_table.h"
 #include "argosy/parallel/ddp/pass_checks.h"
 #include "argosy/parallel/ddp/set_aside.h"
+#include "argosy/parallel/ddp/spares.h"
 #include "argosy/parallel/ddp/stats.h"
 #include "argosy/parallel/ddp/unused_parameters.h"
 
@@ -105,10 +106,11 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   void watch(const std::shared_ptr<optim::OptimizerImpl>& optimizer) { checks_.watch(optimizer); }
   /// Takes part, with zeros, in the reductions of one pass of the other ranks.
   void shadow_backward();
-  /// Calls `tell` before each pass that will average.
-  void before_average(std::function<void()> tell) { before_average_ = std::move(tell); }
-  /// A spare's part of such a pass: it brings nothing, and has the averages afterwards.
-  void follow_pass();
+  /// Calls `tell` before each collective of a pass that averages.
+  void tell_spares_by(std::function<void(PassNews::What)> tell) { tell_ = std::move(tell); }
+  /// A spare's part of such a pass: it brings nothing to a bucket, and has the averages at the end.
+  void follow_bucket();
+  void follow_end_of_pass();
 
   void fill(DdpStats& stats) const;
   /// Returns the times of the last averaged pass. Cost: none.
@@ -147,6 +149,8 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
     return uneven_ == nullptr && passes_ == 0 && leaves_.leaves_of_all() > 1;
   }
   void look(size_t index);
+  void tell(PassNews::What what) const;
+  void follow(const std::function<void()>& what);
   void contribute_unused(size_t index);
   void check_unchanged_in_update() const;
   void reduce_used_map();
@@ -169,7 +173,7 @@ class Reducer final : public std::enable_shared_from_this<Reducer> {
   size_t passes_ = 0;                 // averaged ones of this leaf
   std::optional<uint64_t> sample_{};  // of the parameters, when an update of several passes began
   UnevenInputs* uneven_ = nullptr;
-  std::function<void()> before_average_{};
+  std::function<void(PassNews::What)> tell_{};
   std::vector<engine::GradHook> hooks_{};
 
   bool sync_ = true;  // the next pass averages

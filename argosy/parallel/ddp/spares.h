@@ -3,28 +3,36 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "argosy/comm/collectives.h"
 #include "argosy/comm/group.h"
+#include "argosy/comm/work.h"
+#include "argosy/parallel/ddp/micro_batch.h"
 
 namespace argosy::parallel::ddp {
 
 /// What happens next in the passes of an update.
 struct PassNews {
   enum class What : int64_t {
-    kFormat,   ///< the memory format is decided
-    kRebuild,  ///< the buckets are made anew
-    kAverage,  ///< a pass averages
-    kEnd,      ///< nothing more: the update ends
+    kFormat,     ///< the memory format is decided
+    kRebuild,    ///< the buckets are made anew
+    kBucket,     ///< a pass that averages sends its next bucket
+    kEndOfPass,  ///< it has sent all
+    kEnd,        ///< the update ends
   };
   What what = What::kEnd;
   int64_t model = 0;  ///< which of the group's wrappers it happens to
+  /// The place of the update, as MicroBatch has it.
+  int64_t epoch = -1;
+  int64_t update = -1;
 };
 
 /// Lets processes without a virtual rank, the spares, follow the passes of the others, in which
 /// they take part without a forward or a backward of their own.
 ///
-/// Cost where there are some: a broadcast of 24 bytes before what happens.
+/// Cost where there are some: a broadcast of 40 bytes for each collective of a pass, for which
+/// nobody but a spare waits.
 class Spares final {
  public:
   Spares(const comm::LeafDeal& deal, comm::Group group, std::chrono::milliseconds timeout);
@@ -34,9 +42,10 @@ class Spares final {
   /// True on a spare.
   [[nodiscard]] bool is_one() const { return is_one_; }
   /// Tells the spares what happens next. Collective; no spare calls it.
-  void tell(const PassNews& news) const;
-  /// Returns, on a spare, what happens next. Until the next call this thread has the scale of the
-  /// loss (optim::loss_scale_of_thread()) that the others have. So a scaler may step. Collective.
+  void tell(const PassNews& news);
+  /// Returns, on a spare, what happens next, however long the others compute. Until the next call
+  /// this thread has the scale of the loss (optim::loss_scale_of_thread()) that the others have, so
+  /// that a scaler may step. Collective.
   [[nodiscard]] PassNews next();
 
  private:
@@ -44,6 +53,7 @@ class Spares final {
   std::chrono::milliseconds timeout_;
   bool any_ = false;
   bool is_one_ = false;
+  std::vector<comm::Work> told_{};  // in this update
   std::shared_ptr<const double> scale_{};
 };
 

@@ -79,7 +79,7 @@ void UnusedParameters::settle() {
   for (const Kept& each : kept_) {
     const bool used_somewhere =
         !search_ || used_map_.data_ptr<uint8_t>()[static_cast<ptrdiff_t>(each.parameter)] != 0;
-    if (!each.frozen && search_) {
+    if (!each.frozen) {
       names_.push_back(table_.name(each.parameter));
     }
     if (used_somewhere && !each.frozen) {

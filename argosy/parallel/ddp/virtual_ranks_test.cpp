@@ -234,7 +234,8 @@ TEST(VirtualRanks, HaveBitsOfTheirOwnInSixteenBits) {
 
 TEST(VirtualRanks, AddToGradientsThatWereNotCleared) {
   Tensors expected;
-  for (const int processes : {4, 1, 3}) {
+  std::mutex mutex;
+  for (const int processes : {4, 1, 3, 6}) {
     on_ranks(processes, [&](comm::Group& group) {
       TwoHeads heads;
       heads->to(at::kFloat);
@@ -250,10 +251,9 @@ TEST(VirtualRanks, AddToGradientsThatWereNotCleared) {
       for (const at::Tensor& parameter : model.parameters()) {
         mine.push_back(parameter.grad().clone());
       }
-      if (group.rank() == 0) {
-        expected = expected.empty() ? mine : expected;
-        expect_same(mine, expected, fmt::format("{} processes", processes));
-      }
+      const std::lock_guard lock(mutex);
+      expected = expected.empty() ? mine : expected;
+      expect_same(mine, expected, fmt::format("{} processes", processes));
     });
   }
 }
@@ -279,7 +279,7 @@ TEST(VirtualRanks, LeaveTheBuffersOfTheFirst) {
     }
     expected = alone->norm->running_var.clone();
   }
-  for (const int processes : {1, 2, 3, 4}) {
+  for (const int processes : {1, 2, 3, 4, 6}) {
     on_ranks(processes, [&](comm::Group& group) {
       DistributedDataParallel model(Normed(), group, {.virtual_ranks = 4});
       for (int update = 0; update < 2; ++update) {
@@ -321,7 +321,8 @@ TORCH_MODULE(Remembering);
 
 TEST(VirtualRanks, BeginAnUpdateWithTheSameBuffers) {
   at::Tensor expected;
-  for (const int processes : {4, 1, 2, 3}) {
+  std::mutex mutex;
+  for (const int processes : {4, 1, 2, 3, 6}) {
     on_ranks(processes, [&](comm::Group& group) {
       DistributedDataParallel model(Remembering(), group, {.virtual_ranks = 4});
       const VirtualRecipe recipe{.virtual_ranks = 4, .micros = 2};
@@ -335,11 +336,10 @@ TEST(VirtualRanks, BeginAnUpdateWithTheSameBuffers) {
         });
         model.end_update();
       }
-      if (group.rank() == 0) {
-        const at::Tensor got = model->last->weight.grad().clone();
-        expected = expected.defined() ? expected : got;
-        EXPECT_TRUE(got.equal(expected)) << processes << " processes";
-      }
+      const at::Tensor got = model->last->weight.grad().clone();
+      const std::lock_guard lock(mutex);
+      expected = expected.defined() ? expected : got;
+      EXPECT_TRUE(got.equal(expected)) << processes << " processes, rank " << group.rank();
     });
   }
 }
@@ -364,11 +364,7 @@ TEST(VirtualRanks, LeaveTheBuffersOfTheFirstWhereAnUpdateIsLeft) {
           model(input_of(turn));
         }
       });
-      ddp::Core::for_each(group, [&](ddp::Core& core) {
-        if (core.group().rank() == group.rank()) {  // ranks are threads here
-          core.abandon_update();
-        }
-      });
+      ddp::Core::for_each(group, [&](ddp::Core& core) { core.abandon_update(); });
       for_each_turn({.virtual_ranks = 4}, group, [&](const MicroBatch& each, const Turn& turn) {
         model.begin(each);
         model(input_of(turn)).sum().backward();
@@ -381,7 +377,7 @@ TEST(VirtualRanks, LeaveTheBuffersOfTheFirstWhereAnUpdateIsLeft) {
 }
 
 TEST(VirtualRanks, LeaveAFrozenParameterItsGradient) {
-  for (const int processes : {1, 2, 4}) {
+  for (const int processes : {1, 2, 4, 6}) {
     on_ranks(processes, [&](comm::Group& group) {
       DistributedDataParallel model(Normed(), group, {.virtual_ranks = 4});
       const auto update = [&] {
@@ -506,6 +502,88 @@ TEST(VirtualRanksErrors, RanksAtDifferentBatchesAreNamed) {
     model.begin({.epoch = 2, .update = group.rank() == 0 ? 6 : 7});
     EXPECT_THAT(error_of([&] { one_pass(model, {group.rank()}); }),
                 HasSubstr("rank 1: batch 7 of epoch 2, rank 0: 6 of epoch 2"));
+  });
+}
+
+TEST(Spares, ThatTrainAreTold) {
+  on_ranks(2, [](comm::Group& group) {
+    TwoHeads heads;
+    heads->to(at::kFloat);
+    Model model(heads, group, {.virtual_ranks = 1});
+    if (group.rank() == 1) {
+      EXPECT_THAT(error_of([&] { one_pass(model, {}); }),
+                  HasSubstr("rank 1 of 2 is a spare, which makes no passes: here are 1 virtual"));
+    }
+  });
+}
+
+TEST(Spares, ThatDriftAreNamed) {
+  on_ranks(3, [](comm::Group& group) {
+    TwoHeads heads;
+    heads->to(at::kFloat);
+    Model model(heads, group, {.virtual_ranks = 2});
+    const auto update = [&] {
+      if (group.rank() < 2) {
+        model.begin({});
+        one_pass(model, {group.rank()});
+      }
+      model.end_update();
+    };
+    update();
+    const torch::NoGradGuard no_step_is_recorded;
+    for (at::Tensor& parameter : model.parameters()) {
+      parameter.sub_(parameter.grad(), 0.1);
+      parameter.mutable_grad() = at::Tensor();
+    }
+    if (group.rank() == 2) {
+      model->trunk->weight.add_(0.5);
+    }
+    const torch::AutoGradMode passes(true);
+    EXPECT_THAT(error_of(update),
+                ::testing::AllOf(HasSubstr("1 of 6 parameters differ between ranks"),
+                                 HasSubstr("rank 2: trunk.weight[0, 0]")));
+  });
+}
+
+/// As a generator and a discriminator, whose passes alternate in an update, and mix.
+TEST(Spares, FollowSeveralWrappersInTheOrderOfTheirPasses) {
+  on_ranks(4, [](comm::Group& group) {
+    TwoHeads one;
+    TwoHeads other;
+    one->to(at::kFloat);
+    other->to(at::kFloat);
+    other->register_module("norm", torch::nn::BatchNorm1d(3));
+    other->register_buffer("seen", torch::zeros({2}));
+    const DdpOptions options{.first_bucket_bytes = 1,
+                             .bucket_cap_bytes = 1,
+                             .find_unused_parameters = true,
+                             .virtual_ranks = 2};
+    Model first(one, group, options);
+    Model second(other, group, options);
+    for (int update = 0; update < 3; ++update) {
+      if (group.rank() < 2) {
+        first.begin({.epoch = 1, .update = update});
+        second.begin({.epoch = 1, .update = update});
+        second->named_buffers()["seen"].fill_(update + 3 * group.rank());
+        loss(second, {group.rank(), update}, true, false).backward();
+        loss(first, {group.rank(), update}).backward();
+        loss(second, {group.rank(), update + 7}, false, true).backward();
+        (loss(first, {group.rank(), update + 3}) * loss(second, {group.rank()})).backward();
+      }
+      first.end_update();
+      second.end_update();
+      for (Model* const model : {&first, &second}) {
+        for (const at::Tensor& parameter : model->parameters()) {
+          if (parameter.grad().defined()) {  // no pass reaches the norm
+            const at::Tensor last = comm::all_gather(parameter.grad(), group).back();
+            EXPECT_TRUE(last.equal(parameter.grad())) << "rank " << group.rank();
+            EXPECT_GT(last.abs().sum().item<double>(), 0);
+            parameter.mutable_grad() = at::Tensor();
+          }
+        }
+      }
+      EXPECT_EQ(second->named_buffers()["seen"][0].item<double>(), update) << "virtual rank 0's";
+    }
   });
 }
 

@@ -293,8 +293,10 @@ TEST_P(ParallelOnDevices, DataParallelTakesAllDevicesAndBatchesFromElsewhere) {
   const at::Tensor wanted = net(images(7).to(device(0)));
   parallel::DataParallel model(net);
   EXPECT_EQ(model.replicas(), static_cast<size_t>(number_of_devices()));
-  expect_equal(model(images(7)), wanted);  // a batch on the CPU
-  expect_equal(model(images(7).to(device(1))), wanted);
+  for (const at::Tensor& batch : {images(7), images(7).to(device(1))}) {  // the first on the CPU
+    // A part of the batch: processors have other products for matrices of other heights.
+    EXPECT_TRUE(model(batch).cpu().allclose(wanted.cpu(), /*rtol=*/1e-5, /*atol=*/1e-6));
+  }
 }
 
 TEST_P(ParallelOnDevices, ReplicasWorkInTheCallersStreams) {

@@ -9,8 +9,9 @@
 #                                                chooses among "RECIPE PLACE", such as "^fit .* bf16 8 3 .*hosts".
 #     matrix.sh judge RESULTS                    only compares the hashes that are there
 #
-# places.sh explains recipes and places. Processes beyond the virtual ranks are spares. A line of RESULTS is RECIPE UPDATES BUILD PLACE HASH and the digests of the
-# parts. BUILD is a digest of the programs: the runs of another build are made anew, and not compared.
+# places.sh explains recipes and places. Processes beyond the virtual ranks are spares. A line of RESULTS is RECIPE
+# UPDATES BUILD PLACE HASH and the digests of the parts. BUILD is a digest of the programs: the runs of another build
+# are made anew, and not compared.
 set -u
 what=$1
 
