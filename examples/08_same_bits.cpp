@@ -11,7 +11,6 @@ using namespace argosy;
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   fleet::init({.virtual_ranks = 4});  // the recipe has four, on any number of processes
-  torch::set_num_threads(1);          // of an operator: another number sums in another order
   seed_everything(1);
   vision::FashionMnist train(folder, vision::Split::kTrain), test(folder, vision::Split::kTest);
   data::DataLoader loader(

@@ -211,6 +211,10 @@ int64_t BatchTurns::complete(int64_t done, int64_t each) const {
   return done == each * leaves ? each : done / (leaves * micros) * micros;
 }
 
+int64_t BatchTurns::updates(int64_t batches) const {
+  return ceil_div(batches / leaves, micros);
+}
+
 void BatchTurns::check_complete(int64_t position, int64_t each) const {
   ARGOSY_CHECK(leaves == 1 || position % micros == 0 || position == each,
                "data.load_state",

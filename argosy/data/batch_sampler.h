@@ -69,6 +69,8 @@ struct BatchTurns {
   /// Returns how many batches of a virtual rank are in the updates that are complete after `done`
   /// batches of the process.
   [[nodiscard]] int64_t complete(int64_t done, int64_t each) const;
+  /// Returns the number of updates that `batches` of the process make.
+  [[nodiscard]] int64_t updates(int64_t batches) const;
   /// Errors: UsageError for a number that complete() does not return.
   void check_complete(int64_t position, int64_t each) const;
 };

@@ -137,7 +137,8 @@ class DataLoader final {
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
 
-  /// Returns the number of batches per epoch. UsageError for a stream without
+  /// Returns the number of this process's batches per epoch, those of all its virtual ranks
+  /// together; for a schedule take fleet::updates(loader).size(). UsageError for a stream without
   /// StreamShards::batches.
   [[nodiscard]] int64_t size() const { return core_->source.size(); }
   [[nodiscard]] const D& dataset() const { return core_->source.dataset(); }
@@ -171,7 +172,13 @@ class DataLoader final {
   /// Returns the place from which load_state() resumes. It counts the batches that the loop has
   /// received, the current one included, and none that threads have made ahead of time.
   /// Cost: the first call in an epoch computes the epoch's order once more.
-  [[nodiscard]] LoaderState state() const { return core_->state_of(core_->source.state()); }
+  /// Errors: UsageError inside of the passes of fleet::updates(): the update is not done yet.
+  [[nodiscard]] LoaderState state() const {
+    detail::check_between_updates(core_->in_passes);
+    return core_->state_of(core_->source.state());
+  }
+  /// Says whether the loop is inside of the passes of an update. fleet::updates() calls it.
+  void set_in_passes(bool in_passes) { core_->in_passes = in_passes; }
 
   /// Lets the next loop yield the rest of the saved epoch, with the same bits.
   /// UsageError if the state belongs to a data set of another size or to other batches: another

@@ -62,6 +62,7 @@ struct LoaderCore {
   }
 
   const DataLoaderOptions options;
+  bool in_passes = false;  // the loop is in the middle of an update
   Source source;
   TensorPool pool;
   LoaderStats stats;

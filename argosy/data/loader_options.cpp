@@ -214,6 +214,13 @@ uint64_t digest(const DataLoaderOptions& options, const StreamShards& shards) {
   return numbers.digest();
 }
 
+void check_between_updates(bool in_passes) {
+  ARGOSY_CHECK(!in_passes,
+               "data.DataLoader",
+               "state() inside of the passes of an update, which is not done. Save after "
+               "optimizer.step(), outside of the loop over the update's batches");
+}
+
 void throw_already_iterating() {
   throw UsageError(
       "data.DataLoader",

@@ -85,6 +85,8 @@ PrefetchOptions prefetch_options(const DataLoaderOptions& options);
 /// UsageError naming the field in which a saved state does not fit this loader.
 void check_state(const LoaderState& saved, const LoaderState& own);
 [[noreturn]] void throw_already_iterating();
+/// UsageError in the middle of an update, which has no place to resume from.
+void check_between_updates(bool in_passes);
 
 /// Where an exception came from, for its message.
 struct MakingBatch {

@@ -81,6 +81,12 @@ class Updates final {
     Inner at;
     detail::UpdatePlace place;
 
+    ~State() { loader.set_in_passes(false); }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    State(State&&) = delete;
+    State& operator=(State&&) = delete;
+
     [[nodiscard]] bool ended() { return at == loader.end(); }
   };
 
@@ -96,6 +102,7 @@ class Updates final {
       using value_type = std::remove_cvref_t<decltype(*std::declval<Inner&>())>;
 
       explicit Iterator(State* state) : state_(state) {
+        state_->loader.set_in_passes(true);
         begin_batch();
         while (state_ != nullptr && state_->place.is_spare()) {
           ++*this;
@@ -105,6 +112,7 @@ class Updates final {
       Iterator& operator++() {
         if (state_->place.is_last()) {  // the loader stays where a checkpoint is to go on
           state_->place.end_update();
+          state_->loader.set_in_passes(false);
           state_ = nullptr;
         } else {
           ++state_->at;
@@ -165,6 +173,9 @@ class Updates final {
   };
 
   explicit Updates(Loader& loader) : loader_(loader) {}
+  /// Returns the number of updates of an epoch, which is the same on any number of processes.
+  /// Errors: UsageError for a stream of unknown length.
+  [[nodiscard]] int64_t size() const { return loader_.turns().updates(loader_.size()); }
   [[nodiscard]] Iterator begin() {
     state_ = std::make_unique<State>(loader_, loader_.begin());
     return Iterator(state_.get());

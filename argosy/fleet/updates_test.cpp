@@ -271,6 +271,46 @@ TEST(Updates, ReduceFiguresOfVirtualRanksAlike) {
   }
 }
 
+TEST(Updates, HaveTheSameNumberOnAnyNumberOfProcesses) {
+  for (const int processes : {1, 2, 4, 6}) {
+    run_job(processes,
+            [](const std::string& /*folder*/) {
+              const auto set = samples();  // 39 of each virtual rank are 10 batches, 4 updates
+              data::DataLoader loader(
+                  set, distributed_batch_sampler(156, {.batch_size = 4, .micro_batches = 3}));
+              EXPECT_EQ(updates(loader).size(), 4) << worker_num();
+            },
+            {.virtual_ranks = 4});
+  }
+}
+
+TEST(UpdatesErrors, ACheckpointInsideOfThePassesIsNamed) {
+  run_job(1,
+          [](const std::string& /*folder*/) {
+            const auto set = samples();
+            data::DataLoader loader(set, distributed_batch_sampler(156, {.batch_size = 4}));
+            int64_t saved = 0;
+            for (auto& update : updates(loader)) {
+              for ([[maybe_unused]] auto& batch : update) {
+                EXPECT_THAT(
+                    test::error_text<UsageError>([&] { (void)loader.state(); }),
+                    HasSubstr("state() inside of the passes of an update, which is not done"));
+              }
+              EXPECT_EQ(loader.state().position, ++saved % updates(loader).size());
+            }
+            EXPECT_THAT(test::error_text<UsageError>([&] {
+                          for (auto& update : updates(loader)) {
+                            for ([[maybe_unused]] auto& batch : update) {
+                              break;
+                            }
+                          }
+                        }),
+                        HasSubstr("the loop over an update was left"));
+            EXPECT_NO_THROW((void)loader.state());
+          },
+          {.virtual_ranks = 3});
+}
+
 TEST(UpdatesErrors, NameWhatWasLeftOut) {
   run_job(
       1,

@@ -110,9 +110,7 @@ std::string changed_options(TrainSettings begun, const TrainSettings& now) {
   begun.log_freq = now.log_freq;
   begun.verbose = now.verbose;
   begun.num_workers = now.num_workers;
-  if (now.virtual_ranks == 0) {  // those of the training that goes on
-    begun.virtual_ranks = 0;
-  }
+  begun.virtual_ranks = now.virtual_ranks;  // fit() tells of another number that has an effect
   if (!depends_on_length(now.schedule)) {
     begun.epochs = now.epochs;
   }

@@ -74,18 +74,23 @@ void announce(const TrainSettings& settings,
                    : fmt::format(", {} to evaluate on ({})", text::count(data.size(other)), other));
   const std::string divided =
       ranks == fleet::worker_num() ? "" : fmt::format(" of {} virtual ranks", ranks);
-  fleet::print("{} process{}{}: {} × {} × {} = {} samples an update, {} updates in {} epoch{}{}\n",
-               fleet::worker_num(),
-               fleet::worker_num() == 1 ? "" : "es",
-               divided,
-               ranks,
-               settings.batch_size,
-               settings.accumulate,
-               ranks * settings.batch_size * settings.accumulate,
-               text::count(lengths.updates()),
-               settings.epochs,
-               settings.epochs == 1 ? "" : "s",
-               run_dir.empty() ? "" : fmt::format("; {}", run_dir));
+  const std::string cut = settings.num_iters.value_or(lengths.updates()) < lengths.updates()
+                              ? text::count(*settings.num_iters) + " of "
+                              : "";
+  fleet::print(
+      "{} process{}{}: {} × {} × {} = {} samples an update, {}{} updates in {} epoch{}{}\n",
+      fleet::worker_num(),
+      fleet::worker_num() == 1 ? "" : "es",
+      divided,
+      ranks,
+      settings.batch_size,
+      settings.accumulate,
+      ranks * settings.batch_size * settings.accumulate,
+      cut,
+      text::count(lengths.updates()),
+      settings.epochs,
+      settings.epochs == 1 ? "" : "s",
+      run_dir.empty() ? "" : fmt::format("; {}", run_dir));
 }
 
 train::PrepareOptions prepare_options(const TrainSettings& settings,

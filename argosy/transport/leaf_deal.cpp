@@ -111,7 +111,7 @@ LeafDeal::LeafDeal(int64_t leaves, std::vector<std::vector<TreeNode>> nodes)
     : leaves_(leaves), nodes_(std::move(nodes)) {
   ARGOSY_CHECK(leaves >= 1 && leaves <= kMostLeaves,
                kWhere,
-               "expected 1 to {} leaves, got {}",
+               "expected 1 to {} leaves (virtual ranks, or ranks), got {}",
                kMostLeaves,
                leaves);
   sums_ = add_up(sorted(leaves, nodes_), leaves);
